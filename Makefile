@@ -1,0 +1,47 @@
+# A front for Meson. Every target first installs what it is missing (see scripts/deps).
+
+BUILD = build
+PREFIX = /usr/local
+BENCH =
+MESON = /usr/bin/meson
+
+.PHONY: all deps run test lint format bench install clean
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja: | build-deps
+	$(MESON) setup $(BUILD)
+
+.PHONY: build-deps
+build-deps:
+	@scripts/deps build
+
+deps:
+	@scripts/deps build test lint
+
+run: all
+	@scripts/demo $(BUILD)
+
+test: all
+	@scripts/deps test
+	@scripts/test $(BUILD)
+
+lint:
+	@scripts/deps build lint
+	@scripts/lint
+
+format:
+	@scripts/deps lint
+	clang-format -i $$(scripts/list-sources)
+
+bench: all
+	@scripts/deps test
+	bench/run $(BENCH)
+
+install: all
+	$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
+	DESTDIR="$(DESTDIR)" $(MESON) install -C $(BUILD)
+
+clean:
+	rm -rf $(BUILD) build-*

@@ -1,0 +1,109 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* vsnprintf may have cut the text inside a UTF-8 sequence: drop the incomplete tail. */
+static void drop_partial_character(char *text)
+{
+    size_t length = strlen(text);
+    size_t start = length;
+
+    while (start > 0 && length - start < 3 && ((unsigned char)text[start - 1] & 0xC0) == 0x80)
+        start--;
+    if (start == 0)
+        return;
+
+    unsigned char lead = (unsigned char)text[start - 1];
+    size_t wanted = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+    if (length - (start - 1) < wanted)
+        text[start - 1] = '\0';
+}
+
+/* Servers end their messages with a newline and put some in between: keep it one line. */
+static void fold_lines(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from != '\0'; from++) {
+        unsigned char byte = (unsigned char)*from;
+        if (byte >= 0x20 && byte != 0x7F)
+            *to++ = *from;
+        else if (to > text && to[-1] != ' ')
+            *to++ = ' ';
+    }
+    while (to > text && to[-1] == ' ')
+        to--;
+    *to = '\0';
+}
+
+static void tidy(char *text, size_t size, int wanted)
+{
+    if (wanted < 0)
+        text[0] = '\0';
+    else if ((size_t)wanted >= size)
+        drop_partial_character(text);
+    fold_lines(text);
+}
+
+static void set_error(hf_error *err, hf_status code, const char *message)
+{
+    err->code = code;
+    err->sqlstate[0] = '\0';
+    err->hint[0] = '\0';
+    strcpy(err->message, message);
+}
+
+hf_status hf__fail(hf_error *err, hf_status code, const char *format, ...)
+{
+    /* Not straight into err->message: callers may quote it in the new one. */
+    char message[sizeof err->message];
+    va_list args;
+
+    if (err == NULL)
+        return code;
+    va_start(args, format);
+    int wanted = vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    tidy(message, sizeof message, wanted);
+    set_error(err, code, message);
+    return code;
+}
+
+hf_status hf__fail_errno(hf_error *err, hf_status code, int error_number, const char *format, ...)
+{
+    char what[sizeof err->message];
+    char message[sizeof err->message];
+    char reason[128];
+    va_list args;
+
+    if (err == NULL)
+        return code;
+    va_start(args, format);
+    int wanted = vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    tidy(what, sizeof what, wanted);
+
+    /* The reason survives, whatever the length of what failed. */
+    const char *text = strerror_r(error_number, reason, sizeof reason);
+    int room = (int)(sizeof message - sizeof ": " - strnlen(text, sizeof reason));
+    wanted = snprintf(message, sizeof message, "%.*s: %s", room, what, text);
+    tidy(message, sizeof message, wanted);
+    set_error(err, code, message);
+    return code;
+}
+
+void hf__hint(hf_error *err, const char *format, ...)
+{
+    char hint[sizeof err->hint];
+    va_list args;
+
+    if (err == NULL)
+        return;
+    va_start(args, format);
+    int wanted = vsnprintf(hint, sizeof hint, format, args);
+    va_end(args);
+    tidy(hint, sizeof hint, wanted);
+    strcpy(err->hint, hint);
+}

@@ -1,0 +1,73 @@
+/* How a command is declared: one table drives parsing, --help, completion and the man page check. */
+#ifndef HF_CLI_COMMAND_H
+#define HF_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FINDINGS = 1,
+    EXIT_USAGE = 64,
+    EXIT_BAD_DATA = 65,
+    EXIT_UNREACHABLE = 69,
+    EXIT_NOT_ACQUIRED = 75,
+    EXIT_CONFIG = 78,
+    EXIT_LOST = 79,
+    EXIT_TIME_LIMIT = 124,
+    EXIT_FAILED = 125,
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NOT_FOUND = 127,
+    EXIT_SIGNAL_BASE = 128,
+};
+
+enum option_kind {
+    OPTION_FLAG,     /* bool */
+    OPTION_TEXT,     /* const char *, into argv */
+    OPTION_NUMBER,   /* struct number, from low to high */
+    OPTION_DURATION, /* struct number, milliseconds */
+};
+
+struct number {
+    bool given;
+    int64_t value;
+};
+
+struct option {
+    char letter;       /* 0: only the long name */
+    const char *name;  /* NULL ends a table */
+    const char *value; /* what --help calls the value; NULL for a flag */
+    const char *help;
+    enum option_kind kind;
+    bool
+        value_optional; /* given only as --name=VALUE; struct number without a value keeps its own */
+    size_t offset;      /* of the member that takes it */
+    int64_t low, high;  /* of a number; of a duration too, when high is not 0 */
+};
+
+struct command {
+    const char *name;
+    const char *summary;
+    const char *usage; /* what follows the name, one line per form */
+    const struct option *options;
+    bool takes_operands;
+    bool operands_end_options; /* what follows the first operand is somebody else's */
+    bool hidden;
+    int (*main)(const struct command *self, int argc, char **argv);
+};
+
+extern const struct command cmd_run;
+extern const struct command cmd_key;
+extern const struct command cmd_locks;
+extern const struct command cmd_doctor;
+extern const struct command cmd_init;
+extern const struct command cmd_help;
+extern const struct command cmd_completion;
+
+/* All commands in the order of --help; NULL ends it. */
+extern const struct command *const commands[];
+
+const struct command *find_command(const char *name);
+
+#endif

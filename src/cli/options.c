@@ -1,0 +1,295 @@
+#include "cli/options.h"
+
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/suggest.h"
+
+const struct option common_options[] = {
+    {
+        .name = "url",
+        .value = "URL",
+        .help = "the store: postgresql://..., a libpq conninfo, or local:/folder",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct common, url),
+    },
+    {
+        .name = "session-pool",
+        .help = "the pooler in between is in session mode",
+        .offset = offsetof(struct common, session_pool),
+    },
+    {
+        .name = "json",
+        .help = "write JSON, errors too",
+        .offset = offsetof(struct common, json),
+    },
+    {
+        .letter = 'h',
+        .name = "help",
+        .help = "show this help",
+        .offset = offsetof(struct common, help),
+    },
+    {
+        .letter = 'V',
+        .name = "version",
+        .help = "show the version",
+        .offset = offsetof(struct common, version),
+    },
+    {0},
+};
+
+struct parser {
+    const struct command *command;
+    void *values;
+    struct invocation *in;
+    int argc;
+    char **argv;
+    int next; /* the argument to look at next */
+};
+
+/* Where an option was found: its table says which struct takes the value. */
+struct match {
+    const struct option *option;
+    void *values;
+};
+
+static const struct option *find_in(const struct option *table, char letter, const char *name,
+                                    size_t name_length)
+{
+    for (; table != NULL && table->name != NULL; table++) {
+        if (letter != 0 && table->letter == letter)
+            return table;
+        if (name != NULL && strlen(table->name) == name_length &&
+            memcmp(table->name, name, name_length) == 0)
+            return table;
+    }
+    return NULL;
+}
+
+static bool find_option(const struct parser *parser, char letter, const char *name,
+                        size_t name_length, struct match *match)
+{
+    match->option = find_in(parser->command->options, letter, name, name_length);
+    match->values = parser->values;
+    if (match->option == NULL) {
+        match->option = find_in(common_options, letter, name, name_length);
+        match->values = &parser->in->common;
+    }
+    return match->option != NULL;
+}
+
+static int refuse_value(const struct parser *parser, const struct option *option,
+                        const hf_error *err)
+{
+    hf_error named = *err;
+
+    if (hf__fail(&named, err->code, "--%s: %s", option->name, err->message) != HF_OK)
+        hf__hint(&named, "%s", err->hint);
+    return report_error(&parser->in->report, &named);
+}
+
+static hf_status read_duration(const struct option *option, const char *text, int64_t *ms,
+                               hf_error *err)
+{
+    char low[32], high[32];
+    hf_status status = hf__parse_duration(text, ms, err);
+
+    if (status != HF_OK || option->high == 0 || (*ms >= option->low && *ms <= option->high))
+        return status;
+    status = hf__fail(err, HF_INVALID, "the time is out of range: '%s'", text);
+    hf__hint(err, "give a time from %s to %s", hf__show_duration(low, sizeof low, option->low),
+             hf__show_duration(high, sizeof high, option->high));
+    return status;
+}
+
+static int store_value(const struct parser *parser, const struct match *match, const char *text)
+{
+    void *member = (char *)match->values + match->option->offset;
+    struct number *number = member;
+    hf_status status = HF_OK;
+    hf_error err;
+
+    switch (match->option->kind) {
+    case OPTION_FLAG: *(bool *)member = true; break;
+    case OPTION_TEXT: *(const char **)member = text; break;
+    case OPTION_NUMBER:
+        number->given = true;
+        if (text != NULL)
+            status = hf__parse_int64(text, "the value", match->option->low, match->option->high,
+                                     &number->value, &err);
+        break;
+    case OPTION_DURATION:
+        number->given = true;
+        if (text != NULL)
+            status = read_duration(match->option, text, &number->value, &err);
+        break;
+    }
+    parser->in->report.json |= parser->in->common.json;
+    return status == HF_OK ? EXIT_OK : refuse_value(parser, match->option, &err);
+}
+
+static int refuse_unknown(const struct parser *parser, const char *name, size_t name_length)
+{
+    char word[SHOWN_MAX];
+    char shown[SHOWN_MAX];
+    struct suggestion suggestion = {.word = word};
+
+    snprintf(word, sizeof word, "%.*s", (int)(name_length < SHOWN_MAX ? name_length : SHOWN_MAX),
+             name);
+    for (const struct option *o = parser->command->options; o != NULL && o->name != NULL; o++)
+        suggest(&suggestion, o->name);
+    for (const struct option *o = common_options; o->name != NULL; o++)
+        suggest(&suggestion, o->name);
+    show_argument(shown, word);
+    if (suggestion.nearest == NULL)
+        return report_usage(&parser->in->report, parser->command, "unknown option --%s", shown);
+    return report_usage(&parser->in->report, parser->command,
+                        "unknown option --%s; did you mean --%s?", shown, suggestion.nearest);
+}
+
+static int parse_long(struct parser *parser, const char *text)
+{
+    size_t length = strcspn(text, "=");
+    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+    struct match match;
+
+    if (!find_option(parser, 0, text, length, &match))
+        return refuse_unknown(parser, text, length);
+
+    const struct option *option = match.option;
+    if (value != NULL && option->value == NULL)
+        return report_usage(&parser->in->report, parser->command, "--%s takes no value",
+                            option->name);
+    if (value == NULL && option->value != NULL && !option->value_optional) {
+        if (parser->next == parser->argc)
+            return report_usage(&parser->in->report, parser->command, "--%s needs a value: %s",
+                                option->name, option->value);
+        value = parser->argv[parser->next++];
+    }
+    return store_value(parser, &match, value);
+}
+
+/* A cluster of letters; the first that takes a value takes the rest, or the next argument. */
+static int parse_letters(struct parser *parser, const char *letters)
+{
+    for (; *letters != '\0'; letters++) {
+        const char *value = NULL;
+        struct match match;
+
+        if (!find_option(parser, *letters, NULL, 0, &match)) {
+            char shown[SHOWN_MAX];
+            return report_usage(&parser->in->report, parser->command, "unknown option -%s",
+                                show_argument(shown, (char[]){*letters, '\0'}));
+        }
+        if (match.option->value != NULL) {
+            if (letters[1] != '\0')
+                value = letters + 1;
+            else if (parser->next < parser->argc)
+                value = parser->argv[parser->next++];
+            else
+                return report_usage(&parser->in->report, parser->command, "-%c needs a value: %s",
+                                    *letters, match.option->value);
+        }
+        int code = store_value(parser, &match, value);
+        if (code != EXIT_OK || value != NULL)
+            return code;
+    }
+    return EXIT_OK;
+}
+
+/* Options may stand between operands, which gather at the front of argv. */
+static int parse_all(struct parser *parser)
+{
+    int operands = 0;
+    int code = EXIT_OK;
+
+    while (code == EXIT_OK && parser->next < parser->argc) {
+        char *argument = parser->argv[parser->next];
+        bool operand = argument[0] != '-' || argument[1] == '\0';
+        if (operand && parser->command->operands_end_options)
+            break;
+        parser->next++;
+        if (operand)
+            parser->argv[operands++] = argument;
+        else if (strcmp(argument, "--") == 0)
+            break;
+        else if (argument[1] == '-')
+            code = parse_long(parser, argument + 2);
+        else
+            code = parse_letters(parser, argument + 1);
+    }
+    while (parser->next < parser->argc)
+        parser->argv[operands++] = parser->argv[parser->next++];
+    parser->argv[operands] = NULL;
+    parser->in->operands = parser->argv;
+    parser->in->count = operands;
+    return code;
+}
+
+bool parse_options(const struct command *command, int argc, char **argv, void *values,
+                   struct invocation *in, int *exit_code)
+{
+    struct parser parser = {command, values, in, argc, argv, 1};
+
+    char shown[SHOWN_MAX];
+
+    *in = (struct invocation){.report = report_to_stderr(false)};
+    *exit_code = parse_all(&parser);
+    if (*exit_code != EXIT_OK)
+        return false;
+    if (in->common.help)
+        print_help(command, stdout);
+    else if (in->common.version)
+        print_version(stdout);
+    else if (in->count > 0 && !command->takes_operands)
+        *exit_code = report_usage(&in->report, command, "unexpected argument '%s'",
+                                  show_argument(shown, in->operands[0]));
+    else
+        return true;
+    return false;
+}
+
+void print_version(FILE *out)
+{
+    fprintf(out, "holdfast %s\n", hf_version());
+}
+
+void print_usage(const struct command *command, FILE *out)
+{
+    const char *intro = "Usage:";
+
+    for (const char *form = command->usage; form != NULL;) {
+        const char *end = strchrnul(form, '\n');
+        fprintf(out, "%s holdfast %s %.*s\n", intro, command->name, (int)(end - form), form);
+        intro = "      ";
+        form = *end != '\0' ? end + 1 : NULL;
+    }
+}
+
+static void print_option(const struct option *option, FILE *out)
+{
+    char names[64];
+    const char *value = option->value != NULL ? option->value : "";
+    const char *space = option->value == NULL ? "" : option->value_optional ? "[=" : " ";
+    const char *close = option->value_optional ? "]" : "";
+
+    snprintf(names, sizeof names, "%c%c%s --%s%s%s%s", option->letter ? '-' : ' ',
+             option->letter ? option->letter : ' ', option->letter ? "," : " ", option->name, space,
+             value, close);
+    if (strlen(names) <= 28)
+        fprintf(out, "  %-28s  %s\n", names, option->help);
+    else
+        fprintf(out, "  %s\n  %-28s  %s\n", names, "", option->help);
+}
+
+void print_help(const struct command *command, FILE *out)
+{
+    print_usage(command, out);
+    fprintf(out, "\n%s\n\nOptions:\n", command->summary);
+    for (const struct option *o = command->options; o != NULL && o->name != NULL; o++)
+        print_option(o, out);
+    for (const struct option *o = common_options; o->name != NULL; o++)
+        print_option(o, out);
+}

@@ -1,0 +1,164 @@
+#include "cli/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/json.h"
+#include "cli/redact.h"
+
+bool wants_colour(int fd)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+
+    return (no_colour == NULL || no_colour[0] == '\0') && isatty(fd) && terminal != NULL &&
+           strcmp(terminal, "dumb") != 0;
+}
+
+struct report report_to_stderr(bool json)
+{
+    return (struct report){.json = json, .colour = !json && wants_colour(STDERR_FILENO)};
+}
+
+int exit_code_of(hf_status status)
+{
+    switch (status) {
+    case HF_OK: return EXIT_OK;
+    case HF_INVALID: return EXIT_USAGE;
+    case HF_BAD_DATA: return EXIT_BAD_DATA;
+    case HF_UNREACHABLE: return EXIT_UNREACHABLE;
+    case HF_CONFIG:
+    case HF_NO_SCHEMA:
+    case HF_COLLISION:
+    case HF_SLOTS: return EXIT_CONFIG;
+    case HF_NOT_ACQUIRED:
+    case HF_DEADLOCK: return EXIT_NOT_ACQUIRED;
+    case HF_LOST: return EXIT_LOST;
+    default: return EXIT_FAILED;
+    }
+}
+
+/* One write for the whole text, so that lines of several processes do not mix. */
+static void put(hf__buf *text)
+{
+    if (!text->broken && text->length > 0)
+        fwrite(text->data, 1, text->length, stderr);
+    hf__buf_free(text);
+}
+
+static void add_line(hf__buf *text, const struct report *report, const char *colour,
+                     const char *word, const char *line)
+{
+    if (report->colour)
+        hf__buf_printf(text, "\033[%sm%s:\033[0m %s\n", colour, word, line);
+    else
+        hf__buf_printf(text, "%s: %s\n", word, line);
+}
+
+static void put_error_as_json(const hf_error *err)
+{
+    struct json json = {0};
+
+    json_begin_object(&json, NULL);
+    json_begin_object(&json, "error");
+    json_string(&json, "status", hf_status_name(err->code));
+    json_string(&json, "message", err->message);
+    json_text(&json, "hint", err->hint);
+    json_text(&json, "sqlstate", err->sqlstate);
+    json_end_object(&json);
+    json_end_object(&json);
+    (void)json_finish(&json, stderr);
+}
+
+int report_error(const struct report *report, const hf_error *err)
+{
+    hf__buf text = {0};
+
+    if (report->json) {
+        put_error_as_json(err);
+        return exit_code_of(err->code);
+    }
+    add_line(&text, report, "1;31", "error", err->message);
+    if (err->hint[0] != '\0')
+        add_line(&text, report, "36", "hint", err->hint);
+    put(&text);
+    return exit_code_of(err->code);
+}
+
+static void put_line(const struct report *report, const char *colour, const char *word,
+                     const char *line)
+{
+    hf__buf text = {0};
+    struct json json = {0};
+
+    if (!report->json) {
+        add_line(&text, report, colour, word, line);
+        put(&text);
+        return;
+    }
+    json_begin_object(&json, NULL);
+    json_string(&json, word, line);
+    json_end_object(&json);
+    (void)json_finish(&json, stderr);
+}
+
+void report_note(const struct report *report, const char *format, ...)
+{
+    char line[sizeof((hf_error *)0)->message];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    put_line(report, "1", "note", line);
+}
+
+void report_warning(const struct report *report, const char *format, ...)
+{
+    char line[sizeof((hf_error *)0)->message];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    put_line(report, "1;33", "warning", line);
+}
+
+int report_usage(const struct report *report, const struct command *command, const char *format,
+                 ...)
+{
+    hf_error err = {.code = HF_INVALID};
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(err.message, sizeof err.message, format, args);
+    va_end(args);
+    if (command != NULL)
+        hf__hint(&err, "see 'holdfast %s --help'", command->name);
+    else
+        hf__hint(&err, "see 'holdfast --help'");
+    return report_error(report, &err);
+}
+
+void report_log(void *arg, hf_log_level level, const char *message)
+{
+    if (level >= HF_LOG_WARNING)
+        report_warning(arg, "%s", message);
+}
+
+const char *show_argument(char out[SHOWN_MAX], const char *argument)
+{
+    char *redacted = redact_passwords(argument);
+
+    if (redacted == NULL)
+        return "(out of memory)";
+    hf__show(out, SHOWN_MAX, redacted, strlen(redacted));
+    free(redacted);
+    return out;
+}

@@ -1,0 +1,181 @@
+/*
+ * The lock engine. A process talks to the store only for keys that it does not hold yet: threads
+ * that want the same key queue in the process, in order of arrival, and pass the key on.
+ *
+ * One mutex per store guards all of it and is never held during I/O. An entry whose key is being
+ * asked for or given up at the store is busy: everybody else queues until that is decided.
+ */
+#ifndef HF_LOCK_ENGINE_H
+#define HF_LOCK_ENGINE_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "store/store.h"
+
+struct entry;
+struct hf_lock;
+
+/* A key held at the store, by one holder or (shared, or passed on) by several of this process. */
+struct hold {
+    hf__seat *seat;
+    hf_mode mode;
+    unsigned refs;
+    int64_t token; /* of whoever got it last */
+};
+
+/* One key of one lock. */
+struct grant {
+    struct hf_lock *lock;
+    struct entry *entry;
+    struct hold *hold;
+    hf__claim claim;
+    struct grant *next; /* in entry->grants */
+};
+
+enum turn_state {
+    TURN_QUEUED,
+    TURN_JOINS,  /* the process holds the key already: hold says where */
+    TURN_CLAIMS, /* the key has to be asked for at the store */
+};
+
+/* A place in the queue of an entry. */
+struct turn {
+    struct turn *next;
+    struct entry *entry;
+    hf_mode mode;
+    bool private_seat;
+    enum turn_state state;
+    bool reenters;
+    unsigned pass; /* entry->passes when it was assigned */
+    struct hold *hold;
+    pthread_cond_t *cond;
+};
+
+struct entry {
+    struct entry *next;
+    int64_t key;
+    hf_space space;
+    struct turn *first, *last;
+    unsigned holders[2]; /* by hf_mode */
+    struct hold *hold;   /* one that others of this process may join or inherit */
+    bool busy;
+    bool waiting;    /* busy, and in a wait that may last */
+    bool draining;   /* others wait outside: no more joining until it is empty */
+    unsigned passes; /* joins and hand-overs since the store was last asked */
+    struct grant *grants;
+};
+
+enum { ENTRY_BUCKETS = 1024, THREAD_BUCKETS = 64 };
+
+struct hf_store {
+    hf__backend *backend;
+    pid_t pid;
+    char application[128];
+    char host[256];
+    bool dispatch;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t settled; /* an entry is not busy any more, or a callback has ended */
+    struct entry *entries[ENTRY_BUCKETS];
+    struct hf_lock *locks;
+    struct hf_lock *threads[THREAD_BUCKETS]; /* held locks by owner, greatest key first */
+    int keys_held;
+    bool interrupted;
+
+    /* the watcher */
+    pthread_t watcher;
+    bool watching;
+    bool stopping;
+    int event_fd;              /* readable: losses are to be dispatched */
+    struct hf_lock *lost_first; /* with a callback that has not run */
+    struct hf_lock *lost_last;
+};
+
+struct hf_lock {
+    hf_store *store;
+    hf_lock_state state;
+    struct grant *grants;
+    size_t count;
+    size_t room;
+    hf__claim name; /* the first target in key order, for messages and events */
+    char *labels;   /* what the claims point into */
+    int64_t token;
+    unsigned slot;
+    unsigned flags;
+    bool snapshot_stale;
+    hf_lifetime lifetime;
+    pthread_t owner;
+    int64_t acquired_ms; /* monotonic */
+    int64_t acquired_wall;
+    int64_t wait_ms;
+    hf_lost_fn *on_lost;
+    void *arg;
+    hf_error why;
+    bool delivering;
+    bool free_after;
+    pthread_t deliverer;
+    struct hf_lock *next, *previous;                 /* store->locks */
+    struct hf_lock *next_of_thread, *previous_of_thread;
+    bool in_order_list;
+    struct hf_lock *next_lost;
+    bool queued_lost;
+};
+
+/* An acquire while it goes on. */
+struct attempt {
+    hf_store *store;
+    struct hf_lock *lock;
+    const hf_lock_spec *spec;
+    int64_t began;
+    int64_t deadline;
+    bool told; /* on_wait has been called */
+};
+
+/* table.c: entries and turns; the mutex is held unless said otherwise */
+struct entry *hf__entry_get(hf_store *store, const hf__claim *claim); /* NULL: out of memory */
+void hf__entry_settle(hf_store *store, struct entry *entry); /* lets the next in, or frees it */
+bool hf__entry_is_free_for(const struct entry *entry, hf_mode mode);
+struct hold *hf__entry_held_by_me(const struct entry *entry, hf_mode mode);
+void hf__turn_assign(struct turn *turn);
+void hf__turn_queue(struct turn *turn);
+void hf__turn_abandon(struct turn *turn);
+bool hf__may_pass_on(const struct entry *entry, const struct hold *hold);
+
+/* order.c: the mutex is held */
+hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_error *err);
+void hf__order_add(hf_store *store, struct hf_lock *lock);
+void hf__order_remove(hf_store *store, struct hf_lock *lock);
+
+/* resolve.c: targets → claims, sorted, without repeats, with their labels copied */
+hf_status hf__resolve(const hf_lock_spec *spec, hf__claim **claims, size_t *count, char **labels,
+                      hf_error *err);
+
+/* take.c: the mutex is not held */
+hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,
+                   hf_error *err);
+hf_status hf__give_up(struct hf_lock *lock, size_t from, hf_error *err); /* grants[from…] */
+void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);  /* mutex held */
+
+/* slots.c */
+hf_status hf__take_slot(struct attempt *attempt, const hf__claim *base, hf_error *err);
+
+/* describe.c */
+hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *err);
+void hf__tell_waiting(struct attempt *attempt, const hf__claim *claim);
+
+/* watch.c */
+hf_status hf__watch_start(hf_store *store, hf_error *err);
+void hf__watch_stop(hf_store *store);
+void hf__lose(hf_store *store, struct hf_lock *lock, const hf_error *why); /* mutex held */
+void hf__forget_loss(hf_store *store, struct hf_lock *lock);               /* mutex held */
+int hf__deliver_losses(hf_store *store); /* mutex not held */
+
+/* lock.c */
+void hf__lock_forget(struct hf_lock *lock); /* frees memory, releases nothing */
+void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);
+
+/* store_handle.c */
+hf_status hf__check_process(const hf_store *store, hf_error *err);
+
+#endif

@@ -1,0 +1,113 @@
+/* A snapshot of every lock, owned by the caller. */
+#include "lock/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct hf_lock_list {
+    hf_lock_view *views;
+    size_t count;
+    size_t room;
+};
+
+struct collector {
+    hf__view_sink sink;
+    hf_lock_list *list;
+};
+
+enum { STRINGS = 4 };
+
+static void view_strings(hf_lock_view *view, const char **strings[STRINGS])
+{
+    strings[0] = &view->label;
+    strings[1] = &view->application;
+    strings[2] = &view->host;
+    strings[3] = &view->blocked_by;
+}
+
+static void free_view(hf_lock_view *view)
+{
+    const char **strings[STRINGS];
+    view_strings(view, strings);
+    for (size_t i = 0; i < STRINGS; i++)
+        free((void *)(uintptr_t)*strings[i]);
+}
+
+static bool own_strings(hf_lock_view *view)
+{
+    const char **strings[STRINGS];
+    bool ok = true;
+    view_strings(view, strings);
+    for (size_t i = 0; i < STRINGS; i++) {
+        *strings[i] = strdup(*strings[i] ? *strings[i] : "");
+        ok = ok && *strings[i];
+    }
+    return ok;
+}
+
+static bool make_room(hf_lock_list *list)
+{
+    if (list->count < list->room)
+        return true;
+    size_t room = list->room ? list->room * 2 : 64;
+    hf_lock_view *views = realloc(list->views, room * sizeof *views);
+    if (!views)
+        return false;
+    list->views = views;
+    list->room = room;
+    return true;
+}
+
+static hf_status add(hf__view_sink *sink, const hf_lock_view *view, hf_error *err)
+{
+    hf_lock_list *list = ((struct collector *)sink)->list;
+    if (!make_room(list))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_lock_view *copy = &list->views[list->count];
+    *copy = *view;
+    if (!own_strings(copy)) {
+        free_view(copy);
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    list->count++;
+    return HF_OK;
+}
+
+hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
+{
+    *out = NULL;
+    hf_status status = hf__check_process(store, err);
+    if (status != HF_OK)
+        return status;
+    hf_lock_list *list = calloc(1, sizeof *list);
+    if (!list)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    struct collector collector = {.sink = {.add = add}, .list = list};
+    status = store->backend->ops->list(store->backend, &collector.sink, err);
+    if (status != HF_OK) {
+        hf_lock_list_free(list);
+        return status;
+    }
+    *out = list;
+    return HF_OK;
+}
+
+size_t hf_lock_list_count(const hf_lock_list *list)
+{
+    return list->count;
+}
+
+const hf_lock_view *hf_lock_list_at(const hf_lock_list *list, size_t index)
+{
+    return index < list->count ? &list->views[index] : NULL;
+}
+
+void hf_lock_list_free(hf_lock_list *list)
+{
+    if (!list)
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        free_view(&list->views[i]);
+    free(list->views);
+    free(list);
+}

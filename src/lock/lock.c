@@ -1,0 +1,345 @@
+/* The life of a lock: acquire → held → released | lost. */
+#include "lock/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum { SLOT_GRANTS = 64 }; /* what a semaphore takes on its way, at most */
+
+void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms)
+{
+    hf__backend *backend = lock->store->backend;
+    hf__event event = {.kind = kind,
+                       .at_ms = hf__wall_ms(),
+                       .key = lock->name.key,
+                       .space = lock->name.space,
+                       .mode = lock->name.mode,
+                       .token = lock->token,
+                       .wait_ms = wait_ms,
+                       .hold_ms = hold_ms};
+    backend->ops->note(backend, &event);
+}
+
+static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_error *err)
+{
+    hf_status status = HF_OK;
+    if (spec->size < offsetof(hf_lock_spec, arg) + sizeof spec->arg)
+        return hf__fail(err, HF_INVALID, "hf_lock_spec.size is not set: start from HF_LOCK_SPEC_INIT");
+    if (spec->mode != HF_EXCLUSIVE && spec->mode != HF_SHARED)
+        return hf__fail(err, HF_INVALID, "unknown lock mode %d", (int)spec->mode);
+    if (spec->wait_ms < -1)
+        return hf__fail(err, HF_INVALID, "a wait of %lld ms is negative", (long long)spec->wait_ms);
+    if (spec->slots > HF_SLOTS_MAX)
+        return hf__fail(err, HF_INVALID, "%u slots are more than %d", spec->slots, HF_SLOTS_MAX);
+    if (spec->slots > 0 && (spec->target_count != 1 || spec->mode == HF_SHARED))
+        return hf__fail(err, HF_INVALID, "slots go with one exclusive target");
+    if (spec->lifetime == HF_TRANSACTION && !store->backend->borrowed) {
+        status = hf__fail(err, HF_INVALID, "a transaction lock needs the connection of its transaction");
+        hf__hint(err, "lend that connection with hf_store_borrow");
+    } else if (spec->lifetime == HF_SESSION && store->backend->borrowed) {
+        status = hf__fail(err, HF_INVALID, "a borrowed connection serves transaction locks only");
+        hf__hint(err, "open a store of its own for session locks: its session can be watched");
+    } else if (spec->lifetime == HF_TRANSACTION && spec->slots > 0) {
+        status = hf__fail(err, HF_INVALID, "slots go with session locks");
+    } else if ((spec->flags & HF_NEED_TOKEN) && !atomic_load(&store->backend->records)) {
+        status = hf__fail(err, HF_NO_SCHEMA, "a fencing token needs the schema 'holdfast' on %s",
+                          store->backend->name);
+        hf__hint(err, "run 'holdfast init' once on that database");
+    }
+    return status;
+}
+
+void hf__lock_forget(struct hf_lock *lock)
+{
+    if (!lock)
+        return;
+    free(lock->grants);
+    free(lock->labels);
+    free(lock);
+}
+
+static struct hf_lock *new_lock(hf_store *store, const hf_lock_spec *spec, size_t count)
+{
+    struct hf_lock *lock = calloc(1, sizeof *lock);
+    if (!lock)
+        return NULL;
+    lock->room = spec->slots > 0 ? SLOT_GRANTS : count;
+    lock->grants = calloc(lock->room, sizeof *lock->grants);
+    if (!lock->grants) {
+        free(lock);
+        return NULL;
+    }
+    lock->store = store;
+    lock->flags = spec->flags;
+    lock->lifetime = spec->lifetime;
+    lock->owner = pthread_self();
+    lock->on_lost = spec->on_lost;
+    lock->arg = spec->arg;
+    return lock;
+}
+
+static void publish(struct attempt *attempt)
+{
+    struct hf_lock *lock = attempt->lock;
+    hf_store *store = attempt->store;
+    lock->acquired_ms = hf__now_ms();
+    lock->acquired_wall = hf__wall_ms();
+    pthread_mutex_lock(&store->mutex);
+    lock->next = store->locks;
+    if (store->locks)
+        store->locks->previous = lock;
+    store->locks = lock;
+    hf__order_add(store, lock);
+    pthread_mutex_unlock(&store->mutex);
+    hf__note(lock, HF__EVENT_ACQUIRED, lock->acquired_ms - attempt->began, -1);
+    /* A session that died between grant and here was seen by nobody: have the watcher look. */
+    if (hf_lock_get_state(lock) == HF_STATE_LOST)
+        store->backend->ops->wake(store->backend);
+}
+
+/* Mutex held. */
+static void unpublish(hf_store *store, struct hf_lock *lock)
+{
+    hf__order_remove(store, lock);
+    if (lock->previous)
+        lock->previous->next = lock->next;
+    else if (store->locks == lock)
+        store->locks = lock->next;
+    if (lock->next)
+        lock->next->previous = lock->previous;
+    lock->next = lock->previous = NULL;
+}
+
+static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf__claim *first,
+                             hf_error *err)
+{
+    if (spec->wait_ms == 0 || store->backend->borrowed)
+        return HF_OK; /* who does not wait cannot be part of a deadlock that we hide */
+    hf_error order;
+    pthread_mutex_lock(&store->mutex);
+    hf_status status = hf__order_check(store, first, &order);
+    pthread_mutex_unlock(&store->mutex);
+    if (status == HF_ORDER && (spec->flags & HF_ANY_ORDER)) {
+        hf__log(store->backend, HF_LOG_WARNING, "%s", order.message);
+        return HF_OK;
+    }
+    if (status != HF_OK && err)
+        *err = order;
+    return status;
+}
+
+static hf_status take_borrowed(struct attempt *attempt, const hf__claim *claims, size_t count,
+                               hf_error *err)
+{
+    hf__backend *backend = attempt->store->backend;
+    hf__request request = {.claims = claims,
+                           .count = count,
+                           .lifetime = HF_TRANSACTION,
+                           .deadline = attempt->deadline};
+    hf_status status = backend->ops->try_claims(backend, &request, err);
+    if (status == HF_NOT_ACQUIRED && attempt->spec->wait_ms != 0) {
+        hf__tell_waiting(attempt, &claims[request.blocked]);
+        status = backend->ops->wait_claims(backend, &request, err);
+    }
+    if (status == HF_NOT_ACQUIRED)
+        status = hf__not_acquired(attempt->store, &claims[request.blocked], err);
+    attempt->lock->snapshot_stale = request.snapshot_stale;
+    if (request.snapshot_stale)
+        hf__log(backend, HF_LOG_WARNING,
+                "the transaction's snapshot is older than the lock it waited for: it cannot see what "
+                "the last holder committed; lock first, then begin, or use READ COMMITTED");
+    return status;
+}
+
+static hf_status take_all(struct attempt *attempt, const hf__claim *claims, size_t count,
+                          hf_error *err)
+{
+    bool patient = attempt->spec->wait_ms != 0;
+    if (attempt->store->backend->borrowed)
+        return take_borrowed(attempt, claims, count, err);
+    if (attempt->spec->slots > 0)
+        return hf__take_slot(attempt, claims, err);
+    return hf__take(attempt, claims, count, patient, err);
+}
+
+hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, hf_error *err)
+{
+    hf__claim *claims = NULL;
+    char *labels = NULL;
+    size_t count = 0;
+
+    if (!store || !spec || !out)
+        return hf__fail(err, HF_INVALID, "hf_lock_acquire needs a store, a spec and a place for the lock");
+    *out = NULL;
+    hf_status status = hf__check_process(store, err);
+    if (status == HF_OK)
+        status = check_spec(store, spec, err);
+    if (status == HF_OK)
+        status = hf__resolve(spec, &claims, &count, &labels, err);
+    if (status == HF_OK)
+        status = check_order(store, spec, claims, err);
+    if (status == HF_OK && !store->backend->borrowed)
+        status = hf__watch_start(store, err);
+    if (status != HF_OK)
+        goto out;
+
+    struct attempt attempt = {.store = store,
+                              .spec = spec,
+                              .began = hf__now_ms(),
+                              .deadline = hf__deadline(spec->wait_ms),
+                              .lock = new_lock(store, spec, count)};
+    if (!attempt.lock) {
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        goto out;
+    }
+    attempt.lock->labels = labels;
+    attempt.lock->name = claims[0];
+    labels = NULL;
+    status = take_all(&attempt, claims, count, err);
+    if (status == HF_OK) {
+        if (!store->backend->borrowed)
+            publish(&attempt);
+        *out = attempt.lock;
+    } else {
+        if (status == HF_NOT_ACQUIRED)
+            hf__note(attempt.lock, attempt.told ? HF__EVENT_TIMEOUT : HF__EVENT_CONFLICT,
+                     hf__now_ms() - attempt.began, -1);
+        hf__lock_forget(attempt.lock);
+    }
+out:
+    free(claims);
+    free(labels);
+    return status;
+}
+
+static bool seat_is_lost(const struct hf_lock *lock)
+{
+    for (size_t i = 0; i < lock->count; i++)
+        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
+            return true;
+    return false;
+}
+
+hf_lock_state hf_lock_get_state(const hf_lock *lock)
+{
+    hf_store *store = lock->store;
+    pthread_mutex_lock(&store->mutex);
+    hf_lock_state state = lock->state;
+    if (state == HF_STATE_HELD && seat_is_lost(lock))
+        state = HF_STATE_LOST;
+    pthread_mutex_unlock(&store->mutex);
+    return state;
+}
+
+static hf_status say_lost(const struct hf_lock *lock, hf_error *err)
+{
+    char name[200];
+    hf_status status = hf__fail(err, HF_LOST, "%s was lost: %s",
+                                hf__claim_name(name, sizeof name, &lock->name), lock->why.message);
+    hf__hint(err, "%s", lock->why.hint);
+    return status;
+}
+
+hf_status hf_lock_release(hf_lock *lock, hf_error *err)
+{
+    if (!lock)
+        return hf__fail(err, HF_INVALID, "no lock to release");
+    hf_store *store = lock->store;
+    hf_status status = hf__check_process(store, err);
+    if (status != HF_OK)
+        return status;
+
+    pthread_mutex_lock(&store->mutex);
+    hf_lock_state before = lock->state;
+    if (before == HF_STATE_HELD && seat_is_lost(lock)) {
+        for (size_t i = 0; i < lock->count; i++)
+            if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
+                lock->why = lock->grants[i].hold->seat->why;
+        before = HF_STATE_LOST;
+    }
+    lock->state = HF_STATE_RELEASED;
+    hf__forget_loss(store, lock);
+    if (before != HF_STATE_RELEASED && !store->backend->borrowed)
+        unpublish(store, lock);
+    pthread_mutex_unlock(&store->mutex);
+
+    if (before == HF_STATE_RELEASED)
+        return hf__fail(err, HF_INVALID, "the lock was released before");
+    status = hf__give_up(lock, 0, err);
+    if (before == HF_STATE_LOST)
+        return say_lost(lock, err);
+    if (status == HF_OK)
+        hf__note(lock, HF__EVENT_RELEASED, -1, hf__now_ms() - lock->acquired_ms);
+    else
+        hf__note(lock, HF__EVENT_LOST, -1, hf__now_ms() - lock->acquired_ms);
+    return status;
+}
+
+void hf_lock_free(hf_lock *lock)
+{
+    if (!lock)
+        return;
+    hf_store *store = lock->store;
+    if (hf__check_process(store, NULL) != HF_OK)
+        return; /* the parent's memory, copied: nothing here is ours to end */
+    (void)!hf_lock_release(lock, NULL);
+    pthread_mutex_lock(&store->mutex);
+    while (lock->delivering && !pthread_equal(lock->deliverer, pthread_self()))
+        pthread_cond_wait(&store->settled, &store->mutex);
+    bool later = lock->delivering;
+    lock->free_after = later;
+    pthread_mutex_unlock(&store->mutex);
+    if (!later)
+        hf__lock_forget(lock);
+}
+
+hf_status hf_lock_token(const hf_lock *lock, int64_t *token, hf_error *err)
+{
+    if (lock->token) {
+        *token = lock->token;
+        return HF_OK;
+    }
+    hf_status status = hf__fail(err, HF_NO_SCHEMA, "this lock has no fencing token: %s keeps no records",
+                                lock->store->backend->name);
+    hf__hint(err, lock->lifetime == HF_TRANSACTION
+                      ? "a transaction lock needs none: its writes go with it"
+                      : "run 'holdfast init' once on that database");
+    return status;
+}
+
+int64_t hf_lock_key(const hf_lock *lock)
+{
+    return lock->name.key;
+}
+
+unsigned hf_lock_slot(const hf_lock *lock)
+{
+    return lock->slot;
+}
+
+bool hf_lock_snapshot_is_stale(const hf_lock *lock)
+{
+    return lock->snapshot_stale;
+}
+
+static void free_lock(void *lock)
+{
+    hf_lock_free(lock);
+}
+
+hf_status hf_lock_with(hf_store *store, const hf_lock_spec *spec, hf_locked_fn *fn, void *arg,
+                       hf_error *err)
+{
+    hf_lock *lock = NULL;
+    hf_status status = hf_lock_acquire(store, spec, &lock, err);
+    if (status != HF_OK)
+        return status;
+    hf_status released;
+    pthread_cleanup_push(free_lock, lock);
+    status = fn(lock, arg, err);
+    released = hf_lock_release(lock, status == HF_OK ? err : NULL);
+    pthread_cleanup_pop(1);
+    return status == HF_OK ? released : status;
+}

@@ -1,0 +1,463 @@
+/* Taking and giving up keys: first a turn among the threads of the process, then the store. */
+#include "lock/engine.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* How many joins of a shared key go by before somebody looks whether others wait outside. */
+enum { LOOK_OUTSIDE_EVERY = 16 };
+
+static bool only_busy(const struct entry *entry, hf_mode mode)
+{
+    struct entry idle = *entry;
+    idle.busy = false;
+    return entry->busy && !entry->waiting && !entry->first && hf__entry_is_free_for(&idle, mode);
+}
+
+static bool reenter(const struct attempt *attempt, struct turn *turn)
+{
+    if (!(attempt->spec->flags & HF_REENTRANT))
+        return false;
+    turn->hold = hf__entry_held_by_me(turn->entry, turn->mode);
+    if (!turn->hold)
+        return false;
+    turn->state = TURN_JOINS;
+    turn->reenters = true;
+    turn->mode = turn->hold->mode;
+    turn->hold->refs++;
+    turn->entry->holders[turn->mode]++;
+    return true;
+}
+
+/* Mutex held. HF_OK once it is our turn. */
+static hf_status queue_up(const struct attempt *attempt, struct turn *turn)
+{
+    hf_store *store = attempt->store;
+    struct timespec until = hf__timespec(attempt->deadline);
+    int timed_out = 0;
+
+    hf__turn_queue(turn);
+    while (turn->state == TURN_QUEUED && !timed_out && !store->interrupted)
+        timed_out = pthread_cond_clockwait(turn->cond, &store->mutex, CLOCK_MONOTONIC, &until);
+    if (turn->state != TURN_QUEUED)
+        return HF_OK;
+    hf__turn_abandon(turn);
+    hf__entry_settle(store, turn->entry);
+    return store->interrupted ? HF_INTERRUPTED : HF_NOT_ACQUIRED;
+}
+
+/* HF_NOT_ACQUIRED and HF_INTERRUPTED leave err alone. */
+static hf_status get_turn(struct attempt *attempt, const hf__claim *claim, struct turn *turn,
+                          bool patient, hf_error *err)
+{
+    hf_store *store = attempt->store;
+    hf_status status = HF_OK;
+
+    pthread_mutex_lock(&store->mutex);
+    for (;;) {
+        turn->entry = hf__entry_get(store, claim);
+        if (!turn->entry) {
+            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            break;
+        }
+        if (reenter(attempt, turn))
+            break;
+        if (!turn->entry->first && hf__entry_is_free_for(turn->entry, turn->mode)) {
+            hf__turn_assign(turn);
+            break;
+        }
+        if (!patient && only_busy(turn->entry, turn->mode)) {
+            pthread_cond_wait(&store->settled, &store->mutex); /* a round trip at most */
+            continue;
+        }
+        if (patient && !attempt->told) {
+            pthread_mutex_unlock(&store->mutex);
+            hf__tell_waiting(attempt, claim);
+            pthread_mutex_lock(&store->mutex);
+            continue;
+        }
+        status = patient ? queue_up(attempt, turn) : HF_NOT_ACQUIRED;
+        break;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return status;
+}
+
+/* Mutex held. */
+static void attach(struct grant *grant, struct hf_lock *lock, struct entry *entry, struct hold *hold,
+                   const hf__claim *claim)
+{
+    grant->lock = lock;
+    grant->entry = entry;
+    grant->hold = hold;
+    grant->claim = *claim;
+    grant->claim.mode = hold->mode;
+    grant->next = entry->grants;
+    entry->grants = grant;
+}
+
+static void detach(struct grant *grant)
+{
+    struct grant **at = &grant->entry->grants;
+    while (*at != grant)
+        at = &(*at)->next;
+    *at = grant->next;
+    grant->entry->holders[grant->claim.mode]--;
+    grant->hold->refs--;
+}
+
+static void leave(hf_store *store, hf__seat *seat, unsigned keys)
+{
+    if (atomic_fetch_sub(&seat->holds, keys) == keys && store->backend->ops->leave_seat)
+        store->backend->ops->leave_seat(seat);
+}
+
+void hf__drop_grant(hf_store *store, struct grant *grant, bool lost)
+{
+    struct entry *entry = grant->entry;
+    struct hold *hold = grant->hold;
+    detach(grant);
+    grant->hold = NULL;
+    if (hold->refs == 0 && lost) {
+        if (entry->hold == hold)
+            entry->hold = NULL;
+        store->keys_held--;
+        leave(store, hold->seat, 1);
+        free(hold);
+    }
+    hf__entry_settle(store, entry);
+}
+
+/* ---- giving up ---------------------------------------------------------------------------------- */
+
+/* Mutex held. True when the store has to be told; the entry is busy until then. */
+static bool pass_on(hf_store *store, struct grant *grant)
+{
+    struct entry *entry = grant->entry;
+    struct hold *hold = grant->hold;
+    bool lost = atomic_load(&hold->seat->lost);
+
+    if (lost || hold->refs > 1) {
+        hf__drop_grant(store, grant, lost);
+        return false;
+    }
+    detach(grant);
+    if (hf__may_pass_on(entry, hold)) {
+        grant->hold = NULL;
+        hf__entry_settle(store, entry);
+        return false;
+    }
+    if (entry->hold == hold)
+        entry->hold = NULL;
+    entry->busy = true;
+    return true;
+}
+
+static hf_status release_group(hf_store *store, struct grant **grants, size_t count, hf_error *err)
+{
+    hf__seat *seat = grants[0]->hold->seat;
+    hf__claim single, *claims = &single;
+    if (count > 1 && !(claims = calloc(count, sizeof *claims)))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        claims[i] = grants[i]->claim;
+    hf_status status = store->backend->ops->release_claims(seat, claims, count, err);
+    if (claims != &single)
+        free(claims);
+    return status;
+}
+
+static void finish_release(hf_store *store, struct grant **grants, size_t count)
+{
+    hf__seat *seat = grants[0]->hold->seat;
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < count; i++) {
+        struct entry *entry = grants[i]->entry;
+        free(grants[i]->hold);
+        grants[i]->hold = NULL;
+        entry->busy = false;
+        hf__entry_settle(store, entry);
+    }
+    store->keys_held -= (int)count;
+    pthread_mutex_unlock(&store->mutex);
+    leave(store, seat, (unsigned)count);
+}
+
+static bool same_group(const struct grant *a, const struct grant *b)
+{
+    return a->hold->seat == b->hold->seat && a->claim.mode == b->claim.mode;
+}
+
+static hf_status release_all(hf_store *store, struct grant **grants, size_t count, hf_error *err)
+{
+    hf_status result = HF_OK;
+    for (size_t start = 0, end; start < count; start = end) {
+        for (end = start + 1; end < count && same_group(grants[start], grants[end]);)
+            end++;
+        hf_status status = release_group(store, grants + start, end - start, err);
+        if (status != HF_OK)
+            result = status;
+        finish_release(store, grants + start, end - start);
+    }
+    return result;
+}
+
+hf_status hf__give_up(struct hf_lock *lock, size_t from, hf_error *err)
+{
+    hf_store *store = lock->store;
+    struct grant *single, **told = &single;
+    size_t count = 0;
+
+    if (lock->count - from > 1 && !(told = calloc(lock->count - from, sizeof(struct grant *))))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = from; i < lock->count; i++)
+        if (lock->grants[i].hold && pass_on(store, &lock->grants[i]))
+            told[count++] = &lock->grants[i];
+    pthread_mutex_unlock(&store->mutex);
+    lock->count = from;
+    hf_status status = count > 0 ? release_all(store, told, count, err) : HF_OK;
+    if (told != &single)
+        free(told);
+    return status;
+}
+
+/* ---- taking ------------------------------------------------------------------------------------- */
+
+static hf_status check_quota(hf_store *store, size_t wanted, hf_error *err)
+{
+    pthread_mutex_lock(&store->mutex);
+    int held = store->keys_held;
+    pthread_mutex_unlock(&store->mutex);
+    if (wanted <= (size_t)store->backend->max_keys &&
+        held <= store->backend->max_keys - (int)wanted)
+        return HF_OK;
+    hf_status status =
+        hf__fail(err, HF_QUOTA, "%zu more keys would exceed this store's quota: %d of %d are held",
+                 wanted, held, store->backend->max_keys);
+    hf__hint(err, "a full lock table breaks every session of the server; hold fewer keys, or raise "
+                  "max_locks_per_transaction there and max_keys here");
+    return status;
+}
+
+static void mark_waiting(hf_store *store, struct turn *turns, size_t count, bool waiting)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < count; i++)
+        if (turns[i].state == TURN_CLAIMS)
+            turns[i].entry->waiting = waiting;
+    pthread_cond_broadcast(&store->settled);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static hf_status ask_store(struct attempt *attempt, hf__request *request, struct turn *turns,
+                           size_t count, bool patient, hf_error *err)
+{
+    hf_store *store = attempt->store;
+    const hf__backend_ops *ops = store->backend->ops;
+    hf_status status = check_quota(store, request->count, err);
+    if (status == HF_OK)
+        status = ops->try_claims(store->backend, request, err);
+    if (status == HF_NOT_ACQUIRED && patient && hf__left_ms(attempt->deadline) != 0) {
+        mark_waiting(store, turns, count, true);
+        hf__tell_waiting(attempt, &request->claims[request->blocked]);
+        status = ops->wait_claims(store->backend, request, err);
+        mark_waiting(store, turns, count, false);
+    }
+    return status;
+}
+
+/* Mutex held: the store has granted the key to this process. */
+static void settle_claimed(struct attempt *attempt, struct turn *turn, const hf__claim *claim,
+                           struct hold *hold, struct grant *grant)
+{
+    struct entry *entry = turn->entry;
+    entry->busy = false;
+    entry->holders[hold->mode]++;
+    if (!turn->private_seat)
+        entry->hold = hold;
+    attempt->store->keys_held++;
+    attach(grant, attempt->lock, entry, hold, claim);
+    hf__entry_settle(attempt->store, entry);
+}
+
+static void settle_refused(hf_store *store, struct turn *turns, size_t count)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < count; i++) {
+        if (turns[i].state != TURN_CLAIMS)
+            continue;
+        turns[i].entry->busy = false;
+        hf__entry_settle(store, turns[i].entry);
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static bool make_holds(struct turn *turns, size_t count, const hf__request *request)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (turns[i].state != TURN_CLAIMS)
+            continue;
+        if (!(turns[i].hold = malloc(sizeof *turns[i].hold)))
+            return false;
+        *turns[i].hold = (struct hold){.seat = request->seat,
+                                       .mode = request->claims->mode,
+                                       .refs = 1,
+                                       .token = request->token};
+    }
+    return true;
+}
+
+static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims, size_t count,
+                                struct turn *turns, bool patient, hf_error *err)
+{
+    hf_store *store = attempt->store;
+    hf__claim single, *wanted = &single;
+    hf__request request = {.lifetime = attempt->spec->lifetime,
+                           .private_seat = attempt->spec->flags & HF_PRIVATE,
+                           .any_order = attempt->spec->flags & HF_ANY_ORDER,
+                           .deadline = attempt->deadline};
+
+    if (count > 1 && !(wanted = calloc(count, sizeof *wanted)))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        if (turns[i].state == TURN_CLAIMS)
+            wanted[request.count++] = claims[i];
+    request.claims = wanted;
+    hf_status status =
+        request.count > 0 ? ask_store(attempt, &request, turns, count, patient, err) : HF_OK;
+    if (status == HF_NOT_ACQUIRED)
+        status = hf__not_acquired(store, &wanted[request.blocked], err);
+    if (status == HF_OK && !make_holds(turns, count, &request)) {
+        (void)!store->backend->ops->release_claims(request.seat, wanted, request.count, NULL);
+        leave(store, request.seat, (unsigned)request.count);
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    if (status != HF_OK) {
+        settle_refused(store, turns, count);
+        goto out;
+    }
+    pthread_mutex_lock(&store->mutex);
+    struct grant *grants = attempt->lock->grants + attempt->lock->count - count;
+    for (size_t i = 0; i < count; i++)
+        if (turns[i].state == TURN_CLAIMS)
+            settle_claimed(attempt, &turns[i], &claims[i], turns[i].hold, &grants[i]);
+    pthread_mutex_unlock(&store->mutex);
+    if (request.token > attempt->lock->token)
+        attempt->lock->token = request.token;
+    attempt->lock->snapshot_stale |= request.snapshot_stale;
+out:
+    if (wanted != &single)
+        free(wanted);
+    return status;
+}
+
+static void attach_joined(struct attempt *attempt, const hf__claim *claims, size_t count,
+                          struct turn *turns)
+{
+    struct hf_lock *lock = attempt->lock;
+    pthread_mutex_lock(&attempt->store->mutex);
+    for (size_t i = 0; i < count; i++) {
+        lock->grants[lock->count + i].hold = NULL;
+        if (turns[i].state == TURN_JOINS)
+            attach(&lock->grants[lock->count + i], lock, turns[i].entry, turns[i].hold, &claims[i]);
+    }
+    pthread_mutex_unlock(&attempt->store->mutex);
+    lock->count += count;
+}
+
+/* Who joins holds because another thread did: with a token of its own, and not for ever while
+ * others wait outside. */
+static hf_status renew_joined(struct attempt *attempt, size_t from, struct turn *turns, hf_error *err)
+{
+    hf_store *store = attempt->store;
+    const hf__backend_ops *ops = store->backend->ops;
+    hf_status status = HF_OK;
+
+    for (size_t i = from; status == HF_OK && i < attempt->lock->count; i++) {
+        struct grant *grant = &attempt->lock->grants[i];
+        struct turn *turn = &turns[i - from];
+        bool contended = false;
+        int64_t token = 0;
+        if (turn->state != TURN_JOINS)
+            continue;
+        if (turn->reenters) {
+            token = grant->hold->token;
+        } else {
+            status = ops->renew_claims(grant->hold->seat, &grant->claim, 1, &token, err);
+            if (status == HF_OK && turn->mode == HF_SHARED &&
+                turn->pass % LOOK_OUTSIDE_EVERY == 0)
+                status = ops->is_contended(store->backend, &grant->claim, &contended, err);
+        }
+        pthread_mutex_lock(&store->mutex);
+        grant->hold->token = token;
+        grant->entry->draining |= contended;
+        pthread_mutex_unlock(&store->mutex);
+        if (token > attempt->lock->token)
+            attempt->lock->token = token;
+    }
+    return status;
+}
+
+static void back_out(hf_store *store, struct turn *turns, size_t count)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < count; i++) {
+        if (turns[i].state != TURN_CLAIMS)
+            continue;
+        turns[i].entry->busy = false;
+        hf__entry_settle(store, turns[i].entry);
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static hf_status get_turns(struct attempt *attempt, const hf__claim *claims, size_t count,
+                           struct turn *turns, bool patient, hf_error *err)
+{
+    pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+    hf_status status = HF_OK;
+    size_t got = 0;
+
+    for (; got < count; got++) {
+        turns[got] = (struct turn){.mode = claims[got].mode,
+                                   .private_seat = attempt->spec->flags & HF_PRIVATE,
+                                   .cond = &cond};
+        status = get_turn(attempt, &claims[got], &turns[got], patient, err);
+        if (status != HF_OK)
+            break;
+    }
+    pthread_cond_destroy(&cond);
+    if (status == HF_OK)
+        return HF_OK;
+    back_out(attempt->store, turns, got);
+    attach_joined(attempt, claims, got, turns);
+    (void)!hf__give_up(attempt->lock, attempt->lock->count - got, NULL);
+    if (status == HF_NOT_ACQUIRED)
+        status = hf__not_acquired(attempt->store, &claims[got], err);
+    else if (status == HF_INTERRUPTED)
+        status = hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    return status;
+}
+
+hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,
+                   hf_error *err)
+{
+    struct turn single, *turns = &single;
+    size_t from = attempt->lock->count;
+
+    if (count > 1 && !(turns = calloc(count, sizeof *turns)))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_status status = get_turns(attempt, claims, count, turns, patient, err);
+    if (status == HF_OK) {
+        attach_joined(attempt, claims, count, turns);
+        status = claim_at_store(attempt, claims, count, turns, patient, err);
+        if (status == HF_OK)
+            status = renew_joined(attempt, from, turns, err);
+        if (status != HF_OK)
+            (void)!hf__give_up(attempt->lock, from, NULL);
+    }
+    if (turns != &single)
+        free(turns);
+    return status;
+}

@@ -1,0 +1,1 @@
+DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat = ?3

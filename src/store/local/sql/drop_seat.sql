@@ -1,0 +1,1 @@
+DELETE FROM holders WHERE seat = ?1

@@ -1,0 +1,1 @@
+SELECT last_start_ms FROM schedules WHERE label = ?1

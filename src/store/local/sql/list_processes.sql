@@ -1,0 +1,3 @@
+SELECT pid, started, pid_space, host FROM holders
+UNION
+SELECT pid, started, pid_space, host FROM waiters

@@ -1,0 +1,1 @@
+UPDATE token SET value = value + 1 RETURNING value

@@ -1,0 +1,1 @@
+SELECT coalesce(max(wait), 0) + 1 FROM waiters

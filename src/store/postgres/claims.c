@@ -1,0 +1,257 @@
+/* Taking, renewing and giving up keys on a session, each in one round trip. */
+#include "store/postgres/pg.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static bool is_single(const hf__claim *claims, size_t count)
+{
+    return count == 1 && claims->space == HF_BIGINT;
+}
+
+static const char *shared_text(const hf__claim *claims)
+{
+    return claims->mode == HF_SHARED ? "t" : "f";
+}
+
+static int64_t token_of(const pg_seat *seat, const PGresult *result, int column)
+{
+    return PQgetisnull(result, 0, column) ? 0
+                                          : seat->token_epoch | hf__pg_int(result, 0, column);
+}
+
+hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
+{
+    if (!backend->pooled || backend->session_pool)
+        return HF_OK;
+    hf_status status = hf__fail(err, HF_CONFIG,
+                                "%s is behind a connection pooler: a session lock would leak to "
+                                "whoever gets the server connection next",
+                                backend->base.name);
+    hf__hint(err, "connect to PostgreSQL directly, use transaction locks, or say --session-pool "
+                  "(session_pool) if the pooler is in session mode");
+    return status;
+}
+
+static hf_status take_one(pg_seat *seat, hf__request *request, hf_error *err)
+{
+    PGresult *taken = NULL;
+    char key[24], slot[16];
+    bool records = atomic_load(&seat->base.backend->records) && seat->token_epoch;
+
+    (void)snprintf(key, sizeof key, "%lld", (long long)request->claims->key);
+    (void)snprintf(slot, sizeof slot, "%u", request->claims->slot);
+    const char *params[] = {key, shared_text(request->claims), slot};
+    hf_status status = records ? hf__pg_run(seat, PG_TAKE_ONE, 3, params, &taken, err)
+                               : hf__pg_run(seat, PG_TRY_ONE, 2, params, &taken, err);
+    if (status != HF_OK)
+        return status;
+    if (hf__pg_bool(taken, 0, 0)) {
+        request->token = records ? token_of(seat, taken, 1) : 0;
+    } else {
+        request->blocked = 0;
+        status = HF_NOT_ACQUIRED;
+    }
+    PQclear(taken);
+    return status;
+}
+
+static hf_status release_set(pg_seat *seat, const hf__claim *claims, size_t count, int64_t *missing,
+                             hf_error *err)
+{
+    pg_arrays arrays = {0};
+    PGresult *released = NULL;
+    hf_status status = hf__pg_arrays_fill(&arrays, claims, count, err);
+    if (status != HF_OK)
+        goto out;
+    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims),
+                            arrays.companions.data, arrays.channels.data};
+    status = hf__pg_run(seat, PG_RELEASE_SET, 5, params, &released, err);
+    if (status == HF_OK)
+        *missing = hf__pg_int(released, 0, 0);
+out:
+    PQclear(released);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static hf_status take_set(pg_seat *seat, hf__request *request, hf_error *err)
+{
+    pg_arrays arrays = {0};
+    PGresult *taken = NULL;
+    int64_t missing = 0;
+    bool records = atomic_load(&seat->base.backend->records) && seat->token_epoch;
+
+    hf_status status = hf__pg_arrays_fill(&arrays, request->claims, request->count, err);
+    if (status != HF_OK)
+        goto out;
+    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims),
+                            arrays.slots.data};
+    status = records ? hf__pg_run(seat, PG_TAKE_SET, 4, params, &taken, err)
+                     : hf__pg_run(seat, PG_TRY_SET, 3, params, &taken, err);
+    if (status != HF_OK)
+        goto out;
+    int64_t blocked = hf__pg_int(taken, 0, 0);
+    if (blocked == 0) {
+        request->token = records ? token_of(seat, taken, 1) : 0;
+        goto out;
+    }
+    request->blocked = (size_t)blocked - 1;
+    status = HF_NOT_ACQUIRED;
+    if (request->blocked > 0) {
+        hf_status given = release_set(seat, request->claims, request->blocked, &missing, err);
+        if (given != HF_OK)
+            status = given;
+    }
+out:
+    PQclear(taken);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+void hf__pg_give_back(pg_seat *seat, const hf__claim *claims, size_t count)
+{
+    pg_arrays arrays = {0};
+    hf_error ignored;
+    if (atomic_load(&seat->base.lost))
+        return;
+    hf_status status = hf__pg_arrays_fill(&arrays, claims, count, &ignored);
+    if (status == HF_OK) {
+        const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
+        status = hf__pg_run(seat, PG_GIVE_BACK, 3, params, NULL, &ignored);
+    }
+    /* A key that may be held for nobody is worse than a lost session. */
+    if (status != HF_OK)
+        hf__pg_seat_fail(seat, "it could not be cleaned up after an error");
+    hf__pg_arrays_free(&arrays);
+}
+
+hf_status hf__pg_take_on(pg_seat *seat, hf__request *request, hf_error *err)
+{
+    hf_status status = is_single(request->claims, request->count) ? take_one(seat, request, err)
+                                                                 : take_set(seat, request, err);
+    if (status == HF_OK)
+        request->seat = &seat->base;
+    else if (status != HF_NOT_ACQUIRED)
+        hf__pg_give_back(seat, request->claims, request->count);
+    return status;
+}
+
+static hf_status try_on_home(pg_backend *backend, hf__request *request, hf_error *err)
+{
+    pg_seat *home = NULL;
+    hf_status status = hf__pg_home(backend, &home, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__pg_sessions_allowed(backend, err);
+    if (status == HF_OK) {
+        pthread_mutex_lock(&home->mutex);
+        status = hf__pg_confirm_labels(home, request->claims, request->count, err);
+        if (status == HF_OK)
+            status = hf__pg_take_on(home, request, err);
+        if (status == HF_OK)
+            atomic_fetch_add(&home->base.holds, (unsigned)request->count);
+        pthread_mutex_unlock(&home->mutex);
+    }
+    hf__pg_unpin(home);
+    return status;
+}
+
+static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error *err)
+{
+    pg_seat *seat = NULL;
+    hf_status status = hf__pg_checkout(backend, true, hf__now_ms(), &seat, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__pg_confirm_labels(seat, request->claims, request->count, err);
+    if (status == HF_OK)
+        status = hf__pg_take_on(seat, request, err);
+    if (status == HF_OK)
+        atomic_fetch_add(&seat->base.holds, (unsigned)request->count);
+    hf__pg_checkin(seat);
+    return status;
+}
+
+/* The shared session may have died unnoticed: when it holds nothing, that is no news to anybody. */
+hf_status hf__pg_try_claims(hf__backend *base, hf__request *request, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    hf_status (*try_on)(pg_backend *, hf__request *, hf_error *) =
+        request->private_seat ? try_on_own : try_on_home;
+    hf_status status = try_on(backend, request, err);
+    return status == HF_UNREACHABLE ? try_on(backend, request, err) : status;
+}
+
+static hf_status not_held(const hf__claim *claim, hf_error *err)
+{
+    char name[200];
+    hf_status status =
+        hf__fail(err, HF_LOST, "%s was not held any more when it was released",
+                 hf__claim_name(name, sizeof name, claim));
+    hf__hint(err, "somebody unlocked it in this session; treat the protected work as unprotected");
+    return status;
+}
+
+static hf_status release_one(pg_seat *seat, const hf__claim *claim, int64_t *missing, hf_error *err)
+{
+    PGresult *released = NULL;
+    char key[24], companion[16], channel[24];
+    (void)snprintf(key, sizeof key, "%lld", (long long)claim->key);
+    (void)snprintf(companion, sizeof companion, "%d", hf__pg_companion(claim->wake));
+    hf__pg_channel(channel, claim->wake);
+    const char *params[] = {key, shared_text(claim), companion, channel};
+    hf_status status = hf__pg_run(seat, PG_RELEASE_ONE, 4, params, &released, err);
+    if (status == HF_OK)
+        *missing = hf__pg_bool(released, 0, 0) ? 0 : 1;
+    PQclear(released);
+    return status;
+}
+
+hf_status hf__pg_release_claims(hf__seat *base, const hf__claim *claims, size_t count,
+                                hf_error *err)
+{
+    pg_seat *seat = pg_seat_of(base);
+    int64_t missing = 0;
+
+    pthread_mutex_lock(&seat->mutex);
+    hf_status status = is_single(claims, count) ? release_one(seat, claims, &missing, err)
+                                                : release_set(seat, claims, count, &missing, err);
+    pthread_mutex_unlock(&seat->mutex);
+    if (status == HF_UNREACHABLE) {
+        if (err)
+            err->code = HF_LOST;
+        return HF_LOST;
+    }
+    if (status == HF_OK && missing > 0)
+        return not_held(claims, err);
+    return status;
+}
+
+hf_status hf__pg_renew_claims(hf__seat *base, const hf__claim *claims, size_t count, int64_t *token,
+                              hf_error *err)
+{
+    pg_seat *seat = pg_seat_of(base);
+    pg_arrays arrays = {0};
+    PGresult *renewed = NULL;
+    hf_status status = HF_OK;
+
+    *token = 0;
+    if (!atomic_load(&base->backend->records) || !seat->token_epoch)
+        return HF_OK;
+    status = hf__pg_arrays_fill(&arrays, claims, count, err);
+    if (status != HF_OK)
+        goto out;
+    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims),
+                            arrays.slots.data};
+    pthread_mutex_lock(&seat->mutex);
+    status = hf__pg_run(seat, PG_RENEW, 4, params, &renewed, err);
+    pthread_mutex_unlock(&seat->mutex);
+    if (status == HF_OK)
+        *token = token_of(seat, renewed, 0);
+out:
+    PQclear(renewed);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}

@@ -1,0 +1,187 @@
+/*
+ * What is written behind the caller's back: events for history, and records of what has been
+ * released. Buffered, so that acquire and release cost one trip each; a crash loses at most the last
+ * second of history, and the views ignore records of keys that pg_locks does not show.
+ */
+#include "store/postgres/pg.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/sql.h"
+
+enum {
+    MOST_EVENTS = 4096,
+    FLUSH_EVERY_MS = 1000,
+    HOUSEKEEP_EVERY_MS = 3600 * 1000,
+};
+
+struct pg_notes {
+    pthread_mutex_t mutex;
+    hf__event *events;
+    size_t count;
+    uint64_t dropped;
+    int64_t flush_at;
+    int64_t housekeep_at;
+};
+
+struct pg_notes *hf__pg_notes_new(void)
+{
+    struct pg_notes *notes = calloc(1, sizeof *notes);
+    if (!notes)
+        return NULL;
+    notes->events = calloc(MOST_EVENTS, sizeof *notes->events);
+    if (!notes->events) {
+        free(notes);
+        return NULL;
+    }
+    pthread_mutex_init(&notes->mutex, NULL);
+    /* Not all processes of a fleet at once. */
+    notes->housekeep_at = hf__now_ms() + hf__jitter_ms(60 * 1000, HOUSEKEEP_EVERY_MS);
+    return notes;
+}
+
+void hf__pg_notes_free(struct pg_notes *notes)
+{
+    if (!notes)
+        return;
+    pthread_mutex_destroy(&notes->mutex);
+    free(notes->events);
+    free(notes);
+}
+
+void hf__pg_note(hf__backend *base, const hf__event *event)
+{
+    struct pg_notes *notes = pg_backend_of(base)->notes;
+    if (!atomic_load(&base->records))
+        return;
+    pthread_mutex_lock(&notes->mutex);
+    if (notes->count == MOST_EVENTS)
+        notes->dropped++;
+    else
+        notes->events[notes->count++] = *event;
+    if (!notes->flush_at)
+        notes->flush_at = hf__deadline(FLUSH_EVERY_MS);
+    pthread_mutex_unlock(&notes->mutex);
+}
+
+/* Nothing but buffers: finish and free_arrays walk over them. */
+struct event_arrays {
+    hf__buf at, kind, key, space, shared, token, wait, hold;
+    hf__buf freed; /* tokens of released locks */
+};
+
+static void add_int(hf__buf *buf, int64_t value)
+{
+    hf__buf_printf(buf, "%c%lld", buf->length ? ',' : '{', (long long)value);
+}
+
+static void add_word(hf__buf *buf, const char *word)
+{
+    hf__buf_printf(buf, "%c%s", buf->length ? ',' : '{', word);
+}
+
+static void fill(struct event_arrays *arrays, const hf__event *events, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const hf__event *event = &events[i];
+        add_int(&arrays->at, event->at_ms);
+        add_word(&arrays->kind, hf__event_name(event->kind));
+        add_int(&arrays->key, event->key);
+        add_int(&arrays->space, event->space);
+        add_word(&arrays->shared, event->mode == HF_SHARED ? "t" : "f");
+        add_int(&arrays->token, event->token);
+        add_int(&arrays->wait, event->wait_ms);
+        add_int(&arrays->hold, event->hold_ms);
+        if (event->kind == HF__EVENT_RELEASED && event->token)
+            add_int(&arrays->freed, event->token);
+    }
+}
+
+enum { ARRAYS = sizeof(struct event_arrays) / sizeof(hf__buf) };
+
+static bool finish(struct event_arrays *arrays)
+{
+    hf__buf *all = (hf__buf *)arrays;
+    bool ok = true;
+    for (size_t i = 0; i < ARRAYS; i++) {
+        hf__buf_puts(&all[i], all[i].length ? "}" : "{}");
+        ok = ok && !all[i].broken;
+    }
+    return ok;
+}
+
+static void free_arrays(struct event_arrays *arrays)
+{
+    hf__buf *all = (hf__buf *)arrays;
+    for (size_t i = 0; i < ARRAYS; i++)
+        hf__buf_free(&all[i]);
+}
+
+static void write_events(pg_backend *backend, const hf__event *events, size_t count)
+{
+    struct event_arrays arrays = {0};
+    char pid[16];
+    hf_error ignored;
+    pg_seat *home = NULL;
+
+    fill(&arrays, events, count);
+    if (!finish(&arrays) || hf__pg_home(backend, &home, &ignored) != HF_OK)
+        goto out;
+    (void)snprintf(pid, sizeof pid, "%d", (int)backend->pid);
+    const char *params[] = {arrays.at.data,    arrays.kind.data,     arrays.key.data,
+                            arrays.space.data, arrays.shared.data,   arrays.token.data,
+                            arrays.wait.data,  arrays.hold.data,     backend->application,
+                            backend->host,     pid};
+    const char *freed[] = {arrays.freed.data, backend->host, pid};
+    pthread_mutex_lock(&home->mutex);
+    (void)!hf__pg_run(home, PG_ADD_EVENTS, 11, params, NULL, &ignored);
+    if (arrays.freed.length > 2)
+        (void)!hf__pg_run(home, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
+    pthread_mutex_unlock(&home->mutex);
+    hf__pg_unpin(home);
+out:
+    free_arrays(&arrays);
+}
+
+static size_t take_events(struct pg_notes *notes, bool all, hf__event **taken)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&notes->mutex);
+    bool due = all || (notes->flush_at && hf__left_ms(notes->flush_at) == 0);
+    if (due && notes->count > 0 && (*taken = malloc(notes->count * sizeof **taken))) {
+        count = notes->count;
+        memcpy(*taken, notes->events, count * sizeof **taken);
+        notes->count = 0;
+        notes->flush_at = 0;
+    }
+    pthread_mutex_unlock(&notes->mutex);
+    return count;
+}
+
+static void housekeep(pg_backend *backend)
+{
+    struct pg_notes *notes = backend->notes;
+    hf_error ignored;
+    pthread_mutex_lock(&notes->mutex);
+    bool due = hf__left_ms(notes->housekeep_at) == 0;
+    if (due)
+        notes->housekeep_at = hf__deadline(HOUSEKEEP_EVERY_MS);
+    pthread_mutex_unlock(&notes->mutex);
+    if (due)
+        (void)!hf__pg_ask(backend, hf__sql_postgres_housekeep, 0, NULL, NULL, &ignored);
+}
+
+void hf__pg_notes_flush(pg_backend *backend, bool all)
+{
+    hf__event *events = NULL;
+    if (!atomic_load(&backend->base.records))
+        return;
+    size_t count = take_events(backend->notes, all, &events);
+    if (count > 0)
+        write_events(backend, events, count);
+    free(events);
+    housekeep(backend);
+}

@@ -1,0 +1,211 @@
+/* Internals of the PostgreSQL backend; nothing outside this folder includes it. */
+#ifndef HF_STORE_POSTGRES_PG_H
+#define HF_STORE_POSTGRES_PG_H
+
+#include <libpq-fe.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "store/store.h"
+
+/* classid of the companion keys ("HOLD"), in the two-int space so that views can tell them apart. */
+#define PG_COMPANION_CLASS 1213156420
+#define PG_SQLSTATE_NO_MEMORY "53200"
+
+typedef enum pg_statement {
+    PG_TRY_ONE,
+    PG_TRY_SET,
+    PG_TAKE_ONE,
+    PG_TAKE_SET,
+    PG_RENEW,
+    PG_RELEASE_ONE,
+    PG_RELEASE_SET,
+    PG_GIVE_BACK,
+    PG_NOTE_LABELS,
+    PG_ADD_WAITER,
+    PG_DROP_WAITER,
+    PG_ADD_EVENTS,
+    PG_DROP_HOLDERS,
+    PG_STATEMENTS,
+} pg_statement;
+
+typedef struct pg_backend pg_backend;
+
+/*
+ * A connection that we own. mutex serialises statements on it; whoever holds it may use conn.
+ * An idle seat is looked after by the watcher, a busy one by the deadline of its statement.
+ */
+typedef struct pg_seat {
+    hf__seat base;
+    PGconn *conn;
+    pthread_mutex_t mutex;
+    struct pg_seat *next;        /* in pg_backend.seats */
+    unsigned uses[PG_STATEMENTS]; /* a statement is prepared at its third use */
+    atomic_llong used_ms;        /* when it last answered */
+    atomic_llong quiet_until;    /* the watcher saw it busy: leave it alone till then */
+    int64_t ping_deadline;       /* 0: no ping under way */
+    int64_t token_epoch;         /* already shifted into place */
+    char last_notice[256];       /* why the server hung up, in its own words */
+    bool waiting_seat;           /* one of the bounded pool */
+    bool private_seat;
+    bool checked_out;
+    bool crowded;                /* waits and holds at once */
+    unsigned pins;               /* under pg_backend.mutex: not to be freed */
+} pg_seat;
+
+struct listener;
+
+struct pg_backend {
+    hf__backend base;
+    char **keywords; /* NULL-terminated, for PQconnectdbParams */
+    char **values;
+    char application[64];
+    char host[256];
+    pid_t pid;
+    int ping_interval_ms;
+    int ping_deadline_ms;
+    int kill_ms;
+    int max_waits;
+    int quota_wanted; /* options.max_keys */
+    bool session_pool;
+    hf_records records_wanted;
+
+    /* learned at connect */
+    int server_version;
+    bool pooled;     /* somebody sits between us and the server */
+    int capacity;    /* nominal room of the server's lock table */
+    int schema;      /* installed version, 0 none */
+    bool schema_usable;
+
+    pthread_mutex_t mutex; /* all below */
+    pthread_cond_t changed; /* a wait seat came free, a key was released, or an interrupt */
+    pg_seat *seats;
+    pg_seat *home;
+    unsigned wait_seats;
+    pg_seat *listening;
+    struct listener *listeners;
+    bool interrupted;
+    pthread_mutex_t home_mutex; /* one thread at a time opens the shared session */
+    pthread_mutex_t listen_mutex;
+    int wake_fd;
+
+    struct pg_notes *notes;   /* events and released records that are to be written */
+    struct pg_labels *labels; /* keys whose label has been confirmed */
+};
+
+static inline pg_backend *pg_backend_of(hf__backend *backend)
+{
+    return (pg_backend *)backend;
+}
+
+static inline pg_seat *pg_seat_of(hf__seat *seat)
+{
+    return (pg_seat *)seat;
+}
+
+/* conninfo.c */
+hf_status hf__pg_conninfo(pg_backend *backend, const hf_store_options *options, hf_error *err);
+void hf__pg_conninfo_free(pg_backend *backend);
+char *hf__pg_name(const PQconninfoOption *options); /* malloc'd, no password */
+const char *hf__pg_one_line(char *out, size_t out_size, const char *text);
+
+/* seat.c */
+hf_status hf__pg_seat_open(pg_backend *backend, pg_seat **seat, hf_error *err);
+void hf__pg_seat_free(pg_seat *seat); /* not in any list any more */
+hf_status hf__pg_home(pg_backend *backend, pg_seat **seat, hf_error *err); /* pinned */
+void hf__pg_unpin(pg_seat *seat);
+void hf__pg_seat_readable(pg_seat *seat); /* mutex held: takes in what the server sent */
+void hf__pg_seat_ping(pg_seat *seat);     /* mutex held */
+void hf__pg_seat_fail(pg_seat *seat, const char *what); /* mutex held: marks it lost */
+void hf__pg_leave_seat(hf__seat *seat);
+hf_status hf__pg_open_session(pg_seat *seat, hf_error *err);
+
+/* query.c: the one way to talk to a server; seat->mutex is held by the caller */
+hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const char *const *values,
+                     PGresult **result, hf_error *err);
+hf_status hf__pg_query(pg_seat *seat, const char *sql, int count, const char *const *values,
+                       PGresult **result, hf_error *err);
+/* Several statements in one message; *result is the last one that returned rows. */
+hf_status hf__pg_script(pg_seat *seat, const char *sql, int64_t deadline, PGresult **result,
+                        hf_error *err);
+hf_status hf__pg_prepare(pg_seat *seat, pg_statement statement, hf_error *err);
+const char *hf__pg_statement_name(pg_statement statement);
+hf_status hf__pg_fail_result(const PGresult *result, hf_error *err);
+int64_t hf__pg_int(const PGresult *result, int row, int column);
+bool hf__pg_bool(const PGresult *result, int row, int column);
+const char *hf__pg_text(const PGresult *result, int row, int column); /* "" for NULL */
+/* One statement on a pinned home seat, for everything that is not in the hot path. */
+hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
+                     PGresult **result, hf_error *err);
+
+/* params.c: claims as array parameters */
+typedef struct pg_arrays {
+    hf__buf keys, spaces, slots, companions, channels, labels, derivations;
+} pg_arrays;
+hf_status hf__pg_arrays_fill(pg_arrays *arrays, const hf__claim *claims, size_t count,
+                             hf_error *err);
+void hf__pg_arrays_free(pg_arrays *arrays);
+void hf__pg_array_text(hf__buf *buf, const void *text, size_t size); /* one quoted element */
+int32_t hf__pg_companion(int64_t wake);
+void hf__pg_channel(char out[24], int64_t wake);
+
+/* claims.c */
+hf_status hf__pg_try_claims(hf__backend *backend, hf__request *request, hf_error *err);
+hf_status hf__pg_release_claims(hf__seat *seat, const hf__claim *claims, size_t count,
+                                hf_error *err);
+hf_status hf__pg_renew_claims(hf__seat *seat, const hf__claim *claims, size_t count, int64_t *token,
+                              hf_error *err);
+/* On a seat that the caller holds the mutex of: all or none, now. */
+hf_status hf__pg_take_on(pg_seat *seat, hf__request *request, hf_error *err);
+void hf__pg_give_back(pg_seat *seat, const hf__claim *claims, size_t count);
+hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err);
+
+/* labels.c */
+hf_status hf__pg_confirm_labels(pg_seat *seat, const hf__claim *claims, size_t count,
+                                hf_error *err);
+struct pg_labels *hf__pg_labels_new(void);
+void hf__pg_labels_free(struct pg_labels *labels);
+
+/* wait.c */
+hf_status hf__pg_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
+hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadline, pg_seat **seat,
+                          hf_error *err); /* mutex held, pinned */
+void hf__pg_checkin(pg_seat *seat);
+void hf__pg_interrupt(hf__backend *backend);
+
+/* listen.c */
+hf_status hf__pg_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
+hf_status hf__pg_doze(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms, hf_error *err);
+void hf__pg_unlisten(hf__backend *backend, int64_t wake);
+void hf__pg_notified(pg_backend *backend, const char *channel);
+void hf__pg_listeners_wake_all(pg_backend *backend);
+void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t waited_ms);
+void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim);
+
+/* watch.c */
+void hf__pg_watch(hf__backend *backend, int ms);
+void hf__pg_wake(hf__backend *backend);
+
+/* notes.c */
+struct pg_notes *hf__pg_notes_new(void);
+void hf__pg_notes_free(struct pg_notes *notes);
+void hf__pg_note(hf__backend *backend, const hf__event *event);
+void hf__pg_notes_flush(pg_backend *backend, bool all);
+
+/* view.c */
+hf_status hf__pg_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
+                             hf_error *err);
+hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
+                              hf_error *err);
+hf_status hf__pg_list(hf__backend *backend, hf__view_sink *sink, hf_error *err);
+
+/* schema.c */
+hf_status hf__pg_init(hf__backend *backend, int *from, int *to, hf_error *err);
+hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t period_ms,
+                                bool *due, int64_t *wait_ms, hf_error *err);
+hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
+
+/* examine.c */
+hf_status hf__pg_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
+
+#endif

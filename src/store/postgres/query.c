@@ -1,0 +1,293 @@
+/* The one way to talk to a server: every statement has a deadline, and a connection that misses it
+ * is lost with all that is held on it. */
+#include "store/postgres/pg.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/sql.h"
+
+/* Preparing costs a trip of its own: not worth it for a command that locks once. */
+enum { PREPARE_AT_USE = 3 };
+
+struct statement_text {
+    const char *name;
+    const char *sql;
+};
+
+static struct statement_text text_of(pg_statement statement)
+{
+    switch (statement) {
+    case PG_TRY_ONE: return (struct statement_text){"hf_try_one", hf__sql_postgres_try_one};
+    case PG_TRY_SET: return (struct statement_text){"hf_try_set", hf__sql_postgres_try_set};
+    case PG_TAKE_ONE: return (struct statement_text){"hf_take_one", hf__sql_postgres_take_one};
+    case PG_TAKE_SET: return (struct statement_text){"hf_take_set", hf__sql_postgres_take_set};
+    case PG_RENEW: return (struct statement_text){"hf_renew", hf__sql_postgres_renew};
+    case PG_RELEASE_ONE:
+        return (struct statement_text){"hf_release_one", hf__sql_postgres_release_one};
+    case PG_RELEASE_SET:
+        return (struct statement_text){"hf_release_set", hf__sql_postgres_release_set};
+    case PG_GIVE_BACK: return (struct statement_text){"hf_give_back", hf__sql_postgres_give_back};
+    case PG_NOTE_LABELS:
+        return (struct statement_text){"hf_note_labels", hf__sql_postgres_note_labels};
+    case PG_ADD_WAITER:
+        return (struct statement_text){"hf_add_waiter", hf__sql_postgres_add_waiter};
+    case PG_DROP_WAITER:
+        return (struct statement_text){"hf_drop_waiter", hf__sql_postgres_drop_waiter};
+    case PG_ADD_EVENTS:
+        return (struct statement_text){"hf_add_events", hf__sql_postgres_add_events};
+    case PG_DROP_HOLDERS:
+        return (struct statement_text){"hf_drop_holders", hf__sql_postgres_drop_holders};
+    case PG_STATEMENTS: break;
+    }
+    return (struct statement_text){NULL, NULL};
+}
+
+const char *hf__pg_statement_name(pg_statement statement)
+{
+    return text_of(statement).name;
+}
+
+static hf_status lost_here(pg_seat *seat, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", seat->base.why.message);
+    if (err)
+        memcpy(err->sqlstate, seat->base.why.sqlstate, sizeof err->sqlstate);
+    hf__hint(err, "%s", seat->base.why.hint);
+    return status;
+}
+
+static hf_status give_up(pg_seat *seat, const char *what, hf_error *err)
+{
+    hf__pg_seat_fail(seat, what);
+    return lost_here(seat, err);
+}
+
+static int wait_for_socket(PGconn *conn, short events, int64_t deadline)
+{
+    struct pollfd pollfd = {.fd = PQsocket(conn), .events = events};
+    for (;;) {
+        int ready = poll(&pollfd, 1, hf__left_ms(deadline));
+        if (ready != -1)
+            return ready;
+    }
+}
+
+static bool flush(pg_seat *seat, int64_t deadline)
+{
+    for (;;) {
+        int pending = PQflush(seat->conn);
+        if (pending <= 0)
+            return pending == 0;
+        if (wait_for_socket(seat->conn, POLLIN | POLLOUT, deadline) <= 0)
+            return false;
+        if (!PQconsumeInput(seat->conn))
+            return false;
+    }
+}
+
+/* True once a result (or the end of them) can be taken without blocking. */
+static bool await_result(pg_seat *seat, int64_t deadline, bool *timed_out)
+{
+    while (PQisBusy(seat->conn)) {
+        int ready = wait_for_socket(seat->conn, POLLIN, deadline);
+        if (ready == 0) {
+            *timed_out = true;
+            return false;
+        }
+        if (!PQconsumeInput(seat->conn))
+            return false;
+    }
+    return PQstatus(seat->conn) == CONNECTION_OK;
+}
+
+static bool is_error(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE ||
+           status == PGRES_NONFATAL_ERROR;
+}
+
+/* Takes all results of the message; keeps the first error, else the last one with rows. */
+static hf_status collect(pg_seat *seat, int64_t deadline, PGresult **kept, hf_error *err)
+{
+    bool timed_out = false;
+    *kept = NULL;
+    for (;;) {
+        if (!await_result(seat, deadline, &timed_out)) {
+            PQclear(*kept);
+            *kept = NULL;
+            return give_up(seat, timed_out ? "no answer within the deadline" : NULL, err);
+        }
+        PGresult *next = PQgetResult(seat->conn);
+        if (!next)
+            break;
+        bool better = !*kept || (!is_error(*kept) && (is_error(next) || PQntuples(next) > 0));
+        PGresult *worse = better ? *kept : next;
+        if (better)
+            *kept = next;
+        PQclear(worse);
+    }
+    if (PQstatus(seat->conn) != CONNECTION_OK) {
+        PQclear(*kept);
+        *kept = NULL;
+        return give_up(seat, NULL, err);
+    }
+    atomic_store(&seat->used_ms, hf__now_ms());
+    return HF_OK;
+}
+
+static hf_status finish_ping(pg_seat *seat, hf_error *err)
+{
+    if (!seat->ping_deadline)
+        return HF_OK;
+    PGresult *ignored = NULL;
+    hf_status status = collect(seat, seat->ping_deadline, &ignored, err);
+    seat->ping_deadline = 0;
+    PQclear(ignored);
+    return status;
+}
+
+static hf_status ready_to_send(pg_seat *seat, hf_error *err)
+{
+    if (atomic_load(&seat->base.lost))
+        return lost_here(seat, err);
+    return finish_ping(seat, err);
+}
+
+static hf_status checked(pg_seat *seat, int sent, int64_t deadline, PGresult **result,
+                         hf_error *err)
+{
+    PGresult *kept = NULL;
+    if (!sent || !flush(seat, deadline))
+        return give_up(seat, NULL, err);
+    hf_status status = collect(seat, deadline, &kept, err);
+    if (status == HF_OK && is_error(kept)) {
+        status = hf__pg_fail_result(kept, err);
+        PQclear(kept);
+        kept = NULL;
+    }
+    if (result)
+        *result = kept;
+    else
+        PQclear(kept);
+    return status;
+}
+
+static int64_t statement_deadline(const pg_seat *seat)
+{
+    const pg_backend *backend = (const pg_backend *)seat->base.backend;
+    return hf__deadline(backend->ping_deadline_ms);
+}
+
+hf_status hf__pg_query(pg_seat *seat, const char *sql, int count, const char *const *values,
+                       PGresult **result, hf_error *err)
+{
+    hf_status status = ready_to_send(seat, err);
+    if (status != HF_OK)
+        return status;
+    int sent = PQsendQueryParams(seat->conn, sql, count, NULL, values, NULL, NULL, 0);
+    return checked(seat, sent, statement_deadline(seat), result, err);
+}
+
+hf_status hf__pg_script(pg_seat *seat, const char *sql, int64_t deadline, PGresult **result,
+                        hf_error *err)
+{
+    hf_status status = ready_to_send(seat, err);
+    if (status != HF_OK)
+        return status;
+    return checked(seat, PQsendQuery(seat->conn, sql), deadline, result, err);
+}
+
+hf_status hf__pg_prepare(pg_seat *seat, pg_statement statement, hf_error *err)
+{
+    if (seat->uses[statement] >= PREPARE_AT_USE)
+        return HF_OK;
+    hf_status status = ready_to_send(seat, err);
+    if (status != HF_OK)
+        return status;
+    struct statement_text text = text_of(statement);
+    int sent = PQsendPrepare(seat->conn, text.name, text.sql, 0, NULL);
+    status = checked(seat, sent, statement_deadline(seat), NULL, err);
+    if (status == HF_OK)
+        seat->uses[statement] = PREPARE_AT_USE;
+    return status;
+}
+
+hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const char *const *values,
+                     PGresult **result, hf_error *err)
+{
+    struct statement_text text = text_of(statement);
+    if (seat->uses[statement] + 1 < PREPARE_AT_USE) {
+        seat->uses[statement]++;
+        return hf__pg_query(seat, text.sql, count, values, result, err);
+    }
+    hf_status status = hf__pg_prepare(seat, statement, err);
+    if (status == HF_OK)
+        status = ready_to_send(seat, err);
+    if (status != HF_OK)
+        return status;
+    int sent = PQsendQueryPrepared(seat->conn, text.name, count, values, NULL, NULL, 0);
+    return checked(seat, sent, statement_deadline(seat), result, err);
+}
+
+static hf_status status_of(const char *sqlstate)
+{
+    if (strcmp(sqlstate, PG_SQLSTATE_NO_MEMORY) == 0)
+        return HF_QUOTA;
+    if (strcmp(sqlstate, "25006") == 0 || strcmp(sqlstate, "42501") == 0)
+        return HF_CONFIG;
+    if (strcmp(sqlstate, "40P01") == 0)
+        return HF_DEADLOCK;
+    return HF_DATABASE;
+}
+
+hf_status hf__pg_fail_result(const PGresult *result, hf_error *err)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+    hf_status code = status_of(sqlstate ? sqlstate : "");
+    hf_status status = hf__fail(err, code, "PostgreSQL: %s",
+                                message ? message : PQresultErrorMessage(result));
+    if (err && sqlstate)
+        (void)snprintf(err->sqlstate, sizeof err->sqlstate, "%s", sqlstate);
+    if (code == HF_QUOTA)
+        hf__hint(err, "the server's lock table is full: raise max_locks_per_transaction, or hold "
+                      "fewer locks");
+    else if (hint)
+        hf__hint(err, "%s", hint);
+    return status;
+}
+
+int64_t hf__pg_int(const PGresult *result, int row, int column)
+{
+    return strtoll(hf__pg_text(result, row, column), NULL, 10);
+}
+
+bool hf__pg_bool(const PGresult *result, int row, int column)
+{
+    return hf__pg_text(result, row, column)[0] == 't';
+}
+
+const char *hf__pg_text(const PGresult *result, int row, int column)
+{
+    return PQgetisnull(result, row, column) ? "" : PQgetvalue(result, row, column);
+}
+
+hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
+                     PGresult **result, hf_error *err)
+{
+    pg_seat *home = NULL;
+    hf_status status = hf__pg_home(backend, &home, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&home->mutex);
+    status = hf__pg_query(home, sql, count, values, result, err);
+    pthread_mutex_unlock(&home->mutex);
+    hf__pg_unpin(home);
+    return status;
+}

@@ -1,0 +1,393 @@
+/* Connections that we own: opening, settings, loss, and the shared one ("home"). */
+#include "store/postgres/pg.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/sql.h"
+
+enum { OLDEST_SERVER = 140000, TRANSACTION_TIMEOUT_SINCE = 170000 };
+
+/* "holdfast schema version 3" → 3 */
+static int schema_version(const char *comment)
+{
+    static const char prefix[] = "holdfast schema version ";
+    if (strncmp(comment, prefix, sizeof prefix - 1) != 0)
+        return 0;
+    return (int)strtol(comment + sizeof prefix - 1, NULL, 10);
+}
+
+static void add_setting(hf__buf *names, hf__buf *values, const char *name, const char *value)
+{
+    hf__buf_printf(names, "%c%s", names->length ? ',' : '{', name);
+    hf__buf_printf(values, "%c\"%s\"", values->length ? ',' : '{', value);
+}
+
+static void add_number(hf__buf *names, hf__buf *values, const char *name, int value)
+{
+    char text[16];
+    (void)snprintf(text, sizeof text, "%d", value);
+    add_setting(names, values, name, text);
+}
+
+/*
+ * Timeouts of the role or the database would free locks silently. The server's keepalive must
+ * outlast our own ping, deadline and kill time: a holder that is told late is told before a
+ * successor can be.
+ */
+static void settings(const pg_backend *backend, int version, bool check_client, hf__buf *names,
+                     hf__buf *values)
+{
+    static const char *const timeouts[] = {"statement_timeout", "lock_timeout",
+                                           "idle_session_timeout",
+                                           "idle_in_transaction_session_timeout"};
+    enum { KEEPALIVE_INTERVAL_S = 5, KEEPALIVE_COUNT = 3 };
+    int told_s =
+        (backend->ping_interval_ms + backend->ping_deadline_ms + backend->kill_ms + 999) / 1000;
+
+    for (size_t i = 0; i < sizeof timeouts / sizeof *timeouts; i++)
+        add_setting(names, values, timeouts[i], "0");
+    if (version >= TRANSACTION_TIMEOUT_SINCE)
+        add_setting(names, values, "transaction_timeout", "0");
+    add_setting(names, values, "search_path", "");
+    add_setting(names, values, "default_transaction_isolation", "read committed");
+    add_setting(names, values, "default_transaction_read_only", "off");
+    add_setting(names, values, "default_transaction_deferrable", "off");
+    add_setting(names, values, "synchronous_commit", "off");
+    add_number(names, values, "tcp_keepalives_idle", told_s);
+    add_number(names, values, "tcp_keepalives_interval", KEEPALIVE_INTERVAL_S);
+    add_number(names, values, "tcp_keepalives_count", KEEPALIVE_COUNT);
+    add_number(names, values, "tcp_user_timeout",
+               (told_s + KEEPALIVE_INTERVAL_S * KEEPALIVE_COUNT) * 1000);
+    if (check_client)
+        add_setting(names, values, "client_connection_check_interval", "1000");
+    hf__buf_puts(names, "}");
+    hf__buf_puts(values, "}");
+}
+
+/* A server on a system that cannot see a closed socket refuses client_connection_check_interval. */
+static hf_status introduce(pg_seat *seat, bool check_client, PGresult **result, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(seat->base.backend);
+    hf__buf names = {0}, values = {0};
+    char pid[16];
+
+    settings(backend, PQserverVersion(seat->conn), check_client, &names, &values);
+    (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(seat->conn));
+    const char *params[] = {pid, backend->session_pool ? "t" : "f", names.data, values.data};
+    hf_status status = names.broken || values.broken
+                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                           : hf__pg_query(seat, hf__sql_postgres_connect, 4, params, result, err);
+    hf__buf_free(&names);
+    hf__buf_free(&values);
+    if (status == HF_DATABASE && check_client && err && strcmp(err->sqlstate, "22023") == 0)
+        return introduce(seat, false, result, err);
+    return status;
+}
+
+static hf_status refuse_standby(const pg_backend *backend, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_CONFIG, "%s is a standby: it would grant locks of its own",
+                                backend->base.name);
+    hf__hint(err, "connect to the primary, or list all hosts in the URL and let Holdfast choose");
+    return status;
+}
+
+static hf_status refuse_schema(const pg_backend *backend, hf_error *err)
+{
+    hf_status status = hf__fail(
+        err, HF_NO_SCHEMA, "the holdfast schema on %s has version %d, this program knows %d",
+        backend->base.name, backend->schema, HF_SCHEMA_VERSION);
+    hf__hint(err, "upgrade this program, or point it to another database");
+    return status;
+}
+
+static void learn(pg_backend *backend, const PGresult *hello, int version)
+{
+    int quarter;
+    backend->server_version = version;
+    backend->pooled = !hf__pg_bool(hello, 0, 0);
+    backend->schema = schema_version(hf__pg_text(hello, 0, 2));
+    backend->schema_usable = hf__pg_bool(hello, 0, 3);
+    backend->capacity = (int)hf__pg_int(hello, 0, 4);
+    quarter = backend->capacity / 4;
+    backend->base.max_keys = backend->quota_wanted > 0 ? backend->quota_wanted : quarter;
+}
+
+static bool wants_records(const pg_backend *backend)
+{
+    return backend->records_wanted != HF_RECORDS_OFF && backend->schema == HF_SCHEMA_VERSION &&
+           backend->schema_usable && (!backend->pooled || backend->session_pool);
+}
+
+hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err)
+{
+    hf_status status = HF_OK;
+    if (atomic_load(&backend->base.records))
+        return HF_OK;
+    if (backend->records_wanted == HF_RECORDS_OFF)
+        return hf__fail(err, HF_NO_SCHEMA, "%s: records are switched off for this store", what);
+    if (backend->pooled && !backend->session_pool)
+        return hf__pg_sessions_allowed(backend, err);
+    if (backend->schema == 0) {
+        status = hf__fail(err, HF_NO_SCHEMA, "%s: the schema 'holdfast' is not installed on %s",
+                          what, backend->base.name);
+        hf__hint(err, "run 'holdfast init' once on that database");
+    } else if (backend->schema < HF_SCHEMA_VERSION) {
+        status = hf__fail(err, HF_NO_SCHEMA, "%s: the schema 'holdfast' on %s is of version %d", what,
+                          backend->base.name, backend->schema);
+        hf__hint(err, "run 'holdfast init' once to upgrade it to version %d", HF_SCHEMA_VERSION);
+    } else {
+        status = hf__fail(err, HF_NO_SCHEMA, "%s: this role may not use the schema 'holdfast' on %s",
+                          what, backend->base.name);
+        hf__hint(err, "as its owner: SELECT holdfast.grant_use('ROLE')");
+    }
+    return status;
+}
+
+hf_status hf__pg_open_session(pg_seat *seat, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(seat->base.backend);
+    PGresult *opened = NULL;
+    char pid[16];
+    (void)snprintf(pid, sizeof pid, "%d", (int)backend->pid);
+    const char *params[] = {backend->application, backend->host, pid};
+    hf_status status =
+        hf__pg_query(seat, hf__sql_postgres_open_session, 3, params, &opened, err);
+    if (status == HF_OK)
+        seat->token_epoch = hf__pg_int(opened, 0, 0) << 40;
+    PQclear(opened);
+    return status;
+}
+
+static hf_status check_server(pg_seat *seat, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(seat->base.backend);
+    PGresult *hello = NULL;
+    hf_error local_error;
+    int version = PQserverVersion(seat->conn);
+
+    if (version < OLDEST_SERVER)
+        return hf__fail(err, HF_CONFIG, "%s is PostgreSQL %d; Holdfast needs 14 or later",
+                        backend->base.name, version / 10000);
+    hf_status status = introduce(seat, true, &hello, err ? err : &local_error);
+    if (status != HF_OK)
+        return status;
+    bool standby = hf__pg_bool(hello, 0, 1);
+    learn(backend, hello, version);
+    PQclear(hello);
+    if (standby)
+        return refuse_standby(backend, err);
+    if (backend->schema > HF_SCHEMA_VERSION && backend->records_wanted != HF_RECORDS_OFF)
+        return refuse_schema(backend, err);
+    bool records = wants_records(backend);
+    atomic_store(&backend->base.records, records);
+    if (backend->records_wanted == HF_RECORDS_REQUIRED && !records)
+        return hf__pg_require_schema(backend, "records are required", err);
+    return records ? hf__pg_open_session(seat, err) : HF_OK;
+}
+
+static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, hf_error *err)
+{
+    char text[512];
+    hf__pg_one_line(text, sizeof text, PQerrorMessage(conn));
+    if (strstr(text, "hot standby") || strstr(text, "recovery mode"))
+        return refuse_standby(backend, err);
+    hf_status status =
+        hf__fail(err, HF_UNREACHABLE, "cannot connect to %s: %s", backend->base.name, text);
+    if (strstr(text, "password"))
+        hf__hint(err, "check the user and the password (a .pgpass file keeps it out of URLs)");
+    else if (strstr(text, "does not exist"))
+        hf__hint(err, "check the database and role names in the URL");
+    else
+        hf__hint(err, "check that the server runs and that host and port are right");
+    return status;
+}
+
+/* The server says why it hangs up in a message that libpq treats as a notice. */
+static void keep_notice(void *arg, const PGresult *result)
+{
+    pg_seat *seat = arg;
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (severity && message && strcmp(severity, "FATAL") == 0)
+        (void)snprintf(seat->last_notice, sizeof seat->last_notice, "%s", message);
+}
+
+hf_status hf__pg_seat_open(pg_backend *backend, pg_seat **out, hf_error *err)
+{
+    hf_status status = HF_OK;
+    pg_seat *seat = calloc(1, sizeof *seat);
+
+    if (!seat)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    seat->base.backend = &backend->base;
+    pthread_mutex_init(&seat->mutex, NULL);
+    seat->conn = PQconnectdbParams((const char *const *)backend->keywords,
+                                   (const char *const *)backend->values, 0);
+    if (!seat->conn)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    else if (PQstatus(seat->conn) != CONNECTION_OK)
+        status = cannot_connect(backend, seat->conn, err);
+    if (status == HF_OK) {
+        PQsetNoticeReceiver(seat->conn, keep_notice, seat);
+        (void)PQsetnonblocking(seat->conn, 1);
+        status = check_server(seat, err);
+    }
+    if (status != HF_OK) {
+        hf__pg_seat_free(seat);
+        return status;
+    }
+    atomic_store(&seat->used_ms, hf__now_ms());
+    pthread_mutex_lock(&backend->mutex);
+    seat->pins = 1;
+    seat->next = backend->seats;
+    backend->seats = seat;
+    pthread_mutex_unlock(&backend->mutex);
+    hf__pg_wake(&backend->base); /* the watcher has one more to look after */
+    *out = seat;
+    return HF_OK;
+}
+
+void hf__pg_seat_free(pg_seat *seat)
+{
+    if (!seat)
+        return;
+    PQfinish(seat->conn);
+    pthread_mutex_destroy(&seat->mutex);
+    free(seat);
+}
+
+/* backend->mutex held. A seat that is lost, or private and empty, goes when nobody looks at it. */
+static pg_seat *unlink_if_useless(pg_backend *backend, pg_seat *seat)
+{
+    bool useless = atomic_load(&seat->base.lost) || (seat->private_seat && !seat->checked_out);
+    if (!useless || seat->pins > 0 || atomic_load(&seat->base.holds) > 0)
+        return NULL;
+    pg_seat **at = &backend->seats;
+    while (*at && *at != seat)
+        at = &(*at)->next;
+    if (!*at)
+        return NULL;
+    *at = seat->next;
+    if (backend->home == seat)
+        backend->home = NULL;
+    if (backend->listening == seat)
+        backend->listening = NULL;
+    if (seat->waiting_seat)
+        backend->wait_seats--;
+    pthread_cond_broadcast(&backend->changed);
+    return seat;
+}
+
+void hf__pg_unpin(pg_seat *seat)
+{
+    pg_backend *backend = pg_backend_of(seat->base.backend);
+    pthread_mutex_lock(&backend->mutex);
+    seat->pins--;
+    pg_seat *useless = unlink_if_useless(backend, seat);
+    pthread_mutex_unlock(&backend->mutex);
+    hf__pg_seat_free(useless);
+}
+
+void hf__pg_leave_seat(hf__seat *seat)
+{
+    pg_backend *backend = pg_backend_of(seat->backend);
+    pthread_mutex_lock(&backend->mutex);
+    pg_seat *useless = unlink_if_useless(backend, pg_seat_of(seat));
+    if (!useless)
+        pthread_cond_broadcast(&backend->changed);
+    pthread_mutex_unlock(&backend->mutex);
+    hf__pg_seat_free(useless);
+}
+
+static pg_seat *pin_home(pg_backend *backend)
+{
+    pthread_mutex_lock(&backend->mutex);
+    pg_seat *home = backend->home;
+    if (home && atomic_load(&home->base.lost))
+        home = backend->home = NULL;
+    if (home)
+        home->pins++;
+    pthread_mutex_unlock(&backend->mutex);
+    return home;
+}
+
+hf_status hf__pg_home(pg_backend *backend, pg_seat **seat, hf_error *err)
+{
+    *seat = pin_home(backend);
+    if (*seat)
+        return HF_OK;
+    pthread_mutex_lock(&backend->home_mutex);
+    hf_status status = HF_OK;
+    *seat = pin_home(backend);
+    if (!*seat) {
+        status = hf__pg_seat_open(backend, seat, err);
+        if (status == HF_OK) {
+            pthread_mutex_lock(&backend->mutex);
+            backend->home = *seat;
+            pthread_mutex_unlock(&backend->mutex);
+        }
+    }
+    pthread_mutex_unlock(&backend->home_mutex);
+    return status;
+}
+
+void hf__pg_seat_fail(pg_seat *seat, const char *what)
+{
+    hf_error why;
+    char text[512];
+    const char *reason = what;
+    if (!reason)
+        reason = seat->last_notice[0] ? seat->last_notice
+                                      : hf__pg_one_line(text, sizeof text, PQerrorMessage(seat->conn));
+    (void)!hf__fail(&why, HF_LOST, "the session with %s ended: %s", seat->base.backend->name,
+                   reason && *reason ? reason : "the server closed the connection");
+    hf__hint(&why, "what was locked through it may be held by another by now; stop, then acquire again");
+    if (!hf__seat_lose(&seat->base, &why))
+        return;
+    /* Closing frees the locks at the server, should it still live. */
+    PQfinish(seat->conn);
+    seat->conn = NULL;
+}
+
+static void take_notifications(pg_seat *seat)
+{
+    PGnotify *notify;
+    while ((notify = PQnotifies(seat->conn))) {
+        hf__pg_notified(pg_backend_of(seat->base.backend), notify->relname);
+        PQfreemem(notify);
+    }
+}
+
+void hf__pg_seat_readable(pg_seat *seat)
+{
+    if (atomic_load(&seat->base.lost))
+        return;
+    bool alive = PQconsumeInput(seat->conn) && PQstatus(seat->conn) == CONNECTION_OK;
+    while (alive && seat->ping_deadline && !PQisBusy(seat->conn)) {
+        PGresult *answer = PQgetResult(seat->conn);
+        if (!answer) {
+            seat->ping_deadline = 0;
+            atomic_store(&seat->used_ms, hf__now_ms());
+        }
+        PQclear(answer);
+        alive = PQstatus(seat->conn) == CONNECTION_OK;
+    }
+    if (alive)
+        take_notifications(seat);
+    else
+        hf__pg_seat_fail(seat, NULL);
+}
+
+void hf__pg_seat_ping(pg_seat *seat)
+{
+    const pg_backend *backend = pg_backend_of(seat->base.backend);
+    if (!PQsendQuery(seat->conn, "") || PQflush(seat->conn) < 0) {
+        hf__pg_seat_fail(seat, NULL);
+        return;
+    }
+    seat->ping_deadline = hf__deadline(backend->ping_deadline_ms);
+}

@@ -1,0 +1,6 @@
+-- Due when nothing was recorded, when the period has passed, or when the clock stepped far back.
+INSERT INTO holdfast.schedules AS s (label, last_start) VALUES ($1::text, pg_catalog.clock_timestamp())
+ON CONFLICT (label) DO UPDATE SET last_start = excluded.last_start
+WHERE s.last_start <= excluded.last_start - pg_catalog.make_interval(secs => $2::float8 / 1000)
+   OR s.last_start > excluded.last_start + pg_catalog.make_interval(secs => $2::float8 / 1000)
+RETURNING 1

@@ -1,0 +1,12 @@
+WITH alive AS MATERIALIZED (
+    SELECT a.pid FROM pg_catalog.pg_stat_get_activity(NULL) a
+), events AS (
+    DELETE FROM holdfast.events WHERE at < pg_catalog.now() - interval '30 days'
+), labels AS (
+    DELETE FROM holdfast.labels WHERE seen < pg_catalog.now() - interval '90 days'
+), holders AS (
+    DELETE FROM holdfast.holders WHERE backend_pid NOT IN (SELECT pid FROM alive)
+), waiters AS (
+    DELETE FROM holdfast.waiters WHERE backend_pid NOT IN (SELECT pid FROM alive)
+)
+DELETE FROM holdfast.sessions WHERE backend_pid NOT IN (SELECT pid FROM alive)

@@ -1,0 +1,33 @@
+-- From column 10 on what was recorded: label, host, pid, age in ms, token, slot. Waits that sleep
+-- without a snapshot are not in pg_locks; their rows come from holdfast.waiters.
+WITH live AS MATERIALIZED (
+    SELECT l.classid::bigint AS classid, l.objid::bigint AS objid, l.objsubid, l.mode = 'ShareLock' AS shared,
+           l.granted, l.pid, l.waitstart, NULL::timestamptz AS waiting_since,
+           (l.classid::bigint << 32) | l.objid::bigint AS key
+    FROM pg_catalog.pg_locks l
+    WHERE l.locktype = 'advisory'
+      AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+), sleeping AS (
+    SELECT (w.key >> 32) & 4294967295, w.key & 4294967295, w.space + 1, w.shared, false, w.backend_pid,
+           w.since, w.since, w.key
+    FROM holdfast.waiters w
+), rows AS (
+    SELECT * FROM live UNION ALL SELECT * FROM sleeping
+)
+SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
+       coalesce(s.application, a.application_name, ''),
+       coalesce(a.client_hostname, pg_catalog.host(a.client_addr), ''),
+       (extract(epoch FROM pg_catalog.clock_timestamp() - CASE WHEN r.granted THEN a.backend_start ELSE r.waitstart END) * 1000)::bigint,
+       lb.label, s.host, s.pid,
+       CASE WHEN r.granted THEN (extract(epoch FROM pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
+            ELSE (extract(epoch FROM pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
+       CASE WHEN r.granted THEN (SELECT b.epoch::bigint << 40 FROM holdfast.boot b) | h.token END, CASE WHEN r.granted THEN h.slot END
+FROM rows r
+JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid
+LEFT JOIN holdfast.sessions s
+    ON s.backend_pid = r.pid AND s.backend_start = coalesce(a.backend_start, s.backend_start)
+LEFT JOIN holdfast.holders h
+    ON h.backend_pid = s.backend_pid AND h.key = r.key AND h.space = r.objsubid - 1
+LEFT JOIN holdfast.labels lb ON lb.key = r.key AND lb.space = r.objsubid - 1
+WHERE r.waiting_since IS NULL OR s.backend_pid IS NOT NULL
+ORDER BY r.objsubid, r.classid, r.objid, r.granted DESC, r.waitstart

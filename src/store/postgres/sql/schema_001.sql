@@ -1,0 +1,234 @@
+-- What the session holds and waits for lives in UNLOGGED tables: a crash empties them exactly when
+-- it ends every session, and they cost no WAL.
+
+CREATE SCHEMA holdfast;
+
+-- Labels that keys were derived from: finds collisions and names keys in the live views.
+CREATE TABLE holdfast.labels (
+    key bigint NOT NULL,
+    space smallint NOT NULL,
+    label text NOT NULL,
+    derivation text NOT NULL,
+    seen timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    PRIMARY KEY (key, space)
+);
+
+CREATE UNLOGGED TABLE holdfast.sessions (
+    backend_pid int PRIMARY KEY,
+    backend_start timestamptz NOT NULL,
+    application text NOT NULL,
+    host text NOT NULL,
+    pid int NOT NULL
+);
+
+-- A row outlives its lock until the session cleans up: only pg_locks says what is held.
+CREATE UNLOGGED TABLE holdfast.holders (
+    backend_pid int NOT NULL,
+    key bigint NOT NULL,
+    space smallint NOT NULL,
+    shared boolean NOT NULL,
+    slot int NOT NULL,
+    since timestamptz NOT NULL,
+    token bigint NOT NULL, -- the sequence's part of it
+    PRIMARY KEY (backend_pid, key, space)
+) WITH (fillfactor = 70);
+
+-- Long waits hold no snapshot, so pg_locks shows them only now and then.
+CREATE UNLOGGED TABLE holdfast.waiters (
+    backend_pid int NOT NULL,
+    key bigint NOT NULL,
+    space smallint NOT NULL,
+    shared boolean NOT NULL,
+    since timestamptz NOT NULL,
+    PRIMARY KEY (backend_pid, key, space)
+);
+
+CREATE TABLE holdfast.events (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL,
+    event text NOT NULL,
+    key bigint NOT NULL,
+    space smallint NOT NULL,
+    shared boolean NOT NULL,
+    token bigint NOT NULL,
+    wait_ms bigint,
+    hold_ms bigint,
+    application text NOT NULL,
+    host text NOT NULL,
+    pid int NOT NULL
+);
+CREATE INDEX events_at ON holdfast.events (at);
+
+CREATE TABLE holdfast.schedules (
+    label text PRIMARY KEY,
+    last_start timestamptz NOT NULL
+);
+
+CREATE TABLE holdfast.fences (
+    resource text PRIMARY KEY,
+    token bigint NOT NULL
+);
+
+-- Fencing tokens: epoch above, sequence below. The sequence alone can step back: a crash forgets
+-- what was not flushed, a promotion what was not replicated, pg_upgrade the timeline.
+CREATE SEQUENCE holdfast.token AS bigint;
+
+CREATE TABLE holdfast.epoch (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    system_identifier bigint NOT NULL,
+    base int NOT NULL,
+    timeline int NOT NULL
+);
+INSERT INTO holdfast.epoch (system_identifier, base, timeline)
+SELECT system_identifier, 0, 0 FROM pg_catalog.pg_control_system();
+
+-- Empty after a crash and after a promotion, which is how either is noticed.
+CREATE UNLOGGED TABLE holdfast.boot (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    system_identifier bigint NOT NULL,
+    timeline int NOT NULL,
+    epoch int NOT NULL
+);
+
+CREATE FUNCTION holdfast.current_epoch() RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    this_system bigint := (SELECT c.system_identifier FROM pg_control_system() c);
+    -- pg_control_checkpoint() would show the old timeline until the first checkpoint.
+    this_timeline int := ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int;
+    found_epoch int;
+BEGIN
+    SELECT b.epoch INTO found_epoch FROM holdfast.boot b
+    WHERE b.system_identifier = this_system AND b.timeline = this_timeline;
+    IF found_epoch IS NOT NULL THEN
+        RETURN found_epoch;
+    END IF;
+
+    LOCK TABLE holdfast.boot IN EXCLUSIVE MODE;
+    SELECT b.epoch INTO found_epoch FROM holdfast.boot b
+    WHERE b.system_identifier = this_system AND b.timeline = this_timeline;
+    IF found_epoch IS NOT NULL THEN
+        RETURN found_epoch;
+    END IF;
+
+    -- The jump must be on disk (and on synchronous standbys) before anybody gets a token above it.
+    PERFORM set_config('synchronous_commit', 'on', true);
+    UPDATE holdfast.epoch e
+    SET base = CASE WHEN e.system_identifier = this_system THEN e.base ELSE e.base + e.timeline END,
+        system_identifier = this_system,
+        timeline = this_timeline
+    RETURNING e.base + e.timeline INTO found_epoch;
+    PERFORM setval('holdfast.token', nextval('holdfast.token') + 16777216);
+    DELETE FROM holdfast.boot;
+    INSERT INTO holdfast.boot (system_identifier, timeline, epoch)
+    VALUES (this_system, this_timeline, found_epoch);
+    RETURN found_epoch;
+END $$;
+
+CREATE FUNCTION holdfast.open_session(application text, host text, pid int) RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM holdfast.holders h WHERE h.backend_pid = pg_backend_pid();
+    DELETE FROM holdfast.waiters w WHERE w.backend_pid = pg_backend_pid();
+    INSERT INTO holdfast.sessions AS s (backend_pid, backend_start, application, host, pid)
+    SELECT pg_backend_pid(), a.backend_start, $1, $2, $3
+    FROM pg_stat_get_activity(pg_backend_pid()) a
+    ON CONFLICT (backend_pid) DO UPDATE
+    SET backend_start = excluded.backend_start, application = excluded.application,
+        host = excluded.host, pid = excluded.pid;
+    RETURN holdfast.current_epoch();
+END $$;
+
+CREATE FUNCTION holdfast.close_session() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM holdfast.holders h WHERE h.backend_pid = pg_backend_pid();
+    DELETE FROM holdfast.waiters w WHERE w.backend_pid = pg_backend_pid();
+    DELETE FROM holdfast.sessions s WHERE s.backend_pid = pg_backend_pid();
+END $$;
+
+-- Records labels; returns the first label that another one has taken the key of, and that other one.
+CREATE FUNCTION holdfast.note_labels(keys bigint[], spaces smallint[], names text[], derivations text[],
+                                     OUT wanted text, OUT taken_by text, OUT key bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO holdfast.labels AS l (key, space, label, derivation)
+    SELECT * FROM unnest(keys, spaces, names, derivations)
+    ON CONFLICT ON CONSTRAINT labels_pkey DO UPDATE SET seen = now()
+    WHERE l.label = excluded.label AND l.seen < now() - interval '1 day';
+    -- A statement of its own: it sees a row that a concurrent session has just committed.
+    SELECT w.name, l.label, l.key INTO wanted, taken_by, note_labels.key
+    FROM unnest(keys, spaces, names) AS w (key, space, name)
+    JOIN holdfast.labels l ON l.key = w.key AND l.space = w.space
+    WHERE l.label <> w.name
+    LIMIT 1;
+END $$;
+
+-- Takes keys in the order given until one is not free: blocked is its position, or 0 with the
+-- token of the whole. The caller gives back what was taken before a blocked one.
+CREATE FUNCTION holdfast.take(keys bigint[], spaces smallint[], want_shared boolean, slots int[],
+                              OUT blocked int, OUT token bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    FOR i IN 1 .. cardinality(keys) LOOP
+        IF NOT (CASE
+            WHEN spaces[i] = 0 AND want_shared THEN pg_try_advisory_lock_shared(keys[i])
+            WHEN spaces[i] = 0 THEN pg_try_advisory_lock(keys[i])
+            WHEN want_shared THEN pg_try_advisory_lock_shared((keys[i] >> 32)::int, ((keys[i] << 32) >> 32)::int)
+            ELSE pg_try_advisory_lock((keys[i] >> 32)::int, ((keys[i] << 32) >> 32)::int)
+        END) THEN
+            blocked := i;
+            RETURN;
+        END IF;
+    END LOOP;
+    blocked := 0;
+    token := holdfast.renew(keys, spaces, want_shared, slots);
+END $$;
+
+CREATE FUNCTION holdfast.renew(keys bigint[], spaces smallint[], want_shared boolean, slots int[])
+RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fresh bigint := nextval('holdfast.token');
+BEGIN
+    INSERT INTO holdfast.holders (backend_pid, key, space, shared, slot, since, token)
+    SELECT pg_backend_pid(), w.key, w.space, want_shared, w.slot, clock_timestamp(), fresh
+    FROM unnest(keys, spaces, slots) AS w (key, space, slot)
+    ON CONFLICT (backend_pid, key, space) DO UPDATE
+    SET shared = excluded.shared, slot = excluded.slot, since = excluded.since, token = excluded.token;
+    RETURN fresh;
+END $$;
+
+-- Accepts a token for a resource unless a greater one was seen; call it in the transaction that
+-- writes to the resource.
+CREATE FUNCTION holdfast.fence(resource text, token bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    seen bigint;
+BEGIN
+    IF resource IS NULL OR token IS NULL THEN
+        RAISE EXCEPTION 'holdfast.fence: resource and token must not be null'
+            USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    INSERT INTO holdfast.fences AS f (resource, token) VALUES ($1, $2)
+    ON CONFLICT ON CONSTRAINT fences_pkey DO UPDATE SET token = excluded.token
+    WHERE f.token <= excluded.token;
+    IF NOT FOUND THEN
+        SELECT f.token INTO seen FROM holdfast.fences f WHERE f.resource = $1;
+        RAISE EXCEPTION 'fenced: token % for ''%'' is older than %, which was seen before', token, resource, seen
+            USING ERRCODE = 'HF001', HINT = 'Another holder took the lock since; stop and acquire it again.';
+    END IF;
+END $$;
+
+-- Lets another role use tokens, holders, events and schedules.
+CREATE FUNCTION holdfast.grant_use(role regrole) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('GRANT USAGE ON SCHEMA holdfast TO %s', role);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.labels, holdfast.sessions, holdfast.holders,
+                    holdfast.waiters, holdfast.events, holdfast.schedules TO %s', role);
+    EXECUTE format('GRANT SELECT ON holdfast.fences, holdfast.boot TO %s', role);
+    EXECUTE format('GRANT USAGE ON SEQUENCE holdfast.token TO %s', role);
+END $$;
+
+REVOKE EXECUTE ON FUNCTION holdfast.grant_use(regrole) FROM PUBLIC;

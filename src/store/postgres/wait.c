@@ -1,0 +1,318 @@
+/*
+ * Waiting. A wait first queues in PostgreSQL, which is fair and hands over in about 0.1 ms. A
+ * blocked backend pins a snapshot, which stalls vacuum and CREATE INDEX CONCURRENTLY, so after that
+ * the wait sleeps on LISTEN without a snapshot and queues only for a slice at each wake-up. A slice,
+ * not a mere try: among others who queue, a try is never granted.
+ */
+#include "store/postgres/pg.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/sql.h"
+
+enum {
+    FIRST_SLICE_MS = 800, /* below the default deadlock_timeout: it would only blame the wrong one */
+    SLICE_MS = 200,
+    CROWDED_SLICE_MS = 50, /* while the same session also holds locks that others may release */
+    TICK_LOW_MS = 500,     /* crashed holders and strangers never notify */
+    TICK_HIGH_MS = 1000,
+};
+
+static bool usable(const pg_seat *seat)
+{
+    return seat->waiting_seat && !seat->checked_out && !atomic_load(&seat->base.lost);
+}
+
+static pg_seat *pick(pg_backend *backend, bool crowded)
+{
+    for (pg_seat *seat = backend->seats; seat; seat = seat->next)
+        if (usable(seat) && (atomic_load(&seat->base.holds) > 0) == crowded)
+            return seat;
+    return NULL;
+}
+
+/* backend->mutex held. NULL with *may_open: room for one more connection has been reserved. */
+static pg_seat *reserve(pg_backend *backend, bool *may_open)
+{
+    pg_seat *seat = pick(backend, false);
+    *may_open = false;
+    if (!seat && backend->wait_seats < (unsigned)backend->max_waits) {
+        backend->wait_seats++;
+        *may_open = true;
+        return NULL;
+    }
+    if (!seat)
+        seat = pick(backend, true);
+    if (seat) {
+        seat->checked_out = true;
+        seat->crowded = atomic_load(&seat->base.holds) > 0;
+        seat->pins++;
+    }
+    return seat;
+}
+
+static hf_status open_for_waiting(pg_backend *backend, bool private_seat, pg_seat **seat,
+                                  hf_error *err)
+{
+    hf_status status = hf__pg_seat_open(backend, seat, err);
+    pthread_mutex_lock(&backend->mutex);
+    if (status == HF_OK) {
+        (*seat)->checked_out = true;
+        (*seat)->private_seat = private_seat;
+        (*seat)->waiting_seat = !private_seat;
+    } else if (!private_seat) {
+        backend->wait_seats--;
+        pthread_cond_broadcast(&backend->changed);
+    }
+    pthread_mutex_unlock(&backend->mutex);
+    if (status == HF_OK)
+        pthread_mutex_lock(&(*seat)->mutex);
+    return status;
+}
+
+static hf_status interrupted(hf_error *err)
+{
+    return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+}
+
+hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadline, pg_seat **out,
+                          hf_error *err)
+{
+    bool may_open = false;
+    hf_status status = hf__pg_sessions_allowed(backend, err);
+    if (status != HF_OK)
+        return status;
+    if (private_seat)
+        return open_for_waiting(backend, true, out, err);
+
+    pthread_mutex_lock(&backend->mutex);
+    while (!backend->interrupted && !(*out = reserve(backend, &may_open)) && !may_open) {
+        struct timespec until = hf__timespec(deadline);
+        if (pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until) != 0)
+            break;
+    }
+    bool stop = backend->interrupted;
+    pthread_mutex_unlock(&backend->mutex);
+
+    if (stop && *out)
+        pthread_mutex_lock(&(*out)->mutex), hf__pg_checkin(*out);
+    if (stop)
+        return interrupted(err);
+    if (may_open)
+        return open_for_waiting(backend, false, out, err);
+    if (!*out)
+        return HF_NOT_ACQUIRED;
+    pthread_mutex_lock(&(*out)->mutex);
+    return HF_OK;
+}
+
+void hf__pg_checkin(pg_seat *seat)
+{
+    pg_backend *backend = pg_backend_of(seat->base.backend);
+    pthread_mutex_unlock(&seat->mutex);
+    pthread_mutex_lock(&backend->mutex);
+    seat->checked_out = false;
+    pthread_cond_broadcast(&backend->changed);
+    pthread_mutex_unlock(&backend->mutex);
+    hf__pg_unpin(seat);
+}
+
+/* Puts integers and names of our own into a script; nothing from outside comes here. */
+static void substitute(hf__buf *out, const char *script, const char *const values[5])
+{
+    for (const char *at = script; *at; at++) {
+        if (at[0] == '$' && at[1] >= '1' && at[1] <= '5') {
+            hf__buf_puts(out, values[*++at - '1']);
+        } else {
+            hf__buf_add(out, at, 1);
+        }
+    }
+}
+
+static void queue_script(hf__buf *script, const hf__request *request, const pg_arrays *arrays,
+                         bool records, int slice_ms)
+{
+    const hf__claim *claim = request->claims;
+    bool single = request->count == 1 && claim->space == HF_BIGINT;
+    const char *shared = claim->mode == HF_SHARED ? "true" : "false";
+    char ms[16], key[32];
+    hf__buf keys = {0}, spaces = {0}, execute = {0};
+
+    (void)snprintf(ms, sizeof ms, "%d", slice_ms);
+    if (single) {
+        (void)snprintf(key, sizeof key, "'%lld'", (long long)claim->key);
+        hf__buf_printf(&execute, "%s(%s, %s", records ? "hf_take_one" : "hf_try_one", key, shared);
+        if (records)
+            hf__buf_printf(&execute, ", %u", claim->slot);
+        hf__buf_puts(&execute, ")");
+    } else {
+        hf__buf_printf(&keys, "'%s'", arrays->keys.data);
+        hf__buf_printf(&spaces, "'%s'", arrays->spaces.data);
+        hf__buf_printf(&execute, "%s('%s', '%s', %s", records ? "hf_take_set" : "hf_try_set",
+                       arrays->keys.data, arrays->spaces.data, shared);
+        if (records)
+            hf__buf_printf(&execute, ", '%s'", arrays->slots.data);
+        hf__buf_puts(&execute, ")");
+    }
+    const char *function =
+        claim->mode == HF_SHARED ? "pg_advisory_xact_lock_shared" : "pg_advisory_xact_lock";
+    const char *one[5] = {key, "", function, ms, execute.data};
+    const char *set[5] = {keys.data, spaces.data, shared, ms, execute.data};
+    if (!execute.broken && !keys.broken && !spaces.broken)
+        substitute(script, single ? hf__sql_postgres_queue_one : hf__sql_postgres_queue,
+                   single ? one : set);
+    else
+        script->broken = true;
+    hf__buf_free(&keys);
+    hf__buf_free(&spaces);
+    hf__buf_free(&execute);
+}
+
+static hf_status read_queue_result(pg_seat *seat, hf__request *request, const PGresult *result,
+                                   bool records)
+{
+    bool single = request->count == 1 && request->claims->space == HF_BIGINT;
+    int64_t blocked = single ? !hf__pg_bool(result, 0, 0) : hf__pg_int(result, 0, 0);
+    if (blocked > 0) {
+        request->blocked = (size_t)blocked - 1;
+        return HF_NOT_ACQUIRED;
+    }
+    if (records)
+        request->token = seat->token_epoch | hf__pg_int(result, 0, 1);
+    request->seat = &seat->base;
+    return HF_OK;
+}
+
+static void clean_up_after(pg_seat *seat, const hf__request *request)
+{
+    hf_error ignored;
+    if (atomic_load(&seat->base.lost))
+        return;
+    (void)!hf__pg_script(seat, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
+    hf__pg_give_back(seat, request->claims, request->count);
+}
+
+static hf_status queue_on(pg_seat *seat, hf__request *request, int slice_ms, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(seat->base.backend);
+    bool records = atomic_load(&backend->base.records) && seat->token_epoch;
+    bool single = request->count == 1 && request->claims->space == HF_BIGINT;
+    pg_statement take = records ? (single ? PG_TAKE_ONE : PG_TAKE_SET)
+                                : (single ? PG_TRY_ONE : PG_TRY_SET);
+    pg_arrays arrays = {0};
+    hf__buf script = {0};
+    PGresult *result = NULL;
+
+    hf_status status = hf__pg_confirm_labels(seat, request->claims, request->count, err);
+    if (status == HF_OK)
+        status = hf__pg_prepare(seat, take, err);
+    if (status == HF_OK)
+        status = hf__pg_arrays_fill(&arrays, request->claims, request->count, err);
+    if (status != HF_OK)
+        goto out;
+    queue_script(&script, request, &arrays, records, slice_ms);
+    if (script.broken) {
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        goto out;
+    }
+    int64_t deadline = hf__deadline(slice_ms + backend->ping_deadline_ms);
+    status = hf__pg_script(seat, script.data, deadline, &result, err);
+    if (status == HF_OK)
+        status = read_queue_result(seat, request, result, records);
+    else
+        clean_up_after(seat, request);
+    /* A set that is blocked in its middle has taken what stands before. */
+    if (status == HF_NOT_ACQUIRED && request->blocked > 0)
+        hf__pg_give_back(seat, request->claims, request->blocked);
+    if (status == HF_OK)
+        atomic_fetch_add(&seat->base.holds, (unsigned)request->count);
+out:
+    PQclear(result);
+    hf__buf_free(&script);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static int slice_length(const pg_seat *seat, int wanted, int64_t deadline)
+{
+    int left = hf__left_ms(deadline);
+    int slice = seat->crowded && wanted > CROWDED_SLICE_MS ? CROWDED_SLICE_MS : wanted;
+    if (left >= 0 && left < slice)
+        slice = left;
+    return slice > 0 ? slice : 1;
+}
+
+/* A wait seat that died while it idled in the pool is nobody's loss: take another. */
+static hf_status queue_slice(pg_backend *backend, hf__request *request, int wanted, hf_error *err)
+{
+    hf_status status = HF_OK;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        pg_seat *seat = NULL;
+        status = hf__pg_checkout(backend, request->private_seat, request->deadline, &seat, err);
+        if (status != HF_OK)
+            return status;
+        status = queue_on(seat, request, slice_length(seat, wanted, request->deadline), err);
+        hf__pg_checkin(seat);
+        if (status != HF_UNREACHABLE)
+            break;
+    }
+    return status;
+}
+
+static hf_status doze_a_tick(pg_backend *backend, const hf__request *request, int64_t wake,
+                             uint64_t *ticket, hf_error *err)
+{
+    int tick = hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS);
+    int left = hf__left_ms(request->deadline);
+    if (left >= 0 && left < tick)
+        tick = left;
+    hf_status status = hf__pg_doze(&backend->base, wake, ticket, tick, err);
+    return status == HF_OK ? HF_NOT_ACQUIRED : status;
+}
+
+/* Listening anew before leaving the old ear costs no trip while key and connection are the same. */
+static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, int64_t began,
+                                    hf_error *err)
+{
+    hf_status status = HF_NOT_ACQUIRED;
+    const hf__claim *recorded = &request->claims[request->blocked];
+    const hf__claim *heard = NULL;
+    uint64_t ticket = 0;
+
+    hf__pg_record_waiter(backend, recorded, hf__now_ms() - began);
+    while (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0) {
+        const hf__claim *blocked = &request->claims[request->blocked];
+        hf_status listening = hf__pg_listen(&backend->base, blocked->wake, &ticket, err);
+        if (heard)
+            hf__pg_unlisten(&backend->base, heard->wake);
+        heard = listening == HF_OK ? blocked : NULL;
+        status = listening == HF_OK ? queue_slice(backend, request, SLICE_MS, err) : listening;
+        if (status == HF_NOT_ACQUIRED && blocked == &request->claims[request->blocked])
+            status = doze_a_tick(backend, request, blocked->wake, &ticket, err);
+    }
+    if (heard)
+        hf__pg_unlisten(&backend->base, heard->wake);
+    hf__pg_forget_waiter(backend, recorded);
+    return status;
+}
+
+hf_status hf__pg_wait_claims(hf__backend *base, hf__request *request, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    int64_t began = hf__now_ms();
+    hf_status status = queue_slice(backend, request, FIRST_SLICE_MS, err);
+    if (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0)
+        status = wait_snapshot_free(backend, request, began, err);
+    return status;
+}
+
+void hf__pg_interrupt(hf__backend *base)
+{
+    pg_backend *backend = pg_backend_of(base);
+    pthread_mutex_lock(&backend->mutex);
+    backend->interrupted = true;
+    pthread_cond_broadcast(&backend->changed);
+    pthread_mutex_unlock(&backend->mutex);
+}

@@ -1,0 +1,56 @@
+#include "store/store.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+
+bool hf__seat_lose(hf__seat *seat, const hf_error *why)
+{
+    bool expected = false;
+    if (!atomic_compare_exchange_strong(&seat->losing, &expected, true))
+        return false;
+    if (why)
+        seat->why = *why;
+    atomic_store(&seat->lost, true);
+    seat->backend->ops->wake(seat->backend);
+    return true;
+}
+
+const char *hf__event_name(hf__event_kind kind)
+{
+    switch (kind) {
+    case HF__EVENT_ACQUIRED: return "acquired";
+    case HF__EVENT_CONFLICT: return "conflict";
+    case HF__EVENT_TIMEOUT: return "timeout";
+    case HF__EVENT_LOST: return "lost";
+    case HF__EVENT_RELEASED: return "released";
+    }
+    return "unknown";
+}
+
+void hf__log(const hf__backend *backend, hf_log_level level, const char *format, ...)
+{
+    if (!backend->log)
+        return;
+    char message[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    backend->log(backend->log_arg, level, message);
+}
+
+const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim)
+{
+    char shown[160];
+    if (claim->label)
+        (void)snprintf(out, out_size, "'%s'",
+                       hf__show(shown, sizeof shown, claim->label, claim->label_size));
+    else if (claim->space == HF_PAIR)
+        (void)snprintf(out, out_size, "key (%d, %d)", (int)(claim->key >> 32),
+                       (int)(int32_t)(uint32_t)claim->key);
+    else
+        (void)snprintf(out, out_size, "key %lld", (long long)claim->key);
+    return out;
+}

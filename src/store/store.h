@@ -1,0 +1,175 @@
+/*
+ * What a backend (PostgreSQL, the local folder) provides to the lock engine.
+ *
+ * A seat is a session of the backend: a connection, or an open file description. What is held on a
+ * seat is lost with it, and a seat never conflicts with itself, so the engine counts holders inside
+ * the process and asks the backend only for keys that the process does not hold yet.
+ *
+ * All operations may be called from any thread at once, and never with the engine's mutex held.
+ * A backend that finds a seat dead calls hf__seat_lose and goes on; the engine does the rest.
+ */
+#ifndef HF_STORE_STORE_H
+#define HF_STORE_STORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/error.h"
+
+typedef struct hf__backend hf__backend;
+
+/* One key that is wanted or held. Strings belong to the caller. */
+typedef struct hf__claim {
+    int64_t key; /* HF_PAIR: first int4 in the high half, second in the low */
+    hf_space space;
+    hf_mode mode;
+    int64_t wake;      /* whoever listens to this key is told of the release: the key, or a semaphore's */
+    const char *label; /* for records; NULL when only the number is known */
+    size_t label_size;
+    hf_derivation derivation;
+    unsigned slot;
+} hf__claim;
+
+typedef struct hf__seat {
+    hf__backend *backend;
+    atomic_bool losing;
+    atomic_bool lost;
+    hf_error why;      /* written once, before lost is set */
+    atomic_uint holds; /* keys held: raised by the backend, lowered by the engine, which then calls
+                        * leave_seat at 0; only then may the seat be reused or freed */
+} hf__seat;
+
+/* Marks the seat lost once and wakes the watcher. Returns false when it was lost before. */
+bool hf__seat_lose(hf__seat *seat, const hf_error *why);
+
+/* Who is in the way of a claim; strings may be "". */
+typedef struct hf__holder {
+    bool found;
+    char application[128];
+    char host[256];
+    int pid;         /* the client's process, or 0 */
+    int backend_pid; /* PostgreSQL's, or 0 */
+    int64_t age_ms;  /* -1: unknown */
+    bool age_is_bound;
+} hf__holder;
+
+/* A request for keys, sorted by (space, key) without repeats, all or none. */
+typedef struct hf__request {
+    const hf__claim *claims;
+    size_t count;
+    hf_lifetime lifetime;
+    bool private_seat; /* a seat that holds nothing else */
+    bool any_order;    /* the caller may deadlock: search for cycles while waiting */
+    int64_t deadline;  /* hf__now_ms() clock, HF__FOREVER; only for wait */
+
+    /* results */
+    hf__seat *seat;      /* where they are held now; the backend has raised holds by count */
+    int64_t token;       /* 0: the backend records nothing */
+    size_t blocked;      /* index of the claim in the way, with HF_NOT_ACQUIRED */
+    bool snapshot_stale; /* transaction locks only */
+} hf__request;
+
+typedef enum hf__event_kind {
+    HF__EVENT_ACQUIRED,
+    HF__EVENT_CONFLICT,
+    HF__EVENT_TIMEOUT,
+    HF__EVENT_LOST,
+    HF__EVENT_RELEASED,
+} hf__event_kind;
+
+const char *hf__event_name(hf__event_kind kind);
+
+typedef struct hf__event {
+    hf__event_kind kind;
+    int64_t at_ms; /* Unix time */
+    int64_t key;
+    hf_space space;
+    hf_mode mode;
+    int64_t token;
+    int64_t wait_ms; /* how long the acquire took, -1 where it says nothing */
+    int64_t hold_ms; /* how long it was held, -1 likewise */
+} hf__event;
+
+typedef struct hf__view_sink {
+    hf_status (*add)(struct hf__view_sink *sink, const hf_lock_view *view, hf_error *err);
+} hf__view_sink;
+
+typedef struct hf__backend_ops {
+    void (*close)(hf__backend *backend);  /* releases all, flushes events, frees */
+    void (*forget)(hf__backend *backend); /* in a fork's child: drops descriptors, tells nobody */
+
+    /* HF_OK, HF_NOT_ACQUIRED with request->blocked (err untouched), or the failure. All or none. */
+    hf_status (*try_claims)(hf__backend *backend, hf__request *request, hf_error *err);
+
+    /* The same, waiting until request->deadline; also HF_INTERRUPTED and HF_DEADLOCK. */
+    hf_status (*wait_claims)(hf__backend *backend, hf__request *request, hf_error *err);
+
+    /* HF_LOST when a key turns out not to be held. Session locks only. */
+    hf_status (*release_claims)(hf__seat *seat, const hf__claim *claims, size_t count,
+                                hf_error *err);
+
+    /* Keys held on seat change hands inside the process: a fresh token, a fresh record. */
+    hf_status (*renew_claims)(hf__seat *seat, const hf__claim *claims, size_t count, int64_t *token,
+                              hf_error *err);
+
+    /* The last hold on the seat is gone (released or lost): reuse or free it. May be NULL. */
+    void (*leave_seat)(hf__seat *seat);
+
+    /* Does anybody outside this process wait for the claim? */
+    hf_status (*is_contended)(hf__backend *backend, const hf__claim *claim, bool *contended,
+                              hf_error *err);
+
+    hf_status (*find_holder)(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
+                             hf_error *err);
+
+    /* Wake-ups by key, for waits that no queue serves: between listen and unlisten, doze returns
+     * when the key was released since the last listen or doze with this ticket, or when ms have
+     * passed; it may return early. */
+    hf_status (*listen)(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
+    hf_status (*doze)(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms, hf_error *err);
+    void (*unlisten)(hf__backend *backend, int64_t wake);
+
+    /* Runs in the watcher's thread: looks after all seats for at most ms, sooner after wake. */
+    void (*watch)(hf__backend *backend, int ms);
+    void (*wake)(hf__backend *backend);
+
+    /* Ends all waits for good. */
+    void (*interrupt)(hf__backend *backend);
+
+    /* Buffers an event for history; flushed by watch and close. NULL-safe cheap call. */
+    void (*note)(hf__backend *backend, const hf__event *event);
+
+    hf_status (*init)(hf__backend *backend, int *from, int *to, hf_error *err);
+    hf_status (*claim_schedule)(hf__backend *backend, const char *label, int64_t period_ms,
+                                bool *due, int64_t *wait_ms, hf_error *err);
+    hf_status (*list)(hf__backend *backend, hf__view_sink *sink, hf_error *err);
+    hf_status (*examine)(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
+} hf__backend_ops;
+
+/* The common head of every backend. */
+struct hf__backend {
+    const hf__backend_ops *ops;
+    char *name;          /* without a password */
+    bool local;
+    bool borrowed;       /* transaction locks on the caller's connection: no watcher, no counting */
+    atomic_bool records; /* tokens, holders, labels and events are kept */
+    int max_keys;
+    hf_log_fn *log;
+    void *log_arg;
+};
+
+void hf__log(const hf__backend *backend, hf_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "'nightly'" or "key 42" or "key (1, 2)", as messages name a claim. Returns out. */
+const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim);
+
+/* options have been completed with their defaults. */
+HF_MUST_CHECK hf_status hf__postgres_open(const hf_store_options *options, hf__backend **backend,
+                                          hf_error *err);
+HF_MUST_CHECK hf_status hf__postgres_borrow(struct pg_conn *conn, const hf_store_options *options,
+                                            hf__backend **backend, hf_error *err);
+HF_MUST_CHECK hf_status hf__local_open(const hf_store_options *options, hf__backend **backend,
+                                       hf_error *err);
+
+#endif

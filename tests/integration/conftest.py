@@ -1,0 +1,243 @@
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+import cli
+import hf
+import servers
+from peer import Peer
+
+FOREIGN_SETTINGS = ("PG", "HOLDFAST_", "DATABASE_URL", "XDG_STATE_HOME", "NOTIFY_SOCKET")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clean_environment():
+    for name in [n for n in os.environ if n.startswith(FOREIGN_SETTINGS) and n != "HOLDFAST_BUILD"]:
+        del os.environ[name]
+    os.environ["NO_COLOR"] = "1"
+
+
+# --- logs of the servers, on failure ----------------------------------------------------------------
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_setup(item):
+    item.log_marks = {server: server.log_size() for server in servers.running}
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        for server in servers.running:
+            text = server.log(getattr(item, "log_marks", {}).get(server, 0))
+            if text:
+                report.sections.append((f"log of {server.name}", text[-20000:]))
+
+
+# --- servers ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def template15():
+    template = servers.Postgres.template(servers.postgres15_home(), "pg15")
+    yield template
+    template.close()
+
+
+@pytest.fixture(scope="session")
+def template18():
+    home = servers.postgres18_home()
+    template = servers.Postgres.template(home, "pg18")
+    yield template
+    template.close()
+    shutil.rmtree(home.parent, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def pg15(template15):
+    with servers.Postgres.copy_of(template15, "pg15") as server:
+        yield server.start()
+
+
+@pytest.fixture(scope="session")
+def pg18(template18):
+    with servers.Postgres.copy_of(template18, "pg18") as server:
+        yield server.start()
+
+
+@pytest.fixture(scope="session")
+def session_pooler(pg15):
+    with servers.PgBouncer(pg15, "session") as pooler:
+        yield pooler.start()
+
+
+@pytest.fixture(scope="session")
+def transaction_pooler(pg15):
+    with servers.PgBouncer(pg15, "transaction", pool_size=5) as pooler:
+        yield pooler.start()
+
+
+@pytest.fixture(params=["pg15", "pg18"])
+def pg(request):
+    """Each PostgreSQL in turn, shared by all tests: nothing may be changed that others could see."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def db(pg):
+    database = pg.create_database()
+    yield database
+    database.drop()
+
+
+@pytest.fixture
+def db15(pg15):
+    database = pg15.create_database()
+    yield database
+    database.drop()
+
+
+@pytest.fixture(params=["15", "18"])
+def own_pg(request):
+    """A server that the test may crash, freeze and reconfigure."""
+    template = request.getfixturevalue(f"template{request.param}")
+    with servers.Postgres.copy_of(template, f"own-pg{request.param}") as server:
+        yield server.start()
+
+
+@pytest.fixture
+def own_db(own_pg):
+    return own_pg.create_database()
+
+
+# --- stores of every kind -----------------------------------------------------------------------------
+
+# PostgreSQL 15 is used plain, 18 with the schema, so that each path of the library has its turn.
+STORE_KINDS = ["local", "pg15", "pg18", "pgbouncer-session"]
+
+
+class StoreKind:
+    """Where a contract test runs: a url, the options that it needs, and its database if any."""
+
+    def __init__(self, kind, url, database=None, **options):
+        self.kind = kind
+        self.url = url
+        self.database = database
+        self.options = options
+
+    @property
+    def local(self):
+        return self.database is None
+
+    @property
+    def records(self):
+        return self.kind in ("local", "pg18")
+
+    def open(self, **options):
+        return hf.Store(self.url, **{**self.options, **options})
+
+    def peer(self, **options):
+        return Peer(self.url, **{**self.options, **options})
+
+
+@pytest.fixture(params=STORE_KINDS)
+def kind(request, tmp_path):
+    name = request.param
+    if name == "local":
+        yield StoreKind(name, f"local:{tmp_path / 'state'}")
+        return
+    server = request.getfixturevalue("pg18" if name == "pg18" else "pg15")
+    database = server.create_database()
+    if name == "pgbouncer-session":
+        pooler = request.getfixturevalue("session_pooler")
+        yield StoreKind(name, pooler.url(database.name), database, session_pool=True)
+    else:
+        if name == "pg18":
+            with hf.Store(database.url()) as store:
+                store.init()
+        yield StoreKind(name, database.url(), database)
+    database.drop()
+
+
+@pytest.fixture
+def store_url(kind):
+    return kind.url
+
+
+@pytest.fixture
+def store(kind):
+    with kind.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def other(kind):
+    """A second store in the same process."""
+    with kind.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def peer(kind):
+    """Another process with a store of its own."""
+    with kind.peer() as process:
+        yield process
+
+
+@pytest.fixture(params=["local", "pg15", "pg18"])
+def recorded(request, tmp_path):
+    """Stores with tokens, holders and labels on record."""
+    if request.param == "local":
+        yield StoreKind("local", f"local:{tmp_path / 'state'}")
+        return
+    database = request.getfixturevalue(request.param).create_database()
+    with hf.Store(database.url()) as store:
+        store.init()
+    yield StoreKind(request.param, database.url(), database)
+    database.drop()
+
+
+# --- the command --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def holdfast(tmp_path):
+    """Runs the command with a state folder of its own unless a url is given."""
+    command = cli.Holdfast(state_home=tmp_path / "xdg")
+    yield command
+    command.end_all()
+
+
+@pytest.fixture(scope="session")
+def unprivileged():
+    """The prefix that runs a command as a user who owns nothing here."""
+    if os.geteuid() != 0:
+        return []
+    subprocess.run(["id", "nobody"], check=True, stdout=subprocess.DEVNULL)
+    return ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """Builds a program of programs/ against the library and gives its path."""
+    folder, done = tmp_path_factory.mktemp("programs"), {}
+    here = pathlib.Path(__file__).resolve().parent
+
+    def build(source):
+        if source not in done:
+            program = folder / pathlib.Path(source).stem
+            library = pathlib.Path(hf.lib()._name)
+            subprocess.run(
+                ["c++" if source.endswith(".cpp") else "cc", "-g", "-pthread",
+                 f"-I{hf.ROOT / 'include'}", here / "programs" / source, library,
+                 f"-Wl,-rpath,{library.parent}", "-o", program], check=True)
+            done[source] = str(program)
+        return done[source]
+
+    return build

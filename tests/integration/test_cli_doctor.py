@@ -1,0 +1,117 @@
+"""`holdfast doctor`: what it finds, and that it finds nothing where nothing is."""
+
+import json
+
+import pytest
+
+import hf
+import servers
+
+
+def findings(holdfast, url, *options):
+    done = holdfast.at(url)("doctor", "--json", *options)
+    report = json.loads(done.out)
+    assert done.code == (1 if report["problems"] else 0), done
+    assert report["problems"] == sum(f["level"] == "problem" for f in report["findings"])
+    for finding in report["findings"]:
+        assert finding["text"]
+        assert finding["level"] == "ok" or finding["remedy"], finding
+    return report["findings"]
+
+
+def about(found, *words, level=None):
+    hits = [f for f in found
+            if any(word in (f["topic"] + " " + f["text"]).lower() for word in words)
+            and (level is None or f["level"] in level)]
+    assert hits, (words, found)
+    return hits
+
+
+BAD = ("warning", "problem")
+
+
+def test_healthy_server_has_no_problem(holdfast, db):
+    with hf.Store(db.url()) as store:
+        store.init()
+    found = findings(holdfast, db.url())
+    assert not [f for f in found if f["level"] == "problem"], found
+    assert not [f for f in found if f["level"] == "warning" and f["topic"] == "timeouts"], found
+    for topic in (["connection"], ["version", "postgresql"], ["role", "right"], ["pool"], ["recovery", "standby", "primary"],
+                  ["lock table", "lock-table", "capacity", "locks"], ["timeout"], ["keepalive"], ["schema"], ["clock"]):
+        about(found, *topic)
+
+
+def test_missing_schema_is_no_problem_but_said(holdfast, db):
+    hit = about(findings(holdfast, db.url()), "schema")
+    assert any("holdfast init" in (f["remedy"] or "") for f in hit)
+
+
+@pytest.mark.parametrize("setting", ["statement_timeout", "lock_timeout", "idle_session_timeout",
+                                     "idle_in_transaction_session_timeout"])
+def test_timeouts_that_would_free_locks_are_found(holdfast, db, setting):
+    db.sql(f"alter role app in database {db.name} set {setting} = '5s'")
+    about(findings(holdfast, db.url()), setting, level=BAD)
+
+
+def test_transaction_timeout_is_found(holdfast, pg18):
+    db = pg18.create_database()
+    db.sql(f"alter database {db.name} set transaction_timeout = '5s'")
+    about(findings(holdfast, db.url()), "transaction_timeout", level=BAD)
+    db.drop()
+
+
+def test_transaction_pooler_is_a_problem(holdfast, db15, transaction_pooler):
+    hit = about(findings(holdfast, transaction_pooler.url(db15.name)), "pool", level=("problem",))
+    assert any("session" in f["remedy"] for f in hit)
+
+
+def test_standby_is_a_problem(holdfast, own_pg):
+    with own_pg.make_standby() as standby:
+        about(findings(holdfast, standby.url("postgres")), "standby", "recovery", level=("problem",))
+
+
+def test_unreachable_server_is_a_problem(holdfast):
+    found = findings(holdfast, f"postgresql://u:hush-hush@127.0.0.1:{servers.free_port()}/x")
+    about(found, "connection", level=("problem",))
+    assert "hush-hush" not in json.dumps(found)
+
+
+def test_full_lock_table_is_found(holdfast, own_pg):
+    own_pg.extra_settings = "max_locks_per_transaction = 10\nmax_connections = 20\n"
+    own_pg.restart()
+    db = own_pg.create_database()
+    with db.connect() as stranger, stranger.cursor() as cursor:
+        cursor.execute("select count(pg_advisory_lock(i)) from generate_series(1, 190) i")
+        about(findings(holdfast, db.url()), "lock table", "lock-table", "capacity", "locks", level=BAD)
+    stranger.close()
+
+
+def test_newer_schema_is_a_problem(holdfast, db):
+    with hf.Store(db.url()) as store:
+        store.init()
+    recorded = db.value("select obj_description('holdfast'::regnamespace, 'pg_namespace')")
+    db.sql("comment on schema holdfast is %s", recorded.replace("1", "2"))
+    about(findings(holdfast, db.url()), "schema", level=("problem",))
+
+
+def test_local_store_is_examined_too(holdfast, tmp_path):
+    found = findings(holdfast, f"local:{tmp_path / 'state'}")
+    assert found
+    assert not [f for f in found if f["level"] == "problem"], found
+
+
+def test_broken_local_store_is_a_problem(holdfast, tmp_path):
+    (tmp_path / "state").write_text("no folder")
+    assert [f for f in findings(holdfast, f"local:{tmp_path / 'state'}") if f["level"] == "problem"]
+
+
+def test_prose_names_level_topic_and_remedy(holdfast, db):
+    done = holdfast.at(db.url())("doctor")
+    assert done.code == 0
+    assert any(line.startswith("ok") and "connection" in line for line in done.out.splitlines())
+    assert "-> " in done.out or "→" in done.out
+
+
+def test_examination_reports_each_topic_once(db):
+    with hf.Store(db.url()) as store:
+        assert len(store.examine()) >= 8

@@ -1,0 +1,153 @@
+"""The schema: installed, upgraded, refused; and who may use it."""
+
+import pytest
+
+import hf
+from awaiting import Background
+from hf import HfError, Status
+
+
+def init_error(store):
+    with pytest.raises(HfError) as raised:
+        store.init()
+    return raised.value
+
+
+def test_init_installs_and_says_from_what_to_what(db):
+    with hf.Store(db.url()) as store:
+        assert not store.has_records
+        assert store.init() == (0, hf.SCHEMA_VERSION)
+        assert store.has_records
+        assert store.acquire("job").token > 0
+        assert store.init() == (hf.SCHEMA_VERSION, hf.SCHEMA_VERSION)
+
+
+def test_store_opened_before_init_goes_on_and_one_opened_after_uses_it(db):
+    with hf.Store(db.url()) as before:
+        lock = before.acquire("job")
+        with hf.Store(db.url()) as after:
+            after.init()
+            assert after.refusal("job").status is Status.NOT_ACQUIRED
+            lock.end()
+            assert after.acquire("job").token > 0
+
+
+def test_init_while_a_lock_is_held_keeps_the_lock(db):
+    with hf.Store(db.url()) as store:
+        lock = store.acquire("job")
+        store.init()
+        assert lock.state is hf.State.HELD
+        assert db.holders(lock.key)
+        lock.end()
+
+
+def test_several_inits_at_once_all_succeed(db):
+    stores = [hf.Store(db.url()) for _ in range(6)]
+    try:
+        inits = [Background(store.init) for store in stores]
+        outcomes = sorted(init.result() for init in inits)
+        assert outcomes[0] == (0, hf.SCHEMA_VERSION)
+        assert set(outcomes[1:]) == {(hf.SCHEMA_VERSION, hf.SCHEMA_VERSION)}
+    finally:
+        for store in stores:
+            store.close()
+
+
+def test_failed_init_leaves_nothing_half_done(db):
+    db.sql("create schema holdfast authorization app")
+    db.sql("create table holdfast.fences (unlike int)")
+    with hf.Store(db.url()) as store:
+        try:
+            store.init()
+        except HfError:
+            pass
+        else:
+            pytest.fail("a schema that is not ours was taken for an empty one")
+    tables = db.sql("select relname from pg_class where relnamespace = 'holdfast'::regnamespace"
+                    " and relkind = 'r'")
+    assert tables == [("fences",)]
+
+
+def make_newer(db):
+    """Whatever records the version says that a later program was here."""
+    recorded = db.value("select obj_description('holdfast'::regnamespace, 'pg_namespace')")
+    assert recorded and str(hf.SCHEMA_VERSION) in recorded, recorded
+    newer = recorded.replace(str(hf.SCHEMA_VERSION), str(hf.SCHEMA_VERSION + 1))
+    db.sql("comment on schema holdfast is %s", newer)
+
+
+def test_newer_schema_is_refused(db):
+    with hf.Store(db.url()) as store:
+        store.init()
+    make_newer(db)
+    with hf.Store(db.url(), records=hf.RECORDS_OFF) as store:
+        error = init_error(store)
+        assert error.status is Status.NO_SCHEMA
+        assert str(hf.SCHEMA_VERSION + 1) in error.message
+        assert error.hint
+        store.acquire("plain locks still work").end()
+    error = hf.open_error(db.url(), records=hf.RECORDS_REQUIRED)
+    assert error.status is Status.NO_SCHEMA
+
+
+def test_required_schema_that_is_missing_is_refused(db):
+    error = hf.open_error(db.url(), records=hf.RECORDS_REQUIRED)
+    assert error.status is Status.NO_SCHEMA
+    assert "holdfast init" in error.hint
+
+
+def test_role_without_the_right_to_create_is_told_so(db):
+    db.sql("do $$ begin create role visitor login; exception when duplicate_object then end $$")
+    with hf.Store(db.url(user="visitor")) as store:
+        error = init_error(store)
+        assert error.status in (Status.CONFIG, Status.DATABASE)
+        assert error.sqlstate == "42501"
+        assert "visitor" in error.text
+        assert "CREATE" in error.text
+        store.acquire("plain locks still work").end()
+    assert db.value("select to_regnamespace('holdfast')") is None
+
+
+def test_role_without_rights_on_the_schema_still_has_plain_locks(db):
+    with hf.Store(db.url()) as store:
+        store.init()
+    db.sql("do $$ begin create role visitor login; exception when duplicate_object then end $$")
+    db.sql("revoke all on schema holdfast from public")
+    with hf.Store(db.url(user="visitor")) as visitor, hf.Store(db.url()) as store:
+        lock = visitor.acquire("job")
+        assert store.refusal("job").status is Status.NOT_ACQUIRED
+        if not visitor.has_records:
+            with pytest.raises(HfError) as raised:
+                lock.token
+            assert raised.value.status is Status.NO_SCHEMA
+        assert visitor.refusal("another", flags=hf.NEED_TOKEN).status is Status.NO_SCHEMA
+
+
+def test_schema_belongs_to_whoever_installed_it_and_serves_whoever_may_use_it(db):
+    """A second role with the rights that init documents gets tokens from the same sequence."""
+    db.sql("do $$ begin create role colleague login; exception when duplicate_object then end $$")
+    with hf.Store(db.url()) as store:
+        store.init()
+        first = store.acquire("a").token
+        db.sql("grant usage on schema holdfast to colleague")
+        db.sql("grant select, insert, update, delete on all tables in schema holdfast to colleague")
+        db.sql("grant usage on all sequences in schema holdfast to colleague")
+        db.sql("grant execute on all functions in schema holdfast to colleague")
+        with hf.Store(db.url(user="colleague")) as other:
+            assert other.acquire("b").token > first
+
+
+def test_schema_that_is_dropped_under_a_store_does_not_cost_the_lock(db):
+    with hf.Store(db.url()) as store:
+        store.init()
+        lock = store.acquire("job")
+        db.sql("drop schema holdfast cascade")
+        lock.release()
+        assert db.advisory_locks() == []
+
+
+def test_local_store_needs_no_init(tmp_path):
+    with hf.Store(f"local:{tmp_path / 'state'}") as store:
+        assert store.acquire("job").token > 0
+        before, after = store.init()
+        assert before == after or before == 0

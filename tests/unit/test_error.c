@@ -1,0 +1,104 @@
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+static void test_a_failure_fills_the_callers_error(void **state)
+{
+    hf_error err = {.sqlstate = "55P03", .hint = "old"};
+
+    (void)state;
+    assert_int_equal(hf__fail(&err, HF_LOST, "'%s' was lost", "nightly"), HF_LOST);
+    assert_int_equal(err.code, HF_LOST);
+    assert_string_equal(err.message, "'nightly' was lost");
+    assert_string_equal(err.sqlstate, "");
+    assert_string_equal(err.hint, "");
+}
+
+static void test_no_error_wanted_is_fine(void **state)
+{
+    (void)state;
+    assert_int_equal(hf__fail(NULL, HF_QUOTA, "x"), HF_QUOTA);
+    assert_int_equal(hf__fail_errno(NULL, HF_SYSTEM, ENOENT, "x"), HF_SYSTEM);
+    hf__hint(NULL, "x");
+}
+
+static void test_the_reason_of_the_system_is_appended(void **state)
+{
+    hf_error err;
+
+    (void)state;
+    assert_int_equal(hf__fail_errno(&err, HF_SYSTEM, ENOENT, "cannot open %s", "x"), HF_SYSTEM);
+    assert_string_equal(err.message, "cannot open x: No such file or directory");
+}
+
+static void test_the_reason_survives_a_long_name(void **state)
+{
+    char name[3000];
+    hf_error err;
+
+    (void)state;
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(hf__fail_errno(&err, HF_SYSTEM, ENOSPC, "%s", name), HF_SYSTEM);
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    assert_non_null(strstr(err.message, "n: No space left on device"));
+}
+
+static void test_a_message_is_one_line(void **state)
+{
+    hf_error err;
+
+    (void)state;
+    assert_int_equal(hf__fail(&err, HF_DATABASE, "FATAL:\n\nno\tpassword\x7f\r\n"), HF_DATABASE);
+    assert_string_equal(err.message, "FATAL: no password");
+    hf__hint(&err, "look\nthere\n");
+    assert_string_equal(err.hint, "look there");
+}
+
+static void test_a_long_message_is_cut_at_a_character(void **state)
+{
+    char text[1100];
+    hf_error err;
+
+    (void)state;
+    for (int shift = 0; shift < 4; shift++) {
+        memset(text, 'a', sizeof text);
+        for (size_t at = (size_t)shift; at + 4 < sizeof text; at += 4)
+            memcpy(text + at, "🔒", 4);
+        text[sizeof text - 1] = '\0';
+        assert_int_equal(hf__fail(&err, HF_INVALID, "%s", text), HF_INVALID);
+        assert_true(hf__utf8_valid(err.message, strlen(err.message)));
+        assert_in_range(strlen(err.message), sizeof err.message - 4, sizeof err.message - 1);
+    }
+}
+
+static void test_an_error_may_quote_itself(void **state)
+{
+    hf_error err;
+
+    (void)state;
+    assert_int_equal(hf__fail(&err, HF_DATABASE, "inner"), HF_DATABASE);
+    hf__hint(&err, "first");
+    hf__hint(&err, "%s, then second", err.hint);
+    assert_string_equal(err.hint, "first, then second");
+    assert_int_equal(hf__fail(&err, HF_LOST, "outer: %s", err.message), HF_LOST);
+    assert_string_equal(err.message, "outer: inner");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_failure_fills_the_callers_error),
+        cmocka_unit_test(test_no_error_wanted_is_fine),
+        cmocka_unit_test(test_the_reason_of_the_system_is_appended),
+        cmocka_unit_test(test_the_reason_survives_a_long_name),
+        cmocka_unit_test(test_a_message_is_one_line),
+        cmocka_unit_test(test_a_long_message_is_cut_at_a_character),
+        cmocka_unit_test(test_an_error_may_quote_itself),
+    };
+    return RUN(tests);
+}

@@ -1,0 +1,48 @@
+"""What the shared library gives to its callers, and what it may not ask of the system."""
+import os
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).parents[2]
+LIBRARY = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "libholdfast.so"
+
+FORBIDDEN = {
+    "the environment": r"(secure_)?getenv|(put|set|unset|clear)env|environ",
+    "exits": r"exit|_exit|_Exit|quick_exit|abort|__assert_fail|errx?|verrx?|error",
+    "signals": r"signal|sigaction|sigprocmask|pthread_sigmask|sigset|kill|raise|alarm|setitimer",
+    "output": r"v?printf|puts|putchar|perror|v?syslog|v?warnx?|stdout|stderr|psignal"
+    r"|__v?printf_chk|__v?syslog_chk",
+    "programs": r"system|popen|exec[lv]p?e?|posix_spawnp?",
+}
+
+
+def symbols(*options):
+    command = ["nm", "-D", *options, LIBRARY]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines}
+
+
+def declared():
+    header = (ROOT / "include/holdfast/holdfast.h").read_text()
+    header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    return set(re.findall(r"HF_API\b[^;]*?\b(hf_\w+)\s*\(", header))
+
+
+def test_exports_are_exactly_the_public_header():
+    exported = {name for name in symbols("--defined-only") if not name.startswith("HOLDFAST_")}
+    assert exported == declared()
+
+
+def test_the_export_list_is_exactly_the_public_header():
+    listed = re.findall(r"^\s+(hf_\w+);", (ROOT / "src/libholdfast.map").read_text(), flags=re.M)
+    assert sorted(listed) == sorted(declared())
+
+
+def test_the_library_leaves_the_process_alone():
+    wanted = symbols("--undefined-only")
+    found = {
+        why: sorted(name for name in wanted if re.fullmatch(pattern, name))
+        for why, pattern in FORBIDDEN.items()
+    }
+    assert not {why: names for why, names in found.items() if names}
