@@ -158,6 +158,10 @@ hf_status hf__give_up(struct hf_lock *lock, size_t from, hf_error *err); /* gran
 void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);  /* mutex held */
 
 /* slots.c */
+enum { HF__SLOT_DIGITS = 3, HF__SLOT_BASE = 16 };
+int64_t hf__slot_key(const hf__claim *base, unsigned slot);
+int64_t hf__slot_gate_key(const hf__claim *base);
+int64_t hf__slot_digit_key(const hf__claim *base, unsigned place, unsigned digit);
 hf_status hf__take_slot(struct attempt *attempt, const hf__claim *base, hf_error *err);
 
 /* describe.c */
@@ -172,6 +176,7 @@ void hf__forget_loss(hf_store *store, struct hf_lock *lock);               /* mu
 int hf__deliver_losses(hf_store *store); /* mutex not held */
 
 /* lock.c */
+void hf__name_loss(struct hf_lock *lock, const hf_error *why); /* lock->why: which lock, and why */
 void hf__lock_forget(struct hf_lock *lock); /* frees memory, releases nothing */
 void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);
 

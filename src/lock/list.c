@@ -1,14 +1,10 @@
 /* A snapshot of every lock, owned by the caller. */
-#include "lock/engine.h"
+#include "lock/list.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct hf_lock_list {
-    hf_lock_view *views;
-    size_t count;
-    size_t room;
-};
+#include "lock/engine.h"
 
 struct collector {
     hf__view_sink sink;
@@ -54,6 +50,11 @@ static bool make_room(hf_lock_list *list)
     if (!views)
         return false;
     list->views = views;
+    bool *hidden = realloc(list->hidden, room * sizeof *hidden);
+    if (!hidden)
+        return false;
+    list->hidden = hidden;
+    memset(hidden + list->room, 0, (room - list->room) * sizeof *hidden);
     list->room = room;
     return true;
 }
@@ -73,6 +74,23 @@ static hf_status add(hf__view_sink *sink, const hf_lock_view *view, hf_error *er
     return HF_OK;
 }
 
+void hf__lock_list_hide(hf_lock_list *list, const hf_lock_view *view)
+{
+    list->hidden[view - list->views] = true;
+}
+
+void hf__lock_list_compact(hf_lock_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->hidden[i])
+            free_view(&list->views[i]);
+        else
+            list->views[kept++] = list->views[i];
+    }
+    list->count = kept;
+}
+
 hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
 {
     *out = NULL;
@@ -84,6 +102,8 @@ hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     struct collector collector = {.sink = {.add = add}, .list = list};
     status = store->backend->ops->list(store->backend, &collector.sink, err);
+    if (status == HF_OK)
+        status = hf__lock_list_fold_slots(list, err);
     if (status != HF_OK) {
         hf_lock_list_free(list);
         return status;
@@ -109,5 +129,6 @@ void hf_lock_list_free(hf_lock_list *list)
     for (size_t i = 0; i < list->count; i++)
         free_view(&list->views[i]);
     free(list->views);
+    free(list->hidden);
     free(list);
 }

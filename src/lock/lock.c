@@ -233,13 +233,12 @@ hf_lock_state hf_lock_get_state(const hf_lock *lock)
     return state;
 }
 
-static hf_status say_lost(const struct hf_lock *lock, hf_error *err)
+void hf__name_loss(struct hf_lock *lock, const hf_error *why)
 {
     char name[200];
-    hf_status status = hf__fail(err, HF_LOST, "%s was lost: %s",
-                                hf__claim_name(name, sizeof name, &lock->name), lock->why.message);
-    hf__hint(err, "%s", lock->why.hint);
-    return status;
+    (void)!hf__fail(&lock->why, HF_LOST, "%s was lost: %s",
+                    hf__claim_name(name, sizeof name, &lock->name), why->message);
+    hf__hint(&lock->why, "%s", why->hint);
 }
 
 hf_status hf_lock_release(hf_lock *lock, hf_error *err)
@@ -256,7 +255,7 @@ hf_status hf_lock_release(hf_lock *lock, hf_error *err)
     if (before == HF_STATE_HELD && seat_is_lost(lock)) {
         for (size_t i = 0; i < lock->count; i++)
             if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
-                lock->why = lock->grants[i].hold->seat->why;
+                hf__name_loss(lock, &lock->grants[i].hold->seat->why);
         before = HF_STATE_LOST;
     }
     lock->state = HF_STATE_RELEASED;
@@ -268,8 +267,11 @@ hf_status hf_lock_release(hf_lock *lock, hf_error *err)
     if (before == HF_STATE_RELEASED)
         return hf__fail(err, HF_INVALID, "the lock was released before");
     status = hf__give_up(lock, 0, err);
-    if (before == HF_STATE_LOST)
-        return say_lost(lock, err);
+    if (before == HF_STATE_LOST) {
+        if (err)
+            *err = lock->why;
+        return HF_LOST;
+    }
     if (status == HF_OK)
         hf__note(lock, HF__EVENT_RELEASED, -1, hf__now_ms() - lock->acquired_ms);
     else
@@ -336,10 +338,11 @@ hf_status hf_lock_with(hf_store *store, const hf_lock_spec *spec, hf_locked_fn *
     hf_status status = hf_lock_acquire(store, spec, &lock, err);
     if (status != HF_OK)
         return status;
-    hf_status released;
+    hf_status released = HF_OK;
     pthread_cleanup_push(free_lock, lock);
     status = fn(lock, arg, err);
-    released = hf_lock_release(lock, status == HF_OK ? err : NULL);
+    if (hf_lock_get_state(lock) != HF_STATE_RELEASED) /* fn may have done it */
+        released = hf_lock_release(lock, status == HF_OK ? err : NULL);
     pthread_cleanup_pop(1);
     return status == HF_OK ? released : status;
 }

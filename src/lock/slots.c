@@ -13,8 +13,6 @@
 #include "base/clock.h"
 
 enum {
-    DIGITS = 3,
-    BASE = 16,
     TICK_LOW_MS = 200,
     TICK_HIGH_MS = 500,
     GATE_MS = 300, /* who may not wait still lets another one pass the gate */
@@ -36,9 +34,28 @@ static int64_t inner_key(const hf__claim *base, char purpose, unsigned number)
     return key;
 }
 
-static hf__claim inner_claim(const hf__claim *base, char purpose, unsigned number, hf_mode mode)
+int64_t hf__slot_key(const hf__claim *base, unsigned slot)
 {
-    int64_t key = inner_key(base, purpose, number);
+    return inner_key(base, 's', slot);
+}
+
+int64_t hf__slot_gate_key(const hf__claim *base)
+{
+    return inner_key(base, 'g', 0);
+}
+
+int64_t hf__slot_digit_key(const hf__claim *base, unsigned place, unsigned digit)
+{
+    return inner_key(base, 'd', place * HF__SLOT_BASE + digit);
+}
+
+static int64_t wake_key(const hf__claim *base)
+{
+    return inner_key(base, 'w', 0);
+}
+
+static hf__claim inner_claim(int64_t key, hf_mode mode)
+{
     return (hf__claim){.key = key, .space = HF_BIGINT, .mode = mode, .wake = key};
 }
 
@@ -57,25 +74,25 @@ static void insert_sorted(hf__claim *claims, size_t count, hf__claim claim)
 
 static unsigned digit_of(unsigned slots, unsigned place)
 {
-    return (slots >> (4 * place)) % BASE;
+    return (slots >> (4 * place)) % HF__SLOT_BASE;
 }
 
 static void digit_claims(const hf__claim *base, unsigned slots, bool ours, hf__claim *claims,
                          size_t *count)
 {
     *count = 0;
-    for (unsigned place = 0; place < DIGITS; place++)
-        for (unsigned digit = 0; digit < BASE; digit++)
+    for (unsigned place = 0; place < HF__SLOT_DIGITS; place++)
+        for (unsigned digit = 0; digit < HF__SLOT_BASE; digit++)
             if ((digit == digit_of(slots, place)) == ours)
                 insert_sorted(claims, (*count)++,
-                              inner_claim(base, 'd', place * BASE + digit,
+                              inner_claim(hf__slot_digit_key(base, place, digit),
                                           ours ? HF_SHARED : HF_EXCLUSIVE));
 }
 
 /* Behind the gate: nobody else looks or spells at the same time. */
 static hf_status agree_on_size(struct attempt *attempt, const hf__claim *base, hf_error *err)
 {
-    hf__claim claims[DIGITS * BASE];
+    hf__claim claims[HF__SLOT_DIGITS * HF__SLOT_BASE];
     size_t count = 0, from = attempt->lock->count;
     unsigned slots = attempt->spec->slots;
     char name[200];
@@ -101,8 +118,8 @@ static hf_status try_slots(struct attempt *attempt, const hf__claim *base, hf_er
 {
     unsigned slots = attempt->spec->slots;
     for (unsigned slot = 1; slot <= slots; slot++) {
-        hf__claim claim = inner_claim(base, 's', slot, HF_EXCLUSIVE);
-        claim.wake = inner_key(base, 'w', 0);
+        hf__claim claim = inner_claim(hf__slot_key(base, slot), HF_EXCLUSIVE);
+        claim.wake = wake_key(base);
         claim.label = base->label;
         claim.label_size = base->label_size;
         claim.derivation = base->derivation;
@@ -120,7 +137,7 @@ static hf_status wait_for_slot(struct attempt *attempt, const hf__claim *base, h
 {
     hf_store *store = attempt->store;
     const hf__backend_ops *ops = store->backend->ops;
-    int64_t wake = inner_key(base, 'w', 0);
+    int64_t wake = wake_key(base);
     uint64_t ticket = 0;
 
     hf_status status = ops->listen(store->backend, wake, &ticket, err);
@@ -179,10 +196,9 @@ hf_status hf__take_slot(struct attempt *attempt, const hf__claim *base, hf_error
 {
     struct hf_lock *lock = attempt->lock;
     bool patient = attempt->spec->wait_ms != 0;
-    hf__claim label = *base, gate = inner_claim(base, 'g', 0, HF_EXCLUSIVE);
+    hf__claim label = *base, gate = inner_claim(hf__slot_gate_key(base), HF_EXCLUSIVE);
 
     label.mode = HF_SHARED;
-    gate.label = NULL;
     hf_status status = hf__take(attempt, &label, 1, patient, err);
     if (status != HF_OK)
         return status;

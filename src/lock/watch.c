@@ -43,7 +43,7 @@ static void queue_loss(hf_store *store, struct hf_lock *lock)
 void hf__lose(hf_store *store, struct hf_lock *lock, const hf_error *why)
 {
     lock->state = HF_STATE_LOST;
-    lock->why = *why;
+    hf__name_loss(lock, why);
     for (size_t i = 0; i < lock->count; i++)
         if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
             hf__drop_grant(store, &lock->grants[i], true);

@@ -171,7 +171,7 @@ class Served:
     def ping(self):
         return "pong"
 
-    def acquire(self, what, wait_ms, **how):
+    def acquire(self, what, wait_ms=0, **how):
         lock = self.store.acquire(thing(what), wait_ms, **how)
         with self.guard:
             self.next += 1

@@ -233,13 +233,21 @@ static hf_status borrowed_contended(hf__backend *backend, const hf__claim *claim
     return HF_OK;
 }
 
-/* Asking costs the caller a statement in its transaction, and would freeze its snapshot. */
+/* The schema may be there, but whether this role may read it is not ours to try in its transaction. */
 static hf_status borrowed_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                  hf_error *err)
 {
-    (void)backend, (void)claim, (void)err;
+    PGresult *result = NULL;
+    pg_lock_tag tag = hf__pg_lock_tag(claim);
+    const char *params[] = {tag.classid, tag.objid, tag.objsubid,
+                            claim->mode == HF_SHARED ? "t" : "f"};
     memset(holder, 0, sizeof *holder);
-    return HF_OK;
+    hf_status status =
+        ask(borrowed_of(backend)->conn, hf__sql_postgres_find_holder, 4, params, &result, err);
+    if (status == HF_OK && PQntuples(result) > 0)
+        hf__pg_read_holder(result, false, holder);
+    PQclear(result);
+    return status;
 }
 
 static hf_status unsupported(hf_error *err)

@@ -119,6 +119,7 @@ void hf__pg_seat_ping(pg_seat *seat);     /* mutex held */
 void hf__pg_seat_fail(pg_seat *seat, const char *what); /* mutex held: marks it lost */
 void hf__pg_leave_seat(hf__seat *seat);
 hf_status hf__pg_open_session(pg_seat *seat, hf_error *err);
+hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 
 /* query.c: the one way to talk to a server; seat->mutex is held by the caller */
 hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const char *const *values,
@@ -195,6 +196,12 @@ void hf__pg_notes_flush(pg_backend *backend, bool all);
 /* view.c */
 hf_status hf__pg_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                              hf_error *err);
+/* pg_locks shows both halves of a key unsigned; objsubid tells the two key spaces apart. */
+typedef struct pg_lock_tag {
+    char classid[16], objid[16], objsubid[4];
+} pg_lock_tag;
+pg_lock_tag hf__pg_lock_tag(const hf__claim *claim);
+void hf__pg_read_holder(const PGresult *result, bool recorded, hf__holder *holder);
 hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                               hf_error *err);
 hf_status hf__pg_list(hf__backend *backend, hf__view_sink *sink, hf_error *err);

@@ -36,11 +36,12 @@ static hf_status installed_version(pg_seat *seat, int *version, hf_error *err)
     return status;
 }
 
-static hf_status explain_privilege(hf_status status, hf_error *err)
+static hf_status explain_privilege(pg_seat *seat, hf_status status, hf_error *err)
 {
     if (status == HF_CONFIG && err && strcmp(err->sqlstate, "42501") == 0)
         hf__hint(err, "installing needs CREATE on the database: run 'holdfast init' as its owner, then "
-                      "SELECT holdfast.grant_use('ROLE') for the roles that use it");
+                      "SELECT holdfast.grant_use('%s')",
+                 PQuser(seat->conn));
     return status;
 }
 
@@ -65,6 +66,8 @@ static hf_status install_on(pg_seat *seat, int *from, int *to, hf_error *err)
                       deadline, NULL, err);
     if (status == HF_OK)
         status = installed_version(seat, from, err);
+    if (status == HF_OK && *from > HF_SCHEMA_VERSION)
+        status = hf__pg_refuse_newer(pg_backend_of(seat->base.backend), *from, err);
     *to = *from;
     while (status == HF_OK && *to < HF_SCHEMA_VERSION) {
         status = migrate(seat, *to + 1, err);
@@ -75,7 +78,7 @@ static hf_status install_on(pg_seat *seat, int *from, int *to, hf_error *err)
         status = hf__pg_script(seat, "COMMIT", deadline, NULL, err);
     else if (!atomic_load(&seat->base.lost))
         (void)!hf__pg_script(seat, "ROLLBACK", deadline, NULL, &ignored);
-    return explain_privilege(status, err);
+    return explain_privilege(seat, status, err);
 }
 
 /* Sessions that are open already start to record: their next acquire finds the schema. */

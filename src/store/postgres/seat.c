@@ -95,25 +95,25 @@ static hf_status refuse_standby(const pg_backend *backend, hf_error *err)
     return status;
 }
 
-static hf_status refuse_schema(const pg_backend *backend, hf_error *err)
+hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err)
 {
     hf_status status = hf__fail(
         err, HF_NO_SCHEMA, "the holdfast schema on %s has version %d, this program knows %d",
-        backend->base.name, backend->schema, HF_SCHEMA_VERSION);
+        backend->base.name, version, HF_SCHEMA_VERSION);
     hf__hint(err, "upgrade this program, or point it to another database");
     return status;
 }
 
 static void learn(pg_backend *backend, const PGresult *hello, int version)
 {
-    int quarter;
     backend->server_version = version;
     backend->pooled = !hf__pg_bool(hello, 0, 0);
     backend->schema = schema_version(hf__pg_text(hello, 0, 2));
     backend->schema_usable = hf__pg_bool(hello, 0, 3);
-    backend->capacity = (int)hf__pg_int(hello, 0, 4);
-    quarter = backend->capacity / 4;
-    backend->base.max_keys = backend->quota_wanted > 0 ? backend->quota_wanted : quarter;
+    backend->capacity =
+        (int)(hf__pg_int(hello, 0, 4) * (hf__pg_int(hello, 0, 5) + hf__pg_int(hello, 0, 6)));
+    backend->base.max_keys =
+        backend->quota_wanted > 0 ? backend->quota_wanted : backend->capacity / 4;
 }
 
 static bool wants_records(const pg_backend *backend)
@@ -181,7 +181,7 @@ static hf_status check_server(pg_seat *seat, hf_error *err)
     if (standby)
         return refuse_standby(backend, err);
     if (backend->schema > HF_SCHEMA_VERSION && backend->records_wanted != HF_RECORDS_OFF)
-        return refuse_schema(backend, err);
+        return hf__pg_refuse_newer(backend, backend->schema, err);
     bool records = wants_records(backend);
     atomic_store(&backend->base.records, records);
     if (backend->records_wanted == HF_RECORDS_REQUIRED && !records)

@@ -7,14 +7,9 @@
 
 #include "store/sql.h"
 
-/* pg_locks shows both halves unsigned; objsubid tells the two key spaces apart. */
-struct lock_tag {
-    char classid[16], objid[16], objsubid[4];
-};
-
-static struct lock_tag tag_of(const hf__claim *claim)
+pg_lock_tag hf__pg_lock_tag(const hf__claim *claim)
 {
-    struct lock_tag tag;
+    pg_lock_tag tag;
     uint32_t classid, objid;
     hf_key_split(claim->key, &classid, &objid);
     (void)snprintf(tag.classid, sizeof tag.classid, "%u", classid);
@@ -40,7 +35,7 @@ static bool split_application(const char *name, char *application, size_t applic
     return true;
 }
 
-static void read_holder(const PGresult *result, bool recorded, hf__holder *holder)
+void hf__pg_read_holder(const PGresult *result, bool recorded, hf__holder *holder)
 {
     const char *application = hf__pg_text(result, 0, 0);
     bool exact = recorded && hf__pg_bool(result, 0, 6);
@@ -63,7 +58,7 @@ hf_status hf__pg_find_holder(hf__backend *base, const hf__claim *claim, hf__hold
 {
     PGresult *result = NULL;
     bool recorded = atomic_load(&base->records);
-    struct lock_tag tag = tag_of(claim);
+    pg_lock_tag tag = hf__pg_lock_tag(claim);
     const char *params[] = {tag.classid, tag.objid, tag.objsubid,
                             claim->mode == HF_SHARED ? "t" : "f"};
 
@@ -73,7 +68,7 @@ hf_status hf__pg_find_holder(hf__backend *base, const hf__claim *claim, hf__hold
                    recorded ? hf__sql_postgres_find_holder_recorded : hf__sql_postgres_find_holder,
                    4, params, &result, err);
     if (status == HF_OK && PQntuples(result) > 0)
-        read_holder(result, recorded, holder);
+        hf__pg_read_holder(result, recorded, holder);
     PQclear(result);
     return status;
 }
@@ -82,7 +77,7 @@ hf_status hf__pg_is_contended(hf__backend *base, const hf__claim *claim, bool *c
                               hf_error *err)
 {
     PGresult *result = NULL;
-    struct lock_tag tag = tag_of(claim);
+    pg_lock_tag tag = hf__pg_lock_tag(claim);
     char class_text[16], companion[16];
     (void)snprintf(class_text, sizeof class_text, "%u", (unsigned)PG_COMPANION_CLASS);
     (void)snprintf(companion, sizeof companion, "%u", (unsigned)hf__pg_companion(claim->wake));

@@ -1,0 +1,19 @@
+#ifndef HF_LOCK_LIST_H
+#define HF_LOCK_LIST_H
+
+#include "holdfast/holdfast.h"
+
+struct hf_lock_list {
+    hf_lock_view *views; /* strings are owned */
+    bool *hidden;
+    size_t count;
+    size_t room;
+};
+
+void hf__lock_list_hide(hf_lock_list *list, const hf_lock_view *view);
+void hf__lock_list_compact(hf_lock_list *list); /* drops what is hidden */
+
+/* Makes one row of the many keys that a holder of a semaphore has. */
+HF_MUST_CHECK hf_status hf__lock_list_fold_slots(hf_lock_list *list, hf_error *err);
+
+#endif
