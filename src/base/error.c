@@ -52,6 +52,7 @@ static void set_error(hf_error *err, hf_status code, const char *message)
     err->code = code;
     err->sqlstate[0] = '\0';
     err->hint[0] = '\0';
+    err->position = 0;
     strcpy(err->message, message);
 }
 

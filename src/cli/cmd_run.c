@@ -154,6 +154,7 @@ struct run {
     hf_lock *lock;
     int64_t acquired_at;
     bool lost;
+    hf_error why_lost; /* not reported yet, unless its code is HF_OK */
     struct signals signals;
     struct terminal terminal;
     int interrupted_by; /* the signal that we should be seen to die of, or 0 */
@@ -212,30 +213,30 @@ static int read_operands(struct run *run, const struct command *self)
     return EXIT_OK;
 }
 
+static void report_loss(struct run *run)
+{
+    if (run->why_lost.code != HF_OK)
+        report_error(&run->in.report, &run->why_lost);
+    run->why_lost.code = HF_OK;
+}
+
 static void on_lost(hf_lock *lock, const hf_error *why, void *arg)
 {
     struct run *run = arg;
 
     (void)lock;
     run->lost = true;
-    report_error(&run->in.report, why);
-}
-
-/* The library says "not acquired: 'x' is held by …", which is not yet the last word. */
-static const char *without_prefix(const char *message)
-{
-    static const char prefix[] = "not acquired: ";
-
-    return strncmp(message, prefix, sizeof prefix - 1) == 0 ? message + sizeof prefix - 1 : message;
+    run->why_lost = *why;
+    if (!report_would_block()) /* else the command is ended first */
+        report_loss(run);
 }
 
 static void on_wait(const hf_error *why, void *arg)
 {
     const struct run *run = arg;
-    const char *text = without_prefix(why->message);
 
-    report_note(&run->in.report, "waiting: %s", text);
-    notify_service_manager("STATUS=waiting: %s", text);
+    report_note(&run->in.report, "%s", why->message);
+    notify_service_manager("STATUS=%s", why->message);
 }
 
 static hf_status open_for_run(struct run *run, hf_error *err)
@@ -276,6 +277,14 @@ static int skip(const struct run *run, const char *why)
 {
     report_note(&run->in.report, "skipped: %s", why);
     return (int)run->values.conflict_exit_code.value;
+}
+
+/* "not acquired: 'x' is held by …" is no failure of a job that skips. */
+static const char *without_prefix(const char *message)
+{
+    static const char prefix[] = "not acquired: ";
+
+    return strncmp(message, prefix, sizeof prefix - 1) == 0 ? message + sizeof prefix - 1 : message;
 }
 
 static int on_not_acquired(const struct run *run, const hf_error *err)
@@ -393,12 +402,13 @@ static int release(struct run *run, int code)
 {
     hf_error err;
 
-    if (run->lost)
-        return EXIT_LOST;
-    if (hf_lock_release(run->lock, &err) == HF_OK)
+    if (!run->lost && hf_lock_release(run->lock, &err) == HF_OK)
         return code;
     run->interrupted_by = 0;
-    return report_error(&run->in.report, &err);
+    if (!run->lost)
+        return report_error(&run->in.report, &err);
+    report_loss(run);
+    return EXIT_LOST;
 }
 
 static int run_under_lock(struct run *run)

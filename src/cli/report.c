@@ -1,5 +1,6 @@
 #include "cli/report.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,9 +147,16 @@ int report_usage(const struct report *report, const struct command *command, con
     return report_error(report, &err);
 }
 
+bool report_would_block(void)
+{
+    struct pollfd errors = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&errors, 1, 0) == 0;
+}
+
 void report_log(void *arg, hf_log_level level, const char *message)
 {
-    if (level >= HF_LOG_WARNING)
+    if (level >= HF_LOG_WARNING && !report_would_block())
         report_warning(arg, "%s", message);
 }
 

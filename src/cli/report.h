@@ -33,7 +33,11 @@ void report_warning(const struct report *report, const char *format, ...)
 int report_usage(const struct report *report, const struct command *command, const char *format,
                  ...) __attribute__((format(printf, 3, 4)));
 
-/* The library's warnings; arg is the report. */
+/* Would a line wait for a reader that does not read? */
+bool report_would_block(void);
+
+/* The library's warnings; arg is the report. One that would block is dropped: it comes from the
+ * thread that watches the lock. */
 void report_log(void *arg, hf_log_level level, const char *message);
 
 #define SHOWN_MAX 128

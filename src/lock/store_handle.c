@@ -14,6 +14,7 @@ enum {
     KILL_MS = 5000,
     CONNECT_TIMEOUT_MS = 10000,
     MAX_WAITS = 2,
+    MAX_TRANSACTIONS = 16,
 };
 
 hf_status hf__check_process(const hf_store *store, hf_error *err)
@@ -49,6 +50,7 @@ static hf_status complete(const hf_store_options *given, hf_store_options *optio
     options->kill_ms = positive_or(options->kill_ms, KILL_MS);
     options->connect_timeout_ms = positive_or(options->connect_timeout_ms, CONNECT_TIMEOUT_MS);
     options->max_waits = positive_or(options->max_waits, MAX_WAITS);
+    options->max_transactions = positive_or(options->max_transactions, MAX_TRANSACTIONS);
     return HF_OK;
 }
 

@@ -94,7 +94,74 @@ typedef struct hf__view_sink {
     hf_status (*add)(struct hf__view_sink *sink, const hf_lock_view *view, hf_error *err);
 } hf__view_sink;
 
+/* ---- transactions: src/tx/ runs them, a backend executes one attempt --------------------------- */
+
+typedef struct hf__rows_ops {
+    size_t (*count)(const hf_rows *rows);
+    size_t (*columns)(const hf_rows *rows);
+    const char *(*column)(const hf_rows *rows, size_t column);
+    const char *(*value)(const hf_rows *rows, size_t row, size_t column, size_t *size);
+    int64_t (*affected)(const hf_rows *rows);
+    void (*free)(hf_rows *rows);
+} hf__rows_ops;
+
+/* The common head of every backend's rows. */
+struct hf_rows {
+    const hf__rows_ops *ops;
+};
+
+/* Why an attempt failed, as the retry loop needs to know it. */
+typedef enum hf__tx_fault {
+    HF__TX_FINAL,    /* not to be tried again */
+    HF__TX_RETRY,    /* rolled back by the store for a reason that passes */
+    HF__TX_UNIQUE,   /* a unique violation: tried again on request */
+    HF__TX_LOCKED,   /* a label was not free in time */
+    HF__TX_BROKEN,   /* the connection is gone: settle finds out what became of it */
+} hf__tx_fault;
+
+/* One attempt; the head of every backend's own. */
+typedef struct hf__tx {
+    hf__backend *backend;
+    hf__tx_fault fault; /* of the last call that failed */
+    bool started;       /* the first statement has been sent: the snapshot is taken */
+    bool cancelled;     /* the deadline passed and the statement was cancelled */
+    int64_t locked_ms;  /* hf__now_ms() when the labels were held, 0 before */
+} hf__tx;
+
+/* What to run an attempt with; belongs to the caller and may grow until started. */
+typedef struct hf__tx_plan {
+    const hf__claim *claims; /* exclusive, sorted by (space, key), without repeats */
+    size_t count;
+    hf_isolation isolation;
+    bool read_only;
+    int64_t deadline;
+} hf__tx_plan;
+
+typedef enum hf__tx_outcome { HF__TX_COMMITTED, HF__TX_NOT_COMMITTED, HF__TX_IN_DOUBT } hf__tx_outcome;
+
+typedef struct hf__tx_ops {
+    bool locks_labels; /* false: the caller takes the claims as session locks around the attempt */
+
+    hf_status (*open)(hf__backend *backend, const hf__tx_plan *plan, hf__tx **tx, hf_error *err);
+
+    /* The first of these locks the claims, then begins: in the same message where it can. */
+    hf_status (*query)(hf__tx *tx, const hf__tx_plan *plan, const char *sql, size_t count,
+                       const hf_value *values, bool binary_rows, hf_rows **rows, hf_error *err);
+    hf_status (*queue)(hf__tx *tx, const char *sql, size_t count, const hf_value *values,
+                       hf_error *err);
+    struct pg_conn *(*connection)(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
+
+    hf_status (*commit)(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
+
+    /* After HF__TX_BROKEN, on a connection of its own; err says why when the outcome is in doubt. */
+    hf__tx_outcome (*settle)(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
+
+    void (*close)(hf__tx *tx); /* rolls back if not committed; frees */
+} hf__tx_ops;
+
 typedef struct hf__backend_ops {
+    const hf__tx_ops *tx; /* NULL: none */
+
     void (*close)(hf__backend *backend);  /* releases all, flushes events, frees */
     void (*forget)(hf__backend *backend); /* in a fork's child: drops descriptors, tells nobody */
 

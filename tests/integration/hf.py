@@ -74,7 +74,7 @@ SCHEMA_VERSION = 1
 
 class CError(Structure):
     _fields_ = [("code", c_int), ("sqlstate", c_char * 6), ("message", c_char * 1024),
-                ("hint", c_char * 512)]
+                ("hint", c_char * 512), ("position", c_int)]
 
 
 LogFn = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
@@ -88,7 +88,8 @@ class StoreOptions(Structure):
     _fields_ = [("size", c_size_t), ("url", c_char_p), ("application", c_char_p), ("records", c_int),
                 ("ping_interval_ms", c_int), ("ping_deadline_ms", c_int), ("kill_ms", c_int),
                 ("connect_timeout_ms", c_int), ("max_waits", c_int), ("max_keys", c_int),
-                ("session_pool", c_bool), ("dispatch", c_bool), ("log", LogFn), ("log_arg", c_void_p)]
+                ("session_pool", c_bool), ("dispatch", c_bool), ("log", LogFn), ("log_arg", c_void_p),
+                ("max_transactions", c_int)]
 
 
 class Target(Structure):

@@ -490,6 +490,7 @@ class Proxy:
         self._flowing.set()
         self._refusing = False
         self._pairs = []
+        self._answers = {}  # by server's end, while a statement is injected
         self._guard = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -518,6 +519,8 @@ class Proxy:
     def _pump(self, source, sink):
         try:
             while data := source.recv(65536):
+                if self._swallow(source, data):
+                    continue
                 self._flowing.wait()
                 if self.delay:
                     threading.Event().wait(self.delay)
@@ -533,6 +536,28 @@ class Proxy:
                 self._pairs.remove(pair)
                 for end in pair:
                     end.close()
+
+    def _swallow(self, source, data):
+        """Keeps the answer to an injected statement from the client."""
+        with self._guard:
+            if source not in self._answers:
+                return False
+            self._answers[source][0] += data
+            if self._answers[source][0].endswith(b"Z\0\0\0\5I"):  # ReadyForQuery, idle
+                self._answers[source][1].set()
+            return True
+
+    def inject(self, statement):
+        """Runs a statement on every idle session that passes through, behind the client's back."""
+        message = statement.encode() + b"\0"
+        with self._guard:
+            self._answers = {server: [b"", threading.Event()] for _, server in self._pairs}
+            answers = dict(self._answers)
+        for server, (_, answered) in answers.items():
+            server.sendall(b"Q" + struct.pack("!I", len(message) + 4) + message)
+            assert answered.wait(10), f"no answer to {statement}"
+        with self._guard:
+            self._answers = {}
 
     @staticmethod
     def _reset(end):

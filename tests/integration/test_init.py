@@ -102,8 +102,8 @@ def test_role_without_the_right_to_create_is_told_so(db):
         error = init_error(store)
         assert error.status in (Status.CONFIG, Status.DATABASE)
         assert error.sqlstate == "42501"
-        assert "visitor" in error.text
-        assert "CREATE" in error.text
+        assert "permission denied" in error.message
+        assert "CREATE" in error.hint
         store.acquire("plain locks still work").end()
     assert db.value("select to_regnamespace('holdfast')") is None
 

@@ -79,18 +79,21 @@ assert error.hint, error
 def test_database_that_is_none_is_refused_and_left_alone(folder, url):
     with hf.Store(url) as store:
         store.acquire("job").end()
-    databases = [path for path in files_of(folder) if path.read_bytes().startswith(b"SQLite format 3")]
-    assert databases, files_of(folder)
-    for path in databases:
-        for leftover in path.parent.glob(path.name + "-*"):
-            leftover.unlink()
-        path.write_bytes(b"this is not a database" * 500)
-        contents = path.read_bytes()
-        error = hf.open_error(url)
-        assert error.status in (Status.BAD_DATA, Status.CONFIG)
-        assert str(path) in error.message
-        assert error.hint
-        assert path.read_bytes() == contents
+    path, = [path for path in files_of(folder) if path.read_bytes().startswith(b"SQLite format 3")]
+    for leftover in path.parent.glob(path.name + "-*"):
+        leftover.unlink()
+    contents = b"this is not a database" * 500
+    path.write_bytes(contents)
+    with pytest.raises(HfError) as raised:
+        with hf.Store(url) as store:
+            store.acquire("job")
+    assert raised.value.status in (Status.BAD_DATA, Status.CONFIG)
+    assert str(path) in raised.value.message
+    assert raised.value.hint
+    assert path.read_bytes() == contents
+    path.unlink()
+    with hf.Store(url) as store:
+        store.acquire("job").end()
 
 
 def test_full_folder_is_reported_and_holds_nothing(folder, url):
@@ -105,7 +108,7 @@ try:
     lock = store.acquire("another label " * 100)
     token = lock.token
 except hf.HfError as error:
-    assert error.status in (hf.Status.SYSTEM, hf.Status.CONFIG, hf.Status.DATABASE), error
+    assert error.status in (hf.Status.SYSTEM, hf.Status.CONFIG, hf.Status.UNREACHABLE), error
     assert error.message and error.hint, error
     print("refused")
 else:
@@ -138,7 +141,7 @@ for number in range(200):
         refused = error
         break
 assert refused is not None, "never noticed that the disk is full"
-assert refused.status in (hf.Status.SYSTEM, hf.Status.CONFIG, hf.Status.DATABASE), refused
+assert refused.status in (hf.Status.SYSTEM, hf.Status.CONFIG, hf.Status.UNREACHABLE), refused
 assert refused.hint, refused
 filler.unlink()
 store.acquire("label %d " % number * 200).end()

@@ -50,6 +50,14 @@ def test_transaction_lock_on_an_owned_store_is_refused(db):
         assert store.refusal("job", lifetime=TRANSACTION).status in (Status.NO_TRANSACTION, Status.INVALID)
 
 
+def test_session_lock_on_a_lent_connection_is_refused(db, conn, lent):
+    """Nobody watches it, and its owner may free all its locks with one statement."""
+    error = lent.refusal("job")
+    assert error.status is Status.INVALID
+    assert error.hint
+    assert db.advisory_locks() == []
+
+
 @pytest.mark.parametrize("end", ["commit", "rollback"])
 def test_transaction_end_frees_the_lock(db, conn, lent, end):
     conn.sql("begin")

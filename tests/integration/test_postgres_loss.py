@@ -356,14 +356,18 @@ def test_without_dispatch_the_callback_runs_by_itself(db):
 # --- unlock that finds nothing ------------------------------------------------------------------------
 
 
-def test_unlock_that_finds_nothing_is_a_loss(db):
-    """Whatever shares the session may have freed all its locks."""
-    with hf.PGconn(db.url()) as conn, hf.Store.borrow(conn) as store:
-        lock = store.acquire("job")
-        conn.sql("select pg_advisory_unlock_all()")
-        with pytest.raises(HfError) as raised:
-            lock.release()
-        assert raised.value.status is Status.LOST
+@pytest.mark.parametrize("what", ["job", ["a", "b"]], ids=["one", "set"])
+def test_unlock_that_finds_nothing_is_a_loss(db, what):
+    """Something in between ran a statement on our session, as a misconfigured pooler does."""
+    with servers.Proxy(db.server.port) as proxy:
+        with hf.Store(db.url(port=proxy.port), ping_interval_ms=60000) as store:
+            lock = store.acquire(what)
+            assert db.holders(lock.key)
+            proxy.inject("select pg_advisory_unlock_all()")
+            assert not db.holders(lock.key)
+            with pytest.raises(HfError) as raised:
+                lock.release()
+            assert raised.value.status is Status.LOST
 
 
 def test_lock_taken_away_through_a_session_pooler_is_a_loss(db15, session_pooler):

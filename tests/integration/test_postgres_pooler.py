@@ -110,9 +110,9 @@ def test_refused_store_leaves_no_setting_on_the_pooled_connection(db15, lone_poo
 
 def test_session_lock_on_a_borrowed_pooled_connection_is_refused(db15, transaction_pooler):
     with hf.PGconn(transaction_pooler.url(db15.name)) as conn, hf.Store.borrow(conn) as store:
-        assert store.refusal("job").status is Status.CONFIG
+        assert store.refusal("job").status is Status.INVALID
         conn.sql("begin")
-        assert store.refusal("job").status is Status.CONFIG
+        assert store.refusal("job").status is Status.INVALID
         conn.sql("rollback")
     assert db15.advisory_locks() == []
 

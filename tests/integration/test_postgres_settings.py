@@ -67,15 +67,24 @@ create function public.pg_is_in_recovery() returns boolean language sql as 'sele
 create function public.pg_backend_pid() returns int language sql as 'select 1';
 create function public.set_config(text, text, boolean) returns text language sql as 'select ''x''::text';
 create function public.unnest(bigint[]) returns setof bigint language sql as 'select 1::bigint where false';
-create function public.not_equal(int, int) returns boolean language sql as 'select false';
-create operator public.= (leftarg = int, rightarg = int, function = public.not_equal);
-grant execute on all functions in schema public to app;
 """
 
+OPERATORS = """
+create function public.never(int, int) returns boolean language sql as 'select false';
+create function public.never(bigint, bigint) returns boolean language sql as 'select false';
+create function public.never(text, text) returns boolean language sql as 'select false';
+create operator public.= (leftarg = int, rightarg = int, function = public.never);
+create operator public.= (leftarg = bigint, rightarg = bigint, function = public.never);
+create operator public.= (leftarg = text, rightarg = text, function = public.never);
+"""
 
-def test_search_path_cannot_hijack_the_lock(db):
-    db.sql(HIJACK)
-    db.sql(f"alter database {db.name} set search_path = public, pg_catalog")
+hijacks = pytest.mark.parametrize("hijack", [HIJACK, OPERATORS], ids=["functions", "operators"])
+
+
+@hijacks
+def test_search_path_cannot_hijack_the_lock(db, hijack):
+    db.sql(hijack)
+    db.sql(f"alter role app in database {db.name} set search_path = public, pg_catalog")
     with hf.Store(db.url()) as store, hf.Store(db.url()) as other:
         lock = store.acquire("job")
         assert db.holders(lock.key)
@@ -90,9 +99,10 @@ def test_search_path_cannot_hijack_the_lock(db):
         assert not db.holders(1)
 
 
-def test_search_path_cannot_hijack_the_schema(db):
-    db.sql(HIJACK)
-    db.sql(f"alter database {db.name} set search_path = public, pg_catalog")
+@hijacks
+def test_search_path_cannot_hijack_the_schema(db, hijack):
+    db.sql(hijack)
+    db.sql(f"alter role app in database {db.name} set search_path = public, pg_catalog")
     with hf.Store(db.url()) as store:
         store.init()
         first, second = store.acquire("a"), store.acquire("b")

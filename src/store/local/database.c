@@ -245,7 +245,8 @@ static hf_status create_schema(hf__local *local, hf_error *err)
     hf_status status = read_version(local, &version, err);
     if (status == HF_OK && version < HF_SCHEMA_VERSION) {
         status = execute(local,
-                         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                         "PRAGMA page_size = 1024; PRAGMA journal_mode = WAL;"
+                         "PRAGMA synchronous = FULL;"
                          "BEGIN IMMEDIATE",
                          err);
         if (status == HF_OK)

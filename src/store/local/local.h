@@ -111,6 +111,9 @@ void hf__local_seat_free(hf__local_seat *seat);
 /* The seat that uncontended locks share; another one after it was lost. */
 HF_MUST_CHECK hf_status hf__local_home(hf__local *local, hf__local_seat **seat, hf_error *err);
 
+/* The claims are held on the seat: the engine lowers its count when they are released. */
+void hf__local_seat_grant(hf__local_seat *seat, hf__request *request);
+
 /* Writes down that the claims were granted on the seat. wait_id: the wait that ends so, or 0. */
 HF_MUST_CHECK hf_status hf__local_seat_record(hf__local_seat *seat, const hf__request *request,
                                               int64_t wait_id, int64_t *token, hf_error *err);

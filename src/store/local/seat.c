@@ -253,6 +253,12 @@ static hf_status take_all(hf__local *local, hf__local_seat *seat, hf__request *r
     return HF_OK;
 }
 
+void hf__local_seat_grant(hf__local_seat *seat, hf__request *request)
+{
+    atomic_fetch_add(&seat->head.holds, (unsigned)request->count);
+    request->seat = &seat->head;
+}
+
 /* ---- operations ------------------------------------------------------------------------------ */
 
 hf_status hf__local_seat_record(hf__local_seat *seat, const hf__request *request, int64_t wait_id,
@@ -312,7 +318,7 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
         return hf__fail(err, HF_CONFIG, "the files in %s/locks are replaced all the time",
                         local->folder);
     if (status == HF_OK)
-        request->seat = &seat->head;
+        hf__local_seat_grant(seat, request);
     if (status != HF_NOT_ACQUIRED || !local->keeps_records)
         return status;
     /* "Held by a stranger" would be a riddle when in truth two labels share the key. */

@@ -303,7 +303,7 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
         return status;
     }
     wait->id = 0; /* the record went with the grant */
-    request->seat = &wait->seat->head;
+    hf__local_seat_grant(wait->seat, request);
     return HF_OK;
 }
 

@@ -56,6 +56,7 @@ static void pg_forget(hf__backend *base)
 }
 
 static const hf__backend_ops postgres_ops = {
+    .tx = &hf__pg_tx_ops,
     .close = pg_close,
     .forget = pg_forget,
     .try_claims = hf__pg_try_claims,
@@ -88,6 +89,7 @@ static void adopt_options(pg_backend *backend, const hf_store_options *options)
     backend->ping_deadline_ms = options->ping_deadline_ms;
     backend->kill_ms = options->kill_ms;
     backend->max_waits = options->max_waits;
+    backend->max_transactions = options->max_transactions;
     backend->quota_wanted = options->max_keys;
     backend->session_pool = options->session_pool;
     backend->records_wanted = options->records;

@@ -26,6 +26,9 @@ typedef enum pg_statement {
     PG_DROP_WAITER,
     PG_ADD_EVENTS,
     PG_DROP_HOLDERS,
+    PG_TX_LOCK_ONE,
+    PG_TX_KEEP_ONE,
+    PG_TX_HAND_OVER_ONE,
     PG_STATEMENTS,
 } pg_statement;
 
@@ -46,8 +49,10 @@ typedef struct pg_seat {
     int64_t ping_deadline;       /* 0: no ping under way */
     int64_t token_epoch;         /* already shifted into place */
     char last_notice[256];       /* why the server hung up, in its own words */
+    char generation[64];         /* tx seats: changes when the server crashes */
     bool waiting_seat;           /* one of the bounded pool */
     bool private_seat;
+    bool tx_seat; /* for transactions only */
     bool checked_out;
     bool crowded;                /* waits and holds at once */
     unsigned pins;               /* under pg_backend.mutex: not to be freed */
@@ -66,6 +71,7 @@ struct pg_backend {
     int ping_deadline_ms;
     int kill_ms;
     int max_waits;
+    int max_transactions;
     int quota_wanted; /* options.max_keys */
     bool session_pool;
     hf_records records_wanted;
@@ -82,6 +88,7 @@ struct pg_backend {
     pg_seat *seats;
     pg_seat *home;
     unsigned wait_seats;
+    unsigned tx_seats;
     pg_seat *listening;
     struct listener *listeners;
     bool interrupted;
@@ -131,6 +138,10 @@ hf_status hf__pg_script(pg_seat *seat, const char *sql, int64_t deadline, PGresu
                         hf_error *err);
 hf_status hf__pg_prepare(pg_seat *seat, pg_statement statement, hf_error *err);
 const char *hf__pg_statement_name(pg_statement statement);
+bool hf__pg_is_error(const PGresult *result);
+bool hf__pg_flush(pg_seat *seat, int64_t deadline);
+/* True once a result (or the end of them) can be taken without blocking. */
+bool hf__pg_await_result(pg_seat *seat, int64_t deadline, bool *timed_out);
 hf_status hf__pg_fail_result(const PGresult *result, hf_error *err);
 int64_t hf__pg_int(const PGresult *result, int row, int column);
 bool hf__pg_bool(const PGresult *result, int row, int column);
@@ -211,6 +222,35 @@ hf_status hf__pg_init(hf__backend *backend, int *from, int *to, hf_error *err);
 hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t period_ms,
                                 bool *due, int64_t *wait_ms, hf_error *err);
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
+
+/* tx.c, tx_settle.c */
+extern const hf__tx_ops hf__pg_tx_ops;
+
+typedef struct pg_queued {
+    struct pg_queued *next;
+    char *sql;
+    size_t count;
+    hf_value *values; /* with their data behind them, in the same allocation */
+} pg_queued;
+
+typedef struct pg_tx {
+    hf__tx base;
+    pg_seat *seat; /* checked out, its mutex held; NULL after a break */
+    pg_queued *first, *last;
+    bool open;        /* the server has answered the opening: labels held, transaction begun */
+    bool commit_sent;
+    bool committed;
+    bool failed;
+    hf_error failure; /* of the first statement that failed */
+    hf__tx_fault failure_fault;
+    bool marked;      /* the transaction writes a marker row */
+    char marker[40];  /* its UUID */
+    char xid[24];
+    char backend_pid[16];
+    char generation[64]; /* of the server's crash counter, "" unknown */
+} pg_tx;
+
+hf__tx_outcome hf__pg_tx_settle(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
 
 /* examine.c */
 hf_status hf__pg_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);

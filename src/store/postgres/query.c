@@ -41,6 +41,12 @@ static struct statement_text text_of(pg_statement statement)
         return (struct statement_text){"hf_add_events", hf__sql_postgres_add_events};
     case PG_DROP_HOLDERS:
         return (struct statement_text){"hf_drop_holders", hf__sql_postgres_drop_holders};
+    case PG_TX_LOCK_ONE:
+        return (struct statement_text){"hf_tx_lock_one", hf__sql_postgres_tx_lock_one};
+    case PG_TX_KEEP_ONE:
+        return (struct statement_text){"hf_tx_keep_one", hf__sql_postgres_tx_keep_one};
+    case PG_TX_HAND_OVER_ONE:
+        return (struct statement_text){"hf_tx_hand_over_one", hf__sql_postgres_tx_hand_over_one};
     case PG_STATEMENTS: break;
     }
     return (struct statement_text){NULL, NULL};
@@ -76,7 +82,7 @@ static int wait_for_socket(PGconn *conn, short events, int64_t deadline)
     }
 }
 
-static bool flush(pg_seat *seat, int64_t deadline)
+bool hf__pg_flush(pg_seat *seat, int64_t deadline)
 {
     for (;;) {
         int pending = PQflush(seat->conn);
@@ -89,8 +95,7 @@ static bool flush(pg_seat *seat, int64_t deadline)
     }
 }
 
-/* True once a result (or the end of them) can be taken without blocking. */
-static bool await_result(pg_seat *seat, int64_t deadline, bool *timed_out)
+bool hf__pg_await_result(pg_seat *seat, int64_t deadline, bool *timed_out)
 {
     while (PQisBusy(seat->conn)) {
         int ready = wait_for_socket(seat->conn, POLLIN, deadline);
@@ -104,7 +109,7 @@ static bool await_result(pg_seat *seat, int64_t deadline, bool *timed_out)
     return PQstatus(seat->conn) == CONNECTION_OK;
 }
 
-static bool is_error(const PGresult *result)
+bool hf__pg_is_error(const PGresult *result)
 {
     ExecStatusType status = PQresultStatus(result);
     return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE ||
@@ -117,7 +122,7 @@ static hf_status collect(pg_seat *seat, int64_t deadline, PGresult **kept, hf_er
     bool timed_out = false;
     *kept = NULL;
     for (;;) {
-        if (!await_result(seat, deadline, &timed_out)) {
+        if (!hf__pg_await_result(seat, deadline, &timed_out)) {
             PQclear(*kept);
             *kept = NULL;
             return give_up(seat, timed_out ? "no answer within the deadline" : NULL, err);
@@ -125,7 +130,7 @@ static hf_status collect(pg_seat *seat, int64_t deadline, PGresult **kept, hf_er
         PGresult *next = PQgetResult(seat->conn);
         if (!next)
             break;
-        bool better = !*kept || (!is_error(*kept) && (is_error(next) || PQntuples(next) > 0));
+        bool better = !*kept || (!hf__pg_is_error(*kept) && (hf__pg_is_error(next) || PQntuples(next) > 0));
         PGresult *worse = better ? *kept : next;
         if (better)
             *kept = next;
@@ -162,10 +167,10 @@ static hf_status checked(pg_seat *seat, int sent, int64_t deadline, PGresult **r
                          hf_error *err)
 {
     PGresult *kept = NULL;
-    if (!sent || !flush(seat, deadline))
+    if (!sent || !hf__pg_flush(seat, deadline))
         return give_up(seat, NULL, err);
     hf_status status = collect(seat, deadline, &kept, err);
-    if (status == HF_OK && is_error(kept)) {
+    if (status == HF_OK && hf__pg_is_error(kept)) {
         status = hf__pg_fail_result(kept, err);
         PQclear(kept);
         kept = NULL;
@@ -221,7 +226,9 @@ hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const cha
                      PGresult **result, hf_error *err)
 {
     struct statement_text text = text_of(statement);
-    if (seat->uses[statement] + 1 < PREPARE_AT_USE) {
+    const pg_backend *backend = pg_backend_of(seat->base.backend);
+    bool may_prepare = !backend->pooled || backend->session_pool;
+    if (!may_prepare || seat->uses[statement] + 1 < PREPARE_AT_USE) {
         seat->uses[statement]++;
         return hf__pg_query(seat, text.sql, count, values, result, err);
     }
@@ -253,8 +260,11 @@ hf_status hf__pg_fail_result(const PGresult *result, hf_error *err)
     hf_status code = status_of(sqlstate ? sqlstate : "");
     hf_status status = hf__fail(err, code, "PostgreSQL: %s",
                                 message ? message : PQresultErrorMessage(result));
+    const char *position = PQresultErrorField(result, PG_DIAG_STATEMENT_POSITION);
     if (err && sqlstate)
         (void)snprintf(err->sqlstate, sizeof err->sqlstate, "%s", sqlstate);
+    if (err && position)
+        err->position = (int)strtol(position, NULL, 10);
     if (code == HF_QUOTA)
         hf__hint(err, "the server's lock table is full: raise max_locks_per_transaction, or hold "
                       "fewer locks");

@@ -278,6 +278,8 @@ static pg_seat *unlink_if_useless(pg_backend *backend, pg_seat *seat)
         backend->listening = NULL;
     if (seat->waiting_seat)
         backend->wait_seats--;
+    if (seat->tx_seat)
+        backend->tx_seats--;
     pthread_cond_broadcast(&backend->changed);
     return seat;
 }

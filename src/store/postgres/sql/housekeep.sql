@@ -2,6 +2,8 @@ WITH alive AS MATERIALIZED (
     SELECT a.pid FROM pg_catalog.pg_stat_get_activity(NULL) a
 ), events AS (
     DELETE FROM holdfast.events WHERE at < pg_catalog.now() - interval '30 days'
+), commits AS (
+    DELETE FROM holdfast.commits WHERE at < pg_catalog.now() - interval '1 day'
 ), labels AS (
     DELETE FROM holdfast.labels WHERE seen < pg_catalog.now() - interval '90 days'
 ), holders AS (

@@ -64,6 +64,12 @@ CREATE TABLE holdfast.schedules (
     last_start timestamptz NOT NULL
 );
 
+-- A transaction's own word that it committed: present exactly if it did.
+CREATE TABLE holdfast.commits (
+    attempt uuid PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT pg_catalog.now()
+);
+
 CREATE TABLE holdfast.fences (
     resource text PRIMARY KEY,
     token bigint NOT NULL
@@ -226,7 +232,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA holdfast TO %s', role);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.labels, holdfast.sessions, holdfast.holders,
-                    holdfast.waiters, holdfast.events, holdfast.schedules TO %s', role);
+                    holdfast.waiters, holdfast.events, holdfast.schedules, holdfast.commits TO %s', role);
     EXECUTE format('GRANT SELECT ON holdfast.fences, holdfast.boot TO %s', role);
     EXECUTE format('GRANT USAGE ON SEQUENCE holdfast.token TO %s', role);
 END $$;

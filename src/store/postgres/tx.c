@@ -1,0 +1,752 @@
+/*
+ * One attempt of a serialised transaction. The labels are waited for in a transaction of their own,
+ * kept by the session over COMMIT AND CHAIN, and handed to the new transaction, whose snapshot is
+ * therefore younger than the locks: all in the message of the first statement. The chain leaves no
+ * moment in which the connection idles with a lock held, not even under a cancel, which is also why
+ * a transaction pooler does not give the server away in between.
+ */
+#include "store/postgres/pg.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "store/sql.h"
+
+enum { CANCEL_GRACE_MS = 5000 };
+
+static pg_tx *pg_tx_of(hf__tx *tx)
+{
+    return (pg_tx *)tx;
+}
+
+static pg_backend *backend_of(const pg_tx *tx)
+{
+    return pg_backend_of(tx->base.backend);
+}
+
+static bool can_prepare(const pg_backend *backend)
+{
+    return !backend->pooled || backend->session_pool;
+}
+
+/* ---- connections -------------------------------------------------------------------------------- */
+
+static pg_seat *idle_tx_seat(pg_backend *backend)
+{
+    for (pg_seat *seat = backend->seats; seat; seat = seat->next)
+        if (seat->tx_seat && !seat->checked_out && !atomic_load(&seat->base.lost))
+            return seat;
+    return NULL;
+}
+
+static hf_status learn_generation(pg_seat *seat, hf_error *err)
+{
+    PGresult *result = NULL;
+    hf_status status = hf__pg_query(seat, "SELECT stats_reset::pg_catalog.text FROM pg_catalog.pg_stat_wal", 0,
+                                    NULL, &result, err);
+    if (status == HF_OK)
+        (void)snprintf(seat->generation, sizeof seat->generation, "%s", hf__pg_text(result, 0, 0));
+    PQclear(result);
+    return status;
+}
+
+static hf_status prepare_all(pg_seat *seat, hf_error *err)
+{
+    static const pg_statement wanted[] = {PG_TX_LOCK_ONE, PG_TX_KEEP_ONE, PG_TX_HAND_OVER_ONE};
+    hf_status status = HF_OK;
+    for (size_t i = 0; status == HF_OK && i < sizeof wanted / sizeof *wanted; i++)
+        status = hf__pg_prepare(seat, wanted[i], err);
+    return status;
+}
+
+static hf_status open_tx_seat(pg_backend *backend, pg_seat **seat, hf_error *err)
+{
+    hf_status status = hf__pg_seat_open(backend, seat, err);
+    pthread_mutex_lock(&backend->mutex);
+    if (status == HF_OK) {
+        (*seat)->checked_out = true;
+        (*seat)->tx_seat = true;
+    } else {
+        backend->tx_seats--;
+        pthread_cond_broadcast(&backend->changed);
+    }
+    pthread_mutex_unlock(&backend->mutex);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&(*seat)->mutex);
+    status = learn_generation(*seat, err);
+    if (status == HF_OK && can_prepare(backend))
+        status = prepare_all(*seat, err);
+    if (status != HF_OK)
+        hf__pg_checkin(*seat);
+    return status;
+}
+
+static hf_status no_seat(const pg_backend *backend, hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_EXHAUSTED, "no connection came free in time: %d transactions are running",
+                 backend->max_transactions);
+    hf__hint(err, "raise max_transactions, or the deadline");
+    return status;
+}
+
+/* Mutex held. A server that restarted has hung up on idle connections: no attempt is wasted on them. */
+static bool is_alive(pg_seat *seat)
+{
+    struct pollfd pollfd = {.fd = PQsocket(seat->conn), .events = POLLIN};
+    if (!atomic_load(&seat->base.lost) && poll(&pollfd, 1, 0) > 0)
+        hf__pg_seat_readable(seat);
+    return !atomic_load(&seat->base.lost);
+}
+
+static hf_status pick_seat(pg_backend *backend, int64_t deadline, pg_seat **out, hf_error *err)
+{
+    struct timespec until = hf__timespec(deadline);
+    bool may_open = false;
+    int timed_out = 0;
+
+    pthread_mutex_lock(&backend->mutex);
+    for (;;) {
+        *out = idle_tx_seat(backend);
+        may_open = !*out && backend->tx_seats < (unsigned)backend->max_transactions;
+        if (*out || may_open || timed_out || backend->interrupted)
+            break;
+        timed_out = pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
+    }
+    bool stop = backend->interrupted;
+    if (!stop && *out) {
+        (*out)->checked_out = true;
+        (*out)->pins++;
+    } else if (!stop && may_open) {
+        backend->tx_seats++;
+    }
+    pthread_mutex_unlock(&backend->mutex);
+
+    if (stop)
+        return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    if (may_open)
+        return open_tx_seat(backend, out, err);
+    if (!*out)
+        return no_seat(backend, err);
+    pthread_mutex_lock(&(*out)->mutex);
+    return HF_OK;
+}
+
+/* On success the seat's mutex is held, so that the watcher leaves it to us. */
+static hf_status checkout(pg_backend *backend, int64_t deadline, pg_seat **seat, hf_error *err)
+{
+    for (;;) {
+        hf_status status = pick_seat(backend, deadline, seat, err);
+        if (status != HF_OK || is_alive(*seat))
+            return status;
+        hf__pg_checkin(*seat);
+    }
+}
+
+/* ---- one message -------------------------------------------------------------------------------- */
+
+/* What a message consists of, in the order of its answers. */
+struct message {
+    int sent;      /* statements so far */
+    int keep_at;   /* from this one on session locks may be held, -1 none */
+    int begun_at;  /* the answer with backend pid and transaction id, -1 none */
+    int query_at;  /* the caller's statement, -1 none */
+    int commit_at; /* -1 none */
+    bool ok;
+};
+
+static void post(pg_tx *tx, struct message *message, const char *sql, int count,
+                 const char *const *values)
+{
+    message->ok = message->ok &&
+                  PQsendQueryParams(tx->seat->conn, sql, count, NULL, values, NULL, NULL, 0);
+    message->sent++;
+}
+
+static void post_known(pg_tx *tx, struct message *message, pg_statement statement, const char *sql,
+                       int count, const char *const *values)
+{
+    if (!can_prepare(backend_of(tx))) {
+        post(tx, message, sql, count, values);
+        return;
+    }
+    message->ok = message->ok && PQsendQueryPrepared(tx->seat->conn, hf__pg_statement_name(statement),
+                                                     count, values, NULL, NULL, 0);
+    message->sent++;
+}
+
+static void post_values(pg_tx *tx, struct message *message, const char *sql, size_t count,
+                        const hf_value *values, bool binary_rows)
+{
+    enum { MOST = 65535 };
+    const char **texts = calloc(count + 1, sizeof *texts);
+    int *lengths = calloc(count + 1, sizeof *lengths), *formats = calloc(count + 1, sizeof *formats);
+    message->ok = message->ok && texts && lengths && formats && count <= MOST;
+    for (size_t i = 0; message->ok && i < count; i++) {
+        texts[i] = values[i].data;
+        lengths[i] = (int)values[i].size;
+        formats[i] = values[i].binary;
+    }
+    message->ok = message->ok && PQsendQueryParams(tx->seat->conn, sql, (int)count, NULL, texts, lengths,
+                                                   formats, binary_rows);
+    message->sent++;
+    free(texts);
+    free(lengths);
+    free(formats);
+}
+
+static const char *isolation_sql(const hf__tx_plan *plan, bool begin)
+{
+    static const char *const words[3][2][2] = {
+        {{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE",
+          "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY"},
+         {"BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE",
+          "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY"}},
+        {{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+          "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"},
+         {"BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+          "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"}},
+        {{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
+          "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"},
+         {"BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",
+          "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"}},
+    };
+    return words[plan->isolation][begin][plan->read_only];
+}
+
+/* The time that is left bounds the wait. Our own connections look for a dead client anyway; one
+ * that comes from a pooler has to be told to. */
+static void post_bounds(pg_tx *tx, struct message *message, int64_t deadline)
+{
+    char ms[16];
+    int left = hf__left_ms(deadline);
+    bool told = !can_prepare(backend_of(tx));
+    if (left < 0 && !told)
+        return;
+    (void)snprintf(ms, sizeof ms, "%d", left < 0 ? 0 : (left > 0 ? left : 1));
+    const char *params[] = {ms};
+    post(tx, message,
+         told ? "SELECT pg_catalog.set_config('lock_timeout', $1, true), "
+                "pg_catalog.set_config('client_connection_check_interval', '1000', true)"
+              : "SELECT pg_catalog.set_config('lock_timeout', $1, true)",
+         1, params);
+}
+
+static void post_labels(pg_tx *tx, struct message *message, const hf__tx_plan *plan,
+                        const pg_arrays *arrays)
+{
+    const char *needs_id = plan->read_only ? "f" : "t";
+    bool single = plan->count == 1 && plan->claims->space == HF_BIGINT;
+    char key[24];
+    (void)snprintf(key, sizeof key, "%lld", (long long)plan->claims->key);
+    const char *one[] = {key, needs_id};
+    const char *set[] = {arrays->keys.data, arrays->spaces.data, needs_id};
+
+    post(tx, message, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
+    post_bounds(tx, message, plan->deadline);
+    if (single)
+        post_known(tx, message, PG_TX_LOCK_ONE, hf__sql_postgres_tx_lock_one, 1, one);
+    else
+        post(tx, message, hf__sql_postgres_tx_lock, 2, set);
+    message->keep_at = message->sent;
+    if (single)
+        post_known(tx, message, PG_TX_KEEP_ONE, hf__sql_postgres_tx_keep_one, 1, one);
+    else
+        post(tx, message, hf__sql_postgres_tx_keep, 2, set);
+    post(tx, message, "COMMIT AND CHAIN", 0, NULL);
+    post(tx, message, isolation_sql(plan, false), 0, NULL);
+    message->begun_at = message->sent;
+    if (single)
+        post_known(tx, message, PG_TX_HAND_OVER_ONE, hf__sql_postgres_tx_hand_over_one, 2, one);
+    else
+        post(tx, message, hf__sql_postgres_tx_hand_over, 3, set);
+}
+
+static hf_status post_opening(pg_tx *tx, struct message *message, const hf__tx_plan *plan,
+                              hf_error *err)
+{
+    pg_arrays arrays = {0};
+    hf_status status = HF_OK;
+    if (tx->open)
+        return HF_OK;
+    if (plan->count == 0) {
+        post(tx, message, isolation_sql(plan, true), 0, NULL);
+        message->begun_at = message->sent;
+        post(tx, message,
+             plan->read_only
+                 ? "SELECT pg_catalog.pg_backend_pid(), NULL"
+                 : "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_current_xact_id()",
+             0, NULL);
+        return HF_OK;
+    }
+    status = hf__pg_arrays_fill(&arrays, plan->claims, plan->count, err);
+    if (status == HF_OK)
+        post_labels(tx, message, plan, &arrays);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static void free_queue(pg_tx *tx)
+{
+    while (tx->first) {
+        pg_queued *next = tx->first->next;
+        free(tx->first->sql);
+        free(tx->first->values);
+        free(tx->first);
+        tx->first = next;
+    }
+    tx->last = NULL;
+}
+
+static void post_queue(pg_tx *tx, struct message *message)
+{
+    for (pg_queued *queued = tx->first; queued; queued = queued->next)
+        post_values(tx, message, queued->sql, queued->count, queued->values, false);
+    free_queue(tx);
+}
+
+static void post_commit(pg_tx *tx, struct message *message)
+{
+    const char *params[] = {tx->marker};
+    if (tx->marked)
+        post(tx, message, "INSERT INTO holdfast.commits (attempt) VALUES ($1)", 1, params);
+    message->commit_at = message->sent;
+    post(tx, message, "COMMIT", 0, NULL);
+    tx->commit_sent = true;
+}
+
+/* ---- its answers -------------------------------------------------------------------------------- */
+
+static hf__tx_fault fault_of(const char *sqlstate, bool opening)
+{
+    if (strcmp(sqlstate, "40001") == 0 || strcmp(sqlstate, "40P01") == 0)
+        return HF__TX_RETRY;
+    if (strcmp(sqlstate, "55P03") == 0)
+        return opening ? HF__TX_LOCKED : HF__TX_RETRY;
+    return strcmp(sqlstate, "23505") == 0 ? HF__TX_UNIQUE : HF__TX_FINAL;
+}
+
+static hf_status keep_failure(pg_tx *tx, hf_status status, hf__tx_fault fault, hf_error *err)
+{
+    tx->base.fault = fault;
+    if (!tx->failed && err) {
+        tx->failed = true;
+        tx->failure = *err;
+        tx->failure_fault = fault;
+    }
+    return status;
+}
+
+static hf_status broken(pg_tx *tx, const char *what, hf_error *err)
+{
+    hf__pg_seat_fail(tx->seat, what);
+    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", tx->seat->base.why.message);
+    hf__pg_checkin(tx->seat);
+    tx->seat = NULL;
+    return keep_failure(tx, status, HF__TX_BROKEN, err);
+}
+
+static void cancel(PGconn *conn)
+{
+    char ignored[256];
+    PGcancel *handle = PQgetCancel(conn);
+    if (handle)
+        (void)PQcancel(handle, ignored, sizeof ignored);
+    PQfreeCancel(handle);
+}
+
+/* The next answer; NULL when the connection is broken. Past the deadline the statement is cancelled. */
+static PGresult *next_answer(pg_tx *tx, int64_t *deadline)
+{
+    PGconn *conn = tx->seat->conn;
+    for (;;) {
+        bool timed_out = false;
+        if (!hf__pg_await_result(tx->seat, *deadline, &timed_out)) {
+            if (!timed_out || tx->base.cancelled)
+                return NULL;
+            tx->base.cancelled = true;
+            cancel(conn);
+            *deadline = hf__deadline(CANCEL_GRACE_MS);
+            continue;
+        }
+        PGresult *result = PQgetResult(conn);
+        if (result)
+            return result;
+        if (PQstatus(conn) != CONNECTION_OK)
+            return NULL;
+    }
+}
+
+static void read_beginning(pg_tx *tx, const PGresult *result)
+{
+    (void)snprintf(tx->backend_pid, sizeof tx->backend_pid, "%s", hf__pg_text(result, 0, 0));
+    (void)snprintf(tx->xid, sizeof tx->xid, "%s", hf__pg_text(result, 0, 1));
+    tx->open = true;
+    tx->base.locked_ms = hf__now_ms();
+}
+
+static hf_status not_really_committed(hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_DATABASE, "COMMIT was answered with ROLLBACK: a statement had failed");
+    hf__hint(err, "return the failure of a statement from the callback");
+    return status;
+}
+
+/* A failed message: from keep_at on session locks may be left, and must not. */
+static void clean_session(pg_tx *tx, const hf__tx_plan *plan)
+{
+    hf_error ignored;
+    int64_t deadline = hf__deadline(backend_of(tx)->ping_deadline_ms);
+    if (hf__pg_script(tx->seat, "ROLLBACK AND CHAIN", deadline, NULL, &ignored) == HF_OK) {
+        hf__pg_give_back(tx->seat, plan->claims, plan->count);
+        if (!atomic_load(&tx->seat->base.lost) &&
+            hf__pg_script(tx->seat, "COMMIT", deadline, NULL, &ignored) == HF_OK)
+            return;
+    }
+    if (!atomic_load(&tx->seat->base.lost))
+        hf__pg_seat_fail(tx->seat, "it could not be cleaned up after an error");
+}
+
+struct answers {
+    int failed_at; /* -1: none */
+    hf_error failure;
+    hf_status status;
+    PGresult *rows;
+    bool rolled_back;
+};
+
+static bool take_answers(pg_tx *tx, const struct message *message, int64_t deadline,
+                         struct answers *answers)
+{
+    int at = 0;
+    for (;;) {
+        PGresult *result = next_answer(tx, &deadline);
+        ExecStatusType state = PQresultStatus(result);
+        if (!result)
+            return false;
+        if (state == PGRES_PIPELINE_SYNC) {
+            PQclear(result);
+            return true;
+        }
+        if (hf__pg_is_error(result) && answers->failed_at < 0) {
+            answers->failed_at = at;
+            answers->status = hf__pg_fail_result(result, &answers->failure);
+            if (at != message->query_at)
+                answers->failure.position = 0; /* about another statement than the caller's */
+        } else if (!hf__pg_is_error(result) && at == message->begun_at) {
+            read_beginning(tx, result);
+        } else if (state != PGRES_PIPELINE_ABORTED && at == message->commit_at) {
+            answers->rolled_back = strcmp(PQcmdStatus(result), "COMMIT") != 0;
+        }
+        if (at == message->query_at && !hf__pg_is_error(result) && state != PGRES_PIPELINE_ABORTED)
+            answers->rows = result;
+        else
+            PQclear(result);
+        at++;
+    }
+}
+
+static hf_status deadline_passed(hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_EXHAUSTED, "the transaction's deadline passed while a statement ran");
+    hf__hint(err, "it was rolled back; allow more time or do less in it");
+    return status;
+}
+
+static hf_status judge(pg_tx *tx, const struct message *message, const hf__tx_plan *plan,
+                       struct answers *answers, hf_error *err)
+{
+    if (answers->failed_at >= 0) {
+        bool opening = message->begun_at >= 0 && answers->failed_at <= message->begun_at;
+        if (opening && message->keep_at >= 0 && answers->failed_at >= message->keep_at)
+            clean_session(tx, plan);
+        hf__tx_fault fault = fault_of(answers->failure.sqlstate, opening);
+        hf_status status = answers->status;
+        if (tx->base.cancelled && strcmp(answers->failure.sqlstate, "57014") == 0)
+            status = opening ? HF_NOT_ACQUIRED : deadline_passed(&answers->failure);
+        if (tx->base.cancelled && opening)
+            fault = HF__TX_LOCKED;
+        if (err)
+            *err = answers->failure;
+        return keep_failure(tx, status, fault, &answers->failure);
+    }
+    if (message->commit_at >= 0 && answers->rolled_back)
+        return keep_failure(tx, not_really_committed(err), HF__TX_FINAL, err);
+    tx->committed = message->commit_at >= 0;
+    return HF_OK;
+}
+
+/* Sends what is due in one message: opening, queue, the statement, COMMIT. */
+static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, size_t count,
+                          const hf_value *values, bool binary_rows, bool commit, PGresult **rows,
+                          hf_error *err)
+{
+    struct message message = {
+        .keep_at = -1, .begun_at = -1, .query_at = -1, .commit_at = -1, .ok = true};
+    struct answers answers = {.failed_at = -1};
+    hf_error local_error, *where = err ? err : &local_error;
+    PGconn *conn = tx->seat->conn;
+
+    message.ok = PQenterPipelineMode(conn) == 1;
+    hf_status status = post_opening(tx, &message, plan, where);
+    if (status != HF_OK) {
+        (void)PQexitPipelineMode(conn);
+        return keep_failure(tx, status, HF__TX_FINAL, where);
+    }
+    tx->base.started = true;
+    post_queue(tx, &message);
+    if (sql) {
+        message.query_at = message.sent;
+        post_values(tx, &message, sql, count, values, binary_rows);
+    }
+    if (commit)
+        post_commit(tx, &message);
+    message.ok = message.ok && PQpipelineSync(conn) && hf__pg_flush(tx->seat, plan->deadline);
+    if (!message.ok || !take_answers(tx, &message, plan->deadline, &answers)) {
+        PQclear(answers.rows);
+        return broken(tx, NULL, where);
+    }
+    (void)PQexitPipelineMode(conn);
+    status = judge(tx, &message, plan, &answers, where);
+    if (status == HF_OK && rows)
+        *rows = answers.rows;
+    else
+        PQclear(answers.rows);
+    return status;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+struct pg_rows {
+    hf_rows base;
+    PGresult *result;
+};
+
+static const PGresult *result_of(const hf_rows *rows)
+{
+    return ((const struct pg_rows *)rows)->result;
+}
+
+static size_t rows_count(const hf_rows *rows)
+{
+    return (size_t)PQntuples(result_of(rows));
+}
+
+static size_t rows_columns(const hf_rows *rows)
+{
+    return (size_t)PQnfields(result_of(rows));
+}
+
+static const char *rows_column(const hf_rows *rows, size_t column)
+{
+    return PQfname(result_of(rows), (int)column);
+}
+
+static const char *rows_value(const hf_rows *rows, size_t row, size_t column, size_t *size)
+{
+    const PGresult *result = result_of(rows);
+    if (row >= rows_count(rows) || column >= rows_columns(rows) ||
+        PQgetisnull(result, (int)row, (int)column))
+        return NULL;
+    if (size)
+        *size = (size_t)PQgetlength(result, (int)row, (int)column);
+    return PQgetvalue(result, (int)row, (int)column);
+}
+
+static int64_t rows_affected(const hf_rows *rows)
+{
+    return strtoll(PQcmdTuples(((const struct pg_rows *)rows)->result), NULL, 10);
+}
+
+static void rows_free(hf_rows *rows)
+{
+    PQclear(((struct pg_rows *)rows)->result);
+    free(rows);
+}
+
+static const hf__rows_ops pg_rows_ops = {rows_count, rows_columns,  rows_column,
+                                         rows_value, rows_affected, rows_free};
+
+static hf_status wrap_rows(PGresult *result, hf_rows **out, hf_error *err)
+{
+    struct pg_rows *rows = malloc(sizeof *rows);
+    if (!rows) {
+        PQclear(result);
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    *rows = (struct pg_rows){{&pg_rows_ops}, result};
+    *out = &rows->base;
+    return HF_OK;
+}
+
+/* ---- operations --------------------------------------------------------------------------------- */
+
+static bool make_marker(pg_tx *tx)
+{
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return false;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        (void)snprintf(tx->marker + 2 * i, 3, "%02x", bytes[i]);
+    return true;
+}
+
+static hf_status tx_open(hf__backend *base, const hf__tx_plan *plan, hf__tx **out, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    pg_tx *tx = calloc(1, sizeof *tx);
+    if (!tx)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    tx->base.backend = base;
+    hf_status status = checkout(backend, plan->deadline, &tx->seat, err);
+    if (status == HF_OK) {
+        tx->marked = !plan->read_only && backend->schema == HF_SCHEMA_VERSION &&
+                     backend->schema_usable && backend->records_wanted != HF_RECORDS_OFF;
+        (void)snprintf(tx->generation, sizeof tx->generation, "%s", tx->seat->generation);
+        if (tx->marked && !make_marker(tx))
+            tx->marked = false;
+        *out = &tx->base;
+    } else {
+        free(tx);
+    }
+    return status;
+}
+
+static hf_status refuse_if_failed(pg_tx *tx, hf_error *err)
+{
+    if (!tx->failed)
+        return HF_OK;
+    if (err)
+        *err = tx->failure;
+    tx->base.fault = tx->failure_fault;
+    return tx->failure.code;
+}
+
+static hf_status tx_query(hf__tx *base, const hf__tx_plan *plan, const char *sql, size_t count,
+                          const hf_value *values, bool binary_rows, hf_rows **rows, hf_error *err)
+{
+    pg_tx *tx = pg_tx_of(base);
+    PGresult *result = NULL;
+    hf_status status = refuse_if_failed(tx, err);
+    if (status == HF_OK)
+        status = exchange(tx, plan, sql, count, values, binary_rows, false, rows ? &result : NULL, err);
+    if (status == HF_OK && rows)
+        status = wrap_rows(result, rows, err);
+    return status;
+}
+
+/* The values' bytes follow the array of them, so that one free will do. */
+static hf_value *copy_values(size_t count, const hf_value *values)
+{
+    size_t total = count * sizeof *values + 1;
+    for (size_t i = 0; i < count; i++)
+        if (values[i].data)
+            total += values[i].binary ? values[i].size : strlen(values[i].data) + 1;
+    hf_value *copies = malloc(total);
+    char *at = copies ? (char *)(copies + count) : NULL;
+    for (size_t i = 0; copies && i < count; i++) {
+        copies[i] = values[i];
+        if (!values[i].data)
+            continue;
+        size_t size = values[i].binary ? values[i].size : strlen(values[i].data) + 1;
+        memcpy(at, values[i].data, size);
+        copies[i].data = at;
+        at += size;
+    }
+    return copies;
+}
+
+static hf_status tx_queue(hf__tx *base, const char *sql, size_t count, const hf_value *values,
+                          hf_error *err)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf_status status = refuse_if_failed(tx, err);
+    if (status != HF_OK)
+        return status;
+    pg_queued *queued = calloc(1, sizeof *queued);
+    if (queued) {
+        queued->sql = strdup(sql);
+        queued->count = count;
+        queued->values = copy_values(count, values);
+    }
+    if (!queued || !queued->sql || !queued->values) {
+        if (queued) {
+            free(queued->sql);
+            free(queued->values);
+        }
+        free(queued);
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    if (tx->last)
+        tx->last->next = queued;
+    else
+        tx->first = queued;
+    tx->last = queued;
+    return HF_OK;
+}
+
+static struct pg_conn *tx_connection(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf_status status = refuse_if_failed(tx, err);
+    if (status == HF_OK && (!tx->open || tx->first))
+        status = exchange(tx, plan, NULL, 0, NULL, false, false, NULL, err);
+    if (status != HF_OK)
+        return NULL;
+    (void)PQsetnonblocking(tx->seat->conn, 0);
+    return tx->seat->conn;
+}
+
+/* To find out what became of a lost COMMIT, backend and transaction id must be known before it is
+ * sent: a transaction of nothing but queued statements takes a trip more. */
+static hf_status tx_commit(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf_status status = refuse_if_failed(tx, err);
+    if (status == HF_OK && !tx->open && !tx->first) {
+        tx->committed = true; /* nothing was done */
+        return HF_OK;
+    }
+    if (status == HF_OK && PQstatus(tx->seat->conn) != CONNECTION_OK)
+        return broken(tx, NULL, err);
+    if (status == HF_OK)
+        (void)PQsetnonblocking(tx->seat->conn, 1);
+    if (status == HF_OK && !tx->open && !plan->read_only)
+        status = exchange(tx, plan, NULL, 0, NULL, false, false, NULL, err);
+    if (status == HF_OK)
+        status = exchange(tx, plan, NULL, 0, NULL, false, true, NULL, err);
+    return status;
+}
+
+static void tx_close(hf__tx *base)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf_error ignored;
+    free_queue(tx);
+    if (tx->seat) {
+        if (!atomic_load(&tx->seat->base.lost)) {
+            (void)PQsetnonblocking(tx->seat->conn, 1);
+            if (PQtransactionStatus(tx->seat->conn) != PQTRANS_IDLE)
+                (void)!hf__pg_script(tx->seat, "ROLLBACK", hf__deadline(backend_of(tx)->ping_deadline_ms),
+                                     NULL, &ignored);
+        }
+        hf__pg_checkin(tx->seat);
+    }
+    free(tx);
+}
+
+const hf__tx_ops hf__pg_tx_ops = {
+    .locks_labels = true,
+    .open = tx_open,
+    .query = tx_query,
+    .queue = tx_queue,
+    .connection = tx_connection,
+    .commit = tx_commit,
+    .settle = hf__pg_tx_settle,
+    .close = tx_close,
+};
