@@ -43,6 +43,8 @@ static void print_bash(void)
     for (hf_derivation d = HF_SHA256; d <= HF_FIXED; d++)
         printf(" %s", hf_derivation_name(d));
     fputs("' -- \"$word\")); return ;;\n"
+          "    --isolation) COMPREPLY=($(compgen -W 'serializable repeatable-read read-committed'"
+          " -- \"$word\")); return ;;\n"
           "    help) COMPREPLY=($(compgen -W '",
           stdout);
     print_command_names();

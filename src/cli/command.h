@@ -9,10 +9,12 @@
 enum exit_code {
     EXIT_OK = 0,
     EXIT_FINDINGS = 1,
+    EXIT_SQL_ERROR = 1,
     EXIT_USAGE = 64,
     EXIT_BAD_DATA = 65,
     EXIT_UNREACHABLE = 69,
     EXIT_NOT_ACQUIRED = 75,
+    EXIT_IN_DOUBT = 76,
     EXIT_CONFIG = 78,
     EXIT_LOST = 79,
     EXIT_TIME_LIMIT = 124,
@@ -25,6 +27,7 @@ enum exit_code {
 enum option_kind {
     OPTION_FLAG,     /* bool */
     OPTION_TEXT,     /* const char *, into argv */
+    OPTION_TEXTS,    /* struct texts: it may be repeated */
     OPTION_NUMBER,   /* struct number, from low to high */
     OPTION_DURATION, /* struct number, milliseconds */
 };
@@ -32,6 +35,12 @@ enum option_kind {
 struct number {
     bool given;
     int64_t value;
+};
+
+/* The command frees items. */
+struct texts {
+    size_t count;
+    const char **items; /* into argv */
 };
 
 struct option {
@@ -58,6 +67,7 @@ struct command {
 };
 
 extern const struct command cmd_run;
+extern const struct command cmd_tx;
 extern const struct command cmd_key;
 extern const struct command cmd_locks;
 extern const struct command cmd_doctor;

@@ -10,7 +10,8 @@
 #include "cli/suggest.h"
 
 const struct command *const commands[] = {
-    &cmd_run, &cmd_key, &cmd_locks, &cmd_doctor, &cmd_init, &cmd_help, &cmd_completion, NULL,
+    &cmd_run,  &cmd_tx,   &cmd_key,        &cmd_locks, &cmd_doctor,
+    &cmd_init, &cmd_help, &cmd_completion, NULL,
 };
 
 const struct command *find_command(const char *name)

@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -104,6 +105,18 @@ static hf_status read_duration(const struct option *option, const char *text, in
     return status;
 }
 
+/* No option stands more often than argv has entries. */
+static hf_status add_text(const struct parser *parser, struct texts *texts, const char *text,
+                          hf_error *err)
+{
+    if (texts->items == NULL)
+        texts->items = calloc((size_t)parser->argc, sizeof *texts->items);
+    if (texts->items == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    texts->items[texts->count++] = text;
+    return HF_OK;
+}
+
 static int store_value(const struct parser *parser, const struct match *match, const char *text)
 {
     void *member = (char *)match->values + match->option->offset;
@@ -114,6 +127,7 @@ static int store_value(const struct parser *parser, const struct match *match, c
     switch (match->option->kind) {
     case OPTION_FLAG: *(bool *)member = true; break;
     case OPTION_TEXT: *(const char **)member = text; break;
+    case OPTION_TEXTS: status = add_text(parser, member, text, &err); break;
     case OPTION_NUMBER:
         number->given = true;
         if (text != NULL)

@@ -39,7 +39,9 @@ int exit_code_of(hf_status status)
     case HF_COLLISION:
     case HF_SLOTS: return EXIT_CONFIG;
     case HF_NOT_ACQUIRED:
-    case HF_DEADLOCK: return EXIT_NOT_ACQUIRED;
+    case HF_DEADLOCK:
+    case HF_EXHAUSTED: return EXIT_NOT_ACQUIRED;
+    case HF_IN_DOUBT: return EXIT_IN_DOUBT;
     case HF_LOST: return EXIT_LOST;
     default: return EXIT_FAILED;
     }
@@ -62,7 +64,7 @@ static void add_line(hf__buf *text, const struct report *report, const char *col
         hf__buf_printf(text, "%s: %s\n", word, line);
 }
 
-static void put_error_as_json(const hf_error *err)
+static void put_error_as_json(const hf_error *err, const char *detail)
 {
     struct json json = {0};
 
@@ -70,6 +72,8 @@ static void put_error_as_json(const hf_error *err)
     json_begin_object(&json, "error");
     json_string(&json, "status", hf_status_name(err->code));
     json_string(&json, "message", err->message);
+    if (detail != NULL)
+        json_string(&json, "detail", detail);
     json_text(&json, "hint", err->hint);
     json_text(&json, "sqlstate", err->sqlstate);
     json_end_object(&json);
@@ -77,19 +81,26 @@ static void put_error_as_json(const hf_error *err)
     (void)json_finish(&json, stderr);
 }
 
-int report_error(const struct report *report, const hf_error *err)
+int report_detailed_error(const struct report *report, const hf_error *err, const char *detail)
 {
     hf__buf text = {0};
 
     if (report->json) {
-        put_error_as_json(err);
+        put_error_as_json(err, detail);
         return exit_code_of(err->code);
     }
     add_line(&text, report, "1;31", "error", err->message);
+    if (detail != NULL)
+        add_line(&text, report, "1", "detail", detail);
     if (err->hint[0] != '\0')
         add_line(&text, report, "36", "hint", err->hint);
     put(&text);
     return exit_code_of(err->code);
+}
+
+int report_error(const struct report *report, const hf_error *err)
+{
+    return report_detailed_error(report, err, NULL);
 }
 
 static void put_line(const struct report *report, const char *colour, const char *word,

@@ -23,6 +23,9 @@ int exit_code_of(hf_status status);
 /* Prints the error with its hint and returns its exit code. */
 int report_error(const struct report *report, const hf_error *err);
 
+/* The same with one more line between error and hint; detail may be NULL. */
+int report_detailed_error(const struct report *report, const hf_error *err, const char *detail);
+
 /* One line that is no error: "note: …", "warning: …". */
 void report_note(const struct report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,6 +1,5 @@
 #include "cli/sql_script.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,6 +7,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/sql_lex.h"
 
 enum { LEADING_WORDS = 3, SHOWN_NAME_MAX = 64 };
 
@@ -25,16 +25,13 @@ struct draft {
     struct sql_statement statement;
     struct word words[LEADING_WORDS];
     size_t word_count;
-    size_t depth; /* of parentheses: a rule's actions are separated by semicolons in them */
-    bool returning;
+    size_t depth;     /* of parentheses: a rule's actions are separated by semicolons in them */
     size_t stream_at; /* STDIN or STDOUT */
     bool has_stream;
 };
 
 struct reader {
-    const char *text;
-    size_t size;
-    size_t at;
+    struct sql_cursor cursor;
     struct sql_variable *variables;
     size_t variable_count;
     struct sql_script *script;
@@ -42,154 +39,18 @@ struct reader {
     hf_error *err;
 };
 
-static bool starts_name(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-/* Of a variable or a dollar quote's tag. SQL's own names may have a $ too. */
-static bool continues_name(char c)
-{
-    return starts_name(c) || is_digit(c);
-}
-
-static bool continues_word(char c)
-{
-    return continues_name(c) || c == '$';
-}
-
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static char peek(const struct reader *reader, size_t ahead)
-{
-    return ahead < reader->size - reader->at ? reader->text[reader->at + ahead] : '\0';
-}
-
-static bool at_pair(const struct reader *reader, char first, char second)
-{
-    return peek(reader, 0) == first && peek(reader, 1) == second;
-}
-
-static size_t name_size(const struct reader *reader, size_t ahead)
-{
-    size_t size = 0;
-
-    while (continues_name(peek(reader, ahead + size)))
-        size++;
-    return size;
-}
-
 static hf_status out_of_memory(const struct reader *reader)
 {
     return hf__fail(reader->err, HF_NO_MEMORY, "out of memory");
 }
 
-static hf_status refuse_open(const struct reader *reader, size_t start, const char *what)
+/* What a skip returned: NULL, or what is not closed. */
+static hf_status check_closed(const struct reader *reader, size_t start, const char *open)
 {
+    if (open == NULL)
+        return HF_OK;
     reader->script->wrong_at = start;
-    return hf__fail(reader->err, HF_INVALID, "%s is not closed", what);
-}
-
-/* ---------------------------------------------------------------------------------------------- *
- * What is skipped whole
- * ---------------------------------------------------------------------------------------------- */
-
-static void skip_line_comment(struct reader *reader)
-{
-    while (reader->at < reader->size && peek(reader, 0) != '\n' && peek(reader, 0) != '\r')
-        reader->at++;
-}
-
-static hf_status skip_block_comment(struct reader *reader)
-{
-    size_t start = reader->at;
-    size_t depth = 0;
-
-    while (reader->at < reader->size) {
-        if (at_pair(reader, '/', '*'))
-            depth++;
-        else if (at_pair(reader, '*', '/'))
-            depth--;
-        else {
-            reader->at++;
-            continue;
-        }
-        reader->at += 2;
-        if (depth == 0)
-            return HF_OK;
-    }
-    return refuse_open(reader, start, "the comment");
-}
-
-/* A doubled quote is one inside, and skips as an end and a new start. */
-static hf_status skip_quoted(struct reader *reader, bool backslashes)
-{
-    char quote = peek(reader, 0);
-    size_t start = reader->at++;
-
-    while (reader->at < reader->size) {
-        char c = reader->text[reader->at++];
-        if (c == '\\' && backslashes && reader->at < reader->size)
-            reader->at++;
-        else if (c == quote && peek(reader, 0) == quote)
-            reader->at++;
-        else if (c == quote)
-            return HF_OK;
-    }
-    return refuse_open(reader, start, quote == '"' ? "the quoted name" : "the string");
-}
-
-/* After a line break, perhaps with comments, a string goes on in the next quotes. */
-static bool skip_to_continuation(struct reader *reader)
-{
-    size_t end = reader->at;
-    bool new_line = false;
-
-    for (;;) {
-        char c = peek(reader, 0);
-        if (at_pair(reader, '-', '-'))
-            skip_line_comment(reader);
-        else if (is_space(c))
-            reader->at++;
-        else
-            break;
-        new_line |= c == '\n' || c == '\r';
-    }
-    if (new_line && peek(reader, 0) == '\'')
-        return true;
-    reader->at = end;
-    return false;
-}
-
-static hf_status skip_escape_string(struct reader *reader)
-{
-    hf_status status;
-
-    do
-        status = skip_quoted(reader, true);
-    while (status == HF_OK && skip_to_continuation(reader));
-    return status;
-}
-
-static hf_status skip_dollar_quoted(struct reader *reader, size_t tag_size)
-{
-    size_t start = reader->at;
-    const char *tag = reader->text + start;
-
-    reader->at += tag_size;
-    const char *end = memmem(reader->text + reader->at, reader->size - reader->at, tag, tag_size);
-    if (end == NULL)
-        return refuse_open(reader, start, "the dollar quote");
-    reader->at = (size_t)(end - reader->text) + tag_size;
-    return HF_OK;
+    return hf__fail(reader->err, HF_INVALID, "%s is not closed", open);
 }
 
 /* ---------------------------------------------------------------------------------------------- *
@@ -199,7 +60,7 @@ static hf_status skip_dollar_quoted(struct reader *reader, size_t tag_size)
 static bool word_is(const struct reader *reader, const struct word *word, const char *keyword)
 {
     return word->size == strlen(keyword) &&
-           strncasecmp(reader->text + word->at, keyword, word->size) == 0;
+           strncasecmp(reader->cursor.text + word->at, keyword, word->size) == 0;
 }
 
 static bool leads_with(const struct reader *reader, size_t index, const char *keyword)
@@ -215,7 +76,6 @@ static void note_word(struct reader *reader, struct word word)
 
     if (draft->word_count < LEADING_WORDS)
         draft->words[draft->word_count++] = word;
-    draft->returning |= word_is(reader, &word, "returning");
     if (word_is(reader, &word, "stdin") || word_is(reader, &word, "stdout")) {
         draft->has_stream = true;
         draft->stream_at = word.at;
@@ -224,13 +84,13 @@ static void note_word(struct reader *reader, struct word word)
 
 static hf_status read_word(struct reader *reader)
 {
-    struct word word = {.at = reader->at};
+    struct word word = {.at = reader->cursor.at};
 
-    while (continues_word(peek(reader, 0)))
-        reader->at++;
-    word.size = reader->at - word.at;
-    if (peek(reader, 0) == '\'' && word_is(reader, &word, "e"))
-        return skip_escape_string(reader);
+    while (sql_continues_word(sql_peek(&reader->cursor, 0)))
+        reader->cursor.at++;
+    word.size = reader->cursor.at - word.at;
+    if (sql_peek(&reader->cursor, 0) == '\'' && word_is(reader, &word, "e"))
+        return check_closed(reader, word.at, sql_skip_escape_string(&reader->cursor));
     note_word(reader, word);
     return HF_OK;
 }
@@ -256,6 +116,12 @@ static bool ends_transaction(const struct reader *reader)
            leads_with(reader, 1, "transaction");
 }
 
+static bool is_write(const struct reader *reader)
+{
+    return leads_with(reader, 0, "insert") || leads_with(reader, 0, "update") ||
+           leads_with(reader, 0, "delete") || leads_with(reader, 0, "merge");
+}
+
 static hf_status refuse_transaction_control(const struct reader *reader)
 {
     const struct word *word = &reader->draft.words[0];
@@ -264,7 +130,7 @@ static hf_status refuse_transaction_control(const struct reader *reader)
     reader->script->wrong_at = word->at;
     status =
         hf__fail(reader->err, HF_INVALID, "%.*s has no place here: the script is one transaction",
-                 (int)word->size, reader->text + word->at);
+                 (int)word->size, reader->cursor.text + word->at);
     hf__hint(reader->err, leads_with(reader, 0, "end")
                               ? "leave it out; a body in BEGIN ATOMIC ... END must be in $$ instead"
                               : "leave it out; Holdfast begins, commits and retries it");
@@ -298,10 +164,10 @@ bool sql_variable_read(const char *assignment, struct sql_variable *variable)
 {
     const char *equals = strchr(assignment, '=');
 
-    if (equals == NULL || !starts_name(assignment[0]))
+    if (equals == NULL || !sql_starts_name(assignment[0]))
         return false;
     for (const char *c = assignment; c < equals; c++)
-        if (!continues_name(*c))
+        if (!sql_continues_name(*c))
             return false;
     *variable = (struct sql_variable){
         .name = assignment,
@@ -327,7 +193,7 @@ static hf_status refuse_undefined(const struct reader *reader, const char *name,
     char shown[SHOWN_NAME_MAX];
     hf_status status;
 
-    reader->script->wrong_at = reader->at;
+    reader->script->wrong_at = reader->cursor.at;
     hf__show(shown, sizeof shown, name, size);
     status = hf__fail(reader->err, HF_INVALID, "the variable :%s has no value", shown);
     hf__hint(reader->err, "give -v %s=VALUE; if it is no variable, put a space behind the colon",
@@ -355,7 +221,7 @@ static void copy_up_to(struct reader *reader, size_t end)
 {
     struct draft *draft = &reader->draft;
 
-    hf__buf_add(&draft->sql, reader->text + draft->copied, end - draft->copied);
+    hf__buf_add(&draft->sql, reader->cursor.text + draft->copied, end - draft->copied);
     draft->copied = end;
 }
 
@@ -365,39 +231,40 @@ static hf_status add_parameter(struct reader *reader, const struct sql_variable 
     struct draft *draft = &reader->draft;
     struct sql_statement *statement = &draft->statement;
     struct sql_parameter parameter = {
-        .script_at = reader->at,
+        .script_at = reader->cursor.at,
         .script_size = 1 + variable->name_size,
     };
 
     if (!grow_parameters(statement))
         return out_of_memory(reader);
-    copy_up_to(reader, reader->at);
+    copy_up_to(reader, reader->cursor.at);
     parameter.sent_at = draft->sql.length;
     hf__buf_printf(&draft->sql, "$%zu", statement->count + 1);
     parameter.sent_size = draft->sql.length - parameter.sent_at;
     statement->values[statement->count] = HF_TEXT(variable->value);
     statement->parameters[statement->count++] = parameter;
-    reader->at += parameter.script_size;
-    draft->copied = reader->at;
+    reader->cursor.at += parameter.script_size;
+    draft->copied = reader->cursor.at;
     return HF_OK;
 }
 
 /* Not '::type', ':=', nor 'from:to' in the bounds of an array's slice. */
 static bool at_variable(const struct reader *reader)
 {
-    char before = reader->at > 0 ? reader->text[reader->at - 1] : '\0';
+    char before = reader->cursor.at > 0 ? reader->cursor.text[reader->cursor.at - 1] : '\0';
 
-    return starts_name(peek(reader, 1)) && before != ':' && !continues_word(before);
+    return sql_starts_name(sql_peek(&reader->cursor, 1)) && before != ':' &&
+           !sql_continues_word(before);
 }
 
 static hf_status read_colon(struct reader *reader)
 {
     if (!at_variable(reader)) {
-        reader->at += at_pair(reader, ':', ':') ? 2 : 1;
+        reader->cursor.at += sql_at_pair(&reader->cursor, ':', ':') ? 2 : 1;
         return HF_OK;
     }
-    const char *name = reader->text + reader->at + 1;
-    size_t size = name_size(reader, 1);
+    const char *name = reader->cursor.text + reader->cursor.at + 1;
+    size_t size = sql_name_size(&reader->cursor, 1);
     struct sql_variable *variable = find_variable(reader, name, size);
 
     if (variable == NULL)
@@ -410,22 +277,25 @@ static hf_status refuse_number(const struct reader *reader)
 {
     hf_status status;
 
-    reader->script->wrong_at = reader->at;
+    reader->script->wrong_at = reader->cursor.at;
     status = hf__fail(reader->err, HF_INVALID, "$%.*s: parameters have names here",
-                      (int)name_size(reader, 1), reader->text + reader->at + 1);
+                      (int)sql_name_size(&reader->cursor, 1),
+                      reader->cursor.text + reader->cursor.at + 1);
     hf__hint(reader->err, "write :name and give -v name=VALUE");
     return status;
 }
 
 static hf_status read_dollar(struct reader *reader)
 {
-    if (is_digit(peek(reader, 1)))
+    size_t start = reader->cursor.at;
+
+    if (sql_is_digit(sql_peek(&reader->cursor, 1)))
         return refuse_number(reader);
 
-    size_t tag_size = 1 + name_size(reader, 1);
-    if (peek(reader, tag_size) == '$')
-        return skip_dollar_quoted(reader, tag_size + 1);
-    reader->at++;
+    size_t tag_size = 1 + sql_name_size(&reader->cursor, 1);
+    if (sql_peek(&reader->cursor, tag_size) == '$')
+        return check_closed(reader, start, sql_skip_dollar_quoted(&reader->cursor, tag_size + 1));
+    reader->cursor.at++;
     return HF_OK;
 }
 
@@ -466,18 +336,25 @@ static hf_status keep_statement(struct reader *reader)
     return HF_OK;
 }
 
+/* Without the white space, so that an error at the end points to what is written there. */
+static size_t end_of_text(const struct reader *reader)
+{
+    size_t end = reader->cursor.at;
+
+    while (end > reader->draft.copied && sql_is_space(reader->cursor.text[end - 1]))
+        end--;
+    return end;
+}
+
 static hf_status end_statement(struct reader *reader)
 {
     struct draft *draft = &reader->draft;
-    bool plain = leads_with(reader, 0, "insert") || leads_with(reader, 0, "update") ||
-                 leads_with(reader, 0, "delete");
     hf_status status = HF_OK;
 
     if (draft->solid) {
-        copy_up_to(reader, reader->at);
+        copy_up_to(reader, end_of_text(reader));
         draft->statement.start = draft->start;
-        draft->statement.writes = plain || leads_with(reader, 0, "merge");
-        draft->statement.returns_rows = !plain || draft->returning;
+        draft->statement.writes = is_write(reader);
         status = check_statement(reader);
     }
     if (status == HF_OK && draft->solid)
@@ -498,7 +375,7 @@ static void start_statement(struct draft *draft, size_t at)
 static hf_status read_other(struct reader *reader)
 {
     struct draft *draft = &reader->draft;
-    char c = reader->text[reader->at++];
+    char c = reader->cursor.text[reader->cursor.at++];
 
     if (c == '(')
         draft->depth++;
@@ -510,39 +387,41 @@ static hf_status read_other(struct reader *reader)
 static hf_status read_token(struct reader *reader)
 {
     struct draft *draft = &reader->draft;
-    char c = peek(reader, 0);
+    size_t start = reader->cursor.at;
+    char c = sql_peek(&reader->cursor, 0);
 
     if (!draft->solid)
-        draft->statement.first = reader->at;
+        draft->statement.first = reader->cursor.at;
     draft->solid = true;
     if (c == '\'' || c == '"')
-        return skip_quoted(reader, false);
+        return check_closed(reader, start, sql_skip_quoted(&reader->cursor));
     if (c == '$')
         return read_dollar(reader);
     if (c == ':')
         return read_colon(reader);
-    return continues_name(c) ? read_word(reader) : read_other(reader);
+    return sql_continues_name(c) ? read_word(reader) : read_other(reader);
 }
 
 static hf_status read_piece(struct reader *reader)
 {
-    char c = peek(reader, 0);
+    size_t start = reader->cursor.at;
+    char c = sql_peek(&reader->cursor, 0);
 
-    if (is_space(c)) {
-        reader->at++;
+    if (sql_is_space(c)) {
+        reader->cursor.at++;
         return HF_OK;
     }
     if (c == ';' && reader->draft.depth == 0) {
         hf_status status = end_statement(reader);
-        reader->at++;
+        reader->cursor.at++;
         return status;
     }
-    start_statement(&reader->draft, reader->at);
-    if (at_pair(reader, '/', '*'))
-        return skip_block_comment(reader);
-    if (!at_pair(reader, '-', '-'))
+    start_statement(&reader->draft, start);
+    if (sql_at_pair(&reader->cursor, '/', '*'))
+        return check_closed(reader, start, sql_skip_block_comment(&reader->cursor));
+    if (!sql_at_pair(&reader->cursor, '-', '-'))
         return read_token(reader);
-    skip_line_comment(reader);
+    sql_skip_line_comment(&reader->cursor);
     return HF_OK;
 }
 
@@ -550,8 +429,7 @@ hf_status sql_script_read(const char *text, size_t size, struct sql_variable *va
                           size_t variable_count, struct sql_script *script, hf_error *err)
 {
     struct reader reader = {
-        .text = text,
-        .size = size,
+        .cursor = {.text = text, .size = size},
         .variables = variables,
         .variable_count = variable_count,
         .script = script,
@@ -560,7 +438,7 @@ hf_status sql_script_read(const char *text, size_t size, struct sql_variable *va
     hf_status status = HF_OK;
 
     *script = (struct sql_script){0};
-    while (status == HF_OK && reader.at < size)
+    while (status == HF_OK && reader.cursor.at < size)
         status = read_piece(&reader);
     if (status == HF_OK)
         status = end_statement(&reader);

@@ -29,9 +29,8 @@ struct sql_statement {
     size_t first;     /* its first word */
     hf_value *values; /* of $1…; the bytes are the variables' */
     struct sql_parameter *parameters;
-    size_t count;      /* of values and parameters */
-    bool writes;       /* INSERT, UPDATE, DELETE or MERGE */
-    bool returns_rows; /* false: certainly not */
+    size_t count; /* of values and parameters */
+    bool writes;  /* INSERT, UPDATE, DELETE or MERGE */
 };
 
 struct sql_script {

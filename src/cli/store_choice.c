@@ -100,8 +100,9 @@ static bool session_pool_stated(const struct common *common)
 static hf_status name_variable(const struct store_choice *choice, hf_error *err)
 {
     hf_error plain = *err;
+    hf_status code = plain.code == HF_INVALID ? HF_CONFIG : plain.code; /* no fault of the usage */
     hf_status status =
-        hf__fail(err, plain.code, "%s (the store is from %s)", plain.message, choice->variable);
+        hf__fail(err, code, "%s (the store is from %s)", plain.message, choice->variable);
 
     hf__hint(err, "%s", plain.hint);
     memcpy(err->sqlstate, plain.sqlstate, sizeof err->sqlstate);

@@ -153,6 +153,9 @@ typedef struct hf__tx_ops {
 
     hf_status (*commit)(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
 
+    /* The callback used the connection and failed: has it gone? May be NULL. */
+    bool (*is_broken)(hf__tx *tx);
+
     /* After HF__TX_BROKEN, on a connection of its own; err says why when the outcome is in doubt. */
     hf__tx_outcome (*settle)(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
 

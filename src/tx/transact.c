@@ -32,6 +32,7 @@ struct hf_tx {
     size_t fixed; /* how many of the targets belong to the options: the rest go with an attempt */
 
     hf_lock *lock; /* where the store does not lock the labels itself */
+    bool lent;     /* the callback has the connection */
     unsigned attempts;
     int64_t wait_ms;
     int64_t hold_ms;
@@ -50,15 +51,21 @@ static bool is_generic(const hf__claim *claim)
     return false;
 }
 
-static void warn_if_generic(const struct hf_tx *tx)
+static hf__claim claim_to_name(const hf_target *target)
 {
+    size_t size = target->label_size || !target->label ? target->label_size : strlen(target->label);
+    return (hf__claim){.label = target->label, .label_size = size, .key = target->key};
+}
+
+static void warn_if_generic(const struct hf_tx *tx, const hf_target *target)
+{
+    hf__claim claim = claim_to_name(target);
     char name[200];
-    for (size_t i = 0; i < tx->plan.count; i++)
-        if (is_generic(&tx->claims[i]))
-            hf__log(tx->store->backend, HF_LOG_WARNING,
-                    "the label %s is too generic: unrelated work will wait for it; name the operation and "
-                    "what it is about, like 'Transfer:acc1:acc2'",
-                    hf__claim_name(name, sizeof name, &tx->claims[i]));
+    if (is_generic(&claim))
+        hf__log(tx->store->backend, HF_LOG_WARNING,
+                "the label %s is too generic: unrelated work will wait for it; name the operation and "
+                "what it is about, like 'Transfer:acc1:acc2'",
+                hf__claim_name(name, sizeof name, &claim));
 }
 
 static hf_status resolve_labels(struct hf_tx *tx, hf_error *err)
@@ -107,9 +114,7 @@ static void drop_targets(struct hf_tx *tx, size_t keep)
 hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
 {
     if (tx->attempt->started) {
-        hf__claim claim = {.label = label->label,
-                           .label_size = label->label ? strlen(label->label) : 0,
-                           .key = label->key};
+        hf__claim claim = claim_to_name(label);
         char name[200];
         hf_status status =
             hf__fail(err, HF_ORDER, "%s cannot be locked after the transaction's first statement",
@@ -124,6 +129,8 @@ hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
     if (status != HF_OK) {
         drop_targets(tx, tx->target_count - 1);
         (void)!resolve_labels(tx, NULL);
+    } else if (tx->attempts == 1) {
+        warn_if_generic(tx, label);
     }
     return status;
 }
@@ -168,7 +175,9 @@ hf_status hf_tx_queue(hf_tx *tx, const char *sql, size_t count, const hf_value *
 
 struct pg_conn *hf_tx_connection(hf_tx *tx, hf_error *err)
 {
-    return tx->ops->connection(tx->attempt, &tx->plan, err);
+    struct pg_conn *conn = tx->ops->connection(tx->attempt, &tx->plan, err);
+    tx->lent = tx->lent || conn;
+    return conn;
 }
 
 unsigned hf_tx_attempt(const hf_tx *tx)
@@ -234,14 +243,30 @@ static enum verdict judge(struct hf_tx *tx, hf_status *status, hf_error *err)
     return DONE;
 }
 
+/* What the callback did on the connection itself is known from what it says, and from the connection. */
+static hf__tx_fault fault_of_lent(struct hf_tx *tx, const hf_error *err)
+{
+    if (tx->ops->is_broken && tx->ops->is_broken(tx->attempt))
+        return HF__TX_BROKEN;
+    bool passes = strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0;
+    return passes ? HF__TX_RETRY : HF__TX_FINAL;
+}
+
 /* A callback that fails for a reason of its own is returned as it is; one that only passes on what a
  * statement told it, or swallowed it, is judged by that. */
 static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_status *status,
                                 hf_error *err)
 {
+    *err = (hf_error){.code = HF_OK};
     tx->attempt->fault = HF__TX_FINAL;
+    tx->lent = false;
     *status = fn(tx, arg, err);
-    if (*status == HF_OK) {
+    if (*status != HF_OK) {
+        if (tx->lent && tx->attempt->fault == HF__TX_FINAL)
+            tx->attempt->fault = fault_of_lent(tx, err);
+        if (err->code == HF_OK)
+            (void)!hf__fail(err, *status, "the transaction's callback failed: %s", hf_status_text(*status));
+    } else {
         tx->attempt->fault = HF__TX_FINAL;
         *status = lock_around(tx, err);
         if (*status == HF_OK)
@@ -294,8 +319,8 @@ static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, h
         if (status == HF_OK) {
             verdict = run_attempt(tx, fn, arg, &status, err);
             end_attempt(tx);
-        } else if (status == HF_UNREACHABLE && tx->attempts > 1) {
-            verdict = AGAIN; /* it was there a moment ago: a restart or a failover */
+        } else if ((status == HF_UNREACHABLE || status == HF_CONFIG) && tx->attempts > 1) {
+            verdict = AGAIN; /* it was there a moment ago: a restart, or a standby before its promotion */
         }
         if (verdict == DONE)
             return status;
@@ -356,7 +381,7 @@ hf_status hf_transact(hf_store *store, const hf_tx_options *options, hf_tx_fn *f
                       hf_error *err)
 {
     struct hf_tx tx = {.store = store};
-    hf_error local_error, *where = err ? err : &local_error;
+    hf_error last; /* of the attempts: the caller's is left alone until it is known to be needed */
 
     if (!store || !fn)
         return hf__fail(err, HF_INVALID, "hf_transact needs a store and a callback");
@@ -377,9 +402,12 @@ hf_status hf_transact(hf_store *store, const hf_tx_options *options, hf_tx_fn *f
     if (status == HF_OK)
         status = resolve_labels(&tx, err);
     if (status == HF_OK) {
-        warn_if_generic(&tx);
-        status = attempt_until_done(&tx, fn, arg, where);
+        for (size_t i = 0; i < tx.fixed; i++)
+            warn_if_generic(&tx, &tx.targets[i]);
+        status = attempt_until_done(&tx, fn, arg, &last);
         report(&tx, status);
+        if (status != HF_OK && err)
+            *err = last;
     }
     free_tx(&tx);
     return status;

@@ -227,12 +227,14 @@ class Lock:
 
     def release(self):
         error = CError()
-        check(lib().hf_lock_release(self.pointer, byref(error)), error)
+        with self.store.call():
+            check(lib().hf_lock_release(self.pointer, byref(error)), error)
 
     def free(self):
-        pointer, self.pointer = self.pointer, None
-        self.store.forget(self)
-        lib().hf_lock_free(pointer)
+        with self.store.call():
+            pointer, self.pointer = self.pointer, None
+            self.store.forget(self)
+            lib().hf_lock_free(pointer)
 
     def end(self):
         """Releases, frees."""
@@ -289,6 +291,7 @@ class Store:
         self._guard = threading.Lock()
         self._locks = set()
         self._calls = 0
+        self._closing = False
         self.callbacks = []  # the library may call them as long as the store lives
         self.logged = []
         raw = StoreOptions(size=ctypes.sizeof(StoreOptions))
@@ -320,14 +323,16 @@ class Store:
         return callback
 
     @contextlib.contextmanager
-    def _call(self, wait_ms):
+    def call(self, wait_ms=0):
         """
-        Counts the calls that may block. In the main thread no timeout of pytest gets through to
-        Python while C waits, so a wait that goes on for too long is interrupted.
+        Counts the calls under way, so that close() does not pull the store from under a thread that
+        a failed test left behind. In the main thread no timeout of pytest gets through to Python
+        while C waits, so a wait that goes on for too long is interrupted.
         """
         in_main = threading.current_thread() is threading.main_thread()
         alarm = threading.Timer(HANGS_AFTER, self.interrupt) if wait_ms and in_main else None
         with self._guard:
+            assert not self._closing, "the store is closed"
             self._calls += 1
         if alarm:
             alarm.daemon = True
@@ -363,7 +368,7 @@ class Store:
         Lock and an HfError, on_wait with an HfError.
         """
         spec, pointer, error = self.spec(what, wait_ms, **how), c_void_p(), CError()
-        with self._call(wait_ms):
+        with self.call(wait_ms):
             check(lib().hf_lock_acquire(self.pointer, byref(spec), byref(pointer), byref(error)), error)
         lock = Lock(self, pointer)
         with self._guard:
@@ -392,7 +397,7 @@ class Store:
                 return int(failure.status)
 
         callback = self._keep(LockedFn(call))
-        with self._call(wait_ms):
+        with self.call(wait_ms):
             check(lib().hf_lock_with(self.pointer, byref(spec), callback, None, byref(error)), error)
 
     def init(self):
@@ -451,15 +456,18 @@ class Store:
 
     def close(self):
         """Frees the locks that are left, then the store; interrupts waits that a failed test left."""
-        if self._calls:
+        with self._guard:
+            self._closing = True
+            under_way = self._calls
+        if under_way:
             self.interrupt()
             deadline = time.monotonic() + 5
             while self._calls and time.monotonic() < deadline:
                 time.sleep(0.01)
-            if self._calls:
-                raise AssertionError("a wait goes on after hf_store_interrupt; the store is left open")
-        for lock in list(self._locks):
-            lock.free()
+            assert not self._calls, "a call goes on after hf_store_interrupt; the store is left open"
+        for lock in self._locks:
+            lib().hf_lock_free(lock.pointer)
+        self._locks = set()
         pointer, self.pointer = self.pointer, None
         if pointer is not None:
             lib().hf_store_close(pointer)

@@ -2,8 +2,10 @@
 
 import json
 import os
+import pathlib
 import signal
 import socket
+import sys
 import time
 
 import pytest
@@ -14,6 +16,7 @@ from awaiting import Background, eventually, stays
 from cli import (EXIT_CONFIG, EXIT_DATA, EXIT_LIMIT, EXIT_LOST, EXIT_NOT_ACQUIRED, EXIT_NOT_EXECUTABLE,
                  EXIT_NOT_FOUND, EXIT_UNREACHABLE, EXIT_USAGE)
 
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 LOOP = "while :; do sleep 0.02; done"
 
 
@@ -160,14 +163,14 @@ def test_command_inherits_no_descriptor_of_ours(run):
 def test_command_keeps_descriptors_that_the_caller_gave(run, tmp_path):
     with open(tmp_path / "given", "w") as given:
         os.set_inheritable(given.fileno(), True)
-        started = run.start("run", "job", "--", "sh", "-c", f"echo hello >&{given.fileno()}",
-                            pass_fds=[given.fileno()])
+        started = run.start("run", "job", "--", sys.executable, "-c",
+                            f"import os; os.write({given.fileno()}, b'hello')", pass_fds=[given.fileno()])
         assert started.wait_all().code == 0
-    assert (tmp_path / "given").read_text() == "hello\n"
+    assert (tmp_path / "given").read_text() == "hello"
 
 
 def test_command_has_the_signals_as_we_found_them(run):
-    done = run("run", "job", "--", "sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/$$/status")
+    done = run("run", "job", "--", "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
     masks = dict(line.split(":\t") for line in done.out.splitlines())
     assert int(masks["SigBlk"], 16) == 0
     forwarded = sum(1 << (number - 1) for number in (
@@ -207,17 +210,14 @@ def test_command_killed_by_a_signal(run):
 # --- signals ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"])
 def test_signals_reach_the_whole_group(run, name):
-    script = (f"(trap 'echo inner {name}; exit 0' {name}; echo ready; {LOOP}) & "
-              f"trap 'echo outer {name}; wait; exit 7' {name}; echo held; {LOOP}")
-    holder = run.start("run", "job", "--", "sh", "-c", script)
-    seen = {holder.await_line("") for _ in range(2)}
-    assert seen == {"ready", "held"}
-    holder.signal(getattr(signal, f"SIG{name}"))
+    holder = run.start("run", "job", "--", sys.executable, PROGRAMS / "group.py", name)
+    holder.await_line("held")
+    holder.signal(getattr(signal, name))
     done = holder.wait_all()
     assert done.code == 7
-    assert {"outer " + name, "inner " + name} <= set(done.out.splitlines())
+    assert done.out.splitlines() == ["held", f"inner {name}", f"outer {name}"]
 
 
 def test_signal_that_the_command_survives_keeps_the_lock(run):

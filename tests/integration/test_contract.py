@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -531,6 +532,40 @@ def test_sets_that_overlap_in_a_process_take_turns(store):
     for taker in takers:
         taker.result(40)
     assert tally[0] == 200
+
+
+@pytest.mark.parametrize("mode", [hf.EXCLUSIVE, SHARED], ids=["handed over", "joined"])
+def test_waiting_set_keeps_no_key_that_its_process_passed_on(store, peer, mode):
+    """
+    The set waits for 1, which the peer holds while it waits, in order, for 5. Were the set to keep
+    the 5 that its process held before, both would wait for ever.
+    """
+    five = store.acquire(5, mode=mode)
+    one = peer.acquire(1)
+    theirs = peer.begin("acquire", 5, FOREVER)
+    waiter = Background(store.acquire, [1, 5], FOREVER, mode=mode)
+    stays(lambda: theirs.running and waiter.running, 0.5)
+    five.end()
+    peer.release(theirs.result(15))
+    peer.release(one)
+    assert waiter.result(15).state is State.HELD
+
+
+def test_overlapping_sets_of_several_processes_all_end(kind, store):
+    """Shared and exclusive, one key and several, over few connections; nobody breaks the order."""
+    with kind.open(max_waits=1) as other:
+        def loop(opened, seed):
+            chance = random.Random(seed)
+            for _ in range(30):
+                keys = chance.sample(range(6), chance.choice([1, 1, 2, 3]))
+                mode = chance.choice([hf.EXCLUSIVE, hf.EXCLUSIVE, SHARED])
+                opened.acquire(keys, FOREVER, mode=mode).end()
+
+        for round_ in range(3):
+            loops = [Background(loop, opened, 100 * round_ + seed)
+                     for seed, opened in enumerate([store, other] * 4)]
+            for one in loops:
+                one.result(50)
 
 
 def test_set_may_mix_labels_numbers_and_pairs(store, peer):

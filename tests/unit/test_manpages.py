@@ -8,7 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 HOLDFAST = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "cli" / "holdfast"
-COMMANDS = ["run", "key", "locks", "doctor", "init"]
+COMMANDS = ["run", "tx", "key", "locks", "doctor", "init"]
 
 
 def help_of(*words):

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -205,6 +206,7 @@ static hf_status read_version(const hf__local *local, int *version, hf_error *er
  */
 static hf_status install(hf__local *local, hf_error *err)
 {
+    int64_t now_ms = hf__wall_ms();
     char sql[256];
     int version = 0;
 
@@ -215,10 +217,10 @@ static hf_status install(hf__local *local, hf_error *err)
     if (status != HF_OK)
         return status;
     (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO token (value, boot_id, swept_ms) VALUES (%lld, '', %lld);"
+                   "INSERT INTO token (value, boot_id, swept_ms)"
+                   " VALUES (%" PRId64 ", '', %" PRId64 ");"
                    "PRAGMA user_version = %d",
-                   (long long)((hf__wall_ms() / 1000) << 24), (long long)hf__wall_ms(),
-                   HF_SCHEMA_VERSION);
+                   (now_ms / 1000) << 24, now_ms, HF_SCHEMA_VERSION);
     return execute(local, sql, err);
 }
 

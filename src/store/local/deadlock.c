@@ -183,7 +183,7 @@ static hf_status search(hf__local_wait *wait, hf__buf *text, bool *found, hf_err
         else if (status == HF_OK)
             status = hf__local_bury(wait->local, &dead, err);
     }
-    *found = suspicion != 0 && suspicion == wait->suspicion;
+    *found = status == HF_OK && suspicion != 0 && suspicion == wait->suspicion;
     wait->suspicion = suspicion;
     free(graph.edges);
     return status;
@@ -196,13 +196,14 @@ hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *err)
     bool found = false;
 
     hf_status status = search(wait, &text, &found, &why);
-    if (status != HF_OK)
+    if (status != HF_OK) {
         hf__log(&wait->local->head, HF_LOG_WARNING, "no search for deadlocks: %s", why.message);
-    else if (found) {
+        status = HF_OK;
+    } else if (found) {
         status = hf__fail(err, HF_DEADLOCK, "deadlock: %s", text.data != NULL ? text.data : "");
         hf__hint(err, "take the locks in one order everywhere, or as one set; release what this "
                       "thread holds and try again");
     }
     hf__buf_free(&text);
-    return found ? HF_DEADLOCK : HF_OK;
+    return status;
 }

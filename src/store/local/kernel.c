@@ -1,7 +1,6 @@
 /* Locks as the kernel lists them in /proc/locks: also those whose holders record nothing. */
 #include "store/local/local.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,17 +21,35 @@ struct line {
     int64_t start, end;
 };
 
-static bool parse_line(const char *text, struct line *out)
+/* The next word of the line, without the blanks before it; NULL at the end. */
+static char *next_word(char **rest)
 {
-    char mode[8];
-    char end[24];
+    char *word = NULL;
 
-    /* A waiter's line has an arrow before the kind, and is none of ours. */
-    if (sscanf(text, "%*d: OFDLCK %*s %7s %*d %x:%x:%" SCNu64 " %" SCNd64 " %23s", mode,
-               &out->file.major, &out->file.minor, &out->file.inode, &out->start, end) != 6)
+    do
+        word = strsep(rest, " \n");
+    while (word != NULL && *word == '\0');
+    return word;
+}
+
+static bool parse_line(char *text, struct line *out)
+{
+    enum { NUMBER, KIND, ADVISORY, MODE, PID, FILE_ID, START, END, WORDS };
+    char *word[WORDS];
+
+    for (int i = 0; i < WORDS; i++)
+        if ((word[i] = next_word(&text)) == NULL)
+            return false;
+    /* A waiter's line has an arrow in place of the kind, and is none of ours. */
+    if (strcmp(word[KIND], "OFDLCK") != 0)
         return false;
-    out->shared = strcmp(mode, "READ") == 0;
-    out->end = strcmp(end, "EOF") == 0 ? INT64_MAX : strtoll(end, NULL, 10);
+    out->shared = strcmp(word[MODE], "READ") == 0;
+    char *at = word[FILE_ID];
+    out->file.major = (unsigned)strtoul(at, &at, 16);
+    out->file.minor = *at == ':' ? (unsigned)strtoul(at + 1, &at, 16) : 0;
+    out->file.inode = *at == ':' ? strtoull(at + 1, NULL, 10) : 0;
+    out->start = strtoll(word[START], NULL, 10);
+    out->end = strcmp(word[END], "EOF") == 0 ? INT64_MAX : strtoll(word[END], NULL, 10);
     return out->start >= 0;
 }
 

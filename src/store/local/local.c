@@ -57,6 +57,7 @@ static void local_close(hf__backend *backend)
         hf__local_sweep(local);
     }
     hf__local_db_close(&local->db);
+    hf__local_connections_close(local);
     free_seats(local);
     pthread_mutex_destroy(&local->mutex);
     pthread_cond_destroy(&local->released);
@@ -95,6 +96,7 @@ static void local_unlisten(hf__backend *backend, int64_t wake)
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static const hf__backend_ops operations = {
+    .tx = &hf__local_tx_ops,
     .close = local_close,
     .forget = local_forget,
     .try_claims = hf__local_try_claims,
@@ -192,7 +194,7 @@ static hf_status set_up(hf__local *local, const hf_store_options *options, const
 
 hf_status hf__local_open(const hf_store_options *options, hf__backend **backend, hf_error *err)
 {
-    const char *path = NULL;
+    const char *path = "";
 
     hf_status status = read_url(options->url, &path, err);
     if (status != HF_OK)

@@ -4,6 +4,7 @@
  *   FOLDER/locks/b+3f    the byte at a key's offset is the lock: b bigint, p pair; + and - its sign
  *   FOLDER/locks/gb+7    gates: who waits for a key holds the gate's byte until it gets the key
  *   FOLDER/holdfast.db   tokens, holders, waiters, labels, events, schedules
+ *   FOLDER/data.db       the caller's own tables, for transactions
  *
  * The kernel frees an OFD lock when the last descriptor of its open file description is closed, so
  * a lock ends with its process however that dies; the records say who holds it, never that it is
@@ -333,6 +334,14 @@ HF_MUST_CHECK hf_status hf__local_ask_kernel(const hf__local *local, hf__local_l
 
 hf_status hf__local_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
 
+/* ---- tx.c, tx_connection.c: transactions on FOLDER/data.db ------------------------------------ */
+
+typedef struct hf__local_connection hf__local_connection;
+
+extern const hf__tx_ops hf__local_tx_ops;
+
+void hf__local_connections_close(hf__local *local); /* those that no transaction uses */
+
 /* ---- process.c: who is who ------------------------------------------------------------------- */
 
 /* A process, as its records name it: a pid alone is soon somebody else's. */
@@ -367,6 +376,8 @@ struct hf__local {
     hf__local_seat *home;
     hf__local_seat *seats;
     hf__local_wait *waits;
+    hf__local_connection *idle; /* to data.db, for the next transactions */
+    unsigned idle_count;
 
     hf__local_db db;
     hf__local_known *known; /* under db.mutex */

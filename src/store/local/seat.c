@@ -306,7 +306,7 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
     for (int attempt = 0; again && attempt < PATIENCE; attempt++) {
         status = request->private_seat ? hf__local_seat_new(local, false, &seat, err)
                                        : hf__local_home(local, &seat, err);
-        if (status != HF_OK)
+        if (status != HF_OK || seat == NULL)
             return status;
         status = try_on(local, seat, request, &again, err);
         if (status != HF_OK)

@@ -45,7 +45,7 @@ static hf_status listening_seat(pg_backend *backend, pg_seat **seat, hf_error *e
     *seat = pin_listening(backend);
     if (*seat)
         return HF_OK;
-    hf_status status = hf__pg_seat_open(backend, seat, err);
+    hf_status status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&backend->mutex);

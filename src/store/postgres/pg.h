@@ -34,6 +34,9 @@ typedef enum pg_statement {
 
 typedef struct pg_backend pg_backend;
 
+/* The caller's statements run under the caller's settings, ours under our own. */
+typedef enum pg_purpose { PG_FOR_LOCKS, PG_FOR_TRANSACTIONS } pg_purpose;
+
 /*
  * A connection that we own. mutex serialises statements on it; whoever holds it may use conn.
  * An idle seat is looked after by the watcher, a busy one by the deadline of its statement.
@@ -52,7 +55,8 @@ typedef struct pg_seat {
     char generation[64];         /* tx seats: changes when the server crashes */
     bool waiting_seat;           /* one of the bounded pool */
     bool private_seat;
-    bool tx_seat; /* for transactions only */
+    bool tx_seat;
+    pg_purpose purpose;
     bool checked_out;
     bool crowded;                /* waits and holds at once */
     unsigned pins;               /* under pg_backend.mutex: not to be freed */
@@ -117,7 +121,7 @@ char *hf__pg_name(const PQconninfoOption *options); /* malloc'd, no password */
 const char *hf__pg_one_line(char *out, size_t out_size, const char *text);
 
 /* seat.c */
-hf_status hf__pg_seat_open(pg_backend *backend, pg_seat **seat, hf_error *err);
+hf_status hf__pg_seat_open(pg_backend *backend, pg_purpose purpose, pg_seat **seat, hf_error *err);
 void hf__pg_seat_free(pg_seat *seat); /* not in any list any more */
 hf_status hf__pg_home(pg_backend *backend, pg_seat **seat, hf_error *err); /* pinned */
 void hf__pg_unpin(pg_seat *seat);
@@ -240,6 +244,7 @@ typedef struct pg_tx {
     bool open;        /* the server has answered the opening: labels held, transaction begun */
     bool commit_sent;
     bool committed;
+    bool interrupted; /* while it waited for the labels */
     bool failed;
     hf_error failure; /* of the first statement that failed */
     hf__tx_fault failure_fault;

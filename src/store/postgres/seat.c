@@ -37,8 +37,8 @@ static void add_number(hf__buf *names, hf__buf *values, const char *name, int va
  * outlast our own ping, deadline and kill time: a holder that is told late is told before a
  * successor can be.
  */
-static void settings(const pg_backend *backend, int version, bool check_client, hf__buf *names,
-                     hf__buf *values)
+static void settings(const pg_backend *backend, pg_purpose purpose, int version, bool check_client,
+                     hf__buf *names, hf__buf *values)
 {
     static const char *const timeouts[] = {"statement_timeout", "lock_timeout",
                                            "idle_session_timeout",
@@ -51,11 +51,13 @@ static void settings(const pg_backend *backend, int version, bool check_client, 
         add_setting(names, values, timeouts[i], "0");
     if (version >= TRANSACTION_TIMEOUT_SINCE)
         add_setting(names, values, "transaction_timeout", "0");
-    add_setting(names, values, "search_path", "");
-    add_setting(names, values, "default_transaction_isolation", "read committed");
-    add_setting(names, values, "default_transaction_read_only", "off");
-    add_setting(names, values, "default_transaction_deferrable", "off");
-    add_setting(names, values, "synchronous_commit", "off");
+    if (purpose == PG_FOR_LOCKS) {
+        add_setting(names, values, "search_path", "");
+        add_setting(names, values, "default_transaction_isolation", "read committed");
+        add_setting(names, values, "default_transaction_read_only", "off");
+        add_setting(names, values, "default_transaction_deferrable", "off");
+        add_setting(names, values, "synchronous_commit", "off");
+    }
     add_number(names, values, "tcp_keepalives_idle", told_s);
     add_number(names, values, "tcp_keepalives_interval", KEEPALIVE_INTERVAL_S);
     add_number(names, values, "tcp_keepalives_count", KEEPALIVE_COUNT);
@@ -74,7 +76,7 @@ static hf_status introduce(pg_seat *seat, bool check_client, PGresult **result, 
     hf__buf names = {0}, values = {0};
     char pid[16];
 
-    settings(backend, PQserverVersion(seat->conn), check_client, &names, &values);
+    settings(backend, seat->purpose, PQserverVersion(seat->conn), check_client, &names, &values);
     (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(seat->conn));
     const char *params[] = {pid, backend->session_pool ? "t" : "f", names.data, values.data};
     hf_status status = names.broken || values.broken
@@ -186,7 +188,7 @@ static hf_status check_server(pg_seat *seat, hf_error *err)
     atomic_store(&backend->base.records, records);
     if (backend->records_wanted == HF_RECORDS_REQUIRED && !records)
         return hf__pg_require_schema(backend, "records are required", err);
-    return records ? hf__pg_open_session(seat, err) : HF_OK;
+    return records && seat->purpose == PG_FOR_LOCKS ? hf__pg_open_session(seat, err) : HF_OK;
 }
 
 static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, hf_error *err)
@@ -216,7 +218,7 @@ static void keep_notice(void *arg, const PGresult *result)
         (void)snprintf(seat->last_notice, sizeof seat->last_notice, "%s", message);
 }
 
-hf_status hf__pg_seat_open(pg_backend *backend, pg_seat **out, hf_error *err)
+hf_status hf__pg_seat_open(pg_backend *backend, pg_purpose purpose, pg_seat **out, hf_error *err)
 {
     hf_status status = HF_OK;
     pg_seat *seat = calloc(1, sizeof *seat);
@@ -224,6 +226,7 @@ hf_status hf__pg_seat_open(pg_backend *backend, pg_seat **out, hf_error *err)
     if (!seat)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     seat->base.backend = &backend->base;
+    seat->purpose = purpose;
     pthread_mutex_init(&seat->mutex, NULL);
     seat->conn = PQconnectdbParams((const char *const *)backend->keywords,
                                    (const char *const *)backend->values, 0);
@@ -326,7 +329,7 @@ hf_status hf__pg_home(pg_backend *backend, pg_seat **seat, hf_error *err)
     hf_status status = HF_OK;
     *seat = pin_home(backend);
     if (!*seat) {
-        status = hf__pg_seat_open(backend, seat, err);
+        status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
         if (status == HF_OK) {
             pthread_mutex_lock(&backend->mutex);
             backend->home = *seat;

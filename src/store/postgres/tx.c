@@ -16,7 +16,11 @@
 #include "base/clock.h"
 #include "store/sql.h"
 
-enum { CANCEL_GRACE_MS = 5000 };
+enum {
+    CANCEL_GRACE_MS = 5000,
+    LOOK_AROUND_MS = 200,   /* how often a wait for the labels looks for an interrupt */
+    SERVER_FIRST_MS = 200,  /* the server's own timeout for the labels has this much of a start */
+};
 
 static pg_tx *pg_tx_of(hf__tx *tx)
 {
@@ -46,8 +50,7 @@ static pg_seat *idle_tx_seat(pg_backend *backend)
 static hf_status learn_generation(pg_seat *seat, hf_error *err)
 {
     PGresult *result = NULL;
-    hf_status status = hf__pg_query(seat, "SELECT stats_reset::pg_catalog.text FROM pg_catalog.pg_stat_wal", 0,
-                                    NULL, &result, err);
+    hf_status status = hf__pg_query(seat, hf__sql_postgres_tx_generation, 0, NULL, &result, err);
     if (status == HF_OK)
         (void)snprintf(seat->generation, sizeof seat->generation, "%s", hf__pg_text(result, 0, 0));
     PQclear(result);
@@ -63,9 +66,17 @@ static hf_status prepare_all(pg_seat *seat, hf_error *err)
     return status;
 }
 
+/* Our own sessions look nothing up and record without waiting for the disk. The caller's statements
+ * have their search_path, and a commit that is reported has to survive a crash. */
+static hf_status restore_settings(pg_seat *seat, hf_error *err)
+{
+    return hf__pg_script(seat, "RESET search_path; RESET synchronous_commit",
+                         hf__deadline(pg_backend_of(seat->base.backend)->ping_deadline_ms), NULL, err);
+}
+
 static hf_status open_tx_seat(pg_backend *backend, pg_seat **seat, hf_error *err)
 {
-    hf_status status = hf__pg_seat_open(backend, seat, err);
+    hf_status status = hf__pg_seat_open(backend, PG_FOR_TRANSACTIONS, seat, err);
     pthread_mutex_lock(&backend->mutex);
     if (status == HF_OK) {
         (*seat)->checked_out = true;
@@ -81,9 +92,16 @@ static hf_status open_tx_seat(pg_backend *backend, pg_seat **seat, hf_error *err
     status = learn_generation(*seat, err);
     if (status == HF_OK && can_prepare(backend))
         status = prepare_all(*seat, err);
+    if (status == HF_OK && can_prepare(backend))
+        status = restore_settings(*seat, err);
     if (status != HF_OK)
         hf__pg_checkin(*seat);
     return status;
+}
+
+static hf_status interrupted(hf_error *err)
+{
+    return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
 }
 
 static hf_status no_seat(const pg_backend *backend, hf_error *err)
@@ -128,7 +146,7 @@ static hf_status pick_seat(pg_backend *backend, int64_t deadline, pg_seat **out,
     pthread_mutex_unlock(&backend->mutex);
 
     if (stop)
-        return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+        return interrupted(err);
     if (may_open)
         return open_tx_seat(backend, out, err);
     if (!*out)
@@ -219,7 +237,7 @@ static const char *isolation_sql(const hf__tx_plan *plan, bool begin)
     return words[plan->isolation][begin][plan->read_only];
 }
 
-/* The time that is left bounds the wait. Our own connections look for a dead client anyway; one
+/* The time that is left bounds the wait: lock_timeout for each label, statement_timeout for all. Our own connections look for a dead client anyway; one
  * that comes from a pooler has to be told to. */
 static void post_bounds(pg_tx *tx, struct message *message, int64_t deadline)
 {
@@ -232,8 +250,10 @@ static void post_bounds(pg_tx *tx, struct message *message, int64_t deadline)
     const char *params[] = {ms};
     post(tx, message,
          told ? "SELECT pg_catalog.set_config('lock_timeout', $1, true), "
+                "pg_catalog.set_config('statement_timeout', $1, true), "
                 "pg_catalog.set_config('client_connection_check_interval', '1000', true)"
-              : "SELECT pg_catalog.set_config('lock_timeout', $1, true)",
+              : "SELECT pg_catalog.set_config('lock_timeout', $1, true), "
+                "pg_catalog.set_config('statement_timeout', $1, true)",
          1, params);
 }
 
@@ -351,13 +371,54 @@ static hf_status broken(pg_tx *tx, const char *what, hf_error *err)
     return keep_failure(tx, status, HF__TX_BROKEN, err);
 }
 
-static void cancel(PGconn *conn)
+/* Asked of the server, because PQcancel waits for ever where the server hangs. Behind a pooler only
+ * the pooler knows which server it is. */
+static void cancel(pg_tx *tx)
 {
-    char ignored[256];
-    PGcancel *handle = PQgetCancel(conn);
-    if (handle)
-        (void)PQcancel(handle, ignored, sizeof ignored);
-    PQfreeCancel(handle);
+    char pid[16], ignored_text[256];
+    hf_error ignored;
+    PGresult *result = NULL;
+    if (backend_of(tx)->pooled) {
+        PGcancel *handle = PQgetCancel(tx->seat->conn);
+        if (handle)
+            (void)PQcancel(handle, ignored_text, sizeof ignored_text);
+        PQfreeCancel(handle);
+        return;
+    }
+    (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(tx->seat->conn));
+    const char *params[] = {pid};
+    (void)!hf__pg_ask(backend_of(tx), "SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)", 1, params,
+                      &result, &ignored);
+    PQclear(result);
+}
+
+static bool is_interrupted(pg_backend *backend)
+{
+    pthread_mutex_lock(&backend->mutex);
+    bool interrupted = backend->interrupted;
+    pthread_mutex_unlock(&backend->mutex);
+    return interrupted;
+}
+
+/* Until the labels are ours, an interrupt ends the wait; a statement that runs is left to run. */
+static bool await_answer(pg_tx *tx, int64_t deadline, bool *timed_out)
+{
+    while (!tx->open && !tx->base.cancelled) {
+        int64_t look = hf__deadline(LOOK_AROUND_MS);
+        bool late = false;
+        if (deadline <= look)
+            break;
+        if (hf__pg_await_result(tx->seat, look, &late))
+            return true;
+        if (!late)
+            return false;
+        tx->interrupted = is_interrupted(backend_of(tx));
+        if (tx->interrupted) {
+            *timed_out = true;
+            return false;
+        }
+    }
+    return hf__pg_await_result(tx->seat, deadline, timed_out);
 }
 
 /* The next answer; NULL when the connection is broken. Past the deadline the statement is cancelled. */
@@ -366,11 +427,11 @@ static PGresult *next_answer(pg_tx *tx, int64_t *deadline)
     PGconn *conn = tx->seat->conn;
     for (;;) {
         bool timed_out = false;
-        if (!hf__pg_await_result(tx->seat, *deadline, &timed_out)) {
+        if (!await_answer(tx, *deadline, &timed_out)) {
             if (!timed_out || tx->base.cancelled)
                 return NULL;
             tx->base.cancelled = true;
-            cancel(conn);
+            cancel(tx);
             *deadline = hf__deadline(CANCEL_GRACE_MS);
             continue;
         }
@@ -467,10 +528,13 @@ static hf_status judge(pg_tx *tx, const struct message *message, const hf__tx_pl
             clean_session(tx, plan);
         hf__tx_fault fault = fault_of(answers->failure.sqlstate, opening);
         hf_status status = answers->status;
-        if (tx->base.cancelled && strcmp(answers->failure.sqlstate, "57014") == 0)
-            status = opening ? HF_NOT_ACQUIRED : deadline_passed(&answers->failure);
-        if (tx->base.cancelled && opening)
-            fault = HF__TX_LOCKED;
+        bool late = opening && hf__left_ms(plan->deadline) == 0; /* or statement_timeout for a set */
+        if ((late || tx->base.cancelled) && strcmp(answers->failure.sqlstate, "57014") == 0) {
+            status = tx->interrupted ? interrupted(&answers->failure)
+                     : opening       ? HF_NOT_ACQUIRED
+                                     : deadline_passed(&answers->failure);
+            fault = opening && !tx->interrupted ? HF__TX_LOCKED : HF__TX_FINAL;
+        }
         if (err)
             *err = answers->failure;
         return keep_failure(tx, status, fault, &answers->failure);
@@ -479,6 +543,12 @@ static hf_status judge(pg_tx *tx, const struct message *message, const hf__tx_pl
         return keep_failure(tx, not_really_committed(err), HF__TX_FINAL, err);
     tx->committed = message->commit_at >= 0;
     return HF_OK;
+}
+
+static int64_t patience(const hf__tx_plan *plan, const struct message *message)
+{
+    bool bounded = plan->deadline != HF__FOREVER;
+    return plan->deadline + (bounded && message->keep_at >= 0 ? SERVER_FIRST_MS : 0);
 }
 
 /* Sends what is due in one message: opening, queue, the statement, COMMIT. */
@@ -507,7 +577,7 @@ static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, s
     if (commit)
         post_commit(tx, &message);
     message.ok = message.ok && PQpipelineSync(conn) && hf__pg_flush(tx->seat, plan->deadline);
-    if (!message.ok || !take_answers(tx, &message, plan->deadline, &answers)) {
+    if (!message.ok || !take_answers(tx, &message, patience(plan, &message), &answers)) {
         PQclear(answers.rows);
         return broken(tx, NULL, where);
     }
@@ -702,6 +772,15 @@ static struct pg_conn *tx_connection(hf__tx *base, const hf__tx_plan *plan, hf_e
     return tx->seat->conn;
 }
 
+static bool tx_is_broken(hf__tx *base)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf_error ignored;
+    if (tx->seat && PQstatus(tx->seat->conn) != CONNECTION_OK)
+        (void)!broken(tx, NULL, &ignored);
+    return !tx->seat;
+}
+
 /* To find out what became of a lost COMMIT, backend and transaction id must be known before it is
  * sent: a transaction of nothing but queued statements takes a trip more. */
 static hf_status tx_commit(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
@@ -735,6 +814,8 @@ static void tx_close(hf__tx *base)
                 (void)!hf__pg_script(tx->seat, "ROLLBACK", hf__deadline(backend_of(tx)->ping_deadline_ms),
                                      NULL, &ignored);
         }
+        if (tx->base.cancelled && !atomic_load(&tx->seat->base.lost))
+            hf__pg_seat_fail(tx->seat, "a cancel under way would hit the next transaction");
         hf__pg_checkin(tx->seat);
     }
     free(tx);
@@ -747,6 +828,7 @@ const hf__tx_ops hf__pg_tx_ops = {
     .queue = tx_queue,
     .connection = tx_connection,
     .commit = tx_commit,
+    .is_broken = tx_is_broken,
     .settle = hf__pg_tx_settle,
     .close = tx_close,
 };

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "store/sql.h"
 
 enum {
     RECONNECT_MS = 60000, /* a server that crashed or was promoted takes its time */
@@ -31,7 +32,7 @@ static hf_status ask_until(pg_backend *backend, pg_seat **seat, int64_t deadline
 {
     hf_status status;
     for (;;) {
-        status = *seat ? HF_OK : hf__pg_seat_open(backend, seat, err);
+        status = *seat ? HF_OK : hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
         if (status == HF_OK) {
             pthread_mutex_lock(&(*seat)->mutex);
             status = hf__pg_query(*seat, sql, count, params, result, err);
@@ -115,11 +116,8 @@ static hf__tx_outcome by_id(pg_backend *backend, pg_seat **seat, const pg_tx *tx
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status = ask_until(
-            backend, seat, deadline,
-            "SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), 'unknown'), "
-            "(SELECT stats_reset::text FROM pg_catalog.pg_stat_wal)",
-            1, params, &result, &why);
+        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_status, 1, params,
+                                     &result, &why);
         if (status == HF_DATABASE && strcmp(why.sqlstate, "22023") == 0)
             return HF__TX_NOT_COMMITTED; /* the id is in the future: the server has forgotten it */
         if (status != HF_OK)
@@ -149,9 +147,8 @@ hf__tx_outcome hf__pg_tx_settle(hf__tx *base, const hf__tx_plan *plan, hf_error 
     int64_t deadline = hf__deadline(RECONNECT_MS);
     hf__tx_outcome outcome = HF__TX_NOT_COMMITTED;
 
-    (void)plan;
     if (!tx->commit_sent)
-        end_old_backend(backend, &seat, tx, deadline);
+        end_old_backend(backend, &seat, tx, plan->deadline < deadline ? plan->deadline : deadline);
     else if (tx->marked)
         outcome = by_marker(backend, &seat, tx, deadline, err);
     else if (tx->xid[0])

@@ -56,7 +56,7 @@ static pg_seat *reserve(pg_backend *backend, bool *may_open)
 static hf_status open_for_waiting(pg_backend *backend, bool private_seat, pg_seat **seat,
                                   hf_error *err)
 {
-    hf_status status = hf__pg_seat_open(backend, seat, err);
+    hf_status status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
     pthread_mutex_lock(&backend->mutex);
     if (status == HF_OK) {
         (*seat)->checked_out = true;
