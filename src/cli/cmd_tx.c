@@ -209,7 +209,7 @@ static hf_status read_variables(struct tx_run *run, hf_error *err)
             status = hf__fail(err, HF_INVALID, "the variable :%.*s is given twice",
                               (int)variable->name_size, variable->name);
         if (status != HF_OK) {
-            hf__hint(err, "a name has letters, digits and underscores, and is given once");
+            hf__hint(err, "names have letters, digits and underscores, and each is given once");
             return status;
         }
     }
@@ -441,7 +441,7 @@ static int transact(struct tx_run *run)
     int code;
 
     options.application = "holdfast tx";
-    run->results = calloc(run->script.count, sizeof *run->results);
+    run->results = calloc(run->script.count, sizeof(hf_rows *));
     if (run->results == NULL) {
         (void)out_of_memory(&err);
         return report_error(&run->in.report, &err);

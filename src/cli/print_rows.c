@@ -111,10 +111,10 @@ bool print_rows_as_json(const hf_rows *rows)
     for (size_t i = 0; i < hf_rows_columns(rows); i++)
         add_key(&keys, rows, i);
     json_begin_array(&json, NULL);
-    for (size_t row = 0; !keys.broken && row < hf_rows_count(rows); row++)
+    json.text.broken |= keys.broken || keys.data == NULL;
+    for (size_t row = 0; !json.text.broken && row < hf_rows_count(rows); row++)
         add_row(&json, rows, row, keys.data);
     json_end_array(&json);
-    json.text.broken |= keys.broken;
     hf__buf_free(&keys);
     return json_finish(&json, stdout);
 }

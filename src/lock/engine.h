@@ -44,12 +44,14 @@ struct turn {
     struct turn *next;
     struct entry *entry;
     hf_mode mode;
-    bool private_seat;
+    bool alone; /* must ask the store itself */
     enum turn_state state;
     bool reenters;
     unsigned pass; /* entry->passes when it was assigned */
     struct hold *hold;
     pthread_cond_t *cond;
+    pthread_t owner;
+    struct turn *next_queued; /* in store->queued */
 };
 
 struct entry {
@@ -59,7 +61,7 @@ struct entry {
     struct turn *first, *last;
     unsigned holders[2]; /* by hf_mode */
     struct hold *hold;   /* one that others of this process may join or inherit */
-    bool busy;
+    unsigned busy;   /* requests under way at the store: one that claims, or several that release */
     bool waiting;    /* busy, and in a wait that may last */
     bool draining;   /* others wait outside: no more joining until it is empty */
     unsigned passes; /* joins and hand-overs since the store was last asked */
@@ -80,6 +82,7 @@ struct hf_store {
     struct entry *entries[ENTRY_BUCKETS];
     struct hf_lock *locks;
     struct hf_lock *threads[THREAD_BUCKETS]; /* held locks by owner, greatest key first */
+    struct turn *queued; /* all that wait for a turn */
     int keys_held;
     bool interrupted;
 
@@ -87,6 +90,7 @@ struct hf_store {
     pthread_t watcher;
     bool watching;
     bool stopping;
+    bool watch_soon;           /* something is held that has not been recorded yet */
     int event_fd;              /* readable: losses are to be dispatched */
     struct hf_lock *lost_first; /* with a callback that has not run */
     struct hf_lock *lost_last;
@@ -109,6 +113,7 @@ struct hf_lock {
     int64_t acquired_ms; /* monotonic */
     int64_t acquired_wall;
     int64_t wait_ms;
+    bool recorded;
     hf_lost_fn *on_lost;
     void *arg;
     hf_error why;
@@ -129,7 +134,9 @@ struct attempt {
     const hf_lock_spec *spec;
     int64_t began;
     int64_t deadline;
-    bool told; /* on_wait has been called */
+    bool told;      /* on_wait has been called */
+    bool alone;     /* joins nobody: see hf__take */
+    size_t blocked; /* which claim was in the way last */
 };
 
 /* table.c: entries and turns; the mutex is held unless said otherwise */
@@ -141,6 +148,9 @@ void hf__turn_assign(struct turn *turn);
 void hf__turn_queue(struct turn *turn);
 void hf__turn_abandon(struct turn *turn);
 bool hf__may_pass_on(const struct entry *entry, const struct hold *hold);
+
+/* cycle.c: the mutex is held */
+bool hf__closes_cycle(const hf_store *store, const struct turn *turn);
 
 /* order.c: the mutex is held */
 hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_error *err);

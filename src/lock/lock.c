@@ -92,7 +92,11 @@ static void publish(struct attempt *attempt)
         store->locks->previous = lock;
     store->locks = lock;
     hf__order_add(store, lock);
+    bool wake = !store->watch_soon && store->backend->ops->record && lock->token;
+    store->watch_soon |= wake;
     pthread_mutex_unlock(&store->mutex);
+    if (wake)
+        store->backend->ops->wake(store->backend);
     hf__note(lock, HF__EVENT_ACQUIRED, lock->acquired_ms - attempt->began, -1);
     /* A session that died between grant and here was seen by nobody: have the watcher look. */
     if (hf_lock_get_state(lock) == HF_STATE_LOST)

@@ -63,7 +63,7 @@ struct hold *hf__entry_held_by_me(const struct entry *entry, hf_mode mode)
 
 static bool may_join(const struct entry *entry, const struct turn *turn)
 {
-    return entry->hold && entry->hold->mode == turn->mode && !turn->private_seat &&
+    return entry->hold && entry->hold->mode == turn->mode && !turn->alone &&
            !atomic_load(&entry->hold->seat->lost);
 }
 
@@ -78,7 +78,7 @@ void hf__turn_assign(struct turn *turn)
         turn->pass = ++entry->passes;
     } else {
         turn->state = TURN_CLAIMS;
-        entry->busy = true;
+        entry->busy++;
         entry->passes = 0;
     }
 }
@@ -113,7 +113,7 @@ void hf__turn_abandon(struct turn *turn)
 bool hf__may_pass_on(const struct entry *entry, const struct hold *hold)
 {
     const struct turn *next = entry->first;
-    return next && hold == entry->hold && next->mode == hold->mode && !next->private_seat &&
+    return next && hold == entry->hold && next->mode == hold->mode && !next->alone &&
            entry->passes < MOST_PASSES && !atomic_load(&hold->seat->lost);
 }
 

@@ -11,7 +11,7 @@ enum { LOOK_OUTSIDE_EVERY = 16 };
 static bool only_busy(const struct entry *entry, hf_mode mode)
 {
     struct entry idle = *entry;
-    idle.busy = false;
+    idle.busy = 0;
     return entry->busy && !entry->waiting && !entry->first && hf__entry_is_free_for(&idle, mode);
 }
 
@@ -30,6 +30,21 @@ static bool reenter(const struct attempt *attempt, struct turn *turn)
     return true;
 }
 
+static void list_waiting(hf_store *store, struct turn *turn)
+{
+    turn->owner = pthread_self();
+    turn->next_queued = store->queued;
+    store->queued = turn;
+}
+
+static void unlist_waiting(hf_store *store, struct turn *turn)
+{
+    struct turn **at = &store->queued;
+    while (*at != turn)
+        at = &(*at)->next_queued;
+    *at = turn->next_queued;
+}
+
 /* Mutex held. HF_OK once it is our turn. */
 static hf_status queue_up(const struct attempt *attempt, struct turn *turn)
 {
@@ -38,16 +53,21 @@ static hf_status queue_up(const struct attempt *attempt, struct turn *turn)
     int timed_out = 0;
 
     hf__turn_queue(turn);
-    while (turn->state == TURN_QUEUED && !timed_out && !store->interrupted)
+    list_waiting(store, turn);
+    bool deadlock = (attempt->spec->flags & HF_ANY_ORDER) && hf__closes_cycle(store, turn);
+    while (!deadlock && turn->state == TURN_QUEUED && !timed_out && !store->interrupted)
         timed_out = pthread_cond_clockwait(turn->cond, &store->mutex, CLOCK_MONOTONIC, &until);
+    unlist_waiting(store, turn);
     if (turn->state != TURN_QUEUED)
         return HF_OK;
     hf__turn_abandon(turn);
     hf__entry_settle(store, turn->entry);
+    if (deadlock)
+        return HF_DEADLOCK;
     return store->interrupted ? HF_INTERRUPTED : HF_NOT_ACQUIRED;
 }
 
-/* HF_NOT_ACQUIRED and HF_INTERRUPTED leave err alone. */
+/* HF_NOT_ACQUIRED, HF_INTERRUPTED and HF_DEADLOCK leave err alone. */
 static hf_status get_turn(struct attempt *attempt, const hf__claim *claim, struct turn *turn,
                           bool patient, hf_error *err)
 {
@@ -150,7 +170,7 @@ static bool pass_on(hf_store *store, struct grant *grant)
     }
     if (entry->hold == hold)
         entry->hold = NULL;
-    entry->busy = true;
+    entry->busy++;
     return true;
 }
 
@@ -176,7 +196,7 @@ static void finish_release(hf_store *store, struct grant **grants, size_t count)
         struct entry *entry = grants[i]->entry;
         free(grants[i]->hold);
         grants[i]->hold = NULL;
-        entry->busy = false;
+        entry->busy--;
         hf__entry_settle(store, entry);
     }
     store->keys_held -= (int)count;
@@ -257,7 +277,9 @@ static hf_status ask_store(struct attempt *attempt, hf__request *request, struct
     hf_store *store = attempt->store;
     const hf__backend_ops *ops = store->backend->ops;
     hf_status status = check_quota(store, request->count, err);
-    if (status == HF_OK)
+    if (status == HF_OK && attempt->alone)
+        status = HF_NOT_ACQUIRED; /* it was tried before */
+    else if (status == HF_OK)
         status = ops->try_claims(store->backend, request, err);
     if (status == HF_NOT_ACQUIRED && patient && hf__left_ms(attempt->deadline) != 0) {
         mark_waiting(store, turns, count, true);
@@ -273,9 +295,10 @@ static void settle_claimed(struct attempt *attempt, struct turn *turn, const hf_
                            struct hold *hold, struct grant *grant)
 {
     struct entry *entry = turn->entry;
-    entry->busy = false;
+    entry->busy--;
+    entry->waiting = false;
     entry->holders[hold->mode]++;
-    if (!turn->private_seat)
+    if (!turn->alone || (!entry->hold && !(attempt->spec->flags & HF_PRIVATE)))
         entry->hold = hold;
     attempt->store->keys_held++;
     attach(grant, attempt->lock, entry, hold, claim);
@@ -288,7 +311,8 @@ static void settle_refused(hf_store *store, struct turn *turns, size_t count)
     for (size_t i = 0; i < count; i++) {
         if (turns[i].state != TURN_CLAIMS)
             continue;
-        turns[i].entry->busy = false;
+        turns[i].entry->busy--;
+        turns[i].entry->waiting = false;
         hf__entry_settle(store, turns[i].entry);
     }
     pthread_mutex_unlock(&store->mutex);
@@ -327,8 +351,10 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
     request.claims = wanted;
     hf_status status =
         request.count > 0 ? ask_store(attempt, &request, turns, count, patient, err) : HF_OK;
-    if (status == HF_NOT_ACQUIRED)
+    if (status == HF_NOT_ACQUIRED) {
+        attempt->blocked = request.count == count ? request.blocked : 0;
         status = hf__not_acquired(store, &wanted[request.blocked], err);
+    }
     if (status == HF_OK && !make_holds(turns, count, &request)) {
         (void)!store->backend->ops->release_claims(request.seat, wanted, request.count, NULL);
         leave(store, request.seat, (unsigned)request.count);
@@ -400,16 +426,14 @@ static hf_status renew_joined(struct attempt *attempt, size_t from, struct turn 
     return status;
 }
 
-static void back_out(hf_store *store, struct turn *turns, size_t count)
+static hf_status say_deadlock(const hf__claim *claim, hf_error *err)
 {
-    pthread_mutex_lock(&store->mutex);
-    for (size_t i = 0; i < count; i++) {
-        if (turns[i].state != TURN_CLAIMS)
-            continue;
-        turns[i].entry->busy = false;
-        hf__entry_settle(store, turns[i].entry);
-    }
-    pthread_mutex_unlock(&store->mutex);
+    char name[200];
+    hf_status status = hf__fail(err, HF_DEADLOCK,
+                                "waiting for %s would be a deadlock: its holder waits for what this thread holds",
+                                hf__claim_name(name, sizeof name, claim));
+    hf__hint(err, "release what this thread holds and try again, or take the locks in one order");
+    return status;
 }
 
 static hf_status get_turns(struct attempt *attempt, const hf__claim *claims, size_t count,
@@ -421,27 +445,32 @@ static hf_status get_turns(struct attempt *attempt, const hf__claim *claims, siz
 
     for (; got < count; got++) {
         turns[got] = (struct turn){.mode = claims[got].mode,
-                                   .private_seat = attempt->spec->flags & HF_PRIVATE,
+                                   .alone = attempt->alone || (attempt->spec->flags & HF_PRIVATE),
                                    .cond = &cond};
         status = get_turn(attempt, &claims[got], &turns[got], patient, err);
         if (status != HF_OK)
             break;
+        if (attempt->alone)
+            mark_waiting(attempt->store, &turns[got], 1, true); /* the next turn may take its time */
     }
     pthread_cond_destroy(&cond);
     if (status == HF_OK)
         return HF_OK;
-    back_out(attempt->store, turns, got);
+    attempt->blocked = got;
+    settle_refused(attempt->store, turns, got);
     attach_joined(attempt, claims, got, turns);
     (void)!hf__give_up(attempt->lock, attempt->lock->count - got, NULL);
     if (status == HF_NOT_ACQUIRED)
         status = hf__not_acquired(attempt->store, &claims[got], err);
     else if (status == HF_INTERRUPTED)
         status = hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    else if (status == HF_DEADLOCK)
+        status = say_deadlock(&claims[got], err);
     return status;
 }
 
-hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,
-                   hf_error *err)
+static hf_status take_once(struct attempt *attempt, const hf__claim *claims, size_t count,
+                           bool patient, hf_error *err)
 {
     struct turn single, *turns = &single;
     size_t from = attempt->lock->count;
@@ -459,5 +488,25 @@ hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t coun
     }
     if (turns != &single)
         free(turns);
+    return status;
+}
+
+/*
+ * A set is first tried as a whole. If it has to wait it starts over and joins nobody: a key that the
+ * process passed on to it, held while it waits for a smaller one, would be a deadlock with whoever
+ * takes them in their order.
+ */
+hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,
+                   hf_error *err)
+{
+    if (count == 1 || !patient)
+        return take_once(attempt, claims, count, patient, err);
+    hf_status status = take_once(attempt, claims, count, false, err);
+    if (status != HF_NOT_ACQUIRED || hf__left_ms(attempt->deadline) == 0)
+        return status;
+    hf__tell_waiting(attempt, &claims[attempt->blocked]);
+    attempt->alone = true;
+    status = take_once(attempt, claims, count, true, err);
+    attempt->alone = false;
     return status;
 }

@@ -32,6 +32,7 @@ typedef struct hf__claim {
 
 typedef struct hf__seat {
     hf__backend *backend;
+    int session_id; /* how the store's own records name it */
     atomic_bool losing;
     atomic_bool lost;
     hf_error why;      /* written once, before lost is set */
@@ -89,6 +90,17 @@ typedef struct hf__event {
     int64_t wait_ms; /* how long the acquire took, -1 where it says nothing */
     int64_t hold_ms; /* how long it was held, -1 likewise */
 } hf__event;
+
+/* A key that has been held for longer than a moment. */
+typedef struct hf__held {
+    int session_id;
+    int64_t key;
+    hf_space space;
+    hf_mode mode;
+    unsigned slot;
+    int64_t age_ms;
+    int64_t token;
+} hf__held;
 
 typedef struct hf__view_sink {
     hf_status (*add)(struct hf__view_sink *sink, const hf_lock_view *view, hf_error *err);
@@ -178,7 +190,7 @@ typedef struct hf__backend_ops {
     hf_status (*release_claims)(hf__seat *seat, const hf__claim *claims, size_t count,
                                 hf_error *err);
 
-    /* Keys held on seat change hands inside the process: a fresh token, a fresh record. */
+    /* Keys held on seat change hands inside the process: a fresh token. */
     hf_status (*renew_claims)(hf__seat *seat, const hf__claim *claims, size_t count, int64_t *token,
                               hf_error *err);
 
@@ -198,6 +210,10 @@ typedef struct hf__backend_ops {
     hf_status (*listen)(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
     hf_status (*doze)(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms, hf_error *err);
     void (*unlisten)(hf__backend *backend, int64_t wake);
+
+    /* Writes down who holds what, from the watcher's thread; NULL where acquiring does it. Most locks
+     * are released before it comes to that, which is what makes records cheap. */
+    void (*record)(hf__backend *backend, const hf__held *held, size_t count);
 
     /* Runs in the watcher's thread: looks after all seats for at most ms, sooner after wake. */
     void (*watch)(hf__backend *backend, int ms);

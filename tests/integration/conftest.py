@@ -7,6 +7,7 @@ import pytest
 
 import cli
 import hf
+import hf_tx
 import servers
 from peer import Peer
 
@@ -200,6 +201,48 @@ def recorded(request, tmp_path):
     with hf.Store(database.url()) as store:
         store.init()
     yield StoreKind(request.param, database.url(), database)
+    database.drop()
+
+
+# Where a transaction contract runs: PostgreSQL 15 plain, 18 and the pooler's 15 with the schema.
+TX_SERVERS = ["pg15", "pg18", "pgbouncer-transaction"]
+
+
+@pytest.fixture(params=["local", *TX_SERVERS])
+def tx_kind(request, tmp_path):
+    """
+    Has one table: counter (id int primary key, n int not null), with the row (1, 0).
+    """
+    yield from make_tx_kind(request, tmp_path, request.param)
+
+
+@pytest.fixture(params=TX_SERVERS)
+def tx_server(request, tmp_path):
+    """The same without the local store."""
+    yield from make_tx_kind(request, tmp_path, request.param)
+
+
+def make_tx_kind(request, tmp_path, name):
+    create = ("create table counter (id int primary key, n int not null)",
+              "insert into counter values (1, 0)")
+    if name == "local":
+        kind = StoreKind(name, f"local:{tmp_path / 'state'}")
+        with kind.open() as store:
+            hf_tx.transact(store, None, lambda tx: [tx.query(statement) for statement in create])
+        yield kind
+        return
+    server = request.getfixturevalue("pg18" if name == "pg18" else "pg15")
+    database = server.create_database()
+    if name != "pg15":
+        with hf.Store(database.url()) as store:
+            store.init()
+    for statement in create:
+        database.sql(statement, user="app")
+    if name == "pgbouncer-transaction":
+        pooler = request.getfixturevalue("transaction_pooler")
+        yield StoreKind(name, pooler.url(database.name), database)
+    else:
+        yield StoreKind(name, database.url(), database)
     database.drop()
 
 

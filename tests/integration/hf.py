@@ -35,6 +35,8 @@ class Status(enum.IntEnum):
     INTERRUPTED = 16
     DATABASE = 17
     SYSTEM = 18
+    IN_DOUBT = 19
+    EXHAUSTED = 20
 
 
 class Derivation(enum.IntEnum):

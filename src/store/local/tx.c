@@ -20,8 +20,9 @@ typedef struct local_tx {
     hf__local_connection *connection;
     queued *first;
     queued **last;
-    unsigned sent;    /* statements of the queue that have run */
-    hf_status failed; /* the attempt is over: every call returns this again */
+    unsigned sent;      /* statements of the queue that have run */
+    hf_status failed;   /* the attempt is over: every call returns this again */
+    hf__tx_fault fault; /* and this: the caller may have reset the head's */
     hf_error why;
     bool in_doubt;
 } local_tx;
@@ -78,6 +79,7 @@ static void name_queued(local_tx *tx, unsigned number)
     (void)status;
     strcpy(tx->why.sqlstate, found.sqlstate);
     strcpy(tx->why.hint, found.hint);
+    tx->why.position = found.position;
 }
 
 static hf_status run_queue(local_tx *tx)
@@ -161,9 +163,11 @@ static hf_status conclude(local_tx *tx, hf_status status, hf_error *err)
         return HF_OK;
     if (tx->failed == HF_OK) {
         tx->failed = status;
+        tx->fault = tx->head.fault;
         if (sqlite3_get_autocommit(tx->connection->handle) == 0)
             (void)!hf__local_connection_run(tx->connection, hf__sql_local_rollback);
     }
+    tx->head.fault = tx->fault;
     if (err != NULL)
         *err = tx->why;
     return status;

@@ -147,7 +147,7 @@ static hf_status begin(borrowed *store, const hf__request *request, pg_arrays *a
 {
     hf_status status = require_transaction(store->conn, err);
     if (status == HF_OK)
-        status = hf__pg_arrays_fill(arrays, request->claims, request->count, err);
+        status = hf__pg_key_arrays(arrays, request->claims, request->count, err);
     if (status == HF_OK)
         status = ask(store->conn, "SAVEPOINT holdfast", 0, NULL, NULL, err);
     return status;

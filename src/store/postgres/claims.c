@@ -16,10 +16,14 @@ static const char *shared_text(const hf__claim *claims)
     return claims->mode == HF_SHARED ? "t" : "f";
 }
 
+static bool keeps_records(const pg_seat *seat)
+{
+    return atomic_load(&seat->base.backend->records) && seat->token_epoch;
+}
+
 static int64_t token_of(const pg_seat *seat, const PGresult *result, int column)
 {
-    return PQgetisnull(result, 0, column) ? 0
-                                          : seat->token_epoch | hf__pg_int(result, 0, column);
+    return seat->token_epoch | hf__pg_int(result, 0, column);
 }
 
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
@@ -37,15 +41,15 @@ hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
 
 static hf_status take_one(pg_seat *seat, hf__request *request, hf_error *err)
 {
+    static const pg_statement statements[2][2] = {{PG_TRY_ONE, PG_TRY_ONE_SHARED},
+                                                  {PG_TAKE_ONE, PG_TAKE_ONE_SHARED}};
     PGresult *taken = NULL;
-    char key[24], slot[16];
-    bool records = atomic_load(&seat->base.backend->records) && seat->token_epoch;
+    char key[24];
+    bool records = keeps_records(seat);
 
-    (void)snprintf(key, sizeof key, "%lld", (long long)request->claims->key);
-    (void)snprintf(slot, sizeof slot, "%u", request->claims->slot);
-    const char *params[] = {key, shared_text(request->claims), slot};
-    hf_status status = records ? hf__pg_run(seat, PG_TAKE_ONE, 3, params, &taken, err)
-                               : hf__pg_run(seat, PG_TRY_ONE, 2, params, &taken, err);
+    hf__pg_format(key, request->claims->key);
+    const char *params[] = {key};
+    hf_status status = hf__pg_run(seat, statements[records][request->claims->mode], 1, params, &taken, err);
     if (status != HF_OK)
         return status;
     if (hf__pg_bool(taken, 0, 0)) {
@@ -63,7 +67,7 @@ static hf_status release_set(pg_seat *seat, const hf__claim *claims, size_t coun
 {
     pg_arrays arrays = {0};
     PGresult *released = NULL;
-    hf_status status = hf__pg_arrays_fill(&arrays, claims, count, err);
+    hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
     if (status != HF_OK)
         goto out;
     const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims),
@@ -82,15 +86,13 @@ static hf_status take_set(pg_seat *seat, hf__request *request, hf_error *err)
     pg_arrays arrays = {0};
     PGresult *taken = NULL;
     int64_t missing = 0;
-    bool records = atomic_load(&seat->base.backend->records) && seat->token_epoch;
+    bool records = keeps_records(seat);
 
-    hf_status status = hf__pg_arrays_fill(&arrays, request->claims, request->count, err);
+    hf_status status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
     if (status != HF_OK)
         goto out;
-    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims),
-                            arrays.slots.data};
-    status = records ? hf__pg_run(seat, PG_TAKE_SET, 4, params, &taken, err)
-                     : hf__pg_run(seat, PG_TRY_SET, 3, params, &taken, err);
+    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims)};
+    status = hf__pg_run(seat, records ? PG_TAKE_SET : PG_TRY_SET, 3, params, &taken, err);
     if (status != HF_OK)
         goto out;
     int64_t blocked = hf__pg_int(taken, 0, 0);
@@ -117,7 +119,7 @@ void hf__pg_give_back(pg_seat *seat, const hf__claim *claims, size_t count)
     hf_error ignored;
     if (atomic_load(&seat->base.lost))
         return;
-    hf_status status = hf__pg_arrays_fill(&arrays, claims, count, &ignored);
+    hf_status status = hf__pg_key_arrays(&arrays, claims, count, &ignored);
     if (status == HF_OK) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
         status = hf__pg_run(seat, PG_GIVE_BACK, 3, params, NULL, &ignored);
@@ -197,12 +199,13 @@ static hf_status not_held(const hf__claim *claim, hf_error *err)
 static hf_status release_one(pg_seat *seat, const hf__claim *claim, int64_t *missing, hf_error *err)
 {
     PGresult *released = NULL;
-    char key[24], companion[16], channel[24];
-    (void)snprintf(key, sizeof key, "%lld", (long long)claim->key);
-    (void)snprintf(companion, sizeof companion, "%d", hf__pg_companion(claim->wake));
+    char key[24], companion[24], channel[24];
+    hf__pg_format(key, claim->key);
+    hf__pg_format(companion, hf__pg_companion(claim->wake));
     hf__pg_channel(channel, claim->wake);
-    const char *params[] = {key, shared_text(claim), companion, channel};
-    hf_status status = hf__pg_run(seat, PG_RELEASE_ONE, 4, params, &released, err);
+    const char *params[] = {key, companion, channel};
+    pg_statement statement = claim->mode == HF_SHARED ? PG_RELEASE_ONE_SHARED : PG_RELEASE_ONE;
+    hf_status status = hf__pg_run(seat, statement, 3, params, &released, err);
     if (status == HF_OK)
         *missing = hf__pg_bool(released, 0, 0) ? 0 : 1;
     PQclear(released);
@@ -233,25 +236,17 @@ hf_status hf__pg_renew_claims(hf__seat *base, const hf__claim *claims, size_t co
                               hf_error *err)
 {
     pg_seat *seat = pg_seat_of(base);
-    pg_arrays arrays = {0};
     PGresult *renewed = NULL;
-    hf_status status = HF_OK;
 
+    (void)claims, (void)count;
     *token = 0;
-    if (!atomic_load(&base->backend->records) || !seat->token_epoch)
+    if (!keeps_records(seat))
         return HF_OK;
-    status = hf__pg_arrays_fill(&arrays, claims, count, err);
-    if (status != HF_OK)
-        goto out;
-    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims),
-                            arrays.slots.data};
     pthread_mutex_lock(&seat->mutex);
-    status = hf__pg_run(seat, PG_RENEW, 4, params, &renewed, err);
+    hf_status status = hf__pg_run(seat, PG_NEXT_TOKEN, 0, NULL, &renewed, err);
     pthread_mutex_unlock(&seat->mutex);
     if (status == HF_OK)
         *token = token_of(seat, renewed, 0);
-out:
     PQclear(renewed);
-    hf__pg_arrays_free(&arrays);
     return status;
 }

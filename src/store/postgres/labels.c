@@ -84,7 +84,7 @@ static hf_status note(pg_seat *seat, const hf__claim *claims, size_t count, hf_e
 {
     pg_arrays arrays = {0};
     PGresult *noted = NULL;
-    hf_status status = hf__pg_arrays_fill(&arrays, claims, count, err);
+    hf_status status = hf__pg_label_arrays(&arrays, claims, count, err);
     if (status == HF_OK) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, arrays.labels.data,
                                 arrays.derivations.data};

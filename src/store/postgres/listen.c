@@ -54,16 +54,17 @@ static hf_status listening_seat(pg_backend *backend, pg_seat **seat, hf_error *e
     return HF_OK;
 }
 
-static hf_status say(pg_seat *seat, const char *format, int64_t wake, hf_error *err)
+static hf_status say(pg_seat *seat, const char *function, const char *verb, int64_t wake, hf_error *err)
 {
-    char sql[160], channel[24];
+    char sql[200], channel[24];
     hf__pg_channel(channel, wake);
-    (void)snprintf(sql, sizeof sql, format, PG_COMPANION_CLASS, hf__pg_companion(wake));
+    (void)snprintf(sql, sizeof sql, "SELECT pg_catalog.%s(%d, %d), pg_catalog.%s(%d, %d)", function,
+                   PG_COMPANION_CLASS, PG_ANY_LISTENER, function, PG_COMPANION_CLASS,
+                   hf__pg_companion(wake));
     pthread_mutex_lock(&seat->mutex);
     hf_status status = hf__pg_query(seat, sql, 0, NULL, NULL, err);
     if (status == HF_OK) {
-        bool taking = strstr(format, "unlock") == NULL;
-        (void)snprintf(sql, sizeof sql, "%s %s", taking ? "LISTEN" : "UNLISTEN", channel);
+        (void)snprintf(sql, sizeof sql, "%s %s", verb, channel);
         status = hf__pg_query(seat, sql, 0, NULL, NULL, err);
     }
     pthread_mutex_unlock(&seat->mutex);
@@ -72,13 +73,13 @@ static hf_status say(pg_seat *seat, const char *format, int64_t wake, hf_error *
 
 static hf_status subscribe(pg_seat *seat, int64_t wake, hf_error *err)
 {
-    return say(seat, "SELECT pg_catalog.pg_advisory_lock_shared(%d, %d)", wake, err);
+    return say(seat, "pg_advisory_lock_shared", "LISTEN", wake, err);
 }
 
 static void unsubscribe(pg_seat *seat, int64_t wake)
 {
     hf_error ignored;
-    (void)!say(seat, "SELECT pg_catalog.pg_advisory_unlock_shared(%d, %d)", wake, &ignored);
+    (void)!say(seat, "pg_advisory_unlock_shared", "UNLISTEN", wake, &ignored);
 }
 
 static struct listener *add(pg_backend *backend, int64_t wake)

@@ -1,6 +1,6 @@
 /*
- * What is written behind the caller's back: events for history, and records of what has been
- * released. Buffered, so that acquire and release cost one trip each; a crash loses at most the last
+ * What is written behind the caller's back: records of what has been held for a while and of what has
+ * been released, and events for history. Buffered, so that acquire and release cost one trip each; a crash loses at most the last
  * second of history, and the views ignore records of keys that pg_locks does not show.
  */
 #include "store/postgres/pg.h"
@@ -73,11 +73,6 @@ struct event_arrays {
     hf__buf freed; /* tokens of released locks */
 };
 
-static void add_int(hf__buf *buf, int64_t value)
-{
-    hf__buf_printf(buf, "%c%lld", buf->length ? ',' : '{', (long long)value);
-}
-
 static void add_word(hf__buf *buf, const char *word)
 {
     hf__buf_printf(buf, "%c%s", buf->length ? ',' : '{', word);
@@ -87,16 +82,16 @@ static void fill(struct event_arrays *arrays, const hf__event *events, size_t co
 {
     for (size_t i = 0; i < count; i++) {
         const hf__event *event = &events[i];
-        add_int(&arrays->at, event->at_ms);
+        hf__pg_array_int(&arrays->at, event->at_ms);
         add_word(&arrays->kind, hf__event_name(event->kind));
-        add_int(&arrays->key, event->key);
-        add_int(&arrays->space, event->space);
+        hf__pg_array_int(&arrays->key, event->key);
+        hf__pg_array_int(&arrays->space, event->space);
         add_word(&arrays->shared, event->mode == HF_SHARED ? "t" : "f");
-        add_int(&arrays->token, event->token);
-        add_int(&arrays->wait, event->wait_ms);
-        add_int(&arrays->hold, event->hold_ms);
+        hf__pg_array_int(&arrays->token, event->token);
+        hf__pg_array_int(&arrays->wait, event->wait_ms);
+        hf__pg_array_int(&arrays->hold, event->hold_ms);
         if (event->kind == HF__EVENT_RELEASED && event->token)
-            add_int(&arrays->freed, event->token);
+            hf__pg_array_int(&arrays->freed, event->token);
     }
 }
 
@@ -144,6 +139,48 @@ static void write_events(pg_backend *backend, const hf__event *events, size_t co
     hf__pg_unpin(home);
 out:
     free_arrays(&arrays);
+}
+
+struct held_arrays {
+    hf__buf session, key, space, shared, slot, age, token;
+};
+
+static void write_holders(pg_backend *backend, const struct held_arrays *arrays)
+{
+    const char *params[] = {arrays->session.data, arrays->key.data,  arrays->space.data, arrays->shared.data,
+                            arrays->slot.data,    arrays->age.data, arrays->token.data};
+    hf_error ignored;
+    pg_seat *home = NULL;
+    if (hf__pg_home(backend, &home, &ignored) != HF_OK)
+        return;
+    pthread_mutex_lock(&home->mutex);
+    (void)!hf__pg_run(home, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
+    pthread_mutex_unlock(&home->mutex);
+    hf__pg_unpin(home);
+}
+
+void hf__pg_record(hf__backend *base, const hf__held *held, size_t count)
+{
+    struct held_arrays arrays = {0};
+    hf__buf *all = (hf__buf *)&arrays;
+    bool ok = true;
+    for (size_t i = 0; i < count; i++) {
+        hf__pg_array_int(&arrays.session, held[i].session_id);
+        hf__pg_array_int(&arrays.key, held[i].key);
+        hf__pg_array_int(&arrays.space, held[i].space);
+        add_word(&arrays.shared, held[i].mode == HF_SHARED ? "t" : "f");
+        hf__pg_array_int(&arrays.slot, held[i].slot);
+        hf__pg_array_int(&arrays.age, held[i].age_ms);
+        hf__pg_array_int(&arrays.token, held[i].token);
+    }
+    for (size_t i = 0; i < sizeof arrays / sizeof *all; i++) {
+        hf__buf_puts(&all[i], "}");
+        ok = ok && !all[i].broken;
+    }
+    if (ok)
+        write_holders(pg_backend_of(base), &arrays);
+    for (size_t i = 0; i < sizeof arrays / sizeof *all; i++)
+        hf__buf_free(&all[i]);
 }
 
 static size_t take_events(struct pg_notes *notes, bool all, hf__event **taken)

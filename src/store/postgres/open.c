@@ -69,6 +69,7 @@ static const hf__backend_ops postgres_ops = {
     .listen = hf__pg_listen,
     .doze = hf__pg_doze,
     .unlisten = hf__pg_unlisten,
+    .record = hf__pg_record,
     .watch = hf__pg_watch,
     .wake = hf__pg_wake,
     .interrupt = hf__pg_interrupt,

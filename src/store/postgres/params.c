@@ -15,18 +15,42 @@ int32_t hf__pg_companion(int64_t wake)
 
 void hf__pg_channel(char out[24], int64_t wake)
 {
-    (void)snprintf(out, 24, "hf_%016llx", (unsigned long long)wake);
+    static const char hex[] = "0123456789abcdef";
+    memcpy(out, "hf_", 3);
+    for (int i = 0; i < 16; i++)
+        out[3 + i] = hex[((uint64_t)wake >> (60 - 4 * i)) & 15];
+    out[19] = '\0';
+}
+
+char *hf__pg_format(char out[24], int64_t value)
+{
+    char digits[24];
+    size_t count = 0;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    char *at = out;
+    do {
+        digits[count++] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0)
+        *at++ = '-';
+    while (count > 0)
+        *at++ = digits[--count];
+    *at = '\0';
+    return at;
 }
 
 static void separate(hf__buf *buf)
 {
-    hf__buf_puts(buf, buf->length ? "," : "{");
+    hf__buf_add(buf, buf->length ? "," : "{", 1);
 }
 
-static void array_int(hf__buf *buf, int64_t value)
+void hf__pg_array_int(hf__buf *buf, int64_t value)
 {
-    separate(buf);
-    hf__buf_printf(buf, "%lld", (long long)value);
+    char text[25];
+    text[0] = buf->length ? ',' : '{';
+    char *end = hf__pg_format(text + 1, value);
+    hf__buf_add(buf, text, (size_t)(end - text));
 }
 
 void hf__pg_array_text(hf__buf *buf, const void *text, size_t size)
@@ -54,50 +78,53 @@ static void array_label(hf__buf *buf, const hf__claim *claim)
     }
 }
 
-static void close_arrays(pg_arrays *arrays)
+enum { ARRAYS = sizeof(pg_arrays) / sizeof(hf__buf) };
+
+static hf_status close_arrays(pg_arrays *arrays, hf_error *err)
 {
-    hf__buf *all[] = {&arrays->keys,       &arrays->spaces,   &arrays->slots,
-                      &arrays->companions, &arrays->channels, &arrays->labels,
-                      &arrays->derivations};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!all[i]->length)
-            hf__buf_puts(all[i], "{");
-        hf__buf_puts(all[i], "}");
+    hf__buf *all = (hf__buf *)arrays;
+    bool ok = true;
+    for (size_t i = 0; i < ARRAYS; i++) {
+        hf__buf_puts(&all[i], all[i].length ? "}" : "{}");
+        ok = ok && !all[i].broken;
     }
+    return ok ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
 }
 
-hf_status hf__pg_arrays_fill(pg_arrays *arrays, const hf__claim *claims, size_t count,
-                             hf_error *err)
+hf_status hf__pg_key_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        hf__pg_array_int(&arrays->keys, claims[i].key);
+        hf__pg_array_int(&arrays->spaces, claims[i].space);
+    }
+    return close_arrays(arrays, err);
+}
+
+hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         char channel[24];
         hf__pg_channel(channel, claims[i].wake);
-        array_int(&arrays->keys, claims[i].key);
-        array_int(&arrays->spaces, claims[i].space);
-        array_int(&arrays->slots, claims[i].slot);
-        array_int(&arrays->companions, hf__pg_companion(claims[i].wake));
-        hf__pg_array_text(&arrays->channels, channel, strlen(channel));
-        if (claims[i].label) {
-            const char *derivation = hf_derivation_name(claims[i].derivation);
-            array_label(&arrays->labels, &claims[i]);
-            hf__pg_array_text(&arrays->derivations, derivation, strlen(derivation));
-        }
+        hf__pg_array_int(&arrays->companions, hf__pg_companion(claims[i].wake));
+        separate(&arrays->channels);
+        hf__buf_puts(&arrays->channels, channel);
     }
-    close_arrays(arrays);
-    if (arrays->keys.broken || arrays->spaces.broken || arrays->slots.broken ||
-        arrays->companions.broken || arrays->channels.broken || arrays->labels.broken ||
-        arrays->derivations.broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
-    return HF_OK;
+    return hf__pg_key_arrays(arrays, claims, count, err);
+}
+
+hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        array_label(&arrays->labels, &claims[i]);
+        separate(&arrays->derivations);
+        hf__buf_puts(&arrays->derivations, hf_derivation_name(claims[i].derivation));
+    }
+    return hf__pg_key_arrays(arrays, claims, count, err);
 }
 
 void hf__pg_arrays_free(pg_arrays *arrays)
 {
-    hf__buf_free(&arrays->keys);
-    hf__buf_free(&arrays->spaces);
-    hf__buf_free(&arrays->slots);
-    hf__buf_free(&arrays->companions);
-    hf__buf_free(&arrays->channels);
-    hf__buf_free(&arrays->labels);
-    hf__buf_free(&arrays->derivations);
+    hf__buf *all = (hf__buf *)arrays;
+    for (size_t i = 0; i < ARRAYS; i++)
+        hf__buf_free(&all[i]);
 }

@@ -10,21 +10,27 @@
 
 /* classid of the companion keys ("HOLD"), in the two-int space so that views can tell them apart. */
 #define PG_COMPANION_CLASS 1213156420
+/* Held shared by every listener besides its companions: free means that nobody listens at all. */
+#define PG_ANY_LISTENER 1
 #define PG_SQLSTATE_NO_MEMORY "53200"
 
 typedef enum pg_statement {
     PG_TRY_ONE,
+    PG_TRY_ONE_SHARED,
     PG_TRY_SET,
     PG_TAKE_ONE,
+    PG_TAKE_ONE_SHARED,
     PG_TAKE_SET,
-    PG_RENEW,
+    PG_NEXT_TOKEN,
     PG_RELEASE_ONE,
+    PG_RELEASE_ONE_SHARED,
     PG_RELEASE_SET,
     PG_GIVE_BACK,
     PG_NOTE_LABELS,
     PG_ADD_WAITER,
     PG_DROP_WAITER,
     PG_ADD_EVENTS,
+    PG_ADD_HOLDERS,
     PG_DROP_HOLDERS,
     PG_TX_LOCK_ONE,
     PG_TX_KEEP_ONE,
@@ -156,10 +162,14 @@ hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char
 
 /* params.c: claims as array parameters */
 typedef struct pg_arrays {
-    hf__buf keys, spaces, slots, companions, channels, labels, derivations;
+    hf__buf keys, spaces, companions, channels, labels, derivations; /* nothing but buffers */
 } pg_arrays;
-hf_status hf__pg_arrays_fill(pg_arrays *arrays, const hf__claim *claims, size_t count,
-                             hf_error *err);
+/* keys and spaces; with companions and channels; with labels and derivations. The rest is empty. */
+hf_status hf__pg_key_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err);
+hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err);
+hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err);
+void hf__pg_array_int(hf__buf *buf, int64_t value);
+char *hf__pg_format(char out[24], int64_t value); /* decimal; returns the end */
 void hf__pg_arrays_free(pg_arrays *arrays);
 void hf__pg_array_text(hf__buf *buf, const void *text, size_t size); /* one quoted element */
 int32_t hf__pg_companion(int64_t wake);
@@ -206,6 +216,7 @@ void hf__pg_wake(hf__backend *backend);
 struct pg_notes *hf__pg_notes_new(void);
 void hf__pg_notes_free(struct pg_notes *notes);
 void hf__pg_note(hf__backend *backend, const hf__event *event);
+void hf__pg_record(hf__backend *backend, const hf__held *held, size_t count);
 void hf__pg_notes_flush(pg_backend *backend, bool all);
 
 /* view.c */

@@ -20,36 +20,29 @@ struct statement_text {
 
 static struct statement_text text_of(pg_statement statement)
 {
-    switch (statement) {
-    case PG_TRY_ONE: return (struct statement_text){"hf_try_one", hf__sql_postgres_try_one};
-    case PG_TRY_SET: return (struct statement_text){"hf_try_set", hf__sql_postgres_try_set};
-    case PG_TAKE_ONE: return (struct statement_text){"hf_take_one", hf__sql_postgres_take_one};
-    case PG_TAKE_SET: return (struct statement_text){"hf_take_set", hf__sql_postgres_take_set};
-    case PG_RENEW: return (struct statement_text){"hf_renew", hf__sql_postgres_renew};
-    case PG_RELEASE_ONE:
-        return (struct statement_text){"hf_release_one", hf__sql_postgres_release_one};
-    case PG_RELEASE_SET:
-        return (struct statement_text){"hf_release_set", hf__sql_postgres_release_set};
-    case PG_GIVE_BACK: return (struct statement_text){"hf_give_back", hf__sql_postgres_give_back};
-    case PG_NOTE_LABELS:
-        return (struct statement_text){"hf_note_labels", hf__sql_postgres_note_labels};
-    case PG_ADD_WAITER:
-        return (struct statement_text){"hf_add_waiter", hf__sql_postgres_add_waiter};
-    case PG_DROP_WAITER:
-        return (struct statement_text){"hf_drop_waiter", hf__sql_postgres_drop_waiter};
-    case PG_ADD_EVENTS:
-        return (struct statement_text){"hf_add_events", hf__sql_postgres_add_events};
-    case PG_DROP_HOLDERS:
-        return (struct statement_text){"hf_drop_holders", hf__sql_postgres_drop_holders};
-    case PG_TX_LOCK_ONE:
-        return (struct statement_text){"hf_tx_lock_one", hf__sql_postgres_tx_lock_one};
-    case PG_TX_KEEP_ONE:
-        return (struct statement_text){"hf_tx_keep_one", hf__sql_postgres_tx_keep_one};
-    case PG_TX_HAND_OVER_ONE:
-        return (struct statement_text){"hf_tx_hand_over_one", hf__sql_postgres_tx_hand_over_one};
-    case PG_STATEMENTS: break;
-    }
-    return (struct statement_text){NULL, NULL};
+    const struct statement_text texts[PG_STATEMENTS] = {
+        [PG_TRY_ONE] = {"hf_try_one", hf__sql_postgres_try_one},
+        [PG_TRY_ONE_SHARED] = {"hf_try_one_shared", hf__sql_postgres_try_one_shared},
+        [PG_TRY_SET] = {"hf_try_set", hf__sql_postgres_try_set},
+        [PG_TAKE_ONE] = {"hf_take_one", hf__sql_postgres_take_one},
+        [PG_TAKE_ONE_SHARED] = {"hf_take_one_shared", hf__sql_postgres_take_one_shared},
+        [PG_TAKE_SET] = {"hf_take_set", hf__sql_postgres_take_set},
+        [PG_NEXT_TOKEN] = {"hf_next_token", hf__sql_postgres_next_token},
+        [PG_RELEASE_ONE] = {"hf_release_one", hf__sql_postgres_release_one},
+        [PG_RELEASE_ONE_SHARED] = {"hf_release_one_shared", hf__sql_postgres_release_one_shared},
+        [PG_RELEASE_SET] = {"hf_release_set", hf__sql_postgres_release_set},
+        [PG_GIVE_BACK] = {"hf_give_back", hf__sql_postgres_give_back},
+        [PG_NOTE_LABELS] = {"hf_note_labels", hf__sql_postgres_note_labels},
+        [PG_ADD_WAITER] = {"hf_add_waiter", hf__sql_postgres_add_waiter},
+        [PG_DROP_WAITER] = {"hf_drop_waiter", hf__sql_postgres_drop_waiter},
+        [PG_ADD_EVENTS] = {"hf_add_events", hf__sql_postgres_add_events},
+        [PG_ADD_HOLDERS] = {"hf_add_holders", hf__sql_postgres_add_holders},
+        [PG_DROP_HOLDERS] = {"hf_drop_holders", hf__sql_postgres_drop_holders},
+        [PG_TX_LOCK_ONE] = {"hf_tx_lock_one", hf__sql_postgres_tx_lock_one},
+        [PG_TX_KEEP_ONE] = {"hf_tx_keep_one", hf__sql_postgres_tx_keep_one},
+        [PG_TX_HAND_OVER_ONE] = {"hf_tx_hand_over_one", hf__sql_postgres_tx_hand_over_one},
+    };
+    return texts[statement];
 }
 
 const char *hf__pg_statement_name(pg_statement statement)

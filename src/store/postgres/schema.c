@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "store/sql.h"
 
-/* Two installers at once: the second waits here and finds the work done. */
+/* Two installers at once: the second waits here and finds the work done. A migration ends with the
+ * definition of holdfast.schema_version() that returns its number. */
 #define INSTALL_LOCK "SELECT pg_catalog.pg_advisory_xact_lock(1213156420, 0)"
 
 enum { INSTALL_DEADLINE_MS = 60000 };
@@ -17,21 +18,32 @@ static const char *const migrations[] = {hf__sql_postgres_schema_001};
 _Static_assert(sizeof migrations / sizeof *migrations == HF_SCHEMA_VERSION,
                "one migration per schema version");
 
+static hf_status not_ours(hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_CONFIG, "a schema 'holdfast' exists that Holdfast did not make");
+    hf__hint(err, "rename it, or use another database");
+    return status;
+}
+
 static hf_status installed_version(pg_seat *seat, int *version, hf_error *err)
 {
     PGresult *result = NULL;
-    hf_status status = hf__pg_query(
-        seat,
-        "SELECT coalesce(pg_catalog.substring(pg_catalog.obj_description("
-        "pg_catalog.to_regnamespace('holdfast')::oid, 'pg_namespace'), '^holdfast schema version (\\d+)$'), "
-        "CASE WHEN pg_catalog.to_regnamespace('holdfast') IS NULL THEN '0' ELSE '-1' END)",
-        0, NULL, &result, err);
-    if (status == HF_OK)
-        *version = (int)hf__pg_int(result, 0, 0);
+    hf_status status = hf__pg_query(seat,
+                                    "SELECT pg_catalog.to_regnamespace('holdfast') IS NOT NULL, "
+                                    "pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL",
+                                    0, NULL, &result, err);
+    bool exists = status == HF_OK && hf__pg_bool(result, 0, 0);
+    bool ours = status == HF_OK && hf__pg_bool(result, 0, 1);
     PQclear(result);
-    if (status == HF_OK && *version < 0) {
-        status = hf__fail(err, HF_CONFIG, "a schema 'holdfast' exists that Holdfast did not make");
-        hf__hint(err, "rename it, or use another database");
+    *version = 0;
+    if (status != HF_OK || !exists)
+        return status;
+    if (!ours)
+        return not_ours(err);
+    status = hf__pg_query(seat, "SELECT holdfast.schema_version()", 0, NULL, &result, err);
+    if (status == HF_OK) {
+        *version = (int)hf__pg_int(result, 0, 0);
+        PQclear(result);
     }
     return status;
 }
@@ -47,14 +59,7 @@ static hf_status explain_privilege(pg_seat *seat, hf_status status, hf_error *er
 
 static hf_status migrate(pg_seat *seat, int version, hf_error *err)
 {
-    char comment[96];
-    int64_t deadline = hf__deadline(INSTALL_DEADLINE_MS);
-    hf_status status = hf__pg_script(seat, migrations[version - 1], deadline, NULL, err);
-    if (status != HF_OK)
-        return status;
-    (void)snprintf(comment, sizeof comment,
-                   "COMMENT ON SCHEMA holdfast IS 'holdfast schema version %d'", version);
-    return hf__pg_script(seat, comment, deadline, NULL, err);
+    return hf__pg_script(seat, migrations[version - 1], hf__deadline(INSTALL_DEADLINE_MS), NULL, err);
 }
 
 static hf_status install_on(pg_seat *seat, int *from, int *to, hf_error *err)
@@ -89,6 +94,7 @@ static hf_status start_recording(pg_backend *backend, pg_seat *home, hf_error *e
     backend->schema = HF_SCHEMA_VERSION;
     backend->schema_usable = true;
     hf_status status = home->token_epoch ? HF_OK : hf__pg_open_session(home, err);
+    home->base.session_id = PQbackendPID(home->conn);
     if (status == HF_OK)
         atomic_store(&backend->base.records, true);
     return status;

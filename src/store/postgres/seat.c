@@ -10,26 +10,18 @@
 
 enum { OLDEST_SERVER = 140000, TRANSACTION_TIMEOUT_SINCE = 170000 };
 
-/* "holdfast schema version 3" → 3 */
-static int schema_version(const char *comment)
+/* name and value are constants of ours. */
+static void add_setting(hf__buf *list, const char *name, const char *value)
 {
-    static const char prefix[] = "holdfast schema version ";
-    if (strncmp(comment, prefix, sizeof prefix - 1) != 0)
-        return 0;
-    return (int)strtol(comment + sizeof prefix - 1, NULL, 10);
+    hf__buf_printf(list, "%spg_catalog.set_config('%s', '%s', false)", list->length ? ", " : "", name,
+                   value);
 }
 
-static void add_setting(hf__buf *names, hf__buf *values, const char *name, const char *value)
-{
-    hf__buf_printf(names, "%c%s", names->length ? ',' : '{', name);
-    hf__buf_printf(values, "%c\"%s\"", values->length ? ',' : '{', value);
-}
-
-static void add_number(hf__buf *names, hf__buf *values, const char *name, int value)
+static void add_number(hf__buf *list, const char *name, int value)
 {
     char text[16];
     (void)snprintf(text, sizeof text, "%d", value);
-    add_setting(names, values, name, text);
+    add_setting(list, name, text);
 }
 
 /*
@@ -38,7 +30,7 @@ static void add_number(hf__buf *names, hf__buf *values, const char *name, int va
  * successor can be.
  */
 static void settings(const pg_backend *backend, pg_purpose purpose, int version, bool check_client,
-                     hf__buf *names, hf__buf *values)
+                     hf__buf *list)
 {
     static const char *const timeouts[] = {"statement_timeout", "lock_timeout",
                                            "idle_session_timeout",
@@ -48,42 +40,50 @@ static void settings(const pg_backend *backend, pg_purpose purpose, int version,
         (backend->ping_interval_ms + backend->ping_deadline_ms + backend->kill_ms + 999) / 1000;
 
     for (size_t i = 0; i < sizeof timeouts / sizeof *timeouts; i++)
-        add_setting(names, values, timeouts[i], "0");
+        add_setting(list, timeouts[i], "0");
     if (version >= TRANSACTION_TIMEOUT_SINCE)
-        add_setting(names, values, "transaction_timeout", "0");
+        add_setting(list, "transaction_timeout", "0");
     if (purpose == PG_FOR_LOCKS) {
-        add_setting(names, values, "search_path", "");
-        add_setting(names, values, "default_transaction_isolation", "read committed");
-        add_setting(names, values, "default_transaction_read_only", "off");
-        add_setting(names, values, "default_transaction_deferrable", "off");
-        add_setting(names, values, "synchronous_commit", "off");
+        add_setting(list, "search_path", "");
+        add_setting(list, "default_transaction_isolation", "read committed");
+        add_setting(list, "default_transaction_read_only", "off");
+        add_setting(list, "default_transaction_deferrable", "off");
+        add_setting(list, "synchronous_commit", "off");
     }
-    add_number(names, values, "tcp_keepalives_idle", told_s);
-    add_number(names, values, "tcp_keepalives_interval", KEEPALIVE_INTERVAL_S);
-    add_number(names, values, "tcp_keepalives_count", KEEPALIVE_COUNT);
-    add_number(names, values, "tcp_user_timeout",
+    add_number(list, "tcp_keepalives_idle", told_s);
+    add_number(list, "tcp_keepalives_interval", KEEPALIVE_INTERVAL_S);
+    add_number(list, "tcp_keepalives_count", KEEPALIVE_COUNT);
+    add_number(list, "tcp_user_timeout",
                (told_s + KEEPALIVE_INTERVAL_S * KEEPALIVE_COUNT) * 1000);
     if (check_client)
-        add_setting(names, values, "client_connection_check_interval", "1000");
-    hf__buf_puts(names, "}");
-    hf__buf_puts(values, "}");
+        add_setting(list, "client_connection_check_interval", "1000");
+}
+
+static void connect_statement(hf__buf *sql, const hf__buf *list)
+{
+    static const char mark[] = "@SETTINGS@";
+    const char *at = strstr(hf__sql_postgres_connect, mark);
+    hf__buf_add(sql, hf__sql_postgres_connect, (size_t)(at - hf__sql_postgres_connect));
+    hf__buf_add(sql, list->data, list->length);
+    hf__buf_puts(sql, at + sizeof mark - 1);
 }
 
 /* A server on a system that cannot see a closed socket refuses client_connection_check_interval. */
 static hf_status introduce(pg_seat *seat, bool check_client, PGresult **result, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(seat->base.backend);
-    hf__buf names = {0}, values = {0};
+    hf__buf list = {0}, sql = {0};
     char pid[16];
 
-    settings(backend, seat->purpose, PQserverVersion(seat->conn), check_client, &names, &values);
+    settings(backend, seat->purpose, PQserverVersion(seat->conn), check_client, &list);
+    if (!list.broken)
+        connect_statement(&sql, &list);
     (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(seat->conn));
-    const char *params[] = {pid, backend->session_pool ? "t" : "f", names.data, values.data};
-    hf_status status = names.broken || values.broken
-                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                           : hf__pg_query(seat, hf__sql_postgres_connect, 4, params, result, err);
-    hf__buf_free(&names);
-    hf__buf_free(&values);
+    const char *params[] = {pid, backend->session_pool ? "t" : "f"};
+    hf_status status = list.broken || sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                                 : hf__pg_query(seat, sql.data, 2, params, result, err);
+    hf__buf_free(&list);
+    hf__buf_free(&sql);
     if (status == HF_DATABASE && check_client && err && strcmp(err->sqlstate, "22023") == 0)
         return introduce(seat, false, result, err);
     return status;
@@ -110,7 +110,10 @@ static void learn(pg_backend *backend, const PGresult *hello, int version)
 {
     backend->server_version = version;
     backend->pooled = !hf__pg_bool(hello, 0, 0);
-    backend->schema = schema_version(hf__pg_text(hello, 0, 2));
+    if (!hf__pg_bool(hello, 0, 2))
+        backend->schema = 0;
+    else if (!backend->schema)
+        backend->schema = HF_SCHEMA_VERSION; /* until open_session says otherwise */
     backend->schema_usable = hf__pg_bool(hello, 0, 3);
     backend->capacity =
         (int)(hf__pg_int(hello, 0, 4) * (hf__pg_int(hello, 0, 5) + hf__pg_int(hello, 0, 6)));
@@ -155,12 +158,19 @@ hf_status hf__pg_open_session(pg_seat *seat, hf_error *err)
     PGresult *opened = NULL;
     char pid[16];
     (void)snprintf(pid, sizeof pid, "%d", (int)backend->pid);
-    const char *params[] = {backend->application, backend->host, pid};
+    char known[16];
+    (void)snprintf(known, sizeof known, "%d", HF_SCHEMA_VERSION);
+    const char *params[] = {backend->application, backend->host, pid, known};
     hf_status status =
-        hf__pg_query(seat, hf__sql_postgres_open_session, 3, params, &opened, err);
-    if (status == HF_OK)
-        seat->token_epoch = hf__pg_int(opened, 0, 0) << 40;
+        hf__pg_query(seat, hf__sql_postgres_open_session, 4, params, &opened, err);
+    if (status == HF_OK) {
+        backend->schema = (int)hf__pg_int(opened, 0, 0);
+        if (backend->schema == HF_SCHEMA_VERSION)
+            seat->token_epoch = hf__pg_int(opened, 0, 1) << 40;
+    }
     PQclear(opened);
+    if (status == HF_OK && backend->schema > HF_SCHEMA_VERSION)
+        status = hf__pg_refuse_newer(backend, backend->schema, err);
     return status;
 }
 
@@ -182,13 +192,16 @@ static hf_status check_server(pg_seat *seat, hf_error *err)
     PQclear(hello);
     if (standby)
         return refuse_standby(backend, err);
-    if (backend->schema > HF_SCHEMA_VERSION && backend->records_wanted != HF_RECORDS_OFF)
-        return hf__pg_refuse_newer(backend, backend->schema, err);
-    bool records = wants_records(backend);
+    hf_status opened = HF_OK;
+    if (wants_records(backend) && seat->purpose == PG_FOR_LOCKS) {
+        opened = hf__pg_open_session(seat, err);
+        seat->base.session_id = PQbackendPID(seat->conn);
+    }
+    bool records = opened == HF_OK && wants_records(backend);
     atomic_store(&backend->base.records, records);
-    if (backend->records_wanted == HF_RECORDS_REQUIRED && !records)
+    if (opened == HF_OK && backend->records_wanted == HF_RECORDS_REQUIRED && !records)
         return hf__pg_require_schema(backend, "records are required", err);
-    return records && seat->purpose == PG_FOR_LOCKS ? hf__pg_open_session(seat, err) : HF_OK;
+    return opened;
 }
 
 static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, hf_error *err)

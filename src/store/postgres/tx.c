@@ -66,14 +66,6 @@ static hf_status prepare_all(pg_seat *seat, hf_error *err)
     return status;
 }
 
-/* Our own sessions look nothing up and record without waiting for the disk. The caller's statements
- * have their search_path, and a commit that is reported has to survive a crash. */
-static hf_status restore_settings(pg_seat *seat, hf_error *err)
-{
-    return hf__pg_script(seat, "RESET search_path; RESET synchronous_commit",
-                         hf__deadline(pg_backend_of(seat->base.backend)->ping_deadline_ms), NULL, err);
-}
-
 static hf_status open_tx_seat(pg_backend *backend, pg_seat **seat, hf_error *err)
 {
     hf_status status = hf__pg_seat_open(backend, PG_FOR_TRANSACTIONS, seat, err);
@@ -92,8 +84,6 @@ static hf_status open_tx_seat(pg_backend *backend, pg_seat **seat, hf_error *err
     status = learn_generation(*seat, err);
     if (status == HF_OK && can_prepare(backend))
         status = prepare_all(*seat, err);
-    if (status == HF_OK && can_prepare(backend))
-        status = restore_settings(*seat, err);
     if (status != HF_OK)
         hf__pg_checkin(*seat);
     return status;
@@ -237,8 +227,8 @@ static const char *isolation_sql(const hf__tx_plan *plan, bool begin)
     return words[plan->isolation][begin][plan->read_only];
 }
 
-/* The time that is left bounds the wait: lock_timeout for each label, statement_timeout for all. Our own connections look for a dead client anyway; one
- * that comes from a pooler has to be told to. */
+/* The time that is left bounds the wait: lock_timeout for each label, statement_timeout for all. Our
+ * own connections look for a dead client anyway; one that comes from a pooler has to be told to. */
 static void post_bounds(pg_tx *tx, struct message *message, int64_t deadline)
 {
     char ms[16];
@@ -304,7 +294,7 @@ static hf_status post_opening(pg_tx *tx, struct message *message, const hf__tx_p
              0, NULL);
         return HF_OK;
     }
-    status = hf__pg_arrays_fill(&arrays, plan->claims, plan->count, err);
+    status = hf__pg_key_arrays(&arrays, plan->claims, plan->count, err);
     if (status == HF_OK)
         post_labels(tx, message, plan, &arrays);
     hf__pg_arrays_free(&arrays);
@@ -499,7 +489,7 @@ static bool take_answers(pg_tx *tx, const struct message *message, int64_t deadl
             answers->status = hf__pg_fail_result(result, &answers->failure);
             if (at != message->query_at)
                 answers->failure.position = 0; /* about another statement than the caller's */
-        } else if (!hf__pg_is_error(result) && at == message->begun_at) {
+        } else if (state == PGRES_TUPLES_OK && at == message->begun_at) {
             read_beginning(tx, result);
         } else if (state != PGRES_PIPELINE_ABORTED && at == message->commit_at) {
             answers->rolled_back = strcmp(PQcmdStatus(result), "COMMIT") != 0;
@@ -526,6 +516,8 @@ static hf_status judge(pg_tx *tx, const struct message *message, const hf__tx_pl
         bool opening = message->begun_at >= 0 && answers->failed_at <= message->begun_at;
         if (opening && message->keep_at >= 0 && answers->failed_at >= message->keep_at)
             clean_session(tx, plan);
+        if (message->commit_at >= 0 && strcmp(answers->failure.sqlstate, "25P02") == 0)
+            answers->status = not_really_committed(&answers->failure);
         hf__tx_fault fault = fault_of(answers->failure.sqlstate, opening);
         hf_status status = answers->status;
         bool late = opening && hf__left_ms(plan->deadline) == 0; /* or statement_timeout for a set */

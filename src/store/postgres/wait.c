@@ -131,40 +131,49 @@ static void substitute(hf__buf *out, const char *script, const char *const value
     }
 }
 
-static void queue_script(hf__buf *script, const hf__request *request, const pg_arrays *arrays,
-                         bool records, int slice_ms)
+static bool is_single(const hf__request *request)
 {
-    const hf__claim *claim = request->claims;
-    bool single = request->count == 1 && claim->space == HF_BIGINT;
-    const char *shared = claim->mode == HF_SHARED ? "true" : "false";
-    char ms[16], key[32];
-    hf__buf keys = {0}, spaces = {0}, execute = {0};
+    return request->count == 1 && request->claims->space == HF_BIGINT;
+}
 
-    (void)snprintf(ms, sizeof ms, "%d", slice_ms);
-    if (single) {
-        (void)snprintf(key, sizeof key, "'%lld'", (long long)claim->key);
-        hf__buf_printf(&execute, "%s(%s, %s", records ? "hf_take_one" : "hf_try_one", key, shared);
-        if (records)
-            hf__buf_printf(&execute, ", %u", claim->slot);
-        hf__buf_puts(&execute, ")");
-    } else {
-        hf__buf_printf(&keys, "'%s'", arrays->keys.data);
-        hf__buf_printf(&spaces, "'%s'", arrays->spaces.data);
-        hf__buf_printf(&execute, "%s('%s', '%s', %s", records ? "hf_take_set" : "hf_try_set",
-                       arrays->keys.data, arrays->spaces.data, shared);
-        if (records)
-            hf__buf_printf(&execute, ", '%s'", arrays->slots.data);
-        hf__buf_puts(&execute, ")");
-    }
-    const char *function =
-        claim->mode == HF_SHARED ? "pg_advisory_xact_lock_shared" : "pg_advisory_xact_lock";
-    const char *one[5] = {key, "", function, ms, execute.data};
-    const char *set[5] = {keys.data, spaces.data, shared, ms, execute.data};
-    if (!execute.broken && !keys.broken && !spaces.broken)
-        substitute(script, single ? hf__sql_postgres_queue_one : hf__sql_postgres_queue,
-                   single ? one : set);
-    else
+static pg_statement take_statement(const hf__request *request, bool records)
+{
+    bool shared = request->claims->mode == HF_SHARED;
+    if (!is_single(request))
+        return records ? PG_TAKE_SET : PG_TRY_SET;
+    if (records)
+        return shared ? PG_TAKE_ONE_SHARED : PG_TAKE_ONE;
+    return shared ? PG_TRY_ONE_SHARED : PG_TRY_ONE;
+}
+
+static void queue_one_script(hf__buf *script, const hf__request *request, const char *take, int ms)
+{
+    char key[32], wait[16], execute[80];
+    (void)snprintf(key, sizeof key, "'%lld'", (long long)request->claims->key);
+    (void)snprintf(wait, sizeof wait, "%d", ms);
+    (void)snprintf(execute, sizeof execute, "%s(%s)", take, key);
+    const char *values[5] = {key, "",
+                             request->claims->mode == HF_SHARED ? "pg_advisory_xact_lock_shared"
+                                                                : "pg_advisory_xact_lock",
+                             wait, execute};
+    substitute(script, hf__sql_postgres_queue_one, values);
+}
+
+static void queue_set_script(hf__buf *script, const hf__request *request, const pg_arrays *arrays,
+                             const char *take, int ms)
+{
+    hf__buf keys = {0}, spaces = {0}, execute = {0};
+    const char *shared = request->claims->mode == HF_SHARED ? "true" : "false";
+    char wait[16];
+    (void)snprintf(wait, sizeof wait, "%d", ms);
+    hf__buf_printf(&keys, "'%s'", arrays->keys.data);
+    hf__buf_printf(&spaces, "'%s'", arrays->spaces.data);
+    hf__buf_printf(&execute, "%s('%s', '%s', %s)", take, arrays->keys.data, arrays->spaces.data, shared);
+    const char *values[5] = {keys.data, spaces.data, shared, wait, execute.data};
+    if (keys.broken || spaces.broken || execute.broken)
         script->broken = true;
+    else
+        substitute(script, hf__sql_postgres_queue, values);
     hf__buf_free(&keys);
     hf__buf_free(&spaces);
     hf__buf_free(&execute);
@@ -173,8 +182,7 @@ static void queue_script(hf__buf *script, const hf__request *request, const pg_a
 static hf_status read_queue_result(pg_seat *seat, hf__request *request, const PGresult *result,
                                    bool records)
 {
-    bool single = request->count == 1 && request->claims->space == HF_BIGINT;
-    int64_t blocked = single ? !hf__pg_bool(result, 0, 0) : hf__pg_int(result, 0, 0);
+    int64_t blocked = is_single(request) ? !hf__pg_bool(result, 0, 0) : hf__pg_int(result, 0, 0);
     if (blocked > 0) {
         request->blocked = (size_t)blocked - 1;
         return HF_NOT_ACQUIRED;
@@ -198,9 +206,7 @@ static hf_status queue_on(pg_seat *seat, hf__request *request, int slice_ms, hf_
 {
     pg_backend *backend = pg_backend_of(seat->base.backend);
     bool records = atomic_load(&backend->base.records) && seat->token_epoch;
-    bool single = request->count == 1 && request->claims->space == HF_BIGINT;
-    pg_statement take = records ? (single ? PG_TAKE_ONE : PG_TAKE_SET)
-                                : (single ? PG_TRY_ONE : PG_TRY_SET);
+    pg_statement take = take_statement(request, records);
     pg_arrays arrays = {0};
     hf__buf script = {0};
     PGresult *result = NULL;
@@ -209,10 +215,13 @@ static hf_status queue_on(pg_seat *seat, hf__request *request, int slice_ms, hf_
     if (status == HF_OK)
         status = hf__pg_prepare(seat, take, err);
     if (status == HF_OK)
-        status = hf__pg_arrays_fill(&arrays, request->claims, request->count, err);
+        status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
     if (status != HF_OK)
         goto out;
-    queue_script(&script, request, &arrays, records, slice_ms);
+    if (is_single(request))
+        queue_one_script(&script, request, hf__pg_statement_name(take), slice_ms);
+    else
+        queue_set_script(&script, request, &arrays, hf__pg_statement_name(take), slice_ms);
     if (script.broken) {
         status = hf__fail(err, HF_NO_MEMORY, "out of memory");
         goto out;

@@ -15,9 +15,9 @@ SELECT pg_catalog.quote_ident(current_user),
        (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'client_connection_check_interval'),
        -- The schema's version; 0: there is none, -1: one that Holdfast did not make.
        CASE WHEN pg_catalog.to_regnamespace('holdfast') IS NULL THEN 0
-            ELSE coalesce(pg_catalog.substring(
-                     pg_catalog.obj_description(pg_catalog.to_regnamespace('holdfast')::oid, 'pg_namespace'),
-                     '^holdfast schema version (\d+)$')::int, -1) END,
+            ELSE coalesce((SELECT pg_catalog.substring(p.prosrc, '(\d+)')::int FROM pg_catalog.pg_proc p
+                           WHERE p.pronamespace = pg_catalog.to_regnamespace('holdfast')::oid
+                             AND p.proname = 'schema_version'), -1) END,
        CASE WHEN pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('holdfast')::oid, 'USAGE')
             THEN coalesce(pg_catalog.has_table_privilege(pg_catalog.to_regclass('holdfast.holders')::oid, 'INSERT'), false)
             ELSE false END,

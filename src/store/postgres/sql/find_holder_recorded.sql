@@ -1,8 +1,10 @@
 -- The same with the holder's own words where it recorded them.
 SELECT coalesce(s.application, a.application_name, ''),
        coalesce(s.host, a.client_hostname, pg_catalog.host(a.client_addr), ''), l.pid,
-       (extract(epoch FROM pg_catalog.clock_timestamp() - coalesce(h.since, a.backend_start)) * 1000)::bigint, l.granted,
-       coalesce(s.pid, 0), h.since IS NOT NULL
+       -- A holder that records has a row soon: none yet means that it got the lock just now.
+       CASE WHEN s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
+            ELSE (extract(epoch FROM pg_catalog.clock_timestamp() - coalesce(h.since, a.backend_start)) * 1000)::bigint
+       END, l.granted, coalesce(s.pid, 0), s.backend_pid IS NOT NULL
 FROM pg_catalog.pg_locks l
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 LEFT JOIN holdfast.sessions s

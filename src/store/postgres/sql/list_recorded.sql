@@ -19,7 +19,9 @@ SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
        coalesce(a.client_hostname, pg_catalog.host(a.client_addr), ''),
        (extract(epoch FROM pg_catalog.clock_timestamp() - CASE WHEN r.granted THEN a.backend_start ELSE r.waitstart END) * 1000)::bigint,
        lb.label, s.host, s.pid,
-       CASE WHEN r.granted THEN (extract(epoch FROM pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
+       -- A holder that records has a row soon: none yet means that it got the lock just now.
+       CASE WHEN r.granted AND s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
+            WHEN r.granted THEN (extract(epoch FROM pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
             ELSE (extract(epoch FROM pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
        CASE WHEN r.granted THEN (SELECT b.epoch::bigint << 40 FROM holdfast.boot b) | h.token END, CASE WHEN r.granted THEN h.slot END
 FROM rows r

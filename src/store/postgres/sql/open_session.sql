@@ -1,1 +1,2 @@
-SELECT holdfast.open_session($1::text, $2::text, $3::int)
+SELECT v, CASE WHEN v = $4::int THEN holdfast.open_session($1::text, $2::text, $3::int) END
+FROM holdfast.schema_version() AS v

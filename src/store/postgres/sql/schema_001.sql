@@ -3,6 +3,8 @@
 
 CREATE SCHEMA holdfast;
 
+CREATE FUNCTION holdfast.schema_version() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+
 -- Labels that keys were derived from: finds collisions and names keys in the live views.
 CREATE TABLE holdfast.labels (
     key bigint NOT NULL,
@@ -21,7 +23,8 @@ CREATE UNLOGGED TABLE holdfast.sessions (
     pid int NOT NULL
 );
 
--- A row outlives its lock until the session cleans up: only pg_locks says what is held.
+-- Written for what is held longer than a moment, and outlives its lock until the session cleans up:
+-- only pg_locks says what is held.
 CREATE UNLOGGED TABLE holdfast.holders (
     backend_pid int NOT NULL,
     key bigint NOT NULL,
@@ -168,41 +171,6 @@ BEGIN
     JOIN holdfast.labels l ON l.key = w.key AND l.space = w.space
     WHERE l.label <> w.name
     LIMIT 1;
-END $$;
-
--- Takes keys in the order given until one is not free: blocked is its position, or 0 with the
--- token of the whole. The caller gives back what was taken before a blocked one.
-CREATE FUNCTION holdfast.take(keys bigint[], spaces smallint[], want_shared boolean, slots int[],
-                              OUT blocked int, OUT token bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    FOR i IN 1 .. cardinality(keys) LOOP
-        IF NOT (CASE
-            WHEN spaces[i] = 0 AND want_shared THEN pg_try_advisory_lock_shared(keys[i])
-            WHEN spaces[i] = 0 THEN pg_try_advisory_lock(keys[i])
-            WHEN want_shared THEN pg_try_advisory_lock_shared((keys[i] >> 32)::int, ((keys[i] << 32) >> 32)::int)
-            ELSE pg_try_advisory_lock((keys[i] >> 32)::int, ((keys[i] << 32) >> 32)::int)
-        END) THEN
-            blocked := i;
-            RETURN;
-        END IF;
-    END LOOP;
-    blocked := 0;
-    token := holdfast.renew(keys, spaces, want_shared, slots);
-END $$;
-
-CREATE FUNCTION holdfast.renew(keys bigint[], spaces smallint[], want_shared boolean, slots int[])
-RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    fresh bigint := nextval('holdfast.token');
-BEGIN
-    INSERT INTO holdfast.holders (backend_pid, key, space, shared, slot, since, token)
-    SELECT pg_backend_pid(), w.key, w.space, want_shared, w.slot, clock_timestamp(), fresh
-    FROM unnest(keys, spaces, slots) AS w (key, space, slot)
-    ON CONFLICT (backend_pid, key, space) DO UPDATE
-    SET shared = excluded.shared, slot = excluded.slot, since = excluded.since, token = excluded.token;
-    RETURN fresh;
 END $$;
 
 -- Accepts a token for a resource unless a greater one was seen; call it in the transaction that

@@ -9,4 +9,4 @@ SELECT coalesce((
             THEN pg_catalog.pg_try_advisory_lock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
         ELSE pg_catalog.pg_try_advisory_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
     END
-    LIMIT 1), 0), 0
+    LIMIT 1), 0)

@@ -1,0 +1,1 @@
+SELECT pg_catalog.nextval('holdfast.token')
