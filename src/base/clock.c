@@ -26,7 +26,7 @@ int64_t hf__deadline(int64_t wait_ms)
 
     if (wait_ms < 0 || wait_ms >= HF__FOREVER - now)
         return HF__FOREVER;
-    return now + wait_ms;
+    return now + wait_ms + (wait_ms > 0); /* now is rounded down: never sooner than asked */
 }
 
 int hf__left_ms(int64_t deadline)

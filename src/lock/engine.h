@@ -156,6 +156,7 @@ bool hf__closes_cycle(const hf_store *store, const struct turn *turn);
 hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_error *err);
 void hf__order_add(hf_store *store, struct hf_lock *lock);
 void hf__order_remove(hf_store *store, struct hf_lock *lock);
+size_t hf__order_held(hf_store *store, hf__key **keys); /* by this thread; the caller frees them */
 
 /* resolve.c: targets → claims, sorted, without repeats, with their labels copied */
 hf_status hf__resolve(const hf_lock_spec *spec, hf__claim **claims, size_t *count, char **labels,

@@ -5,7 +5,7 @@
  */
 #include "lock/engine.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 
 static struct hf_lock **thread_list(hf_store *store, pthread_t thread)
 {
@@ -73,4 +73,22 @@ void hf__order_remove(hf_store *store, struct hf_lock *lock)
     if (lock->next_of_thread)
         lock->next_of_thread->previous_of_thread = lock->previous_of_thread;
     lock->in_order_list = false;
+}
+
+size_t hf__order_held(hf_store *store, hf__key **keys)
+{
+    pthread_t me = pthread_self();
+    size_t count = 0, room = 0;
+    *keys = NULL;
+    for (struct hf_lock *held = *thread_list(store, me); held; held = held->next_of_thread) {
+        if (!pthread_equal(held->owner, me))
+            continue;
+        hf__key *grown = realloc(*keys, (room += held->count) * sizeof **keys);
+        if (!grown)
+            break;
+        *keys = grown;
+        for (size_t i = 0; i < held->count; i++)
+            grown[count++] = (hf__key){held->grants[i].claim.key, held->grants[i].claim.space};
+    }
+    return count;
 }

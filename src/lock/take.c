@@ -271,6 +271,20 @@ static void mark_waiting(hf_store *store, struct turn *turns, size_t count, bool
     pthread_mutex_unlock(&store->mutex);
 }
 
+static hf_status wait_at_store(hf_store *store, hf__request *request, hf_error *err)
+{
+    hf__key *held = NULL;
+    pthread_mutex_lock(&store->mutex);
+    request->held_count = hf__order_held(store, &held);
+    pthread_mutex_unlock(&store->mutex);
+    request->held = held;
+    hf_status status = store->backend->ops->wait_claims(store->backend, request, err);
+    request->held = NULL;
+    request->held_count = 0;
+    free(held);
+    return status;
+}
+
 static hf_status ask_store(struct attempt *attempt, hf__request *request, struct turn *turns,
                            size_t count, bool patient, hf_error *err)
 {
@@ -284,7 +298,7 @@ static hf_status ask_store(struct attempt *attempt, hf__request *request, struct
     if (status == HF_NOT_ACQUIRED && patient && hf__left_ms(attempt->deadline) != 0) {
         mark_waiting(store, turns, count, true);
         hf__tell_waiting(attempt, &request->claims[request->blocked]);
-        status = ops->wait_claims(store->backend, request, err);
+        status = wait_at_store(store, request, err);
         mark_waiting(store, turns, count, false);
     }
     return status;

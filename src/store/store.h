@@ -54,6 +54,11 @@ typedef struct hf__holder {
     bool age_is_bound;
 } hf__holder;
 
+typedef struct hf__key {
+    int64_t key;
+    hf_space space;
+} hf__key;
+
 /* A request for keys, sorted by (space, key) without repeats, all or none. */
 typedef struct hf__request {
     const hf__claim *claims;
@@ -61,6 +66,8 @@ typedef struct hf__request {
     hf_lifetime lifetime;
     bool private_seat; /* a seat that holds nothing else */
     bool any_order;    /* the caller may deadlock: search for cycles while waiting */
+    const hf__key *held; /* what the calling thread holds already; only for wait */
+    size_t held_count;
     int64_t deadline;  /* hf__now_ms() clock, HF__FOREVER; only for wait */
 
     /* results */

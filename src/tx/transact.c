@@ -16,6 +16,7 @@ enum {
     DEFAULT_BACKOFF_MIN_MS = 2,
     DEFAULT_BACKOFF_MAX_MS = 1000,
     MOST_DOUBLINGS = 16,
+    TRIES_TO_REACH = 3, /* a store that nothing has been sent to yet is down after so many */
 };
 
 struct hf_tx {
@@ -309,6 +310,7 @@ static hf_status exhausted(const struct hf_tx *tx, hf_error *err)
 static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
 {
     hf_status status = HF_OK;
+    bool reached = false;
     for (;;) {
         tx->attempts++;
         tx->opened_ms = hf__now_ms();
@@ -319,8 +321,10 @@ static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, h
         if (status == HF_OK) {
             verdict = run_attempt(tx, fn, arg, &status, err);
             end_attempt(tx);
-        } else if ((status == HF_UNREACHABLE || status == HF_CONFIG) && tx->attempts > 1) {
-            verdict = AGAIN; /* it was there a moment ago: a restart, or a standby before its promotion */
+            reached = true;
+        } else if (status == HF_UNREACHABLE || status == HF_CONFIG) {
+            /* It was there a moment ago: a restart, or a standby before its promotion. */
+            verdict = reached || tx->attempts < TRIES_TO_REACH ? AGAIN : DONE;
         }
         if (verdict == DONE)
             return status;

@@ -477,6 +477,22 @@ admin_users = postgres
 # --- a line that can be cut -------------------------------------------------------------------------
 
 
+def rows_of(answer):
+    """The DataRow messages in the bytes of a server's answer."""
+    rows, at = [], 0
+    while at < len(answer):
+        kind, size = answer[at:at + 1], struct.unpack_from("!I", answer, at + 1)[0]
+        if kind == b"D":
+            row, cell = [], at + 7
+            for _ in range(struct.unpack_from("!H", answer, at + 5)[0]):
+                length = struct.unpack_from("!i", answer, cell)[0]
+                row.append(None if length < 0 else answer[cell + 4:cell + 4 + length].decode())
+                cell += 4 + max(length, 0)
+            rows.append(row)
+        at += 1 + size
+    return rows
+
+
 class Proxy:
     """Between a client and a server: counts, delays, cuts, or swallows what passes."""
 
@@ -548,7 +564,10 @@ class Proxy:
             return True
 
     def inject(self, statement):
-        """Runs a statement on every idle session that passes through, behind the client's back."""
+        """
+        Runs a statement on every idle session that passes through, behind the client's back, and
+        gives the rows of each session as lists of text.
+        """
         message = statement.encode() + b"\0"
         with self._guard:
             self._answers = {server: [b"", threading.Event()] for _, server in self._pairs}
@@ -558,6 +577,7 @@ class Proxy:
             assert answered.wait(10), f"no answer to {statement}"
         with self._guard:
             self._answers = {}
+        return [rows_of(answer) for answer, _ in answers.values()]
 
     @staticmethod
     def _reset(end):

@@ -120,6 +120,8 @@ def test_labels_with_odd_characters_survive(holdfast, recorded, label):
 def test_table_for_people(holdfast, recorded):
     with recorded.open(application="night shift") as store:
         lock = store.acquire("nightly")
+        # A lock is recorded once it has been held for a moment.
+        eventually(lambda: str(lock.token) in holdfast.at(recorded.url)("locks").out, 5)
         done = holdfast.at(recorded.url)("locks")
         assert done.code == 0
         row, = [line for line in done.out.splitlines() if "nightly" in line]

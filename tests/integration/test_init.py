@@ -5,6 +5,7 @@ import pytest
 import hf
 from awaiting import Background
 from hf import HfError, Status
+from schema import make_newer
 
 
 def init_error(store):
@@ -66,13 +67,6 @@ def test_failed_init_leaves_nothing_half_done(db):
     tables = db.sql("select relname from pg_class where relnamespace = 'holdfast'::regnamespace"
                     " and relkind = 'r'")
     assert tables == [("fences",)]
-
-
-def make_newer(db):
-    """As if a later program had been here."""
-    assert db.value("select holdfast.schema_version()") == hf.SCHEMA_VERSION
-    db.sql("create or replace function holdfast.schema_version() returns int language sql immutable"
-           f" as 'select {hf.SCHEMA_VERSION + 1}'")
 
 
 def test_newer_schema_is_refused(db):

@@ -56,6 +56,31 @@ def test_timeouts_of_the_role_end_no_wait(db, seconds):
         assert db.holders(7)
 
 
+def settings_of_sessions(proxy):
+    """What SHOW would say on each session of ours, asked behind the library's back."""
+    return [dict(rows) for rows in proxy.inject("select name, setting from pg_catalog.pg_settings")]
+
+
+def test_sessions_have_no_timeout_and_look_for_a_dead_client(db):
+    for setting in TIMEOUTS:
+        if known(db, setting):
+            db.sql(f"alter role app in database {db.name} set {setting} = '55s'")
+    db.sql(f"alter role app in database {db.name} set client_connection_check_interval = 0")
+    with servers.Proxy(db.server.port) as proxy, contextlib.closing(db.connect(user="postgres")) as stranger:
+        with hf.Store(db.url(port=proxy.port), ping_interval_ms=60000) as store, stranger.cursor() as cursor:
+            cursor.execute("select pg_advisory_lock(7)")
+            waiter = Background(store.acquire, 7, FOREVER)
+            eventually(lambda: db.waiters(7))
+            cursor.execute("select pg_advisory_unlock(7)")
+            waiter.result()
+            found = settings_of_sessions(proxy)
+            assert len(found) >= 2, "the shared session and the one that waited"
+            for settings in found:
+                assert {name: settings[name] for name in TIMEOUTS if name in settings} \
+                    == {name: "0" for name in TIMEOUTS if name in settings}
+                assert 0 < int(settings["client_connection_check_interval"]) <= 5000
+
+
 HIJACK = """
 create function public.pg_try_advisory_lock(bigint) returns boolean language sql as 'select true';
 create function public.pg_try_advisory_lock(int, int) returns boolean language sql as 'select true';

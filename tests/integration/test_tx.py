@@ -673,6 +673,23 @@ def test_deadline_ends_the_first_statement(tx_server, server_store):
     assert not held(server_store)
 
 
+def test_frozen_server_does_not_outlast_the_deadline_by_much(own_pg, own_db):
+    """The answer never comes, nor does that to a cancel; not a minute is spent on either."""
+    def body(tx):
+        tx.query("select 1")
+        own_pg.freeze()
+        tx.query("select 2")
+
+    with hf.Store(own_db.url(host="127.0.0.1"), ping_deadline_ms=1000, connect_timeout_ms=1000) as store:
+        began = time.monotonic()
+        try:
+            error = refusal(store, LABEL, body, deadline_ms=500)
+        finally:
+            own_pg.thaw()
+    assert error.status == Status.EXHAUSTED
+    assert time.monotonic() - began < 20
+
+
 @pytest.mark.parametrize("labels", [LABEL, ["Count:0", LABEL, "Count:2"]], ids=["one", "set"])
 def test_busy_label_is_reported_with_its_holder(tx_kind, store, labels):
     with tx_kind.open(application="nightly-report") as holder:

@@ -3,8 +3,9 @@ A proxy that understands PostgreSQL's protocol: it forwards the client's message
 round trips, and cuts the line where a rule says so.
 
 A rule is called as rule(line, message) for each message of the client before it is forwarded and
-returns None (forward), CUT (end both sides at once, the message is not forwarded) or MUTE (forward,
-keep every answer from the client, and cut when the server has answered to the end).
+returns None (forward), CUT (end both sides at once, the message is not forwarded), MUTE (forward,
+keep every answer from the client, and cut when the server has answered to the end) or HOLD (the same
+without the cut).
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import socket
 import struct
 import threading
 
-CUT, MUTE = "cut", "mute"
+CUT, MUTE, HOLD = "cut", "mute", "hold"
 SSL_REQUEST, GSS_REQUEST, CANCEL_REQUEST = 80877103, 80877104, 80877102
 
 
@@ -56,7 +57,7 @@ class Line:
         self.proxy = proxy
         self.client = client
         self.server = server
-        self.muted = False
+        self.muted = None
         self.notes = {}  # for the rule
 
     def run(self):
@@ -103,8 +104,8 @@ class Line:
         verdict = rule(self, message) if rule else None
         if verdict == CUT:
             return False
-        if verdict == MUTE:
-            self.muted = True
+        if verdict in (MUTE, HOLD):
+            self.muted = verdict
         if message.kind in "SQ":
             with self.proxy.guard:
                 self.proxy.trips += 1
@@ -116,7 +117,7 @@ class Line:
             while data := self.server.recv(65536):
                 if not self.muted:
                     self.client.sendall(data)
-                elif data[-6:-1] == b"Z\0\0\0\5":  # ReadyForQuery
+                elif self.muted == MUTE and data[-6:-1] == b"Z\0\0\0\5":  # ReadyForQuery
                     break
         except OSError:
             pass

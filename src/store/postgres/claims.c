@@ -11,6 +11,15 @@ static bool is_single(const hf__claim *claims, size_t count)
     return count == 1 && claims->space == HF_BIGINT;
 }
 
+/* Nothing but bigint keys that wake their own listeners: one binary array says it all. */
+static bool are_plain(const hf__claim *claims, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (claims[i].space != HF_BIGINT || claims[i].wake != claims[i].key)
+            return false;
+    return true;
+}
+
 static const char *shared_text(const hf__claim *claims)
 {
     return claims->mode == HF_SHARED ? "t" : "f";
@@ -62,11 +71,49 @@ static hf_status take_one(pg_seat *seat, hf__request *request, hf_error *err)
     return status;
 }
 
+static hf_status run_plain(pg_seat *seat, pg_statement statement, const hf__claim *claims,
+                           size_t count, PGresult **result, hf_error *err)
+{
+    hf__buf keys = {0};
+    hf__pg_binary_keys(&keys, claims, count);
+    hf_status status = keys.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                   : hf__pg_run_keys(seat, statement, &keys,
+                                                     claims->mode == HF_SHARED, result, err);
+    hf__buf_free(&keys);
+    return status;
+}
+
+static hf_status tell_listeners(pg_seat *seat, const hf__claim *claims, size_t count, hf_error *err)
+{
+    pg_arrays arrays = {0};
+    hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
+    const char *params[] = {arrays.companions.data, arrays.channels.data};
+    if (status == HF_OK)
+        status = hf__pg_run(seat, PG_TELL_LISTENERS, 2, params, NULL, err);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static hf_status release_plain(pg_seat *seat, const hf__claim *claims, size_t count,
+                               int64_t *missing, hf_error *err)
+{
+    PGresult *released = NULL;
+    hf_status status = run_plain(seat, PG_RELEASE_KEYS, claims, count, &released, err);
+    if (status != HF_OK)
+        return status;
+    bool heard = hf__pg_bool(released, 0, 1);
+    *missing = hf__pg_int(released, 0, 0);
+    PQclear(released);
+    return heard ? tell_listeners(seat, claims, count, err) : HF_OK;
+}
+
 static hf_status release_set(pg_seat *seat, const hf__claim *claims, size_t count, int64_t *missing,
                              hf_error *err)
 {
     pg_arrays arrays = {0};
     PGresult *released = NULL;
+    if (are_plain(claims, count))
+        return release_plain(seat, claims, count, missing, err);
     hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
     if (status != HF_OK)
         goto out;
@@ -81,36 +128,40 @@ out:
     return status;
 }
 
-static hf_status take_set(pg_seat *seat, hf__request *request, hf_error *err)
+static hf_status ask_for_set(pg_seat *seat, const hf__request *request, bool records,
+                             PGresult **taken, hf_error *err)
 {
     pg_arrays arrays = {0};
+    if (are_plain(request->claims, request->count))
+        return run_plain(seat, records ? PG_TAKE_KEYS : PG_TRY_KEYS, request->claims, request->count,
+                         taken, err);
+    hf_status status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
+    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims)};
+    if (status == HF_OK)
+        status = hf__pg_run(seat, records ? PG_TAKE_SET : PG_TRY_SET, 3, params, taken, err);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static hf_status take_set(pg_seat *seat, hf__request *request, hf_error *err)
+{
     PGresult *taken = NULL;
     int64_t missing = 0;
     bool records = keeps_records(seat);
 
-    hf_status status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
+    hf_status status = ask_for_set(seat, request, records, &taken, err);
     if (status != HF_OK)
-        goto out;
-    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims)};
-    status = hf__pg_run(seat, records ? PG_TAKE_SET : PG_TRY_SET, 3, params, &taken, err);
-    if (status != HF_OK)
-        goto out;
+        return status;
     int64_t blocked = hf__pg_int(taken, 0, 0);
-    if (blocked == 0) {
-        request->token = records ? token_of(seat, taken, 1) : 0;
-        goto out;
-    }
-    request->blocked = (size_t)blocked - 1;
-    status = HF_NOT_ACQUIRED;
-    if (request->blocked > 0) {
-        hf_status given = release_set(seat, request->claims, request->blocked, &missing, err);
-        if (given != HF_OK)
-            status = given;
-    }
-out:
+    if (blocked == 0 && records)
+        request->token = token_of(seat, taken, 1);
     PQclear(taken);
-    hf__pg_arrays_free(&arrays);
-    return status;
+    if (blocked == 0)
+        return HF_OK;
+    request->blocked = (size_t)blocked - 1;
+    if (request->blocked > 0)
+        status = release_set(seat, request->claims, request->blocked, &missing, err);
+    return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
 void hf__pg_give_back(pg_seat *seat, const hf__claim *claims, size_t count)

@@ -201,6 +201,20 @@ void hf__pg_listeners_wake_all(pg_backend *backend)
     pthread_mutex_unlock(&backend->mutex);
 }
 
+void hf__pg_on_listening(pg_backend *backend, const char *sql, hf_error *err)
+{
+    pg_seat *seat = NULL;
+    pthread_mutex_lock(&backend->listen_mutex);
+    hf_status status = listening_seat(backend, &seat, err);
+    pthread_mutex_unlock(&backend->listen_mutex);
+    if (status != HF_OK)
+        return;
+    pthread_mutex_lock(&seat->mutex);
+    (void)!hf__pg_query(seat, sql, 0, NULL, NULL, err);
+    pthread_mutex_unlock(&seat->mutex);
+    hf__pg_unpin(seat);
+}
+
 /* Best effort: a wait that no view shows is still a wait. */
 static void on_listening_seat(pg_backend *backend, pg_statement statement, int count,
                               const char *const *params)

@@ -1,7 +1,7 @@
 /* Claims as array parameters, and the names under which waiters listen. */
 #include "store/postgres/pg.h"
 
-#include <stdio.h>
+#include <endian.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -51,6 +51,35 @@ void hf__pg_array_int(hf__buf *buf, int64_t value)
     text[0] = buf->length ? ',' : '{';
     char *end = hf__pg_format(text + 1, value);
     hf__buf_add(buf, text, (size_t)(end - text));
+}
+
+static char *put_be32(char *at, uint32_t value)
+{
+    uint32_t big = htobe32(value);
+    memcpy(at, &big, sizeof big);
+    return at + sizeof big;
+}
+
+void hf__pg_binary_keys(hf__buf *buf, const hf__claim *claims, size_t count)
+{
+    enum { INT8_OID = 20, CHUNK = 64 };
+    char chunk[CHUNK * 12], *at = chunk;
+    at = put_be32(at, 1); /* dimensions */
+    at = put_be32(at, 0); /* no NULL among them: the lock functions would take it for success */
+    at = put_be32(at, INT8_OID);
+    at = put_be32(at, (uint32_t)count);
+    at = put_be32(at, 1); /* lower bound */
+    for (size_t i = 0; i < count; i++) {
+        if (at + 12 > chunk + sizeof chunk) {
+            hf__buf_add(buf, chunk, (size_t)(at - chunk));
+            at = chunk;
+        }
+        uint64_t big = htobe64((uint64_t)claims[i].key);
+        at = put_be32(at, sizeof big);
+        memcpy(at, &big, sizeof big);
+        at += sizeof big;
+    }
+    hf__buf_add(buf, chunk, (size_t)(at - chunk));
 }
 
 void hf__pg_array_text(hf__buf *buf, const void *text, size_t size)

@@ -10,6 +10,8 @@
 
 /* classid of the companion keys ("HOLD"), in the two-int space so that views can tell them apart. */
 #define PG_COMPANION_CLASS 1213156420
+/* classid of the edges of the wait-for graph ("HOLE"), see deadlock.c. */
+#define PG_EDGE_CLASS 1213156421
 /* Held shared by every listener besides its companions: free means that nobody listens at all. */
 #define PG_ANY_LISTENER 1
 #define PG_SQLSTATE_NO_MEMORY "53200"
@@ -18,13 +20,17 @@ typedef enum pg_statement {
     PG_TRY_ONE,
     PG_TRY_ONE_SHARED,
     PG_TRY_SET,
+    PG_TRY_KEYS,
     PG_TAKE_ONE,
     PG_TAKE_ONE_SHARED,
     PG_TAKE_SET,
+    PG_TAKE_KEYS,
     PG_NEXT_TOKEN,
     PG_RELEASE_ONE,
     PG_RELEASE_ONE_SHARED,
     PG_RELEASE_SET,
+    PG_RELEASE_KEYS,
+    PG_TELL_LISTENERS,
     PG_GIVE_BACK,
     PG_NOTE_LABELS,
     PG_ADD_WAITER,
@@ -141,6 +147,9 @@ hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *
 /* query.c: the one way to talk to a server; seat->mutex is held by the caller */
 hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const char *const *values,
                      PGresult **result, hf_error *err);
+/* Keys as one binary array for $1, and $2 shared. */
+hf_status hf__pg_run_keys(pg_seat *seat, pg_statement statement, const hf__buf *keys, bool shared,
+                          PGresult **result, hf_error *err);
 hf_status hf__pg_query(pg_seat *seat, const char *sql, int count, const char *const *values,
                        PGresult **result, hf_error *err);
 /* Several statements in one message; *result is the last one that returned rows. */
@@ -169,6 +178,7 @@ hf_status hf__pg_key_arrays(pg_arrays *arrays, const hf__claim *claims, size_t c
 hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err);
 hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err);
 void hf__pg_array_int(hf__buf *buf, int64_t value);
+void hf__pg_binary_keys(hf__buf *buf, const hf__claim *claims, size_t count); /* bigint[] on the wire */
 char *hf__pg_format(char out[24], int64_t value); /* decimal; returns the end */
 void hf__pg_arrays_free(pg_arrays *arrays);
 void hf__pg_array_text(hf__buf *buf, const void *text, size_t size); /* one quoted element */
@@ -205,8 +215,16 @@ hf_status hf__pg_doze(hf__backend *backend, int64_t wake, uint64_t *ticket, int 
 void hf__pg_unlisten(hf__backend *backend, int64_t wake);
 void hf__pg_notified(pg_backend *backend, const char *channel);
 void hf__pg_listeners_wake_all(pg_backend *backend);
+/* A statement on the connection that listens. */
+void hf__pg_on_listening(pg_backend *backend, const char *sql, hf_error *err);
 void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t waited_ms);
 void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim);
+
+/* deadlock.c */
+void hf__pg_publish_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
+void hf__pg_retract_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
+bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
+hf_status hf__pg_say_deadlock(const hf__claim *wanted, hf_error *err);
 
 /* watch.c */
 void hf__pg_watch(hf__backend *backend, int ms);

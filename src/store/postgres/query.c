@@ -24,13 +24,17 @@ static struct statement_text text_of(pg_statement statement)
         [PG_TRY_ONE] = {"hf_try_one", hf__sql_postgres_try_one},
         [PG_TRY_ONE_SHARED] = {"hf_try_one_shared", hf__sql_postgres_try_one_shared},
         [PG_TRY_SET] = {"hf_try_set", hf__sql_postgres_try_set},
+        [PG_TRY_KEYS] = {"hf_try_keys", hf__sql_postgres_try_keys},
         [PG_TAKE_ONE] = {"hf_take_one", hf__sql_postgres_take_one},
         [PG_TAKE_ONE_SHARED] = {"hf_take_one_shared", hf__sql_postgres_take_one_shared},
         [PG_TAKE_SET] = {"hf_take_set", hf__sql_postgres_take_set},
+        [PG_TAKE_KEYS] = {"hf_take_keys", hf__sql_postgres_take_keys},
         [PG_NEXT_TOKEN] = {"hf_next_token", hf__sql_postgres_next_token},
         [PG_RELEASE_ONE] = {"hf_release_one", hf__sql_postgres_release_one},
         [PG_RELEASE_ONE_SHARED] = {"hf_release_one_shared", hf__sql_postgres_release_one_shared},
         [PG_RELEASE_SET] = {"hf_release_set", hf__sql_postgres_release_set},
+        [PG_RELEASE_KEYS] = {"hf_release_keys", hf__sql_postgres_release_keys},
+        [PG_TELL_LISTENERS] = {"hf_tell_listeners", hf__sql_postgres_tell_listeners},
         [PG_GIVE_BACK] = {"hf_give_back", hf__sql_postgres_give_back},
         [PG_NOTE_LABELS] = {"hf_note_labels", hf__sql_postgres_note_labels},
         [PG_ADD_WAITER] = {"hf_add_waiter", hf__sql_postgres_add_waiter},
@@ -215,23 +219,59 @@ hf_status hf__pg_prepare(pg_seat *seat, pg_statement statement, hf_error *err)
     return status;
 }
 
-hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const char *const *values,
+/* Parameters of any format; lengths and formats may be NULL for text. */
+struct parameters {
+    int count;
+    const char *const *values;
+    const int *lengths;
+    const int *formats;
+};
+
+static bool may_prepare(const pg_seat *seat)
+{
+    const pg_backend *backend = (const pg_backend *)seat->base.backend;
+    return !backend->pooled || backend->session_pool;
+}
+
+static hf_status run(pg_seat *seat, pg_statement statement, const struct parameters *with,
                      PGresult **result, hf_error *err)
 {
     struct statement_text text = text_of(statement);
-    const pg_backend *backend = pg_backend_of(seat->base.backend);
-    bool may_prepare = !backend->pooled || backend->session_pool;
-    if (!may_prepare || seat->uses[statement] + 1 < PREPARE_AT_USE) {
+    bool prepared = may_prepare(seat) && seat->uses[statement] + 1 >= PREPARE_AT_USE;
+    hf_status status = HF_OK;
+    int sent;
+
+    if (prepared)
+        status = hf__pg_prepare(seat, statement, err);
+    else
         seat->uses[statement]++;
-        return hf__pg_query(seat, text.sql, count, values, result, err);
-    }
-    hf_status status = hf__pg_prepare(seat, statement, err);
     if (status == HF_OK)
         status = ready_to_send(seat, err);
     if (status != HF_OK)
         return status;
-    int sent = PQsendQueryPrepared(seat->conn, text.name, count, values, NULL, NULL, 0);
+    if (prepared)
+        sent = PQsendQueryPrepared(seat->conn, text.name, with->count, with->values, with->lengths,
+                                   with->formats, 0);
+    else
+        sent = PQsendQueryParams(seat->conn, text.sql, with->count, NULL, with->values, with->lengths,
+                                 with->formats, 0);
     return checked(seat, sent, statement_deadline(seat), result, err);
+}
+
+hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const char *const *values,
+                     PGresult **result, hf_error *err)
+{
+    struct parameters with = {.count = count, .values = values};
+    return run(seat, statement, &with, result, err);
+}
+
+hf_status hf__pg_run_keys(pg_seat *seat, pg_statement statement, const hf__buf *keys, bool shared,
+                          PGresult **result, hf_error *err)
+{
+    const char *values[] = {keys->data, shared ? "t" : "f"};
+    const int lengths[] = {(int)keys->length, 0}, formats[] = {1, 0};
+    struct parameters with = {.count = 2, .values = values, .lengths = lengths, .formats = formats};
+    return run(seat, statement, &with, result, err);
 }
 
 static hf_status status_of(const char *sqlstate)

@@ -84,8 +84,10 @@ static hf_status open_tx_seat(pg_backend *backend, pg_seat **seat, hf_error *err
     status = learn_generation(*seat, err);
     if (status == HF_OK && can_prepare(backend))
         status = prepare_all(*seat, err);
-    if (status != HF_OK)
+    if (status != HF_OK) {
+        hf__pg_seat_fail(*seat, "it could not be prepared"); /* or the next would get it half ready */
         hf__pg_checkin(*seat);
+    }
     return status;
 }
 

@@ -26,7 +26,15 @@ static void pause_briefly(void)
     (void)nanosleep(&time, NULL);
 }
 
-/* One question on a connection of its own, over and over while the server is away. */
+/* The server is away, a standby before its promotion, overloaded, or somebody cancelled the question. */
+static bool may_pass(hf_status status, const hf_error *err)
+{
+    if (status == HF_UNREACHABLE || (status == HF_CONFIG && !err->sqlstate[0]))
+        return true;
+    return status != HF_OK && (strncmp(err->sqlstate, "57", 2) == 0 || strncmp(err->sqlstate, "53", 2) == 0);
+}
+
+/* One question on a connection of its own, over and over while it cannot be answered. */
 static hf_status ask_until(pg_backend *backend, pg_seat **seat, int64_t deadline, const char *sql,
                            int count, const char *const *params, PGresult **result, hf_error *err)
 {
@@ -38,12 +46,11 @@ static hf_status ask_until(pg_backend *backend, pg_seat **seat, int64_t deadline
             status = hf__pg_query(*seat, sql, count, params, result, err);
             pthread_mutex_unlock(&(*seat)->mutex);
         }
-        bool away = status == HF_UNREACHABLE || status == HF_CONFIG;
-        if (away && *seat) {
+        if (status == HF_UNREACHABLE && *seat) {
             hf__pg_unpin(*seat);
             *seat = NULL;
         }
-        if (!away || hf__left_ms(deadline) == 0)
+        if (!may_pass(status, err) || hf__left_ms(deadline) == 0)
             return status;
         pause_briefly();
     }

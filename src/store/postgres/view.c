@@ -123,6 +123,12 @@ static bool is_companion(const PGresult *result, int row)
            hf__pg_int(result, row, C_CLASSID) == PG_COMPANION_CLASS;
 }
 
+static bool is_edge(const PGresult *result, int row)
+{
+    return hf__pg_int(result, row, C_OBJSUBID) == 2 &&
+           hf__pg_int(result, row, C_CLASSID) == PG_EDGE_CLASS;
+}
+
 /* Holders of the same key in the way of a waiter: one pass over neighbours, the rows are sorted. */
 static void blockers(const PGresult *result, int row, hf__buf *out)
 {
@@ -221,7 +227,8 @@ hf_status hf__pg_list(hf__backend *base, hf__view_sink *sink, hf_error *err)
         atomic_load(&base->records) ? hf__sql_postgres_list_recorded : hf__sql_postgres_list;
     hf_status status = hf__pg_ask(pg_backend_of(base), sql, 0, NULL, &result, err);
     for (int i = 0; status == HF_OK && i < PQntuples(result); i++)
-        status = is_companion(result, i) ? emit_sleepers(sink, result, i, err)
+        status = is_edge(result, i)        ? HF_OK
+                 : is_companion(result, i) ? emit_sleepers(sink, result, i, err)
                                          : emit(sink, result, i, i, err);
     PQclear(result);
     return status;

@@ -281,28 +281,70 @@ static hf_status doze_a_tick(pg_backend *backend, const hf__request *request, in
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
+/* What a wait has told the others: which key it listens for, and that its thread holds others. */
+struct wait_notice {
+    const hf__claim *heard;
+    uint64_t ticket;
+    unsigned cycles; /* times in a row that it was found in one */
+};
+
 /* Listening anew before leaving the old ear costs no trip while key and connection are the same. */
+static hf_status announce(pg_backend *backend, const hf__request *request, struct wait_notice *notice,
+                          hf_error *err)
+{
+    const hf__claim *blocked = &request->claims[request->blocked];
+    hf_status status = hf__pg_listen(&backend->base, blocked->wake, &notice->ticket, err);
+    if (notice->heard) {
+        hf__pg_unlisten(&backend->base, notice->heard->wake);
+        if (notice->heard != blocked)
+            hf__pg_retract_wait(backend, request, notice->heard);
+    }
+    if (status == HF_OK && notice->heard != blocked)
+        hf__pg_publish_wait(backend, request, blocked);
+    notice->heard = status == HF_OK ? blocked : NULL;
+    return status;
+}
+
+static void withdraw(pg_backend *backend, const hf__request *request, const struct wait_notice *notice)
+{
+    if (!notice->heard)
+        return;
+    hf__pg_unlisten(&backend->base, notice->heard->wake);
+    hf__pg_retract_wait(backend, request, notice->heard);
+}
+
+/* Edges are read while they come and go: only a cycle that is seen twice is one. */
+static bool is_deadlocked(pg_backend *backend, const hf__request *request, struct wait_notice *notice)
+{
+    enum { CERTAIN = 2 };
+    if (!request->any_order || request->held_count == 0)
+        return false;
+    bool found = hf__pg_in_cycle(backend, request, &request->claims[request->blocked]);
+    notice->cycles = found ? notice->cycles + 1 : 0;
+    return notice->cycles >= CERTAIN;
+}
+
 static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, int64_t began,
                                     hf_error *err)
 {
     hf_status status = HF_NOT_ACQUIRED;
     const hf__claim *recorded = &request->claims[request->blocked];
-    const hf__claim *heard = NULL;
-    uint64_t ticket = 0;
+    struct wait_notice notice = {0};
 
     hf__pg_record_waiter(backend, recorded, hf__now_ms() - began);
     while (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0) {
-        const hf__claim *blocked = &request->claims[request->blocked];
-        hf_status listening = hf__pg_listen(&backend->base, blocked->wake, &ticket, err);
-        if (heard)
-            hf__pg_unlisten(&backend->base, heard->wake);
-        heard = listening == HF_OK ? blocked : NULL;
-        status = listening == HF_OK ? queue_slice(backend, request, SLICE_MS, err) : listening;
-        if (status == HF_NOT_ACQUIRED && blocked == &request->claims[request->blocked])
-            status = doze_a_tick(backend, request, blocked->wake, &ticket, err);
+        status = announce(backend, request, &notice, err);
+        if (status != HF_OK)
+            break;
+        status = queue_slice(backend, request, SLICE_MS, err);
+        if (status != HF_NOT_ACQUIRED || notice.heard != &request->claims[request->blocked])
+            continue;
+        if (is_deadlocked(backend, request, &notice))
+            status = hf__pg_say_deadlock(notice.heard, err);
+        else
+            status = doze_a_tick(backend, request, notice.heard->wake, &notice.ticket, err);
     }
-    if (heard)
-        hf__pg_unlisten(&backend->base, heard->wake);
+    withdraw(backend, request, &notice);
     hf__pg_forget_waiter(backend, recorded);
     return status;
 }

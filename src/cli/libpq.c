@@ -1,0 +1,120 @@
+#include "cli/libpq.h"
+
+#include <dlfcn.h>
+#include <libpq-fe.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+#define LIBPQ "libpq.so.5"
+
+/* Every call of libholdfast: one that is missing here is found by tests/unit/test_program.py. The
+ * compiler compares each with its declaration in libpq-fe.h. */
+/* clang-format off */
+#define LIBPQ_CALLS(ASK, DO) \
+    ASK(int, PQbackendPID, (const PGconn *conn), (conn)) \
+    ASK(int, PQcancel, (PGcancel *cancel, char *text, int size), (cancel, text, size)) \
+    DO(PQclear, (PGresult *result), (result)) \
+    ASK(char *, PQcmdStatus, (PGresult *result), (result)) \
+    ASK(char *, PQcmdTuples, (PGresult *result), (result)) \
+    ASK(PQconninfoOption *, PQconndefaults, (void), ()) \
+    ASK(PGconn *, PQconnectdbParams, (const char *const *keywords, const char *const \
+        *values, int expand), (keywords, values, expand)) \
+    ASK(PQconninfoOption *, PQconninfo, (PGconn *conn), (conn)) \
+    DO(PQconninfoFree, (PQconninfoOption *options), (options)) \
+    ASK(PQconninfoOption *, PQconninfoParse, (const char *conninfo, char **message), \
+        (conninfo, message)) \
+    ASK(int, PQconsumeInput, (PGconn *conn), (conn)) \
+    ASK(int, PQenterPipelineMode, (PGconn *conn), (conn)) \
+    ASK(char *, PQerrorMessage, (const PGconn *conn), (conn)) \
+    ASK(PGresult *, PQexecParams, (PGconn *conn, const char *sql, int count, const Oid \
+        *types, const char *const *values, const int *lengths, const int *formats, int \
+        result_format), (conn, sql, count, types, values, lengths, formats, result_format)) \
+    ASK(int, PQexitPipelineMode, (PGconn *conn), (conn)) \
+    DO(PQfinish, (PGconn *conn), (conn)) \
+    ASK(int, PQflush, (PGconn *conn), (conn)) \
+    ASK(char *, PQfname, (const PGresult *result, int column), (result, column)) \
+    DO(PQfreeCancel, (PGcancel *cancel), (cancel)) \
+    DO(PQfreemem, (void *memory), (memory)) \
+    ASK(PGcancel *, PQgetCancel, (PGconn *conn), (conn)) \
+    ASK(PGresult *, PQgetResult, (PGconn *conn), (conn)) \
+    ASK(int, PQgetisnull, (const PGresult *result, int row, int column), (result, row, column)) \
+    ASK(int, PQgetlength, (const PGresult *result, int row, int column), (result, row, column)) \
+    ASK(char *, PQgetvalue, (const PGresult *result, int row, int column), (result, row, \
+        column)) \
+    ASK(int, PQisBusy, (PGconn *conn), (conn)) \
+    ASK(int, PQnfields, (const PGresult *result), (result)) \
+    ASK(PGnotify *, PQnotifies, (PGconn *conn), (conn)) \
+    ASK(int, PQntuples, (const PGresult *result), (result)) \
+    ASK(int, PQpipelineSync, (PGconn *conn), (conn)) \
+    ASK(char *, PQresultErrorField, (const PGresult *result, int field), (result, field)) \
+    ASK(char *, PQresultErrorMessage, (const PGresult *result), (result)) \
+    ASK(ExecStatusType, PQresultStatus, (const PGresult *result), (result)) \
+    ASK(int, PQsendPrepare, (PGconn *conn, const char *name, const char *sql, int count, \
+        const Oid *types), (conn, name, sql, count, types)) \
+    ASK(int, PQsendQuery, (PGconn *conn, const char *sql), (conn, sql)) \
+    ASK(int, PQsendQueryParams, (PGconn *conn, const char *sql, int count, const Oid *types, \
+        const char *const *values, const int *lengths, const int *formats, int result_format), \
+        (conn, sql, count, types, values, lengths, formats, result_format)) \
+    ASK(int, PQsendQueryPrepared, (PGconn *conn, const char *name, int count, const char \
+        *const *values, const int *lengths, const int *formats, int result_format), (conn, name, \
+        count, values, lengths, formats, result_format)) \
+    ASK(int, PQserverVersion, (const PGconn *conn), (conn)) \
+    ASK(PQnoticeReceiver, PQsetNoticeReceiver, (PGconn *conn, PQnoticeReceiver receiver, \
+        void *arg), (conn, receiver, arg)) \
+    ASK(int, PQsetnonblocking, (PGconn *conn, int arg), (conn, arg)) \
+    ASK(int, PQsocket, (const PGconn *conn), (conn)) \
+    ASK(ConnStatusType, PQstatus, (const PGconn *conn), (conn)) \
+    ASK(PGTransactionStatusType, PQtransactionStatus, (const PGconn *conn), (conn)) \
+    ASK(char *, PQuser, (const PGconn *conn), (conn))
+
+/* clang-format on */
+
+#define ASK_POINTER(type, name, parameters, arguments) type(*name) parameters;
+#define DO_POINTER(name, parameters, arguments) void(*name) parameters;
+static struct {
+    LIBPQ_CALLS(ASK_POINTER, DO_POINTER)
+} libpq;
+
+#define ASK_FUNCTION(type, name, parameters, arguments)                                            \
+    type name parameters                                                                           \
+    {                                                                                              \
+        return libpq.name arguments;                                                               \
+    }
+#define DO_FUNCTION(name, parameters, arguments)                                                   \
+    void name parameters                                                                           \
+    {                                                                                              \
+        libpq.name arguments;                                                                      \
+    }
+LIBPQ_CALLS(ASK_FUNCTION, DO_FUNCTION)
+
+#define ASK_ENTRY(type, name, parameters, arguments) {#name, (void **)&libpq.name},
+#define DO_ENTRY(name, parameters, arguments) {#name, (void **)&libpq.name},
+static const struct {
+    const char *name;
+    void **address;
+} entries[] = {LIBPQ_CALLS(ASK_ENTRY, DO_ENTRY)};
+
+static hf_status cannot_load(hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_UNREACHABLE, "cannot load PostgreSQL's client: %s", dlerror());
+
+    hf__hint(err, "install " LIBPQ " of PostgreSQL 14 or later (Debian: libpq5), or use a local store");
+    return status;
+}
+
+hf_status load_libpq(hf_error *err)
+{
+    static bool loaded;
+
+    if (loaded)
+        return HF_OK;
+    void *library = dlopen(LIBPQ, RTLD_LAZY | RTLD_LOCAL);
+    if (library == NULL)
+        return cannot_load(err);
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+        if ((*entries[i].address = dlsym(library, entries[i].name)) == NULL)
+            return cannot_load(err);
+    loaded = true;
+    return HF_OK;
+}
