@@ -1,7 +1,6 @@
 #include "cli/child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +35,7 @@ static void free_environment(char **environment, size_t inherited)
     free(environment);
 }
 
-/* Made before the fork: other threads may hold the allocator's lock. The first *inherited entries
- * belong to environ. */
+/* Made before the child: it may not allocate. The first *inherited entries belong to environ. */
 static char **make_environment(const struct lock_facts *facts, size_t *inherited)
 {
     const char *const values[FACTS] = {facts->label, facts->key, facts->token, facts->slot};
@@ -74,11 +72,15 @@ struct plan {
     const struct terminal *terminal;
     bool lend_terminal;
     pid_t parent;
-    int failure; /* the pipe that carries errno of exec */
+    volatile int exec_errno; /* written by the child: its memory is ours */
 };
 
-/* Between fork and exec of a process with threads: only async-signal-safe calls. */
-static _Noreturn void become(const struct plan *plan)
+/*
+ * In the child, in our memory, while this thread waits (vfork): only async-signal-safe calls, and no
+ * write but to plan. No handler of ours can run here, for we have none; dispositions and the mask
+ * are the child's own.
+ */
+static _Noreturn void become(struct plan *plan)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -89,54 +91,34 @@ static _Noreturn void become(const struct plan *plan)
     signals_restore(plan->signals);
     execvpe(plan->argv[0], plan->argv, plan->environment);
 
-    int reason = errno;
-    if (write(plan->failure, &reason, sizeof reason) < 0)
-        _exit(EXIT_FAILED);
-    _exit(reason == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+    plan->exec_errno = errno;
+    _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
 }
 
-/* 0 once the command runs: exec has closed the pipe. */
-static int read_failure(int fd)
+/* A copy of our address space, libpq's libraries and all, would take longer than a short command. */
+static pid_t spawn(struct plan *plan)
 {
-    int reason = 0;
-    ssize_t size;
+    pid_t child = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork)
 
-    do
-        size = read(fd, &reason, sizeof reason);
-    while (size < 0 && errno == EINTR);
-    return size == (ssize_t)sizeof reason ? reason : 0;
+    if (child == 0)
+        become(plan);
+    return child;
 }
 
-static hf_status start(struct plan *plan, struct terminal *terminal, pid_t *child, int *exec_errno,
-                       hf_error *err)
+static hf_status start(struct plan *plan, struct terminal *terminal, pid_t *child, hf_error *err)
 {
     char shown[SHOWN_MAX];
-    int failure[2];
 
-    if (pipe2(failure, O_CLOEXEC) != 0)
-        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot make a pipe");
-    plan->failure = failure[1];
-    *child = fork();
-    if (*child == 0)
-        become(plan);
-    int fork_errno = errno;
-    close(failure[1]);
-    if (*child < 0) {
-        close(failure[0]);
-        return hf__fail_errno(err, HF_SYSTEM, fork_errno, "cannot start a process");
-    }
-
-    /* Both sides set the group and the terminal, so that neither can be too early. */
-    setpgid(*child, *child);
+    *child = spawn(plan);
+    if (*child < 0)
+        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot start a process");
     if (plan->lend_terminal)
-        terminal_lend(terminal, *child);
-    *exec_errno = read_failure(failure[0]);
-    close(failure[0]);
-    if (*exec_errno == 0)
+        terminal_lend(terminal, *child); /* it did so itself: this is for our books */
+    if (plan->exec_errno == 0)
         return HF_OK;
     waitpid(*child, NULL, 0);
     terminal_take_back(terminal, *child);
-    return hf__fail_errno(err, HF_SYSTEM, *exec_errno, "cannot run '%s'",
+    return hf__fail_errno(err, HF_SYSTEM, plan->exec_errno, "cannot run '%s'",
                           show_argument(shown, plan->argv[0]));
 }
 
@@ -156,7 +138,8 @@ hf_status child_start(char **argv, const struct lock_facts *facts, const struct 
     *exec_errno = 0;
     if (plan.environment == NULL)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
-    hf_status status = start(&plan, terminal, child, exec_errno, err);
+    hf_status status = start(&plan, terminal, child, err);
+    *exec_errno = plan.exec_errno;
     free_environment(plan.environment, inherited);
     return status;
 }

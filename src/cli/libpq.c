@@ -8,8 +8,8 @@
 
 #define LIBPQ "libpq.so.5"
 
-/* Every call of libholdfast: one that is missing here is found by tests/unit/test_program.py. The
- * compiler compares each with its declaration in libpq-fe.h. */
+/* Every call of libholdfast: the linker misses one that is not here, and the compiler compares each
+ * with its declaration in libpq-fe.h. */
 /* clang-format off */
 #define LIBPQ_CALLS(ASK, DO) \
     ASK(int, PQbackendPID, (const PGconn *conn), (conn)) \
@@ -18,8 +18,8 @@
     ASK(char *, PQcmdStatus, (PGresult *result), (result)) \
     ASK(char *, PQcmdTuples, (PGresult *result), (result)) \
     ASK(PQconninfoOption *, PQconndefaults, (void), ()) \
-    ASK(PGconn *, PQconnectdbParams, (const char *const *keywords, const char *const \
-        *values, int expand), (keywords, values, expand)) \
+    ASK(PGconn *, PQconnectdbParams, (const char *const *keywords, \
+        const char *const *values, int expand), (keywords, values, expand)) \
     ASK(PQconninfoOption *, PQconninfo, (PGconn *conn), (conn)) \
     DO(PQconninfoFree, (PQconninfoOption *options), (options)) \
     ASK(PQconninfoOption *, PQconninfoParse, (const char *conninfo, char **message), \
@@ -27,9 +27,9 @@
     ASK(int, PQconsumeInput, (PGconn *conn), (conn)) \
     ASK(int, PQenterPipelineMode, (PGconn *conn), (conn)) \
     ASK(char *, PQerrorMessage, (const PGconn *conn), (conn)) \
-    ASK(PGresult *, PQexecParams, (PGconn *conn, const char *sql, int count, const Oid \
-        *types, const char *const *values, const int *lengths, const int *formats, int \
-        result_format), (conn, sql, count, types, values, lengths, formats, result_format)) \
+    ASK(PGresult *, PQexecParams, (PGconn *conn, const char *sql, int count, const Oid *types, \
+        const char *const *values, const int *lengths, const int *formats, int result_format), \
+        (conn, sql, count, types, values, lengths, formats, result_format)) \
     ASK(int, PQexitPipelineMode, (PGconn *conn), (conn)) \
     DO(PQfinish, (PGconn *conn), (conn)) \
     ASK(int, PQflush, (PGconn *conn), (conn)) \
@@ -40,8 +40,8 @@
     ASK(PGresult *, PQgetResult, (PGconn *conn), (conn)) \
     ASK(int, PQgetisnull, (const PGresult *result, int row, int column), (result, row, column)) \
     ASK(int, PQgetlength, (const PGresult *result, int row, int column), (result, row, column)) \
-    ASK(char *, PQgetvalue, (const PGresult *result, int row, int column), (result, row, \
-        column)) \
+    ASK(char *, PQgetvalue, (const PGresult *result, int row, int column), \
+        (result, row, column)) \
     ASK(int, PQisBusy, (PGconn *conn), (conn)) \
     ASK(int, PQnfields, (const PGresult *result), (result)) \
     ASK(PGnotify *, PQnotifies, (PGconn *conn), (conn)) \
@@ -56,9 +56,9 @@
     ASK(int, PQsendQueryParams, (PGconn *conn, const char *sql, int count, const Oid *types, \
         const char *const *values, const int *lengths, const int *formats, int result_format), \
         (conn, sql, count, types, values, lengths, formats, result_format)) \
-    ASK(int, PQsendQueryPrepared, (PGconn *conn, const char *name, int count, const char \
-        *const *values, const int *lengths, const int *formats, int result_format), (conn, name, \
-        count, values, lengths, formats, result_format)) \
+    ASK(int, PQsendQueryPrepared, (PGconn *conn, const char *name, int count, \
+        const char *const *values, const int *lengths, const int *formats, int result_format), \
+        (conn, name, count, values, lengths, formats, result_format)) \
     ASK(int, PQserverVersion, (const PGconn *conn), (conn)) \
     ASK(PQnoticeReceiver, PQsetNoticeReceiver, (PGconn *conn, PQnoticeReceiver receiver, \
         void *arg), (conn, receiver, arg)) \

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "cli/libpq.h"
 
 /* The variables that only somebody who means a PostgreSQL server sets. */
 static const char *const libpq_variables[] = {
@@ -121,7 +122,10 @@ hf_status open_store(const struct invocation *in, hf_store_options *options, hf_
     options->session_pool = session_pool_stated(&in->common);
     options->log = report_log;
     options->log_arg = (void *)&in->report;
-    status = hf_store_open(options, store, err);
+    if (strncmp(choice.url, "local:", 6) != 0)
+        status = load_libpq(err);
+    if (status == HF_OK)
+        status = hf_store_open(options, store, err);
     options->url = NULL;
     if (status != HF_OK && choice.variable != NULL)
         status = name_variable(&choice, err);

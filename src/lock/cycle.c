@@ -6,21 +6,21 @@
 
 enum { MOST_STEPS = 10000 };
 
-static const struct turn *wait_of(const hf_store *store, pthread_t thread)
+static const struct turn *wait_of(const hf_store *store, pid_t thread)
 {
     for (const struct turn *turn = store->queued; turn; turn = turn->next_queued)
-        if (pthread_equal(turn->owner, thread))
+        if (turn->owner == thread)
             return turn;
     return NULL;
 }
 
-static bool leads_to(const hf_store *store, const struct entry *entry, pthread_t me, int *steps)
+static bool leads_to(const hf_store *store, const struct entry *entry, pid_t me, int *steps)
 {
     for (const struct grant *grant = entry->grants; grant; grant = grant->next) {
-        pthread_t owner = grant->lock->owner;
+        pid_t owner = grant->lock->owner;
         if (--*steps <= 0)
             return false;
-        if (pthread_equal(owner, me))
+        if (owner == me)
             return true;
         const struct turn *wait = wait_of(store, owner);
         if (wait && leads_to(store, wait->entry, me, steps))
@@ -30,10 +30,10 @@ static bool leads_to(const hf_store *store, const struct entry *entry, pthread_t
 }
 
 /* A thread that waits for what it holds itself waits for another thread to release it. */
-static bool holds(const struct entry *entry, pthread_t me)
+static bool holds(const struct entry *entry, pid_t me)
 {
     for (const struct grant *grant = entry->grants; grant; grant = grant->next)
-        if (pthread_equal(grant->lock->owner, me))
+        if (grant->lock->owner == me)
             return true;
     return false;
 }

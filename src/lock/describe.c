@@ -97,6 +97,11 @@ hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *er
     return status;
 }
 
+hf_status hf__refused(const struct attempt *attempt, const hf__claim *claim, hf_error *err)
+{
+    return attempt->quiet ? HF_NOT_ACQUIRED : hf__not_acquired(attempt->store, claim, err);
+}
+
 void hf__tell_waiting(struct attempt *attempt, const hf__claim *claim)
 {
     hf__holder holder;

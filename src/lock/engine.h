@@ -50,7 +50,7 @@ struct turn {
     unsigned pass; /* entry->passes when it was assigned */
     struct hold *hold;
     pthread_cond_t *cond;
-    pthread_t owner;
+    pid_t owner;
     struct turn *next_queued; /* in store->queued */
 };
 
@@ -90,7 +90,12 @@ struct hf_store {
     pthread_t watcher;
     bool watching;
     bool stopping;
-    bool watch_soon;           /* something is held that has not been recorded yet */
+
+    /* the scribe, who may be kept waiting by the store while the watcher may not */
+    pthread_t scribe;
+    pthread_cond_t scribe_due;
+    bool scribing;
+    bool record_soon; /* something is held that has not been recorded yet */
     int event_fd;              /* readable: losses are to be dispatched */
     struct hf_lock *lost_first; /* with a callback that has not run */
     struct hf_lock *lost_last;
@@ -109,7 +114,7 @@ struct hf_lock {
     unsigned flags;
     bool snapshot_stale;
     hf_lifetime lifetime;
-    pthread_t owner;
+    pid_t owner; /* gettid(): pthread_t is reused at once */
     int64_t acquired_ms; /* monotonic */
     int64_t acquired_wall;
     int64_t wait_ms;
@@ -136,6 +141,7 @@ struct attempt {
     int64_t deadline;
     bool told;      /* on_wait has been called */
     bool alone;     /* joins nobody: see hf__take */
+    bool quiet;     /* a refusal is expected: nobody asks who holds the key */
     size_t blocked; /* which claim was in the way last */
 };
 
@@ -144,6 +150,7 @@ struct entry *hf__entry_get(hf_store *store, const hf__claim *claim); /* NULL: o
 void hf__entry_settle(hf_store *store, struct entry *entry); /* lets the next in, or frees it */
 bool hf__entry_is_free_for(const struct entry *entry, hf_mode mode);
 struct hold *hf__entry_held_by_me(const struct entry *entry, hf_mode mode);
+bool hf__held_by_me(const hf_store *store, const hf__claim *claim);
 void hf__turn_assign(struct turn *turn);
 void hf__turn_queue(struct turn *turn);
 void hf__turn_abandon(struct turn *turn);
@@ -177,14 +184,20 @@ hf_status hf__take_slot(struct attempt *attempt, const hf__claim *base, hf_error
 
 /* describe.c */
 hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *err);
+hf_status hf__refused(const struct attempt *attempt, const hf__claim *claim, hf_error *err);
 void hf__tell_waiting(struct attempt *attempt, const hf__claim *claim);
 
 /* watch.c */
 hf_status hf__watch_start(hf_store *store, hf_error *err);
 void hf__watch_stop(hf_store *store);
-void hf__lose(hf_store *store, struct hf_lock *lock, const hf_error *why); /* mutex held */
 void hf__forget_loss(hf_store *store, struct hf_lock *lock);               /* mutex held */
 int hf__deliver_losses(hf_store *store); /* mutex not held */
+
+/* scribe.c */
+hf_status hf__scribe_start(hf_store *store, hf_error *err); /* mutex held */
+void hf__scribe_stop(hf_store *store);
+void hf__scribe_soon(hf_store *store); /* mutex held */
+int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store); /* no signals */
 
 /* lock.c */
 void hf__name_loss(struct hf_lock *lock, const hf_error *why); /* lock->why: which lock, and why */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -22,6 +23,14 @@ void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, 
     backend->ops->note(backend, &event);
 }
 
+static hf_status no_token(const hf_store *store, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_NO_SCHEMA, "a fencing token needs the schema 'holdfast' on %s",
+                                store->backend->name);
+    hf__hint(err, "run 'holdfast init' once on that database");
+    return status;
+}
+
 static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -35,6 +44,8 @@ static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_
         return hf__fail(err, HF_INVALID, "%u slots are more than %d", spec->slots, HF_SLOTS_MAX);
     if (spec->slots > 0 && (spec->target_count != 1 || spec->mode == HF_SHARED))
         return hf__fail(err, HF_INVALID, "slots go with one exclusive target");
+    if (spec->slots > 0 && (spec->flags & (HF_REENTRANT | HF_PRIVATE)))
+        return hf__fail(err, HF_INVALID, "slots go with neither HF_REENTRANT nor HF_PRIVATE");
     if (spec->lifetime == HF_TRANSACTION && !store->backend->borrowed) {
         status = hf__fail(err, HF_INVALID, "a transaction lock needs the connection of its transaction");
         hf__hint(err, "lend that connection with hf_store_borrow");
@@ -44,9 +55,7 @@ static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_
     } else if (spec->lifetime == HF_TRANSACTION && spec->slots > 0) {
         status = hf__fail(err, HF_INVALID, "slots go with session locks");
     } else if ((spec->flags & HF_NEED_TOKEN) && !atomic_load(&store->backend->records)) {
-        status = hf__fail(err, HF_NO_SCHEMA, "a fencing token needs the schema 'holdfast' on %s",
-                          store->backend->name);
-        hf__hint(err, "run 'holdfast init' once on that database");
+        status = no_token(store, err);
     }
     return status;
 }
@@ -74,32 +83,39 @@ static struct hf_lock *new_lock(hf_store *store, const hf_lock_spec *spec, size_
     lock->store = store;
     lock->flags = spec->flags;
     lock->lifetime = spec->lifetime;
-    lock->owner = pthread_self();
+    lock->owner = gettid();
     lock->on_lost = spec->on_lost;
     lock->arg = spec->arg;
     return lock;
 }
 
+static bool seat_is_lost(const struct hf_lock *lock)
+{
+    for (size_t i = 0; i < lock->count; i++)
+        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
+            return true;
+    return false;
+}
+
+/* Once it is in the list, the watcher may find it lost and the callback may free it. */
 static void publish(struct attempt *attempt)
 {
     struct hf_lock *lock = attempt->lock;
     hf_store *store = attempt->store;
+    pthread_mutex_lock(&store->mutex);
     lock->acquired_ms = hf__now_ms();
     lock->acquired_wall = hf__wall_ms();
-    pthread_mutex_lock(&store->mutex);
+    hf__note(lock, HF__EVENT_ACQUIRED, lock->acquired_ms - attempt->began, -1);
     lock->next = store->locks;
     if (store->locks)
         store->locks->previous = lock;
     store->locks = lock;
     hf__order_add(store, lock);
-    bool wake = !store->watch_soon && store->backend->ops->record && lock->token;
-    store->watch_soon |= wake;
+    if (lock->token)
+        hf__scribe_soon(store);
+    bool lost = seat_is_lost(lock);
     pthread_mutex_unlock(&store->mutex);
-    if (wake)
-        store->backend->ops->wake(store->backend);
-    hf__note(lock, HF__EVENT_ACQUIRED, lock->acquired_ms - attempt->began, -1);
-    /* A session that died between grant and here was seen by nobody: have the watcher look. */
-    if (hf_lock_get_state(lock) == HF_STATE_LOST)
+    if (lost) /* between the grant and here: nobody was looking for this lock */
         store->backend->ops->wake(store->backend);
 }
 
@@ -116,14 +132,19 @@ static void unpublish(hf_store *store, struct hf_lock *lock)
     lock->next = lock->previous = NULL;
 }
 
-static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf__claim *first,
-                             hf_error *err)
+static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf__claim *claims,
+                             size_t count, hf_error *err)
 {
     if (spec->wait_ms == 0 || store->backend->borrowed)
         return HF_OK; /* who does not wait cannot be part of a deadlock that we hide */
     hf_error order;
+    hf_status status = HF_OK;
+    size_t first = 0;
     pthread_mutex_lock(&store->mutex);
-    hf_status status = hf__order_check(store, first, &order);
+    while (first < count && (spec->flags & HF_REENTRANT) && hf__held_by_me(store, &claims[first]))
+        first++; /* entered again at once, without a wait */
+    if (first < count)
+        status = hf__order_check(store, &claims[first], &order);
     pthread_mutex_unlock(&store->mutex);
     if (status == HF_ORDER && (spec->flags & HF_ANY_ORDER)) {
         hf__log(store->backend, HF_LOG_WARNING, "%s", order.message);
@@ -168,7 +189,7 @@ static hf_status take_all(struct attempt *attempt, const hf__claim *claims, size
     return hf__take(attempt, claims, count, patient, err);
 }
 
-hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, hf_error *err)
+static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, hf_error *err)
 {
     hf__claim *claims = NULL;
     char *labels = NULL;
@@ -183,7 +204,7 @@ hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **o
     if (status == HF_OK)
         status = hf__resolve(spec, &claims, &count, &labels, err);
     if (status == HF_OK)
-        status = check_order(store, spec, claims, err);
+        status = check_order(store, spec, claims, count, err);
     if (status == HF_OK && !store->backend->borrowed)
         status = hf__watch_start(store, err);
     if (status != HF_OK)
@@ -202,6 +223,10 @@ hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **o
     attempt.lock->name = claims[0];
     labels = NULL;
     status = take_all(&attempt, claims, count, err);
+    if (status == HF_OK && (spec->flags & HF_NEED_TOKEN) && !attempt.lock->token) {
+        (void)!hf__give_up(attempt.lock, 0, NULL);
+        status = no_token(store, err);
+    }
     if (status == HF_OK) {
         if (!store->backend->borrowed)
             publish(&attempt);
@@ -218,12 +243,15 @@ out:
     return status;
 }
 
-static bool seat_is_lost(const struct hf_lock *lock)
+/* A thread that is cancelled in the middle would leave the engine's mutex locked: it goes on to the
+ * end of the call, and hf_store_interrupt is what ends a wait. */
+hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, hf_error *err)
 {
-    for (size_t i = 0; i < lock->count; i++)
-        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
-            return true;
-    return false;
+    int before;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    hf_status status = acquire(store, spec, out, err);
+    (void)pthread_setcancelstate(before, NULL);
+    return status;
 }
 
 hf_lock_state hf_lock_get_state(const hf_lock *lock)
@@ -245,7 +273,7 @@ void hf__name_loss(struct hf_lock *lock, const hf_error *why)
     hf__hint(&lock->why, "%s", why->hint);
 }
 
-hf_status hf_lock_release(hf_lock *lock, hf_error *err)
+static hf_status release(hf_lock *lock, hf_error *err)
 {
     if (!lock)
         return hf__fail(err, HF_INVALID, "no lock to release");
@@ -283,14 +311,22 @@ hf_status hf_lock_release(hf_lock *lock, hf_error *err)
     return status;
 }
 
-void hf_lock_free(hf_lock *lock)
+hf_status hf_lock_release(hf_lock *lock, hf_error *err)
 {
-    if (!lock)
-        return;
+    int before;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    hf_status status = release(lock, err);
+    (void)pthread_setcancelstate(before, NULL);
+    return status;
+}
+
+static void release_and_free(hf_lock *lock)
+{
     hf_store *store = lock->store;
     if (hf__check_process(store, NULL) != HF_OK)
         return; /* the parent's memory, copied: nothing here is ours to end */
-    (void)!hf_lock_release(lock, NULL);
+    if (lock->state != HF_STATE_RELEASED)
+        (void)!release(lock, NULL);
     pthread_mutex_lock(&store->mutex);
     while (lock->delivering && !pthread_equal(lock->deliverer, pthread_self()))
         pthread_cond_wait(&store->settled, &store->mutex);
@@ -299,6 +335,16 @@ void hf_lock_free(hf_lock *lock)
     pthread_mutex_unlock(&store->mutex);
     if (!later)
         hf__lock_forget(lock);
+}
+
+void hf_lock_free(hf_lock *lock)
+{
+    int before;
+    if (!lock)
+        return;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    release_and_free(lock);
+    (void)pthread_setcancelstate(before, NULL);
 }
 
 hf_status hf_lock_token(const hf_lock *lock, int64_t *token, hf_error *err)

@@ -6,10 +6,11 @@
 #include "lock/engine.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
-static struct hf_lock **thread_list(hf_store *store, pthread_t thread)
+static struct hf_lock **thread_list(hf_store *store, pid_t thread)
 {
-    uint64_t mixed = (uint64_t)(uintptr_t)thread * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t mixed = (uint64_t)thread * UINT64_C(0x9E3779B97F4A7C15);
     return &store->threads[(mixed >> 40) % THREAD_BUCKETS];
 }
 
@@ -28,9 +29,9 @@ static const hf__claim *greatest(const struct hf_lock *lock)
 
 hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_error *err)
 {
-    pthread_t me = pthread_self();
+    pid_t me = gettid();
     struct hf_lock *held = *thread_list(store, me);
-    while (held && !pthread_equal(held->owner, me))
+    while (held && held->owner != me)
         held = held->next_of_thread;
     if (!held || compare(first, greatest(held)) >= 0)
         return HF_OK;
@@ -77,11 +78,11 @@ void hf__order_remove(hf_store *store, struct hf_lock *lock)
 
 size_t hf__order_held(hf_store *store, hf__key **keys)
 {
-    pthread_t me = pthread_self();
+    pid_t me = gettid();
     size_t count = 0, room = 0;
     *keys = NULL;
     for (struct hf_lock *held = *thread_list(store, me); held; held = held->next_of_thread) {
-        if (!pthread_equal(held->owner, me))
+        if (held->owner != me)
             continue;
         hf__key *grown = realloc(*keys, (room += held->count) * sizeof **keys);
         if (!grown)

@@ -9,13 +9,15 @@
 #include "lock/engine.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 
 enum {
     TICK_LOW_MS = 200,
     TICK_HIGH_MS = 500,
-    GATE_MS = 300, /* who may not wait still lets another one pass the gate */
+    GATE_MS = 300,  /* who may not wait still lets another one pass the gate */
+    PROBE_MS = 200, /* a session that died behind the gate holds its digits a moment longer */
 };
 
 /* A key of the semaphore's own; 64 bits of SHA-256, as for any label. */
@@ -89,6 +91,19 @@ static void digit_claims(const hf__claim *base, unsigned slots, bool ours, hf__c
                                           ours ? HF_SHARED : HF_EXCLUSIVE));
 }
 
+static hf_status probe(struct attempt *attempt, const hf__claim *claims, size_t count, hf_error *err)
+{
+    int64_t until = hf__deadline(PROBE_MS);
+    struct timespec pause = {.tv_nsec = 20 * 1000000L};
+    hf_status status;
+    attempt->quiet = true;
+    while ((status = hf__take(attempt, claims, count, false, err)) == HF_NOT_ACQUIRED &&
+           hf__left_ms(until) != 0)
+        (void)nanosleep(&pause, NULL);
+    attempt->quiet = false;
+    return status;
+}
+
 /* Behind the gate: nobody else looks or spells at the same time. */
 static hf_status agree_on_size(struct attempt *attempt, const hf__claim *base, hf_error *err)
 {
@@ -98,7 +113,7 @@ static hf_status agree_on_size(struct attempt *attempt, const hf__claim *base, h
     char name[200];
 
     digit_claims(base, slots, false, claims, &count);
-    hf_status status = hf__take(attempt, claims, count, false, NULL);
+    hf_status status = probe(attempt, claims, count, err);
     if (status == HF_NOT_ACQUIRED) {
         status = hf__fail(err, HF_SLOTS, "%s is in use with another number of slots than %u",
                           hf__claim_name(name, sizeof name, base), slots);
@@ -110,7 +125,8 @@ static hf_status agree_on_size(struct attempt *attempt, const hf__claim *base, h
     if (status != HF_OK)
         return status;
     digit_claims(base, slots, true, claims, &count);
-    return hf__take(attempt, claims, count, false, err);
+    status = hf__take(attempt, claims, count, false, err);
+    return status == HF_NOT_ACQUIRED ? HF_SLOTS : status; /* err names who is in the way */
 }
 
 /* HF_NOT_ACQUIRED when all are taken. */
@@ -124,7 +140,9 @@ static hf_status try_slots(struct attempt *attempt, const hf__claim *base, hf_er
         claim.label_size = base->label_size;
         claim.derivation = base->derivation;
         claim.slot = slot;
-        hf_status status = hf__take(attempt, &claim, 1, false, slot == slots ? err : NULL);
+        attempt->quiet = slot < slots; /* the last one's holder is named */
+        hf_status status = hf__take(attempt, &claim, 1, false, err);
+        attempt->quiet = false;
         if (status == HF_OK)
             attempt->lock->slot = slot;
         if (status != HF_NOT_ACQUIRED)
@@ -133,27 +151,40 @@ static hf_status try_slots(struct attempt *attempt, const hf__claim *base, hf_er
     return HF_NOT_ACQUIRED;
 }
 
+static hf_status doze_a_tick(const struct attempt *attempt, int64_t wake, uint64_t *ticket,
+                             hf_error *err)
+{
+    hf__backend *backend = attempt->store->backend;
+    int tick = hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS), left = hf__left_ms(attempt->deadline);
+    hf_status status =
+        backend->ops->doze(backend, wake, ticket, left >= 0 && left < tick ? left : tick, err);
+    return status == HF_OK ? HF_NOT_ACQUIRED : status;
+}
+
+/* Listening anew each time finds a connection that has died; while it lives that costs nothing. */
 static hf_status wait_for_slot(struct attempt *attempt, const hf__claim *base, hf_error *err)
 {
-    hf_store *store = attempt->store;
-    const hf__backend_ops *ops = store->backend->ops;
+    hf__backend *backend = attempt->store->backend;
     int64_t wake = wake_key(base);
     uint64_t ticket = 0;
+    unsigned ears = 0;
+    hf_status status = HF_NOT_ACQUIRED;
 
-    hf_status status = ops->listen(store->backend, wake, &ticket, err);
-    if (status != HF_OK)
-        return status;
-    while ((status = try_slots(attempt, base, err)) == HF_NOT_ACQUIRED &&
-           hf__left_ms(attempt->deadline) != 0) {
-        int tick = hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS), left = hf__left_ms(attempt->deadline);
-        hf_status dozed = ops->doze(store->backend, wake, &ticket,
-                                    left >= 0 && left < tick ? left : tick, err);
-        if (dozed != HF_OK) {
-            status = dozed;
-            break;
+    while (status == HF_NOT_ACQUIRED) {
+        status = backend->ops->listen(backend, wake, &ticket, err);
+        if (status == HF_OK && ++ears > 1) {
+            backend->ops->unlisten(backend, wake);
+            ears--;
         }
+        if (status == HF_OK)
+            status = try_slots(attempt, base, err);
+        if (status == HF_NOT_ACQUIRED && hf__left_ms(attempt->deadline) == 0)
+            break;
+        if (status == HF_NOT_ACQUIRED)
+            status = doze_a_tick(attempt, wake, &ticket, err);
     }
-    ops->unlisten(store->backend, wake);
+    if (ears > 0)
+        backend->ops->unlisten(backend, wake);
     return status;
 }
 

@@ -71,6 +71,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
         (void)snprintf(store->host, sizeof store->host, "unknown-host");
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->settled, NULL);
+    pthread_cond_init(&store->scribe_due, NULL);
     *out = store;
     return HF_OK;
 }
@@ -79,6 +80,7 @@ static void free_store(hf_store *store)
 {
     close(store->event_fd);
     pthread_cond_destroy(&store->settled);
+    pthread_cond_destroy(&store->scribe_due);
     pthread_mutex_destroy(&store->mutex);
     free(store);
 }
@@ -154,6 +156,7 @@ void hf_store_close(hf_store *store)
         return; /* the rest is the parent's, copied; its mutexes may be locked for ever */
     }
     release_leftovers(store);
+    hf__scribe_stop(store);
     hf__watch_stop(store);
     store->backend->ops->close(store->backend);
     free_store(store);

@@ -1,19 +1,19 @@
 #include "lock/engine.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* How often a key may change hands inside the process before others get their chance outside. */
 enum { MOST_PASSES = 16 };
 
-static struct entry **bucket(hf_store *store, int64_t key)
+static size_t bucket_of(int64_t key)
 {
-    uint64_t mixed = (uint64_t)key * UINT64_C(0x9E3779B97F4A7C15);
-    return &store->entries[(mixed >> 40) % ENTRY_BUCKETS];
+    return (size_t)(((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 40) % ENTRY_BUCKETS;
 }
 
 struct entry *hf__entry_get(hf_store *store, const hf__claim *claim)
 {
-    struct entry **head = bucket(store, claim->key);
+    struct entry **head = &store->entries[bucket_of(claim->key)];
     for (struct entry *entry = *head; entry; entry = entry->next)
         if (entry->key == claim->key && entry->space == claim->space)
             return entry;
@@ -35,7 +35,7 @@ static bool is_unused(const struct entry *entry)
 
 static void free_entry(hf_store *store, struct entry *entry)
 {
-    struct entry **at = bucket(store, entry->key);
+    struct entry **at = &store->entries[bucket_of(entry->key)];
     while (*at != entry)
         at = &(*at)->next;
     *at = entry->next;
@@ -53,12 +53,20 @@ bool hf__entry_is_free_for(const struct entry *entry, hf_mode mode)
 
 struct hold *hf__entry_held_by_me(const struct entry *entry, hf_mode mode)
 {
-    pthread_t me = pthread_self();
+    pid_t me = gettid();
     for (struct grant *grant = entry->grants; grant; grant = grant->next)
-        if (pthread_equal(grant->lock->owner, me) && grant->lock->state == HF_STATE_HELD &&
+        if (grant->lock->owner == me && grant->lock->state == HF_STATE_HELD &&
             (grant->claim.mode == HF_EXCLUSIVE || mode == HF_SHARED))
             return grant->hold;
     return NULL;
+}
+
+bool hf__held_by_me(const hf_store *store, const hf__claim *claim)
+{
+    for (const struct entry *entry = store->entries[bucket_of(claim->key)]; entry; entry = entry->next)
+        if (entry->key == claim->key && entry->space == claim->space)
+            return hf__entry_held_by_me(entry, claim->mode) != NULL;
+    return false;
 }
 
 static bool may_join(const struct entry *entry, const struct turn *turn)
@@ -113,7 +121,7 @@ void hf__turn_abandon(struct turn *turn)
 bool hf__may_pass_on(const struct entry *entry, const struct hold *hold)
 {
     const struct turn *next = entry->first;
-    return next && hold == entry->hold && next->mode == hold->mode && !next->alone &&
+    return next && !entry->busy && hold == entry->hold && next->mode == hold->mode && !next->alone &&
            entry->passes < MOST_PASSES && !atomic_load(&hold->seat->lost);
 }
 

@@ -2,6 +2,7 @@
 #include "lock/engine.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -32,7 +33,7 @@ static bool reenter(const struct attempt *attempt, struct turn *turn)
 
 static void list_waiting(hf_store *store, struct turn *turn)
 {
-    turn->owner = pthread_self();
+    turn->owner = gettid();
     turn->next_queued = store->queued;
     store->queued = turn;
 }
@@ -129,8 +130,10 @@ static void detach(struct grant *grant)
 
 static void leave(hf_store *store, hf__seat *seat, unsigned keys)
 {
-    if (atomic_fetch_sub(&seat->holds, keys) == keys && store->backend->ops->leave_seat)
-        store->backend->ops->leave_seat(seat);
+    if (store->backend->ops->leave_seat)
+        store->backend->ops->leave_seat(seat, keys);
+    else
+        atomic_fetch_sub(&seat->holds, keys);
 }
 
 void hf__drop_grant(hf_store *store, struct grant *grant, bool lost)
@@ -174,28 +177,36 @@ static bool pass_on(hf_store *store, struct grant *grant)
     return true;
 }
 
-static hf_status release_group(hf_store *store, struct grant **grants, size_t count, hf_error *err)
+/* Short of memory the keys go one by one. */
+static hf_status release_group(hf_store *store, struct grant *grants, size_t count, hf_error *err)
 {
-    hf__seat *seat = grants[0]->hold->seat;
-    hf__claim single, *claims = &single;
-    if (count > 1 && !(claims = calloc(count, sizeof *claims)))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < count; i++)
-        claims[i] = grants[i]->claim;
-    hf_status status = store->backend->ops->release_claims(seat, claims, count, err);
+    hf__seat *seat = grants[0].hold->seat;
+    hf__claim single, *claims = count > 1 ? calloc(count, sizeof *claims) : &single;
+    size_t step = claims ? count : 1;
+    hf_status result = HF_OK;
+
+    if (!claims)
+        claims = &single;
+    for (size_t start = 0; start < count; start += step) {
+        for (size_t i = 0; i < step; i++)
+            claims[i] = grants[start + i].claim;
+        hf_status status = store->backend->ops->release_claims(seat, claims, step, err);
+        if (status != HF_OK)
+            result = status;
+    }
     if (claims != &single)
         free(claims);
-    return status;
+    return result;
 }
 
-static void finish_release(hf_store *store, struct grant **grants, size_t count)
+static void finish_release(hf_store *store, struct grant *grants, size_t count)
 {
-    hf__seat *seat = grants[0]->hold->seat;
+    hf__seat *seat = grants[0].hold->seat;
     pthread_mutex_lock(&store->mutex);
     for (size_t i = 0; i < count; i++) {
-        struct entry *entry = grants[i]->entry;
-        free(grants[i]->hold);
-        grants[i]->hold = NULL;
+        struct entry *entry = grants[i].entry;
+        free(grants[i].hold);
+        grants[i].hold = NULL;
         entry->busy--;
         hf__entry_settle(store, entry);
     }
@@ -206,41 +217,33 @@ static void finish_release(hf_store *store, struct grant **grants, size_t count)
 
 static bool same_group(const struct grant *a, const struct grant *b)
 {
-    return a->hold->seat == b->hold->seat && a->claim.mode == b->claim.mode;
-}
-
-static hf_status release_all(hf_store *store, struct grant **grants, size_t count, hf_error *err)
-{
-    hf_status result = HF_OK;
-    for (size_t start = 0, end; start < count; start = end) {
-        for (end = start + 1; end < count && same_group(grants[start], grants[end]);)
-            end++;
-        hf_status status = release_group(store, grants + start, end - start, err);
-        if (status != HF_OK)
-            result = status;
-        finish_release(store, grants + start, end - start);
-    }
-    return result;
+    return b->hold && a->hold->seat == b->hold->seat && a->claim.mode == b->claim.mode;
 }
 
 hf_status hf__give_up(struct hf_lock *lock, size_t from, hf_error *err)
 {
     hf_store *store = lock->store;
-    struct grant *single, **told = &single;
-    size_t count = 0;
+    size_t until = lock->count;
+    hf_status result = HF_OK;
 
-    if (lock->count - from > 1 && !(told = calloc(lock->count - from, sizeof(struct grant *))))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
     pthread_mutex_lock(&store->mutex);
-    for (size_t i = from; i < lock->count; i++)
-        if (lock->grants[i].hold && pass_on(store, &lock->grants[i]))
-            told[count++] = &lock->grants[i];
+    for (size_t i = from; i < until; i++)
+        if (lock->grants[i].hold && !pass_on(store, &lock->grants[i]))
+            lock->grants[i].hold = NULL;
     pthread_mutex_unlock(&store->mutex);
+    for (size_t start = from, end; start < until; start = end) {
+        end = start + 1;
+        if (!lock->grants[start].hold)
+            continue;
+        while (end < until && same_group(&lock->grants[start], &lock->grants[end]))
+            end++;
+        hf_status status = release_group(store, &lock->grants[start], end - start, err);
+        if (status != HF_OK)
+            result = status;
+        finish_release(store, &lock->grants[start], end - start);
+    }
     lock->count = from;
-    hf_status status = count > 0 ? release_all(store, told, count, err) : HF_OK;
-    if (told != &single)
-        free(told);
-    return status;
+    return result;
 }
 
 /* ---- taking ------------------------------------------------------------------------------------- */
@@ -357,8 +360,10 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
                            .any_order = attempt->spec->flags & HF_ANY_ORDER,
                            .deadline = attempt->deadline};
 
-    if (count > 1 && !(wanted = calloc(count, sizeof *wanted)))
+    if (count > 1 && !(wanted = calloc(count, sizeof *wanted))) {
+        settle_refused(store, turns, count);
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
     for (size_t i = 0; i < count; i++)
         if (turns[i].state == TURN_CLAIMS)
             wanted[request.count++] = claims[i];
@@ -367,7 +372,7 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
         request.count > 0 ? ask_store(attempt, &request, turns, count, patient, err) : HF_OK;
     if (status == HF_NOT_ACQUIRED) {
         attempt->blocked = request.count == count ? request.blocked : 0;
-        status = hf__not_acquired(store, &wanted[request.blocked], err);
+        status = hf__refused(attempt, &wanted[request.blocked], err);
     }
     if (status == HF_OK && !make_holds(turns, count, &request)) {
         (void)!store->backend->ops->release_claims(request.seat, wanted, request.count, NULL);
@@ -475,7 +480,7 @@ static hf_status get_turns(struct attempt *attempt, const hf__claim *claims, siz
     attach_joined(attempt, claims, got, turns);
     (void)!hf__give_up(attempt->lock, attempt->lock->count - got, NULL);
     if (status == HF_NOT_ACQUIRED)
-        status = hf__not_acquired(attempt->store, &claims[got], err);
+        status = hf__refused(attempt, &claims[got], err);
     else if (status == HF_INTERRUPTED)
         status = hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
     else if (status == HF_DEADLOCK)
@@ -513,10 +518,15 @@ static hf_status take_once(struct attempt *attempt, const hf__claim *claims, siz
 hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,
                    hf_error *err)
 {
-    if (count == 1 || !patient)
-        return take_once(attempt, claims, count, patient, err);
+    if (count == 1 || !patient) {
+        hf_status once = take_once(attempt, claims, count, patient, err);
+        /* The session that was joined, or idled, has died: that is not this caller's loss. */
+        return once == HF_UNREACHABLE ? take_once(attempt, claims, count, patient, err) : once;
+    }
+    attempt->quiet = true;
     hf_status status = take_once(attempt, claims, count, false, err);
-    if (status != HF_NOT_ACQUIRED || hf__left_ms(attempt->deadline) == 0)
+    attempt->quiet = false;
+    if (status != HF_NOT_ACQUIRED)
         return status;
     hf__tell_waiting(attempt, &claims[attempt->blocked]);
     attempt->alone = true;

@@ -4,18 +4,12 @@
  */
 #include "lock/engine.h"
 
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-enum {
-    ROUND_MS = 1000,
-    SOON_MS = 20,        /* a round while something is not recorded yet */
-    RECORD_AFTER_MS = 5, /* what is held for less is not worth a row */
-};
+enum { ROUND_MS = 1000 };
 
 void hf__forget_loss(hf_store *store, struct hf_lock *lock)
 {
@@ -45,7 +39,7 @@ static void queue_loss(hf_store *store, struct hf_lock *lock)
     (void)!write(store->event_fd, &one, sizeof one);
 }
 
-void hf__lose(hf_store *store, struct hf_lock *lock, const hf_error *why)
+static void lose(hf_store *store, struct hf_lock *lock, const hf_error *why)
 {
     lock->state = HF_STATE_LOST;
     hf__name_loss(lock, why);
@@ -74,7 +68,7 @@ static void find_losses(hf_store *store)
         if (!seat)
             continue;
         hf_error why = seat->why; /* the seat may go with its last grant */
-        hf__lose(store, lock, &why);
+        lose(store, lock, &why);
     }
     pthread_mutex_unlock(&store->mutex);
 }
@@ -103,66 +97,6 @@ int hf__deliver_losses(hf_store *store)
     return delivered;
 }
 
-/* Mutex held. */
-static size_t copy_held(struct hf_lock *lock, hf__held *held, int64_t age_ms)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < lock->count; i++) {
-        const struct grant *grant = &lock->grants[i];
-        if (grant->hold)
-            held[count++] = (hf__held){.session_id = grant->hold->seat->session_id,
-                                       .key = grant->claim.key,
-                                       .space = grant->claim.space,
-                                       .mode = grant->claim.mode,
-                                       .slot = grant->claim.slot,
-                                       .age_ms = age_ms,
-                                       .token = lock->token};
-    }
-    lock->recorded = true;
-    return count;
-}
-
-static bool is_due(const struct hf_lock *lock, int64_t now)
-{
-    return lock->state == HF_STATE_HELD && lock->token && now - lock->acquired_ms >= RECORD_AFTER_MS;
-}
-
-/* The newest locks stand first, so that the first recorded one ends the search. */
-static size_t find_unrecorded(hf_store *store, hf__held **held)
-{
-    size_t wanted = 0, count = 0;
-    int64_t now = hf__now_ms();
-    pthread_mutex_lock(&store->mutex);
-    store->watch_soon = false;
-    for (struct hf_lock *lock = store->locks; lock && !lock->recorded; lock = lock->next) {
-        bool due = is_due(lock, now);
-        wanted += due ? lock->count : 0;
-        store->watch_soon |= !due && lock->token;
-    }
-    if (wanted > 0 && (*held = malloc(wanted * sizeof **held)))
-        for (struct hf_lock *lock = store->locks; lock && !lock->recorded; lock = lock->next)
-            if (is_due(lock, now))
-                count += copy_held(lock, *held + count, now - lock->acquired_ms);
-    pthread_mutex_unlock(&store->mutex);
-    return count;
-}
-
-static int record_held(hf_store *store)
-{
-    hf__backend *backend = store->backend;
-    hf__held *held = NULL;
-    if (!backend->ops->record || !atomic_load(&backend->records))
-        return ROUND_MS;
-    size_t count = find_unrecorded(store, &held);
-    if (count > 0)
-        backend->ops->record(backend, held, count);
-    free(held);
-    pthread_mutex_lock(&store->mutex);
-    int ms = store->watch_soon ? SOON_MS : ROUND_MS;
-    pthread_mutex_unlock(&store->mutex);
-    return ms;
-}
-
 static bool stopping(hf_store *store)
 {
     pthread_mutex_lock(&store->mutex);
@@ -174,10 +108,8 @@ static bool stopping(hf_store *store)
 static void *watch(void *arg)
 {
     hf_store *store = arg;
-    int ms = ROUND_MS;
     while (!stopping(store)) {
-        store->backend->ops->watch(store->backend, ms);
-        ms = record_held(store);
+        store->backend->ops->watch(store->backend, ROUND_MS);
         find_losses(store);
         if (!store->dispatch)
             hf__deliver_losses(store);
@@ -185,28 +117,18 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* The application's signals are not for this thread. */
-static int create_thread(pthread_t *thread, hf_store *store)
-{
-    sigset_t all;
-    pthread_attr_t attributes;
-    (void)sigfillset(&all);
-    (void)pthread_attr_init(&attributes);
-    (void)pthread_attr_setsigmask_np(&attributes, &all);
-    int failed = pthread_create(thread, &attributes, watch, store);
-    (void)pthread_attr_destroy(&attributes);
-    return failed;
-}
-
 hf_status hf__watch_start(hf_store *store, hf_error *err)
 {
     int failed = 0;
     pthread_mutex_lock(&store->mutex);
     if (!store->watching) {
-        failed = create_thread(&store->watcher, store);
+        failed = hf__thread_start(&store->watcher, watch, store);
         store->watching = failed == 0;
     }
+    hf_status scribing = failed ? HF_OK : hf__scribe_start(store, err);
     pthread_mutex_unlock(&store->mutex);
+    if (scribing != HF_OK)
+        return scribing;
     return failed ? hf__fail_errno(err, HF_SYSTEM, failed, "cannot start the watcher's thread") : HF_OK;
 }
 

@@ -36,8 +36,8 @@ typedef struct hf__seat {
     atomic_bool losing;
     atomic_bool lost;
     hf_error why;      /* written once, before lost is set */
-    atomic_uint holds; /* keys held: raised by the backend, lowered by the engine, which then calls
-                        * leave_seat at 0; only then may the seat be reused or freed */
+    atomic_uint holds; /* keys held: raised by the backend on success, lowered by leave_seat; only at 0
+                        * may the seat be reused or freed */
 } hf__seat;
 
 /* Marks the seat lost once and wakes the watcher. Returns false when it was lost before. */
@@ -201,8 +201,9 @@ typedef struct hf__backend_ops {
     hf_status (*renew_claims)(hf__seat *seat, const hf__claim *claims, size_t count, int64_t *token,
                               hf_error *err);
 
-    /* The last hold on the seat is gone (released or lost): reuse or free it. May be NULL. */
-    void (*leave_seat)(hf__seat *seat);
+    /* So many keys are held no more on the seat, released or lost: lowers holds, and at 0 reuses or
+     * frees the seat. NULL: the engine lowers it. */
+    void (*leave_seat)(hf__seat *seat, unsigned keys);
 
     /* Does anybody outside this process wait for the claim? */
     hf_status (*is_contended)(hf__backend *backend, const hf__claim *claim, bool *contended,
@@ -218,9 +219,11 @@ typedef struct hf__backend_ops {
     hf_status (*doze)(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms, hf_error *err);
     void (*unlisten)(hf__backend *backend, int64_t wake);
 
-    /* Writes down who holds what, from the watcher's thread; NULL where acquiring does it. Most locks
-     * are released before it comes to that, which is what makes records cheap. */
+    /* Writes down who holds what, and what note has buffered, from the scribe's thread; NULL where
+     * acquiring and watching do it. Most locks are released before it comes to that, which is what
+     * makes records cheap. */
     void (*record)(hf__backend *backend, const hf__held *held, size_t count);
+    void (*flush)(hf__backend *backend);
 
     /* Runs in the watcher's thread: looks after all seats for at most ms, sooner after wake. */
     void (*watch)(hf__backend *backend, int ms);
@@ -229,7 +232,7 @@ typedef struct hf__backend_ops {
     /* Ends all waits for good. */
     void (*interrupt)(hf__backend *backend);
 
-    /* Buffers an event for history; flushed by watch and close. NULL-safe cheap call. */
+    /* Buffers an event for history. */
     void (*note)(hf__backend *backend, const hf__event *event);
 
     hf_status (*init)(hf__backend *backend, int *from, int *to, hf_error *err);

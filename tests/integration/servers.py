@@ -469,6 +469,12 @@ admin_users = postgres
             host="127.0.0.1", port=self.port, dbname="postgres", user="postgres").close())
         return self
 
+    def admin(self, command):
+        connection = psycopg2.connect(host="127.0.0.1", port=self.port, dbname="pgbouncer", user="postgres")
+        connection.autocommit = True
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            cursor.execute(command)
+
     def url(self, database, **parameters):
         query = urllib.parse.urlencode(parameters, quote_via=urllib.parse.quote)
         return f"postgresql://app@127.0.0.1:{self.port}/{database}" + (f"?{query}" if query else "")

@@ -35,6 +35,8 @@ def one(rows, **wanted):
 def test_our_lock_is_shown_with_all_that_is_known(holdfast, recorded_db):
     with hf.Store(recorded_db.url(), application="night shift") as store:
         lock = store.acquire("nightly")
+        # A lock is recorded once it has been held for a moment.
+        eventually(lambda: one(locks(holdfast, recorded_db), key=lock.key)["token"], 5)
         row = one(locks(holdfast, recorded_db), key=lock.key)
         backend, = recorded_db.holders(lock.key)
         assert row["label"] == "nightly"

@@ -550,14 +550,12 @@ def test_marker_is_left_where_the_schema_is_installed(tx_server, server_store):
         assert tx_server.database.value("select count(*) from holdfast.commits") == 1
 
 
-def test_statements_have_the_role_s_search_path_and_durability(tx_server):
+def test_statements_have_the_role_s_search_path_and_durability(tx_server, transaction_pooler):
     database = tx_server.database
     database.sql(f"alter database {database.name} set search_path = side, public")
     database.sql("create schema side authorization app")
     database.sql("create table side.thing as select 5 as n", user="app")
-    if tx_server.kind == "pgbouncer-transaction":
-        database.sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = "
-                     "current_database() and pid <> pg_backend_pid()")
+    transaction_pooler.admin("reconnect")  # its sessions began under the old settings
     with tx_server.open() as store:
         assert transact(store, LABEL, lambda tx: tx.value("select n from thing")) == "5"
         assert transact(store, LABEL, lambda tx: tx.value("show synchronous_commit")) == "on"

@@ -16,7 +16,7 @@ import servers
 from awaiting import Background, eventually
 from hf import Status
 from hf_tx import Isolation
-from wire import CUT, HOLD, MUTE, WireProxy, once
+from wire import ABANDON, CUT, HOLD, MUTE, Message, WireProxy, once
 
 LABEL = "Count:1"
 KEY = hf.derive(LABEL)
@@ -148,37 +148,93 @@ def test_conflict_found_by_a_commit_whose_answer_is_lost_is_retried(cut_off):
     assert state(database) == (1, 1)
 
 
-def test_backend_that_lives_on_is_ended_before_the_retry(pg15, db15):
-    """The client is cut off, the server is not: it would hold the label for ever."""
-    create_tables(db15)
-    with servers.Proxy(pg15.port) as line:
-        with hf.Store(db15.url(host="127.0.0.1", port=line.port), ping_interval_ms=500) as store:
-            def body(tx):
-                if tx.attempt == 1:
-                    assert tx.query("select n from counter")
-                    backends.append(db15.holders(KEY))
-                    line.half_cut()
-                increment(tx)
+def test_backend_that_lives_on_is_ended_before_the_retry(cut_off):
+    """The line is dead on the client's side only: the backend would hold the label for ever."""
+    database, store, proxy = cut_off
+    proxy.rule = once(lambda message: message.kind == "P" and message.text == "select 2", ABANDON)
 
-            backends = []
-            line.half_cut = lambda: cut_client_side_only(line)
-            call = hf_tx.Call(store, LABEL, body)
-            assert call.raised is None
-            assert (call.status, call.attempts) == (Status.OK, 2)
-    assert len(backends[0]) == 1
-    assert state(db15) == (1, 1)
+    def body(tx):
+        tx.query("select 1")
+        tx.query("select 2")
+        increment(tx)
+
+    call = hf_tx.Call(store, LABEL, body, deadline_ms=20_000)
+    assert (call.status, call.attempts) == (Status.OK, 2)
+    assert state(database) == (1, 1)
 
 
-def cut_client_side_only(line):
-    """As when the client's network dies: the server's end stays open and silent."""
-    with line._guard:
-        pairs, line._pairs = line._pairs, []
-    for client, server in pairs:
-        held_open.append(server.dup())
-        client.shutdown(2)
+def test_backend_that_commit_never_reaches_is_ended_before_the_retry(cut_off):
+    call = increment_with_rule(cut_off, once(lambda message: message.is_commit, ABANDON))
+    assert (call.status, call.attempts) == (Status.OK, 2)
+    assert state(cut_off[0]) == (1, 1)
 
 
-held_open = []
+def test_commit_that_is_still_under_way_is_awaited(cut_off):
+    """A deferred trigger makes COMMIT last; the line is cut as soon as it has been sent."""
+    database, store, proxy = cut_off
+    database.sql("""
+        create or replace function linger() returns trigger language plpgsql
+            as $$ begin perform pg_catalog.pg_sleep(0.6); return null; end $$;
+        create constraint trigger linger after insert on applied deferrable initially deferred
+            for each row execute function linger()""")
+    try:
+        call = increment_with_rule(cut_off, cut_after_the_message_with_commit())
+    finally:
+        database.sql("drop trigger linger on applied")
+    assert (call.status, call.attempts) == (Status.OK, 1)
+    assert state(database) == (1, 1)
+
+
+def cut_after_the_message_with_commit():
+    def rule(line, message):
+        if message.is_commit and not rule.hit.is_set():
+            rule.hit.set()
+            line.notes["doomed"] = True
+        if line.notes.get("doomed") and message.kind == "S":
+            line.server.sendall(message.raw)
+            return CUT
+        return None
+
+    rule.hit = threading.Event()
+    return rule
+
+
+def test_failure_of_any_step_of_the_lock_message_leaves_no_lock(cut_off):
+    """
+    As a cancel does that hits just this step: the session lives on, with PgBouncer in the hands of
+    strangers, and must not keep what it took.
+    """
+    database, store, proxy = cut_off
+    pooled = store_is_pooled(store)
+    for step in range(8 if pooled else 7):
+        call = increment_with_rule(cut_off, spoil_step(step))
+        assert (call.status, call.error.sqlstate) == (Status.DATABASE, b"42601"), step
+        assert database.advisory_locks() == [], step
+    proxy.rule = None
+    assert hf_tx.Call(store, LABEL, increment, deadline_ms=10_000).status == Status.OK
+    assert state(database) == (1, 1)
+
+
+def store_is_pooled(store):
+    return store.examine()["pooler"][0] != hf.Level.OK
+
+
+def spoil_step(step):
+    """The statement with this number, from BEGIN on, is replaced by one that fails."""
+    def rule(line, message):
+        if rule.hit.is_set():
+            return None
+        if message.kind == "P" and message.text.startswith("BEGIN"):
+            line.notes["step"] = 0
+        if line.notes.get("step") == step and message.kind in "PB":
+            rule.hit.set()
+            return Message.parse("spoilt by the test")
+        if message.kind == "E" and "step" in line.notes:
+            line.notes["step"] += 1
+        return None
+
+    rule.hit = threading.Event()
+    return rule
 
 
 # --- in doubt ----------------------------------------------------------------------------------------------

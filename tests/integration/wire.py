@@ -4,8 +4,9 @@ round trips, and cuts the line where a rule says so.
 
 A rule is called as rule(line, message) for each message of the client before it is forwarded and
 returns None (forward), CUT (end both sides at once, the message is not forwarded), MUTE (forward,
-keep every answer from the client, and cut when the server has answered to the end) or HOLD (the same
-without the cut).
+keep every answer from the client, and cut when the server has answered to the end), HOLD (the same
+without the cut), ABANDON (end the client's side only: the server hears nothing any more) or another
+Message to forward in its place.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import socket
 import struct
 import threading
 
-CUT, MUTE, HOLD = "cut", "mute", "hold"
+CUT, MUTE, HOLD, ABANDON = "cut", "mute", "hold", "abandon"
 SSL_REQUEST, GSS_REQUEST, CANCEL_REQUEST = 80877103, 80877104, 80877102
 
 
@@ -24,6 +25,11 @@ class Message:
     def __init__(self, kind, raw):
         self.kind = kind
         self.raw = raw
+
+    @classmethod
+    def parse(cls, sql):
+        body = b"\0" + sql.encode() + b"\0\0\0"
+        return cls("P", b"P" + struct.pack("!I", len(body) + 4) + body)
 
     @property
     def text(self):
@@ -104,6 +110,13 @@ class Line:
         verdict = rule(self, message) if rule else None
         if verdict == CUT:
             return False
+        if verdict == ABANDON:
+            self.muted = HOLD
+            self.client.shutdown(socket.SHUT_RDWR)
+            self.proxy.closed.wait()
+            return False
+        if isinstance(verdict, Message):
+            message = verdict
         if verdict in (MUTE, HOLD):
             self.muted = verdict
         if message.kind in "SQ":
@@ -139,6 +152,7 @@ class WireProxy:
         self.trips = 0
         self.lines = []
         self.guard = threading.Lock()
+        self.closed = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -173,6 +187,7 @@ class WireProxy:
         yield lambda: self.trips - before
 
     def close(self):
+        self.closed.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

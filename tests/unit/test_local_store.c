@@ -109,8 +109,7 @@ static hf_status give_back(const hf__request *request, hf_error *err)
     const hf__backend_ops *ops = seat->backend->ops;
     hf_status status = ops->release_claims(seat, request->claims, request->count, err);
 
-    if (atomic_fetch_sub(&seat->holds, (unsigned)request->count) == request->count)
-        ops->leave_seat(seat);
+    ops->leave_seat(seat, (unsigned)request->count);
     return status;
 }
 
@@ -1144,7 +1143,7 @@ static void test_the_watch_finds_a_removed_lock_file(void **state)
     store->ops->watch(store, 20000); /* the loss wakes it */
     assert_true(atomic_load(&request.seat->lost));
     assert_int_equal(request.seat->why.code, HF_LOST);
-    store->ops->leave_seat(request.seat);
+    store->ops->leave_seat(request.seat, 1);
     close_store(store);
 }
 

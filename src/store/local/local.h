@@ -131,7 +131,7 @@ hf_status hf__local_release_claims(hf__seat *seat, const hf__claim *claims, size
                                    hf_error *err);
 hf_status hf__local_renew_claims(hf__seat *seat, const hf__claim *claims, size_t count,
                                  int64_t *token, hf_error *err);
-void hf__local_leave_seat(hf__seat *seat);
+void hf__local_leave_seat(hf__seat *seat, unsigned keys);
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                                  hf_error *err);
 

@@ -79,9 +79,12 @@ hf_status hf__local_home(hf__local *local, hf__local_seat **seat, hf_error *err)
     return status;
 }
 
-void hf__local_leave_seat(hf__seat *head)
+void hf__local_leave_seat(hf__seat *head, unsigned keys)
 {
     hf__local_seat *seat = seat_of(head);
+
+    if (atomic_fetch_sub(&head->holds, keys) != keys)
+        return;
 
     if (!seat->home) {
         hf__local_seat_free(seat);

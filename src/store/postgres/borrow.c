@@ -197,7 +197,7 @@ static hf_status borrowed_wait(hf__backend *backend, hf__request *request, hf_er
         status = wait_keys(store->conn, &arrays, shared, &why);
     if (status == HF_OK)
         status = restore_timeouts(store->conn, &timeouts, &why);
-    if (status != HF_OK && is_timeout(&why)) {
+    if (status != HF_OK && is_timeout(&why) && hf__left_ms(request->deadline) == 0) {
         status = HF_NOT_ACQUIRED;
         request->blocked = 0;
     } else if (status != HF_OK && err) {
@@ -241,12 +241,16 @@ static hf_status borrowed_holder(hf__backend *backend, const hf__claim *claim, h
     pg_lock_tag tag = hf__pg_lock_tag(claim);
     const char *params[] = {tag.classid, tag.objid, tag.objsubid,
                             claim->mode == HF_SHARED ? "t" : "f"};
+    PGconn *conn = borrowed_of(backend)->conn;
     memset(holder, 0, sizeof *holder);
-    hf_status status =
-        ask(borrowed_of(backend)->conn, hf__sql_postgres_find_holder, 4, params, &result, err);
+    hf_status status = ask(conn, "SAVEPOINT holdfast", 0, NULL, NULL, err);
+    if (status != HF_OK)
+        return status;
+    status = ask(conn, hf__sql_postgres_find_holder, 4, params, &result, err);
     if (status == HF_OK && PQntuples(result) > 0)
         hf__pg_read_holder(result, false, holder);
     PQclear(result);
+    undo(conn);
     return status;
 }
 

@@ -32,7 +32,7 @@ static bool keeps_records(const pg_seat *seat)
 
 static int64_t token_of(const pg_seat *seat, const PGresult *result, int column)
 {
-    return seat->token_epoch | hf__pg_int(result, 0, column);
+    return seat->token_epoch + hf__pg_int(result, 0, column);
 }
 
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
@@ -104,7 +104,9 @@ static hf_status release_plain(pg_seat *seat, const hf__claim *claims, size_t co
     bool heard = hf__pg_bool(released, 0, 1);
     *missing = hf__pg_int(released, 0, 0);
     PQclear(released);
-    return heard ? tell_listeners(seat, claims, count, err) : HF_OK;
+    if (heard) /* the keys are free whatever becomes of this: a listener also wakes by itself */
+        (void)!tell_listeners(seat, claims, count, NULL);
+    return HF_OK;
 }
 
 static hf_status release_set(pg_seat *seat, const hf__claim *claims, size_t count, int64_t *missing,
@@ -181,10 +183,20 @@ void hf__pg_give_back(pg_seat *seat, const hf__claim *claims, size_t count)
     hf__pg_arrays_free(&arrays);
 }
 
+/* The schema may have been installed after this session was opened. */
+hf_status hf__pg_start_recording(pg_seat *seat, hf_error *err)
+{
+    bool late = atomic_load(&seat->base.backend->records) && !seat->token_epoch;
+    return late ? hf__pg_open_session(seat, err) : HF_OK;
+}
+
 hf_status hf__pg_take_on(pg_seat *seat, hf__request *request, hf_error *err)
 {
-    hf_status status = is_single(request->claims, request->count) ? take_one(seat, request, err)
-                                                                 : take_set(seat, request, err);
+    hf_status status = hf__pg_start_recording(seat, err);
+    if (status != HF_OK)
+        return status;
+    status = is_single(request->claims, request->count) ? take_one(seat, request, err)
+                                                        : take_set(seat, request, err);
     if (status == HF_OK)
         request->seat = &seat->base;
     else if (status != HF_NOT_ACQUIRED)
@@ -272,6 +284,8 @@ hf_status hf__pg_release_claims(hf__seat *base, const hf__claim *claims, size_t 
     pthread_mutex_lock(&seat->mutex);
     hf_status status = is_single(claims, count) ? release_one(seat, claims, &missing, err)
                                                 : release_set(seat, claims, count, &missing, err);
+    if (status != HF_OK)
+        hf__pg_give_back(seat, claims, count); /* an error does not say what was freed */
     pthread_mutex_unlock(&seat->mutex);
     if (status == HF_UNREACHABLE) {
         if (err)

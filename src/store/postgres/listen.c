@@ -16,7 +16,7 @@ struct listener {
     int64_t wake;
     unsigned users;
     uint64_t releases; /* counted up at each notification; a ticket is what its user has seen of it */
-    pg_seat *seat;     /* the connection that listens for it; another one by now: listen again */
+    uint64_t serial;   /* of the connection that listens for it; another one by now: listen again */
 };
 
 static struct listener *find(pg_backend *backend, int64_t wake)
@@ -49,6 +49,7 @@ static hf_status listening_seat(pg_backend *backend, pg_seat **seat, hf_error *e
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&backend->mutex);
+    (*seat)->listens = true;
     backend->listening = *seat;
     pthread_mutex_unlock(&backend->mutex);
     return HF_OK;
@@ -108,7 +109,7 @@ static bool drop(pg_backend *backend, struct listener *listener)
     return true;
 }
 
-hf_status hf__pg_listen(hf__backend *base, int64_t wake, uint64_t *ticket, hf_error *err)
+static hf_status listen_once(hf__backend *base, int64_t wake, uint64_t *ticket, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
     pg_seat *seat = NULL;
@@ -121,7 +122,7 @@ hf_status hf__pg_listen(hf__backend *base, int64_t wake, uint64_t *ticket, hf_er
     }
     pthread_mutex_lock(&backend->mutex);
     struct listener *listener = add(backend, wake);
-    bool subscribed = listener && listener->seat == seat;
+    bool subscribed = listener && listener->serial == seat->serial;
     if (listener)
         *ticket = listener->releases;
     pthread_mutex_unlock(&backend->mutex);
@@ -133,7 +134,7 @@ hf_status hf__pg_listen(hf__backend *base, int64_t wake, uint64_t *ticket, hf_er
     if (listener) {
         pthread_mutex_lock(&backend->mutex);
         if (status == HF_OK)
-            listener->seat = seat;
+            listener->serial = seat->serial;
         else
             drop(backend, listener);
         pthread_mutex_unlock(&backend->mutex);
@@ -143,6 +144,13 @@ hf_status hf__pg_listen(hf__backend *base, int64_t wake, uint64_t *ticket, hf_er
     return status;
 }
 
+/* A connection that died while it listened is no reason to fail a wait. */
+hf_status hf__pg_listen(hf__backend *base, int64_t wake, uint64_t *ticket, hf_error *err)
+{
+    hf_status status = listen_once(base, wake, ticket, err);
+    return status == HF_UNREACHABLE ? listen_once(base, wake, ticket, err) : status;
+}
+
 void hf__pg_unlisten(hf__backend *base, int64_t wake)
 {
     pg_backend *backend = pg_backend_of(base);
@@ -150,7 +158,7 @@ void hf__pg_unlisten(hf__backend *base, int64_t wake)
     pg_seat *seat = pin_listening(backend);
     pthread_mutex_lock(&backend->mutex);
     struct listener *listener = find(backend, wake);
-    bool was_ours = listener && listener->seat == seat;
+    bool was_ours = listener && seat && listener->serial == seat->serial;
     bool last = listener && drop(backend, listener);
     pthread_mutex_unlock(&backend->mutex);
     if (seat && last && was_ours)
@@ -169,7 +177,7 @@ hf_status hf__pg_doze(hf__backend *base, int64_t wake, uint64_t *ticket, int ms,
     pthread_mutex_lock(&backend->mutex);
     struct listener *listener = find(backend, wake);
     while (listener && !backend->interrupted && listener->releases == *ticket &&
-           backend->listening == listener->seat && !timed_out)
+           backend->listening && backend->listening->serial == listener->serial && !timed_out)
         timed_out = pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
     bool stop = backend->interrupted;
     if (listener)

@@ -115,15 +115,41 @@ static void free_arrays(struct event_arrays *arrays)
         hf__buf_free(&all[i]);
 }
 
-static void write_events(pg_backend *backend, const hf__event *events, size_t count)
+/*
+ * A connection that holds nothing: a write that is kept waiting until its deadline loses the
+ * connection it runs on. At the end of a short life the shared one will do: it holds nothing either.
+ */
+static hf_status writing_seat(pg_backend *backend, bool closing, pg_seat **seat, hf_error *err)
+{
+    pthread_mutex_lock(&backend->mutex);
+    *seat = backend->writing;
+    if (*seat && atomic_load(&(*seat)->base.lost))
+        *seat = backend->writing = NULL;
+    if (*seat)
+        (*seat)->pins++;
+    pthread_mutex_unlock(&backend->mutex);
+    if (*seat)
+        return HF_OK;
+    if (closing)
+        return hf__pg_home(backend, seat, err);
+    hf_status status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
+    if (status == HF_OK) {
+        pthread_mutex_lock(&backend->mutex);
+        backend->writing = *seat;
+        pthread_mutex_unlock(&backend->mutex);
+    }
+    return status;
+}
+
+static void write_events(pg_backend *backend, bool closing, const hf__event *events, size_t count)
 {
     struct event_arrays arrays = {0};
     char pid[16];
     hf_error ignored;
-    pg_seat *home = NULL;
+    pg_seat *seat = NULL;
 
     fill(&arrays, events, count);
-    if (!finish(&arrays) || hf__pg_home(backend, &home, &ignored) != HF_OK)
+    if (!finish(&arrays) || writing_seat(backend, closing, &seat, &ignored) != HF_OK)
         goto out;
     (void)snprintf(pid, sizeof pid, "%d", (int)backend->pid);
     const char *params[] = {arrays.at.data,    arrays.kind.data,     arrays.key.data,
@@ -131,12 +157,12 @@ static void write_events(pg_backend *backend, const hf__event *events, size_t co
                             arrays.wait.data,  arrays.hold.data,     backend->application,
                             backend->host,     pid};
     const char *freed[] = {arrays.freed.data, backend->host, pid};
-    pthread_mutex_lock(&home->mutex);
-    (void)!hf__pg_run(home, PG_ADD_EVENTS, 11, params, NULL, &ignored);
+    pthread_mutex_lock(&seat->mutex);
+    (void)!hf__pg_run(seat, PG_ADD_EVENTS, 11, params, NULL, &ignored);
     if (arrays.freed.length > 2)
-        (void)!hf__pg_run(home, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
-    pthread_mutex_unlock(&home->mutex);
-    hf__pg_unpin(home);
+        (void)!hf__pg_run(seat, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
+    pthread_mutex_unlock(&seat->mutex);
+    hf__pg_unpin(seat);
 out:
     free_arrays(&arrays);
 }
@@ -150,13 +176,13 @@ static void write_holders(pg_backend *backend, const struct held_arrays *arrays)
     const char *params[] = {arrays->session.data, arrays->key.data,  arrays->space.data, arrays->shared.data,
                             arrays->slot.data,    arrays->age.data, arrays->token.data};
     hf_error ignored;
-    pg_seat *home = NULL;
-    if (hf__pg_home(backend, &home, &ignored) != HF_OK)
+    pg_seat *seat = NULL;
+    if (writing_seat(backend, false, &seat, &ignored) != HF_OK)
         return;
-    pthread_mutex_lock(&home->mutex);
-    (void)!hf__pg_run(home, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
-    pthread_mutex_unlock(&home->mutex);
-    hf__pg_unpin(home);
+    pthread_mutex_lock(&seat->mutex);
+    (void)!hf__pg_run(seat, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
+    pthread_mutex_unlock(&seat->mutex);
+    hf__pg_unpin(seat);
 }
 
 void hf__pg_record(hf__backend *base, const hf__held *held, size_t count)
@@ -207,18 +233,34 @@ static void housekeep(pg_backend *backend)
     if (due)
         notes->housekeep_at = hf__deadline(HOUSEKEEP_EVERY_MS);
     pthread_mutex_unlock(&notes->mutex);
-    if (due)
-        (void)!hf__pg_ask(backend, hf__sql_postgres_housekeep, 0, NULL, NULL, &ignored);
+    pg_seat *seat = NULL;
+    if (!due || writing_seat(backend, false, &seat, &ignored) != HF_OK)
+        return;
+    pthread_mutex_lock(&seat->mutex);
+    (void)!hf__pg_query(seat, hf__sql_postgres_housekeep, 0, NULL, NULL, &ignored);
+    pthread_mutex_unlock(&seat->mutex);
+    hf__pg_unpin(seat);
 }
 
-void hf__pg_notes_flush(pg_backend *backend, bool all)
+static void flush(pg_backend *backend, bool closing)
 {
     hf__event *events = NULL;
     if (!atomic_load(&backend->base.records))
         return;
-    size_t count = take_events(backend->notes, all, &events);
+    size_t count = take_events(backend->notes, closing, &events);
     if (count > 0)
-        write_events(backend, events, count);
+        write_events(backend, closing, events, count);
     free(events);
-    housekeep(backend);
+    if (!closing)
+        housekeep(backend);
+}
+
+void hf__pg_flush_notes(hf__backend *backend)
+{
+    flush(pg_backend_of(backend), false);
+}
+
+void hf__pg_flush_at_close(pg_backend *backend)
+{
+    flush(backend, true);
 }

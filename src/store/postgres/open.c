@@ -35,7 +35,7 @@ static void close_session(pg_seat *seat)
 static void pg_close(hf__backend *base)
 {
     pg_backend *backend = pg_backend_of(base);
-    hf__pg_notes_flush(backend, true);
+    hf__pg_flush_at_close(backend);
     while (backend->seats) {
         pg_seat *seat = backend->seats;
         backend->seats = seat->next;
@@ -70,6 +70,7 @@ static const hf__backend_ops postgres_ops = {
     .doze = hf__pg_doze,
     .unlisten = hf__pg_unlisten,
     .record = hf__pg_record,
+    .flush = hf__pg_flush_notes,
     .watch = hf__pg_watch,
     .wake = hf__pg_wake,
     .interrupt = hf__pg_interrupt,

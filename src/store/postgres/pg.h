@@ -70,8 +70,10 @@ typedef struct pg_seat {
     bool tx_seat;
     pg_purpose purpose;
     bool checked_out;
+    bool listens; /* set before the watcher sees it */
     bool crowded;                /* waits and holds at once */
     unsigned pins;               /* under pg_backend.mutex: not to be freed */
+    uint64_t serial;             /* never given twice, unlike an address */
 } pg_seat;
 
 struct listener;
@@ -106,6 +108,10 @@ struct pg_backend {
     unsigned wait_seats;
     unsigned tx_seats;
     pg_seat *listening;
+    pg_seat *writing; /* records and events */
+    uint64_t serials; /* given to seats */
+    int64_t home_failed_ms; /* when opening the shared session failed last, and how */
+    hf_error home_failure;
     struct listener *listeners;
     bool interrupted;
     pthread_mutex_t home_mutex; /* one thread at a time opens the shared session */
@@ -140,7 +146,7 @@ void hf__pg_unpin(pg_seat *seat);
 void hf__pg_seat_readable(pg_seat *seat); /* mutex held: takes in what the server sent */
 void hf__pg_seat_ping(pg_seat *seat);     /* mutex held */
 void hf__pg_seat_fail(pg_seat *seat, const char *what); /* mutex held: marks it lost */
-void hf__pg_leave_seat(hf__seat *seat);
+void hf__pg_leave_seat(hf__seat *seat, unsigned keys);
 hf_status hf__pg_open_session(pg_seat *seat, hf_error *err);
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 
@@ -194,6 +200,7 @@ hf_status hf__pg_renew_claims(hf__seat *seat, const hf__claim *claims, size_t co
 /* On a seat that the caller holds the mutex of: all or none, now. */
 hf_status hf__pg_take_on(pg_seat *seat, hf__request *request, hf_error *err);
 void hf__pg_give_back(pg_seat *seat, const hf__claim *claims, size_t count);
+hf_status hf__pg_start_recording(pg_seat *seat, hf_error *err);
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err);
 
 /* labels.c */
@@ -235,7 +242,8 @@ struct pg_notes *hf__pg_notes_new(void);
 void hf__pg_notes_free(struct pg_notes *notes);
 void hf__pg_note(hf__backend *backend, const hf__event *event);
 void hf__pg_record(hf__backend *backend, const hf__held *held, size_t count);
-void hf__pg_notes_flush(pg_backend *backend, bool all);
+void hf__pg_flush_notes(hf__backend *backend);
+void hf__pg_flush_at_close(pg_backend *backend);
 
 /* view.c */
 hf_status hf__pg_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,

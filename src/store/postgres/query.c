@@ -2,6 +2,7 @@
  * is lost with all that is held on it. */
 #include "store/postgres/pg.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ static int wait_for_socket(PGconn *conn, short events, int64_t deadline)
     struct pollfd pollfd = {.fd = PQsocket(conn), .events = events};
     for (;;) {
         int ready = poll(&pollfd, 1, hf__left_ms(deadline));
-        if (ready != -1)
+        if (ready != -1 || errno != EINTR)
             return ready;
     }
 }

@@ -94,7 +94,6 @@ static hf_status start_recording(pg_backend *backend, pg_seat *home, hf_error *e
     backend->schema = HF_SCHEMA_VERSION;
     backend->schema_usable = true;
     hf_status status = home->token_epoch ? HF_OK : hf__pg_open_session(home, err);
-    home->base.session_id = PQbackendPID(home->conn);
     if (status == HF_OK)
         atomic_store(&backend->base.records, true);
     return status;

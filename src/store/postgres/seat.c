@@ -167,6 +167,7 @@ hf_status hf__pg_open_session(pg_seat *seat, hf_error *err)
         backend->schema = (int)hf__pg_int(opened, 0, 0);
         if (backend->schema == HF_SCHEMA_VERSION)
             seat->token_epoch = hf__pg_int(opened, 0, 1) << 40;
+        seat->base.session_id = (int)hf__pg_int(opened, 0, 2);
     }
     PQclear(opened);
     if (status == HF_OK && backend->schema > HF_SCHEMA_VERSION)
@@ -192,16 +193,16 @@ static hf_status check_server(pg_seat *seat, hf_error *err)
     PQclear(hello);
     if (standby)
         return refuse_standby(backend, err);
-    hf_status opened = HF_OK;
     if (wants_records(backend) && seat->purpose == PG_FOR_LOCKS) {
-        opened = hf__pg_open_session(seat, err);
-        seat->base.session_id = PQbackendPID(seat->conn);
+        hf_status opened = hf__pg_open_session(seat, err);
+        if (opened != HF_OK)
+            return opened;
     }
-    bool records = opened == HF_OK && wants_records(backend);
+    bool records = wants_records(backend);
     atomic_store(&backend->base.records, records);
-    if (opened == HF_OK && backend->records_wanted == HF_RECORDS_REQUIRED && !records)
+    if (backend->records_wanted == HF_RECORDS_REQUIRED && !records)
         return hf__pg_require_schema(backend, "records are required", err);
-    return opened;
+    return HF_OK;
 }
 
 static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, hf_error *err)
@@ -259,6 +260,7 @@ hf_status hf__pg_seat_open(pg_backend *backend, pg_purpose purpose, pg_seat **ou
     atomic_store(&seat->used_ms, hf__now_ms());
     pthread_mutex_lock(&backend->mutex);
     seat->pins = 1;
+    seat->serial = ++backend->serials;
     seat->next = backend->seats;
     backend->seats = seat;
     pthread_mutex_unlock(&backend->mutex);
@@ -292,6 +294,8 @@ static pg_seat *unlink_if_useless(pg_backend *backend, pg_seat *seat)
         backend->home = NULL;
     if (backend->listening == seat)
         backend->listening = NULL;
+    if (backend->writing == seat)
+        backend->writing = NULL;
     if (seat->waiting_seat)
         backend->wait_seats--;
     if (seat->tx_seat)
@@ -310,10 +314,11 @@ void hf__pg_unpin(pg_seat *seat)
     hf__pg_seat_free(useless);
 }
 
-void hf__pg_leave_seat(hf__seat *seat)
+void hf__pg_leave_seat(hf__seat *seat, unsigned keys)
 {
     pg_backend *backend = pg_backend_of(seat->backend);
     pthread_mutex_lock(&backend->mutex);
+    atomic_fetch_sub(&seat->holds, keys); /* under the mutex: whoever sees 0 may free the seat */
     pg_seat *useless = unlink_if_useless(backend, pg_seat_of(seat));
     if (!useless)
         pthread_cond_broadcast(&backend->changed);
@@ -333,22 +338,38 @@ static pg_seat *pin_home(pg_backend *backend)
     return home;
 }
 
+/* Whoever queued behind an attempt that failed shares its failure: a thousand threads do not wait
+ * for a thousand timeouts. */
+static hf_status open_home(pg_backend *backend, int64_t queued_ms, pg_seat **seat, hf_error *err)
+{
+    hf_error local_error, *where = err ? err : &local_error;
+    if (backend->home_failed_ms > queued_ms) {
+        *where = backend->home_failure;
+        return backend->home_failure.code;
+    }
+    hf_status status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, where);
+    if (status != HF_OK) {
+        backend->home_failure = *where;
+        backend->home_failed_ms = hf__now_ms();
+        return status;
+    }
+    pthread_mutex_lock(&backend->mutex);
+    backend->home = *seat;
+    pthread_mutex_unlock(&backend->mutex);
+    return HF_OK;
+}
+
 hf_status hf__pg_home(pg_backend *backend, pg_seat **seat, hf_error *err)
 {
+    hf_status status = HF_OK;
+    int64_t queued_ms = hf__now_ms();
     *seat = pin_home(backend);
     if (*seat)
         return HF_OK;
     pthread_mutex_lock(&backend->home_mutex);
-    hf_status status = HF_OK;
     *seat = pin_home(backend);
-    if (!*seat) {
-        status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
-        if (status == HF_OK) {
-            pthread_mutex_lock(&backend->mutex);
-            backend->home = *seat;
-            pthread_mutex_unlock(&backend->mutex);
-        }
-    }
+    if (!*seat)
+        status = open_home(backend, queued_ms, seat, err);
     pthread_mutex_unlock(&backend->home_mutex);
     return status;
 }

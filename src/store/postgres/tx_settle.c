@@ -17,6 +17,7 @@ enum {
     RECONNECT_MS = 60000, /* a server that crashed or was promoted takes its time */
     PAUSE_LOW_MS = 20,
     PAUSE_HIGH_MS = 100,
+    COMMIT_ARRIVES_MS = 2000, /* a backend that still waits for its client then was never told to commit */
 };
 
 static void pause_briefly(void)
@@ -64,10 +65,8 @@ static void end_old_backend(pg_backend *backend, pg_seat **seat, const pg_tx *tx
     bool gone = !tx->xid[0];
     while (!gone && hf__left_ms(deadline) != 0) {
         PGresult *result = NULL;
-        hf_status status = ask_until(backend, seat, deadline,
-                                     "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity "
-                                     "WHERE pid = $1::int AND backend_xid = $2::xid8::xid",
-                                     2, params, &result, &ignored);
+        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_end_backend, 2, params,
+                                     &result, &ignored);
         gone = status != HF_OK || PQntuples(result) == 0;
         PQclear(result);
         if (!gone)
@@ -84,6 +83,21 @@ static hf__tx_outcome in_doubt(const pg_tx *tx, const char *why, hf_error *err)
     return HF__TX_IN_DOUBT;
 }
 
+/* COMMIT was sent, and the backend waits for it in vain on a line that is dead on our side only: it
+ * would keep the labels for as long as it takes the server to notice. One that is at work, or waits
+ * for a standby, is left alone. */
+static void end_if_forgotten(pg_backend *backend, pg_seat **seat, const pg_tx *tx, int64_t began)
+{
+    hf_error ignored;
+    PGresult *result = NULL;
+    const char *params[] = {tx->backend_pid, tx->xid};
+    if (!tx->xid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
+        return;
+    (void)!ask_until(backend, seat, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 2, params, &result,
+                     &ignored);
+    PQclear(result);
+}
+
 /* The backend must be gone before an absent marker means anything: it may be about to commit. */
 static hf__tx_outcome by_marker(pg_backend *backend, pg_seat **seat, const pg_tx *tx,
                                 int64_t deadline, hf_error *err)
@@ -91,15 +105,12 @@ static hf__tx_outcome by_marker(pg_backend *backend, pg_seat **seat, const pg_tx
     const char *params[] = {tx->marker, tx->backend_pid[0] ? tx->backend_pid : "0",
                             tx->xid[0] ? tx->xid : "0"};
     bool was_gone = false;
+    int64_t began = hf__now_ms();
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status =
-            ask_until(backend, seat, deadline,
-                      "SELECT EXISTS (SELECT FROM holdfast.commits WHERE attempt = $1::uuid), "
-                      "EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE pid = $2::int "
-                      "AND backend_xid = $3::xid8::xid)",
-                      3, params, &result, &why);
+        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_marker, 3, params, &result,
+                                     &why);
         if (status != HF_OK)
             return in_doubt(tx, why.message, err);
         bool marked = hf__pg_bool(result, 0, 0), alive = hf__pg_bool(result, 0, 1);
@@ -111,8 +122,10 @@ static hf__tx_outcome by_marker(pg_backend *backend, pg_seat **seat, const pg_tx
         if (hf__left_ms(deadline) == 0)
             return in_doubt(tx, "its backend is still at work", err);
         was_gone = !alive; /* asked in one snapshot: look for the marker once more in a later one */
-        if (alive)
+        if (alive) {
+            end_if_forgotten(backend, seat, tx, began);
             pause_briefly();
+        }
     }
 }
 
@@ -120,6 +133,7 @@ static hf__tx_outcome by_id(pg_backend *backend, pg_seat **seat, const pg_tx *tx
                             hf_error *err)
 {
     const char *params[] = {tx->xid};
+    int64_t began = hf__now_ms();
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
@@ -142,6 +156,7 @@ static hf__tx_outcome by_id(pg_backend *backend, pg_seat **seat, const pg_tx *tx
             return in_doubt(tx, "the server does not remember it", err);
         if (hf__left_ms(deadline) == 0)
             return in_doubt(tx, "its backend is still at work", err);
+        end_if_forgotten(backend, seat, tx, began);
         pause_briefly();
     }
 }

@@ -188,7 +188,7 @@ static hf_status read_queue_result(pg_seat *seat, hf__request *request, const PG
         return HF_NOT_ACQUIRED;
     }
     if (records)
-        request->token = seat->token_epoch | hf__pg_int(result, 0, 1);
+        request->token = seat->token_epoch + hf__pg_int(result, 0, 1);
     request->seat = &seat->base;
     return HF_OK;
 }
@@ -199,19 +199,27 @@ static void clean_up_after(pg_seat *seat, const hf__request *request)
     if (atomic_load(&seat->base.lost))
         return;
     (void)!hf__pg_script(seat, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
-    hf__pg_give_back(seat, request->claims, request->count);
+    /* A shared key may be held on the same session for another set as well, and one count of it looks
+     * like the other. */
+    if (seat->crowded && request->claims->mode == HF_SHARED && !atomic_load(&seat->base.lost))
+        hf__pg_seat_fail(seat, "it could not be cleaned up after an error");
+    else
+        hf__pg_give_back(seat, request->claims, request->count);
 }
 
 static hf_status queue_on(pg_seat *seat, hf__request *request, int slice_ms, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(seat->base.backend);
+    hf_status status = hf__pg_start_recording(seat, err);
+    if (status != HF_OK)
+        return status;
     bool records = atomic_load(&backend->base.records) && seat->token_epoch;
     pg_statement take = take_statement(request, records);
     pg_arrays arrays = {0};
     hf__buf script = {0};
     PGresult *result = NULL;
 
-    hf_status status = hf__pg_confirm_labels(seat, request->claims, request->count, err);
+    status = hf__pg_confirm_labels(seat, request->claims, request->count, err);
     if (status == HF_OK)
         status = hf__pg_prepare(seat, take, err);
     if (status == HF_OK)
@@ -257,7 +265,7 @@ static int slice_length(const pg_seat *seat, int wanted, int64_t deadline)
 static hf_status queue_slice(pg_backend *backend, hf__request *request, int wanted, hf_error *err)
 {
     hf_status status = HF_OK;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    for (int attempt = 0; attempt <= backend->max_waits; attempt++) {
         pg_seat *seat = NULL;
         status = hf__pg_checkout(backend, request->private_seat, request->deadline, &seat, err);
         if (status != HF_OK)
@@ -270,23 +278,25 @@ static hf_status queue_slice(pg_backend *backend, hf__request *request, int want
     return status;
 }
 
-static hf_status doze_a_tick(pg_backend *backend, const hf__request *request, int64_t wake,
-                             uint64_t *ticket, hf_error *err)
-{
-    int tick = hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS);
-    int left = hf__left_ms(request->deadline);
-    if (left >= 0 && left < tick)
-        tick = left;
-    hf_status status = hf__pg_doze(&backend->base, wake, ticket, tick, err);
-    return status == HF_OK ? HF_NOT_ACQUIRED : status;
-}
 
 /* What a wait has told the others: which key it listens for, and that its thread holds others. */
 struct wait_notice {
     const hf__claim *heard;
     uint64_t ticket;
+    int64_t tick_at; /* the next slice at the latest */
     unsigned cycles; /* times in a row that it was found in one */
 };
+
+/* The tick keeps a pace of its own: if each wake-up put it off, a holder that takes the key again at
+ * once would never be met by a slice. */
+static hf_status doze(pg_backend *backend, const hf__request *request, struct wait_notice *notice,
+                      hf_error *err)
+{
+    int64_t until = notice->tick_at < request->deadline ? notice->tick_at : request->deadline;
+    hf_status status =
+        hf__pg_doze(&backend->base, notice->heard->wake, &notice->ticket, hf__left_ms(until), err);
+    return status == HF_OK ? HF_NOT_ACQUIRED : status;
+}
 
 /* Listening anew before leaving the old ear costs no trip while key and connection are the same. */
 static hf_status announce(pg_backend *backend, const hf__request *request, struct wait_notice *notice,
@@ -336,13 +346,16 @@ static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, i
         status = announce(backend, request, &notice, err);
         if (status != HF_OK)
             break;
+        bool ticked = hf__left_ms(notice.tick_at) == 0;
         status = queue_slice(backend, request, SLICE_MS, err);
+        if (ticked)
+            notice.tick_at = hf__deadline(hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS));
         if (status != HF_NOT_ACQUIRED || notice.heard != &request->claims[request->blocked])
             continue;
         if (is_deadlocked(backend, request, &notice))
             status = hf__pg_say_deadlock(notice.heard, err);
         else
-            status = doze_a_tick(backend, request, notice.heard->wake, &notice.ticket, err);
+            status = doze(backend, request, &notice, err);
     }
     withdraw(backend, request, &notice);
     hf__pg_forget_waiter(backend, recorded);

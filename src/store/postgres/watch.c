@@ -41,8 +41,8 @@ static void collect_seats(pg_backend *backend, struct round *round)
     round->fds[0] = (struct pollfd){.fd = backend->wake_fd, .events = POLLIN};
     round->count = 1;
     pthread_mutex_lock(&backend->mutex);
-    for (pg_seat *seat = backend->seats; seat && round->count <= MOST_SEATS; seat = seat->next) {
-        if (atomic_load(&seat->base.lost))
+    for (pg_seat *seat = backend->seats; seat; seat = seat->next) {
+        if (atomic_load(&seat->base.lost) || round->count > MOST_SEATS)
             continue;
         seat->pins++;
         round->seats[round->count++] = seat;
@@ -52,7 +52,7 @@ static void collect_seats(pg_backend *backend, struct round *round)
 
 static bool needs_ping(const pg_backend *backend, const pg_seat *seat)
 {
-    bool matters = atomic_load(&seat->base.holds) > 0 || backend->listening == seat;
+    bool matters = atomic_load(&seat->base.holds) > 0 || seat->listens;
     return matters && hf__now_ms() - atomic_load(&seat->used_ms) >= backend->ping_interval_ms;
 }
 
@@ -125,5 +125,4 @@ void hf__pg_watch(hf__backend *base, int ms)
     }
     if (listening_lost)
         hf__pg_listeners_wake_all(backend);
-    hf__pg_notes_flush(backend, false);
 }

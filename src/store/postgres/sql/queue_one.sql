@@ -6,5 +6,6 @@ DO $queue$BEGIN
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     NULL;
 END$queue$;
+SET LOCAL lock_timeout = 0;
 EXECUTE $5;
 COMMIT

@@ -1,4 +1,5 @@
--- What the session holds and waits for lives in UNLOGGED tables: a crash empties them exactly when
+-- Functions that run on a session with locks wait for no table for long: a statement that misses its
+-- deadline costs the session. What the session holds and waits for lives in UNLOGGED tables: a crash empties them exactly when
 -- it ends every session, and they cost no WAL.
 
 CREATE SCHEMA holdfast;
@@ -135,7 +136,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION holdfast.open_session(application text, host text, pid int) RETURNS int
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 BEGIN
     DELETE FROM holdfast.holders h WHERE h.backend_pid = pg_backend_pid();
     DELETE FROM holdfast.waiters w WHERE w.backend_pid = pg_backend_pid();
@@ -149,7 +150,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION holdfast.close_session() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 BEGIN
     DELETE FROM holdfast.holders h WHERE h.backend_pid = pg_backend_pid();
     DELETE FROM holdfast.waiters w WHERE w.backend_pid = pg_backend_pid();
@@ -159,7 +160,7 @@ END $$;
 -- Records labels; returns the first label that another one has taken the key of, and that other one.
 CREATE FUNCTION holdfast.note_labels(keys bigint[], spaces smallint[], names text[], derivations text[],
                                      OUT wanted text, OUT taken_by text, OUT key bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 BEGIN
     INSERT INTO holdfast.labels AS l (key, space, label, derivation)
     SELECT * FROM unnest(keys, spaces, names, derivations)
