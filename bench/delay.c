@@ -85,8 +85,8 @@ int main(int argc, char **argv)
     struct sockaddr_in address = loopback(0), target = loopback(atoi(argv[1]));
     socklen_t size = sizeof address;
     int listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 64) != 0 ||
-        getsockname(listener, (struct sockaddr *)&address, &size) != 0)
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(listener, 64) != 0 || getsockname(listener, (struct sockaddr *)&address, &size) != 0)
         bench_die("socket", "cannot listen");
     printf("%d\n", ntohs(address.sin_port));
     (void)fflush(stdout);

@@ -54,7 +54,8 @@ static void remember(struct client *client, double seconds)
 
 /* ---- by hand ------------------------------------------------------------------------------------ */
 
-static bool command(PGconn *conn, const char *sql, int count, const char *const *params, char *value)
+static bool command(PGconn *conn, const char *sql, int count, const char *const *params,
+                    char *value)
 {
     PGresult *result = PQexecParams(conn, sql, count, NULL, params, NULL, NULL, 0);
     ExecStatusType status = PQresultStatus(result);
@@ -113,7 +114,8 @@ static hf_status increment(hf_tx *tx, void *arg, hf_error *err)
         hf_tx_query(tx, "SELECT value FROM bench_rows WHERE id = $1", 1, &by_id, false, &rows, err);
     if (status != HF_OK)
         return status;
-    (void)snprintf(next, sizeof next, "%lld", strtoll(hf_rows_value(rows, 0, 0, NULL), NULL, 10) + 1);
+    (void)snprintf(next, sizeof next, "%lld",
+                   strtoll(hf_rows_value(rows, 0, 0, NULL), NULL, 10) + 1);
     hf_rows_free(rows);
     hf_value update[] = {HF_TEXT(next), HF_TEXT(id)};
     return hf_tx_queue(tx, "UPDATE bench_rows SET value = $1 WHERE id = $2", 2, update, err);

@@ -127,24 +127,27 @@ typedef enum hf_records {
 } hf_records;
 
 typedef struct hf_store_options {
-    size_t size;             /* sizeof(hf_store_options): lets the struct grow */
-    const char *url;         /* postgresql://…, a libpq conninfo string, or local:/path/to/folder */
+    size_t size;     /* sizeof(hf_store_options): lets the struct grow */
+    const char *url; /* postgresql://…, a libpq conninfo string, or local:/path/to/folder */
     const char *application; /* shown to whoever is refused; default "holdfast" */
     hf_records records;
-    int ping_interval_ms;    /* an idle session that holds locks is pinged this often; default 5 000 */
-    int ping_deadline_ms;    /* no answer for this long is a loss; default 10 000 */
-    int kill_ms;             /* what the caller needs to stop after a loss; default 5 000 */
-    int connect_timeout_ms;  /* default 10 000 */
-    int max_waits;           /* connections that may wait or hold apart from the shared one; default 2 */
-    int max_keys;            /* keys held at once; default a quarter of the server's lock table */
-    bool session_pool;       /* the caller states that the pooler in between is in session mode */
-    bool dispatch;           /* callbacks run in hf_store_dispatch, not in the watcher's thread */
-    hf_log_fn *log;          /* may be called from any thread */
+    int ping_interval_ms; /* an idle session that holds locks is pinged this often; default 5 000 */
+    int ping_deadline_ms; /* no answer for this long is a loss; default 10 000 */
+    int kill_ms;          /* what the caller needs to stop after a loss; default 5 000 */
+    int connect_timeout_ms; /* default 10 000 */
+    int max_waits;     /* connections that may wait or hold apart from the shared one; default 2 */
+    int max_keys;      /* keys held at once; default a quarter of the server's lock table */
+    bool session_pool; /* the caller states that the pooler in between is in session mode */
+    bool dispatch;     /* callbacks run in hf_store_dispatch, not in the watcher's thread */
+    hf_log_fn *log;    /* may be called from any thread */
     void *log_arg;
-    int max_transactions;    /* connections for hf_transact; more callers wait for one; default 16 */
+    int max_transactions; /* connections for hf_transact; more callers wait for one; default 16 */
 } hf_store_options;
 
-#define HF_STORE_OPTIONS_INIT {.size = sizeof(hf_store_options)}
+#define HF_STORE_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        .size = sizeof(hf_store_options)                                                           \
+    }
 
 /* Connects and checks the store; a standby is refused. The caller closes the store. */
 HF_API HF_MUST_CHECK hf_status hf_store_open(const hf_store_options *options, hf_store **store,
@@ -154,8 +157,9 @@ HF_API HF_MUST_CHECK hf_status hf_store_open(const hf_store_options *options, hf
  * A store over a connection that the caller lends and keeps: it is never closed, reset or used by
  * another thread. Meant for transaction locks; there is no watcher. options may be NULL.
  */
-HF_API HF_MUST_CHECK hf_status hf_store_borrow(struct pg_conn *conn, const hf_store_options *options,
-                                               hf_store **store, hf_error *err);
+HF_API HF_MUST_CHECK hf_status hf_store_borrow(struct pg_conn *conn,
+                                               const hf_store_options *options, hf_store **store,
+                                               hf_error *err);
 
 /*
  * Releases whatever is still held and frees the store; hf_lock handles must have been freed.
@@ -202,10 +206,10 @@ typedef struct hf_target {
 #define HF_KEY(number) ((hf_target){.derivation = HF_FIXED, .key = (number)})
 
 enum hf_lock_flags {
-    HF_REENTRANT = 1,    /* a thread that holds the same lock gets it again at once */
-    HF_ANY_ORDER = 2,    /* allow a wait for a smaller key while holding a greater one */
-    HF_PRIVATE = 4,      /* on a session of its own: it shares no fate with other locks */
-    HF_NEED_TOKEN = 8,   /* fail with HF_NO_SCHEMA rather than hold without a fencing token */
+    HF_REENTRANT = 1,  /* a thread that holds the same lock gets it again at once */
+    HF_ANY_ORDER = 2,  /* allow a wait for a smaller key while holding a greater one */
+    HF_PRIVATE = 4,    /* on a session of its own: it shares no fate with other locks */
+    HF_NEED_TOKEN = 8, /* fail with HF_NO_SCHEMA rather than hold without a fencing token */
 };
 
 typedef enum hf_lock_state { HF_STATE_HELD = 0, HF_STATE_LOST, HF_STATE_RELEASED } hf_lock_state;
@@ -224,14 +228,18 @@ typedef struct hf_lock_spec {
     hf_lifetime lifetime; /* HF_TRANSACTION: on a borrowed connection inside a transaction */
     int64_t wait_ms;      /* -1 for ever, 0 not at all */
     unsigned flags;
-    unsigned slots; /* > 0: at most this many holders (HF_SLOTS_MAX); one target, exclusive, session */
+    unsigned
+        slots; /* > 0: at most this many holders (HF_SLOTS_MAX); one target, exclusive, session */
     hf_lost_fn *on_lost;
     hf_wait_fn *on_wait;
     void *arg; /* for both callbacks */
 } hf_lock_spec;
 
 #define HF_SLOTS_MAX 4095
-#define HF_LOCK_SPEC_INIT {.size = sizeof(hf_lock_spec), .wait_ms = -1}
+#define HF_LOCK_SPEC_INIT                                                                          \
+    {                                                                                              \
+        .size = sizeof(hf_lock_spec), .wait_ms = -1                                                \
+    }
 
 /*
  * Returns HF_OK with *lock held, HF_NOT_ACQUIRED with err naming the holder, or the failure. A
@@ -317,17 +325,20 @@ typedef struct hf_tx_options {
     const hf_target *labels; /* taken in the order of their keys; may be none */
     size_t label_count;
     hf_isolation isolation;
-    bool read_only;          /* takes no transaction id and leaves no marker */
-    bool retry_unique;       /* a unique violation (23505) is tried again as well */
-    int64_t deadline_ms;     /* for all attempts together; 0: none */
-    unsigned max_attempts;   /* 0: 20 */
-    int backoff_min_ms;      /* 0: 2; a pause is drawn from [0, min × 2^attempt] */
-    int backoff_max_ms;      /* 0: 1 000 */
+    bool read_only;        /* takes no transaction id and leaves no marker */
+    bool retry_unique;     /* a unique violation (23505) is tried again as well */
+    int64_t deadline_ms;   /* for all attempts together; 0: none */
+    unsigned max_attempts; /* 0: 20 */
+    int backoff_min_ms;    /* 0: 2; a pause is drawn from [0, min × 2^attempt] */
+    int backoff_max_ms;    /* 0: 1 000 */
     hf_tx_stats_fn *on_stats;
     void *stats_arg;
 } hf_tx_options;
 
-#define HF_TX_OPTIONS_INIT {.size = sizeof(hf_tx_options)}
+#define HF_TX_OPTIONS_INIT                                                                         \
+    {                                                                                              \
+        .size = sizeof(hf_tx_options)                                                              \
+    }
 
 /*
  * Runs statements of one attempt. It may be called again, so it must have no effect but through tx.
@@ -353,8 +364,8 @@ HF_API HF_MUST_CHECK hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label
  * (PostgreSQL's wire format; the local store gives integers and floats as 8 bytes, big endian).
  */
 HF_API HF_MUST_CHECK hf_status hf_tx_query(hf_tx *tx, const char *sql, size_t count,
-                                           const hf_value *values, bool binary_rows,
-                                           hf_rows **rows, hf_error *err);
+                                           const hf_value *values, bool binary_rows, hf_rows **rows,
+                                           hf_error *err);
 
 /*
  * Queues a statement whose rows are not needed. The queue goes out in one message with the next
@@ -407,17 +418,17 @@ typedef struct hf_lock_view {
     hf_space space;
     hf_mode mode;
     bool waiting;
-    bool ours;              /* taken through Holdfast with records: label, host, pid, age are exact */
-    bool session_known;     /* session and transaction locks look alike unless recorded */
+    bool ours;          /* taken through Holdfast with records: label, host, pid, age are exact */
+    bool session_known; /* session and transaction locks look alike unless recorded */
     hf_lifetime lifetime;
     const char *label;
     const char *application;
     const char *host;
-    int pid;                /* the client process, or 0 */
-    int backend_pid;        /* PostgreSQL's, or 0 */
-    int64_t age_ms;         /* since granted, or since the wait began; -1 unknown */
-    bool age_is_bound;      /* true: at most age_ms */
-    int64_t token;          /* 0: none */
+    int pid;           /* the client process, or 0 */
+    int backend_pid;   /* PostgreSQL's, or 0 */
+    int64_t age_ms;    /* since granted, or since the wait began; -1 unknown */
+    bool age_is_bound; /* true: at most age_ms */
+    int64_t token;     /* 0: none */
     unsigned slot;
     const char *blocked_by; /* "4711,4712": backend pids (local: pids) in the way of a waiter */
 } hf_lock_view;

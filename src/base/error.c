@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    MESSAGE_SIZE = sizeof((hf_error){0}.message),
+    HINT_SIZE = sizeof((hf_error){0}.hint),
+};
+
 /* vsnprintf may have cut the text inside a UTF-8 sequence: drop the incomplete tail. */
 static void drop_partial_character(char *text)
 {
@@ -47,7 +52,7 @@ static void tidy(char *text, size_t size, int wanted)
     fold_lines(text);
 }
 
-static void set_error(hf_error *err, hf_status code, const char *message)
+static void store_error(hf_error *err, hf_status code, const char *message)
 {
     err->code = code;
     err->sqlstate[0] = '\0';
@@ -56,31 +61,30 @@ static void set_error(hf_error *err, hf_status code, const char *message)
     strcpy(err->message, message);
 }
 
-hf_status hf__fail(hf_error *err, hf_status code, const char *format, ...)
+void hf__set_error(hf_error *err, hf_status code, const char *format, ...)
 {
     /* Not straight into err->message: callers may quote it in the new one. */
-    char message[sizeof err->message];
+    char message[MESSAGE_SIZE];
     va_list args;
 
     if (err == NULL)
-        return code;
+        return;
     va_start(args, format);
     int wanted = vsnprintf(message, sizeof message, format, args);
     va_end(args);
     tidy(message, sizeof message, wanted);
-    set_error(err, code, message);
-    return code;
+    store_error(err, code, message);
 }
 
-hf_status hf__fail_errno(hf_error *err, hf_status code, int error_number, const char *format, ...)
+void hf__set_error_errno(hf_error *err, hf_status code, int error_number, const char *format, ...)
 {
-    char what[sizeof err->message];
-    char message[sizeof err->message];
+    char what[MESSAGE_SIZE];
+    char message[MESSAGE_SIZE];
     char reason[128];
     va_list args;
 
     if (err == NULL)
-        return code;
+        return;
     va_start(args, format);
     int wanted = vsnprintf(what, sizeof what, format, args);
     va_end(args);
@@ -91,13 +95,12 @@ hf_status hf__fail_errno(hf_error *err, hf_status code, int error_number, const 
     int room = (int)(sizeof message - sizeof ": " - strnlen(text, sizeof reason));
     wanted = snprintf(message, sizeof message, "%.*s: %s", room, what, text);
     tidy(message, sizeof message, wanted);
-    set_error(err, code, message);
-    return code;
+    store_error(err, code, message);
 }
 
 void hf__hint(hf_error *err, const char *format, ...)
 {
-    char hint[sizeof err->hint];
+    char hint[HINT_SIZE];
     va_list args;
 
     if (err == NULL)

@@ -3,13 +3,19 @@
 
 #include "holdfast/holdfast.h"
 
-/* Every failure goes through here: fills err (may be NULL), clears its hint, returns code. */
-HF_MUST_CHECK hf_status hf__fail(hf_error *err, hf_status code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/*
+ * Every failure goes through here: fills err (may be NULL), clears its hint, and is the code, so that
+ * compilers and analysers see that it is not HF_OK.
+ */
+#define hf__fail(err, code, ...) (hf__set_error((err), (code), __VA_ARGS__), (hf_status)(code))
 
 /* The same with errno's text appended: "cannot open x: No such file or directory". */
-HF_MUST_CHECK hf_status hf__fail_errno(hf_error *err, hf_status code, int error_number,
-                                       const char *format, ...)
+#define hf__fail_errno(err, code, error_number, ...)                                               \
+    (hf__set_error_errno((err), (code), (error_number), __VA_ARGS__), (hf_status)(code))
+
+void hf__set_error(hf_error *err, hf_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void hf__set_error_errno(hf_error *err, hf_status code, int error_number, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Adds the remedy to the error that was just made; err may be NULL. */

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "cli/libpq.h"
+#include "cli/load.h"
 
 /* The variables that only somebody who means a PostgreSQL server sets. */
 static const char *const libpq_variables[] = {
@@ -122,8 +122,7 @@ hf_status open_store(const struct invocation *in, hf_store_options *options, hf_
     options->session_pool = session_pool_stated(&in->common);
     options->log = report_log;
     options->log_arg = (void *)&in->report;
-    if (strncmp(choice.url, "local:", 6) != 0)
-        status = load_libpq(err);
+    status = strncmp(choice.url, "local:", 6) == 0 ? load_sqlite(err) : load_libpq(err);
     if (status == HF_OK)
         status = hf_store_open(options, store, err);
     options->url = NULL;

@@ -45,8 +45,9 @@ static void describe_since(char *out, size_t out_size, const hf__holder *holder)
         return;
     bool long_ago = holder->age_ms > INT64_C(20) * 3600 * 1000;
     (void)strftime(clock_text, sizeof clock_text, long_ago ? "%Y-%m-%d %H:%M" : "%H:%M", &parts);
-    (void)snprintf(out, out_size, "%s %s, %s", holder->age_is_bound ? ", connected since" : " since",
-                   clock_text, hf__show_duration(age, sizeof age, holder->age_ms));
+    (void)snprintf(out, out_size, "%s %s, %s",
+                   holder->age_is_bound ? ", connected since" : " since", clock_text,
+                   hf__show_duration(age, sizeof age, holder->age_ms));
 }
 
 static void describe_holder(char *out, size_t out_size, const hf__holder *holder)
@@ -64,7 +65,8 @@ static void describe_holder(char *out, size_t out_size, const hf__holder *holder
         (void)snprintf(pid, sizeof pid, " (backend pid %d)", holder->backend_pid);
     describe_since(since, sizeof since, holder);
     (void)snprintf(out, out_size, "%s%s%s%s",
-                   holder->application[0] ? holder->application : "another session", where, pid, since);
+                   holder->application[0] ? holder->application : "another session", where, pid,
+                   since);
 }
 
 static void find(hf_store *store, const hf__claim *claim, hf__holder *holder)

@@ -82,7 +82,7 @@ struct hf_store {
     struct entry *entries[ENTRY_BUCKETS];
     struct hf_lock *locks;
     struct hf_lock *threads[THREAD_BUCKETS]; /* held locks by owner, greatest key first */
-    struct turn *queued; /* all that wait for a turn */
+    struct turn *queued;                     /* all that wait for a turn */
     int keys_held;
     bool interrupted;
 
@@ -95,8 +95,8 @@ struct hf_store {
     pthread_t scribe;
     pthread_cond_t scribe_due;
     bool scribing;
-    bool record_soon; /* something is held that has not been recorded yet */
-    int event_fd;              /* readable: losses are to be dispatched */
+    bool record_soon;           /* something is held that has not been recorded yet */
+    int event_fd;               /* readable: losses are to be dispatched */
     struct hf_lock *lost_first; /* with a callback that has not run */
     struct hf_lock *lost_last;
 };
@@ -114,7 +114,7 @@ struct hf_lock {
     unsigned flags;
     bool snapshot_stale;
     hf_lifetime lifetime;
-    pid_t owner; /* gettid(): pthread_t is reused at once */
+    pid_t owner;         /* gettid(): pthread_t is reused at once */
     int64_t acquired_ms; /* monotonic */
     int64_t acquired_wall;
     int64_t wait_ms;
@@ -125,7 +125,7 @@ struct hf_lock {
     bool delivering;
     bool free_after;
     pthread_t deliverer;
-    struct hf_lock *next, *previous;                 /* store->locks */
+    struct hf_lock *next, *previous; /* store->locks */
     struct hf_lock *next_of_thread, *previous_of_thread;
     bool in_order_list;
     struct hf_lock *next_lost;
@@ -173,7 +173,7 @@ hf_status hf__resolve(const hf_lock_spec *spec, hf__claim **claims, size_t *coun
 hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,
                    hf_error *err);
 hf_status hf__give_up(struct hf_lock *lock, size_t from, hf_error *err); /* grants[from…] */
-void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);  /* mutex held */
+void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);    /* mutex held */
 
 /* slots.c */
 enum { HF__SLOT_DIGITS = 3, HF__SLOT_BASE = 16 };
@@ -190,18 +190,18 @@ void hf__tell_waiting(struct attempt *attempt, const hf__claim *claim);
 /* watch.c */
 hf_status hf__watch_start(hf_store *store, hf_error *err);
 void hf__watch_stop(hf_store *store);
-void hf__forget_loss(hf_store *store, struct hf_lock *lock);               /* mutex held */
-int hf__deliver_losses(hf_store *store); /* mutex not held */
+void hf__forget_loss(hf_store *store, struct hf_lock *lock); /* mutex held */
+int hf__deliver_losses(hf_store *store);                     /* mutex not held */
 
 /* scribe.c */
 hf_status hf__scribe_start(hf_store *store, hf_error *err); /* mutex held */
 void hf__scribe_stop(hf_store *store);
-void hf__scribe_soon(hf_store *store); /* mutex held */
+void hf__scribe_soon(hf_store *store);                                          /* mutex held */
 int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store); /* no signals */
 
 /* lock.c */
 void hf__name_loss(struct hf_lock *lock, const hf_error *why); /* lock->why: which lock, and why */
-void hf__lock_forget(struct hf_lock *lock); /* frees memory, releases nothing */
+void hf__lock_forget(struct hf_lock *lock);                    /* frees memory, releases nothing */
 void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);
 
 /* store_handle.c */

@@ -70,7 +70,8 @@ typedef void visit_fn(hf_lock_list *list, hf_lock_view *view, const hf_lock_view
 static void visit(hf_lock_list *list, const struct index *index, int64_t key,
                   const hf_lock_view *base, unsigned number, visit_fn *fn)
 {
-    for (size_t at = lower_bound(index, key); at < index->count && index->places[at].key == key; at++)
+    for (size_t at = lower_bound(index, key); at < index->count && index->places[at].key == key;
+         at++)
         fn(list, &list->views[index->places[at].view], base, number);
 }
 
@@ -85,7 +86,8 @@ static void take_label(hf_lock_view *view, const hf_lock_view *base)
     view->label = label;
 }
 
-static void show_slot(hf_lock_list *list, hf_lock_view *view, const hf_lock_view *base, unsigned slot)
+static void show_slot(hf_lock_list *list, hf_lock_view *view, const hf_lock_view *base,
+                      unsigned slot)
 {
     (void)list;
     view->slot = slot;

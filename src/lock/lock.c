@@ -25,8 +25,9 @@ void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, 
 
 static hf_status no_token(const hf_store *store, hf_error *err)
 {
-    hf_status status = hf__fail(err, HF_NO_SCHEMA, "a fencing token needs the schema 'holdfast' on %s",
-                                store->backend->name);
+    hf_status status =
+        hf__fail(err, HF_NO_SCHEMA, "a fencing token needs the schema 'holdfast' on %s",
+                 store->backend->name);
     hf__hint(err, "run 'holdfast init' once on that database");
     return status;
 }
@@ -35,7 +36,8 @@ static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_
 {
     hf_status status = HF_OK;
     if (spec->size < offsetof(hf_lock_spec, arg) + sizeof spec->arg)
-        return hf__fail(err, HF_INVALID, "hf_lock_spec.size is not set: start from HF_LOCK_SPEC_INIT");
+        return hf__fail(err, HF_INVALID,
+                        "hf_lock_spec.size is not set: start from HF_LOCK_SPEC_INIT");
     if (spec->mode != HF_EXCLUSIVE && spec->mode != HF_SHARED)
         return hf__fail(err, HF_INVALID, "unknown lock mode %d", (int)spec->mode);
     if (spec->wait_ms < -1)
@@ -47,7 +49,8 @@ static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_
     if (spec->slots > 0 && (spec->flags & (HF_REENTRANT | HF_PRIVATE)))
         return hf__fail(err, HF_INVALID, "slots go with neither HF_REENTRANT nor HF_PRIVATE");
     if (spec->lifetime == HF_TRANSACTION && !store->backend->borrowed) {
-        status = hf__fail(err, HF_INVALID, "a transaction lock needs the connection of its transaction");
+        status =
+            hf__fail(err, HF_INVALID, "a transaction lock needs the connection of its transaction");
         hf__hint(err, "lend that connection with hf_store_borrow");
     } else if (spec->lifetime == HF_SESSION && store->backend->borrowed) {
         status = hf__fail(err, HF_INVALID, "a borrowed connection serves transaction locks only");
@@ -172,9 +175,10 @@ static hf_status take_borrowed(struct attempt *attempt, const hf__claim *claims,
         status = hf__not_acquired(attempt->store, &claims[request.blocked], err);
     attempt->lock->snapshot_stale = request.snapshot_stale;
     if (request.snapshot_stale)
-        hf__log(backend, HF_LOG_WARNING,
-                "the transaction's snapshot is older than the lock it waited for: it cannot see what "
-                "the last holder committed; lock first, then begin, or use READ COMMITTED");
+        hf__log(
+            backend, HF_LOG_WARNING,
+            "the transaction's snapshot is older than the lock it waited for: it cannot see what "
+            "the last holder committed; lock first, then begin, or use READ COMMITTED");
     return status;
 }
 
@@ -196,7 +200,8 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **ou
     size_t count = 0;
 
     if (!store || !spec || !out)
-        return hf__fail(err, HF_INVALID, "hf_lock_acquire needs a store, a spec and a place for the lock");
+        return hf__fail(err, HF_INVALID,
+                        "hf_lock_acquire needs a store, a spec and a place for the lock");
     *out = NULL;
     hf_status status = hf__check_process(store, err);
     if (status == HF_OK)
@@ -353,8 +358,9 @@ hf_status hf_lock_token(const hf_lock *lock, int64_t *token, hf_error *err)
         *token = lock->token;
         return HF_OK;
     }
-    hf_status status = hf__fail(err, HF_NO_SCHEMA, "this lock has no fencing token: %s keeps no records",
-                                lock->store->backend->name);
+    hf_status status =
+        hf__fail(err, HF_NO_SCHEMA, "this lock has no fencing token: %s keeps no records",
+                 lock->store->backend->name);
     hf__hint(err, lock->lifetime == HF_TRANSACTION
                       ? "a transaction lock needs none: its writes go with it"
                       : "run 'holdfast init' once on that database");

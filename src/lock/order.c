@@ -36,10 +36,10 @@ hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_error *err
     if (!held || compare(first, greatest(held)) >= 0)
         return HF_OK;
     char wanted[200], has[200];
-    hf_status status =
-        hf__fail(err, HF_ORDER, "%s (key %lld) may not be waited for while this thread holds %s (key %lld)",
-                 hf__claim_name(wanted, sizeof wanted, first), (long long)first->key,
-                 hf__claim_name(has, sizeof has, greatest(held)), (long long)greatest(held)->key);
+    hf_status status = hf__fail(
+        err, HF_ORDER, "%s (key %lld) may not be waited for while this thread holds %s (key %lld)",
+        hf__claim_name(wanted, sizeof wanted, first), (long long)first->key,
+        hf__claim_name(has, sizeof has, greatest(held)), (long long)greatest(held)->key);
     hf__hint(err, "take both as one set, take the smaller key first, try without waiting, or pass "
                   "HF_ANY_ORDER and bound the wait");
     return status;

@@ -14,7 +14,8 @@ static hf_status check_label(const char *label, size_t size, hf_error *err)
         status = hf__fail(err, HF_INVALID, "the label is empty");
         hf__hint(err, "name what is locked, like 'Transfer:acc1:acc2'");
     } else if (size > HF_LABEL_MAX) {
-        status = hf__fail(err, HF_INVALID, "the label has %zu bytes, more than %d", size, HF_LABEL_MAX);
+        status =
+            hf__fail(err, HF_INVALID, "the label has %zu bytes, more than %d", size, HF_LABEL_MAX);
         hf__hint(err, "use an identifier, not the content, as the label");
     }
     for (size_t i = 0; status == HF_OK && i < size; i++) {
@@ -85,10 +86,10 @@ static hf_status remove_repeats(hf__claim *claims, size_t *count, hf_error *err)
         }
         if (!same_label(&claims[kept - 1], &claims[i])) {
             char one[200], other[200];
-            hf_status status = hf__fail(err, HF_COLLISION, "%s and %s are two labels for one key, %lld",
-                                        hf__claim_name(one, sizeof one, &claims[kept - 1]),
-                                        hf__claim_name(other, sizeof other, &claims[i]),
-                                        (long long)claims[i].key);
+            hf_status status =
+                hf__fail(err, HF_COLLISION, "%s and %s are two labels for one key, %lld",
+                         hf__claim_name(one, sizeof one, &claims[kept - 1]),
+                         hf__claim_name(other, sizeof other, &claims[i]), (long long)claims[i].key);
             hf__hint(err, "use the sha256 derivation or another name for one of them");
             return status;
         }

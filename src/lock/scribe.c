@@ -37,7 +37,8 @@ static size_t copy_held(struct hf_lock *lock, hf__held *held, int64_t age_ms)
 
 static bool is_due(const struct hf_lock *lock, int64_t now)
 {
-    return lock->state == HF_STATE_HELD && lock->token && now - lock->acquired_ms >= RECORD_AFTER_MS;
+    return lock->state == HF_STATE_HELD && lock->token &&
+           now - lock->acquired_ms >= RECORD_AFTER_MS;
 }
 
 /* The newest locks stand first, so that the first recorded one ends the search. */
@@ -115,7 +116,8 @@ hf_status hf__scribe_start(hf_store *store, hf_error *err)
         return HF_OK;
     int failed = hf__thread_start(&store->scribe, scribe, store);
     store->scribing = failed == 0;
-    return failed ? hf__fail_errno(err, HF_SYSTEM, failed, "cannot start the scribe's thread") : HF_OK;
+    return failed ? hf__fail_errno(err, HF_SYSTEM, failed, "cannot start the scribe's thread")
+                  : HF_OK;
 }
 
 void hf__scribe_stop(hf_store *store)

@@ -91,7 +91,8 @@ static void digit_claims(const hf__claim *base, unsigned slots, bool ours, hf__c
                                           ours ? HF_SHARED : HF_EXCLUSIVE));
 }
 
-static hf_status probe(struct attempt *attempt, const hf__claim *claims, size_t count, hf_error *err)
+static hf_status probe(struct attempt *attempt, const hf__claim *claims, size_t count,
+                       hf_error *err)
 {
     int64_t until = hf__deadline(PROBE_MS);
     struct timespec pause = {.tv_nsec = 20 * 1000000L};
@@ -117,7 +118,8 @@ static hf_status agree_on_size(struct attempt *attempt, const hf__claim *base, h
     if (status == HF_NOT_ACQUIRED) {
         status = hf__fail(err, HF_SLOTS, "%s is in use with another number of slots than %u",
                           hf__claim_name(name, sizeof name, base), slots);
-        hf__hint(err, "give every user of the label the same number; it can change when none is left");
+        hf__hint(err,
+                 "give every user of the label the same number; it can change when none is left");
         return status;
     }
     if (status == HF_OK)
@@ -196,9 +198,10 @@ static hf_status all_taken(const struct attempt *attempt, const hf__claim *base,
         return HF_NOT_ACQUIRED;
     last = *err;
     const char *who = strstr(last.message, "is held by ");
-    hf_status status = hf__fail(err, HF_NOT_ACQUIRED, "not acquired: all %u slots of %s are taken, one by %s",
-                                attempt->spec->slots, hf__claim_name(name, sizeof name, base),
-                                who ? who + strlen("is held by ") : "another session");
+    hf_status status =
+        hf__fail(err, HF_NOT_ACQUIRED, "not acquired: all %u slots of %s are taken, one by %s",
+                 attempt->spec->slots, hf__claim_name(name, sizeof name, base),
+                 who ? who + strlen("is held by ") : "another session");
     hf__hint(err, "%s", last.hint);
     return status;
 }

@@ -21,8 +21,8 @@ hf_status hf__check_process(const hf_store *store, hf_error *err)
 {
     if (store->pid == getpid())
         return HF_OK;
-    hf_status status = hf__fail(err, HF_FORKED, "this store was opened by process %d, before a fork",
-                                (int)store->pid);
+    hf_status status = hf__fail(
+        err, HF_FORKED, "this store was opened by process %d, before a fork", (int)store->pid);
     hf__hint(err, "close it in the child, and open one there if the child needs locks");
     return status;
 }
@@ -219,5 +219,6 @@ hf_status hf_schedule_claim(hf_store *store, const char *label, int64_t period_m
 hf_status hf_store_examine(hf_store *store, hf_finding_fn *report, void *arg, hf_error *err)
 {
     hf_status status = hf__check_process(store, err);
-    return status == HF_OK ? store->backend->ops->examine(store->backend, report, arg, err) : status;
+    return status == HF_OK ? store->backend->ops->examine(store->backend, report, arg, err)
+                           : status;
 }

@@ -63,7 +63,8 @@ struct hold *hf__entry_held_by_me(const struct entry *entry, hf_mode mode)
 
 bool hf__held_by_me(const hf_store *store, const hf__claim *claim)
 {
-    for (const struct entry *entry = store->entries[bucket_of(claim->key)]; entry; entry = entry->next)
+    for (const struct entry *entry = store->entries[bucket_of(claim->key)]; entry;
+         entry = entry->next)
         if (entry->key == claim->key && entry->space == claim->space)
             return hf__entry_held_by_me(entry, claim->mode) != NULL;
     return false;
@@ -121,8 +122,8 @@ void hf__turn_abandon(struct turn *turn)
 bool hf__may_pass_on(const struct entry *entry, const struct hold *hold)
 {
     const struct turn *next = entry->first;
-    return next && !entry->busy && hold == entry->hold && next->mode == hold->mode && !next->alone &&
-           entry->passes < MOST_PASSES && !atomic_load(&hold->seat->lost);
+    return next && !entry->busy && hold == entry->hold && next->mode == hold->mode &&
+           !next->alone && entry->passes < MOST_PASSES && !atomic_load(&hold->seat->lost);
 }
 
 void hf__entry_settle(hf_store *store, struct entry *entry)

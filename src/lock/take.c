@@ -106,8 +106,8 @@ static hf_status get_turn(struct attempt *attempt, const hf__claim *claim, struc
 }
 
 /* Mutex held. */
-static void attach(struct grant *grant, struct hf_lock *lock, struct entry *entry, struct hold *hold,
-                   const hf__claim *claim)
+static void attach(struct grant *grant, struct hf_lock *lock, struct entry *entry,
+                   struct hold *hold, const hf__claim *claim)
 {
     grant->lock = lock;
     grant->entry = entry;
@@ -181,12 +181,12 @@ static bool pass_on(hf_store *store, struct grant *grant)
 static hf_status release_group(hf_store *store, struct grant *grants, size_t count, hf_error *err)
 {
     hf__seat *seat = grants[0].hold->seat;
-    hf__claim single, *claims = count > 1 ? calloc(count, sizeof *claims) : &single;
-    size_t step = claims ? count : 1;
+    hf__claim single = {0};
+    hf__claim *many = count > 1 ? calloc(count, sizeof *many) : NULL;
+    hf__claim *claims = many ? many : &single;
+    size_t step = many ? count : 1;
     hf_status result = HF_OK;
 
-    if (!claims)
-        claims = &single;
     for (size_t start = 0; start < count; start += step) {
         for (size_t i = 0; i < step; i++)
             claims[i] = grants[start + i].claim;
@@ -194,8 +194,7 @@ static hf_status release_group(hf_store *store, struct grant *grants, size_t cou
         if (status != HF_OK)
             result = status;
     }
-    if (claims != &single)
-        free(claims);
+    free(many);
     return result;
 }
 
@@ -414,7 +413,8 @@ static void attach_joined(struct attempt *attempt, const hf__claim *claims, size
 
 /* Who joins holds because another thread did: with a token of its own, and not for ever while
  * others wait outside. */
-static hf_status renew_joined(struct attempt *attempt, size_t from, struct turn *turns, hf_error *err)
+static hf_status renew_joined(struct attempt *attempt, size_t from, struct turn *turns,
+                              hf_error *err)
 {
     hf_store *store = attempt->store;
     const hf__backend_ops *ops = store->backend->ops;
@@ -431,8 +431,7 @@ static hf_status renew_joined(struct attempt *attempt, size_t from, struct turn 
             token = grant->hold->token;
         } else {
             status = ops->renew_claims(grant->hold->seat, &grant->claim, 1, &token, err);
-            if (status == HF_OK && turn->mode == HF_SHARED &&
-                turn->pass % LOOK_OUTSIDE_EVERY == 0)
+            if (status == HF_OK && turn->mode == HF_SHARED && turn->pass % LOOK_OUTSIDE_EVERY == 0)
                 status = ops->is_contended(store->backend, &grant->claim, &contended, err);
         }
         pthread_mutex_lock(&store->mutex);
@@ -448,9 +447,10 @@ static hf_status renew_joined(struct attempt *attempt, size_t from, struct turn 
 static hf_status say_deadlock(const hf__claim *claim, hf_error *err)
 {
     char name[200];
-    hf_status status = hf__fail(err, HF_DEADLOCK,
-                                "waiting for %s would be a deadlock: its holder waits for what this thread holds",
-                                hf__claim_name(name, sizeof name, claim));
+    hf_status status =
+        hf__fail(err, HF_DEADLOCK,
+                 "waiting for %s would be a deadlock: its holder waits for what this thread holds",
+                 hf__claim_name(name, sizeof name, claim));
     hf__hint(err, "release what this thread holds and try again, or take the locks in one order");
     return status;
 }
@@ -470,7 +470,8 @@ static hf_status get_turns(struct attempt *attempt, const hf__claim *claims, siz
         if (status != HF_OK)
             break;
         if (attempt->alone)
-            mark_waiting(attempt->store, &turns[got], 1, true); /* the next turn may take its time */
+            mark_waiting(attempt->store, &turns[got], 1,
+                         true); /* the next turn may take its time */
     }
     pthread_cond_destroy(&cond);
     if (status == HF_OK)

@@ -129,7 +129,8 @@ hf_status hf__watch_start(hf_store *store, hf_error *err)
     pthread_mutex_unlock(&store->mutex);
     if (scribing != HF_OK)
         return scribing;
-    return failed ? hf__fail_errno(err, HF_SYSTEM, failed, "cannot start the watcher's thread") : HF_OK;
+    return failed ? hf__fail_errno(err, HF_SYSTEM, failed, "cannot start the watcher's thread")
+                  : HF_OK;
 }
 
 void hf__watch_stop(hf_store *store)

@@ -23,7 +23,8 @@ typedef struct hf__claim {
     int64_t key; /* HF_PAIR: first int4 in the high half, second in the low */
     hf_space space;
     hf_mode mode;
-    int64_t wake;      /* whoever listens to this key is told of the release: the key, or a semaphore's */
+    int64_t
+        wake; /* whoever listens to this key is told of the release: the key, or a semaphore's */
     const char *label; /* for records; NULL when only the number is known */
     size_t label_size;
     hf_derivation derivation;
@@ -35,8 +36,9 @@ typedef struct hf__seat {
     int session_id; /* how the store's own records name it */
     atomic_bool losing;
     atomic_bool lost;
-    hf_error why;      /* written once, before lost is set */
-    atomic_uint holds; /* keys held: raised by the backend on success, lowered by leave_seat; only at 0
+    hf_error why; /* written once, before lost is set */
+    atomic_uint
+        holds; /* keys held: raised by the backend on success, lowered by leave_seat; only at 0
                         * may the seat be reused or freed */
 } hf__seat;
 
@@ -64,11 +66,11 @@ typedef struct hf__request {
     const hf__claim *claims;
     size_t count;
     hf_lifetime lifetime;
-    bool private_seat; /* a seat that holds nothing else */
-    bool any_order;    /* the caller may deadlock: search for cycles while waiting */
+    bool private_seat;   /* a seat that holds nothing else */
+    bool any_order;      /* the caller may deadlock: search for cycles while waiting */
     const hf__key *held; /* what the calling thread holds already; only for wait */
     size_t held_count;
-    int64_t deadline;  /* hf__now_ms() clock, HF__FOREVER; only for wait */
+    int64_t deadline; /* hf__now_ms() clock, HF__FOREVER; only for wait */
 
     /* results */
     hf__seat *seat;      /* where they are held now; the backend has raised holds by count */
@@ -131,11 +133,11 @@ struct hf_rows {
 
 /* Why an attempt failed, as the retry loop needs to know it. */
 typedef enum hf__tx_fault {
-    HF__TX_FINAL,    /* not to be tried again */
-    HF__TX_RETRY,    /* rolled back by the store for a reason that passes */
-    HF__TX_UNIQUE,   /* a unique violation: tried again on request */
-    HF__TX_LOCKED,   /* a label was not free in time */
-    HF__TX_BROKEN,   /* the connection is gone: settle finds out what became of it */
+    HF__TX_FINAL,  /* not to be tried again */
+    HF__TX_RETRY,  /* rolled back by the store for a reason that passes */
+    HF__TX_UNIQUE, /* a unique violation: tried again on request */
+    HF__TX_LOCKED, /* a label was not free in time */
+    HF__TX_BROKEN, /* the connection is gone: settle finds out what became of it */
 } hf__tx_fault;
 
 /* One attempt; the head of every backend's own. */
@@ -156,7 +158,11 @@ typedef struct hf__tx_plan {
     int64_t deadline;
 } hf__tx_plan;
 
-typedef enum hf__tx_outcome { HF__TX_COMMITTED, HF__TX_NOT_COMMITTED, HF__TX_IN_DOUBT } hf__tx_outcome;
+typedef enum hf__tx_outcome {
+    HF__TX_COMMITTED,
+    HF__TX_NOT_COMMITTED,
+    HF__TX_IN_DOUBT
+} hf__tx_outcome;
 
 typedef struct hf__tx_ops {
     bool locks_labels; /* false: the caller takes the claims as session locks around the attempt */
@@ -245,7 +251,7 @@ typedef struct hf__backend_ops {
 /* The common head of every backend. */
 struct hf__backend {
     const hf__backend_ops *ops;
-    char *name;          /* without a password */
+    char *name; /* without a password */
     bool local;
     bool borrowed;       /* transaction locks on the caller's connection: no watcher, no counting */
     atomic_bool records; /* tokens, holders, labels and events are kept */

@@ -37,6 +37,8 @@ def test_our_lock_is_shown_with_all_that_is_known(holdfast, recorded_db):
         lock = store.acquire("nightly")
         # A lock is recorded once it has been held for a moment.
         eventually(lambda: one(locks(holdfast, recorded_db), key=lock.key)["token"], 5)
+        # The record follows the grant at once, but nobody waits for it.
+        eventually(lambda: one(locks(holdfast, recorded_db), key=lock.key)["token"], 3)
         row = one(locks(holdfast, recorded_db), key=lock.key)
         backend, = recorded_db.holders(lock.key)
         assert row["label"] == "nightly"

@@ -14,7 +14,7 @@ import hf_tx
 from awaiting import Background, eventually
 from hf import Derivation, Status
 from hf_tx import Isolation, failure, refusal, transact
-from wire import WireProxy
+from wire import Message, WireProxy
 
 LABEL = "Count:1"
 KEY = hf.derive(LABEL)
@@ -891,8 +891,22 @@ def test_cancels_at_random_leave_no_lock_behind(tx_server, labels):
         assert counter(store) == len(committed)
 
 
-def test_one_cancel_at_each_step_of_the_lock_message_leaves_nothing(db, db_store):
-    """A cancel while it waits for the label, which is the step that lasts."""
+def test_connection_that_was_not_made_ready_is_not_used(db, db_store):
+    """As when a cancel hits the preparations."""
+    with WireProxy(db.server.port) as proxy:
+        with hf.Store(db.url(host="127.0.0.1", port=proxy.port)) as store:
+            def spoil(_line, message):
+                if message.kind == "P" and "pg_advisory_unlock" in message.text and not spoilt:
+                    spoilt.append(message)
+                    return Message.parse("spoilt by the test")
+                return None
+
+            spoilt, proxy.rule = [], spoil
+            assert refusal(store, LABEL, increment).sqlstate == "42601"
+            assert hf_tx.Call(store, LABEL, increment).status == Status.OK
+
+
+def test_cancel_of_the_wait_for_a_label_leaves_nothing(db, db_store):
     with hf.Store(db.url()) as holder, Inside(holder):
         for _ in range(20):
             waiter = Background(hf_tx.Call, db_store, LABEL, increment)

@@ -48,7 +48,8 @@ static hf_status require_transaction(PGconn *conn, hf_error *err)
     switch (PQtransactionStatus(conn)) {
     case PQTRANS_INTRANS: return HF_OK;
     case PQTRANS_INERROR:
-        status = hf__fail(err, HF_NO_TRANSACTION, "the transaction on the borrowed connection has failed");
+        status = hf__fail(err, HF_NO_TRANSACTION,
+                          "the transaction on the borrowed connection has failed");
         hf__hint(err, "roll it back and begin a new one");
         return status;
     case PQTRANS_IDLE:
@@ -117,7 +118,8 @@ static hf_status read_timeouts(PGconn *conn, struct timeouts *timeouts, bool *fr
                            0, NULL, &result, err);
     if (status != HF_OK)
         return status;
-    (void)snprintf(timeouts->statement, sizeof timeouts->statement, "%s", hf__pg_text(result, 0, 0));
+    (void)snprintf(timeouts->statement, sizeof timeouts->statement, "%s",
+                   hf__pg_text(result, 0, 0));
     (void)snprintf(timeouts->lock, sizeof timeouts->lock, "%s", hf__pg_text(result, 0, 1));
     const char *isolation = hf__pg_text(result, 0, 2);
     *frozen = strcmp(isolation, "repeatable read") == 0 || strcmp(isolation, "serializable") == 0;
@@ -143,7 +145,8 @@ static void undo(PGconn *conn)
     (void)!ask(conn, "RELEASE SAVEPOINT holdfast", 0, NULL, NULL, &ignored);
 }
 
-static hf_status begin(borrowed *store, const hf__request *request, pg_arrays *arrays, hf_error *err)
+static hf_status begin(borrowed *store, const hf__request *request, pg_arrays *arrays,
+                       hf_error *err)
 {
     hf_status status = require_transaction(store->conn, err);
     if (status == HF_OK)
@@ -173,8 +176,8 @@ static hf_status borrowed_try(hf__backend *backend, hf__request *request, hf_err
     bool shared = request->claims->mode == HF_SHARED;
     hf_status status = begin(store, request, &arrays, err);
     if (status == HF_OK)
-        status = end(store, request,
-                     try_keys(store->conn, &arrays, shared, &request->blocked, err), err);
+        status = end(store, request, try_keys(store->conn, &arrays, shared, &request->blocked, err),
+                     err);
     hf__pg_arrays_free(&arrays);
     return status;
 }
@@ -259,7 +262,8 @@ static hf_status unsupported(hf_error *err)
     return hf__fail(err, HF_INVALID, "a borrowed connection serves transaction locks only");
 }
 
-static hf_status borrowed_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err)
+static hf_status borrowed_listen(hf__backend *backend, int64_t wake, uint64_t *ticket,
+                                 hf_error *err)
 {
     (void)backend, (void)wake, (void)ticket;
     return unsupported(err);

@@ -58,7 +58,8 @@ static hf_status take_one(pg_seat *seat, hf__request *request, hf_error *err)
 
     hf__pg_format(key, request->claims->key);
     const char *params[] = {key};
-    hf_status status = hf__pg_run(seat, statements[records][request->claims->mode], 1, params, &taken, err);
+    hf_status status =
+        hf__pg_run(seat, statements[records][request->claims->mode], 1, params, &taken, err);
     if (status != HF_OK)
         return status;
     if (hf__pg_bool(taken, 0, 0)) {
@@ -135,8 +136,8 @@ static hf_status ask_for_set(pg_seat *seat, const hf__request *request, bool rec
 {
     pg_arrays arrays = {0};
     if (are_plain(request->claims, request->count))
-        return run_plain(seat, records ? PG_TAKE_KEYS : PG_TRY_KEYS, request->claims, request->count,
-                         taken, err);
+        return run_plain(seat, records ? PG_TAKE_KEYS : PG_TRY_KEYS, request->claims,
+                         request->count, taken, err);
     hf_status status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
     const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims)};
     if (status == HF_OK)
@@ -252,9 +253,8 @@ hf_status hf__pg_try_claims(hf__backend *base, hf__request *request, hf_error *e
 static hf_status not_held(const hf__claim *claim, hf_error *err)
 {
     char name[200];
-    hf_status status =
-        hf__fail(err, HF_LOST, "%s was not held any more when it was released",
-                 hf__claim_name(name, sizeof name, claim));
+    hf_status status = hf__fail(err, HF_LOST, "%s was not held any more when it was released",
+                                hf__claim_name(name, sizeof name, claim));
     hf__hint(err, "somebody unlocked it in this session; treat the protected work as unprotected");
     return status;
 }

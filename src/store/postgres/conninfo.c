@@ -60,8 +60,9 @@ char *hf__pg_name(const PQconninfoOption *options)
 static hf_status bad_url(hf_error *err)
 {
     hf_status status = hf__fail(err, HF_INVALID, "the PostgreSQL URL cannot be parsed");
-    hf__hint(err, "write postgresql://USER@HOST:PORT/DATABASE and percent-encode special characters "
-                  "(%%40 for @, %%2F for /); keep the password in a .pgpass file");
+    hf__hint(err,
+             "write postgresql://USER@HOST:PORT/DATABASE and percent-encode special characters "
+             "(%%40 for @, %%2F for /); keep the password in a .pgpass file");
     return status;
 }
 

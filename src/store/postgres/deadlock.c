@@ -33,8 +33,8 @@ static void say_edges(pg_backend *backend, const hf__request *request, const hf_
     hf__buf sql = {0};
     size_t count = request->held_count < MOST_EDGES ? request->held_count : MOST_EDGES;
     for (size_t i = 0; i < count; i++)
-        hf__buf_printf(&sql, "%s pg_catalog.%s(%d, %d)", i == 0 ? "SELECT" : ",", function, PG_EDGE_CLASS,
-                       (int32_t)edge(&request->held[i], wanted));
+        hf__buf_printf(&sql, "%s pg_catalog.%s(%d, %d)", i == 0 ? "SELECT" : ",", function,
+                       PG_EDGE_CLASS, (int32_t)edge(&request->held[i], wanted));
     if (count > 0 && !sql.broken)
         hf__pg_on_listening(backend, sql.data, &ignored);
     hf__buf_free(&sql);
@@ -66,16 +66,11 @@ static int ascending(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static bool read_graph(const PGresult *locks, struct graph *graph)
+static void read_graph(const PGresult *locks, struct graph *graph)
 {
-    size_t rows = (size_t)PQntuples(locks);
-    graph->keys = calloc(rows + 1, sizeof *graph->keys);
-    graph->seen = calloc(rows + 1, sizeof *graph->seen);
-    graph->edges = calloc(rows + 1, sizeof *graph->edges);
-    if (!graph->keys || !graph->seen || !graph->edges)
-        return false;
-    for (int i = 0; i < (int)rows; i++) {
-        uint32_t classid = (uint32_t)hf__pg_int(locks, i, 0), objid = (uint32_t)hf__pg_int(locks, i, 1);
+    for (int i = 0; i < PQntuples(locks); i++) {
+        uint32_t classid = (uint32_t)hf__pg_int(locks, i, 0),
+                 objid = (uint32_t)hf__pg_int(locks, i, 1);
         hf_space space = hf__pg_int(locks, i, 2) == 2 ? HF_PAIR : HF_BIGINT;
         if (space == HF_PAIR && classid == PG_EDGE_CLASS)
             graph->edges[graph->edge_count++] = objid;
@@ -83,7 +78,6 @@ static bool read_graph(const PGresult *locks, struct graph *graph)
             graph->keys[graph->count++] = (hf__key){hf_key_join(classid, objid), space};
     }
     qsort(graph->edges, graph->edge_count, sizeof *graph->edges, ascending);
-    return true;
 }
 
 static bool has_edge(const struct graph *graph, const hf__key *from, const hf__key *to)
@@ -113,24 +107,37 @@ static bool leads_to_me(struct graph *graph, const hf__request *request, const h
     return false;
 }
 
+static bool search(const PGresult *locks, const hf__request *request, const hf__key *from)
+{
+    size_t room = (size_t)PQntuples(locks) + 1;
+    hf__key *keys = calloc(room, sizeof *keys);
+    bool *seen = calloc(room, sizeof *seen);
+    uint32_t *edges = calloc(room, sizeof *edges);
+    struct graph graph = {.keys = keys, .seen = seen, .edges = edges};
+    bool found = false;
+    if (keys && seen && edges) {
+        read_graph(locks, &graph);
+        found = graph.edge_count > 0 && leads_to_me(&graph, request, from);
+    }
+    free(keys);
+    free(seen);
+    free(edges);
+    return found;
+}
+
 bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__claim *wanted)
 {
     PGresult *locks = NULL;
     hf_error ignored;
-    struct graph graph = {0};
     hf__key from = {wanted->key, wanted->space};
-    bool found = false;
     hf_status status = hf__pg_ask(
         backend,
         "SELECT l.classid::bigint, l.objid::bigint, l.objsubid FROM pg_catalog.pg_locks l "
         "WHERE l.locktype = 'advisory' AND l.granted AND l.database = "
-        "(SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())",
+        "(SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = "
+        "pg_catalog.current_database())",
         0, NULL, &locks, &ignored);
-    if (status == HF_OK && read_graph(locks, &graph))
-        found = graph.edge_count > 0 && leads_to_me(&graph, request, &from);
-    free(graph.keys);
-    free(graph.seen);
-    free(graph.edges);
+    bool found = status == HF_OK && search(locks, request, &from);
     PQclear(locks);
     return found;
 }
@@ -138,9 +145,10 @@ bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__
 hf_status hf__pg_say_deadlock(const hf__claim *wanted, hf_error *err)
 {
     char name[200];
-    hf_status status = hf__fail(err, HF_DEADLOCK,
-                                "waiting for %s is a deadlock: its holder waits for what this thread holds",
-                                hf__claim_name(name, sizeof name, wanted));
+    hf_status status =
+        hf__fail(err, HF_DEADLOCK,
+                 "waiting for %s is a deadlock: its holder waits for what this thread holds",
+                 hf__claim_name(name, sizeof name, wanted));
     hf__hint(err, "release what this thread holds and try again, or take the locks in one order");
     return status;
 }

@@ -70,11 +70,10 @@ static hf_status collision(const PGresult *noted, hf_error *err)
 {
     char wanted[128], taken[128];
     const char *wanted_text = hf__pg_text(noted, 0, 0), *taken_text = hf__pg_text(noted, 0, 1);
-    hf_status status =
-        hf__fail(err, HF_COLLISION, "'%s' and '%s' are two labels for one key, %s",
-                 hf__show(wanted, sizeof wanted, wanted_text, strlen(wanted_text)),
-                 hf__show(taken, sizeof taken, taken_text, strlen(taken_text)),
-                 hf__pg_text(noted, 0, 2));
+    hf_status status = hf__fail(err, HF_COLLISION, "'%s' and '%s' are two labels for one key, %s",
+                                hf__show(wanted, sizeof wanted, wanted_text, strlen(wanted_text)),
+                                hf__show(taken, sizeof taken, taken_text, strlen(taken_text)),
+                                hf__pg_text(noted, 0, 2));
     hf__hint(err, "use the sha256 derivation or another name for one of them; a label that is gone "
                   "for good can be deleted from holdfast.labels");
     return status;

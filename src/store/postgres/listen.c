@@ -15,8 +15,9 @@ struct listener {
     struct listener *next;
     int64_t wake;
     unsigned users;
-    uint64_t releases; /* counted up at each notification; a ticket is what its user has seen of it */
-    uint64_t serial;   /* of the connection that listens for it; another one by now: listen again */
+    uint64_t
+        releases;    /* counted up at each notification; a ticket is what its user has seen of it */
+    uint64_t serial; /* of the connection that listens for it; another one by now: listen again */
 };
 
 static struct listener *find(pg_backend *backend, int64_t wake)
@@ -55,7 +56,8 @@ static hf_status listening_seat(pg_backend *backend, pg_seat **seat, hf_error *e
     return HF_OK;
 }
 
-static hf_status say(pg_seat *seat, const char *function, const char *verb, int64_t wake, hf_error *err)
+static hf_status say(pg_seat *seat, const char *function, const char *verb, int64_t wake,
+                     hf_error *err)
 {
     char sql[200], channel[24];
     hf__pg_channel(channel, wake);
@@ -178,7 +180,8 @@ hf_status hf__pg_doze(hf__backend *base, int64_t wake, uint64_t *ticket, int ms,
     struct listener *listener = find(backend, wake);
     while (listener && !backend->interrupted && listener->releases == *ticket &&
            backend->listening && backend->listening->serial == listener->serial && !timed_out)
-        timed_out = pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
+        timed_out =
+            pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
     bool stop = backend->interrupted;
     if (listener)
         *ticket = listener->releases;

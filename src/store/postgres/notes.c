@@ -152,10 +152,17 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
     if (!finish(&arrays) || writing_seat(backend, closing, &seat, &ignored) != HF_OK)
         goto out;
     (void)snprintf(pid, sizeof pid, "%d", (int)backend->pid);
-    const char *params[] = {arrays.at.data,    arrays.kind.data,     arrays.key.data,
-                            arrays.space.data, arrays.shared.data,   arrays.token.data,
-                            arrays.wait.data,  arrays.hold.data,     backend->application,
-                            backend->host,     pid};
+    const char *params[] = {arrays.at.data,
+                            arrays.kind.data,
+                            arrays.key.data,
+                            arrays.space.data,
+                            arrays.shared.data,
+                            arrays.token.data,
+                            arrays.wait.data,
+                            arrays.hold.data,
+                            backend->application,
+                            backend->host,
+                            pid};
     const char *freed[] = {arrays.freed.data, backend->host, pid};
     pthread_mutex_lock(&seat->mutex);
     (void)!hf__pg_run(seat, PG_ADD_EVENTS, 11, params, NULL, &ignored);
@@ -173,8 +180,9 @@ struct held_arrays {
 
 static void write_holders(pg_backend *backend, const struct held_arrays *arrays)
 {
-    const char *params[] = {arrays->session.data, arrays->key.data,  arrays->space.data, arrays->shared.data,
-                            arrays->slot.data,    arrays->age.data, arrays->token.data};
+    const char *params[] = {arrays->session.data, arrays->key.data,  arrays->space.data,
+                            arrays->shared.data,  arrays->slot.data, arrays->age.data,
+                            arrays->token.data};
     hf_error ignored;
     pg_seat *seat = NULL;
     if (writing_seat(backend, false, &seat, &ignored) != HF_OK)

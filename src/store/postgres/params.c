@@ -129,7 +129,8 @@ hf_status hf__pg_key_arrays(pg_arrays *arrays, const hf__claim *claims, size_t c
     return close_arrays(arrays, err);
 }
 
-hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err)
+hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
+                             hf_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         char channel[24];
@@ -141,7 +142,8 @@ hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t 
     return hf__pg_key_arrays(arrays, claims, count, err);
 }
 
-hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err)
+hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
+                              hf_error *err)
 {
     for (size_t i = 0; i < count; i++) {
         array_label(&arrays->labels, &claims[i]);

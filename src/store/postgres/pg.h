@@ -57,23 +57,23 @@ typedef struct pg_seat {
     hf__seat base;
     PGconn *conn;
     pthread_mutex_t mutex;
-    struct pg_seat *next;        /* in pg_backend.seats */
+    struct pg_seat *next;         /* in pg_backend.seats */
     unsigned uses[PG_STATEMENTS]; /* a statement is prepared at its third use */
-    atomic_llong used_ms;        /* when it last answered */
-    atomic_llong quiet_until;    /* the watcher saw it busy: leave it alone till then */
-    int64_t ping_deadline;       /* 0: no ping under way */
-    int64_t token_epoch;         /* already shifted into place */
-    char last_notice[256];       /* why the server hung up, in its own words */
-    char generation[64];         /* tx seats: changes when the server crashes */
-    bool waiting_seat;           /* one of the bounded pool */
+    atomic_llong used_ms;         /* when it last answered */
+    atomic_llong quiet_until;     /* the watcher saw it busy: leave it alone till then */
+    int64_t ping_deadline;        /* 0: no ping under way */
+    int64_t token_epoch;          /* already shifted into place */
+    char last_notice[256];        /* why the server hung up, in its own words */
+    char generation[64];          /* tx seats: changes when the server crashes */
+    bool waiting_seat;            /* one of the bounded pool */
     bool private_seat;
     bool tx_seat;
     pg_purpose purpose;
     bool checked_out;
-    bool listens; /* set before the watcher sees it */
-    bool crowded;                /* waits and holds at once */
-    unsigned pins;               /* under pg_backend.mutex: not to be freed */
-    uint64_t serial;             /* never given twice, unlike an address */
+    bool listens;    /* set before the watcher sees it */
+    bool crowded;    /* waits and holds at once */
+    unsigned pins;   /* under pg_backend.mutex: not to be freed */
+    uint64_t serial; /* never given twice, unlike an address */
 } pg_seat;
 
 struct listener;
@@ -96,20 +96,20 @@ struct pg_backend {
 
     /* learned at connect */
     int server_version;
-    bool pooled;     /* somebody sits between us and the server */
-    int capacity;    /* nominal room of the server's lock table */
-    int schema;      /* installed version, 0 none */
+    bool pooled;  /* somebody sits between us and the server */
+    int capacity; /* nominal room of the server's lock table */
+    int schema;   /* installed version, 0 none */
     bool schema_usable;
 
-    pthread_mutex_t mutex; /* all below */
+    pthread_mutex_t mutex;  /* all below */
     pthread_cond_t changed; /* a wait seat came free, a key was released, or an interrupt */
     pg_seat *seats;
     pg_seat *home;
     unsigned wait_seats;
     unsigned tx_seats;
     pg_seat *listening;
-    pg_seat *writing; /* records and events */
-    uint64_t serials; /* given to seats */
+    pg_seat *writing;       /* records and events */
+    uint64_t serials;       /* given to seats */
     int64_t home_failed_ms; /* when opening the shared session failed last, and how */
     hf_error home_failure;
     struct listener *listeners;
@@ -180,11 +180,15 @@ typedef struct pg_arrays {
     hf__buf keys, spaces, companions, channels, labels, derivations; /* nothing but buffers */
 } pg_arrays;
 /* keys and spaces; with companions and channels; with labels and derivations. The rest is empty. */
-hf_status hf__pg_key_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err);
-hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err);
-hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err);
+hf_status hf__pg_key_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
+                            hf_error *err);
+hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
+                             hf_error *err);
+hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
+                              hf_error *err);
 void hf__pg_array_int(hf__buf *buf, int64_t value);
-void hf__pg_binary_keys(hf__buf *buf, const hf__claim *claims, size_t count); /* bigint[] on the wire */
+void hf__pg_binary_keys(hf__buf *buf, const hf__claim *claims,
+                        size_t count);            /* bigint[] on the wire */
 char *hf__pg_format(char out[24], int64_t value); /* decimal; returns the end */
 void hf__pg_arrays_free(pg_arrays *arrays);
 void hf__pg_array_text(hf__buf *buf, const void *text, size_t size); /* one quoted element */
@@ -264,7 +268,7 @@ hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t
                                 bool *due, int64_t *wait_ms, hf_error *err);
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
 
-/* tx.c, tx_settle.c */
+/* tx.c, tx_rows.c, tx_seat.c, tx_settle.c */
 extern const hf__tx_ops hf__pg_tx_ops;
 
 typedef struct pg_queued {
@@ -278,21 +282,26 @@ typedef struct pg_tx {
     hf__tx base;
     pg_seat *seat; /* checked out, its mutex held; NULL after a break */
     pg_queued *first, *last;
-    bool open;        /* the server has answered the opening: labels held, transaction begun */
+    bool open; /* the server has answered the opening: labels held, transaction begun */
     bool commit_sent;
     bool committed;
     bool interrupted; /* while it waited for the labels */
     bool failed;
     hf_error failure; /* of the first statement that failed */
     hf__tx_fault failure_fault;
-    bool marked;      /* the transaction writes a marker row */
-    char marker[40];  /* its UUID */
+    bool marked;     /* the transaction writes a marker row */
+    char marker[40]; /* its UUID */
     char xid[24];
     char backend_pid[16];
     char generation[64]; /* of the server's crash counter, "" unknown */
 } pg_tx;
 
 hf__tx_outcome hf__pg_tx_settle(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
+
+/* On success the seat's mutex is held, so that the watcher leaves it to the caller. */
+hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_seat **seat, hf_error *err);
+bool hf__pg_tx_prepares(const pg_backend *backend); /* are our statements prepared on its seats? */
+hf_status hf__pg_tx_rows(PGresult *result, hf_rows **rows, hf_error *err); /* takes the result over */
 
 /* examine.c */
 hf_status hf__pg_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);

@@ -128,7 +128,8 @@ static hf_status collect(pg_seat *seat, int64_t deadline, PGresult **kept, hf_er
         PGresult *next = PQgetResult(seat->conn);
         if (!next)
             break;
-        bool better = !*kept || (!hf__pg_is_error(*kept) && (hf__pg_is_error(next) || PQntuples(next) > 0));
+        bool better =
+            !*kept || (!hf__pg_is_error(*kept) && (hf__pg_is_error(next) || PQntuples(next) > 0));
         PGresult *worse = better ? *kept : next;
         if (better)
             *kept = next;
@@ -254,8 +255,8 @@ static hf_status run(pg_seat *seat, pg_statement statement, const struct paramet
         sent = PQsendQueryPrepared(seat->conn, text.name, with->count, with->values, with->lengths,
                                    with->formats, 0);
     else
-        sent = PQsendQueryParams(seat->conn, text.sql, with->count, NULL, with->values, with->lengths,
-                                 with->formats, 0);
+        sent = PQsendQueryParams(seat->conn, text.sql, with->count, NULL, with->values,
+                                 with->lengths, with->formats, 0);
     return checked(seat, sent, statement_deadline(seat), result, err);
 }
 
@@ -292,8 +293,8 @@ hf_status hf__pg_fail_result(const PGresult *result, hf_error *err)
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
     hf_status code = status_of(sqlstate ? sqlstate : "");
-    hf_status status = hf__fail(err, code, "PostgreSQL: %s",
-                                message ? message : PQresultErrorMessage(result));
+    hf_status status =
+        hf__fail(err, code, "PostgreSQL: %s", message ? message : PQresultErrorMessage(result));
     const char *position = PQresultErrorField(result, PG_DIAG_STATEMENT_POSITION);
     if (err && sqlstate)
         (void)snprintf(err->sqlstate, sizeof err->sqlstate, "%s", sqlstate);

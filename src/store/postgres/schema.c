@@ -20,7 +20,8 @@ _Static_assert(sizeof migrations / sizeof *migrations == HF_SCHEMA_VERSION,
 
 static hf_status not_ours(hf_error *err)
 {
-    hf_status status = hf__fail(err, HF_CONFIG, "a schema 'holdfast' exists that Holdfast did not make");
+    hf_status status =
+        hf__fail(err, HF_CONFIG, "a schema 'holdfast' exists that Holdfast did not make");
     hf__hint(err, "rename it, or use another database");
     return status;
 }
@@ -28,10 +29,11 @@ static hf_status not_ours(hf_error *err)
 static hf_status installed_version(pg_seat *seat, int *version, hf_error *err)
 {
     PGresult *result = NULL;
-    hf_status status = hf__pg_query(seat,
-                                    "SELECT pg_catalog.to_regnamespace('holdfast') IS NOT NULL, "
-                                    "pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL",
-                                    0, NULL, &result, err);
+    hf_status status =
+        hf__pg_query(seat,
+                     "SELECT pg_catalog.to_regnamespace('holdfast') IS NOT NULL, "
+                     "pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL",
+                     0, NULL, &result, err);
     bool exists = status == HF_OK && hf__pg_bool(result, 0, 0);
     bool ours = status == HF_OK && hf__pg_bool(result, 0, 1);
     PQclear(result);
@@ -51,24 +53,26 @@ static hf_status installed_version(pg_seat *seat, int *version, hf_error *err)
 static hf_status explain_privilege(pg_seat *seat, hf_status status, hf_error *err)
 {
     if (status == HF_CONFIG && err && strcmp(err->sqlstate, "42501") == 0)
-        hf__hint(err, "installing needs CREATE on the database: run 'holdfast init' as its owner, then "
-                      "SELECT holdfast.grant_use('%s')",
+        hf__hint(err,
+                 "installing needs CREATE on the database: run 'holdfast init' as its owner, then "
+                 "SELECT holdfast.grant_use('%s')",
                  PQuser(seat->conn));
     return status;
 }
 
 static hf_status migrate(pg_seat *seat, int version, hf_error *err)
 {
-    return hf__pg_script(seat, migrations[version - 1], hf__deadline(INSTALL_DEADLINE_MS), NULL, err);
+    return hf__pg_script(seat, migrations[version - 1], hf__deadline(INSTALL_DEADLINE_MS), NULL,
+                         err);
 }
 
 static hf_status install_on(pg_seat *seat, int *from, int *to, hf_error *err)
 {
     hf_error ignored;
     int64_t deadline = hf__deadline(INSTALL_DEADLINE_MS);
-    hf_status status =
-        hf__pg_script(seat, "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL search_path = ''; " INSTALL_LOCK,
-                      deadline, NULL, err);
+    hf_status status = hf__pg_script(
+        seat, "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL search_path = ''; " INSTALL_LOCK,
+        deadline, NULL, err);
     if (status == HF_OK)
         status = installed_version(seat, from, err);
     if (status == HF_OK && *from > HF_SCHEMA_VERSION)
@@ -119,8 +123,7 @@ static hf_status schedule_left(pg_backend *backend, const char *const *params, i
                                hf_error *err)
 {
     PGresult *result = NULL;
-    hf_status status =
-        hf__pg_ask(backend, hf__sql_postgres_schedule_left, 2, params, &result, err);
+    hf_status status = hf__pg_ask(backend, hf__sql_postgres_schedule_left, 2, params, &result, err);
     if (status == HF_OK && PQntuples(result) > 0)
         *wait_ms = hf__pg_int(result, 0, 0);
     PQclear(result);

@@ -13,8 +13,8 @@ enum { OLDEST_SERVER = 140000, TRANSACTION_TIMEOUT_SINCE = 170000 };
 /* name and value are constants of ours. */
 static void add_setting(hf__buf *list, const char *name, const char *value)
 {
-    hf__buf_printf(list, "%spg_catalog.set_config('%s', '%s', false)", list->length ? ", " : "", name,
-                   value);
+    hf__buf_printf(list, "%spg_catalog.set_config('%s', '%s', false)", list->length ? ", " : "",
+                   name, value);
 }
 
 static void add_number(hf__buf *list, const char *name, int value)
@@ -53,8 +53,7 @@ static void settings(const pg_backend *backend, pg_purpose purpose, int version,
     add_number(list, "tcp_keepalives_idle", told_s);
     add_number(list, "tcp_keepalives_interval", KEEPALIVE_INTERVAL_S);
     add_number(list, "tcp_keepalives_count", KEEPALIVE_COUNT);
-    add_number(list, "tcp_user_timeout",
-               (told_s + KEEPALIVE_INTERVAL_S * KEEPALIVE_COUNT) * 1000);
+    add_number(list, "tcp_user_timeout", (told_s + KEEPALIVE_INTERVAL_S * KEEPALIVE_COUNT) * 1000);
     if (check_client)
         add_setting(list, "client_connection_check_interval", "1000");
 }
@@ -80,8 +79,9 @@ static hf_status introduce(pg_seat *seat, bool check_client, PGresult **result, 
         connect_statement(&sql, &list);
     (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(seat->conn));
     const char *params[] = {pid, backend->session_pool ? "t" : "f"};
-    hf_status status = list.broken || sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                                 : hf__pg_query(seat, sql.data, 2, params, result, err);
+    hf_status status = list.broken || sql.broken
+                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                           : hf__pg_query(seat, sql.data, 2, params, result, err);
     hf__buf_free(&list);
     hf__buf_free(&sql);
     if (status == HF_DATABASE && check_client && err && strcmp(err->sqlstate, "22023") == 0)
@@ -99,9 +99,9 @@ static hf_status refuse_standby(const pg_backend *backend, hf_error *err)
 
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err)
 {
-    hf_status status = hf__fail(
-        err, HF_NO_SCHEMA, "the holdfast schema on %s has version %d, this program knows %d",
-        backend->base.name, version, HF_SCHEMA_VERSION);
+    hf_status status = hf__fail(err, HF_NO_SCHEMA,
+                                "the holdfast schema on %s has version %d, this program knows %d",
+                                backend->base.name, version, HF_SCHEMA_VERSION);
     hf__hint(err, "upgrade this program, or point it to another database");
     return status;
 }
@@ -141,12 +141,13 @@ hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_
                           what, backend->base.name);
         hf__hint(err, "run 'holdfast init' once on that database");
     } else if (backend->schema < HF_SCHEMA_VERSION) {
-        status = hf__fail(err, HF_NO_SCHEMA, "%s: the schema 'holdfast' on %s is of version %d", what,
-                          backend->base.name, backend->schema);
+        status = hf__fail(err, HF_NO_SCHEMA, "%s: the schema 'holdfast' on %s is of version %d",
+                          what, backend->base.name, backend->schema);
         hf__hint(err, "run 'holdfast init' once to upgrade it to version %d", HF_SCHEMA_VERSION);
     } else {
-        status = hf__fail(err, HF_NO_SCHEMA, "%s: this role may not use the schema 'holdfast' on %s",
-                          what, backend->base.name);
+        status =
+            hf__fail(err, HF_NO_SCHEMA, "%s: this role may not use the schema 'holdfast' on %s",
+                     what, backend->base.name);
         hf__hint(err, "as its owner: SELECT holdfast.grant_use('ROLE')");
     }
     return status;
@@ -161,8 +162,7 @@ hf_status hf__pg_open_session(pg_seat *seat, hf_error *err)
     char known[16];
     (void)snprintf(known, sizeof known, "%d", HF_SCHEMA_VERSION);
     const char *params[] = {backend->application, backend->host, pid, known};
-    hf_status status =
-        hf__pg_query(seat, hf__sql_postgres_open_session, 4, params, &opened, err);
+    hf_status status = hf__pg_query(seat, hf__sql_postgres_open_session, 4, params, &opened, err);
     if (status == HF_OK) {
         backend->schema = (int)hf__pg_int(opened, 0, 0);
         if (backend->schema == HF_SCHEMA_VERSION)
@@ -342,7 +342,8 @@ static pg_seat *pin_home(pg_backend *backend)
  * for a thousand timeouts. */
 static hf_status open_home(pg_backend *backend, int64_t queued_ms, pg_seat **seat, hf_error *err)
 {
-    hf_error local_error, *where = err ? err : &local_error;
+    hf_error local_error = {0};
+    hf_error *where = err ? err : &local_error;
     if (backend->home_failed_ms > queued_ms) {
         *where = backend->home_failure;
         return backend->home_failure.code;
@@ -380,11 +381,13 @@ void hf__pg_seat_fail(pg_seat *seat, const char *what)
     char text[512];
     const char *reason = what;
     if (!reason)
-        reason = seat->last_notice[0] ? seat->last_notice
-                                      : hf__pg_one_line(text, sizeof text, PQerrorMessage(seat->conn));
+        reason = seat->last_notice[0]
+                     ? seat->last_notice
+                     : hf__pg_one_line(text, sizeof text, PQerrorMessage(seat->conn));
     (void)!hf__fail(&why, HF_LOST, "the session with %s ended: %s", seat->base.backend->name,
-                   reason && *reason ? reason : "the server closed the connection");
-    hf__hint(&why, "what was locked through it may be held by another by now; stop, then acquire again");
+                    reason && *reason ? reason : "the server closed the connection");
+    hf__hint(&why,
+             "what was locked through it may be held by another by now; stop, then acquire again");
     if (!hf__seat_lose(&seat->base, &why))
         return;
     /* Closing frees the locks at the server, should it still live. */

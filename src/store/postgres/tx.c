@@ -7,7 +7,6 @@
  */
 #include "store/postgres/pg.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,130 +31,9 @@ static pg_backend *backend_of(const pg_tx *tx)
     return pg_backend_of(tx->base.backend);
 }
 
-static bool can_prepare(const pg_backend *backend)
-{
-    return !backend->pooled || backend->session_pool;
-}
-
-/* ---- connections -------------------------------------------------------------------------------- */
-
-static pg_seat *idle_tx_seat(pg_backend *backend)
-{
-    for (pg_seat *seat = backend->seats; seat; seat = seat->next)
-        if (seat->tx_seat && !seat->checked_out && !atomic_load(&seat->base.lost))
-            return seat;
-    return NULL;
-}
-
-static hf_status learn_generation(pg_seat *seat, hf_error *err)
-{
-    PGresult *result = NULL;
-    hf_status status = hf__pg_query(seat, hf__sql_postgres_tx_generation, 0, NULL, &result, err);
-    if (status == HF_OK)
-        (void)snprintf(seat->generation, sizeof seat->generation, "%s", hf__pg_text(result, 0, 0));
-    PQclear(result);
-    return status;
-}
-
-static hf_status prepare_all(pg_seat *seat, hf_error *err)
-{
-    static const pg_statement wanted[] = {PG_TX_LOCK_ONE, PG_TX_KEEP_ONE, PG_TX_HAND_OVER_ONE};
-    hf_status status = HF_OK;
-    for (size_t i = 0; status == HF_OK && i < sizeof wanted / sizeof *wanted; i++)
-        status = hf__pg_prepare(seat, wanted[i], err);
-    return status;
-}
-
-static hf_status open_tx_seat(pg_backend *backend, pg_seat **seat, hf_error *err)
-{
-    hf_status status = hf__pg_seat_open(backend, PG_FOR_TRANSACTIONS, seat, err);
-    pthread_mutex_lock(&backend->mutex);
-    if (status == HF_OK) {
-        (*seat)->checked_out = true;
-        (*seat)->tx_seat = true;
-    } else {
-        backend->tx_seats--;
-        pthread_cond_broadcast(&backend->changed);
-    }
-    pthread_mutex_unlock(&backend->mutex);
-    if (status != HF_OK)
-        return status;
-    pthread_mutex_lock(&(*seat)->mutex);
-    status = learn_generation(*seat, err);
-    if (status == HF_OK && can_prepare(backend))
-        status = prepare_all(*seat, err);
-    if (status != HF_OK) {
-        hf__pg_seat_fail(*seat, "it could not be prepared"); /* or the next would get it half ready */
-        hf__pg_checkin(*seat);
-    }
-    return status;
-}
-
 static hf_status interrupted(hf_error *err)
 {
     return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
-}
-
-static hf_status no_seat(const pg_backend *backend, hf_error *err)
-{
-    hf_status status =
-        hf__fail(err, HF_EXHAUSTED, "no connection came free in time: %d transactions are running",
-                 backend->max_transactions);
-    hf__hint(err, "raise max_transactions, or the deadline");
-    return status;
-}
-
-/* Mutex held. A server that restarted has hung up on idle connections: no attempt is wasted on them. */
-static bool is_alive(pg_seat *seat)
-{
-    struct pollfd pollfd = {.fd = PQsocket(seat->conn), .events = POLLIN};
-    if (!atomic_load(&seat->base.lost) && poll(&pollfd, 1, 0) > 0)
-        hf__pg_seat_readable(seat);
-    return !atomic_load(&seat->base.lost);
-}
-
-static hf_status pick_seat(pg_backend *backend, int64_t deadline, pg_seat **out, hf_error *err)
-{
-    struct timespec until = hf__timespec(deadline);
-    bool may_open = false;
-    int timed_out = 0;
-
-    pthread_mutex_lock(&backend->mutex);
-    for (;;) {
-        *out = idle_tx_seat(backend);
-        may_open = !*out && backend->tx_seats < (unsigned)backend->max_transactions;
-        if (*out || may_open || timed_out || backend->interrupted)
-            break;
-        timed_out = pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
-    }
-    bool stop = backend->interrupted;
-    if (!stop && *out) {
-        (*out)->checked_out = true;
-        (*out)->pins++;
-    } else if (!stop && may_open) {
-        backend->tx_seats++;
-    }
-    pthread_mutex_unlock(&backend->mutex);
-
-    if (stop)
-        return interrupted(err);
-    if (may_open)
-        return open_tx_seat(backend, out, err);
-    if (!*out)
-        return no_seat(backend, err);
-    pthread_mutex_lock(&(*out)->mutex);
-    return HF_OK;
-}
-
-/* On success the seat's mutex is held, so that the watcher leaves it to us. */
-static hf_status checkout(pg_backend *backend, int64_t deadline, pg_seat **seat, hf_error *err)
-{
-    for (;;) {
-        hf_status status = pick_seat(backend, deadline, seat, err);
-        if (status != HF_OK || is_alive(*seat))
-            return status;
-        hf__pg_checkin(*seat);
-    }
 }
 
 /* ---- one message -------------------------------------------------------------------------------- */
@@ -181,7 +59,7 @@ static void post(pg_tx *tx, struct message *message, const char *sql, int count,
 static void post_known(pg_tx *tx, struct message *message, pg_statement statement, const char *sql,
                        int count, const char *const *values)
 {
-    if (!can_prepare(backend_of(tx))) {
+    if (!hf__pg_tx_prepares(backend_of(tx))) {
         post(tx, message, sql, count, values);
         return;
     }
@@ -235,7 +113,7 @@ static void post_bounds(pg_tx *tx, struct message *message, int64_t deadline)
 {
     char ms[16];
     int left = hf__left_ms(deadline);
-    bool told = !can_prepare(backend_of(tx));
+    bool told = !hf__pg_tx_prepares(backend_of(tx));
     if (left < 0 && !told)
         return;
     (void)snprintf(ms, sizeof ms, "%d", left < 0 ? 0 : (left > 0 ? left : 1));
@@ -584,70 +462,6 @@ static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, s
     return status;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------- */
-
-struct pg_rows {
-    hf_rows base;
-    PGresult *result;
-};
-
-static const PGresult *result_of(const hf_rows *rows)
-{
-    return ((const struct pg_rows *)rows)->result;
-}
-
-static size_t rows_count(const hf_rows *rows)
-{
-    return (size_t)PQntuples(result_of(rows));
-}
-
-static size_t rows_columns(const hf_rows *rows)
-{
-    return (size_t)PQnfields(result_of(rows));
-}
-
-static const char *rows_column(const hf_rows *rows, size_t column)
-{
-    return PQfname(result_of(rows), (int)column);
-}
-
-static const char *rows_value(const hf_rows *rows, size_t row, size_t column, size_t *size)
-{
-    const PGresult *result = result_of(rows);
-    if (row >= rows_count(rows) || column >= rows_columns(rows) ||
-        PQgetisnull(result, (int)row, (int)column))
-        return NULL;
-    if (size)
-        *size = (size_t)PQgetlength(result, (int)row, (int)column);
-    return PQgetvalue(result, (int)row, (int)column);
-}
-
-static int64_t rows_affected(const hf_rows *rows)
-{
-    return strtoll(PQcmdTuples(((const struct pg_rows *)rows)->result), NULL, 10);
-}
-
-static void rows_free(hf_rows *rows)
-{
-    PQclear(((struct pg_rows *)rows)->result);
-    free(rows);
-}
-
-static const hf__rows_ops pg_rows_ops = {rows_count, rows_columns,  rows_column,
-                                         rows_value, rows_affected, rows_free};
-
-static hf_status wrap_rows(PGresult *result, hf_rows **out, hf_error *err)
-{
-    struct pg_rows *rows = malloc(sizeof *rows);
-    if (!rows) {
-        PQclear(result);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
-    }
-    *rows = (struct pg_rows){{&pg_rows_ops}, result};
-    *out = &rows->base;
-    return HF_OK;
-}
-
 /* ---- operations --------------------------------------------------------------------------------- */
 
 static bool make_marker(pg_tx *tx)
@@ -667,7 +481,7 @@ static hf_status tx_open(hf__backend *base, const hf__tx_plan *plan, hf__tx **ou
     if (!tx)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     tx->base.backend = base;
-    hf_status status = checkout(backend, plan->deadline, &tx->seat, err);
+    hf_status status = hf__pg_tx_checkout(backend, plan->deadline, &tx->seat, err);
     if (status == HF_OK) {
         tx->marked = !plan->read_only && backend->schema == HF_SCHEMA_VERSION &&
                      backend->schema_usable && backend->records_wanted != HF_RECORDS_OFF;
@@ -700,7 +514,7 @@ static hf_status tx_query(hf__tx *base, const hf__tx_plan *plan, const char *sql
     if (status == HF_OK)
         status = exchange(tx, plan, sql, count, values, binary_rows, false, rows ? &result : NULL, err);
     if (status == HF_OK && rows)
-        status = wrap_rows(result, rows, err);
+        status = hf__pg_tx_rows(result, rows, err);
     return status;
 }
 

@@ -23,7 +23,8 @@ static bool split_application(const char *name, char *application, size_t applic
                               char *host, size_t host_size, int *pid)
 {
     const char *tail = strstr(name, " (pid "), *on = NULL;
-    for (const char *at = strstr(name, " on "); at && tail && at < tail; at = strstr(at + 1, " on "))
+    for (const char *at = strstr(name, " on "); at && tail && at < tail;
+         at = strstr(at + 1, " on "))
         on = at;
     if (!on || !tail || tail[strlen(tail) - 1] != ')')
         return false;
@@ -167,7 +168,8 @@ static bool waits_on_record(const PGresult *result, int companion_row, int row)
     return false;
 }
 
-static hf_status emit(hf__view_sink *sink, const PGresult *result, int row, int about, hf_error *err)
+static hf_status emit(hf__view_sink *sink, const PGresult *result, int row, int about,
+                      hf_error *err)
 {
     char application[128], host[256];
     hf__buf blocked_by = {0};
@@ -177,8 +179,7 @@ static hf_status emit(hf__view_sink *sink, const PGresult *result, int row, int 
     const char *name = hf__pg_text(result, row, C_APPLICATION);
 
     (void)snprintf(application, sizeof application, "%s", name);
-    (void)snprintf(host, sizeof host, "%s",
-                   hf__pg_text(result, row, pid ? C_HOST : C_ADDRESS));
+    (void)snprintf(host, sizeof host, "%s", hf__pg_text(result, row, pid ? C_HOST : C_ADDRESS));
     if (!pid)
         (void)split_application(name, application, sizeof application, host, sizeof host, &pid);
     if (waiting)
@@ -197,9 +198,9 @@ static hf_status emit(hf__view_sink *sink, const PGresult *result, int row, int 
         .host = host,
         .pid = pid,
         .backend_pid = (int)hf__pg_int(result, row, C_BACKEND),
-        .age_ms = exact                                 ? hf__pg_int(result, row, C_AGE)
+        .age_ms = exact                               ? hf__pg_int(result, row, C_AGE)
                   : PQgetisnull(result, row, C_BOUND) ? -1
-                                                        : hf__pg_int(result, row, C_BOUND),
+                                                      : hf__pg_int(result, row, C_BOUND),
         .age_is_bound = !exact && !(waiting && row == about),
         .token = hf__pg_int(result, row, C_TOKEN),
         .slot = (unsigned)hf__pg_int(result, row, C_SLOT),
@@ -229,7 +230,7 @@ hf_status hf__pg_list(hf__backend *base, hf__view_sink *sink, hf_error *err)
     for (int i = 0; status == HF_OK && i < PQntuples(result); i++)
         status = is_edge(result, i)        ? HF_OK
                  : is_companion(result, i) ? emit_sleepers(sink, result, i, err)
-                                         : emit(sink, result, i, i, err);
+                                           : emit(sink, result, i, i, err);
     PQclear(result);
     return status;
 }

@@ -13,7 +13,8 @@
 #include "store/sql.h"
 
 enum {
-    FIRST_SLICE_MS = 800, /* below the default deadlock_timeout: it would only blame the wrong one */
+    FIRST_SLICE_MS =
+        800, /* below the default deadlock_timeout: it would only blame the wrong one */
     SLICE_MS = 200,
     CROWDED_SLICE_MS = 50, /* while the same session also holds locks that others may release */
     TICK_LOW_MS = 500,     /* crashed holders and strangers never notify */
@@ -90,7 +91,8 @@ hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadli
     pthread_mutex_lock(&backend->mutex);
     while (!backend->interrupted && !(*out = reserve(backend, &may_open)) && !may_open) {
         struct timespec until = hf__timespec(deadline);
-        if (pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until) != 0)
+        if (pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until) !=
+            0)
             break;
     }
     bool stop = backend->interrupted;
@@ -168,7 +170,8 @@ static void queue_set_script(hf__buf *script, const hf__request *request, const 
     (void)snprintf(wait, sizeof wait, "%d", ms);
     hf__buf_printf(&keys, "'%s'", arrays->keys.data);
     hf__buf_printf(&spaces, "'%s'", arrays->spaces.data);
-    hf__buf_printf(&execute, "%s('%s', '%s', %s)", take, arrays->keys.data, arrays->spaces.data, shared);
+    hf__buf_printf(&execute, "%s('%s', '%s', %s)", take, arrays->keys.data, arrays->spaces.data,
+                   shared);
     const char *values[5] = {keys.data, spaces.data, shared, wait, execute.data};
     if (keys.broken || spaces.broken || execute.broken)
         script->broken = true;
@@ -278,7 +281,6 @@ static hf_status queue_slice(pg_backend *backend, hf__request *request, int want
     return status;
 }
 
-
 /* What a wait has told the others: which key it listens for, and that its thread holds others. */
 struct wait_notice {
     const hf__claim *heard;
@@ -299,8 +301,8 @@ static hf_status doze(pg_backend *backend, const hf__request *request, struct wa
 }
 
 /* Listening anew before leaving the old ear costs no trip while key and connection are the same. */
-static hf_status announce(pg_backend *backend, const hf__request *request, struct wait_notice *notice,
-                          hf_error *err)
+static hf_status announce(pg_backend *backend, const hf__request *request,
+                          struct wait_notice *notice, hf_error *err)
 {
     const hf__claim *blocked = &request->claims[request->blocked];
     hf_status status = hf__pg_listen(&backend->base, blocked->wake, &notice->ticket, err);
@@ -315,7 +317,8 @@ static hf_status announce(pg_backend *backend, const hf__request *request, struc
     return status;
 }
 
-static void withdraw(pg_backend *backend, const hf__request *request, const struct wait_notice *notice)
+static void withdraw(pg_backend *backend, const hf__request *request,
+                     const struct wait_notice *notice)
 {
     if (!notice->heard)
         return;
@@ -324,7 +327,8 @@ static void withdraw(pg_backend *backend, const hf__request *request, const stru
 }
 
 /* Edges are read while they come and go: only a cycle that is seen twice is one. */
-static bool is_deadlocked(pg_backend *backend, const hf__request *request, struct wait_notice *notice)
+static bool is_deadlocked(pg_backend *backend, const hf__request *request,
+                          struct wait_notice *notice)
 {
     enum { CERTAIN = 2 };
     if (!request->any_order || request->held_count == 0)

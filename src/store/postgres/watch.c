@@ -119,7 +119,8 @@ void hf__pg_watch(hf__backend *base, int ms)
     bool listening_lost = false;
     for (nfds_t i = 1; i < round.count; i++) {
         pthread_mutex_lock(&backend->mutex);
-        listening_lost |= backend->listening == round.seats[i] && atomic_load(&round.seats[i]->base.lost);
+        listening_lost |=
+            backend->listening == round.seats[i] && atomic_load(&round.seats[i]->base.lost);
         pthread_mutex_unlock(&backend->mutex);
         hf__pg_unpin(round.seats[i]);
     }

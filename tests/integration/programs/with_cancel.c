@@ -12,7 +12,8 @@ struct plan {
     int inside[2];
 };
 
-static hf_status stay(hf_lock *lock, void *arg, hf_error *err) {
+static hf_status stay(hf_lock *lock, void *arg, hf_error *err)
+{
     struct plan *plan = arg;
 
     (void)lock;
@@ -23,7 +24,8 @@ static hf_status stay(hf_lock *lock, void *arg, hf_error *err) {
         pause();
 }
 
-static void *hold(void *arg) {
+static void *hold(void *arg)
+{
     struct plan *plan = arg;
     hf_error err;
 
@@ -32,7 +34,8 @@ static void *hold(void *arg) {
     return NULL;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     hf_store_options options = HF_STORE_OPTIONS_INIT;
     struct plan plan = {.spec = HF_LOCK_SPEC_INIT};
     hf_target target;

@@ -1,15 +1,7 @@
-#include "cli/libpq.h"
+#include "cli/load.h"
 
-#include <dlfcn.h>
 #include <libpq-fe.h>
-#include <stdbool.h>
 
-#include "base/error.h"
-
-#define LIBPQ "libpq.so.5"
-
-/* Every call of libholdfast: the linker misses one that is not here, and the compiler compares each
- * with its declaration in libpq-fe.h. */
 /* clang-format off */
 #define LIBPQ_CALLS(ASK, DO) \
     ASK(int, PQbackendPID, (const PGconn *conn), (conn)) \
@@ -18,8 +10,8 @@
     ASK(char *, PQcmdStatus, (PGresult *result), (result)) \
     ASK(char *, PQcmdTuples, (PGresult *result), (result)) \
     ASK(PQconninfoOption *, PQconndefaults, (void), ()) \
-    ASK(PGconn *, PQconnectdbParams, (const char *const *keywords, \
-        const char *const *values, int expand), (keywords, values, expand)) \
+    ASK(PGconn *, PQconnectdbParams, (const char *const *keywords, const char *const *values, \
+        int expand), (keywords, values, expand)) \
     ASK(PQconninfoOption *, PQconninfo, (PGconn *conn), (conn)) \
     DO(PQconninfoFree, (PQconninfoOption *options), (options)) \
     ASK(PQconninfoOption *, PQconninfoParse, (const char *conninfo, char **message), \
@@ -40,8 +32,7 @@
     ASK(PGresult *, PQgetResult, (PGconn *conn), (conn)) \
     ASK(int, PQgetisnull, (const PGresult *result, int row, int column), (result, row, column)) \
     ASK(int, PQgetlength, (const PGresult *result, int row, int column), (result, row, column)) \
-    ASK(char *, PQgetvalue, (const PGresult *result, int row, int column), \
-        (result, row, column)) \
+    ASK(char *, PQgetvalue, (const PGresult *result, int row, int column), (result, row, column)) \
     ASK(int, PQisBusy, (PGconn *conn), (conn)) \
     ASK(int, PQnfields, (const PGresult *result), (result)) \
     ASK(PGnotify *, PQnotifies, (PGconn *conn), (conn)) \
@@ -67,54 +58,11 @@
     ASK(ConnStatusType, PQstatus, (const PGconn *conn), (conn)) \
     ASK(PGTransactionStatusType, PQtransactionStatus, (const PGconn *conn), (conn)) \
     ASK(char *, PQuser, (const PGconn *conn), (conn))
-
 /* clang-format on */
 
-#define ASK_POINTER(type, name, parameters, arguments) type(*name) parameters;
-#define DO_POINTER(name, parameters, arguments) void(*name) parameters;
-static struct {
-    LIBPQ_CALLS(ASK_POINTER, DO_POINTER)
-} libpq;
-
-#define ASK_FUNCTION(type, name, parameters, arguments)                                            \
-    type name parameters                                                                           \
-    {                                                                                              \
-        return libpq.name arguments;                                                               \
-    }
-#define DO_FUNCTION(name, parameters, arguments)                                                   \
-    void name parameters                                                                           \
-    {                                                                                              \
-        libpq.name arguments;                                                                      \
-    }
-LIBPQ_CALLS(ASK_FUNCTION, DO_FUNCTION)
-
-#define ASK_ENTRY(type, name, parameters, arguments) {#name, (void **)&libpq.name},
-#define DO_ENTRY(name, parameters, arguments) {#name, (void **)&libpq.name},
-static const struct {
-    const char *name;
-    void **address;
-} entries[] = {LIBPQ_CALLS(ASK_ENTRY, DO_ENTRY)};
-
-static hf_status cannot_load(hf_error *err)
-{
-    hf_status status = hf__fail(err, HF_UNREACHABLE, "cannot load PostgreSQL's client: %s", dlerror());
-
-    hf__hint(err, "install " LIBPQ " of PostgreSQL 14 or later (Debian: libpq5), or use a local store");
-    return status;
-}
+LAZY_LIBRARY(LIBPQ_CALLS)
 
 hf_status load_libpq(hf_error *err)
 {
-    static bool loaded;
-
-    if (loaded)
-        return HF_OK;
-    void *library = dlopen(LIBPQ, RTLD_LAZY | RTLD_LOCAL);
-    if (library == NULL)
-        return cannot_load(err);
-    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
-        if ((*entries[i].address = dlsym(library, entries[i].name)) == NULL)
-            return cannot_load(err);
-    loaded = true;
-    return HF_OK;
+    return load_library("libpq.so.5", "libpq5", lazy_calls, err);
 }
