@@ -156,6 +156,10 @@ void hf__turn_queue(struct turn *turn);
 void hf__turn_abandon(struct turn *turn);
 bool hf__may_pass_on(const struct entry *entry, const struct hold *hold);
 
+/* life.c: the mutex is held. False: there is no such step from where it is. */
+enum life_event { LIFE_LOSE, LIFE_RELEASE };
+bool hf__life_step(struct hf_lock *lock, enum life_event event);
+
 /* cycle.c: the mutex is held */
 bool hf__closes_cycle(const hf_store *store, const struct turn *turn);
 
@@ -190,6 +194,7 @@ void hf__tell_waiting(struct attempt *attempt, const hf__claim *claim);
 /* watch.c */
 hf_status hf__watch_start(hf_store *store, hf_error *err);
 void hf__watch_stop(hf_store *store);
+const hf__seat *hf__lost_seat(const struct hf_lock *lock);   /* mutex held */
 void hf__forget_loss(hf_store *store, struct hf_lock *lock); /* mutex held */
 int hf__deliver_losses(hf_store *store);                     /* mutex not held */
 

@@ -92,14 +92,6 @@ static struct hf_lock *new_lock(hf_store *store, const hf_lock_spec *spec, size_
     return lock;
 }
 
-static bool seat_is_lost(const struct hf_lock *lock)
-{
-    for (size_t i = 0; i < lock->count; i++)
-        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
-            return true;
-    return false;
-}
-
 /* Once it is in the list, the watcher may find it lost and the callback may free it. */
 static void publish(struct attempt *attempt)
 {
@@ -116,7 +108,7 @@ static void publish(struct attempt *attempt)
     hf__order_add(store, lock);
     if (lock->token)
         hf__scribe_soon(store);
-    bool lost = seat_is_lost(lock);
+    bool lost = hf__lost_seat(lock) != NULL;
     pthread_mutex_unlock(&store->mutex);
     if (lost) /* between the grant and here: nobody was looking for this lock */
         store->backend->ops->wake(store->backend);
@@ -264,7 +256,7 @@ hf_lock_state hf_lock_get_state(const hf_lock *lock)
     hf_store *store = lock->store;
     pthread_mutex_lock(&store->mutex);
     hf_lock_state state = lock->state;
-    if (state == HF_STATE_HELD && seat_is_lost(lock))
+    if (state == HF_STATE_HELD && hf__lost_seat(lock))
         state = HF_STATE_LOST;
     pthread_mutex_unlock(&store->mutex);
     return state;
@@ -288,23 +280,19 @@ static hf_status release(hf_lock *lock, hf_error *err)
         return status;
 
     pthread_mutex_lock(&store->mutex);
-    hf_lock_state before = lock->state;
-    if (before == HF_STATE_HELD && seat_is_lost(lock)) {
-        for (size_t i = 0; i < lock->count; i++)
-            if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
-                hf__name_loss(lock, &lock->grants[i].hold->seat->why);
-        before = HF_STATE_LOST;
-    }
-    lock->state = HF_STATE_RELEASED;
+    const hf__seat *dead = hf__lost_seat(lock);
+    if (dead && hf__life_step(lock, LIFE_LOSE))
+        hf__name_loss(lock, &dead->why);
+    bool lost = lock->state == HF_STATE_LOST, first = hf__life_step(lock, LIFE_RELEASE);
     hf__forget_loss(store, lock);
-    if (before != HF_STATE_RELEASED && !store->backend->borrowed)
+    if (first && !store->backend->borrowed)
         unpublish(store, lock);
     pthread_mutex_unlock(&store->mutex);
 
-    if (before == HF_STATE_RELEASED)
+    if (!first)
         return hf__fail(err, HF_INVALID, "the lock was released before");
     status = hf__give_up(lock, 0, err);
-    if (before == HF_STATE_LOST) {
+    if (lost) {
         if (err)
             *err = lock->why;
         return HF_LOST;

@@ -41,7 +41,8 @@ static void queue_loss(hf_store *store, struct hf_lock *lock)
 
 static void lose(hf_store *store, struct hf_lock *lock, const hf_error *why)
 {
-    lock->state = HF_STATE_LOST;
+    if (!hf__life_step(lock, LIFE_LOSE))
+        return;
     hf__name_loss(lock, why);
     for (size_t i = 0; i < lock->count; i++)
         if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
@@ -52,7 +53,7 @@ static void lose(hf_store *store, struct hf_lock *lock, const hf_error *why)
         queue_loss(store, lock);
 }
 
-static const hf__seat *lost_seat(const struct hf_lock *lock)
+const hf__seat *hf__lost_seat(const struct hf_lock *lock)
 {
     for (size_t i = 0; i < lock->count; i++)
         if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
@@ -64,7 +65,7 @@ static void find_losses(hf_store *store)
 {
     pthread_mutex_lock(&store->mutex);
     for (struct hf_lock *lock = store->locks; lock; lock = lock->next) {
-        const hf__seat *seat = lock->state == HF_STATE_HELD ? lost_seat(lock) : NULL;
+        const hf__seat *seat = hf__lost_seat(lock);
         if (!seat)
             continue;
         hf_error why = seat->why; /* the seat may go with its last grant */

@@ -63,10 +63,11 @@ static void warn_if_generic(const struct hf_tx *tx, const hf_target *target)
     hf__claim claim = claim_to_name(target);
     char name[200];
     if (is_generic(&claim))
-        hf__log(tx->store->backend, HF_LOG_WARNING,
-                "the label %s is too generic: unrelated work will wait for it; name the operation and "
-                "what it is about, like 'Transfer:acc1:acc2'",
-                hf__claim_name(name, sizeof name, &claim));
+        hf__log(
+            tx->store->backend, HF_LOG_WARNING,
+            "the label %s is too generic: unrelated work will wait for it; name the operation and "
+            "what it is about, like 'Transfer:acc1:acc2'",
+            hf__claim_name(name, sizeof name, &claim));
 }
 
 static hf_status resolve_labels(struct hf_tx *tx, hf_error *err)
@@ -120,8 +121,10 @@ hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
         hf_status status =
             hf__fail(err, HF_ORDER, "%s cannot be locked after the transaction's first statement",
                      hf__claim_name(name, sizeof name, &claim));
-        hf__hint(err, "the snapshot is taken: what the label's last holder commits stays invisible, and the "
-                      "lock protects nothing; ask for the label first, or pass it in the options");
+        hf__hint(
+            err,
+            "the snapshot is taken: what the label's last holder commits stays invisible, and the "
+            "lock protects nothing; ask for the label first, or pass it in the options");
         return status;
     }
     if (!add_target(tx, label))
@@ -167,7 +170,8 @@ hf_status hf_tx_query(hf_tx *tx, const char *sql, size_t count, const hf_value *
     return tx->ops->query(tx->attempt, &tx->plan, sql, count, values, binary_rows, rows, err);
 }
 
-hf_status hf_tx_queue(hf_tx *tx, const char *sql, size_t count, const hf_value *values, hf_error *err)
+hf_status hf_tx_queue(hf_tx *tx, const char *sql, size_t count, const hf_value *values,
+                      hf_error *err)
 {
     if (!sql || (count > 0 && !values))
         return hf__fail(err, HF_INVALID, "hf_tx_queue needs a statement and its values");
@@ -214,7 +218,8 @@ static hf_status name_blocked_label(struct hf_tx *tx, hf_error *err)
         hf__holder holder;
         hf_error ignored;
         hf__claim *claim = &tx->claims[i];
-        if (tx->store->backend->ops->find_holder(tx->store->backend, claim, &holder, &ignored) == HF_OK &&
+        if (tx->store->backend->ops->find_holder(tx->store->backend, claim, &holder, &ignored) ==
+                HF_OK &&
             holder.found)
             return hf__not_acquired(tx->store, claim, err);
     }
@@ -266,7 +271,8 @@ static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_st
         if (tx->lent && tx->attempt->fault == HF__TX_FINAL)
             tx->attempt->fault = fault_of_lent(tx, err);
         if (err->code == HF_OK)
-            (void)!hf__fail(err, *status, "the transaction's callback failed: %s", hf_status_text(*status));
+            (void)!hf__fail(err, *status, "the transaction's callback failed: %s",
+                            hf_status_text(*status));
     } else {
         tx->attempt->fault = HF__TX_FINAL;
         *status = lock_around(tx, err);
@@ -297,13 +303,14 @@ static hf_status exhausted(const struct hf_tx *tx, hf_error *err)
         return HF_EXHAUSTED;
     last = *err;
     bool late = hf__left_ms(tx->plan.deadline) == 0;
-    hf_status status = hf__fail(err, HF_EXHAUSTED, "not committed after %u attempt%s%s: %s", tx->attempts,
-                                tx->attempts == 1 ? "" : "s", late ? ", the deadline has passed" : "",
-                                last.message);
+    hf_status status = hf__fail(err, HF_EXHAUSTED, "not committed after %u attempt%s%s: %s",
+                                tx->attempts, tx->attempts == 1 ? "" : "s",
+                                late ? ", the deadline has passed" : "", last.message);
     memcpy(err->sqlstate, last.sqlstate, sizeof err->sqlstate);
-    hf__hint(err, "%s", last.hint[0] ? last.hint
-                                     : "conflicts come from transactions that do not share a label with this "
-                                       "one; allow more attempts, or give them a common label");
+    hf__hint(err, "%s",
+             last.hint[0] ? last.hint
+                          : "conflicts come from transactions that do not share a label with this "
+                            "one; allow more attempts, or give them a common label");
     return status;
 }
 
@@ -341,7 +348,8 @@ static hf_status complete(const hf_tx_options *given, hf_tx_options *options, hf
     memset(options, 0, sizeof *options);
     if (given) {
         if (given->size < offsetof(hf_tx_options, isolation) || given->size > 4096)
-            return hf__fail(err, HF_INVALID, "hf_tx_options.size is not set: start from HF_TX_OPTIONS_INIT");
+            return hf__fail(err, HF_INVALID,
+                            "hf_tx_options.size is not set: start from HF_TX_OPTIONS_INIT");
         memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
     }
     if (options->isolation > HF_READ_COMMITTED || options->deadline_ms < 0)
@@ -402,7 +410,8 @@ hf_status hf_transact(hf_store *store, const hf_tx_options *options, hf_tx_fn *f
     tx.fixed = tx.target_count;
     tx.plan.isolation = tx.options.isolation;
     tx.plan.read_only = tx.options.read_only;
-    tx.plan.deadline = tx.options.deadline_ms > 0 ? hf__deadline(tx.options.deadline_ms) : HF__FOREVER;
+    tx.plan.deadline =
+        tx.options.deadline_ms > 0 ? hf__deadline(tx.options.deadline_ms) : HF__FOREVER;
     if (status == HF_OK)
         status = resolve_labels(&tx, err);
     if (status == HF_OK) {

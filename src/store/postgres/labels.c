@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "store/sql.h"
 
 enum { CACHE_SLOTS = 16384 };
 
@@ -79,6 +80,17 @@ static hf_status collision(const PGresult *noted, hf_error *err)
     return status;
 }
 
+/* A label is usually on record: that is found out much faster than it is written. */
+static hf_status look_up(pg_seat *seat, const char *const *params, bool *known, hf_error *err)
+{
+    PGresult *answer = NULL;
+    hf_status status = hf__pg_query(seat, hf__sql_postgres_knows_label, 3, params, &answer, err);
+    if (status == HF_OK)
+        *known = hf__pg_bool(answer, 0, 0);
+    PQclear(answer);
+    return status;
+}
+
 static hf_status note(pg_seat *seat, const hf__claim *claims, size_t count, hf_error *err)
 {
     pg_arrays arrays = {0};
@@ -87,9 +99,13 @@ static hf_status note(pg_seat *seat, const hf__claim *claims, size_t count, hf_e
     if (status == HF_OK) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, arrays.labels.data,
                                 arrays.derivations.data};
-        status = hf__pg_run(seat, PG_NOTE_LABELS, 4, params, &noted, err);
+        bool known = false;
+        if (count == 1)
+            status = look_up(seat, params, &known, err);
+        if (status == HF_OK && !known)
+            status = hf__pg_run(seat, PG_NOTE_LABELS, 4, params, &noted, err);
     }
-    if (status == HF_OK && !PQgetisnull(noted, 0, 1))
+    if (status == HF_OK && noted && !PQgetisnull(noted, 0, 1))
         status = collision(noted, err);
     PQclear(noted);
     hf__pg_arrays_free(&arrays);

@@ -17,8 +17,8 @@
 
 enum {
     CANCEL_GRACE_MS = 5000,
-    LOOK_AROUND_MS = 200,   /* how often a wait for the labels looks for an interrupt */
-    SERVER_FIRST_MS = 200,  /* the server's own timeout for the labels has this much of a start */
+    LOOK_AROUND_MS = 200,  /* how often a wait for the labels looks for an interrupt */
+    SERVER_FIRST_MS = 200, /* the server's own timeout for the labels has this much of a start */
 };
 
 static pg_tx *pg_tx_of(hf__tx *tx)
@@ -51,8 +51,8 @@ struct message {
 static void post(pg_tx *tx, struct message *message, const char *sql, int count,
                  const char *const *values)
 {
-    message->ok = message->ok &&
-                  PQsendQueryParams(tx->seat->conn, sql, count, NULL, values, NULL, NULL, 0);
+    message->ok =
+        message->ok && PQsendQueryParams(tx->seat->conn, sql, count, NULL, values, NULL, NULL, 0);
     message->sent++;
 }
 
@@ -63,8 +63,9 @@ static void post_known(pg_tx *tx, struct message *message, pg_statement statemen
         post(tx, message, sql, count, values);
         return;
     }
-    message->ok = message->ok && PQsendQueryPrepared(tx->seat->conn, hf__pg_statement_name(statement),
-                                                     count, values, NULL, NULL, 0);
+    message->ok =
+        message->ok && PQsendQueryPrepared(tx->seat->conn, hf__pg_statement_name(statement), count,
+                                           values, NULL, NULL, 0);
     message->sent++;
 }
 
@@ -73,15 +74,16 @@ static void post_values(pg_tx *tx, struct message *message, const char *sql, siz
 {
     enum { MOST = 65535 };
     const char **texts = calloc(count + 1, sizeof *texts);
-    int *lengths = calloc(count + 1, sizeof *lengths), *formats = calloc(count + 1, sizeof *formats);
+    int *lengths = calloc(count + 1, sizeof *lengths),
+        *formats = calloc(count + 1, sizeof *formats);
     message->ok = message->ok && texts && lengths && formats && count <= MOST;
     for (size_t i = 0; message->ok && i < count; i++) {
         texts[i] = values[i].data;
         lengths[i] = (int)values[i].size;
         formats[i] = values[i].binary;
     }
-    message->ok = message->ok && PQsendQueryParams(tx->seat->conn, sql, (int)count, NULL, texts, lengths,
-                                                   formats, binary_rows);
+    message->ok = message->ok && PQsendQueryParams(tx->seat->conn, sql, (int)count, NULL, texts,
+                                                   lengths, formats, binary_rows);
     message->sent++;
     free(texts);
     free(lengths);
@@ -257,8 +259,8 @@ static void cancel(pg_tx *tx)
     }
     (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(tx->seat->conn));
     const char *params[] = {pid};
-    (void)!hf__pg_ask(backend_of(tx), "SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)", 1, params,
-                      &result, &ignored);
+    (void)!hf__pg_ask(backend_of(tx), "SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)", 1,
+                      params, &result, &ignored);
     PQclear(result);
 }
 
@@ -323,7 +325,8 @@ static void read_beginning(pg_tx *tx, const PGresult *result)
 
 static hf_status not_really_committed(hf_error *err)
 {
-    hf_status status = hf__fail(err, HF_DATABASE, "COMMIT was answered with ROLLBACK: a statement had failed");
+    hf_status status =
+        hf__fail(err, HF_DATABASE, "COMMIT was answered with ROLLBACK: a statement had failed");
     hf__hint(err, "return the failure of a statement from the callback");
     return status;
 }
@@ -384,7 +387,8 @@ static bool take_answers(pg_tx *tx, const struct message *message, int64_t deadl
 
 static hf_status deadline_passed(hf_error *err)
 {
-    hf_status status = hf__fail(err, HF_EXHAUSTED, "the transaction's deadline passed while a statement ran");
+    hf_status status =
+        hf__fail(err, HF_EXHAUSTED, "the transaction's deadline passed while a statement ran");
     hf__hint(err, "it was rolled back; allow more time or do less in it");
     return status;
 }
@@ -400,7 +404,8 @@ static hf_status judge(pg_tx *tx, const struct message *message, const hf__tx_pl
             answers->status = not_really_committed(&answers->failure);
         hf__tx_fault fault = fault_of(answers->failure.sqlstate, opening);
         hf_status status = answers->status;
-        bool late = opening && hf__left_ms(plan->deadline) == 0; /* or statement_timeout for a set */
+        bool late =
+            opening && hf__left_ms(plan->deadline) == 0; /* or statement_timeout for a set */
         if ((late || tx->base.cancelled) && strcmp(answers->failure.sqlstate, "57014") == 0) {
             status = tx->interrupted ? interrupted(&answers->failure)
                      : opening       ? HF_NOT_ACQUIRED
@@ -512,7 +517,8 @@ static hf_status tx_query(hf__tx *base, const hf__tx_plan *plan, const char *sql
     PGresult *result = NULL;
     hf_status status = refuse_if_failed(tx, err);
     if (status == HF_OK)
-        status = exchange(tx, plan, sql, count, values, binary_rows, false, rows ? &result : NULL, err);
+        status =
+            exchange(tx, plan, sql, count, values, binary_rows, false, rows ? &result : NULL, err);
     if (status == HF_OK && rows)
         status = hf__pg_tx_rows(result, rows, err);
     return status;
@@ -619,8 +625,9 @@ static void tx_close(hf__tx *base)
         if (!atomic_load(&tx->seat->base.lost)) {
             (void)PQsetnonblocking(tx->seat->conn, 1);
             if (PQtransactionStatus(tx->seat->conn) != PQTRANS_IDLE)
-                (void)!hf__pg_script(tx->seat, "ROLLBACK", hf__deadline(backend_of(tx)->ping_deadline_ms),
-                                     NULL, &ignored);
+                (void)!hf__pg_script(tx->seat, "ROLLBACK",
+                                     hf__deadline(backend_of(tx)->ping_deadline_ms), NULL,
+                                     &ignored);
         }
         if (tx->base.cancelled && !atomic_load(&tx->seat->base.lost))
             hf__pg_seat_fail(tx->seat, "a cancel under way would hit the next transaction");

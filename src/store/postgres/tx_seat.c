@@ -58,7 +58,8 @@ static hf_status open_tx_seat(pg_backend *backend, pg_seat **seat, hf_error *err
     if (status == HF_OK && hf__pg_tx_prepares(backend))
         status = prepare_all(*seat, err);
     if (status != HF_OK) {
-        hf__pg_seat_fail(*seat, "it could not be prepared"); /* or the next would get it half ready */
+        hf__pg_seat_fail(*seat,
+                         "it could not be prepared"); /* or the next would get it half ready */
         hf__pg_checkin(*seat);
     }
     return status;
@@ -99,7 +100,8 @@ static hf_status pick_seat(pg_backend *backend, int64_t deadline, pg_seat **out,
         may_open = !*out && backend->tx_seats < (unsigned)backend->max_transactions;
         if (*out || may_open || timed_out || backend->interrupted)
             break;
-        timed_out = pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
+        timed_out =
+            pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
     }
     bool stop = backend->interrupted;
     if (!stop && *out) {

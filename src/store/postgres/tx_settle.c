@@ -17,7 +17,8 @@ enum {
     RECONNECT_MS = 60000, /* a server that crashed or was promoted takes its time */
     PAUSE_LOW_MS = 20,
     PAUSE_HIGH_MS = 100,
-    COMMIT_ARRIVES_MS = 2000, /* a backend that still waits for its client then was never told to commit */
+    COMMIT_ARRIVES_MS =
+        2000, /* a backend that still waits for its client then was never told to commit */
 };
 
 static void pause_briefly(void)
@@ -32,7 +33,8 @@ static bool may_pass(hf_status status, const hf_error *err)
 {
     if (status == HF_UNREACHABLE || (status == HF_CONFIG && !err->sqlstate[0]))
         return true;
-    return status != HF_OK && (strncmp(err->sqlstate, "57", 2) == 0 || strncmp(err->sqlstate, "53", 2) == 0);
+    return status != HF_OK &&
+           (strncmp(err->sqlstate, "57", 2) == 0 || strncmp(err->sqlstate, "53", 2) == 0);
 }
 
 /* One question on a connection of its own, over and over while it cannot be answered. */
@@ -65,8 +67,8 @@ static void end_old_backend(pg_backend *backend, pg_seat **seat, const pg_tx *tx
     bool gone = !tx->xid[0];
     while (!gone && hf__left_ms(deadline) != 0) {
         PGresult *result = NULL;
-        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_end_backend, 2, params,
-                                     &result, &ignored);
+        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_end_backend, 2,
+                                     params, &result, &ignored);
         gone = status != HF_OK || PQntuples(result) == 0;
         PQclear(result);
         if (!gone)
@@ -78,8 +80,10 @@ static hf__tx_outcome in_doubt(const pg_tx *tx, const char *why, hf_error *err)
 {
     (void)!hf__fail(err, HF_IN_DOUBT, "transaction %s may or may not have committed: %s",
                     tx->xid[0] ? tx->xid : "(id unknown)", why);
-    hf__hint(err, "look for its effects before doing it again; with the schema installed ('holdfast init') "
-                  "a marker row tells");
+    hf__hint(
+        err,
+        "look for its effects before doing it again; with the schema installed ('holdfast init') "
+        "a marker row tells");
     return HF__TX_IN_DOUBT;
 }
 
@@ -93,8 +97,8 @@ static void end_if_forgotten(pg_backend *backend, pg_seat **seat, const pg_tx *t
     const char *params[] = {tx->backend_pid, tx->xid};
     if (!tx->xid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
         return;
-    (void)!ask_until(backend, seat, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 2, params, &result,
-                     &ignored);
+    (void)!ask_until(backend, seat, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 2, params,
+                     &result, &ignored);
     PQclear(result);
 }
 
@@ -109,8 +113,8 @@ static hf__tx_outcome by_marker(pg_backend *backend, pg_seat **seat, const pg_tx
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_marker, 3, params, &result,
-                                     &why);
+        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_marker, 3, params,
+                                     &result, &why);
         if (status != HF_OK)
             return in_doubt(tx, why.message, err);
         bool marked = hf__pg_bool(result, 0, 0), alive = hf__pg_bool(result, 0, 1);

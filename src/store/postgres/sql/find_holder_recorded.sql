@@ -11,6 +11,7 @@ LEFT JOIN holdfast.sessions s
     ON s.backend_pid = l.pid AND s.backend_start = coalesce(a.backend_start, s.backend_start)
 LEFT JOIN holdfast.holders h
     ON h.backend_pid = s.backend_pid AND h.key = ($1::bigint << 32 | $2::bigint) AND h.space = $3::smallint - 1
+   AND h.since >= s.backend_start
 WHERE l.locktype = 'advisory' AND l.classid = $1::bigint::oid AND l.objid = $2::bigint::oid AND l.objsubid = $3::smallint
   AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
   AND (NOT $4::boolean OR l.mode = 'ExclusiveLock')

@@ -30,6 +30,7 @@ LEFT JOIN holdfast.sessions s
     ON s.backend_pid = r.pid AND s.backend_start = coalesce(a.backend_start, s.backend_start)
 LEFT JOIN holdfast.holders h
     ON h.backend_pid = s.backend_pid AND h.key = r.key AND h.space = r.objsubid - 1
+   AND h.since >= s.backend_start
 LEFT JOIN holdfast.labels lb ON lb.key = r.key AND lb.space = r.objsubid - 1
-WHERE r.waiting_since IS NULL OR s.backend_pid IS NOT NULL
+WHERE r.waiting_since IS NULL OR r.waiting_since >= s.backend_start
 ORDER BY r.objsubid, r.classid, r.objid, r.granted DESC, r.waitstart

@@ -96,27 +96,35 @@ SELECT system_identifier, 0, 0 FROM pg_catalog.pg_control_system();
 CREATE UNLOGGED TABLE holdfast.boot (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     system_identifier bigint NOT NULL,
-    timeline int NOT NULL,
+    wal_prefix text NOT NULL, -- of the names of WAL files: the timeline in hexadecimal
     epoch int NOT NULL
 );
+
+-- What a session calls first is written in SQL: loading PL/pgSQL and compiling for it would take longer
+-- than all the rest of a short command.
+CREATE FUNCTION holdfast.known_epoch() RETURNS int
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT b.epoch FROM holdfast.boot b
+    WHERE b.system_identifier = (pg_control_system()).system_identifier
+      -- pg_control_checkpoint() would show the old timeline until the first checkpoint.
+      AND starts_with(pg_walfile_name(pg_current_wal_insert_lsn()), b.wal_prefix)
+$$;
 
 CREATE FUNCTION holdfast.current_epoch() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     this_system bigint := (SELECT c.system_identifier FROM pg_control_system() c);
-    -- pg_control_checkpoint() would show the old timeline until the first checkpoint.
-    this_timeline int := ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int;
-    found_epoch int;
+    this_prefix text := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+    this_timeline int := ('x' || this_prefix)::bit(32)::int;
+    found_epoch int := holdfast.known_epoch();
 BEGIN
-    SELECT b.epoch INTO found_epoch FROM holdfast.boot b
-    WHERE b.system_identifier = this_system AND b.timeline = this_timeline;
     IF found_epoch IS NOT NULL THEN
         RETURN found_epoch;
     END IF;
 
     LOCK TABLE holdfast.boot IN EXCLUSIVE MODE;
     SELECT b.epoch INTO found_epoch FROM holdfast.boot b
-    WHERE b.system_identifier = this_system AND b.timeline = this_timeline;
+    WHERE b.system_identifier = this_system AND b.wal_prefix = this_prefix;
     IF found_epoch IS NOT NULL THEN
         RETURN found_epoch;
     END IF;
@@ -130,32 +138,37 @@ BEGIN
     RETURNING e.base + e.timeline INTO found_epoch;
     PERFORM setval('holdfast.token', nextval('holdfast.token') + 16777216);
     DELETE FROM holdfast.boot;
-    INSERT INTO holdfast.boot (system_identifier, timeline, epoch)
-    VALUES (this_system, this_timeline, found_epoch);
+    INSERT INTO holdfast.boot (system_identifier, wal_prefix, epoch)
+    VALUES (this_system, this_prefix, found_epoch);
     RETURN found_epoch;
 END $$;
 
+-- What a dead session with the same pid has left behind is older than this session, and not shown.
 CREATE FUNCTION holdfast.open_session(application text, host text, pid int) RETURNS int
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
-BEGIN
-    DELETE FROM holdfast.holders h WHERE h.backend_pid = pg_backend_pid();
-    DELETE FROM holdfast.waiters w WHERE w.backend_pid = pg_backend_pid();
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
     INSERT INTO holdfast.sessions AS s (backend_pid, backend_start, application, host, pid)
     SELECT pg_backend_pid(), a.backend_start, $1, $2, $3
     FROM pg_stat_get_activity(pg_backend_pid()) a
     ON CONFLICT (backend_pid) DO UPDATE
     SET backend_start = excluded.backend_start, application = excluded.application,
         host = excluded.host, pid = excluded.pid;
-    RETURN holdfast.current_epoch();
-END $$;
+    SELECT coalesce(holdfast.known_epoch(), holdfast.current_epoch());
+$$;
 
 CREATE FUNCTION holdfast.close_session() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
-BEGIN
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
     DELETE FROM holdfast.holders h WHERE h.backend_pid = pg_backend_pid();
     DELETE FROM holdfast.waiters w WHERE w.backend_pid = pg_backend_pid();
     DELETE FROM holdfast.sessions s WHERE s.backend_pid = pg_backend_pid();
-END $$;
+$$;
+
+-- The key is this label's on record, and note_labels would have nothing to write.
+CREATE FUNCTION holdfast.knows_label(key bigint, space smallint, name text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+    SELECT EXISTS (SELECT FROM holdfast.labels l
+                   WHERE l.key = $1 AND l.space = $2 AND l.label = $3
+                     AND l.seen >= now() - interval '1 day')
+$$;
 
 -- Records labels; returns the first label that another one has taken the key of, and that other one.
 CREATE FUNCTION holdfast.note_labels(keys bigint[], spaces smallint[], names text[], derivations text[],

@@ -1,0 +1,2 @@
+-- The first of the arrays, which note_labels would get as well.
+SELECT holdfast.knows_label(($1::bigint[])[1], ($2::smallint[])[1], ($3::text[])[1])
