@@ -33,8 +33,8 @@ static void expand(uint32_t words[ROUNDS], const unsigned char *block)
         words[i] = read_word(block + 4 * i);
     for (size_t i = 16; i < ROUNDS; i++) {
         uint32_t early = words[i - 15], late = words[i - 2];
-        words[i] = words[i - 16] + (rotate(early, 7) ^ rotate(early, 18) ^ early >> 3) + words[i - 7] +
-                   (rotate(late, 17) ^ rotate(late, 19) ^ late >> 10);
+        words[i] = words[i - 16] + (rotate(early, 7) ^ rotate(early, 18) ^ early >> 3) +
+                   words[i - 7] + (rotate(late, 17) ^ rotate(late, 19) ^ late >> 10);
     }
 }
 
@@ -49,7 +49,8 @@ static void compress(uint32_t state[8], const unsigned char *block)
     for (size_t t = 0; t < ROUNDS; t++) {
         uint32_t t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) +
                       round_constants[t] + w[t];
-        uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        uint32_t t2 =
+            (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
         h = g, g = f, f = e, e = d + t1;
         d = c, c = b, b = a, a = t1 + t2;
     }

@@ -83,8 +83,8 @@ def move_money(compiled, database, url, isolation, transfers):
     return attempts
 
 
-RUNS = [(Isolation.REPEATABLE_READ, 20_000), (Isolation.READ_COMMITTED, 8_000),
-        (Isolation.SERIALIZABLE, 5_000)]
+RUNS = [(Isolation.REPEATABLE_READ, 20_000), (Isolation.READ_COMMITTED, 5_000),
+        (Isolation.SERIALIZABLE, 3_000)]
 
 
 @pytest.mark.slow

@@ -109,6 +109,28 @@ static void test_every_byte_of_any_length_counts(void **state)
     free(label);
 }
 
+/* Around the ends of blocks; the values are those of Python's hashlib. */
+static void test_sha256_pads_any_length(void **state)
+{
+    static const struct {
+        size_t size;
+        int64_t key;
+    } known[] = {
+        {1, INT64_C(-4939876235118543868)},    {55, INT64_C(7386675065864256808)},
+        {56, INT64_C(-8641801649231059029)},   {63, INT64_C(-3323070847410850687)},
+        {64, INT64_C(-2596260502867506510)},   {65, INT64_C(-5291912626497707188)},
+        {119, INT64_C(-4156108730218215384)},  {120, INT64_C(705344486426015356)},
+        {127, INT64_C(4453740075169786096)},   {128, INT64_C(3337745114172357116)},
+        {65535, INT64_C(2882629335078178140)}, {65536, INT64_C(1359484022930251111)},
+    };
+    unsigned char *label = long_label();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        assert_true(derive(HF_SHA256, label, known[i].size) == known[i].key);
+    free(label);
+}
+
 static void test_bytes_above_127_are_unsigned(void **state)
 {
     (void)state;
@@ -231,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_the_vectors_hold),
         cmocka_unit_test(test_alignment_changes_nothing),
         cmocka_unit_test(test_every_byte_of_any_length_counts),
+        cmocka_unit_test(test_sha256_pads_any_length),
         cmocka_unit_test(test_bytes_above_127_are_unsigned),
         cmocka_unit_test(test_a_label_may_hold_nul),
         cmocka_unit_test(test_an_empty_label_needs_no_pointer),

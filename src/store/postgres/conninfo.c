@@ -150,19 +150,25 @@ static size_t count_options(const PQconninfoOption *options)
     return count;
 }
 
-/* What libpq would fill in from its environment and the operating system, for the name only. */
+static bool is_complete(const PQconninfoOption *given)
+{
+    return option_value(given, "user") && option_value(given, "port") &&
+           option_value(given, "dbname") &&
+           (option_value(given, "host") || option_value(given, "hostaddr"));
+}
+
+/* With what libpq would fill in from its environment and the operating system, which it reads the
+ * user's name from: only where something is missing. */
 static char *name_with_defaults(const PQconninfoOption *given)
 {
-    PQconninfoOption *defaults = PQconndefaults();
-    PQconninfoOption merged[8];
     static const char *const shown[] = {"user", "host", "hostaddr", "port", "dbname"};
+    PQconninfoOption *defaults = is_complete(given) ? NULL : PQconndefaults();
+    PQconninfoOption merged[8];
     size_t used = 0;
 
     memset(merged, 0, sizeof merged);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         const char *value = option_value(given, shown[i]);
-        if (!value && strcmp(shown[i], "dbname") == 0)
-            value = option_value(defaults, shown[i]);
         if (!value)
             value = option_value(defaults, shown[i]);
         if (value) {

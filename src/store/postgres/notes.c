@@ -25,6 +25,7 @@ struct pg_notes {
     uint64_t dropped;
     int64_t flush_at;
     int64_t housekeep_at;
+    atomic_bool has_holders; /* a record of a holder was written at some time */
 };
 
 struct pg_notes *hf__pg_notes_new(void)
@@ -166,7 +167,7 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
     const char *freed[] = {arrays.freed.data, backend->host, pid};
     pthread_mutex_lock(&seat->mutex);
     (void)!hf__pg_run(seat, PG_ADD_EVENTS, 11, params, NULL, &ignored);
-    if (arrays.freed.length > 2)
+    if (arrays.freed.length > 2 && atomic_load(&backend->notes->has_holders))
         (void)!hf__pg_run(seat, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
     pthread_mutex_unlock(&seat->mutex);
     hf__pg_unpin(seat);
@@ -187,6 +188,7 @@ static void write_holders(pg_backend *backend, const struct held_arrays *arrays)
     pg_seat *seat = NULL;
     if (writing_seat(backend, false, &seat, &ignored) != HF_OK)
         return;
+    atomic_store(&backend->notes->has_holders, true);
     pthread_mutex_lock(&seat->mutex);
     (void)!hf__pg_run(seat, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
     pthread_mutex_unlock(&seat->mutex);

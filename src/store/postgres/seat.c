@@ -167,9 +167,12 @@ hf_status hf__pg_open_session(pg_seat *seat, hf_error *err)
         backend->schema = (int)hf__pg_int(opened, 0, 0);
         if (backend->schema == HF_SCHEMA_VERSION)
             seat->token_epoch = hf__pg_int(opened, 0, 1) << 40;
-        seat->base.session_id = (int)hf__pg_int(opened, 0, 2);
+        seat->base.session_id = (int)hf__pg_int(opened, 0, 3);
     }
+    bool leftovers = status == HF_OK && hf__pg_bool(opened, 0, 2);
     PQclear(opened);
+    if (leftovers)
+        status = hf__pg_query(seat, "SELECT holdfast.drop_leftovers()", 0, NULL, NULL, err);
     if (status == HF_OK && backend->schema > HF_SCHEMA_VERSION)
         status = hf__pg_refuse_newer(backend, backend->schema, err);
     return status;

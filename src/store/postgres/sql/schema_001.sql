@@ -143,16 +143,25 @@ BEGIN
     RETURN found_epoch;
 END $$;
 
--- What a dead session with the same pid has left behind is older than this session, and not shown.
-CREATE FUNCTION holdfast.open_session(application text, host text, pid int) RETURNS int
+-- leftovers: a session that had this pid before has died without a word.
+CREATE FUNCTION holdfast.open_session(application text, host text, pid int, OUT epoch int, OUT leftovers boolean)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
-    INSERT INTO holdfast.sessions AS s (backend_pid, backend_start, application, host, pid)
-    SELECT pg_backend_pid(), a.backend_start, $1, $2, $3
-    FROM pg_stat_get_activity(pg_backend_pid()) a
-    ON CONFLICT (backend_pid) DO UPDATE
-    SET backend_start = excluded.backend_start, application = excluded.application,
-        host = excluded.host, pid = excluded.pid;
-    SELECT coalesce(holdfast.known_epoch(), holdfast.current_epoch());
+    WITH opened AS (
+        INSERT INTO holdfast.sessions AS s (backend_pid, backend_start, application, host, pid)
+        SELECT pg_backend_pid(), a.backend_start, $1, $2, $3
+        FROM pg_stat_get_activity(pg_backend_pid()) a
+        ON CONFLICT (backend_pid) DO UPDATE
+        SET backend_start = excluded.backend_start, application = excluded.application,
+            host = excluded.host, pid = excluded.pid
+        RETURNING s.xmax <> 0 AS had_row
+    )
+    SELECT coalesce(holdfast.known_epoch(), holdfast.current_epoch()), had_row FROM opened
+$$;
+
+CREATE FUNCTION holdfast.drop_leftovers() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+    DELETE FROM holdfast.holders h WHERE h.backend_pid = pg_backend_pid();
+    DELETE FROM holdfast.waiters w WHERE w.backend_pid = pg_backend_pid();
 $$;
 
 CREATE FUNCTION holdfast.close_session() RETURNS void
