@@ -318,7 +318,10 @@ static void release_and_free(hf_lock *lock)
     hf_store *store = lock->store;
     if (hf__check_process(store, NULL) != HF_OK)
         return; /* the parent's memory, copied: nothing here is ours to end */
-    if (lock->state != HF_STATE_RELEASED)
+    pthread_mutex_lock(&store->mutex);
+    bool released = lock->state == HF_STATE_RELEASED;
+    pthread_mutex_unlock(&store->mutex);
+    if (!released)
         (void)!release(lock, NULL);
     pthread_mutex_lock(&store->mutex);
     while (lock->delivering && !pthread_equal(lock->deliverer, pthread_self()))

@@ -158,12 +158,13 @@ static bool sleeper_waits_for(const PGresult *result, int companion_row, int row
                (uint32_t)hf__pg_int(result, companion_row, C_OBJID);
 }
 
-static bool waits_on_record(const PGresult *result, int companion_row, int row)
+/* The same process (its name says which) is shown as a waiter anyway, by its record or by a slice. */
+static bool waits_visibly(const PGresult *result, int companion_row, int row)
 {
     for (int i = 0; i < PQntuples(result); i++)
         if (!hf__pg_bool(result, i, C_GRANTED) && same_key(result, i, row) &&
-            strcmp(hf__pg_text(result, i, C_BACKEND),
-                   hf__pg_text(result, companion_row, C_BACKEND)) == 0)
+            strcmp(hf__pg_text(result, i, C_APPLICATION),
+                   hf__pg_text(result, companion_row, C_APPLICATION)) == 0)
             return true;
     return false;
 }
@@ -215,7 +216,7 @@ static hf_status emit_sleepers(hf__view_sink *sink, const PGresult *result, int 
 {
     hf_status status = HF_OK;
     for (int i = 0; status == HF_OK && i < PQntuples(result); i++)
-        if (sleeper_waits_for(result, row, i) && !waits_on_record(result, row, i) &&
+        if (sleeper_waits_for(result, row, i) && !waits_visibly(result, row, i) &&
             (i == 0 || !same_key(result, i - 1, i)))
             status = emit(sink, result, row, i, err);
     return status;
