@@ -32,5 +32,10 @@ LEFT JOIN holdfast.holders h
     ON h.backend_pid = s.backend_pid AND h.key = r.key AND h.space = r.objsubid - 1
    AND h.since >= s.backend_start
 LEFT JOIN holdfast.labels lb ON lb.key = r.key AND lb.space = r.objsubid - 1
-WHERE r.waiting_since IS NULL OR r.waiting_since >= s.backend_start
+WHERE (r.waiting_since IS NULL OR r.waiting_since >= s.backend_start)
+  -- A recorded waiter that queues for a slice is in pg_locks as well, under another of its sessions.
+  AND NOT (NOT r.granted AND r.waiting_since IS NULL AND EXISTS (
+      SELECT FROM holdfast.waiters w JOIN holdfast.sessions ws ON ws.backend_pid = w.backend_pid
+      WHERE w.key = r.key AND w.space = r.objsubid - 1 AND w.since >= ws.backend_start
+        AND ws.host = s.host AND ws.pid = s.pid))
 ORDER BY r.objsubid, r.classid, r.objid, r.granted DESC, r.waitstart
