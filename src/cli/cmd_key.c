@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/json.h"
 #include "cli/label.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/table.h"
 
@@ -256,6 +257,7 @@ static int decode(const struct command *self, const struct invocation *in)
 
 static int key_main(const struct command *self, int argc, char **argv)
 {
+    hf_error err;
     struct key_values values = {0};
     struct invocation in = {0};
     int code = EXIT_OK;
@@ -268,6 +270,8 @@ static int key_main(const struct command *self, int argc, char **argv)
         return decode(self, &in);
     if (in.count == 0)
         return report_usage(&in.report, self, "LABEL is missing");
+    if (load_libcrypto(&err) != HF_OK)
+        return report_error(&in.report, &err);
     if (in.common.json)
         return print_json(&values, &in);
     return values.derivation != NULL ? print_numbers(&values, &in) : print_table(&values, &in);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/load.h"
 #include "cli/report.h"
 
 static const char *find_control(const char *label)
@@ -44,6 +45,8 @@ hf_status target_label(const char *label, const char *derivation, hf_target *tar
     *target = (hf_target){.label = label};
     if (status == HF_OK && derivation != NULL)
         status = hf_derivation_parse(derivation, &target->derivation, err);
+    if (status == HF_OK)
+        status = load_libcrypto(err);
     if (status == HF_OK)
         status = hf_key_derive(target->derivation, label, strlen(label), &target->key, err);
     return status;

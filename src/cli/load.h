@@ -2,7 +2,7 @@
  * Libraries that are loaded when they are wanted. libpq comes with twenty others and takes longer to
  * load than a whole run on the local store; the more is loaded before it, the longer it takes. Calls
  * reach them through functions of the same names, made from lists; whoever links the shared
- * libholdfast has both as usual.
+ * libholdfast has them as usual.
  *
  * A list names every call that the command and libholdfast make. The linker misses one that is not
  * there, and the compiler compares each with its declaration in the library's own header.
@@ -17,6 +17,7 @@
 /* Each must have succeeded before a call; more than once is fine. */
 HF_MUST_CHECK hf_status load_libpq(hf_error *err);
 HF_MUST_CHECK hf_status load_sqlite(hf_error *err);
+HF_MUST_CHECK hf_status load_libcrypto(hf_error *err); /* for every key that is derived */
 
 struct lazy_call {
     const char *name;

@@ -124,6 +124,8 @@ hf_status open_store(const struct invocation *in, hf_store_options *options, hf_
     options->log_arg = (void *)&in->report;
     status = strncmp(choice.url, "local:", 6) == 0 ? load_sqlite(err) : load_libpq(err);
     if (status == HF_OK)
+        status = load_libcrypto(err);
+    if (status == HF_OK)
         status = hf_store_open(options, store, err);
     options->url = NULL;
     if (status != HF_OK && choice.variable != NULL)

@@ -19,6 +19,7 @@ def test_nothing_is_loaded_that_a_short_command_may_not_need():
 @pytest.mark.parametrize("library, url, package", [
     ("libpq.so.5", "postgresql://127.0.0.1:1/x", "libpq5"),
     ("libsqlite3.so.0", "local:{folder}/store", "libsqlite3-0"),
+    ("libcrypto.so.3", "local:{folder}/store", "libssl3"),
 ])
 def test_library_that_cannot_be_loaded_is_named(holdfast, tmp_path, library, url, package):
     (tmp_path / library).write_bytes(b"")

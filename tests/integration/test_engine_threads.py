@@ -2,7 +2,6 @@
 
 import contextlib
 import subprocess
-import threading
 import time
 
 import pytest
@@ -141,46 +140,31 @@ def test_slot_waiter_does_not_spin_after_its_listening_session_is_gone(db):
         waiter.result(5).end()
 
 
-class Retaker:
-    """Keeps a key for a while, gives it up and takes it again at once."""
-
-    def __init__(self, store, key, hold):
-        self._release, self._stop = threading.Event(), threading.Event()
-        self._first = store.acquire(key)
-        self._loop = Background(self._retake, store, key, hold)
-
-    def _retake(self, store, key, hold):
-        self._release.wait()
-        lock = self._first
-        while not self._stop.is_set():
-            lock.end()
-            lock = store.acquire(key, FOREVER)
-            self._stop.wait(hold)
-        lock.end()
-
-    def begin(self):
-        self._release.set()
-
-    def end(self):
-        self._stop.set()
-        self._release.set()
-        self._loop.result(10)
+@contextlib.contextmanager
+def retaking(program, url, label, first_ms, keep_ms):
+    """Another process keeps a label, gives it up and takes it again at once."""
+    holder = subprocess.Popen([program, url, label, str(first_ms), str(keep_ms)], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        yield
+        assert holder.poll() is None
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
 
 
-@pytest.mark.parametrize("hold", [0.4, 0.5])
-def test_waiter_gets_a_key_that_its_holder_takes_again_at_once(db15, hold):
-    """It sleeps until a release, is there too late for that one, and must be there for one soon."""
-    for _ in range(3):
-        with hf.Store(db15.url()) as other, hf.Store(db15.url()) as store:
-            holder = Retaker(other, 7, hold)
-            waiter = Background(store.acquire, 7, FOREVER)
-            stays(lambda: waiter.running, 1.7)  # long enough to have begun to listen
-            holder.begin()
-            try:
-                waiter.result(6).end()
-            finally:
-                store.interrupt()
-                holder.end()
+@pytest.mark.slow
+@pytest.mark.parametrize("keep_ms", [450, 600])
+def test_waiter_gets_a_key_that_its_holder_takes_again_at_once(db15, compiled, keep_ms):
+    """It sleeps until a release, comes too late for that one, and must be there for one soon."""
+    listens_after = 1.7
+    soon = 20  # seconds; each of its slices meets a release by chance only
+    for _ in range(2):
+        with hf.Store(db15.url()) as store:
+            with retaking(compiled("retake.c"), db15.url(), "job", int(listens_after * 1000), keep_ms):
+                waiter = Background(store.acquire, "job", FOREVER)
+                waiter.result(listens_after + soon).end()
 
 
 def test_try_is_not_kept_by_a_set_that_waits(db):
@@ -228,15 +212,16 @@ def test_exclusion_holds_under_everything_at_once(db, compiled, records, ending)
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert program.stdout.readline() == "running\n"
-        end_at = time.monotonic() + 9
+        end_at, moments = time.monotonic() + 9, []
         with contextlib.closing(db.connect(user="postgres")) as connection:
             while ending and time.monotonic() < end_at and program.poll() is None:
                 time.sleep(0.2)
+                moments.append(time.monotonic_ns())
                 run(connection, END_ONE)
         assert program.stdout.readline() == "quiet\n"
         eventually(lambda: not db.advisory_locks(), 5, "nothing of ours is left")
         assert db.advisory_locks(granted=False) == []
-        out, err = program.communicate("go on\n", timeout=20)
+        out, err = program.communicate("".join(f"{moment}\n" for moment in moments), timeout=20)
         assert program.returncode == 0, f"{out}\n{err}"
     finally:
         program.kill()

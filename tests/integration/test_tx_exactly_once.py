@@ -5,6 +5,7 @@ schema's marker there is none.
 """
 
 import contextlib
+import itertools
 import random
 import threading
 
@@ -322,30 +323,29 @@ WORKERS = 6
 
 
 class Storm:
-    """Increments by several threads while all sorts of things happen to their connections."""
+    """
+    Increments by several threads while all sorts of things happen to their connections, until
+    enough are done. Each has a number of its own; one that failed is not done again.
+    """
 
-    def __init__(self, url, count=INCREMENTS, **options):
+    def __init__(self, url):
         self.url = url
-        self.numbers = iter(range(count))
+        self.numbers = itertools.count()
         self.guard = threading.Lock()
         self.outcomes = {}
-        self.options = options
+        self.done = 0
         self.calm = threading.Event()
 
-    def _next(self):
-        with self.guard:
-            return next(self.numbers, None)
-
     def _work(self, store):
-        while (number := self._next()) is not None:
+        while self.done < INCREMENTS:
+            with self.guard:
+                number = next(self.numbers)
             call = hf_tx.Call(store, LABEL, lambda tx: increment(tx, number), backoff_max_ms=100,
-                              isolation=Isolation.READ_COMMITTED, max_attempts=50, **self.options)
+                              isolation=Isolation.READ_COMMITTED, max_attempts=50)
             assert call.raised is None or isinstance(call.raised, hf.HfError), call.raised
-            self.outcomes[number] = call
-
-    @property
-    def done(self):
-        return len(self.outcomes)
+            with self.guard:
+                self.outcomes[number] = call
+                self.done += call.status in (Status.OK, Status.IN_DOUBT)
 
     def run(self, *troubles, disaster=lambda: None, timeout=150):
         """
@@ -375,7 +375,6 @@ class Storm:
 
     def check(self, database, exact):
         """The heart of it: what was reported against what is there."""
-        assert len(self.outcomes) >= INCREMENTS
         applied = [row[0] for row in database.sql("select operation from applied")]
         succeeded, doubtful = self.with_status(Status.OK), self.with_status(Status.IN_DOUBT)
         assert len(applied) == len(set(applied)), "something was applied twice"
@@ -387,7 +386,7 @@ class Storm:
         if exact:
             assert not doubtful
             assert counter == len(succeeded)
-        assert len(succeeded) > INCREMENTS * 0.8
+        assert len(succeeded) > INCREMENTS * 0.9
         others = self.outcomes.keys() - succeeded - doubtful
         for number in others:
             call = self.outcomes[number]

@@ -28,7 +28,7 @@ static void test_what_is_left_is_never_negative_and_fits_poll(void **state)
     assert_int_equal(hf__left_ms(INT64_MIN), 0);
     assert_int_equal(hf__left_ms(hf__deadline(0)), 0);
     assert_int_equal(hf__left_ms(hf__deadline(INT64_C(1) << 40)), INT_MAX);
-    assert_in_range(hf__left_ms(hf__deadline(60000)), 1, 60000);
+    assert_in_range(hf__left_ms(hf__deadline(60000)), 1, 60001);
 }
 
 static void test_the_wall_clock_is_after_2025(void **state)
