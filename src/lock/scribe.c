@@ -61,13 +61,22 @@ static size_t find_unrecorded(hf_store *store, hf__held **held)
     return count;
 }
 
+/* All of them: the list is in order of age, and what is recorded ends the search in it. */
+static void record_again(hf_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (struct hf_lock *lock = store->locks; lock; lock = lock->next)
+        lock->recorded = false;
+    pthread_mutex_unlock(&store->mutex);
+}
+
 static void write_down(hf_store *store)
 {
     hf__backend *backend = store->backend;
     hf__held *held = NULL;
     size_t count = find_unrecorded(store, &held);
-    if (count > 0)
-        backend->ops->record(backend, held, count);
+    if (count > 0 && !backend->ops->record(backend, held, count))
+        record_again(store);
     free(held);
     backend->ops->flush(backend);
 }

@@ -228,7 +228,7 @@ typedef struct hf__backend_ops {
     /* Writes down who holds what, and what note has buffered, from the scribe's thread; NULL where
      * acquiring and watching do it. Most locks are released before it comes to that, which is what
      * makes records cheap. */
-    void (*record)(hf__backend *backend, const hf__held *held, size_t count);
+    bool (*record)(hf__backend *backend, const hf__held *held, size_t count);
     void (*flush)(hf__backend *backend);
 
     /* Runs in the watcher's thread: looks after all seats for at most ms, sooner after wake. */
@@ -255,7 +255,7 @@ struct hf__backend {
     bool local;
     bool borrowed;       /* transaction locks on the caller's connection: no watcher, no counting */
     atomic_bool records; /* tokens, holders, labels and events are kept */
-    int max_keys;
+    atomic_int max_keys;
     hf_log_fn *log;
     void *log_arg;
 };

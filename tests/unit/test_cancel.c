@@ -194,12 +194,13 @@ static void test_interrupt_ends_the_wait_of_a_cancelled_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_cancelled_waiter_gives_back_what_it_gets, open_store, close_store),
-        cmocka_unit_test_setup_teardown(test_cancelled_waiter_that_times_out_leaves_the_holder_alone, open_store,
+        cmocka_unit_test_setup_teardown(test_cancelled_waiter_gives_back_what_it_gets, open_store,
                                         close_store),
+        cmocka_unit_test_setup_teardown(
+            test_cancelled_waiter_that_times_out_leaves_the_holder_alone, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_others_in_the_queue_go_on, open_store, close_store),
-        cmocka_unit_test_setup_teardown(test_interrupt_ends_the_wait_of_a_cancelled_thread, open_store,
-                                        close_store),
+        cmocka_unit_test_setup_teardown(test_interrupt_ends_the_wait_of_a_cancelled_thread,
+                                        open_store, close_store),
     };
     return RUN(tests);
 }

@@ -1,13 +1,14 @@
 /* The label directory: a key belongs to one label. Confirmed keys are remembered in the process. */
 #include "store/postgres/pg.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "store/sql.h"
 
-enum { CACHE_SLOTS = 16384 };
+enum { CACHE_SLOTS = 16384, MOST_PATIENCE_MS = 2000 };
 
 /* Direct-mapped: a clash only costs one more look at the table. The label's hash is kept, so that a
  * second label on the same key is looked up, not taken for the first. */
@@ -81,10 +82,12 @@ static hf_status collision(const PGresult *noted, hf_error *err)
 }
 
 /* A label is usually on record: that is found out much faster than it is written. */
-static hf_status look_up(pg_seat *seat, const char *const *params, bool *known, hf_error *err)
+static hf_status look_up(pg_seat *seat, const pg_arrays *arrays, const char *patience, bool *known,
+                         hf_error *err)
 {
     PGresult *answer = NULL;
-    hf_status status = hf__pg_query(seat, hf__sql_postgres_knows_label, 3, params, &answer, err);
+    const char *params[] = {arrays->keys.data, arrays->spaces.data, arrays->labels.data, patience};
+    hf_status status = hf__pg_query(seat, hf__sql_postgres_knows_label, 4, params, &answer, err);
     if (status == HF_OK)
         *known = hf__pg_bool(answer, 0, 0);
     PQclear(answer);
@@ -95,15 +98,18 @@ static hf_status note(pg_seat *seat, const hf__claim *claims, size_t count, hf_e
 {
     pg_arrays arrays = {0};
     PGresult *noted = NULL;
+    char patience[16];
+    bool known = false;
+    int half = pg_backend_of(seat->base.backend)->ping_deadline_ms / 2;
+    (void)snprintf(patience, sizeof patience, "%d",
+                   half < MOST_PATIENCE_MS ? half : MOST_PATIENCE_MS);
     hf_status status = hf__pg_label_arrays(&arrays, claims, count, err);
-    if (status == HF_OK) {
+    if (status == HF_OK && count == 1)
+        status = look_up(seat, &arrays, patience, &known, err);
+    if (status == HF_OK && !known) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, arrays.labels.data,
-                                arrays.derivations.data};
-        bool known = false;
-        if (count == 1)
-            status = look_up(seat, params, &known, err);
-        if (status == HF_OK && !known)
-            status = hf__pg_run(seat, PG_NOTE_LABELS, 4, params, &noted, err);
+                                arrays.derivations.data, patience};
+        status = hf__pg_run(seat, PG_NOTE_LABELS, 5, params, &noted, err);
     }
     if (status == HF_OK && noted && !PQgetisnull(noted, 0, 1))
         status = collision(noted, err);

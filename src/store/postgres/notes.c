@@ -179,7 +179,7 @@ struct held_arrays {
     hf__buf session, key, space, shared, slot, age, token;
 };
 
-static void write_holders(pg_backend *backend, const struct held_arrays *arrays)
+static bool write_holders(pg_backend *backend, const struct held_arrays *arrays)
 {
     const char *params[] = {arrays->session.data, arrays->key.data,  arrays->space.data,
                             arrays->shared.data,  arrays->slot.data, arrays->age.data,
@@ -187,15 +187,16 @@ static void write_holders(pg_backend *backend, const struct held_arrays *arrays)
     hf_error ignored;
     pg_seat *seat = NULL;
     if (writing_seat(backend, false, &seat, &ignored) != HF_OK)
-        return;
+        return false;
     atomic_store(&backend->notes->has_holders, true);
     pthread_mutex_lock(&seat->mutex);
-    (void)!hf__pg_run(seat, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
+    hf_status status = hf__pg_run(seat, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
     pthread_mutex_unlock(&seat->mutex);
     hf__pg_unpin(seat);
+    return status == HF_OK;
 }
 
-void hf__pg_record(hf__backend *base, const hf__held *held, size_t count)
+bool hf__pg_record(hf__backend *base, const hf__held *held, size_t count)
 {
     struct held_arrays arrays = {0};
     hf__buf *all = (hf__buf *)&arrays;
@@ -213,10 +214,10 @@ void hf__pg_record(hf__backend *base, const hf__held *held, size_t count)
         hf__buf_puts(&all[i], "}");
         ok = ok && !all[i].broken;
     }
-    if (ok)
-        write_holders(pg_backend_of(base), &arrays);
+    ok = ok && write_holders(pg_backend_of(base), &arrays);
     for (size_t i = 0; i < sizeof arrays / sizeof *all; i++)
         hf__buf_free(&all[i]);
+    return ok;
 }
 
 static size_t take_events(struct pg_notes *notes, bool all, hf__event **taken)

@@ -70,7 +70,7 @@ typedef struct pg_seat {
     bool tx_seat;
     pg_purpose purpose;
     bool checked_out;
-    bool listens;    /* set before the watcher sees it */
+    atomic_bool listens;
     bool crowded;    /* waits and holds at once */
     unsigned pins;   /* under pg_backend.mutex: not to be freed */
     uint64_t serial; /* never given twice, unlike an address */
@@ -95,11 +95,11 @@ struct pg_backend {
     hf_records records_wanted;
 
     /* learned at connect */
-    int server_version;
-    bool pooled;  /* somebody sits between us and the server */
-    int capacity; /* nominal room of the server's lock table */
-    int schema;   /* installed version, 0 none */
-    bool schema_usable;
+    atomic_int server_version;
+    atomic_bool pooled;  /* somebody sits between us and the server */
+    atomic_int capacity; /* nominal room of the server's lock table */
+    atomic_int schema;   /* installed version, 0 none */
+    atomic_bool schema_usable;
 
     pthread_mutex_t mutex;  /* all below */
     pthread_cond_t changed; /* a wait seat came free, a key was released, or an interrupt */
@@ -245,7 +245,7 @@ void hf__pg_wake(hf__backend *backend);
 struct pg_notes *hf__pg_notes_new(void);
 void hf__pg_notes_free(struct pg_notes *notes);
 void hf__pg_note(hf__backend *backend, const hf__event *event);
-void hf__pg_record(hf__backend *backend, const hf__held *held, size_t count);
+bool hf__pg_record(hf__backend *backend, const hf__held *held, size_t count);
 void hf__pg_flush_notes(hf__backend *backend);
 void hf__pg_flush_at_close(pg_backend *backend);
 
@@ -301,7 +301,8 @@ hf__tx_outcome hf__pg_tx_settle(hf__tx *tx, const hf__tx_plan *plan, hf_error *e
 /* On success the seat's mutex is held, so that the watcher leaves it to the caller. */
 hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_seat **seat, hf_error *err);
 bool hf__pg_tx_prepares(const pg_backend *backend); /* are our statements prepared on its seats? */
-hf_status hf__pg_tx_rows(PGresult *result, hf_rows **rows, hf_error *err); /* takes the result over */
+hf_status hf__pg_tx_rows(PGresult *result, hf_rows **rows,
+                         hf_error *err); /* takes the result over */
 
 /* examine.c */
 hf_status hf__pg_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);

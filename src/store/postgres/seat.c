@@ -110,10 +110,9 @@ static void learn(pg_backend *backend, const PGresult *hello, int version)
 {
     backend->server_version = version;
     backend->pooled = !hf__pg_bool(hello, 0, 0);
-    if (!hf__pg_bool(hello, 0, 2))
-        backend->schema = 0;
-    else if (!backend->schema)
-        backend->schema = HF_SCHEMA_VERSION; /* until open_session says otherwise */
+    bool exists = hf__pg_bool(hello, 0, 2);
+    if (!exists || !backend->schema) /* the version is assumed until open_session says otherwise */
+        backend->schema = exists ? HF_SCHEMA_VERSION : 0;
     backend->schema_usable = hf__pg_bool(hello, 0, 3);
     backend->capacity =
         (int)(hf__pg_int(hello, 0, 4) * (hf__pg_int(hello, 0, 5) + hf__pg_int(hello, 0, 6)));

@@ -436,7 +436,8 @@ static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, s
     struct message message = {
         .keep_at = -1, .begun_at = -1, .query_at = -1, .commit_at = -1, .ok = true};
     struct answers answers = {.failed_at = -1};
-    hf_error local_error, *where = err ? err : &local_error;
+    hf_error local_error = {0};
+    hf_error *where = err ? err : &local_error;
     PGconn *conn = tx->seat->conn;
 
     message.ok = PQenterPipelineMode(conn) == 1;

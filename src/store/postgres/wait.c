@@ -286,6 +286,7 @@ struct wait_notice {
     const hf__claim *heard;
     uint64_t ticket;
     int64_t tick_at; /* the next slice at the latest */
+    unsigned missed; /* releases in a row that a slice came too late for */
     unsigned cycles; /* times in a row that it was found in one */
 };
 
@@ -295,8 +296,10 @@ static hf_status doze(pg_backend *backend, const hf__request *request, struct wa
                       hf_error *err)
 {
     int64_t until = notice->tick_at < request->deadline ? notice->tick_at : request->deadline;
+    uint64_t before = notice->ticket;
     hf_status status =
         hf__pg_doze(&backend->base, notice->heard->wake, &notice->ticket, hf__left_ms(until), err);
+    notice->missed = notice->ticket == before ? 0 : notice->missed + 1;
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
@@ -351,7 +354,9 @@ static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, i
         if (status != HF_OK)
             break;
         bool ticked = hf__left_ms(notice.tick_at) == 0;
-        status = queue_slice(backend, request, SLICE_MS, err);
+        /* Where the key comes and goes a longer queue is worth its snapshot. */
+        status =
+            queue_slice(backend, request, SLICE_MS << (notice.missed < 2 ? notice.missed : 2), err);
         if (ticked)
             notice.tick_at = hf__deadline(hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS));
         if (status != HF_NOT_ACQUIRED || notice.heard != &request->claims[request->blocked])

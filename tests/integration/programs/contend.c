@@ -24,8 +24,16 @@
 
 #include "holdfast/holdfast.h"
 
-enum { KEYS = 5, SEMAPHORE = KEYS, SLOTS = 3, MOST_HELD = 1000000, MOST_STATUS = 32, MOST_ENDED = 10000 };
-static const int64_t ENDS_WITHIN = 50000000, NOTICED_WITHIN = 500000000; /* ns, from being told to end */
+enum {
+    KEYS = 5,
+    SEMAPHORE = KEYS,
+    SLOTS = 3,
+    MOST_HELD = 1000000,
+    MOST_STATUS = 32,
+    MOST_ENDED = 10000
+};
+static const int64_t ENDS_WITHIN = 50000000,
+                     NOTICED_WITHIN = 500000000; /* ns, from being told to end */
 
 struct held {
     int key;
@@ -42,7 +50,7 @@ static struct shared {
     atomic_long statuses[MOST_STATUS];
     atomic_size_t count;
     struct held held[MOST_HELD];
-} *all;
+} * all;
 
 static const char *const labels[KEYS + 1] = {"contend-0", "contend-1", "contend-2",
                                              "contend-3", "contend-4", "contend-semaphore"};
@@ -106,7 +114,8 @@ static void make_plan(struct plan *plan, unsigned *seed)
 /* Sessions are ended all the time, so these are to be expected; whatever else is a defect. */
 static bool expected(hf_status status)
 {
-    return status == HF_OK || status == HF_NOT_ACQUIRED || status == HF_UNREACHABLE || status == HF_LOST;
+    return status == HF_OK || status == HF_NOT_ACQUIRED || status == HF_UNREACHABLE ||
+           status == HF_LOST;
 }
 
 static void count_status(hf_status status, const char *what, const hf_error *err)
@@ -118,13 +127,14 @@ static void count_status(hf_status status, const char *what, const hf_error *err
     fprintf(stderr, "%s: %s %s [%s]\n", what, hf_status_name(status), err->message, err->sqlstate);
 }
 
-static void write_down(const struct plan *plan, int thread, int64_t from, int64_t until, int64_t token)
+static void write_down(const struct plan *plan, int thread, int64_t from, int64_t until,
+                       int64_t token)
 {
     for (size_t i = 0; i < plan->spec.target_count; i++) {
         size_t at = atomic_fetch_add(&all->count, 1);
         if (at < MOST_HELD)
-            all->held[at] = (struct held){plan->keys[i], plan->spec.mode == HF_SHARED, process, thread,
-                                          from, until, token};
+            all->held[at] = (struct held){
+                plan->keys[i], plan->spec.mode == HF_SHARED, process, thread, from, until, token};
     }
 }
 
@@ -205,7 +215,8 @@ static int by_key_and_start(const void *left, const void *right)
 
 static void report(const struct held *a, const struct held *b)
 {
-    printf("violated: %s held by %d/%d%s (token %lld), then by %d/%d%s (token %lld) %.3f ms before its release\n",
+    printf("violated: %s held by %d/%d%s (token %lld), then by %d/%d%s (token %lld) %.3f ms before "
+           "its release\n",
            labels[a->key], a->process, a->thread, a->shared ? " shared" : "", (long long)a->token,
            b->process, b->thread, b->shared ? " shared" : "", (long long)b->token,
            (double)(a->until - b->from) / 1e6);
@@ -215,7 +226,8 @@ static void report(const struct held *a, const struct held *b)
 static bool was_ended(const struct held *a, const struct held *b)
 {
     for (size_t i = 0; i < ended_count; i++)
-        if (ended[i] <= b->from && a->from <= ended[i] + ENDS_WITHIN && a->until - ended[i] < NOTICED_WITHIN)
+        if (ended[i] <= b->from && a->from <= ended[i] + ENDS_WITHIN &&
+            a->until - ended[i] < NOTICED_WITHIN)
             return true;
     return false;
 }
@@ -227,10 +239,12 @@ static int violations(struct held *held, size_t count)
     qsort(held, count, sizeof *held, by_key_and_start);
     for (size_t i = 0; i < count; i++) {
         int at_once = 1;
-        for (size_t j = i; j-- > 0 && held[j].key == held[i].key && held[i].from - held[j].from < 60000000000;) {
+        for (size_t j = i;
+             j-- > 0 && held[j].key == held[i].key && held[i].from - held[j].from < 60000000000;) {
             if (held[j].until <= held[i].from)
                 continue;
-            bool excludes = held[i].key == SEMAPHORE ? ++at_once > SLOTS : !held[j].shared || !held[i].shared;
+            bool excludes =
+                held[i].key == SEMAPHORE ? ++at_once > SLOTS : !held[j].shared || !held[i].shared;
             if (!excludes)
                 continue;
             if (was_ended(&held[j], &held[i]))
@@ -250,8 +264,8 @@ static int stale_tokens(const struct held *held, size_t count)
     int found = 0;
     for (size_t i = 1; i < count; i++) {
         const struct held *a = &held[i - 1], *b = &held[i];
-        if (a->key == b->key && a->until < b->from && a->token && b->token && b->token <= a->token &&
-            !a->shared && !b->shared && a->key != SEMAPHORE) {
+        if (a->key == b->key && a->until < b->from && a->token && b->token &&
+            b->token <= a->token && !a->shared && !b->shared && a->key != SEMAPHORE) {
             if (found++ < 10)
                 printf("token of %s: %lld, then %lld\n", labels[a->key], (long long)a->token,
                        (long long)b->token);
@@ -270,7 +284,8 @@ static int judge(int failed)
     for (int i = 0; i < MOST_STATUS; i++)
         if (atomic_load(&all->statuses[i]))
             printf(" %s %ld", hf_status_name((hf_status)i), atomic_load(&all->statuses[i]));
-    printf("; %d violations, %d stale tokens, %d unexpected\n", broken, stale, atomic_load(&all->unexpected));
+    printf("; %d violations, %d stale tokens, %d unexpected\n", broken, stale,
+           atomic_load(&all->unexpected));
     if (broken || stale)
         return 1;
     if (failed)

@@ -26,7 +26,8 @@ int main(int argc, char **argv)
     target = HF_LABEL(argv[2]);
     spec.targets = &target;
     spec.target_count = 1;
-    if (hf_store_open(&options, &store, &err) != HF_OK || hf_lock_acquire(store, &spec, &lock, &err) != HF_OK) {
+    if (hf_store_open(&options, &store, &err) != HF_OK ||
+        hf_lock_acquire(store, &spec, &lock, &err) != HF_OK) {
         fprintf(stderr, "%s\n", err.message);
         return 1;
     }

@@ -173,7 +173,7 @@ $$;
 
 -- The key is this label's on record, and note_labels would have nothing to write.
 CREATE FUNCTION holdfast.knows_label(key bigint, space smallint, name text) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM holdfast.labels l
                    WHERE l.key = $1 AND l.space = $2 AND l.label = $3
                      AND l.seen >= now() - interval '1 day')
@@ -182,7 +182,7 @@ $$;
 -- Records labels; returns the first label that another one has taken the key of, and that other one.
 CREATE FUNCTION holdfast.note_labels(keys bigint[], spaces smallint[], names text[], derivations text[],
                                      OUT wanted text, OUT taken_by text, OUT key bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO holdfast.labels AS l (key, space, label, derivation)
     SELECT * FROM unnest(keys, spaces, names, derivations)
