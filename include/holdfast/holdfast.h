@@ -333,6 +333,7 @@ typedef struct hf_tx_options {
     int backoff_max_ms;    /* 0: 1 000 */
     hf_tx_stats_fn *on_stats;
     void *stats_arg;
+    bool expect_operation; /* warn of a label without an "Operation:" part, as a registry may ask */
 } hf_tx_options;
 
 #define HF_TX_OPTIONS_INIT                                                                         \

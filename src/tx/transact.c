@@ -52,6 +52,13 @@ static bool is_generic(const hf__claim *claim)
     return false;
 }
 
+/* "Transfer:acc1" has one, "acc1" and ":acc1" have not. */
+static bool names_operation(const hf__claim *claim)
+{
+    const char *colon = claim->label ? memchr(claim->label, ':', claim->label_size) : NULL;
+    return !claim->label || (colon && colon > claim->label);
+}
+
 static hf__claim claim_to_name(const hf_target *target)
 {
     size_t size = target->label_size || !target->label ? target->label_size : strlen(target->label);
@@ -62,7 +69,7 @@ static void warn_if_generic(const struct hf_tx *tx, const hf_target *target)
 {
     hf__claim claim = claim_to_name(target);
     char name[200];
-    if (is_generic(&claim))
+    if (is_generic(&claim) || (tx->options.expect_operation && !names_operation(&claim)))
         hf__log(
             tx->store->backend, HF_LOG_WARNING,
             "the label %s is too generic: unrelated work will wait for it; name the operation and "

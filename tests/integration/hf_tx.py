@@ -40,7 +40,8 @@ class TxOptions(Structure):
     _fields_ = [("size", c_size_t), ("labels", POINTER(Target)), ("label_count", c_size_t),
                 ("isolation", c_int), ("read_only", c_bool), ("retry_unique", c_bool),
                 ("deadline_ms", c_int64), ("max_attempts", c_uint), ("backoff_min_ms", c_int),
-                ("backoff_max_ms", c_int), ("on_stats", StatsFn), ("stats_arg", c_void_p)]
+                ("backoff_max_ms", c_int), ("on_stats", StatsFn), ("stats_arg", c_void_p),
+                ("expect_operation", c_bool)]
 
 
 PROTOTYPES = {

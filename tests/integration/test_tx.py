@@ -282,6 +282,15 @@ def test_generic_label_that_joins_is_warned_about(store):
     assert len([text for _, text in store.logged if "'global'" in text]) == 1
 
 
+@pytest.mark.parametrize("label, warned", [("acc1", True), (":acc1", True), ("Transfer:acc1", False)])
+def test_label_without_an_operation_is_warned_about_where_one_is_expected(store, label, warned):
+    transact(store, label, lambda tx: tx.query("select 1"), expect_operation=True)
+    assert bool([text for _, text in store.logged if f"'{label}'" in text]) is warned
+    store.logged.clear()
+    transact(store, label, lambda tx: tx.query("select 1"))
+    assert store.logged == []
+
+
 def test_good_label_is_not_warned_about(store):
     transact(store, ["Transfer:lock", "test:1"], lambda tx: tx.query("select 1"))
     assert [text for level, text in store.logged if level == 2] == []

@@ -99,8 +99,8 @@ static bool push_default(struct parameter_list *list, const PQconninfoOption *gi
     return option_value(given, keyword) ? true : push(list, keyword, value);
 }
 
-static bool push_ms(struct parameter_list *list, const PQconninfoOption *given, const char *keyword,
-                    int value)
+static bool push_number(struct parameter_list *list, const PQconninfoOption *given,
+                        const char *keyword, int value)
 {
     char text[16];
     (void)snprintf(text, sizeof text, "%d", value);
@@ -135,9 +135,16 @@ static bool complete(pg_backend *backend, const PQconninfoOption *given,
     /* A standby grants locks of its own, so only a primary will do. */
     ok = push_default(&list, given, "target_session_attrs", "primary") && ok;
     ok = push_default(&list, given, "client_encoding", "UTF8") && ok;
-    ok = push_ms(&list, given, "connect_timeout", seconds) && ok;
-    ok = push_ms(&list, given, "tcp_user_timeout",
-                 options->ping_interval_ms + options->ping_deadline_ms) &&
+    ok = push_number(&list, given, "connect_timeout", seconds) && ok;
+    /* A wait without end sends nothing: only these tell that the other side is gone. */
+    ok = push_number(&list, given, "keepalives_idle", (options->ping_interval_ms + 999) / 1000) &&
+         ok;
+    ok = push_number(&list, given, "keepalives_interval",
+                     (options->ping_deadline_ms + 2999) / 3000) &&
+         ok;
+    ok = push_number(&list, given, "keepalives_count", 3) && ok;
+    ok = push_number(&list, given, "tcp_user_timeout",
+                     options->ping_interval_ms + options->ping_deadline_ms) &&
          ok;
     return ok;
 }
