@@ -21,7 +21,7 @@ struct statement_text {
 
 static struct statement_text text_of(pg_statement statement)
 {
-    const struct statement_text texts[PG_STATEMENTS] = {
+    static const struct statement_text texts[PG_STATEMENTS] = {
         [PG_TRY_ONE] = {"hf_try_one", hf__sql_postgres_try_one},
         [PG_TRY_ONE_SHARED] = {"hf_try_one_shared", hf__sql_postgres_try_one_shared},
         [PG_TRY_SET] = {"hf_try_set", hf__sql_postgres_try_set},
