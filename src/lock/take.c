@@ -444,17 +444,6 @@ static hf_status renew_joined(struct attempt *attempt, size_t from, struct turn 
     return status;
 }
 
-static hf_status say_deadlock(const hf__claim *claim, hf_error *err)
-{
-    char name[200];
-    hf_status status =
-        hf__fail(err, HF_DEADLOCK,
-                 "waiting for %s would be a deadlock: its holder waits for what this thread holds",
-                 hf__claim_name(name, sizeof name, claim));
-    hf__hint(err, "release what this thread holds and try again, or take the locks in one order");
-    return status;
-}
-
 static hf_status get_turns(struct attempt *attempt, const hf__claim *claims, size_t count,
                            struct turn *turns, bool patient, hf_error *err)
 {
@@ -485,7 +474,7 @@ static hf_status get_turns(struct attempt *attempt, const hf__claim *claims, siz
     else if (status == HF_INTERRUPTED)
         status = hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
     else if (status == HF_DEADLOCK)
-        status = say_deadlock(&claims[got], err);
+        status = hf__say_deadlock(&claims[got], err);
     return status;
 }
 

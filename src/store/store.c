@@ -54,3 +54,14 @@ const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim)
         (void)snprintf(out, out_size, "key %lld", (long long)claim->key);
     return out;
 }
+
+hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err)
+{
+    char name[200];
+    hf_status status =
+        hf__fail(err, HF_DEADLOCK,
+                 "waiting for %s is a deadlock: its holder waits for what this thread holds",
+                 hf__claim_name(name, sizeof name, claim));
+    hf__hint(err, "release what this thread holds and try again, or take the locks in one order");
+    return status;
+}

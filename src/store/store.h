@@ -266,6 +266,9 @@ void hf__log(const hf__backend *backend, hf_log_level level, const char *format,
 /* "'nightly'" or "key 42" or "key (1, 2)", as messages name a claim. Returns out. */
 const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim);
 
+/* HF_DEADLOCK, told to the one whose wait for claim would close a cycle. */
+HF_MUST_CHECK hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err);
+
 /* options have been completed with their defaults. */
 HF_MUST_CHECK hf_status hf__postgres_open(const hf_store_options *options, hf__backend **backend,
                                           hf_error *err);

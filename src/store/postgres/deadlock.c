@@ -141,14 +141,3 @@ bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__
     PQclear(locks);
     return found;
 }
-
-hf_status hf__pg_say_deadlock(const hf__claim *wanted, hf_error *err)
-{
-    char name[200];
-    hf_status status =
-        hf__fail(err, HF_DEADLOCK,
-                 "waiting for %s is a deadlock: its holder waits for what this thread holds",
-                 hf__claim_name(name, sizeof name, wanted));
-    hf__hint(err, "release what this thread holds and try again, or take the locks in one order");
-    return status;
-}

@@ -235,7 +235,6 @@ void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim);
 void hf__pg_publish_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
 void hf__pg_retract_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
 bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
-hf_status hf__pg_say_deadlock(const hf__claim *wanted, hf_error *err);
 
 /* watch.c */
 void hf__pg_watch(hf__backend *backend, int ms);

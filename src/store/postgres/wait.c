@@ -362,7 +362,7 @@ static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, i
         if (status != HF_NOT_ACQUIRED || notice.heard != &request->claims[request->blocked])
             continue;
         if (is_deadlocked(backend, request, &notice))
-            status = hf__pg_say_deadlock(notice.heard, err);
+            status = hf__say_deadlock(notice.heard, err);
         else
             status = doze(backend, request, &notice, err);
     }
