@@ -211,12 +211,14 @@ static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, h
 {
     char text[512];
     hf__pg_one_line(text, sizeof text, PQerrorMessage(conn));
-    if (strstr(text, "hot standby") || strstr(text, "recovery mode"))
+    if (strstr(text, "hot standby"))
         return refuse_standby(backend, err);
     hf_status status =
         hf__fail(err, HF_UNREACHABLE, "cannot connect to %s: %s", backend->base.name, text);
     if (strstr(text, "password"))
         hf__hint(err, "check the user and the password (a .pgpass file keeps it out of URLs)");
+    else if (strstr(text, "starting up") || strstr(text, "recovery mode"))
+        hf__hint(err, "the server is starting; try again in a moment");
     else if (strstr(text, "does not exist"))
         hf__hint(err, "check the database and role names in the URL");
     else

@@ -73,11 +73,6 @@ static hf_status open_for_waiting(pg_backend *backend, bool private_seat, pg_sea
     return status;
 }
 
-static hf_status interrupted(hf_error *err)
-{
-    return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
-}
-
 hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadline, pg_seat **out,
                           hf_error *err)
 {
@@ -98,10 +93,12 @@ hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadli
     bool stop = backend->interrupted;
     pthread_mutex_unlock(&backend->mutex);
 
-    if (stop && *out)
-        pthread_mutex_lock(&(*out)->mutex), hf__pg_checkin(*out);
+    if (stop && *out) {
+        pthread_mutex_lock(&(*out)->mutex);
+        hf__pg_checkin(*out);
+    }
     if (stop)
-        return interrupted(err);
+        return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
     if (may_open)
         return open_for_waiting(backend, false, out, err);
     if (!*out)
