@@ -207,17 +207,19 @@ typedef struct hf_target {
 
 enum hf_lock_flags {
     HF_REENTRANT = 1,  /* a thread that holds the same lock gets it again at once */
-    HF_ANY_ORDER = 2,  /* allow a wait for a smaller key while holding a greater one */
+    HF_ANY_ORDER = 2,  /* allow a wait for a smaller key while holding a greater one; a cycle that
+                        * is found ends in HF_DEADLOCK */
     HF_PRIVATE = 4,    /* on a session of its own: it shares no fate with other locks */
     HF_NEED_TOKEN = 8, /* fail with HF_NO_SCHEMA rather than hold without a fencing token */
 };
 
 typedef enum hf_lock_state { HF_STATE_HELD = 0, HF_STATE_LOST, HF_STATE_RELEASED } hf_lock_state;
 
-/* Called exactly once per lost lock; the lock may be released or freed from inside. */
+/* Called exactly once per lost lock, maybe before the acquire has returned; the lock may be released
+ * or freed from inside. */
 typedef void hf_lost_fn(hf_lock *lock, const hf_error *why, void *arg);
 
-/* Called at most once per acquire, before it starts to wait; why names the holder. */
+/* Called at most once per acquire, in its thread, before it starts to wait; why names the holder. */
 typedef void hf_wait_fn(const hf_error *why, void *arg);
 
 typedef struct hf_lock_spec {
@@ -245,7 +247,8 @@ typedef struct hf_lock_spec {
  * Returns HF_OK with *lock held, HF_NOT_ACQUIRED with err naming the holder, or the failure. A
  * second acquire of a held label in the same process waits like any other. Waiting for a key
  * smaller than one that this thread holds is HF_ORDER: two processes that do it in opposite orders
- * deadlock where PostgreSQL cannot see it. A lock may be released from any thread.
+ * deadlock where PostgreSQL cannot see it. A lock may be released from any thread. A thread that is
+ * cancelled finishes the call; hf_store_interrupt is what ends a wait.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec,
                                                hf_lock **lock, hf_error *err);
