@@ -1,0 +1,172 @@
+#include "local_tx_support.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+char folder[64];
+hf__backend *store;
+
+const hf__tx_plan writing = {.deadline = HF__FOREVER};
+const hf__tx_plan reading = {.read_only = true, .deadline = HF__FOREVER};
+
+static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *at)
+{
+    (void)found, (void)kind, (void)at;
+    return remove(path);
+}
+
+hf__backend *open_store(void)
+{
+    char url[96];
+    hf__backend *opened = NULL;
+    hf_error err = {0};
+    hf_store_options options = HF_STORE_OPTIONS_INIT;
+
+    (void)snprintf(url, sizeof url, "local:%s", folder);
+    options.url = url;
+    options.application = "test";
+    if (hf__local_open(&options, &opened, &err) != HF_OK)
+        fail_msg("%s", err.message);
+    return opened;
+}
+
+hf__tx *begin(const hf__tx_plan *plan)
+{
+    hf__tx *tx = NULL;
+    hf_error err = {0};
+
+    if (store->ops->tx->open(store, plan, &tx, &err) != HF_OK)
+        fail_msg("%s", err.message);
+    assert_false(tx->started);
+    return tx;
+}
+
+void finish(hf__tx *tx)
+{
+    store->ops->tx->close(tx);
+}
+
+hf_status query(hf__tx *tx, const hf__tx_plan *plan, const char *sql, hf_error *err)
+{
+    return store->ops->tx->query(tx, plan, sql, 0, NULL, false, NULL, err);
+}
+
+void must(hf__tx *tx, const char *sql)
+{
+    hf_error err = {0};
+
+    if (query(tx, &writing, sql, &err) != HF_OK)
+        fail_msg("%s: %s", sql, err.message);
+}
+
+void must_queue(hf__tx *tx, const char *sql, size_t count, const hf_value *values)
+{
+    assert_int_equal(store->ops->tx->queue(tx, sql, count, values, NULL), HF_OK);
+}
+
+void must_commit(hf__tx *tx, const hf__tx_plan *plan)
+{
+    hf_error err = {0};
+
+    if (store->ops->tx->commit(tx, plan, &err) != HF_OK)
+        fail_msg("COMMIT: %s", err.message);
+}
+
+void run(const char *sql)
+{
+    hf__tx *tx = begin(&writing);
+
+    must(tx, sql);
+    must_commit(tx, &writing);
+    finish(tx);
+}
+
+const char *value(const hf_rows *rows, size_t row, size_t column)
+{
+    return rows->ops->value(rows, row, column, NULL);
+}
+
+hf_rows *ask(hf__tx *tx, const hf__tx_plan *plan, const char *sql, bool binary)
+{
+    hf_rows *rows = NULL;
+    hf_error err = {0};
+
+    if (store->ops->tx->query(tx, plan, sql, 0, NULL, binary, &rows, &err) != HF_OK)
+        fail_msg("%s: %s", sql, err.message);
+    return rows;
+}
+
+int64_t number(const char *sql)
+{
+    hf__tx *tx = begin(&reading);
+    hf_rows *rows = ask(tx, &reading, sql, false);
+
+    assert_int_equal(rows->ops->count(rows), 1);
+    int64_t found = strtoll(value(rows, 0, 0), NULL, 10);
+    rows->ops->free(rows);
+    finish(tx);
+    return found;
+}
+
+hf_status failure(const hf__tx_plan *plan, const char *sql, size_t count, const hf_value *values,
+                  hf__tx_fault *fault, hf_error *err)
+{
+    hf__tx *tx = begin(plan);
+    hf_status status = store->ops->tx->query(tx, plan, sql, count, values, false, NULL, err);
+
+    *fault = tx->fault;
+    finish(tx);
+    return status;
+}
+
+int set_up(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/hf-local-tx-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    store = open_store();
+    run("CREATE TABLE account (id integer PRIMARY KEY, name text UNIQUE,"
+        " balance integer NOT NULL CHECK (balance >= 0), note blob)");
+    run("INSERT INTO account VALUES (1, 'ann', 100, NULL), (2, 'bob', 50, x'00ff')");
+    return 0;
+}
+
+int tear_down(void **state)
+{
+    (void)state;
+    store->ops->close(store);
+    return nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void kill_after(void (*act)(void))
+{
+    int says[2];
+    char byte = 0;
+
+    assert_int_equal(pipe2(says, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        store = open_store();
+        act();
+        if (write(says[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(says[1]);
+    assert_int_equal(read(says[0], &byte, 1), 1);
+    close(says[0]);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
