@@ -173,13 +173,13 @@ def test_no_target_is_refused(store):
 # --- waiting ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wait_ms", [20, 300, 2600])
+@pytest.mark.parametrize("wait_ms", [1, 20, 300, 2600])
 def test_timed_wait_gives_up_no_sooner_than_asked(store, peer, wait_ms):
     peer.acquire("job")
     began = time.monotonic()
     error = store.refusal("job", wait_ms)
     assert error.status is Status.NOT_ACQUIRED
-    assert (time.monotonic() - began) * 1000 >= wait_ms - 1  # the clock counts whole milliseconds
+    assert time.monotonic() - began >= wait_ms / 1000
 
 
 @pytest.mark.parametrize("wait_ms", [50, 2600])

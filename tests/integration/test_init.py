@@ -96,7 +96,7 @@ def test_role_without_the_right_to_create_is_told_so(db):
         assert error.status in (Status.CONFIG, Status.DATABASE)
         assert error.sqlstate == "42501"
         assert "permission denied" in error.message
-        assert "CREATE" in error.hint
+        assert "CREATE" in error.hint and "visitor" in error.hint
         store.acquire("plain locks still work").end()
     assert db.value("select to_regnamespace('holdfast')") is None
 
