@@ -55,7 +55,8 @@ HF_API const char *hf_version(void);
     X(DATABASE, 17, "the database reported an error")                                              \
     X(SYSTEM, 18, "the operating system reported an error")                                        \
     X(IN_DOUBT, 19, "the transaction may or may not have committed")                               \
-    X(EXHAUSTED, 20, "the attempts or the time for a transaction are spent")
+    X(EXHAUSTED, 20, "the attempts or the time for a transaction are spent")                       \
+    X(CURSOR, 21, "the cursor does not stand where it should")
 
 typedef enum hf_status {
 #define X(name, number, text) HF_##name = number,
@@ -108,6 +109,82 @@ HF_API void hf_key_split(int64_t key, uint32_t *classid, uint32_t *objid);
 HF_API int64_t hf_key_join(uint32_t classid, uint32_t objid);
 
 /* ---------------------------------------------------------------------------------------------- *
+ * What to lock, and the registry (locks.yaml) that names every lock
+ * ---------------------------------------------------------------------------------------------- */
+
+typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED } hf_mode;
+typedef enum hf_lifetime { HF_SESSION = 0, HF_TRANSACTION } hf_lifetime;
+typedef enum hf_space { HF_BIGINT = 0, HF_PAIR } hf_space;
+
+/* What to lock: a label under a derivation, a number, or two int4. */
+typedef struct hf_target {
+    const char *label;        /* may be NULL with HF_FIXED and HF_PAIR */
+    size_t label_size;        /* 0: strlen(label) */
+    hf_derivation derivation; /* HF_FIXED takes .key */
+    hf_space space;           /* HF_PAIR takes .pair and ignores .derivation */
+    int64_t key;
+    int32_t pair[2];
+} hf_target;
+
+#define HF_LABEL(text) ((hf_target){.label = (text)})
+#define HF_KEY(number) ((hf_target){.derivation = HF_FIXED, .key = (number)})
+
+/* Immutable once read: any thread may use it. It must outlive the stores that were given it. */
+typedef struct hf_registry hf_registry;
+
+/* One lock of the registry. Strings are NULL where the file says nothing; all live as the registry. */
+typedef struct hf_registry_entry {
+    const char *name;
+    const char *pattern;      /* "{tenant}:{date}", or a label without placeholders; NULL: fixed */
+    hf_derivation derivation; /* HF_FIXED for a number or a pair */
+    hf_space space;
+    int64_t key;     /* HF_FIXED in HF_BIGINT */
+    int32_t pair[2]; /* HF_PAIR: both, or with a pattern only the first: the class */
+    hf_lifetime lifetime;
+    bool lifetime_given;
+    hf_mode mode;
+    bool has_order;
+    int64_t order;    /* locks of a smaller order are taken first */
+    int64_t expected; /* distinct labels alive at once; 0: not said */
+    bool histogram;   /* wait and hold times are worth a histogram of its own */
+    const char *scope;
+    const char *component;
+    const char *purpose;
+    const char *owner;
+    const char *runbook;
+} hf_registry_entry;
+
+/*
+ * Reads and checks the file. HF_CONFIG names the first fault as FILE:LINE:COLUMN; `holdfast registry
+ * check` lists them all.
+ */
+HF_API HF_MUST_CHECK hf_status hf_registry_read(const char *path, hf_registry **registry,
+                                                hf_error *err);
+HF_API void hf_registry_free(hf_registry *registry);
+HF_API const char *hf_registry_path(const hf_registry *registry);
+HF_API size_t hf_registry_count(const hf_registry *registry);
+HF_API const hf_registry_entry *hf_registry_at(const hf_registry *registry, size_t index);
+HF_API const hf_registry_entry *hf_registry_find(const hf_registry *registry, const char *name);
+
+/*
+ * What a name or a label stands for. *entry is NULL, and *target the label under the default
+ * derivation, when the registry does not know it. The name of a pattern with placeholders is
+ * HF_INVALID (see hf_registry_fill), a label that two entries claim under different keys HF_CONFIG.
+ * label_size 0: strlen(label). target->label points to label, or into the registry.
+ */
+HF_API HF_MUST_CHECK hf_status hf_registry_resolve(const hf_registry *registry, const char *label,
+                                                   size_t label_size, hf_target *target,
+                                                   const hf_registry_entry **entry, hf_error *err);
+
+/*
+ * The label of an entry with its placeholders filled from "NAME=VALUE"; missing, unknown, repeated
+ * and ill-formed values are HF_INVALID. The caller frees *label with free().
+ */
+HF_API HF_MUST_CHECK hf_status hf_registry_fill(const hf_registry_entry *entry,
+                                                const char *const *values, size_t count,
+                                                char **label, hf_error *err);
+
+/* ---------------------------------------------------------------------------------------------- *
  * Stores
  * ---------------------------------------------------------------------------------------------- */
 
@@ -142,6 +219,11 @@ typedef struct hf_store_options {
     hf_log_fn *log;    /* may be called from any thread */
     void *log_arg;
     int max_transactions; /* connections for hf_transact; more callers wait for one; default 16 */
+    /*
+     * Labels and names that it knows take its derivation instead of the default one, and `order` is
+     * checked at every acquire. A target that states another derivation is HF_CONFIG.
+     */
+    const hf_registry *registry;
 } hf_store_options;
 
 #define HF_STORE_OPTIONS_INIT                                                                      \
@@ -187,23 +269,6 @@ HF_API bool hf_store_has_records(const hf_store *store);
 /* ---------------------------------------------------------------------------------------------- *
  * Locks
  * ---------------------------------------------------------------------------------------------- */
-
-typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED } hf_mode;
-typedef enum hf_lifetime { HF_SESSION = 0, HF_TRANSACTION } hf_lifetime;
-typedef enum hf_space { HF_BIGINT = 0, HF_PAIR } hf_space;
-
-/* What to lock: a label under a derivation, a number, or two int4. */
-typedef struct hf_target {
-    const char *label;        /* may be NULL with HF_FIXED and HF_PAIR */
-    size_t label_size;        /* 0: strlen(label) */
-    hf_derivation derivation; /* HF_FIXED takes .key */
-    hf_space space;           /* HF_PAIR takes .pair and ignores .derivation */
-    int64_t key;
-    int32_t pair[2];
-} hf_target;
-
-#define HF_LABEL(text) ((hf_target){.label = (text)})
-#define HF_KEY(number) ((hf_target){.derivation = HF_FIXED, .key = (number)})
 
 enum hf_lock_flags {
     HF_REENTRANT = 1,  /* a thread that holds the same lock gets it again at once */
@@ -337,6 +402,7 @@ typedef struct hf_tx_options {
     hf_tx_stats_fn *on_stats;
     void *stats_arg;
     bool expect_operation; /* warn of a label without an "Operation:" part, as a registry may ask */
+    const char *database;  /* local store: the file of the folder, without ".db"; NULL: "data" */
 } hf_tx_options;
 
 #define HF_TX_OPTIONS_INIT                                                                         \
@@ -359,6 +425,14 @@ typedef hf_status hf_tx_fn(hf_tx *tx, void *arg, hf_error *err);
  */
 HF_API HF_MUST_CHECK hf_status hf_transact(hf_store *store, const hf_tx_options *options,
                                            hf_tx_fn *fn, void *arg, hf_error *err);
+
+/*
+ * The same on the session that holds the lock, which must be an HF_PRIVATE one and names no labels
+ * besides: what it writes is written under the lock or not at all. HF_LOST: the session has ended,
+ * and nothing was committed.
+ */
+HF_API HF_MUST_CHECK hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options,
+                                                hf_tx_fn *fn, void *arg, hf_error *err);
 
 /* One more label for this transaction; refused after its first statement: the snapshot is older. */
 HF_API HF_MUST_CHECK hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err);
@@ -396,6 +470,69 @@ HF_API int64_t hf_rows_affected(const hf_rows *rows);
 HF_API void hf_rows_free(hf_rows *rows);
 
 /* ---------------------------------------------------------------------------------------------- *
+ * Networks: cursors, and the exact set of ledgers that are there
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Where one network's ledgers are kept in a store. Any thread may use it; the store must outlive it. */
+typedef struct hf_network hf_network;
+
+typedef struct hf_network_options {
+    size_t size;
+    const char *name; /* "testnet": small letters, digits, '_' and '-', at most 40 */
+    const char
+        *schema; /* PostgreSQL: NULL is ingest_<name>; the local store has a file of that name */
+    const char *latest_cursor; /* NULL: "latestLedgerCursor" */
+    const char *oldest_cursor; /* NULL: "oldestLedgerCursor" */
+} hf_network_options;
+
+#define HF_NETWORK_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        .size = sizeof(hf_network_options)                                                         \
+    }
+
+/* Checks the names and touches nothing. */
+HF_API HF_MUST_CHECK hf_status hf_network_open(hf_store *store, const hf_network_options *options,
+                                               hf_network **network, hf_error *err);
+HF_API void hf_network_free(hf_network *network);
+
+/*
+ * Cursors are rows of ingest_store(key, value), as text. *found false: there is no such row, or no
+ * such table yet, which is not zero. What is no number there is HF_BAD_DATA, naming the row.
+ */
+HF_API HF_MUST_CHECK hf_status hf_cursor_get(hf_network *network, const char *name, bool *found,
+                                             int64_t *value, hf_error *err);
+
+/* Creates the table and the row where they are missing. */
+HF_API HF_MUST_CHECK hf_status hf_cursor_set(hf_network *network, const char *name, int64_t value,
+                                             hf_error *err);
+
+/* The rest is HF_CURSOR, and changes nothing, where the row is missing or stands elsewhere. */
+HF_API HF_MUST_CHECK hf_status hf_cursor_set_min(hf_network *network, const char *name,
+                                                 int64_t value, hf_error *err);
+/* Only from value - 1. */
+HF_API HF_MUST_CHECK hf_status hf_cursor_advance(hf_network *network, const char *name,
+                                                 int64_t value, hf_error *err);
+HF_API HF_MUST_CHECK hf_status hf_cursor_swap(hf_network *network, const char *name, int64_t from,
+                                              int64_t to, hf_error *err);
+
+typedef void hf_cursor_fn(void *arg, const char *name, int64_t value);
+
+/* Every row that holds a number, by name. */
+HF_API HF_MUST_CHECK hf_status hf_cursor_list(hf_network *network, hf_cursor_fn *fn, void *arg,
+                                              hf_error *err);
+
+typedef struct hf_range {
+    int64_t from, to; /* both included */
+} hf_range;
+
+/*
+ * What coverage lacks in the window; from and to 0: from as far back as is wanted (and kept) to the
+ * latest ledger. The caller frees *gaps with free().
+ */
+HF_API HF_MUST_CHECK hf_status hf_network_gaps(hf_network *network, int64_t from, int64_t to,
+                                               hf_range **gaps, size_t *count, hf_error *err);
+
+/* ---------------------------------------------------------------------------------------------- *
  * The schema, schedules and views
  * ---------------------------------------------------------------------------------------------- */
 
@@ -423,7 +560,7 @@ typedef struct hf_lock_view {
     hf_mode mode;
     bool waiting;
     bool ours;          /* taken through Holdfast with records: label, host, pid, age are exact */
-    bool session_known; /* session and transaction locks look alike unless recorded */
+    bool session_known; /* they look alike unless recorded, or held by an idle session */
     hf_lifetime lifetime;
     const char *label;
     const char *application;
@@ -435,12 +572,27 @@ typedef struct hf_lock_view {
     int64_t token;     /* 0: none */
     unsigned slot;
     const char *blocked_by; /* "4711,4712": backend pids (local: pids) in the way of a waiter */
+    const char *name;       /* the store's registry calls it so; "": unregistered, or no registry */
+    const char *pattern;    /* of that entry, or "" */
+    int64_t idle_ms; /* the session has been idle, outside of a transaction, so long; -1: it is not,
+                      * or nobody can tell */
+    bool idle_hidden; /* nobody can tell: another role's session, or a local store */
+    int64_t seen_ms;  /* of the past: it was seen last so long ago; 0 in a list of the present */
+    int64_t times;    /* of the past: acquired so often, as far as recorded; 0 likewise */
 } hf_lock_view;
 
 typedef struct hf_lock_list hf_lock_list;
 
 HF_API HF_MUST_CHECK hf_status hf_lock_list_read(hf_store *store, hf_lock_list **list,
                                                  hf_error *err);
+
+/*
+ * What has been recorded since since_ms ago (-1: all of it), one view per key, whether it is held now
+ * or not. Of locks taken as a set the first is in the history; the others are known by their label,
+ * whose time may be a day behind. HF_NO_SCHEMA where nothing is recorded.
+ */
+HF_API HF_MUST_CHECK hf_status hf_lock_list_read_past(hf_store *store, int64_t since_ms,
+                                                      hf_lock_list **list, hf_error *err);
 HF_API size_t hf_lock_list_count(const hf_lock_list *list);
 HF_API const hf_lock_view *hf_lock_list_at(const hf_lock_list *list, size_t index);
 HF_API void hf_lock_list_free(hf_lock_list *list);

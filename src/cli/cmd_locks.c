@@ -1,5 +1,4 @@
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +8,11 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
-#include "cli/json.h"
+#include "cli/leaks.h"
+#include "cli/lock_row.h"
 #include "cli/options.h"
+#include "cli/registry_choice.h"
 #include "cli/store_choice.h"
-#include "cli/table.h"
 
 enum { WATCH_MS = 2000, WATCH_LEAST_MS = 100, WATCH_MOST_MS = 24 * 3600 * 1000 };
 
@@ -20,6 +20,15 @@ struct locks_values {
     struct number watch;
     bool waiting;
     const char *label;
+    struct number leaks;
+};
+
+/* What is shown, and where from. */
+struct listing {
+    const struct locks_values *values;
+    const struct invocation *in;
+    hf_store *store;
+    bool named; /* a registry is in use */
 };
 
 static const struct option locks_options[] = {
@@ -45,48 +54,35 @@ static const struct option locks_options[] = {
         .kind = OPTION_TEXT,
         .offset = offsetof(struct locks_values, label),
     },
+    {
+        .name = "leaks",
+        .value = "TIME",
+        .help = "session locks held for so long by an idle session, and what ends it",
+        .kind = OPTION_DURATION,
+        .offset = offsetof(struct locks_values, leaks),
+    },
     {0},
 };
 
-enum { LABEL, KEY, MODE, STATE, APPLICATION, HOST, PID, BACKEND, AGE, TOKEN, BLOCKED_BY };
+enum { NAME, LABEL, KEY, MODE, STATE, APPLICATION, HOST, PID, BACKEND, AGE, TOKEN, BLOCKED_BY };
 
 static const struct column columns[] = {
+    [NAME] = {.title = "NAME"},
     [LABEL] = {.title = "LABEL", .may_be_cut = true},
     [KEY] = {.title = "KEY", .to_the_right = true},
-    [MODE] = {.title = "MODE"},
+    [MODE] = {.title = "MODE", .rank = 3},
     [STATE] = {.title = "STATE"},
     [APPLICATION] = {.title = "APPLICATION", .may_be_cut = true},
-    [HOST] = {.title = "HOST", .may_be_cut = true},
-    [PID] = {.title = "PID", .to_the_right = true},
-    [BACKEND] = {.title = "BACKEND", .to_the_right = true},
+    [HOST] = {.title = "HOST", .may_be_cut = true, .rank = 5},
+    [PID] = {.title = "PID", .to_the_right = true, .rank = 4},
+    [BACKEND] = {.title = "BACKEND", .to_the_right = true, .rank = 2},
     [AGE] = {.title = "AGE", .to_the_right = true},
-    [TOKEN] = {.title = "TOKEN", .to_the_right = true},
-    [BLOCKED_BY] = {.title = "BLOCKED BY"},
+    [TOKEN] = {.title = "TOKEN", .to_the_right = true, .rank = 6},
+    [BLOCKED_BY] = {.title = "BLOCKED BY", .rank = 1},
     {0},
 };
 
-enum { KEY_SHOWN_MAX = 32, AGE_SHOWN_MAX = 40 };
-
-static void split_pair(int64_t key, int32_t pair[2])
-{
-    uint32_t classid, objid;
-
-    hf_key_split(key, &classid, &objid);
-    pair[0] = (int32_t)classid;
-    pair[1] = (int32_t)objid;
-}
-
-static const char *show_key(char out[KEY_SHOWN_MAX], const hf_lock_view *view)
-{
-    int32_t pair[2];
-
-    split_pair(view->key, pair);
-    if (view->space == HF_PAIR)
-        snprintf(out, KEY_SHOWN_MAX, "(%" PRId32 ", %" PRId32 ")", pair[0], pair[1]);
-    else
-        snprintf(out, KEY_SHOWN_MAX, "%" PRId64, view->key);
-    return out;
-}
+enum { AGE_SHOWN_MAX = 40 };
 
 static const char *mode_name(const hf_lock_view *view)
 {
@@ -104,66 +100,41 @@ static const char *show_age(char out[AGE_SHOWN_MAX], const hf_lock_view *view)
     return out;
 }
 
-static bool is_wanted(const struct locks_values *values, const hf_lock_view *view)
+static bool matches(const char *glob, const hf_lock_view *view)
 {
     char key[KEY_SHOWN_MAX];
-    const char *name = view->label[0] != '\0' ? view->label : show_key(key, view);
+    const char *label = view->label[0] != '\0' ? view->label : show_key(key, view);
 
+    return fnmatch(glob, label, 0) == 0 ||
+           (view->name[0] != '\0' && fnmatch(glob, view->name, 0) == 0);
+}
+
+static bool is_wanted(const struct locks_values *values, const hf_lock_view *view)
+{
     if (values->waiting && !view->waiting)
         return false;
-    return values->label == NULL || fnmatch(values->label, name, 0) == 0;
+    return values->label == NULL || matches(values->label, view);
 }
 
-static void set_number(struct table *table, size_t column, int64_t number)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRId64, number);
-    if (number != 0)
-        table_set(table, column, text);
-}
-
-static void add_to_table(struct table *table, const hf_lock_view *view)
+static void add_to_table(struct table *table, const hf_lock_view *view, size_t first)
 {
     char text[KEY_SHOWN_MAX + AGE_SHOWN_MAX];
 
     table_add_row(table);
-    table_set(table, LABEL, view->label[0] != '\0' ? view->label : "-");
-    table_set(table, KEY, show_key(text, view));
+    if (first == NAME)
+        table_set(table, NAME, shown_name(view));
+    table_set(table, LABEL - first, view->label[0] != '\0' ? view->label : "-");
+    table_set(table, KEY - first, show_key(text, view));
     snprintf(text, sizeof text, "slot %u", view->slot);
-    table_set(table, MODE, view->slot > 0 ? text : mode_name(view));
-    table_set(table, STATE, view->waiting ? "waiting" : "held");
-    table_set(table, APPLICATION, view->application);
-    table_set(table, HOST, view->host);
-    set_number(table, PID, view->pid);
-    set_number(table, BACKEND, view->backend_pid);
-    table_set(table, AGE, show_age(text, view));
-    set_number(table, TOKEN, view->token);
-    table_set(table, BLOCKED_BY, view->blocked_by);
-}
-
-static void add_number(struct json *json, const char *key, int64_t number)
-{
-    if (number != 0)
-        json_integer(json, key, number);
-    else
-        json_null(json, key);
-}
-
-static void add_key(struct json *json, const hf_lock_view *view)
-{
-    int32_t pair[2];
-
-    json_integer(json, "key", view->key);
-    if (view->space != HF_PAIR) {
-        json_null(json, "pair");
-        return;
-    }
-    split_pair(view->key, pair);
-    json_begin_array(json, "pair");
-    json_integer(json, NULL, pair[0]);
-    json_integer(json, NULL, pair[1]);
-    json_end_array(json);
+    table_set(table, MODE - first, view->slot > 0 ? text : mode_name(view));
+    table_set(table, STATE - first, view->waiting ? "waiting" : "held");
+    table_set(table, APPLICATION - first, view->application);
+    table_set(table, HOST - first, view->host);
+    set_number(table, PID - first, view->pid);
+    set_number(table, BACKEND - first, view->backend_pid);
+    table_set(table, AGE - first, show_age(text, view));
+    set_number(table, TOKEN - first, view->token);
+    table_set(table, BLOCKED_BY - first, view->blocked_by);
 }
 
 static void add_blockers(struct json *json, const char *pids)
@@ -180,67 +151,65 @@ static void add_blockers(struct json *json, const char *pids)
     json_end_array(json);
 }
 
-static void add_to_json(struct json *json, const hf_lock_view *view)
+static void add_to_json(struct json *json, const struct listing *listing, const hf_lock_view *view)
 {
-    const char *lifetime = view->lifetime == HF_TRANSACTION ? "transaction" : "session";
+    char end[END_SHOWN_MAX];
 
     json_begin_object(json, NULL);
     json_text(json, "label", view->label);
+    if (listing->named)
+        add_name(json, view);
     add_key(json, view);
     json_string(json, "mode", mode_name(view));
     json_string(json, "state", view->waiting ? "waiting" : "held");
-    json_text(json, "lifetime", view->session_known ? lifetime : "");
+    json_text(json, "lifetime", lifetime_of(view));
     json_boolean(json, "recorded", view->ours);
     json_text(json, "application", view->application);
     json_text(json, "host", view->host);
     add_number(json, "pid", view->pid);
     add_number(json, "backend_pid", view->backend_pid);
-    if (view->age_ms >= 0)
-        json_integer(json, "age_ms", view->age_ms);
-    else
-        json_null(json, "age_ms");
+    add_time(json, "age_ms", view->age_ms);
     json_boolean(json, "age_is_bound", view->age_is_bound);
+    if (listing->values->leaks.given) {
+        add_time(json, "idle_ms", view->idle_ms);
+        json_string(json, "end_statement",
+                    end_statement(end, view, hf_store_is_local(listing->store)));
+    }
     add_number(json, "token", view->token);
     add_number(json, "slot", view->slot);
     add_blockers(json, view->blocked_by);
     json_end_object(json);
 }
 
-static bool print_json(const struct locks_values *values, const hf_store *store,
-                       const hf_lock_list *list)
+static bool print_json(const struct listing *listing, const hf_lock_view *const *views,
+                       size_t count)
 {
     struct json json = {0};
 
     json_begin_object(&json, NULL);
-    json_string(&json, "store", hf_store_name(store));
+    json_string(&json, "store", hf_store_name(listing->store));
     json_integer(&json, "at_ms", hf__wall_ms());
     json_begin_array(&json, "locks");
-    for (size_t i = 0; i < hf_lock_list_count(list); i++)
-        if (is_wanted(values, hf_lock_list_at(list, i)))
-            add_to_json(&json, hf_lock_list_at(list, i));
+    for (size_t i = 0; i < count; i++)
+        add_to_json(&json, listing, views[i]);
     json_end_array(&json);
     json_end_object(&json);
     return json_finish(&json, stdout);
 }
 
-static bool print_table(const struct locks_values *values, const struct report *report,
-                        const hf_lock_list *list)
+static bool print_table(const struct listing *listing, const hf_lock_view *const *views,
+                        size_t count, size_t all)
 {
-    struct table *table = table_new(columns);
-    size_t rows = 0;
+    size_t first = listing->named ? NAME : LABEL;
+    struct table *table = table_new(columns + first);
 
-    for (size_t i = 0; i < hf_lock_list_count(list); i++) {
-        if (is_wanted(values, hf_lock_list_at(list, i))) {
-            add_to_table(table, hf_lock_list_at(list, i));
-            rows++;
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        add_to_table(table, views[i], first);
     bool printed = table_print(table);
     table_free(table);
-    if (rows == 0 && hf_lock_list_count(list) == 0)
-        report_note(report, "no advisory locks");
-    else if (rows == 0)
-        report_note(report, "no advisory locks match");
+    if (count == 0)
+        report_note(&listing->in->report,
+                    all == 0 ? "no advisory locks" : "no advisory locks match");
     return printed;
 }
 
@@ -282,28 +251,74 @@ static void leave(int number)
     _exit(EXIT_OK);
 }
 
-static int show_locks(const struct locks_values *values, const struct invocation *in,
-                      hf_store *store)
+/* Of all that match those that are leaks; *untold counts those of which nobody knows. */
+static size_t choose_views(const struct locks_values *values, const hf_lock_list *list,
+                           const hf_lock_view **chosen, size_t *untold)
 {
-    hf_lock_list *list = NULL;
-    hf_error err = {.code = HF_SYSTEM, .message = "cannot write the list of locks"};
+    size_t count = 0;
+
+    for (size_t i = 0; i < hf_lock_list_count(list); i++) {
+        const hf_lock_view *view = hf_lock_list_at(list, i);
+        if (!is_wanted(values, view))
+            continue;
+        *untold += may_be_leak(view);
+        if (!values->leaks.given || is_leak(view, values->leaks.value))
+            chosen[count++] = view;
+    }
+    return count;
+}
+
+static bool print(const struct listing *listing, const hf_lock_view *const *views, size_t count,
+                  size_t all)
+{
+    bool watched = listing->values->watch.given;
     bool printed;
 
-    if (hf_lock_list_read(store, &list, &err) != HF_OK)
-        return report_error(&in->report, &err);
+    if (listing->in->common.json)
+        return print_json(listing, views, count);
+    if (listing->values->leaks.given)
+        return print_leaks(listing->store, views, count, listing->named);
+    if (watched)
+        print_heading(listing->store);
+    printed = print_table(listing, views, count, all);
+    if (watched)
+        print_gap();
+    return printed;
+}
+
+static int show_list(const struct listing *listing, const hf_lock_list *list)
+{
+    const struct report *report = &listing->in->report;
+    const struct locks_values *values = listing->values;
+    hf_error err = {.code = HF_SYSTEM, .message = "cannot write the list of locks"};
+    size_t all = hf_lock_list_count(list), untold = 0;
+    const hf_lock_view **views = calloc(all + 1, sizeof(hf_lock_view *));
+
+    if (views == NULL)
+        return report_error(report, &err);
+    size_t count = choose_views(values, list, views, &untold);
     hold_signals(SIG_BLOCK);
-    if (in->common.json) {
-        printed = print_json(values, store, list);
-    } else {
-        if (values->watch.given)
-            print_heading(store);
-        printed = print_table(values, &in->report, list);
-        if (values->watch.given)
-            print_gap();
-    }
+    bool printed = print(listing, views, count, all);
     hold_signals(SIG_UNBLOCK);
+    free((void *)views);
+    if (!printed)
+        return report_error(report, &err);
+    if (!values->leaks.given)
+        return EXIT_OK;
+    explain_leaks(report, listing->store, values->leaks.value, count, untold);
+    return count > 0 ? EXIT_FINDINGS : EXIT_OK;
+}
+
+static int show_locks(const struct listing *listing)
+{
+    hf_lock_list *list = NULL;
+    hf_error err;
+
+    if (hf_lock_list_read(listing->store, &list, &err) != HF_OK)
+        return report_error(&listing->in->report, &err);
+    int code = show_list(listing, list);
     hf_lock_list_free(list);
-    return printed ? EXIT_OK : report_error(&in->report, &err);
+    return code;
 }
 
 static void sleep_ms(int64_t ms)
@@ -313,16 +328,15 @@ static void sleep_ms(int64_t ms)
     nanosleep(&time, NULL);
 }
 
-static int watch_locks(const struct locks_values *values, const struct invocation *in,
-                       hf_store *store)
+static int watch_locks(const struct listing *listing)
 {
     struct sigaction on_end = {.sa_handler = leave};
     int code;
 
     sigaction(SIGINT, &on_end, NULL);
     sigaction(SIGTERM, &on_end, NULL);
-    while ((code = show_locks(values, in, store)) == EXIT_OK)
-        sleep_ms(values->watch.value);
+    while ((code = show_locks(listing)) == EXIT_OK)
+        sleep_ms(listing->values->watch.value);
     return code;
 }
 
@@ -331,26 +345,35 @@ static int locks_main(const struct command *self, int argc, char **argv)
     struct locks_values values = {.watch.value = WATCH_MS};
     hf_store_options options = HF_STORE_OPTIONS_INIT;
     struct invocation in = {0};
-    hf_store *store = NULL;
+    struct listing listing = {.values = &values, .in = &in};
+    hf_registry *registry = NULL;
     int code = EXIT_OK;
     hf_error err;
 
     if (!parse_options(self, argc, argv, &values, &in, &code))
         return code;
+    if (values.leaks.given && (values.watch.given || values.waiting))
+        return report_usage(&in.report, self, "--leaks goes with neither --watch nor --waiting");
     options.application = "holdfast locks";
-    if (open_store(&in, &options, &store, &err) != HF_OK)
-        return report_error(&in.report, &err);
-    if (!in.common.json)
+    hf_status status = open_registry(&in.common, &registry, &err);
+    options.registry = registry;
+    listing.named = registry != NULL;
+    if (status == HF_OK)
+        status = open_store(&in, &options, &listing.store, &err);
+    if (status == HF_OK && !in.common.json)
         prepare_for_tables();
-    code = values.watch.given ? watch_locks(&values, &in, store) : show_locks(&values, &in, store);
-    hf_store_close(store);
+    code = status != HF_OK      ? report_error(&in.report, &err)
+           : values.watch.given ? watch_locks(&listing)
+                                : show_locks(&listing);
+    hf_store_close(listing.store);
+    hf_registry_free(registry);
     return code;
 }
 
 const struct command cmd_locks = {
     .name = "locks",
     .summary = "Show every advisory lock of the database: who holds it, who waits.",
-    .usage = "[--watch[=TIME]] [--waiting] [--label GLOB]",
+    .usage = "[--watch[=TIME]] [--waiting] [--label GLOB]\n--leaks TIME [--label GLOB]",
     .options = locks_options,
     .main = locks_main,
 };

@@ -9,6 +9,8 @@ struct column {
     const char *title; /* NULL ends a table */
     bool to_the_right;
     bool may_be_cut; /* on a terminal that is too narrow */
+    unsigned rank;   /* > 0: left out on a terminal that is far too narrow, the greatest first, and
+                      * before all others what has no text but its title */
 };
 
 struct table; /* after a failed allocation it ignores further calls, and printing says so */

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "registry/registry.h"
 #include "store/store.h"
 
 struct entry;
@@ -72,6 +73,7 @@ enum { ENTRY_BUCKETS = 1024, THREAD_BUCKETS = 64 };
 
 struct hf_store {
     hf__backend *backend;
+    const hf_registry *registry; /* the caller's, or NULL */
     pid_t pid;
     char application[128];
     char host[256];
@@ -85,6 +87,7 @@ struct hf_store {
     struct turn *queued;                     /* all that wait for a turn */
     int keys_held;
     bool interrupted;
+    struct hf__known *known; /* labels that the registry gives away; built at the first need */
 
     /* the watcher */
     pthread_t watcher;
@@ -108,6 +111,7 @@ struct hf_lock {
     size_t count;
     size_t room;
     hf__claim name; /* the first target in key order, for messages and events */
+    hf__claim last; /* the last one: what comes next must come after it */
     char *labels;   /* what the claims point into */
     int64_t token;
     unsigned slot;
@@ -163,15 +167,21 @@ bool hf__life_step(struct hf_lock *lock, enum life_event event);
 /* cycle.c: the mutex is held */
 bool hf__closes_cycle(const hf_store *store, const struct turn *turn);
 
-/* order.c: the mutex is held */
-hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_error *err);
+/* order.c: the mutex is held, but for hf__compare_claims */
+int hf__compare_claims(const hf__claim *a, const hf__claim *b); /* by order, space and key */
+/* HF_ORDER when first comes before something that this thread holds; *by_registry: by its order. */
+hf_status hf__order_check(hf_store *store, const hf__claim *first, bool *by_registry,
+                          hf_error *err);
 void hf__order_add(hf_store *store, struct hf_lock *lock);
 void hf__order_remove(hf_store *store, struct hf_lock *lock);
 size_t hf__order_held(hf_store *store, hf__key **keys); /* by this thread; the caller frees them */
 
 /* resolve.c: targets → claims, sorted, without repeats, with their labels copied */
-hf_status hf__resolve(const hf_lock_spec *spec, hf__claim **claims, size_t *count, char **labels,
-                      hf_error *err);
+hf_status hf__resolve(const hf_store *store, const hf_lock_spec *spec, hf__claim **claims,
+                      size_t *count, char **labels, hf_error *err);
+
+/* Does the registry say that all targets are transaction locks? */
+bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec);
 
 /* take.c: the mutex is not held */
 hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,

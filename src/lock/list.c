@@ -11,7 +11,7 @@ struct collector {
     hf_lock_list *list;
 };
 
-enum { STRINGS = 4 };
+enum { STRINGS = 6 };
 
 static void view_strings(hf_lock_view *view, const char **strings[STRINGS])
 {
@@ -19,6 +19,8 @@ static void view_strings(hf_lock_view *view, const char **strings[STRINGS])
     strings[1] = &view->application;
     strings[2] = &view->host;
     strings[3] = &view->blocked_by;
+    strings[4] = &view->name;
+    strings[5] = &view->pattern;
 }
 
 static void free_view(hf_lock_view *view)
@@ -91,25 +93,54 @@ void hf__lock_list_compact(hf_lock_list *list)
     list->count = kept;
 }
 
-hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
+static hf_status new_list(const hf_store *store, hf_lock_list **out, hf_error *err)
 {
     *out = NULL;
     hf_status status = hf__check_process(store, err);
+    if (status == HF_OK && !(*out = calloc(1, sizeof **out)))
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return status;
+}
+
+static hf_status finish(hf_store *store, hf_status status, hf_lock_list *list, hf_lock_list **out,
+                        hf_error *err)
+{
+    if (status == HF_OK)
+        status = hf__lock_list_name(store, list, err);
+    if (status == HF_OK)
+        *out = list;
+    else
+        hf_lock_list_free(list);
+    return status;
+}
+
+hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
+{
+    hf_lock_list *list = NULL;
+    *out = NULL;
+    hf_status status = new_list(store, &list, err);
     if (status != HF_OK)
         return status;
-    hf_lock_list *list = calloc(1, sizeof *list);
-    if (!list)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
     struct collector collector = {.sink = {.add = add}, .list = list};
     status = store->backend->ops->list(store->backend, &collector.sink, err);
     if (status == HF_OK)
         status = hf__lock_list_fold_slots(list, err);
-    if (status != HF_OK) {
-        hf_lock_list_free(list);
+    return finish(store, status, list, out, err);
+}
+
+hf_status hf_lock_list_read_past(hf_store *store, int64_t since_ms, hf_lock_list **out,
+                                 hf_error *err)
+{
+    hf_lock_list *list = NULL;
+    *out = NULL;
+    hf_status status = new_list(store, &list, err);
+    if (status != HF_OK)
         return status;
-    }
-    *out = list;
-    return HF_OK;
+    struct collector collector = {.sink = {.add = add}, .list = list};
+    status = store->backend->ops->list_past(store->backend, since_ms, &collector.sink, err);
+    if (status == HF_OK)
+        status = hf__lock_list_drop_slots(list, err);
+    return finish(store, status, list, out, err);
 }
 
 size_t hf_lock_list_count(const hf_lock_list *list)

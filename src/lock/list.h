@@ -16,4 +16,10 @@ void hf__lock_list_compact(hf_lock_list *list); /* drops what is hidden */
 /* Makes one row of the many keys that a holder of a semaphore has. */
 HF_MUST_CHECK hf_status hf__lock_list_fold_slots(hf_lock_list *list, hf_error *err);
 
+/* list_past.c: drops the keys of slots, which are recorded under the label of their semaphore. */
+HF_MUST_CHECK hf_status hf__lock_list_drop_slots(hf_lock_list *list, hf_error *err);
+
+/* name_views.c: fills name and pattern, and labels that the registry knows. */
+HF_MUST_CHECK hf_status hf__lock_list_name(hf_store *store, hf_lock_list *list, hf_error *err);
+
 #endif

@@ -91,6 +91,8 @@ static void show_slot(hf_lock_list *list, hf_lock_view *view, const hf_lock_view
 {
     (void)list;
     view->slot = slot;
+    view->key = base->key;
+    view->space = base->space;
     take_label(view, base);
 }
 

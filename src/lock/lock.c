@@ -114,6 +114,17 @@ static void publish(struct attempt *attempt)
         store->backend->ops->wake(store->backend);
 }
 
+/* The server ends a transaction's lock without telling: its place in the order goes with the handle. */
+static void remember_order(struct hf_lock *lock)
+{
+    hf_store *store = lock->store;
+    if (!store->registry)
+        return;
+    pthread_mutex_lock(&store->mutex);
+    hf__order_add(store, lock);
+    pthread_mutex_unlock(&store->mutex);
+}
+
 /* Mutex held. */
 static void unpublish(hf_store *store, struct hf_lock *lock)
 {
@@ -130,17 +141,22 @@ static void unpublish(hf_store *store, struct hf_lock *lock)
 static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf__claim *claims,
                              size_t count, hf_error *err)
 {
-    if (spec->wait_ms == 0 || store->backend->borrowed)
-        return HF_OK; /* who does not wait cannot be part of a deadlock that we hide */
+    /* Who does not wait cannot be part of a deadlock that we hide. */
+    bool may_hide = spec->wait_ms != 0 && !store->backend->borrowed;
+    if (!may_hide && !store->registry)
+        return HF_OK;
     hf_error order;
     hf_status status = HF_OK;
+    bool by_registry = false;
     size_t first = 0;
     pthread_mutex_lock(&store->mutex);
     while (first < count && (spec->flags & HF_REENTRANT) && hf__held_by_me(store, &claims[first]))
         first++; /* entered again at once, without a wait */
     if (first < count)
-        status = hf__order_check(store, &claims[first], &order);
+        status = hf__order_check(store, &claims[first], &by_registry, &order);
     pthread_mutex_unlock(&store->mutex);
+    if (!may_hide && !by_registry)
+        return HF_OK;
     if (status == HF_ORDER && (spec->flags & HF_ANY_ORDER)) {
         hf__log(store->backend, HF_LOG_WARNING, "%s", order.message);
         return HF_OK;
@@ -196,10 +212,17 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **ou
                         "hf_lock_acquire needs a store, a spec and a place for the lock");
     *out = NULL;
     hf_status status = hf__check_process(store, err);
+    hf_lock_spec for_transaction;
+    if (store->backend->borrowed && spec->lifetime == HF_SESSION &&
+        hf__are_for_transactions(store, spec)) {
+        for_transaction = *spec;
+        for_transaction.lifetime = HF_TRANSACTION;
+        spec = &for_transaction;
+    }
     if (status == HF_OK)
         status = check_spec(store, spec, err);
     if (status == HF_OK)
-        status = hf__resolve(spec, &claims, &count, &labels, err);
+        status = hf__resolve(store, spec, &claims, &count, &labels, err);
     if (status == HF_OK)
         status = check_order(store, spec, claims, count, err);
     if (status == HF_OK && !store->backend->borrowed)
@@ -218,6 +241,7 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **ou
     }
     attempt.lock->labels = labels;
     attempt.lock->name = claims[0];
+    attempt.lock->last = claims[count - 1];
     labels = NULL;
     status = take_all(&attempt, claims, count, err);
     if (status == HF_OK && (spec->flags & HF_NEED_TOKEN) && !attempt.lock->token) {
@@ -225,7 +249,9 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **ou
         status = no_token(store, err);
     }
     if (status == HF_OK) {
-        if (!store->backend->borrowed)
+        if (store->backend->borrowed)
+            remember_order(attempt.lock);
+        else
             publish(&attempt);
         *out = attempt.lock;
     } else {
@@ -285,7 +311,9 @@ static hf_status release(hf_lock *lock, hf_error *err)
         hf__name_loss(lock, &dead->why);
     bool lost = lock->state == HF_STATE_LOST, first = hf__life_step(lock, LIFE_RELEASE);
     hf__forget_loss(store, lock);
-    if (first && !store->backend->borrowed)
+    if (first && store->backend->borrowed)
+        hf__order_remove(store, lock);
+    else if (first)
         unpublish(store, lock);
     pthread_mutex_unlock(&store->mutex);
 

@@ -1,10 +1,12 @@
 /*
  * The order rule. Two processes that hold one lock each and wait for the other's are a deadlock,
  * and PostgreSQL cannot see it: holding and waiting go over different sessions. Waiting only for
- * keys greater than all that the thread holds rules it out.
+ * keys greater than all that the thread holds rules it out. A registry may put an order above that
+ * of the keys; it is kept at every acquire, contended or not, so that a mistake shows in a test.
  */
 #include "lock/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,32 +16,60 @@ static struct hf_lock **thread_list(hf_store *store, pid_t thread)
     return &store->threads[(mixed >> 40) % THREAD_BUCKETS];
 }
 
-static int compare(const hf__claim *a, const hf__claim *b)
+static int compare_order(const hf__claim *a, const hf__claim *b)
 {
+    if (a->has_order != b->has_order)
+        return a->has_order ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+int hf__compare_claims(const hf__claim *a, const hf__claim *b)
+{
+    int order = compare_order(a, b);
+    if (order != 0)
+        return order;
     if (a->space != b->space)
         return a->space < b->space ? -1 : 1;
     return a->key < b->key ? -1 : a->key > b->key;
 }
 
-/* A semaphore takes part with its label's key; what it uses inside has an order of its own. */
-static const hf__claim *greatest(const struct hf_lock *lock)
+static const char *show_order(char out[48], const hf__claim *claim)
 {
-    return lock->slot ? &lock->grants[0].claim : &lock->grants[lock->count - 1].claim;
+    if (claim->has_order)
+        (void)snprintf(out, 48, "order %lld", (long long)claim->order);
+    else
+        (void)snprintf(out, 48, "no order, so it comes last");
+    return out;
 }
 
-hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_error *err)
+static hf_status refuse_by_registry(const hf__claim *first, const hf__claim *held, hf_error *err)
+{
+    char wanted[200], has[200], wanted_order[48], held_order[48];
+    hf_status status =
+        hf__fail(err, HF_ORDER, "%s (%s) may not be taken while this thread holds %s (%s)",
+                 hf__claim_name(wanted, sizeof wanted, first), show_order(wanted_order, first),
+                 hf__claim_name(has, sizeof has, held), show_order(held_order, held));
+    hf__hint(err, "take them in the order of the registry, or both as one set; HF_ANY_ORDER makes "
+                  "this a warning");
+    return status;
+}
+
+hf_status hf__order_check(hf_store *store, const hf__claim *first, bool *by_registry, hf_error *err)
 {
     pid_t me = gettid();
     struct hf_lock *held = *thread_list(store, me);
     while (held && held->owner != me)
         held = held->next_of_thread;
-    if (!held || compare(first, greatest(held)) >= 0)
+    *by_registry = held && compare_order(first, &held->last) < 0;
+    if (!held || hf__compare_claims(first, &held->last) >= 0)
         return HF_OK;
+    if (*by_registry)
+        return refuse_by_registry(first, &held->last, err);
     char wanted[200], has[200];
     hf_status status = hf__fail(
         err, HF_ORDER, "%s (key %lld) may not be waited for while this thread holds %s (key %lld)",
         hf__claim_name(wanted, sizeof wanted, first), (long long)first->key,
-        hf__claim_name(has, sizeof has, greatest(held)), (long long)greatest(held)->key);
+        hf__claim_name(has, sizeof has, &held->last), (long long)held->last.key);
     hf__hint(err, "take both as one set, take the smaller key first, try without waiting, or pass "
                   "HF_ANY_ORDER and bound the wait");
     return status;
@@ -48,7 +78,7 @@ hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_error *err
 void hf__order_add(hf_store *store, struct hf_lock *lock)
 {
     struct hf_lock **head = thread_list(store, lock->owner), *previous = NULL, *at = *head;
-    while (at && compare(greatest(at), greatest(lock)) > 0) {
+    while (at && hf__compare_claims(&at->last, &lock->last) > 0) {
         previous = at;
         at = at->next_of_thread;
     }

@@ -1,4 +1,4 @@
-/* From what the caller names to keys: checked, derived, sorted by key, without repeats. */
+/* From what the caller names to keys: checked, looked up, derived, sorted, without repeats. */
 #include "lock/engine.h"
 
 #include <stdlib.h>
@@ -36,16 +36,85 @@ static size_t label_size(const hf_target *target)
     return target->label_size ? target->label_size : strlen(target->label);
 }
 
-static hf_status resolve_one(const hf_target *target, hf_mode mode, hf__claim *claim, hf_error *err)
+static bool is_numbered(const hf_target *target)
+{
+    return target->space == HF_PAIR || target->derivation == HF_FIXED;
+}
+
+static hf_status refuse_derivation(const hf_target *target, const hf_registry_entry *entry,
+                                   hf_error *err)
+{
+    char shown[128];
+    hf_status status = hf__fail(
+        err, HF_CONFIG, "'%s' is to be locked as %s, and the registry has it as %s (%s)",
+        hf__show(shown, sizeof shown, target->label, label_size(target)),
+        hf_derivation_name(target->derivation), hf_derivation_name(entry->derivation), entry->name);
+    hf__hint(err,
+             "two derivations of one label are two locks: leave the derivation to the registry");
+    return status;
+}
+
+/* The entry of a number: by itself, or by the label that it was derived from. */
+static const hf_registry_entry *find_numbered(const hf_registry *registry, const hf_target *target)
+{
+    const hf__lock_entry *other = NULL;
+    int64_t key = target->key, entry_key = 0;
+    if (target->space == HF_PAIR)
+        key = hf_key_join((uint32_t)target->pair[0], (uint32_t)target->pair[1]);
+    const hf__lock_entry *entry = hf__registry_by_key(registry, target->space, key);
+    if (entry || !target->label)
+        return entry ? &entry->view : NULL;
+    bool same =
+        hf__registry_match(registry, target->label, label_size(target), &entry, &other, NULL) ==
+            HF_OK &&
+        entry && entry->view.space == target->space &&
+        hf__entry_key(entry, target->label, label_size(target), &entry_key, NULL) == HF_OK &&
+        entry_key == key;
+    return same ? &entry->view : NULL;
+}
+
+static hf_status ask_registry(const hf_registry *registry, hf_target *target,
+                              const hf_registry_entry **entry, hf_error *err)
+{
+    hf_target known;
+    *entry = NULL;
+    if (!registry)
+        return HF_OK;
+    if (is_numbered(target)) {
+        *entry = find_numbered(registry, target);
+        return HF_OK;
+    }
+    hf_status status =
+        hf_registry_resolve(registry, target->label, target->label_size, &known, entry, err);
+    if (status != HF_OK || !*entry)
+        return status;
+    if (target->derivation != HF_SHA256 && target->derivation != (*entry)->derivation)
+        return refuse_derivation(target, *entry, err);
+    *target = known;
+    return HF_OK;
+}
+
+static hf_status resolve_one(const hf_store *store, const hf_target *given,
+                             const hf_lock_spec *spec, hf__claim *claim, hf_error *err)
 {
     hf_status status = HF_OK;
-    size_t size = label_size(target);
-    bool numbered = target->space == HF_PAIR || target->derivation == HF_FIXED;
+    hf_target known = *given, *target = &known;
+    const hf_registry_entry *entry = NULL;
 
-    if (target->label || !numbered)
-        status = check_label(target->label ? target->label : "", size, err);
+    if (target->label || !is_numbered(target))
+        status = check_label(target->label ? target->label : "", label_size(target), err);
+    if (status == HF_OK)
+        status = ask_registry(store->registry, target, &entry, err);
     if (status != HF_OK)
         return status;
+    size_t size = label_size(target);
+    if (entry && entry->lifetime_given && entry->lifetime == HF_SESSION &&
+        spec->lifetime == HF_TRANSACTION)
+        hf__log(store->backend, HF_LOG_WARNING,
+                "%s is a session lock in the registry, and is taken for one transaction here",
+                entry->name);
+    claim->has_order = entry && entry->has_order;
+    claim->order = claim->has_order ? entry->order : 0;
     if (target->space == HF_PAIR)
         claim->key = hf_key_join((uint32_t)target->pair[0], (uint32_t)target->pair[1]);
     else if (target->derivation == HF_FIXED)
@@ -53,7 +122,7 @@ static hf_status resolve_one(const hf_target *target, hf_mode mode, hf__claim *c
     else
         status = hf_key_derive(target->derivation, target->label, size, &claim->key, err);
     claim->space = target->space;
-    claim->mode = mode;
+    claim->mode = spec->mode;
     claim->wake = target->space == HF_PAIR ? claim->key ^ INT64_C(0x5041495250414952) : claim->key;
     claim->label = target->label;
     claim->label_size = size;
@@ -117,8 +186,25 @@ static hf_status copy_labels(hf__claim *claims, size_t count, char **labels, hf_
     return HF_OK;
 }
 
-hf_status hf__resolve(const hf_lock_spec *spec, hf__claim **out, size_t *count, char **labels,
-                      hf_error *err)
+static int by_order(const void *a, const void *b)
+{
+    return hf__compare_claims(a, b);
+}
+
+/* First by key, which finds repeats; then as they are to be taken. */
+static hf_status sort_claims(const hf_store *store, hf__claim *claims, size_t *count, hf_error *err)
+{
+    if (*count < 2)
+        return HF_OK;
+    qsort(claims, *count, sizeof *claims, by_key);
+    hf_status status = remove_repeats(claims, count, err);
+    if (status == HF_OK && store->registry)
+        qsort(claims, *count, sizeof *claims, by_order);
+    return status;
+}
+
+hf_status hf__resolve(const hf_store *store, const hf_lock_spec *spec, hf__claim **out,
+                      size_t *count, char **labels, hf_error *err)
 {
     hf_status status = HF_OK;
     if (!spec->targets || spec->target_count == 0)
@@ -127,12 +213,10 @@ hf_status hf__resolve(const hf_lock_spec *spec, hf__claim **out, size_t *count, 
     if (!claims)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     for (size_t i = 0; status == HF_OK && i < spec->target_count; i++)
-        status = resolve_one(&spec->targets[i], spec->mode, &claims[i], err);
+        status = resolve_one(store, &spec->targets[i], spec, &claims[i], err);
     *count = spec->target_count;
-    if (status == HF_OK && *count > 1) {
-        qsort(claims, *count, sizeof *claims, by_key);
-        status = remove_repeats(claims, count, err);
-    }
+    if (status == HF_OK)
+        status = sort_claims(store, claims, count, err);
     if (status == HF_OK)
         status = copy_labels(claims, *count, labels, err);
     if (status != HF_OK) {
@@ -141,4 +225,19 @@ hf_status hf__resolve(const hf_lock_spec *spec, hf__claim **out, size_t *count, 
     }
     *out = claims;
     return HF_OK;
+}
+
+bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec)
+{
+    if (!store->registry || !spec->targets || spec->target_count == 0)
+        return false;
+    for (size_t i = 0; i < spec->target_count; i++) {
+        hf_target target = spec->targets[i];
+        const hf_registry_entry *entry = NULL;
+        if ((!target.label && !is_numbered(&target)) ||
+            ask_registry(store->registry, &target, &entry, NULL) != HF_OK || !entry ||
+            !entry->lifetime_given || entry->lifetime != HF_TRANSACTION)
+            return false;
+    }
+    return true;
 }

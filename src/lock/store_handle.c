@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#include "registry/known.h"
+
 enum {
     PING_INTERVAL_MS = 5000,
     PING_DEADLINE_MS = 10000,
@@ -66,6 +68,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
     }
     store->pid = getpid();
     store->dispatch = options->dispatch;
+    store->registry = options->registry;
     (void)snprintf(store->application, sizeof store->application, "%s", options->application);
     if (gethostname(store->host, sizeof store->host - 1) != 0)
         (void)snprintf(store->host, sizeof store->host, "unknown-host");
@@ -78,6 +81,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
 
 static void free_store(hf_store *store)
 {
+    hf__known_free(store->known);
     close(store->event_fd);
     pthread_cond_destroy(&store->settled);
     pthread_cond_destroy(&store->scribe_due);

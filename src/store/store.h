@@ -29,6 +29,8 @@ typedef struct hf__claim {
     size_t label_size;
     hf_derivation derivation;
     unsigned slot;
+    bool has_order; /* in the registry; locks without one come after all that have */
+    int64_t order;
 } hf__claim;
 
 typedef struct hf__seat {
@@ -61,7 +63,7 @@ typedef struct hf__key {
     hf_space space;
 } hf__key;
 
-/* A request for keys, sorted by (space, key) without repeats, all or none. */
+/* A request for keys, sorted by (order, space, key) without repeats, all or none. */
 typedef struct hf__request {
     const hf__claim *claims;
     size_t count;
@@ -151,11 +153,13 @@ typedef struct hf__tx {
 
 /* What to run an attempt with; belongs to the caller and may grow until started. */
 typedef struct hf__tx_plan {
-    const hf__claim *claims; /* exclusive, sorted by (space, key), without repeats */
+    const hf__claim *claims; /* exclusive, sorted by (order, space, key), without repeats */
     size_t count;
     hf_isolation isolation;
     bool read_only;
     int64_t deadline;
+    hf__seat *seat;       /* to run on, which holds a lock; NULL: one of the backend's choice */
+    const char *database; /* the local store's file without ".db" */
 } hf__tx_plan;
 
 typedef enum hf__tx_outcome {
@@ -245,6 +249,9 @@ typedef struct hf__backend_ops {
     hf_status (*claim_schedule)(hf__backend *backend, const char *label, int64_t period_ms,
                                 bool *due, int64_t *wait_ms, hf_error *err);
     hf_status (*list)(hf__backend *backend, hf__view_sink *sink, hf_error *err);
+    /* One view per key that was recorded since since_ms ago (-1: ever), sorted by space and key. */
+    hf_status (*list_past)(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
+                           hf_error *err);
     hf_status (*examine)(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
 } hf__backend_ops;
 

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "lock/engine.h"
@@ -32,8 +32,9 @@ struct hf_tx {
     char *labels;
     size_t fixed; /* how many of the targets belong to the options: the rest go with an attempt */
 
-    hf_lock *lock; /* where the store does not lock the labels itself */
-    bool lent;     /* the callback has the connection */
+    hf_lock *lock;        /* where the store does not lock the labels itself */
+    struct hf_lock place; /* where it does: the labels' place in the thread's order */
+    bool lent;            /* the callback has the connection */
     unsigned attempts;
     int64_t wait_ms;
     int64_t hold_ms;
@@ -41,16 +42,6 @@ struct hf_tx {
 };
 
 /* ---- labels ------------------------------------------------------------------------------------- */
-
-static bool is_generic(const hf__claim *claim)
-{
-    static const char *const generic[] = {"lock", "global", "test", "mutex", "default"};
-    for (size_t i = 0; claim->label && i < sizeof generic / sizeof *generic; i++)
-        if (claim->label_size == strlen(generic[i]) &&
-            strncasecmp(claim->label, generic[i], claim->label_size) == 0)
-            return true;
-    return false;
-}
 
 /* "Transfer:acc1" has one, "acc1" and ":acc1" have not. */
 static bool names_operation(const hf__claim *claim)
@@ -68,13 +59,49 @@ static hf__claim claim_to_name(const hf_target *target)
 static void warn_if_generic(const struct hf_tx *tx, const hf_target *target)
 {
     hf__claim claim = claim_to_name(target);
+    const hf_registry *registry = tx->store->registry;
     char name[200];
-    if (is_generic(&claim) || (tx->options.expect_operation && !names_operation(&claim)))
+    if (registry && claim.label && hf__registry_by_name(registry, claim.label, claim.label_size))
+        return; /* a name of the registry, not a label */
+    bool expects_operation =
+        tx->options.expect_operation || (registry && registry->conventions.operation_labels);
+    if ((claim.label && hf__registry_is_generic(registry, claim.label, claim.label_size)) ||
+        (expects_operation && !names_operation(&claim)))
         hf__log(
             tx->store->backend, HF_LOG_WARNING,
             "the label %s is too generic: unrelated work will wait for it; name the operation and "
             "what it is about, like 'Transfer:acc1:acc2'",
             hf__claim_name(name, sizeof name, &claim));
+}
+
+/* The registry's order holds between labels and what the thread holds besides. */
+static hf_status keep_order(struct hf_tx *tx, hf_error *err)
+{
+    hf_store *store = tx->store;
+    bool by_registry = false;
+    hf_error order;
+    if (!store->registry)
+        return HF_OK;
+    pthread_mutex_lock(&store->mutex);
+    hf__order_remove(store, &tx->place);
+    if (tx->plan.count > 0)
+        (void)!hf__order_check(store, &tx->claims[0], &by_registry, &order);
+    if (tx->plan.count > 0 && !by_registry && tx->ops->locks_labels) {
+        tx->place.owner = gettid();
+        tx->place.last = tx->claims[tx->plan.count - 1];
+        hf__order_add(store, &tx->place);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    if (by_registry && err)
+        *err = order;
+    return by_registry ? HF_ORDER : HF_OK;
+}
+
+static void leave_order(struct hf_tx *tx)
+{
+    pthread_mutex_lock(&tx->store->mutex);
+    hf__order_remove(tx->store, &tx->place);
+    pthread_mutex_unlock(&tx->store->mutex);
 }
 
 static hf_status resolve_labels(struct hf_tx *tx, hf_error *err)
@@ -86,11 +113,13 @@ static hf_status resolve_labels(struct hf_tx *tx, hf_error *err)
     tx->plan.count = 0;
     tx->plan.claims = NULL;
     if (tx->target_count == 0)
-        return HF_OK;
-    hf_lock_spec spec = {.targets = tx->targets, .target_count = tx->target_count};
-    hf_status status = hf__resolve(&spec, &tx->claims, &tx->plan.count, &tx->labels, err);
+        return keep_order(tx, err);
+    hf_lock_spec spec = {
+        .targets = tx->targets, .target_count = tx->target_count, .lifetime = HF_TRANSACTION};
+    hf_status status =
+        hf__resolve(tx->store, &spec, &tx->claims, &tx->plan.count, &tx->labels, err);
     tx->plan.claims = tx->claims;
-    return status;
+    return status == HF_OK ? keep_order(tx, err) : status;
 }
 
 static bool add_target(struct hf_tx *tx, const hf_target *target)
@@ -122,6 +151,8 @@ static void drop_targets(struct hf_tx *tx, size_t keep)
 
 hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
 {
+    if (tx->plan.seat)
+        return hf__fail(err, HF_INVALID, "a transaction on a lock's session takes no labels");
     if (tx->attempt->started) {
         hf__claim claim = claim_to_name(label);
         char name[200];
@@ -390,46 +421,108 @@ static void report(const struct hf_tx *tx, hf_status outcome)
 
 static void free_tx(struct hf_tx *tx)
 {
+    leave_order(tx);
     drop_targets(tx, 0);
     free(tx->targets);
     free(tx->claims);
     free(tx->labels);
 }
 
+static hf_status start(struct hf_tx *tx, const hf_tx_options *options, hf_error *err)
+{
+    hf_status status = hf__check_process(tx->store, err);
+    if (status == HF_OK && !(tx->ops = tx->store->backend->ops->tx))
+        status = hf__fail(err, HF_INVALID, "this store runs no transactions of its own");
+    if (status == HF_OK)
+        status = complete(options, &tx->options, err);
+    return status;
+}
+
+static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_status status = HF_OK;
+    hf_error last; /* of the attempts: the caller's is left alone until it is known to be needed */
+    for (size_t i = 0; status == HF_OK && i < tx->options.label_count; i++)
+        if (!add_target(tx, &tx->options.labels[i]))
+            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    tx->fixed = tx->target_count;
+    tx->plan.isolation = tx->options.isolation;
+    tx->plan.read_only = tx->options.read_only;
+    tx->plan.deadline =
+        tx->options.deadline_ms > 0 ? hf__deadline(tx->options.deadline_ms) : HF__FOREVER;
+    tx->plan.database = tx->options.database ? tx->options.database : "data";
+    if (status == HF_OK)
+        status = resolve_labels(tx, err);
+    if (status == HF_OK) {
+        for (size_t i = 0; i < tx->fixed; i++)
+            warn_if_generic(tx, &tx->targets[i]);
+        status = attempt_until_done(tx, fn, arg, &last);
+        report(tx, status);
+        if (status != HF_OK && err)
+            *err = last;
+    }
+    free_tx(tx);
+    return status;
+}
+
 hf_status hf_transact(hf_store *store, const hf_tx_options *options, hf_tx_fn *fn, void *arg,
                       hf_error *err)
 {
     struct hf_tx tx = {.store = store};
-    hf_error last; /* of the attempts: the caller's is left alone until it is known to be needed */
-
     if (!store || !fn)
         return hf__fail(err, HF_INVALID, "hf_transact needs a store and a callback");
-    hf_status status = hf__check_process(store, err);
-    if (status == HF_OK && !(tx.ops = store->backend->ops->tx))
-        status = hf__fail(err, HF_INVALID, "this store runs no transactions of its own");
+    hf_status status = start(&tx, options, err);
+    return status == HF_OK ? run(&tx, fn, arg, err) : status;
+}
+
+/* The seat counts one more hold meanwhile, so that a loss does not free it under our hands. */
+static hf_status take_seat(hf_lock *lock, hf__seat **seat, hf_error *err)
+{
+    hf_status status = HF_OK;
+    pthread_mutex_lock(&lock->store->mutex);
+    const hf__seat *dead = hf__lost_seat(lock);
+    if (lock->state == HF_STATE_LOST && err)
+        *err = lock->why;
+    else if (dead && err)
+        *err = dead->why;
+    if (lock->state == HF_STATE_LOST || dead)
+        status = HF_LOST;
+    else if (lock->state == HF_STATE_RELEASED)
+        status = hf__fail(err, HF_INVALID, "the lock was released before");
+    if (status == HF_OK) {
+        *seat = lock->grants[0].hold->seat;
+        atomic_fetch_add(&(*seat)->holds, 1);
+    }
+    pthread_mutex_unlock(&lock->store->mutex);
+    return status;
+}
+
+static void leave_seat(hf__backend *backend, hf__seat *seat)
+{
+    if (backend->ops->leave_seat)
+        backend->ops->leave_seat(seat, 1);
+    else
+        atomic_fetch_sub(&seat->holds, 1);
+}
+
+hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options, hf_tx_fn *fn, void *arg,
+                           hf_error *err)
+{
+    if (!lock || !fn)
+        return hf__fail(err, HF_INVALID, "hf_lock_transact needs a lock and a callback");
+    struct hf_tx tx = {.store = lock->store};
+    hf_status status = start(&tx, options, err);
+    if (status == HF_OK && (!(lock->flags & HF_PRIVATE) || tx.options.label_count > 0)) {
+        status = hf__fail(err, HF_INVALID,
+                          "a transaction on a lock's session needs an HF_PRIVATE lock, no labels");
+        hf__hint(err, "acquire it with HF_PRIVATE, and everything else that must be held before");
+    }
     if (status == HF_OK)
-        status = complete(options, &tx.options, err);
+        status = take_seat(lock, &tx.plan.seat, err);
     if (status != HF_OK)
         return status;
-    for (size_t i = 0; status == HF_OK && i < tx.options.label_count; i++)
-        if (!add_target(&tx, &tx.options.labels[i]))
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
-    tx.fixed = tx.target_count;
-    tx.plan.isolation = tx.options.isolation;
-    tx.plan.read_only = tx.options.read_only;
-    tx.plan.deadline =
-        tx.options.deadline_ms > 0 ? hf__deadline(tx.options.deadline_ms) : HF__FOREVER;
-    if (status == HF_OK)
-        status = resolve_labels(&tx, err);
-    if (status == HF_OK) {
-        for (size_t i = 0; i < tx.fixed; i++)
-            warn_if_generic(&tx, &tx.targets[i]);
-        status = attempt_until_done(&tx, fn, arg, &last);
-        report(&tx, status);
-        if (status != HF_OK && err)
-            *err = last;
-    }
-    free_tx(&tx);
+    status = run(&tx, fn, arg, err);
+    leave_seat(lock->store->backend, tx.plan.seat);
     return status;
 }
 

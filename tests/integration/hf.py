@@ -37,6 +37,7 @@ class Status(enum.IntEnum):
     SYSTEM = 18
     IN_DOUBT = 19
     EXHAUSTED = 20
+    CURSOR = 21
 
 
 class Derivation(enum.IntEnum):
@@ -91,7 +92,7 @@ class StoreOptions(Structure):
                 ("ping_interval_ms", c_int), ("ping_deadline_ms", c_int), ("kill_ms", c_int),
                 ("connect_timeout_ms", c_int), ("max_waits", c_int), ("max_keys", c_int),
                 ("session_pool", c_bool), ("dispatch", c_bool), ("log", LogFn), ("log_arg", c_void_p),
-                ("max_transactions", c_int)]
+                ("max_transactions", c_int), ("registry", c_void_p)]
 
 
 class Target(Structure):
@@ -110,7 +111,9 @@ class LockView(Structure):
                 ("ours", c_bool), ("session_known", c_bool), ("lifetime", c_int),
                 ("label", c_char_p), ("application", c_char_p), ("host", c_char_p), ("pid", c_int),
                 ("backend_pid", c_int), ("age_ms", c_int64), ("age_is_bound", c_bool),
-                ("token", c_int64), ("slot", c_uint), ("blocked_by", c_char_p)]
+                ("token", c_int64), ("slot", c_uint), ("blocked_by", c_char_p),
+                ("name", c_char_p), ("pattern", c_char_p), ("idle_ms", c_int64),
+                ("idle_hidden", c_bool), ("seen_ms", c_int64), ("times", c_int64)]
 
 
 PROTOTYPES = {
@@ -144,6 +147,7 @@ PROTOTYPES = {
     "hf_schedule_claim": (c_int, [c_void_p, c_char_p, c_int64, POINTER(c_bool), POINTER(c_int64),
                                   POINTER(CError)]),
     "hf_lock_list_read": (c_int, [c_void_p, POINTER(c_void_p), POINTER(CError)]),
+    "hf_lock_list_read_past": (c_int, [c_void_p, c_int64, POINTER(c_void_p), POINTER(CError)]),
     "hf_lock_list_count": (c_size_t, [c_void_p]),
     "hf_lock_list_at": (POINTER(LockView), [c_void_p, c_size_t]),
     "hf_lock_list_free": (None, [c_void_p]),
@@ -416,6 +420,15 @@ class Store:
     def locks(self):
         pointer, error = c_void_p(), CError()
         check(lib().hf_lock_list_read(self.pointer, byref(pointer), byref(error)), error)
+        return self._views(pointer)
+
+    def past(self, since_ms=-1):
+        pointer, error = c_void_p(), CError()
+        check(lib().hf_lock_list_read_past(self.pointer, since_ms, byref(pointer), byref(error)), error)
+        return self._views(pointer)
+
+    @staticmethod
+    def _views(pointer):
         try:
             return [View(lib().hf_lock_list_at(pointer, i)[0])
                     for i in range(lib().hf_lock_list_count(pointer))]

@@ -41,11 +41,12 @@ class TxOptions(Structure):
                 ("isolation", c_int), ("read_only", c_bool), ("retry_unique", c_bool),
                 ("deadline_ms", c_int64), ("max_attempts", c_uint), ("backoff_min_ms", c_int),
                 ("backoff_max_ms", c_int), ("on_stats", StatsFn), ("stats_arg", c_void_p),
-                ("expect_operation", c_bool)]
+                ("expect_operation", c_bool), ("database", c_char_p)]
 
 
 PROTOTYPES = {
     "hf_transact": (c_int, [c_void_p, POINTER(TxOptions), TxFn, c_void_p, POINTER(CError)]),
+    "hf_lock_transact": (c_int, [c_void_p, POINTER(TxOptions), TxFn, c_void_p, POINTER(CError)]),
     "hf_tx_serialize": (c_int, [c_void_p, POINTER(Target), POINTER(CError)]),
     "hf_tx_query": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(Value), c_bool, POINTER(c_void_p),
                             POINTER(CError)]),
@@ -178,8 +179,10 @@ class Call:
             stats_callback = StatsFn(lambda stats, _: self.stats.append(Stats(stats[0])))
             raw.on_stats = stats_callback
         with store.call(options.get("deadline_ms", -1)):
-            self.status = Status(lib().hf_transact(store.pointer, byref(raw), callback, None,
-                                                   byref(self.error)))
+            self.status = Status(self.transact(store, raw, callback))
+
+    def transact(self, store, raw, callback):
+        return lib().hf_transact(store.pointer, byref(raw), callback, None, byref(self.error))
 
     def _run(self, body, pointer, _, err):
         self.attempts += 1

@@ -1,14 +1,21 @@
 """`holdfast locks` and the list behind it: ours and strangers', held and waited for."""
 
 import contextlib
+import fcntl
 import json
 import os
+import pty
 import signal
 import socket
+import struct
+import subprocess
+import termios
 
 import pytest
 
+import cli
 import hf
+import servers
 from awaiting import Background, eventually, stays
 from hf import FOREVER, SHARED
 
@@ -210,3 +217,271 @@ def test_list_shows_rights_of_others_without_failing(holdfast, recorded_db):
         done = holdfast.at(recorded_db.url(user="visitor"))("locks", "--json")
         assert done.code == 0, done
         assert one(json.loads(done.out)["locks"], key=lock.key)
+
+
+# --- names from the registry ---------------------------------------------------------------------------
+
+REGISTRY = """
+version: 1
+locks:
+  - { name: idempotency-cleanup, key: { fixed: 42424242 } }
+  - { name: two-numbers, key: { pair: [7, -8] } }
+  - { name: nightly, key: { pattern: "Report:nightly" } }
+  - { name: booking-create, key: { pattern: "Booking:{tenant}:{date}", as: fnv1a32-js } }
+  - name: rebuild
+    key: { pattern: "Rebuild:{region}", as: hashtextextended }
+    placeholders: { region: [eu, us] }
+  - name: shard
+    key: { class: -3, pattern: "Shard:{n}", as: hashtext }
+    placeholders: { n: "[0-9]" }
+"""
+
+
+@pytest.fixture
+def registry(tmp_path):
+    path = tmp_path / "locks.yaml"
+    path.write_text(REGISTRY)
+    return path
+
+
+def named(rows):
+    return {(row["name"], row["label"]) for row in rows}
+
+
+def test_strangers_locks_get_the_registrys_names(holdfast, db, registry):
+    with contextlib.closing(db.connect()) as stranger, stranger.cursor() as cursor:
+        cursor.execute("select pg_advisory_lock(42424242), pg_advisory_lock(7, -8), pg_advisory_lock(4711),"
+                       " pg_advisory_lock(hashtextextended('Rebuild:us', 0)),"
+                       " pg_advisory_lock(-3, hashtext('Shard:4')), pg_advisory_lock(%s)",
+                       [hf.derive("Report:nightly")])
+        rows = locks(holdfast, db, "--registry", registry)
+        assert named(rows) == {
+            ("idempotency-cleanup", None), ("two-numbers", None), (None, None), ("rebuild", "Rebuild:us"),
+            ("shard", "Shard:4"), ("nightly", "Report:nightly")}
+        assert one(rows, key=4711)["registered"] is False
+        assert one(rows, name="rebuild")["registered"] is True
+        assert one(rows, name="rebuild")["pattern"] == "Rebuild:{region}"
+        assert one(rows, name="idempotency-cleanup")["pattern"] is None
+
+
+def test_recorded_label_is_named_only_if_the_key_is_the_patterns(holdfast, recorded, registry):
+    command = holdfast.at(recorded.url)
+    with recorded.open() as store:
+        store.acquire(("Booking:7:2026-01-15", hf.Derivation.FNV1A32_JS))
+        store.acquire("Booking:8:2026-01-15")  # by sha256: another key than the registry says
+        store.acquire((-3, hf.derive("Shard:5", hf.Derivation.HASHTEXT)))
+        store.acquire("Elsewhere:1")
+        rows = json.loads(command("locks", "--json", "--registry", registry).out)["locks"]
+        assert named(rows) == {("booking-create", "Booking:7:2026-01-15"), (None, "Booking:8:2026-01-15"),
+                               ("shard", "Shard:5"), (None, "Elsewhere:1")}
+
+
+def test_registry_that_lies_above_the_working_folder_is_used(holdfast, recorded, registry, tmp_path):
+    (tmp_path / "deep").mkdir()
+    with recorded.open() as store:
+        store.acquire(42424242)
+        done = holdfast.at(recorded.url)("locks", cwd=tmp_path / "deep")
+        row, = [line for line in done.out.splitlines() if "42424242" in line]
+        assert row.startswith("idempotency-cleanup ")
+        switched_off = holdfast.at(recorded.url)("locks", cwd=tmp_path / "deep",
+                                                 env={"HOLDFAST_REGISTRY": ""})
+        assert switched_off.out.startswith("LABEL ")
+        assert "idempotency" not in switched_off.out
+
+
+def test_unregistered_key_is_marked_in_the_table(holdfast, recorded, registry):
+    with recorded.open() as store:
+        store.acquire(4711)
+        done = holdfast.at(recorded.url)("locks", "--registry", registry)
+        assert done.out.startswith("NAME ")
+        row, = [line for line in done.out.splitlines() if "4711" in line]
+        assert row.startswith("(unregistered) ")
+
+
+def test_without_a_registry_nothing_is_said_of_names(holdfast, recorded):
+    with recorded.open() as store:
+        store.acquire(4711)
+        row, = json.loads(holdfast.at(recorded.url)("locks", "--json").out)["locks"]
+        assert not {"name", "registered", "pattern", "idle_ms", "end_statement"} & set(row)
+
+
+def test_names_select_as_labels_do(holdfast, recorded, registry):
+    with recorded.open() as store:
+        store.acquire([42424242, 4711])
+        command = holdfast.at(recorded.url)
+        done = command("locks", "--json", "--registry", registry, "--label", "idem*")
+        assert [row["key"] for row in json.loads(done.out)["locks"]] == [42424242]
+        done = command("locks", "--json", "--registry", registry, "--label", "47*")
+        assert [row["key"] for row in json.loads(done.out)["locks"]] == [4711]
+
+
+def test_holder_of_a_slot_is_named_as_its_semaphore(holdfast, recorded, registry):
+    with recorded.open() as store:
+        slot = store.acquire("Report:nightly", slots=2)
+        done = holdfast.at(recorded.url)("locks", "--json", "--registry", registry)
+        row, = json.loads(done.out)["locks"]
+        assert (row["name"], row["slot"], row["key"]) == ("nightly", slot.slot, slot.key)
+
+
+def test_faulty_registry_is_refused_before_anything_is_shown(holdfast, recorded, tmp_path):
+    (tmp_path / "locks.yaml").write_text("version: 1\nlocks:\n  - { name: a, key: { fixed: x } }\n")
+    done = holdfast.at(recorded.url)("locks", "--registry", tmp_path / "locks.yaml")
+    assert done.code == 78 and done.out == ""
+    assert "locks.yaml:3:" in done.err
+
+
+def on_terminal(command, columns, *args):
+    """What the command shows on a terminal of this width, line by line."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    started = subprocess.Popen([cli.program(), *map(str, args)], stdin=its, stdout=its,
+                               stderr=subprocess.DEVNULL, env=command.environment({"LANG": "C.UTF-8"}))
+    os.close(its)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal's output is an error
+        while data := os.read(ours, 65536):
+            shown += data
+    os.close(ours)
+    started.wait(10)
+    return shown.decode().splitlines()
+
+
+@pytest.mark.parametrize("options", [[], ["--leaks", "0"]])
+def test_names_are_whole_and_lines_unbroken_on_a_narrow_terminal(holdfast, recorded, registry, options):
+    with recorded.open(application="a worker with a long name") as store:
+        store.acquire([42424242, "Elsewhere:with:a:very:long:label:indeed"])
+        command = holdfast.at(recorded.url)
+        lines = on_terminal(command, 80, "locks", "--registry", registry, *options)
+        assert max(map(len, lines)) <= 80
+        assert {line.split()[0] for line in lines} == {"NAME", "idempotency-cleanup", "(unregistered)"}
+        wide = on_terminal(command, 300, "locks", "--registry", registry, *options)
+        assert "Elsewhere:with:a:very:long:label:indeed" in "".join(wide)
+        assert "HOST" in wide[0] and "APPLICATION" in wide[0]
+
+
+# --- leaks ---------------------------------------------------------------------------------------------
+
+
+def leaks(holdfast, url, time, *options):
+    done = holdfast.at(url)("locks", "--json", "--leaks", time, *options)
+    rows = json.loads(done.out)["locks"]
+    assert done.code == (1 if rows else 0), done
+    return rows
+
+
+def test_idle_sessions_lock_is_a_leak_and_the_statement_ends_it(holdfast, db):
+    with contextlib.closing(db.connect()) as stranger, stranger.cursor() as cursor:
+        cursor.execute("select pg_advisory_lock(7)")
+        row, = leaks(holdfast, db.url(), "0")
+        assert row["key"] == 7
+        assert row["lifetime"] == "session" and row["recorded"] is False
+        assert row["idle_ms"] >= 0
+        assert row["end_statement"] == f"SELECT pg_terminate_backend({stranger.info.backend_pid});"
+        db.sql(row["end_statement"])
+        eventually(lambda: not db.holders(7))
+    assert leaks(holdfast, db.url(), "0") == []
+
+
+def test_leak_must_have_been_idle_for_as_long(holdfast, db):
+    with contextlib.closing(db.connect()) as stranger, stranger.cursor() as cursor:
+        cursor.execute("select pg_advisory_lock(7)")
+        done = holdfast.at(db.url())("locks", "--leaks", "1h")
+        assert (done.code, done.out) == (0, "")
+        assert "no idle session has held a session lock for 1 h" in done.err
+        eventually(lambda: leaks(holdfast, db.url(), "300ms"))
+
+
+def test_transaction_in_progress_is_no_leak(holdfast, db):
+    with contextlib.closing(db.connect()) as stranger, stranger.cursor() as cursor:
+        cursor.execute("begin; select pg_advisory_xact_lock(7); select pg_advisory_lock(8)")
+        assert leaks(holdfast, db.url(), "0") == []
+        cursor.execute("commit")
+        assert [row["key"] for row in leaks(holdfast, db.url(), "0")] == [8]
+
+
+def test_statement_in_progress_is_no_leak(holdfast, db):
+    with contextlib.closing(db.connect()) as stranger, stranger.cursor() as cursor:
+        pid = stranger.info.backend_pid
+        running = Background(cursor.execute, "select pg_advisory_lock(7), pg_sleep(600)")
+        eventually(lambda: db.holders(7))
+        assert leaks(holdfast, db.url(), "0") == []
+        db.sql("select pg_cancel_backend(%s)", pid)
+        with pytest.raises(Exception, match="canceling"):
+            running.result()
+        # It survives the error, as session locks do, and the session is idle now.
+        assert [row["key"] for row in eventually(lambda: leaks(holdfast, db.url(), "0"))] == [7]
+
+
+def test_our_lock_is_listed_by_its_exact_age(holdfast, recorded, registry):
+    with recorded.open(application="night shift") as store:
+        lock = store.acquire(42424242)
+        row, = eventually(lambda: leaks(holdfast, recorded.url, "100ms", "--registry", registry))
+        assert row["name"] == "idempotency-cleanup"
+        assert row["recorded"] is True and row["age_is_bound"] is False
+        assert row["age_ms"] >= 100
+        if recorded.local:
+            assert row["end_statement"] == f"kill {os.getpid()}"
+        else:
+            backend, = recorded.database.holders(lock.key)
+            assert row["end_statement"] == f"SELECT pg_terminate_backend({backend});"
+        assert leaks(holdfast, recorded.url, "1h") == []
+        done = holdfast.at(recorded.url)("locks", "--leaks", "0", "--registry", registry)
+        assert done.code == 1
+        assert "idempotency-cleanup" in done.out and row["end_statement"] in done.out
+        assert "loses every lock that it holds" in done.err
+        lock.end()
+
+
+def test_waiter_is_no_leak(holdfast, recorded):
+    with recorded.open() as store, recorded.open() as other:
+        lock = store.acquire("nightly")
+        waiter = Background(other.acquire, "nightly", FOREVER)
+        eventually(lambda: json.loads(holdfast.at(recorded.url)("locks", "--json", "--waiting").out)["locks"])
+        assert [row["state"] for row in leaks(holdfast, recorded.url, "0")] == ["held"]
+        lock.end()
+        waiter.result().end()
+
+
+def test_what_a_role_may_not_see_is_said(holdfast, pg, db):
+    pg.sql("create role onlooker login")
+    try:
+        with contextlib.closing(db.connect()) as stranger, stranger.cursor() as cursor:
+            cursor.execute("select pg_advisory_lock(7)")
+            done = holdfast.at(db.url(user="onlooker"))("locks", "--leaks", "0")
+            assert (done.code, done.out) == (0, "")
+            assert "1 held lock is left out" in done.err and "pg_read_all_stats" in done.err
+            pg.sql("grant pg_read_all_stats to onlooker")
+            done = holdfast.at(db.url(user="onlooker"))("locks", "--leaks", "0")
+            assert done.code == 1 and "left out" not in done.err
+    finally:
+        pg.sql("drop role onlooker")
+
+
+@pytest.mark.parametrize("other", [["--watch"], ["--waiting"]])
+def test_leaks_goes_with_neither_watch_nor_waiting(holdfast, other):
+    done = holdfast("locks", "--leaks", "1m", *other)
+    assert done.code == 64
+    assert "--leaks" in done.err
+
+
+@pytest.mark.parametrize("records", [False, True])
+def test_prepared_transactions_lock_is_shown_and_no_leak(holdfast, template15, records):
+    with servers.Postgres.copy_of(template15, "prepared", "max_prepared_transactions = 2\n") as server:
+        database = server.start().create_database()
+        if records:
+            with hf.Store(database.url()) as store:
+                store.init()
+        with contextlib.closing(database.connect()) as stranger, stranger.cursor() as cursor:
+            cursor.execute("begin; select pg_advisory_xact_lock(7); prepare transaction 'left behind'")
+        with contextlib.closing(database.connect()) as second, second.cursor() as cursor:
+            waiting = Background(cursor.execute, "select pg_advisory_lock(7)")
+            eventually(lambda: database.waiters(7))
+            rows = locks(holdfast, database)
+            held = one(rows, key=7, state="held")
+            assert held["application"] == "a prepared transaction"
+            assert (held["lifetime"], held["backend_pid"]) == ("transaction", None)
+            assert one(rows, key=7, state="waiting")["blocked_by"] == [0]
+            assert leaks(holdfast, database.url(), "0") == []
+            with contextlib.closing(database.connect()) as third, third.cursor() as other:
+                other.execute("rollback prepared 'left behind'")
+            waiting.result()

@@ -165,6 +165,8 @@ static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err
         .application = row->application,
         .host = row->host,
         .blocked_by = "",
+        .idle_ms = -1,
+        .idle_hidden = true,
     };
     return HF_OK;
 }
@@ -237,6 +239,8 @@ static hf_status keep_unrecorded(void *arg, const hf__claim *claim, hf_error *er
         .application = "",
         .host = "",
         .blocked_by = "",
+        .idle_ms = -1,
+        .idle_hidden = true,
     };
     return HF_OK;
 }

@@ -116,6 +116,7 @@ static const hf__backend_ops operations = {
     .init = hf__local_init,
     .claim_schedule = hf__local_claim_schedule,
     .list = hf__local_list,
+    .list_past = hf__local_list_past,
     .examine = hf__local_examine,
 };
 

@@ -218,6 +218,7 @@ HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *
     X(get_schedule)                                                                                \
     X(put_schedule)                                                                                \
     X(list_locks)                                                                                  \
+    X(list_past)                                                                                   \
     X(find_rivals)
 
 typedef enum hf__local_sql {
@@ -320,11 +321,13 @@ void hf__local_sweep(hf__local *local);
 /* Deletes the records of processes that are gone, and counts these. Between enter and leave. */
 HF_MUST_CHECK hf_status hf__local_bury(hf__local *local, int *dead, hf_error *err);
 
-/* ---- list.c, kernel.c, examine.c ------------------------------------------------------------- */
+/* ---- list.c, list_past.c, kernel.c, examine.c ------------------------------------------------ */
 
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                 hf_error *err);
 hf_status hf__local_list(hf__backend *backend, hf__view_sink *sink, hf_error *err);
+hf_status hf__local_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
+                              hf_error *err);
 
 /* Calls add for every key that somebody has locked by what the kernel says, known or not. Where the
  * kernel does not tell (no /proc, some filesystems) that is nobody. */

@@ -183,8 +183,8 @@ static hf_status tx_open(hf__backend *backend, const hf__tx_plan *plan, hf__tx *
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     tx->head.backend = backend;
     tx->last = &tx->first;
-    hf_status status =
-        hf__local_connection_get((hf__local *)backend, plan->deadline, &tx->connection, err);
+    hf_status status = hf__local_connection_get((hf__local *)backend, plan->database,
+                                                plan->deadline, &tx->connection, err);
     if (status != HF_OK) {
         free(tx);
         return status;
@@ -248,6 +248,11 @@ static hf_status tx_commit(hf__tx *head, const hf__tx_plan *plan, hf_error *err)
 
     if (status == HF_OK && tx->first == NULL && !tx->head.started)
         return HF_OK;
+    if (status == HF_OK && plan->seat != NULL && atomic_load(&plan->seat->lost)) {
+        tx->why = plan->seat->why;
+        tx->head.fault = HF__TX_FINAL;
+        status = HF_LOST;
+    }
     if (status == HF_OK)
         status = begin(tx, plan);
     if (status == HF_OK)

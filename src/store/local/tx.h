@@ -1,5 +1,6 @@
 /*
- * Transactions on FOLDER/data.db: the caller's tables, apart from the records in holdfast.db.
+ * Transactions on FOLDER/data.db, or another file that the caller names: the caller's tables, apart
+ * from the records in holdfast.db.
  * A connection belongs to one transaction at a time, and so to one thread.
  */
 #ifndef HF_STORE_LOCAL_TX_H
@@ -11,6 +12,7 @@
 
 struct hf__local_connection {
     hf__local *local;
+    char database[64]; /* the name of its file, without ".db" */
     sqlite3 *handle;
     dev_t device;
     ino_t inode;
@@ -23,7 +25,8 @@ struct hf__local_connection {
     struct hf__local_connection *next;
 };
 
-HF_MUST_CHECK hf_status hf__local_connection_get(hf__local *local, int64_t deadline,
+HF_MUST_CHECK hf_status hf__local_connection_get(hf__local *local, const char *database,
+                                                 int64_t deadline,
                                                  hf__local_connection **connection, hf_error *err);
 
 /* Rolls back what is open; keeps the connection for the next transaction or closes it. */

@@ -1,4 +1,4 @@
-/* Connections to data.db: opening, reuse, what statements may not do, failures in words. */
+/* Connections to data.db and its like: opening, reuse, what statements may not do, failures in words. */
 #include "store/local/tx.h"
 
 #include <errno.h>
@@ -20,9 +20,23 @@ enum {
     MAX_IDLE = 8,
 };
 
-static void data_path(const hf__local *local, char *out, size_t out_size)
+static void data_path(const hf__local_connection *connection, char *out, size_t out_size)
 {
-    (void)snprintf(out, out_size, "%s/data.db", local->folder);
+    (void)snprintf(out, out_size, "%s/%s.db", connection->local->folder, connection->database);
+}
+
+/* Part of a path, and none of the folder's own files. */
+static hf_status check_database(const char *name, hf_error *err)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    size_t size = strlen(name);
+
+    if (size > 0 && size < sizeof((hf__local_connection *)0)->database && name[0] != '-' &&
+        name[strspn(name, allowed)] == '\0' && strcmp(name, "holdfast") != 0)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID,
+                    "a database of the local store is named by letters, digits, '_' and '-'");
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -85,8 +99,8 @@ hf_status hf__local_connection_fail(const hf__local_connection *connection, int 
     if (found.status == HF_DATABASE)
         status = hf__fail(err, found.status, "%s", text);
     else
-        status =
-            hf__fail(err, found.status, "%s/data.db failed: %s", connection->local->folder, text);
+        status = hf__fail(err, found.status, "%s/%s.db failed: %s", connection->local->folder,
+                          connection->database, text);
     hf__hint(err, "%s", found.hint);
     if (err != NULL)
         strcpy(err->sqlstate, found.sqlstate);
@@ -241,7 +255,7 @@ static hf_status open_connection(hf__local_connection *connection, hf_error *err
     struct stat found;
     bool wal = false;
 
-    data_path(connection->local, path, sizeof path);
+    data_path(connection, path, sizeof path);
     hf_status status = data_uri(connection->local, path, &uri, err);
     if (status != HF_OK)
         goto out;
@@ -318,17 +332,21 @@ static bool is_current(const hf__local_connection *connection)
     char path[PATH_MAX];
     struct stat found;
 
-    data_path(connection->local, path, sizeof path);
+    data_path(connection, path, sizeof path);
     return stat(path, &found) == 0 && found.st_dev == connection->device &&
            found.st_ino == connection->inode;
 }
 
-static hf__local_connection *take_idle(hf__local *local)
+/* database NULL: any */
+static hf__local_connection *take_idle(hf__local *local, const char *database)
 {
     pthread_mutex_lock(&local->mutex);
-    hf__local_connection *connection = local->idle;
+    hf__local_connection **place = &local->idle;
+    while (*place != NULL && database != NULL && strcmp((*place)->database, database) != 0)
+        place = &(*place)->next;
+    hf__local_connection *connection = *place;
     if (connection != NULL) {
-        local->idle = connection->next;
+        *place = connection->next;
         local->idle_count--;
     }
     pthread_mutex_unlock(&local->mutex);
@@ -350,14 +368,17 @@ static bool keep_idle(hf__local_connection *connection)
     return room;
 }
 
-hf_status hf__local_connection_get(hf__local *local, int64_t deadline, hf__local_connection **out,
-                                   hf_error *err)
+hf_status hf__local_connection_get(hf__local *local, const char *database, int64_t deadline,
+                                   hf__local_connection **out, hf_error *err)
 {
-    hf__local_connection *connection = take_idle(local);
+    hf_status fit = check_database(database, err);
+    if (fit != HF_OK)
+        return fit;
+    hf__local_connection *connection = take_idle(local, database);
 
     while (connection != NULL && !is_current(connection)) {
         free_connection(connection);
-        connection = take_idle(local);
+        connection = take_idle(local, database);
     }
     if (connection != NULL) {
         connection->deadline = deadline;
@@ -368,6 +389,7 @@ hf_status hf__local_connection_get(hf__local *local, int64_t deadline, hf__local
     if (connection == NULL)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     connection->local = local;
+    (void)snprintf(connection->database, sizeof connection->database, "%s", database);
     connection->deadline = deadline;
     hf_status status = open_connection(connection, err);
     if (status != HF_OK) {
@@ -389,10 +411,10 @@ void hf__local_connection_put(hf__local_connection *connection)
 
 void hf__local_connections_close(hf__local *local)
 {
-    hf__local_connection *connection = take_idle(local);
+    hf__local_connection *connection = take_idle(local, NULL);
 
     while (connection != NULL) {
         free_connection(connection);
-        connection = take_idle(local);
+        connection = take_idle(local, NULL);
     }
 }

@@ -315,6 +315,13 @@ static hf_status borrowed_list(hf__backend *backend, hf__view_sink *sink, hf_err
     return unsupported(err);
 }
 
+static hf_status borrowed_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
+                                    hf_error *err)
+{
+    (void)backend, (void)since_ms, (void)sink;
+    return unsupported(err);
+}
+
 static hf_status borrowed_examine(hf__backend *backend, hf_finding_fn *report, void *arg,
                                   hf_error *err)
 {
@@ -348,6 +355,7 @@ static const hf__backend_ops borrowed_ops = {
     .init = borrowed_init,
     .claim_schedule = borrowed_schedule,
     .list = borrowed_list,
+    .list_past = borrowed_list_past,
     .examine = borrowed_examine,
 };
 

@@ -78,6 +78,7 @@ static const hf__backend_ops postgres_ops = {
     .init = hf__pg_init,
     .claim_schedule = hf__pg_claim_schedule,
     .list = hf__pg_list,
+    .list_past = hf__pg_list_past,
     .examine = hf__pg_examine,
 };
 

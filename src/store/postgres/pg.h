@@ -158,11 +158,16 @@ hf_status hf__pg_run_keys(pg_seat *seat, pg_statement statement, const hf__buf *
                           PGresult **result, hf_error *err);
 hf_status hf__pg_query(pg_seat *seat, const char *sql, int count, const char *const *values,
                        PGresult **result, hf_error *err);
+/* The same with a deadline of its own. */
+hf_status hf__pg_query_until(pg_seat *seat, const char *sql, int count, const char *const *values,
+                             int64_t deadline, PGresult **result, hf_error *err);
 /* Several statements in one message; *result is the last one that returned rows. */
 hf_status hf__pg_script(pg_seat *seat, const char *sql, int64_t deadline, PGresult **result,
                         hf_error *err);
 hf_status hf__pg_prepare(pg_seat *seat, pg_statement statement, hf_error *err);
 const char *hf__pg_statement_name(pg_statement statement);
+/* Takes in what a ping left to be answered; HF_LOST or HF_UNREACHABLE when the seat has gone. */
+hf_status hf__pg_ready(pg_seat *seat, hf_error *err);
 bool hf__pg_is_error(const PGresult *result);
 bool hf__pg_flush(pg_seat *seat, int64_t deadline);
 /* True once a result (or the end of them) can be taken without blocking. */
@@ -261,6 +266,10 @@ hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool
                               hf_error *err);
 hf_status hf__pg_list(hf__backend *backend, hf__view_sink *sink, hf_error *err);
 
+/* list_past.c */
+hf_status hf__pg_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
+                           hf_error *err);
+
 /* schema.c */
 hf_status hf__pg_init(hf__backend *backend, int *from, int *to, hf_error *err);
 hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t period_ms,
@@ -299,6 +308,8 @@ hf__tx_outcome hf__pg_tx_settle(hf__tx *tx, const hf__tx_plan *plan, hf_error *e
 
 /* On success the seat's mutex is held, so that the watcher leaves it to the caller. */
 hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_seat **seat, hf_error *err);
+/* The same on a seat that holds a lock; given back with hf__pg_checkin like any. */
+hf_status hf__pg_tx_checkout_held(hf__seat *held, pg_seat **seat, hf_error *err);
 bool hf__pg_tx_prepares(const pg_backend *backend); /* are our statements prepared on its seats? */
 hf_status hf__pg_tx_rows(PGresult *result, hf_rows **rows,
                          hf_error *err); /* takes the result over */

@@ -155,7 +155,7 @@ static hf_status finish_ping(pg_seat *seat, hf_error *err)
     return status;
 }
 
-static hf_status ready_to_send(pg_seat *seat, hf_error *err)
+hf_status hf__pg_ready(pg_seat *seat, hf_error *err)
 {
     if (atomic_load(&seat->base.lost))
         return lost_here(seat, err);
@@ -187,20 +187,26 @@ static int64_t statement_deadline(const pg_seat *seat)
     return hf__deadline(backend->ping_deadline_ms);
 }
 
-hf_status hf__pg_query(pg_seat *seat, const char *sql, int count, const char *const *values,
-                       PGresult **result, hf_error *err)
+hf_status hf__pg_query_until(pg_seat *seat, const char *sql, int count, const char *const *values,
+                             int64_t deadline, PGresult **result, hf_error *err)
 {
-    hf_status status = ready_to_send(seat, err);
+    hf_status status = hf__pg_ready(seat, err);
     if (status != HF_OK)
         return status;
     int sent = PQsendQueryParams(seat->conn, sql, count, NULL, values, NULL, NULL, 0);
-    return checked(seat, sent, statement_deadline(seat), result, err);
+    return checked(seat, sent, deadline, result, err);
+}
+
+hf_status hf__pg_query(pg_seat *seat, const char *sql, int count, const char *const *values,
+                       PGresult **result, hf_error *err)
+{
+    return hf__pg_query_until(seat, sql, count, values, statement_deadline(seat), result, err);
 }
 
 hf_status hf__pg_script(pg_seat *seat, const char *sql, int64_t deadline, PGresult **result,
                         hf_error *err)
 {
-    hf_status status = ready_to_send(seat, err);
+    hf_status status = hf__pg_ready(seat, err);
     if (status != HF_OK)
         return status;
     return checked(seat, PQsendQuery(seat->conn, sql), deadline, result, err);
@@ -210,7 +216,7 @@ hf_status hf__pg_prepare(pg_seat *seat, pg_statement statement, hf_error *err)
 {
     if (seat->uses[statement] >= PREPARE_AT_USE)
         return HF_OK;
-    hf_status status = ready_to_send(seat, err);
+    hf_status status = hf__pg_ready(seat, err);
     if (status != HF_OK)
         return status;
     struct statement_text text = text_of(statement);
@@ -248,7 +254,7 @@ static hf_status run(pg_seat *seat, pg_statement statement, const struct paramet
     else
         seat->uses[statement]++;
     if (status == HF_OK)
-        status = ready_to_send(seat, err);
+        status = hf__pg_ready(seat, err);
     if (status != HF_OK)
         return status;
     if (prepared)

@@ -487,7 +487,8 @@ static hf_status tx_open(hf__backend *base, const hf__tx_plan *plan, hf__tx **ou
     if (!tx)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     tx->base.backend = base;
-    hf_status status = hf__pg_tx_checkout(backend, plan->deadline, &tx->seat, err);
+    hf_status status = plan->seat ? hf__pg_tx_checkout_held(plan->seat, &tx->seat, err)
+                                  : hf__pg_tx_checkout(backend, plan->deadline, &tx->seat, err);
     if (status == HF_OK) {
         tx->marked = !plan->read_only && backend->schema == HF_SCHEMA_VERSION &&
                      backend->schema_usable && backend->records_wanted != HF_RECORDS_OFF;
@@ -632,6 +633,7 @@ static void tx_close(hf__tx *base)
         }
         if (tx->base.cancelled && !atomic_load(&tx->seat->base.lost))
             hf__pg_seat_fail(tx->seat, "a cancel under way would hit the next transaction");
+        atomic_store(&tx->seat->used_ms, hf__now_ms());
         hf__pg_checkin(tx->seat);
     }
     free(tx);

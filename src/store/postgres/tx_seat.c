@@ -131,3 +131,38 @@ hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_seat **se
         hf__pg_checkin(*seat);
     }
 }
+
+/* A session for locks names nothing by a path and does not wait for the disk; the caller's may. */
+static hf_status make_ready_for_caller(pg_seat *seat, hf_error *err)
+{
+    if (seat->generation[0])
+        return HF_OK;
+    hf_status status = hf__pg_query(seat, "SET search_path TO DEFAULT", 0, NULL, NULL, err);
+    if (status == HF_OK)
+        status = hf__pg_query(seat, "SET synchronous_commit TO DEFAULT", 0, NULL, NULL, err);
+    return status == HF_OK ? learn_generation(seat, err) : status;
+}
+
+hf_status hf__pg_tx_checkout_held(hf__seat *held, pg_seat **out, hf_error *err)
+{
+    pg_seat *seat = pg_seat_of(held);
+    pg_backend *backend = pg_backend_of(held->backend);
+    pthread_mutex_lock(&backend->mutex);
+    seat->pins++;
+    pthread_mutex_unlock(&backend->mutex);
+    pthread_mutex_lock(&seat->mutex);
+    hf_status status = hf__pg_ready(seat, err);
+    if (status == HF_OK)
+        status = make_ready_for_caller(seat, err);
+    if (status != HF_OK) {
+        if (atomic_load(&seat->base.lost)) {
+            status = HF_LOST;
+            if (err)
+                *err = seat->base.why;
+        }
+        hf__pg_checkin(seat);
+        return status;
+    }
+    *out = seat;
+    return HF_OK;
+}

@@ -103,6 +103,8 @@ enum column {
     C_APPLICATION,
     C_ADDRESS,
     C_BOUND,
+    C_IDLE,
+    C_IDLE_HIDDEN,
     C_LABEL,
     C_HOST,
     C_PID,
@@ -140,7 +142,8 @@ static void blockers(const PGresult *result, int row, hf__buf *out)
     for (int i = first; i < PQntuples(result) && same_key(result, i, row); i++) {
         bool conflicts = !shared || !hf__pg_bool(result, i, C_SHARED);
         if (hf__pg_bool(result, i, C_GRANTED) && conflicts)
-            hf__buf_printf(out, "%s%s", out->length ? "," : "", hf__pg_text(result, i, C_BACKEND));
+            hf__buf_printf(out, "%s%d", out->length ? "," : "",
+                           (int)hf__pg_int(result, i, C_BACKEND));
     }
 }
 
@@ -177,7 +180,10 @@ static hf_status emit(hf__view_sink *sink, const PGresult *result, int row, int 
     int pid = (int)hf__pg_int(result, row, C_PID);
     bool exact = !PQgetisnull(result, row, C_AGE);
     bool waiting = row != about || !hf__pg_bool(result, row, C_GRANTED);
-    const char *name = hf__pg_text(result, row, C_APPLICATION);
+    bool prepared = PQgetisnull(result, row, C_BACKEND);
+    bool idle = !PQgetisnull(result, row, C_IDLE);
+    const char *name =
+        prepared ? "a prepared transaction" : hf__pg_text(result, row, C_APPLICATION);
 
     (void)snprintf(application, sizeof application, "%s", name);
     (void)snprintf(host, sizeof host, "%s", hf__pg_text(result, row, pid ? C_HOST : C_ADDRESS));
@@ -192,8 +198,8 @@ static hf_status emit(hf__view_sink *sink, const PGresult *result, int row, int 
         .mode = row == about && hf__pg_bool(result, row, C_SHARED) ? HF_SHARED : HF_EXCLUSIVE,
         .waiting = waiting,
         .ours = exact,
-        .session_known = exact && !waiting,
-        .lifetime = HF_SESSION,
+        .session_known = !waiting && (exact || idle || prepared),
+        .lifetime = prepared ? HF_TRANSACTION : HF_SESSION,
         .label = hf__pg_text(result, about, C_LABEL),
         .application = application,
         .host = host,
@@ -206,6 +212,8 @@ static hf_status emit(hf__view_sink *sink, const PGresult *result, int row, int 
         .token = hf__pg_int(result, row, C_TOKEN),
         .slot = (unsigned)hf__pg_int(result, row, C_SLOT),
         .blocked_by = blocked_by.data ? blocked_by.data : "",
+        .idle_ms = idle ? hf__pg_int(result, row, C_IDLE) : -1,
+        .idle_hidden = !prepared && hf__pg_bool(result, row, C_IDLE_HIDDEN),
     };
     hf_status status = sink->add(sink, &view, err);
     hf__buf_free(&blocked_by);

@@ -1,5 +1,6 @@
--- From column 10 on what was recorded: label, host, pid, age in ms, token, slot. Waits that sleep
--- without a snapshot are not in pg_locks; their rows come from holdfast.waiters.
+-- From column 12 on what was recorded: label, host, pid, age in ms, token, slot. Waits that sleep
+-- without a snapshot are not in pg_locks; their rows come from holdfast.waiters. A session that has been
+-- idle since before the statement was so while pg_locks was read: what it holds are session locks.
 WITH live AS MATERIALIZED (
     SELECT l.classid::bigint AS classid, l.objid::bigint AS objid, l.objsubid, l.mode = 'ShareLock' AS shared,
            l.granted, l.pid, l.waitstart, NULL::timestamptz AS waiting_since,
@@ -18,6 +19,9 @@ SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
        coalesce(s.application, a.application_name, ''),
        coalesce(a.client_hostname, pg_catalog.host(a.client_addr), ''),
        (extract(epoch FROM pg_catalog.clock_timestamp() - CASE WHEN r.granted THEN a.backend_start ELSE r.waitstart END) * 1000)::bigint,
+       CASE WHEN a.state = 'idle' AND a.state_change <= pg_catalog.statement_timestamp()
+            THEN (extract(epoch FROM pg_catalog.statement_timestamp() - a.state_change) * 1000)::bigint END,
+       a.state IS NULL OR a.state = 'disabled',
        lb.label, s.host, s.pid,
        -- A holder that records has a row soon: none yet means that it got the lock just now.
        CASE WHEN r.granted AND s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
@@ -25,14 +29,16 @@ SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
             ELSE (extract(epoch FROM pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
        CASE WHEN r.granted THEN (SELECT b.epoch::bigint << 40 FROM holdfast.boot b) | h.token END, CASE WHEN r.granted THEN h.slot END
 FROM rows r
-JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid
 LEFT JOIN holdfast.sessions s
     ON s.backend_pid = r.pid AND s.backend_start = coalesce(a.backend_start, s.backend_start)
 LEFT JOIN holdfast.holders h
     ON h.backend_pid = s.backend_pid AND h.key = r.key AND h.space = r.objsubid - 1
    AND h.since >= s.backend_start
 LEFT JOIN holdfast.labels lb ON lb.key = r.key AND lb.space = r.objsubid - 1
-WHERE (r.waiting_since IS NULL OR r.waiting_since >= s.backend_start)
+-- A prepared transaction has no session.
+WHERE (a.pid IS NOT NULL OR r.pid IS NULL)
+  AND (r.waiting_since IS NULL OR r.waiting_since >= s.backend_start)
   -- A recorded waiter that queues for a slice is in pg_locks as well, under another of its sessions.
   AND NOT (NOT r.granted AND r.waiting_since IS NULL AND EXISTS (
       SELECT FROM holdfast.waiters w JOIN holdfast.sessions ws ON ws.backend_pid = w.backend_pid
