@@ -1,42 +1,97 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "cli/libexec.h"
 #include "cli/options.h"
+#include "cli/program.h"
 
-static void print_names(const struct option *options)
-{
-    for (; options != NULL && options->name != NULL; options++) {
-        if (options->letter != 0)
-            printf(" -%c", options->letter);
-        printf(" --%s", options->name);
-    }
-}
+enum { WORDS_MAX = 64 * 1024 }; /* of one program: more is not ours */
 
 static void print_command_names(void)
 {
-    for (const struct command *const *c = commands; *c != NULL; c++)
+    for (const struct command *const *c = holdfast_program.commands; *c != NULL; c++)
         if (!(*c)->hidden)
             printf(" %s", (*c)->name);
 }
 
+static void print_all_names(char *const *programs)
+{
+    print_command_names();
+    for (; *programs != NULL; programs++)
+        printf(" %s", *programs);
+}
+
+/* Nothing that bash could take for more than words. */
+static bool is_list_of_words(const hf__buf *answer)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789- \n";
+
+    return answer->length > 0 && answer->length <= WORDS_MAX &&
+           answer->data[answer->length - 1] == '\n' &&
+           strspn(answer->data, allowed) == answer->length;
+}
+
+/* A program answers with a line for each of its commands: the word, then the options. */
+static void print_program(const char *name, hf__buf *answer)
+{
+    hf__buf words = {0};
+
+    for (char *line = answer->data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        size_t length = strcspn(line, " \n");
+        bool is_fallback = line[0] == '-'; /* options of the program itself */
+        printf("    '%s %.*s'%s) options='%.*s' ;;\n", name, (int)length, line,
+               is_fallback ? "*" : "", (int)(end - line - (ptrdiff_t)length), line + length);
+        if (is_fallback)
+            continue;
+        hf__buf_puts(&words, " ");
+        hf__buf_add(&words, line, length);
+    }
+    if (!words.broken)
+        printf("    '%s '*) commands='%s' ;;\n", name, words.data);
+    hf__buf_free(&words);
+}
+
+static void print_programs(char *const *programs)
+{
+    for (; *programs != NULL; programs++) {
+        hf__buf answer = {0};
+        if (ask_program(*programs, LIST_FOR_COMPLETION, &answer) && is_list_of_words(&answer))
+            print_program(*programs, &answer);
+        hf__buf_free(&answer);
+    }
+}
+
+/* Sets options, or commands where a program's own command is still to come. */
+static void print_cases(char *const *programs)
+{
+    fputs("    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n", stdout);
+    print_programs(programs);
+    for (const struct command *const *c = holdfast_program.commands; *c != NULL; c++) {
+        printf("    '%s '*) options='", (*c)->name);
+        print_option_names((*c)->options, stdout);
+        print_option_names(common_options, stdout);
+        fputs("' ;;\n", stdout);
+    }
+    fputs("    esac\n", stdout);
+}
+
 /* Options are offered up to the first operand that ends them, then commands and files. */
-static void print_bash(void)
+static void print_bash(char *const *programs)
 {
     fputs("# bash completion for holdfast; made by 'holdfast completion bash'\n"
           "_holdfast()\n{\n"
-          "    local word=${COMP_WORDS[COMP_CWORD]} options=\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} options= commands=\n"
           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
           "        COMPREPLY=($(compgen -W '",
           stdout);
-    print_command_names();
-    fputs("' -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n", stdout);
-    for (const struct command *const *c = commands; *c != NULL; c++) {
-        printf("    %s) options='", (*c)->name);
-        print_names((*c)->options);
-        print_names(common_options);
-        fputs("' ;;\n", stdout);
-    }
-    fputs("    esac\n"
+    print_all_names(programs);
+    fputs("' -- \"$word\"))\n        return\n    fi\n", stdout);
+    print_cases(programs);
+    fputs("    if [ \"$COMP_CWORD\" -eq 2 ] && [ -n \"$commands\" ]; then\n"
+          "        COMPREPLY=($(compgen -W \"$commands\" -- \"$word\"))\n"
+          "        return\n    fi\n"
           "    case ${COMP_WORDS[COMP_CWORD-1]} in\n"
           "    --as) COMPREPLY=($(compgen -W '",
           stdout);
@@ -45,9 +100,11 @@ static void print_bash(void)
     fputs("' -- \"$word\")); return ;;\n"
           "    --isolation) COMPREPLY=($(compgen -W 'serializable repeatable-read read-committed'"
           " -- \"$word\")); return ;;\n"
+          "    --format) COMPREPLY=($(compgen -W 'human json sarif github' -- \"$word\")); return "
+          ";;\n"
           "    help) COMPREPLY=($(compgen -W '",
           stdout);
-    print_command_names();
+    print_all_names(programs);
     fputs("' -- \"$word\")); return ;;\n"
           "    esac\n"
           "    case $word in\n"
@@ -67,7 +124,13 @@ static int completion_main(const struct command *self, int argc, char **argv)
         return code;
     if (in.count != 1 || strcmp(in.operands[0], "bash") != 0)
         return report_usage(&in.report, self, "the only shell known is bash");
-    print_bash();
+    char **programs = find_programs();
+    if (programs == NULL) {
+        const hf_error err = {.code = HF_NO_MEMORY, .message = "out of memory"};
+        return report_error(&in.report, &err);
+    }
+    print_bash(programs);
+    free_programs(programs);
     return EXIT_OK;
 }
 

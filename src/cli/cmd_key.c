@@ -9,6 +9,7 @@
 #include "cli/label.h"
 #include "cli/load.h"
 #include "cli/options.h"
+#include "cli/registry_choice.h"
 #include "cli/table.h"
 
 struct key_values {
@@ -52,6 +53,7 @@ static const struct column columns[] = {
 
 /* What stdout gets: numbers alone, a table, or JSON. */
 struct output {
+    const hf_registry *registry; /* NULL: none */
     struct table *table;
     struct json json;
 };
@@ -123,10 +125,12 @@ static void add_halves(struct json *json, int64_t key)
     json_integer(json, "objid", objid);
 }
 
-static void add_to_json(struct json *json, const char *label, hf_derivation derivation,
-                        const int64_t *key, const char *sql)
+static void add_to_json(struct json *json, const char *name, const char *label,
+                        hf_derivation derivation, const int64_t *key, const char *sql)
 {
     json_begin_object(json, NULL);
+    if (name != NULL)
+        json_string(json, "name", name);
     json_string(json, "label", label);
     json_string(json, "derivation", hf_derivation_name(derivation));
     if (key != NULL) {
@@ -148,7 +152,32 @@ static void add_key(struct output *output, const char *label, hf_derivation deri
     if (output->table != NULL)
         add_to_table(output->table, label, derivation, key, sql.data);
     else
-        add_to_json(&output->json, label, derivation, key, sql.data != NULL ? sql.data : "");
+        add_to_json(&output->json, NULL, label, derivation, key, sql.data != NULL ? sql.data : "");
+    hf__buf_free(&sql);
+}
+
+/* The one key that a registered lock has, with the call that takes it. */
+static void add_registered(struct output *output, const struct named_lock *lock)
+{
+    const hf_target *target = &lock->target;
+    const char *call = lock->entry->lifetime_given && lock->entry->lifetime == HF_TRANSACTION
+                           ? "pg_advisory_xact_lock"
+                           : "pg_advisory_lock";
+    int64_t key = target->key;
+    hf__buf sql = {0};
+
+    if (target->space == HF_PAIR)
+        hf__buf_printf(&sql, "SELECT %s(%" PRId32 ", %" PRId32 ")", call, target->pair[0],
+                       target->pair[1]);
+    else
+        hf__buf_printf(&sql, "SELECT %s(%" PRId64 ")", call, key);
+    if (target->space == HF_PAIR)
+        key = hf_key_join((uint32_t)target->pair[0], (uint32_t)target->pair[1]);
+    if (output->table != NULL)
+        add_to_table(output->table, target->label, target->derivation, &key, sql.data);
+    else
+        add_to_json(&output->json, lock->entry->name, target->label, target->derivation, &key,
+                    sql.data != NULL ? sql.data : "");
     hf__buf_free(&sql);
 }
 
@@ -166,29 +195,56 @@ static hf_status add_all_keys(struct output *output, const char *label, hf_error
     return status;
 }
 
-static hf_status add_label(struct output *output, const struct key_values *values,
-                           const char *label, hf_error *err)
+/* Asks the registry first; used is how many words that took, or 0: it does not know the first. */
+static hf_status ask_registry(struct output *output, char **words, int count, int *used,
+                              hf_error *err)
 {
-    hf_target target;
-    hf_status status;
+    struct named_lock lock = {0};
+    hf_status status = HF_OK;
 
-    if (values->derivation == NULL)
-        return add_all_keys(output, label, err);
-    status = target_label(label, values->derivation, &target, err);
-    if (status == HF_OK)
-        add_key(output, label, target.derivation, &target.key);
+    *used = 0;
+    if (output->registry == NULL || words[0][0] == '\0')
+        return HF_OK;
+    status = read_lock_name(output->registry, words, count, NULL, &lock, used, err);
+    if (status == HF_OK && lock.entry != NULL)
+        add_registered(output, &lock);
+    else
+        *used = 0;
+    named_lock_free(&lock);
     return status;
 }
 
-static int print_json(const struct key_values *values, const struct invocation *in)
+static hf_status add_label(struct output *output, const struct key_values *values, char **words,
+                           int count, int *used, hf_error *err)
 {
-    struct output output = {0};
+    hf_target target;
+    hf_status status = HF_OK;
+
+    *used = 0;
+    if (values->derivation == NULL)
+        status = ask_registry(output, words, count, used, err);
+    if (status != HF_OK || *used > 0)
+        return status;
+    *used = 1;
+    if (values->derivation == NULL)
+        return add_all_keys(output, words[0], err);
+    status = target_label(words[0], values->derivation, &target, err);
+    if (status == HF_OK)
+        add_key(output, words[0], target.derivation, &target.key);
+    return status;
+}
+
+static int print_json(const struct key_values *values, const struct invocation *in,
+                      const hf_registry *registry)
+{
+    struct output output = {.registry = registry};
+    int used = 0;
     hf_error err;
 
     json_begin_object(&output.json, NULL);
     json_begin_array(&output.json, "keys");
-    for (int i = 0; i < in->count; i++) {
-        if (add_label(&output, values, in->operands[i], &err) != HF_OK) {
+    for (int i = 0; i < in->count; i += used) {
+        if (add_label(&output, values, in->operands + i, in->count - i, &used, &err) != HF_OK) {
             hf__buf_free(&output.json.text);
             return report_error(&in->report, &err);
         }
@@ -198,17 +254,19 @@ static int print_json(const struct key_values *values, const struct invocation *
     return json_finish(&output.json, stdout) ? EXIT_OK : out_of_memory(&in->report);
 }
 
-static int print_table(const struct key_values *values, const struct invocation *in)
+static int print_table(const struct key_values *values, const struct invocation *in,
+                       const hf_registry *registry)
 {
     int code = EXIT_OK;
+    int used = 0;
     hf_error err;
 
     prepare_for_tables();
-    struct output output = {.table = table_new(columns)};
+    struct output output = {.registry = registry, .table = table_new(columns)};
     if (output.table == NULL)
         return out_of_memory(&in->report);
-    for (int i = 0; code == EXIT_OK && i < in->count; i++)
-        if (add_label(&output, values, in->operands[i], &err) != HF_OK)
+    for (int i = 0; code == EXIT_OK && i < in->count; i += used)
+        if (add_label(&output, values, in->operands + i, in->count - i, &used, &err) != HF_OK)
             code = report_error(&in->report, &err);
     if (code == EXIT_OK && !table_print(output.table))
         code = out_of_memory(&in->report);
@@ -255,6 +313,25 @@ static int decode(const struct command *self, const struct invocation *in)
     return json_finish(&json, stdout) ? EXIT_OK : out_of_memory(&in->report);
 }
 
+/* A derivation that is stated asks no registry, and a broken one is none of its business. */
+static int print_keys(const struct key_values *values, const struct invocation *in)
+{
+    hf_registry *registry = NULL;
+    hf_error err;
+    int code;
+
+    if (values->derivation == NULL && open_registry(&in->common, &registry, &err) != HF_OK)
+        return report_error(&in->report, &err);
+    if (in->common.json)
+        code = print_json(values, in, registry);
+    else if (values->derivation != NULL)
+        code = print_numbers(values, in);
+    else
+        code = print_table(values, in, registry);
+    hf_registry_free(registry);
+    return code;
+}
+
 static int key_main(const struct command *self, int argc, char **argv)
 {
     hf_error err;
@@ -272,15 +349,13 @@ static int key_main(const struct command *self, int argc, char **argv)
         return report_usage(&in.report, self, "LABEL is missing");
     if (load_libcrypto(&err) != HF_OK)
         return report_error(&in.report, &err);
-    if (in.common.json)
-        return print_json(&values, &in);
-    return values.derivation != NULL ? print_numbers(&values, &in) : print_table(&values, &in);
+    return print_keys(&values, &in);
 }
 
 const struct command cmd_key = {
     .name = "key",
     .summary = "Show the 64-bit keys of labels.",
-    .usage = "[--as DERIVATION] LABEL...\n--decode CLASSID OBJID",
+    .usage = "[--as DERIVATION] LABEL...\nNAME [PLACEHOLDER=VALUE...]...\n--decode CLASSID OBJID",
     .options = key_options,
     .takes_operands = true,
     .main = key_main,

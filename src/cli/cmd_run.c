@@ -7,11 +7,13 @@
 
 #include "base/clock.h"
 #include "base/duration.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "cli/child.h"
 #include "cli/label.h"
 #include "cli/notify.h"
 #include "cli/options.h"
+#include "cli/registry_choice.h"
 #include "cli/store_choice.h"
 #include "cli/supervise.h"
 
@@ -147,6 +149,8 @@ static const struct option run_options[] = {
 struct run {
     struct run_values values;
     struct invocation in;
+    hf_registry *registry; /* NULL: none */
+    struct named_lock lock_name;
     hf_target target;
     char **command;
     char name[128]; /* the label as people may see it */
@@ -177,39 +181,64 @@ static const char *contradiction(const struct run_values *values)
     return NULL;
 }
 
-static hf_status find_target(struct run *run, const char *label, hf_error *err)
+static hf_status take_number(struct run *run, const char *label, hf_error *err)
 {
+    const hf_registry_entry *entry = run->registry ? hf_registry_find(run->registry, label) : NULL;
     hf_status status = check_label(label, err);
 
-    if (status == HF_OK && !run->values.key.given)
-        return target_label(label, run->values.derivation, &run->target, err);
     run->target = HF_KEY(run->values.key.value);
     run->target.label = label;
+    if (status == HF_OK && entry != NULL &&
+        (entry->derivation != HF_FIXED || entry->space != HF_BIGINT ||
+         entry->key != run->values.key.value)) {
+        status = hf__fail(err, HF_CONFIG, "the registry has %s under another key than %" PRId64,
+                          entry->name, run->values.key.value);
+        hf__hint(err, "leave --key out, or use another name");
+    }
     return status;
 }
 
-/* LABEL [--] COMMAND [ARG...] */
+static hf_status find_target(struct run *run, char **words, int count, int *used, hf_error *err)
+{
+    *used = 1;
+    hf_status status = open_registry(&run->in.common, &run->registry, err);
+    if (status == HF_OK && run->values.key.given)
+        return take_number(run, words[0], err);
+    if (status == HF_OK)
+        status = read_lock_name(run->registry, words, count, run->values.derivation,
+                                &run->lock_name, used, err);
+    run->target = run->lock_name.target;
+    return status;
+}
+
+/* LABEL [NAME=VALUE...] [--] COMMAND [ARG...] */
 static int read_operands(struct run *run, const struct command *self)
 {
     const struct report *report = &run->in.report;
     char **operands = run->in.operands;
     int count = run->in.count;
+    int used = 1;
     char shown[SHOWN_MAX];
     hf_error err;
 
     if (count == 0)
         return report_usage(report, self, "LABEL and COMMAND are missing");
-    if (find_target(run, operands[0], &err) != HF_OK)
+    if (find_target(run, operands, count, &used, &err) != HF_OK)
         return report_error(report, &err);
-    hf__show(run->name, sizeof run->name, operands[0], strlen(operands[0]));
+    hf__show(run->name, sizeof run->name, run->target.label, strlen(run->target.label));
 
-    int first = count > 1 && strcmp(operands[1], "--") == 0 ? 2 : 1;
-    if (first >= count)
-        return report_usage(report, self, "COMMAND is missing");
-    if (first == 1 && operands[1][0] == '-')
+    operands += used;
+    count -= used;
+    if (count > 0 && strcmp(operands[0], "--") == 0) {
+        operands++;
+        count--;
+    } else if (count > 0 && operands[0][0] == '-') {
         return report_usage(report, self, "options stand before LABEL: %s",
-                            show_argument(shown, operands[1]));
-    run->command = operands + first;
+                            show_argument(shown, operands[0]));
+    }
+    if (count == 0)
+        return report_usage(report, self, "COMMAND is missing");
+    run->command = operands;
     return EXIT_OK;
 }
 
@@ -249,6 +278,7 @@ static hf_status open_for_run(struct run *run, hf_error *err)
     options.ping_deadline_ms = (int)values->ping_deadline.value;
     options.kill_ms = values->kill_after.value > 0 ? (int)values->kill_after.value : 1;
     options.dispatch = true;
+    options.registry = run->registry;
     return open_store(&run->in, &options, &run->store, err);
 }
 
@@ -441,12 +471,12 @@ static int run_main(const struct command *self, int argc, char **argv)
     if (wrong != NULL)
         return report_usage(&run.in.report, self, "%s", wrong);
     code = read_operands(&run, self);
-    if (code != EXIT_OK)
-        return code;
-
-    code = run_under_lock(&run);
+    if (code == EXIT_OK)
+        code = run_under_lock(&run);
     hf_lock_free(run.lock);
     hf_store_close(run.store);
+    named_lock_free(&run.lock_name);
+    hf_registry_free(run.registry);
     terminal_close(&run.terminal);
     if (run.interrupted_by != 0)
         signals_die_of(run.interrupted_by);
@@ -457,7 +487,8 @@ const struct command cmd_run = {
     .name = "run",
     .summary = "Hold a lock while a command runs.",
     .usage = "[-n | -w TIME] [-s | --slots N] [OPTION...] LABEL [--] COMMAND [ARG...]\n"
-             "--every TIME [--at-least TIME] [OPTION...] LABEL [--] COMMAND [ARG...]",
+             "--every TIME [--at-least TIME] [OPTION...] LABEL [--] COMMAND [ARG...]\n"
+             "[OPTION...] NAME [PLACEHOLDER=VALUE...] [--] COMMAND [ARG...]",
     .options = run_options,
     .takes_operands = true,
     .operands_end_options = true,

@@ -10,6 +10,7 @@
 #include "cli/label.h"
 #include "cli/options.h"
 #include "cli/print_rows.h"
+#include "cli/registry_choice.h"
 #include "cli/sql_place.h"
 #include "cli/sql_script.h"
 #include "cli/store_choice.h"
@@ -101,7 +102,10 @@ struct tx_run {
     struct tx_values values;
     struct invocation in;
     hf_tx_options options;
+    hf_registry *registry; /* NULL: none */
     hf_target *labels;
+    struct named_lock *names; /* of the labels */
+    size_t name_count;
     hf__buf text;
     struct sql_variable *variables;
     struct sql_script script;
@@ -143,20 +147,22 @@ static hf_status read_isolation(const char *name, hf_isolation *isolation, hf_er
 
 static hf_status read_labels(struct tx_run *run, hf_error *err)
 {
-    size_t count = (size_t)run->in.count;
-    hf_status status = HF_OK;
+    size_t most = (size_t)run->in.count;
+    int used = 0;
+    hf_status status = open_registry(&run->in.common, &run->registry, err);
 
-    run->labels = calloc(count, sizeof *run->labels);
-    if (run->labels == NULL)
+    run->labels = calloc(most, sizeof *run->labels);
+    run->names = calloc(most, sizeof *run->names);
+    if (run->labels == NULL || run->names == NULL)
         return out_of_memory(err);
-    for (size_t i = 0; status == HF_OK && i < count; i++) {
-        status = check_label(run->in.operands[i], err);
-        if (status == HF_OK)
-            status =
-                target_label(run->in.operands[i], run->values.derivation, &run->labels[i], err);
+    for (int at = 0; status == HF_OK && at < run->in.count; at += used) {
+        struct named_lock *name = &run->names[run->name_count];
+        status = read_lock_name(run->registry, run->in.operands + at, run->in.count - at,
+                                run->values.derivation, name, &used, err);
+        run->labels[run->name_count++] = name->target;
     }
     run->options.labels = run->labels;
-    run->options.label_count = count;
+    run->options.label_count = run->name_count;
     return status;
 }
 
@@ -441,6 +447,7 @@ static int transact(struct tx_run *run)
     int code;
 
     options.application = "holdfast tx";
+    options.registry = run->registry;
     run->results = calloc(run->script.count, sizeof(hf_rows *));
     if (run->results == NULL) {
         (void)out_of_memory(&err);
@@ -463,7 +470,11 @@ static void free_run(struct tx_run *run)
     sql_script_free(&run->script);
     hf__buf_free(&run->text);
     free(run->variables);
+    for (size_t i = 0; i < run->name_count; i++)
+        named_lock_free(&run->names[i]);
+    free(run->names);
     free(run->labels);
+    hf_registry_free(run->registry);
     free(run->values.variables.items);
     free(run->values.commands.items);
     free(run->values.files.items);
@@ -498,7 +509,8 @@ static int tx_main(const struct command *self, int argc, char **argv)
 const struct command cmd_tx = {
     .name = "tx",
     .summary = "Run SQL as one serialised transaction.",
-    .usage = "[OPTION...] LABEL... -c SQL\n[OPTION...] LABEL... -f FILE",
+    .usage = "[OPTION...] LABEL... -c SQL\n[OPTION...] LABEL... -f FILE\n"
+             "[OPTION...] NAME [PLACEHOLDER=VALUE...]... -c SQL",
     .options = tx_options,
     .takes_operands = true,
     .main = tx_main,

@@ -1,6 +1,7 @@
 #include "cli/json.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -88,6 +89,20 @@ void json_integer(struct json *json, const char *key, int64_t value)
 {
     begin_value(json, key);
     hf__buf_printf(&json->text, "%" PRId64, value);
+}
+
+/* The fewest digits that give the same number when read; no program of ours sets LC_NUMERIC. */
+void json_real(struct json *json, const char *key, double value)
+{
+    char digits[32];
+
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    begin_value(json, key);
+    hf__buf_puts(&json->text, digits);
 }
 
 void json_boolean(struct json *json, const char *key, bool value)

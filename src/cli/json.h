@@ -22,6 +22,8 @@ void json_end_array(struct json *json);
 void json_string(struct json *json, const char *key, const char *value);
 void json_text(struct json *json, const char *key, const char *value); /* "" becomes null */
 void json_integer(struct json *json, const char *key, int64_t value);
+void json_real(struct json *json, const char *key,
+               double value); /* finite; as many digits as it has */
 void json_boolean(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 

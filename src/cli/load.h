@@ -18,6 +18,7 @@
 HF_MUST_CHECK hf_status load_libpq(hf_error *err);
 HF_MUST_CHECK hf_status load_sqlite(hf_error *err);
 HF_MUST_CHECK hf_status load_libcrypto(hf_error *err); /* for every key that is derived */
+HF_MUST_CHECK hf_status load_libyaml(hf_error *err);   /* for a registry */
 
 struct lazy_call {
     const char *name;

@@ -1,105 +1,60 @@
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cli/help.h"
 #include "cli/libexec.h"
-#include "cli/options.h"
-#include "cli/suggest.h"
+#include "cli/program.h"
 
-const struct command *const commands[] = {
-    &cmd_run,  &cmd_tx,   &cmd_key,        &cmd_locks, &cmd_doctor,
-    &cmd_init, &cmd_help, &cmd_completion, NULL,
+static const struct command *const commands[] = {
+    &cmd_run,    &cmd_tx,   &cmd_key,  &cmd_locks,      &cmd_cursor, &cmd_gaps,
+    &cmd_doctor, &cmd_init, &cmd_help, &cmd_completion, NULL,
 };
 
-const struct command *find_command(const char *name)
+/* What the programs of this version are about; others are listed by their names. */
+static const struct {
+    const char *name;
+    const char *summary;
+} known_programs[] = {
+    {"registry", "Check, document and compare the registry of locks."},
+};
+
+static const char *summary_of(const char *name)
 {
-    for (const struct command *const *c = commands; *c != NULL; c++)
-        if (strcmp((*c)->name, name) == 0)
-            return *c;
-    return NULL;
+    for (size_t i = 0; i < sizeof known_programs / sizeof known_programs[0]; i++)
+        if (strcmp(known_programs[i].name, name) == 0)
+            return known_programs[i].summary;
+    return "";
 }
 
-/* A file of ours must not become somebody's standard output. */
-static void fill_standard_descriptors(void)
+static void print_rest(FILE *out)
 {
-    int fd;
+    char **programs = find_programs();
 
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO)
-        close(fd);
-}
-
-static int refuse_command(const struct report *report, const char *name, int reason)
-{
-    struct suggestion suggestion = {.word = name};
-    char shown[SHOWN_MAX];
-
-    show_argument(shown, name);
-    if (reason != ENOENT) {
-        hf_error err = {.code = HF_SYSTEM};
-        snprintf(err.message, sizeof err.message, "cannot run holdfast-%s: %s", shown,
-                 strerror(reason));
-        return report_error(report, &err);
+    if (programs != NULL && programs[0] != NULL)
+        fputs("\nPrograms:\n", out);
+    for (char **name = programs; name != NULL && *name != NULL; name++) {
+        const char *summary = summary_of(*name);
+        fprintf(out, "  %-*s%s%s\n", summary[0] != '\0' ? 8 : 0, *name,
+                summary[0] != '\0' ? " " : "", summary);
     }
-    for (const struct command *const *c = commands; *c != NULL; c++)
-        if (!(*c)->hidden)
-            suggest(&suggestion, (*c)->name);
-    if (suggestion.nearest == NULL)
-        return report_usage(report, NULL, "unknown command '%s'", shown);
-    return report_usage(report, NULL, "unknown command '%s'; did you mean '%s'?", shown,
-                        suggestion.nearest);
+    free_programs(programs);
+    fputs(
+        "\n'holdfast COMMAND --help' shows the options of a command.\n"
+        "The store: --url, else HOLDFAST_URL, else DATABASE_URL, else libpq's PG* variables, else\n"
+        "the local folder $XDG_STATE_HOME/holdfast.\n"
+        "The registry: --registry, else HOLDFAST_REGISTRY, else locks.yaml here or in a folder "
+        "above.\n",
+        out);
 }
 
-static int run_named(int argc, char **argv, const struct report *report)
-{
-    const struct command *command = find_command(argv[0]);
-
-    if (command != NULL)
-        return command->main(command, argc, argv);
-    exec_program(argv[0], argv);
-    return refuse_command(report, argv[0], errno);
-}
-
-/* What stands before the command: nothing, or --help or --version alone. */
-static int dispatch(int argc, char **argv)
-{
-    struct report report = report_to_stderr(false);
-    char shown[SHOWN_MAX];
-
-    if (argc < 2)
-        return report_usage(&report, NULL, "COMMAND is missing");
-    const char *first = argv[1];
-    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
-        print_overview(stdout);
-        return EXIT_OK;
-    }
-    if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
-        print_version(stdout);
-        return EXIT_OK;
-    }
-    if (first[0] == '-')
-        return report_usage(&report, NULL, "options stand after the command: %s",
-                            show_argument(shown, first));
-    return run_named(argc - 1, argv + 1, &report);
-}
+const struct program holdfast_program = {
+    .name = "holdfast",
+    .summary = "Dependable advisory locks on PostgreSQL, or on an embedded store.",
+    .commands = commands,
+    .print_rest = print_rest,
+    .has_programs = true,
+};
 
 int main(int argc, char **argv)
 {
-    fill_standard_descriptors();
-    int code = dispatch(argc, argv);
-
-    int reason = fflush(stdout) != 0 ? errno : ferror(stdout) ? EIO : 0;
-
-    if (reason == 0 || code != EXIT_OK)
-        return code;
-    struct report report = report_to_stderr(false);
-    hf_error err = {.code = HF_SYSTEM};
-    snprintf(err.message, sizeof err.message, "cannot write to standard output: %s",
-             strerror(reason));
-    return report_error(&report, &err);
+    return program_main(&holdfast_program, argc, argv);
 }

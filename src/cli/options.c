@@ -22,6 +22,13 @@ const struct option common_options[] = {
         .offset = offsetof(struct common, session_pool),
     },
     {
+        .name = "registry",
+        .value = "FILE",
+        .help = "the registry of locks; else locks.yaml here or above",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct common, registry),
+    },
+    {
         .name = "json",
         .help = "write JSON, errors too",
         .offset = offsetof(struct common, json),

@@ -9,6 +9,7 @@
 /* What every command takes. */
 struct common {
     const char *url;
+    const char *registry;
     bool session_pool;
     bool json;
     bool help;

@@ -13,7 +13,7 @@ def test_nothing_is_loaded_that_a_short_command_may_not_need():
     shown = subprocess.run(["readelf", "-d", cli.program()], check=True, capture_output=True, text=True).stdout
     needed = re.findall(r"\(NEEDED\).*\[(lib\w+)", shown)
     assert "libc" in needed
-    assert not {"libpq", "libsqlite3", "libcrypto", "libssl"} & set(needed)
+    assert not {"libpq", "libsqlite3", "libcrypto", "libssl", "libyaml"} & set(needed)
 
 
 @pytest.mark.parametrize("library, url, package", [
@@ -36,4 +36,23 @@ def test_store_that_is_not_asked_for_need_not_be_loadable(holdfast, tmp_path):
     (tmp_path / "libpq.so.5").write_bytes(b"")
     done = holdfast("run", "--url", f"local:{tmp_path}/store", "job", "--", "true",
                     env={"LD_LIBRARY_PATH": str(tmp_path)})
+    assert (done.code, done.err) == (0, "")
+
+
+def test_registry_that_is_there_needs_libyaml(holdfast, tmp_path):
+    (tmp_path / "libyaml-0.so.2").write_bytes(b"")
+    (tmp_path / "locks.yaml").write_text("version: 1\nlocks: []\n")
+    done = holdfast("run", "--url", f"local:{tmp_path}/store", "job", "--", "touch", tmp_path / "ran",
+                    env={"LD_LIBRARY_PATH": str(tmp_path), "HOLDFAST_REGISTRY": None}, cwd=tmp_path)
+    assert done.code == EXIT_UNREACHABLE
+    error, hint = done.err.splitlines()
+    assert error.startswith("error: ") and "libyaml-0.so.2" in error
+    assert hint.startswith("hint: ") and "libyaml-0-2" in hint
+    assert not (tmp_path / "ran").exists()
+
+
+def test_without_a_registry_libyaml_need_not_be_loadable(holdfast, tmp_path):
+    (tmp_path / "libyaml-0.so.2").write_bytes(b"")
+    done = holdfast("run", "--url", f"local:{tmp_path}/store", "job", "--", "true",
+                    env={"LD_LIBRARY_PATH": str(tmp_path), "HOLDFAST_REGISTRY": None}, cwd=tmp_path)
     assert (done.code, done.err) == (0, "")

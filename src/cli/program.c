@@ -1,0 +1,175 @@
+#include "cli/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "cli/libexec.h"
+#include "cli/options.h"
+#include "cli/suggest.h"
+
+const char *command_word(const struct command *command)
+{
+    const char *space = strrchr(command->name, ' ');
+
+    return space != NULL ? space + 1 : command->name;
+}
+
+const struct command *find_command(const struct program *program, const char *word)
+{
+    for (const struct command *const *c = program->commands; *c != NULL; c++)
+        if (strcmp(command_word(*c), word) == 0)
+            return *c;
+    return NULL;
+}
+
+void print_overview(const struct program *program, FILE *out)
+{
+    if (program->fallback != NULL) {
+        print_help(program->fallback, out);
+        fputs("\nCommands:\n", out);
+    } else {
+        fprintf(out, "Usage: %s COMMAND [OPTION...] [ARG...]\n\n%s\n\nCommands:\n", program->name,
+                program->summary);
+    }
+    for (const struct command *const *c = program->commands; *c != NULL; c++)
+        if (!(*c)->hidden)
+            fprintf(out, "  %-8s %s\n", command_word(*c), (*c)->summary);
+    if (program->print_rest != NULL)
+        program->print_rest(out);
+}
+
+void print_option_names(const struct option *options, FILE *out)
+{
+    for (; options != NULL && options->name != NULL; options++) {
+        if (options->letter != 0)
+            fprintf(out, " -%c", options->letter);
+        fprintf(out, " --%s", options->name);
+    }
+}
+
+/* For the completion of `holdfast`, which asks every program: a command and its options a line. */
+static int list_for_completion(const struct program *program)
+{
+    if (program->fallback != NULL) {
+        fputs("-", stdout);
+        print_option_names(program->fallback->options, stdout);
+        print_option_names(common_options, stdout);
+        putchar('\n');
+    }
+    for (const struct command *const *c = program->commands; *c != NULL; c++) {
+        if ((*c)->hidden)
+            continue;
+        fputs(command_word(*c), stdout);
+        print_option_names((*c)->options, stdout);
+        print_option_names(common_options, stdout);
+        putchar('\n');
+    }
+    return EXIT_OK;
+}
+
+/* A file of ours must not become somebody's standard output. */
+static void fill_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+static int wrong_usage(const struct program *program, hf_error *err)
+{
+    struct report report = report_to_stderr(false);
+
+    hf__hint(err, "see '%s --help'", program->name);
+    return report_error(&report, err);
+}
+
+static int refuse_command(const struct program *program, const char *word)
+{
+    struct suggestion suggestion = {.word = word};
+    char **programs = program->has_programs ? find_programs() : NULL;
+    char shown[SHOWN_MAX];
+    hf_error err;
+
+    show_argument(shown, word);
+    for (const struct command *const *c = program->commands; *c != NULL; c++)
+        if (!(*c)->hidden)
+            suggest(&suggestion, command_word(*c));
+    for (char **name = programs; name != NULL && *name != NULL; name++)
+        suggest(&suggestion, *name);
+    if (suggestion.nearest == NULL)
+        hf__set_error(&err, HF_INVALID, "unknown command '%s'", shown);
+    else
+        hf__set_error(&err, HF_INVALID, "unknown command '%s'; did you mean '%s'?", shown,
+                      suggestion.nearest);
+    free_programs(programs);
+    return wrong_usage(program, &err);
+}
+
+int run_program(const struct program *program, char **argv)
+{
+    struct report report = report_to_stderr(false);
+    hf_error err;
+
+    exec_program(argv[0], argv);
+    if (errno == ENOENT)
+        return refuse_command(program, argv[0]);
+    hf__set_error_errno(&err, HF_SYSTEM, errno, "cannot run holdfast-%s", argv[0]);
+    return report_error(&report, &err);
+}
+
+/* What stands before the command: nothing, or --help or --version alone. */
+static int dispatch(const struct program *program, int argc, char **argv)
+{
+    char shown[SHOWN_MAX];
+    hf_error err;
+
+    if (argc < 2 && program->fallback == NULL) {
+        hf__set_error(&err, HF_INVALID, "COMMAND is missing");
+        return wrong_usage(program, &err);
+    }
+    const char *first = argc < 2 ? "" : argv[1];
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+        print_overview(program, stdout);
+        return EXIT_OK;
+    }
+    if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
+        print_version(stdout);
+        return EXIT_OK;
+    }
+    if (program->fallback != NULL && (first[0] == '-' || first[0] == '\0'))
+        return program->fallback->main(program->fallback, argc, argv);
+    if (first[0] == '-') {
+        hf__set_error(&err, HF_INVALID, "options stand after the command: %s",
+                      show_argument(shown, first));
+        return wrong_usage(program, &err);
+    }
+    const struct command *command = find_command(program, first);
+    if (command != NULL)
+        return command->main(command, argc - 1, argv + 1);
+    if (program->has_programs)
+        return run_program(program, argv + 1);
+    return strcmp(first, LIST_FOR_COMPLETION) == 0 ? list_for_completion(program)
+                                                   : refuse_command(program, first);
+}
+
+int program_main(const struct program *program, int argc, char **argv)
+{
+    fill_standard_descriptors();
+    int code = dispatch(program, argc, argv);
+
+    int reason = fflush(stdout) != 0 ? errno : ferror(stdout) ? EIO : 0;
+
+    if (reason == 0 || code != EXIT_OK)
+        return code;
+    struct report report = report_to_stderr(false);
+    hf_error err;
+    hf__set_error_errno(&err, HF_SYSTEM, reason, "cannot write to standard output");
+    return report_error(&report, &err);
+}
