@@ -1,0 +1,41 @@
+/* Lock ids and label patterns as people write them down. */
+#ifndef HF_AUDIT_IMPORT_KEY_H
+#define HF_AUDIT_IMPORT_KEY_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+typedef struct hf__id {
+    bool is_pair;
+    int64_t key;
+    int32_t pair[2];
+    const char *doubt; /* what was assumed, or NULL */
+} hf__id;
+
+typedef enum hf__id_verdict {
+    HF__ID_GOOD,
+    HF__ID_NONE,         /* no number */
+    HF__ID_UNCLEAR,      /* numbers, but not one id: a range, a list */
+    HF__ID_OUT_OF_RANGE, /* more than PostgreSQL takes */
+} hf__id_verdict;
+
+/* 42424242, 0x2A, 42_424_242, 42,424,242, 42n, -7, (1, 2), "LOCK_ID = 42". */
+hf__id_verdict hf__id_parse(const char *text, hf__id *id);
+
+/* A pattern of the registry, and what had to be guessed on the way there. */
+typedef struct hf__pattern {
+    hf__buf text;        /* with {placeholders} */
+    hf__buf expressions; /* YAML: "rest: \".+\"", of placeholders that may contain ':' */
+    hf__buf doubts;      /* lines */
+    size_t placeholders;
+    hf_derivation derivation; /* "hashtext('…')" says it */
+    bool derivation_given;
+} hf__pattern;
+
+/* ${a.b}, #{a}, {{a}}, {a}, <a>, [a], %s, $1, * and … become placeholders. */
+void hf__pattern_read(hf__pattern *pattern, const char *text, size_t size);
+void hf__pattern_free(hf__pattern *pattern);
+
+#endif
