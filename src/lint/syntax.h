@@ -1,0 +1,59 @@
+/* What a language's comments, strings and blocks look like: just enough to tell code from text. */
+#ifndef HF_LINT_SYNTAX_H
+#define HF_LINT_SYNTAX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum hf__language_id {
+    HF__LANG_C = 1 << 0,
+    HF__LANG_GO = 1 << 1,
+    HF__LANG_JS = 1 << 2,
+    HF__LANG_PYTHON = 1 << 3,
+    HF__LANG_RUBY = 1 << 4,
+    HF__LANG_JAVA = 1 << 5,
+    HF__LANG_KOTLIN = 1 << 6,
+    HF__LANG_CSHARP = 1 << 7,
+    HF__LANG_RUST = 1 << 8,
+    HF__LANG_PHP = 1 << 9,
+    HF__LANG_ELIXIR = 1 << 10,
+    HF__LANG_SQL = 1 << 11,
+    HF__LANG_PRISMA = 1 << 12,
+    HF__LANG_TEXT = 1 << 13, /* whatever --include adds: all of it is taken for text */
+    HF__LANG_ANY = (1 << 14) - 1,
+} hf__language_id;
+
+typedef struct hf__quote {
+    const char *open; /* NULL ends a table; longer ones come first */
+    const char *close;
+    bool escapes;     /* a backslash takes the next character with it */
+    bool doubled;     /* the closing quote, twice, is one of the text */
+    bool lines;       /* it may span lines; else a newline ends it */
+    const char *hole; /* what opens an expression inside: "${"; NULL: nothing does */
+} hf__quote;
+
+typedef enum hf__blocks_kind {
+    HF__BLOCKS_BRACES,
+    HF__BLOCKS_INDENTED, /* Python: until a line as far to the left */
+    HF__BLOCKS_ENDED,    /* Ruby, Elixir: the same, with that line's `end` */
+    HF__BLOCKS_SQL,      /* BEGIN to COMMIT, and what stands between dollar quotes */
+} hf__blocks_kind;
+
+typedef struct hf__syntax {
+    hf__language_id id;
+    const char *suffixes; /* "c h cc", each with a space before and behind it */
+    const char *line_comments[3];
+    bool block_comments;
+    bool nested_comments; /* a block comment may hold others */
+    bool regex_literals;
+    bool newline_ends; /* a statement needs no ';' */
+    hf__blocks_kind blocks;
+    const hf__quote *quotes;
+} hf__syntax;
+
+/* By the suffix of a file's name; NULL when it is not one of ours. */
+const hf__syntax *hf__syntax_of(const char *name);
+
+extern const hf__syntax hf__text_syntax;
+
+#endif
