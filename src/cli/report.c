@@ -41,6 +41,7 @@ int exit_code_of(hf_status status)
     case HF_NOT_ACQUIRED:
     case HF_DEADLOCK:
     case HF_EXHAUSTED: return EXIT_NOT_ACQUIRED;
+    case HF_CURSOR: return EXIT_FINDINGS;
     case HF_IN_DOUBT: return EXIT_IN_DOUBT;
     case HF_LOST: return EXIT_LOST;
     default: return EXIT_FAILED;
