@@ -1,0 +1,25 @@
+/* SIGTERM, SIGINT and SIGHUP as a wish to stop. */
+#ifndef HF_CLI_INGEST_STOPPING_H
+#define HF_CLI_INGEST_STOPPING_H
+
+#include <pthread.h>
+
+#include "holdfast/holdfast.h"
+#include "ingest/stop.h"
+
+struct stopping {
+    hf__stop stop;
+    hf_store *store; /* whose waits end too; may be NULL */
+    pthread_t thread;
+    atomic_bool over;
+};
+
+/* Before any other thread is started: they inherit that the signals are not theirs. */
+void block_stop_signals(void);
+
+HF_MUST_CHECK hf_status stopping_start(struct stopping *stopping, hf_store *store, hf_error *err);
+
+/* From here on the process ends by itself. */
+void stopping_end(struct stopping *stopping);
+
+#endif

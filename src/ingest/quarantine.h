@@ -1,0 +1,17 @@
+/* Ledgers that could not be read or stored, kept with the reason. They stay gaps. */
+#ifndef HF_INGEST_QUARANTINE_H
+#define HF_INGEST_QUARANTINE_H
+
+#include "cursor/cursor.h"
+#include "source/source.h"
+
+/* Replaces what was kept of the same ledger before. */
+HF_MUST_CHECK hf_status hf__quarantine_add(hf_tx *tx, const hf_network *network, int64_t sequence,
+                                           const char *reason, const hf__bad_ledger *bad,
+                                           hf_error *err);
+
+/* The ledger has come after all. Queued with the next statement. */
+HF_MUST_CHECK hf_status hf__quarantine_drop(hf_tx *tx, const hf_network *network, int64_t from,
+                                            int64_t to, hf_error *err);
+
+#endif
