@@ -70,14 +70,11 @@ extern const struct command cmd_run;
 extern const struct command cmd_tx;
 extern const struct command cmd_key;
 extern const struct command cmd_locks;
+extern const struct command cmd_cursor;
+extern const struct command cmd_gaps;
 extern const struct command cmd_doctor;
 extern const struct command cmd_init;
 extern const struct command cmd_help;
 extern const struct command cmd_completion;
-
-/* All commands in the order of --help; NULL ends it. */
-extern const struct command *const commands[];
-
-const struct command *find_command(const char *name);
 
 #endif

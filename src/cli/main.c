@@ -14,7 +14,9 @@ static const struct {
     const char *name;
     const char *summary;
 } known_programs[] = {
+    {"ingest", "Ingest a network's ledgers, alone, and go on where it stopped."},
     {"registry", "Check, document and compare the registry of locks."},
+    {"retention", "Drop a network's old ledgers."},
 };
 
 static const char *summary_of(const char *name)

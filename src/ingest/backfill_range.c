@@ -10,7 +10,7 @@
 enum {
     COMMIT_EVERY = 1000,
     LOCAL_LEDGERS = 200, /* SQLite lets nobody else write meanwhile: 50 ms at most */
-    LOCAL_BYTES = 1024 * 1024,
+    LOCAL_BYTES = 512 * 1024,
     BATCH_AGE_MS = 1000, /* a slow source's ledgers are committed after so long */
     LOOK_MS = 200,
     TROUBLES = 3,           /* of the source in a row, with its pauses between them */

@@ -9,7 +9,8 @@
 
 enum {
     COPY_BLOCK = 256 * 1024,
-    ROWS_PER_INSERT = 200, /* eight values each, far below what either store takes */
+    ROWS_PER_INSERT = 200,      /* eight values each, far below what either store takes */
+    LOCAL_ROWS_PER_INSERT = 16, /* SQLite looks each parameter up among all before it */
     TRANSACTION_COLUMNS = 8,
     LEDGER_COLUMNS = 5,
 };
@@ -274,7 +275,8 @@ static hf_status flush_insert(hf_tx *tx, const hf_network *network, struct inser
 static hf_status end_row(hf_tx *tx, const hf_network *network, struct insert *insert, hf_error *err)
 {
     insert->rows++;
-    return insert->rows == ROWS_PER_INSERT ? flush_insert(tx, network, insert, err) : HF_OK;
+    size_t most = network->local ? LOCAL_ROWS_PER_INSERT : ROWS_PER_INSERT;
+    return insert->rows == most ? flush_insert(tx, network, insert, err) : HF_OK;
 }
 
 static hf_status insert_ledger(hf_tx *tx, const hf_network *network, struct insert *insert,

@@ -8,18 +8,38 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 HOLDFAST = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "cli" / "holdfast"
-COMMANDS = ["run", "tx", "key", "locks", "doctor", "init"]
+COMMANDS = ["run", "tx", "key", "locks", "cursor", "gaps", "doctor", "init"]
+PROGRAMS = {
+    "ingest": ["status", "adopt", "reset"],
+    "registry": ["check", "risk", "lint", "doc", "import", "seen"],
+    "retention": ["reconcile"],
+}
+SUB_COMMANDS = [f"{program} {command}" for program in PROGRAMS for command in PROGRAMS[program]]
+WITHOUT_A_WORD = ["ingest", "retention"]  # programs that are commands too
+ALL = COMMANDS + SUB_COMMANDS + WITHOUT_A_WORD
+
+
+def page_of(command):
+    return f"holdfast-{command.replace(' ', '-')}.1"
+
+
+def run(*words):
+    return subprocess.run([HOLDFAST, *words], check=True, capture_output=True, text=True).stdout
 
 
 def help_of(*words):
-    return subprocess.run([HOLDFAST, *words, "--help"], check=True, capture_output=True,
-                          text=True).stdout
+    return run(*words, "--help")
+
+
+def listed_under(heading, text):
+    section = text.split(f"{heading}:\n")[1].split("\n\n")[0]
+    return re.findall(r"^  (\w+) +[A-Z]", section, flags=re.M)
 
 
 def options_in_help(command):
     """{"--wait": "TIME", "-w": "TIME", "--json": None}"""
     found = {}
-    for line in help_of(command).splitlines():
+    for line in help_of(*command.split()).splitlines():
         match = re.match(r"  (?:(-\w), |    )(--[\w-]+)(?:\[=(\w+)\]| (\w+)(?=  |$))?", line)
         if match:
             letter, name, optional, value = match.groups()
@@ -40,21 +60,56 @@ def options_in_page(page):
     return found
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ALL)
 def test_every_option_is_documented_and_no_other(command):
     common = options_in_page("holdfast.1")
-    documented = {**common, **options_in_page(f"holdfast-{command}.1")}
+    documented = {**common, **options_in_page(page_of(command))}
     assert options_in_help(command) == documented
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ALL)
+def test_the_synopsis_names_the_options_of_the_usage(command):
+    usage = help_of(*command.split()).split("\n\n")[0]
+    page = (ROOT / "man" / f"{page_of(command)}.scd").read_text()
+    synopsis = re.search(r"# SYNOPSIS\n\n(.*?)\n\n# ", page, flags=re.S).group(1)
+    words = [f"*holdfast {command} {word}*" for word in PROGRAMS.get(command, [])]  # on pages of their own
+    synopsis = "\n".join(line for line in synopsis.splitlines() if not line.startswith(tuple(words)))
+    assert f"*holdfast {command}*" in synopsis
+    assert set(re.findall(r"(?<![\w-])--?\w[\w-]*", usage)) == set(re.findall(r"(?<![\w-])--?\w[\w-]*", synopsis))
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *PROGRAMS])
 def test_the_page_is_linked_from_the_overview(command):
     assert f"*holdfast-{command}*(1)" in (ROOT / "man/holdfast.1.scd").read_text()
 
 
+@pytest.mark.parametrize("command", SUB_COMMANDS)
+def test_the_page_of_a_sub_command_is_linked_from_that_of_its_program(command):
+    page = page_of(command)[:-2]
+    program = command.split()[0]
+    assert f"See *{page}*(1)" in (ROOT / f"man/holdfast-{program}.1.scd").read_text()
+    assert f"*holdfast-{program}*(1)" in (ROOT / f"man/{page}.1.scd").read_text()
+
+
+def test_every_page_is_installed():
+    pages = {path.stem for path in (ROOT / "man").glob("*.scd")}
+    assert pages == set(re.findall(r"'([\w-]+\.\d)'", (ROOT / "man/meson.build").read_text()))
+
+
 def test_every_command_has_a_page():
-    listed = re.findall(r"^  (\w+) +[A-Z]", help_of().split("Commands:")[1], flags=re.M)
-    assert sorted(set(listed) - {"help"}) == sorted(COMMANDS)
+    overview = help_of()
+    assert sorted(set(listed_under("Commands", overview)) - {"help"}) == sorted(COMMANDS)
+    assert listed_under("Programs", overview) == sorted(PROGRAMS)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_sub_command_has_a_page(program):
+    assert listed_under("Commands", help_of(program)) == PROGRAMS[program]
+
+
+@pytest.mark.parametrize("command", [*ALL, "registry"])
+def test_help_and_the_option_say_the_same(command):
+    assert run("help", *command.split()) == help_of(*command.split())
 
 
 def test_the_library_page_names_only_functions_that_exist():
@@ -64,14 +119,46 @@ def test_the_library_page_names_only_functions_that_exist():
     assert not unknown
 
 
-def test_completion_offers_every_option():
-    script = subprocess.run([HOLDFAST, "completion", "bash"], check=True, capture_output=True,
-                            text=True).stdout
-    for command in COMMANDS:
-        offered = re.search(rf"^    {command}\) options='([^']*)'", script, flags=re.M).group(1)
-        assert set(offered.split()) == set(options_in_help(command))
+@pytest.fixture(scope="module")
+def completion():
+    return run("completion", "bash")
 
 
-def test_completion_is_valid_bash():
-    script = subprocess.run([HOLDFAST, "completion", "bash"], check=True, capture_output=True).stdout
-    subprocess.run(["bash", "-n"], input=script, check=True)
+def offered(completion, *words):
+    """What bash would offer for the last of the words."""
+    script = completion + '\nCOMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _holdfast; printf "%s\\n" "${COMPREPLY[@]}"'
+    return subprocess.run(["bash", "-c", script, "bash", "holdfast", *words], check=True, capture_output=True,
+                          text=True).stdout.split()
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_completion_offers_every_option(completion, command):
+    assert set(offered(completion, *command.split(), "-")) == set(options_in_help(command))
+
+
+def test_completion_offers_commands_and_programs(completion):
+    assert offered(completion, "") == [*COMMANDS, "help", *PROGRAMS]
+    assert offered(completion, "help", "") == [*COMMANDS, "help", *PROGRAMS]
+    assert offered(completion, "reg") == ["registry"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_completion_offers_the_commands_of_a_program(completion, program):
+    assert offered(completion, program, "") == PROGRAMS[program]
+
+
+def test_completion_is_valid_bash(completion):
+    subprocess.run(["bash", "-n"], input=completion, text=True, check=True)
+
+
+def test_completion_takes_only_words_from_a_program(tmp_path):
+    """Whatever a program answers, the script that bash sources stays ours."""
+    for name, answer in {"evil": "x'; rm -rf /; '", "deaf": "", "good": "ask --now -n"}.items():
+        program = tmp_path / f"holdfast-{name}"
+        program.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
+        program.chmod(0o755)
+    script = subprocess.run([HOLDFAST, "completion", "bash"], check=True, capture_output=True, text=True,
+                            env={**os.environ, "HOLDFAST_LIBEXEC": str(tmp_path)}).stdout
+    assert "rm -rf" not in script
+    assert offered(script, "good", "") == ["ask"]
+    assert offered(script, "good", "ask", "-") == ["--now", "-n"]
