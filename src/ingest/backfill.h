@@ -1,6 +1,7 @@
 /*
  * Filling what coverage lacks, beside the live ingester. The work is cut into cells of one fixed grid:
- * whoever fills a cell holds its lock, so that workers and other processes share the work.
+ * whoever fills a cell holds its lock, so that workers and other processes share the work. While the
+ * live ingester commits, a worker rests after each transaction for as long as that took.
  */
 #ifndef HF_INGEST_BACKFILL_H
 #define HF_INGEST_BACKFILL_H

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "ingest/backfill_parts.h"
+#include "ingest/quarantine.h"
 
 enum {
     COMMIT_EVERY = 1000,
@@ -81,17 +82,16 @@ static hf_status blame_ledger(struct worker *worker, const hf_error *why, hf_err
 {
     const hf__ledger *ledger = worker->batch.ledgers[0];
     int64_t sequence = ledger->sequence;
-    hf__bad_ledger bad = {.sequence = sequence,
-                          .bytes = ledger->bytes,
-                          .size = ledger->bytes ? strnlen(ledger->bytes, ledger->weight) : 0};
+    hf__bad_ledger bad;
     hf_error reason = {0};
-    (void)snprintf(bad.where, sizeof bad.where, "ledger %" PRId64, sequence);
+    hf__quarantine_describe(ledger, &bad);
     (void)!hf__fail(&reason, HF_BAD_DATA, "ledger %" PRId64 " cannot be stored: %.400s", sequence,
                     why->message);
     memcpy(reason.sqlstate, why->sqlstate, sizeof reason.sqlstate);
     hf_status status = refuse_or_keep(worker, sequence, &bad, &reason, err);
     if (status == HF_OK)
         batch_drop_known(&worker->batch, sequence);
+    hf__bad_ledger_free(&bad);
     return status;
 }
 

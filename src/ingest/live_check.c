@@ -183,18 +183,6 @@ static hf_status look_at_duplicate(struct live *live, const hf_error *why, hf_er
     return status;
 }
 
-/* What the source gave of it, as far as that was kept. */
-static void describe(const hf__ledger *ledger, hf__bad_ledger *bad)
-{
-    hf__buf text = {0};
-    for (size_t i = 0; i < ledger->transaction_count; i++) {
-        hf__buf_add(&text, ledger->transactions[i].body.text, ledger->transactions[i].body.size);
-        hf__buf_puts(&text, "\n");
-    }
-    *bad = (hf__bad_ledger){.sequence = ledger->sequence, .bytes = text.data, .size = text.length};
-    (void)snprintf(bad->where, sizeof bad->where, "ledger %" PRId64, ledger->sequence);
-}
-
 hf_status hf__live_blame(struct live *live, const hf_error *why, hf_error *err)
 {
     const hf__ledger *ledger = live->batch.ledgers[0];
@@ -211,7 +199,7 @@ hf_status hf__live_blame(struct live *live, const hf_error *why, hf_error *err)
         hf__hint(err, "the tables of network %s are not as they were made", live->network->name);
         return HF_CONFIG;
     }
-    describe(ledger, &bad);
+    hf__quarantine_describe(ledger, &bad);
     hf_status status = hf__live_bad(live, &bad, &reason, err);
     if (status == HF_OK)
         batch_drop_known(&live->batch, bad.sequence);

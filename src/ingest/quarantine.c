@@ -1,8 +1,7 @@
 #include "ingest/quarantine.h"
 
-/* Escaped as hf__show does it: the bytes may be anything, and the column is text. */
+#include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -10,6 +9,7 @@
 
 enum { MOST_KEPT = 1024 * 1024 };
 
+/* Escaped as hf__show does it: the bytes may be anything, and the column is text. */
 static char *readable(const hf__bad_ledger *bad)
 {
     size_t size = bad->size < MOST_KEPT ? bad->size : MOST_KEPT;
@@ -18,6 +18,17 @@ static char *readable(const hf__bad_ledger *bad)
     if (out)
         hf__show(out, room, bad->bytes ? bad->bytes : "", bad->bytes ? size : 0);
     return out;
+}
+
+void hf__quarantine_describe(const hf__ledger *ledger, hf__bad_ledger *bad)
+{
+    hf__buf text = {0};
+    for (size_t i = 0; i < ledger->transaction_count; i++) {
+        hf__buf_add(&text, ledger->transactions[i].body.text, ledger->transactions[i].body.size);
+        hf__buf_puts(&text, "\n");
+    }
+    *bad = (hf__bad_ledger){.sequence = ledger->sequence, .bytes = text.data, .size = text.length};
+    (void)snprintf(bad->where, sizeof bad->where, "ledger %lld", (long long)ledger->sequence);
 }
 
 hf_status hf__quarantine_add(hf_tx *tx, const hf_network *network, int64_t sequence,

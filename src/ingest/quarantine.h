@@ -5,6 +5,9 @@
 #include "cursor/cursor.h"
 #include "source/source.h"
 
+/* What the source gave of a ledger that the store refused, as far as it was kept. Free it. */
+void hf__quarantine_describe(const hf__ledger *ledger, hf__bad_ledger *bad);
+
 /* Replaces what was kept of the same ledger before. */
 HF_MUST_CHECK hf_status hf__quarantine_add(hf_tx *tx, const hf_network *network, int64_t sequence,
                                            const char *reason, const hf__bad_ledger *bad,

@@ -235,6 +235,25 @@ def test_who_has_lost_the_lock_to_another_gives_way(ingest, network, kind, sourc
     assert network.latest == 3
 
 
+def test_a_disk_that_fills_is_waited_out_with_nothing_half_done(ingest, network, kind, source):
+    """A file may grow to a megabyte: to SQLite that is a full disk."""
+    if not kind.local:
+        return
+    whole = chain(1, 3000)
+    write(source, whole)
+    full = ("sh", "-c", 'trap "" XFSZ; ulimit -f 2048; exec "$@"', "sh")
+    with ingest.start(source, "--commit-every", "50", prefix=full) as started:
+        started.await_line("trying again", "err", timeout=30)
+        started.signal(signal.SIGTERM)
+        assert started.wait() == 0
+    reached = network.latest
+    assert 0 < reached < 3000
+    network.assert_holds(chain(1, reached))
+    assert network.coverage() == [(1, reached)]
+    assert ingest(source).code == 0
+    network.assert_holds(whole)
+
+
 # --- ledgers that are not as they should be ---------------------------------------------------------------
 
 
