@@ -53,7 +53,7 @@ hf_status hf__lock_list_drop_slots(hf_lock_list *list, hf_error *err)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < list->count; i++)
         sorted[i] = &list->views[i];
-    qsort((void *)sorted, list->count, sizeof *sorted, by_label);
+    qsort((void *)sorted, list->count, sizeof(hf_lock_view *), by_label);
     for (size_t first = 0; first < list->count; first = end) {
         for (end = first + 1; end < list->count; end++)
             if (strcmp(sorted[end]->label, sorted[first]->label) != 0)

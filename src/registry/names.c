@@ -56,8 +56,8 @@ bool hf__names_build(hf_registry *registry)
     struct hf__names *names = registry->names = calloc(1, sizeof *names);
     if (!names)
         return false;
-    names->by_name = calloc(registry->count + 1, sizeof *names->by_name);
-    names->by_key = calloc(registry->count + 1, sizeof *names->by_key);
+    names->by_name = calloc(registry->count + 1, sizeof(hf__lock_entry *));
+    names->by_key = calloc(registry->count + 1, sizeof(hf__lock_entry *));
     if (!names->by_name || !names->by_key)
         return false;
     for (size_t i = 0; i < registry->count; i++) {
@@ -67,8 +67,8 @@ bool hf__names_build(hf_registry *registry)
         if (is_fixed(entry))
             names->by_key[names->key_count++] = entry;
     }
-    qsort(names->by_name, names->name_count, sizeof *names->by_name, compare_names);
-    qsort(names->by_key, names->key_count, sizeof *names->by_key, compare_keys);
+    qsort(names->by_name, names->name_count, sizeof(hf__lock_entry *), compare_names);
+    qsort(names->by_key, names->key_count, sizeof(hf__lock_entry *), compare_keys);
     return true;
 }
 

@@ -27,10 +27,11 @@ static void out_of_memory(hf__reading *reading)
 
 static hf__placeholder *find_placeholder(const hf__lock_entry *entry, const char *name, size_t size)
 {
-    for (size_t i = 0; i < entry->placeholder_count; i++)
-        if (strlen(entry->placeholders[i].name) == size &&
-            memcmp(entry->placeholders[i].name, name, size) == 0)
+    for (size_t i = 0; i < entry->placeholder_count; i++) {
+        const char *known = entry->placeholders[i].name;
+        if (known && strlen(known) == size && memcmp(known, name, size) == 0)
             return &entry->placeholders[i];
+    }
     return NULL;
 }
 
@@ -61,12 +62,15 @@ static bool add_placeholder(hf__reading *reading, hf__lock_entry *entry, const h
                      "the pattern has more than %d placeholders", PLACEHOLDERS_MAX);
         return false;
     }
-    hf__placeholder *placeholder = &entry->placeholders[entry->placeholder_count++];
+    hf__placeholder *placeholder = &entry->placeholders[entry->placeholder_count];
     placeholder->at = node->at;
     placeholder->name = strndup(name, size);
-    if (!placeholder->name)
+    if (!placeholder->name) {
         out_of_memory(reading);
-    return placeholder->name != NULL;
+        return false;
+    }
+    entry->placeholder_count++;
+    return true;
 }
 
 /* A literal part is kept as an offset until the buffer has stopped growing. */
