@@ -206,6 +206,11 @@ static hf_status ask_registry(struct output *output, char **words, int count, in
     if (output->registry == NULL || words[0][0] == '\0')
         return HF_OK;
     status = read_lock_name(output->registry, words, count, NULL, &lock, used, err);
+    if (status == HF_OK && lock.target.derivation == HF_MINTED) {
+        status =
+            hf__fail(err, HF_INVALID, "the key of '%s' is minted, not computed", lock.target.label);
+        hf__hint(err, "'holdfast table show' tells it");
+    }
     if (status == HF_OK && lock.entry != NULL)
         add_registered(output, &lock);
     else

@@ -72,6 +72,7 @@ extern const struct command cmd_key;
 extern const struct command cmd_locks;
 extern const struct command cmd_cursor;
 extern const struct command cmd_gaps;
+extern const struct command cmd_table;
 extern const struct command cmd_doctor;
 extern const struct command cmd_init;
 extern const struct command cmd_help;

@@ -116,7 +116,8 @@ static hf_status derive(struct named_lock *lock, hf_error *err)
 {
     hf_target *target = &lock->target;
 
-    if (target->space == HF_PAIR || (lock->entry != NULL && target->derivation == HF_FIXED))
+    if (target->space == HF_PAIR || (lock->entry != NULL && target->derivation == HF_FIXED) ||
+        target->derivation == HF_MINTED) /* which the store knows */
         return HF_OK;
     return hf_key_derive(target->derivation, target->label, target->label_size, &target->key, err);
 }

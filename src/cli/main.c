@@ -5,8 +5,8 @@
 #include "cli/program.h"
 
 static const struct command *const commands[] = {
-    &cmd_run,    &cmd_tx,   &cmd_key,  &cmd_locks,      &cmd_cursor, &cmd_gaps,
-    &cmd_doctor, &cmd_init, &cmd_help, &cmd_completion, NULL,
+    &cmd_run,   &cmd_tx,     &cmd_key,  &cmd_locks, &cmd_cursor,     &cmd_gaps,
+    &cmd_table, &cmd_doctor, &cmd_init, &cmd_help,  &cmd_completion, NULL,
 };
 
 /* What the programs of this version are about; others are listed by their names. */

@@ -29,7 +29,8 @@ void print_overview(const struct program *program, FILE *out)
 {
     if (program->fallback != NULL) {
         print_help(program->fallback, out);
-        fputs("\nCommands:\n", out);
+        if (program->commands[0] != NULL)
+            fputs("\nCommands:\n", out);
     } else {
         fprintf(out, "Usage: %s COMMAND [OPTION...] [ARG...]\n\n%s\n\nCommands:\n", program->name,
                 program->summary);
@@ -143,7 +144,10 @@ static int dispatch(const struct program *program, int argc, char **argv)
         print_version(stdout);
         return EXIT_OK;
     }
-    if (program->fallback != NULL && (first[0] == '-' || first[0] == '\0'))
+    bool is_list = strcmp(first, LIST_FOR_COMPLETION) == 0;
+    bool has_commands = program->commands[0] != NULL;
+    if (program->fallback != NULL &&
+        (first[0] == '-' || first[0] == '\0' || (!has_commands && !is_list)))
         return program->fallback->main(program->fallback, argc, argv);
     if (first[0] == '-') {
         hf__set_error(&err, HF_INVALID, "options stand after the command: %s",
@@ -155,8 +159,7 @@ static int dispatch(const struct program *program, int argc, char **argv)
         return command->main(command, argc - 1, argv + 1);
     if (program->has_programs)
         return run_program(program, argv + 1);
-    return strcmp(first, LIST_FOR_COMPLETION) == 0 ? list_for_completion(program)
-                                                   : refuse_command(program, first);
+    return is_list ? list_for_completion(program) : refuse_command(program, first);
 }
 
 int program_main(const struct program *program, int argc, char **argv)

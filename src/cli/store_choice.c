@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/load.h"
 
 /* The variables that only somebody who means a PostgreSQL server sets. */
@@ -97,6 +98,23 @@ static bool session_pool_stated(const struct common *common)
     return common->session_pool || (text != NULL && strcmp(text, "1") == 0);
 }
 
+/* The machine number of minted ids; 0: leased from the store. */
+static hf_status read_machine(int *machine, hf_error *err)
+{
+    const char *text = getenv("HOLDFAST_MACHINE");
+    int64_t number = 0;
+
+    if (text == NULL || *machine != 0)
+        return HF_OK;
+    if (hf__parse_int64(text, "HOLDFAST_MACHINE", 1, 1023, &number, err) != HF_OK) {
+        if (err != NULL)
+            err->code = HF_CONFIG; /* no fault of the usage */
+        return HF_CONFIG;
+    }
+    *machine = (int)number;
+    return HF_OK;
+}
+
 /* The same error, saying what made us go there. */
 static hf_status name_variable(const struct store_choice *choice, hf_error *err)
 {
@@ -114,8 +132,10 @@ hf_status open_store(const struct invocation *in, hf_store_options *options, hf_
                      hf_error *err)
 {
     struct store_choice choice;
-    hf_status status = choose_store(&in->common, &choice, err);
+    hf_status status = read_machine(&options->machine, err);
 
+    if (status == HF_OK)
+        status = choose_store(&in->common, &choice, err);
     if (status != HF_OK)
         return status;
     options->url = choice.url;

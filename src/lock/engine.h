@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "key/snowflake.h"
 #include "registry/registry.h"
 #include "store/store.h"
 
@@ -69,7 +70,7 @@ struct entry {
     struct grant *grants;
 };
 
-enum { ENTRY_BUCKETS = 1024, THREAD_BUCKETS = 64 };
+enum { ENTRY_BUCKETS = 1024, THREAD_BUCKETS = 64, MINTED_BUCKETS = 256 };
 
 struct hf_store {
     hf__backend *backend;
@@ -88,6 +89,12 @@ struct hf_store {
     int keys_held;
     bool interrupted;
     struct hf__known *known; /* labels that the registry gives away; built at the first need */
+    struct hf__minted *minted[MINTED_BUCKETS]; /* ids of shared tables by name */
+
+    /* ids that this process mints */
+    int machine; /* as configured, 0: leased */
+    hf__snowflake mint;
+    int64_t mint_offset; /* from the monotonic clock to the store's */
 
     /* the watcher */
     pthread_t watcher;
@@ -177,11 +184,25 @@ void hf__order_remove(hf_store *store, struct hf_lock *lock);
 size_t hf__order_held(hf_store *store, hf__key **keys); /* by this thread; the caller frees them */
 
 /* resolve.c: targets → claims, sorted, without repeats, with their labels copied */
-hf_status hf__resolve(const hf_store *store, const hf_lock_spec *spec, hf__claim **claims,
-                      size_t *count, char **labels, hf_error *err);
+hf_status hf__resolve(hf_store *store, const hf_lock_spec *spec, hf__claim **claims, size_t *count,
+                      char **labels, hf_error *err);
 
 /* Does the registry say that all targets are transaction locks? */
 bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec);
+
+/* minted.c: the mutex is not held */
+struct hf__table_name;
+/* The id as last seen; 0: none. The text that keep returns lives as the store; NULL: out of memory. */
+int64_t hf__minted_kept(hf_store *store, const char *text);
+const char *hf__minted_keep(hf_store *store, const char *text, int64_t id);
+hf_status hf__minted_ask(hf_store *store, const struct hf__table_name *name, int64_t *id,
+                         hf_error *err); /* at the store; 0: there is none */
+hf_status hf__minted_key(hf_store *store, const char *label, size_t size, const char **text,
+                         int64_t *key, hf_error *err);
+/* *stale: an id is not its table's any more. The claims are held. */
+hf_status hf__minted_confirm(hf_store *store, const hf__claim *claims, size_t count, bool *stale,
+                             hf_error *err);
+void hf__minted_free(hf_store *store);
 
 /* take.c: the mutex is not held */
 hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,

@@ -201,12 +201,14 @@ static hf_status take_all(struct attempt *attempt, const hf__claim *claims, size
     return hf__take(attempt, claims, count, patient, err);
 }
 
-static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, hf_error *err)
+static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, bool *stale,
+                         hf_error *err)
 {
     hf__claim *claims = NULL;
     char *labels = NULL;
     size_t count = 0;
 
+    *stale = false;
     if (!store || !spec || !out)
         return hf__fail(err, HF_INVALID,
                         "hf_lock_acquire needs a store, a spec and a place for the lock");
@@ -249,6 +251,13 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **ou
         status = no_token(store, err);
     }
     if (status == HF_OK) {
+        status = hf__minted_confirm(store, claims, count, stale, err);
+        if (status != HF_OK || *stale)
+            (void)!hf__give_up(attempt.lock, 0, NULL);
+    }
+    if (*stale) {
+        hf__lock_forget(attempt.lock);
+    } else if (status == HF_OK) {
         if (store->backend->borrowed)
             remember_order(attempt.lock);
         else
@@ -266,13 +275,30 @@ out:
     return status;
 }
 
+/* A shared table was dropped and made anew, and has another key: the same again with that one. */
+static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec, hf_lock **out,
+                                 hf_error *err)
+{
+    bool stale = false;
+    int64_t began = hf__now_ms();
+    hf_status status = acquire(store, spec, out, &stale, err);
+    while (stale) {
+        hf_lock_spec again = *spec;
+        int64_t spent = hf__now_ms() - began;
+        if (spec->wait_ms > 0)
+            again.wait_ms = spent < spec->wait_ms ? spec->wait_ms - spent : 0;
+        status = acquire(store, &again, out, &stale, err);
+    }
+    return status;
+}
+
 /* A thread that is cancelled in the middle would leave the engine's mutex locked: it goes on to the
  * end of the call, and hf_store_interrupt is what ends a wait. */
 hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, hf_error *err)
 {
     int before;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    hf_status status = acquire(store, spec, out, err);
+    hf_status status = acquire_current(store, spec, out, err);
     (void)pthread_setcancelstate(before, NULL);
     return status;
 }

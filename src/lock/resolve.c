@@ -94,8 +94,27 @@ static hf_status ask_registry(const hf_registry *registry, hf_target *target,
     return HF_OK;
 }
 
-static hf_status resolve_one(const hf_store *store, const hf_target *given,
-                             const hf_lock_spec *spec, hf__claim *claim, hf_error *err)
+/* Under the table's one name: two spellings of it would be two labels for one key. */
+static hf_status resolve_minted(hf_store *store, hf_target *target, const hf_lock_spec *spec,
+                                int64_t *key, hf_error *err)
+{
+    const char *text = NULL;
+    if (spec->lifetime == HF_TRANSACTION) {
+        hf_status status =
+            hf__fail(err, HF_INVALID, "a shared table is locked for a session, not a transaction");
+        hf__hint(err, "use hf_table_lock, or 'holdfast run'");
+        return status;
+    }
+    hf_status status = hf__minted_key(store, target->label, label_size(target), &text, key, err);
+    if (status == HF_OK) {
+        target->label = text;
+        target->label_size = strlen(text);
+    }
+    return status;
+}
+
+static hf_status resolve_one(hf_store *store, const hf_target *given, const hf_lock_spec *spec,
+                             hf__claim *claim, hf_error *err)
 {
     hf_status status = HF_OK;
     hf_target known = *given, *target = &known;
@@ -107,7 +126,6 @@ static hf_status resolve_one(const hf_store *store, const hf_target *given,
         status = ask_registry(store->registry, target, &entry, err);
     if (status != HF_OK)
         return status;
-    size_t size = label_size(target);
     if (entry && entry->lifetime_given && entry->lifetime == HF_SESSION &&
         spec->lifetime == HF_TRANSACTION)
         hf__log(store->backend, HF_LOG_WARNING,
@@ -119,13 +137,16 @@ static hf_status resolve_one(const hf_store *store, const hf_target *given,
         claim->key = hf_key_join((uint32_t)target->pair[0], (uint32_t)target->pair[1]);
     else if (target->derivation == HF_FIXED)
         claim->key = target->key;
+    else if (target->derivation == HF_MINTED)
+        status = resolve_minted(store, target, spec, &claim->key, err);
     else
-        status = hf_key_derive(target->derivation, target->label, size, &claim->key, err);
+        status =
+            hf_key_derive(target->derivation, target->label, label_size(target), &claim->key, err);
     claim->space = target->space;
     claim->mode = spec->mode;
     claim->wake = target->space == HF_PAIR ? claim->key ^ INT64_C(0x5041495250414952) : claim->key;
     claim->label = target->label;
-    claim->label_size = size;
+    claim->label_size = label_size(target);
     claim->derivation = target->space == HF_PAIR ? HF_FIXED : target->derivation;
     return status;
 }
@@ -203,8 +224,8 @@ static hf_status sort_claims(const hf_store *store, hf__claim *claims, size_t *c
     return status;
 }
 
-hf_status hf__resolve(const hf_store *store, const hf_lock_spec *spec, hf__claim **out,
-                      size_t *count, char **labels, hf_error *err)
+hf_status hf__resolve(hf_store *store, const hf_lock_spec *spec, hf__claim **out, size_t *count,
+                      char **labels, hf_error *err)
 {
     hf_status status = HF_OK;
     if (!spec->targets || spec->target_count == 0)

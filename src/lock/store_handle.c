@@ -45,6 +45,9 @@ static hf_status complete(const hf_store_options *given, hf_store_options *optio
         memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
     }
     options->size = sizeof *options;
+    if (options->machine < 0 || options->machine > HF__MACHINE_MAX)
+        return hf__fail(err, HF_INVALID, "machine %d is not between 1 and %d", options->machine,
+                        HF__MACHINE_MAX);
     if (!options->application || !*options->application)
         options->application = "holdfast";
     options->ping_interval_ms = positive_or(options->ping_interval_ms, PING_INTERVAL_MS);
@@ -69,6 +72,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
     store->pid = getpid();
     store->dispatch = options->dispatch;
     store->registry = options->registry;
+    store->machine = options->machine;
     (void)snprintf(store->application, sizeof store->application, "%s", options->application);
     if (gethostname(store->host, sizeof store->host - 1) != 0)
         (void)snprintf(store->host, sizeof store->host, "unknown-host");
@@ -82,6 +86,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
 static void free_store(hf_store *store)
 {
     hf__known_free(store->known);
+    hf__minted_free(store);
     close(store->event_fd);
     pthread_cond_destroy(&store->settled);
     pthread_cond_destroy(&store->scribe_due);

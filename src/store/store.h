@@ -151,6 +151,13 @@ typedef struct hf__tx {
     int64_t locked_ms;  /* hf__now_ms() when the labels were held, 0 before */
 } hf__tx;
 
+/* The local store's files. PostgreSQL has one database for all. */
+typedef enum hf__tx_place {
+    HF__TX_DATA, /* FOLDER/<database>.db, the caller's */
+    HF__TX_OWN,  /* holdfast.db */
+    HF__TX_FILE, /* somebody else's, at the path that database is */
+} hf__tx_place;
+
 /* What to run an attempt with; belongs to the caller and may grow until started. */
 typedef struct hf__tx_plan {
     const hf__claim *claims; /* exclusive, sorted by (order, space, key), without repeats */
@@ -158,7 +165,8 @@ typedef struct hf__tx_plan {
     hf_isolation isolation;
     bool read_only;
     int64_t deadline;
-    hf__seat *seat;       /* to run on, which holds a lock; NULL: one of the backend's choice */
+    hf__seat *seat; /* to run on, which holds a lock; NULL: one of the backend's choice */
+    hf__tx_place place;
     const char *database; /* the local store's file without ".db" */
 } hf__tx_plan;
 
@@ -219,6 +227,10 @@ typedef struct hf__backend_ops {
     hf_status (*is_contended)(hf__backend *backend, const hf__claim *claim, bool *contended,
                               hf_error *err);
 
+    /* The live id of a shared table, 0 where it has none. NULL: the store has no table registry. */
+    hf_status (*find_table)(hf__backend *backend, const hf_table_name *name, int64_t *id,
+                            hf_error *err);
+
     hf_status (*find_holder)(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                              hf_error *err);
 
@@ -272,6 +284,10 @@ void hf__log(const hf__backend *backend, hf_log_level level, const char *format,
 
 /* "'nightly'" or "key 42" or "key (1, 2)", as messages name a claim. Returns out. */
 const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim);
+
+/* The failure of a statement about shared tables; HF_NO_SCHEMA where it is the schema that lacks. */
+HF_MUST_CHECK hf_status hf__say_no_tables(const hf__backend *backend, const hf_error *failure,
+                                          hf_error *err);
 
 /* HF_DEADLOCK, told to the one whose wait for claim would close a cycle. */
 HF_MUST_CHECK hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err);

@@ -3,13 +3,14 @@
  * runs each attempt; where it cannot lock the labels together with the transaction, they are held as
  * session locks around it.
  */
+#include "tx/transact.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lock/engine.h"
 
 enum {
     DEFAULT_ATTEMPTS = 20,
@@ -468,7 +469,13 @@ static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
 hf_status hf_transact(hf_store *store, const hf_tx_options *options, hf_tx_fn *fn, void *arg,
                       hf_error *err)
 {
-    struct hf_tx tx = {.store = store};
+    return hf__transact_at(store, HF__TX_DATA, options, fn, arg, err);
+}
+
+hf_status hf__transact_at(hf_store *store, hf__tx_place place, const hf_tx_options *options,
+                          hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    struct hf_tx tx = {.store = store, .plan = {.place = place}};
     if (!store || !fn)
         return hf__fail(err, HF_INVALID, "hf_transact needs a store and a callback");
     hf_status status = start(&tx, options, err);
@@ -508,9 +515,15 @@ static void leave_seat(hf__backend *backend, hf__seat *seat)
 hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options, hf_tx_fn *fn, void *arg,
                            hf_error *err)
 {
+    return hf__lock_transact_at(lock, HF__TX_DATA, options, fn, arg, err);
+}
+
+hf_status hf__lock_transact_at(hf_lock *lock, hf__tx_place place, const hf_tx_options *options,
+                               hf_tx_fn *fn, void *arg, hf_error *err)
+{
     if (!lock || !fn)
         return hf__fail(err, HF_INVALID, "hf_lock_transact needs a lock and a callback");
-    struct hf_tx tx = {.store = lock->store};
+    struct hf_tx tx = {.store = lock->store, .plan = {.place = place}};
     hf_status status = start(&tx, options, err);
     if (status == HF_OK && (!(lock->flags & HF_PRIVATE) || tx.options.label_count > 0)) {
         status = hf__fail(err, HF_INVALID,

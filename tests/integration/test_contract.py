@@ -161,8 +161,9 @@ def test_control_characters_are_refused_and_shown_escaped(store, label, shown):
     assert all(character.isprintable() for character in error.message)
 
 
-def test_minted_derivation_is_refused(store):
-    assert store.refusal(("table", hf.Derivation.MINTED)).status is Status.INVALID
+def test_a_minted_key_is_refused_where_no_such_table_is_registered(kind, store):
+    expected = Status.INVALID if kind.records else Status.NO_SCHEMA
+    assert store.refusal(("table", hf.Derivation.MINTED)).status is expected
 
 
 def test_no_target_is_refused(store):

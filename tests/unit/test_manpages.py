@@ -8,7 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 HOLDFAST = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "cli" / "holdfast"
-COMMANDS = ["run", "tx", "key", "locks", "cursor", "gaps", "doctor", "init"]
+COMMANDS = ["run", "tx", "key", "locks", "cursor", "gaps", "table", "doctor", "init"]
 PROGRAMS = {
     "ingest": ["status", "adopt", "reset"],
     "registry": ["check", "risk", "lint", "doc", "import", "seen"],

@@ -105,6 +105,7 @@ static const hf__backend_ops operations = {
     .renew_claims = hf__local_renew_claims,
     .leave_seat = hf__local_leave_seat,
     .is_contended = hf__local_is_contended,
+    .find_table = hf__local_find_table,
     .find_holder = hf__local_find_holder,
     .listen = hf__local_listen,
     .doze = hf__local_doze,

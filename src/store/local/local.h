@@ -135,6 +135,11 @@ void hf__local_leave_seat(hf__seat *seat, unsigned keys);
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                                  hf_error *err);
 
+/* ---- table.c --------------------------------------------------------------------------------- */
+
+hf_status hf__local_find_table(hf__backend *backend, const hf_table_name *name, int64_t *id,
+                               hf_error *err);
+
 /* ---- wait.c, deadlock.c ---------------------------------------------------------------------- */
 
 /* What stands between a wait and its next key, as the table waiters keeps it. */
@@ -219,7 +224,8 @@ HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *
     X(put_schedule)                                                                                \
     X(list_locks)                                                                                  \
     X(list_past)                                                                                   \
-    X(find_rivals)
+    X(find_rivals)                                                                                 \
+    X(find_table)
 
 typedef enum hf__local_sql {
 #define X(name) HF__LOCAL_SQL_##name,

@@ -183,8 +183,7 @@ static hf_status tx_open(hf__backend *backend, const hf__tx_plan *plan, hf__tx *
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     tx->head.backend = backend;
     tx->last = &tx->first;
-    hf_status status = hf__local_connection_get((hf__local *)backend, plan->database,
-                                                plan->deadline, &tx->connection, err);
+    hf_status status = hf__local_connection_get((hf__local *)backend, plan, &tx->connection, err);
     if (status != HF_OK) {
         free(tx);
         return status;

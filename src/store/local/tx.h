@@ -13,6 +13,7 @@
 struct hf__local_connection {
     hf__local *local;
     char database[64]; /* the name of its file, without ".db" */
+    char *file;        /* the path of somebody else's; NULL: a file of the folder */
     sqlite3 *handle;
     dev_t device;
     ino_t inode;
@@ -25,8 +26,7 @@ struct hf__local_connection {
     struct hf__local_connection *next;
 };
 
-HF_MUST_CHECK hf_status hf__local_connection_get(hf__local *local, const char *database,
-                                                 int64_t deadline,
+HF_MUST_CHECK hf_status hf__local_connection_get(hf__local *local, const hf__tx_plan *plan,
                                                  hf__local_connection **connection, hf_error *err);
 
 /* Rolls back what is open; keeps the connection for the next transaction or closes it. */

@@ -22,7 +22,10 @@ enum {
 
 static void data_path(const hf__local_connection *connection, char *out, size_t out_size)
 {
-    (void)snprintf(out, out_size, "%s/%s.db", connection->local->folder, connection->database);
+    if (connection->file != NULL)
+        (void)snprintf(out, out_size, "%s", connection->file);
+    else
+        (void)snprintf(out, out_size, "%s/%s.db", connection->local->folder, connection->database);
 }
 
 /* Part of a path, and none of the folder's own files. */
@@ -94,13 +97,14 @@ hf_status hf__local_connection_fail(const hf__local_connection *connection, int 
     const char *text =
         connection->handle != NULL ? sqlite3_errmsg(connection->handle) : sqlite3_errstr(code);
     hf_status status = HF_OK;
+    char path[PATH_MAX];
 
     *fault = found.fault;
+    data_path(connection, path, sizeof path);
     if (found.status == HF_DATABASE)
         status = hf__fail(err, found.status, "%s", text);
     else
-        status = hf__fail(err, found.status, "%s/%s.db failed: %s", connection->local->folder,
-                          connection->database, text);
+        status = hf__fail(err, found.status, "%s failed: %s", path, text);
     hf__hint(err, "%s", found.hint);
     if (err != NULL)
         strcpy(err->sqlstate, found.sqlstate);
@@ -192,14 +196,15 @@ static void add_escaped(hf__buf *uri, const char *path)
  * To create it here would not do: closing a descriptor of it drops the POSIX locks of every SQLite
  * connection that this process may have to it meanwhile.
  */
-static hf_status data_uri(const hf__local *local, const char *path, hf__buf *uri, hf_error *err)
+static hf_status data_uri(const hf__local *local, const char *path, bool foreign, hf__buf *uri,
+                          hf_error *err)
 {
     char model[PATH_MAX];
     struct stat found;
 
     hf__buf_puts(uri, "file:");
     add_escaped(uri, path);
-    if (stat(path, &found) != 0) {
+    if (!foreign && stat(path, &found) != 0) {
         hf_status status = hf__local_make_folders(local, err);
         if (status != HF_OK)
             return status;
@@ -233,11 +238,14 @@ static int set_up(hf__local_connection *connection, bool *wal)
     /* "x" is a column as in PostgreSQL, never a string because of a typing error. */
     sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
     sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
+    *wal = connection->file != NULL; /* whose mode is none of our business */
     for (;;) {
         code = sqlite3_exec(connection->handle,
-                            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                            "PRAGMA foreign_keys = ON",
-                            keep_mode, wal, NULL);
+                            connection->file != NULL
+                                ? "PRAGMA synchronous = FULL"
+                                : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                                  "PRAGMA foreign_keys = ON",
+                            connection->file != NULL ? NULL : keep_mode, wal, NULL);
         if ((code & 0xff) != SQLITE_BUSY || hf__now_ms() >= deadline ||
             hf__now_ms() >= connection->deadline)
             break;
@@ -256,12 +264,13 @@ static hf_status open_connection(hf__local_connection *connection, hf_error *err
     bool wal = false;
 
     data_path(connection, path, sizeof path);
-    hf_status status = data_uri(connection->local, path, &uri, err);
+    int create = connection->file == NULL ? SQLITE_OPEN_CREATE : 0;
+    hf_status status = data_uri(connection->local, path, create == 0, &uri, err);
     if (status != HF_OK)
         goto out;
     int code = sqlite3_open_v2(
         uri.data, &connection->handle,
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
+        SQLITE_OPEN_READWRITE | create | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
     if (code == SQLITE_OK)
         code = set_up(connection, &wal);
     if (code != SQLITE_OK) {
@@ -281,6 +290,7 @@ out:
 static void free_connection(hf__local_connection *connection)
 {
     sqlite3_close(connection->handle);
+    free(connection->file);
     free(connection);
 }
 
@@ -368,34 +378,62 @@ static bool keep_idle(hf__local_connection *connection)
     return room;
 }
 
-hf_status hf__local_connection_get(hf__local *local, const char *database, int64_t deadline,
-                                   hf__local_connection **out, hf_error *err)
+static hf_status new_connection(hf__local *local, const hf__tx_plan *plan, const char *database,
+                                hf__local_connection **out, hf_error *err)
 {
-    hf_status fit = check_database(database, err);
-    if (fit != HF_OK)
-        return fit;
-    hf__local_connection *connection = take_idle(local, database);
+    hf__local_connection *connection = calloc(1, sizeof *connection);
 
-    while (connection != NULL && !is_current(connection)) {
-        free_connection(connection);
-        connection = take_idle(local, database);
-    }
-    if (connection != NULL) {
-        connection->deadline = deadline;
-        *out = connection;
-        return HF_OK;
-    }
-    connection = calloc(1, sizeof *connection);
     if (connection == NULL)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     connection->local = local;
-    (void)snprintf(connection->database, sizeof connection->database, "%s", database);
-    connection->deadline = deadline;
-    hf_status status = open_connection(connection, err);
+    connection->deadline = plan->deadline;
+    if (plan->place == HF__TX_FILE)
+        connection->file = strdup(plan->database);
+    else
+        (void)snprintf(connection->database, sizeof connection->database, "%s", database);
+    hf_status status = plan->place == HF__TX_FILE && connection->file == NULL
+                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                           : open_connection(connection, err);
     if (status != HF_OK) {
         free_connection(connection);
         return status;
     }
+    *out = connection;
+    return HF_OK;
+}
+
+/* Makes the file with its schema where it is not there yet. */
+static hf_status prepare_own(hf__local *local, hf_error *err)
+{
+    hf_status status = hf__local_db_enter(local, err);
+
+    if (status == HF_OK)
+        hf__local_db_leave(local);
+    return status;
+}
+
+hf_status hf__local_connection_get(hf__local *local, const hf__tx_plan *plan,
+                                   hf__local_connection **out, hf_error *err)
+{
+    const char *given = plan->database != NULL ? plan->database : "data";
+    const char *database = plan->place == HF__TX_OWN ? "holdfast" : given;
+    hf_status status = HF_OK;
+
+    if (plan->place == HF__TX_DATA)
+        status = check_database(database, err);
+    else if (plan->place == HF__TX_OWN)
+        status = prepare_own(local, err);
+    if (status != HF_OK)
+        return status;
+    hf__local_connection *connection =
+        plan->place == HF__TX_FILE ? NULL : take_idle(local, database);
+    while (connection != NULL && !is_current(connection)) {
+        free_connection(connection);
+        connection = take_idle(local, database);
+    }
+    if (connection == NULL)
+        return new_connection(local, plan, database, out, err);
+    connection->deadline = plan->deadline;
     *out = connection;
     return HF_OK;
 }
@@ -405,7 +443,7 @@ void hf__local_connection_put(hf__local_connection *connection)
     bool clean = sqlite3_get_autocommit(connection->handle) != 0 ||
                  hf__local_connection_run(connection, hf__sql_local_rollback) == SQLITE_OK;
 
-    if (!clean || connection->altered || !keep_idle(connection))
+    if (!clean || connection->altered || connection->file != NULL || !keep_idle(connection))
         free_connection(connection);
 }
 

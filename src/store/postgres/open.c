@@ -65,6 +65,7 @@ static const hf__backend_ops postgres_ops = {
     .renew_claims = hf__pg_renew_claims,
     .leave_seat = hf__pg_leave_seat,
     .is_contended = hf__pg_is_contended,
+    .find_table = hf__pg_find_table,
     .find_holder = hf__pg_find_holder,
     .listen = hf__pg_listen,
     .doze = hf__pg_doze,

@@ -38,6 +38,7 @@ typedef enum pg_statement {
     PG_ADD_EVENTS,
     PG_ADD_HOLDERS,
     PG_DROP_HOLDERS,
+    PG_FIND_TABLE,
     PG_TX_LOCK_ONE,
     PG_TX_KEEP_ONE,
     PG_TX_HAND_OVER_ONE,
@@ -265,6 +266,10 @@ void hf__pg_read_holder(const PGresult *result, bool recorded, hf__holder *holde
 hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                               hf_error *err);
 hf_status hf__pg_list(hf__backend *backend, hf__view_sink *sink, hf_error *err);
+
+/* table.c */
+hf_status hf__pg_find_table(hf__backend *backend, const hf_table_name *name, int64_t *id,
+                            hf_error *err);
 
 /* list_past.c */
 hf_status hf__pg_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,

@@ -43,6 +43,7 @@ static struct statement_text text_of(pg_statement statement)
         [PG_ADD_EVENTS] = {"hf_add_events", hf__sql_postgres_add_events},
         [PG_ADD_HOLDERS] = {"hf_add_holders", hf__sql_postgres_add_holders},
         [PG_DROP_HOLDERS] = {"hf_drop_holders", hf__sql_postgres_drop_holders},
+        [PG_FIND_TABLE] = {"hf_find_table", hf__sql_postgres_find_table},
         [PG_TX_LOCK_ONE] = {"hf_tx_lock_one", hf__sql_postgres_tx_lock_one},
         [PG_TX_KEEP_ONE] = {"hf_tx_keep_one", hf__sql_postgres_tx_keep_one},
         [PG_TX_HAND_OVER_ONE] = {"hf_tx_hand_over_one", hf__sql_postgres_tx_hand_over_one},

@@ -72,3 +72,29 @@ CREATE TABLE schedules (
     label TEXT PRIMARY KEY,
     last_start_ms INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- Shared tables: the id is the key of a table's lock. A retired row stays, so that no id is given twice.
+CREATE TABLE table_registry (
+    advisory_id INTEGER PRIMARY KEY CHECK (typeof(advisory_id) = 'integer' AND advisory_id > 0),
+    cluster TEXT NOT NULL,
+    database TEXT NOT NULL,
+    table_name TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    dropped_ms INTEGER
+);
+CREATE UNIQUE INDEX table_registry_live ON table_registry (cluster, database, table_name)
+WHERE dropped_ms IS NULL;
+
+CREATE TABLE table_context_refs (
+    table_name TEXT NOT NULL,
+    context_id TEXT NOT NULL,
+    advisory_id INTEGER NOT NULL REFERENCES table_registry (advisory_id),
+    PRIMARY KEY (advisory_id, context_id)
+) WITHOUT ROWID;
+
+-- Machine numbers of minted ids. Up to until_ms its holder may mint; it is free for others after that.
+CREATE TABLE machines (
+    machine INTEGER PRIMARY KEY CHECK (machine BETWEEN 1 AND 1023),
+    until_ms INTEGER NOT NULL,
+    holder TEXT NOT NULL
+);

@@ -79,6 +79,48 @@ CREATE TABLE holdfast.fences (
     token bigint NOT NULL
 );
 
+-- Shared tables: the id is the key of a table's lock. A retired row stays, so that no id is given twice.
+CREATE TABLE holdfast.table_registry (
+    advisory_id bigint PRIMARY KEY CHECK (advisory_id > 0),
+    cluster text NOT NULL,
+    database text NOT NULL,
+    table_name text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    dropped_at timestamptz
+);
+CREATE UNIQUE INDEX table_registry_live ON holdfast.table_registry (cluster, database, table_name)
+WHERE dropped_at IS NULL;
+
+-- Who owns a shared table too; table_name is the registry's in one text, for people.
+CREATE TABLE holdfast.table_context_refs (
+    table_name text NOT NULL,
+    context_id text NOT NULL,
+    advisory_id bigint NOT NULL REFERENCES holdfast.table_registry,
+    PRIMARY KEY (advisory_id, context_id)
+);
+
+-- Machine numbers of minted ids. Up to until_ms its holder may mint; it is free for others after that.
+CREATE TABLE holdfast.machines (
+    machine int PRIMARY KEY,
+    until_ms bigint NOT NULL,
+    holder text NOT NULL
+) WITH (fillfactor = 50);
+INSERT INTO holdfast.machines SELECT m, 0, '' FROM pg_catalog.generate_series(1, 1023) m;
+
+-- What an append to a shared ClickHouse table came to, by its id. While it attaches, plan says what it found
+-- and what it adds, so that whoever comes after a crash can tell what had been done.
+CREATE TABLE holdfast.appends (
+    id text PRIMARY KEY,
+    table_name text NOT NULL,
+    state text NOT NULL CHECK (state IN ('attaching', 'done', 'doubtful')),
+    staging text NOT NULL,
+    plan text NOT NULL,
+    row_count bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT pg_catalog.now()
+);
+CREATE UNIQUE INDEX appends_attaching ON holdfast.appends (table_name) WHERE state = 'attaching';
+CREATE INDEX appends_at ON holdfast.appends (at);
+
 -- Fencing tokens: epoch above, sequence below. The sequence alone can step back: a crash forgets
 -- what was not flushed, a promotion what was not replicated, pg_upgrade the timeline.
 CREATE SEQUENCE holdfast.token AS bigint;
@@ -223,7 +265,9 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA holdfast TO %s', role);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.labels, holdfast.sessions, holdfast.holders,
-                    holdfast.waiters, holdfast.events, holdfast.schedules, holdfast.commits TO %s', role);
+                    holdfast.waiters, holdfast.events, holdfast.schedules, holdfast.commits,
+                    holdfast.table_registry, holdfast.table_context_refs, holdfast.machines,
+                    holdfast.appends TO %s', role);
     EXECUTE format('GRANT SELECT ON holdfast.fences, holdfast.boot TO %s', role);
     EXECUTE format('GRANT USAGE ON SEQUENCE holdfast.token TO %s', role);
 END $$;

@@ -1,0 +1,35 @@
+/* The parts of `holdfast table`. */
+#ifndef HF_CLI_CMD_TABLE_H
+#define HF_CLI_CMD_TABLE_H
+
+#include "cli/options.h"
+#include "holdfast/holdfast.h"
+
+struct table_values {
+    bool all;
+    bool no_wait;
+    struct number wait;
+    bool force;
+    const char *from;
+    const char *file;
+    const char *cluster;
+    const char *database;
+    bool dry_run;
+};
+
+struct table_request {
+    const struct invocation *in;
+    const struct table_values *values;
+    hf_store *store;
+    hf_table_name name;
+    const char *context;
+};
+
+/* Each prints its result and returns the exit code. */
+int table_list(const struct table_request *request);
+int table_show(const struct table_request *request);
+int table_adopt(const struct table_request *request);
+
+int table_cannot_write(const struct table_request *request);
+
+#endif

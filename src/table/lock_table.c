@@ -1,0 +1,42 @@
+#include "table/table.h"
+
+#include <string.h>
+
+enum { MOST_TRIES = 20 };
+
+hf_status hf__table_lock_live(hf_store *store, const hf__table_name *name, const hf_lock_spec *spec,
+                              hf_lock **lock, hf_error *err)
+{
+    hf_lock_spec own = HF_LOCK_SPEC_INIT;
+    const hf_target target = {.label = name->text, .derivation = HF_MINTED};
+    if (spec)
+        own = *spec;
+    own.targets = &target;
+    own.target_count = 1;
+    return hf_lock_acquire(store, &own, lock, err);
+}
+
+hf_status hf_table_lock(hf_store *store, const hf_table_name *given, const hf_lock_spec *spec,
+                        hf_lock **lock, hf_error *err)
+{
+    hf__table_name name;
+    int64_t id = 0;
+    if (!lock)
+        return hf__fail(err, HF_INVALID, "hf_table_lock needs a place for the lock");
+    *lock = NULL;
+    hf_status status = hf__table_start(store, given, &name, err);
+    for (int i = 0; status == HF_OK && i < MOST_TRIES; i++) {
+        status = hf__table_ensure(store, &name, &id, err);
+        if (status != HF_OK)
+            return status;
+        status = hf__table_lock_live(store, &name, spec, lock, err);
+        /* Dropped since, so that it has no id: it gets another. */
+        if (status != HF_INVALID || hf__minted_kept(store, name.text))
+            return status;
+        status = HF_OK;
+    }
+    return status == HF_OK
+               ? hf__fail(err, HF_EXHAUSTED, "'%s' was not locked in %d attempts: others drop it",
+                          name.text, MOST_TRIES)
+               : status;
+}
