@@ -287,9 +287,10 @@ hf_status hf__source_refuse(hf__bad_ledger *bad, const char *where, int64_t sequ
         size_t size = bytes.size < HF__BAD_BYTES_MAX ? bytes.size : HF__BAD_BYTES_MAX;
         *bad = (hf__bad_ledger){.sequence = sequence};
         strncpy(bad->where, where, HF__WHERE_SIZE - 1);
-        bad->bytes = size > 0 ? malloc(size) : NULL;
+        bad->bytes = size > 0 ? malloc(size + 1) : NULL;
         if (bad->bytes != NULL) {
             memcpy(bad->bytes, bytes.text, size);
+            bad->bytes[size] = '\0';
             bad->size = size;
         }
     }

@@ -618,18 +618,30 @@ static hf_status tx_commit(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
     return status;
 }
 
+/* A cancel may hit ROLLBACK itself: whoever got the session next would find it in a failed transaction. */
+static void roll_back(pg_tx *tx)
+{
+    enum { TRIES = 5 };
+    hf_error ignored;
+    pg_seat *seat = tx->seat;
+    for (int i = 0; i < TRIES && !atomic_load(&seat->base.lost); i++) {
+        if (PQtransactionStatus(seat->conn) == PQTRANS_IDLE)
+            return;
+        (void)!hf__pg_script(seat, "ROLLBACK", hf__deadline(backend_of(tx)->ping_deadline_ms), NULL,
+                             &ignored);
+    }
+    if (!atomic_load(&seat->base.lost) && PQtransactionStatus(seat->conn) != PQTRANS_IDLE)
+        hf__pg_seat_fail(seat, "its transaction could not be rolled back");
+}
+
 static void tx_close(hf__tx *base)
 {
     pg_tx *tx = pg_tx_of(base);
-    hf_error ignored;
     free_queue(tx);
     if (tx->seat) {
         if (!atomic_load(&tx->seat->base.lost)) {
             (void)PQsetnonblocking(tx->seat->conn, 1);
-            if (PQtransactionStatus(tx->seat->conn) != PQTRANS_IDLE)
-                (void)!hf__pg_script(tx->seat, "ROLLBACK",
-                                     hf__deadline(backend_of(tx)->ping_deadline_ms), NULL,
-                                     &ignored);
+            roll_back(tx);
         }
         if (tx->base.cancelled && !atomic_load(&tx->seat->base.lost))
             hf__pg_seat_fail(tx->seat, "a cancel under way would hit the next transaction");
