@@ -388,7 +388,7 @@ static hf_status new_connection(hf__local *local, const hf__tx_plan *plan, const
     connection->local = local;
     connection->deadline = plan->deadline;
     if (plan->place == HF__TX_FILE)
-        connection->file = strdup(plan->database);
+        connection->file = strdup(database);
     else
         (void)snprintf(connection->database, sizeof connection->database, "%s", database);
     hf_status status = plan->place == HF__TX_FILE && connection->file == NULL
