@@ -245,9 +245,14 @@ static void test_a_command_does_not_outlive_a_reader_that_is_killed(void **state
     close(ends[1]);
 }
 
+/* But for 32 and 33, which belong to the C library: nobody can set them through it. */
 static void expect_no_signals(const struct place *place)
 {
-    if (strstr(place->bad.bytes, "0000000000000000") == NULL)
+    static const unsigned long long own = 0x180000000;
+    const char *tab = strchr(place->bad.bytes, '\t');
+
+    assert_non_null(tab);
+    if ((strtoull(tab + 1, NULL, 16) & ~own) != 0)
         fail_msg("inherited: %s", place->bad.bytes);
 }
 
