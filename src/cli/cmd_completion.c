@@ -33,11 +33,22 @@ static bool is_list_of_words(const hf__buf *answer)
            strspn(answer->data, allowed) == answer->length;
 }
 
+/* One line, about the program itself: its options may stand anywhere. */
+static bool has_no_commands(const hf__buf *answer)
+{
+    return answer->data[0] == '-' &&
+           strchr(answer->data, '\n') == answer->data + answer->length - 1;
+}
+
 /* A program answers with a line for each of its commands: the word, then the options. */
 static void print_program(const char *name, hf__buf *answer)
 {
     hf__buf words = {0};
 
+    if (has_no_commands(answer)) {
+        printf("    '%s '*) options='%.*s' ;;\n", name, (int)answer->length - 2, answer->data + 1);
+        return;
+    }
     for (char *line = answer->data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         size_t length = strcspn(line, " \n");
         bool is_fallback = line[0] == '-'; /* options of the program itself */

@@ -14,6 +14,7 @@ static const struct {
     const char *name;
     const char *summary;
 } known_programs[] = {
+    {"append", "Append rows to a shared ClickHouse table: contiguous, all or none."},
     {"ingest", "Ingest a network's ledgers, alone, and go on where it stopped."},
     {"registry", "Check, document and compare the registry of locks."},
     {"retention", "Drop a network's old ledgers."},

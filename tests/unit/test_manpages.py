@@ -10,12 +10,13 @@ ROOT = pathlib.Path(__file__).parents[2]
 HOLDFAST = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "cli" / "holdfast"
 COMMANDS = ["run", "tx", "key", "locks", "cursor", "gaps", "table", "doctor", "init"]
 PROGRAMS = {
+    "append": [],
     "ingest": ["status", "adopt", "reset"],
     "registry": ["check", "risk", "lint", "doc", "import", "seen"],
     "retention": ["reconcile"],
 }
 SUB_COMMANDS = [f"{program} {command}" for program in PROGRAMS for command in PROGRAMS[program]]
-WITHOUT_A_WORD = ["ingest", "retention"]  # programs that are commands too
+WITHOUT_A_WORD = ["append", "ingest", "retention"]  # programs that are commands too
 ALL = COMMANDS + SUB_COMMANDS + WITHOUT_A_WORD
 
 
@@ -104,7 +105,8 @@ def test_every_command_has_a_page():
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_sub_command_has_a_page(program):
-    assert listed_under("Commands", help_of(program)) == PROGRAMS[program]
+    overview = help_of(program)
+    assert (listed_under("Commands", overview) if "Commands:" in overview else []) == PROGRAMS[program]
 
 
 @pytest.mark.parametrize("command", [*ALL, "registry"])
@@ -142,9 +144,13 @@ def test_completion_offers_commands_and_programs(completion):
     assert offered(completion, "reg") == ["registry"]
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("program", [name for name in PROGRAMS if PROGRAMS[name]])
 def test_completion_offers_the_commands_of_a_program(completion, program):
     assert offered(completion, program, "") == PROGRAMS[program]
+
+
+def test_completion_offers_options_behind_an_operand(completion):
+    assert "--format" in offered(completion, "append", "table", "--fo")
 
 
 def test_completion_is_valid_bash(completion):

@@ -1,0 +1,31 @@
+/* The rows that are appended: files one after the other, as one stream of bytes. */
+#ifndef HF_APPEND_INPUT_H
+#define HF_APPEND_INPUT_H
+
+#include <stdint.h>
+
+#include "append/format.h"
+
+typedef struct hf__input hf__input;
+
+/*
+ * paths may be "-" for standard input, and none means that too. Files are opened as they are needed,
+ * all are looked for at once. Headers of later files are left out; one that differs is HF_BAD_DATA.
+ */
+HF_MUST_CHECK hf_status hf__input_open(const hf__format *format, const char *const *paths,
+                                       size_t count, hf__input **input, hf_error *err);
+void hf__input_close(hf__input *input);
+
+/* *got 0 and *wait false: the end. *wait true: nothing yet, and hf__input_fd turns readable. */
+HF_MUST_CHECK hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got,
+                                       bool *wait, hf_error *err);
+int hf__input_fd(const hf__input *input);
+
+int64_t hf__input_bytes(const hf__input *input); /* read so far */
+int64_t hf__input_size(const hf__input *input);  /* of all files; -1: unknown */
+int64_t hf__input_rows(const hf__input *input);  /* read so far; -1: unknown */
+
+/* The file and line of a row, from 1, of a format whose rows are lines; false when not known. */
+bool hf__input_place(const hf__input *input, int64_t row, const char **file, int64_t *line);
+
+#endif

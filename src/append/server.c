@@ -1,0 +1,144 @@
+/* The server and the table that were named. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "append/quote.h"
+#include "append/work.h"
+
+enum { LOOKS = 4, UPTIME_SLACK_S = 5 };
+
+/* ---- one server --------------------------------------------------------------------------------------- */
+
+static hf_status ask_who(hf__work *work, hf__grid *grid, hf_error *err)
+{
+    static const hf__statement who = {
+        .sql = "SELECT hostName(), toInt64(toUnixTimestamp(now())) - toInt64(uptime()), version(), "
+               "currentDatabase(), (SELECT any(data_path) FROM system.databases WHERE name = "
+               "'system')",
+        .what = "ask who it is",
+    };
+    hf_status status = hf__target_query(work->target, &who, grid, err);
+
+    if (status != HF_OK || (grid->rows == 1 && grid->columns == 5))
+        return status;
+    status =
+        hf__fail(err, HF_CONFIG, "%s is no ClickHouse: it answers a question with something else",
+                 work->target->name);
+    hf__hint(err, "give the address of ClickHouse's HTTP interface, usually port 8123");
+    return status;
+}
+
+static bool is_same(const hf__grid *a, const hf__grid *b)
+{
+    return strcmp(hf__grid_at(a, 0, 0), hf__grid_at(b, 0, 0)) == 0 &&
+           strcmp(hf__grid_at(a, 0, 4), hf__grid_at(b, 0, 4)) == 0 &&
+           llabs(hf__grid_number(a, 0, 1) - hf__grid_number(b, 0, 1)) <= UPTIME_SLACK_S;
+}
+
+/* A staging table, a lock's orphan and the parts are one server's: behind a balancer they are nowhere. */
+static hf_status refuse_balancer(hf__work *work, const hf__grid *a, const hf__grid *b,
+                                 hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_CONFIG, "%s leads to several servers: %s with %s, and %s with %s",
+                 work->target->name, hf__grid_at(a, 0, 0), hf__grid_at(a, 0, 4),
+                 hf__grid_at(b, 0, 0), hf__grid_at(b, 0, 4));
+
+    hf__hint(err, "give the address of one server, not of a load balancer");
+    return status;
+}
+
+hf_status hf__server_check(hf__work *work, hf_error *err)
+{
+    const hf_table_name defaults = {.cluster = work->options->cluster, .database = NULL};
+    hf__grid first = {0};
+    hf_status status = ask_who(work, &first, err);
+
+    for (int i = 1; i < LOOKS && status == HF_OK && !work->target->is_embedded; i++) {
+        hf__grid next = {0};
+        work->target->ops->reconnect(work->target);
+        status = ask_who(work, &next, err);
+        if (status == HF_OK && !is_same(&first, &next))
+            status = refuse_balancer(work, &first, &next, err);
+        hf__grid_free(&next);
+    }
+    if (status == HF_OK) {
+        hf_table_name given = defaults;
+        given.database = hf__grid_at(&first, 0, 3);
+        status = hf__table_name_parse(work->options->table, strlen(work->options->table), &given,
+                                      &work->name, err);
+    }
+    hf__grid_free(&first);
+    return status;
+}
+
+/* ---- the table ---------------------------------------------------------------------------------------- */
+
+static hf_status look_up(hf__work *work, bool *found, hf_error *err)
+{
+    hf__buf sql = {0};
+    hf__grid grid = {0};
+
+    hf__buf_puts(&sql, "SELECT engine, engine_full FROM system.tables WHERE database = ");
+    hf__quote_text(&sql, work->name.database);
+    hf__buf_puts(&sql, " AND name = ");
+    hf__quote_text(&sql, work->name.table);
+    const hf__statement look = {.sql = sql.data, .what = "read system.tables"};
+    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                  : hf__target_query(work->target, &look, &grid, err);
+    *found = status == HF_OK && grid.rows == 1;
+    if (*found) {
+        (void)snprintf(work->engine, sizeof work->engine, "%s", hf__grid_at(&grid, 0, 0));
+        hf__buf_clear(&work->engine_full);
+        hf__buf_puts(&work->engine_full, hf__grid_at(&grid, 0, 1));
+    }
+    hf__grid_free(&grid);
+    hf__buf_free(&sql);
+    return status;
+}
+
+/* Another one may create it at the same moment. */
+static hf_status create(hf__work *work, hf_error *err)
+{
+    const hf__statement statement = {.sql = work->options->create, .what = "run --create"};
+    hf_status status = hf__target_query(work->target, &statement, NULL, err);
+
+    return work->target->fault.code == HF__CODE_TABLE_EXISTS ? HF_OK : status;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), end_size = strlen(end);
+
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+hf_status hf__server_describe(hf__work *work, hf_error *err)
+{
+    bool found = false;
+    hf_status status = look_up(work, &found, err);
+
+    if (status == HF_OK && !found && work->options->create != NULL) {
+        status = create(work, err);
+        if (status == HF_OK)
+            status = look_up(work, &found, err);
+    }
+    if (status != HF_OK)
+        return status;
+    if (!found) {
+        status =
+            hf__fail(err, HF_CONFIG, "%s has no table %s", work->target->name, work->name.text);
+        hf__hint(err, work->options->create != NULL
+                          ? "--create made another table than the one named"
+                          : "create it, or give --create 'CREATE TABLE …'");
+        return status;
+    }
+    hf__quote_table(&work->dest, work->name.database, work->name.table);
+    work->is_merge_tree = ends_with(work->engine, "MergeTree");
+    work->collapses =
+        strcmp(work->engine, "MergeTree") != 0 && strcmp(work->engine, "ReplicatedMergeTree") != 0;
+    return work->dest.broken || work->engine_full.broken
+               ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+               : HF_OK;
+}

@@ -1,0 +1,32 @@
+/* SIGTERM, SIGINT and SIGHUP as a wish to stop. */
+#ifndef HF_CLI_APPEND_STOPPING_H
+#define HF_CLI_APPEND_STOPPING_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "append/halt.h"
+#include "holdfast/holdfast.h"
+
+struct stopping {
+    hf__halt halt;
+    hf_store *store; /* whose waits end too; may be NULL */
+    pthread_t thread;
+    atomic_bool over;
+    atomic_bool works;
+    atomic_int signal; /* that came, or 0 */
+};
+
+/* Before any other thread is started: they inherit that the signals are not theirs. */
+void block_stop_signals(void);
+
+/* The halt is there before, so that a target can be opened with it. */
+HF_MUST_CHECK hf_status stopping_init(struct stopping *stopping, hf_error *err);
+/* Up to stopping_work a signal ends the process at once. */
+HF_MUST_CHECK hf_status stopping_start(struct stopping *stopping, hf_error *err);
+void stopping_work(struct stopping *stopping, hf_store *store);
+
+/* From here on the process ends by itself. */
+void stopping_end(struct stopping *stopping);
+
+#endif
