@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "ingest/keeper.h"
 #include "ingest/live_parts.h"
@@ -212,6 +213,15 @@ static hf_status begin_session(struct live *live, hf_error *err)
     return status;
 }
 
+/* To open a pipe or to start a command only to ask how far it reaches would cost what it has. */
+static bool can_be_asked(const char *spec)
+{
+    struct stat found;
+    if (strncmp(spec, "rpc+", 4) == 0 || strncmp(spec, "generate:", 9) == 0)
+        return true;
+    return stat(spec, &found) != 0 || S_ISREG(found.st_mode) || S_ISDIR(found.st_mode);
+}
+
 /* Where reading begins: the latest ledger once more, to see that it is still the same chain. */
 static hf_status choose_start(const struct live *live, int64_t *from, hf_error *err)
 {
@@ -222,6 +232,11 @@ static hf_status choose_start(const struct live *live, int64_t *from, hf_error *
     *from = live->state.started ? live->state.latest : live->options->start_ledger;
     if (*from > 0 && !live->state.started)
         return HF_OK;
+    bool is_stream = strcmp(options->spec, "-") == 0 || strncmp(options->spec, "exec:", 5) == 0;
+    if (is_stream || !can_be_asked(options->spec)) {
+        *from = *from > 0 ? *from : 1;
+        return HF_OK;
+    }
     with_stop.stop_fd = live->stop->fd;
     hf_status status = hf__source_open(&with_stop, &source, err);
     if (status == HF_OK)

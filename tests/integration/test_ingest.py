@@ -136,6 +136,16 @@ def test_standard_input_is_a_source(ingest, network, source):
     network.assert_holds(chain(1, 9))
 
 
+def test_a_named_pipe_is_opened_once_and_read_to_its_end(ingest, network, tmp_path):
+    """To look at it first would take the writer's reader away."""
+    pipe = tmp_path / "ledgers"
+    os.mkfifo(pipe)
+    with ingest.start(pipe) as running:
+        write(pipe, chain(1, 200))
+        assert running.wait(20) == 0
+    network.assert_holds(chain(1, 200))
+
+
 # --- alone on the network -------------------------------------------------------------------------------
 
 
