@@ -11,6 +11,7 @@
 #include "cli/append/stopping.h"
 #include "cli/json.h"
 #include "cli/options.h"
+#include "cli/stop_signals.h"
 #include "cli/store_choice.h"
 
 enum { DAY_MS = 24 * 3600 * 1000 };

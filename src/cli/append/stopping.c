@@ -4,27 +4,9 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/stop_signals.h"
 
 enum { LOOK_MS = 100 };
-
-static sigset_t stop_signals(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    return set;
-}
-
-void block_stop_signals(void)
-{
-    sigset_t set = stop_signals();
-
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
 
 static void *await_signal(void *arg)
 {

@@ -17,9 +17,6 @@ struct stopping {
     atomic_int signal; /* that came, or 0 */
 };
 
-/* Before any other thread is started: they inherit that the signals are not theirs. */
-void block_stop_signals(void);
-
 /* The halt is there before, so that a target can be opened with it. */
 HF_MUST_CHECK hf_status stopping_init(struct stopping *stopping, hf_error *err);
 /* Up to stopping_work a signal ends the process at once. */

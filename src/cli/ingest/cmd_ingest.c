@@ -11,6 +11,7 @@
 #include "cli/ingest/progress.h"
 #include "cli/ingest/stopping.h"
 #include "cli/network_choice.h"
+#include "cli/stop_signals.h"
 #include "ingest/live.h"
 
 enum { WORKERS_MOST = 32, MEMORY_LEAST_MB = 4, MEMORY_MOST_MB = 65536, LEDGER_MOST_MB = 64 };

@@ -6,27 +6,9 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/stop_signals.h"
 
 enum { GRACE_MS = 1700, LOOK_MS = 100 };
-
-static sigset_t stop_signals(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    return set;
-}
-
-void block_stop_signals(void)
-{
-    sigset_t set = stop_signals();
-
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
 
 /*
  * What hangs on a server that does not answer is cut off: a transaction that has not committed is rolled

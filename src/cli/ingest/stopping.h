@@ -14,9 +14,6 @@ struct stopping {
     atomic_bool over;
 };
 
-/* Before any other thread is started: they inherit that the signals are not theirs. */
-void block_stop_signals(void);
-
 HF_MUST_CHECK hf_status stopping_start(struct stopping *stopping, hf_store *store, hf_error *err);
 
 /* From here on the process ends by itself. */
