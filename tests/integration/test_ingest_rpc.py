@@ -96,3 +96,18 @@ def test_a_reset_of_the_network_stops_it_with_both_hashes(start, rpc, network):
         assert running.wait(20) == EXIT_DATA
         said = "".join(running.err)
         assert before in said and rpc.ledger(height).hash in said
+
+
+def test_what_lies_before_the_tip_is_backfilled(start, rpc, network):
+    tip = rpc.latest
+    with start() as running:
+        eventually(lambda: network.latest == tip, 20, "the tip")
+        rpc.fault("getTransactions", Http(429, retry_after=0), Cut())
+        with start("--backfill", f"5-{tip}") as backfill:
+            assert backfill.wait(40) == 0, backfill.describe()
+        rpc.close_ledgers(2)
+        eventually(lambda: network.latest == rpc.latest, 20, "live goes on")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    assert_holds(network, rpc, 5, rpc.latest)
+    assert network.oldest == 5
