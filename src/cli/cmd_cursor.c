@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/json.h"
 #include "cli/network_choice.h"
+#include "cli/print_json.h"
 #include "cli/table.h"
 
 enum { NAME, VALUE };
@@ -51,17 +51,17 @@ static int cannot_write(const struct request *request)
 
 static int print_value(const struct request *request, int64_t value)
 {
-    struct json json = {0};
+    hf__json json = {0};
 
     if (!request->in->common.json)
         return printf("%" PRId64 "\n", value) < 0 || fflush(stdout) != 0 ? cannot_write(request)
                                                                          : EXIT_OK;
-    json_begin_object(&json, NULL);
-    json_string(&json, "network", request->network_name);
-    json_string(&json, "name", request->name);
-    json_integer(&json, "value", value);
-    json_end_object(&json);
-    return json_finish(&json, stdout) ? EXIT_OK : cannot_write(request);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "network", request->network_name);
+    hf__json_put_string(&json, "name", request->name);
+    hf__json_put_integer(&json, "value", value);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout) ? EXIT_OK : cannot_write(request);
 }
 
 static int get(const struct request *request)
@@ -137,27 +137,27 @@ static void add_to_table(void *arg, const char *name, int64_t value)
 
 static void add_to_json(void *arg, const char *name, int64_t value)
 {
-    json_begin_object(arg, NULL);
-    json_string(arg, "name", name);
-    json_integer(arg, "value", value);
-    json_end_object(arg);
+    hf__json_begin_object(arg, NULL);
+    hf__json_put_string(arg, "name", name);
+    hf__json_put_integer(arg, "value", value);
+    hf__json_end_object(arg);
 }
 
 static int list_as_json(const struct request *request)
 {
-    struct json json = {0};
+    hf__json json = {0};
     hf_error err;
 
-    json_begin_object(&json, NULL);
-    json_string(&json, "network", request->network_name);
-    json_begin_array(&json, "cursors");
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "network", request->network_name);
+    hf__json_begin_array(&json, "cursors");
     if (hf_cursor_list(request->network, add_to_json, &json, &err) != HF_OK) {
         hf__buf_free(&json.text);
         return report_error(&request->in->report, &err);
     }
-    json_end_array(&json);
-    json_end_object(&json);
-    return json_finish(&json, stdout) ? EXIT_OK : cannot_write(request);
+    hf__json_end_array(&json);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout) ? EXIT_OK : cannot_write(request);
 }
 
 static int list(const struct request *request)

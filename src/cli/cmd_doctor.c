@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/json.h"
 #include "cli/options.h"
+#include "cli/print_json.h"
 #include "cli/store_choice.h"
 
 /* Findings go out as they come: an examination that hangs shows how far it got. */
@@ -10,7 +10,7 @@ struct findings {
     const struct invocation *in;
     bool colour;
     int problems;
-    struct json json;
+    hf__json json;
 };
 
 static const struct level {
@@ -45,12 +45,12 @@ static void add_finding(void *arg, hf_level level, const char *topic, const char
         print_finding(findings, &levels[level], topic, text, remedy);
         return;
     }
-    json_begin_object(&findings->json, NULL);
-    json_string(&findings->json, "level", levels[level].name);
-    json_string(&findings->json, "topic", topic);
-    json_string(&findings->json, "text", text);
-    json_text(&findings->json, "remedy", remedy);
-    json_end_object(&findings->json);
+    hf__json_begin_object(&findings->json, NULL);
+    hf__json_put_string(&findings->json, "level", levels[level].name);
+    hf__json_put_string(&findings->json, "topic", topic);
+    hf__json_put_string(&findings->json, "text", text);
+    hf__json_put_text(&findings->json, "remedy", remedy);
+    hf__json_end_object(&findings->json);
 }
 
 static void examine(struct findings *findings, hf_store *store)
@@ -63,15 +63,15 @@ static void examine(struct findings *findings, hf_store *store)
 
 static int finish(struct findings *findings, const hf_store *store)
 {
-    struct json *json = &findings->json;
+    hf__json *json = &findings->json;
     hf_error err = {.code = HF_SYSTEM, .message = "cannot write the findings"};
 
     if (findings->in->common.json) {
-        json_end_array(json);
-        json_integer(json, "problems", findings->problems);
-        json_text(json, "store", store != NULL ? hf_store_name(store) : "");
-        json_end_object(json);
-        if (!json_finish(json, stdout))
+        hf__json_end_array(json);
+        hf__json_put_integer(json, "problems", findings->problems);
+        hf__json_put_text(json, "store", store != NULL ? hf_store_name(store) : "");
+        hf__json_end_object(json);
+        if (!print_document(json, stdout))
             return report_error(&findings->in->report, &err);
     }
     return findings->problems > 0 ? EXIT_FINDINGS : EXIT_OK;
@@ -89,8 +89,8 @@ static int doctor_main(const struct command *self, int argc, char **argv)
     if (!parse_options(self, argc, argv, NULL, &in, &code))
         return code;
     if (in.common.json) {
-        json_begin_object(&findings.json, NULL);
-        json_begin_array(&findings.json, "findings");
+        hf__json_begin_object(&findings.json, NULL);
+        hf__json_begin_array(&findings.json, "findings");
     }
     options.application = "holdfast doctor";
     if (open_store(&in, &options, &store, &err) == HF_OK)

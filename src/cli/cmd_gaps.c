@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "cli/json.h"
 #include "cli/network_choice.h"
+#include "cli/print_json.h"
 #include "cursor/cursor.h"
 
 struct gaps_values {
@@ -63,15 +63,15 @@ enum { DISAGREEMENTS = sizeof disagreements / sizeof disagreements[0] };
 struct findings {
     bool json;
     size_t count;
-    struct json lists[DISAGREEMENTS];
+    hf__json lists[DISAGREEMENTS];
 };
 
-static void add_range(struct json *json, hf_range range)
+static void add_range(hf__json *json, hf_range range)
 {
-    json_begin_object(json, NULL);
-    json_integer(json, "from", range.from);
-    json_integer(json, "to", range.to);
-    json_end_object(json);
+    hf__json_begin_object(json, NULL);
+    hf__json_put_integer(json, "from", range.from);
+    hf__json_put_integer(json, "to", range.to);
+    hf__json_end_object(json);
 }
 
 static void print_range(hf_range range, const char *words)
@@ -114,24 +114,24 @@ static hf_status repair(const struct invocation *in, const char *name, hf_networ
 static bool print_json(const char *name, const hf_range *gaps, size_t count, bool verified,
                        struct findings *findings)
 {
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_string(&json, "network", name);
-    json_begin_array(&json, "gaps");
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "network", name);
+    hf__json_begin_array(&json, "gaps");
     for (size_t i = 0; i < count; i++)
         add_range(&json, gaps[i]);
-    json_end_array(&json);
+    hf__json_end_array(&json);
     for (int i = 0; verified && i < DISAGREEMENTS; i++) {
         const hf__buf *list = &findings->lists[i].text;
-        json_begin_array(&json, disagreements[i].key);
+        hf__json_begin_array(&json, disagreements[i].key);
         if (list->length > 0)
             hf__buf_add(&json.text, list->data, list->length);
-        json_end_array(&json);
+        hf__json_end_array(&json);
         json.text.broken = json.text.broken || list->broken;
     }
-    json_end_object(&json);
-    return json_finish(&json, stdout);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout);
 }
 
 static int print_gaps(const struct invocation *in, const struct gaps_values *values,

@@ -1,21 +1,21 @@
 #include <stdio.h>
 
-#include "cli/json.h"
 #include "cli/options.h"
+#include "cli/print_json.h"
 #include "cli/store_choice.h"
 
 static int print_result(const struct invocation *in, int from, int to)
 {
     hf_error err = {.code = HF_SYSTEM, .message = "cannot write the result"};
-    struct json json = {0};
+    hf__json json = {0};
 
     if (in->common.json) {
-        json_begin_object(&json, NULL);
-        json_string(&json, "schema", "holdfast");
-        json_integer(&json, "from", from);
-        json_integer(&json, "to", to);
-        json_end_object(&json);
-        return json_finish(&json, stdout) ? EXIT_OK : report_error(&in->report, &err);
+        hf__json_begin_object(&json, NULL);
+        hf__json_put_string(&json, "schema", "holdfast");
+        hf__json_put_integer(&json, "from", from);
+        hf__json_put_integer(&json, "to", to);
+        hf__json_end_object(&json);
+        return print_document(&json, stdout) ? EXIT_OK : report_error(&in->report, &err);
     }
     if (from == 0)
         printf("schema holdfast: version %d installed\n", to);

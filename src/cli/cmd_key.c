@@ -5,10 +5,10 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/json.h"
 #include "cli/label.h"
 #include "cli/load.h"
 #include "cli/options.h"
+#include "cli/print_json.h"
 #include "cli/registry_choice.h"
 #include "cli/table.h"
 
@@ -55,7 +55,7 @@ static const struct column columns[] = {
 struct output {
     const hf_registry *registry; /* NULL: none */
     struct table *table;
-    struct json json;
+    hf__json json;
 };
 
 static int out_of_memory(const struct report *report)
@@ -115,31 +115,31 @@ static void add_to_table(struct table *table, const char *label, hf_derivation d
     table_set(table, SQL, sql);
 }
 
-static void add_halves(struct json *json, int64_t key)
+static void add_halves(hf__json *json, int64_t key)
 {
     uint32_t classid, objid;
 
     hf_key_split(key, &classid, &objid);
-    json_integer(json, "key", key);
-    json_integer(json, "classid", classid);
-    json_integer(json, "objid", objid);
+    hf__json_put_integer(json, "key", key);
+    hf__json_put_integer(json, "classid", classid);
+    hf__json_put_integer(json, "objid", objid);
 }
 
-static void add_to_json(struct json *json, const char *name, const char *label,
+static void add_to_json(hf__json *json, const char *name, const char *label,
                         hf_derivation derivation, const int64_t *key, const char *sql)
 {
-    json_begin_object(json, NULL);
+    hf__json_begin_object(json, NULL);
     if (name != NULL)
-        json_string(json, "name", name);
-    json_string(json, "label", label);
-    json_string(json, "derivation", hf_derivation_name(derivation));
+        hf__json_put_string(json, "name", name);
+    hf__json_put_string(json, "label", label);
+    hf__json_put_string(json, "derivation", hf_derivation_name(derivation));
     if (key != NULL) {
         add_halves(json, *key);
-        json_string(json, "sql", sql);
+        hf__json_put_string(json, "sql", sql);
     } else {
-        json_null(json, "key");
+        hf__json_put_null(json, "key");
     }
-    json_end_object(json);
+    hf__json_end_object(json);
 }
 
 static void add_key(struct output *output, const char *label, hf_derivation derivation,
@@ -246,17 +246,17 @@ static int print_json(const struct key_values *values, const struct invocation *
     int used = 0;
     hf_error err;
 
-    json_begin_object(&output.json, NULL);
-    json_begin_array(&output.json, "keys");
+    hf__json_begin_object(&output.json, NULL);
+    hf__json_begin_array(&output.json, "keys");
     for (int i = 0; i < in->count; i += used) {
         if (add_label(&output, values, in->operands + i, in->count - i, &used, &err) != HF_OK) {
             hf__buf_free(&output.json.text);
             return report_error(&in->report, &err);
         }
     }
-    json_end_array(&output.json);
-    json_end_object(&output.json);
-    return json_finish(&output.json, stdout) ? EXIT_OK : out_of_memory(&in->report);
+    hf__json_end_array(&output.json);
+    hf__json_end_object(&output.json);
+    return print_document(&output.json, stdout) ? EXIT_OK : out_of_memory(&in->report);
 }
 
 static int print_table(const struct key_values *values, const struct invocation *in,
@@ -311,11 +311,11 @@ static int decode(const struct command *self, const struct invocation *in)
         printf("%" PRId64 "\n", key);
         return EXIT_OK;
     }
-    struct json json = {0};
-    json_begin_object(&json, NULL);
+    hf__json json = {0};
+    hf__json_begin_object(&json, NULL);
     add_halves(&json, key);
-    json_end_object(&json);
-    return json_finish(&json, stdout) ? EXIT_OK : out_of_memory(&in->report);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout) ? EXIT_OK : out_of_memory(&in->report);
 }
 
 /* A derivation that is stated asks no registry, and a broken one is none of its business. */

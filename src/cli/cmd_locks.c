@@ -11,6 +11,7 @@
 #include "cli/leaks.h"
 #include "cli/lock_row.h"
 #include "cli/options.h"
+#include "cli/print_json.h"
 #include "cli/registry_choice.h"
 #include "cli/store_choice.h"
 
@@ -137,64 +138,64 @@ static void add_to_table(struct table *table, const hf_lock_view *view, size_t f
     table_set(table, BLOCKED_BY - first, view->blocked_by);
 }
 
-static void add_blockers(struct json *json, const char *pids)
+static void add_blockers(hf__json *json, const char *pids)
 {
-    json_begin_array(json, "blocked_by");
+    hf__json_begin_array(json, "blocked_by");
     while (*pids != '\0') {
         char *end = NULL;
         long long pid = strtoll(pids, &end, 10);
         if (end == pids)
             break;
-        json_integer(json, NULL, pid);
+        hf__json_put_integer(json, NULL, pid);
         pids = end + (*end == ',');
     }
-    json_end_array(json);
+    hf__json_end_array(json);
 }
 
-static void add_to_json(struct json *json, const struct listing *listing, const hf_lock_view *view)
+static void add_to_json(hf__json *json, const struct listing *listing, const hf_lock_view *view)
 {
     char end[END_SHOWN_MAX];
 
-    json_begin_object(json, NULL);
-    json_text(json, "label", view->label);
+    hf__json_begin_object(json, NULL);
+    hf__json_put_text(json, "label", view->label);
     if (listing->named)
         add_name(json, view);
     add_key(json, view);
-    json_string(json, "mode", mode_name(view));
-    json_string(json, "state", view->waiting ? "waiting" : "held");
-    json_text(json, "lifetime", lifetime_of(view));
-    json_boolean(json, "recorded", view->ours);
-    json_text(json, "application", view->application);
-    json_text(json, "host", view->host);
+    hf__json_put_string(json, "mode", mode_name(view));
+    hf__json_put_string(json, "state", view->waiting ? "waiting" : "held");
+    hf__json_put_text(json, "lifetime", lifetime_of(view));
+    hf__json_put_boolean(json, "recorded", view->ours);
+    hf__json_put_text(json, "application", view->application);
+    hf__json_put_text(json, "host", view->host);
     add_number(json, "pid", view->pid);
     add_number(json, "backend_pid", view->backend_pid);
     add_time(json, "age_ms", view->age_ms);
-    json_boolean(json, "age_is_bound", view->age_is_bound);
+    hf__json_put_boolean(json, "age_is_bound", view->age_is_bound);
     if (listing->values->leaks.given) {
         add_time(json, "idle_ms", view->idle_ms);
-        json_string(json, "end_statement",
-                    end_statement(end, view, hf_store_is_local(listing->store)));
+        hf__json_put_string(json, "end_statement",
+                            end_statement(end, view, hf_store_is_local(listing->store)));
     }
     add_number(json, "token", view->token);
     add_number(json, "slot", view->slot);
     add_blockers(json, view->blocked_by);
-    json_end_object(json);
+    hf__json_end_object(json);
 }
 
 static bool print_json(const struct listing *listing, const hf_lock_view *const *views,
                        size_t count)
 {
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_string(&json, "store", hf_store_name(listing->store));
-    json_integer(&json, "at_ms", hf__wall_ms());
-    json_begin_array(&json, "locks");
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "store", hf_store_name(listing->store));
+    hf__json_put_integer(&json, "at_ms", hf__wall_ms());
+    hf__json_begin_array(&json, "locks");
     for (size_t i = 0; i < count; i++)
         add_to_json(&json, listing, views[i]);
-    json_end_array(&json);
-    json_end_object(&json);
-    return json_finish(&json, stdout);
+    hf__json_end_array(&json);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout);
 }
 
 static bool print_table(const struct listing *listing, const hf_lock_view *const *views,

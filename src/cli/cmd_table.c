@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "cli/json.h"
+#include "cli/print_json.h"
 #include "cli/store_choice.h"
 
 static const struct option table_options[] = {
@@ -93,7 +93,7 @@ static int64_t wait_of(const struct table_request *request)
 
 static int print_id(const struct table_request *request, int64_t id, const char *flag, bool is)
 {
-    struct json json = {0};
+    hf__json json = {0};
     char text[HF_TABLE_TEXT_MAX];
     hf_error err;
 
@@ -102,15 +102,15 @@ static int print_id(const struct table_request *request, int64_t id, const char 
                                                                       : EXIT_OK;
     if (hf_table_name_text(&request->name, text, &err) != HF_OK)
         return report_error(&request->in->report, &err);
-    json_begin_object(&json, NULL);
-    json_string(&json, "table", text);
-    json_integer(&json, "id", id);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "table", text);
+    hf__json_put_integer(&json, "id", id);
     if (flag != NULL)
-        json_boolean(&json, flag, is);
+        hf__json_put_boolean(&json, flag, is);
     if (request->context != NULL)
-        json_string(&json, "context", request->context);
-    json_end_object(&json);
-    return json_finish(&json, stdout) ? EXIT_OK : table_cannot_write(request);
+        hf__json_put_string(&json, "context", request->context);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout) ? EXIT_OK : table_cannot_write(request);
 }
 
 static int register_one(const struct table_request *request)
@@ -138,7 +138,7 @@ static int ref(const struct table_request *request)
 
 static int tell_retired(const struct table_request *request, bool retired)
 {
-    struct json json = {0};
+    hf__json json = {0};
     char text[HF_TABLE_TEXT_MAX];
     hf_error err;
 
@@ -150,11 +150,11 @@ static int tell_retired(const struct table_request *request, bool retired)
                         text);
         return EXIT_OK;
     }
-    json_begin_object(&json, NULL);
-    json_string(&json, "table", text);
-    json_boolean(&json, "retired", retired);
-    json_end_object(&json);
-    return json_finish(&json, stdout) ? EXIT_OK : table_cannot_write(request);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "table", text);
+    hf__json_put_boolean(&json, "retired", retired);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout) ? EXIT_OK : table_cannot_write(request);
 }
 
 static int unref(const struct table_request *request)

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/cmd_table.h"
-#include "cli/json.h"
+#include "cli/print_json.h"
 #include "cli/table.h"
 
 enum { PROBLEM, TABLE, CONTEXT, ID };
@@ -20,15 +20,15 @@ static const struct column columns[] = {
 
 struct faults {
     struct table *table; /* for people, or */
-    struct json json;
+    hf__json json;
 };
 
-static void add_nullable(struct json *json, const char *key, const char *value)
+static void add_nullable(hf__json *json, const char *key, const char *value)
 {
     if (value != NULL)
-        json_string(json, key, value);
+        hf__json_put_string(json, key, value);
     else
-        json_null(json, key);
+        hf__json_put_null(json, key);
 }
 
 static void add_fault(void *arg, const hf_table_fault *fault)
@@ -36,12 +36,12 @@ static void add_fault(void *arg, const hf_table_fault *fault)
     struct faults *faults = arg;
 
     if (faults->table == NULL) {
-        json_begin_object(&faults->json, NULL);
-        json_string(&faults->json, "problem", fault->problem);
+        hf__json_begin_object(&faults->json, NULL);
+        hf__json_put_string(&faults->json, "problem", fault->problem);
         add_nullable(&faults->json, "table_name", fault->table_name);
         add_nullable(&faults->json, "context_id", fault->context_id);
         add_nullable(&faults->json, "advisory_id", fault->advisory_id);
-        json_end_object(&faults->json);
+        hf__json_end_object(&faults->json);
         return;
     }
     table_add_row(faults->table);
@@ -66,20 +66,20 @@ static void split_from(const struct table_request *request, char *from, hf_table
 
 static bool finish_json(struct faults *faults, const hf_table_adopted *adopted, bool dry_run)
 {
-    struct json *json = &faults->json;
+    hf__json *json = &faults->json;
 
-    json_end_array(json);
-    json_integer(json, "rows", adopted->rows);
-    json_integer(json, "tables", adopted->tables);
-    json_integer(json, "minted", adopted->minted);
-    json_integer(json, "rows_given", adopted->rows_given);
-    json_integer(json, "references", adopted->references);
-    json_integer(json, "names_in_the_way", adopted->faults);
-    json_boolean(json, "not_null", adopted->not_null);
-    json_boolean(json, "foreign_key", adopted->foreign_key);
-    json_boolean(json, "dry_run", dry_run);
-    json_end_object(json);
-    return json_finish(json, stdout);
+    hf__json_end_array(json);
+    hf__json_put_integer(json, "rows", adopted->rows);
+    hf__json_put_integer(json, "tables", adopted->tables);
+    hf__json_put_integer(json, "minted", adopted->minted);
+    hf__json_put_integer(json, "rows_given", adopted->rows_given);
+    hf__json_put_integer(json, "references", adopted->references);
+    hf__json_put_integer(json, "names_in_the_way", adopted->faults);
+    hf__json_put_boolean(json, "not_null", adopted->not_null);
+    hf__json_put_boolean(json, "foreign_key", adopted->foreign_key);
+    hf__json_put_boolean(json, "dry_run", dry_run);
+    hf__json_end_object(json);
+    return print_document(json, stdout);
 }
 
 static void tell(const struct table_request *request, const hf_table_adopted *adopted)
@@ -116,8 +116,8 @@ int table_adopt(const struct table_request *request)
     adoption.database = request->values->database;
     adoption.dry_run = request->values->dry_run;
     if (as_json) {
-        json_begin_object(&faults.json, NULL);
-        json_begin_array(&faults.json, "faults");
+        hf__json_begin_object(&faults.json, NULL);
+        hf__json_begin_array(&faults.json, "faults");
     } else {
         prepare_for_tables();
         faults.table = table_new(columns);

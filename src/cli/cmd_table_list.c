@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "cli/cmd_table.h"
-#include "cli/json.h"
+#include "cli/print_json.h"
 #include "cli/table.h"
 
 enum { TABLE, ID, REFERENCES, CREATED, RETIRED };
@@ -40,18 +40,18 @@ static const char *text_of(char out[HF_TABLE_TEXT_MAX], const hf_table_name *nam
     return out;
 }
 
-static void add_view(struct json *json, const hf_table_view *view)
+static void add_view(hf__json *json, const hf_table_view *view)
 {
     char text[HF_TABLE_TEXT_MAX], time[TIME_SHOWN_MAX];
 
-    json_string(json, "table", text_of(text, &view->name));
-    json_integer(json, "id", view->id);
-    json_text(json, "cluster", view->name.cluster);
-    json_string(json, "database", view->name.database);
-    json_string(json, "name", view->name.table);
-    json_integer(json, "references", view->references);
-    json_text(json, "created", show_time(time, view->created_ms));
-    json_text(json, "retired", show_time(time, view->dropped_ms));
+    hf__json_put_string(json, "table", text_of(text, &view->name));
+    hf__json_put_integer(json, "id", view->id);
+    hf__json_put_text(json, "cluster", view->name.cluster);
+    hf__json_put_string(json, "database", view->name.database);
+    hf__json_put_string(json, "name", view->name.table);
+    hf__json_put_integer(json, "references", view->references);
+    hf__json_put_text(json, "created", show_time(time, view->created_ms));
+    hf__json_put_text(json, "retired", show_time(time, view->dropped_ms));
 }
 
 static void add_row(struct table *table, const hf_table_view *view)
@@ -70,18 +70,18 @@ static void add_row(struct table *table, const hf_table_view *view)
 
 static bool print_json(const hf_table_list *list)
 {
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_begin_array(&json, "tables");
+    hf__json_begin_object(&json, NULL);
+    hf__json_begin_array(&json, "tables");
     for (size_t i = 0; i < hf_table_list_count(list); i++) {
-        json_begin_object(&json, NULL);
+        hf__json_begin_object(&json, NULL);
         add_view(&json, hf_table_list_at(list, i));
-        json_end_object(&json);
+        hf__json_end_object(&json);
     }
-    json_end_array(&json);
-    json_end_object(&json);
-    return json_finish(&json, stdout);
+    hf__json_end_array(&json);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout);
 }
 
 static bool print_table(const hf_table_list *list)
@@ -113,7 +113,7 @@ int table_list(const struct table_request *request)
 struct shown {
     const hf_table_view *view;
     const hf_lock_view *holder; /* NULL: nobody holds its lock */
-    struct json *references;    /* an array; NULL: for people */
+    hf__json *references;       /* an array; NULL: for people */
 };
 
 static void add_reference(void *arg, const char *context_id)
@@ -121,7 +121,7 @@ static void add_reference(void *arg, const char *context_id)
     const struct shown *shown = arg;
 
     if (shown->references != NULL)
-        json_string(shown->references, NULL, context_id);
+        hf__json_put_string(shown->references, NULL, context_id);
     else
         printf("reference  %s\n", context_id);
 }
@@ -153,30 +153,31 @@ static hf_status show_for_people(const struct table_request *request, struct sho
 static hf_status show_as_json(const struct table_request *request, const struct shown *shown,
                               hf_error *err)
 {
-    struct json json = {0};
+    hf__json json = {0};
     struct shown listed = {.references = &json};
 
-    json_begin_object(&json, NULL);
+    hf__json_begin_object(&json, NULL);
     add_view(&json, shown->view);
-    json_begin_array(&json, "contexts");
+    hf__json_begin_array(&json, "contexts");
     hf_status status = hf_table_refs(request->store, &request->name, add_reference, &listed, err);
-    json_end_array(&json);
+    hf__json_end_array(&json);
     if (shown->holder == NULL) {
-        json_null(&json, "holder");
+        hf__json_put_null(&json, "holder");
     } else {
-        json_begin_object(&json, "holder");
-        json_text(&json, "application", shown->holder->application);
-        json_text(&json, "host", shown->holder->host);
-        json_integer(&json, "pid", shown->holder->pid);
-        json_end_object(&json);
+        hf__json_begin_object(&json, "holder");
+        hf__json_put_text(&json, "application", shown->holder->application);
+        hf__json_put_text(&json, "host", shown->holder->host);
+        hf__json_put_integer(&json, "pid", shown->holder->pid);
+        hf__json_end_object(&json);
     }
-    json_end_object(&json);
+    hf__json_end_object(&json);
     if (status != HF_OK) {
         hf__buf_free(&json.text);
         return status;
     }
-    return json_finish(&json, stdout) ? HF_OK
-                                      : hf__fail(err, HF_SYSTEM, "cannot write to standard output");
+    return print_document(&json, stdout)
+               ? HF_OK
+               : hf__fail(err, HF_SYSTEM, "cannot write to standard output");
 }
 
 static hf_status not_registered(const struct table_request *request, hf_error *err)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/json.h"
+#include "cli/print_json.h"
 
 static const char *const format_names[] = {
     [FINDINGS_HUMAN] = "human",
@@ -133,45 +133,45 @@ void print_findings_for_people(const hf__findings *findings)
         put_for_people(&findings->items[i], colour);
 }
 
-static void add_finding(struct json *json, const hf__finding *finding)
+static void add_finding(hf__json *json, const hf__finding *finding)
 {
-    json_begin_object(json, NULL);
-    json_string(json, "rule", finding->rule->id);
-    json_string(json, "severity", hf__severity_name(finding->rule->severity));
-    json_string(json, "file", finding->file);
+    hf__json_begin_object(json, NULL);
+    hf__json_put_string(json, "rule", finding->rule->id);
+    hf__json_put_string(json, "severity", hf__severity_name(finding->rule->severity));
+    hf__json_put_string(json, "file", finding->file);
     if (finding->line > 0)
-        json_integer(json, "line", finding->line);
+        hf__json_put_integer(json, "line", finding->line);
     else
-        json_null(json, "line");
+        hf__json_put_null(json, "line");
     if (finding->line > 0 && finding->column > 0)
-        json_integer(json, "column", finding->column);
+        hf__json_put_integer(json, "column", finding->column);
     else
-        json_null(json, "column");
-    json_string(json, "message", finding->message);
-    json_text(json, "remedy", finding->remedy);
-    json_text(json, "confidence", finding->confidence != NULL ? finding->confidence : "");
-    json_end_object(json);
+        hf__json_put_null(json, "column");
+    hf__json_put_string(json, "message", finding->message);
+    hf__json_put_text(json, "remedy", finding->remedy);
+    hf__json_put_text(json, "confidence", finding->confidence != NULL ? finding->confidence : "");
+    hf__json_end_object(json);
 }
 
 bool print_findings_as_json(const struct findings_output *output, const hf__findings *findings)
 {
     struct findings_counts counts = count_findings(findings);
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_begin_array(&json, "findings");
+    hf__json_begin_object(&json, NULL);
+    hf__json_begin_array(&json, "findings");
     for (size_t i = 0; i < findings->count; i++)
         add_finding(&json, &findings->items[i]);
-    json_end_array(&json);
-    json_begin_object(&json, "counts");
-    json_integer(&json, "errors", (int64_t)counts.errors);
-    json_integer(&json, "warnings", (int64_t)counts.warnings);
-    json_integer(&json, "notes", (int64_t)counts.notes);
-    json_integer(&json, "ignored", (int64_t)output->ignored);
-    json_integer(&json, "not_listed", (int64_t)findings->dropped);
-    json_end_object(&json);
-    json_end_object(&json);
-    return json_finish(&json, stdout);
+    hf__json_end_array(&json);
+    hf__json_begin_object(&json, "counts");
+    hf__json_put_integer(&json, "errors", (int64_t)counts.errors);
+    hf__json_put_integer(&json, "warnings", (int64_t)counts.warnings);
+    hf__json_put_integer(&json, "notes", (int64_t)counts.notes);
+    hf__json_put_integer(&json, "ignored", (int64_t)output->ignored);
+    hf__json_put_integer(&json, "not_listed", (int64_t)findings->dropped);
+    hf__json_end_object(&json);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout);
 }
 
 static void add_count(hf__buf *line, size_t count, const char *one, const char *many)

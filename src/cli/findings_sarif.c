@@ -5,24 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/json.h"
+#include "cli/print_json.h"
 
-static void add_text_object(struct json *json, const char *key, const char *text)
+static void add_text_object(hf__json *json, const char *key, const char *text)
 {
-    json_begin_object(json, key);
-    json_string(json, "text", text);
-    json_end_object(json);
+    hf__json_begin_object(json, key);
+    hf__json_put_string(json, "text", text);
+    hf__json_end_object(json);
 }
 
-static void add_rule(struct json *json, const hf__rule *rule)
+static void add_rule(hf__json *json, const hf__rule *rule)
 {
-    json_begin_object(json, NULL);
-    json_string(json, "id", rule->id);
+    hf__json_begin_object(json, NULL);
+    hf__json_put_string(json, "id", rule->id);
     add_text_object(json, "shortDescription", rule->summary);
-    json_begin_object(json, "defaultConfiguration");
-    json_string(json, "level", hf__severity_name(rule->severity));
-    json_end_object(json);
-    json_end_object(json);
+    hf__json_begin_object(json, "defaultConfiguration");
+    hf__json_put_string(json, "level", hf__severity_name(rule->severity));
+    hf__json_end_object(json);
+    hf__json_end_object(json);
 }
 
 /* The rules of the tables, then those that only findings name. */
@@ -70,25 +70,25 @@ static bool list_rules(struct rule_list *list, const struct findings_output *out
     return good;
 }
 
-static void add_tool(struct json *json, const char *command, const struct rule_list *rules)
+static void add_tool(hf__json *json, const char *command, const struct rule_list *rules)
 {
     char name[64];
 
     snprintf(name, sizeof name, "holdfast %s", command);
-    json_begin_object(json, "tool");
-    json_begin_object(json, "driver");
-    json_string(json, "name", name);
-    json_string(json, "version", hf_version());
-    json_begin_array(json, "rules");
+    hf__json_begin_object(json, "tool");
+    hf__json_begin_object(json, "driver");
+    hf__json_put_string(json, "name", name);
+    hf__json_put_string(json, "version", hf_version());
+    hf__json_begin_array(json, "rules");
     for (size_t i = 0; i < rules->count; i++)
         add_rule(json, rules->items[i].rule);
-    json_end_array(json);
-    json_end_object(json);
-    json_end_object(json);
+    hf__json_end_array(json);
+    hf__json_end_object(json);
+    hf__json_end_object(json);
 }
 
 /* A path as a URI: relative as it is, absolute with its scheme. */
-static void add_uri(struct json *json, const char *path)
+static void add_uri(hf__json *json, const char *path)
 {
     hf__buf uri = {0};
 
@@ -104,32 +104,32 @@ static void add_uri(struct json *json, const char *path)
             hf__buf_printf(&uri, "%%%02X", byte);
     }
     json->text.broken |= uri.broken;
-    json_string(json, "uri", uri.broken || uri.data == NULL ? "" : uri.data);
+    hf__json_put_string(json, "uri", uri.broken || uri.data == NULL ? "" : uri.data);
     hf__buf_free(&uri);
 }
 
-static void add_location(struct json *json, const hf__finding *finding)
+static void add_location(hf__json *json, const hf__finding *finding)
 {
-    json_begin_array(json, "locations");
-    json_begin_object(json, NULL);
-    json_begin_object(json, "physicalLocation");
-    json_begin_object(json, "artifactLocation");
+    hf__json_begin_array(json, "locations");
+    hf__json_begin_object(json, NULL);
+    hf__json_begin_object(json, "physicalLocation");
+    hf__json_begin_object(json, "artifactLocation");
     add_uri(json, finding->file);
-    json_end_object(json);
+    hf__json_end_object(json);
     if (finding->line > 0) {
-        json_begin_object(json, "region");
-        json_integer(json, "startLine", finding->line);
+        hf__json_begin_object(json, "region");
+        hf__json_put_integer(json, "startLine", finding->line);
         if (finding->column > 0)
-            json_integer(json, "startColumn", finding->column);
-        json_end_object(json);
+            hf__json_put_integer(json, "startColumn", finding->column);
+        hf__json_end_object(json);
     }
-    json_end_object(json);
-    json_end_object(json);
-    json_end_array(json);
+    hf__json_end_object(json);
+    hf__json_end_object(json);
+    hf__json_end_array(json);
 }
 
 /* The remedy stands under the message: SARIF's own place for it wants the exact replacement. */
-static void add_message(struct json *json, const hf__finding *finding)
+static void add_message(hf__json *json, const hf__finding *finding)
 {
     hf__buf text = {0};
 
@@ -141,45 +141,45 @@ static void add_message(struct json *json, const hf__finding *finding)
     hf__buf_free(&text);
 }
 
-static void add_result(struct json *json, const struct rule_list *rules, const hf__finding *finding)
+static void add_result(hf__json *json, const struct rule_list *rules, const hf__finding *finding)
 {
     size_t index = 0;
 
-    json_begin_object(json, NULL);
-    json_string(json, "ruleId", finding->rule->id);
+    hf__json_begin_object(json, NULL);
+    hf__json_put_string(json, "ruleId", finding->rule->id);
     if (find_rule(rules, finding->rule, &index))
-        json_integer(json, "ruleIndex", (int64_t)index);
-    json_string(json, "level", hf__severity_name(finding->rule->severity));
+        hf__json_put_integer(json, "ruleIndex", (int64_t)index);
+    hf__json_put_string(json, "level", hf__severity_name(finding->rule->severity));
     add_message(json, finding);
     add_location(json, finding);
     if (finding->confidence != NULL) {
-        json_begin_object(json, "properties");
-        json_string(json, "confidence", finding->confidence);
-        json_end_object(json);
+        hf__json_begin_object(json, "properties");
+        hf__json_put_string(json, "confidence", finding->confidence);
+        hf__json_end_object(json);
     }
-    json_end_object(json);
+    hf__json_end_object(json);
 }
 
 bool print_findings_as_sarif(const struct findings_output *output, const hf__findings *findings)
 {
     struct rule_list rules = {0};
-    struct json json = {0};
+    hf__json json = {0};
 
     json.text.broken = !list_rules(&rules, output, findings);
-    json_begin_object(&json, NULL);
-    json_string(&json, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
-    json_string(&json, "version", "2.1.0");
-    json_begin_array(&json, "runs");
-    json_begin_object(&json, NULL);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
+    hf__json_put_string(&json, "version", "2.1.0");
+    hf__json_begin_array(&json, "runs");
+    hf__json_begin_object(&json, NULL);
     add_tool(&json, output->command, &rules);
-    json_string(&json, "columnKind", "unicodeCodePoints");
-    json_begin_array(&json, "results");
+    hf__json_put_string(&json, "columnKind", "unicodeCodePoints");
+    hf__json_begin_array(&json, "results");
     for (size_t i = 0; i < findings->count; i++)
         add_result(&json, &rules, &findings->items[i]);
-    json_end_array(&json);
-    json_end_object(&json);
-    json_end_array(&json);
-    json_end_object(&json);
+    hf__json_end_array(&json);
+    hf__json_end_object(&json);
+    hf__json_end_array(&json);
+    hf__json_end_object(&json);
     free(rules.items);
-    return json_finish(&json, stdout);
+    return print_document(&json, stdout);
 }

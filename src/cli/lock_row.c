@@ -48,41 +48,41 @@ void set_number(struct table *table, size_t column, int64_t number)
         table_set(table, column, text);
 }
 
-void add_number(struct json *json, const char *key, int64_t number)
+void add_number(hf__json *json, const char *key, int64_t number)
 {
     if (number != 0)
-        json_integer(json, key, number);
+        hf__json_put_integer(json, key, number);
     else
-        json_null(json, key);
+        hf__json_put_null(json, key);
 }
 
-void add_time(struct json *json, const char *key, int64_t ms)
+void add_time(hf__json *json, const char *key, int64_t ms)
 {
     if (ms >= 0)
-        json_integer(json, key, ms);
+        hf__json_put_integer(json, key, ms);
     else
-        json_null(json, key);
+        hf__json_put_null(json, key);
 }
 
-void add_key(struct json *json, const hf_lock_view *view)
+void add_key(hf__json *json, const hf_lock_view *view)
 {
     int32_t pair[2];
 
-    json_integer(json, "key", view->key);
+    hf__json_put_integer(json, "key", view->key);
     if (view->space != HF_PAIR) {
-        json_null(json, "pair");
+        hf__json_put_null(json, "pair");
         return;
     }
     split_pair(view->key, pair);
-    json_begin_array(json, "pair");
-    json_integer(json, NULL, pair[0]);
-    json_integer(json, NULL, pair[1]);
-    json_end_array(json);
+    hf__json_begin_array(json, "pair");
+    hf__json_put_integer(json, NULL, pair[0]);
+    hf__json_put_integer(json, NULL, pair[1]);
+    hf__json_end_array(json);
 }
 
-void add_name(struct json *json, const hf_lock_view *view)
+void add_name(hf__json *json, const hf_lock_view *view)
 {
-    json_text(json, "name", view->name);
-    json_boolean(json, "registered", view->name[0] != '\0');
-    json_text(json, "pattern", view->pattern);
+    hf__json_put_text(json, "name", view->name);
+    hf__json_put_boolean(json, "registered", view->name[0] != '\0');
+    hf__json_put_text(json, "pattern", view->pattern);
 }

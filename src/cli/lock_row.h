@@ -2,7 +2,7 @@
 #ifndef HF_CLI_LOCK_ROW_H
 #define HF_CLI_LOCK_ROW_H
 
-#include "cli/json.h"
+#include "base/json.h"
 #include "cli/table.h"
 #include "holdfast/holdfast.h"
 
@@ -21,9 +21,9 @@ const char *lifetime_name(hf_lifetime lifetime);
 /* Leaves the cell empty for 0. */
 void set_number(struct table *table, size_t column, int64_t number);
 
-void add_key(struct json *json, const hf_lock_view *view);           /* "key" and "pair" */
-void add_number(struct json *json, const char *key, int64_t number); /* 0 becomes null */
-void add_time(struct json *json, const char *key, int64_t ms);       /* -1 becomes null */
-void add_name(struct json *json, const hf_lock_view *view); /* "name", "registered", "pattern" */
+void add_key(hf__json *json, const hf_lock_view *view);           /* "key" and "pair" */
+void add_number(hf__json *json, const char *key, int64_t number); /* 0 becomes null */
+void add_time(hf__json *json, const char *key, int64_t ms);       /* -1 becomes null */
+void add_name(hf__json *json, const hf_lock_view *view); /* "name", "registered", "pattern" */
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cli/json.h"
+#include "cli/print_json.h"
 #include "cli/table.h"
 
 static const char *skip_digits(const char *text)
@@ -89,32 +89,32 @@ static void add_key(hf__buf *keys, const hf_rows *rows, size_t column)
     hf__buf_add(keys, "", 1);
 }
 
-static void add_row(struct json *json, const hf_rows *rows, size_t row, const char *keys)
+static void add_row(hf__json *json, const hf_rows *rows, size_t row, const char *keys)
 {
-    json_begin_object(json, NULL);
+    hf__json_begin_object(json, NULL);
     for (size_t i = 0; i < hf_rows_columns(rows); i++) {
         const char *value = hf_rows_value(rows, row, i, NULL);
         if (value != NULL)
-            json_string(json, keys, value);
+            hf__json_put_string(json, keys, value);
         else
-            json_null(json, keys);
+            hf__json_put_null(json, keys);
         keys += strlen(keys) + 1;
     }
-    json_end_object(json);
+    hf__json_end_object(json);
 }
 
 bool print_rows_as_json(const hf_rows *rows)
 {
-    struct json json = {0};
+    hf__json json = {0};
     hf__buf keys = {0}; /* one after the other, each with its NUL */
 
     for (size_t i = 0; i < hf_rows_columns(rows); i++)
         add_key(&keys, rows, i);
-    json_begin_array(&json, NULL);
+    hf__json_begin_array(&json, NULL);
     json.text.broken |= keys.broken || keys.data == NULL;
     for (size_t row = 0; !json.text.broken && row < hf_rows_count(rows); row++)
         add_row(&json, rows, row, keys.data);
-    json_end_array(&json);
+    hf__json_end_array(&json);
     hf__buf_free(&keys);
-    return json_finish(&json, stdout);
+    return print_document(&json, stdout);
 }

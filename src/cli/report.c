@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/json.h"
+#include "cli/print_json.h"
 #include "cli/redact.h"
 
 bool wants_colour(int fd)
@@ -67,19 +67,19 @@ static void add_line(hf__buf *text, const struct report *report, const char *col
 
 static void put_error_as_json(const hf_error *err, const char *detail)
 {
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_begin_object(&json, "error");
-    json_string(&json, "status", hf_status_name(err->code));
-    json_string(&json, "message", err->message);
+    hf__json_begin_object(&json, NULL);
+    hf__json_begin_object(&json, "error");
+    hf__json_put_string(&json, "status", hf_status_name(err->code));
+    hf__json_put_string(&json, "message", err->message);
     if (detail != NULL)
-        json_string(&json, "detail", detail);
-    json_text(&json, "hint", err->hint);
-    json_text(&json, "sqlstate", err->sqlstate);
-    json_end_object(&json);
-    json_end_object(&json);
-    (void)json_finish(&json, stderr);
+        hf__json_put_string(&json, "detail", detail);
+    hf__json_put_text(&json, "hint", err->hint);
+    hf__json_put_text(&json, "sqlstate", err->sqlstate);
+    hf__json_end_object(&json);
+    hf__json_end_object(&json);
+    (void)print_document(&json, stderr);
 }
 
 int report_detailed_error(const struct report *report, const hf_error *err, const char *detail)
@@ -108,17 +108,17 @@ static void put_line(const struct report *report, const char *colour, const char
                      const char *line)
 {
     hf__buf text = {0};
-    struct json json = {0};
+    hf__json json = {0};
 
     if (!report->json) {
         add_line(&text, report, colour, word, line);
         put(&text);
         return;
     }
-    json_begin_object(&json, NULL);
-    json_string(&json, word, line);
-    json_end_object(&json);
-    (void)json_finish(&json, stderr);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, word, line);
+    hf__json_end_object(&json);
+    (void)print_document(&json, stderr);
 }
 
 void report_note(const struct report *report, const char *format, ...)

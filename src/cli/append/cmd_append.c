@@ -9,8 +9,8 @@
 #include "cli/append/commands.h"
 #include "cli/append/progress.h"
 #include "cli/append/stopping.h"
-#include "cli/json.h"
 #include "cli/options.h"
+#include "cli/print_json.h"
 #include "cli/stop_signals.h"
 #include "cli/store_choice.h"
 
@@ -271,26 +271,26 @@ static hf_status open_both(struct append *append, hf_error *err)
 static void print_summary(const struct append *append, const hf__append_result *result)
 {
     static const char *const outcomes[] = {"appended", "resumed", "finished", "nothing to do"};
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_string(&json, "table", result->table);
-    json_string(&json, "outcome", outcomes[result->outcome]);
-    json_string(&json, "mode", result->is_staged ? "staged" : "direct");
-    json_text(&json, "id", result->is_staged ? result->id : "");
-    json_integer(&json, "rows", result->rows);
-    json_integer(&json, "bytes", result->bytes);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "table", result->table);
+    hf__json_put_string(&json, "outcome", outcomes[result->outcome]);
+    hf__json_put_string(&json, "mode", result->is_staged ? "staged" : "direct");
+    hf__json_put_text(&json, "id", result->is_staged ? result->id : "");
+    hf__json_put_integer(&json, "rows", result->rows);
+    hf__json_put_integer(&json, "bytes", result->bytes);
     if (result->is_staged) {
-        json_integer(&json, "partitions", result->partitions);
-        json_integer(&json, "parts", result->parts);
+        hf__json_put_integer(&json, "partitions", result->partitions);
+        hf__json_put_integer(&json, "parts", result->parts);
     }
-    json_integer(&json, "key", result->key);
-    json_real(&json, "lock_wait_ms", (double)result->lock_wait_us / 1000.0);
-    json_real(&json, "lock_held_ms", (double)result->lock_held_us / 1000.0);
-    json_text(&json, "orphan", result->orphan != NULL ? result->orphan : "");
-    json_real(&json, "seconds", (double)(hf__now_ms() - append->began_ms) / 1000.0);
-    json_end_object(&json);
-    (void)json_finish(&json, stdout);
+    hf__json_put_integer(&json, "key", result->key);
+    hf__json_put_real(&json, "lock_wait_ms", (double)result->lock_wait_us / 1000.0);
+    hf__json_put_real(&json, "lock_held_ms", (double)result->lock_held_us / 1000.0);
+    hf__json_put_text(&json, "orphan", result->orphan != NULL ? result->orphan : "");
+    hf__json_put_real(&json, "seconds", (double)(hf__now_ms() - append->began_ms) / 1000.0);
+    hf__json_end_object(&json);
+    (void)print_document(&json, stdout);
 }
 
 static int run_append(struct append *append)

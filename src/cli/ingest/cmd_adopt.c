@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "cli/ingest/commands.h"
-#include "cli/json.h"
 #include "cli/network_choice.h"
+#include "cli/print_json.h"
 #include "ingest/adopt.h"
 
 enum { RANGES_SHOWN = 20 };
@@ -86,45 +86,45 @@ static int print_text(const struct invocation *in, const struct network_values *
 
 /* ---- for programs ------------------------------------------------------------------------------- */
 
-static void add_ranges(struct json *json, const char *key, const hf__ranges *ranges)
+static void add_ranges(hf__json *json, const char *key, const hf__ranges *ranges)
 {
-    json_begin_array(json, key);
+    hf__json_begin_array(json, key);
     for (size_t i = 0; i < ranges->count; i++) {
-        json_begin_object(json, NULL);
-        json_integer(json, "from", ranges->items[i].from);
-        json_integer(json, "to", ranges->items[i].to);
-        json_end_object(json);
+        hf__json_begin_object(json, NULL);
+        hf__json_put_integer(json, "from", ranges->items[i].from);
+        hf__json_put_integer(json, "to", ranges->items[i].to);
+        hf__json_end_object(json);
     }
-    json_end_array(json);
+    hf__json_end_array(json);
 }
 
-static void add_claim(struct json *json, const char *key, bool had, int64_t claimed)
+static void add_claim(hf__json *json, const char *key, bool had, int64_t claimed)
 {
     if (had)
-        json_integer(json, key, claimed);
+        hf__json_put_integer(json, key, claimed);
     else
-        json_null(json, key);
+        hf__json_put_null(json, key);
 }
 
 static int print_json(const struct invocation *in, const struct network_values *values,
                       const hf__adopt_report *done)
 {
     hf_error err = {.code = HF_SYSTEM, .message = "cannot write the result"};
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_string(&json, "network", values->network);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "network", values->network);
     add_claim(&json, "claimed_latest", done->had_latest, done->claimed_latest);
     add_claim(&json, "claimed_oldest", done->had_oldest, done->claimed_oldest);
-    json_integer(&json, "latest", done->latest);
-    json_integer(&json, "oldest", done->oldest);
-    json_string(&json, "evidence", done->by_transactions ? "transactions" : "ledgers");
-    json_integer(&json, "incomplete", done->incomplete);
-    json_text(&json, "misfit", done->misfit);
+    hf__json_put_integer(&json, "latest", done->latest);
+    hf__json_put_integer(&json, "oldest", done->oldest);
+    hf__json_put_string(&json, "evidence", done->by_transactions ? "transactions" : "ledgers");
+    hf__json_put_integer(&json, "incomplete", done->incomplete);
+    hf__json_put_text(&json, "misfit", done->misfit);
     add_ranges(&json, "covered", &done->covered);
     add_ranges(&json, "lacking", &done->lacking);
-    json_end_object(&json);
-    return json_finish(&json, stdout) ? EXIT_OK : report_error(&in->report, &err);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout) ? EXIT_OK : report_error(&in->report, &err);
 }
 
 /* ------------------------------------------------------------------------------------------------- */

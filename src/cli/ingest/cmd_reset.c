@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "cli/ingest/commands.h"
-#include "cli/json.h"
 #include "cli/network_choice.h"
+#include "cli/print_json.h"
 #include "ingest/reset.h"
 #include "source/ledger.h"
 
@@ -87,29 +87,29 @@ static int check_values(const struct command *self, const struct invocation *in,
     return EXIT_OK;
 }
 
-static void add_ledger(struct json *json, const char *key, bool known, int64_t ledger)
+static void add_ledger(hf__json *json, const char *key, bool known, int64_t ledger)
 {
     if (known)
-        json_integer(json, key, ledger);
+        hf__json_put_integer(json, key, ledger);
     else
-        json_null(json, key);
+        hf__json_put_null(json, key);
 }
 
 static int print_result(const struct invocation *in, const char *network,
                         const hf__reset_report *done)
 {
     hf_error err = {.code = HF_SYSTEM, .message = "cannot write the result"};
-    struct json json = {0};
+    hf__json json = {0};
 
     if (in->common.json) {
-        json_begin_object(&json, NULL);
-        json_string(&json, "network", network);
+        hf__json_begin_object(&json, NULL);
+        hf__json_put_string(&json, "network", network);
         add_ledger(&json, "latest_before", done->had_latest, done->latest_before);
         add_ledger(&json, "latest", done->latest > 0, done->latest);
         add_ledger(&json, "oldest", done->latest > 0, done->oldest);
-        json_integer(&json, "uncovered", done->uncovered);
-        json_end_object(&json);
-        return json_finish(&json, stdout) ? EXIT_OK : report_error(&in->report, &err);
+        hf__json_put_integer(&json, "uncovered", done->uncovered);
+        hf__json_end_object(&json);
+        return print_document(&json, stdout) ? EXIT_OK : report_error(&in->report, &err);
     }
     printf("%s: %" PRId64 " %s gone; ", network, done->uncovered,
            done->uncovered == 1 ? "ledger is" : "ledgers are");

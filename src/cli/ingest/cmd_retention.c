@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "cli/ingest/commands.h"
 #include "cli/ingest/keep.h"
-#include "cli/json.h"
 #include "cli/network_choice.h"
+#include "cli/print_json.h"
 #include "ingest/reconcile.h"
 #include "ingest/retention.h"
 
@@ -44,19 +44,19 @@ static const struct option reconcile_options[] = {
     {0},
 };
 
-static void add_ledger(struct json *json, const char *key, int64_t ledger)
+static void add_ledger(hf__json *json, const char *key, int64_t ledger)
 {
     if (ledger > 0)
-        json_integer(json, key, ledger);
+        hf__json_put_integer(json, key, ledger);
     else
-        json_null(json, key);
+        hf__json_put_null(json, key);
 }
 
-static int finish(const struct invocation *in, struct json *json)
+static int finish(const struct invocation *in, hf__json *json)
 {
     hf_error err = {.code = HF_SYSTEM, .message = "cannot write the result"};
 
-    return json_finish(json, stdout) ? EXIT_OK : report_error(&in->report, &err);
+    return print_document(json, stdout) ? EXIT_OK : report_error(&in->report, &err);
 }
 
 /* ---- retention ---------------------------------------------------------------------------------- */
@@ -64,20 +64,20 @@ static int finish(const struct invocation *in, struct json *json)
 static int print_retention_json(const struct invocation *in, const char *network,
                                 const hf__retention_report *done)
 {
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_string(&json, "network", network);
-    json_boolean(&json, "ran", !done->too_early);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "network", network);
+    hf__json_put_boolean(&json, "ran", !done->too_early);
     add_ledger(&json, "latest", done->latest);
     add_ledger(&json, "floor_before", done->floor_before);
     add_ledger(&json, "floor", done->floor);
     add_ledger(&json, "oldest_before", done->oldest_before);
     add_ledger(&json, "oldest", done->oldest);
-    json_integer(&json, "partitions_dropped", (int64_t)done->dropped);
-    json_integer(&json, "partitions_left", (int64_t)done->left);
-    json_integer(&json, "rows_deleted", done->rows);
-    json_end_object(&json);
+    hf__json_put_integer(&json, "partitions_dropped", (int64_t)done->dropped);
+    hf__json_put_integer(&json, "partitions_left", (int64_t)done->left);
+    hf__json_put_integer(&json, "rows_deleted", done->rows);
+    hf__json_end_object(&json);
     return finish(in, &json);
 }
 
@@ -159,7 +159,7 @@ const struct command cmd_retention = {
 static int print_reconciled(const struct invocation *in, const char *network,
                             const hf__reconcile_report *done)
 {
-    struct json json = {0};
+    hf__json json = {0};
 
     if (!in->common.json) {
         printf("%s: the data begins at ledger %" PRId64 "; oldest %" PRId64, network,
@@ -170,13 +170,13 @@ static int print_reconciled(const struct invocation *in, const char *network,
                done->uncovered == 1 ? "ledger is" : "ledgers are");
         return EXIT_OK;
     }
-    json_begin_object(&json, NULL);
-    json_string(&json, "network", network);
-    json_integer(&json, "data_from", done->data_from);
-    json_integer(&json, "oldest_before", done->oldest_before);
-    json_integer(&json, "oldest", done->oldest);
-    json_integer(&json, "uncovered", done->uncovered);
-    json_end_object(&json);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "network", network);
+    hf__json_put_integer(&json, "data_from", done->data_from);
+    hf__json_put_integer(&json, "oldest_before", done->oldest_before);
+    hf__json_put_integer(&json, "oldest", done->oldest);
+    hf__json_put_integer(&json, "uncovered", done->uncovered);
+    hf__json_end_object(&json);
     return finish(in, &json);
 }
 

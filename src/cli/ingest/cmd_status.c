@@ -6,9 +6,9 @@
 #include "base/duration.h"
 #include "base/error.h"
 #include "cli/ingest/commands.h"
-#include "cli/json.h"
 #include "cli/lock_row.h"
 #include "cli/options.h"
+#include "cli/print_json.h"
 #include "cli/store_choice.h"
 #include "cursor/cursor.h"
 #include "ingest/status.h"
@@ -57,7 +57,7 @@ struct view {
     const struct status_values *values;
     hf_store *store;
     hf_lock_list *locks;
-    struct json json;
+    hf__json json;
     size_t shown;
 };
 
@@ -154,47 +154,47 @@ static void print_network(const struct view *view, const hf_network *network,
 
 /* ---- for programs ------------------------------------------------------------------------------- */
 
-static void add_maybe(struct json *json, const char *key, const hf__maybe *number)
+static void add_maybe(hf__json *json, const char *key, const hf__maybe *number)
 {
     if (number->known)
-        json_integer(json, key, number->value);
+        hf__json_put_integer(json, key, number->value);
     else
-        json_null(json, key);
+        hf__json_put_null(json, key);
 }
 
-static void add_holder(struct json *json, const hf_lock_view *holder)
+static void add_holder(hf__json *json, const hf_lock_view *holder)
 {
     if (holder == NULL) {
-        json_null(json, "ingester");
+        hf__json_put_null(json, "ingester");
         return;
     }
-    json_begin_object(json, "ingester");
-    json_text(json, "application", holder->application);
-    json_text(json, "host", holder->host);
+    hf__json_begin_object(json, "ingester");
+    hf__json_put_text(json, "application", holder->application);
+    hf__json_put_text(json, "host", holder->host);
     add_number(json, "pid", holder->pid);
     add_number(json, "backend_pid", holder->backend_pid);
     add_time(json, "age_ms", holder->age_ms);
-    json_boolean(json, "age_is_bound", holder->age_is_bound);
+    hf__json_put_boolean(json, "age_is_bound", holder->age_is_bound);
     add_number(json, "token", holder->token);
-    json_end_object(json);
+    hf__json_end_object(json);
 }
 
-static void write_network(struct json *json, const hf_network *network,
+static void write_network(hf__json *json, const hf_network *network,
                           const hf__network_status *status, const hf_lock_view *holder)
 {
     hf__maybe ranges = {status->has_coverage, (int64_t)status->ranges};
     hf__maybe covered = {status->has_coverage, status->covered};
     hf__maybe missing = {status->gaps.known, status->missing};
 
-    json_begin_object(json, NULL);
-    json_string(json, "network", network->name);
-    json_string(json, "schema", network->schema);
-    json_boolean(json, "exists", status->exists);
-    json_string(json, "lock", network->label);
-    json_integer(json, "key", network->lock_key);
+    hf__json_begin_object(json, NULL);
+    hf__json_put_string(json, "network", network->name);
+    hf__json_put_string(json, "schema", network->schema);
+    hf__json_put_boolean(json, "exists", status->exists);
+    hf__json_put_string(json, "lock", network->label);
+    hf__json_put_integer(json, "key", network->lock_key);
     add_holder(json, holder);
     add_maybe(json, "latest", &status->latest);
-    json_text(json, "closed_at", status->closed_at);
+    hf__json_put_text(json, "closed_at", status->closed_at);
     add_time(json, "lag_ms", status->closed_at[0] != '\0' ? status->age_ms : -1);
     add_maybe(json, "oldest", &status->oldest);
     add_maybe(json, "wanted_from", &status->wanted_from);
@@ -205,8 +205,8 @@ static void write_network(struct json *json, const hf_network *network,
     add_maybe(json, "missing", &missing);
     add_maybe(json, "quarantined", &status->quarantined);
     add_maybe(json, "transactions_estimate", &status->transactions);
-    json_boolean(json, "disagrees", status->disagrees);
-    json_end_object(json);
+    hf__json_put_boolean(json, "disagrees", status->disagrees);
+    hf__json_end_object(json);
 }
 
 /* ------------------------------------------------------------------------------------------------- */
@@ -270,14 +270,14 @@ static hf_status run(struct view *view, hf_error *err)
         status = hf_lock_list_read(view->store, &view->locks, err);
     if (status != HF_OK)
         return status;
-    json_begin_object(&view->json, NULL);
-    json_string(&view->json, "store", hf_store_name(view->store));
-    json_integer(&view->json, "at_ms", hf__wall_ms());
-    json_begin_array(&view->json, "networks");
+    hf__json_begin_object(&view->json, NULL);
+    hf__json_put_string(&view->json, "store", hf_store_name(view->store));
+    hf__json_put_integer(&view->json, "at_ms", hf__wall_ms());
+    hf__json_begin_array(&view->json, "networks");
     status = view->values->networks.count > 0 ? show_named(view, err) : show_all(view, err);
-    json_end_array(&view->json);
-    json_end_object(&view->json);
-    if (status == HF_OK && view->in->common.json && !json_finish(&view->json, stdout))
+    hf__json_end_array(&view->json);
+    hf__json_end_object(&view->json);
+    if (status == HF_OK && view->in->common.json && !print_document(&view->json, stdout))
         status = hf__fail(err, HF_SYSTEM, "cannot write the result");
     return status;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "audit/risk.h"
-#include "cli/json.h"
+#include "cli/print_json.h"
 #include "cli/registry/commands.h"
 #include "cli/registry/risk_labels.h"
 #include "cli/registry_choice.h"
@@ -160,75 +160,75 @@ static bool print_table(const hf_registry *registry, const struct hf__risk *risk
 
 /* --- JSON ----------------------------------------------------------------------------------------- */
 
-static void add_count(struct json *json, const char *key, uint64_t count)
+static void add_count(hf__json *json, const char *key, uint64_t count)
 {
-    json_integer(json, key, count > INT64_MAX ? INT64_MAX : (int64_t)count);
+    hf__json_put_integer(json, key, count > INT64_MAX ? INT64_MAX : (int64_t)count);
 }
 
-static void add_row_as_json(struct json *json, const struct hf__risk_row *row)
+static void add_row_as_json(hf__json *json, const struct hf__risk_row *row)
 {
     char words[TEXT_MAX];
 
-    json_begin_object(json, NULL);
-    json_string(json, "kind", kind_name(row->kind));
-    json_string(json, "name", row->name);
-    json_integer(json, "bits", row->bits);
+    hf__json_begin_object(json, NULL);
+    hf__json_put_string(json, "kind", kind_name(row->kind));
+    hf__json_put_string(json, "name", row->name);
+    hf__json_put_integer(json, "bits", row->bits);
     add_count(json, "fixed", row->fixed);
     add_count(json, "labels", row->labels);
     add_count(json, "unknown", row->unknown);
-    json_real(json, "probability", row->probability);
-    json_string(json, "words", show_collision(words, row));
+    hf__json_put_real(json, "probability", row->probability);
+    hf__json_put_string(json, "words", show_collision(words, row));
     if (row->count_1pc > 0) {
         add_count(json, "labels_at_1_percent", row->count_1pc);
         add_count(json, "labels_at_50_percent", row->count_50pc);
     } else {
-        json_null(json, "labels_at_1_percent");
-        json_null(json, "labels_at_50_percent");
+        hf__json_put_null(json, "labels_at_1_percent");
+        hf__json_put_null(json, "labels_at_50_percent");
     }
-    json_boolean(json, "too_likely", row->too_likely);
-    json_end_object(json);
+    hf__json_put_boolean(json, "too_likely", row->too_likely);
+    hf__json_end_object(json);
 }
 
-static void begin_entry(struct json *json, const hf__lock_entry *entry)
+static void begin_entry(hf__json *json, const hf__lock_entry *entry)
 {
-    json_begin_object(json, NULL);
-    json_string(json, "name", entry->view.name);
-    json_integer(json, "line", entry->key_at.line);
-    json_integer(json, "column", entry->key_at.column);
+    hf__json_begin_object(json, NULL);
+    hf__json_put_string(json, "name", entry->view.name);
+    hf__json_put_integer(json, "line", entry->key_at.line);
+    hf__json_put_integer(json, "column", entry->key_at.column);
 }
 
-static void add_advice(struct json *json, const struct hf__risk_advice *advice)
+static void add_advice(hf__json *json, const struct hf__risk_advice *advice)
 {
     begin_entry(json, advice->entry);
     add_count(json, "labels", advice->labels);
-    json_string(json, "derivation", hf_derivation_name(advice->entry->view.derivation));
-    json_string(json, "instead", hf_derivation_name(advice->instead));
-    json_end_object(json);
+    hf__json_put_string(json, "derivation", hf_derivation_name(advice->entry->view.derivation));
+    hf__json_put_string(json, "instead", hf_derivation_name(advice->instead));
+    hf__json_end_object(json);
 }
 
 static bool print_json(const hf_registry *registry, const struct hf__risk *risk)
 {
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_string(&json, "registry", hf_registry_path(registry));
-    json_real(&json, "limit", risk->limit);
-    json_begin_array(&json, "risks");
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "registry", hf_registry_path(registry));
+    hf__json_put_real(&json, "limit", risk->limit);
+    hf__json_begin_array(&json, "risks");
     for (size_t i = 0; i < risk->row_count; i++)
         add_row_as_json(&json, &risk->rows[i]);
-    json_end_array(&json);
-    json_begin_array(&json, "advice");
+    hf__json_end_array(&json);
+    hf__json_begin_array(&json, "advice");
     for (size_t i = 0; i < risk->advice_count; i++)
         add_advice(&json, &risk->advice[i]);
-    json_end_array(&json);
-    json_begin_array(&json, "unknown");
+    hf__json_end_array(&json);
+    hf__json_begin_array(&json, "unknown");
     for (size_t i = 0; i < risk->unknown_count; i++) {
         begin_entry(&json, risk->unknown[i]);
-        json_end_object(&json);
+        hf__json_end_object(&json);
     }
-    json_end_array(&json);
-    json_end_object(&json);
-    return json_finish(&json, stdout);
+    hf__json_end_array(&json);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout);
 }
 
 /* -------------------------------------------------------------------------------------------------- */

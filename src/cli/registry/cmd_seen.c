@@ -5,6 +5,7 @@
 #include "base/duration.h"
 #include "cli/lock_row.h"
 #include "cli/options.h"
+#include "cli/print_json.h"
 #include "cli/registry/commands.h"
 #include "cli/registry/sightings.h"
 #include "cli/registry_choice.h"
@@ -138,73 +139,73 @@ static bool print_table(const struct comparison *comparison)
 
 /* ---- for programs ----------------------------------------------------------------------------- */
 
-static void write_sighting(struct json *json, const struct sighting *sighting)
+static void write_sighting(hf__json *json, const struct sighting *sighting)
 {
     const hf_registry_entry *entry = sighting->entry;
 
-    json_begin_object(json, NULL);
+    hf__json_begin_object(json, NULL);
     if (entry != NULL) {
-        json_string(json, "name", entry->name);
-        json_text(json, "pattern", entry->pattern != NULL ? entry->pattern : "");
-        json_string(json, "registered_lifetime", lifetime_name(entry->lifetime));
+        hf__json_put_string(json, "name", entry->name);
+        hf__json_put_text(json, "pattern", entry->pattern != NULL ? entry->pattern : "");
+        hf__json_put_string(json, "registered_lifetime", lifetime_name(entry->lifetime));
     }
-    json_text(json, "label", sighting->label);
+    hf__json_put_text(json, "label", sighting->label);
     add_key(json, sighting->view);
-    json_text(json, "lifetime", seen_lifetime(sighting));
-    json_text(json, "application", sighting->view->application);
-    json_text(json, "host", sighting->view->host);
-    json_boolean(json, "held", sighting->held);
-    json_integer(json, "times", sighting->times);
-    json_integer(json, "seen_ms", sighting->seen_ms);
-    json_end_object(json);
+    hf__json_put_text(json, "lifetime", seen_lifetime(sighting));
+    hf__json_put_text(json, "application", sighting->view->application);
+    hf__json_put_text(json, "host", sighting->view->host);
+    hf__json_put_boolean(json, "held", sighting->held);
+    hf__json_put_integer(json, "times", sighting->times);
+    hf__json_put_integer(json, "seen_ms", sighting->seen_ms);
+    hf__json_end_object(json);
 }
 
-static void write_unused(struct json *json, const struct comparison *comparison)
+static void write_unused(hf__json *json, const struct comparison *comparison)
 {
     const struct sightings *seen = &comparison->seen;
 
     if (!knows_the_past(seen)) {
-        json_null(json, "unused");
+        hf__json_put_null(json, "unused");
         return;
     }
-    json_begin_array(json, "unused");
+    hf__json_begin_array(json, "unused");
     for (size_t i = 0; i < hf_registry_count(comparison->registry); i++) {
         const hf_registry_entry *entry = hf_registry_at(comparison->registry, i);
         if (seen->used[i])
             continue;
-        json_begin_object(json, NULL);
-        json_string(json, "name", entry->name);
-        json_text(json, "pattern", entry->pattern != NULL ? entry->pattern : "");
-        json_end_object(json);
+        hf__json_begin_object(json, NULL);
+        hf__json_put_string(json, "name", entry->name);
+        hf__json_put_text(json, "pattern", entry->pattern != NULL ? entry->pattern : "");
+        hf__json_end_object(json);
     }
-    json_end_array(json);
+    hf__json_end_array(json);
 }
 
 static bool print_json(const struct comparison *comparison)
 {
     const struct sightings *seen = &comparison->seen;
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_string(&json, "store", hf_store_name(comparison->store));
-    json_string(&json, "registry", hf_registry_path(comparison->registry));
-    json_integer(&json, "at_ms", hf__wall_ms());
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "store", hf_store_name(comparison->store));
+    hf__json_put_string(&json, "registry", hf_registry_path(comparison->registry));
+    hf__json_put_integer(&json, "at_ms", hf__wall_ms());
     add_time(&json, "since_ms", comparison->since_ms);
-    json_boolean(&json, "records", seen->past != NULL);
-    json_integer(&json, "keys", (int64_t)seen->count);
-    json_begin_array(&json, "unregistered");
+    hf__json_put_boolean(&json, "records", seen->past != NULL);
+    hf__json_put_integer(&json, "keys", (int64_t)seen->count);
+    hf__json_begin_array(&json, "unregistered");
     for (size_t i = 0; i < seen->count; i++)
         if (seen->items[i].entry == NULL)
             write_sighting(&json, &seen->items[i]);
-    json_end_array(&json);
-    json_begin_array(&json, "wrong_lifetimes");
+    hf__json_end_array(&json);
+    hf__json_begin_array(&json, "wrong_lifetimes");
     for (size_t i = 0; i < seen->count; i++)
         if (seen->items[i].wrong_lifetime)
             write_sighting(&json, &seen->items[i]);
-    json_end_array(&json);
+    hf__json_end_array(&json);
     write_unused(&json, comparison);
-    json_end_object(&json);
-    return json_finish(&json, stdout);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout);
 }
 
 /* ----------------------------------------------------------------------------------------------- */

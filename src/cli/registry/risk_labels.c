@@ -11,8 +11,8 @@
 #include "audit/collisions.h"
 #include "audit/risk.h"
 #include "base/text.h"
-#include "cli/json.h"
 #include "cli/load.h"
+#include "cli/print_json.h"
 #include "cli/table.h"
 
 /* --- reading -------------------------------------------------------------------------------------- */
@@ -171,62 +171,62 @@ static void summarise(const struct report *report, const char *name,
 
 /* --- JSON ----------------------------------------------------------------------------------------- */
 
-static void add_collider(struct json *json, const struct hf__collider *collider)
+static void add_collider(hf__json *json, const struct hf__collider *collider)
 {
     char *label = strndup(collider->label, collider->size);
 
-    json_begin_object(json, NULL);
-    json_string(json, "label", label != NULL ? label : "");
+    hf__json_begin_object(json, NULL);
+    hf__json_put_string(json, "label", label != NULL ? label : "");
     json->text.broken = json->text.broken || label == NULL;
     if (collider->line > 0)
-        json_integer(json, "line", (int64_t)collider->line);
+        hf__json_put_integer(json, "line", (int64_t)collider->line);
     else
-        json_null(json, "line");
-    json_integer(json, "times", (int64_t)collider->times);
-    json_text(json, "lock", collider->entry != NULL ? collider->entry->view.name : NULL);
-    json_end_object(json);
+        hf__json_put_null(json, "line");
+    hf__json_put_integer(json, "times", (int64_t)collider->times);
+    hf__json_put_text(json, "lock", collider->entry != NULL ? collider->entry->view.name : NULL);
+    hf__json_end_object(json);
     free(label);
 }
 
-static void add_collision(struct json *json, const struct hf__collision *collision)
+static void add_collision(hf__json *json, const struct hf__collision *collision)
 {
     uint32_t high, low;
 
     hf_key_split(collision->key, &high, &low);
-    json_begin_object(json, NULL);
-    json_integer(json, "key", collision->key);
+    hf__json_begin_object(json, NULL);
+    hf__json_put_integer(json, "key", collision->key);
     if (collision->space == HF_PAIR) {
-        json_begin_array(json, "pair");
-        json_integer(json, NULL, (int32_t)high);
-        json_integer(json, NULL, (int32_t)low);
-        json_end_array(json);
+        hf__json_begin_array(json, "pair");
+        hf__json_put_integer(json, NULL, (int32_t)high);
+        hf__json_put_integer(json, NULL, (int32_t)low);
+        hf__json_end_array(json);
     } else {
-        json_null(json, "pair");
+        hf__json_put_null(json, "pair");
     }
-    json_integer(json, "count", (int64_t)collision->count);
-    json_begin_array(json, "labels");
+    hf__json_put_integer(json, "count", (int64_t)collision->count);
+    hf__json_begin_array(json, "labels");
     for (size_t i = 0; i < collision->kept; i++)
         add_collider(json, &collision->colliders[i]);
-    json_end_array(json);
-    json_end_object(json);
+    hf__json_end_array(json);
+    hf__json_end_object(json);
 }
 
 static bool print_json(const char *name, const struct hf__collisions *found)
 {
-    struct json json = {0};
+    hf__json json = {0};
 
-    json_begin_object(&json, NULL);
-    json_string(&json, "file", name);
-    json_integer(&json, "labels", (int64_t)found->labels);
-    json_integer(&json, "duplicates", (int64_t)found->duplicates);
-    json_integer(&json, "minted", (int64_t)found->minted);
-    json_integer(&json, "shared_keys", (int64_t)found->count);
-    json_begin_array(&json, "collisions");
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "file", name);
+    hf__json_put_integer(&json, "labels", (int64_t)found->labels);
+    hf__json_put_integer(&json, "duplicates", (int64_t)found->duplicates);
+    hf__json_put_integer(&json, "minted", (int64_t)found->minted);
+    hf__json_put_integer(&json, "shared_keys", (int64_t)found->count);
+    hf__json_begin_array(&json, "collisions");
     for (size_t i = 0; i < found->kept; i++)
         add_collision(&json, &found->items[i]);
-    json_end_array(&json);
-    json_end_object(&json);
-    return json_finish(&json, stdout);
+    hf__json_end_array(&json);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout);
 }
 
 /* -------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
-#include "cli/json.h"
+#include "base/json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ static void quote(hf__buf *text, const char *value)
     hf__buf_puts(text, "\"");
 }
 
-static void begin_value(struct json *json, const char *key)
+static void begin_value(hf__json *json, const char *key)
 {
     if (json->needs_comma)
         hf__buf_puts(&json->text, ",");
@@ -38,61 +39,61 @@ static void begin_value(struct json *json, const char *key)
     }
 }
 
-static void begin_nested(struct json *json, const char *key, const char *bracket)
+static void begin_nested(hf__json *json, const char *key, const char *bracket)
 {
     begin_value(json, key);
     hf__buf_puts(&json->text, bracket);
     json->needs_comma = false;
 }
 
-static void end_nested(struct json *json, const char *bracket)
+static void end_nested(hf__json *json, const char *bracket)
 {
     hf__buf_puts(&json->text, bracket);
     json->needs_comma = true;
 }
 
-void json_begin_object(struct json *json, const char *key)
+void hf__json_begin_object(hf__json *json, const char *key)
 {
     begin_nested(json, key, "{");
 }
 
-void json_end_object(struct json *json)
+void hf__json_end_object(hf__json *json)
 {
     end_nested(json, "}");
 }
 
-void json_begin_array(struct json *json, const char *key)
+void hf__json_begin_array(hf__json *json, const char *key)
 {
     begin_nested(json, key, "[");
 }
 
-void json_end_array(struct json *json)
+void hf__json_end_array(hf__json *json)
 {
     end_nested(json, "]");
 }
 
-void json_string(struct json *json, const char *key, const char *value)
+void hf__json_put_string(hf__json *json, const char *key, const char *value)
 {
     begin_value(json, key);
     quote(&json->text, value);
 }
 
-void json_text(struct json *json, const char *key, const char *value)
+void hf__json_put_text(hf__json *json, const char *key, const char *value)
 {
     if (value == NULL || value[0] == '\0')
-        json_null(json, key);
+        hf__json_put_null(json, key);
     else
-        json_string(json, key, value);
+        hf__json_put_string(json, key, value);
 }
 
-void json_integer(struct json *json, const char *key, int64_t value)
+void hf__json_put_integer(hf__json *json, const char *key, int64_t value)
 {
     begin_value(json, key);
     hf__buf_printf(&json->text, "%" PRId64, value);
 }
 
 /* The fewest digits that give the same number when read; no program of ours sets LC_NUMERIC. */
-void json_real(struct json *json, const char *key, double value)
+void hf__json_put_real(hf__json *json, const char *key, double value)
 {
     char digits[32];
 
@@ -105,25 +106,14 @@ void json_real(struct json *json, const char *key, double value)
     hf__buf_puts(&json->text, digits);
 }
 
-void json_boolean(struct json *json, const char *key, bool value)
+void hf__json_put_boolean(hf__json *json, const char *key, bool value)
 {
     begin_value(json, key);
     hf__buf_puts(&json->text, value ? "true" : "false");
 }
 
-void json_null(struct json *json, const char *key)
+void hf__json_put_null(hf__json *json, const char *key)
 {
     begin_value(json, key);
     hf__buf_puts(&json->text, "null");
-}
-
-bool json_finish(struct json *json, FILE *out)
-{
-    hf__buf_puts(&json->text, "\n");
-    bool written = !json->text.broken &&
-                   fwrite(json->text.data, 1, json->text.length, out) == json->text.length &&
-                   fflush(out) == 0;
-    hf__buf_free(&json->text);
-    json->needs_comma = false;
-    return written;
 }
