@@ -333,6 +333,16 @@ HF_API hf_lock_state hf_lock_get_state(const hf_lock *lock);
 /* The fencing token: greater than every one given before. HF_NO_SCHEMA where there is none. */
 HF_API HF_MUST_CHECK hf_status hf_lock_token(const hf_lock *lock, int64_t *token, hf_error *err);
 
+/*
+ * Adds a line of the caller's own to the lock's history, for the views: event is a word of at most
+ * HF_NOTE_EVENT_MAX small letters and '_' ("exit"), detail at most HF_NOTE_DETAIL_MAX bytes of UTF-8
+ * or NULL; what is longer is cut. Written in the background like every event, nothing where nothing is
+ * recorded, and a store that cannot write loses history only.
+ */
+#define HF_NOTE_EVENT_MAX 23
+#define HF_NOTE_DETAIL_MAX 63
+HF_API void hf_lock_note(const hf_lock *lock, const char *event, const char *detail);
+
 HF_API int64_t hf_lock_key(const hf_lock *lock);   /* of the first target in key order */
 HF_API unsigned hf_lock_slot(const hf_lock *lock); /* 1 … slots, or 0 */
 

@@ -378,6 +378,19 @@ static int exit_code_of_outcome(struct run *run, const struct outcome *outcome)
     }
 }
 
+/* How the command ended, for history and metrics. */
+static const char *class_of_outcome(const struct outcome *outcome)
+{
+    switch (outcome->cause) {
+    case END_BY_LOSS: return "lost";
+    case END_BY_LIMIT: return "time_limit";
+    default:
+        return WIFSIGNALED(outcome->wait_status)        ? "signal"
+               : WEXITSTATUS(outcome->wait_status) == 0 ? "ok"
+                                                        : "failed";
+    }
+}
+
 static hf_status start_command(struct run *run, pid_t *child, int *exec_errno, hf_error *err)
 {
     char key[24], token[24], slot[24];
@@ -416,12 +429,14 @@ static int run_command(struct run *run)
     notify_service_manager("READY=1\nSTATUS=holding '%s'", run->name);
     if (start_command(run, &supervision.child, &exec_errno, &err) != HF_OK) {
         report_error(&run->in.report, &err);
+        hf_lock_note(run->lock, "exit", "not_started");
         return exec_errno == 0        ? EXIT_FAILED
                : exec_errno == ENOENT ? EXIT_NOT_FOUND
                                       : EXIT_NOT_EXECUTABLE;
     }
     struct outcome outcome = supervise(&supervision);
     int code = exit_code_of_outcome(run, &outcome);
+    hf_lock_note(run->lock, "exit", class_of_outcome(&outcome));
     if (outcome.cause == END_BY_ITSELF && run->values.at_least.given)
         keep_lock_until(&supervision, run->acquired_at + run->values.at_least.value);
     return code;

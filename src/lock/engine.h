@@ -239,6 +239,7 @@ int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store); 
 void hf__name_loss(struct hf_lock *lock, const hf_error *why); /* lock->why: which lock, and why */
 void hf__lock_forget(struct hf_lock *lock);                    /* frees memory, releases nothing */
 void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);
+void hf__note_loss(const struct hf_lock *lock, const char *reason);
 
 /* store_handle.c */
 hf_status hf__check_process(const hf_store *store, hf_error *err);

@@ -114,7 +114,8 @@ static hf_status finish(hf_store *store, hf_status status, hf_lock_list *list, h
     return status;
 }
 
-hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
+hf_status hf__lock_list_read_on(hf_store *store, struct pg_conn *conn, hf_lock_list **out,
+                                hf_error *err)
 {
     hf_lock_list *list = NULL;
     *out = NULL;
@@ -122,10 +123,15 @@ hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
     if (status != HF_OK)
         return status;
     struct collector collector = {.sink = {.add = add}, .list = list};
-    status = store->backend->ops->list(store->backend, &collector.sink, err);
+    status = store->backend->ops->list(store->backend, conn, &collector.sink, err);
     if (status == HF_OK)
         status = hf__lock_list_fold_slots(list, err);
     return finish(store, status, list, out, err);
+}
+
+hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
+{
+    return hf__lock_list_read_on(store, NULL, out, err);
 }
 
 hf_status hf_lock_list_read_past(hf_store *store, int64_t since_ms, hf_lock_list **out,

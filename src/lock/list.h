@@ -10,6 +10,10 @@ struct hf_lock_list {
     size_t room;
 };
 
+/* hf_lock_list_read on a connection of the caller's, inside of its transaction; NULL: the store's. */
+HF_MUST_CHECK hf_status hf__lock_list_read_on(hf_store *store, struct pg_conn *conn,
+                                              hf_lock_list **list, hf_error *err);
+
 void hf__lock_list_hide(hf_lock_list *list, const hf_lock_view *view);
 void hf__lock_list_compact(hf_lock_list *list); /* drops what is hidden */
 

@@ -1,26 +1,68 @@
 /* The life of a lock: acquire → held → released | lost. */
 #include "lock/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 enum { SLOT_GRANTS = 64 }; /* what a semaphore takes on its way, at most */
 
-void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms)
+static hf__event event_of(const struct hf_lock *lock, hf__event_kind kind)
 {
-    hf__backend *backend = lock->store->backend;
-    hf__event event = {.kind = kind,
+    return (hf__event){.kind = kind,
                        .at_ms = hf__wall_ms(),
                        .key = lock->name.key,
                        .space = lock->name.space,
                        .mode = lock->name.mode,
                        .token = lock->token,
-                       .wait_ms = wait_ms,
-                       .hold_ms = hold_ms};
-    backend->ops->note(backend, &event);
+                       .wait_ms = -1,
+                       .hold_ms = -1};
+}
+
+static void add_note(const struct hf_lock *lock, const hf__event *event)
+{
+    hf__backend *backend = lock->store->backend;
+    backend->ops->note(backend, event);
+}
+
+void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms)
+{
+    hf__event event = event_of(lock, kind);
+    event.wait_ms = wait_ms;
+    event.hold_ms = hold_ms;
+    add_note(lock, &event);
+}
+
+void hf__note_loss(const struct hf_lock *lock, const char *reason)
+{
+    hf__event event = event_of(lock, HF__EVENT_LOST);
+    event.hold_ms = hf__now_ms() - lock->acquired_ms;
+    (void)snprintf(event.detail, sizeof event.detail, "%s", reason);
+    add_note(lock, &event);
+}
+
+/* Anything but a word becomes '_': it goes between the braces of an array, and into labels of metrics. */
+static void copy_word(char *out, size_t size, const char *word)
+{
+    size_t length = 0;
+    for (; word[length] != '\0' && length < size - 1; length++)
+        out[length] = word[length] >= 'a' && word[length] <= 'z' ? word[length] : '_';
+    out[length] = '\0';
+}
+
+void hf_lock_note(const hf_lock *lock, const char *name, const char *detail)
+{
+    hf__event event = event_of(lock, HF__EVENT_NOTED);
+    if (name == NULL || name[0] == '\0' || hf__check_process(lock->store, NULL) != HF_OK)
+        return;
+    copy_word(event.name, sizeof event.name, name);
+    if (detail != NULL)
+        (void)hf__show(event.detail, sizeof event.detail, detail, strlen(detail));
+    add_note(lock, &event);
 }
 
 static hf_status no_token(const hf_store *store, hf_error *err)
@@ -354,7 +396,7 @@ static hf_status release(hf_lock *lock, hf_error *err)
     if (status == HF_OK)
         hf__note(lock, HF__EVENT_RELEASED, -1, hf__now_ms() - lock->acquired_ms);
     else
-        hf__note(lock, HF__EVENT_LOST, -1, hf__now_ms() - lock->acquired_ms);
+        hf__note_loss(lock, "release");
     return status;
 }
 

@@ -39,7 +39,7 @@ static void queue_loss(hf_store *store, struct hf_lock *lock)
     (void)!write(store->event_fd, &one, sizeof one);
 }
 
-static void lose(hf_store *store, struct hf_lock *lock, const hf_error *why)
+static void lose(hf_store *store, struct hf_lock *lock, const char *reason, const hf_error *why)
 {
     if (!hf__life_step(lock, LIFE_LOSE))
         return;
@@ -48,7 +48,7 @@ static void lose(hf_store *store, struct hf_lock *lock, const hf_error *why)
         if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
             hf__drop_grant(store, &lock->grants[i], true);
     hf__order_remove(store, lock);
-    hf__note(lock, HF__EVENT_LOST, -1, hf__now_ms() - lock->acquired_ms);
+    hf__note_loss(lock, reason);
     if (lock->on_lost)
         queue_loss(store, lock);
 }
@@ -69,7 +69,7 @@ static void find_losses(hf_store *store)
         if (!seat)
             continue;
         hf_error why = seat->why; /* the seat may go with its last grant */
-        lose(store, lock, &why);
+        lose(store, lock, seat->reason, &why);
     }
     pthread_mutex_unlock(&store->mutex);
 }

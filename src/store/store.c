@@ -6,26 +6,28 @@
 
 #include "base/text.h"
 
-bool hf__seat_lose(hf__seat *seat, const hf_error *why)
+bool hf__seat_lose(hf__seat *seat, const char *reason, const hf_error *why)
 {
     bool expected = false;
     if (!atomic_compare_exchange_strong(&seat->losing, &expected, true))
         return false;
     if (why)
         seat->why = *why;
+    seat->reason = reason;
     atomic_store(&seat->lost, true);
     seat->backend->ops->wake(seat->backend);
     return true;
 }
 
-const char *hf__event_name(hf__event_kind kind)
+const char *hf__event_name(const hf__event *event)
 {
-    switch (kind) {
+    switch (event->kind) {
     case HF__EVENT_ACQUIRED: return "acquired";
     case HF__EVENT_CONFLICT: return "conflict";
     case HF__EVENT_TIMEOUT: return "timeout";
     case HF__EVENT_LOST: return "lost";
     case HF__EVENT_RELEASED: return "released";
+    case HF__EVENT_NOTED: return event->name;
     }
     return "unknown";
 }

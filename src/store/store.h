@@ -38,14 +38,16 @@ typedef struct hf__seat {
     int session_id; /* how the store's own records name it */
     atomic_bool losing;
     atomic_bool lost;
-    hf_error why; /* written once, before lost is set */
+
+    const char *reason; /* one word for history, a literal; written once, before lost is set */
+    hf_error why;       /* likewise */
     atomic_uint
         holds; /* keys held: raised by the backend on success, lowered by leave_seat; only at 0
                         * may the seat be reused or freed */
 } hf__seat;
 
 /* Marks the seat lost once and wakes the watcher. Returns false when it was lost before. */
-bool hf__seat_lose(hf__seat *seat, const hf_error *why);
+bool hf__seat_lose(hf__seat *seat, const char *reason, const hf_error *why);
 
 /* Who is in the way of a claim; strings may be "". */
 typedef struct hf__holder {
@@ -87,9 +89,8 @@ typedef enum hf__event_kind {
     HF__EVENT_TIMEOUT,
     HF__EVENT_LOST,
     HF__EVENT_RELEASED,
+    HF__EVENT_NOTED, /* the caller's own: see hf__event.name */
 } hf__event_kind;
-
-const char *hf__event_name(hf__event_kind kind);
 
 typedef struct hf__event {
     hf__event_kind kind;
@@ -98,9 +99,13 @@ typedef struct hf__event {
     hf_space space;
     hf_mode mode;
     int64_t token;
-    int64_t wait_ms; /* how long the acquire took, -1 where it says nothing */
-    int64_t hold_ms; /* how long it was held, -1 likewise */
+    int64_t wait_ms;                     /* how long the acquire took, -1 where it says nothing */
+    int64_t hold_ms;                     /* how long it was held, -1 likewise */
+    char name[HF_NOTE_EVENT_MAX + 1];    /* of HF__EVENT_NOTED */
+    char detail[HF_NOTE_DETAIL_MAX + 1]; /* why it was lost, what the caller noted; or "" */
 } hf__event;
+
+const char *hf__event_name(const hf__event *event);
 
 /* A key that has been held for longer than a moment. */
 typedef struct hf__held {
@@ -260,7 +265,8 @@ typedef struct hf__backend_ops {
     hf_status (*init)(hf__backend *backend, int *from, int *to, hf_error *err);
     hf_status (*claim_schedule)(hf__backend *backend, const char *label, int64_t period_ms,
                                 bool *due, int64_t *wait_ms, hf_error *err);
-    hf_status (*list)(hf__backend *backend, hf__view_sink *sink, hf_error *err);
+    hf_status (*list)(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
+                      hf_error *err); /* on conn, where it is given */
     /* One view per key that was recorded since since_ms ago (-1: ever), sorted by space and key. */
     hf_status (*list_past)(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
                            hf_error *err);

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import pty
-import random
 import re
 import signal
 import socket
@@ -342,41 +341,6 @@ class held_id:
         self.ch.sql(f"KILL QUERY WHERE query_id = '{self.query_id}' SYNC")
         eventually(lambda: not self._running())
         self.thread.join()
-
-
-@pytest.mark.parametrize("source", ["stream", "select"])
-def test_killed_anywhere_and_repeated_every_row_is_there_once(appender, ch, tmp_path, source):
-    make_table(ch)
-    size = 40 * BLOCK
-    path = tmp_path / "rows"
-
-    def how(number):
-        if source == "select":
-            return ["--select", slow_select(number, 40, 0.0002)]
-        path.write_bytes(rows_of(number, size))
-        return [str(path)]
-
-    seconds = appender.done("t", *how(0), **SMALL_BLOCKS)["seconds"]
-    seed = random.randrange(10**9)
-    dice = random.Random(seed)
-    expected = {0: size}
-    for number in range(1, 6):  # twenty, with the two servers and sources
-        worker = appender.start("--id", f"r{number}", "t", *how(number), **SMALL_BLOCKS)
-        with_timeout(worker, dice.uniform(0, 1.2 * seconds))
-        seen = counts(ch)
-        assert seen in (expected, {**expected, number: size}), f"seed {seed}"
-        expected[number] = size
-        outcome = repeat(appender, f"r{number}", *how(number), **SMALL_BLOCKS)
-        assert outcome in ("appended", "resumed", "finished", "nothing to do")
-        assert counts(ch) == expected, f"seed {seed}, append {number}: {outcome}"
-    assert runs_of(appends_by_block(ch)) == len(expected)
-
-
-def with_timeout(worker, seconds):
-    try:
-        worker.process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        kill(worker)
 
 
 def test_control_a_plain_insert_that_is_killed_leaves_a_part_of_its_rows(ch):

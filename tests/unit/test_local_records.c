@@ -389,7 +389,7 @@ static void test_the_list_shows_holders_and_who_waits_for_them(void **state)
     for (int64_t deadline = hf__deadline(10000); seen.waiting == 0; pause_ms(5)) {
         assert_true(hf__left_ms(deadline) > 0);
         seen = (sightings){.sink = {see}};
-        assert_int_equal(store->ops->list(store, &seen.sink, NULL), HF_OK);
+        assert_int_equal(store->ops->list(store, NULL, &seen.sink, NULL), HF_OK);
     }
     (void)snprintf(pid, sizeof pid, "%d", (int)getpid());
     assert_int_equal(seen.held, 1);
@@ -400,7 +400,7 @@ static void test_the_list_shows_holders_and_who_waits_for_them(void **state)
     kill_and_reap(waiter);
     assert_int_equal(give_back(&request, NULL), HF_OK);
     seen = (sightings){.sink = {see}};
-    assert_int_equal(store->ops->list(store, &seen.sink, NULL), HF_OK);
+    assert_int_equal(store->ops->list(store, NULL, &seen.sink, NULL), HF_OK);
     assert_int_equal(seen.held + seen.waiting + seen.unknown, 0);
     close_store(store);
 }
@@ -417,7 +417,7 @@ static void test_the_list_shows_locks_that_nobody_recorded(void **state)
     (void)state;
     assert_int_equal(open_at(folder, HF_RECORDS_OFF, &silent, &err), HF_OK);
     assert_int_equal(take(silent, &request, claims, 2, 0, &err), HF_OK);
-    assert_int_equal(store->ops->list(store, &seen.sink, &err), HF_OK);
+    assert_int_equal(store->ops->list(store, NULL, &seen.sink, &err), HF_OK);
     assert_int_equal(seen.held, 0);
     assert_int_equal(seen.unknown, 2);
     close_store(silent);

@@ -292,8 +292,10 @@ static hf_status show(struct table *table, hf__view_sink *sink, hf_error *err)
     return status;
 }
 
-hf_status hf__local_list(hf__backend *backend, hf__view_sink *sink, hf_error *err)
+hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
+                         hf_error *err)
 {
+    (void)conn;
     hf__local *local = (hf__local *)backend;
     struct table table = {.local = local};
     hf_status status = HF_OK;

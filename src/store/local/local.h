@@ -331,7 +331,8 @@ HF_MUST_CHECK hf_status hf__local_bury(hf__local *local, int *dead, hf_error *er
 
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                 hf_error *err);
-hf_status hf__local_list(hf__backend *backend, hf__view_sink *sink, hf_error *err);
+hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
+                         hf_error *err);
 hf_status hf__local_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
                               hf_error *err);
 

@@ -110,7 +110,7 @@ static void lose(hf__local_seat *seat, unsigned index)
     hf_status lost = hf__fail(&why, HF_LOST, "the lock file %s was removed or replaced", path);
     hf__hint(&why, "nothing but holdfast may touch the files in %s/locks", local->folder);
     if (lost == HF_LOST)
-        hf__seat_lose(&seat->head, &why);
+        hf__seat_lose(&seat->head, "lock_file", &why);
 }
 
 void hf__local_seat_check(hf__local_seat *seat)

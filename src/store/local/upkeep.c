@@ -59,10 +59,11 @@ static size_t take_events(hf__local_bell *bell, hf__event *out, size_t most)
 
 static hf_status add_event(hf__local *local, const hf__event *event, hf_error *err)
 {
-    return hf__local_run(local, HF__LOCAL_SQL_add_event, err, "itiiiiiitti", event->at_ms,
-                         hf__event_name(event->kind), (int64_t)event->space, event->key,
+    return hf__local_run(local, HF__LOCAL_SQL_add_event, err, "itiiiiiittit", event->at_ms,
+                         hf__event_name(event), (int64_t)event->space, event->key,
                          (int64_t)(event->mode == HF_SHARED), event->token, event->wait_ms,
-                         event->hold_ms, local->application, local->host, (int64_t)local->self.pid);
+                         event->hold_ms, local->application, local->host, (int64_t)local->self.pid,
+                         event->detail);
 }
 
 static hf_status write_events(hf__local *local, hf_error *err)

@@ -309,9 +309,10 @@ static hf_status borrowed_schedule(hf__backend *backend, const char *label, int6
     return unsupported(err);
 }
 
-static hf_status borrowed_list(hf__backend *backend, hf__view_sink *sink, hf_error *err)
+static hf_status borrowed_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
+                               hf_error *err)
 {
-    (void)backend, (void)sink;
+    (void)backend, (void)conn, (void)sink;
     return unsupported(err);
 }
 

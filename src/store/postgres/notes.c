@@ -70,7 +70,7 @@ void hf__pg_note(hf__backend *base, const hf__event *event)
 
 /* Nothing but buffers: finish and free_arrays walk over them. */
 struct event_arrays {
-    hf__buf at, kind, key, space, shared, token, wait, hold;
+    hf__buf at, kind, key, space, shared, token, wait, hold, detail;
     hf__buf freed; /* tokens of released locks */
 };
 
@@ -84,13 +84,14 @@ static void fill(struct event_arrays *arrays, const hf__event *events, size_t co
     for (size_t i = 0; i < count; i++) {
         const hf__event *event = &events[i];
         hf__pg_array_int(&arrays->at, event->at_ms);
-        add_word(&arrays->kind, hf__event_name(event->kind));
+        add_word(&arrays->kind, hf__event_name(event));
         hf__pg_array_int(&arrays->key, event->key);
         hf__pg_array_int(&arrays->space, event->space);
         add_word(&arrays->shared, event->mode == HF_SHARED ? "t" : "f");
         hf__pg_array_int(&arrays->token, event->token);
         hf__pg_array_int(&arrays->wait, event->wait_ms);
         hf__pg_array_int(&arrays->hold, event->hold_ms);
+        hf__pg_array_text(&arrays->detail, event->detail, strlen(event->detail));
         if (event->kind == HF__EVENT_RELEASED && event->token)
             hf__pg_array_int(&arrays->freed, event->token);
     }
@@ -163,10 +164,11 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
                             arrays.hold.data,
                             backend->application,
                             backend->host,
-                            pid};
+                            pid,
+                            arrays.detail.data};
     const char *freed[] = {arrays.freed.data, backend->host, pid};
     pthread_mutex_lock(&seat->mutex);
-    (void)!hf__pg_run(seat, PG_ADD_EVENTS, 11, params, NULL, &ignored);
+    (void)!hf__pg_run(seat, PG_ADD_EVENTS, 12, params, NULL, &ignored);
     if (arrays.freed.length > 2 && atomic_load(&backend->notes->has_holders))
         (void)!hf__pg_run(seat, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
     pthread_mutex_unlock(&seat->mutex);

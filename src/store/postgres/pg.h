@@ -265,7 +265,8 @@ pg_lock_tag hf__pg_lock_tag(const hf__claim *claim);
 void hf__pg_read_holder(const PGresult *result, bool recorded, hf__holder *holder);
 hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                               hf_error *err);
-hf_status hf__pg_list(hf__backend *backend, hf__view_sink *sink, hf_error *err);
+hf_status hf__pg_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
+                      hf_error *err);
 
 /* table.c */
 hf_status hf__pg_find_table(hf__backend *backend, const hf_table_name *name, int64_t *id,

@@ -379,6 +379,12 @@ hf_status hf__pg_home(pg_backend *backend, pg_seat **seat, hf_error *err)
     return status;
 }
 
+/* The server says goodbye in a notice when it ends a session; a cut line says nothing. */
+static const char *loss_reason(const pg_seat *seat, const char *what)
+{
+    return what ? "no_answer" : seat->last_notice[0] ? "server" : "connection";
+}
+
 void hf__pg_seat_fail(pg_seat *seat, const char *what)
 {
     hf_error why;
@@ -392,7 +398,7 @@ void hf__pg_seat_fail(pg_seat *seat, const char *what)
                     reason && *reason ? reason : "the server closed the connection");
     hf__hint(&why,
              "what was locked through it may be held by another by now; stop, then acquire again");
-    if (!hf__seat_lose(&seat->base, &why))
+    if (!hf__seat_lose(&seat->base, loss_reason(seat, what), &why))
         return;
     /* Closing frees the locks at the server, should it still live. */
     PQfinish(seat->conn);

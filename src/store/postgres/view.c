@@ -230,12 +230,19 @@ static hf_status emit_sleepers(hf__view_sink *sink, const PGresult *result, int 
     return status;
 }
 
-hf_status hf__pg_list(hf__backend *base, hf__view_sink *sink, hf_error *err)
+static hf_status list_on(PGconn *conn, const char *sql, PGresult **result, hf_error *err)
+{
+    *result = PQexecParams(conn, sql, 0, NULL, NULL, NULL, NULL, 0);
+    return PQresultStatus(*result) == PGRES_TUPLES_OK ? HF_OK : hf__pg_fail_result(*result, err);
+}
+
+hf_status hf__pg_list(hf__backend *base, struct pg_conn *conn, hf__view_sink *sink, hf_error *err)
 {
     PGresult *result = NULL;
     const char *sql =
         atomic_load(&base->records) ? hf__sql_postgres_list_recorded : hf__sql_postgres_list;
-    hf_status status = hf__pg_ask(pg_backend_of(base), sql, 0, NULL, &result, err);
+    hf_status status = conn ? list_on(conn, sql, &result, err)
+                            : hf__pg_ask(pg_backend_of(base), sql, 0, NULL, &result, err);
     for (int i = 0; status == HF_OK && i < PQntuples(result); i++)
         status = is_edge(result, i)        ? HF_OK
                  : is_companion(result, i) ? emit_sleepers(sink, result, i, err)

@@ -64,7 +64,8 @@ CREATE TABLE events (
     hold_ms INTEGER,
     application TEXT NOT NULL,
     host TEXT NOT NULL,
-    pid INTEGER NOT NULL
+    pid INTEGER NOT NULL,
+    detail TEXT
 );
 CREATE INDEX events_at ON events (at_ms);
 

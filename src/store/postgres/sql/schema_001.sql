@@ -59,7 +59,8 @@ CREATE TABLE holdfast.events (
     hold_ms bigint,
     application text NOT NULL,
     host text NOT NULL,
-    pid int NOT NULL
+    pid int NOT NULL,
+    detail text -- why it was lost, how its command ended, …
 );
 CREATE INDEX events_at ON holdfast.events (at);
 
