@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "key/snowflake.h"
+#include "lock/extra.h"
 #include "registry/registry.h"
 #include "store/store.h"
 
@@ -124,6 +125,7 @@ struct hf_lock {
     unsigned slot;
     unsigned flags;
     bool snapshot_stale;
+    bool is_unlocked; /* at the store, by the last transaction on its session */
     hf_lifetime lifetime;
     pid_t owner;         /* gettid(): pthread_t is reused at once */
     int64_t acquired_ms; /* monotonic */
@@ -148,6 +150,10 @@ struct attempt {
     hf_store *store;
     struct hf_lock *lock;
     const hf_lock_spec *spec;
+    const hf__lock_extra *extra;
+    hf__seat *beside; /* of extra->beside */
+    bool has_looked;  /* see hf__request */
+    int64_t minted_id;
     int64_t began;
     int64_t deadline;
     bool told;      /* on_wait has been called */
@@ -200,8 +206,8 @@ hf_status hf__minted_ask(hf_store *store, const struct hf__table_name *name, int
 hf_status hf__minted_key(hf_store *store, const char *label, size_t size, const char **text,
                          int64_t *key, hf_error *err);
 /* *stale: an id is not its table's any more. The claims are held. */
-hf_status hf__minted_confirm(hf_store *store, const hf__claim *claims, size_t count, bool *stale,
-                             hf_error *err);
+hf_status hf__minted_confirm(const struct attempt *attempt, const hf__claim *claims, size_t count,
+                             bool *stale, hf_error *err);
 void hf__minted_free(hf_store *store);
 
 /* take.c: the mutex is not held */
@@ -236,6 +242,9 @@ void hf__scribe_soon(hf_store *store);                                          
 int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store); /* no signals */
 
 /* lock.c */
+/* Its session, which is not freed until it is left; HF_LOST where it is gone. */
+hf_status hf__lock_use_seat(struct hf_lock *lock, hf__seat **seat, hf_error *err);
+void hf__seat_leave(hf__seat *seat, unsigned keys);
 void hf__name_loss(struct hf_lock *lock, const hf_error *why); /* lock->why: which lock, and why */
 void hf__lock_forget(struct hf_lock *lock);                    /* frees memory, releases nothing */
 void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);

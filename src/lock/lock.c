@@ -49,7 +49,7 @@ void hf__note_loss(const struct hf_lock *lock, const char *reason)
 static void copy_word(char *out, size_t size, const char *word)
 {
     size_t length = 0;
-    for (; word[length] != '\0' && length < size - 1; length++)
+    for (; length < size - 1 && word[length] != '\0'; length++)
         out[length] = word[length] >= 'a' && word[length] <= 'z' ? word[length] : '_';
     out[length] = '\0';
 }
@@ -243,8 +243,8 @@ static hf_status take_all(struct attempt *attempt, const hf__claim *claims, size
     return hf__take(attempt, claims, count, patient, err);
 }
 
-static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, bool *stale,
-                         hf_error *err)
+static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lock_extra *extra,
+                         hf__seat *beside, hf_lock **out, bool *stale, hf_error *err)
 {
     hf__claim *claims = NULL;
     char *labels = NULL;
@@ -276,6 +276,8 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **ou
 
     struct attempt attempt = {.store = store,
                               .spec = spec,
+                              .extra = extra,
+                              .beside = beside,
                               .began = hf__now_ms(),
                               .deadline = hf__deadline(spec->wait_ms),
                               .lock = new_lock(store, spec, count)};
@@ -293,7 +295,7 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **ou
         status = no_token(store, err);
     }
     if (status == HF_OK) {
-        status = hf__minted_confirm(store, claims, count, stale, err);
+        status = hf__minted_confirm(&attempt, claims, count, stale, err);
         if (status != HF_OK || *stale)
             (void)!hf__give_up(attempt.lock, 0, NULL);
     }
@@ -318,31 +320,75 @@ out:
 }
 
 /* A shared table was dropped and made anew, and has another key: the same again with that one. */
-static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec, hf_lock **out,
+static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
+                                 const hf__lock_extra *extra, hf__seat *beside, hf_lock **out,
                                  hf_error *err)
 {
     bool stale = false;
     int64_t began = hf__now_ms();
-    hf_status status = acquire(store, spec, out, &stale, err);
+    hf_status status = acquire(store, spec, extra, beside, out, &stale, err);
     while (stale) {
         hf_lock_spec again = *spec;
         int64_t spent = hf__now_ms() - began;
         if (spec->wait_ms > 0)
             again.wait_ms = spent < spec->wait_ms ? spec->wait_ms - spent : 0;
-        status = acquire(store, &again, out, &stale, err);
+        status = acquire(store, &again, extra, beside, out, &stale, err);
     }
     return status;
 }
 
+/* The seat counts one more hold meanwhile, so that a loss does not free it under the caller's hands. */
+hf_status hf__lock_use_seat(struct hf_lock *lock, hf__seat **seat, hf_error *err)
+{
+    hf_status status = HF_OK;
+    pthread_mutex_lock(&lock->store->mutex);
+    const hf__seat *dead = hf__lost_seat(lock);
+    if (lock->state == HF_STATE_LOST && err)
+        *err = lock->why;
+    else if (dead && err)
+        *err = dead->why;
+    if (lock->state == HF_STATE_LOST || dead)
+        status = HF_LOST;
+    else if (lock->state == HF_STATE_RELEASED)
+        status = hf__fail(err, HF_INVALID, "the lock was released before");
+    if (status == HF_OK) {
+        *seat = lock->grants[0].hold->seat;
+        atomic_fetch_add(&(*seat)->holds, 1);
+    }
+    pthread_mutex_unlock(&lock->store->mutex);
+    return status;
+}
+
+void hf__seat_leave(hf__seat *seat, unsigned keys)
+{
+    if (seat->backend->ops->leave_seat)
+        seat->backend->ops->leave_seat(seat, keys);
+    else
+        atomic_fetch_sub(&seat->holds, keys);
+}
+
 /* A thread that is cancelled in the middle would leave the engine's mutex locked: it goes on to the
  * end of the call, and hf_store_interrupt is what ends a wait. */
-hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, hf_error *err)
+hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *spec,
+                                const hf__lock_extra *extra, hf_lock **out, hf_error *err)
 {
     int before;
+    hf__seat *beside = NULL;
+    hf_status status = HF_OK;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    hf_status status = acquire_current(store, spec, out, err);
+    if (extra && extra->beside)
+        status = hf__lock_use_seat(extra->beside, &beside, err);
+    if (status == HF_OK)
+        status = acquire_current(store, spec, extra, beside, out, err);
+    if (beside)
+        hf__seat_leave(beside, 1);
     (void)pthread_setcancelstate(before, NULL);
     return status;
+}
+
+hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, hf_error *err)
+{
+    return hf__lock_acquire_with(store, spec, NULL, out, err);
 }
 
 hf_lock_state hf_lock_get_state(const hf_lock *lock)

@@ -128,14 +128,6 @@ static void detach(struct grant *grant)
     grant->hold->refs--;
 }
 
-static void leave(hf_store *store, hf__seat *seat, unsigned keys)
-{
-    if (store->backend->ops->leave_seat)
-        store->backend->ops->leave_seat(seat, keys);
-    else
-        atomic_fetch_sub(&seat->holds, keys);
-}
-
 void hf__drop_grant(hf_store *store, struct grant *grant, bool lost)
 {
     struct entry *entry = grant->entry;
@@ -146,7 +138,7 @@ void hf__drop_grant(hf_store *store, struct grant *grant, bool lost)
         if (entry->hold == hold)
             entry->hold = NULL;
         store->keys_held--;
-        leave(store, hold->seat, 1);
+        hf__seat_leave(hold->seat, 1);
         free(hold);
     }
     hf__entry_settle(store, entry);
@@ -211,7 +203,7 @@ static void finish_release(hf_store *store, struct grant *grants, size_t count)
     }
     store->keys_held -= (int)count;
     pthread_mutex_unlock(&store->mutex);
-    leave(store, seat, (unsigned)count);
+    hf__seat_leave(seat, (unsigned)count);
 }
 
 static bool same_group(const struct grant *a, const struct grant *b)
@@ -236,7 +228,9 @@ hf_status hf__give_up(struct hf_lock *lock, size_t from, hf_error *err)
             continue;
         while (end < until && same_group(&lock->grants[start], &lock->grants[end]))
             end++;
-        hf_status status = release_group(store, &lock->grants[start], end - start, err);
+        hf_status status = HF_OK;
+        if (!lock->is_unlocked)
+            status = release_group(store, &lock->grants[start], end - start, err);
         if (status != HF_OK)
             result = status;
         finish_release(store, &lock->grants[start], end - start);
@@ -357,7 +351,12 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
     hf__request request = {.lifetime = attempt->spec->lifetime,
                            .private_seat = attempt->spec->flags & HF_PRIVATE,
                            .any_order = attempt->spec->flags & HF_ANY_ORDER,
-                           .deadline = attempt->deadline};
+                           .deadline = attempt->deadline,
+                           .beside = attempt->beside};
+    if (attempt->extra) {
+        request.riders = attempt->extra->riders;
+        request.rider_count = attempt->extra->rider_count;
+    }
 
     if (count > 1 && !(wanted = calloc(count, sizeof *wanted))) {
         settle_refused(store, turns, count);
@@ -375,7 +374,7 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
     }
     if (status == HF_OK && !make_holds(turns, count, &request)) {
         (void)!store->backend->ops->release_claims(request.seat, wanted, request.count, NULL);
-        leave(store, request.seat, (unsigned)request.count);
+        hf__seat_leave(request.seat, (unsigned)request.count);
         status = hf__fail(err, HF_NO_MEMORY, "out of memory");
     }
     if (status != HF_OK) {
@@ -391,6 +390,8 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
     if (request.token > attempt->lock->token)
         attempt->lock->token = request.token;
     attempt->lock->snapshot_stale |= request.snapshot_stale;
+    attempt->has_looked = request.has_looked;
+    attempt->minted_id = request.minted_id;
 out:
     if (wanted != &single)
         free(wanted);

@@ -65,12 +65,23 @@ typedef struct hf__key {
     hf_space space;
 } hf__key;
 
+/* A question that goes to the store in the message that takes a lock, and is answered under it. */
+typedef struct hf__rider {
+    const char *sql; /* the store's own, one SELECT */
+    size_t count;
+    const hf_value *values; /* text */
+    hf_rows *rows;          /* NULL: it was not asked, which is no failure; the caller's to free */
+} hf__rider;
+
 /* A request for keys, sorted by (order, space, key) without repeats, all or none. */
 typedef struct hf__request {
     const hf__claim *claims;
     size_t count;
     hf_lifetime lifetime;
-    bool private_seat;   /* a seat that holds nothing else */
+    bool private_seat; /* a seat that holds nothing else */
+    hf__seat *beside;  /* a private seat to take it on, where the backend can; or NULL */
+    hf__rider *riders;
+    size_t rider_count;
     bool any_order;      /* the caller may deadlock: search for cycles while waiting */
     const hf__key *held; /* what the calling thread holds already; only for wait */
     size_t held_count;
@@ -81,6 +92,8 @@ typedef struct hf__request {
     int64_t token;       /* 0: the backend records nothing */
     size_t blocked;      /* index of the claim in the way, with HF_NOT_ACQUIRED */
     bool snapshot_stale; /* transaction locks only */
+    bool has_looked;     /* for a shared table's lock: minted_id was read once it was held */
+    int64_t minted_id;
 } hf__request;
 
 typedef enum hf__event_kind {
@@ -154,6 +167,7 @@ typedef struct hf__tx {
     bool started;       /* the first statement has been sent: the snapshot is taken */
     bool cancelled;     /* the deadline passed and the statement was cancelled */
     int64_t locked_ms;  /* hf__now_ms() when the labels were held, 0 before */
+    bool released;      /* what the plan releases has been, with the commit */
 } hf__tx;
 
 /* The local store's files. PostgreSQL has one database for all. */
@@ -171,6 +185,9 @@ typedef struct hf__tx_plan {
     bool read_only;
     int64_t deadline;
     hf__seat *seat; /* to run on, which holds a lock; NULL: one of the backend's choice */
+    const hf__claim
+        *release; /* held on that seat: given up once committed, where the backend can */
+    size_t release_count;
     hf__tx_place place;
     const char *database; /* the local store's file without ".db" */
 } hf__tx_plan;

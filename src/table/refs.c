@@ -211,7 +211,7 @@ static hf_status change_locked(struct change *change, hf_tx_fn *fn, int64_t wait
     options.isolation = HF_READ_COMMITTED;
     spec.flags = HF_PRIVATE;
     spec.wait_ms = wait_ms;
-    hf_status status = hf__table_lock_live(change->store, change->name, &spec, &lock, err);
+    hf_status status = hf__table_lock_live(change->store, change->name, &spec, NULL, &lock, err);
     if (status != HF_OK)
         return status;
     change->may_retire = true;

@@ -28,9 +28,9 @@ HF_MUST_CHECK hf_status hf__table_live(hf_tx *tx, const hf_store *store, const h
 HF_MUST_CHECK hf_status hf__table_start(hf_store *store, const hf_table_name *given,
                                         hf__table_name *name, hf_error *err);
 
-/* lock_table.c: does not register */
+/* lock_table.c: does not register; extra may be NULL */
 HF_MUST_CHECK hf_status hf__table_lock_live(hf_store *store, const hf__table_name *name,
-                                            const hf_lock_spec *spec, hf_lock **lock,
-                                            hf_error *err);
+                                            const hf_lock_spec *spec, const hf__lock_extra *extra,
+                                            hf_lock **lock, hf_error *err);
 
 #endif

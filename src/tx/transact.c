@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tx/last.h"
 
 enum {
     DEFAULT_ATTEMPTS = 20,
@@ -36,6 +37,7 @@ struct hf_tx {
     hf_lock *lock;        /* where the store does not lock the labels itself */
     struct hf_lock place; /* where it does: the labels' place in the thread's order */
     bool lent;            /* the callback has the connection */
+    bool released;        /* with the commit: see hf__tx_plan */
     unsigned attempts;
     int64_t wait_ms;
     int64_t hold_ms;
@@ -242,6 +244,7 @@ static void add_times(struct hf_tx *tx)
 static void end_attempt(struct hf_tx *tx)
 {
     add_times(tx);
+    tx->released = tx->attempt->released;
     tx->ops->close(tx->attempt);
     tx->attempt = NULL;
     hf_lock_free(tx->lock); /* after the rollback or commit: nobody else sees it half done */
@@ -482,40 +485,28 @@ hf_status hf__transact_at(hf_store *store, hf__tx_place place, const hf_tx_optio
     return status == HF_OK ? run(&tx, fn, arg, err) : status;
 }
 
-/* The seat counts one more hold meanwhile, so that a loss does not free it under our hands. */
-static hf_status take_seat(hf_lock *lock, hf__seat **seat, hf_error *err)
-{
-    hf_status status = HF_OK;
-    pthread_mutex_lock(&lock->store->mutex);
-    const hf__seat *dead = hf__lost_seat(lock);
-    if (lock->state == HF_STATE_LOST && err)
-        *err = lock->why;
-    else if (dead && err)
-        *err = dead->why;
-    if (lock->state == HF_STATE_LOST || dead)
-        status = HF_LOST;
-    else if (lock->state == HF_STATE_RELEASED)
-        status = hf__fail(err, HF_INVALID, "the lock was released before");
-    if (status == HF_OK) {
-        *seat = lock->grants[0].hold->seat;
-        atomic_fetch_add(&(*seat)->holds, 1);
-    }
-    pthread_mutex_unlock(&lock->store->mutex);
-    return status;
-}
-
-static void leave_seat(hf__backend *backend, hf__seat *seat)
-{
-    if (backend->ops->leave_seat)
-        backend->ops->leave_seat(seat, 1);
-    else
-        atomic_fetch_sub(&seat->holds, 1);
-}
-
 hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options, hf_tx_fn *fn, void *arg,
                            hf_error *err)
 {
     return hf__lock_transact_at(lock, HF__TX_DATA, options, fn, arg, err);
+}
+
+static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *options,
+                             hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_status status = start(tx, options, err);
+    if (status == HF_OK && (!(lock->flags & HF_PRIVATE) || tx->options.label_count > 0)) {
+        status = hf__fail(err, HF_INVALID,
+                          "a transaction on a lock's session needs an HF_PRIVATE lock, no labels");
+        hf__hint(err, "acquire it with HF_PRIVATE, and everything else that must be held before");
+    }
+    if (status == HF_OK)
+        status = hf__lock_use_seat(lock, &tx->plan.seat, err);
+    if (status != HF_OK)
+        return status;
+    status = run(tx, fn, arg, err);
+    hf__seat_leave(tx->plan.seat, 1);
+    return status;
 }
 
 hf_status hf__lock_transact_at(hf_lock *lock, hf__tx_place place, const hf_tx_options *options,
@@ -524,19 +515,40 @@ hf_status hf__lock_transact_at(hf_lock *lock, hf__tx_place place, const hf_tx_op
     if (!lock || !fn)
         return hf__fail(err, HF_INVALID, "hf_lock_transact needs a lock and a callback");
     struct hf_tx tx = {.store = lock->store, .plan = {.place = place}};
-    hf_status status = start(&tx, options, err);
-    if (status == HF_OK && (!(lock->flags & HF_PRIVATE) || tx.options.label_count > 0)) {
-        status = hf__fail(err, HF_INVALID,
-                          "a transaction on a lock's session needs an HF_PRIVATE lock, no labels");
-        hf__hint(err, "acquire it with HF_PRIVATE, and everything else that must be held before");
-    }
-    if (status == HF_OK)
-        status = take_seat(lock, &tx.plan.seat, err);
+    return transact_on(lock, &tx, options, fn, arg, err);
+}
+
+/* Mutex held. What nobody else of the process has a part in, on the session of the transaction. */
+static bool goes_with(const hf_lock *lock, const hf_lock *first)
+{
+    return (lock->flags & HF_PRIVATE) && lock->state == HF_STATE_HELD && lock->count == 1 &&
+           lock->name.mode == HF_EXCLUSIVE && lock->name.space == HF_BIGINT &&
+           lock->grants[0].hold->refs == 1 &&
+           lock->grants[0].hold->seat == first->grants[0].hold->seat;
+}
+
+hf_status hf__lock_transact_last(hf_lock *const locks[2], const hf_tx_options *options,
+                                 hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_store *store = locks[0]->store;
+    hf__claim claims[2];
+    struct hf_tx tx = {.store = store, .plan = {.place = HF__TX_DATA, .release = claims}};
+
+    pthread_mutex_lock(&store->mutex);
+    bool together = goes_with(locks[0], locks[0]) && goes_with(locks[1], locks[0]);
+    for (size_t i = 0; together && i < 2; i++)
+        claims[i] = locks[i]->grants[0].claim;
+    pthread_mutex_unlock(&store->mutex);
+    tx.plan.release_count = together ? 2 : 0;
+    hf_status status = transact_on(locks[0], &tx, options, fn, arg, err);
     if (status != HF_OK)
         return status;
-    status = run(&tx, fn, arg, err);
-    leave_seat(lock->store->backend, tx.plan.seat);
-    return status;
+    for (size_t i = 0; i < 2; i++) {
+        locks[i]->is_unlocked = tx.released;
+        (void)!hf_lock_release(locks[i],
+                               NULL); /* one that is lost on its way back was held till then */
+    }
+    return HF_OK;
 }
 
 /* ---- rows --------------------------------------------------------------------------------------- */

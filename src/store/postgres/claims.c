@@ -228,7 +228,12 @@ static hf_status try_on_home(pg_backend *backend, hf__request *request, hf_error
 static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error *err)
 {
     pg_seat *seat = NULL;
-    hf_status status = hf__pg_checkout(backend, true, hf__now_ms(), &seat, err);
+    bool done = false;
+    hf_status status = hf__pg_take_in_one(backend, request, &done, err);
+    if (status != HF_OK || done)
+        return status;
+    status = request->beside ? hf__pg_checkout_held(request->beside, &seat, err)
+                             : hf__pg_checkout(backend, true, hf__now_ms(), &seat, err);
     if (status != HF_OK)
         return status;
     status = hf__pg_confirm_labels(seat, request->claims, request->count, err);

@@ -49,8 +49,9 @@ static size_t place(int64_t key)
     return (size_t)(((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 40) % CACHE_SLOTS;
 }
 
-static bool is_confirmed(struct pg_labels *labels, const hf__claim *claim)
+bool hf__pg_label_is_confirmed(pg_backend *backend, const hf__claim *claim)
 {
+    struct pg_labels *labels = backend->labels;
     size_t at = place(claim->key);
     pthread_mutex_lock(&labels->mutex);
     bool known =
@@ -59,13 +60,20 @@ static bool is_confirmed(struct pg_labels *labels, const hf__claim *claim)
     return known;
 }
 
-static void confirm(struct pg_labels *labels, const hf__claim *claim)
+void hf__pg_label_confirm(pg_backend *backend, const hf__claim *claim)
 {
+    struct pg_labels *labels = backend->labels;
     size_t at = place(claim->key);
     pthread_mutex_lock(&labels->mutex);
     labels->seen[at].key = claim->key;
     labels->seen[at].fingerprint = fingerprint(claim);
     pthread_mutex_unlock(&labels->mutex);
+}
+
+void hf__pg_label_patience(const pg_backend *backend, char out[16])
+{
+    int half = backend->ping_deadline_ms / 2;
+    (void)snprintf(out, 16, "%d", half < MOST_PATIENCE_MS ? half : MOST_PATIENCE_MS);
 }
 
 static hf_status collision(const PGresult *noted, hf_error *err)
@@ -100,9 +108,7 @@ static hf_status note(pg_seat *seat, const hf__claim *claims, size_t count, hf_e
     PGresult *noted = NULL;
     char patience[16];
     bool known = false;
-    int half = pg_backend_of(seat->base.backend)->ping_deadline_ms / 2;
-    (void)snprintf(patience, sizeof patience, "%d",
-                   half < MOST_PATIENCE_MS ? half : MOST_PATIENCE_MS);
+    hf__pg_label_patience(pg_backend_of(seat->base.backend), patience);
     hf_status status = hf__pg_label_arrays(&arrays, claims, count, err);
     if (status == HF_OK && count == 1)
         status = look_up(seat, &arrays, patience, &known, err);
@@ -128,7 +134,7 @@ hf_status hf__pg_confirm_labels(pg_seat *seat, const hf__claim *claims, size_t c
         return HF_OK;
     hf__claim *unknown = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (!claims[i].label || is_confirmed(backend->labels, &claims[i]))
+        if (!claims[i].label || hf__pg_label_is_confirmed(backend, &claims[i]))
             continue;
         if (!unknown && !(unknown = calloc(count, sizeof *unknown)))
             return hf__fail(err, HF_NO_MEMORY, "out of memory");
@@ -137,7 +143,7 @@ hf_status hf__pg_confirm_labels(pg_seat *seat, const hf__claim *claims, size_t c
     if (wanted > 0)
         status = note(seat, unknown, wanted, err);
     for (size_t i = 0; status == HF_OK && i < wanted; i++)
-        confirm(backend->labels, &unknown[i]);
+        hf__pg_label_confirm(backend, &unknown[i]);
     free(unknown);
     return status;
 }

@@ -48,7 +48,11 @@ typedef enum pg_statement {
 typedef struct pg_backend pg_backend;
 
 /* The caller's statements run under the caller's settings, ours under our own. */
-typedef enum pg_purpose { PG_FOR_LOCKS, PG_FOR_TRANSACTIONS } pg_purpose;
+typedef enum pg_purpose {
+    PG_FOR_LOCKS,
+    PG_FOR_TRANSACTIONS,
+    PG_FOR_FIRST_LOCK, /* its session is opened by the message that takes the lock: see take.c */
+} pg_purpose;
 
 /*
  * A connection that we own. mutex serialises statements on it; whoever holds it may use conn.
@@ -66,7 +70,10 @@ typedef struct pg_seat {
     int64_t token_epoch;          /* already shifted into place */
     char last_notice[256];        /* why the server hung up, in its own words */
     char generation[64];          /* tx seats: changes when the server crashes */
-    bool waiting_seat;            /* one of the bounded pool */
+    char backend_pid[16];         /* with it: who runs the transactions */
+    char backend_start[32];
+    bool is_callers;   /* a seat for locks that has the caller's settings by now */
+    bool waiting_seat; /* one of the bounded pool */
     bool private_seat;
     bool tx_seat;
     pg_purpose purpose;
@@ -149,6 +156,12 @@ void hf__pg_seat_ping(pg_seat *seat);     /* mutex held */
 void hf__pg_seat_fail(pg_seat *seat, const char *what); /* mutex held: marks it lost */
 void hf__pg_leave_seat(hf__seat *seat, unsigned keys);
 hf_status hf__pg_open_session(pg_seat *seat, hf_error *err);
+typedef struct pg_opening {
+    char pid[16], version[16];
+    const char *params[4];
+} pg_opening;
+void hf__pg_opening(const pg_backend *backend, pg_opening *opening); /* of open_session.sql */
+hf_status hf__pg_opened(pg_seat *seat, const PGresult *opened, hf_error *err);
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 
 /* query.c: the one way to talk to a server; seat->mutex is held by the caller */
@@ -180,6 +193,16 @@ const char *hf__pg_text(const PGresult *result, int row, int column); /* "" for 
 /* One statement on a pinned home seat, for everything that is not in the hot path. */
 hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
                      PGresult **result, hf_error *err);
+
+/* batch.c: several statements in one message and one transaction. After a failure none has happened,
+ * but locks of the session stay. The caller clears the results. */
+typedef struct pg_step {
+    const char *sql;
+    int count;
+    const char *const *values;
+    PGresult *result;
+} pg_step;
+hf_status hf__pg_batch(pg_seat *seat, pg_step *steps, size_t count, hf_error *err);
 
 /* params.c: claims as array parameters */
 typedef struct pg_arrays {
@@ -216,13 +239,23 @@ hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err);
 /* labels.c */
 hf_status hf__pg_confirm_labels(pg_seat *seat, const hf__claim *claims, size_t count,
                                 hf_error *err);
+bool hf__pg_label_is_confirmed(pg_backend *backend, const hf__claim *claim);
+void hf__pg_label_confirm(pg_backend *backend, const hf__claim *claim);
+void hf__pg_label_patience(const pg_backend *backend, char out[16]); /* ms, for knows_label.sql */
 struct pg_labels *hf__pg_labels_new(void);
 void hf__pg_labels_free(struct pg_labels *labels);
+
+/* take.c: on a seat of its own, or beside another lock, all in one message. HF_OK with *done false: it
+ * cannot be done so, and nothing was. */
+hf_status hf__pg_take_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err);
 
 /* wait.c */
 hf_status hf__pg_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
 hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadline, pg_seat **seat,
                           hf_error *err); /* mutex held, pinned */
+hf_status hf__pg_checkout_first(pg_backend *backend, pg_seat **seat, hf_error *err);
+/* One that holds a lock: HF_LOST when it is gone. */
+hf_status hf__pg_checkout_held(hf__seat *held, pg_seat **seat, hf_error *err);
 void hf__pg_checkin(pg_seat *seat);
 void hf__pg_interrupt(hf__backend *backend);
 
@@ -307,7 +340,8 @@ typedef struct pg_tx {
     char marker[40]; /* its UUID */
     char xid[24];
     char backend_pid[16];
-    char generation[64]; /* of the server's crash counter, "" unknown */
+    char backend_start[32]; /* with backend_pid it names the backend for good; "" unknown */
+    char generation[64];    /* of the server's crash counter, "" unknown */
 } pg_tx;
 
 hf__tx_outcome hf__pg_tx_settle(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
@@ -316,6 +350,7 @@ hf__tx_outcome hf__pg_tx_settle(hf__tx *tx, const hf__tx_plan *plan, hf_error *e
 hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_seat **seat, hf_error *err);
 /* The same on a seat that holds a lock; given back with hf__pg_checkin like any. */
 hf_status hf__pg_tx_checkout_held(hf__seat *held, pg_seat **seat, hf_error *err);
+void hf__pg_take_generation(pg_seat *seat, const PGresult *result); /* of tx_generation.sql */
 bool hf__pg_tx_prepares(const pg_backend *backend); /* are our statements prepared on its seats? */
 hf_status hf__pg_tx_rows(PGresult *result, hf_rows **rows,
                          hf_error *err); /* takes the result over */

@@ -43,7 +43,7 @@ static void settings(const pg_backend *backend, pg_purpose purpose, int version,
         add_setting(list, timeouts[i], "0");
     if (version >= TRANSACTION_TIMEOUT_SINCE)
         add_setting(list, "transaction_timeout", "0");
-    if (purpose == PG_FOR_LOCKS) {
+    if (purpose != PG_FOR_TRANSACTIONS) {
         add_setting(list, "search_path", "");
         add_setting(list, "default_transaction_isolation", "read committed");
         add_setting(list, "default_transaction_read_only", "off");
@@ -152,28 +152,41 @@ hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_
     return status;
 }
 
-hf_status hf__pg_open_session(pg_seat *seat, hf_error *err)
+void hf__pg_opening(const pg_backend *backend, pg_opening *opening)
+{
+    (void)snprintf(opening->pid, sizeof opening->pid, "%d", (int)backend->pid);
+    (void)snprintf(opening->version, sizeof opening->version, "%d", HF_SCHEMA_VERSION);
+    opening->params[0] = backend->application;
+    opening->params[1] = backend->host;
+    opening->params[2] = opening->pid;
+    opening->params[3] = opening->version;
+}
+
+hf_status hf__pg_opened(pg_seat *seat, const PGresult *opened, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(seat->base.backend);
-    PGresult *opened = NULL;
-    char pid[16];
-    (void)snprintf(pid, sizeof pid, "%d", (int)backend->pid);
-    char known[16];
-    (void)snprintf(known, sizeof known, "%d", HF_SCHEMA_VERSION);
-    const char *params[] = {backend->application, backend->host, pid, known};
-    hf_status status = hf__pg_query(seat, hf__sql_postgres_open_session, 4, params, &opened, err);
-    if (status == HF_OK) {
-        backend->schema = (int)hf__pg_int(opened, 0, 0);
-        if (backend->schema == HF_SCHEMA_VERSION)
-            seat->token_epoch = hf__pg_int(opened, 0, 1) << 40;
-        seat->base.session_id = (int)hf__pg_int(opened, 0, 3);
-    }
-    bool leftovers = status == HF_OK && hf__pg_bool(opened, 0, 2);
-    PQclear(opened);
-    if (leftovers)
+    hf_status status = HF_OK;
+    backend->schema = (int)hf__pg_int(opened, 0, 0);
+    if (backend->schema == HF_SCHEMA_VERSION)
+        seat->token_epoch = hf__pg_int(opened, 0, 1) << 40;
+    seat->base.session_id = (int)hf__pg_int(opened, 0, 3);
+    if (hf__pg_bool(opened, 0, 2))
         status = hf__pg_query(seat, "SELECT holdfast.drop_leftovers()", 0, NULL, NULL, err);
     if (status == HF_OK && backend->schema > HF_SCHEMA_VERSION)
         status = hf__pg_refuse_newer(backend, backend->schema, err);
+    return status;
+}
+
+hf_status hf__pg_open_session(pg_seat *seat, hf_error *err)
+{
+    PGresult *opened = NULL;
+    pg_opening opening = {.params = {NULL}};
+    hf__pg_opening(pg_backend_of(seat->base.backend), &opening);
+    hf_status status =
+        hf__pg_query(seat, hf__sql_postgres_open_session, 4, opening.params, &opened, err);
+    if (status == HF_OK)
+        status = hf__pg_opened(seat, opened, err);
+    PQclear(opened);
     return status;
 }
 

@@ -5,7 +5,7 @@
  * moment in which the connection idles with a lock held, not even under a cancel, which is also why
  * a transaction pooler does not give the server away in between.
  */
-#include "store/postgres/pg.h"
+#include "store/postgres/tx_message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,182 +34,6 @@ static pg_backend *backend_of(const pg_tx *tx)
 static hf_status interrupted(hf_error *err)
 {
     return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
-}
-
-/* ---- one message -------------------------------------------------------------------------------- */
-
-/* What a message consists of, in the order of its answers. */
-struct message {
-    int sent;      /* statements so far */
-    int keep_at;   /* from this one on session locks may be held, -1 none */
-    int begun_at;  /* the answer with backend pid and transaction id, -1 none */
-    int query_at;  /* the caller's statement, -1 none */
-    int commit_at; /* -1 none */
-    bool ok;
-};
-
-static void post(pg_tx *tx, struct message *message, const char *sql, int count,
-                 const char *const *values)
-{
-    message->ok =
-        message->ok && PQsendQueryParams(tx->seat->conn, sql, count, NULL, values, NULL, NULL, 0);
-    message->sent++;
-}
-
-static void post_known(pg_tx *tx, struct message *message, pg_statement statement, const char *sql,
-                       int count, const char *const *values)
-{
-    if (!hf__pg_tx_prepares(backend_of(tx))) {
-        post(tx, message, sql, count, values);
-        return;
-    }
-    message->ok =
-        message->ok && PQsendQueryPrepared(tx->seat->conn, hf__pg_statement_name(statement), count,
-                                           values, NULL, NULL, 0);
-    message->sent++;
-}
-
-static void post_values(pg_tx *tx, struct message *message, const char *sql, size_t count,
-                        const hf_value *values, bool binary_rows)
-{
-    enum { MOST = 65535 };
-    const char **texts = calloc(count + 1, sizeof *texts);
-    int *lengths = calloc(count + 1, sizeof *lengths),
-        *formats = calloc(count + 1, sizeof *formats);
-    message->ok = message->ok && texts && lengths && formats && count <= MOST;
-    for (size_t i = 0; message->ok && i < count; i++) {
-        texts[i] = values[i].data;
-        lengths[i] = (int)values[i].size;
-        formats[i] = values[i].binary;
-    }
-    message->ok = message->ok && PQsendQueryParams(tx->seat->conn, sql, (int)count, NULL, texts,
-                                                   lengths, formats, binary_rows);
-    message->sent++;
-    free(texts);
-    free(lengths);
-    free(formats);
-}
-
-static const char *isolation_sql(const hf__tx_plan *plan, bool begin)
-{
-    static const char *const words[3][2][2] = {
-        {{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE",
-          "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY"},
-         {"BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE",
-          "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY"}},
-        {{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
-          "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"},
-         {"BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE",
-          "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"}},
-        {{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
-          "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"},
-         {"BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",
-          "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"}},
-    };
-    return words[plan->isolation][begin][plan->read_only];
-}
-
-/* The time that is left bounds the wait: lock_timeout for each label, statement_timeout for all. Our
- * own connections look for a dead client anyway; one that comes from a pooler has to be told to. */
-static void post_bounds(pg_tx *tx, struct message *message, int64_t deadline)
-{
-    char ms[16];
-    int left = hf__left_ms(deadline);
-    bool told = !hf__pg_tx_prepares(backend_of(tx));
-    if (left < 0 && !told)
-        return;
-    (void)snprintf(ms, sizeof ms, "%d", left < 0 ? 0 : (left > 0 ? left : 1));
-    const char *params[] = {ms};
-    post(tx, message,
-         told ? "SELECT pg_catalog.set_config('lock_timeout', $1, true), "
-                "pg_catalog.set_config('statement_timeout', $1, true), "
-                "pg_catalog.set_config('client_connection_check_interval', '1000', true)"
-              : "SELECT pg_catalog.set_config('lock_timeout', $1, true), "
-                "pg_catalog.set_config('statement_timeout', $1, true)",
-         1, params);
-}
-
-static void post_labels(pg_tx *tx, struct message *message, const hf__tx_plan *plan,
-                        const pg_arrays *arrays)
-{
-    const char *needs_id = plan->read_only ? "f" : "t";
-    bool single = plan->count == 1 && plan->claims->space == HF_BIGINT;
-    char key[24];
-    (void)snprintf(key, sizeof key, "%lld", (long long)plan->claims->key);
-    const char *one[] = {key, needs_id};
-    const char *set[] = {arrays->keys.data, arrays->spaces.data, needs_id};
-
-    post(tx, message, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
-    post_bounds(tx, message, plan->deadline);
-    if (single)
-        post_known(tx, message, PG_TX_LOCK_ONE, hf__sql_postgres_tx_lock_one, 1, one);
-    else
-        post(tx, message, hf__sql_postgres_tx_lock, 2, set);
-    message->keep_at = message->sent;
-    if (single)
-        post_known(tx, message, PG_TX_KEEP_ONE, hf__sql_postgres_tx_keep_one, 1, one);
-    else
-        post(tx, message, hf__sql_postgres_tx_keep, 2, set);
-    post(tx, message, "COMMIT AND CHAIN", 0, NULL);
-    post(tx, message, isolation_sql(plan, false), 0, NULL);
-    message->begun_at = message->sent;
-    if (single)
-        post_known(tx, message, PG_TX_HAND_OVER_ONE, hf__sql_postgres_tx_hand_over_one, 2, one);
-    else
-        post(tx, message, hf__sql_postgres_tx_hand_over, 3, set);
-}
-
-static hf_status post_opening(pg_tx *tx, struct message *message, const hf__tx_plan *plan,
-                              hf_error *err)
-{
-    pg_arrays arrays = {0};
-    hf_status status = HF_OK;
-    if (tx->open)
-        return HF_OK;
-    if (plan->count == 0) {
-        post(tx, message, isolation_sql(plan, true), 0, NULL);
-        message->begun_at = message->sent;
-        post(tx, message,
-             plan->read_only
-                 ? "SELECT pg_catalog.pg_backend_pid(), NULL"
-                 : "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_current_xact_id()",
-             0, NULL);
-        return HF_OK;
-    }
-    status = hf__pg_key_arrays(&arrays, plan->claims, plan->count, err);
-    if (status == HF_OK)
-        post_labels(tx, message, plan, &arrays);
-    hf__pg_arrays_free(&arrays);
-    return status;
-}
-
-static void free_queue(pg_tx *tx)
-{
-    while (tx->first) {
-        pg_queued *next = tx->first->next;
-        free(tx->first->sql);
-        free(tx->first->values);
-        free(tx->first);
-        tx->first = next;
-    }
-    tx->last = NULL;
-}
-
-static void post_queue(pg_tx *tx, struct message *message)
-{
-    for (pg_queued *queued = tx->first; queued; queued = queued->next)
-        post_values(tx, message, queued->sql, queued->count, queued->values, false);
-    free_queue(tx);
-}
-
-static void post_commit(pg_tx *tx, struct message *message)
-{
-    const char *params[] = {tx->marker};
-    if (tx->marked)
-        post(tx, message, "INSERT INTO holdfast.commits (attempt) VALUES ($1)", 1, params);
-    message->commit_at = message->sent;
-    post(tx, message, "COMMIT", 0, NULL);
-    tx->commit_sent = true;
 }
 
 /* ---- its answers -------------------------------------------------------------------------------- */
@@ -352,9 +176,10 @@ struct answers {
     hf_status status;
     PGresult *rows;
     bool rolled_back;
+    size_t released;
 };
 
-static bool take_answers(pg_tx *tx, const struct message *message, int64_t deadline,
+static bool take_answers(pg_tx *tx, const pg_message *message, int64_t deadline,
                          struct answers *answers)
 {
     int at = 0;
@@ -376,6 +201,8 @@ static bool take_answers(pg_tx *tx, const struct message *message, int64_t deadl
             read_beginning(tx, result);
         } else if (state != PGRES_PIPELINE_ABORTED && at == message->commit_at) {
             answers->rolled_back = strcmp(PQcmdStatus(result), "COMMIT") != 0;
+        } else if (state == PGRES_TUPLES_OK && message->commit_at >= 0 && at > message->commit_at) {
+            answers->released += hf__pg_bool(result, 0, 0);
         }
         if (at == message->query_at && !hf__pg_is_error(result) && state != PGRES_PIPELINE_ABORTED)
             answers->rows = result;
@@ -393,10 +220,11 @@ static hf_status deadline_passed(hf_error *err)
     return status;
 }
 
-static hf_status judge(pg_tx *tx, const struct message *message, const hf__tx_plan *plan,
+static hf_status judge(pg_tx *tx, const pg_message *message, const hf__tx_plan *plan,
                        struct answers *answers, hf_error *err)
 {
-    if (answers->failed_at >= 0) {
+    bool is_over = message->commit_at >= 0 && answers->failed_at > message->commit_at;
+    if (answers->failed_at >= 0 && !is_over) {
         bool opening = message->begun_at >= 0 && answers->failed_at <= message->begun_at;
         if (opening && message->keep_at >= 0 && answers->failed_at >= message->keep_at)
             clean_session(tx, plan);
@@ -419,10 +247,13 @@ static hf_status judge(pg_tx *tx, const struct message *message, const hf__tx_pl
     if (message->commit_at >= 0 && answers->rolled_back)
         return keep_failure(tx, not_really_committed(err), HF__TX_FINAL, err);
     tx->committed = message->commit_at >= 0;
+    if (tx->committed && tx->seat->purpose == PG_FOR_LOCKS)
+        tx->seat->is_callers = true;
+    tx->base.released = plan->release_count > 0 && answers->released == plan->release_count;
     return HF_OK;
 }
 
-static int64_t patience(const hf__tx_plan *plan, const struct message *message)
+static int64_t patience(const hf__tx_plan *plan, const pg_message *message)
 {
     bool bounded = plan->deadline != HF__FOREVER;
     return plan->deadline + (bounded && message->keep_at >= 0 ? SERVER_FIRST_MS : 0);
@@ -433,7 +264,7 @@ static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, s
                           const hf_value *values, bool binary_rows, bool commit, PGresult **rows,
                           hf_error *err)
 {
-    struct message message = {
+    pg_message message = {
         .keep_at = -1, .begun_at = -1, .query_at = -1, .commit_at = -1, .ok = true};
     struct answers answers = {.failed_at = -1};
     hf_error local_error = {0};
@@ -441,19 +272,21 @@ static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, s
     PGconn *conn = tx->seat->conn;
 
     message.ok = PQenterPipelineMode(conn) == 1;
-    hf_status status = post_opening(tx, &message, plan, where);
+    hf_status status = hf__pg_post_opening(tx, &message, plan, where);
     if (status != HF_OK) {
         (void)PQexitPipelineMode(conn);
         return keep_failure(tx, status, HF__TX_FINAL, where);
     }
     tx->base.started = true;
-    post_queue(tx, &message);
+    hf__pg_post_queue(tx, &message);
     if (sql) {
         message.query_at = message.sent;
-        post_values(tx, &message, sql, count, values, binary_rows);
+        hf__pg_post_values(tx, &message, sql, count, values, binary_rows);
     }
-    if (commit)
-        post_commit(tx, &message);
+    if (commit) {
+        hf__pg_post_commit(tx, &message);
+        hf__pg_post_release(tx, &message, plan);
+    }
     message.ok = message.ok && PQpipelineSync(conn) && hf__pg_flush(tx->seat, plan->deadline);
     if (!message.ok || !take_answers(tx, &message, patience(plan, &message), &answers)) {
         PQclear(answers.rows);
@@ -493,6 +326,8 @@ static hf_status tx_open(hf__backend *base, const hf__tx_plan *plan, hf__tx **ou
         tx->marked = !plan->read_only && backend->schema == HF_SCHEMA_VERSION &&
                      backend->schema_usable && backend->records_wanted != HF_RECORDS_OFF;
         (void)snprintf(tx->generation, sizeof tx->generation, "%s", tx->seat->generation);
+        (void)snprintf(tx->backend_pid, sizeof tx->backend_pid, "%s", tx->seat->backend_pid);
+        (void)snprintf(tx->backend_start, sizeof tx->backend_start, "%s", tx->seat->backend_start);
         if (tx->marked && !make_marker(tx))
             tx->marked = false;
         *out = &tx->base;
@@ -597,8 +432,14 @@ static bool tx_is_broken(hf__tx *base)
     return !tx->seat;
 }
 
-/* To find out what became of a lost COMMIT, backend and transaction id must be known before it is
- * sent: a transaction of nothing but queued statements takes a trip more. */
+/* To find out what became of a lost COMMIT, it must be known beforehand what to look for: the marker, and the
+ * backend that may still write it. Without them it is the transaction's id, which takes a trip more. */
+static bool can_commit_at_once(const pg_tx *tx, const hf__tx_plan *plan)
+{
+    return plan->read_only ||
+           (plan->count == 0 && tx->marked && tx->backend_start[0] && !backend_of(tx)->pooled);
+}
+
 static hf_status tx_commit(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
 {
     pg_tx *tx = pg_tx_of(base);
@@ -611,7 +452,7 @@ static hf_status tx_commit(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
         return broken(tx, NULL, err);
     if (status == HF_OK)
         (void)PQsetnonblocking(tx->seat->conn, 1);
-    if (status == HF_OK && !tx->open && !plan->read_only)
+    if (status == HF_OK && !tx->open && !can_commit_at_once(tx, plan))
         status = exchange(tx, plan, NULL, 0, NULL, false, false, NULL, err);
     if (status == HF_OK)
         status = exchange(tx, plan, NULL, 0, NULL, false, true, NULL, err);
@@ -637,7 +478,7 @@ static void roll_back(pg_tx *tx)
 static void tx_close(hf__tx *base)
 {
     pg_tx *tx = pg_tx_of(base);
-    free_queue(tx);
+    hf__pg_drop_queue(tx);
     if (tx->seat) {
         if (!atomic_load(&tx->seat->base.lost)) {
             (void)PQsetnonblocking(tx->seat->conn, 1);

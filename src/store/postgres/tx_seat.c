@@ -20,12 +20,20 @@ static pg_seat *idle_tx_seat(pg_backend *backend)
     return NULL;
 }
 
+void hf__pg_take_generation(pg_seat *seat, const PGresult *result)
+{
+    (void)snprintf(seat->generation, sizeof seat->generation, "%s", hf__pg_text(result, 0, 0));
+    (void)snprintf(seat->backend_pid, sizeof seat->backend_pid, "%s", hf__pg_text(result, 0, 1));
+    (void)snprintf(seat->backend_start, sizeof seat->backend_start, "%s",
+                   hf__pg_text(result, 0, 2));
+}
+
 static hf_status learn_generation(pg_seat *seat, hf_error *err)
 {
     PGresult *result = NULL;
     hf_status status = hf__pg_query(seat, hf__sql_postgres_tx_generation, 0, NULL, &result, err);
     if (status == HF_OK)
-        (void)snprintf(seat->generation, sizeof seat->generation, "%s", hf__pg_text(result, 0, 0));
+        hf__pg_take_generation(seat, result);
     PQclear(result);
     return status;
 }
@@ -132,28 +140,14 @@ hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_seat **se
     }
 }
 
-/* A session for locks names nothing by a path and does not wait for the disk; the caller's may. */
-static hf_status make_ready_for_caller(pg_seat *seat, hf_error *err)
-{
-    if (seat->generation[0])
-        return HF_OK;
-    hf_status status = hf__pg_query(seat, "SET search_path TO DEFAULT", 0, NULL, NULL, err);
-    if (status == HF_OK)
-        status = hf__pg_query(seat, "SET synchronous_commit TO DEFAULT", 0, NULL, NULL, err);
-    return status == HF_OK ? learn_generation(seat, err) : status;
-}
-
 hf_status hf__pg_tx_checkout_held(hf__seat *held, pg_seat **out, hf_error *err)
 {
-    pg_seat *seat = pg_seat_of(held);
-    pg_backend *backend = pg_backend_of(held->backend);
-    pthread_mutex_lock(&backend->mutex);
-    seat->pins++;
-    pthread_mutex_unlock(&backend->mutex);
-    pthread_mutex_lock(&seat->mutex);
-    hf_status status = hf__pg_ready(seat, err);
-    if (status == HF_OK)
-        status = make_ready_for_caller(seat, err);
+    pg_seat *seat = NULL;
+    hf_status status = hf__pg_checkout_held(held, &seat, err);
+    if (status != HF_OK)
+        return status;
+    if (!seat->generation[0])
+        status = learn_generation(seat, err);
     if (status != HF_OK) {
         if (atomic_load(&seat->base.lost)) {
             status = HF_LOST;

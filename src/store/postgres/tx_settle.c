@@ -76,6 +76,17 @@ static void end_old_backend(pg_backend *backend, pg_seat **seat, const pg_tx *tx
     }
 }
 
+static const char *id_of(const pg_tx *tx)
+{
+    return tx->xid[0] ? tx->xid : "0";
+}
+
+/* "" where the transaction's id says more. */
+static const char *start_of(const pg_tx *tx)
+{
+    return tx->xid[0] ? "" : tx->backend_start;
+}
+
 static hf__tx_outcome in_doubt(const pg_tx *tx, const char *why, hf_error *err)
 {
     (void)!hf__fail(err, HF_IN_DOUBT, "transaction %s may or may not have committed: %s",
@@ -94,10 +105,10 @@ static void end_if_forgotten(pg_backend *backend, pg_seat **seat, const pg_tx *t
 {
     hf_error ignored;
     PGresult *result = NULL;
-    const char *params[] = {tx->backend_pid, tx->xid};
-    if (!tx->xid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
+    const char *params[] = {tx->backend_pid, id_of(tx), start_of(tx)};
+    if (!tx->backend_pid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
         return;
-    (void)!ask_until(backend, seat, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 2, params,
+    (void)!ask_until(backend, seat, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 3, params,
                      &result, &ignored);
     PQclear(result);
 }
@@ -106,14 +117,14 @@ static void end_if_forgotten(pg_backend *backend, pg_seat **seat, const pg_tx *t
 static hf__tx_outcome by_marker(pg_backend *backend, pg_seat **seat, const pg_tx *tx,
                                 int64_t deadline, hf_error *err)
 {
-    const char *params[] = {tx->marker, tx->backend_pid[0] ? tx->backend_pid : "0",
-                            tx->xid[0] ? tx->xid : "0"};
+    const char *params[] = {tx->marker, tx->backend_pid[0] ? tx->backend_pid : "0", id_of(tx),
+                            start_of(tx)};
     bool was_gone = false;
     int64_t began = hf__now_ms();
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_marker, 3, params,
+        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_marker, 4, params,
                                      &result, &why);
         if (status != HF_OK)
             return in_doubt(tx, why.message, err);

@@ -54,10 +54,10 @@ static pg_seat *reserve(pg_backend *backend, bool *may_open)
     return seat;
 }
 
-static hf_status open_for_waiting(pg_backend *backend, bool private_seat, pg_seat **seat,
-                                  hf_error *err)
+static hf_status open_for_waiting(pg_backend *backend, pg_purpose purpose, bool private_seat,
+                                  pg_seat **seat, hf_error *err)
 {
-    hf_status status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
+    hf_status status = hf__pg_seat_open(backend, purpose, seat, err);
     pthread_mutex_lock(&backend->mutex);
     if (status == HF_OK) {
         (*seat)->checked_out = true;
@@ -73,6 +73,30 @@ static hf_status open_for_waiting(pg_backend *backend, bool private_seat, pg_sea
     return status;
 }
 
+hf_status hf__pg_checkout_first(pg_backend *backend, pg_seat **out, hf_error *err)
+{
+    hf_status status = hf__pg_sessions_allowed(backend, err);
+    return status == HF_OK ? open_for_waiting(backend, PG_FOR_FIRST_LOCK, true, out, err) : status;
+}
+
+hf_status hf__pg_checkout_held(hf__seat *held, pg_seat **out, hf_error *err)
+{
+    pg_seat *seat = pg_seat_of(held);
+    pg_backend *backend = pg_backend_of(held->backend);
+    pthread_mutex_lock(&backend->mutex);
+    seat->pins++;
+    pthread_mutex_unlock(&backend->mutex);
+    pthread_mutex_lock(&seat->mutex);
+    if (hf__pg_ready(seat, err) == HF_OK) {
+        *out = seat;
+        return HF_OK;
+    }
+    if (err)
+        *err = seat->base.why;
+    hf__pg_checkin(seat);
+    return HF_LOST;
+}
+
 hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadline, pg_seat **out,
                           hf_error *err)
 {
@@ -81,7 +105,7 @@ hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadli
     if (status != HF_OK)
         return status;
     if (private_seat)
-        return open_for_waiting(backend, true, out, err);
+        return open_for_waiting(backend, PG_FOR_LOCKS, true, out, err);
 
     pthread_mutex_lock(&backend->mutex);
     while (!backend->interrupted && !(*out = reserve(backend, &may_open)) && !may_open) {
@@ -100,7 +124,7 @@ hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadli
     if (stop)
         return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
     if (may_open)
-        return open_for_waiting(backend, false, out, err);
+        return open_for_waiting(backend, PG_FOR_LOCKS, false, out, err);
     if (!*out)
         return HF_NOT_ACQUIRED;
     pthread_mutex_lock(&(*out)->mutex);
@@ -267,7 +291,9 @@ static hf_status queue_slice(pg_backend *backend, hf__request *request, int want
     hf_status status = HF_OK;
     for (int attempt = 0; attempt <= backend->max_waits; attempt++) {
         pg_seat *seat = NULL;
-        status = hf__pg_checkout(backend, request->private_seat, request->deadline, &seat, err);
+        status = request->beside ? hf__pg_checkout_held(request->beside, &seat, err)
+                                 : hf__pg_checkout(backend, request->private_seat,
+                                                   request->deadline, &seat, err);
         if (status != HF_OK)
             return status;
         status = queue_on(seat, request, slice_length(seat, wanted, request->deadline), err);
