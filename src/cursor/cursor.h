@@ -120,6 +120,10 @@ HF_MUST_CHECK hf_status hf__coverage_repair(hf_network *network, hf__repair *rep
 HF_MUST_CHECK bool hf__ranges_missing(const hf__ranges *covered, int64_t from, int64_t to,
                                       hf__ranges *missing);
 
+/* gaps.c: hf_network_gaps in a transaction; zeros in the window mean what they mean there. */
+HF_MUST_CHECK hf_status hf__gaps_read(hf_tx *tx, const hf_network *network, hf_range window,
+                                      hf__ranges *missing, hf_error *err);
+
 /* tables.c */
 enum { HF__PARTITION_LEDGERS = 131072 };
 /* Creates schema and tables where they are missing, each partitioned parent included; safe when

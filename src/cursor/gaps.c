@@ -65,14 +65,12 @@ static hf_status find_end(hf_tx *tx, const hf_network *network, const hf__tables
     return status;
 }
 
-static hf_status answer(hf_tx *tx, void *arg, hf_error *err)
+hf_status hf__gaps_read(hf_tx *tx, const hf_network *network, hf_range window, hf__ranges *missing,
+                        hf_error *err)
 {
-    struct question *question = arg;
-    hf_network *network = question->network;
-    hf_range window = question->window;
     hf__tables_there there;
     hf__ranges covered = {0};
-    question->missing.count = 0;
+    missing->count = 0;
     hf_status status = hf__tables_look(tx, network, &there, err);
     if (status == HF_OK && window.from == 0)
         status = find_start(tx, network, &there, &window.from, err);
@@ -80,11 +78,16 @@ static hf_status answer(hf_tx *tx, void *arg, hf_error *err)
         status = find_end(tx, network, &there, &window.to, err);
     if (status == HF_OK && there.coverage && window.from <= window.to)
         status = hf__coverage_read(tx, network, window.from, window.to, &covered, err);
-    if (status == HF_OK &&
-        !hf__ranges_missing(&covered, window.from, window.to, &question->missing))
+    if (status == HF_OK && !hf__ranges_missing(&covered, window.from, window.to, missing))
         status = hf__fail(err, HF_NO_MEMORY, "out of memory");
     hf__ranges_free(&covered);
     return status;
+}
+
+static hf_status answer(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct question *question = arg;
+    return hf__gaps_read(tx, question->network, question->window, &question->missing, err);
 }
 
 static hf_status answer_without_tables(struct question *question, hf_error *err)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "ingest/activity.h"
 #include "ingest/backfill_parts.h"
 #include "ingest/quarantine.h"
 #include "ingest/writer.h"
@@ -156,6 +157,8 @@ static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
         status = check_neighbours(worker, tx, err);
     if (status == HF_OK)
         status = follow_oldest(worker, tx, err);
+    if (status == HF_OK)
+        status = hf__activity_add_backfill(tx, network, to - from + 1, err);
     return status;
 }
 

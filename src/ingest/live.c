@@ -134,9 +134,10 @@ static hf_status fill_batch(struct live *live, hf_error *err)
     bool full = live->one_by_one && live->batch.count > 0;
     hf_status status = HF_OK;
     while (status == HF_OK && !full && !live->ended && !hf__live_is_stopped(live)) {
-        hf__read read = hf__reader_take(live->reader, live->batch.count > 0 ? 0 : -1);
+        bool idle = live->batch.count == 0;
+        hf__read read = hf__reader_take(live->reader, idle ? hf__live_silence_ms(live) : 0);
         if (read.kind == HF__READ_NOTHING)
-            break;
+            return idle ? hf__live_tell_idle(live, err) : HF_OK;
         status = take_one(live, &read, &full, err);
         hf__read_free(&read);
     }
@@ -208,6 +209,8 @@ static hf_status begin_session(struct live *live, hf_error *err)
         status = hf__tables_install(live->network, err);
     if (status == HF_OK)
         status = hf__state_read(live->network, &live->state, err);
+    if (status == HF_OK)
+        status = hf__live_resume_telling(live, err);
     if (status != HF_OK)
         leave_lock(live);
     return status;
@@ -318,6 +321,7 @@ hf_status hf__live_run(hf_store *store, hf_network *network, const hf__ingest_op
         status = start_reading(&live, where);
     if (status == HF_OK)
         status = work(&live, where);
+    hf__live_tell_last(&live);
     hf__keeper_stop(keeper, status == HF_OK && !hf__live_is_stopped(&live));
     hf__reader_stop(live.reader);
     batch_free(&live.batch);

@@ -2,6 +2,7 @@
 #ifndef HF_INGEST_LIVE_PARTS_H
 #define HF_INGEST_LIVE_PARTS_H
 
+#include "ingest/activity.h"
 #include "ingest/batch.h"
 #include "ingest/live.h"
 #include "ingest/reader.h"
@@ -24,6 +25,12 @@ struct live {
     bool ended;
     bool one_by_one; /* a batch was refused: which ledger is to blame? */
     unsigned failures;
+
+    hf__activity activity; /* up to the last commit */
+    hf__activity written;  /* what the store has of it */
+    hf__activity next;     /* once the batch is committed */
+    bool is_told;          /* in the batch's transaction */
+    int64_t written_at_ms; /* monotonic; 0: not in this session */
 };
 
 static inline bool hf__live_is_stopped(const struct live *live)
@@ -35,6 +42,17 @@ static inline bool hf__live_is_stopped(const struct live *live)
 void hf__live_note(const struct live *live, const char *text);
 /* One transaction: rows, coverage, cursor. An empty batch is committed already. */
 HF_MUST_CHECK hf_status hf__live_commit(struct live *live, hf_error *err);
+
+/* live_tell.c: the numbers for those who look on */
+HF_MUST_CHECK hf_status hf__live_resume_telling(struct live *live, hf_error *err);
+/* Around the commit of a batch: are they part of it, and now they are as they shall be. */
+void hf__live_prepare_telling(struct live *live);
+void hf__live_has_told(struct live *live);
+/* How long there is nothing to tell unless a ledger comes. */
+int hf__live_silence_ms(const struct live *live);
+/* In a transaction of its own, when no ledger came for so long. */
+HF_MUST_CHECK hf_status hf__live_tell_idle(struct live *live, hf_error *err);
+void hf__live_tell_last(struct live *live);
 
 /* live_check.c: ledgers that are not as they should be */
 /* Keeps a ledger apart or stops. Whatever came before it has been committed. */

@@ -72,6 +72,8 @@ static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
         status = hf__cursor_move(tx, network, network->latest, state->latest, to, err);
     else if (status == HF_OK)
         status = hf__cursor_write(tx, network, network->latest, to, err);
+    if (status == HF_OK && live->is_told)
+        status = hf__activity_write(tx, network, &live->next, err);
     return status;
 }
 
@@ -118,9 +120,11 @@ hf_status hf__live_commit(struct live *live, hf_error *err)
     if (live->batch.count == 0)
         return HF_OK;
     status = ensure_partitions(live, batch_first(&live->batch), batch_last(&live->batch), err);
+    hf__live_prepare_telling(live);
     if (status == HF_OK)
         status = hf_lock_transact(live->lock, &options, write_batch, live, err);
     if (status == HF_OK) {
+        hf__live_has_told(live);
         count_batch(live);
         batch_clear(&live->batch);
         live->failures = 0;

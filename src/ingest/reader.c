@@ -32,6 +32,7 @@ struct hf__reader {
     pthread_cond_t changed;
     struct item *first, *last;
     size_t weight;
+    _Atomic int64_t tip;
 };
 
 /* ---- the queue ---------------------------------------------------------------------------------- */
@@ -94,6 +95,11 @@ hf__read hf__reader_take(hf__reader *reader, int ms)
     pthread_mutex_unlock(&reader->mutex);
     free(item);
     return read;
+}
+
+int64_t hf__reader_tip(const hf__reader *reader)
+{
+    return atomic_load(&reader->tip);
 }
 
 /* ---- the thread --------------------------------------------------------------------------------- */
@@ -177,6 +183,8 @@ static void *read_all(void *arg)
         hf__bad_ledger bad = {0};
         hf_error err = {0};
         hf_status status = source->ops->next(source, &ledger, &bad, &err);
+        if (source->tip > 0)
+            atomic_store(&reader->tip, source->tip);
         if (status == HF_OK || status == HF_BAD_DATA) {
             failures = 0;
             going_on = pass_on(reader, status, ledger, &bad, &err);

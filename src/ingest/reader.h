@@ -38,6 +38,9 @@ HF_MUST_CHECK hf_status hf__reader_start(const hf__source_options *options, int6
 hf__read hf__reader_take(hf__reader *reader, int ms);
 void hf__read_free(hf__read *read);
 
+/* The newest ledger that the source spoke of, as last heard; 0: it cannot tell, or has not yet. */
+int64_t hf__reader_tip(const hf__reader *reader);
+
 /* Ends the thread and frees what is queued. */
 void hf__reader_stop(hf__reader *reader);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cursor/names.h"
+#include "ingest/activity.h"
 #include "ingest/exclusive.h"
 #include "ingest/reconcile.h"
 #include "ingest/retention.h"
@@ -136,8 +137,11 @@ static hf_status remove_row(hf_tx *tx, const hf_network *network, const char *na
 static hf_status forget(hf_tx *tx, const struct resetting *job, hf_error *err)
 {
     const hf_network *network = job->network;
-    const char *const names[] = {network->latest, network->oldest, HF__WANTED_FROM,
-                                 HF__RETENTION_FLOOR, HF__RETENTION_RAN};
+    const char *const names[] = {
+        network->latest,   network->oldest,      HF__WANTED_FROM,  HF__RETENTION_FLOOR,
+        HF__RETENTION_RAN, HF__SOURCE_TIP,       HF__LAST_SUCCESS, HF__LIVE_LEDGERS,
+        HF__LIVE_COUNTED,  HF__BACKFILL_LEDGERS,
+    };
     hf_status status = HF_OK;
     for (size_t i = 0; status == HF_OK && i < sizeof names / sizeof *names; i++)
         status = remove_row(tx, network, names[i], err);

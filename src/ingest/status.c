@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cursor/names.h"
+#include "ingest/activity.h"
 #include "ingest/reconcile.h"
 
 struct reading {
@@ -36,17 +37,38 @@ static hf_status read_cursors(hf_tx *tx, const hf_network *network, hf__network_
 }
 
 static hf_status read_coverage(hf_tx *tx, const hf_network *network, hf__network_status *status,
-                               hf_error *err)
+                               hf__ranges *ranges, hf_error *err)
 {
-    hf__ranges ranges = {0};
-    hf_status result = hf__coverage_read(tx, network, 0, INT64_MAX - 1, &ranges, err);
-    status->ranges = ranges.count;
-    for (size_t i = 0; i < ranges.count; i++)
-        status->covered += ranges.items[i].to - ranges.items[i].from + 1;
-    int64_t end = ranges.count > 0 ? ranges.items[ranges.count - 1].to : 0;
-    status->disagrees = status->latest.known != (ranges.count > 0) ||
-                        (ranges.count > 0 && status->latest.value != end);
-    hf__ranges_free(&ranges);
+    hf_status result = hf__coverage_read(tx, network, 0, INT64_MAX - 1, ranges, err);
+    status->ranges = ranges->count;
+    for (size_t i = 0; i < ranges->count; i++)
+        status->covered += ranges->items[i].to - ranges->items[i].from + 1;
+    int64_t end = ranges->count > 0 ? ranges->items[ranges->count - 1].to : 0;
+    status->disagrees = status->latest.known != (ranges->count > 0) ||
+                        (ranges->count > 0 && status->latest.value != end);
+    return result;
+}
+
+static hf_status count_gaps(hf_tx *tx, const hf_network *network, hf__network_status *status,
+                            hf__ranges *gaps, hf_error *err)
+{
+    hf_status result = hf__gaps_read(tx, network, (hf_range){0}, gaps, err);
+    status->gaps = (hf__maybe){.known = result == HF_OK, .value = (int64_t)gaps->count};
+    for (size_t i = 0; i < gaps->count; i++)
+        status->missing += gaps->items[i].to - gaps->items[i].from + 1;
+    return result;
+}
+
+/* Both, for whoever wants to keep them. */
+static hf_status read_ranges(hf_tx *tx, const hf_network *network, hf__network_status *status,
+                             hf__ranges *coverage, hf__ranges *gaps, hf_error *err)
+{
+    hf__ranges own_coverage = {0}, own_gaps = {0};
+    hf_status result = read_coverage(tx, network, status, coverage ? coverage : &own_coverage, err);
+    if (result == HF_OK)
+        result = count_gaps(tx, network, status, gaps ? gaps : &own_gaps, err);
+    hf__ranges_free(&own_coverage);
+    hf__ranges_free(&own_gaps);
     return result;
 }
 
@@ -95,11 +117,10 @@ static hf_status estimate(hf_tx *tx, const hf_network *network, hf__network_stat
         0, NULL, &status->transactions.known, &status->transactions.value, err);
 }
 
-static hf_status read_status(hf_tx *tx, void *arg, hf_error *err)
+hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *network,
+                                     hf__network_status *status, hf__ranges *coverage,
+                                     hf__ranges *gaps, hf_error *err)
 {
-    const struct reading *reading = arg;
-    const hf_network *network = reading->network;
-    hf__network_status *status = reading->status;
     hf__tables_there there = {0};
 
     *status = (hf__network_status){0};
@@ -108,8 +129,10 @@ static hf_status read_status(hf_tx *tx, void *arg, hf_error *err)
     status->has_coverage = there.coverage;
     if (result == HF_OK && there.store)
         result = read_cursors(tx, network, status, err);
+    if (result == HF_OK && there.store)
+        result = hf__activity_show(tx, network, status, err);
     if (result == HF_OK && there.coverage)
-        result = read_coverage(tx, network, status, err);
+        result = read_ranges(tx, network, status, coverage, gaps, err);
     else
         status->disagrees = status->latest.known;
     if (result == HF_OK && status->latest.known)
@@ -122,16 +145,10 @@ static hf_status read_status(hf_tx *tx, void *arg, hf_error *err)
     return result;
 }
 
-static hf_status count_gaps(hf_network *network, hf__network_status *status, hf_error *err)
+static hf_status read_status(hf_tx *tx, void *arg, hf_error *err)
 {
-    hf_range *gaps = NULL;
-    size_t count = 0;
-    hf_status result = hf_network_gaps(network, 0, 0, &gaps, &count, err);
-    status->gaps = (hf__maybe){.known = result == HF_OK, .value = (int64_t)count};
-    for (size_t i = 0; i < count; i++)
-        status->missing += gaps[i].to - gaps[i].from + 1;
-    free(gaps);
-    return result;
+    const struct reading *reading = arg;
+    return hf__network_status_read_in(tx, reading->network, reading->status, NULL, NULL, err);
 }
 
 hf_status hf__network_status_read(hf_network *network, hf__network_status *status, hf_error *err)
@@ -139,10 +156,7 @@ hf_status hf__network_status_read(hf_network *network, hf__network_status *statu
     struct reading reading = {.network = network, .status = status};
     bool there = false;
     *status = (hf__network_status){0};
-    hf_status result = hf__network_read(network, read_status, &reading, &there, err);
-    if (result == HF_OK && there && status->has_coverage)
-        result = count_gaps(network, status, err);
-    return result;
+    return hf__network_read(network, read_status, &reading, &there, err);
 }
 
 /* ---- all networks -------------------------------------------------------------------------------- */
@@ -218,7 +232,8 @@ static hf_status list_schemas(hf_tx *tx, void *arg, hf_error *err)
         tx,
         "SELECT substr(n.nspname, 8) FROM pg_catalog.pg_namespace n WHERE "
         "left(n.nspname, 7) = 'ingest_' AND EXISTS (SELECT FROM pg_catalog.pg_class c WHERE "
-        "c.relnamespace = n.oid AND c.relname = 'ingest_store')",
+        "c.relnamespace = n.oid AND c.relname = 'ingest_store' AND "
+        "pg_catalog.has_table_privilege(c.oid, 'SELECT'))",
         0, NULL, false, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
         size_t size = 0;
@@ -247,19 +262,33 @@ static void drop_others(hf_store *store, struct list *list)
     list->count = kept;
 }
 
+static void finish_list(hf_store *store, struct list *list, char ***names, size_t *count)
+{
+    drop_others(store, list);
+    if (list->count > 0)
+        qsort(list->names, list->count, sizeof *list->names, compare);
+    *names = list->names;
+    *count = list->count;
+}
+
+hf_status hf__networks_list_in(hf_store *store, hf_tx *tx, char ***names, size_t *count,
+                               hf_error *err)
+{
+    struct list list = {0};
+    hf_status status = tx ? list_schemas(tx, &list, err) : list_files(store, &list, err);
+    finish_list(store, &list, names, count);
+    return status;
+}
+
 hf_status hf__networks_list(hf_store *store, char ***names, size_t *count, hf_error *err)
 {
     struct list list = {0};
     hf_tx_options options = HF_TX_OPTIONS_INIT;
     options.read_only = true;
     options.isolation = HF_READ_COMMITTED;
-    hf_status status = hf_store_is_local(store)
-                           ? list_files(store, &list, err)
-                           : hf_transact(store, &options, list_schemas, &list, err);
-    drop_others(store, &list);
-    if (list.count > 0)
-        qsort(list.names, list.count, sizeof *list.names, compare);
-    *names = list.names;
-    *count = list.count;
+    if (hf_store_is_local(store))
+        return hf__networks_list_in(store, NULL, names, count, err);
+    hf_status status = hf_transact(store, &options, list_schemas, &list, err);
+    finish_list(store, &list, names, count);
     return status;
 }

@@ -211,7 +211,7 @@ static hf_status read_line(struct files *files, const hf__line *line, hf__ledger
 
     if (status == HF_OK && *ledger != NULL) {
         files->passed = (*ledger)->sequence;
-        (*ledger)->tip = tip_at(files, files->passed);
+        (*ledger)->tip = files->head.tip = tip_at(files, files->passed);
     }
     return status;
 }

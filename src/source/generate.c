@@ -160,6 +160,7 @@ static void fill_ledger(struct generator *generator, hf__ledger *ledger, int64_t
     ledger->sequence = sequence;
     ledger->closed_at_us = (first_close + (sequence - 1) * CLOSE_SECONDS) * 1000000;
     ledger->tip = generator->count;
+    generator->head.tip = generator->count;
     if (sequence > 1) {
         ledger->previous_hash = (hf__slice){at, HASH_SIZE};
         at = put_ledger_hash(generator, at, sequence - 1);

@@ -73,12 +73,12 @@ static void warn_far_behind(hf__rpc *rpc)
 {
     char message[512];
 
-    if (rpc->has_warned || rpc->log == NULL || rpc->next - rpc->latest <= FAR_BEHIND)
+    if (rpc->has_warned || rpc->log == NULL || rpc->next - rpc->base.tip <= FAR_BEHIND)
         return;
     snprintf(message, sizeof message,
              "%s: waiting for ledger %" PRId64 ", but the server is at %" PRId64
              ": it lags behind, or the network was reset",
-             rpc->base.name, rpc->next, rpc->latest);
+             rpc->base.name, rpc->next, rpc->base.tip);
     rpc->log(rpc->log_arg, HF_LOG_WARNING, message);
     rpc->has_warned = true;
 }
@@ -88,15 +88,15 @@ static hf_status await_ledger(hf__rpc *rpc, hf_error *err)
 {
     int64_t oldest = 0;
 
-    while (rpc->next == 0 || rpc->next > rpc->latest) {
-        hf_status status = hf__rpc_health(&rpc->client, &oldest, &rpc->latest, err);
+    while (rpc->next == 0 || rpc->next > rpc->base.tip) {
+        hf_status status = hf__rpc_health(&rpc->client, &oldest, &rpc->base.tip, err);
         if (status != HF_OK)
             return status;
         if (rpc->next == 0)
             rpc->next = oldest;
         if (rpc->next < oldest)
             return hf__rpc_too_old(rpc, rpc->next, oldest, err);
-        if (rpc->next <= rpc->latest)
+        if (rpc->next <= rpc->base.tip)
             break;
         warn_far_behind(rpc);
         status = hf__rpc_pause(rpc->stop_fd, hf__deadline(rpc->endpoint.poll_ms), err);
@@ -147,7 +147,7 @@ static hf_status rpc_extent(hf__source *source, int64_t *oldest, int64_t *latest
     if (status == HF_OK)
         status = hf__rpc_health(&rpc->client, oldest, latest, err);
     if (status == HF_OK)
-        rpc->latest = *latest;
+        rpc->base.tip = *latest;
     return settle(rpc, status);
 }
 
@@ -161,7 +161,7 @@ static hf_status rpc_seek(hf__source *source, int64_t from, hf_error *err)
         return HF_OK;
     drop_heads(rpc);
     rpc->next = from;
-    rpc->latest = 0; /* so that the window is looked at */
+    rpc->base.tip = 0; /* so that the window is looked at */
     return HF_OK;
 }
 

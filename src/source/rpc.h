@@ -209,7 +209,6 @@ typedef struct hf__rpc {
     bool network_is_checked;
     bool has_warned; /* that the server is far behind */
     int64_t next;    /* 0: the first that the server has */
-    int64_t latest;  /* as last heard, which may go back behind a load balancer */
     hf__rpc_page ledgers;
     hf__rpc_page transactions;
     hf__rpc_head heads[HF__RPC_PAGE_ITEMS]; /* from next on */

@@ -193,7 +193,7 @@ static hf_status settle_refusal(hf__rpc *rpc, hf__rpc_fault fault, hf_status sta
     if (rpc->next <= client->window_latest)
         return status;
     /* Another server behind the same address has less than the one that getHealth asked. */
-    rpc->latest = client->window_latest;
+    rpc->base.tip = client->window_latest;
     return hf__rpc_pause(rpc->stop_fd, hf__deadline(rpc->endpoint.poll_ms), err);
 }
 
@@ -213,7 +213,7 @@ hf_status hf__rpc_fetch_heads(hf__rpc *rpc, hf__bad_ledger *bad, hf_error *err)
     }
     hf__rpc_pick(&result, names, 2, members);
     if (members[1].text.text != NULL)
-        (void)hf__json_integer(&members[1], true, 1, HF__LEDGER_MAX, &rpc->latest);
+        (void)hf__json_integer(&members[1], true, 1, HF__LEDGER_MAX, &rpc->base.tip);
     if (members[0].text.text == NULL || members[0].kind != HF__JSON_ARRAY)
         status = hf__fail(err, HF_UNREACHABLE, "%s: getLedgers: no ledgers in the answer",
                           rpc->base.name);

@@ -232,7 +232,7 @@ static hf_status finish(hf__rpc *rpc, hf__ledger **ledger, hf__bad_ledger *bad, 
     hf__ledger *made = NULL;
     hf_error why = {0};
     hf_status status =
-        hf__rpc_draft_finish(&rpc->draft, &rpc->heads[rpc->head_at], rpc->latest, &made, err);
+        hf__rpc_draft_finish(&rpc->draft, &rpc->heads[rpc->head_at], rpc->base.tip, &made, err);
 
     if (status != HF_OK)
         return status;

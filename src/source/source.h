@@ -51,7 +51,8 @@ typedef struct hf__source_ops {
 /* The common head of every source. */
 struct hf__source {
     const hf__source_ops *ops;
-    char *name; /* for messages, without a password */
+    char *name;  /* for messages, without a password */
+    int64_t tip; /* the newest ledger that it spoke of, as last heard; 0: it cannot tell */
 };
 
 /* Opens by the form of spec; reads nothing but what is needed to tell that it is there. */

@@ -113,6 +113,20 @@ static void print_latest(const hf__network_status *status)
                hf__show_duration(age, sizeof age, status->age_ms), status->closed_at);
 }
 
+/* Being ahead of what the source last said is as good as being level. */
+static void print_source(const hf__network_status *status)
+{
+    int64_t lag = status->source_tip.value - status->latest.value;
+
+    if (!status->source_tip.known || !status->latest.known)
+        return;
+    printf("  source        at %" PRId64, status->source_tip.value);
+    if (lag > 0)
+        printf(", %" PRId64 " %s ahead\n", lag, lag == 1 ? "ledger" : "ledgers");
+    else
+        printf(", caught up\n");
+}
+
 static void print_coverage(const hf__network_status *status)
 {
     if (status->has_coverage)
@@ -143,6 +157,7 @@ static void print_network(const struct view *view, const hf_network *network,
     if (!status->exists)
         return;
     print_latest(status);
+    print_source(status);
     print_ledger("oldest", &status->oldest);
     print_ledger("wanted from", &status->wanted_from);
     print_ledger("kept from", &status->floor);
@@ -185,6 +200,8 @@ static void write_network(hf__json *json, const hf_network *network,
     hf__maybe ranges = {status->has_coverage, (int64_t)status->ranges};
     hf__maybe covered = {status->has_coverage, status->covered};
     hf__maybe missing = {status->gaps.known, status->missing};
+    hf__maybe lag = {status->source_tip.known && status->latest.known,
+                     status->source_tip.value - status->latest.value};
 
     hf__json_begin_object(json, NULL);
     hf__json_put_string(json, "network", network->name);
@@ -196,6 +213,11 @@ static void write_network(hf__json *json, const hf_network *network,
     add_maybe(json, "latest", &status->latest);
     hf__json_put_text(json, "closed_at", status->closed_at);
     add_time(json, "lag_ms", status->closed_at[0] != '\0' ? status->age_ms : -1);
+    add_maybe(json, "source_tip", &status->source_tip);
+    add_maybe(json, "lag_ledgers", &lag);
+    add_maybe(json, "last_success_ms", &status->last_success_ms);
+    add_maybe(json, "live_ledgers", &status->live_ledgers);
+    add_maybe(json, "backfill_ledgers", &status->backfill_ledgers);
     add_maybe(json, "oldest", &status->oldest);
     add_maybe(json, "wanted_from", &status->wanted_from);
     add_maybe(json, "floor", &status->floor);
