@@ -1,5 +1,6 @@
 #include "append/append.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,15 @@ void hf__work_note(const hf__work *work, const char *format, ...)
     va_end(args);
     if (work->options->events.note != NULL)
         work->options->events.note(work->options->events.arg, text);
+}
+
+void hf__work_record(const hf__work *work, int64_t rows)
+{
+    char count[24];
+
+    (void)snprintf(count, sizeof count, "%" PRId64, rows);
+    if (work->lock != NULL)
+        hf_lock_note(work->lock, "appended", count);
 }
 
 hf_status hf__work_do(hf__work *work, const char *what, hf__buf *sql, hf_error *err)
@@ -138,6 +148,8 @@ hf_status hf__append_run(hf_store *store, hf__target *target, hf__halt *halt,
         status = run(&work, err);
     (void)!hf__work_unlock_table(&work, NULL);
     hf_lock_free(work.own);
+    hf_rows_free(work.seen);
+    hf__cluster_close(&work);
     hf__buf_free(&work.dest);
     hf__buf_free(&work.engine_full);
     return status;

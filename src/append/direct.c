@@ -4,32 +4,81 @@
  */
 #include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "append/dedup.h"
 #include "append/quote.h"
 #include "append/work.h"
+#include "base/clock.h"
 
-enum { MOST_TRIES = 3, PAUSE_MS = 500 };
+enum { MOST_TRIES = 3, PAUSE_MS = 500, BACK_MS = 30000 };
 
-static hf_status count_rows(hf__work *work, int64_t *rows, hf_error *err)
+/*
+ * What the table had before, by partition. Rows of a writer that takes no lock come in as well, and no server
+ * of every version tells whose a part is: what is counted is the most that can be ours.
+ */
+static hf_status ask(hf__work *work, const char *columns, const char *rest, hf__grid *grid,
+                     hf_error *err)
 {
     hf__buf sql = {0};
-    hf__grid grid = {0};
 
     if (work->is_merge_tree) {
-        hf__buf_puts(&sql, "SELECT sum(rows) FROM system.parts WHERE active AND database = ");
+        hf__buf_printf(&sql, "SELECT %s FROM system.parts WHERE database = ", columns);
         hf__quote_text(&sql, work->name.database);
         hf__buf_puts(&sql, " AND table = ");
         hf__quote_text(&sql, work->name.table);
+        hf__buf_puts(&sql, rest);
     } else {
-        hf__buf_printf(&sql, "SELECT count() FROM %s", work->dest.data);
+        hf__buf_printf(&sql, "SELECT '', 0, count(), 0, 1 FROM %s", work->dest.data);
     }
     const hf__statement count = {.sql = sql.data, .what = "count the rows"};
     hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(work->target, &count, &grid, err);
-    *rows = hf__grid_number(&grid, 0, 0);
-    hf__grid_free(&grid);
+                                  : hf__target_query(work->target, &count, grid, err);
     hf__buf_free(&sql);
+    return status;
+}
+
+static hf_status look(hf__work *work, hf__grid *before, hf_error *err)
+{
+    return ask(work, "partition_id, max(max_block_number), sum(rows * active), 0, 1",
+               " GROUP BY partition_id", before, err);
+}
+
+static bool is_later(const hf__grid *before, const char *partition, int64_t block)
+{
+    for (size_t i = 0; i < before->rows; i++)
+        if (strcmp(hf__grid_at(before, i, 0), partition) == 0)
+            return block > hf__grid_number(before, i, 1);
+    return true;
+}
+
+/* As they were written, also where a merge has collapsed them; or as they are, where it has long forgotten. */
+static hf_status count_new(hf__work *work, const hf__grid *before, int64_t *rows, int64_t *parts,
+                           hf_error *err)
+{
+    int64_t written = 0, more = 0;
+    hf__grid now = {0};
+    hf_status status = ask(work,
+                           "partition_id, min_block_number, rows, "
+                           "level = 0 AND min_block_number = max_block_number, active",
+                           "", &now, err);
+
+    *parts = 0;
+    for (size_t i = 0; i < before->rows; i++)
+        more -= hf__grid_number(before, i, 2);
+    for (size_t i = 0; i < now.rows; i++) {
+        int64_t count = hf__grid_number(&now, i, 2);
+        if (hf__grid_number(&now, i, 3) != 0 &&
+            is_later(before, hf__grid_at(&now, i, 0), hf__grid_number(&now, i, 1))) {
+            written += count;
+            ++*parts;
+        }
+        if (hf__grid_number(&now, i, 4) != 0)
+            more += count;
+    }
+    *rows = written > more ? written : more;
+    hf__grid_free(&now);
     return status;
 }
 
@@ -42,17 +91,82 @@ static bool can_read_again(const hf__append_options *options)
     return can;
 }
 
-/* Nothing has reached the table: it was refused for its id, or the server was not reached at all. */
-static bool may_repeat(hf__work *work, hf_status status)
+/* ---- sent again ---------------------------------------------------------------------------------------- */
+
+/*
+ * A server that leaves out blocks which it has had makes it safe to send the same file again: the blocks come
+ * out the same, none half, since a cut stream has no seal. A query's result may be another one.
+ */
+static hf_status learn_window(hf__work *work, hf_error *err)
 {
-    const hf__fault *fault = &work->target->fault;
+    hf__grid grid = {0};
+    hf__buf sql = {0};
+
+    if (work->target->is_embedded || !work->is_merge_tree || work->result->key == 0 ||
+        work->options->path_count == 0 || !can_read_again(work->options))
+        return HF_OK;
+    hf__dedup_ask(&sql);
+    const hf__statement read = {.sql = sql.data, .what = "read system.settings"};
+    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                  : hf__target_query(work->target, &read, &grid, err);
+    if (status == HF_OK)
+        work->dedup_window = hf__dedup_window(work->engine_full.data, &grid);
+    if (work->dedup_window > 0 && hf__dedup_has_token(&grid))
+        (void)snprintf(work->token, sizeof work->token, "insert_deduplication_token=%s",
+                       work->result->id);
+    hf__grid_free(&grid);
+    hf__buf_free(&sql);
+    return status;
+}
+
+static void pause_for(hf__work *work, int ms)
+{
+    struct pollfd halt = {.fd = work->halt->fd, .events = POLLIN};
+
+    (void)poll(&halt, 1, ms);
+}
+
+/* The connection broke: what it had sent must be over before all of it is sent again. */
+static bool may_send_again(hf__work *work, const hf__grid *before)
+{
+    int64_t deadline = hf__deadline(BACK_MS), rows = 0, parts = 0;
+    hf_status status = HF_UNREACHABLE;
+
+    if (work->dedup_window == 0)
+        return false;
+    while (status == HF_UNREACHABLE && hf__left_ms(deadline) != 0 &&
+           hf__halt_get(work->halt) == HF__GO_ON) {
+        pause_for(work, PAUSE_MS);
+        status = hf__orphan_end(work, false, NULL);
+    }
+    return status == HF_OK && hf__halt_get(work->halt) == HF__GO_ON &&
+           count_new(work, before, &rows, &parts, NULL) == HF_OK && parts < work->dedup_window;
+}
+
+/* Nothing has reached the table, or the server leaves out what has. */
+static bool may_repeat(hf__work *work, hf_status status, const hf__grid *before, hf_error *err)
+{
+    const hf__fault fault = work->target->fault;
 
     if (status == HF_OK || !can_read_again(work->options) || hf__halt_get(work->halt) != HF__GO_ON)
         return false;
-    return fault->code == HF__CODE_ID_IN_USE || (status == HF_UNREACHABLE && !fault->was_sent);
+    if (fault.code == HF__CODE_ID_IN_USE)
+        return hf__orphan_end(work, true, err) == HF_OK;
+    if (status != HF_UNREACHABLE || fault.code != 0)
+        return false;
+    if (!fault.was_sent) {
+        pause_for(work, PAUSE_MS);
+        return true;
+    }
+    bool again = may_send_again(work, before);
+    work->target->fault = fault; /* of the INSERT: the outcome is told by it */
+    if (again)
+        hf__work_note(work, "sent again, since %s leaves out what it has had: %s", work->name.text,
+                      err != NULL ? err->message : "the connection broke");
+    return again;
 }
 
-static hf_status insert(hf__work *work, hf_error *err)
+static hf_status insert(hf__work *work, const hf__grid *before, hf_error *err)
 {
     char writer[40];
     hf_status status = HF_OK;
@@ -60,54 +174,56 @@ static hf_status insert(hf__work *work, hf_error *err)
     hf__writer_id(writer, work->result->key);
     for (int i = 0; i < MOST_TRIES; i++) {
         status = hf__work_feed(work, work->dest.data, work->result->key != 0 ? writer : NULL, err);
-        if (!may_repeat(work, status))
+        if (i + 1 == MOST_TRIES || !may_repeat(work, status, before, err))
             break;
-        if (work->target->fault.code == HF__CODE_ID_IN_USE) {
-            status = hf__orphan_end(work, true, err);
-            if (status != HF_OK)
-                break;
-        } else {
-            struct pollfd halt = {.fd = work->halt->fd, .events = POLLIN};
-            (void)poll(&halt, 1, PAUSE_MS);
-        }
     }
     return status;
 }
 
-/* The outcome is known once ClickHouse has said anything of the INSERT. */
-static hf_status tell_outcome(hf__work *work, hf_status status, int64_t before, hf_error *err)
-{
-    const hf__fault fault = work->target->fault;
-    bool is_heard = fault.code != 0 || !fault.was_sent;
-    hf_error plain = {0};
-    int64_t after = 0;
+/* ---- the outcome --------------------------------------------------------------------------------------- */
 
-    if (status == HF_OK && count_rows(work, &after, NULL) == HF_OK)
-        work->result->rows = after - before;
-    if (status == HF_OK)
-        return HF_OK;
+static hf_status say_visible(hf__work *work, hf_status code, bool counted, hf_error *err)
+{
+    hf_error plain = {0};
+    int64_t rows = work->result->rows;
+
     if (err != NULL)
         plain = *err;
-    bool counted = count_rows(work, &after, NULL) == HF_OK;
-    work->result->rows = counted ? after - before : -1;
-    hf_status code = is_heard || status == HF_LOST ? status : HF_IN_DOUBT;
-    if (counted)
-        code = hf__fail(err, code, "%s; %" PRId64 " of its rows are visible in %s", plain.message,
-                        after - before, work->name.text);
-    else
+    if (!counted)
         code = hf__fail(err, code, "%s; how many of its rows are visible in %s is not known",
                         plain.message, work->name.text);
+    else
+        code = hf__fail(err, code, "%s; %s%" PRId64 " of its rows are visible in %s", plain.message,
+                        rows > 0 && !work->target->is_embedded ? "at most " : "", rows,
+                        work->name.text);
     if (plain.hint[0] != '\0')
         hf__hint(err, "%s", plain.hint);
-    else if (!counted || after != before)
+    else if (!counted || rows != 0)
         hf__hint(err,
                  "remove them before it is repeated; staged appends (--staged) are all or nothing");
     return code;
 }
 
+/* The outcome is known once ClickHouse has said anything of the INSERT. */
+static hf_status tell_outcome(hf__work *work, hf_status status, const hf__grid *before,
+                              hf_error *err)
+{
+    const hf__fault fault = work->target->fault;
+    bool is_heard = fault.code != 0 || !fault.was_sent;
+    int64_t rows = 0, parts = 0;
+    bool counted = count_new(work, before, &rows, &parts, NULL) == HF_OK;
+
+    work->result->rows = counted ? rows : -1;
+    if (counted && rows > 0)
+        hf__work_record(work, rows);
+    if (status == HF_OK)
+        return HF_OK;
+    return say_visible(work, is_heard || status == HF_LOST ? status : HF_IN_DOUBT, counted, err);
+}
+
 hf_status hf__direct_run(hf__work *work, hf_error *err)
 {
-    int64_t before = 0;
+    hf__grid before = {0};
     hf_status status = HF_OK;
 
     if (!hf__append_needs_no_lock(work->options->table)) {
@@ -116,11 +232,14 @@ hf_status hf__direct_run(hf__work *work, hf_error *err)
             status = hf__orphan_end(work, false, err);
     }
     if (status == HF_OK)
-        status = count_rows(work, &before, err);
+        status = look(work, &before, err);
+    if (status == HF_OK)
+        status = learn_window(work, err);
     if (status == HF_OK) {
-        status = insert(work, err);
-        status = tell_outcome(work, status, before, err);
+        status = insert(work, &before, err);
+        status = tell_outcome(work, status, &before, err);
     }
+    hf__grid_free(&before);
     hf_status unlocked = hf__work_unlock_table(work, status == HF_OK ? err : NULL);
     return status != HF_OK ? status : unlocked;
 }

@@ -38,8 +38,12 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
     hf__buf sql = {0};
 
     hf__buf_printf(&sql, "INSERT INTO %s", into);
-    const hf__statement insert = {
-        .sql = sql.data, .what = "insert the rows", .query_id = query_id, .limit_ms = -1};
+    const hf__statement insert = {.sql = sql.data,
+                                  .what = "insert the rows",
+                                  .query_id = query_id,
+                                  .limit_ms = -1,
+                                  .settings = work->token[0] != '\0' ? work->token : NULL,
+                                  .is_sealed = work->dedup_window > 0};
     hf_status status =
         hf__input_open(options->format, options->paths, options->path_count, &input, err);
     if (status == HF_OK && sql.broken)
@@ -101,7 +105,11 @@ hf_status hf__work_feed(hf__work *work, const char *into, const char *query_id, 
         status = feed_stream(work, into, query_id, err);
     for (size_t i = 0; i < options->concat_count && status == HF_OK; i++)
         status = feed_table(work, into, query_id, options->concat[i], err);
-    /* Whatever ClickHouse makes of a statement that was ended, the reason is ours. */
+    return hf__work_blame(work, status, err);
+}
+
+hf_status hf__work_blame(hf__work *work, hf_status status, hf_error *err)
+{
     hf_error why;
     hf_status halted = hf__work_check(work, &why);
     if (halted != HF_OK && (status == HF_OK || status == HF_DATABASE || status == HF_BAD_DATA)) {

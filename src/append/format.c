@@ -22,10 +22,10 @@ static const char bad_tsv[] = "\nholdfast: stream aborted" MANY_TABS "\n\t" MANY
 static const char bad_native[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
 
 static const hf__format formats[] = {
-    {"JSONEachRow", true, false, bad_json, sizeof bad_json - 1},
-    {"CSVWithNames", true, true, bad_csv, sizeof bad_csv - 1},
-    {"TSV", true, false, bad_tsv, sizeof bad_tsv - 1},
-    {"Native", false, false, bad_native, sizeof bad_native - 1},
+    {"JSONEachRow", true, false, HF__ENDS_BY_BRACES, bad_json, sizeof bad_json - 1},
+    {"CSVWithNames", true, true, HF__ENDS_UNKNOWN, bad_csv, sizeof bad_csv - 1},
+    {"TSV", true, false, HF__ENDS_BY_LINE, bad_tsv, sizeof bad_tsv - 1},
+    {"Native", false, false, HF__ENDS_UNKNOWN, bad_native, sizeof bad_native - 1},
 };
 
 hf_status hf__format_find(const char *name, const hf__format **format, hf_error *err)

@@ -4,10 +4,18 @@
 
 #include "base/error.h"
 
+/* How a place between two rows is told from the bytes around it. */
+typedef enum hf__row_end {
+    HF__ENDS_UNKNOWN = 0, /* only by all that stands before */
+    HF__ENDS_BY_LINE,     /* a line's end that is not escaped */
+    HF__ENDS_BY_BRACES,   /* a line's end between braces: in JSON a comma would stand there */
+} hf__row_end;
+
 typedef struct hf__format {
     const char *name;
     bool has_lines;  /* a row is a line */
     bool has_header; /* the first line names the columns */
+    hf__row_end ends;
     const char *bad; /* what no table accepts as a row: it aborts a stream */
     size_t bad_size;
 } hf__format;

@@ -14,6 +14,7 @@ enum {
     KILLED_MS = 10000, /* for the end of a statement that was killed */
     ANSWER_MAX = 64 << 20,
     SIDE_ANSWER_MAX = 1 << 20,
+    HEAD_MAX = 12 << 10,
 };
 
 static pthread_once_t libcurl_once = PTHREAD_ONCE_INIT;
@@ -108,6 +109,8 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
         add_parameter(&call->url, "query_id", statement->query_id);
     if (http->url.settings[0] != '\0')
         hf__buf_printf(&call->url, "&%s", http->url.settings);
+    if (statement->settings != NULL)
+        hf__buf_printf(&call->url, "&%s", statement->settings);
     hf__buf_puts(&call->url, extra);
     call->is_too_large = false;
     call->exception_code = 0;
@@ -191,19 +194,38 @@ static hf_status await_end(hf__http *http, const hf__statement *statement, hf_er
     return status;
 }
 
+/*
+ * A server takes a body that was cut for a whole one, and a list that was cut behind an item for a list. A
+ * head arrives whole or counts for nothing; older servers take 16 KiB of it.
+ */
+static const char *write_head(const hf__statement *statement, hf__buf *extra)
+{
+    char *encoded = statement->is_list ? curl_easy_escape(NULL, statement->sql, 0) : NULL;
+    bool fits = encoded != NULL && strlen(encoded) <= HEAD_MAX;
+
+    hf__buf_puts(extra, "&wait_end_of_query=1&default_format=TabSeparated");
+    if (fits)
+        hf__buf_printf(extra, "&query=%s", encoded);
+    curl_free(encoded);
+    return fits ? "" : statement->sql;
+}
+
 static hf_status query(hf__target *target, const hf__statement *statement, hf__buf *answer,
                        hf_error *err)
 {
     hf__http *http = (hf__http *)target;
     hf__call *call = &http->call;
+    hf__buf extra = {0};
+    const char *body = write_head(statement, &extra);
 
-    if (curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                         (curl_off_t)strlen(statement->sql)) != CURLE_OK ||
-        curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, statement->sql) != CURLE_OK)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
     /* The answer is held back until all is known to be well: no exception in the middle of a 200. */
-    hf_status status = hf__call_begin(http, call, statement,
-                                      "&wait_end_of_query=1&default_format=TabSeparated", err);
+    hf_status status = extra.broken ||
+                               curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                                                (curl_off_t)strlen(body)) != CURLE_OK ||
+                               curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, body) != CURLE_OK
+                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                           : hf__call_begin(http, call, statement, extra.data, err);
+    hf__buf_free(&extra);
     if (status == HF_OK)
         status = await_end(http, statement, err);
     hf__call_end(http, call);
@@ -243,12 +265,52 @@ static void close_http(hf__target *target)
     free(http);
 }
 
+static hf_status open_sibling(hf__target *target, const char *host, hf__target **sibling,
+                              hf_error *err);
+
 static const hf__target_ops http_ops = {
     .query = query,
     .insert = hf__http_insert,
+    .open_sibling = open_sibling,
     .reconnect = reconnect,
     .close = close_http,
 };
+
+/* http->url has been read. Frees it where it fails. */
+static hf_status make_ready(hf__http *http, const hf__halt *halt, hf__target **target,
+                            hf_error *err)
+{
+    http->base = (hf__target){.ops = &http_ops,
+                              .name = http->url.name,
+                              .database = http->url.database,
+                              .user = http->url.user,
+                              .halt = halt};
+    http->multi = curl_multi_init();
+    /* Poco, in ClickHouse, answers 100 whatever it thinks of the request: waiting for it is of no use. */
+    http->headers = curl_slist_append(NULL, "Expect:");
+    if (http->multi == NULL || http->headers == NULL || !set_up(http, &http->call) ||
+        !set_up(http, &http->side)) {
+        close_http(&http->base);
+        return hf__fail(err, HF_NO_MEMORY, "libcurl cannot be set up");
+    }
+    *target = &http->base;
+    return HF_OK;
+}
+
+static hf_status open_sibling(hf__target *target, const char *host, hf__target **sibling,
+                              hf_error *err)
+{
+    hf__http *http = calloc(1, sizeof *http);
+
+    if (http == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_status status = hf__server_url_at(&((const hf__http *)target)->url, host, &http->url, err);
+    if (status != HF_OK) {
+        free(http);
+        return status;
+    }
+    return make_ready(http, target->halt, sibling, err);
+}
 
 hf_status hf__http_open(const hf__target_options *options, hf__target **target, hf_error *err)
 {
@@ -261,19 +323,5 @@ hf_status hf__http_open(const hf__target_options *options, hf__target **target, 
         free(http);
         return status;
     }
-    http->base = (hf__target){.ops = &http_ops,
-                              .name = http->url.name,
-                              .database = http->url.database,
-                              .user = http->url.user,
-                              .halt = options->halt};
-    http->multi = curl_multi_init();
-    /* Poco, in ClickHouse, answers 100 whatever it thinks of the request: waiting for it is of no use. */
-    http->headers = curl_slist_append(NULL, "Expect:");
-    if (http->multi == NULL || http->headers == NULL || !set_up(http, &http->call) ||
-        !set_up(http, &http->side)) {
-        close_http(&http->base);
-        return hf__fail(err, HF_NO_MEMORY, "libcurl cannot be set up");
-    }
-    *target = &http->base;
-    return HF_OK;
+    return make_ready(http, options->halt, target, err);
 }

@@ -260,13 +260,15 @@ hf_status hf__http_insert(hf__target *target, const hf__statement *statement,
                             .input = input,
                             .flow = flow,
                             .watch = {.query_id = statement->query_id},
-                            .compresses = !http->url.is_local};
+                            .compresses = !http->url.is_local || statement->is_sealed};
+    /* What has a checksum at its end is not taken for whole without it, compressed or not. */
+    int level = http->url.is_local ? Z_NO_COMPRESSION : COMPRESSION;
 
     target->fault = (hf__fault){0};
     if (stream.compresses && (stream.piece = malloc(PIECE)) == NULL)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
-    if (stream.compresses && deflateInit2(&stream.gzip, COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
-                                          Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (stream.compresses &&
+        deflateInit2(&stream.gzip, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(stream.piece);
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     }

@@ -32,9 +32,11 @@ struct hf__input {
     hf__buf ready;  /* what followed a header that was left out */
     size_t ready_at;
     char last;
-    int64_t lines;
-    int64_t bytes;
+    atomic_llong lines;
+    atomic_llong bytes;
     int64_t size;
+    int64_t from, to; /* of the one file; to -1: its end */
+    const atomic_bool *stop;
 };
 
 static const char *name_of(const struct source *source)
@@ -75,6 +77,7 @@ hf_status hf__input_open(const hf__format *format, const char *const *paths, siz
     made->format = format;
     made->count = count;
     made->fd = -1;
+    made->to = -1;
     made->last = '\n';
     for (size_t i = 0; i < count && status == HF_OK; i++) {
         made->sources[i].path = paths[i];
@@ -87,6 +90,13 @@ hf_status hf__input_open(const hf__format *format, const char *const *paths, siz
     else
         hf__input_close(made);
     return status;
+}
+
+void hf__input_confine(hf__input *input, int64_t from, int64_t to, const atomic_bool *stop)
+{
+    input->from = from;
+    input->to = to;
+    input->stop = stop;
 }
 
 static void close_source(hf__input *input)
@@ -122,6 +132,8 @@ static hf_status open_next(hf__input *input, hf_error *err)
     hf__buf_clear(&input->seen);
     if (input->is_file)
         (void)posix_fadvise(input->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    if (input->from > 0 && lseek(input->fd, input->from, SEEK_SET) < 0)
+        return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name_of(source));
     return HF_OK;
 }
 
@@ -136,8 +148,11 @@ static void count_lines(hf__input *input, const char *bytes, size_t size)
 {
     const char *end = bytes + size;
 
+    long long lines = 0;
+
     for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        input->lines++;
+        lines++;
+    atomic_fetch_add_explicit(&input->lines, lines, memory_order_relaxed);
 }
 
 static hf_status keep_header(hf__input *input, hf__buf *header, const char *bytes, size_t size,
@@ -212,6 +227,8 @@ static hf_status read_some(hf__input *input, char *bytes, size_t size, size_t *g
     *wait = must_wait(input);
     if (*wait)
         return HF_OK;
+    if (input->to >= 0 && (int64_t)size > input->to - input->from - input->bytes)
+        size = (size_t)(input->to - input->from - input->bytes);
     ssize_t found = read(input->fd, bytes, size);
     if (found < 0 && (errno == EINTR || errno == EAGAIN)) {
         *wait = true;
@@ -232,6 +249,8 @@ hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got
 
     *got = 0;
     *wait = false;
+    if (input->stop != NULL && atomic_load(input->stop))
+        return hf__fail(err, HF_INTERRUPTED, "told to stop");
     while (status == HF_OK && *got == 0 && !*wait) {
         if (input->fd < 0 && input->next == input->count)
             return HF_OK;

@@ -2,6 +2,7 @@
 #ifndef HF_APPEND_INPUT_H
 #define HF_APPEND_INPUT_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "append/format.h"
@@ -16,11 +17,21 @@ HF_MUST_CHECK hf_status hf__input_open(const hf__format *format, const char *con
                                        size_t count, hf__input **input, hf_error *err);
 void hf__input_close(hf__input *input);
 
+/*
+ * Where the rows of the file can be cut in two about its middle; 0: it is no file, too small, or no
+ * such place is known.
+ */
+HF_MUST_CHECK hf_status hf__input_middle(const hf__format *format, const char *path, int64_t *at,
+                                         hf_error *err);
+/* Only the bytes from..to, to the end where that is -1. Once stop is set it fails with HF_INTERRUPTED. */
+void hf__input_confine(hf__input *input, int64_t from, int64_t to, const atomic_bool *stop);
+
 /* *got 0 and *wait false: the end. *wait true: nothing yet, and hf__input_fd turns readable. */
 HF_MUST_CHECK hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got,
                                        bool *wait, hf_error *err);
 int hf__input_fd(const hf__input *input);
 
+/* These also from another thread than the reader's. */
 int64_t hf__input_bytes(const hf__input *input); /* read so far */
 int64_t hf__input_size(const hf__input *input);  /* of all files; -1: unknown */
 int64_t hf__input_rows(const hf__input *input);  /* read so far; -1: unknown */

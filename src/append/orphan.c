@@ -99,15 +99,11 @@ static void describe(hf__work *work, const char *writer)
     hf__buf_free(&sql);
 }
 
-hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err)
+static hf_status end_here(hf__work *work, const char *writer, bool is_known, hf_error *err)
 {
-    char writer[40];
     bool running = is_known;
     hf_status status = HF_OK;
 
-    if (work->target->is_embedded)
-        return HF_OK;
-    hf__writer_id(writer, work->result->key);
     if (!is_known)
         status = is_running(work, writer, &running, err);
     if (status != HF_OK || !running)
@@ -118,7 +114,26 @@ hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err)
     if (status != HF_OK)
         return status;
     work->result->orphan = killed ? "killed" : "awaited";
+    if (work->lock != NULL)
+        hf_lock_note(work->lock, killed ? "orphan_killed" : "orphan_awaited", writer);
     hf__work_note(work, "the orphan was %s; what it had written stays in the table",
                   work->result->orphan);
     return HF_OK;
+}
+
+hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err)
+{
+    char writer[40];
+    hf__target *const used = work->target;
+    hf_status status = HF_OK;
+
+    if (used->is_embedded)
+        return HF_OK;
+    hf__writer_id(writer, work->result->key);
+    for (size_t i = 0; status == HF_OK && hf__cluster_at(work, i) != NULL; i++) {
+        work->target = hf__cluster_at(work, i);
+        status = end_here(work, writer, is_known && work->target == used, err);
+    }
+    work->target = used;
+    return status;
 }

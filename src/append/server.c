@@ -10,7 +10,7 @@ enum { LOOKS = 4, UPTIME_SLACK_S = 5 };
 
 /* ---- one server --------------------------------------------------------------------------------------- */
 
-static hf_status ask_who(hf__work *work, hf__grid *grid, hf_error *err)
+hf_status hf__server_ask(hf__target *target, hf__grid *grid, hf_error *err)
 {
     static const hf__statement who = {
         .sql = "SELECT hostName(), toInt64(toUnixTimestamp(now())) - toInt64(uptime()), version(), "
@@ -18,18 +18,18 @@ static hf_status ask_who(hf__work *work, hf__grid *grid, hf_error *err)
                "'system')",
         .what = "ask who it is",
     };
-    hf_status status = hf__target_query(work->target, &who, grid, err);
+    hf_status status = hf__target_query(target, &who, grid, err);
 
     if (status != HF_OK || (grid->rows == 1 && grid->columns == 5))
         return status;
     status =
         hf__fail(err, HF_CONFIG, "%s is no ClickHouse: it answers a question with something else",
-                 work->target->name);
+                 target->name);
     hf__hint(err, "give the address of ClickHouse's HTTP interface, usually port 8123");
     return status;
 }
 
-static bool is_same(const hf__grid *a, const hf__grid *b)
+bool hf__server_is_same(const hf__grid *a, const hf__grid *b)
 {
     return strcmp(hf__grid_at(a, 0, 0), hf__grid_at(b, 0, 0)) == 0 &&
            strcmp(hf__grid_at(a, 0, 4), hf__grid_at(b, 0, 4)) == 0 &&
@@ -45,32 +45,59 @@ static hf_status refuse_balancer(hf__work *work, const hf__grid *a, const hf__gr
                  work->target->name, hf__grid_at(a, 0, 0), hf__grid_at(a, 0, 4),
                  hf__grid_at(b, 0, 0), hf__grid_at(b, 0, 4));
 
-    hf__hint(err, "give the address of one server, not of a load balancer");
+    hf__hint(err, "give the address of one server, or --cluster NAME so that all replicas are "
+                  "looked at");
+    return status;
+}
+
+/* *is_balanced: it leads to several. */
+static hf_status look_again(hf__work *work, const hf__grid *first, bool *is_balanced, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    for (int i = 1; i < LOOKS && status == HF_OK && !*is_balanced; i++) {
+        hf__grid next = {0};
+        work->target->ops->reconnect(work->target);
+        status = hf__server_ask(work->target, &next, err);
+        *is_balanced = status == HF_OK && !hf__server_is_same(first, &next);
+        if (*is_balanced && work->name.cluster[0] == '\0')
+            status = refuse_balancer(work, first, &next, err);
+        hf__grid_free(&next);
+    }
     return status;
 }
 
 hf_status hf__server_check(hf__work *work, hf_error *err)
 {
-    const hf_table_name defaults = {.cluster = work->options->cluster, .database = NULL};
+    hf_table_name given = {.cluster = work->options->cluster};
     hf__grid first = {0};
-    hf_status status = ask_who(work, &first, err);
+    hf_status status = hf__server_ask(work->target, &first, err);
 
-    for (int i = 1; i < LOOKS && status == HF_OK && !work->target->is_embedded; i++) {
-        hf__grid next = {0};
-        work->target->ops->reconnect(work->target);
-        status = ask_who(work, &next, err);
-        if (status == HF_OK && !is_same(&first, &next))
-            status = refuse_balancer(work, &first, &next, err);
-        hf__grid_free(&next);
-    }
-    if (status == HF_OK) {
-        hf_table_name given = defaults;
-        given.database = hf__grid_at(&first, 0, 3);
+    given.database = hf__grid_at(&first, 0, 3);
+    if (status == HF_OK)
         status = hf__table_name_parse(work->options->table, strlen(work->options->table), &given,
                                       &work->name, err);
-    }
+    if (status == HF_OK && !work->target->is_embedded)
+        status = look_again(work, &first, &work->is_balanced, err);
     hf__grid_free(&first);
+    if (status == HF_OK && work->name.cluster[0] != '\0' && !work->target->is_embedded)
+        status = hf__cluster_open(work, work->is_balanced, err);
     return status;
+}
+
+static bool is_replicated(const hf__work *work)
+{
+    return strncmp(work->engine, "Replicated", strlen("Replicated")) == 0;
+}
+
+hf_status hf__server_sync(hf__work *work, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    if (work->replica_count < 2 || !is_replicated(work))
+        return HF_OK;
+    hf__buf_printf(&sql, "SYSTEM SYNC REPLICA %s", work->dest.data);
+    return hf__work_do(work, "wait for the other replicas' parts", &sql, err);
 }
 
 /* ---- the table ---------------------------------------------------------------------------------------- */
@@ -132,6 +159,12 @@ hf_status hf__server_describe(hf__work *work, hf_error *err)
         hf__hint(err, work->options->create != NULL
                           ? "--create made another table than the one named"
                           : "create it, or give --create 'CREATE TABLE …'");
+        return status;
+    }
+    if (work->is_balanced && !is_replicated(work)) {
+        status = hf__fail(err, HF_CONFIG, "%s leads to several servers, and %s is not replicated",
+                          work->given->name, work->name.text);
+        hf__hint(err, "give the address of the server whose table is meant");
         return status;
     }
     hf__quote_table(&work->dest, work->name.database, work->name.table);

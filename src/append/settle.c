@@ -46,6 +46,11 @@ static hf_status finish(hf__work *work, hf__append_row *row, const hf__plan *pla
     if (status == HF_OK && row->state == HF__APPEND_DONE)
         status = hf__attach_missing(work, plan, verdicts, staging, err);
     free(verdicts);
+    if (status != HF_OK &&
+        work->left_out) { /* it would be left out again, and be in everybody's way */
+        row->state = HF__APPEND_DOUBTFUL;
+        status = HF_OK;
+    }
     (void)snprintf(row->staging, sizeof row->staging, "%s", staging);
     if (status == HF_OK)
         status = hf__append_save(work->store, work->lock, row, &in_the_way, err);
@@ -63,22 +68,39 @@ static void tell(const hf__work *work, const hf__append_row *row)
                   row->id);
 }
 
-hf_status hf__settle(hf__work *work, hf__append_row *row, hf_error *err)
+static hf_status settle_here(hf__work *work, hf__append_row *row, const hf__plan *plan,
+                             hf_error *err)
 {
     char staging[128] = "";
+    hf_status status = hf__orphan_end(work, false, err);
+
+    if (status == HF_OK)
+        status = fence(work, row->id, staging, err);
+    if (status == HF_OK)
+        status = hf__server_sync(work, err);
+    if (status == HF_OK)
+        status = finish(work, row, plan, staging, err);
+    if (status != HF_OK)
+        return status;
+    tell(work, row);
+    if (row->state == HF__APPEND_DONE)
+        hf__work_record(work, row->rows);
+    if (row->state == HF__APPEND_DONE && staging[0] != '\0')
+        (void)!hf__staging_drop(work, staging, NULL); /* or it is swept */
+    return HF_OK;
+}
+
+hf_status hf__settle(hf__work *work, hf__append_row *row, hf_error *err)
+{
+    hf__target *const used = work->target;
     hf__plan plan = {0};
     hf_status status = hf__plan_parse(row->plan.data != NULL ? row->plan.data : "", &plan, err);
 
     if (status == HF_OK)
-        status = hf__orphan_end(work, false, err);
+        status = hf__cluster_follow(work, row->id, err);
     if (status == HF_OK)
-        status = fence(work, row->id, staging, err);
-    if (status == HF_OK)
-        status = finish(work, row, &plan, staging, err);
+        status = settle_here(work, row, &plan, err);
+    work->target = used;
     hf__plan_free(&plan);
-    if (status == HF_OK)
-        tell(work, row);
-    if (status == HF_OK && row->state == HF__APPEND_DONE && staging[0] != '\0')
-        (void)!hf__staging_drop(work, staging, NULL); /* or it is swept */
     return status;
 }

@@ -51,7 +51,7 @@ static hf_status finish_own(hf__work *work, hf__append_row *row, hf_error *err)
 static hf_status take_up(hf__work *work, bool *over, hf_error *err)
 {
     hf__append_row row = {0};
-    hf_status status = hf__append_load(work->store, work->result->id, &row, err);
+    hf_status status = hf__work_load(work, &row, err);
 
     *over = status == HF_OK && row.state != HF__APPEND_UNKNOWN;
     if (*over && strcmp(row.table, work->name.text) != 0) {
@@ -70,7 +70,9 @@ static hf_status take_up(hf__work *work, bool *over, hf_error *err)
     hf__append_row_free(&row);
     if (status == HF_OK) {
         char left[128];
-        status = hf__staging_find(work, work->result->id, left, err);
+        status = hf__cluster_follow(work, work->result->id, err);
+        if (status == HF_OK)
+            status = hf__staging_find(work, work->result->id, left, err);
         if (status == HF_OK && *over && left[0] != '\0')
             status = hf__staging_drop(work, left, err);
         else if (status == HF_OK && !*over)
@@ -95,13 +97,17 @@ static hf_status stage(hf__work *work, hf_error *err)
 {
     hf__buf into = {0};
     char complete[128];
+    bool is_fed = false;
     hf_status status = hf__staging_create(work, err);
 
     if (status != HF_OK)
         return status;
+    status = hf__feed_halves(work, &is_fed, err);
     hf__staging_quote(work, &into);
-    status = into.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                         : hf__work_feed(work, into.data, work->staging, err);
+    if (status == HF_OK && into.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (status == HF_OK && !is_fed)
+        status = hf__work_feed(work, into.data, work->staging, err);
     hf__buf_free(&into);
     if (status == HF_OK) {
         (void)snprintf(complete, sizeof complete, HF__STAGED_PREFIX "%s",
@@ -135,6 +141,11 @@ static hf_status write_down(hf__work *work, hf__append_row *row, hf__plan *plan,
     bool in_the_way = true;
     hf_status status = HF_OK;
 
+    if (work->replica_count > 1) { /* elsewhere nothing but a look keeps an orphan and this apart */
+        status = hf__orphan_end(work, false, err);
+        if (status == HF_OK)
+            status = hf__server_sync(work, err);
+    }
     for (int i = 0; i < MOST_TRIES && in_the_way && status == HF_OK; i++) {
         if (i > 0)
             status = settle_other(work, err);
@@ -169,7 +180,7 @@ static hf_status say_attached(hf_status status, hf_error *err)
 static hf_status attach_locked(hf__work *work, hf__append_row *row, hf__plan *plan, hf_error *err)
 {
     hf__verdict *verdicts = calloc(plan->partition_count + 1, sizeof *verdicts);
-    bool in_the_way = false;
+    hf_lock *const locks[] = {work->lock, work->own};
 
     if (verdicts == NULL)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
@@ -177,9 +188,14 @@ static hf_status attach_locked(hf__work *work, hf__append_row *row, hf__plan *pl
     if (status == HF_OK)
         status = hf__attach_missing(work, plan, verdicts, work->staging, err);
     free(verdicts);
+    if (work->left_out) {
+        bool in_the_way = false;
+        row->state = HF__APPEND_DOUBTFUL;
+        (void)!hf__append_save(work->store, work->lock, row, &in_the_way, NULL);
+    }
     row->state = HF__APPEND_DONE;
     if (status == HF_OK) {
-        status = hf__append_save(work->store, work->lock, row, &in_the_way, err);
+        status = hf__append_save_last(work->store, locks, row, err);
         if (status != HF_OK)
             status = say_attached(status, err);
     }
@@ -203,6 +219,8 @@ static hf_status attach(hf__work *work, hf__plan *plan, hf_error *err)
     (void)snprintf(row.staging, sizeof row.staging, "%s", work->staging);
     if (status == HF_OK) {
         status = attach_locked(work, &row, plan, err);
+        if (status == HF_OK)
+            hf__work_record(work, row.rows);
         /* Once it is done, a lock that is lost on its way back changes nothing. */
         (void)!hf__work_unlock_table(work, NULL);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tx/last.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -40,8 +41,8 @@ hf_status hf__append_check_id(const char *id, hf_error *err)
     return status;
 }
 
-hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *spec, hf_lock **lock,
-                          hf_error *err)
+hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *spec,
+                          const hf__lock_extra *extra, hf_lock **lock, hf_error *err)
 {
     char label[HF__APPEND_ID_MAX + 32];
     hf_lock_spec own = *spec;
@@ -53,7 +54,7 @@ hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *s
     target.key |= INT64_MIN;
     own.targets = &target;
     own.target_count = 1;
-    return status == HF_OK ? hf_lock_acquire(store, &own, lock, err) : status;
+    return status == HF_OK ? hf__lock_acquire_with(store, &own, extra, lock, err) : status;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------- */
@@ -75,6 +76,8 @@ static hf_status make_local_tables(hf_tx *tx, hf_error *err)
         status = hf_tx_query(tx, local_schema[i], 0, NULL, false, NULL, err);
     return status;
 }
+
+#define COLUMNS "id, table_name, state, staging, plan, row_count"
 
 struct loading {
     hf_store *store;
@@ -116,9 +119,8 @@ static hf_status load(hf_tx *tx, void *arg, hf_error *err)
 
     loading->row->state = HF__APPEND_UNKNOWN;
     hf_status status = is_local ? make_local_tables(tx, err) : HF_OK;
-    hf__buf_printf(&sql,
-                   "SELECT id, table_name, state, staging, plan, row_count FROM %sappends WHERE %s",
-                   is_local ? "" : "holdfast.", loading->where);
+    hf__buf_printf(&sql, "SELECT " COLUMNS " FROM %sappends WHERE %s", is_local ? "" : "holdfast.",
+                   loading->where);
     if (status == HF_OK && sql.broken)
         status = hf__fail(err, HF_NO_MEMORY, "out of memory");
     if (status == HF_OK)
@@ -156,6 +158,20 @@ static hf_status load_where(hf_store *store, const char *where, const char *valu
         *err = failure;
     }
     return status;
+}
+
+void hf__append_look(const hf_value *id, hf__rider *rider)
+{
+    *rider = (hf__rider){
+        .sql = "SELECT " COLUMNS " FROM holdfast.appends WHERE id = $1", .count = 1, .values = id};
+}
+
+hf_status hf__append_looked(const hf_rows *rows, hf__append_row *row, hf_error *err)
+{
+    *row = (hf__append_row){0};
+    if (hf_rows_count(rows) > 0)
+        take_row(rows, row);
+    return row->plan.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
 }
 
 hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row, hf_error *err)
@@ -212,6 +228,21 @@ static hf_status save(hf_tx *tx, void *arg, hf_error *err)
                                  : "DELETE FROM holdfast.appends WHERE state = 'done' "
                                    "AND at < pg_catalog.now() - interval '30 days'",
                              0, NULL, err);
+    return status;
+}
+
+hf_status hf__append_save_last(hf_store *store, hf_lock *const locks[2], const hf__append_row *row,
+                               hf_error *err)
+{
+    struct saving saving = {.is_local = hf_store_is_local(store), .row = row};
+    hf_tx_options options = tx_options();
+    hf_error failure;
+    hf_status status = hf__lock_transact_last(locks, &options, save, &saving, &failure);
+
+    if (status != HF_OK && err != NULL) {
+        status = explain(status, &failure);
+        *err = failure;
+    }
     return status;
 }
 

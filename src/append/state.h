@@ -3,7 +3,7 @@
 #define HF_APPEND_STATE_H
 
 #include "base/buf.h"
-#include "base/error.h"
+#include "lock/extra.h"
 
 enum { HF__APPEND_ID_MAX = 64 };
 
@@ -40,9 +40,17 @@ HF_MUST_CHECK hf_status hf__append_load_attaching(hf_store *store, const char *t
 HF_MUST_CHECK hf_status hf__append_save(hf_store *store, hf_lock *lock, const hf__append_row *row,
                                         bool *in_the_way, hf_error *err);
 
+/* The same for a row that is done, and releases both locks: the table's, and that of the append's id. */
+HF_MUST_CHECK hf_status hf__append_save_last(hf_store *store, hf_lock *const locks[2],
+                                             const hf__append_row *row, hf_error *err);
+
 /* The key of the lock that an append holds as long as it lives: below all minted ids. */
 HF_MUST_CHECK hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *spec,
-                                        hf_lock **lock, hf_error *err);
+                                        const hf__lock_extra *extra, hf_lock **lock, hf_error *err);
+
+/* hf__append_load in the message that takes a lock. */
+void hf__append_look(const hf_value *id, hf__rider *rider);
+HF_MUST_CHECK hf_status hf__append_looked(const hf_rows *rows, hf__append_row *row, hf_error *err);
 
 /* 1 to 64 of letters, digits, '.', '_', ':' and '-'. */
 HF_MUST_CHECK hf_status hf__append_check_id(const char *id, hf_error *err);

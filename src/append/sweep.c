@@ -55,7 +55,7 @@ static hf_status sweep_one(hf__work *work, const char *name, int64_t age_ms, hf_
     if (id == NULL || strcmp(id, work->result->id) == 0)
         return HF_OK;
     spec.wait_ms = 0;
-    hf_status status = hf__append_lock(work->store, id, &spec, &lock, err);
+    hf_status status = hf__append_lock(work->store, id, &spec, NULL, &lock, err);
     if (status == HF_NOT_ACQUIRED)
         return HF_OK; /* it lives */
     if (status != HF_OK)
@@ -71,7 +71,7 @@ static hf_status sweep_one(hf__work *work, const char *name, int64_t age_ms, hf_
     return status;
 }
 
-void hf__sweep(hf__work *work)
+static void sweep_here(hf__work *work)
 {
     hf__grid grid = {0};
     hf_error err;
@@ -86,4 +86,15 @@ void hf__sweep(hf__work *work)
     if (status != HF_OK)
         hf__work_note(work, "dead appends are not looked for: %s", err.message);
     hf__grid_free(&grid);
+}
+
+void hf__sweep(hf__work *work)
+{
+    hf__target *const used = work->target;
+
+    for (size_t i = 0; hf__cluster_at(work, i) != NULL; i++) {
+        work->target = hf__cluster_at(work, i);
+        sweep_here(work);
+        work->target = used;
+    }
 }

@@ -22,6 +22,8 @@ typedef struct hf__fault {
 } hf__fault;
 
 enum {
+    HF__CODE_NOT_IMPLEMENTED = 48,
+    HF__CODE_SYNTAX_ERROR = 62,
     HF__CODE_UNKNOWN_TABLE = 60,
     HF__CODE_TABLE_EXISTS = 57,
     HF__CODE_UNKNOWN_DATABASE = 81,
@@ -36,6 +38,9 @@ typedef struct hf__statement {
     const char *what;     /* "create the staging table": for messages */
     const char *query_id; /* NULL: the server's own choice */
     int64_t limit_ms;     /* 0: 60 s; -1: none, and a halt kills it */
+    const char *settings; /* "name=value", encoded, or NULL */
+    bool is_sealed;       /* of a stream: one that is cut must not count as whole */
+    bool is_list;         /* its first half would be a statement too: it must arrive whole */
 } hf__statement;
 
 /* Called about every 100 ms while rows flow. */
@@ -54,6 +59,10 @@ typedef struct hf__target_ops {
                         hf_error *err);
     /* The next statement goes over a connection of its own. */
     void (*reconnect)(hf__target *target);
+    /* Another server at the same port, with the same user; host NULL: the same server, for another thread.
+     * NULL: there are none. */
+    hf_status (*open_sibling)(hf__target *target, const char *host, hf__target **sibling,
+                              hf_error *err);
     void (*close)(hf__target *target);
 } hf__target_ops;
 

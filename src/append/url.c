@@ -123,6 +123,32 @@ hf_status hf__server_url_read(const char *text, const char *password_file, hf__s
     return status;
 }
 
+hf_status hf__server_url_at(const hf__server_url *url, const char *host, hf__server_url *out,
+                            hf_error *err)
+{
+    CURLU *other = curl_url();
+    hf__buf bare = {0};
+
+    if (host != NULL)
+        hf__buf_printf(&bare, strchr(host, ':') != NULL ? "[%s]" : "%s", host);
+    *out = (hf__server_url){.database = strdup(url->database),
+                            .user = strdup(url->user),
+                            .password = url->password != NULL ? strdup(url->password) : NULL,
+                            .settings = strdup(url->settings)};
+    bool good = other != NULL && !bare.broken && out->database != NULL && out->user != NULL &&
+                out->settings != NULL && (url->password == NULL || out->password != NULL) &&
+                curl_url_set(other, CURLUPART_URL, url->base, 0) == CURLUE_OK &&
+                (host == NULL || curl_url_set(other, CURLUPART_HOST, bare.data, 0) == CURLUE_OK) &&
+                take_address(other, out);
+    curl_url_cleanup(other);
+    hf__buf_free(&bare);
+    if (!good)
+        hf__server_url_free(out);
+    return good ? HF_OK
+                : hf__fail(err, HF_CONFIG, "%s: '%s' is no host", url->name,
+                           host != NULL ? host : url->base);
+}
+
 void hf__server_url_free(hf__server_url *url)
 {
     free(url->base);

@@ -16,6 +16,9 @@ typedef struct hf__server_url {
 
 HF_MUST_CHECK hf_status hf__server_url_read(const char *url, const char *password_file,
                                             hf__server_url *out, hf_error *err);
+/* The same at another host; NULL: at the same. */
+HF_MUST_CHECK hf_status hf__server_url_at(const hf__server_url *url, const char *host,
+                                          hf__server_url *out, hf_error *err);
 void hf__server_url_free(hf__server_url *url);
 
 #endif

@@ -25,14 +25,29 @@ typedef struct hf__work {
     bool collapses;
 
     hf_lock *own;  /* of the append's id */
+    hf_rows *seen; /* what the store knew of the id once that was held; NULL: it was not asked */
     hf_lock *lock; /* of the table */
     int64_t locked_us;
     hf_error why_lost;
     char staging[128];
+
+    /* Of a direct append that can be sent again: the server leaves out so many blocks that it has had. */
+    int64_t dedup_window;
+    char token[128]; /* the setting that names them, or "" */
+    bool left_out;   /* the server took parts for ones that it had attached before */
+
+    bool is_balanced;  /* the target that was given leads to several servers */
+    hf__target *given; /* by the caller, where another replica is meant; else NULL */
+    hf__target *
+        *replicas; /* all of the cluster, the one that is used too; none: there is one server */
+    size_t replica_count;
 } hf__work;
 
 void hf__work_note(const hf__work *work, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* In the history of the table's lock: so many rows have come. */
+void hf__work_record(const hf__work *work, int64_t rows);
 
 /* A statement without an answer. sql is freed. */
 HF_MUST_CHECK hf_status hf__work_do(hf__work *work, const char *what, hf__buf *sql, hf_error *err);
@@ -47,9 +62,27 @@ HF_MUST_CHECK hf_status hf__server_check(hf__work *work, hf_error *err);
 /* The table's engine; creates the table if that was asked for. */
 HF_MUST_CHECK hf_status hf__server_describe(hf__work *work, hf_error *err);
 
+/* Who it is: host, start, version, database, folder; a row. */
+HF_MUST_CHECK hf_status hf__server_ask(hf__target *target, hf__grid *who, hf_error *err);
+/* Until a replica has what the others had a moment ago. */
+HF_MUST_CHECK hf_status hf__server_sync(hf__work *work, hf_error *err);
+bool hf__server_is_same(const hf__grid *a, const hf__grid *b);
+
+/* ---- cluster.c: all replicas of the cluster, each by its own address ----------------------------- */
+
+/* is_balanced: the target leads to several servers, and one of them is chosen in its place. */
+HF_MUST_CHECK hf_status hf__cluster_open(hf__work *work, bool is_balanced, hf_error *err);
+void hf__cluster_close(hf__work *work);
+/* Where the append of this id has left a staging table: statements go there from now on. */
+HF_MUST_CHECK hf_status hf__cluster_follow(hf__work *work, const char *id, hf_error *err);
+/* Every server that may run a statement of the table's: i from 0, NULL behind the last. */
+hf__target *hf__cluster_at(const hf__work *work, size_t i);
+
 /* ---- locks.c ----------------------------------------------------------------------------------- */
 
 HF_MUST_CHECK hf_status hf__work_lock_id(hf__work *work, hf_error *err);
+/* What is known of the append's id, under its lock. */
+HF_MUST_CHECK hf_status hf__work_load(hf__work *work, struct hf__append_row *row, hf_error *err);
 HF_MUST_CHECK hf_status hf__work_lock_table(hf__work *work, int64_t wait_ms, hf_error *err);
 /* HF_LOST when it had been lost. */
 HF_MUST_CHECK hf_status hf__work_unlock_table(hf__work *work, hf_error *err);
@@ -59,6 +92,13 @@ HF_MUST_CHECK hf_status hf__work_unlock_table(hf__work *work, hf_error *err);
 /* Puts all that is to be appended into `into`, a quoted name; every INSERT has the query id. */
 HF_MUST_CHECK hf_status hf__work_feed(hf__work *work, const char *into, const char *query_id,
                                       hf_error *err);
+/* Whatever ClickHouse makes of a statement that was ended, the reason is ours. */
+HF_MUST_CHECK hf_status hf__work_blame(hf__work *work, hf_status status, hf_error *err);
+
+/* ---- halves.c ---------------------------------------------------------------------------------- */
+
+/* A large file into work->staging in two streams. *done false: it is for hf__work_feed. */
+HF_MUST_CHECK hf_status hf__feed_halves(hf__work *work, bool *done, hf_error *err);
 
 /* ---- staged.c, settle.c, sweep.c ------------------------------------------------------------------ */
 

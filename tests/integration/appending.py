@@ -1,7 +1,10 @@
 """What the tests of `holdfast append` share: servers, tables whose blocks can be told apart, workers."""
 
 import contextlib
+import itertools
 import json
+import socket
+import socketserver
 import threading
 
 import pytest
@@ -177,3 +180,34 @@ def trigger(database, when, condition, statement):
         yield
     finally:
         database.sql("DROP FUNCTION public.of_test CASCADE")
+
+
+@contextlib.contextmanager
+def balanced(*servers, port=0, seen=None):
+    """Every connection goes to the next server; seen gets the sizes of what the client sends."""
+    turns = itertools.cycle(servers)
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            server = next(turns)
+            with socket.create_connection((server.host, server.http_port)) as there:
+                back = threading.Thread(target=pump, args=(there, self.request), daemon=True)
+                back.start()
+                pump(self.request, there, seen)
+                back.join()
+
+    def pump(source, sink, sizes=None):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if sizes is not None:
+                    sizes.append(len(data))
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = allow_reuse_address = True
+
+    with Server(("127.0.0.1", port), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()

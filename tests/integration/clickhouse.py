@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
 import urllib.error
@@ -22,11 +23,11 @@ MEMORY = "/dev/shm"
 CONFIG = """<?xml version="1.0"?>
 <yandex>
     <logger><level>warning</level><console>1</console></logger>
-    <listen_host>127.0.0.1</listen_host>
+    <listen_host>{host}</listen_host>
     <http_port>{http_port}</http_port>
     <tcp_port>{tcp_port}</tcp_port>
     <interserver_http_port>{interserver_port}</interserver_http_port>
-    <interserver_http_host>127.0.0.1</interserver_http_host>
+    <interserver_http_host>{host}</interserver_http_host>
     <path>{data}/data/</path>
     <tmp_path>{data}/tmp/</tmp_path>
     <user_files_path>{data}/user_files/</user_files_path>
@@ -46,6 +47,7 @@ CONFIG = """<?xml version="1.0"?>
         <parts_to_delay_insert>100000</parts_to_delay_insert>
         <parts_to_throw_insert>100000</parts_to_throw_insert>
     </merge_tree>
+    {more}
 </yandex>
 """
 
@@ -62,15 +64,15 @@ USERS = """<?xml version="1.0"?>
     <quotas><default/></quotas>
     <users>
         <default>
-            <password></password><networks><ip>127.0.0.1</ip></networks>
+            <password></password><networks><ip>127.0.0.0/8</ip></networks>
             <profile>default</profile><quota>default</quota>
         </default>
         <reader>
-            <password></password><networks><ip>127.0.0.1</ip></networks>
+            <password></password><networks><ip>127.0.0.0/8</ip></networks>
             <profile>readonly</profile><quota>default</quota>
         </reader>
         <guarded>
-            <password>open sesame</password><networks><ip>127.0.0.1</ip></networks>
+            <password>open sesame</password><networks><ip>127.0.0.0/8</ip></networks>
             <profile>default</profile><quota>default</quota>
         </guarded>
     </users>
@@ -88,6 +90,8 @@ class ClickHouseError(Exception):
 
 
 class ClickHouse(Server):
+    host = "127.0.0.1"
+
     def __init__(self, name="clickhouse", in_memory=True):
         """Small parts are thousands of small files, which a disk takes long to write and to remove."""
         super().__init__()
@@ -97,6 +101,7 @@ class ClickHouse(Server):
             self.data = pathlib.Path(tempfile.mkdtemp(prefix="hf-", dir=MEMORY))
             own(self.data)
         self.name = name
+        self.more = ""  # of the configuration
         self.http_port, self.tcp_port, self.interserver_port = free_port(), free_port(), free_port()
         self._databases = 0
         for part in ("data", "tmp", "user_files", "format_schemas"):
@@ -107,8 +112,8 @@ class ClickHouse(Server):
 
     def start(self):
         (self.folder / "config.xml").write_text(CONFIG.format(
-            data=self.data, http_port=self.http_port, tcp_port=self.tcp_port,
-            interserver_port=self.interserver_port))
+            host=self.host, data=self.data, http_port=self.http_port, tcp_port=self.tcp_port,
+            interserver_port=self.interserver_port, more=self.more))
         (self.folder / "users.xml").write_text(USERS)
         self._spawn(["clickhouse-server", f"--config-file={self.folder}/config.xml"], dies_with_us="KILL")
         eventually(self._answers, 30, f"{self.name} accepts connections")
@@ -134,7 +139,7 @@ class ClickHouse(Server):
     def url(self, database="default", user="default", password=None, port=None, **parameters):
         secret = "" if password is None else ":" + urllib.parse.quote(password, safe="")
         query = "?" + urllib.parse.urlencode(parameters) if parameters else ""
-        return f"clickhouse+http://{user}{secret}@127.0.0.1:{port or self.http_port}/{database}{query}"
+        return f"clickhouse+http://{user}{secret}@{self.host}:{port or self.http_port}/{database}{query}"
 
     def sql(self, *words, **settings):
         """The answer as text. With a body the query is an INSERT of it."""
@@ -142,7 +147,7 @@ class ClickHouse(Server):
 
     def sql_bytes(self, query, body=b"", database="default", timeout=60, **settings):
         words = urllib.parse.urlencode({"database": database, "query": query, **settings})
-        request = urllib.request.Request(f"http://127.0.0.1:{self.http_port}/?{words}", data=body, method="POST")
+        request = urllib.request.Request(f"http://{self.host}:{self.http_port}/?{words}", data=body, method="POST")
         try:
             with urllib.request.urlopen(request, timeout=timeout) as answer:
                 return answer.read()
@@ -160,7 +165,7 @@ class ClickHouse(Server):
     def client(self, *words, **popen):
         """clickhouse-client, the control that every user has."""
         return subprocess.run(
-            ["clickhouse-client", "--host", "127.0.0.1", "--port", str(self.tcp_port), *words],
+            ["clickhouse-client", "--host", self.host, "--port", str(self.tcp_port), *words],
             check=True, capture_output=True, **popen)
 
     def create_database(self):
@@ -212,3 +217,64 @@ class SmallClickHouse(ClickHouse):
                   ' "$2/format_schemas" && shift 2 && exec "$@"')
         super()._spawn(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", self.size,
                         self.data, *command], dies_with_us)
+
+
+class ZooKeeper(Server):
+    """What replicated tables of ClickHouse need."""
+
+    name = "zookeeper"
+    JARS = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"
+
+    def start(self):
+        self.port = free_port()
+        (self.folder / "data").mkdir()
+        own(self.folder / "data")
+        self._spawn(["java", "-Xmx128m", "-Dzookeeper.admin.enableServer=false", "-cp", self.JARS,
+                     "org.apache.zookeeper.server.ZooKeeperServerMain", str(self.port), self.folder / "data"],
+                    dies_with_us="KILL")
+        eventually(self._answers, 60, "ZooKeeper accepts connections")
+        return self
+
+    def _answers(self):
+        if self.process.poll() is not None:
+            raise RuntimeError(f"ZooKeeper did not start:\n{self.log()}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5) as client:
+            client.sendall(b"srvr")
+            return b"Mode: standalone" in client.recv(4096)
+        return False
+
+    @property
+    def configuration(self):
+        return f"<zookeeper><node><host>127.0.0.1</host><port>{self.port}</port></node></zookeeper>"
+
+
+class Cluster:
+    """The replicas of one shard, as people have them: every one at a host of its own, all at the same port."""
+
+    def __init__(self, name="pair", count=2, more=""):
+        self.name = name
+        self.servers = [ClickHouse(f"{name}-{number}") for number in range(1, count + 1)]
+        first = self.servers[0]
+        for number, server in enumerate(self.servers, 2):
+            server.host = f"127.0.0.{number}"
+            server.http_port, server.tcp_port = first.http_port, first.tcp_port
+        replicas = "".join(f"<replica><host>{server.host}</host><port>{server.tcp_port}</port></replica>"
+                           for server in self.servers)
+        for server in self.servers:
+            server.more = (f"<remote_servers><{name}><shard><internal_replication>true</internal_replication>{replicas}"
+                           f"</shard></{name}></remote_servers><macros><replica>{server.host}</replica></macros>{more}")
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            for server in self.servers:
+                stack.enter_context(server).start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self._stack.close()
+
+    def create_database(self, name):
+        for server in self.servers:
+            server.sql(f"create database {name}")
+        return [ClickHouseDatabase(server, name) for server in self.servers]

@@ -2,18 +2,16 @@
 
 import contextlib
 import http.server
-import itertools
 import os
 import random
 import signal
-import socket
 import socketserver
 import threading
 
 import pytest
 
 import clickhouse
-from appending import (BLOCK, SMALL_BLOCKS, Appender, appender15, ch, clickhouse_server, counts, make_table,  # noqa: F401
+from appending import (BLOCK, SMALL_BLOCKS, Appender, appender15, balanced, ch, clickhouse_server, counts, make_table,  # noqa: F401
                        rows_of, store15)
 from awaiting import eventually
 from test_append_direct import WIDE, Feed, visible
@@ -164,39 +162,9 @@ def test_a_balancer_in_front_of_two_servers_is_refused(appender15, ch, clickhous
     with clickhouse.ClickHouse("other-clickhouse") as other:
         other.start()
         other.sql(f"create database {ch.name}")
-        with balanced(clickhouse_server.http_port, other.http_port) as port:
+        with balanced(clickhouse_server, other) as port:
             result = appender15.holdfast("append", "--to", ch.url(port=port), "t", input=ROWS)
     assert result.code == 78 and "leads to several servers" in result.err, result
-
-
-@contextlib.contextmanager
-def balanced(*ports, seen=None):
-    """Every connection goes to the next server; seen gets the sizes of what the client sends."""
-    turns = itertools.cycle(ports)
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self):
-            with socket.create_connection(("127.0.0.1", next(turns))) as there:
-                back = threading.Thread(target=pump, args=(there, self.request), daemon=True)
-                back.start()
-                pump(self.request, there, seen)
-                back.join()
-
-    def pump(source, sink, sizes=None):
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                if sizes is not None:
-                    sizes.append(len(data))
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
 
 
 # --- over a network --------------------------------------------------------------------------------------
@@ -208,7 +176,7 @@ def test_rows_are_compressed_unless_the_server_is_here(appender15, ch, clickhous
     rows = rows_of(1, 50000)
     for host, is_small in (("127.0.0.1", False), ("0.0.0.0", True)):  # both lead here, one does not look like it
         seen = []
-        with balanced(clickhouse_server.http_port, seen=seen) as port:
+        with balanced(clickhouse_server, seen=seen) as port:
             url = ch.url(port=port).replace("127.0.0.1", host)
             result = appender15.holdfast("append", "--to", url, mode, "t", input=rows)
         assert result.code == 0, result

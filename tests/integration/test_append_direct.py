@@ -81,7 +81,7 @@ class Feed:
 
 
 @pytest.mark.parametrize("how, fate", [("kill", "killed"), ("wait", "awaited")])
-def test_an_orphan_is_ended_or_awaited_and_rows_do_not_interleave(appender, ch, how, fate):
+def test_an_orphan_is_ended_or_awaited_and_rows_do_not_interleave(appender, store, ch, how, fate):
     make_table(ch)
     dead = appender.start("--direct", "t", "--select", slow_select(1, 200), **SMALL_BLOCKS)
     eventually(lambda: len(appends_by_block(ch)) > 5)
@@ -94,6 +94,12 @@ def test_an_orphan_is_ended_or_awaited_and_rows_do_not_interleave(appender, ch, 
     found = counts(ch)
     assert found[2] == 40 * BLOCK
     assert (found[1] == 200 * BLOCK) == (how == "wait")
+    eventually(lambda: history(store, summary["key"]) == [(f"orphan_{fate}", f"holdfast-{summary['key']}"),
+                                                          ("appended", str(40 * BLOCK))])
+
+
+def history(store, key):
+    return store.sql("SELECT event, detail FROM holdfast.events WHERE key = %s AND detail IS NOT NULL ORDER BY id", key)
 
 
 def test_a_staged_append_too_comes_after_the_orphan(appender15, ch):
@@ -178,6 +184,28 @@ def test_a_select_whose_lock_is_lost_is_killed_and_counted(appender, store, ch):
     assert result.code == EXIT_LOST, result
     assert visible(result.err) == counts(ch)[1]
     assert not running(ch)
+
+
+def test_rows_of_a_writer_without_a_lock_are_not_taken_for_its_own(appender15, store15, ch):
+    """Nothing tells them apart: the count is the most that can be there."""
+    make_table(ch)
+    worker = appender15.start("--direct", "t", "--select", slow_select(1, 1000), **SMALL_BLOCKS)
+    eventually(lambda: len(appends_by_block(ch)) > 5)
+    ch.sql("INSERT INTO t SELECT 9, number FROM numbers(7)")
+    end_sessions(store15)
+    result = worker.wait_all(20)
+    found = counts(ch)
+    assert f"at most {found[1] + 7} of its rows are visible" in result.err, result
+
+
+def test_rows_that_a_merge_has_collapsed_are_counted_as_they_were_written(appender15, store15, ch):
+    ch.sql("CREATE TABLE t (append UInt32, n UInt64) ENGINE = ReplacingMergeTree ORDER BY append")
+    worker = appender15.start("--direct", "t", "--select", slow_select(1, 1000), **SMALL_BLOCKS)
+    eventually(lambda: len(ch.rows(f"SELECT 1 FROM system.parts WHERE database = '{ch.name}'")) > 5)
+    ch.sql("OPTIMIZE TABLE t FINAL")
+    end_sessions(store15)
+    result = worker.wait_all(20)
+    assert result.code == EXIT_LOST and visible(result.err) > ch.value("SELECT count() FROM t"), result
 
 
 def test_control_a_stream_that_is_merely_cut_is_taken_for_whole(ch):

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "append/input.h"
@@ -165,9 +167,150 @@ static void test_what_cannot_be_read_is_found_out_at_once(void **state)
     assert_int_equal(hf__format_find("Parquet", &format, NULL), HF_INVALID);
 }
 
+/* Large enough to be worth two streams. */
+static void add_large(struct files *files, const char *row)
+{
+    enum { SIZE = 17 << 20 };
+    size_t length = strlen(row), rows = SIZE / length;
+    char *text = malloc(rows * length + 1);
+
+    assert_non_null(text);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(text + i * length, row, length);
+    text[rows * length] = '\0';
+    add_file(files, text);
+    free(text);
+}
+
+static int64_t middle_of(const char *name, const char *path)
+{
+    const hf__format *format = NULL;
+    int64_t at = -1;
+
+    assert_int_equal(hf__format_find(name, &format, NULL), HF_OK);
+    assert_int_equal(hf__input_middle(format, path, &at, NULL), HF_OK);
+    return at;
+}
+
+/* As many rows before the cut as make it up, to the byte. */
+static void expect_cut(const char *name, const char *row)
+{
+    struct files files = {.count = 0};
+
+    add_large(&files, row);
+    int64_t at = middle_of(name, files.paths[0]);
+    assert_true(at > 8 << 20 && at < 10 << 20);
+    assert_int_equal(at % (int64_t)strlen(row), 0);
+    drop(&files);
+}
+
+static void expect_no_cut(const char *name, const char *row)
+{
+    struct files files = {.count = 0};
+
+    add_large(&files, row);
+    assert_int_equal(middle_of(name, files.paths[0]), 0);
+    drop(&files);
+}
+
+static void test_a_large_file_is_cut_between_two_rows(void **state)
+{
+    (void)state;
+    expect_cut("TSV", "1\tone\\\nand a half\t2\n"); /* the first line's end is escaped */
+    expect_cut("TSV", "1\t2\r\n");
+    expect_cut("JSONEachRow", "{\"a\":1}\n");
+    expect_cut("JSONEachRow", "{\"a\":1}\r\n");
+    expect_cut("JSONEachRow", "{\n\"a\":{\n\"b\":1}\n,\n\"c\":[{}\n,{}\n]\n}\n");
+}
+
+static void test_what_shows_no_end_of_a_row_is_not_cut(void **state)
+{
+    struct files small = {.count = 0};
+
+    (void)state;
+    expect_no_cut("TSV", "one\\\n");
+    expect_no_cut("TSV", "no line at all ");
+    expect_no_cut("JSONEachRow", "{\"a\":1} ");
+    expect_no_cut("JSONEachRow", "{\"a\":1},\n");
+    expect_no_cut("CSVWithNames", "1,2\n"); /* it may be inside of quotes */
+    expect_no_cut("Native", "1,2\n");
+    add_file(&small, "1\n2\n");
+    assert_int_equal(middle_of("TSV", small.paths[0]), 0);
+    assert_int_equal(middle_of("TSV", "-"), 0);
+    assert_int_equal(middle_of("TSV", "/dev/null"), 0);
+    drop(&small);
+}
+
+/* Its writer would find that its reader has gone. */
+static void test_a_pipe_is_not_opened_to_be_looked_at(void **state)
+{
+    char path[] = "/tmp/append-pipe-XXXXXX";
+    char event[512];
+
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int watch = inotify_init1(IN_NONBLOCK);
+    assert_true(watch >= 0 && inotify_add_watch(watch, path, IN_OPEN) >= 0);
+    assert_int_equal(middle_of("TSV", path), 0);
+    assert_int_equal(read(watch, event, sizeof event), -1);
+    close(watch);
+    unlink(path);
+}
+
+static void read_part(const struct files *files, int64_t from, int64_t to, const char *wanted)
+{
+    for (size_t piece = 1; piece < 12; piece++) {
+        hf__input *input = open_files(files, "TSV");
+        hf__buf all = {0};
+        hf__input_confine(input, from, to, NULL);
+        assert_int_equal(read_all(input, piece, &all, NULL), HF_OK);
+        assert_string_equal(all.data, wanted);
+        assert_int_equal(hf__input_bytes(input), strlen(wanted));
+        hf__buf_free(&all);
+        hf__input_close(input);
+    }
+}
+
+static void test_a_part_of_a_file_ends_where_the_next_begins(void **state)
+{
+    struct files files = {.count = 0};
+
+    (void)state;
+    add_file(&files, "1\t2\n3\t4\n5");
+    read_part(&files, 0, 4, "1\t2\n");
+    read_part(&files, 4, -1, "3\t4\n5");
+    read_part(&files, 0, -1, "1\t2\n3\t4\n5");
+    drop(&files);
+}
+
+static void test_one_that_is_told_to_stop_reads_no_more(void **state)
+{
+    struct files files = {.count = 0};
+    atomic_bool stop = false;
+    hf__buf all = {0};
+
+    (void)state;
+    add_file(&files, "1\n2\n");
+    hf__input *input = open_files(&files, "TSV");
+    hf__input_confine(input, 0, -1, &stop);
+    atomic_store(&stop, true);
+    assert_int_equal(read_all(input, 2, &all, NULL), HF_INTERRUPTED);
+    assert_int_equal(all.length, 0);
+    hf__buf_free(&all);
+    hf__input_close(input);
+    drop(&files);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_large_file_is_cut_between_two_rows),
+        cmocka_unit_test(test_what_shows_no_end_of_a_row_is_not_cut),
+        cmocka_unit_test(test_a_pipe_is_not_opened_to_be_looked_at),
+        cmocka_unit_test(test_a_part_of_a_file_ends_where_the_next_begins),
+        cmocka_unit_test(test_one_that_is_told_to_stop_reads_no_more),
         cmocka_unit_test(test_files_are_one_stream_of_whole_lines),
         cmocka_unit_test(test_later_headers_are_left_out),
         cmocka_unit_test(test_a_header_that_differs_is_refused),

@@ -100,7 +100,7 @@ static const struct option append_options[] = {
     {
         .name = "cluster",
         .value = "NAME",
-        .help = "tells tables of the same name in different clusters apart",
+        .help = "whose table it is; all of its replicas are looked at",
         .kind = OPTION_TEXT,
         .offset = offsetof(struct append_values, cluster),
     },
