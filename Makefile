@@ -36,7 +36,7 @@ format:
 	clang-format -i $$(scripts/list-sources)
 
 bench: all
-	@scripts/deps test
+	@scripts/deps test bench
 	bench/run $(BENCH)
 
 install: all

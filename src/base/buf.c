@@ -69,6 +69,11 @@ void hf__buf_printf(hf__buf *buf, const char *format, ...)
     buf->length += (size_t)wanted;
 }
 
+void hf__buf_reserve(hf__buf *buf, size_t size)
+{
+    (void)reserve(buf, size);
+}
+
 void hf__buf_clear(hf__buf *buf)
 {
     buf->length = 0;

@@ -112,6 +112,12 @@ void hf__json_put_boolean(hf__json *json, const char *key, bool value)
     hf__buf_puts(&json->text, value ? "true" : "false");
 }
 
+void hf__json_put_raw(hf__json *json, const char *key, const char *value)
+{
+    begin_value(json, key);
+    hf__buf_puts(&json->text, value);
+}
+
 void hf__json_put_null(hf__json *json, const char *key)
 {
     begin_value(json, key);

@@ -24,6 +24,7 @@ void hf__json_put_integer(hf__json *json, const char *key, int64_t value);
 void hf__json_put_real(hf__json *json, const char *key,
                        double value); /* finite; as many digits as it has */
 void hf__json_put_boolean(hf__json *json, const char *key, bool value);
+void hf__json_put_raw(hf__json *json, const char *key, const char *value); /* JSON already */
 void hf__json_put_null(hf__json *json, const char *key);
 
 #endif

@@ -18,6 +18,8 @@ static const struct {
     {"ingest", "Ingest a network's ledgers, alone, and go on where it stopped."},
     {"registry", "Check, document and compare the registry of locks."},
     {"retention", "Drop a network's old ledgers."},
+    {"serve", "Show every lock: a page, REST and metrics."},
+    {"top", "Show every lock in the terminal."},
 };
 
 static const char *summary_of(const char *name)

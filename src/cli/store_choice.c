@@ -115,14 +115,33 @@ static hf_status read_machine(int *machine, hf_error *err)
     return HF_OK;
 }
 
-/* The same error, saying what made us go there. */
-static hf_status name_variable(const struct store_choice *choice, hf_error *err)
+hf_status prepare_store(const struct invocation *in, hf_store_options *options,
+                        struct store_choice *choice, hf_error *err)
+{
+    hf_status status = read_machine(&options->machine, err);
+
+    *choice = (struct store_choice){0};
+    if (status == HF_OK)
+        status = choose_store(&in->common, choice, err);
+    if (status != HF_OK)
+        return status;
+    options->url = choice->url;
+    options->session_pool = session_pool_stated(&in->common);
+    options->log = report_log;
+    options->log_arg = (void *)&in->report;
+    status = strncmp(choice->url, "local:", 6) == 0 ? load_sqlite(err) : load_libpq(err);
+    return status == HF_OK ? load_libcrypto(err) : status;
+}
+
+hf_status name_store_choice(const struct store_choice *choice, hf_error *err)
 {
     hf_error plain = *err;
     hf_status code = plain.code == HF_INVALID ? HF_CONFIG : plain.code; /* no fault of the usage */
+
+    if (choice->variable == NULL)
+        return plain.code;
     hf_status status =
         hf__fail(err, code, "%s (the store is from %s)", plain.message, choice->variable);
-
     hf__hint(err, "%s", plain.hint);
     memcpy(err->sqlstate, plain.sqlstate, sizeof err->sqlstate);
     return status;
@@ -132,24 +151,13 @@ hf_status open_store(const struct invocation *in, hf_store_options *options, hf_
                      hf_error *err)
 {
     struct store_choice choice;
-    hf_status status = read_machine(&options->machine, err);
+    hf_status status = prepare_store(in, options, &choice, err);
 
-    if (status == HF_OK)
-        status = choose_store(&in->common, &choice, err);
-    if (status != HF_OK)
-        return status;
-    options->url = choice.url;
-    options->session_pool = session_pool_stated(&in->common);
-    options->log = report_log;
-    options->log_arg = (void *)&in->report;
-    status = strncmp(choice.url, "local:", 6) == 0 ? load_sqlite(err) : load_libpq(err);
-    if (status == HF_OK)
-        status = load_libcrypto(err);
     if (status == HF_OK)
         status = hf_store_open(options, store, err);
     options->url = NULL;
-    if (status != HF_OK && choice.variable != NULL)
-        status = name_variable(&choice, err);
+    if (status != HF_OK && choice.url != NULL)
+        status = name_store_choice(&choice, err);
     store_choice_free(&choice);
     return status;
 }

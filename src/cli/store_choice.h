@@ -15,6 +15,14 @@ HF_MUST_CHECK hf_status choose_store(const struct common *common, struct store_c
                                      hf_error *err);
 void store_choice_free(struct store_choice *choice);
 
+/* For whoever opens the store by another call: completes options (url, session_pool, log) up to that. The
+ * url lives as the choice, which is to be freed in any case. */
+HF_MUST_CHECK hf_status prepare_store(const struct invocation *in, hf_store_options *options,
+                                      struct store_choice *choice, hf_error *err);
+
+/* Adds to the error what chose the store, where that was not the command line; returns its code. */
+HF_MUST_CHECK hf_status name_store_choice(const struct store_choice *choice, hf_error *err);
+
 /*
  * Chooses the store, completes options (url, session_pool, log) and opens it. An error names what
  * chose the store where that was not the command line.

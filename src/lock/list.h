@@ -2,6 +2,7 @@
 #define HF_LOCK_LIST_H
 
 #include "holdfast/holdfast.h"
+#include "registry/registry.h"
 
 struct hf_lock_list {
     hf_lock_view *views; /* strings are owned */
@@ -25,5 +26,12 @@ HF_MUST_CHECK hf_status hf__lock_list_drop_slots(hf_lock_list *list, hf_error *e
 
 /* name_views.c: fills name and pattern, and labels that the registry knows. */
 HF_MUST_CHECK hf_status hf__lock_list_name(hf_store *store, hf_lock_list *list, hf_error *err);
+/*
+ * The registry's entry for the key and the label (or "") of a view; NULL: it knows none. *label is what
+ * a key without one turned out to stand for, or NULL; it lives as the store.
+ */
+HF_MUST_CHECK hf_status hf__lock_owner(hf_store *store, const hf_lock_view *view,
+                                       const hf__lock_entry **entry, const char **label,
+                                       hf_error *err);
 
 #endif

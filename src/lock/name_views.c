@@ -40,12 +40,14 @@ static bool replace(const char **text, const char *by)
     return true;
 }
 
-/* *label is what the key turned out to stand for, or NULL. */
-static hf_status find_owner(hf_store *store, const hf_lock_view *view, const hf__lock_entry **entry,
-                            const char **label, hf_error *err)
+hf_status hf__lock_owner(hf_store *store, const hf_lock_view *view, const hf__lock_entry **entry,
+                         const char **label, hf_error *err)
 {
     const hf__known *known = NULL;
     *label = NULL;
+    *entry = NULL;
+    if (!store->registry)
+        return HF_OK;
     *entry = hf__registry_by_key(store->registry, view->space, view->key);
     if (*entry)
         return HF_OK;
@@ -62,7 +64,7 @@ static hf_status name_view(hf_store *store, hf_lock_view *view, hf_error *err)
 {
     const hf__lock_entry *entry = NULL;
     const char *label = NULL;
-    hf_status status = find_owner(store, view, &entry, &label, err);
+    hf_status status = hf__lock_owner(store, view, &entry, &label, err);
     if (status != HF_OK || !entry)
         return status;
     bool ok = replace(&view->name, entry->view.name) &&

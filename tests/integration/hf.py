@@ -139,6 +139,7 @@ PROTOTYPES = {
     "hf_lock_free": (None, [c_void_p]),
     "hf_lock_get_state": (c_int, [c_void_p]),
     "hf_lock_token": (c_int, [c_void_p, POINTER(c_int64), POINTER(CError)]),
+    "hf_lock_note": (None, [c_void_p, c_char_p, c_char_p]),
     "hf_lock_key": (c_int64, [c_void_p]),
     "hf_lock_slot": (c_uint, [c_void_p]),
     "hf_lock_snapshot_is_stale": (c_bool, [c_void_p]),
@@ -262,6 +263,11 @@ class Lock:
     @property
     def key(self):
         return lib().hf_lock_key(self.pointer)
+
+    def note(self, event, detail=None):
+        """As bytes or text."""
+        encoded = [as_bytes(text) if text is not None else None for text in (event, detail)]
+        lib().hf_lock_note(self.pointer, *encoded)
 
     @property
     def slot(self):

@@ -37,11 +37,13 @@ def test_it_tells_where_a_network_stands(world):
     assert world("retention", "--keep", "100-ledgers").code == 0
     one = status(world)["testnet"]
     assert one.pop("lag_ms") > 0
+    assert one.pop("last_success_ms") > 0
     one.pop("transactions_estimate")
     assert one == {
         "network": "testnet", "schema": "ingest_testnet", "exists": True,
         "lock": "wallet-backend-ingest-testnet", "key": LOCK_KEY, "ingester": None,
-        "latest": 300, "closed_at": "2023-11-14T22:38:20.000Z", "oldest": 201, "wanted_from": 11, "floor": 201,
+        "latest": 300, "closed_at": "2023-11-14T22:38:20.000Z",
+        "source_tip": 300, "lag_ledgers": 0, "live_ledgers": 290, "backfill_ledgers": None, "oldest": 201, "wanted_from": 11, "floor": 201,
         "ranges": 1, "covered": 100, "gaps": 0, "missing": 0, "quarantined": 0, "disagrees": False}
 
 

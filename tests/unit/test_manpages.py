@@ -14,9 +14,11 @@ PROGRAMS = {
     "ingest": ["status", "adopt", "reset"],
     "registry": ["check", "risk", "lint", "doc", "import", "seen"],
     "retention": ["reconcile"],
+    "serve": [],
+    "top": [],
 }
 SUB_COMMANDS = [f"{program} {command}" for program in PROGRAMS for command in PROGRAMS[program]]
-WITHOUT_A_WORD = ["append", "ingest", "retention"]  # programs that are commands too
+WITHOUT_A_WORD = ["append", "ingest", "retention", "serve", "top"]  # programs that are commands too
 ALL = COMMANDS + SUB_COMMANDS + WITHOUT_A_WORD
 
 

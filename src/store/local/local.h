@@ -214,6 +214,7 @@ HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *
     X(get_wait)                                                                                    \
     X(add_event)                                                                                   \
     X(claim_sweep)                                                                                 \
+    X(drop_old_contention)                                                                         \
     X(drop_old_events)                                                                             \
     X(drop_old_labels)                                                                             \
     X(list_processes)                                                                              \

@@ -197,6 +197,8 @@ static hf_status sweep_rows(hf__local *local, int64_t now_ms, hf_error *err)
 
     hf_status status = hf__local_run(local, HF__LOCAL_SQL_drop_old_events, err, "i", now_ms);
     if (status == HF_OK)
+        status = hf__local_run(local, HF__LOCAL_SQL_drop_old_contention, err, "i", now_ms);
+    if (status == HF_OK)
         status = hf__local_run(local, HF__LOCAL_SQL_drop_old_labels, err, "i", now_ms);
     if (status == HF_OK)
         status = hf__local_bury(local, &dead, err);

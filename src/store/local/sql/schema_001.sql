@@ -69,6 +69,17 @@ CREATE TABLE events (
 );
 CREATE INDEX events_at ON events (at_ms);
 
+-- How contended locks were in ten minutes, by the registry's names, as collectors saw it; '_other' is the rest.
+CREATE TABLE contention (
+    at_ms INTEGER NOT NULL,
+    lock TEXT NOT NULL,
+    samples INTEGER NOT NULL,
+    held INTEGER NOT NULL,
+    waiters INTEGER NOT NULL,
+    longest_wait_ms INTEGER NOT NULL,
+    PRIMARY KEY (at_ms, lock)
+) WITHOUT ROWID;
+
 CREATE TABLE schedules (
     label TEXT PRIMARY KEY,
     last_start_ms INTEGER NOT NULL

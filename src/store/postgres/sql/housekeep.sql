@@ -3,6 +3,8 @@ WITH alive AS MATERIALIZED (
 ), events AS (
     DELETE FROM holdfast.events WHERE id IN (
         SELECT id FROM holdfast.events WHERE at < pg_catalog.now() - interval '30 days' LIMIT 20000)
+), contention AS (
+    DELETE FROM holdfast.contention WHERE at < pg_catalog.now() - interval '30 days'
 ), commits AS (
     DELETE FROM holdfast.commits WHERE attempt IN (
         SELECT attempt FROM holdfast.commits WHERE at < pg_catalog.now() - interval '1 day' LIMIT 100000)

@@ -18,15 +18,15 @@ WITH live AS MATERIALIZED (
 SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
        coalesce(s.application, a.application_name, ''),
        coalesce(a.client_hostname, pg_catalog.host(a.client_addr), ''),
-       (extract(epoch FROM pg_catalog.clock_timestamp() - CASE WHEN r.granted THEN a.backend_start ELSE r.waitstart END) * 1000)::bigint,
+       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - CASE WHEN r.granted THEN a.backend_start ELSE r.waitstart END) * 1000)::bigint,
        CASE WHEN a.state = 'idle' AND a.state_change <= pg_catalog.statement_timestamp()
-            THEN (extract(epoch FROM pg_catalog.statement_timestamp() - a.state_change) * 1000)::bigint END,
+            THEN (pg_catalog.date_part('epoch', pg_catalog.statement_timestamp() - a.state_change) * 1000)::bigint END,
        a.state IS NULL OR a.state = 'disabled',
        lb.label, s.host, s.pid,
        -- A holder that records has a row soon: none yet means that it got the lock just now.
        CASE WHEN r.granted AND s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
-            WHEN r.granted THEN (extract(epoch FROM pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
-            ELSE (extract(epoch FROM pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
+            WHEN r.granted THEN (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
+            ELSE (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
        CASE WHEN r.granted THEN (SELECT b.epoch::bigint << 40 FROM holdfast.boot b) | h.token END, CASE WHEN r.granted THEN h.slot END
 FROM rows r
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid
@@ -38,10 +38,10 @@ LEFT JOIN holdfast.holders h
 LEFT JOIN holdfast.labels lb ON lb.key = r.key AND lb.space = r.objsubid - 1
 -- A prepared transaction has no session.
 WHERE (a.pid IS NOT NULL OR r.pid IS NULL)
-  AND (r.waiting_since IS NULL OR r.waiting_since >= s.backend_start)
+  AND (r.waiting_since IS NULL OR s.backend_pid IS NOT NULL)
   -- A recorded waiter that queues for a slice is in pg_locks as well, under another of its sessions.
   AND NOT (NOT r.granted AND r.waiting_since IS NULL AND EXISTS (
       SELECT FROM holdfast.waiters w JOIN holdfast.sessions ws ON ws.backend_pid = w.backend_pid
-      WHERE w.key = r.key AND w.space = r.objsubid - 1 AND w.since >= ws.backend_start
-        AND ws.host = s.host AND ws.pid = s.pid))
-ORDER BY r.objsubid, r.classid, r.objid, r.granted DESC, r.waitstart
+      JOIN pg_catalog.pg_stat_activity wa ON wa.pid = w.backend_pid
+      WHERE w.key = r.key AND w.space = r.objsubid - 1 AND ws.host = s.host AND ws.pid = s.pid
+        AND ws.backend_start = coalesce(wa.backend_start, ws.backend_start)))

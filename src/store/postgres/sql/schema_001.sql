@@ -64,6 +64,17 @@ CREATE TABLE holdfast.events (
 );
 CREATE INDEX events_at ON holdfast.events (at);
 
+-- How contended locks were in ten minutes, by the registry's names, as collectors saw it; '_other' is the rest.
+CREATE TABLE holdfast.contention (
+    at timestamptz NOT NULL,
+    lock text NOT NULL,
+    samples int NOT NULL,
+    held int NOT NULL, -- samples in which somebody held it
+    waiters int NOT NULL, -- the most at once
+    longest_wait_ms bigint NOT NULL,
+    PRIMARY KEY (at, lock)
+);
+
 CREATE TABLE holdfast.schedules (
     label text PRIMARY KEY,
     last_start timestamptz NOT NULL
@@ -268,7 +279,7 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.labels, holdfast.sessions, holdfast.holders,
                     holdfast.waiters, holdfast.events, holdfast.schedules, holdfast.commits,
                     holdfast.table_registry, holdfast.table_context_refs, holdfast.machines,
-                    holdfast.appends TO %s', role);
+                    holdfast.appends, holdfast.contention TO %s', role);
     EXECUTE format('GRANT SELECT ON holdfast.fences, holdfast.boot TO %s', role);
     EXECUTE format('GRANT USAGE ON SEQUENCE holdfast.token TO %s', role);
 END $$;

@@ -1,0 +1,2 @@
+DELETE FROM contention
+WHERE at_ms < ?1 - 30 * 86400000

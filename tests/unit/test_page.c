@@ -1,0 +1,590 @@
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "page_support.h"
+#include "serve/html.h"
+#include "serve/svg.h"
+
+static const hf_registry_entry transfer = {.name = "transfer",
+                                           .pattern = "Transfer:{a}:{b}",
+                                           .owner = "team-payments",
+                                           .runbook = "https://runbooks.example/transfer?a=1&b=2",
+                                           .purpose = "one transfer at a time"};
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+static void assert_has(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("the page lacks: %s", part);
+}
+
+static void assert_lacks(const char *text, const char *part)
+{
+    if (strstr(text, part) != NULL)
+        fail_msg("the page has: %s", part);
+}
+
+/* A holder with two waiters, one of which has another lock with a waiter of its own. */
+static void make_chain(struct made *made)
+{
+    made_start(made);
+    made_lock(made, 11, "Transfer:a:b", &transfer);
+    made_holder(made, 101, "api", 60000);
+    made_waiter(made, 102, "batch", 9000);
+    made_waiter(made, 103, "psql", 4000);
+    made_lock(made, 12, "night", NULL);
+    made_holder(made, 102, "batch", 61000);
+    made_waiter(made, 104, "report", 3000);
+}
+
+static void test_an_empty_snapshot_says_that_nothing_is_wrong(void **state)
+{
+    struct made made;
+    hf__page_request request = {0}; /* every string NULL */
+
+    (void)state;
+    made_start(&made);
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_has(page, "Nothing needs attention.");
+    assert_has(page, "Nobody holds or waits for a lock.");
+    assert_has(page, "Nobody waits.");
+    assert_has(page, "No network is ingested.");
+    assert_has(page, "No event yet.");
+    free(page);
+    made_free(&made);
+}
+
+static void test_nothing_from_outside_becomes_markup(void **state)
+{
+    static const char evil[] = "<script>alert(1)</script>\"'&\x07\xff</svg>";
+    static hf_registry_entry entry = {
+        .name = evil, .owner = evil, .purpose = evil, .runbook = evil, .component = evil};
+    hf__attention item = {HF__URGENCY_PROBLEM, evil, evil, "javascript:alert(1)"};
+    hf__seen_network network = {.name = evil, .ingester = evil, .problem = "", .rate = -1};
+    hf__seen_table table = {.text = evil, .state = evil, .last_append_ms = 1, .lock = SIZE_MAX};
+    hf__page_request request = {.q = evil,
+                                .state = evil,
+                                .lock = "b:1",
+                                .event = evil,
+                                .network = evil,
+                                .span = evil,
+                                .sort = evil,
+                                .page = evil,
+                                .csrf = evil,
+                                .notice = evil,
+                                .may_terminate = true,
+                                .signed_in = true};
+    struct made made;
+
+    (void)state;
+    made_start(&made);
+    made_lock(&made, 1, evil, &entry);
+    made_holder(&made, 7, evil, 1);
+    made_waiter(&made, 8, evil, 1);
+    made_event(&made, evil, 1, evil, evil);
+    made_finish(&made);
+    made.seen.problem = made.seen.store = evil;
+    made.seen.attention = &item;
+    made.seen.attention_count = 1;
+    made.seen.networks = &network;
+    made.seen.network_count = 1;
+    made.seen.tables = &table;
+    made.seen.table_count = 1;
+    for (int with_q = 0; with_q < 2; with_q++) {
+        request.q = request.event = request.network = with_q ? evil : "";
+        network.problem = with_q ? evil : "";
+        char *page = made_page(&made, &request);
+        assert_lacks(page, "<script>alert");
+        assert_lacks(page, "</script>\"");
+        assert_lacks(page, "\x07");
+        assert_lacks(page, "\xff");
+        assert_lacks(page, "javascript:");
+        assert_int_equal(count_of(page, "<script"), 1);
+        free(page);
+    }
+    made_free(&made);
+}
+
+static void test_the_policy_of_the_page_is_kept(void **state)
+{
+    struct made made;
+    hf__page_request request = {.lock = "b:11", .may_terminate = true};
+
+    (void)state;
+    make_chain(&made);
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_lacks(page, " style=");
+    assert_lacks(page, "<style");
+    assert_lacks(page, " onclick=");
+    assert_lacks(page, "//cdn");
+    free(page);
+    made_free(&made);
+}
+
+static void test_a_huge_label_is_cut(void **state)
+{
+    enum { HUGE_SIZE = 64 * 1024 };
+    char *label = malloc(HUGE_SIZE + 1);
+    hf__page_request request = {.lock = "b:1", .may_terminate = true};
+    struct made made;
+
+    (void)state;
+    assert_non_null(label);
+    memset(label, '<', HUGE_SIZE);
+    label[HUGE_SIZE] = '\0';
+    made_start(&made);
+    made_lock(&made, 1, label, NULL);
+    made_holder(&made, 7, label, 1);
+    made_event(&made, "acquired", 1, label, label);
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_true(strlen(page) < HUGE_SIZE);
+    free(page);
+    free(label);
+    made_free(&made);
+}
+
+static void test_an_open_row_shows_runbook_people_history_and_the_form(void **state)
+{
+    hf__page_request request = {
+        .lock = "b:11", .may_terminate = true, .csrf = "c5rf", .q = "api", .sort = "age"};
+    struct made made;
+
+    (void)state;
+    make_chain(&made);
+    made_event(&made, "lost", 11, "Transfer:a:b", "no_answer");
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_has(page, "href=\"https://runbooks.example/transfer?a=1&amp;b=2\"");
+    assert_has(page, "<h3>History</h3><table");
+    assert_has(page, "action=\"/terminate\"");
+    assert_has(page, "name=\"csrf\" value=\"c5rf\"");
+    assert_has(page, "name=\"party\" value=\"101\"");
+    assert_has(page, "name=\"token\" value=\"1101\"");
+    assert_has(page, "type <code>Transfer:a:b</code>");
+    assert_has(page, "href=\"/?q=api&amp;sort=age#locks\""); /* closes it, and keeps the filters */
+    free(page);
+    request.may_terminate = false;
+    page = made_page(&made, &request);
+    assert_lacks(page, "/terminate");
+    free(page);
+    made_free(&made);
+}
+
+static void test_only_web_addresses_become_links(void **state)
+{
+    static const hf_registry_entry entry = {.name = "x", .runbook = "javascript:alert(1)"};
+    hf__page_request request = {.lock = "b:1"};
+    struct made made;
+
+    (void)state;
+    made_start(&made);
+    made_lock(&made, 1, "x", &entry);
+    made_holder(&made, 7, "a", 1);
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_has(page, "<dt>Runbook</dt><dd>javascript:alert(1)</dd>");
+    free(page);
+    made_free(&made);
+}
+
+static void test_the_graph_has_an_edge_for_each_wait_and_each_holder(void **state)
+{
+    struct made made;
+    hf__page_request request = {0};
+
+    (void)state;
+    make_chain(&made);
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_has(page, "data-from=\"party:102\" data-to=\"lock:b:11\"");
+    assert_has(page, "data-from=\"party:103\" data-to=\"lock:b:11\"");
+    assert_has(page, "data-from=\"party:104\" data-to=\"lock:b:12\"");
+    assert_has(page, "data-from=\"lock:b:11\" data-to=\"party:101\"");
+    assert_has(page, "data-from=\"lock:b:12\" data-to=\"party:102\"");
+    assert_int_equal(count_of(page, "<path class=\"edge"), 5);
+    assert_int_equal(count_of(page, "class=\"node party root\""), 1);
+    assert_has(page, "keeps 3 waiting");
+    free(page);
+    made_free(&made);
+}
+
+static void test_a_deadlock_is_drawn_as_a_cycle(void **state)
+{
+    struct made made;
+    hf__page_request request = {0};
+
+    (void)state;
+    made_start(&made);
+    made_lock(&made, 1, "left", NULL);
+    made_holder(&made, 11, "a", 10);
+    made_waiter(&made, 12, "b", 5);
+    made_lock(&made, 2, "right", NULL);
+    made_holder(&made, 12, "b", 10);
+    made_waiter(&made, 11, "a", 5);
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_int_equal(count_of(page, "<path class=\"edge cycle\""), 4);
+    assert_int_equal(count_of(page, "<span class=\"tag bad\">deadlock</span>"), 2);
+    free(page);
+    made_free(&made);
+}
+
+static void test_a_lock_whose_holder_is_unknown_still_has_its_waiters(void **state)
+{
+    struct made made;
+    hf__page_request request = {0};
+
+    (void)state;
+    made_start(&made);
+    made_lock(&made, 1, "prepared", NULL);
+    made_waiter(&made, 12, "b", 5);
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_has(page, "data-from=\"party:12\" data-to=\"lock:b:1\"");
+    free(page);
+    made_free(&made);
+}
+
+static void make_crowd(struct made *made, int locks, int waiters)
+{
+    made_start(made);
+    for (int lock = 0; lock < locks; lock++) {
+        made_lock(made, lock, "crowded", &transfer);
+        made_holder(made, 1000 + lock, "holder", 1000);
+        for (int waiter = 0; waiter < waiters; waiter++)
+            made_waiter(made, 100000 + lock * waiters + waiter, "waiter", waiter);
+    }
+    made_finish(made);
+}
+
+static void test_a_crowd_is_drawn_by_its_worst_roots(void **state)
+{
+    struct made made;
+    hf__graph graph;
+    hf__page_request request = {0};
+
+    (void)state;
+    make_crowd(&made, 60, 20);
+    assert_true(hf__graph_make(&made.seen, &graph));
+    assert_true(graph.shown <= HF__GRAPH_PARTIES);
+    assert_int_equal(graph.involved, 60 * 21);
+    hf__graph_free(&graph);
+    char *page = made_page(&made, &request);
+    assert_has(page, "of 1260 sessions: those behind the worst 50 roots");
+    assert_has(page, "and 12 more");
+    free(page);
+    made_free(&made);
+}
+
+static void test_two_hundred_parties_are_all_drawn(void **state)
+{
+    struct made made;
+    hf__graph graph;
+
+    (void)state;
+    make_crowd(&made, 1, 199);
+    assert_true(hf__graph_make(&made.seen, &graph));
+    assert_int_equal(graph.shown, 200);
+    assert_int_equal(graph.link_count, 200);
+    hf__graph_free(&graph);
+    made_free(&made);
+}
+
+static void test_ten_thousand_locks_come_in_pages(void **state)
+{
+    struct made made;
+    hf__page_request request = {.sort = "label", .q = "crowd"};
+
+    (void)state;
+    made_start(&made);
+    for (int lock = 0; lock < 10000; lock++) {
+        made_lock(&made, lock, "crowded", NULL);
+        made_holder(&made, 1000 + lock, "holder", lock);
+    }
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_int_equal(count_of(page, "<tr id=\"lock-b:"), 200);
+    assert_has(page, "href=\"/?q=crowd&amp;sort=label&amp;page=2#locks\">Next</a>");
+    assert_true(strlen(page) < 256 * 1024);
+    free(page);
+    request.page = "50";
+    page = made_page(&made, &request);
+    assert_has(page, "id=\"lock-b:9999\"");
+    assert_lacks(page, ">Next</a>");
+    free(page);
+    request.page = "99999999999999999999999";
+    page = made_page(&made, &request);
+    assert_has(page, "id=\"lock-b:9999\"");
+    free(page);
+    made_free(&made);
+}
+
+static void test_filters_choose_and_order_the_locks(void **state)
+{
+    struct made made;
+    hf__page_request request = {.state = "waiting"};
+
+    (void)state;
+    make_chain(&made);
+    made_lock(&made, 13, "calm", &transfer);
+    made_holder(&made, 200, "quiet", 5);
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_has(page, "id=\"lock-b:11\"");
+    assert_lacks(page, "id=\"lock-b:13\"");
+    free(page);
+    request.state = "unregistered";
+    page = made_page(&made, &request);
+    assert_has(page, "id=\"lock-b:12\"");
+    assert_lacks(page, "id=\"lock-b:11\"");
+    free(page);
+    request.state = "";
+    request.q = "QUIET";
+    page = made_page(&made, &request);
+    assert_has(page, "id=\"lock-b:13\"");
+    assert_lacks(page, "id=\"lock-b:12\"");
+    free(page);
+    request.q = "";
+    request.sort = "label";
+    page = made_page(&made, &request);
+    assert_true(strstr(page, "id=\"lock-b:13\"") > strstr(page, "id=\"lock-b:11\""));
+    assert_true(strstr(page, "id=\"lock-b:13\"") < strstr(page, "id=\"lock-b:12\""));
+    free(page);
+    made_free(&made);
+}
+
+static void test_a_gap_is_two_pixels_wide_in_any_range(void **state)
+{
+    static hf_range coverage[] = {{1, 4999999999}, {5000000001, INT64_MAX - 1}};
+    static hf_range gaps[] = {{5000000000, 5000000000}};
+    hf__seen_network network = {.name = "n",
+                                .coverage = coverage,
+                                .coverage_count = 2,
+                                .gaps = gaps,
+                                .gap_count = 1,
+                                .status = {.wanted_from = {true, INT64_MIN}}};
+    hf__buf out = {0};
+
+    (void)state;
+    hf__svg_coverage(&out, &network);
+    assert_has(out.data, "<rect x=\"-1\" width=\"2\" height=\"100%\"/>");
+    assert_has(out.data, "1 missing between 5000000000 and 5000000000");
+    assert_lacks(out.data, "nan");
+    assert_lacks(out.data, "inf");
+    assert_int_equal(count_of(out.data, "class=\"gap\""), 1);
+    hf__buf_free(&out);
+}
+
+static void test_gaps_that_would_overlap_are_one_with_a_count(void **state)
+{
+    enum { MANY = 20000 };
+    hf_range *gaps = malloc(MANY * sizeof *gaps);
+    hf_range *coverage = malloc(MANY * sizeof *coverage);
+    hf__buf out = {0};
+
+    (void)state;
+    assert_non_null(gaps);
+    assert_non_null(coverage);
+    for (int i = 0; i < MANY; i++) {
+        coverage[i] = (hf_range){i * 10 + 1, i * 10 + 9};
+        gaps[i] = (hf_range){i * 10 + 10, i * 10 + 10};
+    }
+    gaps[MANY - 1] = (hf_range){MANY * 20, MANY * 20}; /* far from the others */
+    hf__seen_network network = {
+        .name = "n", .coverage = coverage, .coverage_count = MANY, .gaps = gaps, .gap_count = MANY};
+    hf__svg_coverage(&out, &network);
+    assert_has(out.data, "19999 gaps, 19999 missing");
+    assert_int_equal(count_of(out.data, "class=\"gap\""), 2);
+    assert_true(out.length < 4000);
+    hf__buf_free(&out);
+    free(gaps);
+    free(coverage);
+}
+
+static void test_being_ahead_of_the_source_is_no_lag(void **state)
+{
+    static hf_range coverage[] = {{1, 100}};
+    hf__seen_network network = {.name = "testnet",
+                                .coverage = coverage,
+                                .coverage_count = 1,
+                                .lag = {true, -3},
+                                .rate = 2.5,
+                                .ingester = "ingest on db1 (pid 1)",
+                                .problem = "",
+                                .status = {.gaps = {true, 0}, .latest = {true, 100}}};
+    hf__page_request request = {0};
+    struct made made;
+
+    (void)state;
+    made_start(&made);
+    made_finish(&made);
+    made.seen.networks = &network;
+    made.seen.network_count = 1;
+    char *page = made_page(&made, &request);
+    assert_has(page, "none, 3 ahead");
+    assert_has(page, "2.5/s");
+    assert_has(page, "No gap.");
+    free(page);
+    network.lag.value = INT64_MIN;
+    page = made_page(&made, &request);
+    assert_has(page, " ahead");
+    free(page);
+    made_free(&made);
+}
+
+static void test_contention_says_in_words_what_it_paints(void **state)
+{
+    hf__heat_cell cells[3] = {{0}, {10, 5, 0, 0}, {10, 10, 12, 4000}};
+    hf__heat_row row = {"transfer", cells};
+    hf__page_request request = {0};
+    struct made made;
+
+    (void)state;
+    made_start(&made);
+    made_finish(&made);
+    made.seen.hour = (hf__heat_map){made.seen.taken_ms - 180000, 60000, 3, &row, 1};
+    char *page = made_page(&made, &request);
+    assert_has(page, "held 75 % of the time, at most 12 waiting, longest wait: 4 s");
+    assert_has(page, "<rect class=\"h4\" x=\"2\" width=\"1\" height=\"10\"/>");
+    free(page);
+    made_free(&made);
+}
+
+static void test_events_are_chosen_by_kind(void **state)
+{
+    hf__page_request request = {.event = "lost"};
+    struct made made;
+
+    (void)state;
+    made_start(&made);
+    made_event(&made, "acquired", 1, "first-lock", "");
+    made_event(&made, "lost", 2, "second-lock", "no_answer");
+    made_finish(&made);
+    char *page = made_page(&made, &request);
+    assert_has(page, ">second-lock</a>");
+    assert_lacks(page, ">first-lock</a>");
+    assert_has(page, "href=\"/#events\">all");
+    free(page);
+    made_free(&made);
+}
+
+static void test_a_store_that_is_away_is_said_so(void **state)
+{
+    hf__page_request request = {0};
+    struct made made;
+
+    (void)state;
+    made_start(&made);
+    made_finish(&made);
+    made.seen.problem = "connection refused";
+    made.seen.problem_since_ms = made.seen.taken_ms + 2000;
+    char *page = made_page(&made, &request);
+    assert_has(page, "<b>The store is away</b>");
+    assert_has(page, "connection refused");
+    free(page);
+    made_free(&made);
+}
+
+static void test_what_was_typed_comes_back_unchanged(void **state)
+{
+    hf__buf out = {0};
+
+    (void)state;
+    hf__html_value(&out, "a\\b\"<\xff");
+    assert_string_equal(out.data, "a\\b&quot;&lt;\xEF\xBF\xBD");
+    hf__buf_clear(&out);
+    hf__html_url(&out, "a b&c=d#e\"\xff");
+    assert_string_equal(out.data, "a%20b%26c%3Dd%23e%22%FF");
+    hf__buf_free(&out);
+}
+
+static void test_printf_for_html_writes_and_escapes(void **state)
+{
+    hf__buf out = {0};
+
+    (void)state;
+    hf__html(&out, "%s|%.5s|%d|%ld|%zu|%u|%.1f|%c|%%", "<a\n>", "123456789", -3, INT64_MIN,
+             (size_t)7, 9U, 2.25, '&');
+    assert_string_equal(out.data, "&lt;a\\n&gt;|12…|-3|-9223372036854775808|7|9|2.2|&amp;|%");
+    hf__buf_clear(&out);
+    hf__html_number(&out, -1234567);
+    hf__buf_puts(&out, " ");
+    hf__html_number(&out, 123456);
+    hf__buf_puts(&out, " ");
+    hf__html_number(&out, -123);
+    assert_string_equal(out.data, "-1\u202f234\u202f567 123\u202f456 -123");
+    hf__buf_free(&out);
+}
+
+static void test_login_and_errors_are_pages_too(void **state)
+{
+    hf__buf out = {0};
+
+    (void)state;
+    hf__render_login("c5rf", true, &out);
+    assert_has(out.data, "That is not the token.");
+    assert_has(out.data, "name=\"csrf\" value=\"c5rf\"");
+    hf__buf_clear(&out);
+    hf__render_error(404, "Not <found>", "Nothing at \"x\".", &out);
+    assert_has(out.data, "Not &lt;found&gt;");
+    hf__buf_free(&out);
+}
+
+static void test_every_asset_has_a_type_and_bytes(void **state)
+{
+    size_t count = 0;
+
+    (void)state;
+    for (const hf__asset *asset = hf__assets; asset->path != NULL; asset++, count++) {
+        assert_ptr_equal(strstr(asset->path, "/assets/"), asset->path);
+        assert_true(asset->size > 0);
+        if (strstr(asset->path, ".js") != NULL)
+            assert_true(asset->size < 6000);
+    }
+    assert_int_equal(count, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_empty_snapshot_says_that_nothing_is_wrong),
+        cmocka_unit_test(test_nothing_from_outside_becomes_markup),
+        cmocka_unit_test(test_the_policy_of_the_page_is_kept),
+        cmocka_unit_test(test_a_huge_label_is_cut),
+        cmocka_unit_test(test_an_open_row_shows_runbook_people_history_and_the_form),
+        cmocka_unit_test(test_only_web_addresses_become_links),
+        cmocka_unit_test(test_the_graph_has_an_edge_for_each_wait_and_each_holder),
+        cmocka_unit_test(test_a_deadlock_is_drawn_as_a_cycle),
+        cmocka_unit_test(test_a_lock_whose_holder_is_unknown_still_has_its_waiters),
+        cmocka_unit_test(test_a_crowd_is_drawn_by_its_worst_roots),
+        cmocka_unit_test(test_two_hundred_parties_are_all_drawn),
+        cmocka_unit_test(test_ten_thousand_locks_come_in_pages),
+        cmocka_unit_test(test_filters_choose_and_order_the_locks),
+        cmocka_unit_test(test_a_gap_is_two_pixels_wide_in_any_range),
+        cmocka_unit_test(test_gaps_that_would_overlap_are_one_with_a_count),
+        cmocka_unit_test(test_being_ahead_of_the_source_is_no_lag),
+        cmocka_unit_test(test_contention_says_in_words_what_it_paints),
+        cmocka_unit_test(test_events_are_chosen_by_kind),
+        cmocka_unit_test(test_a_store_that_is_away_is_said_so),
+        cmocka_unit_test(test_what_was_typed_comes_back_unchanged),
+        cmocka_unit_test(test_printf_for_html_writes_and_escapes),
+        cmocka_unit_test(test_login_and_errors_are_pages_too),
+        cmocka_unit_test(test_every_asset_has_a_type_and_bytes),
+    };
+
+    return RUN(tests);
+}
