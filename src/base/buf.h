@@ -17,7 +17,7 @@ void hf__buf_add(hf__buf *buf, const void *bytes, size_t size);
 void hf__buf_puts(hf__buf *buf, const char *text);
 void hf__buf_printf(hf__buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void hf__buf_reserve(hf__buf *buf, size_t size); /* room for so many more bytes, at once */
-void hf__buf_clear(hf__buf *buf); /* keeps the memory */
+void hf__buf_clear(hf__buf *buf);                /* keeps the memory */
 void hf__buf_free(hf__buf *buf);
 
 #endif

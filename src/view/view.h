@@ -57,7 +57,8 @@ HF_MUST_CHECK hf_status hf__view_ask(hf__view *view, hf__view_job *job, hf__view
 typedef struct hf__terminate {
     int64_t key;
     hf_space space;
-    int party;     /* backend_pid of the holder's view, which is its party's id; local: the pid */
+    int party;     /* backend_pid of the holder's view: its party's id, unless that holds on several
+                * sessions; local: the pid */
     int64_t token; /* of that view: somebody who took it since is spared; 0: not compared */
     const char *by;
 } hf__terminate;
