@@ -107,6 +107,7 @@ struct serve {
     char *token;
     hf__view_options view;
     hf__server *server;
+    atomic_bool serves; /* the thread for signals looks at it, to the end of the process */
 };
 
 static hf_status read_values(struct serve *serve, hf_error *err)
@@ -150,19 +151,18 @@ static hf_status open_server(struct serve *serve, hf_error *err)
 static int run(struct serve *serve)
 {
     const struct report *report = &serve->in.report;
-    atomic_bool serves = false;
     pthread_t awaiting;
     hf_error err;
 
     if (read_values(serve, &err) != HF_OK)
         return report_error(report, &err);
-    if (pthread_create(&awaiting, NULL, await_signal, &serves) != 0) {
+    if (pthread_create(&awaiting, NULL, await_signal, &serve->serves) != 0) {
         hf__set_error(&err, HF_NO_MEMORY, "cannot start a thread for signals");
         return report_error(report, &err);
     }
     if (open_server(serve, &err) != HF_OK)
         return report_error(report, &err); /* the thread ends with the process */
-    atomic_store(&serves, true);
+    atomic_store(&serve->serves, true);
     printf("listening on %s\n", hf__server_url(serve->server));
     fflush(stdout);
     notify_service_manager("READY=1\nSTATUS=listening on %s", hf__server_url(serve->server));
