@@ -84,6 +84,14 @@ def test_rows_are_appended_and_read_back_by_another_program(chdb):
     assert "holdfast_stag" not in chdb.read("SHOW TABLES")
 
 
+def test_the_history_of_the_table_says_how_many_rows_came(chdb):
+    chdb.done("t", "--create", DDL, input=rows_of(1, 300))
+    chdb.done("--direct", "t", input=rows_of(2, 20))
+    shown = chdb.holdfast("top", "--once", "--tab", "events", "--json")
+    events = json.loads(shown.out)["events"]
+    assert [event["detail"] for event in events if event["event"] == "appended"] == ["20", "300"]
+
+
 def test_a_repeat_under_the_same_id_does_nothing(chdb):
     chdb.done("--id", "x", "t", "--create", DDL, input=rows_of(1, 100))
     assert chdb.done("--id", "x", "t", input=rows_of(1, 100))["outcome"] == "nothing to do"
