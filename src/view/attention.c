@@ -139,19 +139,28 @@ static bool is_silent(const hf__seen_network *network, int64_t now_ms)
     return !network->ingester[0] && success->known && now_ms - success->value > SILENT_MS;
 }
 
+static const char *range_name(const hf_range *range, char *out, size_t size)
+{
+    if (range->from == range->to)
+        (void)snprintf(out, size, "at %" PRId64, range->from);
+    else
+        (void)snprintf(out, size, "from %" PRId64 " to %" PRId64, range->from, range->to);
+    return out;
+}
+
 static void tell_network(struct pile *pile, const hf__seen_network *network, int64_t max_lag)
 {
     const hf__network_status *status = &network->status;
     const char *name = network->name;
+    char first[64];
     if (network->problem[0])
         add(pile, HF__URGENCY_PROBLEM, "ingest", "#ingest", "%s cannot be read: %s.", name,
             network->problem);
     if (network->gap_count > 0)
         add(pile, HF__URGENCY_WARNING, "gap", "#ingest",
-            "%s lacks %" PRId64 " ledger%s in %zu gap%s, the first from %" PRId64 " to %" PRId64
-            ".",
-            name, status->missing, plural((uint64_t)status->missing), network->gap_count,
-            plural(network->gap_count), network->gaps[0].from, network->gaps[0].to);
+            "%s lacks %" PRId64 " ledger%s in %zu gap%s, the first %s.", name, status->missing,
+            plural((uint64_t)status->missing), network->gap_count, plural(network->gap_count),
+            range_name(&network->gaps[0], first, sizeof first));
     if (max_lag > 0 && network->lag.known && network->lag.value > max_lag)
         add(pile, HF__URGENCY_WARNING, "lag", "#ingest",
             "%s is %" PRId64 " ledgers behind its source.", name, network->lag.value);
