@@ -278,6 +278,7 @@ void hf__view_close(hf__view *view)
     pthread_join(view->thread, NULL);
     for (struct job *job = take_job(view); job; job = take_job(view))
         refuse_job(job);
+    hf__memory_end(&view->memory, view->latest);
     free_view(view);
 }
 

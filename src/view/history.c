@@ -1,6 +1,6 @@
 /*
  * How contended locks were: every minute of the last hour, every ten minutes of the last day. The latter go
- * to the store as they are closed, and are found there by the next collector.
+ * to the store as they are closed, and at the end, and are found there by the next collector.
  */
 #include "view/parts.h"
 
@@ -199,6 +199,12 @@ bool hf__history_note(hf__history *history, const hf__snapshot *seen)
         close_column(history, seen);
     bool hour = note(&history->hour, seen);
     return note(&history->day, seen) && hour;
+}
+
+void hf__history_end(hf__history *history, const hf__snapshot *seen)
+{
+    if (history->day.now >= 0)
+        close_column(history, seen);
 }
 
 /* at (Unix time in ms), lock, samples, held, waiters, longest_wait_ms */

@@ -158,6 +158,8 @@ HF_MUST_CHECK bool hf__history_init(hf__history *history, size_t locks);
 void hf__history_free(hf__history *history);
 /* Notes what the snapshot's meters say at its time. False: out of memory. */
 HF_MUST_CHECK bool hf__history_note(hf__history *history, const hf__snapshot *seen);
+/* Nothing comes after: the newest column is closed as it is. */
+void hf__history_end(hf__history *history, const hf__snapshot *seen);
 /* Rows of holdfast.contention. */
 HF_MUST_CHECK bool hf__history_load(hf__history *history, const hf_rows *rows,
                                     const hf__counters *counters, const hf_registry *registry,
@@ -258,6 +260,8 @@ bool hf__has_file(const hf_store *store,
 hf_value hf__gather_number(char out[24], int64_t value);
 
 HF_MUST_CHECK hf_status hf__memory_open(hf__memory *memory, hf_error *err);
+/* Writes down what is not yet; latest is the last snapshot. */
+void hf__memory_end(hf__memory *memory, const hf__snapshot *latest);
 void hf__memory_clear(hf__memory *memory);
 /* The snapshot with this number; the caller releases it. */
 HF_MUST_CHECK hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapshot,

@@ -152,10 +152,23 @@ static void describe(const hf__memory *memory, hf__draft *draft, uint64_t number
 }
 
 /* What cannot be written is lost: the views matter more. */
-static void finish(hf__memory *memory, const hf__reading *reading)
+static void keep_history(hf__memory *memory)
 {
     if (memory->keep_history && hf_store_has_records(memory->store))
         (void)!hf__history_write(&memory->history, memory->store, NULL);
+}
+
+void hf__memory_end(hf__memory *memory, const hf__snapshot *latest)
+{
+    if (latest->problem[0]) /* nobody waits for a store that is away */
+        return;
+    hf__history_end(&memory->history, latest);
+    keep_history(memory);
+}
+
+static void finish(hf__memory *memory, const hf__reading *reading)
+{
+    keep_history(memory);
     if (reading->schema_appeared)
         reopen(memory);
 }

@@ -201,6 +201,31 @@ def test_contention_of_the_last_day_is_found_in_the_store(schema_db):
         assert sum(cell[2] for cell in row) == 144
 
 
+def test_contention_is_written_down_and_the_next_collector_goes_on_with_it(recorded, viewer_of):
+    with recorded.peer() as holder, recorded.peer() as waiter:
+        holder.acquire("hot")
+        waiter.begin("acquire", "hot", wait_ms=-1)
+        with viewer_of(recorded.url, "history") as viewer:
+            first = viewer.until(lambda s: total(s)[2] == 1 and total(s)[1] > 2)
+    with viewer_of(recorded.url, "history") as viewer:  # whoever held and waited is gone
+        found = total(viewer.next())
+        assert found[1] >= total(first)[1] and found[2] == 1
+        assert found[3] >= total(first)[3]
+
+
+def test_contention_is_not_written_by_who_was_not_told_to(schema_db):
+    with sessions(schema_db, 1) as (holder,), Viewer(schema_db.url()) as viewer:
+        run(holder, "select pg_advisory_lock(6)")
+        viewer.until(lambda s: s.lock(6) and total(s)[1] > 0)
+    assert schema_db.sql("select count(*) from holdfast.contention") == [(0,)]
+
+
+def total(seen):
+    """[samples, held, waiters, longest wait] of the last twenty minutes: a test may cross a column's end."""
+    cells = seen.day.get("_other", [[0, 0, 0, 0]])[-2:]
+    return [sum(cell[i] for cell in cells) for i in (0, 1)] + [max(cell[i] for cell in cells) for i in (2, 3)]
+
+
 @pytest.fixture
 def viewer_of():
     return Viewer
