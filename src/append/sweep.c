@@ -81,7 +81,8 @@ static void sweep_here(hf__work *work)
         hf_status swept =
             sweep_one(work, hf__grid_at(&grid, i, 0), hf__grid_number(&grid, i, 1), &err);
         if (swept != HF_OK)
-            hf__work_note(work, "a dead append's staging table stays for now: %s", err.message);
+            hf__work_note(work, "a dead append's staging table is left for the next sweep: %s",
+                          err.message);
     }
     if (status != HF_OK)
         hf__work_note(work, "dead appends are not looked for: %s", err.message);

@@ -6,8 +6,8 @@
 #include "append/append.h"
 #include "base/clock.h"
 #include "base/duration.h"
+#include "cli/append/amounts.h"
 #include "cli/append/commands.h"
-#include "cli/append/progress.h"
 #include "cli/append/stopping.h"
 #include "cli/options.h"
 #include "cli/print_json.h"
@@ -140,7 +140,7 @@ static void on_note(void *arg, const char *text)
 
 static void on_progress(void *arg, const hf__append_progress *progress)
 {
-    progress_show(&((struct append *)arg)->progress, progress);
+    show_amounts(&((struct append *)arg)->progress, progress);
 }
 
 /* ---- what is asked for --------------------------------------------------------------------------------- */
@@ -312,7 +312,7 @@ static int run_append(struct append *append)
     stopping_work(&append->stopping, append->store);
     hf_status status = hf__append_run(append->store, append->target, &append->stopping.halt,
                                       &append->options, &result, &err);
-    progress_end(&append->progress);
+    progress_clear(&append->progress);
     stopping_end(&append->stopping);
     if (status == HF_OK) {
         print_summary(append, &result);

@@ -8,7 +8,7 @@
 #include "cli/ingest/backfilling.h"
 #include "cli/ingest/commands.h"
 #include "cli/ingest/keep.h"
-#include "cli/ingest/progress.h"
+#include "cli/ingest/ledgers.h"
 #include "cli/ingest/stopping.h"
 #include "cli/network_choice.h"
 #include "cli/stop_signals.h"
@@ -152,7 +152,7 @@ static void on_note(void *arg, const char *text)
 
 static void on_progress(void *arg, const hf__ingest_progress *progress)
 {
-    progress_show(&((struct ingest *)arg)->progress, progress);
+    show_ledgers(&((struct ingest *)arg)->progress, progress);
 }
 
 static hf_status read_on_bad(const char *word, hf__on_bad *on_bad, hf_error *err)
@@ -219,7 +219,7 @@ static int run_live(struct ingest *ingest)
                                     &ingest->stopping.stop, &progress, &err);
 
     if (status == HF_OK || progress.ledgers > 0)
-        progress_end(&ingest->progress, &progress);
+        sum_up_ledgers(&ingest->progress, &progress);
     return status == HF_OK ? EXIT_OK : report_error(&ingest->in.report, &err);
 }
 
