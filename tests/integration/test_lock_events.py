@@ -10,7 +10,7 @@ from awaiting import eventually
 from cli import EXIT_LIMIT, EXIT_LOST, EXIT_NOT_FOUND
 from hf import State
 from hf_table import registry_sql
-from wire import HOLD, WireProxy
+from wire import HOLD, SWALLOW, WireProxy, once
 
 EAGER = {"ping_interval_ms": 200, "ping_deadline_ms": 1000}
 
@@ -69,6 +69,18 @@ def test_a_cut_line_is_a_loss_of_the_connection(recorded, proxy):
             line.cut()
         eventually(lambda: lock.state is State.LOST)
         assert await_details(recorded, "lost") == ["connection"]
+        lock.free()
+
+
+@on_servers
+def test_a_session_ended_while_a_ping_is_under_way_was_ended_by_the_server(recorded, proxy):
+    with hf.Store(proxy.url, ping_interval_ms=200, ping_deadline_ms=60000) as store:
+        lock = store.acquire("job")
+        proxy.rule = once(lambda message: message.kind == "Q" and message.text == "", SWALLOW)
+        assert proxy.rule.hit.wait(10)
+        lose(recorded, lock.key)
+        eventually(lambda: lock.state is State.LOST)
+        assert await_details(recorded, "lost") == ["server"]
         lock.free()
 
 

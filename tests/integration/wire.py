@@ -3,7 +3,7 @@ A proxy that understands PostgreSQL's protocol: it forwards the client's message
 round trips, and cuts the line where a rule says so.
 
 A rule is called as rule(line, message) for each message of the client before it is forwarded and
-returns None (forward), CUT (end both sides at once, the message is not forwarded), MUTE (forward,
+returns None (forward), SWALLOW (the server never hears of it), CUT (end both sides at once, the message is not forwarded), MUTE (forward,
 keep every answer from the client, and cut when the server has answered to the end), HOLD (the same
 without the cut), ABANDON (end the client's side only: the server hears nothing any more) or another
 Message to forward in its place.
@@ -15,7 +15,7 @@ import socket
 import struct
 import threading
 
-CUT, MUTE, HOLD, ABANDON = "cut", "mute", "hold", "abandon"
+SWALLOW, CUT, MUTE, HOLD, ABANDON = "swallow", "cut", "mute", "hold", "abandon"
 SSL_REQUEST, GSS_REQUEST, CANCEL_REQUEST = 80877103, 80877104, 80877102
 
 
@@ -110,6 +110,8 @@ class Line:
         verdict = rule(self, message) if rule else None
         if verdict == CUT:
             return False
+        if verdict == SWALLOW:
+            return True
         if verdict == ABANDON:
             self.muted = HOLD
             self.client.shutdown(socket.SHUT_RDWR)

@@ -14,7 +14,7 @@ static bool next_answer(pg_seat *seat, int64_t deadline, PGresult **answer, bool
 {
     if (!hf__pg_await_result(seat, deadline, timed_out))
         return false;
-    *answer = PQgetResult(seat->conn);
+    *answer = hf__pg_next_result(seat);
     return *answer || PQstatus(seat->conn) == CONNECTION_OK;
 }
 

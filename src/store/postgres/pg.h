@@ -68,7 +68,7 @@ typedef struct pg_seat {
     atomic_llong quiet_until;     /* the watcher saw it busy: leave it alone till then */
     int64_t ping_deadline;        /* 0: no ping under way */
     int64_t token_epoch;          /* already shifted into place */
-    char last_notice[256];        /* why the server hung up, in its own words */
+    char goodbye[256];            /* why the server hung up, in its own words */
     char generation[64];          /* tx seats: changes when the server crashes */
     char backend_pid[16];         /* with it: who runs the transactions */
     char backend_start[32];
@@ -186,6 +186,8 @@ bool hf__pg_is_error(const PGresult *result);
 bool hf__pg_flush(pg_seat *seat, int64_t deadline);
 /* True once a result (or the end of them) can be taken without blocking. */
 bool hf__pg_await_result(pg_seat *seat, int64_t deadline, bool *timed_out);
+/* The next one; remembers why the server hung up, should it say so. */
+PGresult *hf__pg_next_result(pg_seat *seat);
 hf_status hf__pg_fail_result(const PGresult *result, hf_error *err);
 int64_t hf__pg_int(const PGresult *result, int row, int column);
 bool hf__pg_bool(const PGresult *result, int row, int column);

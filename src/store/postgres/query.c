@@ -126,7 +126,7 @@ static hf_status collect(pg_seat *seat, int64_t deadline, PGresult **kept, hf_er
             *kept = NULL;
             return give_up(seat, timed_out ? "no answer within the deadline" : NULL, err);
         }
-        PGresult *next = PQgetResult(seat->conn);
+        PGresult *next = hf__pg_next_result(seat);
         if (!next)
             break;
         bool better =

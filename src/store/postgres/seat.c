@@ -239,14 +239,25 @@ static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, h
     return status;
 }
 
-/* The server says why it hangs up in a message that libpq treats as a notice. */
-static void keep_notice(void *arg, const PGresult *result)
+/* The server says why it hangs up: in a notice when it was asked nothing, else in place of the answer. */
+static void keep_goodbye(pg_seat *seat, const PGresult *result)
 {
-    pg_seat *seat = arg;
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     if (severity && message && strcmp(severity, "FATAL") == 0)
-        (void)snprintf(seat->last_notice, sizeof seat->last_notice, "%s", message);
+        (void)snprintf(seat->goodbye, sizeof seat->goodbye, "%s", message);
+}
+
+static void take_notice(void *arg, const PGresult *result)
+{
+    keep_goodbye(arg, result);
+}
+
+PGresult *hf__pg_next_result(pg_seat *seat)
+{
+    PGresult *result = PQgetResult(seat->conn);
+    keep_goodbye(seat, result);
+    return result;
 }
 
 hf_status hf__pg_seat_open(pg_backend *backend, pg_purpose purpose, pg_seat **out, hf_error *err)
@@ -266,7 +277,7 @@ hf_status hf__pg_seat_open(pg_backend *backend, pg_purpose purpose, pg_seat **ou
     else if (PQstatus(seat->conn) != CONNECTION_OK)
         status = cannot_connect(backend, seat->conn, err);
     if (status == HF_OK) {
-        PQsetNoticeReceiver(seat->conn, keep_notice, seat);
+        PQsetNoticeReceiver(seat->conn, take_notice, seat);
         (void)PQsetnonblocking(seat->conn, 1);
         status = check_server(seat, err);
     }
@@ -392,10 +403,17 @@ hf_status hf__pg_home(pg_backend *backend, pg_seat **seat, hf_error *err)
     return status;
 }
 
-/* The server says goodbye in a notice when it ends a session; a cut line says nothing. */
+/* A statement that could not be sent has left the server's last words unread. */
+static void hear_goodbye(pg_seat *seat)
+{
+    if (!PQisBusy(seat->conn))
+        PQclear(hf__pg_next_result(seat));
+}
+
+/* The server says goodbye when it ends a session; a cut line says nothing. */
 static const char *loss_reason(const pg_seat *seat, const char *what)
 {
-    return what ? "no_answer" : seat->last_notice[0] ? "server" : "connection";
+    return what ? "no_answer" : seat->goodbye[0] ? "server" : "connection";
 }
 
 void hf__pg_seat_fail(pg_seat *seat, const char *what)
@@ -403,10 +421,11 @@ void hf__pg_seat_fail(pg_seat *seat, const char *what)
     hf_error why;
     char text[512];
     const char *reason = what;
-    if (!reason)
-        reason = seat->last_notice[0]
-                     ? seat->last_notice
-                     : hf__pg_one_line(text, sizeof text, PQerrorMessage(seat->conn));
+    if (!reason) {
+        hear_goodbye(seat);
+        reason = seat->goodbye[0] ? seat->goodbye
+                                  : hf__pg_one_line(text, sizeof text, PQerrorMessage(seat->conn));
+    }
     (void)!hf__fail(&why, HF_LOST, "the session with %s ended: %s", seat->base.backend->name,
                     reason && *reason ? reason : "the server closed the connection");
     hf__hint(&why,
@@ -433,7 +452,7 @@ void hf__pg_seat_readable(pg_seat *seat)
         return;
     bool alive = PQconsumeInput(seat->conn) && PQstatus(seat->conn) == CONNECTION_OK;
     while (alive && seat->ping_deadline && !PQisBusy(seat->conn)) {
-        PGresult *answer = PQgetResult(seat->conn);
+        PGresult *answer = hf__pg_next_result(seat);
         if (!answer) {
             seat->ping_deadline = 0;
             atomic_store(&seat->used_ms, hf__now_ms());

@@ -131,7 +131,7 @@ static PGresult *next_answer(pg_tx *tx, int64_t *deadline)
             *deadline = hf__deadline(CANCEL_GRACE_MS);
             continue;
         }
-        PGresult *result = PQgetResult(conn);
+        PGresult *result = hf__pg_next_result(tx->seat);
         if (result)
             return result;
         if (PQstatus(conn) != CONNECTION_OK)
