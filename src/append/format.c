@@ -23,7 +23,7 @@ static const char bad_native[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x
 
 static const hf__format formats[] = {
     {"JSONEachRow", true, false, HF__ENDS_BY_BRACES, bad_json, sizeof bad_json - 1},
-    {"CSVWithNames", true, true, HF__ENDS_UNKNOWN, bad_csv, sizeof bad_csv - 1},
+    {"CSVWithNames", true, true, HF__ENDS_BY_QUOTES, bad_csv, sizeof bad_csv - 1},
     {"TSV", true, false, HF__ENDS_BY_LINE, bad_tsv, sizeof bad_tsv - 1},
     {"Native", false, false, HF__ENDS_UNKNOWN, bad_native, sizeof bad_native - 1},
 };

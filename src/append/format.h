@@ -6,7 +6,8 @@
 
 /* How a place between two rows is told from the bytes around it. */
 typedef enum hf__row_end {
-    HF__ENDS_UNKNOWN = 0, /* only by all that stands before */
+    HF__ENDS_UNKNOWN = 0, /* not at all */
+    HF__ENDS_BY_QUOTES,   /* a line's end outside of quotes, which takes all that stands before */
     HF__ENDS_BY_LINE,     /* a line's end that is not escaped */
     HF__ENDS_BY_BRACES,   /* a line's end between braces: in JSON a comma would stand there */
 } hf__row_end;

@@ -29,7 +29,7 @@ struct hf__input {
     hf__buf header; /* of the first file */
     hf__buf seen;   /* of a later file, until its first line is whole */
     bool in_header; /* of a later file */
-    hf__buf ready;  /* what followed a header that was left out */
+    hf__buf ready;  /* what followed a header that was left out, or the header of a part */
     size_t ready_at;
     char last;
     atomic_llong lines;
@@ -118,25 +118,6 @@ void hf__input_close(hf__input *input)
     free(input);
 }
 
-static hf_status open_next(hf__input *input, hf_error *err)
-{
-    struct source *source = &input->sources[input->next++];
-    struct stat found;
-
-    input->fd = source->is_stdin ? STDIN_FILENO : open(source->path, O_RDONLY | O_CLOEXEC);
-    if (input->fd < 0 || fstat(input->fd, &found) != 0)
-        return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name_of(source));
-    input->is_file = S_ISREG(found.st_mode);
-    source->rows_before = input->lines - (input->format->has_header && input->next > 1 ? 1 : 0);
-    input->in_header = input->format->has_header && input->next > 1;
-    hf__buf_clear(&input->seen);
-    if (input->is_file)
-        (void)posix_fadvise(input->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    if (input->from > 0 && lseek(input->fd, input->from, SEEK_SET) < 0)
-        return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name_of(source));
-    return HF_OK;
-}
-
 static bool must_wait(const hf__input *input)
 {
     struct pollfd ready = {.fd = input->fd, .events = POLLIN};
@@ -165,6 +146,11 @@ static hf_status keep_header(hf__input *input, hf__buf *header, const char *byte
         return hf__fail(err, HF_BAD_DATA, "%s: the header is longer than %d bytes",
                         name_of(&input->sources[input->next - 1]), HEADER_MAX);
     return header->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+}
+
+static bool has_whole_line(const hf__buf *line)
+{
+    return line->length > 0 && memchr(line->data, '\n', line->length) != NULL;
 }
 
 static size_t line_size(const hf__buf *line)
@@ -199,6 +185,42 @@ static hf_status skip_header(hf__input *input, const char *bytes, size_t *size, 
     input->ready_at = 0;
     *size = 0;
     return input->ready.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+}
+
+/* A part that begins behind the header needs it all the same. */
+static hf_status skip_to_part(hf__input *input, hf_error *err)
+{
+    const char *name = name_of(&input->sources[input->next - 1]);
+    char piece[4096];
+    ssize_t got = 1;
+
+    while (input->format->has_header && got > 0 && !has_whole_line(&input->ready)) {
+        got = pread(input->fd, piece, sizeof piece, (off_t)input->ready.length);
+        hf_status status =
+            got > 0 ? keep_header(input, &input->ready, piece, (size_t)got, err) : HF_OK;
+        if (status != HF_OK)
+            return status;
+    }
+    if (got < 0 || lseek(input->fd, input->from, SEEK_SET) < 0)
+        return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name);
+    return HF_OK;
+}
+
+static hf_status open_next(hf__input *input, hf_error *err)
+{
+    struct source *source = &input->sources[input->next++];
+    struct stat found;
+
+    input->fd = source->is_stdin ? STDIN_FILENO : open(source->path, O_RDONLY | O_CLOEXEC);
+    if (input->fd < 0 || fstat(input->fd, &found) != 0)
+        return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name_of(source));
+    input->is_file = S_ISREG(found.st_mode);
+    source->rows_before = input->lines - (input->format->has_header && input->next > 1 ? 1 : 0);
+    input->in_header = input->format->has_header && input->next > 1;
+    hf__buf_clear(&input->seen);
+    if (input->is_file)
+        (void)posix_fadvise(input->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return input->from > 0 ? skip_to_part(input, err) : HF_OK;
 }
 
 /* A file's last line may lack its end, and the next file's first line must not continue it. */
@@ -267,8 +289,7 @@ hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got
         if (*got > 0 && from_file && input->in_header)
             status = skip_header(input, bytes, got, err);
         else if (*got > 0 && input->format->has_header && input->next == 1 &&
-                 memchr(input->header.data ? input->header.data : "", '\n', input->header.length) ==
-                     NULL)
+                 !has_whole_line(&input->header))
             status = keep_header(input, &input->header, bytes, *got, err);
     }
     if (status == HF_OK && *got > 0) {

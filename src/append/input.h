@@ -23,7 +23,10 @@ void hf__input_close(hf__input *input);
  */
 HF_MUST_CHECK hf_status hf__input_middle(const hf__format *format, const char *path, int64_t *at,
                                          hf_error *err);
-/* Only the bytes from..to, to the end where that is -1. Once stop is set it fails with HF_INTERRUPTED. */
+/*
+ * Only the bytes from..to of one file, to the end where that is -1, behind its header where it has one. Once
+ * stop is set it fails with HF_INTERRUPTED.
+ */
 void hf__input_confine(hf__input *input, int64_t from, int64_t to, const atomic_bool *stop);
 
 /* *got 0 and *wait false: the end. *wait true: nothing yet, and hf__input_fd turns readable. */

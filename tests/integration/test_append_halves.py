@@ -67,6 +67,18 @@ def test_what_looks_like_a_row_s_end_inside_of_a_text_is_none(appender15, ch, tm
     assert counts(ch) == {1: 5000} and ch.staging_tables() == []
 
 
+def test_csv_goes_in_two_with_its_header_on_both(appender15, ch, tmp_path):  # noqa: F811
+    ch.sql("CREATE TABLE t (append UInt32, n UInt64, text String) ENGINE = MergeTree ORDER BY tuple()")
+    text = '\n1,2,""x""\n' * 400  # lines that look like rows, in quotes
+    (tmp_path / "rows.csv").write_text(
+        "append,n,text\n" + "".join(f'1,{n},"{text}"\n' for n in range(5000)))
+    worker = appender15.start("--format", "CSVWithNames", "t", tmp_path / "rows.csv")
+    eventually(lambda: len(streams(ch)) == 2, 30, "two streams at once")
+    assert worker.wait(60) == 0
+    assert ch.sql("SELECT uniqExact(text), any(length(text)), uniqExact(n) FROM t") == "1\t3600\t5000\n"
+    assert counts(ch) == {1: 5000} and ch.staging_tables() == []
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_one_that_ends_while_both_stream_leaves_nothing(appender, ch, rows_file, end):  # noqa: F811
     make_table(ch)

@@ -221,6 +221,58 @@ static void test_a_large_file_is_cut_between_two_rows(void **state)
     expect_cut("JSONEachRow", "{\"a\":1}\n");
     expect_cut("JSONEachRow", "{\"a\":1}\r\n");
     expect_cut("JSONEachRow", "{\n\"a\":{\n\"b\":1}\n,\n\"c\":[{}\n,{}\n]\n}\n");
+    expect_cut("CSVWithNames", "1,2\n");
+    expect_cut("CSVWithNames", "1,2\r\n");
+    expect_cut("CSVWithNames", "\"one\",\"a \"\"b\"\" it's\"\n");
+    expect_cut("CSVWithNames", "1,\"\"\r\n");
+}
+
+/* Rows of several lines, some of which look like rows of their own. */
+static void add_csv_row(hf__buf *text, int row)
+{
+    hf__buf_printf(text, "%d,\"", row);
+    for (int i = 0; i < row % 7; i++)
+        hf__buf_puts(text, "\n1,\"\"a\"\"\n2,\"\"");
+    hf__buf_puts(text, "\"\n");
+}
+
+static void test_csv_is_cut_where_no_quote_is_open(void **state)
+{
+    enum { ROWS = 350000 };
+    struct files files = {.count = 0};
+    size_t *ends = calloc(ROWS, sizeof *ends);
+    hf__buf text = {0};
+    int first = 0;
+
+    (void)state;
+    assert_non_null(ends);
+    hf__buf_puts(&text, "\"n\",text\n");
+    for (int i = 0; i < ROWS; i++) {
+        add_csv_row(&text, i);
+        ends[i] = text.length;
+    }
+    while (ends[first] <= text.length / 2)
+        first++;
+    add_file(&files, text.data);
+    assert_int_equal(middle_of("CSVWithNames", files.paths[0]), ends[first]);
+    hf__buf_free(&text);
+    free(ends);
+    drop(&files);
+}
+
+static void test_a_header_of_several_lines_is_not_cut_off(void **state)
+{
+    struct files files = {.count = 0};
+    hf__buf text = {0};
+
+    (void)state;
+    hf__buf_puts(&text, "n,\"a\nb\"\n");
+    for (int i = 0; i < 5 << 20; i++)
+        hf__buf_puts(&text, "1,2\n");
+    add_file(&files, text.data);
+    assert_int_equal(middle_of("CSVWithNames", files.paths[0]), 0);
+    hf__buf_free(&text);
+    drop(&files);
 }
 
 static void test_what_shows_no_end_of_a_row_is_not_cut(void **state)
@@ -232,7 +284,13 @@ static void test_what_shows_no_end_of_a_row_is_not_cut(void **state)
     expect_no_cut("TSV", "no line at all ");
     expect_no_cut("JSONEachRow", "{\"a\":1} ");
     expect_no_cut("JSONEachRow", "{\"a\":1},\n");
-    expect_no_cut("CSVWithNames", "1,2\n"); /* it may be inside of quotes */
+    expect_no_cut("CSVWithNames", "1,\"2\n"); /* whether it is quoted depends on the reader: */
+    expect_no_cut("CSVWithNames", "1,'2\n");
+    expect_no_cut("CSVWithNames", "1,it's\n");
+    expect_no_cut("CSVWithNames", "1,5\" wide\n");
+    expect_no_cut("CSVWithNames", "1;\"2\"\n");
+    expect_no_cut("CSVWithNames", "1, \"2\"\n");
+    expect_no_cut("CSVWithNames", "1,\"2\" \n");
     expect_no_cut("Native", "1,2\n");
     add_file(&small, "1\n2\n");
     assert_int_equal(middle_of("TSV", small.paths[0]), 0);
@@ -259,15 +317,16 @@ static void test_a_pipe_is_not_opened_to_be_looked_at(void **state)
     unlink(path);
 }
 
-static void read_part(const struct files *files, int64_t from, int64_t to, const char *wanted)
+static void read_part(const struct files *files, const char *name, int64_t from, int64_t to,
+                      const char *wanted)
 {
     for (size_t piece = 1; piece < 12; piece++) {
-        hf__input *input = open_files(files, "TSV");
+        hf__input *input = open_files(files, name);
         hf__buf all = {0};
         hf__input_confine(input, from, to, NULL);
         assert_int_equal(read_all(input, piece, &all, NULL), HF_OK);
         assert_string_equal(all.data, wanted);
-        assert_int_equal(hf__input_bytes(input), strlen(wanted));
+        assert_int_equal(hf__input_bytes(input), to < 0 ? hf__input_size(input) - from : to - from);
         hf__buf_free(&all);
         hf__input_close(input);
     }
@@ -279,9 +338,20 @@ static void test_a_part_of_a_file_ends_where_the_next_begins(void **state)
 
     (void)state;
     add_file(&files, "1\t2\n3\t4\n5");
-    read_part(&files, 0, 4, "1\t2\n");
-    read_part(&files, 4, -1, "3\t4\n5");
-    read_part(&files, 0, -1, "1\t2\n3\t4\n5");
+    read_part(&files, "TSV", 0, 4, "1\t2\n");
+    read_part(&files, "TSV", 4, -1, "3\t4\n5");
+    read_part(&files, "TSV", 0, -1, "1\t2\n3\t4\n5");
+    drop(&files);
+}
+
+static void test_every_part_of_a_file_has_its_header(void **state)
+{
+    struct files files = {.count = 0};
+
+    (void)state;
+    add_file(&files, "a,b\r\n1,2\r\n3,4");
+    read_part(&files, "CSVWithNames", 0, 10, "a,b\r\n1,2\r\n");
+    read_part(&files, "CSVWithNames", 10, -1, "a,b\r\n3,4");
     drop(&files);
 }
 
@@ -307,9 +377,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_large_file_is_cut_between_two_rows),
+        cmocka_unit_test(test_csv_is_cut_where_no_quote_is_open),
+        cmocka_unit_test(test_a_header_of_several_lines_is_not_cut_off),
         cmocka_unit_test(test_what_shows_no_end_of_a_row_is_not_cut),
         cmocka_unit_test(test_a_pipe_is_not_opened_to_be_looked_at),
         cmocka_unit_test(test_a_part_of_a_file_ends_where_the_next_begins),
+        cmocka_unit_test(test_every_part_of_a_file_has_its_header),
         cmocka_unit_test(test_one_that_is_told_to_stop_reads_no_more),
         cmocka_unit_test(test_files_are_one_stream_of_whole_lines),
         cmocka_unit_test(test_later_headers_are_left_out),
