@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "append/columns.h"
 #include "append/quote.h"
 #include "append/work.h"
 
@@ -38,16 +39,18 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
     hf__buf sql = {0};
 
     hf__buf_printf(&sql, "INSERT INTO %s", into);
+    hf_status status =
+        hf__input_open(options->format, options->paths, options->path_count, &input, err);
+    if (status == HF_OK)
+        status = hf__columns_add(work, input, &sql, err);
+    if (status == HF_OK && sql.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
     const hf__statement insert = {.sql = sql.data,
                                   .what = "insert the rows",
                                   .query_id = query_id,
                                   .limit_ms = -1,
                                   .settings = work->token[0] != '\0' ? work->token : NULL,
                                   .is_sealed = work->dedup_window > 0};
-    hf_status status =
-        hf__input_open(options->format, options->paths, options->path_count, &input, err);
-    if (status == HF_OK && sql.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
     if (status == HF_OK) {
         status =
             work->target->ops->insert(work->target, &insert, options->format, input, &flow, err);

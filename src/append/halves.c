@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "append/columns.h"
 #include "append/quote.h"
 #include "append/staging.h"
 
@@ -20,6 +21,7 @@ struct half {
 
 struct halves {
     struct half half[2];
+    hf__buf columns;    /* of the INSERTs */
     atomic_bool stop;   /* one has failed */
     atomic_int culprit; /* which: the other only stopped; -1 none */
 };
@@ -47,6 +49,7 @@ static void feed(struct half *half, const hf__flow *flow)
 
     hf__buf_puts(&sql, "INSERT INTO ");
     hf__quote_table(&sql, work->name.database, half->table);
+    hf__buf_add(&sql, both->columns.data, both->columns.length);
     const hf__statement insert = {
         .sql = sql.data, .what = "insert the rows", .query_id = half->table, .limit_ms = -1};
     half->status = sql.broken
@@ -165,9 +168,14 @@ static hf_status feed_tables(hf__work *work, hf__target *twin, const char *secon
     atomic_init(&halves.culprit, -1);
     hf_status status = open_inputs(&halves, middle, err);
     if (status == HF_OK)
+        status = hf__columns_add(work, halves.half[0].input, &halves.columns, err);
+    if (status == HF_OK && halves.columns.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (status == HF_OK)
         status = feed_both(&halves, err);
     hf__input_close(halves.half[0].input);
     hf__input_close(halves.half[1].input);
+    hf__buf_free(&halves.columns);
     return status;
 }
 

@@ -27,9 +27,10 @@ struct hf__input {
     int fd;      /* -1: none is open */
     bool is_file;
     hf__buf header; /* of the first file */
+    bool knows_header;
     hf__buf seen;   /* of a later file, until its first line is whole */
     bool in_header; /* of a later file */
-    hf__buf ready;  /* what followed a header that was left out, or the header of a part */
+    hf__buf ready;  /* read, and to be given next */
     size_t ready_at;
     char last;
     atomic_llong lines;
@@ -236,16 +237,9 @@ static bool ends_line(hf__input *input, char *bytes, size_t *got)
     return lacks_end;
 }
 
-static hf_status read_some(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
+static hf_status read_file(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
                            hf_error *err)
 {
-    if (input->ready_at < input->ready.length) {
-        size_t left = input->ready.length - input->ready_at;
-        *got = left < size ? left : size;
-        memcpy(bytes, input->ready.data + input->ready_at, *got);
-        input->ready_at += *got;
-        return HF_OK;
-    }
     *wait = must_wait(input);
     if (*wait)
         return HF_OK;
@@ -264,6 +258,46 @@ static hf_status read_some(hf__input *input, char *bytes, size_t size, size_t *g
     return HF_OK;
 }
 
+static hf_status read_some(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
+                           hf_error *err)
+{
+    if (input->ready_at == input->ready.length)
+        return read_file(input, bytes, size, got, wait, err);
+    size_t left = input->ready.length - input->ready_at;
+    *got = left < size ? left : size;
+    memcpy(bytes, input->ready.data + input->ready_at, *got);
+    input->ready_at += *got;
+    return HF_OK;
+}
+
+hf_status hf__input_read_header(hf__input *input, bool *wait, hf_error *err)
+{
+    char piece[4096];
+    size_t got = 1;
+    hf_status status = input->next == 0 ? open_next(input, err) : HF_OK;
+
+    *wait = false;
+    if (status == HF_OK && has_whole_line(&input->ready)) /* of a part */
+        hf__buf_add(&input->header, input->ready.data, input->ready.length);
+    while (status == HF_OK && got > 0 && !has_whole_line(&input->header)) {
+        got = 0;
+        status = read_file(input, piece, sizeof piece, &got, wait, err);
+        hf__buf_add(&input->ready, piece, got);
+        if (status == HF_OK && got > 0)
+            status = keep_header(input, &input->header, piece, got, err);
+    }
+    if (status == HF_OK && (input->ready.broken || input->header.broken))
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    input->knows_header = status == HF_OK && !*wait;
+    return status;
+}
+
+const char *hf__input_header(const hf__input *input, size_t *size)
+{
+    *size = input->header.length;
+    return input->header.data;
+}
+
 hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
                          hf_error *err)
 {
@@ -273,6 +307,8 @@ hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got
     *wait = false;
     if (input->stop != NULL && atomic_load(input->stop))
         return hf__fail(err, HF_INTERRUPTED, "told to stop");
+    if (input->format->has_header && !input->knows_header)
+        status = hf__input_read_header(input, wait, err);
     while (status == HF_OK && *got == 0 && !*wait) {
         if (input->fd < 0 && input->next == input->count)
             return HF_OK;
@@ -288,9 +324,6 @@ hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got
             break;
         if (*got > 0 && from_file && input->in_header)
             status = skip_header(input, bytes, got, err);
-        else if (*got > 0 && input->format->has_header && input->next == 1 &&
-                 !has_whole_line(&input->header))
-            status = keep_header(input, &input->header, bytes, *got, err);
     }
     if (status == HF_OK && *got > 0) {
         input->last = bytes[*got - 1];

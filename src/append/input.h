@@ -34,6 +34,13 @@ HF_MUST_CHECK hf_status hf__input_read(hf__input *input, char *bytes, size_t siz
                                        bool *wait, hf_error *err);
 int hf__input_fd(const hf__input *input);
 
+/*
+ * The first line of the first file, which hf__input_read gives all the same. *wait true: it is not whole yet, and
+ * hf__input_fd turns readable. For a format that has a header, before anything is read.
+ */
+HF_MUST_CHECK hf_status hf__input_read_header(hf__input *input, bool *wait, hf_error *err);
+const char *hf__input_header(const hf__input *input, size_t *size);
+
 /* These also from another thread than the reader's. */
 int64_t hf__input_bytes(const hf__input *input); /* read so far */
 int64_t hf__input_size(const hf__input *input);  /* of all files; -1: unknown */

@@ -62,6 +62,35 @@ def test_files_follow_each_other_with_one_header_and_whole_lines(appender15, ch,
     assert counts(ch) == {1: 3} and ch.staging_tables() == []
 
 
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+def test_columns_go_by_the_names_of_the_header(appender15, ch, mode):
+    """Servers before 19 take the columns in the table's order, whatever the header says."""
+    ch.sql("CREATE TABLE t (a UInt32, b UInt32, c UInt32 DEFAULT 7) ENGINE = MergeTree ORDER BY tuple()")
+    assert appender15.done(mode, "--format", "CSVWithNames", "t", input=b'"b", a\r\n1,2\r\n')["rows"] == 1
+    assert ch.sql("SELECT a, b, c FROM t") == "2\t1\t7\n"
+    refused = appender15(mode, "--format", "CSVWithNames", "t", input=b"a,other\n1,2\n")
+    assert refused.code != 0 and "other" in refused.err, refused
+    assert ch.sql("SELECT count() FROM t") == "1\n" and ch.staging_tables() == []
+
+
+def test_the_header_has_the_delimiter_of_the_server(appender15, ch):
+    make_table(ch)
+    assert appender15.done("--format", "CSVWithNames", "t", input=b"n;append\n1;2\n",
+                           format_csv_delimiter=";")["rows"] == 1
+    assert counts(ch) == {2: 1}
+
+
+def test_a_header_that_does_not_come_is_not_awaited_for_ever(appender15, ch, tmp_path):
+    make_table(ch)
+    os.mkfifo(tmp_path / "rows.csv")
+    worker = appender15.start("--format", "CSVWithNames", "t", tmp_path / "rows.csv")
+    with open(tmp_path / "rows.csv", "wb", buffering=0) as writer:  # once it is read
+        writer.write(b"appe")
+        worker.process.terminate()
+        assert worker.wait(30) == 143
+    assert counts(ch) == {} and ch.staging_tables() == []
+
+
 def test_select_concat_and_create(appender15, ch):
     ddl = "CREATE TABLE t (append UInt32, n UInt64) ENGINE = MergeTree ORDER BY tuple()"
     summary = appender15.done("t", "--create", ddl, "--select", "SELECT toUInt32(1), number FROM numbers(100)")
