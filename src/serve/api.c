@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
+#include "serve/html.h"
 #include "serve/when.h"
 
 /* ---- lists ------------------------------------------------------------------------------------------- */
@@ -37,16 +37,6 @@ void hf__list_end_data(hf__list *list)
     hf__json_end_array(&list->json);
 }
 
-static void encode(hf__buf *out, const char *text)
-{
-    for (; *text != '\0'; text++)
-        if (strchr("-._~:", *text) != NULL || (*text >= '0' && *text <= '9') ||
-            (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z'))
-            hf__buf_add(out, text, 1);
-        else
-            hf__buf_printf(out, "%%%02X", (unsigned char)*text);
-}
-
 /* The URL of this request with another place to begin at. */
 static void write_next(const hf__exchange *exchange, const char *name, const char *value,
                        hf__buf *url)
@@ -59,11 +49,11 @@ static void write_next(const hf__exchange *exchange, const char *name, const cha
         if (exchange->texts[i][0] == '\0' || strcmp(parameter[i].name, name) == 0)
             continue;
         hf__buf_printf(url, "%s=", parameter[i].name);
-        encode(url, exchange->texts[i]);
+        hf__html_url(url, exchange->texts[i]);
         hf__buf_puts(url, "&");
     }
     hf__buf_printf(url, "%s=", name);
-    encode(url, value);
+    hf__html_url(url, value);
 }
 
 static void put_next(hf__list *list, const char *name, const char *value)

@@ -183,10 +183,25 @@ const char *hf__lock_ref(char out[HF__REF_ROOM], hf_space space, int64_t key)
     return out;
 }
 
+const char *hf__lock_key(char out[HF__REF_ROOM], hf_space space, int64_t key)
+{
+    uint32_t classid, objid;
+
+    hf_key_split(key, &classid, &objid);
+    if (space == HF_PAIR)
+        snprintf(out, HF__REF_ROOM, "(%" PRId32 ", %" PRId32 ")", (int32_t)classid, (int32_t)objid);
+    else
+        snprintf(out, HF__REF_ROOM, "%" PRId64, key);
+    return out;
+}
+
 const char *hf__lock_title(char out[HF__TITLE_ROOM], const hf__seen_lock *lock)
 {
     const char *text = lock->label[0] != '\0' ? lock->label : lock->name;
+    char key[HF__REF_ROOM];
 
-    return text[0] != '\0' ? hf__show(out, HF__TITLE_ROOM, text, strlen(text))
-                           : hf__lock_ref(out, lock->space, lock->key);
+    if (text[0] != '\0')
+        return hf__show(out, HF__TITLE_ROOM, text, strlen(text));
+    snprintf(out, HF__TITLE_ROOM, "key %s", hf__lock_key(key, lock->space, lock->key));
+    return out;
 }

@@ -54,9 +54,10 @@ static void put_header(const hf__page *page)
     put_navigation(out);
     hf__html(
         out,
-        "<div class=\"live\"><span id=\"updated\" data-number=\"%lu\" title=\"read in %ld ms\">"
+        "<div class=\"live\"><span id=\"updated\"%s data-number=\"%lu\" title=\"read in %ld ms\">"
         "<span class=\"beat\" aria-hidden=\"true\"></span>",
-        page->seen->number, page->seen->took_ms);
+        page->seen->problem[0] != '\0' ? " class=stale" : "", page->seen->number,
+        page->seen->took_ms);
     hf__html_time(out, page->seen->taken_ms, page->seen->taken_ms);
     hf__buf_puts(out, " <abbr title=\"Coordinated Universal Time\">UTC</abbr></span>"
                       "<button id=\"pause\" type=\"button\" aria-pressed=\"false\" hidden>Pause"

@@ -21,6 +21,8 @@ void hf__page_registry(const hf__page *page);   /* page_more.c */
 
 /* page_lock.c: what an open row shows. */
 void hf__page_lock(const hf__page *page, size_t lock);
+/* The last events of a lock, which is named as in the URL. */
+void hf__page_history(const hf__page *page, const char *ref);
 
 /* page_events.c: one row of the events' table; with_lock: also which lock it is about. */
 void hf__page_event_row(const hf__page *page, const hf__seen_event *event, bool with_lock);
@@ -32,8 +34,8 @@ void hf__page_hidden(hf__buf *out, const hf__page_request *request, const char *
 /* href of the open row of a lock. */
 void hf__page_lock_href(const hf__page *page, hf_space space, int64_t key);
 
-/* "ingest on db1, pid 4711" */
-void hf__page_who(hf__buf *out, const char *application, const char *host, int pid);
+/* "ingest on db1, pid 4711"; "psql, backend 815", of whom nothing else is known. 0: not known. */
+void hf__page_who(hf__buf *out, const char *application, const char *host, int pid, int backend);
 /* <td> with the title of its column, for narrow screens; is_blank: such a screen needs no line for it. */
 void hf__page_cell(hf__buf *out, const char *title, bool is_number, bool is_blank);
 /* 1 lock, 2 locks */

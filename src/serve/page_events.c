@@ -31,13 +31,15 @@ static bool is_wanted(const hf__page *page, const hf__seen_event *event)
 static void put_lock_cell(const hf__page *page, const hf__seen_event *event)
 {
     const char *text = event->label[0] != '\0' ? event->label : event->name;
-    char ref[HF__REF_ROOM];
+    char key[HF__REF_ROOM];
 
-    hf__lock_ref(ref, event->space, event->key);
     hf__page_cell(page->out, "Lock", false, false);
     hf__buf_puts(page->out, "<a ");
     hf__page_lock_href(page, event->space, event->key);
-    hf__html(page->out, ">%.200s</a></td>", text[0] != '\0' ? text : ref);
+    if (text[0] != '\0')
+        hf__html(page->out, ">%.200s</a></td>", text);
+    else
+        hf__html(page->out, ">key %s</a></td>", hf__lock_key(key, event->space, event->key));
 }
 
 void hf__page_event_row(const hf__page *page, const hf__seen_event *event, bool with_lock)
@@ -51,7 +53,7 @@ void hf__page_event_row(const hf__page *page, const hf__seen_event *event, bool 
     if (with_lock)
         put_lock_cell(page, event);
     hf__page_cell(out, "Who", false, false);
-    hf__page_who(out, event->application, event->host, event->pid);
+    hf__page_who(out, event->application, event->host, event->pid, 0);
     hf__buf_puts(out, "</td>");
     hf__page_cell(out, "Waited", true, event->wait_ms < 0);
     hf__html_duration(out, event->wait_ms, false);

@@ -5,15 +5,13 @@
 
 static const double way_back = 0.8; /* rows */
 
-enum { WAITERS_EACH = 8 }; /* of one lock, where not all parties can be shown */
-
 struct making {
     const hf__snapshot *seen;
     hf__graph *graph;
     size_t *party_node, *lock_node; /* SIZE_MAX: not shown */
     size_t *edges;                  /* by holder, then lock */
     size_t node_room, link_room;
-    size_t waiters_each;
+    bool folded;
     bool broken;
 };
 
@@ -76,6 +74,34 @@ static size_t add_node(struct making *making, hf__graph_node node)
 
 static void add_party(struct making *making, size_t party, size_t parent, int64_t wait_ms);
 
+/* Whoever queues in front of others is in their way too, and has nothing. */
+static bool has_lock(const hf__snapshot *seen, size_t party, size_t index)
+{
+    const hf__seen_lock *lock = &seen->locks[index];
+
+    for (size_t i = lock->first; i < lock->first + lock->holders; i++)
+        if (seen->view_party[i] == party)
+            return true;
+    return false;
+}
+
+/* It waits, and nobody waits for what it has. */
+static bool is_leaf(const struct making *making, size_t party)
+{
+    const hf__snapshot *seen = making->seen;
+    size_t last = SIZE_MAX;
+
+    for (size_t i = first_edge(making, party); i < seen->edge_count; i++) {
+        const hf__seen_edge *edge = &seen->edges[making->edges[i]];
+        if (edge->holder != party)
+            break;
+        if (edge->lock != last && has_lock(seen, party, edge->lock))
+            return false;
+        last = edge->lock;
+    }
+    return true;
+}
+
 static bool is_full(const struct making *making)
 {
     return making->broken || making->graph->shown >= HF__GRAPH_PARTIES;
@@ -108,12 +134,13 @@ static void add_lock(struct making *making, size_t index, size_t parent)
         size_t party = seen->view_party[i];
         if (party >= seen->party_count || making->party_node[party] != SIZE_MAX)
             continue;
-        if (shown == making->waiters_each || is_full(making)) {
+        if (is_full(making) ||
+            (making->folded && shown == HF__GRAPH_WAITERS && is_leaf(making, party))) {
             left_out++;
             continue;
         }
+        shown += is_leaf(making, party);
         add_party(making, party, self, seen->views[i]->age_ms);
-        shown++;
     }
     if (left_out > 0)
         add_node(making,
@@ -141,7 +168,8 @@ static void add_party(struct making *making, size_t party, size_t parent, int64_
         const hf__seen_edge *edge = &seen->edges[making->edges[i]];
         if (edge->holder != party)
             break;
-        add_lock(making, edge->lock, self);
+        if (has_lock(seen, party, edge->lock))
+            add_lock(making, edge->lock, self);
     }
     if (!making->broken)
         making->graph->nodes[self].end = making->graph->count;
@@ -160,6 +188,20 @@ static int by_kept(const void *left, const void *right, void *arg)
     return (a > b) - (a < b);
 }
 
+/* How long a party waits for what it waits for; -1: not known. */
+static int64_t wait_of(const hf__snapshot *seen, size_t party)
+{
+    size_t index = seen->parties[party].waits_for;
+
+    if (index >= seen->lock_count)
+        return -1;
+    const hf__seen_lock *lock = &seen->locks[index];
+    for (size_t i = lock->first + lock->holders; i < lock->first + lock->count; i++)
+        if (seen->view_party[i] == party)
+            return seen->views[i]->age_ms;
+    return -1;
+}
+
 /* Cycles first, then roots by whom they keep, then locks of which nobody knows who has them. */
 static void add_all(struct making *making, size_t *starts)
 {
@@ -170,10 +212,10 @@ static void add_all(struct making *making, size_t *starts)
         if (seen->parties[i].root || seen->parties[i].in_cycle)
             starts[count++] = i;
     qsort_r(starts, count, sizeof *starts, by_kept, seen->parties);
-    if (making->waiters_each == WAITERS_EACH && count > HF__GRAPH_ROOTS)
+    if (making->graph->involved > HF__GRAPH_PARTIES && count > HF__GRAPH_ROOTS)
         count = HF__GRAPH_ROOTS;
     for (size_t i = 0; i < count; i++)
-        add_party(making, starts[i], SIZE_MAX, -1);
+        add_party(making, starts[i], SIZE_MAX, wait_of(seen, starts[i]));
     for (size_t i = 0; i < seen->party_count; i++) {
         const hf__seen_party *party = &seen->parties[i];
         if (party->blockers == 0 && party->waits_for < seen->lock_count &&
@@ -211,7 +253,9 @@ static void add_links(struct making *making)
     for (size_t i = 0; i < seen->edge_count; i++) {
         const hf__seen_edge *edge = &seen->edges[making->edges[i]];
         const hf__seen_edge *before = i > 0 ? &seen->edges[making->edges[i - 1]] : NULL;
-        if (before == NULL || before->holder != edge->holder || before->lock != edge->lock)
+        bool same = before != NULL && before->holder == edge->holder && before->lock == edge->lock;
+        if (!same && making->lock_node[edge->lock] != SIZE_MAX &&
+            has_lock(seen, edge->holder, edge->lock))
             add_link(making, making->lock_node[edge->lock], making->party_node[edge->holder]);
     }
     for (size_t i = 0; i < making->graph->count; i++)
@@ -222,19 +266,23 @@ static void add_links(struct making *making)
 /* Leaves from above; the others between their first and last child. */
 static void place(hf__graph *graph)
 {
+    bool cyclic = false;
+
     for (size_t i = 0; i < graph->count; i++)
         if (graph->nodes[i].end == 0)
             graph->nodes[i].end = i + 1;
     for (size_t i = 0; i < graph->count; i++) {
-        /* The way back of a cycle goes below it. */
-        if (i > 0 && graph->nodes[i].parent == SIZE_MAX && graph->nodes[i - 1].in_cycle)
-            graph->rows += way_back;
-        graph->has_cycle |= graph->nodes[i].in_cycle;
+        /* The way back of a cycle goes below it and all who hang on it. */
+        if (graph->nodes[i].parent == SIZE_MAX) {
+            graph->rows += cyclic ? way_back : 0;
+            cyclic = false;
+        }
+        cyclic |= graph->nodes[i].in_cycle;
+        graph->has_cycle |= cyclic;
         if (graph->nodes[i].end == i + 1)
             graph->nodes[i].row = graph->rows++;
     }
-    if (graph->count > 0 && graph->nodes[graph->count - 1].in_cycle)
-        graph->rows += way_back;
+    graph->rows += cyclic ? way_back : 0;
     for (size_t i = graph->count; i-- > 0;) {
         size_t last = i + 1;
         if (graph->nodes[i].end == i + 1)
@@ -264,13 +312,13 @@ static size_t count_involved(const hf__snapshot *seen)
     return count;
 }
 
-bool hf__graph_make(const hf__snapshot *seen, hf__graph *graph)
+bool hf__graph_make(const hf__snapshot *seen, bool folded, hf__graph *graph)
 {
     struct making making = {.seen = seen, .graph = graph};
     size_t *starts = malloc((seen->party_count + 1) * sizeof *starts);
 
     *graph = (hf__graph){.involved = count_involved(seen)};
-    making.waiters_each = graph->involved > HF__GRAPH_PARTIES ? WAITERS_EACH : SIZE_MAX;
+    making.folded = folded || graph->involved > HF__GRAPH_PARTIES;
     making.party_node = all_unset(seen->party_count);
     making.lock_node = all_unset(seen->lock_count);
     making.edges = malloc((seen->edge_count + 1) * sizeof *making.edges);

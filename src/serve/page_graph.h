@@ -4,7 +4,7 @@
 
 #include "view/snapshot.h"
 
-enum { HF__GRAPH_PARTIES = 200, HF__GRAPH_ROOTS = 50 };
+enum { HF__GRAPH_PARTIES = 200, HF__GRAPH_ROOTS = 50, HF__GRAPH_WAITERS = 8 };
 
 typedef enum hf__node_kind { HF__NODE_PARTY, HF__NODE_LOCK, HF__NODE_MORE } hf__node_kind;
 
@@ -38,8 +38,11 @@ typedef struct hf__graph {
     size_t shown;    /* of them */
 } hf__graph;
 
-/* False: no memory. */
-bool hf__graph_make(const hf__snapshot *seen, hf__graph *graph);
+/*
+ * Of those who wait for one lock and keep nobody waiting themselves only HF__GRAPH_WAITERS are shown where
+ * it is folded, or where there are more than HF__GRAPH_PARTIES. False: no memory.
+ */
+bool hf__graph_make(const hf__snapshot *seen, bool folded, hf__graph *graph);
 void hf__graph_free(hf__graph *graph);
 
 #endif

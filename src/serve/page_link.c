@@ -76,13 +76,15 @@ void hf__page_lock_href(const hf__page *page, hf_space space, int64_t key)
     hf__page_href(page->out, &to, fragment);
 }
 
-void hf__page_who(hf__buf *out, const char *application, const char *host, int pid)
+void hf__page_who(hf__buf *out, const char *application, const char *host, int pid, int backend)
 {
     hf__html(out, "%.80s", application[0] != '\0' ? application : "unnamed");
     if (host[0] != '\0')
         hf__html(out, " <span class=\"on\">on %.80s</span>", host);
     if (pid != 0)
         hf__html(out, "<span class=\"on\">, pid %d</span>", pid);
+    else if (backend != 0)
+        hf__html(out, "<span class=\"on\">, backend %d</span>", backend);
 }
 
 void hf__page_cell(hf__buf *out, const char *title, bool is_number, bool is_blank)

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { PEOPLE = 100, HISTORY = 15 };
+enum { PEOPLE_AT_ONCE = 12, PEOPLE = 200, HISTORY = 15 };
 
 static bool is_web_address(const char *text)
 {
@@ -32,7 +32,7 @@ static void put_facts(const hf__page *page, const hf__seen_lock *lock)
 {
     const hf_registry_entry *entry = lock->entry;
     hf__buf *out = page->out;
-    char ref[HF__REF_ROOM];
+    char key[HF__REF_ROOM];
 
     hf__buf_puts(out, "<dl class=\"facts\">");
     put_fact(out, "Label", lock->label);
@@ -45,7 +45,7 @@ static void put_facts(const hf__page *page, const hf__seen_lock *lock)
         put_fact(out, "Scope", entry->scope);
         put_fact(out, "Pattern", entry->pattern);
     }
-    put_fact(out, "Key", hf__lock_ref(ref, lock->space, lock->key));
+    put_fact(out, "Key", hf__lock_key(key, lock->space, lock->key));
     hf__buf_puts(out, "</dl>");
     if (entry == NULL && page->seen->registry != NULL)
         hf__buf_puts(out, "<p class=\"note\">The registry does not know this lock.</p>");
@@ -74,7 +74,7 @@ static void put_person(const hf__page *page, const hf_lock_view *view, const hf_
 
     hf__html(out, "<tr><th scope=\"row\">%s</th>", view->waiting ? "waits" : "holds");
     hf__page_cell(out, "Who", false, false);
-    hf__page_who(out, view->application, view->host, view->pid);
+    hf__page_who(out, view->application, view->host, view->pid, 0);
     hf__buf_puts(out, "</td>");
     hf__page_cell(out, "For", true, view->age_ms < 0);
     hf__html_duration(out, view->age_ms, view->age_is_bound);
@@ -105,36 +105,53 @@ static const hf__seen_party *party_of(const hf__snapshot *seen, size_t view)
     return party < seen->party_count ? &seen->parties[party] : NULL;
 }
 
+static void put_some(const hf__page *page, size_t from, size_t to)
+{
+    hf__buf *out = page->out;
+
+    hf__buf_puts(out, "<table class=\"cards\"><caption class=\"unseen\">"
+                      "Holders and waiters of this lock</caption><thead><tr>"
+                      "<th scope=\"col\">State</th><th scope=\"col\">Who</th>"
+                      "<th scope=\"col\" class=\"num\">For</th><th scope=\"col\">Mode</th>"
+                      "<th scope=\"col\" class=\"num\">Backend</th>"
+                      "<th scope=\"col\" class=\"num\">Token</th><th scope=\"col\">Now</th>"
+                      "</tr></thead><tbody>");
+    for (size_t i = from; i < to; i++)
+        put_person(page, page->seen->views[i], party_of(page->seen, i));
+    hf__buf_puts(out, "</tbody></table>");
+}
+
+/* A crowd must not push what can be done about it out of sight. */
 static void put_people(const hf__page *page, const hf__seen_lock *lock)
 {
     hf__buf *out = page->out;
+    size_t at_once = lock->count < PEOPLE_AT_ONCE ? lock->count : PEOPLE_AT_ONCE;
     size_t shown = lock->count < PEOPLE ? lock->count : PEOPLE;
+    char ref[HF__REF_ROOM];
 
-    hf__buf_puts(out,
-                 "<h3>Holders and waiters</h3><table class=\"cards\"><caption class=\"unseen\">"
-                 "Holders and waiters of this lock</caption><thead><tr>"
-                 "<th scope=\"col\">State</th><th scope=\"col\">Who</th>"
-                 "<th scope=\"col\" class=\"num\">For</th><th scope=\"col\">Mode</th>"
-                 "<th scope=\"col\" class=\"num\">Backend</th>"
-                 "<th scope=\"col\" class=\"num\">Token</th><th scope=\"col\">Now</th>"
-                 "</tr></thead><tbody>");
-    for (size_t i = lock->first; i < lock->first + shown; i++)
-        put_person(page, page->seen->views[i], party_of(page->seen, i));
-    hf__buf_puts(out, "</tbody></table>");
+    hf__buf_puts(out, "<h3>Holders and waiters</h3>");
+    put_some(page, lock->first, lock->first + at_once);
+    if (at_once == lock->count)
+        return;
+    hf__html(out, "<details id=\"people-%s\"><summary>%zu more</summary>",
+             hf__lock_ref(ref, lock->space, lock->key), lock->count - at_once);
+    put_some(page, lock->first + at_once, lock->first + shown);
     if (shown < lock->count)
         hf__html(out, "<p class=\"note\">And %zu more who wait.</p>", lock->count - shown);
+    hf__buf_puts(out, "</details>");
 }
 
-static void put_history(const hf__page *page, const hf__seen_lock *lock)
+void hf__page_history(const hf__page *page, const char *ref)
 {
     const hf__snapshot *seen = page->seen;
     hf__buf *out = page->out;
+    char own[HF__REF_ROOM];
     size_t shown = 0;
 
     hf__buf_puts(out, "<h3>History</h3>");
     for (size_t i = 0; i < seen->event_count && shown < HISTORY; i++) {
         const hf__seen_event *event = &seen->events[i];
-        if (event->key != lock->key || event->space != lock->space)
+        if (strcmp(hf__lock_ref(own, event->space, event->key), ref) != 0)
             continue;
         if (shown++ == 0)
             hf__buf_puts(
@@ -170,7 +187,7 @@ static void put_terminate(const hf__page *page, const hf__seen_lock *lock, int p
     if (view->token > 0)
         hf__html(out, "<input type=\"hidden\" name=\"token\" value=\"%ld\">", view->token);
     hf__html(out, "<label for=\"label-%s-%d\">To end ", ref, party);
-    hf__page_who(out, view->application, view->host, view->pid);
+    hf__page_who(out, view->application, view->host, view->pid, view->backend_pid);
     hf__buf_puts(out, ", type <code>");
     hf__html_value(out, hf__lock_title(title, lock));
     hf__html(out,
@@ -196,9 +213,10 @@ static void put_endings(const hf__page *page, const hf__seen_lock *lock)
 void hf__page_lock(const hf__page *page, size_t lock)
 {
     const hf__seen_lock *seen = &page->seen->locks[lock];
+    char ref[HF__REF_ROOM];
 
     put_facts(page, seen);
     put_people(page, seen);
     put_endings(page, seen);
-    put_history(page, seen);
+    hf__page_history(page, hf__lock_ref(ref, seen->space, seen->key));
 }

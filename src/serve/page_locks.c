@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 200 };
+enum { ROWS = 50 };
 
 static bool contains(const char *text, const char *part)
 {
@@ -191,7 +191,7 @@ static void put_holder(const hf__page *page, const hf__seen_lock *lock)
         hf__buf_puts(out, "<span class=\"none\">nobody</span></td>");
         return;
     }
-    hf__page_who(out, view->application, view->host, view->pid);
+    hf__page_who(out, view->application, view->host, view->pid, view->backend_pid);
     if (lock->holders > 1)
         hf__html(out, " <span class=\"tag\">+%zu more</span>", lock->holders - 1);
     hf__buf_puts(out, "</td>");
@@ -318,31 +318,59 @@ static size_t page_index(const char *text, size_t count)
     return index < last ? index : last;
 }
 
-static void put_table(const hf__page *page, const size_t *chosen, size_t count)
+/* SIZE_MAX: none is open, or it is free by now. */
+static size_t find_open(const hf__page *page)
+{
+    for (size_t i = 0; page->request->lock[0] != '\0' && i < page->seen->lock_count; i++)
+        if (is_open(page, &page->seen->locks[i]))
+            return i;
+    return SIZE_MAX;
+}
+
+/* An open lock is there too where the filter or the page leaves it out: links lead to it. */
+static void put_table(const hf__page *page, const size_t *chosen, size_t count, size_t open)
 {
     size_t at = page_index(page->request->page, count);
+    size_t end = (at + 1) * ROWS < count ? (at + 1) * ROWS : count;
+    bool listed = open == SIZE_MAX;
 
     put_head(page);
-    for (size_t i = at * ROWS; i < count && i < (at + 1) * ROWS; i++)
+    for (size_t i = at * ROWS; i < end; i++)
+        listed |= chosen[i] == open;
+    if (!listed)
+        put_row(page, open);
+    for (size_t i = at * ROWS; i < end; i++)
         put_row(page, chosen[i]);
     hf__buf_puts(page->out, "</tbody></table>\n");
     put_pages(page, at, count);
 }
 
-/* An open lock that is free by now, or not on this page, has no row to open. */
-static void put_open_elsewhere(const hf__page *page)
+/* As its last event calls it. */
+static void put_name_of_free(const hf__page *page, const char *ref)
+{
+    char own[HF__REF_ROOM];
+
+    for (size_t i = 0; i < page->seen->event_count; i++) {
+        const hf__seen_event *event = &page->seen->events[i];
+        if (event->label[0] == '\0' ||
+            strcmp(hf__lock_ref(own, event->space, event->key), ref) != 0)
+            continue;
+        hf__html(page->out, "<b>%.200s</b> (%.40s)", event->label, ref);
+        return;
+    }
+    hf__html(page->out, "<b>%.40s</b>", ref);
+}
+
+/* An open lock that is free by now has no row to open. */
+static void put_open_but_free(const hf__page *page)
 {
     const char *ref = page->request->lock;
 
-    if (ref[0] == '\0')
-        return;
-    for (size_t i = 0; i < page->seen->lock_count; i++)
-        if (is_open(page, &page->seen->locks[i]))
-            return;
-    hf__html(page->out,
-             "<p class=\"note\" id=\"lock-%.40s\">Nobody holds or wants %.40s any more; its last "
-             "events are below.</p>",
-             ref, ref);
+    hf__html(page->out, "<div class=\"free\" id=\"lock-%.40s\"><p>Nobody holds or wants ", ref);
+    put_name_of_free(page, ref);
+    hf__buf_puts(page->out, " any more.</p>");
+    hf__page_history(page, ref);
+    hf__buf_puts(page->out, "</div>");
 }
 
 void hf__page_locks(const hf__page *page)
@@ -350,6 +378,7 @@ void hf__page_locks(const hf__page *page)
     hf__buf *out = page->out;
     size_t count = 0;
     size_t *chosen = choose(page, &count);
+    size_t open = find_open(page);
 
     hf__buf_puts(out, "<section id=\"locks\" aria-labelledby=\"locks-h\">\n<div class=\"bar\">"
                       "<h2 id=\"locks-h\">Locks <span class=\"count\">");
@@ -359,10 +388,11 @@ void hf__page_locks(const hf__page *page)
     hf__buf_puts(out, "</span></h2>\n");
     put_form(page);
     hf__buf_puts(out, "</div>\n");
-    put_open_elsewhere(page);
-    if (count > 0)
-        put_table(page, chosen, count);
-    else
+    if (open == SIZE_MAX && page->request->lock[0] != '\0')
+        put_open_but_free(page);
+    if (count > 0 || open != SIZE_MAX)
+        put_table(page, chosen, count, open);
+    if (count == 0)
         hf__html(out, "<p class=\"calm\">%s</p>",
                  page->seen->lock_count == 0 ? "Nobody holds or waits for a lock."
                                              : "No lock matches the filter.");

@@ -13,7 +13,7 @@ static void put_table_lock(const hf__page *page, size_t index)
     hf__buf_puts(out, "<a ");
     hf__page_lock_href(page, lock->space, lock->key);
     hf__html(out, ">%s</a> by ", lock->holders > 0 ? "held" : "wanted");
-    hf__page_who(out, view->application, view->host, view->pid);
+    hf__page_who(out, view->application, view->host, view->pid, view->backend_pid);
 }
 
 static void put_shared_table(const hf__page *page, const hf__seen_table *table)

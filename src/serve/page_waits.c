@@ -15,25 +15,30 @@ static void put_lock_link(const hf__page *page, size_t index)
     hf__buf_puts(page->out, "</a>");
 }
 
+static void put_wait(const hf__page *page, int64_t wait_ms, size_t lock)
+{
+    hf__buf_puts(page->out, " waits ");
+    hf__html_duration(page->out, wait_ms, false);
+    hf__buf_puts(page->out, " for ");
+    put_lock_link(page, lock);
+}
+
 static void put_party(const hf__page *page, const hf__graph *graph, const hf__graph_node *node)
 {
     const hf__seen_party *party = &page->seen->parties[node->index];
     hf__buf *out = page->out;
 
-    hf__page_who(out, party->application, party->host, party->pid);
+    hf__page_who(out, party->application, party->host, party->pid,
+                 page->seen->local ? 0 : party->id);
     if (party->in_cycle)
         hf__buf_puts(out, " <span class=\"tag bad\">deadlock</span>");
     if (node->parent != SIZE_MAX) {
-        hf__buf_puts(out, " waits ");
-        hf__html_duration(out, node->wait_ms, false);
-        hf__buf_puts(out, " for ");
-        put_lock_link(page, graph->nodes[node->parent].index);
+        put_wait(page, node->wait_ms, graph->nodes[node->parent].index);
     } else if (party->root) {
         hf__buf_puts(out, " <span class=\"tag root\">root</span> keeps ");
         hf__page_count(out, party->kept, "other waiting", "others waiting");
     } else if (party->waits_for < page->seen->lock_count) {
-        hf__buf_puts(out, " waits for ");
-        put_lock_link(page, party->waits_for);
+        put_wait(page, node->wait_ms, party->waits_for);
     }
 }
 
@@ -64,7 +69,7 @@ static void put_list(const hf__page *page, const hf__graph *graph, size_t first,
     }
 }
 
-static void put_graph(const hf__page *page, const hf__graph *graph)
+static void put_graph(const hf__page *page, const hf__graph *picture, const hf__graph *graph)
 {
     hf__buf *out = page->out;
 
@@ -77,7 +82,7 @@ static void put_graph(const hf__page *page, const hf__graph *graph)
     hf__buf_puts(out,
                  "<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
                  "aria-label=\"Picture of who waits for whom; the list below says the same\">");
-    hf__svg_graph(out, page->seen, graph);
+    hf__svg_graph(out, page->seen, picture);
     hf__buf_puts(out, "</div>\n<details id=\"waits-list\" open><summary>As a list</summary>"
                       "<ul class=\"tree\">");
     put_list(page, graph, 0, graph->count);
@@ -87,16 +92,17 @@ static void put_graph(const hf__page *page, const hf__graph *graph)
 void hf__page_waits(const hf__page *page)
 {
     hf__buf *out = page->out;
-    hf__graph graph;
+    hf__graph picture = {0}, graph = {0};
 
     hf__buf_puts(out, "<section id=\"waits\" aria-labelledby=\"waits-h\">\n"
                       "<h2 id=\"waits-h\">Who waits for whom</h2>\n");
-    if (!hf__graph_make(page->seen, &graph))
+    if (!hf__graph_make(page->seen, true, &picture) || !hf__graph_make(page->seen, false, &graph))
         out->broken = true;
     else if (graph.count == 0)
         hf__buf_puts(out, "<p class=\"calm\">Nobody waits.</p>");
     else
-        put_graph(page, &graph);
+        put_graph(page, &picture, &graph);
+    hf__graph_free(&picture);
     hf__graph_free(&graph);
     hf__buf_puts(out, "</section>\n");
 }

@@ -35,13 +35,15 @@ void hf__render_error(int status, const char *title, const char *text, hf__buf *
 
 /*
  * html.c: a lock as the page calls it, and what must be typed to end its holder: the label as hf__show
- * writes it, else the registered name, else "b:KEY" or "p:A:B". Returns out.
+ * writes it, else the registered name, else "key N" or "key (A, B)". Returns out.
  */
 enum { HF__TITLE_ROOM = 256 };
 const char *hf__lock_title(char out[HF__TITLE_ROOM], const hf__seen_lock *lock);
 /* "b:KEY" or "p:A:B", as in the URL. Returns out. */
 enum { HF__REF_ROOM = 32 };
 const char *hf__lock_ref(char out[HF__REF_ROOM], hf_space space, int64_t key);
+/* "N" or "(A, B)", for people. Returns out. */
+const char *hf__lock_key(char out[HF__REF_ROOM], hf_space space, int64_t key);
 
 /* assets.c: what the page loads, all from this host; ended by one without a path. */
 typedef struct hf__asset {

@@ -1,13 +1,14 @@
 #include "serve/svg.h"
 
+#include "base/duration.h"
 #include "serve/html.h"
 #include "serve/render.h"
 
-/* Roots are in the last column; a lock stands between who waits and who has it. */
+/* Roots are in the first column, where a deep one is seen too; a lock stands between who waits and who has it. */
 enum {
-    PARTY_WIDTH = 200,
-    LOCK_WIDTH = 180,
-    SPACE = 42,
+    PARTY_WIDTH = 214,
+    LOCK_WIDTH = 206,
+    SPACE = 36,
     BOX = 40,
     LOCK_BOX = 26,
     ROW = 50,
@@ -24,12 +25,12 @@ static int height_of(const hf__graph_node *node)
     return node->kind == HF__NODE_PARTY ? BOX : LOCK_BOX;
 }
 
-/* Columns from the left; the deepest is the first. Parties are at even depths, locks at odd ones. */
+/* Parties are at even depths, locks at odd ones. */
 static int left_of(const hf__graph *graph, size_t depth)
 {
     int x = graph->has_cycle ? SPACE : MARGIN;
 
-    for (size_t at = graph->depth; at > depth; at--)
+    for (size_t at = 0; at < depth; at++)
         x += (at % 2 == 0 ? PARTY_WIDTH : LOCK_WIDTH) + SPACE;
     return x;
 }
@@ -54,54 +55,85 @@ static void put_name(hf__buf *out, const hf__snapshot *seen, const hf__graph_nod
     }
 }
 
-/* From the right side of who waits to the left side of what it waits for; against the order, around. */
+/* Below all that hangs together with the node. */
+static double below_all(const hf__graph *graph, size_t node)
+{
+    double last = 0;
+
+    while (graph->nodes[node].parent != SIZE_MAX)
+        node = graph->nodes[node].parent;
+    for (size_t i = node; i < graph->nodes[node].end; i++)
+        if (graph->nodes[i].row > last)
+            last = graph->nodes[i].row;
+    return MARGIN + last * ROW + BOX + (double)(ROW - BOX) * 2;
+}
+
+/* From the left side of who waits to the right side of what it waits for; against the order, around. */
 static void put_link(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph,
                      const hf__graph_link *link)
 {
     const hf__graph_node *from = &graph->nodes[link->from];
     const hf__graph_node *to = &graph->nodes[link->to];
-    int x1 = left_of(graph, from->depth) + width_of(from);
-    int x2 = left_of(graph, to->depth) - 2;
+    int x1 = left_of(graph, from->depth);
+    int x2 = left_of(graph, to->depth) + width_of(to) + 2;
     double y1 = middle_of(from);
     double y2 = middle_of(to);
-    double below = (y1 > y2 ? y1 : y2) + BOX - 6;
-    int bend = x2 > x1 ? (x2 - x1) / 2 : SPACE;
+    double below = below_all(graph, link->from);
+    int bend = x1 > x2 ? (x1 - x2) / 2 : SPACE;
 
     hf__html(out, "<path class=\"edge%s\" data-from=\"", link->in_cycle ? " cycle" : "");
     put_name(out, seen, from);
     hf__buf_puts(out, "\" data-to=\"");
     put_name(out, seen, to);
     hf__html(out, "\" marker-end=\"url(#%s)\" ", link->in_cycle ? "tip-cycle" : "tip");
-    if (x2 > x1)
-        hf__html(out, "d=\"M%d %.1fC%d %.1f %d %.1f %d %.1f\"/>", x1, y1, x1 + bend, y1, x2 - bend,
+    if (x1 > x2)
+        hf__html(out, "d=\"M%d %.1fC%d %.1f %d %.1f %d %.1f\"/>", x1, y1, x1 - bend, y1, x2 + bend,
                  y2, x2, y2);
     else
         hf__html(out, "d=\"M%d %.1fC%d %.1f %d %.1f %d %.1fL%d %.1fC%d %.1f %d %.1f %d %.1f\"/>",
-                 x1, y1, x1 + bend, y1, x1 + bend, below, x1, below, x2, below, x2 - bend, below,
-                 x2 - bend, y2, x2, y2);
+                 x1, y1, x1 - bend, y1, x1 - bend, below, x1, below, x2, below, x2 + bend, below,
+                 x2 + bend, y2, x2, y2);
+}
+
+/* The end of it may be cut. */
+static void put_detail(hf__buf *out, const hf__seen_party *party, const hf__graph_node *node)
+{
+    char wait[40];
+    hf__buf text = {0};
+
+    if (party->root)
+        hf__buf_printf(&text, "keeps %zu waiting", party->kept);
+    else if (node->wait_ms >= 0)
+        hf__buf_printf(&text, "waits %s", hf__show_duration(wait, sizeof wait, node->wait_ms));
+    else
+        hf__buf_puts(&text, "waits");
+    hf__buf_printf(&text, party->pid != 0 ? " · pid %d" : " · backend %d",
+                   party->pid != 0 ? party->pid : party->id);
+    if (party->host[0] != '\0')
+        hf__buf_printf(&text, ", %s", party->host);
+    if (text.broken)
+        out->broken = true;
+    else
+        hf__html(out, "%.33s", text.data);
+    hf__buf_free(&text);
 }
 
 static void put_party(hf__buf *out, const hf__seen_party *party, const hf__graph_node *node)
 {
-    hf__html(out, "<title>%.100s on %.100s, pid %d</title>", party->application, party->host,
-             party->pid);
+    const char *name = party->application[0] != '\0' ? party->application : "unnamed";
+
+    hf__html(out, "<title>%.100s", name);
+    if (party->host[0] != '\0')
+        hf__html(out, " on %.100s", party->host);
+    hf__html(out, party->pid != 0 ? ", pid %d</title>" : ", backend %d</title>",
+             party->pid != 0 ? party->pid : party->id);
     hf__html(out, "<rect class=\"box\" x=\"1\" y=\"1\" width=\"%d\" height=\"%d\" rx=\"5\"/>",
              PARTY_WIDTH - 2, BOX - 2);
     if (party->root)
         hf__html(out, "<rect class=\"mark\" x=\"1\" y=\"1\" width=\"5\" height=\"%d\"/>", BOX - 2);
-    hf__html(out, "<text x=\"12\" y=\"17\">%.60s</text><text class=\"sub\" x=\"12\" y=\"32\">",
-             party->application[0] != '\0' ? party->application : "unnamed");
-    if (party->root)
-        hf__html(out, "keeps %zu waiting", party->kept);
-    else if (node->wait_ms >= 0) {
-        hf__buf_puts(out, "waits ");
-        hf__html_duration(out, node->wait_ms, false);
-    } else
-        hf__buf_puts(out, "waits");
-    if (party->host[0] != '\0')
-        hf__html(out, " · %.40s", party->host);
-    if (party->pid != 0)
-        hf__html(out, ", pid %d", party->pid);
+    hf__html(out, "<text x=\"12\" y=\"17\">%.27s</text><text class=\"sub\" x=\"12\" y=\"32\">",
+             name);
+    put_detail(out, party, node);
     hf__buf_puts(out, "</text>");
 }
 
@@ -115,8 +147,7 @@ static void put_lock(hf__buf *out, const hf__seen_lock *lock)
              "</title><rect class=\"box\" x=\"1\" y=\"1\" width=\"%d\" height=\"%d\" rx=\"12\"/>"
              "<text x=\"12\" y=\"17\">",
              LOCK_WIDTH - 2, LOCK_BOX - 2);
-    hf__html_value(out, title);
-    hf__buf_puts(out, "</text>");
+    hf__html(out, "%.25s</text>", lock->label[0] != '\0' ? lock->label : title);
 }
 
 /* An <svg> of its own clips what is too long. */
@@ -142,7 +173,8 @@ static void put_node(hf__buf *out, const hf__snapshot *seen, const hf__graph *gr
 
 void hf__svg_graph(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph)
 {
-    int width = left_of(graph, 0) + PARTY_WIDTH + (graph->has_cycle ? SPACE : MARGIN);
+    int right = left_of(graph, graph->depth + 1) - SPACE;
+    int width = right + (graph->has_cycle ? SPACE : MARGIN);
     int height = 2 * MARGIN + (int)(graph->rows * ROW) - (ROW - BOX);
 
     hf__html(out,

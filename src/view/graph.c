@@ -388,7 +388,7 @@ static void find_roots(struct drawing *drawing)
         return;
     for (size_t i = 0; i < seen->party_count; i++) {
         hf__seen_party *party = &seen->parties[i];
-        party->root = party->blocking > 0 && party->blockers == 0;
+        party->root = party->blocking > 0 && party->blockers == 0 && party->waits_for == NOBODY;
         if (!party->root)
             continue;
         party->kept = count_behind(&in, i, mark, stack, &budget);

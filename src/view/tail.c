@@ -276,6 +276,15 @@ hf_status hf__tail_take(hf__tail *tail, hf_store *store, const hf_rows *events,
     return status;
 }
 
+/* Who waits writes its events down when it has time to: the newest is not always the last. */
+static int by_time(const void *a, const void *b)
+{
+    const hf__seen_event *left = a, *right = b;
+    if (left->at_ms != right->at_ms)
+        return left->at_ms < right->at_ms ? 1 : -1;
+    return (left->id < right->id) - (left->id > right->id);
+}
+
 void hf__tail_show(const hf__tail *tail, hf__draft *draft)
 {
     hf__snapshot *seen = &draft->seen;
@@ -291,4 +300,6 @@ void hf__tail_show(const hf__tail *tail, hf__draft *draft)
         event->detail = hf__arena_text(&draft->arena, event->detail);
         seen->event_count = i + 1;
     }
+    if (seen->events && seen->event_count > 1)
+        qsort(seen->events, seen->event_count, sizeof *seen->events, by_time);
 }

@@ -50,9 +50,10 @@ def is_expected(line):
 @pytest.fixture
 def store(pg15):
     database = pg15.create_database()
-    with hf.Store(database.url()) as opened:
+    url = database.url(host="127.0.0.1", port=pg15.port)
+    with hf.Store(url) as opened:
         opened.init()
-    yield StoreKind("pg15", database.url(), database)
+    yield StoreKind("pg15", url, database)
     database.drop()
 
 
@@ -145,6 +146,29 @@ def test_a_gap_in_coverage_is_drawn_at_least_two_pixels_wide(store, command, hol
         assert "1 gap" in browser.text("#ingest summary")
 
 
+LONG = ["L" + "o" * 300 + "ng", "many words " * 20, "قفل التحويل:حساب١:حساب٢", "🔒 deploy"]
+LINES = """[...document.querySelectorAll('%s')].filter((one) => one.offsetWidth).map((one) => {
+    const text = document.createRange();
+    text.selectNodeContents(one);
+    return text.getClientRects().length;
+})"""
+
+
+@pytest.mark.parametrize("width", [320, 390, 800, 1000, 1280])
+def test_long_labels_break_no_word_of_other_columns_and_nothing_overflows(store, server, browser, command, width):
+    with store.peer(application="a-holder-with-a-name") as peer:
+        for label in LONG:
+            peer.acquire(label, flags=ANY_ORDER)
+        eventually(lambda: len(server.api("locks")["data"]) == len(LONG), 20)
+        eventually(lambda: len(server.api("events")["data"]) == len(LONG), 20)
+        browser.open(server.url, width=width)
+        browser.click(selector="#pause")
+        assert browser.evaluate(script="document.documentElement.scrollWidth <= innerWidth")
+        for words in ("#locks td[data-label=Mode]", "#events .kind", ".top nav a"):
+            assert set(browser.evaluate(script=LINES % words)) <= {1}, words
+        assert browser.box(selector=".top")["height"] < 160
+
+
 # --- how it behaves -----------------------------------------------------------------------------------
 
 
@@ -209,6 +233,7 @@ def test_a_store_that_is_away_is_said_and_forgotten(template15, browser, holdfas
         browser.open(server.url)
         own.stop()
         browser.until("document.querySelector('#status').textContent.includes('The store is away')", timeout=30)
+        assert browser.count(selector="#updated.stale") == 1
         own.start()
         browser.until("!document.querySelector('#status').textContent.includes('The store is away')", timeout=60)
 
@@ -305,12 +330,21 @@ def scene(store, command, holdfast, tmp_path):
         peer.kill9()
 
 
+EVERY_BOX_IS_INSIDE = """(() => {
+    const picture = document.querySelector('svg.graph').viewBox.baseVal;
+    const ends = (box, at, size) => Number(box.getAttribute(at)) + Number(box.getAttribute(size));
+    return [...document.querySelectorAll('svg.graph svg.node')].every(
+        box => ends(box, 'x', 'width') <= picture.width && ends(box, 'y', 'height') <= picture.height);
+})()"""
+
+
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
 def test_nothing_is_in_the_way_of_anybody(scene, browser, look):
     """Also writes the pictures: screens/light.png, dark.png and phone.png in the build folder."""
     width, height = (390, 2400) if look == "phone" else (1280, 1180)
     browser.open(scene.url, scheme="dark" if look == "dark" else "light", width=width, height=height)
     browser.await_refreshes(2)
+    assert browser.evaluate(script=EVERY_BOX_IS_INSIDE)
     SCREENS.mkdir(exist_ok=True)
     browser.screenshot(file=str(SCREENS / f"{look}.png"))
     browser.click(selector="#locks .opener")

@@ -46,8 +46,7 @@ def test_a_wait_that_is_over_is_gone(recorded, viewer):
         viewer.until(lambda s: s.edges)
         holder.release(lock)
         pending.result()
-        seen = viewer.until(lambda s: not s.edges)
-        assert [v["pid"] for v in seen.holders("nightly")] == [waiter.pid]
+        seen = viewer.until(lambda s: not s.edges and [v["pid"] for v in s.holders("nightly")] == [waiter.pid])
         assert not any(party["root"] for party in seen.parties)
 
 
@@ -153,7 +152,7 @@ def test_each_event_is_seen_once_with_its_label(recorded, viewer):
             peer.release(peer.acquire(f"job-{i}"))
         seen = viewer.until(lambda s: len([e for e in s.events if e["event"] == "released"]) == 5)
         assert sorted(e["label"] for e in seen.events if e["event"] == "acquired") == [f"job-{i}" for i in range(5)]
-        ids = [event["id"] for event in seen.events]
+        ids = [(event["at_ms"], event["id"]) for event in seen.events]
         assert ids == sorted(set(ids), reverse=True)
         assert viewer.fresh().events == seen.events
 
@@ -180,6 +179,16 @@ def test_event_that_is_committed_late_is_neither_lost_nor_counted_twice(db):
         seen = viewer.fresh()
         assert len(seen.events) == 3
         assert seen.meter("_other")["outcomes"] == [1, 1, 1]
+
+
+def test_events_are_in_the_order_of_what_happened_though_some_are_written_late(db):
+    with hf.Store(db.url()) as store:
+        store.init()
+    with Viewer(db.url()) as viewer:
+        for event, age in [("acquired", 2), ("released", 1), ("conflict", 3)]:
+            db.sql(ADD_EVENT.replace("now()", f"now() - interval '{age} minutes'"), event)
+        seen = viewer.until(lambda s: len(s.events) == 3)
+        assert [event["event"] for event in seen.events] == ["released", "acquired", "conflict"]
 
 
 def test_counters_start_at_zero_and_events_before_are_shown(recorded):

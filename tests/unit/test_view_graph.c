@@ -46,6 +46,19 @@ static void writer_waits_for_all_readers_and_each_is_a_root(void **state)
     drop(draft);
 }
 
+static void who_waits_for_a_lock_of_an_unknown_holder_is_no_root(void **state)
+{
+    hf_lock_list *list = NULL;
+    (void)state;
+    add_holder(&list, 1, 0, HF_EXCLUSIVE); /* a prepared transaction */
+    add_waiter(&list, 1, 10, HF_EXCLUSIVE, "");
+    add_waiter(&list, 1, 11, HF_EXCLUSIVE, "");
+    hf__draft *draft = draft_of(list, NULL);
+    assert_true(has_edge(draft, 11, 10, 1));
+    assert_false(party(draft, 10)->root);
+    drop(draft);
+}
+
 static void cycle_is_marked_and_who_waits_behind_it_is_not(void **state)
 {
     hf_lock_list *list = NULL;
@@ -230,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chain_has_one_root_that_keeps_all),
         cmocka_unit_test(writer_waits_for_all_readers_and_each_is_a_root),
+        cmocka_unit_test(who_waits_for_a_lock_of_an_unknown_holder_is_no_root),
         cmocka_unit_test(cycle_is_marked_and_who_waits_behind_it_is_not),
         cmocka_unit_test(sessions_of_one_process_are_one_party),
         cmocka_unit_test(process_that_waits_for_its_own_lock_is_no_deadlock),
