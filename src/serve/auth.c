@@ -4,7 +4,6 @@
  * restart ends them all.
  */
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -23,18 +22,8 @@ enum {
     DIGEST_SIZE = 32,
     NONCE_SIZE = 16,
     SESSION_MS = 12 * 3600 * 1000,
-    TRIES = 10, /* wrong ones from one address */
-    TRIES_MS = 60 * 1000,
-    ADDRESSES = 256,
     SIGNATURE_SIZE = 2 * DIGEST_SIZE + 1,
     ENDED = 256, /* sessions that were signed out lately */
-};
-
-/* Whoever tried a wrong token lately. */
-struct suspect {
-    unsigned char address[16];
-    int64_t since_ms;
-    unsigned tries;
 };
 
 struct hf__auth {
@@ -43,7 +32,6 @@ struct hf__auth {
     unsigned char token_digest[DIGEST_SIZE];
     char cookie_name[32];
     pthread_mutex_t guard;
-    struct suspect suspects[ADDRESSES];
     char ended[ENDED][SIGNATURE_SIZE];
     size_t next_ended;
 };
@@ -72,13 +60,17 @@ static void write_hex(char *out, const unsigned char *bytes, size_t size)
         (void)snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Takes as long for every wrong token, of whatever length. */
-static bool is_token(const hf__auth *auth, const char *token)
+/*
+ * Takes as long for every wrong token, of whatever length. Nobody is barred for wrong ones: they cannot be
+ * guessed in any time, and behind a proxy everybody has one address.
+ */
+static hf__access try_token(const hf__auth *auth, const char *token)
 {
     unsigned char digest[DIGEST_SIZE];
+    bool is_right = digest_of(auth, "token", token, digest) &&
+                    CRYPTO_memcmp(digest, auth->token_digest, DIGEST_SIZE) == 0;
 
-    return digest_of(auth, "token", token, digest) &&
-           CRYPTO_memcmp(digest, auth->token_digest, DIGEST_SIZE) == 0;
+    return is_right ? HF__ACCESS_GRANTED : HF__ACCESS_WRONG;
 }
 
 hf_status hf__auth_open(const char *token, unsigned port, hf__auth **out, hf_error *err)
@@ -110,75 +102,6 @@ void hf__auth_close(hf__auth *auth)
     pthread_mutex_destroy(&auth->guard);
     OPENSSL_cleanse(auth, sizeof *auth);
     free(auth);
-}
-
-/* ---- wrong tokens -------------------------------------------------------------------------------------- */
-
-/*
- * Of IPv6 the network: a host has as many addresses in it as it likes. IPv4 on a socket of IPv6, and
- * loopback, are no network of anybody.
- */
-static void address_of(struct MHD_Connection *connection, unsigned char address[16])
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-
-    memset(address, 0, 16);
-    if (info == NULL || info->client_addr == NULL)
-        return;
-    if (info->client_addr->sa_family == AF_INET)
-        memcpy(address, &((const struct sockaddr_in *)(const void *)info->client_addr)->sin_addr,
-               4);
-    else if (info->client_addr->sa_family == AF_INET6) {
-        const struct in6_addr *v6 =
-            &((const struct sockaddr_in6 *)(const void *)info->client_addr)->sin6_addr;
-        memcpy(address, v6, IN6_IS_ADDR_V4MAPPED(v6) || IN6_IS_ADDR_LOOPBACK(v6) ? 16 : 8);
-    }
-}
-
-/* The row of the address, if it tried a wrong token lately. */
-static struct suspect *find_suspect(hf__auth *auth, const unsigned char address[16])
-{
-    for (size_t i = 0; i < ADDRESSES; i++) {
-        struct suspect *suspect = &auth->suspects[i];
-        if (suspect->tries == 0 || memcmp(suspect->address, address, 16) != 0)
-            continue;
-        if (hf__now_ms() - suspect->since_ms <= TRIES_MS)
-            return suspect;
-        *suspect = (struct suspect){0};
-    }
-    return NULL;
-}
-
-/* In an empty row, which is since no time, else in that of whoever began the longest ago. */
-static void add_suspect(hf__auth *auth, const unsigned char address[16])
-{
-    struct suspect *oldest = &auth->suspects[0];
-
-    for (size_t i = 1; i < ADDRESSES; i++)
-        if (auth->suspects[i].since_ms < oldest->since_ms)
-            oldest = &auth->suspects[i];
-    *oldest = (struct suspect){.since_ms = hf__now_ms(), .tries = 1};
-    memcpy(oldest->address, address, 16);
-}
-
-static hf__access try_token(hf__auth *auth, struct MHD_Connection *connection, const char *token)
-{
-    unsigned char address[16];
-    bool is_right = is_token(auth, token);
-
-    address_of(connection, address);
-    pthread_mutex_lock(&auth->guard);
-    struct suspect *known = find_suspect(auth, address);
-    bool barred = known != NULL && known->tries >= TRIES;
-    if (!is_right && known == NULL)
-        add_suspect(auth, address);
-    else if (!is_right && !barred)
-        known->tries++;
-    pthread_mutex_unlock(&auth->guard);
-    if (barred)
-        return HF__ACCESS_BARRED;
-    return is_right ? HF__ACCESS_GRANTED : HF__ACCESS_WRONG;
 }
 
 /* ---- sessions: "TIME.NONCE.DIGEST" ----------------------------------------------------------------------- */
@@ -269,7 +192,7 @@ hf__access hf__auth_check(hf__auth *auth, struct MHD_Connection *connection,
         return HF__ACCESS_OPEN;
     if (given != NULL && strncasecmp(given, scheme, sizeof scheme - 1) == 0) {
         (void)snprintf(identity, HF__IDENTITY_MAX, "bearer");
-        return try_token(auth, connection, given + sizeof scheme - 1);
+        return try_token(auth, given + sizeof scheme - 1);
     }
     if (cookie == NULL || !is_session(auth, cookie))
         return HF__ACCESS_NONE;
@@ -277,9 +200,9 @@ hf__access hf__auth_check(hf__auth *auth, struct MHD_Connection *connection,
     return HF__ACCESS_GRANTED;
 }
 
-hf__access hf__auth_login(hf__auth *auth, struct MHD_Connection *connection, const char *token)
+hf__access hf__auth_login(const hf__auth *auth, const char *token)
 {
-    return auth->has_token ? try_token(auth, connection, token) : HF__ACCESS_OPEN;
+    return auth->has_token ? try_token(auth, token) : HF__ACCESS_OPEN;
 }
 
 /* ---- requests from elsewhere ------------------------------------------------------------------------------ */

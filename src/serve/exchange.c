@@ -117,12 +117,51 @@ static bool check_access(hf__exchange *exchange)
     if (exchange->access == HF__ACCESS_OPEN || exchange->access == HF__ACCESS_GRANTED ||
         (exchange->route != NULL && exchange->route->is_open))
         return true;
-    if (exchange->access == HF__ACCESS_BARRED)
-        return hf__refuse(&exchange->problem, 429, "too many wrong tokens; try again in a minute");
     return hf__refuse(&exchange->problem, 401,
                       exchange->access == HF__ACCESS_WRONG
                           ? "the token is wrong"
                           : "a token is needed: Authorization: Bearer, or /login");
+}
+
+struct framing {
+    size_t hosts, lengths;
+    bool odd;
+};
+
+static bool is_header_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "!#$%&'*+-.^_`|~";
+
+    return name[0] != '\0' && name[strspn(name, letters)] == '\0';
+}
+
+static enum MHD_Result look_at_header(void *arg, enum MHD_ValueKind kind, const char *name,
+                                      const char *value)
+{
+    struct framing *framing = arg;
+
+    (void)kind;
+    (void)value;
+    framing->odd |= !is_header_name(name);
+    framing->hosts += strcasecmp(name, "Host") == 0;
+    framing->lengths += strcasecmp(name, "Content-Length") == 0;
+    return MHD_YES;
+}
+
+/* Where a proxy in front could understand it in another way, its next request may be somebody else's. */
+static bool check_framing(hf__exchange *exchange, const char *version)
+{
+    struct framing framing = {0};
+
+    (void)MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, look_at_header,
+                                    &framing);
+    if (framing.odd)
+        return hf__refuse(&exchange->problem, 400, "the name of a header is not one");
+    if (framing.hosts > 1 || framing.lengths > 1)
+        return hf__refuse(&exchange->problem, 400, "Host or Content-Length is given twice");
+    return framing.hosts == 1 || strcmp(version, "HTTP/1.0") == 0 ||
+           hf__refuse(&exchange->problem, 400, "the Host header is missing");
 }
 
 /* Refused before any of it is read. */
@@ -140,12 +179,13 @@ static bool check_body(hf__exchange *exchange)
     return true;
 }
 
-bool hf__exchange_begin(hf__exchange *exchange, const char *method)
+bool hf__exchange_begin(hf__exchange *exchange, const char *method, const char *version)
 {
     exchange->begun = true;
     bool fine = parse_target(exchange);
     read_wishes(exchange);
-    if (!check_body(exchange))
+    exchange->misframed = !check_framing(exchange, version) || !check_body(exchange);
+    if (exchange->misframed)
         return false;
     if (!fine || !check_headers(exchange))
         return true;
@@ -261,12 +301,10 @@ static void add_advice(const hf__exchange *exchange, const hf__problem *problem,
         (void)hf__answer_add(answer, "Allow", allowed.data);
     if (problem->status == 401)
         (void)hf__answer_add(answer, "WWW-Authenticate", "Bearer realm=\"holdfast\"");
-    if (problem->status == 429)
-        (void)hf__answer_add(answer, "Retry-After", "60");
     if (problem->status == 503)
         (void)hf__answer_add(answer, "Retry-After", "2");
-    if (problem->status == 411 || problem->status == 413 || problem->status == 501)
-        (void)hf__answer_add(answer, "Connection", "close"); /* what follows may be anything */
+    if (exchange->misframed || problem->status == 501)
+        (void)hf__answer_add(answer, "Connection", "close");
     hf__buf_free(&allowed);
 }
 
@@ -336,7 +374,7 @@ hf__answer *hf__exchange_answer(hf__exchange *exchange, const char *method)
         return answer_options(exchange);
     if (exchange->problem.status != 0)
         return hf__exchange_refuse(exchange);
-    if (exchange->suspended) {
+    if (exchange->resumed) {
         hf__refuse(&exchange->problem, 500, "out of memory");
         return hf__exchange_refuse(exchange);
     }

@@ -9,7 +9,7 @@ hf__exchange *hf__exchange_make(hf__server *server, const char *target,
 void hf__exchange_free(hf__exchange *exchange); /* NULL is safe */
 
 /* Once the headers are there. False: answer hf__exchange_refuse at once, the body is not to be read. */
-bool hf__exchange_begin(hf__exchange *exchange, const char *method);
+bool hf__exchange_begin(hf__exchange *exchange, const char *method, const char *version);
 bool hf__exchange_take(hf__exchange *exchange, const char *data, size_t size); /* false: too much */
 
 /* NULL, with exchange->suspended: it goes on later. NULL otherwise: out of memory. */

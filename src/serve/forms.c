@@ -59,11 +59,8 @@ hf__answer *hf__act_login(hf__exchange *exchange, hf__problem *problem)
         hf__refuse(problem, 403, "the form is not of this server, or older than it; load it again");
         return NULL;
     }
-    switch (hf__auth_login(auth, exchange->connection, hf__asked(exchange, "token"))) {
+    switch (hf__auth_login(auth, hf__asked(exchange, "token"))) {
     case HF__ACCESS_OPEN: return hf__answer_redirect("/");
-    case HF__ACCESS_BARRED:
-        hf__refuse(problem, 429, "too many wrong tokens; try again in a minute");
-        return NULL;
     case HF__ACCESS_GRANTED:
         hf__auth_cookie(auth, is_over_tls(exchange), &cookie);
         return with_cookie("/", &cookie);

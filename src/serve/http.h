@@ -136,10 +136,9 @@ bool hf__was_asked(const hf__exchange *exchange, const char *name);
 typedef struct hf__auth hf__auth;
 
 typedef enum hf__access {
-    HF__ACCESS_OPEN,   /* there is no token */
-    HF__ACCESS_NONE,   /* nothing was presented, or nothing that counts */
-    HF__ACCESS_WRONG,  /* a wrong token */
-    HF__ACCESS_BARRED, /* too many wrong ones from there */
+    HF__ACCESS_OPEN,  /* there is no token */
+    HF__ACCESS_NONE,  /* nothing was presented, or nothing that counts */
+    HF__ACCESS_WRONG, /* a wrong token */
     HF__ACCESS_GRANTED,
 } hf__access;
 
@@ -151,7 +150,7 @@ enum { HF__IDENTITY_MAX = 160, HF__CSRF_SIZE = 65 };
 hf__access hf__auth_check(hf__auth *auth, struct MHD_Connection *connection,
                           char identity[HF__IDENTITY_MAX]);
 /* The token of a login form. */
-hf__access hf__auth_login(hf__auth *auth, struct MHD_Connection *connection, const char *token);
+hf__access hf__auth_login(const hf__auth *auth, const char *token);
 void hf__auth_logout(hf__auth *auth, const char *identity); /* its cookie counts no more */
 /* "" without memory, which fits nothing. */
 void hf__auth_csrf(const hf__auth *auth, const char *identity, char csrf[HF__CSRF_SIZE]);
@@ -184,7 +183,9 @@ struct hf__exchange {
     bool takes_gzip;
     bool is_head;
     bool begun;
-    bool suspended; /* it was, and an answer or a problem is there by now */
+    bool misframed; /* what follows may be anything: its connection ends */
+    bool suspended; /* its answer comes later */
+    bool resumed;   /* it was, and an answer or a problem is there by now */
     hf__access access;
     char identity[HF__IDENTITY_MAX];
     hf__edition *edition; /* what it is answered from */

@@ -56,25 +56,51 @@ static hf_status demand_token(const char *text, hf_error *err)
     return status;
 }
 
-static hf_status bind_to(const char *text, const struct addrinfo *found, hf__address *address,
-                         hf_error *err)
+/* 0, or errno. */
+static int bind_to(const struct addrinfo *found, hf__address *address)
 {
     int on = 1;
 
     address->socket = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (address->socket < 0)
-        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot open a socket for %s", text);
+        return errno;
     (void)setsockopt(address->socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(address->socket, found->ai_addr, found->ai_addrlen) == 0)
-        return HF_OK;
+        return 0;
     int reason = errno;
     close(address->socket);
     address->socket = -1;
+    return reason;
+}
+
+/*
+ * To the first address that this host has: localhost is often ::1 first, where there is no IPv6 too. One
+ * that another program has is not passed by, for that one would be reached under the name instead.
+ */
+static hf_status bind_first(const char *text, const struct addrinfo *found, hf__address *address,
+                            hf_error *err)
+{
+    int reason = bind_to(found, address);
+
+    while ((reason == EADDRNOTAVAIL || reason == EAFNOSUPPORT) && found->ai_next != NULL) {
+        found = found->ai_next;
+        reason = bind_to(found, address);
+    }
+    if (reason == 0)
+        return HF_OK;
     hf_status status = hf__fail_errno(err, HF_CONFIG, reason, "cannot listen on %s", text);
     hf__hint(err, "%s",
              reason == EADDRINUSE ? "another program listens there; give another port, or 0"
                                   : "give an address of this host");
     return status;
+}
+
+static bool are_loopback(const struct addrinfo *found)
+{
+    for (; found != NULL; found = found->ai_next)
+        if (!is_loopback(found->ai_addr))
+            return false;
+    return true;
 }
 
 /* What was picked for port 0. */
@@ -110,11 +136,11 @@ hf_status hf__address_bind(const char *text, bool has_token, hf__address *addres
     if (problem != 0)
         return hf__fail(err, HF_CONFIG, "cannot listen on %s: %s", address->host,
                         gai_strerror(problem));
-    address->loopback = is_loopback(found->ai_addr);
+    address->loopback = are_loopback(found);
     if (!address->loopback && !has_token)
         status = demand_token(text, err);
     if (status == HF_OK)
-        status = bind_to(text, found, address, err);
+        status = bind_first(text, found, address, err);
     freeaddrinfo(found);
     if (status == HF_OK)
         status = name_it(address, err);

@@ -143,9 +143,12 @@ static hf_status ask(hf__server *server, struct errand *errand, hf_error *err)
 
 bool hf__server_ask(hf__exchange *exchange, hf__job_fn *job, hf__problem *problem)
 {
-    struct errand *errand = calloc(1, sizeof *errand);
+    const char *away = hf__edition_snapshot(exchange->edition)->problem;
     hf_error err;
 
+    if (away[0] != '\0') /* nobody waits behind attempts to reach it */
+        return hf__refuse(problem, 503, "the store cannot be read: %.340s", away);
+    struct errand *errand = calloc(1, sizeof *errand);
     if (errand == NULL)
         return hf__refuse(problem, 500, "out of memory");
     *errand = (struct errand){.exchange = exchange, .job = job};
@@ -205,11 +208,10 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     hf__exchange *exchange = *state;
 
     (void)url;
-    (void)version;
     if (exchange == NULL)
         return MHD_NO; /* out of memory */
     if (!exchange->begun) {
-        bool goes_on = hf__exchange_begin(exchange, method);
+        bool goes_on = hf__exchange_begin(exchange, method, version);
         note_demand(exchange);
         return goes_on ? MHD_YES : respond(exchange, hf__exchange_refuse(exchange));
     }
@@ -218,6 +220,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
         *size = 0;
         return fits ? MHD_YES : MHD_NO;
     }
+    exchange->resumed = exchange->suspended;
+    exchange->suspended = false;
     hf__visits_step(server->visits, connection, HF__VISIT_ANSWERED);
     return respond(exchange, hf__exchange_answer(exchange, method));
 }
@@ -233,6 +237,7 @@ static unsigned connection_limit(void)
                                               : (unsigned)files.rlim_cur / 2;
 }
 
+/* Strict as it can be, libmicrohttpd refuses by itself, and twice in one answer: check_framing does it instead. */
 static struct MHD_Daemon *start_daemon(hf__server *server)
 {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
@@ -241,7 +246,7 @@ static struct MHD_Daemon *start_daemon(hf__server *server)
         flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, server->socket,
         MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
         connection_limit(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 0,
         MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped,
         NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, server, MHD_OPTION_NOTIFY_CONNECTION,
         hf__visits_notify, server->visits, MHD_OPTION_END);

@@ -44,10 +44,8 @@ class Serve:
         parts = urllib.parse.urlsplit(self.url)
         self.host, self.port = parts.hostname, parts.port
 
-    def request(self, method, path, headers=None, body=None, bearer=True, source=None):
-        """source: the address that the client has."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=20,
-                                                source_address=(source, 0) if source else None)
+    def request(self, method, path, headers=None, body=None, bearer=True):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=20)
         headers = dict(headers or {})
         if self.token and bearer and "Authorization" not in headers and "Cookie" not in headers:
             headers["Authorization"] = f"Bearer {self.token}"

@@ -266,6 +266,15 @@ def test_health_says_when_the_store_is_away_and_when_it_is_back(own_pg, own_db, 
     eventually(lambda: server.get("/health").status == 200, 30, "the store is back")
 
 
+def test_while_the_store_is_away_nobody_waits_for_what_takes_it(own_pg, own_db, holdfast):
+    server = Serve(holdfast.at(own_db.url()))
+    own_pg.stop()
+    eventually(lambda: server.get("/ready").status == 503, 20)
+    answer = server.get("/api/v1/ledgers?network=testnet")
+    assert answer.status == 503 and answer.headers["Retry-After"]
+    assert answer.json["error"]["detail"].startswith("the store cannot be read: ")
+
+
 @pytest.mark.parametrize("tip, lag, status", [(16, 6, 503), (15, 5, 200), (3, -7, 200)])
 def test_health_fails_beyond_the_allowed_lag_only(world, holdfast, tip, lag, status):  # noqa: F811
     """Being ahead of what the source last said is healthy."""
@@ -417,9 +426,10 @@ def test_a_signal_ends_it_cleanly(holdfast, number):
     assert server.process.wait(10) == 0
 
 
-def test_it_listens_on_ipv6(holdfast):
-    server = Serve(holdfast, listen="[::1]:0")
-    assert server.url.startswith("http://[::1]:") and server.get("/ready").status == 200
+@pytest.mark.parametrize(("listen", "url"), [("[::1]:0", "http://[::1]:"), ("localhost:0", "http://")])
+def test_it_listens_on_ipv6_and_under_a_name(holdfast, listen, url):
+    server = Serve(holdfast, listen=listen)
+    assert server.url.startswith(url) and server.get("/ready").status == 200
 
 
 def test_wrong_usage_is_one_clear_line(holdfast):

@@ -15,7 +15,7 @@ from awaiting import eventually
 from serve import Serve
 
 SEEDS = range(4)
-PROPER = {200, 204, 303, 304, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 421, 422, 429, 431, 500, 501, 503, 505}
+PROPER = {200, 204, 303, 304, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 421, 422, 431, 500, 501, 503, 505}
 
 
 @pytest.fixture
@@ -86,9 +86,21 @@ def test_a_body_is_never_taken_for_the_next_request(server):
     inner = b"GET /health HTTP/1.1\r\n" + host(server) + b"\r\n"
     for framing in [b"Content-Length: %d\r\n" % len(inner), b"Transfer-Encoding: chunked\r\n",
                     b"Transfer-Encoding: chunked\r\nContent-Length: %d\r\n" % len(inner),
-                    b"Content-Length: 5000\r\n", b"Transfer-Encoding: \x0bchunked\r\n"]:
+                    b"Content-Length: 5000\r\n", b"Transfer-Encoding: \x0bchunked\r\n",
+                    b"Content-Length : %d\r\n" % len(inner),
+                    b"Content-Length: 0\r\nContent-Length: %d\r\n" % len(inner)]:
         answer = server.raw(b"GET / HTTP/1.1\r\n" + host(server) + framing + b"\r\n" + inner)
         assert len(statuses(answer)) <= 1, (framing, answer[:300])
+
+
+@pytest.mark.parametrize("headers", [
+    b"", b"Host: 127.0.0.1\r\nHost: evil.example\r\n", b"Host : 127.0.0.1\r\n", b"Host: 127.0.0.1\r\nX Y: z\r\n",
+    b"Host: 127.0.0.1\r\nX\x80: y\r\n",
+])
+def test_headers_that_a_proxy_could_read_in_another_way_are_refused_once_and_safely(server, headers):
+    answer = server.raw(b"GET /health HTTP/1.1\r\n" + headers + b"\r\n")
+    assert statuses(answer) == [400]
+    assert b"Content-Security-Policy" in answer and b"Connection: close" in answer
 
 
 def test_pipelined_requests_are_answered_in_their_order(server):

@@ -86,43 +86,23 @@ def test_without_the_token_only_health_login_and_assets_answer(guarded):
     assert server.get("/metrics").status == 200
 
 
-def test_a_wrong_token_is_refused_and_many_are_slowed_down(guarded):
+@pytest.mark.parametrize("text", ["", " ", TOKEN[:-1], TOKEN[:-1] + "x", TOKEN + "x", "Basic " + TOKEN, "wrong" * 100])
+def test_a_wrong_token_is_refused(guarded, text):
     server = guarded()
-    wrong = {"Authorization": "Bearer " + TOKEN[:-1] + "x"}
-    assert server.get("/api/v1/locks", headers=wrong).status == 401
-    assert server.get("/api/v1/locks").status == 200
-    for text in ["", " ", TOKEN[:-1], TOKEN + "x", "Basic " + TOKEN]:
-        assert server.get("/api/v1/locks", headers={"Authorization": f"Bearer {text}"}).status in (401, 429)
-    for _ in range(20):
-        last = server.get("/api/v1/locks", headers=wrong)
-    assert last.status == 429 and last.headers["Retry-After"]
-    assert server.get("/health", bearer=False).status == 200
+    assert server.get("/api/v1/locks", headers={"Authorization": f"Bearer {text}"}).status == 401
 
 
 WRONG = {"Authorization": "Bearer " + "wrong" * 5}
 
 
-def guess(server, source, times):
-    return [server.get("/api/v1/locks", headers=WRONG, source=source).status for _ in range(times)]
-
-
-def test_who_presents_the_right_token_does_not_wipe_out_the_guesses_of_others(guarded):
+def test_the_wrong_tokens_of_others_behind_the_same_proxy_bar_nobody_who_has_the_right_one(guarded):
     server = guarded()
-    for _ in range(10):
-        assert guess(server, "127.0.0.2", 1) == [401]
-        for source in ["127.0.0.3", "127.0.0.4"]:
-            assert server.get("/api/v1/locks", source=source).status == 200
-    assert guess(server, "127.0.0.2", 1) == [429]
-    assert server.get("/api/v1/locks", source="127.0.0.3").status == 200
-
-
-def test_guesses_over_ipv4_bar_only_their_own_address_where_ipv6_is_listened_on(holdfast, tmp_path):
-    server = Serve(holdfast, "--token-file", token_file(tmp_path), listen="[::]:0", token=TOKEN)
-    server.host = "127.0.0.1"
-    assert guess(server, "127.0.0.2", 11) == [401] * 10 + [429]
-    assert server.get("/api/v1/locks", source="127.0.0.3").status == 200
-    server.host = "::1"
+    page = server.get("/login", bearer=False)
+    for _ in range(30):
+        assert server.get("/api/v1/locks", headers=WRONG).status == 401
+        assert server.post("/login", {"token": "wrong", "csrf": csrf_of(page)}, bearer=False).status == 401
     assert server.get("/api/v1/locks").status == 200
+    assert login(server).status == 303
 
 
 def csrf_of(page):

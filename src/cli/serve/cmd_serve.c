@@ -193,7 +193,8 @@ static int serve_main(const struct command *self, int argc, char **argv)
 const struct command cmd_serve = {
     .name = "serve",
     .summary = "Show every lock: a page, REST and metrics.",
-    .usage = "[--listen HOST:PORT] [--refresh TIME] [--max-lag LEDGERS] [--token-file FILE]",
+    .usage = "[--listen HOST:PORT] [--refresh TIME] [--max-lag LEDGERS] [--token-file FILE] "
+             "[--allow-terminate] [--show-queries]",
     .options = serve_options,
     .main = serve_main,
 };
