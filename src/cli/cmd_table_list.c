@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/cmd_table.h"
 #include "cli/print_json.h"
 #include "cli/table.h"
@@ -110,6 +111,8 @@ int table_list(const struct table_request *request)
 
 /* ---- one table -------------------------------------------------------------------------------- */
 
+enum { CONTEXT_SHOWN_MAX = 4 * 1000 + 1 }; /* of a thousand bytes, all of them escaped */
+
 struct shown {
     const hf_table_view *view;
     const hf_lock_view *holder; /* NULL: nobody holds its lock */
@@ -120,10 +123,12 @@ static void add_reference(void *arg, const char *context_id)
 {
     const struct shown *shown = arg;
 
+    char text[CONTEXT_SHOWN_MAX];
+
     if (shown->references != NULL)
         hf__json_put_string(shown->references, NULL, context_id);
     else
-        printf("reference  %s\n", context_id);
+        printf("reference  %s\n", hf__show(text, sizeof text, context_id, strlen(context_id)));
 }
 
 static const hf_lock_view *find_holder(const hf_lock_list *locks, int64_t id)

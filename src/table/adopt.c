@@ -397,6 +397,9 @@ static hf_status transact(struct run *run, hf_error *err)
             *err = failure;
         return status;
     }
+    if (strcmp(failure.sqlstate, "23505") == 0)
+        hf__hint(&failure, "all rows of a name get the same id: a constraint of %s forbids it",
+                 run->source.relation.data ? run->source.relation.data : "the table");
     return hf__say_no_tables(run->store->backend, &failure, err);
 }
 

@@ -7,7 +7,16 @@
 
 #include "cursor/cursor.h"
 
-enum { COLUMN_NAME, COLUMN_ROWS, COLUMN_WITH_ID, COLUMN_LOW, COLUMN_HIGH, COLUMN_ODD, COLUMN_TYPE };
+enum {
+    COLUMN_NAME,
+    COLUMN_ROWS,
+    COLUMN_WITH_ID,
+    COLUMN_LOW,
+    COLUMN_HIGH,
+    COLUMN_ODD,
+    COLUMN_TYPE,
+    COLUMN_CONTEXT
+};
 
 static hf_status no_memory(hf_error *err)
 {
@@ -90,6 +99,20 @@ static hf_status read_ids(const hf_rows *rows, size_t row, hf__adopt_spelling *s
     return kept ? HF_OK : no_memory(err);
 }
 
+static hf_status read_contexts(const hf_rows *rows, size_t row, hf__adopt_spelling *spelling,
+                               hf_error *err)
+{
+    int64_t longest = 0;
+    hf_status status =
+        hf__row_number(rows, row, COLUMN_CONTEXT, "the size of the contexts", &longest, err);
+    if (status != HF_OK || longest <= HF__CONTEXT_MAX)
+        return status;
+    return hf__adopt_blame(&spelling->problem, "a context id has more than %d bytes",
+                           HF__CONTEXT_MAX)
+               ? HF_OK
+               : no_memory(err);
+}
+
 static hf_status read_spelling(const hf_rows *rows, size_t row, const hf_table_name *defaults,
                                hf__adopt_spelling *spelling, hf_error *err)
 {
@@ -100,7 +123,9 @@ static hf_status read_spelling(const hf_rows *rows, size_t row, const hf_table_n
             hf__row_number(rows, row, COLUMN_WITH_ID, "the number of ids", &spelling->with_id, err);
     if (status == HF_OK)
         status = read_name(rows, row, defaults, spelling, err);
-    return status == HF_OK ? read_ids(rows, row, spelling, err) : status;
+    if (status == HF_OK)
+        status = read_ids(rows, row, spelling, err);
+    return status == HF_OK ? read_contexts(rows, row, spelling, err) : status;
 }
 
 /* ---- tables ------------------------------------------------------------------------------------- */

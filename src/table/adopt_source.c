@@ -208,19 +208,23 @@ hf_status hf__adopt_add_column(hf_tx *tx, hf__adopt_source *source, hf_error *er
 hf_status hf__adopt_spellings(hf_tx *tx, const hf__adopt_source *source, hf_rows **rows,
                               hf_error *err)
 {
-    const char *with = sql_of(
-        source,
-        "SELECT table_name::text COLLATE \"C\", count(*), count(advisory_id), min(advisory_id), "
-        "max(advisory_id), 0, 'text' FROM @ GROUP BY 1",
-        "SELECT table_name, count(*), count(advisory_id), min(advisory_id), max(advisory_id), "
-        "sum(advisory_id IS NOT NULL AND typeof(advisory_id) <> 'integer'), typeof(table_name) "
-        "FROM @ GROUP BY table_name COLLATE BINARY, typeof(table_name)");
+    const char *with =
+        sql_of(source,
+               "SELECT table_name::text COLLATE \"C\", count(*), count(advisory_id), "
+               "min(advisory_id), max(advisory_id), 0, 'text', "
+               "coalesce(max(pg_catalog.octet_length(context_id::text)), 0) FROM @ GROUP BY 1",
+               "SELECT table_name, count(*), count(advisory_id), min(advisory_id), "
+               "max(advisory_id), sum(advisory_id IS NOT NULL AND typeof(advisory_id) <> "
+               "'integer'), typeof(table_name), "
+               "coalesce(max(length(CAST(context_id AS BLOB))), 0) "
+               "FROM @ GROUP BY table_name COLLATE BINARY, typeof(table_name)");
     const char *without =
         sql_of(source,
-               "SELECT table_name::text COLLATE \"C\", count(*), 0, NULL, NULL, 0, 'text' FROM @ "
-               "GROUP BY 1",
-               "SELECT table_name, count(*), 0, NULL, NULL, 0, typeof(table_name) FROM @ "
-               "GROUP BY table_name COLLATE BINARY, typeof(table_name)");
+               "SELECT table_name::text COLLATE \"C\", count(*), 0, NULL, NULL, 0, 'text', "
+               "coalesce(max(pg_catalog.octet_length(context_id::text)), 0) FROM @ GROUP BY 1",
+               "SELECT table_name, count(*), 0, NULL, NULL, 0, typeof(table_name), "
+               "coalesce(max(length(CAST(context_id AS BLOB))), 0) "
+               "FROM @ GROUP BY table_name COLLATE BINARY, typeof(table_name)");
     return query(tx, source, source->has_id ? with : without, 0, NULL, rows, err);
 }
 

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cursor/cursor.h"
 
-enum { CONTEXT_MAX = 1000, MOST_TRIES = 20 };
+enum { MOST_TRIES = 20 };
 
 struct change {
     hf_store *store;
@@ -23,18 +23,19 @@ struct change {
     bool needs_lock;
 };
 
-static hf_status check_context(const char *context_id, hf_error *err)
+/* is_new: else it may be one that was adopted, with whatever is in it. */
+static hf_status check_context(const char *context_id, bool is_new, hf_error *err)
 {
     char shown[80];
     size_t size = context_id ? strlen(context_id) : 0;
-    bool fit = size > 0 && size <= CONTEXT_MAX && hf__utf8_valid(context_id, size);
-    for (size_t i = 0; fit && i < size; i++)
+    bool fit = size > 0 && size <= HF__CONTEXT_MAX && hf__utf8_valid(context_id, size);
+    for (size_t i = 0; fit && is_new && i < size; i++)
         fit = (unsigned char)context_id[i] >= 0x20 && context_id[i] != 0x7f;
     if (fit)
         return HF_OK;
     hf_status status = hf__fail(err, HF_INVALID, "'%s' is no id of a context",
                                 hf__show(shown, sizeof shown, context_id ? context_id : "", size));
-    hf__hint(err, "UTF-8 without control characters, 1 to %d bytes", CONTEXT_MAX);
+    hf__hint(err, "UTF-8 without control characters, 1 to %d bytes", HF__CONTEXT_MAX);
     return status;
 }
 
@@ -134,7 +135,7 @@ hf_status hf_table_ref(hf_store *store, const hf_table_name *given, const char *
     bool created = false;
     hf_status status = hf__table_start(store, given, &name, err);
     if (status == HF_OK)
-        status = check_context(context_id, err);
+        status = check_context(context_id, true, err);
     for (int i = 0; status == HF_OK && i < MOST_TRIES; i++) {
         status = hf__table_register(store, &name, &change.id, &created, err);
         if (status == HF_OK)
@@ -232,7 +233,7 @@ hf_status hf_table_unref(hf_store *store, const hf_table_name *given, const char
     struct change change = {.store = store, .name = &name, .context_id = context_id};
     hf_status status = hf__table_start(store, given, &name, err);
     if (status == HF_OK)
-        status = check_context(context_id, err);
+        status = check_context(context_id, false, err);
     if (status == HF_OK)
         status = hf__table_transact(store, false, drop_ref, &change, err);
     if (status == HF_OK && change.needs_lock)

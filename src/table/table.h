@@ -8,6 +8,8 @@
 #include "key/table_name.h"
 #include "tx/transact.h"
 
+enum { HF__CONTEXT_MAX = 1000 };
+
 /* mint.c: ids that nobody has, ascending */
 HF_MUST_CHECK hf_status hf__table_mint(hf_store *store, size_t count, int64_t *ids, hf_error *err);
 

@@ -226,6 +226,22 @@ def test_damaged_rows_are_refused_and_listed(store, legacy, rows, problem):
     assert damage(store, legacy, dry_run=True) == found
 
 
+def test_a_context_that_no_reference_can_have_is_refused_and_listed(store, legacy):
+    long = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyzäöü", k=3000))
+    legacy.fill([("app.a", "c1"), ("app.a", long), ("app.b", "x" * 1000)])
+    found = damage(store, legacy)
+    assert {row[0] for row in found} == {"app.a"} and set(found.values()) == {"a context id has more than 1000 bytes"}
+
+
+def test_a_context_that_was_adopted_can_be_given_up_whatever_is_in_it(store, legacy):
+    legacy.fill([("app.a", "c\n\x1b[1m"), ("app.a", "c2")])
+    adopt(store, **legacy.options)
+    assert hf_table.unref(store, "app.a", "c\n\x1b[1m") is False
+    assert refs(store, "app.a") == ["c2"]
+    with pytest.raises(HfError):
+        hf_table.ref(store, "app.a", "c\n3")
+
+
 def test_ids_that_the_registry_has_otherwise_are_refused(store, legacy):
     taken, _ = register(store, "app.taken")
     number, _ = register(store, "app.b")
@@ -454,3 +470,22 @@ def test_the_command_adopts_and_lists_what_is_damaged(holdfast, recorded, store,
     again = json.loads(table("table", "adopt", "--json", *options).out)
     assert (again["tables"], again["minted"], again["not_null"], again["faults"]) == (2, 0, True, [])
     assert find(store, "app.a") == 71
+
+
+def test_the_command_shows_contexts_without_obeying_them(holdfast, recorded, store, legacy):
+    legacy.fill([("app.a", "c\n\x1b[1m")])
+    adopt(store, **legacy.options)
+    result = holdfast.at(recorded.url)("table", "show", "app.a")
+    assert result.code == 0 and "reference  c\\n\\x1b[1m\n" in result.out, result
+
+
+def test_postgres_says_why_ids_that_must_differ_are_in_the_way(db):
+    db.sql("grant all on schema public to app")
+    db.sql("create table table_context_refs (table_name text, context_id text, advisory_id bigint unique)", user="app")
+    db.sql("insert into table_context_refs values ('app.a', 'c1'), ('app.a', 'c2')", user="app")
+    with hf.Store(db.url()) as store:
+        store.init()
+        with pytest.raises(HfError) as caught:
+            adopt(store)
+    assert "table_context_refs_advisory_id_key" in caught.value.message
+    assert "all rows of a name get the same id" in caught.value.hint
