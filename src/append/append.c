@@ -31,7 +31,7 @@ void hf__work_record(const hf__work *work, int64_t rows)
 
 hf_status hf__work_do(hf__work *work, const char *what, hf__buf *sql, hf_error *err)
 {
-    const hf__statement statement = {.sql = sql->data, .what = what};
+    const hf__statement statement = {.sql = sql->data, .what = what, .is_once = true};
     hf_status status = sql->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
                                    : hf__target_query(work->target, &statement, NULL, err);
 
@@ -78,13 +78,37 @@ static hf_status take_id(hf__work *work, hf_error *err)
 }
 
 /* A direct append leaves nothing by which a repeat could tell what it had done. */
+static hf_status refuse_id(const hf__work *work, hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_INVALID, "--id needs a staged append, and %s is direct", work->name.text);
+
+    if (work->is_merge_tree && work->views.length > 0)
+        hf__hint(err, "it feeds %s, which staged rows pass by: give --staged if that is meant",
+                 work->views.data);
+    else
+        hf__hint(err, "a direct append cannot be made exactly once: leave --id out");
+    return status;
+}
+
+/* A view is fed by INSERTs: it does not see parts that are attached. */
+static void tell_of_views(const hf__work *work, bool staged)
+{
+    if (work->views.length == 0 || !work->is_merge_tree || work->options->mode == HF__DIRECT)
+        return;
+    hf__work_note(work,
+                  staged ? "%s feeds %s, which staged rows pass by"
+                         : "%s feeds %s: appended directly, since staged rows would pass that by",
+                  work->name.text, work->views.data);
+}
+
 static hf_status choose_mode(hf__work *work, bool *staged, hf_error *err)
 {
     const hf__append_options *options = work->options;
     bool is_private = hf__append_needs_no_lock(options->table);
 
-    *staged = options->mode == HF__STAGED ||
-              (options->mode == HF__AS_FITS && work->is_merge_tree && !is_private);
+    *staged = options->mode == HF__STAGED || (options->mode == HF__AS_FITS && work->is_merge_tree &&
+                                              !is_private && work->views.length == 0);
     if (*staged && (!work->is_merge_tree || is_private)) {
         hf_status status =
             is_private ? hf__fail(err, HF_INVALID,
@@ -96,12 +120,10 @@ static hf_status choose_mode(hf__work *work, bool *staged, hf_error *err)
         hf__hint(err, "leave --staged out");
         return status;
     }
-    if (!*staged && options->id != NULL) {
-        hf_status status = hf__fail(err, HF_INVALID, "--id needs a staged append, and %s is direct",
-                                    work->name.text);
-        hf__hint(err, "a direct append cannot be made exactly once: leave --id out");
-        return status;
-    }
+    if (!*staged && options->id != NULL)
+        return refuse_id(work, err);
+    if (!is_private)
+        tell_of_views(work, *staged);
     return HF_OK;
 }
 
@@ -152,5 +174,6 @@ hf_status hf__append_run(hf_store *store, hf__target *target, hf__halt *halt,
     hf__cluster_close(&work);
     hf__buf_free(&work.dest);
     hf__buf_free(&work.engine_full);
+    hf__buf_free(&work.views);
     return status;
 }

@@ -88,6 +88,7 @@ static hf_status run_statement(hf__work *work, const hf__buf *sql, hf_error *err
                                   .what = "attach the partitions",
                                   .query_id = writer,
                                   .limit_ms = ATTACH_MS,
+                                  .is_once = true,
                                   .is_list = true};
 
     hf__writer_id(writer, work->result->key);
@@ -148,12 +149,13 @@ static hf_status say_how_far(hf__work *work, const hf__plan *plan, hf__verdict *
 
     for (size_t i = 0; i < plan->partition_count && is_known; i++)
         done += verdicts[i] == HF__ATTACHED ? 1 : 0;
+    /* The rows may be there: who takes that for a failure would append them again. */
+    hf_status doubt = plain.code == HF_UNREACHABLE ? HF_IN_DOUBT : plain.code;
     hf_status status =
-        is_known
-            ? hf__fail(err, plain.code, "%s; %zu of %zu partitions are attached", plain.message,
-                       done, plan->partition_count)
-            : hf__fail(err, plain.code, "%s; how many of %zu partitions are attached is not known",
-                       plain.message, plan->partition_count);
+        is_known ? hf__fail(err, plain.code, "%s; %zu of %zu partitions are attached",
+                            plain.message, done, plan->partition_count)
+                 : hf__fail(err, doubt, "%s; how many of %zu partitions are attached is not known",
+                            plain.message, plan->partition_count);
     hf__hint(err, "repeat with the same --id: it attaches the rest");
     return status;
 }

@@ -5,6 +5,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +18,8 @@
 #include "append/target.h"
 #include "base/buf.h"
 #include "base/duration.h"
+
+enum { LOOK_MS = 50 };
 
 struct connection {
     void *internal;
@@ -151,16 +156,22 @@ static hf_status take_turn(struct chdb *chdb, const hf__target_options *options,
     return hf_lock_acquire(chdb->store, &spec, &chdb->lock, err);
 }
 
-static hf_status connect_folder(struct chdb *chdb, hf_error *err)
+static struct connection **connect_path(const struct chdb *chdb)
 {
     hf__buf path = {0};
 
     hf__buf_printf(&path, "--path=%s", chdb->folder);
     if (path.broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return NULL;
     char program[] = "clickhouse", *argv[] = {program, path.data, NULL};
-    chdb->connection = chdb->library.connect(2, argv);
+    struct connection **made = chdb->library.connect(2, argv);
     hf__buf_free(&path);
+    return made;
+}
+
+static hf_status connect_folder(struct chdb *chdb, hf_error *err)
+{
+    chdb->connection = connect_path(chdb);
     if (chdb->connection != NULL && *chdb->connection != NULL)
         return HF_OK;
     hf_status status = hf__fail(err, HF_UNREACHABLE, "%s cannot be opened", chdb->name);
@@ -192,10 +203,61 @@ static hf_status run(struct chdb *chdb, const hf__statement *statement, const ch
     return status;
 }
 
+/* ---- a long one, and its end ------------------------------------------------------------------------- */
+
+struct watch {
+    struct chdb *chdb;
+    pthread_t thread;
+    atomic_bool over;
+};
+
+/* Over a connection of its own: that of the statement is busy with it. */
+static void kill_statements(struct chdb *chdb)
+{
+    struct library *library = &chdb->library;
+    struct connection **second = connect_path(chdb);
+
+    if (second == NULL)
+        return;
+    if (*second != NULL) {
+        void *result = library->query(
+            *second, "KILL QUERY WHERE query NOT LIKE 'KILL QUERY%' ASYNC", "TabSeparated");
+        if (result != NULL)
+            library->destroy(result);
+    }
+    library->close(second);
+}
+
+static void *await_halt(void *arg)
+{
+    struct watch *watch = arg;
+    const hf__halt *halt = watch->chdb->base.halt;
+    struct pollfd told = {.fd = halt->fd, .events = POLLIN};
+
+    while (!atomic_load(&watch->over) && hf__halt_get(halt) == HF__GO_ON)
+        (void)poll(&told, 1, LOOK_MS);
+    while (!atomic_load(&watch->over)) { /* it may not have begun yet */
+        kill_statements(watch->chdb);
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return NULL;
+}
+
 static hf_status query(hf__target *target, const hf__statement *statement, hf__buf *answer,
                        hf_error *err)
 {
-    return run((struct chdb *)target, statement, statement->sql, answer, false, err);
+    struct chdb *chdb = (struct chdb *)target;
+    struct watch watch = {.chdb = chdb};
+
+    if (statement->limit_ms >= 0)
+        return run(chdb, statement, statement->sql, answer, false, err);
+    atomic_init(&watch.over, false);
+    if (pthread_create(&watch.thread, NULL, await_halt, &watch) != 0)
+        return hf__fail(err, HF_NO_MEMORY, "cannot start a thread");
+    hf_status status = run(chdb, statement, statement->sql, answer, false, err);
+    atomic_store(&watch.over, true);
+    pthread_join(watch.thread, NULL);
+    return status;
 }
 
 /* chdb takes no stream, but it reads files: rows come through a pipe with a name. */

@@ -16,7 +16,7 @@ static hf_status ask_replicas(hf__work *work, hf__grid *hosts, hf_error *err)
     hf__buf_puts(&sql, "SELECT DISTINCT host_name FROM system.clusters WHERE cluster = ");
     hf__quote_text(&sql, work->name.cluster);
     hf__buf_puts(&sql, " ORDER BY host_name");
-    const hf__statement ask = {.sql = sql.data, .what = "read system.clusters"};
+    const hf__statement ask = {.sql = sql.data, .what = "read system.clusters", .gives_way = true};
     hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
                                   : hf__target_query(work->target, &ask, hosts, err);
     hf__buf_free(&sql);

@@ -168,12 +168,15 @@ static bool may_repeat(hf__work *work, hf_status status, const hf__grid *before,
 
 static hf_status insert(hf__work *work, const hf__grid *before, hf_error *err)
 {
-    char writer[40];
+    char writer[HF__APPEND_ID_MAX + 32];
     hf_status status = HF_OK;
 
-    hf__writer_id(writer, work->result->key);
+    if (work->result->key != 0)
+        hf__writer_id(writer, work->result->key);
+    else /* nobody else writes there, but it is looked after and killed by its id as well */
+        (void)snprintf(writer, sizeof writer, "holdfast-mine-%s", work->result->id);
     for (int i = 0; i < MOST_TRIES; i++) {
-        status = hf__work_feed(work, work->dest.data, work->result->key != 0 ? writer : NULL, err);
+        status = hf__work_feed(work, work->dest.data, writer, err);
         if (i + 1 == MOST_TRIES || !may_repeat(work, status, before, err))
             break;
     }
@@ -196,11 +199,13 @@ static hf_status say_visible(hf__work *work, hf_status code, bool counted, hf_er
         code = hf__fail(err, code, "%s; %s%" PRId64 " of its rows are visible in %s", plain.message,
                         rows > 0 && !work->target->is_embedded ? "at most " : "", rows,
                         work->name.text);
-    if (plain.hint[0] != '\0')
-        hf__hint(err, "%s", plain.hint);
-    else if (!counted || rows != 0)
+    if (!counted || rows != 0)
         hf__hint(err,
-                 "remove them before it is repeated; staged appends (--staged) are all or nothing");
+                 "%s%sremove them before it is repeated; staged appends (--staged) are all or "
+                 "nothing",
+                 plain.hint, plain.hint[0] != '\0' ? "; " : "");
+    else if (plain.hint[0] != '\0')
+        hf__hint(err, "%s", plain.hint);
     return code;
 }
 
@@ -211,6 +216,11 @@ static hf_status tell_outcome(hf__work *work, hf_status status, const hf__grid *
     const hf__fault fault = work->target->fault;
     bool is_heard = fault.code != 0 || !fault.was_sent;
     int64_t rows = 0, parts = 0;
+
+    /* It may go on without us: what it writes later would not be counted. */
+    if (status == HF_UNREACHABLE && !is_heard && work->result->key != 0 &&
+        hf__halt_get(work->halt) == HF__GO_ON)
+        (void)!hf__orphan_end(work, false, NULL);
     bool counted = count_new(work, before, &rows, &parts, NULL) == HF_OK;
 
     work->result->rows = counted ? rows : -1;

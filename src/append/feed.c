@@ -49,6 +49,7 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
                                   .what = "insert the rows",
                                   .query_id = query_id,
                                   .limit_ms = -1,
+                                  .is_once = true,
                                   .settings = work->token[0] != '\0' ? work->token : NULL,
                                   .is_sealed = work->dedup_window > 0};
     if (status == HF_OK) {
@@ -72,7 +73,8 @@ static hf_status feed_query(hf__work *work, const char *into, const char *query_
     const hf__statement insert = {.sql = sql.data,
                                   .what = "insert the result of the query",
                                   .query_id = query_id,
-                                  .limit_ms = -1};
+                                  .limit_ms = -1,
+                                  .is_once = true};
     hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
                                   : hf__target_query(work->target, &insert, NULL, err);
     hf__buf_free(&sql);
@@ -106,8 +108,11 @@ hf_status hf__work_feed(hf__work *work, const char *into, const char *query_id, 
         status = feed_query(work, into, query_id, options->select, err);
     else if (options->concat_count == 0)
         status = feed_stream(work, into, query_id, err);
-    for (size_t i = 0; i < options->concat_count && status == HF_OK; i++)
-        status = feed_table(work, into, query_id, options->concat[i], err);
+    while (work->merged < options->concat_count && status == HF_OK) {
+        status = feed_table(work, into, query_id, options->concat[work->merged], err);
+        if (status == HF_OK)
+            work->merged++;
+    }
     return hf__work_blame(work, status, err);
 }
 

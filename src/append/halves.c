@@ -50,8 +50,11 @@ static void feed(struct half *half, const hf__flow *flow)
     hf__buf_puts(&sql, "INSERT INTO ");
     hf__quote_table(&sql, work->name.database, half->table);
     hf__buf_add(&sql, both->columns.data, both->columns.length);
-    const hf__statement insert = {
-        .sql = sql.data, .what = "insert the rows", .query_id = half->table, .limit_ms = -1};
+    const hf__statement insert = {.sql = sql.data,
+                                  .what = "insert the rows",
+                                  .query_id = half->table,
+                                  .limit_ms = -1,
+                                  .is_once = true};
     half->status = sql.broken
                        ? hf__fail(&half->err, HF_NO_MEMORY, "out of memory")
                        : half->target->ops->insert(half->target, &insert, work->options->format,

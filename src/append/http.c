@@ -112,15 +112,18 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
     if (statement->settings != NULL)
         hf__buf_printf(&call->url, "&%s", statement->settings);
     hf__buf_puts(&call->url, extra);
+    if (statement->query_id != NULL) /* what has the id is ended by us, or not at all */
+        hf__buf_puts(&call->url, "&replace_running_query=0");
     call->is_too_large = false;
     call->exception_code = 0;
     call->trouble[0] = '\0';
     call->response = 0;
     call->answer_max = call == &http->side ? SIDE_ANSWER_MAX : ANSWER_MAX;
+    /* Over a connection that was used before libcurl sends again what got no answer. */
+    bool fresh = call == &http->call && (http->is_fresh || statement->is_once);
     bool good = !call->url.broken && !call->answer.broken &&
                 curl_easy_setopt(call->easy, CURLOPT_URL, call->url.data) == CURLE_OK &&
-                curl_easy_setopt(call->easy, CURLOPT_FRESH_CONNECT,
-                                 call == &http->call && http->is_fresh ? 1L : 0L) == CURLE_OK &&
+                curl_easy_setopt(call->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) == CURLE_OK &&
                 curl_multi_add_handle(http->multi, call->easy) == CURLM_OK;
     http->is_fresh = http->is_fresh && call != &http->call;
     call->is_running = good;
@@ -170,6 +173,7 @@ static hf_status await_end(hf__http *http, const hf__statement *statement, hf_er
     int64_t limit = statement->limit_ms == 0 ? STATEMENT_MS : statement->limit_ms;
     int64_t deadline = hf__deadline(limit);
     hf__watch watch = {.query_id = limit < 0 ? statement->query_id : NULL};
+    bool gives_way = statement->gives_way && hf__halt_get(http->base.halt) == HF__GO_ON;
     hf_status status = HF_OK;
 
     while (status == HF_OK && http->call.is_running) {
@@ -181,8 +185,10 @@ static hf_status await_end(hf__http *http, const hf__statement *statement, hf_er
             return hf__fail(err, HF_UNREACHABLE, "%s: cannot %s: no answer within %d s",
                             http->base.name, statement->what, (int)(limit / 1000));
         }
-        status = hf__http_turn(http, &halt, halts ? 1 : 0,
+        status = hf__http_turn(http, &halt, halts || gives_way ? 1 : 0,
                                wait_ms < 0 || wait_ms > 100 ? 100 : wait_ms, err);
+        if (gives_way && hf__halt_get(http->base.halt) == HF__HALT_ASKED)
+            return hf__halt_check(http->base.halt, err);
         if (halts && hf__halt_get(http->base.halt) != HF__GO_ON) {
             watch.kill_wanted = true;
             deadline = hf__deadline(limit = KILLED_MS);
@@ -203,7 +209,8 @@ static const char *write_head(const hf__statement *statement, hf__buf *extra)
     char *encoded = statement->is_list ? curl_easy_escape(NULL, statement->sql, 0) : NULL;
     bool fits = encoded != NULL && strlen(encoded) <= HEAD_MAX;
 
-    hf__buf_puts(extra, "&wait_end_of_query=1&default_format=TabSeparated");
+    /* An answer is held back in memory: on a full disk the server could not even count. */
+    hf__buf_puts(extra, "&wait_end_of_query=1&buffer_size=1048576&default_format=TabSeparated");
     if (fits)
         hf__buf_printf(extra, "&query=%s", encoded);
     curl_free(encoded);
@@ -309,7 +316,10 @@ static hf_status open_sibling(hf__target *target, const char *host, hf__target *
         free(http);
         return status;
     }
-    return make_ready(http, target->halt, sibling, err);
+    status = make_ready(http, target->halt, sibling, err);
+    if (status == HF_OK)
+        (*sibling)->may_defer = target->may_defer;
+    return status;
 }
 
 hf_status hf__http_open(const hf__target_options *options, hf__target **target, hf_error *err)

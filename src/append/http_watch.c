@@ -68,6 +68,8 @@ hf_status hf__watch_tick(hf__http *http, hf__watch *watch, hf_error *err)
 {
     int64_t now = hf__now_ms();
 
+    if (watch->query_id == NULL)
+        return HF_OK;
     if (watch->next_ms == 0)
         watch->next_ms = now + LOOK_EVERY_MS;
     if (watch->answer_by != 0 && !http->side.is_running) {

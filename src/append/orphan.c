@@ -60,10 +60,10 @@ static hf_status await_it(hf__work *work, const char *writer, hf_error *err)
         if (status == HF_OK)
             status = is_running(work, writer, &running, err);
         if (status == HF_OK && running && hf__left_ms(deadline) == 0) {
-            status =
-                hf__fail(err, HF_NOT_ACQUIRED,
-                         "a dead holder's statement (query id %s) still writes to %s after %s",
-                         writer, work->name.text, hf__show_duration(shown, sizeof shown, wait_ms));
+            status = hf__fail(
+                err, HF_NOT_ACQUIRED,
+                "a statement whose client is gone (query id %s) still writes to %s after %s",
+                writer, work->name.text, hf__show_duration(shown, sizeof shown, wait_ms));
             hf__hint(err, "wait longer, or end it: KILL QUERY WHERE query_id = '%s'", writer);
         }
         if (status == HF_OK && running)
@@ -87,12 +87,12 @@ static void describe(hf__work *work, const char *writer)
         char age[32];
         hf__work_note(
             work,
-            "an orphan writes to %s: a dead holder's statement, %s old, %s rows read (query "
+            "an orphan writes to %s: a statement whose client is gone, %s old, %s rows read (query "
             "id %s)",
             work->name.text, hf__show_duration(age, sizeof age, hf__grid_number(&grid, 0, 0)),
             hf__grid_at(&grid, 0, 2), writer);
     } else {
-        hf__work_note(work, "an orphan writes to %s: a dead holder's stream (query id %s)",
+        hf__work_note(work, "an orphan writes to %s: a stream whose client is gone (query id %s)",
                       work->name.text, writer);
     }
     hf__grid_free(&grid);

@@ -38,6 +38,7 @@ static hf_status read_parts(const hf__grid *grid, hf__parts *parts, hf_error *er
         part->rows = hf__grid_number(grid, i, 3);
         part->bytes = hf__grid_number(grid, i, 4);
         part->is_active = hf__grid_number(grid, i, 5) != 0;
+        part->level = hf__grid_number(grid, i, 6);
     }
     return HF_OK;
 }
@@ -50,7 +51,7 @@ hf_status hf__parts_read(hf__target *target, const char *database, const char *t
 
     hf__buf_puts(&sql,
                  "SELECT partition_id, min_block_number, max_block_number, rows, bytes_on_disk, "
-                 "active");
+                 "active, level");
     add_table(&sql, database, table);
     if (above >= 0)
         hf__buf_printf(&sql, " AND max_block_number > %" PRId64, above);
@@ -266,13 +267,15 @@ static size_t count_there(const hf__plan *plan, const hf__plan_partition *partit
     return found;
 }
 
+/* Also of one part alone, by OPTIMIZE or a TTL: it may be ours with other rows. */
 static bool is_merged(const hf__plan_partition *partition, const hf__parts *now)
 {
     bool merged = false;
 
     for (size_t i = 0; i < now->count; i++)
-        merged = merged || (is_in(&now->items[i], partition) &&
-                            now->items[i].min_block != now->items[i].max_block);
+        merged = merged ||
+                 (is_in(&now->items[i], partition) &&
+                  (now->items[i].min_block != now->items[i].max_block || now->items[i].level > 0));
     return merged;
 }
 

@@ -7,13 +7,14 @@
 
 #include "append/target.h"
 
-enum { HF__PARTITION_MAX = 64 };
+enum { HF__PARTITION_MAX = 256 }; /* it is part of a file's name */
 
 /* A row of system.parts. */
 typedef struct hf__part {
     char partition[HF__PARTITION_MAX];
     int64_t min_block, max_block;
     int64_t rows, bytes;
+    int64_t level; /* 0: as it was inserted; else merges have made it */
     bool is_active;
 } hf__part;
 

@@ -15,12 +15,14 @@ hf_status hf__server_ask(hf__target *target, hf__grid *grid, hf_error *err)
     static const hf__statement who = {
         .sql = "SELECT hostName(), toInt64(toUnixTimestamp(now())) - toInt64(uptime()), version(), "
                "currentDatabase(), (SELECT any(data_path) FROM system.databases WHERE name = "
-               "'system')",
+               "'system'), (SELECT count() FROM system.settings WHERE name = 'async_insert')",
         .what = "ask who it is",
+        .gives_way = true,
     };
     hf_status status = hf__target_query(target, &who, grid, err);
 
-    if (status != HF_OK || (grid->rows == 1 && grid->columns == 5))
+    target->may_defer = status == HF_OK && hf__grid_number(grid, 0, 5) > 0;
+    if (status != HF_OK || (grid->rows == 1 && grid->columns == 6))
         return status;
     status =
         hf__fail(err, HF_CONFIG, "%s is no ClickHouse: it answers a question with something else",
@@ -107,11 +109,12 @@ static hf_status look_up(hf__work *work, bool *found, hf_error *err)
     hf__buf sql = {0};
     hf__grid grid = {0};
 
-    hf__buf_puts(&sql, "SELECT engine, engine_full FROM system.tables WHERE database = ");
+    hf__buf_puts(&sql, "SELECT engine, engine_full, arrayStringConcat(dependencies_table, ', ') "
+                       "FROM system.tables WHERE database = ");
     hf__quote_text(&sql, work->name.database);
     hf__buf_puts(&sql, " AND name = ");
     hf__quote_text(&sql, work->name.table);
-    const hf__statement look = {.sql = sql.data, .what = "read system.tables"};
+    const hf__statement look = {.sql = sql.data, .what = "read system.tables", .gives_way = true};
     hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
                                   : hf__target_query(work->target, &look, &grid, err);
     *found = status == HF_OK && grid.rows == 1;
@@ -119,18 +122,23 @@ static hf_status look_up(hf__work *work, bool *found, hf_error *err)
         (void)snprintf(work->engine, sizeof work->engine, "%s", hf__grid_at(&grid, 0, 0));
         hf__buf_clear(&work->engine_full);
         hf__buf_puts(&work->engine_full, hf__grid_at(&grid, 0, 1));
+        hf__buf_clear(&work->views);
+        hf__buf_puts(&work->views, hf__grid_at(&grid, 0, 2));
     }
     hf__grid_free(&grid);
     hf__buf_free(&sql);
     return status;
 }
 
-/* Another one may create it at the same moment. */
+/* Another one may create it at the same moment. ON CLUSTER answers with a row for every host. */
 static hf_status create(hf__work *work, hf_error *err)
 {
-    const hf__statement statement = {.sql = work->options->create, .what = "run --create"};
-    hf_status status = hf__target_query(work->target, &statement, NULL, err);
+    const hf__statement statement = {
+        .sql = work->options->create, .what = "run --create", .is_once = true};
+    hf__grid hosts = {0};
+    hf_status status = hf__target_query(work->target, &statement, &hosts, err);
 
+    hf__grid_free(&hosts);
     return work->target->fault.code == HF__CODE_TABLE_EXISTS ? HF_OK : status;
 }
 
@@ -171,7 +179,7 @@ hf_status hf__server_describe(hf__work *work, hf_error *err)
     work->is_merge_tree = ends_with(work->engine, "MergeTree");
     work->collapses =
         strcmp(work->engine, "MergeTree") != 0 && strcmp(work->engine, "ReplicatedMergeTree") != 0;
-    return work->dest.broken || work->engine_full.broken
+    return work->dest.broken || work->engine_full.broken || work->views.broken
                ? hf__fail(err, HF_NO_MEMORY, "out of memory")
                : HF_OK;
 }

@@ -18,7 +18,7 @@ static hf_status fence(hf__work *work, const char *id, char fenced[128], hf_erro
     fenced[0] = '\0';
     if (status != HF_OK || found[0] == '\0')
         return status;
-    hf__staging_name(fenced, true, id);
+    hf__staging_name(fenced, true, id, work->name.text);
     return hf__staging_rename(work, found, fenced, err);
 }
 
@@ -32,6 +32,71 @@ static hf__append_state decide(const hf__plan *plan, const hf__verdict *verdicts
     return state;
 }
 
+static size_t count_missing(const hf__plan *plan, const hf__verdict *verdicts)
+{
+    size_t missing = 0;
+
+    for (size_t i = 0; i < plan->partition_count; i++)
+        missing += verdicts[i] == HF__NOT_ATTACHED ? 1 : 0;
+    return missing;
+}
+
+/* Parts of partitions that are in the table already do not count. */
+static void leave_out_attached(const hf__plan *plan, const hf__verdict *verdicts, hf__parts *staged)
+{
+    for (size_t i = 0; i < plan->partition_count; i++)
+        for (size_t p = 0; p < staged->count && verdicts[i] == HF__ATTACHED; p++)
+            if (strcmp(staged->items[p].partition, plan->partitions[i].id) == 0)
+                staged->items[p].is_active = false;
+}
+
+/* The server may have merged what is staged since it was written down: it is written down anew. */
+static hf_status plan_anew(hf__work *work, hf__append_row *row, hf__plan *fresh, hf_error *err)
+{
+    bool in_the_way = false;
+    hf_status status =
+        hf__plan_look(fresh, work->target, work->name.database, work->name.table, err);
+
+    hf__buf_clear(&row->plan);
+    hf__plan_write(fresh, &row->plan);
+    if (status == HF_OK && row->plan.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    row->state = HF__APPEND_ATTACHING;
+    if (status == HF_OK)
+        status = hf__append_save(work->store, work->lock, row, &in_the_way, err);
+    return status;
+}
+
+static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan *plan,
+                             hf__verdict *verdicts, hf_error *err)
+{
+    hf__parts staged = {0};
+    hf__plan fresh = {0};
+    size_t missing = count_missing(plan, verdicts);
+
+    if (missing == 0)
+        return HF_OK;
+    hf_status status = hf__staging_freeze(work, row->staging, &staged, err);
+    if (status == HF_OK) {
+        leave_out_attached(plan, verdicts, &staged);
+        status = hf__plan_make(&staged, &fresh, err);
+    }
+    if (status == HF_OK && fresh.partition_count != missing) { /* somebody else was at it */
+        row->state = HF__APPEND_DOUBTFUL;
+    } else if (status == HF_OK) {
+        status = plan_anew(work, row, &fresh, err);
+        for (size_t i = 0; i < missing; i++)
+            verdicts[i] = HF__NOT_ATTACHED;
+        if (status == HF_OK)
+            status = hf__attach_missing(work, &fresh, verdicts, row->staging, err);
+        if (status == HF_OK)
+            row->state = HF__APPEND_DONE;
+    }
+    hf__plan_free(&fresh);
+    hf__parts_free(&staged);
+    return status;
+}
+
 static hf_status finish(hf__work *work, hf__append_row *row, const hf__plan *plan,
                         const char *staging, hf_error *err)
 {
@@ -41,17 +106,17 @@ static hf_status finish(hf__work *work, hf__append_row *row, const hf__plan *pla
     if (verdicts == NULL)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     hf_status status = hf__judge_all(work, plan, verdicts, err);
+    (void)snprintf(row->staging, sizeof row->staging, "%s", staging);
     if (status == HF_OK)
         row->state = decide(plan, verdicts, staging[0] != '\0');
     if (status == HF_OK && row->state == HF__APPEND_DONE)
-        status = hf__attach_missing(work, plan, verdicts, staging, err);
+        status = attach_rest(work, row, plan, verdicts, err);
     free(verdicts);
     if (status != HF_OK &&
         work->left_out) { /* it would be left out again, and be in everybody's way */
         row->state = HF__APPEND_DOUBTFUL;
         status = HF_OK;
     }
-    (void)snprintf(row->staging, sizeof row->staging, "%s", staging);
     if (status == HF_OK)
         status = hf__append_save(work->store, work->lock, row, &in_the_way, err);
     return status;

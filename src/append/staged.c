@@ -16,7 +16,7 @@ static hf_status refuse_doubtful(const hf__append_row *row, hf_error *err)
 {
     hf_status status = hf__fail(
         err, HF_IN_DOUBT,
-        "append %s to %s died while it attached, and merges since hide whether its %lld rows "
+        "append %s to %s did not come to its end, and nothing tells any more whether its %lld rows "
         "are there",
         row->id, row->table, (long long)row->rows);
 
@@ -83,16 +83,6 @@ static hf_status take_up(hf__work *work, bool *over, hf_error *err)
 
 /* ---- staging ------------------------------------------------------------------------------------------- */
 
-/* What is attached should be what is written down. One that may not stop merges takes its chances. */
-static void stop_merges(hf__work *work)
-{
-    hf__buf sql = {0};
-
-    hf__buf_puts(&sql, "SYSTEM STOP MERGES ");
-    hf__staging_quote(work, &sql);
-    (void)!hf__work_do(work, "stop merges", &sql, NULL);
-}
-
 static hf_status stage(hf__work *work, hf_error *err)
 {
     hf__buf into = {0};
@@ -102,7 +92,9 @@ static hf_status stage(hf__work *work, hf_error *err)
 
     if (status != HF_OK)
         return status;
-    status = hf__feed_halves(work, &is_fed, err);
+    status = hf__staging_try_freeze(work, err);
+    if (status == HF_OK)
+        status = hf__feed_halves(work, &is_fed, err);
     hf__staging_quote(work, &into);
     if (status == HF_OK && into.broken)
         status = hf__fail(err, HF_NO_MEMORY, "out of memory");
@@ -235,9 +227,7 @@ static hf_status attach_staged(hf__work *work, hf_error *err)
     hf__parts parts = {0};
     hf__plan plan = {0};
 
-    stop_merges(work);
-    hf_status status =
-        hf__parts_read(work->target, work->name.database, work->staging, -1, &parts, err);
+    hf_status status = hf__staging_freeze(work, work->staging, &parts, err);
     if (status == HF_OK)
         status = hf__plan_make(&parts, &plan, err);
     if (status == HF_OK) {

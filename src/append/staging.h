@@ -8,6 +8,11 @@
 HF_MUST_CHECK hf_status hf__staging_create(hf__work *work, hf_error *err);
 /* `database`.`staging` */
 void hf__staging_quote(const hf__work *work, hf__buf *out);
+/* Before any row is sent: may its merges be stopped later? */
+HF_MUST_CHECK hf_status hf__staging_try_freeze(hf__work *work, hf_error *err);
+/* What is written down must be what is attached: its parts, which stay as they are from now on. */
+HF_MUST_CHECK hf_status hf__staging_freeze(hf__work *work, const char *name, hf__parts *parts,
+                                           hf_error *err);
 HF_MUST_CHECK hf_status hf__staging_rename(hf__work *work, const char *from, const char *to,
                                            hf_error *err);
 

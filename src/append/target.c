@@ -50,7 +50,7 @@ hf_status hf__target_query(hf__target *target, const hf__statement *statement, h
         return status;
     }
     status = hf__grid_read(answer.data, answer.length, rows, err);
-    if (status != HF_OK) {
+    if (status != HF_OK && err != NULL) {
         hf_error plain = *err;
         status = hf__fail(err, plain.code, "%s: cannot %s: %s", target->name, statement->what,
                           plain.message);
@@ -147,8 +147,6 @@ static void give_hint(const hf__target *target, const hf__statement *statement, 
             err,
             "let the user '%s' %s: the grant that lacks is named above; see holdfast-append(1)",
             user, statement->what);
-    else if (code == HF__CODE_UNKNOWN_TABLE)
-        hf__hint(err, "create it, or give --create 'CREATE TABLE …'");
     else if (code == 243 || strstr(text, "No space left") != NULL)
         hf__hint(err, "the server's disk is full: make room, then repeat");
     else if (code == 252)

@@ -41,6 +41,8 @@ typedef struct hf__statement {
     const char *settings; /* "name=value", encoded, or NULL */
     bool is_sealed;       /* of a stream: one that is cut must not count as whole */
     bool is_list;         /* its first half would be a statement too: it must arrive whole */
+    bool is_once;         /* sent twice it would be done twice */
+    bool gives_way;       /* it only asks: who is told to stop does not wait for the answer */
 } hf__statement;
 
 /* Called about every 100 ms while rows flow. */
@@ -74,6 +76,7 @@ struct hf__target {
     const hf__halt *halt; /* of the append that runs */
     hf__fault fault;
     bool is_embedded; /* nobody else is in it, and what it runs ends with this process */
+    bool may_defer;   /* it knows INSERTs that it writes later, and must be told not to */
 };
 
 typedef struct hf__target_options {

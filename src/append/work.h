@@ -21,6 +21,7 @@ typedef struct hf__work {
     hf__buf dest;        /* `database`.`table` */
     char engine[64];
     hf__buf engine_full;
+    hf__buf views; /* that the table feeds, in words; "": none */
     bool is_merge_tree;
     bool collapses;
 
@@ -30,6 +31,7 @@ typedef struct hf__work {
     int64_t locked_us;
     hf_error why_lost;
     char staging[128];
+    size_t merged; /* tables of --concat that are in; a repeat of the rest leaves them out */
 
     /* Of a direct append that can be sent again: the server leaves out so many blocks that it has had. */
     int64_t dedup_window;
@@ -104,9 +106,10 @@ HF_MUST_CHECK hf_status hf__feed_halves(hf__work *work, bool *done, hf_error *er
 
 HF_MUST_CHECK hf_status hf__staged_run(hf__work *work, hf_error *err);
 
-/* "holdfast_staged_0123abcd_ID": the id in the name of a staging table, or NULL. */
+/* "holdfast_staged_0123abcd4567cdef_ID": the id in the name of a staging table, or NULL. */
 const char *hf__staging_id(const char *name, bool *is_complete);
-void hf__staging_name(char out[128], bool is_complete, const char *id);
+/* table: the text of the one that its rows are for. */
+void hf__staging_name(char out[128], bool is_complete, const char *id, const char *table);
 /* Ends what still writes into it, then drops it. */
 HF_MUST_CHECK hf_status hf__staging_drop(hf__work *work, const char *name, hf_error *err);
 

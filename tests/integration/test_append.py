@@ -117,6 +117,16 @@ def test_rows_of_many_partitions_arrive_together(appender15, ch):
     assert counts(ch) == {1: 1000}
 
 
+def test_partitions_may_have_long_ids(appender15, ch):
+    ch.sql("CREATE TABLE wide (a UInt64, b UInt64, c UInt64, d UInt64) ENGINE = MergeTree PARTITION BY (a, b, c, d)"
+           " ORDER BY tuple()")
+    most = 2**64 - 1
+    rows = "".join(f"{most}\t{most}\t{most}\t{last}\n" for last in (most, most - 1)).encode()
+    summary = appender15.done("--format", "TSV", "wide", input=rows)
+    assert (summary["rows"], summary["partitions"]) == (2, 2)
+    assert ch.value("SELECT count() FROM wide") == 2
+
+
 def test_engines_of_the_family_are_staged_and_others_direct(appender15, ch):
     make_table(ch, "replacing", "ReplacingMergeTree ORDER BY n")
     make_table(ch, "log", "TinyLog")
@@ -125,6 +135,35 @@ def test_engines_of_the_family_are_staged_and_others_direct(appender15, ch):
     assert (summary["mode"], summary["rows"], summary["id"]) == ("direct", 10, None)
     refused = appender15("--staged", "log", input=rows_of(1, 10))
     assert refused.code == 78 and "TinyLog" in refused.err
+
+
+# --- views that a table feeds -------------------------------------------------------------------------------
+
+
+def feed_view(ch):
+    make_table(ch)
+    ch.sql("CREATE TABLE totals (append UInt32, c UInt64) ENGINE = SummingMergeTree ORDER BY append")
+    ch.sql("CREATE MATERIALIZED VIEW of_t TO totals AS SELECT append, count() AS c FROM t GROUP BY append")
+
+
+def test_a_table_that_feeds_views_is_appended_to_directly_so_that_they_see_the_rows(appender15, ch):
+    feed_view(ch)
+    result = appender15("t", input=rows_of(1, 100))
+    assert result.code == 0 and json.loads(result.out)["mode"] == "direct", result
+    assert f"{ch.name}.t feeds of_t" in result.err
+    assert ch.value("SELECT sum(c) FROM totals") == 100
+    assert "feeds" not in appender15("--direct", "t", input=rows_of(2, 10)).err
+
+
+def test_staged_rows_pass_a_view_by_only_where_that_is_asked_for(appender15, ch):
+    feed_view(ch)
+    refused = appender15("--id", "x", "t", input=rows_of(1, 100))
+    assert refused.code == 64 and "--staged" in refused.err, refused
+    assert counts(ch) == {}
+    result = appender15("--id", "x", "--staged", "t", input=rows_of(1, 100))
+    assert result.code == 0 and "of_t" in result.err, result
+    assert counts(ch) == {1: 100}
+    assert ch.value("SELECT count() FROM totals") == 0
 
 
 # --- contiguity -----------------------------------------------------------------------------------------
@@ -232,6 +271,21 @@ def test_an_id_belongs_to_one_table(appender15, ch):
     appender15.done("--id", "job-1", "t", input=rows_of(1, 10))
     refused = appender15("--id", "job-1", "u", input=rows_of(1, 10))
     assert refused.code == 64 and f"is one to {ch.name}.t" in refused.err
+
+
+def test_what_was_staged_for_one_table_is_not_attached_to_another(appender15, store15, ch):
+    make_table(ch)
+    make_table(ch, "u")
+    with trigger(store15, "BEFORE INSERT", "NEW.state = 'attaching'", "PERFORM pg_sleep(60)"):
+        worker = appender15.start("--id", "x", "t", "--select", "SELECT toUInt32(1), number FROM numbers(100)")
+        eventually(lambda: sleeping(store15))
+        kill(worker)
+        end_sleepers(store15)
+    refused = appender15("--id", "x", "u", input=rows_of(2, 10))
+    assert refused.code == 64 and f"append x has staged rows for another table than {ch.name}.u" in refused.err, refused
+    assert counts(ch, "u") == {}
+    assert repeat(appender15, "x", input=b"") == "resumed"
+    assert counts(ch) == {1: 100}
 
 
 def test_two_runs_of_one_id_at_once_append_once(appender15, ch):

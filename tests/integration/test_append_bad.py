@@ -6,10 +6,12 @@ import os
 import random
 import signal
 import socketserver
+import subprocess
 import threading
 
 import pytest
 
+import cli
 import clickhouse
 from appending import (BLOCK, SMALL_BLOCKS, Appender, appender15, balanced, ch, clickhouse_server, counts, make_table,  # noqa: F401
                        rows_of, store15)
@@ -106,6 +108,22 @@ def test_a_file_that_cannot_be_read_is_said_before_anything_is_written(appender1
         result = appender15("t", path)
         assert result.code == 65 and str(path) in result.err
     assert ch.staging_tables() == []
+
+
+def test_two_clusters_for_one_table_are_refused(appender15, ch):
+    make_table(ch)
+    result = appender15("--cluster", "here", f"there/{ch.name}.t", input=ROWS)
+    assert result.code == 64 and "'there'" in result.err and "'here'" in result.err, result
+    assert appender15("--cluster", "here", f"here/{ch.name}.t", input=ROWS).code == 0
+
+
+def test_a_source_that_is_not_there_is_told_with_what_came_before_it(appender15, ch):
+    make_table(ch)
+    make_table(ch, "source")
+    ch.sql("INSERT INTO source SELECT 1, number FROM numbers(50)")
+    result = appender15("--direct", "t", "--concat", "source", "none")
+    assert result.code == 78 and visible(result.err) == 50, result
+    assert "remove them before it is repeated" in result.err and "--create" not in result.err
 
 
 # --- servers that are none ----------------------------------------------------------------------------------
@@ -254,3 +272,12 @@ def test_without_the_schema_it_says_what_to_do(holdfast, db15, ch):
     result = holdfast.at(db15.url())("append", "--to", ch.url(), "t", input=ROWS)
     assert result.code == 78 and "holdfast init" in result.err
     assert counts(ch) == {} and ch.staging_tables() == []
+
+
+def test_a_summary_that_cannot_be_written_is_told_and_the_rows_are_there(appender15, ch):
+    make_table(ch)
+    words = [cli.program(), *appender15.words("t", "--select", "SELECT toUInt32(1), toUInt64(1)")]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(words, env=appender15.holdfast.environment({}), stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 125 and b"all of its rows are in the table" in done.stderr, done
+    assert counts(ch) == {1: 1}

@@ -11,6 +11,7 @@ import pytest
 from appending import (appender, appender15, ch, clickhouse_server, counts, make_table, rows_of, store,  # noqa: F401
                        store15)
 from awaiting import eventually
+from test_append import held_id
 
 KILLS = 10  # for each PostgreSQL: twenty of either source
 PARTITIONS, ROWS, BLOCK = 12, 600, 300
@@ -111,9 +112,35 @@ def test_a_server_that_takes_short_statements_only_gets_one_for_each_partition(a
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.timeout(300)
 def test_thousands_of_partitions_take_more_than_one_statement_and_all_arrive(appender15, ch):
     make_table(ch, engine="MergeTree PARTITION BY n ORDER BY tuple()")
-    summary = appender15.done("t", input=rows_of(1, 3000))
+    summary = appender15.done("t", input=rows_of(1, 3000), timeout=240)
     assert (summary["rows"], summary["partitions"]) == (3000, 3000)
     assert counts(ch) == {1: 3000}
     assert attached_by(ch, statements=2)
+
+
+# --- what is staged may change until it is attached --------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["MergeTree ORDER BY tuple()", "ReplacingMergeTree ORDER BY n",
+                                    "MergeTree PARTITION BY n % 3 ORDER BY tuple()"])
+def test_what_the_server_merged_before_a_repeat_is_attached_once(appender15, store15, ch, engine):
+    """As one does that was started again: it knows nothing of merges that were stopped."""
+    make_table(ch, engine=engine)
+    key = appender15.done("t", input=rows_of(0, 1))["key"]
+    with held_id(ch, f"holdfast-{key}"):
+        worker = appender15.start("--id", "x", "--orphans", "wait", "t", "--select",
+                                  "SELECT toUInt32(1), number FROM numbers(3000)", **BLOCKS)
+        worker.await_line("orphan", "err")
+        worker.signal(signal.SIGKILL)
+        worker.wait()
+    [staged] = ch.staging_tables()
+    assert ch.value(f"SELECT count() FROM system.parts WHERE table = '{staged}' AND active") > 1
+    ch.sql(f"SYSTEM START MERGES {ch.name}.{staged}")
+    ch.sql(f"OPTIMIZE TABLE {staged} FINAL")
+    outcomes = [appender15.done("--id", "x", "t", input=b"")["outcome"] for _ in range(2)]
+    assert outcomes == ["finished", "nothing to do"]
+    assert ch.value("SELECT count() FROM t WHERE append = 1") == 3000
+    assert ch.staging_tables() == []

@@ -241,6 +241,29 @@ def test_told_to_stop_a_staged_append_leaves_nothing(appender15, store15, ch, tm
 # --- tables that are nobody else's ---------------------------------------------------------------------------
 
 
+def test_a_slow_stream_into_a_temporary_table_is_looked_after_like_others(appender15, ch, tmp_path):
+    make_table(ch, "t_mine")
+    feed = Feed(tmp_path / "rows")
+    worker = appender15.start("t_mine", feed.path)
+    feed.write(rows_of(1, 10))
+    eventually(lambda: ch.value("SELECT count() FROM system.query_log WHERE type = 2 AND query LIKE"
+                                " 'SELECT count() FROM system.processes WHERE query_id = \\'holdfast-mine-%'"))
+    feed.write(rows_of(2, 10))
+    feed.end()
+    result = worker.wait_all()
+    assert result.code == 0, result
+    assert counts(ch, "t_mine") == {1: 10, 2: 10}
+
+
+def test_told_to_stop_a_query_into_a_temporary_table_is_killed(appender15, ch):
+    make_table(ch, "t_mine")
+    worker = appender15.start("t_mine", "--select", slow_select(1, 3000), **SMALL_BLOCKS)
+    eventually(lambda: len(appends_by_block(ch, "t_mine")) > 2)
+    worker.signal(signal.SIGINT)
+    result = worker.wait_all(10)
+    assert result.code == 128 + signal.SIGINT and visible(result.err) == counts(ch, "t_mine")[1], result
+
+
 def test_a_temporary_table_takes_no_lock_and_needs_no_store(appender15, store15, ch):
     make_table(ch, "t_mine")
     worker = appender15.start("t_mine", "--select", slow_select(1, 100), **SMALL_BLOCKS)

@@ -150,6 +150,17 @@ static void test_parts_of_the_same_rows_in_other_files_are_doubted(void **state)
     assert_int_equal(judge(now, 2, 1150, true), HF__UNSURE);
 }
 
+static void test_a_part_that_a_merge_has_made_of_one_may_be_ours(void **state)
+{
+    hf__part now[] = {
+        {.min_block = 8, .max_block = 8, .level = 1, .rows = 33, .bytes = 400, .is_active = true}};
+
+    (void)state;
+    assert_int_equal(judge(now, 1, 1033, true), HF__UNSURE);
+    assert_int_equal(judge(now, 1, 1033, false), HF__UNSURE);
+    assert_int_equal(judge(now, 1, 1000, false), HF__NOT_ATTACHED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +174,7 @@ int main(void)
         cmocka_unit_test(test_a_server_that_crashed_half_way_is_doubted),
         cmocka_unit_test(test_where_only_merged_parts_are_left_the_rows_decide_or_nobody),
         cmocka_unit_test(test_parts_of_the_same_rows_in_other_files_are_doubted),
+        cmocka_unit_test(test_a_part_that_a_merge_has_made_of_one_may_be_ours),
     };
 
     return RUN(tests);

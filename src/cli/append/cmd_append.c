@@ -177,14 +177,29 @@ static hf_status read_orphans(const char *word, hf__orphans *orphans, hf_error *
     return status;
 }
 
+static hf_status check_table(const hf__append_options *options, hf_error *err)
+{
+    char shown[SHOWN_MAX];
+    char *memory = NULL;
+    hf_table_name name;
+    hf_status status = hf_table_name_parse(options->table, &name, &memory, err);
+
+    if (status == HF_OK && options->cluster != NULL && name.cluster[0] != '\0' &&
+        strcmp(options->cluster, name.cluster) != 0) {
+        status = hf__fail(err, HF_INVALID, "TABLE names the cluster '%s', and --cluster '%s'",
+                          name.cluster, show_argument(shown, options->cluster));
+        hf__hint(err, "one of them is enough");
+    }
+    free(memory);
+    return status;
+}
+
 static hf_status read_values(struct append *append, hf_error *err)
 {
     const struct append_values *values = &append->values;
     hf__append_options *options = &append->options;
     const char *const *rest = (const char *const *)append->in.operands + 1;
     size_t rest_count = (size_t)append->in.count - 1;
-    char *memory = NULL;
-    hf_table_name name;
 
     options->table = append->in.operands[0];
     options->cluster = values->cluster;
@@ -208,8 +223,7 @@ static hf_status read_values(struct append *append, hf_error *err)
     if (status == HF_OK && values->id != NULL)
         status = hf__append_check_id(values->id, err);
     if (status == HF_OK) /* before anything is asked of anybody */
-        status = hf_table_name_parse(options->table, &name, &memory, err);
-    free(memory);
+        status = check_table(options, err);
     return status;
 }
 
@@ -268,7 +282,7 @@ static hf_status open_both(struct append *append, hf_error *err)
 
 /* ---- what came of it ------------------------------------------------------------------------------------ */
 
-static void print_summary(const struct append *append, const hf__append_result *result)
+static int print_summary(const struct append *append, const hf__append_result *result)
 {
     static const char *const outcomes[] = {"appended", "resumed", "finished", "nothing to do"};
     hf__json json = {0};
@@ -290,7 +304,13 @@ static void print_summary(const struct append *append, const hf__append_result *
     hf__json_put_text(&json, "orphan", result->orphan != NULL ? result->orphan : "");
     hf__json_put_real(&json, "seconds", (double)(hf__now_ms() - append->began_ms) / 1000.0);
     hf__json_end_object(&json);
-    (void)print_document(&json, stdout);
+    if (print_document(&json, stdout))
+        return EXIT_OK;
+    const hf_error err = {
+        .code = HF_SYSTEM,
+        .message =
+            "the summary cannot be written to standard output; all of its rows are in the table"};
+    return report_error(&append->in.report, &err);
 }
 
 static int run_append(struct append *append)
@@ -300,7 +320,8 @@ static int run_append(struct append *append)
     hf_error err;
 
     append->began_ms = hf__now_ms();
-    if (read_values(append, &err) != HF_OK || stopping_init(&append->stopping, &err) != HF_OK)
+    if (read_values(append, &err) != HF_OK ||
+        stopping_init(&append->stopping, report, &err) != HF_OK)
         return report_error(report, &err);
     progress_begin(&append->progress, report, append->options.table);
     if (stopping_start(&append->stopping, &err) != HF_OK)
@@ -314,10 +335,8 @@ static int run_append(struct append *append)
                                       &append->options, &result, &err);
     progress_clear(&append->progress);
     stopping_end(&append->stopping);
-    if (status == HF_OK) {
-        print_summary(append, &result);
-        return EXIT_OK;
-    }
+    if (status == HF_OK)
+        return print_summary(append, &result);
     int code = report_error(report, &err);
     int number = atomic_load(&append->stopping.signal);
     return status == HF_INTERRUPTED && number != 0 ? EXIT_SIGNAL_BASE + number : code;

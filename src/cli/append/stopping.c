@@ -3,10 +3,30 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/stop_signals.h"
 
-enum { LOOK_MS = 100 };
+enum { LOOK_MS = 100, ONE_WISH_MS = 1000 };
+
+/* A terminal that goes away tells it more than once; who means it says so again after a while. */
+static void take(struct stopping *stopping, int number)
+{
+    bool is_first = atomic_load(&stopping->signal) == 0;
+
+    if (!atomic_load(&stopping->works)) /* there is nothing to undo */
+        _exit(EXIT_SIGNAL_BASE + number);
+    if (!is_first && hf__now_ms() - stopping->told_ms > ONE_WISH_MS) /* or no time for it */
+        _exit(EXIT_SIGNAL_BASE + number);
+    if (!is_first)
+        return;
+    atomic_store(&stopping->signal, number);
+    stopping->told_ms = hf__now_ms();
+    report_note(stopping->report, "told to stop: told again, it ends at once");
+    hf__halt_set(&stopping->halt, HF__HALT_ASKED);
+    if (stopping->store != NULL)
+        hf_store_interrupt(stopping->store);
+}
 
 static void *await_signal(void *arg)
 {
@@ -18,18 +38,14 @@ static void *await_signal(void *arg)
         int number = sigtimedwait(&set, NULL, &look);
         if (number <= 0 || atomic_load(&stopping->over))
             continue;
-        atomic_store(&stopping->signal, number);
-        if (!atomic_load(&stopping->works))
-            _exit(EXIT_SIGNAL_BASE + number); /* there is nothing to undo */
-        hf__halt_set(&stopping->halt, HF__HALT_ASKED);
-        if (stopping->store != NULL)
-            hf_store_interrupt(stopping->store);
+        take(stopping, number);
     }
     return NULL;
 }
 
-hf_status stopping_init(struct stopping *stopping, hf_error *err)
+hf_status stopping_init(struct stopping *stopping, const struct report *report, hf_error *err)
 {
+    stopping->report = report;
     atomic_init(&stopping->over, false);
     atomic_init(&stopping->works, false);
     atomic_init(&stopping->signal, 0);
