@@ -175,5 +175,6 @@ hf_status hf__append_run(hf_store *store, hf__target *target, hf__halt *halt,
     hf__buf_free(&work.dest);
     hf__buf_free(&work.engine_full);
     hf__buf_free(&work.views);
+    hf__grid_free(&work.settings);
     return status;
 }

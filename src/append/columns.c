@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "append/quote.h"
+#include "append/settings.h"
 
 struct reader {
     const char *at, *end;
@@ -118,33 +119,22 @@ static hf_status wait_for_header(hf__work *work, hf__input *input, hf_error *err
     }
 }
 
-static hf_status ask_delimiter(hf__work *work, char *delimiter, hf_error *err)
+static char delimiter_of(const hf__work *work)
 {
-    const hf__statement read = {
-        .sql = "SELECT value FROM system.settings WHERE name = 'format_csv_delimiter'",
-        .what = "read system.settings"};
-    hf__grid grid = {0};
-    hf_status status = hf__target_query(work->target, &read, &grid, err);
+    const char *value = hf__settings_value(&work->settings, "format_csv_delimiter");
 
-    *delimiter = ',';
-    if (status == HF_OK && grid.rows > 0 && hf__grid_at(&grid, 0, 0)[0] != '\0')
-        *delimiter = hf__grid_at(&grid, 0, 0)[0];
-    hf__grid_free(&grid);
-    return status;
+    return value != NULL && value[0] != '\0' ? value[0] : ',';
 }
 
 hf_status hf__columns_add(hf__work *work, hf__input *input, hf__buf *out, hf_error *err)
 {
-    char delimiter = ',';
     size_t size = 0;
 
     if (!work->options->format->has_header || work->target->is_embedded)
         return HF_OK;
-    hf_status status = ask_delimiter(work, &delimiter, err);
-    if (status == HF_OK)
-        status = wait_for_header(work, input, err);
+    hf_status status = wait_for_header(work, input, err);
     if (status != HF_OK)
         return status;
     const char *header = hf__input_header(input, &size);
-    return hf__columns_parse(header, size, delimiter, out, err);
+    return hf__columns_parse(header, size, delimiter_of(work), out, err);
 }

@@ -8,7 +8,7 @@
 HF_MUST_CHECK hf_status hf__columns_parse(const char *line, size_t size, char delimiter,
                                           hf__buf *out, hf_error *err);
 
-/* The same for the input's header, which is waited for; nothing for a format that has none. */
+/* The same for the input's header, which is waited for; nothing for a format that has none. Knows the settings. */
 HF_MUST_CHECK hf_status hf__columns_add(hf__work *work, hf__input *input, hf__buf *out,
                                         hf_error *err);
 

@@ -4,9 +4,6 @@
 
 #include "append/grid.h"
 
-/* A query for name and value of the settings that matter. */
-void hf__dedup_ask(hf__buf *sql);
-
 /* How many blocks it remembers: 0 where it does not, or where that is not known. */
 int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings);
 

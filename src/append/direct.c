@@ -9,6 +9,7 @@
 
 #include "append/dedup.h"
 #include "append/quote.h"
+#include "append/settings.h"
 #include "append/work.h"
 #include "base/clock.h"
 
@@ -99,23 +100,15 @@ static bool can_read_again(const hf__append_options *options)
  */
 static hf_status learn_window(hf__work *work, hf_error *err)
 {
-    hf__grid grid = {0};
-    hf__buf sql = {0};
-
     if (work->target->is_embedded || !work->is_merge_tree || work->result->key == 0 ||
         work->options->path_count == 0 || !can_read_again(work->options))
         return HF_OK;
-    hf__dedup_ask(&sql);
-    const hf__statement read = {.sql = sql.data, .what = "read system.settings"};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(work->target, &read, &grid, err);
+    hf_status status = hf__settings_read(work, err);
     if (status == HF_OK)
-        work->dedup_window = hf__dedup_window(work->engine_full.data, &grid);
-    if (work->dedup_window > 0 && hf__dedup_has_token(&grid))
+        work->dedup_window = hf__dedup_window(work->engine_full.data, &work->settings);
+    if (work->dedup_window > 0 && hf__dedup_has_token(&work->settings))
         (void)snprintf(work->token, sizeof work->token, "insert_deduplication_token=%s",
                        work->result->id);
-    hf__grid_free(&grid);
-    hf__buf_free(&sql);
     return status;
 }
 

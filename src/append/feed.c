@@ -4,7 +4,7 @@
 
 #include "append/columns.h"
 #include "append/quote.h"
-#include "append/work.h"
+#include "append/settings.h"
 
 static void tell(void *arg, const hf__input *input)
 {
@@ -36,21 +36,26 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
     const hf__append_options *options = work->options;
     const hf__flow flow = {.tell = tell, .arg = work};
     hf__input *input = NULL;
-    hf__buf sql = {0};
+    hf__buf sql = {0}, settings = {0};
 
     hf__buf_printf(&sql, "INSERT INTO %s", into);
     hf_status status =
         hf__input_open(options->format, options->paths, options->path_count, &input, err);
     if (status == HF_OK)
+        status = hf__settings_read(work, err);
+    if (status == HF_OK)
         status = hf__columns_add(work, input, &sql, err);
-    if (status == HF_OK && sql.broken)
+    hf__buf_puts(&settings, hf__settings_for_rows(&work->settings));
+    if (work->token[0] != '\0')
+        hf__buf_printf(&settings, "%s%s", settings.length > 0 ? "&" : "", work->token);
+    if (status == HF_OK && (sql.broken || settings.broken))
         status = hf__fail(err, HF_NO_MEMORY, "out of memory");
     const hf__statement insert = {.sql = sql.data,
                                   .what = "insert the rows",
                                   .query_id = query_id,
                                   .limit_ms = -1,
                                   .is_once = true,
-                                  .settings = work->token[0] != '\0' ? work->token : NULL,
+                                  .settings = settings.data,
                                   .is_sealed = work->dedup_window > 0};
     if (status == HF_OK) {
         status =
@@ -60,6 +65,7 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
             add_place(work, input, err);
     }
     hf__input_close(input);
+    hf__buf_free(&settings);
     hf__buf_free(&sql);
     return status;
 }

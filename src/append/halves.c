@@ -7,6 +7,7 @@
 
 #include "append/columns.h"
 #include "append/quote.h"
+#include "append/settings.h"
 #include "append/staging.h"
 
 struct half {
@@ -54,7 +55,8 @@ static void feed(struct half *half, const hf__flow *flow)
                                   .what = "insert the rows",
                                   .query_id = half->table,
                                   .limit_ms = -1,
-                                  .is_once = true};
+                                  .is_once = true,
+                                  .settings = hf__settings_for_rows(&work->settings)};
     half->status = sql.broken
                        ? hf__fail(&half->err, HF_NO_MEMORY, "out of memory")
                        : half->target->ops->insert(half->target, &insert, work->options->format,
@@ -170,6 +172,8 @@ static hf_status feed_tables(hf__work *work, hf__target *twin, const char *secon
     atomic_init(&halves.stop, false);
     atomic_init(&halves.culprit, -1);
     hf_status status = open_inputs(&halves, middle, err);
+    if (status == HF_OK)
+        status = hf__settings_read(work, err);
     if (status == HF_OK)
         status = hf__columns_add(work, halves.half[0].input, &halves.columns, err);
     if (status == HF_OK && halves.columns.broken)

@@ -109,7 +109,7 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
         add_parameter(&call->url, "query_id", statement->query_id);
     if (http->url.settings[0] != '\0')
         hf__buf_printf(&call->url, "&%s", http->url.settings);
-    if (statement->settings != NULL)
+    if (statement->settings != NULL && statement->settings[0] != '\0')
         hf__buf_printf(&call->url, "&%s", statement->settings);
     hf__buf_puts(&call->url, extra);
     if (statement->query_id != NULL) /* what has the id is ended by us, or not at all */
@@ -316,10 +316,7 @@ static hf_status open_sibling(hf__target *target, const char *host, hf__target *
         free(http);
         return status;
     }
-    status = make_ready(http, target->halt, sibling, err);
-    if (status == HF_OK)
-        (*sibling)->may_defer = target->may_defer;
-    return status;
+    return make_ready(http, target->halt, sibling, err);
 }
 
 hf_status hf__http_open(const hf__target_options *options, hf__target **target, hf_error *err)

@@ -195,9 +195,8 @@ static hf_status begin(struct stream *stream, const hf__statement *statement, hf
 
     hf__buf_printf(&sql, "%s FORMAT %s", statement->sql, stream->format->name);
     char *encoded = sql.broken ? NULL : curl_easy_escape(NULL, sql.data, (int)sql.length);
-    hf__buf_printf(&extra, "&query=%s%s%s", encoded != NULL ? encoded : "",
-                   stream->compresses ? "&enable_http_compression=1" : "",
-                   stream->http->base.may_defer ? "&async_insert=0" : "");
+    hf__buf_printf(&extra, "&query=%s%s", encoded != NULL ? encoded : "",
+                   stream->compresses ? "&enable_http_compression=1" : "");
     hf_status status = encoded == NULL || extra.broken || !set_options(stream)
                            ? hf__fail(err, HF_NO_MEMORY, "out of memory")
                            : HF_OK;

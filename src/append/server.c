@@ -15,14 +15,13 @@ hf_status hf__server_ask(hf__target *target, hf__grid *grid, hf_error *err)
     static const hf__statement who = {
         .sql = "SELECT hostName(), toInt64(toUnixTimestamp(now())) - toInt64(uptime()), version(), "
                "currentDatabase(), (SELECT any(data_path) FROM system.databases WHERE name = "
-               "'system'), (SELECT count() FROM system.settings WHERE name = 'async_insert')",
+               "'system')",
         .what = "ask who it is",
         .gives_way = true,
     };
     hf_status status = hf__target_query(target, &who, grid, err);
 
-    target->may_defer = status == HF_OK && hf__grid_number(grid, 0, 5) > 0;
-    if (status != HF_OK || (grid->rows == 1 && grid->columns == 6))
+    if (status != HF_OK || (grid->rows == 1 && grid->columns == 5))
         return status;
     status =
         hf__fail(err, HF_CONFIG, "%s is no ClickHouse: it answers a question with something else",

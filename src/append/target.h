@@ -76,7 +76,6 @@ struct hf__target {
     const hf__halt *halt; /* of the append that runs */
     hf__fault fault;
     bool is_embedded; /* nobody else is in it, and what it runs ends with this process */
-    bool may_defer;   /* it knows INSERTs that it writes later, and must be told not to */
 };
 
 typedef struct hf__target_options {

@@ -33,6 +33,8 @@ typedef struct hf__work {
     char staging[128];
     size_t merged; /* tables of --concat that are in; a repeat of the rest leaves them out */
 
+    hf__grid settings; /* of the server, once they are asked for */
+
     /* Of a direct append that can be sent again: the server leaves out so many blocks that it has had. */
     int64_t dedup_window;
     char token[128]; /* the setting that names them, or "" */

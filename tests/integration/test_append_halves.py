@@ -67,6 +67,14 @@ def test_what_looks_like_a_row_s_end_inside_of_a_text_is_none(appender15, ch, tm
     assert counts(ch) == {1: 5000} and ch.staging_tables() == []
 
 
+def test_parts_are_as_large_as_the_server_is_set_to_make_them(appender15, ch, rows_file):  # noqa: F811
+    """However few rows it is given to parse at a time."""
+    make_table(ch)
+    assert appender15.done("--direct", "--format", "TSV", "t", rows_file)["rows"] == ROWS
+    sizes = ch.rows(f"SELECT rows FROM system.parts WHERE database = '{ch.name}' AND table = 't' ORDER BY rows DESC")
+    assert [int(part["rows"]) for part in sizes] == [1 << 20, ROWS - (1 << 20)]
+
+
 def test_csv_goes_in_two_with_its_header_on_both(appender15, ch, tmp_path):  # noqa: F811
     ch.sql("CREATE TABLE t (append UInt32, n UInt64, text String) ENGINE = MergeTree ORDER BY tuple()")
     text = '\n1,2,""x""\n' * 400  # lines that look like rows, in quotes
