@@ -4,7 +4,7 @@ import threading
 import time
 
 
-def eventually(predicate, timeout=10.0, what=None):
+def eventually(predicate, timeout=20.0, what=None):
     """Polls every 10 ms until predicate() is true and returns its value; fails after timeout."""
     deadline = time.monotonic() + timeout
     while True:

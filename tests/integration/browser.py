@@ -32,7 +32,7 @@ class Browser:
     def text(self, selector):
         return " ".join(" ".join(self.texts(selector=selector)).split())
 
-    def until(self, script, timeout=15):
+    def until(self, script, timeout=30):
         return self.ask("until", {"script": script, "timeout": timeout * 1000})
 
     def await_refreshes(self, times):

@@ -67,7 +67,7 @@ class Running:
     def pid(self):
         return self.process.pid
 
-    def await_line(self, wanted, stream="out", timeout=10):
+    def await_line(self, wanted, stream="out", timeout=20):
         """The first line not yet awaited that contains the text."""
         seen = []
         while True:
@@ -90,13 +90,13 @@ class Running:
     def signal(self, number):
         self.process.send_signal(number)
 
-    def wait(self, timeout=10):
+    def wait(self, timeout=20):
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {timeout} s: {self.describe()}") from None
 
-    def wait_all(self, timeout=10):
+    def wait_all(self, timeout=20):
         """Also for the end of its output, which a child that lives on would keep open."""
         code = self.wait(timeout)
         for reader in self._readers:

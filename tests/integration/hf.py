@@ -482,7 +482,7 @@ class Store:
             under_way = self._calls
         if under_way:
             self.interrupt()
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + 20
             while self._calls and time.monotonic() < deadline:
                 time.sleep(0.01)
             assert not self._calls, "a call goes on after hf_store_interrupt; the store is left open"

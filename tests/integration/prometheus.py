@@ -1,7 +1,6 @@
 """What reads metrics: the reference parser of each format, promtool, and a Prometheus of the tests' own."""
 
 import json
-import socket
 import subprocess
 import tempfile
 import urllib.error
@@ -13,6 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from awaiting import eventually
+from servers import free_port
 
 OPENMETRICS = "application/openmetrics-text"
 
@@ -81,19 +81,14 @@ def check_expressions(folder, expressions):
     promtool("check", "rules", str(path))
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 class Prometheus:
-    """Scrapes the targets every 200 ms; its queries can be asked."""
+    """Scrapes the target every second; its queries can be asked."""
 
     def __init__(self, folder, port, credentials_file=None, rules=()):
         job = {"job_name": "holdfast", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
         if credentials_file:
             job["authorization"] = {"credentials_file": str(credentials_file)}
-        config = {"global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms"},
+        config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
                   "scrape_configs": [job], "rule_files": [str(rule) for rule in rules]}
         path = folder / "prometheus.yml"
         path.write_text(yaml.safe_dump(config))

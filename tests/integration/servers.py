@@ -5,10 +5,12 @@ server dies with the process that started it. Nothing is skipped when a server i
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -27,10 +29,28 @@ SERVER_USER = "postgres"
 running = []  # every server that is up; conftest prints their logs on failure
 
 
+def _ports():
+    """Each once, from a random one on; none that the system might give to a client meanwhile."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as given:
+        low, high = map(int, given.read().split())
+    ports = [port for port in range(10000, 65536) if not low <= port <= high] or range(10000, 65536)
+    start = random.randrange(len(ports))
+    return [*ports[start:], *ports[:start]]
+
+
+_untried = _ports()
+_claims = os.open(f"{tempfile.gettempdir()}/holdfast-test-ports-{os.geteuid()}", os.O_RDWR | os.O_CREAT, 0o600)
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """No other test process gets it as long as this one lives, also while nobody listens there."""
+    while _untried:
+        port = _untried.pop()
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            fcntl.lockf(_claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            probe.bind(("", port))
+            return port
+    raise RuntimeError("no port is free")
 
 
 def server_owner():
@@ -113,7 +133,7 @@ class Server:
             except psycopg2.OperationalError:
                 return False
 
-        eventually(ready, 30, f"{self.name} accepts connections")
+        eventually(ready, 60, f"{self.name} accepts connections")
 
     def log(self, offset=0):
         with open(self.log_path, "rb") as log:
@@ -128,7 +148,7 @@ class Server:
             return
         if self.process.poll() is None:
             self.process.send_signal(how)
-            self.process.wait(30)
+            self.process.wait(60)
         self.process = None
 
     def close(self):
@@ -262,6 +282,7 @@ class Postgres(Server):
 
     def kill9_postmaster(self):
         """Its backends find out by themselves and leave; waits until they have."""
+        os.kill(self.process.pid, signal.SIGSTOP)  # or it might start one more, which nobody would wait for
         children = processes_of(self.process.pid)
         self._end(signal.SIGKILL)
         eventually(lambda: not any(map(is_alive, children)), 20, "backends left after their postmaster")
@@ -424,8 +445,7 @@ class Database:
     def drop(self, expect_no_locks=True):
         try:
             if expect_no_locks:
-                eventually(lambda: not self.advisory_locks(), 5,
-                           "no advisory lock is left after the test")
+                eventually(lambda: not self.advisory_locks(), what="no advisory lock is left after the test")
         finally:
             self.server.sql(f"drop database if exists {self.name} with (force)")
 

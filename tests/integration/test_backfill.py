@@ -1,7 +1,6 @@
 """holdfast ingest --backfill: fills exactly what lacks, shared by workers and processes, whatever dies."""
 
 import gzip
-import os
 import re
 import shutil
 import signal
@@ -197,7 +196,7 @@ def test_a_wait_for_another_ends_with_sigterm(world, fill, holdfast):
     backfill = fill.start("1-255", chain(1, 260))
     eventually(lambda: world.own_row("wantedFrom") == 1)
     backfill.signal(signal.SIGTERM)
-    assert backfill.wait(5) == 0, backfill.describe()
+    assert backfill.wait() == 0, backfill.describe()
     assert joined(world) == [(257, 260)]
 
 
@@ -210,8 +209,7 @@ def test_kill_9_at_any_moment_loses_nothing_and_repeats_nothing(world, fill):
     for least in (2, 150, 400, 900, 1500):
         backfill = fill.start("1-2000", source, "--workers", 3, "--rate", 3000, "--commit-every", 20)
         eventually(lambda: covered(world) > least or backfill.process.poll() is not None, 30)
-        os.kill(backfill.pid, signal.SIGKILL)
-        backfill.wait()
+        world.kind.kill9(backfill)
         world.assert_coverage_is_true()
         assert world.network.oldest == joined(world)[-1][0]
     done = fill("1-2000", source)
@@ -226,7 +224,7 @@ def test_sigterm_ends_it_with_success_and_the_next_run_does_the_rest(world, fill
     backfill = fill.start("1-2000", source, "--rate", 200)
     eventually(lambda: covered(world) > 2, 30)
     backfill.signal(signal.SIGTERM)
-    assert backfill.wait(5) == 0, backfill.describe()
+    assert backfill.wait() == 0, backfill.describe()
     there = covered(world)
     assert there < 2002
     world.assert_coverage_is_true()

@@ -219,7 +219,7 @@ def test_deadline_ends_a_statement(pg_tx, attempts):
 def test_held_label_is_named_at_the_deadline(holdfast, recorded):
     command = holdfast.at(recorded.url)
     with command.hold("Transfer:1:2"):
-        done = command("tx", "--deadline", "300ms", "other", "Transfer:1:2", "-c",
+        done = command("tx", "--deadline", "1500ms", "other", "Transfer:1:2", "-c",
                        "create table never (n int)")
     assert done.code == EXIT_NOT_ACQUIRED
     assert "Transfer:1:2" in done.err and "holdfast run" in done.err

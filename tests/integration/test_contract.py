@@ -246,8 +246,8 @@ def test_waiters_of_a_process_are_served_in_their_order(store):
     for number in range(5):
         waiting = threading.Event()
         waiters.append(Background(wait_as, number, waiting))
-        assert waiting.wait(10)
-        stays(lambda: waiters[-1].running, 0.05)  # it enters the queue after it has told
+        assert waiting.wait(20)
+        stays(lambda: waiters[-1].running, 0.25)  # it enters the queue after it has told
     lock.end()
     for waiter in waiters:
         waiter.result()
@@ -297,7 +297,7 @@ def test_interrupt_ends_waits_now_and_later(store, peer):
     store.interrupt()
     for waiter in waiters:
         with pytest.raises(HfError) as raised:
-            waiter.result(5)
+            waiter.result()
         assert raised.value.status is Status.INTERRUPTED
     assert store.refusal("job", FOREVER).status is Status.INTERRUPTED
 
@@ -308,7 +308,7 @@ def test_interrupt_ends_a_long_wait(store, peer):
     stays(lambda: waiter.running, 3)
     store.interrupt()
     with pytest.raises(HfError) as raised:
-        waiter.result(5)
+        waiter.result()
     assert raised.value.status is Status.INTERRUPTED
 
 
@@ -358,7 +358,7 @@ def test_close_releases(kind, peer):
     opened = kind.open()
     opened.acquire("job")
     opened.close()
-    peer.acquire("job", wait_ms=5000)
+    peer.acquire("job", wait_ms=20000)
     hf.lib().hf_store_close(None)
 
 
@@ -494,12 +494,12 @@ def test_callback_form_bears_a_release_inside(store, peer):
 
 def test_callback_form_releases_when_its_thread_is_cancelled(kind, peer, compiled):
     assert subprocess.run([compiled("with_cancel.c"), kind.url, "job"], timeout=20).returncode == 0
-    peer.acquire("job", wait_ms=5000)
+    peer.acquire("job", wait_ms=20000)
 
 
 def test_callback_form_releases_when_an_exception_passes(kind, peer, compiled):
     assert subprocess.run([compiled("with_exception.cpp"), kind.url, "job"], timeout=20).returncode == 0
-    peer.acquire("job", wait_ms=5000)
+    peer.acquire("job", wait_ms=20000)
 
 
 # --- processes that die or fork ---------------------------------------------------------------------
@@ -512,7 +512,7 @@ def test_killed_holder_frees_its_lock(kind, store):
         waiter = Background(store.acquire, "job", FOREVER)
         stays(lambda: waiter.running, 0.2)
         peer.kill9()
-        waiter.result(10)
+        waiter.result()
 
 
 def test_killed_waiter_gets_nothing(kind, store):
@@ -522,7 +522,7 @@ def test_killed_waiter_gets_nothing(kind, store):
         stays(lambda: waiter.running, 0.3)
         peer.kill9()
     lock.end()
-    store.acquire("job", 5000).end()
+    store.acquire("job", 20000).end()
 
 
 def test_stopped_holder_keeps_its_lock(kind, store, peer):
@@ -577,9 +577,9 @@ def test_forks_child_cannot_end_the_parents_lock(kind, store, in_child):
     try:
         assert parent.stdout.readline() == "forked\n"
         assert store.refusal("job", 300).status is Status.NOT_ACQUIRED
-        out, _ = parent.communicate("\n", timeout=10)
+        out, _ = parent.communicate("\n", timeout=20)
         assert out == "released\n"
-        store.acquire("job", 5000)
+        store.acquire("job", 20000)
     finally:
         parent.kill()
         parent.wait()
@@ -605,7 +605,7 @@ def test_holder_killed_after_a_fork_frees_its_lock(kind, store):
     assert parent.stdout.readline() == "forked\n"
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    store.acquire("job", 5000)
+    store.acquire("job", 20000)
 
 
 # --- tokens -----------------------------------------------------------------------------------------
@@ -692,7 +692,7 @@ def test_schedule_is_due_once_per_period_over_all(recorded):
         due, left = other.claim("report", 60000)
         assert not due and 50000 < left <= 60000
         assert store.claim("another", 60000)[0]
-        eventually(lambda: other.claim("report", 300)[0], 5)
+        eventually(lambda: other.claim("report", 300)[0])
 
 
 def test_one_of_many_gets_the_run(recorded):

@@ -235,7 +235,7 @@ def test_killed_holder_frees_its_slot(kind, store):
         waiter = Background(store.acquire, "pool", FOREVER, slots=1)
         stays(lambda: waiter.running, 0.2)
         peer.kill9()
-        assert waiter.result(10).slot == 1
+        assert waiter.result().slot == 1
 
 
 def test_slot_waiter_is_not_starved(store, peer):
@@ -258,6 +258,7 @@ def test_slot_waiter_is_not_starved(store, peer):
 
 def test_slots_are_never_overbooked(store, peer, other):
     inside, most, guard = [0], [0], threading.Lock()
+    two_met = threading.Event()
 
     def work(opened):
         for _ in range(40):
@@ -265,6 +266,9 @@ def test_slots_are_never_overbooked(store, peer, other):
             with guard:
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
+                if most[0] == 2:
+                    two_met.set()
+            assert two_met.wait(20)
             threading.Event().wait(0.0005)
             with guard:
                 inside[0] -= 1

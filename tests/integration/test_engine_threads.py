@@ -38,7 +38,7 @@ def test_key_is_not_left_behind_when_its_next_holder_must_ask_for_itself(db):
         first.end()
         assert queued.result() in (Status.OK, Status.NOT_ACQUIRED)
         assert private.result() in (Status.OK, Status.NOT_ACQUIRED)
-        outside.result(5)
+        outside.result()
         assert db.holders(7) == [stranger.info.backend_pid]
 
 
@@ -52,7 +52,7 @@ def test_private_holder_and_joined_holders_end_in_any_order(db):
                 assert locks[place].state is State.HELD
                 assert db.holders(7)
                 locks[place].end()
-            eventually(lambda: not db.holders(7), 2)
+            eventually(lambda: not db.holders(7))
             store.acquire(7).end()
 
 
@@ -129,7 +129,7 @@ def test_slot_waiter_does_not_spin_after_its_listening_session_is_gone(db):
                           " and application_name like 'waiter%%' and query like 'LISTEN%%'")
 
         for _ in range(2):
-            pid = eventually(listening, 5)[0][0]
+            pid = eventually(listening)[0][0]
             db.server.terminate(pid)
             eventually(lambda: pid not in db.sessions("waiter%"))
             time.sleep(1.2)  # until the server has counted what was done before
@@ -137,7 +137,7 @@ def test_slot_waiter_does_not_spin_after_its_listening_session_is_gone(db):
             stays(lambda: waiter.running, 2)
             assert (commits(db) - before) / (time.monotonic() - began) < 100
         peer.release(held)
-        waiter.result(5).end()
+        waiter.result().end()
 
 
 @contextlib.contextmanager
@@ -197,7 +197,7 @@ def test_set_does_not_sit_on_a_key_while_it_waits_for_a_smaller_one(db):
 # --- everything at once -----------------------------------------------------------------------------
 
 
-END_ONE = ("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
+END_ONE = ("select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database()"
            " and application_name like 'contend%%' order by random() limit 1")
 
 
@@ -216,12 +216,13 @@ def test_exclusion_holds_under_everything_at_once(db, compiled, records, ending)
         with contextlib.closing(db.connect(user="postgres")) as connection:
             while ending and time.monotonic() < end_at and program.poll() is None:
                 time.sleep(0.2)
-                moments.append(time.monotonic_ns())
+                began = time.monotonic_ns()
                 run(connection, END_ONE)
+                moments.append((began, time.monotonic_ns()))
         assert program.stdout.readline() == "quiet\n"
-        eventually(lambda: not db.advisory_locks(), 5, "nothing of ours is left")
+        eventually(lambda: not db.advisory_locks(), what="nothing of ours is left")
         assert db.advisory_locks(granted=False) == []
-        out, err = program.communicate("".join(f"{moment}\n" for moment in moments), timeout=20)
+        out, err = program.communicate("".join(f"{began} {gone}\n" for began, gone in moments), timeout=20)
         assert program.returncode == 0, f"{out}\n{err}"
     finally:
         program.kill()

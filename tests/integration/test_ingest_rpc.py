@@ -72,15 +72,15 @@ def test_errors_of_the_server_are_waited_out(start, rpc, network):
 
 def test_a_server_of_another_network_is_refused(start, network):
     with start(name="pubnet") as running:
-        assert running.wait(20) == EXIT_CONFIG
-        assert "Test SDF Network" in "".join(running.err)
+        done = running.wait_all()
+        assert done.code == EXIT_CONFIG and "Test SDF Network" in done.err
 
 
 def test_what_the_server_has_forgotten_is_a_permanent_gap(start, rpc, network):
     rpc.forget_before(10)
     with start("--start-ledger", "5") as running:
-        assert running.wait(20) == EXIT_CONFIG
-        assert "10" in "".join(running.err)
+        done = running.wait_all()
+        assert done.code == EXIT_CONFIG and "10" in done.err
 
 
 def test_a_reset_of_the_network_stops_it_with_both_hashes(start, rpc, network):
@@ -93,9 +93,8 @@ def test_a_reset_of_the_network_stops_it_with_both_hashes(start, rpc, network):
     rpc.reset()
     rpc.close_ledgers(height + 3)
     with start() as running:
-        assert running.wait(20) == EXIT_DATA
-        said = "".join(running.err)
-        assert before in said and rpc.ledger(height).hash in said
+        done = running.wait_all()
+        assert done.code == EXIT_DATA and before in done.err and rpc.ledger(height).hash in done.err
 
 
 def test_what_lies_before_the_tip_is_backfilled(start, rpc, network):

@@ -165,7 +165,7 @@ def test_lock_files_that_are_removed_under_a_holder_let_nobody_else_in(folder, u
         for path in files_of(folder):
             if not path.read_bytes().startswith(b"SQLite") and not path.name.endswith(("-wal", "-shm")):
                 path.unlink()
-        lost = eventually(lambda: lock.state is State.LOST or peer_is_refused(peer, "job"), 10)
+        lost = eventually(lambda: lock.state is State.LOST or peer_is_refused(peer, "job"))
         assert lost
         if lock.state is State.HELD:
             assert peer_is_refused(peer, "job")
@@ -225,7 +225,7 @@ def test_killed_holder_lets_a_long_waiter_in(url):
         waiter = Background(store.acquire, "job", FOREVER)
         stays(lambda: waiter.running, 2.5)
         peer.kill9()
-        assert waiter.result(5).state is State.HELD
+        assert waiter.result().state is State.HELD
 
 
 def test_killed_holder_leaves_no_record(url):
@@ -274,7 +274,7 @@ def test_deadlock_between_threads_of_a_process_is_found(url):
 
         def take(first, second):
             with store.acquire(first):
-                both_hold.wait(10)
+                both_hold.wait(20)
                 try:
                     store.acquire(second, FOREVER, flags=ANY_ORDER).end()
                 except HfError as error:
@@ -308,7 +308,7 @@ def test_exclusive_waiter_is_not_starved_by_a_stream_of_shared_holders(url):
 
         readers = [Background(read, opened) for opened in (store, store, other, other)]
         for _ in readers:
-            overlap.acquire(timeout=10)
+            assert overlap.acquire(timeout=20)
         try:
             peer.release(peer.acquire("job", FOREVER, timeout=20))
         finally:
@@ -334,7 +334,7 @@ def test_store_opens_few_descriptors(url):
     with hf.Store(url) as store:
         store.acquire([f"row {number}" for number in range(2000)]).end()
         assert descriptors() - before < resource.getrlimit(resource.RLIMIT_NOFILE)[0] / 2
-    eventually(lambda: descriptors() == before, what="closing gives all descriptors back")
+    eventually(lambda: descriptors() <= before, what="closing gives all descriptors back")
 
 
 def test_descriptors_are_not_inherited(url):

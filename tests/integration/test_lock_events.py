@@ -12,7 +12,7 @@ from hf import State
 from hf_table import registry_sql
 from wire import HOLD, SWALLOW, WireProxy, once
 
-EAGER = {"ping_interval_ms": 200, "ping_deadline_ms": 1000}
+EAGER = {"ping_interval_ms": 200, "ping_deadline_ms": 3000}
 
 
 def events(kind):
@@ -25,7 +25,7 @@ def details(kind, event):
 
 
 def await_details(kind, event, count=1):
-    eventually(lambda: len(details(kind, event)) >= count, 10, f"{count} × {event}")
+    eventually(lambda: len(details(kind, event)) >= count, what=f"{count} × {event}")
     return details(kind, event)
 
 
@@ -77,7 +77,7 @@ def test_a_session_ended_while_a_ping_is_under_way_was_ended_by_the_server(recor
     with hf.Store(proxy.url, ping_interval_ms=200, ping_deadline_ms=60000) as store:
         lock = store.acquire("job")
         proxy.rule = once(lambda message: message.kind == "Q" and message.text == "", SWALLOW)
-        assert proxy.rule.hit.wait(10)
+        assert proxy.rule.hit.wait(20)
         lose(recorded, lock.key)
         eventually(lambda: lock.state is State.LOST)
         assert await_details(recorded, "lost") == ["server"]

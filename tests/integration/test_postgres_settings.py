@@ -175,9 +175,9 @@ def test_interrupted_wait_leaves_no_backend_queueing(db):
         pid = eventually(lambda: db.waiters(7))[0]
         store.interrupt()
         with pytest.raises(HfError):
-            waiter.result(5)
+            waiter.result()
         store.close()
-        eventually(lambda: pid not in db.waiters(7) and pid not in db.sessions(), 5)
+        eventually(lambda: pid not in db.waiters(7) and pid not in db.sessions())
 
 
 # --- which server -----------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_server_that_never_answers_is_unreachable_in_time():
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         opening = Background(hf.open_error, f"postgresql://app@127.0.0.1:{port}/x", connect_timeout_ms=600)
-        assert opening.result(8).status is Status.UNREACHABLE
+        assert opening.result().status is Status.UNREACHABLE
 
 
 def test_database_that_does_not_exist_is_named(pg):

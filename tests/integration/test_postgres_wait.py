@@ -1,6 +1,7 @@
 """Waiting on PostgreSQL: no snapshot held, nobody starved, no wake-up lost, nothing left behind."""
 
 import contextlib
+import itertools
 import random
 import statistics
 import threading
@@ -43,8 +44,8 @@ def test_long_waiter_holds_back_no_snapshot(db, stranger):
         now = int(db.value("select pg_current_xact_id()::text"))
         eventually(lambda: db.value(
             "select count(*) = 0 from pg_stat_activity where application_name like 'holdfast%%'"
-            " and datname = current_database() and backend_xmin::text::bigint <= %s", now), 3,
-            "every snapshot of the waiter is younger than the transaction")
+            " and datname = current_database() and backend_xmin::text::bigint <= %s", now),
+            what="every snapshot of the waiter is younger than the transaction")
         assert waiter.running
         run(stranger, "select pg_advisory_unlock(7)")
         waiter.result()
@@ -61,7 +62,7 @@ def test_vacuum_is_not_stalled_by_a_long_waiter(db, stranger):
             db.sql("vacuum bulk")
             return db.value("select pg_relation_size('bulk') = 0")
 
-        eventually(vacuumed, 5)
+        eventually(vacuumed)
         assert waiter.running
         run(stranger, "select pg_advisory_unlock(7)")
         waiter.result()
@@ -126,18 +127,26 @@ def test_set_is_not_starved_by_strangers_that_queue(db):
 def test_release_wakes_long_waiters_of_another_process(db, max_waits):
     """A lost wake-up would leave them to the tick, which comes up to a second later."""
     keys = list(range(100, 110))
-    with hf.Store(db.url(), max_waits=max_waits) as store, Peer(db.url()) as holder:
+    with hf.Store(db.url(), max_waits=max_waits) as store, hf.Store(db.url()) as other, Peer(db.url()) as holder:
         held = {key: holder.acquire(key) for key in keys}
         waiters = {key: Background(store.acquire, key, FOREVER) for key in keys}
         stays(lambda: all(waiter.running for waiter in waiters.values()), LONG + 0.5)
-        delays = []
-        for key in keys:
+
+        def delay(waiter, lock):
             released = time.monotonic()
-            holder.release(held[key])
-            lock = waiters[key].result()
-            delays.append(waiters[key].finished_at - released)
-            lock.free()
-        assert statistics.median(delays) < 0.25, delays
+            holder.release(lock)
+            waiter.result().free()
+            return waiter.finished_at - released
+
+        def delay_in_the_queue(key):
+            """Nobody has to wake it; on a busy machine it takes its time all the same."""
+            lock = holder.acquire(key)
+            waiter = Background(other.acquire, key, FOREVER)
+            eventually(lambda: db.waiters(key))
+            return delay(waiter, lock)
+
+        queued, delays = zip(*[(delay_in_the_queue(-key), delay(waiters[key], held[key])) for key in keys])
+        assert statistics.median(delays) < 0.25 + 3 * statistics.median(queued), (delays, queued)
 
 
 def test_no_wake_up_is_lost_in_a_storm(db):
@@ -163,7 +172,7 @@ def test_dead_waiter_leaves_the_queue(db, stranger):
         peer.begin("acquire", 7, FOREVER)
         eventually(lambda: db.waiters(7), what="the peer queues")
         peer.kill9()
-    eventually(lambda: not db.sessions("holdfast-doomed%"), 5, "no session of the dead is left")
+    eventually(lambda: not db.sessions("holdfast-doomed%"), what="no session of the dead is left")
     assert db.waiters(7) == []
 
 
@@ -181,18 +190,37 @@ def test_wait_leaves_no_errors_in_the_servers_log(db, stranger):
     assert complaints == []
 
 
+class Aim:
+    """Limits in ms around the moment of the grant, whenever that comes on this machine."""
+
+    def __init__(self, seed):
+        self._chance = random.Random(seed)
+        self._middle = 7
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self._chance.randint(1, round(2 * self._middle))
+
+    def was(self, granted):
+        self._middle = max(2, self._middle * 0.95) if granted else min(60, self._middle * 1.05)
+
+
 def test_wait_that_times_out_around_the_grant_never_keeps_the_lock(db):
-    chance = random.Random(3)
+    aim = Aim(3)
     refused = granted = 0
     watcher = db.connect(user="postgres")
     with hf.Store(db.url()) as store, queueing_strangers(db, 7, count=2, hold=0.004):
-        for _ in range(400):
+        for limit in itertools.islice(aim, 400):
             try:
-                store.acquire(7, chance.randint(1, 14)).end()
+                store.acquire(7, limit).end()
                 granted += 1
+                aim.was(granted=True)
             except HfError as error:
                 assert error.status is Status.NOT_ACQUIRED
                 refused += 1
+                aim.was(granted=False)
                 assert run(watcher, "select count(*) from pg_locks l join pg_stat_activity a using (pid)"
                                     " where l.locktype = 'advisory' and l.objid = 7 and l.granted"
                                     " and a.application_name like 'holdfast%%'")[0][0] == 0
@@ -201,21 +229,24 @@ def test_wait_that_times_out_around_the_grant_never_keeps_the_lock(db):
 
 
 def test_set_that_times_out_around_the_grant_never_keeps_a_part(db):
-    chance = random.Random(4)
-    refused = 0
+    aim = Aim(4)
+    refused = granted = 0
     watcher = db.connect(user="postgres")
     with hf.Store(db.url()) as store, queueing_strangers(db, 7, count=2, hold=0.004):
-        for _ in range(200):
+        for limit in itertools.islice(aim, 200):
             try:
-                store.acquire([6, 7, 8], chance.randint(1, 14)).end()
+                store.acquire([6, 7, 8], limit).end()
+                granted += 1
+                aim.was(granted=True)
             except HfError as error:
                 assert error.status is Status.NOT_ACQUIRED
                 refused += 1
+                aim.was(granted=False)
                 assert run(watcher, "select count(*) from pg_locks l join pg_stat_activity a using (pid)"
                                     " where l.locktype = 'advisory' and l.objsubid = 1 and l.granted"
                                     " and a.application_name like 'holdfast%%'")[0][0] == 0
     watcher.close()
-    assert refused > 20
+    assert refused > 20 and granted > 20, f"the aim was off: {refused} refused, {granted} granted"
 
 
 class PeakOfSessions:
@@ -405,7 +436,7 @@ def test_waiter_survives_the_end_of_its_waiting_session(db, stranger):
         stays(lambda: True, 0.5)
         run(stranger, "select pg_advisory_unlock(7)")
         try:
-            lock = waiter.result(10)
+            lock = waiter.result()
         except HfError as error:
             assert error.status in (Status.UNREACHABLE, Status.DATABASE)
         else:

@@ -54,7 +54,7 @@ def backdate(recorded, hours):
     """As if everything had been recorded so long ago."""
     if recorded.local:
         path = pathlib.Path(recorded.url.removeprefix("local:")) / "holdfast.db"
-        with contextlib.closing(sqlite3.connect(path, timeout=10)) as db, db:
+        with contextlib.closing(sqlite3.connect(path, timeout=20)) as db, db:
             db.execute("update events set at_ms = at_ms - ? * 3600000", [hours])
             db.execute("update labels set seen_ms = seen_ms - ? * 3600000", [hours])
     else:

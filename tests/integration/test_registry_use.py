@@ -161,10 +161,10 @@ def test_a_set_is_taken_in_the_order_of_the_registry(kind, registry, store):
         thread = threading.Thread(target=lambda: taken.append(
             store.acquire(["cleanup", "booking:7"], FOREVER, on_wait=lambda _: waits.set())))
         thread.start()
-        assert waits.wait(10)
-        held.enter_context(other.acquire("cleanup", 5000))
+        assert waits.wait(20)
+        held.enter_context(other.acquire("cleanup", 20000))
         held.close()
-        thread.join(10)
+        thread.join(20)
         assert len(taken) == 1
         taken[0].free()
 

@@ -170,7 +170,7 @@ def test_a_reader_keeps_its_partition_and_live_goes_on(world, what):
         eventually(lambda: world.floor == 2401)
         for n in range(2501, 2521):
             world.add(ledger(n))
-            eventually(lambda: world.network.latest == n, 5, f"ledger {n} is committed")
+            eventually(lambda: world.network.latest == n, what=f"ledger {n} is committed")
         result = retention.wait_all(20)
         assert result.code == EXIT_NOT_ACQUIRED and "transactions_0" in result.err, result
         assert world.network.sequences()[0] == 1  # still there, and not claimed
@@ -189,7 +189,7 @@ def test_readers_that_come_while_a_drop_tries_are_answered(world):
         retention = Background(lambda: world("retention", "--keep", "100-ledgers"))
         while retention.running:
             world.kind.database.sql(
-                "set statement_timeout = '2s'; select hash from ingest_testnet.transactions"
+                "set statement_timeout = '10s'; select hash from ingest_testnet.transactions"
                 " where to_id > 2400::bigint << 32 limit 1")
         assert retention.result().code == EXIT_NOT_ACQUIRED
 
@@ -202,7 +202,7 @@ def test_live_goes_on_while_rows_are_deleted(world):
     while retention.running:
         last += 1
         world.add(ledger(last))
-        eventually(lambda: world.network.latest == last, 5)
+        eventually(lambda: world.network.latest == last)
     done = retention.result()
     assert done["floor"] >= 2991 and world.network.coverage() == [(done["floor"], last)]
     live.signal(signal.SIGTERM)
@@ -218,8 +218,7 @@ def test_killed_between_the_claim_and_the_drop_the_next_run_goes_on(world):
     with open_reader(world, "select count(*) from ingest_testnet.transactions_0"):
         retention = world.start("retention", "--keep", "100-ledgers")
         eventually(lambda: world.floor == 2401)
-        retention.signal(signal.SIGKILL)
-        retention.wait()
+        world.kind.kill9(retention)
         assert world.network.coverage() == [(2401, 2500)] and world.network.oldest == 2401
         assert partitions(world)[0] == 0
     world.ingest(2501, 2600)  # whatever retention left behind
@@ -259,8 +258,7 @@ def test_killed_while_it_deletes_coverage_stays_true_and_the_next_run_ends_it(wo
     for floor in (1001, 2001, 2901):
         retention = world.start("retention", "--keep", f"{3001 - floor}-ledgers")
         eventually(lambda: world.floor == floor)
-        retention.signal(signal.SIGKILL)
-        retention.wait()
+        world.kind.kill9(retention)
         world.assert_coverage_is_true()
     assert world("retention", "--keep", "100-ledgers").code == 0
     first = 2901 if world.local else 2000

@@ -274,7 +274,7 @@ def test_stop_ends_a_transfer(rpc, method):
     rpc.fault(method, stall)
     with Reader(rpc.url) as reader:
         waiting = reader.begin_next()
-        assert stall.reached.wait(10)
+        assert stall.reached.wait(20)
         reader.stop()
         assert waiting.result()["status"] == "HF_INTERRUPTED"
         assert reader.next()["status"] == "HF_INTERRUPTED"

@@ -147,7 +147,7 @@ def test_after_the_pause_it_goes_on(rpc, reader):
 def test_a_server_that_sends_nothing_more_is_given_up(rpc):
     rpc.close_ledgers(3)
     rpc.fault("getLedgers", Stall())
-    with Reader(rpc.url_with(timeout="1s")) as reader:
+    with Reader(rpc.url_with(timeout="3s")) as reader:
         reader.fails("HF_UNREACHABLE", "getLedgers")
         check_read(rpc, reader, GENESIS, 4)
 

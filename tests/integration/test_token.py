@@ -82,7 +82,7 @@ def test_token_of_a_lost_lock_is_older_than_its_successors(db):
         lock = store.acquire("job")
         db.server.terminate(db.holders(lock.key)[0])
         eventually(lambda: lock.state is State.LOST)
-        assert store.acquire("job", 5000).token > lock.token
+        assert store.acquire("job", 20000).token > lock.token
 
 
 def test_racing_processes_never_share_a_token(recorded):
@@ -126,17 +126,17 @@ def test_tokens_increase_across_crashes_of_the_server(own_pg, crash):
 
 
 def test_open_store_gives_greater_tokens_after_a_crash(own_pg, own_db):
-    with hf.Store(own_db.url(), connect_timeout_ms=1000) as store:
+    with hf.Store(own_db.url(), connect_timeout_ms=5000) as store:
         store.init()
         tokens = []
         for _ in range(3):
-            lock = store.acquire("job", 10000)
+            lock = store.acquire("job", 20000)
             tokens.append(lock.token)
             own_pg.kill9()
             own_pg.start()
             eventually(lambda: lock.state is State.LOST)
             lock.free()
-        tokens.append(store.acquire("job", 10000).token)
+        tokens.append(store.acquire("job", 20000).token)
     assert strictly_increasing(tokens), tokens
 
 
@@ -160,7 +160,7 @@ def test_tokens_increase_across_promotion(own_pg, own_db):
         standby.promote()
         with hf.Store(standby.url(own_db.name)) as store:
             for _ in range(3):
-                lock = store.acquire("job", 10000)
+                lock = store.acquire("job", 20000)
                 tokens.append(lock.token)
                 lock.end()
         assert strictly_increasing(tokens), tokens
@@ -267,4 +267,4 @@ def test_token_of_a_killed_process_is_older_than_the_next(recorded):
         theirs = peer.token(held)
         peer.kill9()
     with recorded.open() as store:
-        assert store.acquire("job", 5000).token > theirs
+        assert store.acquire("job", 20000).token > theirs

@@ -57,11 +57,20 @@ def counter(store):
                         read_only=True))
 
 
+def ask_for(store, label, deadline_ms):
+    call = hf_tx.Call(store, label, lambda tx: tx.query("select 1"), read_only=True, deadline_ms=deadline_ms)
+    assert call.status in (Status.OK, Status.NOT_ACQUIRED), call.error.message
+    return call.status
+
+
 def held(store, label=LABEL):
     """Whether somebody has the label, by another transaction that does not wait for long."""
-    call = hf_tx.Call(store, label, lambda tx: tx.query("select 1"), read_only=True, deadline_ms=100)
-    assert call.status in (Status.OK, Status.NOT_ACQUIRED), call.error.message
-    return call.status == Status.NOT_ACQUIRED
+    return ask_for(store, label, 500) == Status.NOT_ACQUIRED
+
+
+def free(store, label=LABEL):
+    """The opposite, with patience: nobody's deadline is to pass because the machine is busy."""
+    return ask_for(store, label, 20_000) == Status.OK
 
 
 class Inside:
@@ -102,7 +111,7 @@ def test_label_is_held_in_the_callback_and_free_after(store, other, outcome):
     assert held(other)
     call = inside.end()
     assert call.status == (outcome.status if outcome else Status.OK)
-    assert not held(other)
+    assert free(other)
 
 
 def test_server_shows_no_lock_once_the_transaction_is_over(tx_server, server_store):
@@ -115,12 +124,12 @@ def test_label_is_free_after_a_failed_statement(store, other):
     error = refusal(store, LABEL, lambda tx: tx.query("select broken from nowhere"))
     assert error.status == Status.DATABASE
     assert "nowhere" in error.message
-    assert not held(other)
+    assert free(other)
 
 
 def test_label_given_twice_is_taken_once(store, other):
     assert transact(store, [LABEL, LABEL], lambda tx: tx.value("select 1")) == "1"
-    assert not held(other)
+    assert free(other)
 
 
 def test_every_label_of_a_set_is_held(store, other):
@@ -129,7 +138,7 @@ def test_every_label_of_a_set_is_held(store, other):
         for label in labels:
             assert held(other, label)
     for label in labels:
-        assert not held(other, label)
+        assert free(other, label)
 
 
 def test_pair_of_numbers_is_held(tx_server, server_store):
@@ -209,7 +218,7 @@ def test_hashtext_label_excludes_the_textbook_user(tx_server, server_store):
 
 def test_label_excludes_a_session_lock_of_the_same_name(db, db_store):
     with hf.Store(db.url()) as other, other.acquire(LABEL):
-        error = refusal(db_store, LABEL, increment, deadline_ms=100)
+        error = refusal(db_store, LABEL, increment, deadline_ms=500)
     assert error.status == Status.NOT_ACQUIRED
 
 
@@ -218,13 +227,13 @@ def test_label_joins_before_the_first_statement(store, other):
         tx.serialize("Count:2")
         tx.serialize(LABEL)
         tx.queue("update counter set n = 7 where id = 1")
-        assert not held(other, "Count:2"), "nothing was sent yet"
+        assert free(other, "Count:2"), "nothing was sent yet"
         tx.query("select 1")
         assert held(other, "Count:2")
         assert held(other, LABEL)
 
     transact(store, LABEL, body)
-    assert not held(other, "Count:2")
+    assert free(other, "Count:2")
     assert counter(store) == 7
 
 
@@ -237,7 +246,7 @@ def test_label_after_the_first_statement_is_refused_and_explained(store, other):
     assert error.status == Status.ORDER
     assert "'Count:2'" in error.message
     assert "snapshot" in error.hint and "first" in error.hint
-    assert not held(other, "Count:2")
+    assert free(other, "Count:2")
 
 
 def test_label_that_joined_belongs_to_that_attempt_only(store, other):
@@ -248,9 +257,9 @@ def test_label_that_joined_belongs_to_that_attempt_only(store, other):
             raise failure(Status.BAD_DATA, "stop")
 
     refusal(store, LABEL, body)
-    assert not held(other, "Count:2")
+    assert free(other, "Count:2")
     with Inside(store, LABEL):
-        assert not held(other, "Count:2")
+        assert free(other, "Count:2")
 
 
 def test_bad_label_that_tries_to_join_is_refused_and_the_rest_goes_on(store, other):
@@ -566,7 +575,7 @@ def test_real_deadlock_is_retried(tx_server):
         tx.query(f"update counter set n = n + 1 where id = {first}")
         if tx.attempt == 1:
             with contextlib.suppress(threading.BrokenBarrierError):
-                barrier.wait(10)
+                barrier.wait(20)
         tx.query(f"update counter set n = n + 1 where id = {second}")
 
     tx_server.database.sql("insert into counter values (2, 0)")
@@ -605,7 +614,7 @@ def test_attempts_are_spent(tx_server, server_store):
 
 def test_deadline_ends_the_retries(tx_server, server_store):
     call = hf_tx.Call(server_store, LABEL, raise_once("40001", 10**6), max_attempts=10**6,
-                      backoff_max_ms=5, deadline_ms=200)
+                      backoff_max_ms=5, deadline_ms=2000)
     assert call.status == Status.EXHAUSTED
     assert call.attempts > 1
     assert b"deadline" in call.error.message
@@ -618,18 +627,18 @@ def test_deadline_ends_a_statement(tx_server, server_store):
         tx.query("select pg_sleep(30)")
 
     began = time.monotonic()
-    error = refusal(server_store, LABEL, body, deadline_ms=300)
+    error = refusal(server_store, LABEL, body, deadline_ms=1500)
     assert error.status == Status.EXHAUSTED
     assert "deadline" in error.message
     assert time.monotonic() - began < 20
     assert counter(server_store) == 0
-    assert not held(server_store)
+    assert free(server_store)
 
 
 def test_deadline_ends_the_first_statement(tx_server, server_store):
-    error = refusal(server_store, LABEL, lambda tx: tx.query("select pg_sleep(30)"), deadline_ms=300)
+    error = refusal(server_store, LABEL, lambda tx: tx.query("select pg_sleep(30)"), deadline_ms=1500)
     assert error.status == Status.EXHAUSTED
-    assert not held(server_store)
+    assert free(server_store)
 
 
 def test_frozen_server_does_not_outlast_the_deadline_by_much(own_pg, own_db):
@@ -653,7 +662,7 @@ def test_frozen_server_does_not_outlast_the_deadline_by_much(own_pg, own_db):
 def test_busy_label_is_reported_with_its_holder(tx_kind, store, labels):
     with tx_kind.open(application="nightly-report") as holder:
         with Inside(holder):
-            error = refusal(store, labels, increment, deadline_ms=100)
+            error = refusal(store, labels, increment, deadline_ms=500)
     assert error.status == Status.NOT_ACQUIRED
     assert f"'{LABEL}'" in error.message
     if tx_kind.kind != "pgbouncer-transaction":  # there the application is PgBouncer's to tell
@@ -666,12 +675,12 @@ def test_deadline_for_a_set_of_busy_labels_is_not_multiplied(tx_server, server_s
     labels = sorted(["Count:1", "Count:2", "Count:3"], key=hf.derive)
     with tx_server.open() as one, tx_server.open() as two:
         first, second = Inside(one, labels[0]), Inside(two, labels[1])
-        call = Background(hf_tx.Call, server_store, labels, increment, deadline_ms=1500)
+        call = Background(hf_tx.Call, server_store, labels, increment, deadline_ms=4000)
         eventually(lambda: tx_server.database.waiters(hf.derive(labels[0])))
-        threading.Timer(1.0, first.leave.set).start()
+        threading.Timer(3.0, first.leave.set).start()
         began = time.monotonic()
         assert call.result().status == Status.NOT_ACQUIRED
-        assert time.monotonic() - began < 2.3
+        assert time.monotonic() - began < 6  # not 3 and 4
         first.end(), second.end()
 
 
@@ -681,7 +690,7 @@ def test_interrupt_ends_the_wait_for_a_label(tx_kind, store):
         if tx_kind.database:
             eventually(lambda: tx_kind.database.waiters(KEY))
         store.interrupt()
-        assert waiter.result(10).status == Status.INTERRUPTED
+        assert waiter.result().status == Status.INTERRUPTED
 
 
 def test_waiter_whose_session_is_ended_waits_again(tx_server, server_store):
@@ -749,9 +758,9 @@ def test_statistics_of_a_failure_count_attempts_and_waiting(tx_server, server_st
     call = hf_tx.Call(server_store, LABEL, raise_once("40001", 99), max_attempts=3, backoff_max_ms=5)
     assert [(s.attempts, s.outcome) for s in call.stats] == [(3, Status.EXHAUSTED)]
     with tx_server.open() as holder, Inside(holder):
-        call = hf_tx.Call(server_store, LABEL, increment, deadline_ms=200)
+        call = hf_tx.Call(server_store, LABEL, increment, deadline_ms=1000)
     assert [(s.outcome, s.hold_ms) for s in call.stats] == [(Status.NOT_ACQUIRED, 0)]
-    assert call.stats[0].wait_ms >= 190
+    assert call.stats[0].wait_ms >= 500
 
 
 # --- round trips ---------------------------------------------------------------------------------------

