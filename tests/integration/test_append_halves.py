@@ -19,13 +19,19 @@ def rows_file(tmp_path_factory):
     return path
 
 
+def make_slow_table(ch, more=""):  # noqa: F811
+    """It takes its time for every block: two streams that are at work at once are seen, however busy the machine."""
+    ch.sql(f"CREATE TABLE t (append UInt32, n UInt64{more}, slow UInt8 MATERIALIZED sleep(0.3))"
+           " ENGINE = MergeTree ORDER BY tuple()")
+
+
 def streams(ch):  # noqa: F811
     return ch.rows("SELECT query_id FROM system.processes WHERE query LIKE 'INSERT INTO%'"
                    " AND query_id LIKE 'holdfast\\\\_staging%'")
 
 
 def test_its_rows_stand_in_the_order_of_the_file(appender, ch, rows_file):  # noqa: F811
-    make_table(ch)
+    make_slow_table(ch)
     worker = appender.start("--format", "TSV", "t", rows_file, **BLOCKS)
     eventually(lambda: len(streams(ch)) == 2, 30, "two streams at once")
     assert worker.wait(60) == 0
@@ -76,7 +82,7 @@ def test_parts_are_as_large_as_the_server_is_set_to_make_them(appender15, ch, ro
 
 
 def test_csv_goes_in_two_with_its_header_on_both(appender15, ch, tmp_path):  # noqa: F811
-    ch.sql("CREATE TABLE t (append UInt32, n UInt64, text String) ENGINE = MergeTree ORDER BY tuple()")
+    make_slow_table(ch, ", text String")
     text = '\n1,2,""x""\n' * 400  # lines that look like rows, in quotes
     (tmp_path / "rows.csv").write_text(
         "append,n,text\n" + "".join(f'1,{n},"{text}"\n' for n in range(5000)))
@@ -89,7 +95,7 @@ def test_csv_goes_in_two_with_its_header_on_both(appender15, ch, tmp_path):  # n
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_one_that_ends_while_both_stream_leaves_nothing(appender, ch, rows_file, end):  # noqa: F811
-    make_table(ch)
+    make_slow_table(ch)
     words = ["--id", "one", "--format", "TSV", "t", rows_file]
     worker = appender.start(*words, **BLOCKS)
     eventually(lambda: len(streams(ch)) == 2, 30, "two streams at once")
