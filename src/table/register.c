@@ -111,7 +111,8 @@ hf_status hf__table_register(hf_store *store, const hf__table_name *name, int64_
                    ? HF_OK
                    : hf__fail(err, HF_NO_MEMORY, "out of memory");
     }
-    return hf__fail(err, HF_EXHAUSTED, "'%s' was not registered in %d attempts: others drop it",
+    return hf__fail(err, HF_EXHAUSTED,
+                    "'%s' was not registered in %d attempts: others drop it, or mint its ids",
                     name->text, MOST_TRIES);
 }
 
