@@ -585,7 +585,7 @@ def test_real_deadlock_is_retried(tx_server):
                  for which, label, a, b in ((one, "Count:1", 1, 2), (two, "Count:2", 2, 1))]
         done = [call.result() for call in calls]
     assert [call.status for call in done] == [Status.OK, Status.OK]
-    assert sum(call.attempts for call in done) == 3
+    assert sum(call.attempts for call in done) >= 3  # tried again, it may run into the other once more
     assert tx_server.database.sql("select n from counter order by id") == [(2,), (2,)]
 
 
