@@ -149,7 +149,8 @@ def test_it_rides_with_a_commit_and_at_most_once_a_second(world):
     assert {xact for xact, _ in told} <= {xact for xact, _ in commits}
     times = [at for _, at in told]
     *spaced, _last = [later - earlier for earlier, later in zip(times, times[1:])]
-    assert all(pause > 0.5 for pause in spaced), spaced  # the server may be late
+    assert all(pause > 0.5 for pause in spaced), spaced  # the server may be late for one, not for all:
+    assert sum(spaced) > 0.99 * len(spaced) - 0.5, spaced
     assert len(told) <= times[-1] - times[0] + 2
     assert told[-1][0] == commits[-1][0]
 

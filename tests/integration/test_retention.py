@@ -189,7 +189,7 @@ def test_readers_that_come_while_a_drop_tries_are_answered(world):
         retention = Background(lambda: world("retention", "--keep", "100-ledgers"))
         while retention.running:
             world.kind.database.sql(
-                "set statement_timeout = '10s'; select hash from ingest_testnet.transactions"
+                "set statement_timeout = '2s'; select hash from ingest_testnet.transactions"
                 " where to_id > 2400::bigint << 32 limit 1")
         assert retention.result().code == EXIT_NOT_ACQUIRED
 
