@@ -50,28 +50,28 @@ static void leave_out_attached(const hf__plan *plan, const hf__verdict *verdicts
                 staged->items[p].is_active = false;
 }
 
-/* The server may have merged what is staged since it was written down: it is written down anew. */
-static hf_status plan_anew(hf__work *work, hf__append_row *row, hf__plan *fresh, hf_error *err)
+hf_status hf__write_down(hf__work *work, hf__append_row *row, hf__plan *plan, bool *in_the_way,
+                         hf_error *err)
 {
-    bool in_the_way = false;
     hf_status status =
-        hf__plan_look(fresh, work->target, work->name.database, work->name.table, err);
+        hf__plan_look(plan, work->target, work->name.database, work->name.table, err);
 
     hf__buf_clear(&row->plan);
-    hf__plan_write(fresh, &row->plan);
+    hf__plan_write(plan, &row->plan);
     if (status == HF_OK && row->plan.broken)
         status = hf__fail(err, HF_NO_MEMORY, "out of memory");
     row->state = HF__APPEND_ATTACHING;
-    if (status == HF_OK)
-        status = hf__append_save(work->store, work->lock, row, &in_the_way, err);
-    return status;
+    return status == HF_OK ? hf__append_save(work->store, work->lock, row, in_the_way, err)
+                           : status;
 }
 
+/* The server may have merged what is staged since it was written down: it is written down anew. */
 static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan *plan,
                              hf__verdict *verdicts, hf_error *err)
 {
     hf__parts staged = {0};
     hf__plan fresh = {0};
+    bool in_the_way = false; /* nobody's: this row is the one that attaches */
     size_t missing = count_missing(plan, verdicts);
 
     if (missing == 0)
@@ -84,7 +84,7 @@ static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan
     if (status == HF_OK && fresh.partition_count != missing) { /* somebody else was at it */
         row->state = HF__APPEND_DOUBTFUL;
     } else if (status == HF_OK) {
-        status = plan_anew(work, row, &fresh, err);
+        status = hf__write_down(work, row, &fresh, &in_the_way, err);
         for (size_t i = 0; i < missing; i++)
             verdicts[i] = HF__NOT_ATTACHED;
         if (status == HF_OK)

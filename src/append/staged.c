@@ -142,14 +142,7 @@ static hf_status write_down(hf__work *work, hf__append_row *row, hf__plan *plan,
         if (i > 0)
             status = settle_other(work, err);
         if (status == HF_OK)
-            status = hf__plan_look(plan, work->target, work->name.database, work->name.table, err);
-        hf__buf_clear(&row->plan);
-        hf__plan_write(plan, &row->plan);
-        if (status == HF_OK && row->plan.broken)
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
-        row->state = HF__APPEND_ATTACHING;
-        if (status == HF_OK)
-            status = hf__append_save(work->store, work->lock, row, &in_the_way, err);
+            status = hf__write_down(work, row, plan, &in_the_way, err);
     }
     if (status == HF_OK && in_the_way)
         status =

@@ -125,6 +125,9 @@ HF_MUST_CHECK hf_status hf__judge_all(hf__work *work, const hf__plan *plan, hf__
 HF_MUST_CHECK hf_status hf__attach_missing(hf__work *work, const hf__plan *plan,
                                            hf__verdict *verdicts, const char *staging,
                                            hf_error *err);
+/* What is about to be attached, and what the table had before: a crash from here on can be judged. */
+HF_MUST_CHECK hf_status hf__write_down(hf__work *work, hf__append_row *row, hf__plan *plan,
+                                       bool *in_the_way, hf_error *err);
 /*
  * Under the table's lock: finishes an append that was attaching when it died, ours or another's, and
  * saves its row as done or doubtful.
