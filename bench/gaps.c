@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cursor/cursor.h"
+#include "lib/ledgers/ledgers.h"
 
 static void check(hf_status status, const hf_error *err)
 {

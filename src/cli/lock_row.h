@@ -3,7 +3,7 @@
 #define HF_CLI_LOCK_ROW_H
 
 #include "base/json.h"
-#include "cli/table.h"
+#include "cli/print.h"
 #include "holdfast/holdfast.h"
 
 enum { KEY_SHOWN_MAX = 32 };

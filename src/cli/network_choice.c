@@ -1,7 +1,7 @@
 #include "cli/network_choice.h"
 
 #include "base/error.h"
-#include "cli/store_choice.h"
+#include "cli/choice.h"
 
 enum { TRANSACTIONS = 40 }; /* workers, and what looks after them */
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "cli/suggest.h"
 
 const struct option common_options[] = {

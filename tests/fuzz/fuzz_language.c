@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/automaton.h"
+#include "lib/patterns/automaton.h"
 
 enum { MOST_WORDS = 50, MOST_STATES = 20000 };
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/check.h"
+#include "programs/registry/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

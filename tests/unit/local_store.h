@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "store/store.h"
+#include "lib/backend/backend.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, drop_folder)
 

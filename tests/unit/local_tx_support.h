@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-#include "store/store.h"
+#include "lib/backend/backend.h"
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 

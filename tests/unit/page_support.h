@@ -2,7 +2,7 @@
 #ifndef TESTS_PAGE_SUPPORT_H
 #define TESTS_PAGE_SUPPORT_H
 
-#include "serve/render.h"
+#include "programs/serve/render.h"
 
 enum { MADE_NOW_SECONDS = 1767261802 }; /* 2026-01-01 10:03:22 UTC */
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_SOURCE_SUPPORT_H
 #define TESTS_SOURCE_SUPPORT_H
 
-#include "source/source.h"
+#include "programs/ingest/sources/source.h"
 
 /* One per test. */
 struct place {

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "append/input.h"
 #include "base/buf.h"
+#include "programs/append/rows_input.h"
 
 enum { FILES = 3 };
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "append/quote.h"
-#include "append/staging.h"
-#include "append/url.h"
+#include "programs/append/quote.h"
+#include "programs/append/staging.h"
+#include "programs/append/url.h"
 
 static void test_a_url_has_its_parts_and_its_name_no_password(void **state)
 {

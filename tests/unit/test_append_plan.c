@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "append/plan.h"
+#include "programs/append/plan.h"
 
 /* A plan of one partition with two parts, as it stands in the store. */
 static const char one_partition[] = "all 7 1000 100:4000,50:2500\n";

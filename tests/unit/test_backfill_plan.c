@@ -1,7 +1,7 @@
 /* Which cells a backfill has, and who takes them. */
-#include "ingest/backfill_plan.h"
+#include "programs/ingest/backfill_plan.h"
 
-#include "ingest/backfill.h"
+#include "programs/ingest/backfill.h"
 #include "unit.h"
 
 static struct plan plan_of(int64_t from, int64_t to)

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "audit/birthday.h"
+#include "programs/registry/birthday.h"
 
 /* The definition, factor by factor and with more digits than the code under test has. */
 static double by_definition(unsigned bits, uint64_t taken, uint64_t labels)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/collisions.h"
-#include "audit/keyed.h"
-#include "audit/matcher.h"
+#include "programs/registry/collisions.h"
+#include "programs/registry/keyed.h"
+#include "programs/registry/matcher.h"
 
 /* --- sorting -------------------------------------------------------------------------------------- */
 

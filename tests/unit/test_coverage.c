@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cursor/cursor.h"
+#include "lib/ledgers/ledgers.h"
 #include "unit.h"
 
 /* "100-102,105" as ranges, added in that order. */

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/duration.h"
+#include "base/time.h"
 
 static void test_the_documented_forms_are_understood(void **state)
 {

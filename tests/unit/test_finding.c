@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/finding.h"
+#include "lib/registry/finding.h"
 
 static const hf__rule duplicate = {"duplicate", HF__SEVERITY_ERROR, "Names are unique."};
 static const hf__rule advice = {"advice", HF__SEVERITY_NOTE, "Could be better."};

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/json_scan.h"
+#include "base/json_read.h"
 
 /* From memory of exactly that size, so that a sanitizer sees a read behind the end. */
 static hf_status parse_bytes(const char *text, size_t size, hf_error *err)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/automaton.h"
+#include "lib/patterns/automaton.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

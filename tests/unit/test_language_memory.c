@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/automaton.h"
+#include "lib/patterns/automaton.h"
 
 static size_t until_failure = SIZE_MAX; /* allocations that still succeed */
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lint/lint.h"
+#include "programs/registry/lint/lint.h"
 
 static const char call[] = "f(\"SELECT pg_advisory_lock(1)\")\n";
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-HOLDFAST = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "cli" / "holdfast"
+HOLDFAST = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "holdfast"
 COMMANDS = ["run", "tx", "key", "locks", "cursor", "gaps", "table", "doctor", "init"]
 PROGRAMS = {
     "append": [],

@@ -1,4 +1,4 @@
-#include "serve/render.h"
+#include "programs/serve/render.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/ndjson.h"
+#include "programs/ingest/sources/ndjson.h"
 
 #define HEAD "\"sequence\":7,\"hash\":\"aa\",\"closed_at\":\"2024-01-01T00:00:00Z\""
 #define LEDGER(transactions) "{" HEAD ",\"transactions\":[" transactions "]}"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "page_support.h"
-#include "serve/html.h"
-#include "serve/svg.h"
+#include "programs/serve/html.h"
+#include "programs/serve/svg.h"
 
 static const hf_registry_entry transfer = {.name = "transfer",
                                            .pattern = "Transfer:{a}:{b}",

@@ -1,5 +1,5 @@
 /* The token bucket, with a clock of the test's own. */
-#include "ingest/rate.h"
+#include "programs/ingest/rate.h"
 
 #include "unit.h"
 

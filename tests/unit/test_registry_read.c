@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/document.h"
+#include "lib/registry/document.h"
 
 struct examined {
     hf_registry *registry;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/registry.h"
+#include "lib/registry/registry.h"
 
 static const char text[] =
     "version: 1\n"

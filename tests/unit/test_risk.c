@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/risk.h"
+#include "programs/registry/risk.h"
 
 /* --- words ---------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "source/rpc.h"
+#include "programs/ingest/sources/rpc.h"
 
 static hf_status parse(const char *spec, const char *network, hf__rpc_endpoint *endpoint)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "source/rpc.h"
+#include "programs/ingest/sources/rpc.h"
 
 static hf__json_value parse(const char *text)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/gzip.h"
-#include "serve/query.h"
-#include "serve/when.h"
+#include "base/when.h"
+#include "programs/serve/gzip.h"
+#include "programs/serve/query.h"
 
 /* ---- percent-encoding ---------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "key/snowflake.h"
+#include "lib/tables/snowflake.h"
 
 static hf__snowflake leased(int machine)
 {

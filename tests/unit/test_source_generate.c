@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/json_scan.h"
+#include "base/json_read.h"
 #include "source_support.h"
 
 static void open_generator(struct place *place, const char *spec)

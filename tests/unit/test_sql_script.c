@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/sql_place.h"
-#include "cli/sql_script.h"
+#include "programs/holdfast/sql_place.h"
+#include "programs/holdfast/sql_script.h"
 
 enum { MOST_VARIABLES = 4 };
 

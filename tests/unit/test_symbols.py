@@ -5,7 +5,7 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).parents[2]
-LIBRARY = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "libholdfast.so"
+LIBRARY = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "lib" / "libholdfast.so"
 
 FORBIDDEN = {
     "the environment": r"(secure_)?getenv|(put|set|unset|clear)env|environ",
@@ -35,7 +35,7 @@ def test_exports_are_exactly_the_public_header():
 
 
 def test_the_export_list_is_exactly_the_public_header():
-    listed = re.findall(r"^\s+(hf_\w+);", (ROOT / "src/libholdfast.map").read_text(), flags=re.M)
+    listed = re.findall(r"^\s+(hf_\w+);", (ROOT / "src/lib/libholdfast.map").read_text(), flags=re.M)
     assert sorted(listed) == sorted(declared())
 
 

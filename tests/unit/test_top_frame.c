@@ -3,9 +3,9 @@
 
 #include "unit.h"
 
-#include "top/entry.h"
-#include "top/frame.h"
-#include "top/keys.h"
+#include "programs/top/entry.h"
+#include "programs/top/frame.h"
+#include "programs/top/keys.h"
 
 static int use_utf8(void **state)
 {

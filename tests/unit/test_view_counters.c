@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/registry/registry.h"
+#include "lib/transactions/transactions.h"
 #include "local_store.h"
-#include "registry/registry.h"
-#include "tx/transact.h"
 #include "view_support.h"
 
 static const char locks_yaml[] = "version: 1\n"

@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-#include "top/list.h"
+#include "programs/top/list.h"
 
 static void *room_for(size_t count, size_t size)
 {

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_TOP_SUPPORT_H
 #define TESTS_UNIT_TOP_SUPPORT_H
 
-#include "top/top.h"
+#include "programs/top/top.h"
 
 struct scene {
     hf__snapshot seen;

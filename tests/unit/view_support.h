@@ -2,8 +2,8 @@
 #ifndef TESTS_VIEW_SUPPORT_H
 #define TESTS_VIEW_SUPPORT_H
 
+#include "programs/view/parts.h"
 #include "unit.h"
-#include "view/parts.h"
 
 hf_lock_list *empty_list(void);
 /* One row; strings that are NULL become "". Ages make the order of waiters. */

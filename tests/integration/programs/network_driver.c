@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cursor/cursor.h"
+#include "lib/ledgers/ledgers.h"
 
 enum { MOST_WORDS = 6, LINE_MAX_SIZE = 4096 };
 

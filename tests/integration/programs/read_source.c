@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/source.h"
+#include "programs/ingest/sources/source.h"
 
 static void print_text(const char *text, size_t size)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "view/view.h"
+#include "programs/view/view.h"
 
 enum { MOST_WORDS = 6, LINE_SIZE = 1024 };
 

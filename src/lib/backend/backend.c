@@ -1,0 +1,87 @@
+#include "lib/backend/backend.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+bool hf__seat_lose(hf__seat *seat, const char *reason, const hf_error *why)
+{
+    bool expected = false;
+    if (!atomic_compare_exchange_strong(&seat->losing, &expected, true))
+        return false;
+    if (why)
+        seat->why = *why;
+    seat->reason = reason;
+    atomic_store(&seat->lost, true);
+    seat->backend->ops->wake(seat->backend);
+    return true;
+}
+
+const char *hf__event_name(const hf__event *event)
+{
+    switch (event->kind) {
+    case HF__EVENT_ACQUIRED: return "acquired";
+    case HF__EVENT_CONFLICT: return "conflict";
+    case HF__EVENT_TIMEOUT: return "timeout";
+    case HF__EVENT_LOST: return "lost";
+    case HF__EVENT_RELEASED: return "released";
+    case HF__EVENT_NOTED: return event->name;
+    }
+    return "unknown";
+}
+
+void hf__log(const hf__backend *backend, hf_log_level level, const char *format, ...)
+{
+    if (!backend->log)
+        return;
+    char message[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    backend->log(backend->log_arg, level, message);
+}
+
+const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim)
+{
+    char shown[160];
+    if (claim->label)
+        (void)snprintf(out, out_size, "'%s'",
+                       hf__show(shown, sizeof shown, claim->label, claim->label_size));
+    else if (claim->space == HF_PAIR)
+        (void)snprintf(out, out_size, "key (%d, %d)", (int)(claim->key >> 32),
+                       (int)(int32_t)(uint32_t)claim->key);
+    else
+        (void)snprintf(out, out_size, "key %lld", (long long)claim->key);
+    return out;
+}
+
+hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err)
+{
+    char name[200];
+    hf_status status =
+        hf__fail(err, HF_DEADLOCK,
+                 "waiting for %s is a deadlock: its holder waits for what this thread holds",
+                 hf__claim_name(name, sizeof name, claim));
+    hf__hint(err, "release what this thread holds and try again, or take the locks in one order");
+    return status;
+}
+
+hf_status hf__say_no_tables(const hf__backend *backend, const hf_error *failure, hf_error *err)
+{
+    hf_status status = failure->code;
+    if (strcmp(failure->sqlstate, "42P01") == 0 || strcmp(failure->sqlstate, "3F000") == 0) {
+        status = hf__fail(err, HF_NO_SCHEMA, "shared tables need the schema 'holdfast' on %s",
+                          backend->name);
+        hf__hint(err, "run 'holdfast init' once on that database");
+    } else if (strcmp(failure->sqlstate, "42501") == 0) {
+        status = hf__fail(err, HF_NO_SCHEMA, "this role may not use shared tables on %s: %s",
+                          backend->name, failure->message);
+        hf__hint(err, "as the owner of the schema: SELECT holdfast.grant_use('ROLE')");
+    } else if (err) {
+        *err = *failure;
+    }
+    return status;
+}

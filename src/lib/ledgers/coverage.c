@@ -1,0 +1,356 @@
+/*
+ * Coverage in the store: disjoint rows (lo, hi) of ingest_coverage.
+ *
+ * Whoever adds, clips or rebuilds holds the network's coverage lock until its transaction ends, so the
+ * set of rows is stable for it; only the live ingester works beside it, and all that it does is to
+ * raise `hi` of one row, under that row's lock. Hence who adds a range locks every row that it could
+ * meet, the one before it included: that row may be growing towards it. And who extends looks under
+ * the row's lock whether somebody has begun a range in the way.
+ *
+ * The last row keeps its `lo`: it is the live ingester's, who finds it by that. A range that ends right
+ * before it stays a neighbour of its own.
+ */
+#include "lib/ledgers/ledgers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/ledgers/names.h"
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+static hf_status read_range(const hf_rows *rows, size_t row, const hf_network *network,
+                            hf_range *range, hf_error *err)
+{
+    char what[96];
+    (void)snprintf(what, sizeof what, "%s.ingest_coverage", network->schema);
+    hf_status status = hf__row_number(rows, row, 0, what, &range->from, err);
+    if (status == HF_OK)
+        status = hf__row_number(rows, row, 1, what, &range->to, err);
+    return status;
+}
+
+static hf_status not_disjoint(const hf_network *network, const hf_range *range, hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_BAD_DATA,
+                 "%s.ingest_coverage: the row %" PRId64 "-%" PRId64 " overlaps with another",
+                 network->schema, range->from, range->to);
+    hf__hint(err, "'holdfast gaps --network %s --repair' rebuilds coverage from the ledgers",
+             network->name);
+    return status;
+}
+
+static hf_status collect(const hf_rows *rows, const hf_network *network, int64_t from, int64_t to,
+                         hf__ranges *ranges, hf_error *err)
+{
+    hf_range range = {0};
+    int64_t end = 0;
+    for (size_t i = 0; i < hf_rows_count(rows); i++) {
+        hf_status status = read_range(rows, i, network, &range, err);
+        if (status != HF_OK)
+            return status;
+        if (range.from > range.to || (i > 0 && range.from <= end))
+            return not_disjoint(network, &range, err);
+        end = range.to;
+        if (range.to < from)
+            continue;
+        if (!hf__ranges_add(ranges, range.from > from ? range.from : from,
+                            range.to < to ? range.to : to))
+            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    return HF_OK;
+}
+
+hf_status hf__coverage_read(hf_tx *tx, const hf_network *network, int64_t from, int64_t to,
+                            hf__ranges *ranges, hf_error *err)
+{
+    char first[24], last[24];
+    const hf_value values[] = {hf__number_value(first, from), hf__number_value(last, to)};
+    hf_rows *rows = NULL;
+    hf_status status = hf__network_query(
+        tx, network,
+        "SELECT lo, hi FROM @ingest_coverage WHERE lo <= $2 AND lo >= "
+        "coalesce((SELECT max(lo) FROM @ingest_coverage WHERE lo <= $1), $1) ORDER BY lo",
+        2, values, &rows, err);
+    if (status == HF_OK)
+        status = collect(rows, network, from, to, ranges, err);
+    hf_rows_free(rows);
+    return status;
+}
+
+/* Takes the rows, greatest first, as long as they are neighbours; *ends: there was one that is none. */
+static hf_status join_down(const hf_rows *rows, const hf_network *network, bool *found,
+                           hf_range *last, int64_t *row_from, bool *ends, hf_error *err)
+{
+    hf_range range = {0};
+    for (size_t i = 0; i < hf_rows_count(rows) && !*ends; i++) {
+        hf_status status = read_range(rows, i, network, &range, err);
+        if (status != HF_OK)
+            return status;
+        if (range.from > range.to || (*found && range.to >= last->from))
+            return not_disjoint(network, &range, err);
+        if (!*found) {
+            *last = range;
+            *row_from = range.from;
+            *found = true;
+        } else if (range.to == last->from - 1) {
+            last->from = range.from;
+        } else {
+            *ends = true;
+        }
+    }
+    return HF_OK;
+}
+
+hf_status hf__coverage_last(hf_tx *tx, const hf_network *network, bool *found, hf_range *last,
+                            int64_t *row_from, hf_error *err)
+{
+    enum { PAGE = 32 };
+    bool ends = false;
+    int64_t below = INT64_MAX;
+    hf_status status = HF_OK;
+    *found = false;
+    *last = (hf_range){0};
+    while (status == HF_OK && !ends) {
+        char number[24];
+        hf_value value = hf__number_value(number, below);
+        hf_rows *rows = NULL;
+        status = hf__network_query(
+            tx, network,
+            "SELECT lo, hi FROM @ingest_coverage WHERE lo < $1 ORDER BY lo DESC LIMIT 32", 1,
+            &value, &rows, err);
+        if (status == HF_OK)
+            status = join_down(rows, network, found, last, row_from, &ends, err);
+        ends = ends || (status == HF_OK && hf_rows_count(rows) < PAGE);
+        below = last->from;
+        hf_rows_free(rows);
+    }
+    return status;
+}
+
+/* ---- adding ------------------------------------------------------------------------------------- */
+
+/* What becomes of the rows that a range meets. */
+struct merge {
+    hf_range range; /* to be there as one row */
+    bool has_row;   /* a row begins where it does: only its end changes */
+    bool swallows;  /* further rows are part of it now, and go */
+    bool is_there;  /* a row has it all */
+    hf_range tail;  /* the last row, which keeps its start */
+    bool tail_grows;
+};
+
+static hf_status check_range(int64_t from, int64_t to, hf_error *err)
+{
+    if (from >= 0 && from <= to && to < INT64_MAX)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID, "%" PRId64 "-%" PRId64 " is no range of ledgers", from, to);
+}
+
+/*
+ * The row before the range, the rows that begin in it, and a neighbour right behind it unless that is
+ * the last row, which the live ingester may hold: it need not be waited for.
+ */
+static hf_status lock_rows(hf_tx *tx, const hf_network *network, int64_t from, int64_t to,
+                           hf_rows **rows, hf_error *err)
+{
+    char first[24], last[24], next[24];
+    const hf_value values[] = {hf__number_value(first, from), hf__number_value(last, to),
+                               hf__number_value(next, to + 1)};
+    static const char with_lock[] =
+        "SELECT lo, hi, lo = (SELECT max(lo) FROM @ingest_coverage) FROM @ingest_coverage "
+        "WHERE lo >= coalesce((SELECT max(lo) FROM @ingest_coverage WHERE lo <= $1), $1) "
+        "AND (lo <= $2 OR (lo = $3 AND lo < (SELECT max(lo) FROM @ingest_coverage))) "
+        "ORDER BY lo FOR UPDATE";
+    char without[sizeof with_lock];
+    (void)snprintf(without, sizeof without, "%.*s", (int)(sizeof with_lock - sizeof " FOR UPDATE"),
+                   with_lock);
+    hf_status status = hf__network_lock(tx, network, network->coverage_key, err);
+    if (status == HF_OK)
+        status = hf__network_query(tx, network, network->local ? without : with_lock, 3, values,
+                                   rows, err);
+    return status;
+}
+
+static bool is_true(const char *text)
+{
+    return text && (strcmp(text, "t") == 0 || strcmp(text, "1") == 0);
+}
+
+static void meet(struct merge *merge, const hf_range *row, bool is_last, int64_t from, int64_t to)
+{
+    if (row->to < from - 1)
+        return; /* the row before, out of touch */
+    if (row->from <= from && row->to >= to)
+        merge->is_there = true;
+    if (is_last && row->from > from) {
+        merge->tail = *row;
+        merge->tail_grows = to > row->to;
+        merge->range.to = row->from - 1;
+        return;
+    }
+    if (row->from <= from) {
+        merge->has_row = true;
+        merge->range.from = row->from;
+    } else {
+        merge->swallows = true;
+    }
+    if (row->to > merge->range.to)
+        merge->range.to = row->to;
+}
+
+static hf_status plan_merge(const hf_rows *rows, const hf_network *network, int64_t from,
+                            int64_t to, struct merge *merge, hf_error *err)
+{
+    hf_range row = {0};
+    int64_t end = 0;
+    *merge = (struct merge){.range = {from, to}};
+    for (size_t i = 0; i < hf_rows_count(rows); i++) {
+        hf_status status = read_range(rows, i, network, &row, err);
+        if (status != HF_OK)
+            return status;
+        if (row.from > row.to || (i > 0 && row.from <= end))
+            return not_disjoint(network, &row, err);
+        end = row.to;
+        meet(merge, &row, is_true(hf_rows_value(rows, i, 2, NULL)), from, to);
+    }
+    return HF_OK;
+}
+
+static hf_status queue_row(hf_tx *tx, const hf_network *network, const char *sql, int64_t lo,
+                           int64_t hi, hf_error *err)
+{
+    char first[24], second[24];
+    const hf_value values[] = {hf__number_value(first, lo), hf__number_value(second, hi)};
+    return hf__network_queue(tx, network, sql, 2, values, err);
+}
+
+static hf_status apply_merge(hf_tx *tx, const hf_network *network, const struct merge *merge,
+                             int64_t to, hf_error *err)
+{
+    static const char raise[] = "UPDATE @ingest_coverage SET hi = $2 WHERE lo = $1";
+    hf_status status = HF_OK;
+    if (merge->is_there)
+        return HF_OK;
+    if (merge->swallows)
+        status = queue_row(tx, network, "DELETE FROM @ingest_coverage WHERE lo > $1 AND lo <= $2",
+                           merge->range.from, merge->range.to, err);
+    if (status == HF_OK)
+        status = queue_row(tx, network,
+                           merge->has_row ? raise
+                                          : "INSERT INTO @ingest_coverage (lo, hi) VALUES ($1, $2)",
+                           merge->range.from, merge->range.to, err);
+    if (status == HF_OK && merge->tail_grows)
+        status = queue_row(tx, network, raise, merge->tail.from, to, err);
+    return status;
+}
+
+hf_status hf__coverage_add(hf_tx *tx, const hf_network *network, int64_t from, int64_t to,
+                           hf_error *err)
+{
+    struct merge merge;
+    hf_rows *rows = NULL;
+    hf_status status = check_range(from, to, err);
+    if (status == HF_OK)
+        status = lock_rows(tx, network, from, to, &rows, err);
+    if (status == HF_OK)
+        status = plan_merge(rows, network, from, to, &merge, err);
+    if (status == HF_OK)
+        status = apply_merge(tx, network, &merge, to, err);
+    hf_rows_free(rows);
+    return status;
+}
+
+/* ---- the live ingester's step ------------------------------------------------------------------- */
+
+/* Under the row's lock, and in a statement of its own: it sees ranges that others have begun. */
+static hf_status raise_end(hf_tx *tx, const hf_network *network, int64_t from, int64_t end,
+                           int64_t to, bool *raised, hf_error *err)
+{
+    char first[24], second[24], third[24];
+    const hf_value values[] = {hf__number_value(first, from), hf__number_value(second, end),
+                               hf__number_value(third, to)};
+    hf_rows *rows = NULL;
+    hf_status status = HF_OK;
+    if (!network->local)
+        status = hf__network_queue(tx, network,
+                                   "SELECT FROM @ingest_coverage WHERE lo = $1 FOR NO KEY UPDATE",
+                                   1, values, err);
+    if (status == HF_OK)
+        status = hf__network_query(
+            tx, network,
+            "UPDATE @ingest_coverage SET hi = $3 WHERE lo = $1 AND hi = $2 AND NOT EXISTS "
+            "(SELECT 1 FROM @ingest_coverage AS other WHERE other.lo > $1 AND other.lo <= $3)",
+            3, values, &rows, err);
+    *raised = status == HF_OK && hf_rows_affected(rows) == 1;
+    hf_rows_free(rows);
+    return status;
+}
+
+/* Retention may have moved its start, a backfill may have joined it: the row that holds `end`. */
+static hf_status find_row(hf_tx *tx, const hf_network *network, int64_t end, bool *found,
+                          hf_range *row, hf_error *err)
+{
+    char number[24];
+    hf_value value = hf__number_value(number, end);
+    hf_rows *rows = NULL;
+    hf_status status = hf__network_query(
+        tx, network, "SELECT lo, hi FROM @ingest_coverage WHERE lo <= $1 ORDER BY lo DESC LIMIT 1",
+        1, &value, &rows, err);
+    *found = status == HF_OK && hf_rows_count(rows) == 1;
+    if (*found)
+        status = read_range(rows, 0, network, row, err);
+    hf_rows_free(rows);
+    return status;
+}
+
+hf_status hf__coverage_extend(hf_tx *tx, const hf_network *network, int64_t from, int64_t end,
+                              int64_t to, hf_error *err)
+{
+    hf_range row = {0};
+    bool raised = false, found = false;
+    hf_status status = check_range(from, to, err);
+    if (status == HF_OK)
+        status = raise_end(tx, network, from, end, to, &raised, err);
+    if (status != HF_OK || raised)
+        return status;
+    status = find_row(tx, network, end, &found, &row, err);
+    if (status == HF_OK && found && row.to == end && row.from != from)
+        status = raise_end(tx, network, row.from, end, to, &raised, err);
+    if (status != HF_OK || raised)
+        return status;
+    return hf__fail(err, HF_CURSOR,
+                    "coverage of network %s does not end at %" PRId64 " any more: another writer "
+                    "has changed it",
+                    network->name, end);
+}
+
+/* ---- clipping ----------------------------------------------------------------------------------- */
+
+static hf_status clip(hf_tx *tx, const hf_network *network, const char *remove, const char *cut,
+                      int64_t bound, hf_error *err)
+{
+    char number[24];
+    hf_value value = hf__number_value(number, bound);
+    hf_status status = hf__network_query(tx, network, remove, 1, &value, NULL, err);
+    if (status == HF_OK)
+        status = hf__network_query(tx, network, cut, 1, &value, NULL, err);
+    return status;
+}
+
+hf_status hf__coverage_clip(hf_tx *tx, const hf_network *network, int64_t floor, int64_t ceiling,
+                            hf_error *err)
+{
+    hf_status status = hf__network_lock(tx, network, network->coverage_key, err);
+    if (status == HF_OK)
+        status = clip(tx, network, "DELETE FROM @ingest_coverage WHERE lo < $1 AND hi < $1",
+                      "UPDATE @ingest_coverage SET lo = $1 WHERE lo < $1", floor, err);
+    if (status == HF_OK && ceiling > 0)
+        status = clip(tx, network, "DELETE FROM @ingest_coverage WHERE lo > $1",
+                      "UPDATE @ingest_coverage SET hi = $1 WHERE hi > $1 AND lo = "
+                      "(SELECT max(lo) FROM @ingest_coverage WHERE lo <= $1)",
+                      ceiling, err);
+    return status;
+}

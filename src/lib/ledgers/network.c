@@ -1,0 +1,263 @@
+/* A network's names, and its statements: checked names, one prefix, one transaction on the store. */
+#include "lib/ledgers/ledgers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "lib/ledgers/names.h"
+
+enum { NETWORK_MAX = 40, SCHEMA_MAX = 63, CURSOR_MAX = 127 };
+
+#define SMALL "abcdefghijklmnopqrstuvwxyz"
+#define LARGE "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+/* ---- names -------------------------------------------------------------------------------------- */
+
+static bool is_made_of(const char *name, const char *allowed, size_t most)
+{
+    size_t size = strlen(name);
+    return size > 0 && size <= most && name[0] != '-' && name[strspn(name, allowed)] == '\0';
+}
+
+static hf_status check_network(const char *name, hf_error *err)
+{
+    char shown[64];
+    if (name && is_made_of(name, SMALL DIGITS "_-", NETWORK_MAX))
+        return HF_OK;
+    hf_status status = name ? hf__fail(err, HF_INVALID, "'%s' is no name for a network",
+                                       hf__show(shown, sizeof shown, name, strlen(name)))
+                            : hf__fail(err, HF_INVALID, "the network needs a name");
+    hf__hint(err, "small letters, digits, '_' and '-', at most %d, such as 'testnet'", NETWORK_MAX);
+    return status;
+}
+
+/* Folders of the servers' own, and what belongs to Holdfast. */
+static bool is_taken(const char *schema)
+{
+    return strcmp(schema, "holdfast") == 0 || strcmp(schema, "information_schema") == 0 ||
+           strncmp(schema, "pg_", 3) == 0;
+}
+
+static hf_status check_schema(const char *schema, hf_error *err)
+{
+    char shown[80];
+    if (is_made_of(schema, SMALL LARGE DIGITS "_-", SCHEMA_MAX) && !is_taken(schema))
+        return HF_OK;
+    hf_status status = hf__fail(err, HF_INVALID, "'%s' is no schema for a network",
+                                hf__show(shown, sizeof shown, schema, strlen(schema)));
+    hf__hint(err, "letters, digits, '_' and '-', at most %d; not 'holdfast', nor a system's own",
+             SCHEMA_MAX);
+    return status;
+}
+
+hf_status hf__cursor_check_name(const char *name, hf_error *err)
+{
+    char shown[160];
+    size_t size = name ? strlen(name) : 0;
+    bool fit = size > 0 && size <= CURSOR_MAX && hf__utf8_valid(name, size);
+    for (size_t i = 0; fit && i < size; i++)
+        fit = (unsigned char)name[i] >= 0x20 && name[i] != 0x7f;
+    if (fit)
+        return HF_OK;
+    hf_status status = hf__fail(err, HF_INVALID, "'%s' is no name for a cursor",
+                                hf__show(shown, sizeof shown, name ? name : "", size));
+    hf__hint(err, "UTF-8 without control characters, 1 to %d bytes", CURSOR_MAX);
+    return status;
+}
+
+static hf_status take_cursor_names(hf_network *network, const hf_network_options *options,
+                                   hf_error *err)
+{
+    const char *latest = options->latest_cursor ? options->latest_cursor : "latestLedgerCursor";
+    const char *oldest = options->oldest_cursor ? options->oldest_cursor : "oldestLedgerCursor";
+    hf_status status = hf__cursor_check_name(latest, err);
+    if (status == HF_OK)
+        status = hf__cursor_check_name(oldest, err);
+    if (status == HF_OK && strcmp(latest, oldest) == 0)
+        status = hf__fail(err, HF_INVALID, "latest and oldest cursor share the name '%s'", latest);
+    if (status == HF_OK && (hf__cursor_is_own(latest) || hf__cursor_is_own(oldest)))
+        status = hf__fail(err, HF_INVALID, "names that begin with 'holdfast.' are Holdfast's own");
+    if (status != HF_OK)
+        return status;
+    (void)snprintf(network->latest, sizeof network->latest, "%s", latest);
+    (void)snprintf(network->oldest, sizeof network->oldest, "%s", oldest);
+    return HF_OK;
+}
+
+static hf_status take_keys(hf_network *network, hf_error *err)
+{
+    char label[96];
+    (void)snprintf(network->label, sizeof network->label, "wallet-backend-ingest-%s",
+                   network->name);
+    hf_status status =
+        hf_key_derive(HF_FNV1A64, network->label, strlen(network->label), &network->lock_key, err);
+    int size = snprintf(label, sizeof label, "holdfast:coverage:%s", network->schema);
+    if (status == HF_OK)
+        status = hf_key_derive(HF_SHA256, label, (size_t)size, &network->coverage_key, err);
+    size = snprintf(label, sizeof label, "holdfast:partitions:%s", network->schema);
+    if (status == HF_OK)
+        status = hf_key_derive(HF_SHA256, label, (size_t)size, &network->partitions_key, err);
+    return status;
+}
+
+static hf_status take_names(hf_network *network, const hf_network_options *options, hf_error *err)
+{
+    hf_status status = check_network(options->name, err);
+    if (status != HF_OK)
+        return status;
+    (void)snprintf(network->name, sizeof network->name, "%s", options->name);
+    if (options->schema)
+        status = check_schema(options->schema, err);
+    if (status != HF_OK)
+        return status;
+    if (options->schema)
+        (void)snprintf(network->schema, sizeof network->schema, "%s", options->schema);
+    else
+        (void)snprintf(network->schema, sizeof network->schema, "ingest_%s", options->name);
+    if (!network->local)
+        (void)snprintf(network->prefix, sizeof network->prefix, "\"%s\".", network->schema);
+    status = take_cursor_names(network, options, err);
+    return status == HF_OK ? take_keys(network, err) : status;
+}
+
+hf_status hf_network_open(hf_store *store, const hf_network_options *given, hf_network **out,
+                          hf_error *err)
+{
+    hf_network_options options = {0};
+    if (!store || !given || !out)
+        return hf__fail(err, HF_INVALID, "hf_network_open needs a store and options");
+    if (given->size < offsetof(hf_network_options, schema) || given->size > 4096)
+        return hf__fail(err, HF_INVALID,
+                        "hf_network_options.size is not set: start from HF_NETWORK_OPTIONS_INIT");
+    memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    hf_network *network = calloc(1, sizeof *network);
+    if (!network)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    network->store = store;
+    network->local = hf_store_is_local(store);
+    hf_status status = take_names(network, &options, err);
+    if (status == HF_OK)
+        *out = network;
+    else
+        free(network);
+    return status;
+}
+
+void hf_network_free(hf_network *network)
+{
+    free(network);
+}
+
+/* ---- transactions ------------------------------------------------------------------------------- */
+
+hf_tx_options hf__network_tx_options(const hf_network *network)
+{
+    hf_tx_options options = HF_TX_OPTIONS_INIT;
+    options.isolation = HF_READ_COMMITTED;
+    options.database = network->local ? network->schema : NULL;
+    return options;
+}
+
+hf_status hf__network_transact(hf_network *network, hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_tx_options options = hf__network_tx_options(network);
+    return hf_transact(network->store, &options, fn, arg, err);
+}
+
+/* SQLite creates the file that it is asked to read. */
+static bool has_database(const hf_network *network)
+{
+    const char *folder = hf_store_name(network->store) + strlen("local:");
+    hf__buf path = {0};
+    if (!network->local)
+        return true;
+    hf__buf_printf(&path, "%s/%s.db", folder, network->schema);
+    bool there = path.broken || access(path.data, F_OK) == 0;
+    hf__buf_free(&path);
+    return there;
+}
+
+hf_status hf__network_read(hf_network *network, hf_tx_fn *fn, void *arg, bool *there, hf_error *err)
+{
+    hf_tx_options options = hf__network_tx_options(network);
+    options.read_only = true;
+    options.isolation = HF_REPEATABLE_READ;
+    *there = has_database(network);
+    return *there ? hf_transact(network->store, &options, fn, arg, err) : HF_OK;
+}
+
+/* ---- statements --------------------------------------------------------------------------------- */
+
+static void write_sql(hf__buf *out, const hf_network *network, const char *sql)
+{
+    for (const char *at = strchr(sql, '@'); at; at = strchr(sql, '@')) {
+        hf__buf_add(out, sql, (size_t)(at - sql));
+        hf__buf_puts(out, network->prefix);
+        sql = at + 1;
+    }
+    hf__buf_puts(out, sql);
+}
+
+hf_status hf__network_query(hf_tx *tx, const hf_network *network, const char *sql, size_t count,
+                            const hf_value *values, hf_rows **rows, hf_error *err)
+{
+    hf__buf text = {0};
+    if (rows)
+        *rows = NULL;
+    write_sql(&text, network, sql);
+    hf_status status = text.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                   : hf_tx_query(tx, text.data, count, values, false, rows, err);
+    hf__buf_free(&text);
+    return status;
+}
+
+hf_status hf__network_queue(hf_tx *tx, const hf_network *network, const char *sql, size_t count,
+                            const hf_value *values, hf_error *err)
+{
+    hf__buf text = {0};
+    write_sql(&text, network, sql);
+    hf_status status = text.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                   : hf_tx_queue(tx, text.data, count, values, err);
+    hf__buf_free(&text);
+    return status;
+}
+
+hf_status hf__network_lock(hf_tx *tx, const hf_network *network, int64_t key, hf_error *err)
+{
+    char number[24];
+    hf_value value = hf__number_value(number, key);
+    if (network->local)
+        return HF_OK; /* SQLite has one writer at a time */
+    return hf_tx_queue(tx, "SELECT pg_catalog.pg_advisory_xact_lock($1)", 1, &value, err);
+}
+
+hf_value hf__number_value(char out[24], int64_t number)
+{
+    (void)snprintf(out, 24, "%" PRId64, number);
+    return HF_TEXT(out);
+}
+
+hf_status hf__row_number(const hf_rows *rows, size_t row, size_t column, const char *what,
+                         int64_t *number, hf_error *err)
+{
+    char shown[64];
+    size_t size = 0;
+    const char *text = hf_rows_value(rows, row, column, &size);
+    if (!text)
+        return hf__fail(err, HF_BAD_DATA, "%s is NULL, not a number", what);
+    if (strlen(text) == size &&
+        hf__parse_int64(text, what, INT64_MIN, INT64_MAX, number, NULL) == HF_OK)
+        return HF_OK;
+    return hf__fail(err, HF_BAD_DATA, "%s is '%s', not a whole number of 64 bits", what,
+                    hf__show(shown, sizeof shown, text, size));
+}
+
+bool hf__is_missing_table(const hf_error *err)
+{
+    return strcmp(err->sqlstate, "42P01") == 0 || strcmp(err->sqlstate, "3F000") == 0;
+}

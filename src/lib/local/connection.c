@@ -1,0 +1,458 @@
+/* Connections to data.db and its like: opening, reuse, what statements may not do, failures in words. */
+#include "lib/local/transaction.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "lib/sql.h"
+
+enum {
+    BUSY_MS = 200,  /* then the whole transaction is tried again */
+    OPEN_MS = 5000, /* while others create the file or recover it */
+    MAX_IDLE = 8,
+};
+
+static void data_path(const hf__local_connection *connection, char *out, size_t out_size)
+{
+    if (connection->file != NULL)
+        (void)snprintf(out, out_size, "%s", connection->file);
+    else
+        (void)snprintf(out, out_size, "%s/%s.db", connection->local->folder, connection->database);
+}
+
+/* Part of a path, and none of the folder's own files. */
+static hf_status check_database(const char *name, hf_error *err)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    size_t size = strlen(name);
+
+    if (size > 0 && size < sizeof((hf__local_connection *)0)->database && name[0] != '-' &&
+        name[strspn(name, allowed)] == '\0' && strcmp(name, "holdfast") != 0)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID,
+                    "a database of the local store is named by letters, digits, '_' and '-'");
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+typedef struct failure {
+    int code; /* an extended result code, or a primary one for all the rest of its kind */
+    hf_status status;
+    hf__tx_fault fault;
+    const char *sqlstate; /* what PostgreSQL says to the same */
+    const char *hint;
+} failure;
+
+static const failure failures[] = {
+    {SQLITE_CONSTRAINT_UNIQUE, HF_DATABASE, HF__TX_UNIQUE, "23505", ""},
+    {SQLITE_CONSTRAINT_PRIMARYKEY, HF_DATABASE, HF__TX_UNIQUE, "23505", ""},
+    {SQLITE_CONSTRAINT_ROWID, HF_DATABASE, HF__TX_UNIQUE, "23505", ""},
+    {SQLITE_CONSTRAINT_FOREIGNKEY, HF_DATABASE, HF__TX_FINAL, "23503", ""},
+    {SQLITE_CONSTRAINT_NOTNULL, HF_DATABASE, HF__TX_FINAL, "23502", ""},
+    {SQLITE_CONSTRAINT_CHECK, HF_DATABASE, HF__TX_FINAL, "23514", ""},
+    {SQLITE_CONSTRAINT, HF_DATABASE, HF__TX_FINAL, "23000", ""},
+    {SQLITE_MISMATCH, HF_DATABASE, HF__TX_FINAL, "22P02", ""},
+    {SQLITE_TOOBIG, HF_DATABASE, HF__TX_FINAL, "54000", ""},
+    {SQLITE_BUSY_SNAPSHOT, HF_DATABASE, HF__TX_RETRY, "40001", ""},
+    {SQLITE_BUSY, HF_DATABASE, HF__TX_RETRY, "55P03", ""},
+    {SQLITE_LOCKED, HF_DATABASE, HF__TX_RETRY, "55P03", ""},
+    {SQLITE_SCHEMA, HF_DATABASE, HF__TX_RETRY, "40001", ""},
+    {SQLITE_CORRUPT, HF_DATABASE, HF__TX_FINAL, "XX001", "restore the file from a backup"},
+    {SQLITE_NOTADB, HF_CONFIG, HF__TX_FINAL, "", "move it away, or choose another folder"},
+    {SQLITE_CANTOPEN, HF_CONFIG, HF__TX_FINAL, "",
+     "choose a folder that you may write to: local:/path/to/folder"},
+    {SQLITE_PERM, HF_CONFIG, HF__TX_FINAL, "",
+     "choose a folder that you may write to: local:/path/to/folder"},
+    {SQLITE_READONLY, HF_CONFIG, HF__TX_FINAL, "",
+     "choose a folder that you may write to: local:/path/to/folder"},
+    {SQLITE_FULL, HF_UNREACHABLE, HF__TX_FINAL, "", "make room on its filesystem"},
+    {SQLITE_IOERR, HF_UNREACHABLE, HF__TX_FINAL, "", "check its filesystem and disk"},
+    {SQLITE_NOMEM, HF_NO_MEMORY, HF__TX_FINAL, "", ""},
+};
+
+static failure find_failure(const hf__local_connection *connection, int code)
+{
+    if ((code & 0xff) == SQLITE_READONLY && connection->read_only)
+        return (failure){code, HF_DATABASE, HF__TX_FINAL, "25006",
+                         "the transaction was asked for as read-only"};
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
+        if (failures[i].code == code || failures[i].code == (code & 0xff))
+            return failures[i];
+    return (failure){code, HF_DATABASE, HF__TX_FINAL, "", ""};
+}
+
+hf_status hf__local_connection_fail(const hf__local_connection *connection, int code,
+                                    hf__tx_fault *fault, hf_error *err)
+{
+    failure found = find_failure(connection, code);
+    const char *text =
+        connection->handle != NULL ? sqlite3_errmsg(connection->handle) : sqlite3_errstr(code);
+    hf_status status = HF_OK;
+    char path[PATH_MAX];
+
+    *fault = found.fault;
+    data_path(connection, path, sizeof path);
+    if (found.status == HF_DATABASE)
+        status = hf__fail(err, found.status, "%s", text);
+    else
+        status = hf__fail(err, found.status, "%s failed: %s", path, text);
+    hf__hint(err, "%s", found.hint);
+    if (err != NULL)
+        strcpy(err->sqlstate, found.sqlstate);
+    return status;
+}
+
+/* ---- what statements may not do -------------------------------------------------------------- */
+
+/*
+ * Asked while a statement is prepared, so that nothing of what is refused has happened. What changes
+ * the connection for longer than the transaction is let pass, but nobody else gets to see it.
+ */
+static int guard(void *arg, int action, const char *first, const char *second, const char *database,
+                 const char *trigger)
+{
+    hf__local_connection *connection = arg;
+
+    (void)database;
+    (void)trigger;
+    if (connection->trusted)
+        return SQLITE_OK;
+    switch (action) {
+    case SQLITE_TRANSACTION:
+        connection->refused = "it would begin or end the transaction: return from the callback";
+        return SQLITE_DENY;
+    case SQLITE_ATTACH:
+    case SQLITE_DETACH:
+        connection->refused = "a crash would tear a transaction over several files apart";
+        return SQLITE_DENY;
+    case SQLITE_PRAGMA:
+        if (second != NULL && sqlite3_stricmp(first, "query_only") == 0) {
+            connection->refused = "the options of the transaction say whether it is read-only";
+            return SQLITE_DENY;
+        }
+        connection->altered = connection->altered || second != NULL;
+        return SQLITE_OK;
+    case SQLITE_CREATE_TEMP_INDEX:
+    case SQLITE_CREATE_TEMP_TABLE:
+    case SQLITE_CREATE_TEMP_TRIGGER:
+    case SQLITE_CREATE_TEMP_VIEW: connection->altered = true; return SQLITE_OK;
+    default: return SQLITE_OK;
+    }
+}
+
+int hf__local_connection_run(hf__local_connection *connection, const char *sql)
+{
+    connection->trusted = true;
+    int code = sqlite3_exec(connection->handle, sql, NULL, NULL, NULL);
+    connection->trusted = false;
+    return code;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void pause_us(long us)
+{
+    struct timespec pause = {.tv_nsec = us * 1000};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* SQLite's own pauses grow to 100 ms, far longer than most transactions. */
+static int on_busy(void *arg, int count)
+{
+    enum { STEP_US = 100, LONGEST_US = 5000 };
+    hf__local_connection *connection = arg;
+    long us = count < LONGEST_US / STEP_US ? (long)(count + 1) * STEP_US : LONGEST_US;
+
+    if (count == 0) {
+        int64_t until = hf__deadline(BUSY_MS);
+        connection->busy_until = until < connection->deadline ? until : connection->deadline;
+    }
+    if (hf__now_ms() >= connection->busy_until)
+        return 0;
+    pause_us(us);
+    return 1;
+}
+
+static void add_escaped(hf__buf *uri, const char *path)
+{
+    for (const char *at = path; *at != '\0'; at++) {
+        bool plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+                     (*at >= '0' && *at <= '9') || strchr("/._-", *at) != NULL;
+        hf__buf_printf(uri, plain ? "%c" : "%%%02X", (unsigned char)*at);
+    }
+}
+
+/*
+ * A new file is for the owner only, whatever the umask: SQLite gives it the mode of a file that is.
+ * To create it here would not do: closing a descriptor of it drops the POSIX locks of every SQLite
+ * connection that this process may have to it meanwhile.
+ */
+static hf_status data_uri(const hf__local *local, const char *path, bool foreign, hf__buf *uri,
+                          hf_error *err)
+{
+    char model[PATH_MAX];
+    struct stat found;
+
+    hf__buf_puts(uri, "file:");
+    add_escaped(uri, path);
+    if (!foreign && stat(path, &found) != 0) {
+        hf_status status = hf__local_make_folders(local, err);
+        if (status != HF_OK)
+            return status;
+        (void)snprintf(model, sizeof model, "%s/locks/create", local->folder);
+        int fd = open(model, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+            return hf__fail_errno(err, errno == ENOSPC ? HF_UNREACHABLE : HF_CONFIG, errno,
+                                  "cannot open %s", model);
+        close(fd);
+        hf__buf_puts(uri, "?modeof=");
+        add_escaped(uri, model);
+    }
+    return uri->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+}
+
+static int keep_mode(void *arg, int count, char **values, char **names)
+{
+    (void)names;
+    *(bool *)arg = count > 0 && values[0] != NULL && strcmp(values[0], "wal") == 0;
+    return 0;
+}
+
+/* To turn on WAL fails at once when another process does the same, whatever on_busy says. */
+static int set_up(hf__local_connection *connection, bool *wal)
+{
+    int64_t deadline = hf__deadline(OPEN_MS);
+    int code = SQLITE_OK;
+
+    sqlite3_extended_result_codes(connection->handle, 1);
+    sqlite3_busy_handler(connection->handle, on_busy, connection);
+    /* "x" is a column as in PostgreSQL, never a string because of a typing error. */
+    sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+    sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
+    *wal = connection->file != NULL; /* whose mode is none of our business */
+    for (;;) {
+        code = sqlite3_exec(connection->handle,
+                            connection->file != NULL
+                                ? "PRAGMA synchronous = FULL"
+                                : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                                  "PRAGMA foreign_keys = ON",
+                            connection->file != NULL ? NULL : keep_mode, wal, NULL);
+        if ((code & 0xff) != SQLITE_BUSY || hf__now_ms() >= deadline ||
+            hf__now_ms() >= connection->deadline)
+            break;
+        pause_us(2000);
+    }
+    sqlite3_set_authorizer(connection->handle, guard, connection);
+    return code;
+}
+
+static hf_status open_connection(hf__local_connection *connection, hf_error *err)
+{
+    hf__buf uri = {0};
+    hf__tx_fault fault = HF__TX_FINAL;
+    char path[PATH_MAX];
+    struct stat found;
+    bool wal = false;
+
+    data_path(connection, path, sizeof path);
+    int create = connection->file == NULL ? SQLITE_OPEN_CREATE : 0;
+    hf_status status = data_uri(connection->local, path, create == 0, &uri, err);
+    if (status != HF_OK)
+        goto out;
+    int code = sqlite3_open_v2(
+        uri.data, &connection->handle,
+        SQLITE_OPEN_READWRITE | create | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
+    if (code == SQLITE_OK)
+        code = set_up(connection, &wal);
+    if (code != SQLITE_OK) {
+        status = hf__local_connection_fail(connection, code, &fault, err);
+    } else if (!wal) {
+        status = hf__fail(err, HF_CONFIG, "%s cannot have a write-ahead log", path);
+        hf__hint(err, "choose a folder on a local disk: local:/path/to/folder");
+    } else if (stat(path, &found) == 0) {
+        connection->device = found.st_dev;
+        connection->inode = found.st_ino;
+    }
+out:
+    hf__buf_free(&uri);
+    return status;
+}
+
+static void free_connection(hf__local_connection *connection)
+{
+    sqlite3_close(connection->handle);
+    free(connection->file);
+    free(connection);
+}
+
+/* ---- after a COMMIT that failed -------------------------------------------------------------- */
+
+static int keep_number(void *arg, int count, char **values, char **names)
+{
+    (void)names;
+    *(long long *)arg = count > 0 && values[0] != NULL ? strtoll(values[0], NULL, 10) : 0;
+    return 0;
+}
+
+static int write_header(hf__local_connection *connection)
+{
+    char sql[64];
+    long long version = 0;
+
+    int code = sqlite3_exec(connection->handle, "PRAGMA user_version", keep_number, &version, NULL);
+    if (code != SQLITE_OK)
+        return code;
+    (void)snprintf(sql, sizeof sql, "PRAGMA user_version = %lld", version);
+    return sqlite3_exec(connection->handle, sql, NULL, NULL, NULL);
+}
+
+bool hf__local_connection_seal(hf__local_connection *connection)
+{
+    int64_t deadline = hf__deadline(OPEN_MS);
+    int code = SQLITE_OK;
+
+    connection->deadline = deadline;
+    do
+        code = hf__local_connection_run(connection, hf__sql_local_begin);
+    while ((code & 0xff) == SQLITE_BUSY && hf__now_ms() < deadline);
+    if (code != SQLITE_OK)
+        return false;
+    connection->trusted = true;
+    code = write_header(connection);
+    connection->trusted = false;
+    if (code == SQLITE_OK)
+        code = hf__local_connection_run(connection, hf__sql_local_commit);
+    return code == SQLITE_OK;
+}
+
+/* ---- reuse ----------------------------------------------------------------------------------- */
+
+/* What is written to a file that was removed is written for nobody. */
+static bool is_current(const hf__local_connection *connection)
+{
+    char path[PATH_MAX];
+    struct stat found;
+
+    data_path(connection, path, sizeof path);
+    return stat(path, &found) == 0 && found.st_dev == connection->device &&
+           found.st_ino == connection->inode;
+}
+
+/* database NULL: any */
+static hf__local_connection *take_idle(hf__local *local, const char *database)
+{
+    pthread_mutex_lock(&local->mutex);
+    hf__local_connection **place = &local->idle;
+    while (*place != NULL && database != NULL && strcmp((*place)->database, database) != 0)
+        place = &(*place)->next;
+    hf__local_connection *connection = *place;
+    if (connection != NULL) {
+        *place = connection->next;
+        local->idle_count--;
+    }
+    pthread_mutex_unlock(&local->mutex);
+    return connection;
+}
+
+static bool keep_idle(hf__local_connection *connection)
+{
+    hf__local *local = connection->local;
+
+    pthread_mutex_lock(&local->mutex);
+    bool room = local->idle_count < MAX_IDLE;
+    if (room) {
+        connection->next = local->idle;
+        local->idle = connection;
+        local->idle_count++;
+    }
+    pthread_mutex_unlock(&local->mutex);
+    return room;
+}
+
+static hf_status new_connection(hf__local *local, const hf__tx_plan *plan, const char *database,
+                                hf__local_connection **out, hf_error *err)
+{
+    hf__local_connection *connection = calloc(1, sizeof *connection);
+
+    if (connection == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    connection->local = local;
+    connection->deadline = plan->deadline;
+    if (plan->place == HF__TX_FILE)
+        connection->file = strdup(database);
+    else
+        (void)snprintf(connection->database, sizeof connection->database, "%s", database);
+    hf_status status = plan->place == HF__TX_FILE && connection->file == NULL
+                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                           : open_connection(connection, err);
+    if (status != HF_OK) {
+        free_connection(connection);
+        return status;
+    }
+    *out = connection;
+    return HF_OK;
+}
+
+/* Makes the file with its schema where it is not there yet. */
+static hf_status prepare_own(hf__local *local, hf_error *err)
+{
+    hf_status status = hf__local_db_enter(local, err);
+
+    if (status == HF_OK)
+        hf__local_db_leave(local);
+    return status;
+}
+
+hf_status hf__local_connection_get(hf__local *local, const hf__tx_plan *plan,
+                                   hf__local_connection **out, hf_error *err)
+{
+    const char *given = plan->database != NULL ? plan->database : "data";
+    const char *database = plan->place == HF__TX_OWN ? "holdfast" : given;
+    hf_status status = HF_OK;
+
+    if (plan->place == HF__TX_DATA)
+        status = check_database(database, err);
+    else if (plan->place == HF__TX_OWN)
+        status = prepare_own(local, err);
+    if (status != HF_OK)
+        return status;
+    hf__local_connection *connection =
+        plan->place == HF__TX_FILE ? NULL : take_idle(local, database);
+    while (connection != NULL && !is_current(connection)) {
+        free_connection(connection);
+        connection = take_idle(local, database);
+    }
+    if (connection == NULL)
+        return new_connection(local, plan, database, out, err);
+    connection->deadline = plan->deadline;
+    *out = connection;
+    return HF_OK;
+}
+
+void hf__local_connection_put(hf__local_connection *connection)
+{
+    bool clean = sqlite3_get_autocommit(connection->handle) != 0 ||
+                 hf__local_connection_run(connection, hf__sql_local_rollback) == SQLITE_OK;
+
+    if (!clean || connection->altered || connection->file != NULL || !keep_idle(connection))
+        free_connection(connection);
+}
+
+void hf__local_connections_close(hf__local *local)
+{
+    hf__local_connection *connection = take_idle(local, NULL);
+
+    while (connection != NULL) {
+        free_connection(connection);
+        connection = take_idle(local, NULL);
+    }
+}

@@ -1,0 +1,461 @@
+/* The SQLite file: opening, schema, statements, failures in words. */
+#include "lib/local/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "lib/sql.h"
+
+enum {
+    BUSY_MS = 5000,
+    /* Small enough that the next process, which reads the whole log at its start, does so fast. */
+    CHECKPOINT_PAGES = 200,
+};
+
+static const char *const statement_text[HF__LOCAL_SQL_COUNT] = {
+#define X(name) hf__sql_local_##name,
+    HF__LOCAL_STATEMENTS(X)
+#undef X
+};
+
+static void database_path(const hf__local *local, char *out, size_t out_size)
+{
+    (void)snprintf(out, out_size, "%s/holdfast.db", local->folder);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+typedef struct failure {
+    int code; /* SQLite's primary result code */
+    hf_status status;
+    const char *hint;
+} failure;
+
+static const failure failures[] = {
+    {SQLITE_NOTADB, HF_CONFIG,
+     "move it away and holdfast makes a new one, or choose another folder"},
+    {SQLITE_CORRUPT, HF_CONFIG,
+     "move it away and holdfast makes a new one; locks need nothing in it"},
+    {SQLITE_CANTOPEN, HF_CONFIG, "choose a folder that you may write to: local:/path/to/folder"},
+    {SQLITE_READONLY, HF_CONFIG, "choose a folder that you may write to: local:/path/to/folder"},
+    {SQLITE_PERM, HF_CONFIG, "choose a folder that you may write to: local:/path/to/folder"},
+    {SQLITE_FULL, HF_UNREACHABLE, "make room on its filesystem, or choose another folder"},
+    {SQLITE_IOERR, HF_UNREACHABLE, "check its filesystem and disk, or choose another folder"},
+    {SQLITE_BUSY, HF_UNREACHABLE, "another process keeps the file locked: find it with fuser(1)"},
+    {SQLITE_NOMEM, HF_NO_MEMORY, ""},
+};
+
+static hf_status fail_with(const hf__local *local, sqlite3 *handle, int code, hf_error *err)
+{
+    int error_number = handle != NULL ? sqlite3_system_errno(handle) : 0;
+    bool full = error_number == ENOSPC || error_number == EDQUOT;
+    failure found = {code, HF_DATABASE, ""};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
+        if (failures[i].code == (full ? SQLITE_FULL : code & 0xff))
+            found = failures[i];
+
+    database_path(local, path, sizeof path);
+    hf_status status = hf__fail(err, found.status, "the records in %s failed: %s", path,
+                                handle != NULL ? sqlite3_errmsg(handle) : sqlite3_errstr(code));
+    hf__hint(err, "%s", found.hint);
+    return status;
+}
+
+hf_status hf__local_db_fail(const hf__local *local, hf_error *err)
+{
+    return fail_with(local, local->db.handle, sqlite3_errcode(local->db.handle), err);
+}
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+static int bind(sqlite3_stmt *statement, const char *types, va_list args)
+{
+    int code = SQLITE_OK;
+
+    for (int i = 1; *types != '\0' && code == SQLITE_OK; i++, types++) {
+        if (*types == 'i') {
+            code = sqlite3_bind_int64(statement, i, va_arg(args, int64_t));
+        } else if (*types == 't') {
+            code = sqlite3_bind_text(statement, i, va_arg(args, const char *), -1, SQLITE_STATIC);
+        } else {
+            const void *bytes = va_arg(args, const void *);
+            code = sqlite3_bind_blob64(statement, i, bytes, va_arg(args, size_t), SQLITE_STATIC);
+        }
+    }
+    return code;
+}
+
+static hf_status query(hf__local *local, hf__local_sql sql, sqlite3_stmt **rows, hf_error *err,
+                       const char *types, va_list args)
+{
+    sqlite3_stmt **statement = &local->db.statement[sql];
+    int code = SQLITE_OK;
+
+    if (*statement == NULL)
+        code = sqlite3_prepare_v3(local->db.handle, statement_text[sql], -1,
+                                  SQLITE_PREPARE_PERSISTENT, statement, NULL);
+    if (code == SQLITE_OK)
+        code = bind(*statement, types, args);
+    if (code != SQLITE_OK)
+        return hf__local_db_fail(local, err);
+    *rows = *statement;
+    return HF_OK;
+}
+
+hf_status hf__local_query(hf__local *local, hf__local_sql sql, sqlite3_stmt **rows, hf_error *err,
+                          const char *types, ...)
+{
+    va_list args;
+
+    va_start(args, types);
+    hf_status status = query(local, sql, rows, err, types, args);
+    va_end(args);
+    return status;
+}
+
+hf_status hf__local_fetch(hf__local *local, sqlite3_stmt *rows, bool *more, hf_error *err)
+{
+    int code = sqlite3_step(rows);
+
+    *more = code == SQLITE_ROW;
+    if (code == SQLITE_ROW || code == SQLITE_DONE)
+        return HF_OK;
+    hf_status status = hf__local_db_fail(local, err);
+    sqlite3_reset(rows);
+    return status;
+}
+
+hf_status hf__local_run(hf__local *local, hf__local_sql sql, hf_error *err, const char *types, ...)
+{
+    sqlite3_stmt *rows = NULL;
+    bool more = true;
+    va_list args;
+
+    va_start(args, types);
+    hf_status status = query(local, sql, &rows, err, types, args);
+    va_end(args);
+    while (status == HF_OK && more)
+        status = hf__local_fetch(local, rows, &more, err);
+    if (rows != NULL)
+        sqlite3_reset(rows);
+    return status;
+}
+
+hf_status hf__local_begin(hf__local *local, hf_error *err)
+{
+    return hf__local_run(local, HF__LOCAL_SQL_begin, err, "");
+}
+
+hf_status hf__local_end(hf__local *local, hf_status status, hf_error *err)
+{
+    if (status == HF_OK)
+        status = hf__local_run(local, HF__LOCAL_SQL_commit, err, "");
+    /* Some failures, a full disk for one, have rolled back by themselves. */
+    if (status != HF_OK && sqlite3_get_autocommit(local->db.handle) == 0) {
+        hf_status undone = hf__local_run(local, HF__LOCAL_SQL_rollback, NULL, "");
+        (void)undone;
+    }
+    return status;
+}
+
+/* ---- schema ---------------------------------------------------------------------------------- */
+
+static hf_status execute(const hf__local *local, const char *sql, hf_error *err)
+{
+    if (sqlite3_exec(local->db.handle, sql, NULL, NULL, NULL) != SQLITE_OK)
+        return hf__local_db_fail(local, err);
+    return HF_OK;
+}
+
+static int keep_number(void *arg, int count, char **values, char **names)
+{
+    (void)names;
+    *(int *)arg = count > 0 && values[0] != NULL ? (int)strtol(values[0], NULL, 10) : 0;
+    return 0;
+}
+
+static hf_status read_version(const hf__local *local, int *version, hf_error *err)
+{
+    if (sqlite3_exec(local->db.handle, "PRAGMA user_version", keep_number, version, NULL) !=
+        SQLITE_OK)
+        return hf__local_db_fail(local, err);
+    if (*version <= HF_SCHEMA_VERSION)
+        return HF_OK;
+    hf_status status =
+        hf__fail(err, HF_NO_SCHEMA, "%s/holdfast.db has schema version %d, this program knows %d",
+                 local->folder, *version, HF_SCHEMA_VERSION);
+    hf__hint(err, "upgrade holdfast");
+    return status;
+}
+
+/*
+ * The first token of a new file comes from the clock, one second being 2^24 tokens: whoever removes
+ * the folder does not bring old tokens back.
+ */
+static hf_status install(hf__local *local, hf_error *err)
+{
+    int64_t now_ms = hf__wall_ms();
+    char sql[256];
+    int version = 0;
+
+    hf_status status = read_version(local, &version, err);
+    if (status != HF_OK || version == HF_SCHEMA_VERSION)
+        return status;
+    status = execute(local, hf__sql_local_schema_001, err);
+    if (status != HF_OK)
+        return status;
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO token (value, boot_id, swept_ms)"
+                   " VALUES (%" PRId64 ", '', %" PRId64 ");"
+                   "PRAGMA user_version = %d",
+                   (now_ms / 1000) << 24, now_ms, HF_SCHEMA_VERSION);
+    return execute(local, sql, err);
+}
+
+/*
+ * Turning on WAL fails at once when another process does the same, busy timeout or not: those who
+ * create a file take turns. Nobody needs this after the first moment of a folder, so it may poll.
+ */
+static hf_status create_schema(hf__local *local, hf_error *err)
+{
+    const hf__claim turn = {.mode = HF_EXCLUSIVE};
+    const struct timespec pause = {.tv_nsec = 2000000};
+    int64_t deadline = hf__deadline(BUSY_MS);
+    char path[PATH_MAX];
+    int version = 0;
+
+    (void)snprintf(path, sizeof path, "%s/locks/create", local->folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return hf__fail_errno(err, errno == ENOSPC ? HF_UNREACHABLE : HF_CONFIG, errno,
+                              "cannot open %s", path);
+    while (hf__local_lock_byte(fd, &turn, false) != 0 && hf__left_ms(deadline) > 0)
+        (void)nanosleep(&pause, NULL);
+
+    hf_status status = read_version(local, &version, err);
+    if (status == HF_OK && version < HF_SCHEMA_VERSION) {
+        status = execute(local,
+                         "PRAGMA page_size = 1024; PRAGMA journal_mode = WAL;"
+                         "PRAGMA synchronous = FULL;"
+                         "BEGIN IMMEDIATE",
+                         err);
+        if (status == HF_OK)
+            status = hf__local_end(local, install(local, err), err);
+    }
+    close(fd);
+    return status;
+}
+
+/* ---- a reboot -------------------------------------------------------------------------------- */
+
+static hf_status is_same_boot(hf__local *local, const char *boot_id, bool *same, hf_error *err)
+{
+    sqlite3_stmt *rows = NULL;
+    bool more = false;
+
+    *same = false;
+    hf_status status = hf__local_query(local, HF__LOCAL_SQL_get_boot, &rows, err, "");
+    if (status == HF_OK)
+        status = hf__local_fetch(local, rows, &more, err);
+    if (status != HF_OK)
+        return status;
+    if (more && boot_id[0] != '\0')
+        *same = strcmp((const char *)sqlite3_column_text(rows, 0), boot_id) == 0;
+    sqlite3_reset(rows);
+    return HF_OK;
+}
+
+static hf_status enter_boot(hf__local *local, const char *boot_id, hf_error *err)
+{
+    bool same = false;
+
+    hf_status status = is_same_boot(local, boot_id, &same, err);
+    if (status != HF_OK || same)
+        return status; /* another process was faster */
+    status = hf__local_run(local, HF__LOCAL_SQL_jump_token, err, "t", boot_id);
+    /* Whoever is recorded died with the old boot. */
+    if (status == HF_OK && boot_id[0] != '\0')
+        status = execute(local, "DELETE FROM holders; DELETE FROM waiters", err);
+    return status;
+}
+
+/*
+ * Commits are not synced, so a power cut may forget tokens that were handed out. After a boot the
+ * sequence jumps past whatever could have been forgotten, and that jump is synced before it is used.
+ */
+static hf_status notice_boot(hf__local *local, hf_error *err)
+{
+    char boot_id[64];
+    bool same = false;
+
+    hf__local_read_boot_id(boot_id, sizeof boot_id);
+    hf_status status = is_same_boot(local, boot_id, &same, err);
+    if (status != HF_OK || same)
+        return status;
+    status = execute(local, "PRAGMA synchronous = FULL", err);
+    if (status == HF_OK)
+        status = hf__local_begin(local, err);
+    if (status == HF_OK)
+        status = hf__local_end(local, enter_boot(local, boot_id, err), err);
+    return status;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* SQLite's own pauses grow to 100 ms; our transactions last far less than one. */
+static int on_busy(void *arg, int count)
+{
+    enum { STEP_US = 100, LONGEST_US = 5000 };
+    long pause_us = (long)(count + 1) * STEP_US;
+    struct timespec pause = {
+        .tv_nsec = (pause_us < LONGEST_US ? pause_us : LONGEST_US) * 1000,
+    };
+
+    (void)arg;
+    if ((int64_t)count * LONGEST_US > (int64_t)BUSY_MS * 1000)
+        return 0;
+    (void)nanosleep(&pause, NULL);
+    return 1;
+}
+
+/*
+ * For the owner only, whatever the umask. An existing file must not be opened here: closing any
+ * descriptor of it drops the POSIX locks of every SQLite connection of this process.
+ */
+static hf_status create_file(const hf__local *local, const char *path, hf_error *err)
+{
+    struct stat found;
+
+    if (stat(path, &found) == 0)
+        return HF_OK;
+    hf_status status = hf__local_make_folders(local, err);
+    if (status != HF_OK)
+        return status;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+    return HF_OK; /* where this fails, SQLite says why */
+}
+
+static hf_status open_handle(hf__local *local, hf_error *err)
+{
+    hf__local_db *db = &local->db;
+    char path[PATH_MAX];
+    struct stat found;
+
+    database_path(local, path, sizeof path);
+    hf_status status = create_file(local, path, err);
+    if (status != HF_OK)
+        return status;
+    int code = sqlite3_open_v2(
+        path, &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (code != SQLITE_OK)
+        return fail_with(local, db->handle, code, err);
+    if (stat(path, &found) == 0) {
+        db->device = found.st_dev;
+        db->inode = found.st_ino;
+    }
+    sqlite3_busy_handler(db->handle, on_busy, NULL);
+    sqlite3_wal_autocheckpoint(db->handle, CHECKPOINT_PAGES);
+    /* The last one out would sync the disk for nothing: the log is as good as the file. */
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    return HF_OK;
+}
+
+static hf_status open_database(hf__local *local, int *from, hf_error *err)
+{
+    hf_status status = open_handle(local, err);
+    if (status == HF_OK)
+        status = read_version(local, from, err);
+    if (status == HF_OK && *from < HF_SCHEMA_VERSION)
+        status = create_schema(local, err);
+    if (status == HF_OK)
+        status = notice_boot(local, err);
+    if (status == HF_OK)
+        status = execute(local, "PRAGMA synchronous = NORMAL", err);
+    if (status != HF_OK)
+        hf__local_db_close(&local->db);
+    return status;
+}
+
+void hf__local_db_close(hf__local_db *db)
+{
+    for (int i = 0; i < HF__LOCAL_SQL_COUNT; i++) {
+        sqlite3_finalize(db->statement[i]);
+        db->statement[i] = NULL;
+    }
+    sqlite3_close(db->handle);
+    db->handle = NULL;
+}
+
+bool hf__local_db_exists(const hf__local *local)
+{
+    char path[PATH_MAX];
+    struct stat found;
+
+    database_path(local, path, sizeof path);
+    return stat(path, &found) == 0;
+}
+
+/* Records in a file that was removed would be written for nobody. */
+static bool was_replaced(const hf__local *local)
+{
+    char path[PATH_MAX];
+    struct stat found;
+
+    database_path(local, path, sizeof path);
+    return stat(path, &found) != 0 || found.st_dev != local->db.device ||
+           found.st_ino != local->db.inode;
+}
+
+static hf_status enter(hf__local *local, int *from, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    *from = HF_SCHEMA_VERSION;
+    pthread_mutex_lock(&local->db.mutex);
+    if (local->db.handle != NULL && was_replaced(local)) {
+        hf__local_db_close(&local->db);
+        hf__local_known_free(local);
+    }
+    if (local->db.handle == NULL)
+        status = open_database(local, from, err);
+    if (status != HF_OK)
+        pthread_mutex_unlock(&local->db.mutex);
+    return status;
+}
+
+hf_status hf__local_db_enter(hf__local *local, hf_error *err)
+{
+    int from = 0;
+    return enter(local, &from, err);
+}
+
+void hf__local_db_leave(hf__local *local)
+{
+    pthread_mutex_unlock(&local->db.mutex);
+}
+
+hf_status hf__local_init(hf__backend *backend, int *from, int *to, hf_error *err)
+{
+    hf__local *local = (hf__local *)backend;
+
+    hf_status status = enter(local, from, err);
+    if (status != HF_OK)
+        return status;
+    hf__local_db_leave(local);
+    *to = HF_SCHEMA_VERSION;
+    return HF_OK;
+}

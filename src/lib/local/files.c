@@ -1,0 +1,272 @@
+#include "lib/local/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Keys may be small and close together or hashes: every bit has its say in the shard. */
+static unsigned mix(int64_t key)
+{
+    uint64_t bits = (uint64_t)key;
+
+    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (unsigned)(bits >> 40);
+}
+
+/* Offsets are not negative: both halves of the keys have files of their own. */
+static unsigned family(const hf__claim *claim)
+{
+    return (claim->space == HF_PAIR ? 2U : 0U) + (claim->key < 0 ? 1U : 0U);
+}
+
+unsigned hf__local_lock_file(const hf__claim *claim)
+{
+    return family(claim) * HF__LOCAL_LOCK_SHARDS + mix(claim->key) % HF__LOCAL_LOCK_SHARDS;
+}
+
+unsigned hf__local_gate_file(const hf__claim *claim)
+{
+    return HF__LOCAL_GATES + family(claim) * HF__LOCAL_GATE_SHARDS +
+           mix(claim->key) % HF__LOCAL_GATE_SHARDS;
+}
+
+void hf__local_file_path(const hf__local *local, unsigned index, char *out, size_t out_size)
+{
+    static const char *const families[] = {"b+", "b-", "p+", "p-"};
+
+    if (index < HF__LOCAL_GATES)
+        (void)snprintf(out, out_size, "%s/locks/%s%02x", local->folder,
+                       families[index / HF__LOCAL_LOCK_SHARDS], index % HF__LOCAL_LOCK_SHARDS);
+    else
+        (void)snprintf(out, out_size, "%s/locks/g%s%x", local->folder,
+                       families[(index - HF__LOCAL_GATES) / HF__LOCAL_GATE_SHARDS],
+                       (index - HF__LOCAL_GATES) % HF__LOCAL_GATE_SHARDS);
+}
+
+bool hf__local_claim_at(unsigned index, int64_t byte, hf__claim *claim)
+{
+    if (index >= HF__LOCAL_GATES)
+        return false;
+    unsigned in_family = index / HF__LOCAL_LOCK_SHARDS;
+    *claim = (hf__claim){
+        .key = (in_family & 1U) != 0 ? (int64_t)((uint64_t)byte | (UINT64_C(1) << 63)) : byte,
+        .space = (in_family & 2U) != 0 ? HF_PAIR : HF_BIGINT,
+    };
+    return true;
+}
+
+/* ---- folders and opening --------------------------------------------------------------------- */
+
+static hf_status folder_fail(const char *path, int error_number, hf_error *err)
+{
+    bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EIO;
+    hf_status status = hf__fail_errno(err, full ? HF_UNREACHABLE : HF_CONFIG, error_number,
+                                      "cannot use the state folder %s", path);
+
+    if (full)
+        hf__hint(err, "make room on its filesystem, or choose another folder: local:/path");
+    else
+        hf__hint(err, "choose a folder that you may write to: local:/path/to/folder");
+    return status;
+}
+
+static hf_status make_folder(const char *path, hf_error *err)
+{
+    struct stat found;
+
+    if (mkdir(path, 0700) == 0)
+        return HF_OK;
+    if (errno != EEXIST)
+        return folder_fail(path, errno, err);
+    if (stat(path, &found) != 0)
+        return folder_fail(path, errno, err);
+    if (!S_ISDIR(found.st_mode))
+        return folder_fail(path, ENOTDIR, err);
+    return HF_OK;
+}
+
+static hf_status make_parents(char *path, hf_error *err)
+{
+    struct stat found;
+
+    if (stat(path, &found) == 0)
+        return HF_OK;
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        /* Ancestors that exist may refuse mkdir for reasons of their own (EROFS, EACCES). */
+        hf_status status = stat(path, &found) == 0 ? HF_OK : make_folder(path, err);
+        *slash = '/';
+        if (status != HF_OK)
+            return status;
+    }
+    return HF_OK;
+}
+
+hf_status hf__local_make_folders(const hf__local *local, hf_error *err)
+{
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%s/locks", local->folder) >= (int)sizeof path)
+        return folder_fail(local->folder, ENAMETOOLONG, err);
+    hf_status status = make_parents(path, err);
+    if (status == HF_OK)
+        status = make_folder(path, err);
+    if (status == HF_OK && access(path, W_OK | X_OK) != 0)
+        status = folder_fail(path, errno, err);
+    return status;
+}
+
+hf_status hf__local_file_fail(const hf__local *local, unsigned index, int error_number,
+                              const char *what, hf_error *err)
+{
+    char path[PATH_MAX];
+    hf_status code = HF_SYSTEM;
+    const char *hint = "";
+
+    hf__local_file_path(local, index, path, sizeof path);
+    switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EIO:
+        code = HF_UNREACHABLE;
+        hint = "make room on its filesystem, or choose another folder: local:/path";
+        break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENOENT:
+        code = HF_CONFIG;
+        hint = "choose a folder that you may write to: local:/path/to/folder";
+        break;
+    case EINVAL:
+    case EOVERFLOW:
+    case EOPNOTSUPP:
+        code = HF_CONFIG;
+        hint = "its filesystem has no 64-bit OFD locks: choose a folder on a local disk";
+        break;
+    case EMFILE: hint = "raise the limit of open files (ulimit -n)"; break;
+    case ENOLCK: hint = "the kernel is out of file locks: release some"; break;
+    default: break;
+    }
+    hf_status status = hf__fail_errno(err, code, error_number, "cannot %s %s", what, path);
+    hf__hint(err, "%s", hint);
+    return status;
+}
+
+hf_status hf__local_file_open(const hf__local *local, hf__local_files *files, unsigned index,
+                              bool create, int *fd, hf_error *err)
+{
+    hf__local_file *file = &files->file[index];
+    char path[PATH_MAX];
+    struct stat found;
+
+    *fd = file->fd_plus_one - 1;
+    if (*fd >= 0)
+        return HF_OK;
+
+    hf__local_file_path(local, index, path, sizeof path);
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0);
+    *fd = open(path, flags, 0600);
+    if (*fd < 0 && errno == ENOENT && create) {
+        /* Somebody removed the folder: make it again. */
+        hf_status status = hf__local_make_folders(local, err);
+        if (status != HF_OK)
+            return status;
+        *fd = open(path, flags, 0600);
+    }
+    if (*fd < 0 && errno == ENOENT && !create)
+        return HF_OK;
+    if (*fd < 0)
+        return hf__local_file_fail(local, index, errno, "open", err);
+    if (fstat(*fd, &found) != 0) {
+        int error_number = errno;
+        close(*fd);
+        return hf__local_file_fail(local, index, error_number, "open", err);
+    }
+    *file = (hf__local_file){
+        .fd_plus_one = *fd + 1,
+        .device = found.st_dev,
+        .inode = found.st_ino,
+    };
+    return HF_OK;
+}
+
+void hf__local_file_close(hf__local_files *files, unsigned index)
+{
+    if (files->file[index].fd_plus_one > 0)
+        close(files->file[index].fd_plus_one - 1);
+    files->file[index] = (hf__local_file){0};
+}
+
+void hf__local_files_close(hf__local_files *files)
+{
+    for (unsigned index = 0; index < HF__LOCAL_FILES; index++)
+        hf__local_file_close(files, index);
+}
+
+bool hf__local_file_is_current(const hf__local *local, const hf__local_files *files, unsigned index)
+{
+    const hf__local_file *file = &files->file[index];
+    char path[PATH_MAX];
+    struct stat found;
+
+    hf__local_file_path(local, index, path, sizeof path);
+    if (stat(path, &found) == 0)
+        return found.st_dev == file->device && found.st_ino == file->inode;
+    if (errno == ENOENT || errno == ENOTDIR)
+        return false;
+    /* Some other trouble on the way there: what matters is whether the file has a name. */
+    return fstat(file->fd_plus_one - 1, &found) == 0 && found.st_nlink > 0;
+}
+
+/* ---- one byte -------------------------------------------------------------------------------- */
+
+static struct flock byte_of(const hf__claim *claim, hf_mode mode)
+{
+    return (struct flock){
+        .l_type = mode == HF_SHARED ? F_RDLCK : F_WRLCK,
+        .l_whence = SEEK_SET,
+        .l_start = (off_t)(claim->key & INT64_MAX),
+        .l_len = 1,
+    };
+}
+
+int hf__local_lock_byte(int fd, const hf__claim *claim, bool wait)
+{
+    struct flock lock = byte_of(claim, claim->mode);
+
+    while (fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
+        if (errno == EACCES)
+            return EAGAIN;
+        if (errno != EINTR)
+            return errno;
+    }
+    return 0;
+}
+
+int hf__local_unlock_byte(int fd, const hf__claim *claim)
+{
+    struct flock lock = byte_of(claim, HF_EXCLUSIVE);
+
+    lock.l_type = F_UNLCK;
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
+}
+
+int hf__local_probe_byte(int fd, const hf__claim *claim, hf_mode mode, bool *held)
+{
+    struct flock lock = byte_of(claim, mode);
+
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+        return errno;
+    *held = lock.l_type != F_UNLCK;
+    return 0;
+}

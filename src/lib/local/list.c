@@ -1,0 +1,316 @@
+/* Who holds and who waits: the records, where the kernel confirms them. */
+#include "lib/local/local.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+static int64_t age_of(int64_t since_ms)
+{
+    int64_t age = hf__wall_ms() - since_ms;
+    return age > 0 ? age : 0;
+}
+
+/* ---- one holder ------------------------------------------------------------------------------ */
+
+static hf__local_process process_at(sqlite3_stmt *rows, int column)
+{
+    return (hf__local_process){
+        .pid = sqlite3_column_int(rows, column),
+        .started = sqlite3_column_int64(rows, column + 1),
+        .pid_space = sqlite3_column_int64(rows, column + 2),
+        .host = (const char *)sqlite3_column_text(rows, column + 3),
+    };
+}
+
+static void fill_holder(sqlite3_stmt *rows, hf__holder *holder)
+{
+    holder->found = true;
+    holder->pid = sqlite3_column_int(rows, 0);
+    (void)snprintf(holder->host, sizeof holder->host, "%s", sqlite3_column_text(rows, 3));
+    (void)snprintf(holder->application, sizeof holder->application, "%s",
+                   sqlite3_column_text(rows, 4));
+    holder->age_ms = age_of(sqlite3_column_int64(rows, 5));
+}
+
+/* A key that nobody holds is refused only for the sake of who waits at the head of its queue. */
+static hf_status find_rival(hf__local *local, const hf__claim *claim, bool held, hf__holder *holder,
+                            hf_error *err)
+{
+    sqlite3_stmt *rows = NULL;
+    bool more = true;
+
+    hf_status status =
+        hf__local_query(local, HF__LOCAL_SQL_find_rivals, &rows, err, "iii", (int64_t)claim->space,
+                        claim->key, (int64_t)(claim->mode == HF_SHARED));
+    while (status == HF_OK && more && !holder->found) {
+        status = hf__local_fetch(local, rows, &more, err);
+        if (status != HF_OK || !more)
+            break;
+        bool is_waiter = sqlite3_column_int(rows, 6) == HF__LOCAL_AT_HEAD;
+        const hf__local_process process = process_at(rows, 0);
+        if (is_waiter != held && hf__local_is_alive(local, &process))
+            fill_holder(rows, holder);
+    }
+    if (rows != NULL)
+        sqlite3_reset(rows);
+    return status;
+}
+
+hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
+                                hf_error *err)
+{
+    hf__local *local = (hf__local *)backend;
+    bool held = false;
+
+    *holder = (hf__holder){.age_ms = -1};
+    if (!local->keeps_records || !hf__local_db_exists(local))
+        return HF_OK;
+    hf_status status = hf__local_is_held(local, claim, &held, err);
+    if (status == HF_OK)
+        status = hf__local_db_enter(local, err);
+    if (status != HF_OK)
+        return status;
+    status = find_rival(local, claim, held, holder, err);
+    hf__local_db_leave(local);
+    return status;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+struct row {
+    hf_lock_view view; /* its strings are these */
+    hf__local_standing standing;
+    bool is_holder;
+    char *label;
+    char *application;
+    char *host;
+};
+
+struct table {
+    const hf__local *local;
+    struct row *rows;
+    size_t count;
+    size_t capacity;
+    size_t recorded; /* the first rows, sorted by space and key; the kernel's come behind */
+};
+
+static struct row *new_row(struct table *table)
+{
+    if (table->count == table->capacity) {
+        size_t capacity = table->capacity > 0 ? table->capacity * 2 : 32;
+        struct row *grown = realloc(table->rows, capacity * sizeof *grown);
+        if (grown == NULL)
+            return NULL;
+        table->rows = grown;
+        table->capacity = capacity;
+    }
+    struct row *row = &table->rows[table->count++];
+    memset(row, 0, sizeof *row);
+    return row;
+}
+
+static void table_free(struct table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        free(table->rows[i].label);
+        free(table->rows[i].application);
+        free(table->rows[i].host);
+    }
+    free(table->rows);
+}
+
+static char *copy_text(sqlite3_stmt *rows, int column)
+{
+    const void *bytes = sqlite3_column_blob(rows, column);
+    size_t size = (size_t)sqlite3_column_bytes(rows, column);
+    char *copy = malloc(size + 1);
+
+    if (copy == NULL)
+        return NULL;
+    if (size > 0)
+        memcpy(copy, bytes, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err)
+{
+    struct row *row = new_row(table);
+    if (row == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    row->standing = (hf__local_standing)sqlite3_column_int(rows, 3);
+    row->is_holder = sqlite3_column_int(rows, 3) < 0;
+    row->host = copy_text(rows, 11);
+    row->application = copy_text(rows, 12);
+    row->label = copy_text(rows, 13);
+    if (row->host == NULL || row->application == NULL || row->label == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    row->view = (hf_lock_view){
+        .space = sqlite3_column_int(rows, 0) == HF_PAIR ? HF_PAIR : HF_BIGINT,
+        .key = sqlite3_column_int64(rows, 1),
+        .mode = sqlite3_column_int(rows, 2) != 0 ? HF_SHARED : HF_EXCLUSIVE,
+        .waiting = !row->is_holder && row->standing != HF__LOCAL_TAKEN,
+        .ours = true,
+        .session_known = true,
+        .lifetime = sqlite3_column_int(rows, 5) == HF_TRANSACTION ? HF_TRANSACTION : HF_SESSION,
+        .slot = (unsigned)sqlite3_column_int(rows, 4),
+        .token = sqlite3_column_int64(rows, 6),
+        .age_ms = age_of(sqlite3_column_int64(rows, 7)),
+        .pid = sqlite3_column_int(rows, 8),
+        .label = row->label,
+        .application = row->application,
+        .host = row->host,
+        .blocked_by = "",
+        .idle_ms = -1,
+        .idle_hidden = true,
+    };
+    return HF_OK;
+}
+
+static hf_status is_true(hf__local *local, sqlite3_stmt *rows, bool *is, hf_error *err)
+{
+    const hf__local_process process = {
+        .pid = sqlite3_column_int(rows, 8),
+        .started = sqlite3_column_int64(rows, 9),
+        .pid_space = sqlite3_column_int64(rows, 10),
+        .host = (const char *)sqlite3_column_text(rows, 11),
+    };
+    const hf__claim claim = {
+        .space = sqlite3_column_int(rows, 0) == HF_PAIR ? HF_PAIR : HF_BIGINT,
+        .key = sqlite3_column_int64(rows, 1),
+    };
+
+    *is = hf__local_is_alive(local, &process);
+    if (!*is || sqlite3_column_int(rows, 3) >= 0)
+        return HF_OK;
+    return hf__local_is_held(local, &claim, is, err);
+}
+
+static hf_status read_records(hf__local *local, struct table *table, hf_error *err)
+{
+    sqlite3_stmt *rows = NULL;
+    bool more = true;
+
+    hf_status status = hf__local_query(local, HF__LOCAL_SQL_list_locks, &rows, err, "");
+    while (status == HF_OK) {
+        bool is = false;
+        status = hf__local_fetch(local, rows, &more, err);
+        if (status != HF_OK || !more)
+            break;
+        status = is_true(local, rows, &is, err);
+        if (status == HF_OK && is)
+            status = keep_row(table, rows, err);
+    }
+    if (rows != NULL)
+        sqlite3_reset(rows);
+    table->recorded = table->count;
+    return status;
+}
+
+static bool is_same_key(const hf_lock_view *view, const hf__claim *claim)
+{
+    return view->key == claim->key && view->space == claim->space;
+}
+
+/* The kernel knows of a lock: shown as somebody's unless it is recorded. */
+static hf_status keep_unrecorded(void *arg, const hf__claim *claim, hf_error *err)
+{
+    struct table *table = arg;
+
+    for (size_t i = 0; i < table->recorded; i++)
+        if (!table->rows[i].view.waiting && is_same_key(&table->rows[i].view, claim))
+            return HF_OK;
+    struct row *row = new_row(table);
+    if (row == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    row->is_holder = true;
+    row->view = (hf_lock_view){
+        .key = claim->key,
+        .space = claim->space,
+        .mode = claim->mode,
+        .session_known = true,
+        .lifetime = HF_SESSION,
+        .age_ms = -1,
+        .label = "",
+        .application = "",
+        .host = "",
+        .blocked_by = "",
+        .idle_ms = -1,
+        .idle_hidden = true,
+    };
+    return HF_OK;
+}
+
+static bool is_in_the_way(const struct row *row, const struct row *waiter)
+{
+    if (row == waiter || row->view.pid == 0 || row->view.key != waiter->view.key ||
+        row->view.space != waiter->view.space)
+        return false;
+    if (row->view.mode == HF_SHARED && waiter->view.mode == HF_SHARED)
+        return false;
+    return row->is_holder || row->standing == HF__LOCAL_TAKEN ||
+           (row->standing == HF__LOCAL_AT_HEAD && waiter->standing == HF__LOCAL_QUEUED);
+}
+
+/* "4711,4712"; rows of one key stand together. */
+static void name_blockers(const struct table *table, size_t at, hf__buf *out)
+{
+    const struct row *waiter = &table->rows[at];
+    size_t first = at;
+
+    while (first > 0 && table->rows[first - 1].view.key == waiter->view.key &&
+           table->rows[first - 1].view.space == waiter->view.space)
+        first--;
+    for (size_t i = first; i < table->recorded; i++) {
+        if (table->rows[i].view.key != waiter->view.key)
+            break;
+        if (is_in_the_way(&table->rows[i], waiter))
+            hf__buf_printf(out, "%s%d", out->length > 0 ? "," : "", table->rows[i].view.pid);
+    }
+}
+
+static hf_status show(struct table *table, hf__view_sink *sink, hf_error *err)
+{
+    hf__buf blockers = {0};
+    hf_status status = HF_OK;
+
+    for (size_t i = 0; i < table->count && status == HF_OK; i++) {
+        hf_lock_view *view = &table->rows[i].view;
+        hf__buf_clear(&blockers);
+        if (view->waiting)
+            name_blockers(table, i, &blockers);
+        if (blockers.data != NULL && blockers.length > 0)
+            view->blocked_by = blockers.data;
+        status = sink->add(sink, view, err);
+        view->blocked_by = "";
+    }
+    hf__buf_free(&blockers);
+    return status;
+}
+
+hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
+                         hf_error *err)
+{
+    (void)conn;
+    hf__local *local = (hf__local *)backend;
+    struct table table = {.local = local};
+    hf_status status = HF_OK;
+
+    if (local->keeps_records && hf__local_db_exists(local)) {
+        status = hf__local_db_enter(local, err);
+        if (status != HF_OK)
+            return status;
+        status = read_records(local, &table, err);
+        hf__local_db_leave(local);
+    }
+    if (status == HF_OK)
+        status = hf__local_ask_kernel(local, keep_unrecorded, &table, err);
+    if (status == HF_OK)
+        status = show(&table, sink, err);
+    table_free(&table);
+    return status;
+}

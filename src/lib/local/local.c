@@ -1,0 +1,219 @@
+/* Opening and closing the local store. */
+#include "lib/local/local.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_KEYS = 100000 };
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
+static void free_memory(hf__local *local)
+{
+    hf__local_known_free(local);
+    free(local->bell.events);
+    free(local->application);
+    free(local->folder);
+    free(local->head.name);
+    free(local);
+}
+
+static void free_seats(hf__local *local)
+{
+    while (local->seats != NULL)
+        hf__local_seat_free(local->seats);
+}
+
+/* Whatever is still held goes now: its records, too. */
+static void drop_records(hf__local *local)
+{
+    hf_error err;
+
+    for (hf__local_seat *seat = local->seats; seat != NULL; seat = seat->next) {
+        if (seat->held.count == 0)
+            continue;
+        hf_status status = hf__local_db_enter(local, &err);
+        if (status == HF_OK) {
+            status = hf__local_run(local, HF__LOCAL_SQL_drop_seat, &err, "i", seat->id);
+            hf__local_db_leave(local);
+        }
+        if (status != HF_OK)
+            hf__log(&local->head, HF_LOG_WARNING, "records of released locks stay: %s",
+                    err.message);
+    }
+}
+
+static void local_close(hf__backend *backend)
+{
+    hf__local *local = (hf__local *)backend;
+
+    hf__local_flush(local);
+    /* Programs that live for a moment only would never sweep otherwise. */
+    if (local->db.handle != NULL && local->keeps_records) {
+        drop_records(local);
+        hf__local_sweep(local);
+    }
+    hf__local_db_close(&local->db);
+    hf__local_connections_close(local);
+    free_seats(local);
+    pthread_mutex_destroy(&local->mutex);
+    pthread_cond_destroy(&local->released);
+    pthread_mutex_destroy(&local->db.mutex);
+    pthread_mutex_destroy(&local->bell.mutex);
+    pthread_cond_destroy(&local->bell.rung);
+    free_memory(local);
+}
+
+/*
+ * In a fork's child: the mutexes may be held by threads that do not exist here, and SQLite must not be
+ * touched. To close descriptors is enough; an unlock would take the locks from the parent.
+ */
+static void local_forget(hf__backend *backend)
+{
+    hf__local *local = (hf__local *)backend;
+
+    while (local->seats != NULL) {
+        hf__local_seat *seat = local->seats;
+        local->seats = seat->next;
+        hf__local_files_close(&seat->files);
+        hf__local_keys_free(&seat->held);
+        free(seat);
+    }
+    free_memory(local);
+}
+
+/* ---- what there is nothing to do for --------------------------------------------------------- */
+
+static void local_unlisten(hf__backend *backend, int64_t wake)
+{
+    (void)backend;
+    (void)wake;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static const hf__backend_ops operations = {
+    .tx = &hf__local_tx_ops,
+    .close = local_close,
+    .forget = local_forget,
+    .try_claims = hf__local_try_claims,
+    .wait_claims = hf__local_wait_claims,
+    .release_claims = hf__local_release_claims,
+    .renew_claims = hf__local_renew_claims,
+    .leave_seat = hf__local_leave_seat,
+    .is_contended = hf__local_is_contended,
+    .find_table = hf__local_find_table,
+    .find_holder = hf__local_find_holder,
+    .listen = hf__local_listen,
+    .doze = hf__local_doze,
+    .unlisten = local_unlisten,
+    .watch = hf__local_watch,
+    .wake = hf__local_wake,
+    .interrupt = hf__local_interrupt,
+    .note = hf__local_note,
+    .init = hf__local_init,
+    .claim_schedule = hf__local_claim_schedule,
+    .list = hf__local_list,
+    .list_past = hf__local_list_past,
+    .examine = hf__local_examine,
+};
+
+static hf_status read_url(const char *url, const char **path, hf_error *err)
+{
+    static const char scheme[] = "local:";
+
+    if (url == NULL || strncmp(url, scheme, sizeof scheme - 1) != 0)
+        return hf__fail(err, HF_INVALID, "'%s' is not the URL of a local store",
+                        url != NULL ? url : "");
+    *path = url + sizeof scheme - 1;
+    /* Room for the names of the files in it. */
+    if ((*path)[0] != '\0' && strlen(*path) < PATH_MAX - 64)
+        return HF_OK;
+    hf_status status = hf__fail(err, HF_CONFIG, "the URL of the local store names %s",
+                                (*path)[0] == '\0' ? "no folder" : "a path that is too long");
+    hf__hint(err, "write local:/path/to/folder");
+    return status;
+}
+
+static void identify(hf__local *local)
+{
+    if (gethostname(local->host, sizeof local->host - 1) != 0)
+        strcpy(local->host, "localhost");
+    local->self = (hf__local_process){
+        .pid = (int)getpid(),
+        .started = hf__local_process_started((int)getpid()),
+        .pid_space = hf__local_own_pid_space(),
+        .host = local->host,
+    };
+}
+
+/* Absolute, for the process may change its folder. */
+static hf_status settle_in(hf__local *local, const char *path, hf_error *err)
+{
+    static const char scheme[] = "local:";
+
+    local->folder = strdup(path);
+    if (local->folder == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_status status = hf__local_make_folders(local, err);
+    if (status != HF_OK)
+        return status;
+    char *absolute = realpath(path, NULL);
+    if (absolute == NULL) {
+        status = hf__fail_errno(err, errno == ENOMEM ? HF_NO_MEMORY : HF_CONFIG, errno,
+                                "cannot use the state folder %s", path);
+        hf__hint(err, "choose another folder: local:/path/to/folder");
+        return status;
+    }
+    free(local->folder);
+    local->folder = absolute;
+    local->head.name = malloc(sizeof scheme + strlen(absolute));
+    if (local->head.name == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    strcpy(stpcpy(local->head.name, scheme), absolute);
+    return HF_OK;
+}
+
+static hf_status set_up(hf__local *local, const hf_store_options *options, const char *path,
+                        hf_error *err)
+{
+    local->head.ops = &operations;
+    local->head.local = true;
+    local->keeps_records = options->records != HF_RECORDS_OFF;
+    atomic_store(&local->head.records, local->keeps_records);
+    local->head.max_keys = options->max_keys > 0 ? options->max_keys : MAX_KEYS;
+    local->head.log = options->log;
+    local->head.log_arg = options->log_arg;
+    local->application = strdup(options->application != NULL ? options->application : "holdfast");
+    if (local->application == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    identify(local);
+    return settle_in(local, path, err);
+}
+
+hf_status hf__local_open(const hf_store_options *options, hf__backend **backend, hf_error *err)
+{
+    const char *path = "";
+
+    hf_status status = read_url(options->url, &path, err);
+    if (status != HF_OK)
+        return status;
+    hf__local *local = calloc(1, sizeof *local);
+    if (local == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    status = set_up(local, options, path, err);
+    if (status != HF_OK) {
+        free_memory(local);
+        return status;
+    }
+    pthread_mutex_init(&local->mutex, NULL);
+    pthread_cond_init(&local->released, NULL);
+    pthread_mutex_init(&local->db.mutex, NULL);
+    pthread_mutex_init(&local->bell.mutex, NULL);
+    pthread_cond_init(&local->bell.rung, NULL);
+    *backend = &local->head;
+    return HF_OK;
+}

@@ -1,0 +1,63 @@
+#include "lib/local/local.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Reads a small file of /proc; false when it cannot be read. */
+static bool read_small(const char *path, char *out, size_t out_size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t size = read(fd, out, out_size - 1);
+    close(fd);
+    out[size > 0 ? size : 0] = '\0';
+    return size > 0;
+}
+
+int64_t hf__local_process_started(int pid)
+{
+    enum { STARTED = 22, FIRST_AFTER_NAME = 3 }; /* proc(5) counts from 1 */
+    char path[64];
+    char text[1024];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (!read_small(path, text, sizeof text))
+        return 0;
+
+    /* The command's name, the second field, may hold spaces and parentheses itself. */
+    const char *field = strrchr(text, ')');
+    for (int number = FIRST_AFTER_NAME - 1; field != NULL && number < STARTED; number++)
+        field = strchr(field + 1, ' ');
+    return field != NULL ? strtoll(field + 1, NULL, 10) : 0;
+}
+
+int64_t hf__local_own_pid_space(void)
+{
+    struct stat space;
+    return stat("/proc/self/ns/pid", &space) == 0 ? (int64_t)space.st_ino : 0;
+}
+
+void hf__local_read_boot_id(char *out, size_t out_size)
+{
+    if (!read_small("/proc/sys/kernel/random/boot_id", out, out_size))
+        out[0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+bool hf__local_is_alive(const hf__local *local, const hf__local_process *process)
+{
+    const hf__local_process *self = &local->self;
+
+    if (process->pid_space != self->pid_space || strcmp(process->host, self->host) != 0)
+        return true; /* out of sight, not known to be dead */
+    if (self->started == 0)
+        return true; /* no /proc */
+    if (process->pid == self->pid)
+        return process->started == self->started;
+    return hf__local_process_started(process->pid) == process->started;
+}

@@ -1,0 +1,425 @@
+/* Seats: taking what is free, giving it back, and noticing that it was taken away. */
+#include "lib/local/local.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+/* How often a folder may be replaced under an acquire before it is told so. */
+enum { PATIENCE = 16 };
+
+static hf__local_seat *seat_of(hf__seat *head)
+{
+    return (hf__local_seat *)head;
+}
+
+static hf__local *local_of(hf__backend *backend)
+{
+    return (hf__local *)backend;
+}
+
+/* ---- life of a seat -------------------------------------------------------------------------- */
+
+/* mutex is held by the caller */
+static hf_status add_seat(hf__local *local, bool home, hf__local_seat **out, hf_error *err)
+{
+    hf__local_seat *seat = calloc(1, sizeof *seat);
+    if (seat == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (getrandom(&seat->id, sizeof seat->id, 0) != (ssize_t)sizeof seat->id) {
+        int error_number = errno;
+        free(seat);
+        return hf__fail_errno(err, HF_SYSTEM, error_number, "no random number for a seat");
+    }
+    seat->head.backend = &local->head;
+    seat->home = home;
+    pthread_mutex_init(&seat->mutex, NULL);
+    seat->next = local->seats;
+    local->seats = seat;
+    *out = seat;
+    return HF_OK;
+}
+
+hf_status hf__local_seat_new(hf__local *local, bool home, hf__local_seat **seat, hf_error *err)
+{
+    pthread_mutex_lock(&local->mutex);
+    hf_status status = add_seat(local, home, seat, err);
+    pthread_mutex_unlock(&local->mutex);
+    return status;
+}
+
+void hf__local_seat_free(hf__local_seat *seat)
+{
+    hf__local *local = local_of(seat->head.backend);
+
+    pthread_mutex_lock(&local->mutex);
+    for (hf__local_seat **link = &local->seats; *link != NULL; link = &(*link)->next) {
+        if (*link == seat) {
+            *link = seat->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&local->mutex);
+    hf__local_files_close(&seat->files);
+    hf__local_keys_free(&seat->held);
+    pthread_mutex_destroy(&seat->mutex);
+    free(seat);
+}
+
+hf_status hf__local_home(hf__local *local, hf__local_seat **seat, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    pthread_mutex_lock(&local->mutex);
+    if (local->home == NULL || atomic_load(&local->home->head.losing))
+        status = add_seat(local, true, &local->home, err);
+    *seat = local->home;
+    pthread_mutex_unlock(&local->mutex);
+    return status;
+}
+
+void hf__local_leave_seat(hf__seat *head, unsigned keys)
+{
+    hf__local_seat *seat = seat_of(head);
+
+    if (atomic_fetch_sub(&head->holds, keys) != keys)
+        return;
+
+    if (!seat->home) {
+        hf__local_seat_free(seat);
+        return;
+    }
+    if (!atomic_load(&head->lost))
+        return;
+    /* Another thread may be about to look at the seat it was given: its memory stays until close. */
+    pthread_mutex_lock(&seat->mutex);
+    seat->closed = true;
+    hf__local_files_close(&seat->files);
+    hf__local_keys_free(&seat->held);
+    pthread_mutex_unlock(&seat->mutex);
+}
+
+static void lose(hf__local_seat *seat, unsigned index)
+{
+    hf__local *local = local_of(seat->head.backend);
+    char path[PATH_MAX];
+    hf_error why;
+
+    hf__local_file_path(local, index, path, sizeof path);
+    hf_status lost = hf__fail(&why, HF_LOST, "the lock file %s was removed or replaced", path);
+    hf__hint(&why, "nothing but holdfast may touch the files in %s/locks", local->folder);
+    if (lost == HF_LOST)
+        hf__seat_lose(&seat->head, "lock_file", &why);
+}
+
+void hf__local_seat_check(hf__local_seat *seat)
+{
+    hf__local *local = local_of(seat->head.backend);
+
+    pthread_mutex_lock(&seat->mutex);
+    for (unsigned index = 0; index < HF__LOCAL_FILES; index++) {
+        hf__local_file *file = &seat->files.file[index];
+        if (file->fd_plus_one == 0 || (file->held == 0 && index < HF__LOCAL_GATES) ||
+            hf__local_file_is_current(local, &seat->files, index))
+            continue;
+        if (file->held > 0)
+            lose(seat, index);
+        else if (seat->home)
+            hf__local_file_close(&seat->files, index); /* a gate, only probed here */
+    }
+    pthread_mutex_unlock(&seat->mutex);
+}
+
+/* ---- taking; the seat's mutex is held -------------------------------------------------------- */
+
+/* A waiter in the gate goes first, as in PostgreSQL: else those who only try could starve it. */
+static hf_status is_gate_taken(hf__local *local, hf__local_files *files, const hf__claim *claim,
+                               hf_mode mode, bool *taken, hf_error *err)
+{
+    unsigned index = hf__local_gate_file(claim);
+    int fd = -1;
+
+    *taken = false;
+    hf_status status = hf__local_file_open(local, files, index, false, &fd, err);
+    if (status != HF_OK || fd < 0)
+        return status;
+    int error_number = hf__local_probe_byte(fd, claim, mode, taken);
+    if (error_number != 0)
+        return hf__local_file_fail(local, index, error_number, "look at", err);
+    return HF_OK;
+}
+
+static hf_status take_one(hf__local *local, hf__local_seat *seat, const hf__claim *claim,
+                          hf_error *err)
+{
+    unsigned index = hf__local_lock_file(claim);
+    bool waited_for = false;
+    int fd = -1;
+
+    /* The kernel would grant a seat what it holds: an engine that forgot is not to notice late. */
+    if (hf__local_keys_have(&seat->held, claim))
+        return HF_NOT_ACQUIRED;
+    hf_status status = is_gate_taken(local, &seat->files, claim, claim->mode, &waited_for, err);
+    if (status == HF_OK && waited_for)
+        status = HF_NOT_ACQUIRED;
+    if (status == HF_OK)
+        status = hf__local_file_open(local, &seat->files, index, true, &fd, err);
+    if (status != HF_OK)
+        return status;
+
+    int error_number = hf__local_lock_byte(fd, claim, false);
+    if (error_number == EAGAIN)
+        return HF_NOT_ACQUIRED;
+    if (error_number != 0)
+        return hf__local_file_fail(local, index, error_number, "lock a byte of", err);
+    hf__local_keys_add(&seat->held, claim);
+    seat->files.file[index].held++;
+    return HF_OK;
+}
+
+/* Returns false when the seat did not hold it. */
+static bool drop_one(hf__local_seat *seat, const hf__claim *claim)
+{
+    hf__local_file *file = &seat->files.file[hf__local_lock_file(claim)];
+
+    if (!hf__local_keys_remove(&seat->held, claim))
+        return false;
+    file->held--;
+    return hf__local_unlock_byte(file->fd_plus_one - 1, claim) == 0;
+}
+
+static void drop_all(hf__local_seat *seat, const hf__claim *claims, size_t count)
+{
+    for (size_t i = count; i > 0; i--)
+        (void)drop_one(seat, &claims[i - 1]);
+}
+
+/*
+ * The files of the claims that were replaced since they were opened are closed, so that the next
+ * attempt opens the new ones; keys that the seat holds in them besides are lost. True: try again.
+ */
+static bool drop_replaced(hf__local *local, hf__local_seat *seat, const hf__claim *claims,
+                          size_t count)
+{
+    bool seen[HF__LOCAL_GATES] = {false};
+    bool replaced[HF__LOCAL_GATES] = {false};
+    bool any = false;
+
+    for (size_t i = 0; i < count; i++) {
+        unsigned index = hf__local_lock_file(&claims[i]);
+        if (seen[index])
+            continue;
+        seen[index] = true;
+        replaced[index] = !hf__local_file_is_current(local, &seat->files, index);
+        any = any || replaced[index];
+    }
+    if (!any)
+        return false;
+
+    drop_all(seat, claims, count);
+    for (unsigned index = 0; index < HF__LOCAL_GATES; index++) {
+        if (!replaced[index])
+            continue;
+        if (seat->files.file[index].held > 0)
+            lose(seat, index);
+        else
+            hf__local_file_close(&seat->files, index);
+    }
+    for (unsigned index = HF__LOCAL_GATES; index < HF__LOCAL_FILES; index++)
+        hf__local_file_close(&seat->files, index);
+    return true;
+}
+
+static hf_status take_all(hf__local *local, hf__local_seat *seat, hf__request *request, bool *again,
+                          hf_error *err)
+{
+    hf_status status = HF_OK;
+    size_t taken = 0;
+
+    *again = seat->closed || atomic_load(&seat->head.losing);
+    if (*again)
+        return HF_OK;
+    if (!hf__local_keys_reserve(&seat->held, request->count))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    while (status == HF_OK && taken < request->count) {
+        status = take_one(local, seat, &request->claims[taken], err);
+        if (status == HF_OK)
+            taken++;
+    }
+    if (status != HF_OK) {
+        request->blocked = taken;
+        drop_all(seat, request->claims, taken);
+        return status;
+    }
+    *again = drop_replaced(local, seat, request->claims, request->count);
+    return HF_OK;
+}
+
+void hf__local_seat_grant(hf__local_seat *seat, hf__request *request)
+{
+    atomic_fetch_add(&seat->head.holds, (unsigned)request->count);
+    request->seat = &seat->head;
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+hf_status hf__local_seat_record(hf__local_seat *seat, const hf__request *request, int64_t wait_id,
+                                int64_t *token, hf_error *err)
+{
+    hf__local *local = local_of(seat->head.backend);
+
+    *token = 0;
+    if (!local->keeps_records)
+        return HF_OK;
+    hf_status status = hf__local_db_enter(local, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__local_put_holders(local, seat->id, request->claims, request->count,
+                                   request->lifetime, wait_id, token, err);
+    hf__local_db_leave(local);
+    return status;
+}
+
+static hf_status try_on(hf__local *local, hf__local_seat *seat, hf__request *request, bool *again,
+                        hf_error *err)
+{
+    pthread_mutex_lock(&seat->mutex);
+    hf_status status = take_all(local, seat, request, again, err);
+    pthread_mutex_unlock(&seat->mutex);
+    if (status != HF_OK || *again)
+        return status;
+
+    status = hf__local_seat_record(seat, request, 0, &request->token, err);
+    if (status != HF_OK) {
+        pthread_mutex_lock(&seat->mutex);
+        drop_all(seat, request->claims, request->count);
+        pthread_mutex_unlock(&seat->mutex);
+    }
+    return status;
+}
+
+hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err)
+{
+    hf__local *local = local_of(backend);
+    hf__local_seat *seat = NULL;
+    hf_status status = HF_OK;
+    bool again = true;
+
+    for (int attempt = 0; again && attempt < PATIENCE; attempt++) {
+        status = request->private_seat ? hf__local_seat_new(local, false, &seat, err)
+                                       : hf__local_home(local, &seat, err);
+        if (status != HF_OK || seat == NULL)
+            return status;
+        status = try_on(local, seat, request, &again, err);
+        if (status != HF_OK)
+            again = false;
+        if (request->private_seat && (again || status != HF_OK))
+            hf__local_seat_free(seat);
+    }
+    if (again)
+        return hf__fail(err, HF_CONFIG, "the files in %s/locks are replaced all the time",
+                        local->folder);
+    if (status == HF_OK)
+        hf__local_seat_grant(seat, request);
+    if (status != HF_NOT_ACQUIRED || !local->keeps_records)
+        return status;
+    /* "Held by a stranger" would be a riddle when in truth two labels share the key. */
+    hf_status label = hf__local_check_label(local, &request->claims[request->blocked], err);
+    return label == HF_OK ? HF_NOT_ACQUIRED : label;
+}
+
+/* The lock is free by now, which is what counts: a record that stays is only noise. */
+static void drop_records(hf__local *local, int64_t seat_id, const hf__claim *claims, size_t count)
+{
+    hf_error err;
+    hf_status status;
+
+    if (!local->keeps_records)
+        return;
+    status = hf__local_db_enter(local, &err);
+    if (status == HF_OK) {
+        status = hf__local_drop_holders(local, seat_id, claims, count, &err);
+        hf__local_db_leave(local);
+    }
+    if (status != HF_OK)
+        hf__log(&local->head, HF_LOG_WARNING, "the record of a released lock stays: %s",
+                err.message);
+}
+
+hf_status hf__local_release_claims(hf__seat *head, const hf__claim *claims, size_t count,
+                                   hf_error *err)
+{
+    hf__local_seat *seat = seat_of(head);
+    hf__local *local = local_of(head->backend);
+    hf_status status = HF_OK;
+    unsigned checked = HF__LOCAL_FILES;
+    char name[256];
+
+    pthread_mutex_lock(&seat->mutex);
+    for (size_t i = 0; i < count; i++) {
+        unsigned index = hf__local_lock_file(&claims[i]);
+        bool held = hf__local_keys_have(&seat->held, &claims[i]);
+        if (held && index != checked && !hf__local_file_is_current(local, &seat->files, index)) {
+            lose(seat, index);
+            held = false;
+        }
+        checked = index;
+        if ((!drop_one(seat, &claims[i]) || !held) && status == HF_OK) {
+            const char *why = atomic_load(&head->lost) ? head->why.message : "it was not held";
+            status = hf__fail(err, HF_LOST, "%s was lost: %s",
+                              hf__claim_name(name, sizeof name, &claims[i]), why);
+        }
+    }
+    pthread_mutex_unlock(&seat->mutex);
+    hf__local_count_releases(local, claims, count);
+    drop_records(local, seat->id, claims, count);
+    return status;
+}
+
+hf_status hf__local_renew_claims(hf__seat *head, const hf__claim *claims, size_t count,
+                                 int64_t *token, hf_error *err)
+{
+    hf__request request = {.claims = claims, .count = count, .lifetime = HF_SESSION};
+    return hf__local_seat_record(seat_of(head), &request, 0, token, err);
+}
+
+hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
+                                 hf_error *err)
+{
+    hf__local *local = local_of(backend);
+    hf__local_seat *home = NULL;
+
+    hf_status status = hf__local_home(local, &home, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&home->mutex);
+    status = is_gate_taken(local, &home->files, claim, HF_EXCLUSIVE, contended, err);
+    pthread_mutex_unlock(&home->mutex);
+    return status;
+}
+
+hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held, hf_error *err)
+{
+    unsigned index = hf__local_lock_file(claim);
+    hf__local_seat *home = NULL;
+    int error_number = 0;
+    int fd = -1;
+
+    *held = false;
+    hf_status status = hf__local_home(local, &home, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&home->mutex);
+    if (hf__local_keys_have(&home->held, claim)) {
+        *held = true; /* which a probe through the same description would not see */
+    } else {
+        status = hf__local_file_open(local, &home->files, index, false, &fd, err);
+        if (status == HF_OK && fd >= 0)
+            error_number = hf__local_probe_byte(fd, claim, claim->mode, held);
+    }
+    pthread_mutex_unlock(&home->mutex);
+    if (error_number != 0)
+        return hf__local_file_fail(local, index, error_number, "look at", err);
+    return status;
+}

@@ -1,0 +1,225 @@
+/* One statement of a transaction: prepare, bind, step. */
+#include "lib/local/transaction.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- preparing ------------------------------------------------------------------------------- */
+
+/* SQLite has one code for whatever is wrong with a statement's text. */
+static const char *text_sqlstate(const char *message)
+{
+    static const struct {
+        const char *text;
+        const char *sqlstate;
+    } known[] = {
+        {"no such table", "42P01"},         {"no such column", "42703"},
+        {"has no column named", "42703"},   {"no such function", "42883"},
+        {"ambiguous column name", "42702"}, {"already exists", "42P07"},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strstr(message, known[i].text) != NULL)
+            return known[i].sqlstate;
+    return "42601";
+}
+
+/* From 1, in characters; SQLite counts bytes from 0. */
+static int position_of(const char *sql, int offset)
+{
+    int position = 1;
+
+    if (offset < 0)
+        return 0;
+    for (int i = 0; i < offset && sql[i] != '\0'; i++)
+        position += ((unsigned char)sql[i] & 0xC0) != 0x80;
+    return position;
+}
+
+static hf_status fail_text(hf__local_connection *connection, const char *sql, int code,
+                           hf__tx_fault *fault, hf_error *err)
+{
+    int position = position_of(sql, sqlite3_error_offset(connection->handle));
+
+    if ((code & 0xff) == SQLITE_AUTH && connection->refused != NULL)
+        return hf__fail(err, HF_INVALID, "the statement is refused: %s", connection->refused);
+    hf_status status = hf__local_connection_fail(connection, code, fault, err);
+    if ((code & 0xff) == SQLITE_ERROR) {
+        strcpy(err->sqlstate, text_sqlstate(err->message));
+        err->position = position;
+    }
+    return status;
+}
+
+/* Is there anything but comments, blanks and semicolons? Not by preparing it: that can act. */
+static bool has_statement(const char *sql)
+{
+    while (*sql != '\0') {
+        if (strchr(" \t\r\n\f;", *sql) != NULL) {
+            sql++;
+        } else if (strncmp(sql, "--", 2) == 0) {
+            sql += strcspn(sql, "\n");
+        } else if (strncmp(sql, "/*", 2) == 0) {
+            const char *end = strstr(sql + 2, "*/");
+            sql = end != NULL ? end + 2 : sql + strlen(sql);
+        } else {
+            return true;
+        }
+    }
+    return false;
+}
+
+static hf_status prepare(hf__local_connection *connection, const char *sql, sqlite3_stmt **prepared,
+                         hf__tx_fault *fault, hf_error *err)
+{
+    const char *rest = NULL;
+
+    connection->refused = NULL;
+    int code = sqlite3_prepare_v3(connection->handle, sql, -1, 0, prepared, &rest);
+    if (code != SQLITE_OK)
+        return fail_text(connection, sql, code, fault, err);
+    if (has_statement(rest)) {
+        hf_status status = hf__fail(err, HF_INVALID, "there is more than one statement in it");
+        hf__hint(err, "run one after the other in the same transaction");
+        return status;
+    }
+    if (*prepared == NULL)
+        return hf__fail(err, HF_INVALID, "the statement is empty");
+    return HF_OK;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+static int find_parameter(sqlite3_stmt *prepared, size_t number)
+{
+    char name[32];
+
+    (void)snprintf(name, sizeof name, "$%zu", number);
+    return sqlite3_bind_parameter_index(prepared, name);
+}
+
+static bool is_number(const char *name)
+{
+    return name[0] == '$' && name[1 + strspn(name + 1, "0123456789")] == '\0';
+}
+
+/* A parameter of the statement that is none of $1…$count. */
+static hf_status fail_unknown(sqlite3_stmt *prepared, size_t count, hf_error *err)
+{
+    for (int i = 1; i <= sqlite3_bind_parameter_count(prepared); i++) {
+        const char *name = sqlite3_bind_parameter_name(prepared, i);
+        bool known = false;
+        for (size_t k = 1; k <= count && !known; k++)
+            known = find_parameter(prepared, k) == i;
+        if (known)
+            continue;
+        hf_status status =
+            name != NULL && is_number(name)
+                ? hf__fail(err, HF_INVALID, "the statement uses %s and got %zu parameters", name,
+                           count)
+                : hf__fail(err, HF_INVALID, "'%s' is no parameter: they are $1, $2 and so on",
+                           name != NULL ? name : "?");
+        if (name != NULL && strstr(name, "::") != NULL)
+            hf__hint(err, "SQLite has no casts with ::, write CAST($1 AS integer)");
+        return status;
+    }
+    return hf__fail(err, HF_INVALID, "the parameters do not fit the statement");
+}
+
+static int bind(sqlite3_stmt *prepared, int index, const hf_value *value)
+{
+    if (value->data == NULL)
+        return sqlite3_bind_null(prepared, index);
+    if (value->binary)
+        return sqlite3_bind_blob64(prepared, index, value->data, value->size, SQLITE_STATIC);
+    return sqlite3_bind_text64(prepared, index, value->data, strlen(value->data), SQLITE_STATIC,
+                               SQLITE_UTF8);
+}
+
+static hf_status bind_all(hf__local_connection *connection, sqlite3_stmt *prepared,
+                          const hf__local_statement *statement, hf__tx_fault *fault, hf_error *err)
+{
+    int wanted = sqlite3_bind_parameter_count(prepared);
+
+    if ((size_t)wanted > statement->count)
+        return fail_unknown(prepared, statement->count, err);
+    for (size_t i = 0; i < statement->count; i++) {
+        int index = find_parameter(prepared, i + 1);
+        if (index == 0)
+            return hf__fail(err, HF_INVALID,
+                            "the statement got %zu parameters and does not use $%zu",
+                            statement->count, i + 1);
+        int code = bind(prepared, index, &statement->values[i]);
+        if (code != SQLITE_OK)
+            return hf__local_connection_fail(connection, code, fault, err);
+    }
+    return HF_OK;
+}
+
+/* ---- stepping -------------------------------------------------------------------------------- */
+
+static hf_status step_all(hf__local_connection *connection, sqlite3_stmt *prepared, bool binary,
+                          hf_rows *rows, int64_t *count, hf__tx_fault *fault, hf_error *err)
+{
+    int code = SQLITE_ROW;
+
+    for (*count = 0; (code = sqlite3_step(prepared)) == SQLITE_ROW; ++*count)
+        if (rows != NULL && !hf__local_rows_add(rows, prepared, binary))
+            return hf__fail(err, HF_NO_MEMORY, "out of memory for the rows");
+    if (code != SQLITE_DONE)
+        return hf__local_connection_fail(connection, code, fault, err);
+    return HF_OK;
+}
+
+/* sqlite3_changes64 keeps its value over statements that change no rows, CREATE TABLE for one. */
+static int64_t count_affected(sqlite3 *handle, sqlite3_stmt *prepared, int64_t total_before,
+                              int64_t row_count)
+{
+    if (sqlite3_stmt_readonly(prepared) != 0)
+        return row_count;
+    return sqlite3_total_changes64(handle) != total_before ? sqlite3_changes64(handle) : 0;
+}
+
+static hf_status execute(hf__local_connection *connection, sqlite3_stmt *prepared, bool binary_rows,
+                         hf_rows **rows, hf__tx_fault *fault, hf_error *err)
+{
+    int64_t before = sqlite3_total_changes64(connection->handle);
+    int64_t count = 0;
+    hf_rows *copied = NULL;
+
+    if (rows != NULL) {
+        copied = hf__local_rows_new(prepared);
+        if (copied == NULL)
+            return hf__fail(err, HF_NO_MEMORY, "out of memory for the rows");
+    }
+    hf_status status = step_all(connection, prepared, binary_rows, copied, &count, fault, err);
+    if (status == HF_OK && sqlite3_get_autocommit(connection->handle) != 0)
+        status = hf__fail(err, HF_INVALID, "the statement has ended the transaction");
+    if (status != HF_OK) {
+        hf__local_rows_free(copied);
+        return status;
+    }
+    if (rows != NULL) {
+        hf__local_rows_finish(copied, count_affected(connection->handle, prepared, before, count));
+        *rows = copied;
+    }
+    return HF_OK;
+}
+
+hf_status hf__local_statement_run(hf__local_connection *connection,
+                                  const hf__local_statement *statement, bool binary_rows,
+                                  hf_rows **rows, hf__tx_fault *fault, hf_error *err)
+{
+    sqlite3_stmt *prepared = NULL;
+
+    *fault = HF__TX_FINAL;
+    err->position = 0;
+    hf_status status = prepare(connection, statement->sql, &prepared, fault, err);
+    if (status == HF_OK)
+        status = bind_all(connection, prepared, statement, fault, err);
+    if (status == HF_OK)
+        status = execute(connection, prepared, binary_rows, rows, fault, err);
+    sqlite3_finalize(prepared);
+    return status;
+}

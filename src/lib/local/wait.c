@@ -1,0 +1,408 @@
+/*
+ * Waiting without polling. A helper thread blocks in the kernel, on open file descriptions of its
+ * own; the caller's thread waits for it, for the deadline or for an interrupt. A wait that is given
+ * up cancels the helper and closes its descriptors, which frees whatever it got in that moment: no
+ * timeout leaves a lock behind.
+ */
+#include "lib/local/local.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "base/clock.h"
+
+enum {
+    STACK_SIZE = 128 * 1024,
+    RECORD_AFTER_MS = 100,     /* shorter waits leave no trace */
+    RECORD_INTERVAL_MS = 100,  /* at most so often while a set moves on */
+    SEARCH_INTERVAL_MS = 1000, /* for deadlocks */
+    CONFIRM_AFTER_MS = 250,
+    DOZE_MS = 20,
+    PATIENCE = 16,
+};
+
+/* ---- the helper: nothing but fcntl in it is a cancellation point ----------------------------- */
+
+static void report_progress(hf__local_wait *wait, size_t position, bool at_head)
+{
+    pthread_mutex_lock(&wait->mutex);
+    wait->position = position;
+    wait->at_head = at_head;
+    if (wait->recorded)
+        pthread_cond_signal(&wait->changed);
+    pthread_mutex_unlock(&wait->mutex);
+}
+
+static int open_fd(const hf__local_wait *wait, unsigned index)
+{
+    return wait->seat->files.file[index].fd_plus_one - 1;
+}
+
+static int take_one(hf__local_wait *wait, size_t position)
+{
+    const hf__claim *claim = &wait->request->claims[position];
+    int gate = open_fd(wait, hf__local_gate_file(claim));
+
+    int error_number = hf__local_lock_byte(gate, claim, true);
+    if (error_number != 0)
+        return error_number;
+    report_progress(wait, position, true);
+    error_number = hf__local_lock_byte(open_fd(wait, hf__local_lock_file(claim)), claim, true);
+    if (error_number == 0)
+        error_number = hf__local_unlock_byte(gate, claim);
+    if (error_number == 0)
+        report_progress(wait, position + 1, false);
+    return error_number;
+}
+
+static void *take_all(void *arg)
+{
+    hf__local_wait *wait = arg;
+    int error_number = 0;
+
+    for (size_t i = 0; i < wait->request->count && error_number == 0; i++)
+        error_number = take_one(wait, i);
+
+    pthread_mutex_lock(&wait->mutex);
+    wait->error_number = error_number;
+    wait->done = true;
+    pthread_cond_signal(&wait->changed);
+    pthread_mutex_unlock(&wait->mutex);
+    return NULL;
+}
+
+static hf_status start_helper(hf__local_wait *wait, hf_error *err)
+{
+    pthread_attr_t attributes;
+    sigset_t all;
+
+    int error_number = pthread_attr_init(&attributes);
+    if (error_number == 0) {
+        sigfillset(&all);
+        /* The program's signals are not for our thread; the attribute leaves no gap at its start. */
+        error_number = pthread_attr_setsigmask_np(&attributes, &all);
+        if (error_number == 0)
+            error_number = pthread_attr_setstacksize(&attributes, STACK_SIZE);
+        if (error_number == 0)
+            error_number = pthread_create(&wait->helper, &attributes, take_all, wait);
+        pthread_attr_destroy(&attributes);
+    }
+    if (error_number == 0)
+        return HF_OK;
+    hf_status status =
+        hf__fail_errno(err, HF_SYSTEM, error_number, "cannot start a thread to wait");
+    hf__hint(err, "raise the limit of threads (ulimit -u, TasksMax=), or wait for fewer locks");
+    return status;
+}
+
+/* ---- the caller's thread --------------------------------------------------------------------- */
+
+/* Records the wait, searches for a deadlock; only HF_DEADLOCK is a reason to stop. */
+static hf_status look_around(hf__local_wait *wait, size_t position, bool at_head, bool search,
+                             hf_error *err)
+{
+    hf_error why;
+
+    hf_status status = hf__local_db_enter(wait->local, &why);
+    if (status == HF_OK) {
+        status = hf__local_put_wait(wait, position, at_head, &why);
+        if (status == HF_OK && search && position < wait->request->count)
+            status = hf__local_find_deadlock(wait, err);
+        hf__local_db_leave(wait->local);
+    }
+    if (status == HF_DEADLOCK)
+        return HF_DEADLOCK;
+    if (status != HF_OK)
+        hf__log(&wait->local->head, HF_LOG_WARNING, "a wait is not recorded: %s", why.message);
+    return HF_OK;
+}
+
+static void sleep_until(hf__local_wait *wait, int64_t deadline)
+{
+    struct timespec until = hf__timespec(deadline);
+
+    if (deadline == HF__FOREVER)
+        pthread_cond_wait(&wait->changed, &wait->mutex);
+    else
+        pthread_cond_clockwait(&wait->changed, &wait->mutex, CLOCK_MONOTONIC, &until);
+}
+
+static bool is_record_old(const hf__local_wait *wait)
+{
+    return wait->id != 0 &&
+           (wait->position != wait->recorded_position || wait->at_head != wait->recorded_at_head);
+}
+
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* wait->mutex is held, but not while looking around. */
+static hf_status await(hf__local_wait *wait, hf_error *err)
+{
+    const int64_t deadline = wait->request->deadline;
+    int64_t looked_at = hf__now_ms();
+    int64_t search_at = looked_at + SEARCH_INTERVAL_MS;
+    int64_t look_at = wait->local->keeps_records ? looked_at + RECORD_AFTER_MS : HF__FOREVER;
+
+    while (!wait->done && !wait->interrupted) {
+        int64_t now = hf__now_ms();
+        if (now >= deadline)
+            return HF_NOT_ACQUIRED;
+        if (is_record_old(wait))
+            look_at = min_of(look_at, looked_at + RECORD_INTERVAL_MS);
+        if (now < look_at) {
+            sleep_until(wait, min_of(deadline, look_at));
+            continue;
+        }
+
+        bool search = now >= search_at;
+        size_t position = wait->position;
+        bool at_head = wait->at_head;
+        wait->recorded = true;
+        pthread_mutex_unlock(&wait->mutex);
+        hf_status status = look_around(wait, position, at_head, search, err);
+        pthread_mutex_lock(&wait->mutex);
+        if (status == HF_DEADLOCK && !wait->done)
+            return status;
+        looked_at = hf__now_ms();
+        if (search)
+            search_at = looked_at + (wait->suspicion != 0 ? CONFIRM_AFTER_MS : SEARCH_INTERVAL_MS);
+        look_at = search_at;
+    }
+    return wait->done ? HF_OK : hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+}
+
+/* The helper opens nothing: a cancellation could lose the descriptor. */
+static hf_status open_files(hf__local_wait *wait, hf_error *err)
+{
+    hf__local_files *files = &wait->seat->files;
+    const hf__request *request = wait->request;
+    hf_status status = HF_OK;
+    int fd = -1;
+
+    pthread_mutex_lock(&wait->seat->mutex);
+    if (!hf__local_keys_reserve(&wait->seat->held, request->count))
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < request->count && status == HF_OK; i++) {
+        unsigned gate = hf__local_gate_file(&request->claims[i]);
+        unsigned lock = hf__local_lock_file(&request->claims[i]);
+        status = hf__local_file_open(wait->local, files, gate, true, &fd, err);
+        if (status == HF_OK)
+            status = hf__local_file_open(wait->local, files, lock, true, &fd, err);
+    }
+    pthread_mutex_unlock(&wait->seat->mutex);
+    return status;
+}
+
+/* All bytes are locked: are they still the ones that everybody else means? */
+static bool settle(hf__local_wait *wait)
+{
+    hf__local_seat *seat = wait->seat;
+    const hf__request *request = wait->request;
+    unsigned checked = HF__LOCAL_FILES;
+    bool current = true;
+
+    pthread_mutex_lock(&seat->mutex);
+    for (size_t i = 0; i < request->count && current; i++) {
+        unsigned index = hf__local_lock_file(&request->claims[i]);
+        if (index != checked)
+            current = hf__local_file_is_current(wait->local, &seat->files, index);
+        checked = index;
+        hf__local_keys_add(&seat->held, &request->claims[i]);
+        seat->files.file[index].held++;
+    }
+    for (unsigned index = HF__LOCAL_GATES; index < HF__LOCAL_FILES; index++)
+        hf__local_file_close(&seat->files, index);
+    pthread_mutex_unlock(&seat->mutex);
+    return current;
+}
+
+static hf_status wait_for_helper(hf__local_wait *wait, hf_error *err)
+{
+    hf_status status = start_helper(wait, err);
+    if (status != HF_OK)
+        return status;
+
+    pthread_mutex_lock(&wait->mutex);
+    status = await(wait, err);
+    size_t position = wait->position;
+    pthread_mutex_unlock(&wait->mutex);
+
+    if (status != HF_OK)
+        pthread_cancel(wait->helper);
+    pthread_join(wait->helper, NULL);
+    if (status == HF_OK && wait->error_number != 0)
+        status =
+            hf__local_file_fail(wait->local, hf__local_lock_file(&wait->request->claims[position]),
+                                wait->error_number, "lock a byte of", err);
+    return status;
+}
+
+static void enlist(hf__local_wait *wait)
+{
+    hf__local *local = wait->local;
+
+    pthread_mutex_lock(&local->mutex);
+    wait->interrupted = local->interrupted;
+    wait->next = local->waits;
+    local->waits = wait;
+    pthread_mutex_unlock(&local->mutex);
+}
+
+static void delist(hf__local_wait *wait)
+{
+    hf__local *local = wait->local;
+
+    pthread_mutex_lock(&local->mutex);
+    for (hf__local_wait **link = &local->waits; *link != NULL; link = &(*link)->next) {
+        if (*link == wait) {
+            *link = wait->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&local->mutex);
+}
+
+static void forget_record(hf__local_wait *wait)
+{
+    hf_error err;
+
+    if (wait->id == 0)
+        return;
+    hf_status status = hf__local_db_enter(wait->local, &err);
+    if (status == HF_OK) {
+        status = hf__local_drop_wait(wait, &err);
+        hf__local_db_leave(wait->local);
+    }
+    if (status != HF_OK)
+        hf__log(&wait->local->head, HF_LOG_WARNING, "the record of a wait stays: %s", err.message);
+}
+
+/* *again: the files were replaced meanwhile, and what was waited for means nothing. */
+static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *again, hf_error *err)
+{
+    wait->position = 0;
+    wait->at_head = false;
+    wait->done = false;
+    *again = false;
+    hf_status status = hf__local_seat_new(wait->local, false, &wait->seat, err);
+    if (status != HF_OK)
+        return status;
+    status = open_files(wait, err);
+    if (status == HF_OK)
+        status = wait_for_helper(wait, err);
+    if (status == HF_OK && !settle(wait))
+        *again = true;
+    if (status == HF_OK && !*again)
+        status = hf__local_seat_record(wait->seat, request, wait->id, &request->token, err);
+    if (status != HF_OK || *again) {
+        request->blocked = wait->position < request->count ? wait->position : 0;
+        hf__local_seat_free(wait->seat); /* and with its descriptors whatever they have locked */
+        return status;
+    }
+    wait->id = 0; /* the record went with the grant */
+    hf__local_seat_grant(wait->seat, request);
+    return HF_OK;
+}
+
+hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_error *err)
+{
+    hf__local_wait wait = {
+        .local = (hf__local *)backend,
+        .request = request,
+        .since_ms = hf__wall_ms(),
+        .mutex = PTHREAD_MUTEX_INITIALIZER,
+        .changed = PTHREAD_COND_INITIALIZER,
+    };
+    hf_status status = HF_OK;
+    int cancel_state = 0;
+    bool again = true;
+
+    /* A cancelled caller would leave the helper behind; hf_store_interrupt is the way to end waits. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    enlist(&wait);
+    for (int attempt = 0; again && attempt < PATIENCE; attempt++)
+        status = wait_once(&wait, request, &again, err);
+    if (again)
+        status = hf__fail(err, HF_CONFIG, "the files in %s/locks are replaced all the time",
+                          wait.local->folder);
+    delist(&wait);
+    forget_record(&wait);
+    pthread_cond_destroy(&wait.changed);
+    pthread_mutex_destroy(&wait.mutex);
+    pthread_setcancelstate(cancel_state, NULL);
+    return status;
+}
+
+void hf__local_interrupt(hf__backend *backend)
+{
+    hf__local *local = (hf__local *)backend;
+
+    pthread_mutex_lock(&local->mutex);
+    local->interrupted = true;
+    for (hf__local_wait *wait = local->waits; wait != NULL; wait = wait->next) {
+        pthread_mutex_lock(&wait->mutex);
+        wait->interrupted = true;
+        pthread_cond_signal(&wait->changed);
+        pthread_mutex_unlock(&wait->mutex);
+    }
+    pthread_cond_broadcast(&local->released);
+    pthread_mutex_unlock(&local->mutex);
+}
+
+/* ---- waits that no queue serves -------------------------------------------------------------- */
+
+static uint64_t *releases_of(hf__local *local, int64_t wake)
+{
+    uint64_t bits = (uint64_t)wake * UINT64_C(0x9e3779b97f4a7c15);
+    return &local->releases[(bits >> 32) % HF__LOCAL_WAKES];
+}
+
+void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t count)
+{
+    pthread_mutex_lock(&local->mutex);
+    for (size_t i = 0; i < count; i++)
+        ++*releases_of(local, claims[i].wake);
+    if (local->dozing > 0)
+        pthread_cond_broadcast(&local->released);
+    pthread_mutex_unlock(&local->mutex);
+}
+
+hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err)
+{
+    hf__local *local = (hf__local *)backend;
+
+    (void)err;
+    pthread_mutex_lock(&local->mutex);
+    *ticket = *releases_of(local, wake);
+    pthread_mutex_unlock(&local->mutex);
+    return HF_OK;
+}
+
+/* A release in this process wakes at once; from other processes nothing is heard, hence the tick. */
+hf_status hf__local_doze(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
+                         hf_error *err)
+{
+    hf__local *local = (hf__local *)backend;
+    const struct timespec until =
+        hf__timespec(hf__deadline(ms >= 0 && ms < DOZE_MS ? ms : DOZE_MS));
+    hf_status status = HF_OK;
+    int cancel_state = 0;
+    int code = 0;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    pthread_mutex_lock(&local->mutex);
+    const uint64_t *releases = releases_of(local, wake);
+    local->dozing++;
+    while (!local->interrupted && *releases == *ticket && code == 0)
+        code = pthread_cond_clockwait(&local->released, &local->mutex, CLOCK_MONOTONIC, &until);
+    local->dozing--;
+    *ticket = *releases;
+    if (local->interrupted)
+        status = hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    pthread_mutex_unlock(&local->mutex);
+    pthread_setcancelstate(cancel_state, NULL);
+    return status;
+}

@@ -1,0 +1,256 @@
+/*
+ * The lock engine. A process talks to the store only for keys that it does not hold yet: threads
+ * that want the same key queue in the process, in order of arrival, and pass the key on.
+ *
+ * One mutex per store guards all of it and is never held during I/O. An entry whose key is being
+ * asked for or given up at the store is busy: everybody else queues until that is decided.
+ */
+#ifndef HF_LOCK_ENGINE_H
+#define HF_LOCK_ENGINE_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "lib/backend/backend.h"
+#include "lib/locks/locks.h"
+#include "lib/registry/registry.h"
+#include "lib/tables/snowflake.h"
+
+struct entry;
+struct hf_lock;
+
+/* A key held at the store, by one holder or (shared, or passed on) by several of this process. */
+struct hold {
+    hf__seat *seat;
+    hf_mode mode;
+    unsigned refs;
+    int64_t token; /* of whoever got it last */
+};
+
+/* One key of one lock. */
+struct grant {
+    struct hf_lock *lock;
+    struct entry *entry;
+    struct hold *hold;
+    hf__claim claim;
+    struct grant *next; /* in entry->grants */
+};
+
+enum turn_state {
+    TURN_QUEUED,
+    TURN_JOINS,  /* the process holds the key already: hold says where */
+    TURN_CLAIMS, /* the key has to be asked for at the store */
+};
+
+/* A place in the queue of an entry. */
+struct turn {
+    struct turn *next;
+    struct entry *entry;
+    hf_mode mode;
+    bool alone; /* must ask the store itself */
+    enum turn_state state;
+    bool reenters;
+    unsigned pass; /* entry->passes when it was assigned */
+    struct hold *hold;
+    pthread_cond_t *cond;
+    pid_t owner;
+    struct turn *next_queued; /* in store->queued */
+};
+
+struct entry {
+    struct entry *next;
+    int64_t key;
+    hf_space space;
+    struct turn *first, *last;
+    unsigned holders[2]; /* by hf_mode */
+    struct hold *hold;   /* one that others of this process may join or inherit */
+    unsigned busy;   /* requests under way at the store: one that claims, or several that release */
+    bool waiting;    /* busy, and in a wait that may last */
+    bool draining;   /* others wait outside: no more joining until it is empty */
+    unsigned passes; /* joins and hand-overs since the store was last asked */
+    struct grant *grants;
+};
+
+enum { ENTRY_BUCKETS = 1024, THREAD_BUCKETS = 64, MINTED_BUCKETS = 256 };
+
+struct hf_store {
+    hf__backend *backend;
+    const hf_registry *registry; /* the caller's, or NULL */
+    pid_t pid;
+    char application[128];
+    char host[256];
+    bool dispatch;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t settled; /* an entry is not busy any more, or a callback has ended */
+    struct entry *entries[ENTRY_BUCKETS];
+    struct hf_lock *locks;
+    struct hf_lock *threads[THREAD_BUCKETS]; /* held locks by owner, greatest key first */
+    struct turn *queued;                     /* all that wait for a turn */
+    int keys_held;
+    bool interrupted;
+    struct hf__known *known; /* labels that the registry gives away; built at the first need */
+    struct hf__minted *minted[MINTED_BUCKETS]; /* ids of shared tables by name */
+
+    /* ids that this process mints */
+    int machine; /* as configured, 0: leased */
+    hf__snowflake mint;
+    int64_t mint_offset; /* from the monotonic clock to the store's */
+
+    /* the watcher */
+    pthread_t watcher;
+    bool watching;
+    bool stopping;
+
+    /* the scribe, who may be kept waiting by the store while the watcher may not */
+    pthread_t scribe;
+    pthread_cond_t scribe_due;
+    bool scribing;
+    bool record_soon;           /* something is held that has not been recorded yet */
+    int event_fd;               /* readable: losses are to be dispatched */
+    struct hf_lock *lost_first; /* with a callback that has not run */
+    struct hf_lock *lost_last;
+};
+
+struct hf_lock {
+    hf_store *store;
+    hf_lock_state state;
+    struct grant *grants;
+    size_t count;
+    size_t room;
+    hf__claim name; /* the first target in key order, for messages and events */
+    hf__claim last; /* the last one: what comes next must come after it */
+    char *labels;   /* what the claims point into */
+    int64_t token;
+    unsigned slot;
+    unsigned flags;
+    bool snapshot_stale;
+    bool is_unlocked; /* at the store, by the last transaction on its session */
+    hf_lifetime lifetime;
+    pid_t owner;         /* gettid(): pthread_t is reused at once */
+    int64_t acquired_ms; /* monotonic */
+    int64_t acquired_wall;
+    int64_t wait_ms;
+    bool recorded;
+    hf_lost_fn *on_lost;
+    void *arg;
+    hf_error why;
+    bool delivering;
+    bool free_after;
+    pthread_t deliverer;
+    struct hf_lock *next, *previous; /* store->locks */
+    struct hf_lock *next_of_thread, *previous_of_thread;
+    bool in_order_list;
+    struct hf_lock *next_lost;
+    bool queued_lost;
+};
+
+/* An acquire while it goes on. */
+struct attempt {
+    hf_store *store;
+    struct hf_lock *lock;
+    const hf_lock_spec *spec;
+    const hf__lock_extra *extra;
+    hf__seat *beside; /* of extra->beside */
+    bool has_looked;  /* see hf__request */
+    int64_t minted_id;
+    int64_t began;
+    int64_t deadline;
+    bool told;      /* on_wait has been called */
+    bool alone;     /* joins nobody: see hf__take */
+    bool quiet;     /* a refusal is expected: nobody asks who holds the key */
+    size_t blocked; /* which claim was in the way last */
+};
+
+/* table.c: entries and turns; the mutex is held unless said otherwise */
+struct entry *hf__entry_get(hf_store *store, const hf__claim *claim); /* NULL: out of memory */
+void hf__entry_settle(hf_store *store, struct entry *entry); /* lets the next in, or frees it */
+bool hf__entry_is_free_for(const struct entry *entry, hf_mode mode);
+struct hold *hf__entry_held_by_me(const struct entry *entry, hf_mode mode);
+bool hf__held_by_me(const hf_store *store, const hf__claim *claim);
+void hf__turn_assign(struct turn *turn);
+void hf__turn_queue(struct turn *turn);
+void hf__turn_abandon(struct turn *turn);
+bool hf__may_pass_on(const struct entry *entry, const struct hold *hold);
+
+/* life.c: the mutex is held. False: there is no such step from where it is. */
+enum life_event { LIFE_LOSE, LIFE_RELEASE };
+bool hf__life_step(struct hf_lock *lock, enum life_event event);
+
+/* cycle.c: the mutex is held */
+bool hf__closes_cycle(const hf_store *store, const struct turn *turn);
+
+/* order.c: the mutex is held, but for hf__compare_claims */
+int hf__compare_claims(const hf__claim *a, const hf__claim *b); /* by order, space and key */
+/* HF_ORDER when first comes before something that this thread holds; *by_registry: by its order. */
+hf_status hf__order_check(hf_store *store, const hf__claim *first, bool *by_registry,
+                          hf_error *err);
+void hf__order_add(hf_store *store, struct hf_lock *lock);
+void hf__order_remove(hf_store *store, struct hf_lock *lock);
+size_t hf__order_held(hf_store *store, hf__key **keys); /* by this thread; the caller frees them */
+
+/* resolve.c: targets → claims, sorted, without repeats, with their labels copied */
+hf_status hf__resolve(hf_store *store, const hf_lock_spec *spec, hf__claim **claims, size_t *count,
+                      char **labels, hf_error *err);
+
+/* Does the registry say that all targets are transaction locks? */
+bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec);
+
+/* minted.c: the mutex is not held */
+struct hf__table_name;
+/* The id as last seen; 0: none. The text that keep returns lives as the store; NULL: out of memory. */
+int64_t hf__minted_kept(hf_store *store, const char *text);
+const char *hf__minted_keep(hf_store *store, const char *text, int64_t id);
+hf_status hf__minted_ask(hf_store *store, const struct hf__table_name *name, int64_t *id,
+                         hf_error *err); /* at the store; 0: there is none */
+hf_status hf__minted_key(hf_store *store, const char *label, size_t size, const char **text,
+                         int64_t *key, hf_error *err);
+/* *stale: an id is not its table's any more. The claims are held. */
+hf_status hf__minted_confirm(const struct attempt *attempt, const hf__claim *claims, size_t count,
+                             bool *stale, hf_error *err);
+void hf__minted_free(hf_store *store);
+
+/* take.c: the mutex is not held */
+hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,
+                   hf_error *err);
+hf_status hf__give_up(struct hf_lock *lock, size_t from, hf_error *err); /* grants[from…] */
+void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);    /* mutex held */
+
+/* slots.c */
+enum { HF__SLOT_DIGITS = 3, HF__SLOT_BASE = 16 };
+int64_t hf__slot_key(const hf__claim *base, unsigned slot);
+int64_t hf__slot_gate_key(const hf__claim *base);
+int64_t hf__slot_digit_key(const hf__claim *base, unsigned place, unsigned digit);
+hf_status hf__take_slot(struct attempt *attempt, const hf__claim *base, hf_error *err);
+
+/* describe.c */
+hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *err);
+hf_status hf__refused(const struct attempt *attempt, const hf__claim *claim, hf_error *err);
+void hf__tell_waiting(struct attempt *attempt, const hf__claim *claim);
+
+/* watch.c */
+hf_status hf__watch_start(hf_store *store, hf_error *err);
+void hf__watch_stop(hf_store *store);
+const hf__seat *hf__lost_seat(const struct hf_lock *lock);   /* mutex held */
+void hf__forget_loss(hf_store *store, struct hf_lock *lock); /* mutex held */
+int hf__deliver_losses(hf_store *store);                     /* mutex not held */
+
+/* scribe.c */
+hf_status hf__scribe_start(hf_store *store, hf_error *err); /* mutex held */
+void hf__scribe_stop(hf_store *store);
+void hf__scribe_soon(hf_store *store);                                          /* mutex held */
+int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store); /* no signals */
+
+/* lock.c */
+/* Its session, which is not freed until it is left; HF_LOST where it is gone. */
+hf_status hf__lock_use_seat(struct hf_lock *lock, hf__seat **seat, hf_error *err);
+void hf__seat_leave(hf__seat *seat, unsigned keys);
+void hf__name_loss(struct hf_lock *lock, const hf_error *why); /* lock->why: which lock, and why */
+void hf__lock_forget(struct hf_lock *lock);                    /* frees memory, releases nothing */
+void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);
+void hf__note_loss(const struct hf_lock *lock, const char *reason);
+
+/* store_handle.c */
+hf_status hf__check_process(const hf_store *store, hf_error *err);
+
+#endif

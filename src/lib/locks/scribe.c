@@ -1,0 +1,142 @@
+/*
+ * The scribe: one thread per store writes down who holds what and what has happened, behind the
+ * caller's back. Apart from the watcher, because a write may be kept waiting by anybody who locks a
+ * table, and a loss must be told in time whatever the tables do.
+ */
+#include "lib/locks/engine.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+enum {
+    ROUND_MS = 1000,
+    SOON_MS = 20,        /* a round while something is not recorded yet */
+    RECORD_AFTER_MS = 5, /* what is held for less is not worth a row */
+};
+
+/* Mutex held. */
+static size_t copy_held(struct hf_lock *lock, hf__held *held, int64_t age_ms)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < lock->count; i++) {
+        const struct grant *grant = &lock->grants[i];
+        if (grant->hold)
+            held[count++] = (hf__held){.session_id = grant->hold->seat->session_id,
+                                       .key = grant->claim.key,
+                                       .space = grant->claim.space,
+                                       .mode = grant->claim.mode,
+                                       .slot = grant->claim.slot,
+                                       .age_ms = age_ms,
+                                       .token = lock->token};
+    }
+    lock->recorded = true;
+    return count;
+}
+
+static bool is_due(const struct hf_lock *lock, int64_t now)
+{
+    return lock->state == HF_STATE_HELD && lock->token &&
+           now - lock->acquired_ms >= RECORD_AFTER_MS;
+}
+
+/* The newest locks stand first, so that the first recorded one ends the search. */
+static size_t find_unrecorded(hf_store *store, hf__held **held)
+{
+    size_t wanted = 0, count = 0;
+    int64_t now = hf__now_ms();
+    pthread_mutex_lock(&store->mutex);
+    store->record_soon = false;
+    for (struct hf_lock *lock = store->locks; lock && !lock->recorded; lock = lock->next) {
+        bool due = is_due(lock, now);
+        wanted += due ? lock->count : 0;
+        store->record_soon |= !due && lock->token;
+    }
+    if (wanted > 0 && (*held = malloc(wanted * sizeof **held)))
+        for (struct hf_lock *lock = store->locks; lock && !lock->recorded; lock = lock->next)
+            if (is_due(lock, now))
+                count += copy_held(lock, *held + count, now - lock->acquired_ms);
+    pthread_mutex_unlock(&store->mutex);
+    return count;
+}
+
+/* All of them: the list is in order of age, and what is recorded ends the search in it. */
+static void record_again(hf_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (struct hf_lock *lock = store->locks; lock; lock = lock->next)
+        lock->recorded = false;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static void write_down(hf_store *store)
+{
+    hf__backend *backend = store->backend;
+    hf__held *held = NULL;
+    size_t count = find_unrecorded(store, &held);
+    if (count > 0 && !backend->ops->record(backend, held, count))
+        record_again(store);
+    free(held);
+    backend->ops->flush(backend);
+}
+
+static void *scribe(void *arg)
+{
+    hf_store *store = arg;
+    pthread_mutex_lock(&store->mutex);
+    while (!store->stopping) {
+        struct timespec until = hf__timespec(hf__deadline(store->record_soon ? SOON_MS : ROUND_MS));
+        (void)pthread_cond_clockwait(&store->scribe_due, &store->mutex, CLOCK_MONOTONIC, &until);
+        if (store->stopping)
+            break;
+        pthread_mutex_unlock(&store->mutex);
+        write_down(store);
+        pthread_mutex_lock(&store->mutex);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return NULL;
+}
+
+void hf__scribe_soon(hf_store *store)
+{
+    if (store->record_soon || !store->scribing)
+        return;
+    store->record_soon = true;
+    pthread_cond_signal(&store->scribe_due);
+}
+
+/* The application's signals are not for our threads. */
+int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store)
+{
+    sigset_t all;
+    pthread_attr_t attributes;
+    (void)sigfillset(&all);
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setsigmask_np(&attributes, &all);
+    int failed = pthread_create(thread, &attributes, run, store);
+    (void)pthread_attr_destroy(&attributes);
+    return failed;
+}
+
+hf_status hf__scribe_start(hf_store *store, hf_error *err)
+{
+    if (store->scribing || !store->backend->ops->record || !atomic_load(&store->backend->records))
+        return HF_OK;
+    int failed = hf__thread_start(&store->scribe, scribe, store);
+    store->scribing = failed == 0;
+    return failed ? hf__fail_errno(err, HF_SYSTEM, failed, "cannot start the scribe's thread")
+                  : HF_OK;
+}
+
+void hf__scribe_stop(hf_store *store)
+{
+    if (!store->scribing)
+        return;
+    pthread_mutex_lock(&store->mutex);
+    store->stopping = true;
+    pthread_cond_signal(&store->scribe_due);
+    pthread_mutex_unlock(&store->mutex);
+    (void)pthread_join(store->scribe, NULL);
+    store->scribing = false;
+}

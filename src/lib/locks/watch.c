@@ -1,0 +1,148 @@
+/*
+ * The watcher: one thread per store looks after its sessions. What it finds lost is marked, and
+ * told to the owner exactly once, by this thread or by the event loop that dispatches.
+ */
+#include "lib/locks/engine.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { ROUND_MS = 1000 };
+
+void hf__forget_loss(hf_store *store, struct hf_lock *lock)
+{
+    struct hf_lock **at = &store->lost_first, *previous = NULL;
+    if (!lock->queued_lost)
+        return;
+    while (*at != lock) {
+        previous = *at;
+        at = &(*at)->next_lost;
+    }
+    *at = lock->next_lost;
+    if (store->lost_last == lock)
+        store->lost_last = previous;
+    lock->queued_lost = false;
+}
+
+static void queue_loss(hf_store *store, struct hf_lock *lock)
+{
+    uint64_t one = 1;
+    lock->next_lost = NULL;
+    if (store->lost_last)
+        store->lost_last->next_lost = lock;
+    else
+        store->lost_first = lock;
+    store->lost_last = lock;
+    lock->queued_lost = true;
+    (void)!write(store->event_fd, &one, sizeof one);
+}
+
+static void lose(hf_store *store, struct hf_lock *lock, const char *reason, const hf_error *why)
+{
+    if (!hf__life_step(lock, LIFE_LOSE))
+        return;
+    hf__name_loss(lock, why);
+    for (size_t i = 0; i < lock->count; i++)
+        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
+            hf__drop_grant(store, &lock->grants[i], true);
+    hf__order_remove(store, lock);
+    hf__note_loss(lock, reason);
+    if (lock->on_lost)
+        queue_loss(store, lock);
+}
+
+const hf__seat *hf__lost_seat(const struct hf_lock *lock)
+{
+    for (size_t i = 0; i < lock->count; i++)
+        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
+            return lock->grants[i].hold->seat;
+    return NULL;
+}
+
+static void find_losses(hf_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (struct hf_lock *lock = store->locks; lock; lock = lock->next) {
+        const hf__seat *seat = hf__lost_seat(lock);
+        if (!seat)
+            continue;
+        hf_error why = seat->why; /* the seat may go with its last grant */
+        lose(store, lock, seat->reason, &why);
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
+int hf__deliver_losses(hf_store *store)
+{
+    int delivered = 0;
+    uint64_t ignored;
+    pthread_mutex_lock(&store->mutex);
+    (void)!read(store->event_fd, &ignored, sizeof ignored);
+    while (store->lost_first) {
+        struct hf_lock *lock = store->lost_first;
+        hf__forget_loss(store, lock);
+        lock->delivering = true;
+        lock->deliverer = pthread_self();
+        pthread_mutex_unlock(&store->mutex);
+        lock->on_lost(lock, &lock->why, lock->arg);
+        delivered++;
+        pthread_mutex_lock(&store->mutex);
+        lock->delivering = false;
+        pthread_cond_broadcast(&store->settled);
+        if (lock->free_after)
+            hf__lock_forget(lock);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return delivered;
+}
+
+static bool stopping(hf_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool stop = store->stopping;
+    pthread_mutex_unlock(&store->mutex);
+    return stop;
+}
+
+static void *watch(void *arg)
+{
+    hf_store *store = arg;
+    while (!stopping(store)) {
+        store->backend->ops->watch(store->backend, ROUND_MS);
+        find_losses(store);
+        if (!store->dispatch)
+            hf__deliver_losses(store);
+    }
+    return NULL;
+}
+
+hf_status hf__watch_start(hf_store *store, hf_error *err)
+{
+    int failed = 0;
+    pthread_mutex_lock(&store->mutex);
+    if (!store->watching) {
+        failed = hf__thread_start(&store->watcher, watch, store);
+        store->watching = failed == 0;
+    }
+    hf_status scribing = failed ? HF_OK : hf__scribe_start(store, err);
+    pthread_mutex_unlock(&store->mutex);
+    if (scribing != HF_OK)
+        return scribing;
+    return failed ? hf__fail_errno(err, HF_SYSTEM, failed, "cannot start the watcher's thread")
+                  : HF_OK;
+}
+
+void hf__watch_stop(hf_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool running = store->watching;
+    store->stopping = true;
+    pthread_mutex_unlock(&store->mutex);
+    if (!running)
+        return;
+    store->backend->ops->wake(store->backend);
+    (void)pthread_join(store->watcher, NULL);
+    store->watching = false;
+}

@@ -1,0 +1,377 @@
+/* The subset construction, as far as it is asked for. */
+#include "lib/patterns/automaton.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEMBERS_MAX = 4000000, MOVES_MAX = 4000000 }; /* some 64 MB */
+
+struct hf__subsets_scratch {
+    uint32_t *marks; /* the round in which a state was last added */
+    uint32_t round;
+    uint32_t *forks; /* states to follow */
+    size_t fork_count;
+    uint64_t *keys; /* a subset in the making: the set above, the state below */
+    size_t key_count;
+    size_t visited;   /* states, forks among them */
+    uint32_t *sorted; /* the same, as it is stored */
+    uint32_t *cuts;   /* the characters at which the moves may change */
+    size_t cut_count, cut_capacity;
+};
+
+static void free_scratch(struct hf__subsets_scratch *scratch)
+{
+    if (scratch == NULL)
+        return;
+    free(scratch->marks);
+    free(scratch->forks);
+    free(scratch->keys);
+    free(scratch->sorted);
+    free(scratch->cuts);
+    free(scratch);
+}
+
+static struct hf__subsets_scratch *make_scratch(size_t states)
+{
+    struct hf__subsets_scratch *scratch = calloc(1, sizeof *scratch);
+
+    if (scratch == NULL)
+        return NULL;
+    scratch->marks = calloc(states, sizeof *scratch->marks);
+    scratch->forks = calloc(states, sizeof *scratch->forks);
+    scratch->keys = calloc(states, sizeof *scratch->keys);
+    scratch->sorted = calloc(states, sizeof *scratch->sorted);
+    if (scratch->marks != NULL && scratch->forks != NULL && scratch->keys != NULL &&
+        scratch->sorted != NULL)
+        return scratch;
+    free_scratch(scratch);
+    return NULL;
+}
+
+static bool spend(hf__subsets *subsets, size_t steps)
+{
+    if (steps >= subsets->steps_left) {
+        subsets->steps_left = 0;
+        return false;
+    }
+    subsets->steps_left -= steps;
+    return true;
+}
+
+static void begin_subset(hf__subsets *subsets)
+{
+    subsets->scratch->round++;
+    subsets->scratch->key_count = 0;
+    subsets->scratch->visited = 0;
+}
+
+/* Adds the state, or what it forks to. */
+static void add_state(hf__subsets *subsets, uint32_t state)
+{
+    struct hf__subsets_scratch *scratch = subsets->scratch;
+
+    if (state == HF__NOWHERE || scratch->marks[state] == scratch->round)
+        return;
+    scratch->marks[state] = scratch->round;
+    scratch->visited++;
+    uint32_t set = subsets->automaton->states[state].set;
+    if (set == HF__EITHER)
+        scratch->forks[scratch->fork_count++] = state;
+    else
+        scratch->keys[scratch->key_count++] = (uint64_t)set << 32 | state;
+}
+
+static void add_with_forks(hf__subsets *subsets, uint32_t state)
+{
+    struct hf__subsets_scratch *scratch = subsets->scratch;
+
+    add_state(subsets, state);
+    while (scratch->fork_count > 0) {
+        const hf__state *fork = &subsets->automaton->states[scratch->forks[--scratch->fork_count]];
+        add_state(subsets, fork->out[0]);
+        add_state(subsets, fork->out[1]);
+    }
+}
+
+static int by_key(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+static size_t hash_members(const uint32_t *members, size_t count)
+{
+    uint64_t hash = 14695981039346656037u;
+
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ members[i]) * 1099511628211u;
+    return (size_t)(hash ^ hash >> 29);
+}
+
+static uint32_t *find(const hf__subsets *subsets, const uint32_t *members, size_t count)
+{
+    size_t mask = subsets->table_size - 1;
+
+    for (size_t at = hash_members(members, count) & mask;; at = (at + 1) & mask) {
+        uint32_t *place = &subsets->table[at];
+        if (*place == HF__NOWHERE)
+            return place;
+        const hf__subset *subset = &subsets->items[*place];
+        if (subset->count == count &&
+            memcmp(subsets->members + subset->first, members, count * sizeof *members) == 0)
+            return place;
+    }
+}
+
+static hf_status grow_table(hf__subsets *subsets)
+{
+    size_t size = subsets->table_size > 0 ? 2 * subsets->table_size : 64;
+    uint32_t *table = malloc(size * sizeof *table);
+
+    if (table == NULL)
+        return HF_NO_MEMORY;
+    free(subsets->table);
+    subsets->table = table;
+    subsets->table_size = size;
+    memset(table, 0xFF, size * sizeof *table);
+    for (uint32_t i = 0; i < subsets->count; i++) {
+        const hf__subset *subset = &subsets->items[i];
+        *find(subsets, subsets->members + subset->first, subset->count) = i;
+    }
+    return HF_OK;
+}
+
+static hf_status reserve(hf__subsets *subsets, size_t members)
+{
+    hf__subset *items =
+        hf__room(subsets->items, &subsets->capacity, subsets->count + 1, sizeof *items);
+
+    if (items == NULL)
+        return HF_NO_MEMORY;
+    subsets->items = items;
+    uint32_t *all = hf__room(subsets->members, &subsets->member_capacity,
+                             subsets->member_count + members, sizeof *all);
+    if (all == NULL)
+        return HF_NO_MEMORY;
+    subsets->members = all;
+    return HF_OK;
+}
+
+static hf_status append(hf__subsets *subsets, const uint32_t *members, size_t count)
+{
+    const hf__state *states = subsets->automaton->states;
+    hf__subset subset = {.first = (uint32_t)subsets->member_count,
+                         .count = (uint32_t)count,
+                         .distance = HF__NOWHERE};
+
+    if (subsets->count >= subsets->most || count > MEMBERS_MAX - subsets->member_count ||
+        !spend(subsets, count))
+        return HF_QUOTA;
+    hf_status status = reserve(subsets, count);
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        const hf__state *state = &states[members[i]];
+        subset.accepts = subset.accepts || state->set == HF__ACCEPT;
+        if (state->distance < subset.distance)
+            subset.distance = state->distance;
+        subsets->members[subsets->member_count++] = members[i];
+    }
+    subsets->items[subsets->count++] = subset;
+    return HF_OK;
+}
+
+/* The subset that was made in the scratch; there is at most one of each. */
+static hf_status intern(hf__subsets *subsets, uint32_t *index)
+{
+    struct hf__subsets_scratch *scratch = subsets->scratch;
+    size_t count = scratch->key_count;
+    hf_status status = HF_OK;
+
+    if (2 * (subsets->count + 1) > subsets->table_size)
+        status = grow_table(subsets);
+    if (status != HF_OK)
+        return status;
+    qsort(scratch->keys, count, sizeof scratch->keys[0], by_key);
+    for (size_t i = 0; i < count; i++)
+        scratch->sorted[i] = (uint32_t)scratch->keys[i];
+    uint32_t *place = find(subsets, scratch->sorted, count);
+    if (*place == HF__NOWHERE) {
+        status = append(subsets, scratch->sorted, count);
+        if (status != HF_OK)
+            return status;
+        *place = (uint32_t)subsets->count - 1;
+    }
+    *index = *place;
+    return HF_OK;
+}
+
+static uint32_t set_of(const hf__subsets *subsets, size_t member)
+{
+    return subsets->automaton->states[subsets->members[member]].set;
+}
+
+/* Members stand in the order of their sets: the first one behind those with the set of this one. */
+static size_t next_set(const hf__subsets *subsets, size_t member, size_t end)
+{
+    uint32_t set = set_of(subsets, member);
+
+    while (member < end && set_of(subsets, member) == set)
+        member++;
+    return member;
+}
+
+static hf_status add_cuts(hf__subsets *subsets, uint32_t set)
+{
+    struct hf__subsets_scratch *scratch = subsets->scratch;
+    const hf__automaton *automaton = subsets->automaton;
+    size_t count = automaton->sets[set].count;
+    uint32_t *cuts = hf__room(scratch->cuts, &scratch->cut_capacity, scratch->cut_count + 2 * count,
+                              sizeof *cuts);
+
+    if (cuts == NULL)
+        return HF_NO_MEMORY;
+    scratch->cuts = cuts;
+    for (size_t i = 0; i < count; i++) {
+        cuts[scratch->cut_count++] = hf__set_ranges(automaton, set)[i].low;
+        cuts[scratch->cut_count++] = hf__set_ranges(automaton, set)[i].high + 1;
+    }
+    return spend(subsets, count) ? HF_OK : HF_QUOTA;
+}
+
+static int by_character(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left;
+    uint32_t b = *(const uint32_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+static void sort_cuts(struct hf__subsets_scratch *scratch)
+{
+    size_t kept = 0;
+
+    if (scratch->cut_count == 0)
+        return;
+    qsort(scratch->cuts, scratch->cut_count, sizeof scratch->cuts[0], by_character);
+    for (size_t i = 1; i < scratch->cut_count; i++)
+        if (scratch->cuts[i] != scratch->cuts[kept])
+            scratch->cuts[++kept] = scratch->cuts[i];
+    scratch->cut_count = kept + 1;
+}
+
+static hf_status find_cuts(hf__subsets *subsets, size_t first, size_t end)
+{
+    hf_status status = HF_OK;
+
+    subsets->scratch->cut_count = 0;
+    for (size_t i = first; i < end && status == HF_OK; i = next_set(subsets, i, end))
+        if (set_of(subsets, i) < HF__ACCEPT)
+            status = add_cuts(subsets, set_of(subsets, i));
+    sort_cuts(subsets->scratch);
+    return status;
+}
+
+/* What the members become with this character; returns the work it took. */
+static size_t advance(hf__subsets *subsets, size_t first, size_t end, uint32_t character)
+{
+    const hf__automaton *automaton = subsets->automaton;
+
+    begin_subset(subsets);
+    for (size_t i = first; i < end;) {
+        uint32_t set = set_of(subsets, i);
+        size_t next = next_set(subsets, i, end);
+        if (set < HF__ACCEPT &&
+            hf__ranges_have(hf__set_ranges(automaton, set), automaton->sets[set].count, character))
+            for (; i < next; i++)
+                add_with_forks(subsets, automaton->states[subsets->members[i]].out[0]);
+        i = next;
+    }
+    return end - first + subsets->scratch->visited;
+}
+
+static hf_status add_move(hf__subsets *subsets, size_t first_move, hf__move move)
+{
+    if (subsets->move_count >= MOVES_MAX)
+        return HF_QUOTA;
+    hf__move *moves =
+        hf__room(subsets->moves, &subsets->move_capacity, subsets->move_count + 1, sizeof *moves);
+
+    if (moves == NULL)
+        return HF_NO_MEMORY;
+    subsets->moves = moves;
+    hf__move *last = subsets->move_count > first_move ? &moves[subsets->move_count - 1] : NULL;
+    if (last != NULL && last->high + 1 == move.low && last->target == move.target)
+        last->high = move.high;
+    else
+        moves[subsets->move_count++] = move;
+    return HF_OK;
+}
+
+static hf_status find_moves(hf__subsets *subsets, size_t first, size_t end)
+{
+    struct hf__subsets_scratch *scratch = subsets->scratch;
+    size_t first_move = subsets->move_count;
+
+    for (size_t i = 0; i + 1 < scratch->cut_count; i++) {
+        hf__move move = {scratch->cuts[i], scratch->cuts[i + 1] - 1, 0};
+        if (!spend(subsets, advance(subsets, first, end, move.low)))
+            return HF_QUOTA;
+        if (scratch->key_count == 0)
+            continue;
+        hf_status status = intern(subsets, &move.target);
+        if (status == HF_OK)
+            status = add_move(subsets, first_move, move);
+        if (status != HF_OK)
+            return status;
+    }
+    return HF_OK;
+}
+
+hf_status hf__subsets_explore(hf__subsets *subsets, uint32_t index)
+{
+    size_t first = subsets->items[index].first;
+    size_t end = first + subsets->items[index].count;
+    size_t first_move = subsets->move_count;
+
+    if (subsets->items[index].is_explored)
+        return HF_OK;
+    hf_status status = find_cuts(subsets, first, end);
+    if (status == HF_OK)
+        status = find_moves(subsets, first, end);
+    if (status != HF_OK)
+        return status;
+    subsets->items[index].first_move = (uint32_t)first_move;
+    subsets->items[index].move_count = (uint32_t)(subsets->move_count - first_move);
+    subsets->items[index].is_explored = true;
+    return HF_OK;
+}
+
+hf_status hf__subsets_open(hf__subsets *subsets, const hf__automaton *automaton, size_t most,
+                           size_t steps)
+{
+    uint32_t start = 0;
+
+    *subsets = (hf__subsets){.automaton = automaton, .most = most, .steps_left = steps};
+    subsets->scratch = make_scratch(automaton->count);
+    if (subsets->scratch == NULL)
+        return HF_NO_MEMORY;
+    subsets->moves = hf__room(NULL, &subsets->move_capacity, 1, sizeof subsets->moves[0]);
+    if (subsets->moves == NULL)
+        return HF_NO_MEMORY;
+    begin_subset(subsets);
+    add_with_forks(subsets, automaton->start);
+    return intern(subsets, &start);
+}
+
+void hf__subsets_free(hf__subsets *subsets)
+{
+    free(subsets->items);
+    free(subsets->members);
+    free(subsets->moves);
+    free(subsets->table);
+    free_scratch(subsets->scratch);
+    *subsets = (hf__subsets){0};
+}

@@ -1,0 +1,274 @@
+/*
+ * Words of a language, the shortest first and those of one length in the order of their characters.
+ * Sets are first narrowed to their plain characters, so that [^:]+ begins with 0, 1, ... 9, a, ... 00
+ * and not with a million words of one character; what was left out comes after all those.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/patterns/automaton.h"
+
+enum {
+    SUBSETS_MAX = 200000,
+    STEPS_MAX = 100000000, /* a second or two */
+};
+
+struct frame {
+    uint32_t subset;
+    uint32_t character; /* the next one to try, in its segment of hf__plainest_first */
+    uint32_t segment;
+    size_t word_length; /* in bytes */
+};
+
+struct walk {
+    hf__automaton plain;  /* the same language with plain sets */
+    bool plain_delivered; /* all words of it */
+    size_t most;
+    size_t count;
+    hf__word_fn *fn;
+    void *arg;
+    bool is_cut;    /* there are more words than were delivered */
+    bool has_stray; /* HF__STRAY_BYTE was delivered, which stands for many bytes */
+
+    hf__subsets subsets;
+    hf__buf word;
+    struct frame *frames;
+    size_t depth, capacity;
+    uint32_t length;      /* of the words that are being delivered, in characters */
+    uint32_t next_length; /* that words have; HF__NOWHERE: none */
+};
+
+/* The end of a walk that is no failure. */
+static hf_status cut(struct walk *walk)
+{
+    walk->is_cut = true;
+    return HF_QUOTA;
+}
+
+static hf_status deliver(struct walk *walk)
+{
+    bool is_old = false;
+
+    if (walk->plain_delivered) {
+        hf_status status =
+            hf__automaton_run(&walk->plain, walk->word.data, walk->word.length, &is_old);
+        if (status != HF_OK)
+            return status;
+    }
+    if (is_old)
+        return HF_OK;
+    if (walk->count == walk->most)
+        return cut(walk);
+    walk->count++;
+    return walk->fn(walk->arg, walk->word.data, walk->word.length) ? HF_OK : cut(walk);
+}
+
+static uint32_t distance(const struct walk *walk, const hf__move *move)
+{
+    return walk->subsets.items[move->target].distance;
+}
+
+/* Remembers the length of the shortest words through a subset at this depth that are too long now. */
+static hf_status look_further(struct walk *walk, uint32_t subset, uint32_t depth)
+{
+    if (walk->next_length == walk->length + 1 && depth == walk->length)
+        return HF_OK;
+    hf_status status = hf__subsets_explore(&walk->subsets, subset);
+    if (status != HF_OK)
+        return status;
+    const hf__move *moves = walk->subsets.moves + walk->subsets.items[subset].first_move;
+    for (uint32_t i = 0; i < walk->subsets.items[subset].move_count; i++) {
+        uint32_t length = depth + 1 + distance(walk, &moves[i]);
+        if (length > walk->length && length < walk->next_length)
+            walk->next_length = length;
+    }
+    return HF_OK;
+}
+
+static hf_status enter(struct walk *walk, uint32_t subset)
+{
+    struct frame *frames = hf__room(walk->frames, &walk->capacity, walk->depth + 1, sizeof *frames);
+
+    if (frames == NULL || walk->word.broken)
+        return HF_NO_MEMORY;
+    walk->frames = frames;
+    frames[walk->depth] = (struct frame){.subset = subset, .word_length = walk->word.length};
+    return look_further(walk, subset, (uint32_t)walk->depth++);
+}
+
+static void leave(struct walk *walk)
+{
+    walk->depth--;
+    if (walk->depth > 0)
+        walk->word.length = walk->frames[walk->depth - 1].word_length;
+}
+
+/* The next character from here that leads to a word of the length, and the subset behind it. */
+static bool choose(struct walk *walk, uint32_t *character, uint32_t *subset)
+{
+    struct frame *frame = &walk->frames[walk->depth - 1];
+    const hf__subset *here = &walk->subsets.items[frame->subset];
+    const hf__move *moves = walk->subsets.moves + here->first_move;
+    uint32_t left = walk->length - (uint32_t)walk->depth; /* characters behind the chosen one */
+
+    for (; frame->segment < HF__PLAINEST_COUNT; frame->segment++, frame->character = 0) {
+        hf__range segment = hf__plainest_first[frame->segment];
+        uint32_t from = frame->character > segment.low ? frame->character : segment.low;
+        for (uint32_t i = 0; i < here->move_count && moves[i].low <= segment.high; i++) {
+            *character = moves[i].low > from ? moves[i].low : from;
+            if (*character > moves[i].high || *character > segment.high ||
+                distance(walk, &moves[i]) > left)
+                continue;
+            *subset = moves[i].target;
+            frame->character = *character + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_character(struct walk *walk, uint32_t character)
+{
+    char bytes[4];
+
+    hf__buf_add(&walk->word, bytes, hf__character_write(bytes, character));
+    if (character == HF__STRAY_BYTE)
+        walk->has_stray = true;
+}
+
+static hf_status one_step(struct walk *walk)
+{
+    const struct frame *frame = &walk->frames[walk->depth - 1];
+    size_t work = 1 + walk->subsets.items[frame->subset].move_count / 4;
+    uint32_t character = 0;
+    uint32_t subset = 0;
+    hf_status status = HF_OK;
+
+    if (work > walk->subsets.steps_left)
+        return HF_QUOTA;
+    walk->subsets.steps_left -= work;
+    if (walk->depth - 1 == walk->length) {
+        if (walk->subsets.items[frame->subset].accepts)
+            status = deliver(walk);
+        leave(walk);
+        return status;
+    }
+    if (!choose(walk, &character, &subset)) {
+        leave(walk);
+        return HF_OK;
+    }
+    add_character(walk, character);
+    return enter(walk, subset);
+}
+
+/* HF_QUOTA: the walk ended early. */
+static hf_status deliver_length(struct walk *walk)
+{
+    hf__buf_clear(&walk->word);
+    hf__buf_add(&walk->word, "", 0);
+    walk->depth = 0;
+    walk->next_length = HF__NOWHERE;
+    hf_status status = enter(walk, 0);
+    while (status == HF_OK && walk->depth > 0)
+        status = one_step(walk);
+    return status;
+}
+
+/* A word that is longer than any label is no use. */
+static hf_status walk_words(struct walk *walk, const hf__automaton *automaton)
+{
+    hf_status status = hf__subsets_open(&walk->subsets, automaton, SUBSETS_MAX, STEPS_MAX);
+
+    if (status == HF_OK)
+        walk->next_length = automaton->states[automaton->start].distance;
+    while (status == HF_OK && walk->next_length <= HF_LABEL_MAX) {
+        walk->length = walk->next_length;
+        status = deliver_length(walk);
+    }
+    if (status == HF_QUOTA || walk->next_length != HF__NOWHERE)
+        walk->is_cut = true;
+    hf__subsets_free(&walk->subsets);
+    return status;
+}
+
+/* ---- Plain characters ---- */
+
+static void add_common(hf__charset *to, const hf__range *ranges, size_t count, hf__range within)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t low = ranges[i].low > within.low ? ranges[i].low : within.low;
+        uint32_t high = ranges[i].high < within.high ? ranges[i].high : within.high;
+        if (low <= high)
+            hf__charset_add(to, low, high);
+    }
+}
+
+/* Its digits and letters, else what can be printed of ASCII, else all of it. */
+static void add_plain(hf__charset *to, const hf__range *ranges, size_t count)
+{
+    static const hf__range plain[] = {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}};
+    size_t before = to->count;
+
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
+        add_common(to, ranges, count, plain[i]);
+    if (to->count == before)
+        add_common(to, ranges, count, (hf__range){' ', '~'});
+    if (to->count == before)
+        hf__charset_add_ranges(to, ranges, count);
+}
+
+/* The same automaton with plain sets: *plain borrows its states, and owns its sets and ranges. */
+static hf_status make_plain(const hf__automaton *automaton, hf__automaton *plain)
+{
+    hf__charset all = {0};
+
+    *plain = *automaton;
+    plain->sets = calloc(automaton->set_count + 1, sizeof *plain->sets);
+    for (uint32_t i = 0; plain->sets != NULL && i < automaton->set_count; i++) {
+        size_t first = all.count;
+        add_plain(&all, hf__set_ranges(automaton, i), automaton->sets[i].count);
+        plain->sets[i] = (hf__set){(uint32_t)first, (uint32_t)(all.count - first)};
+    }
+    plain->ranges = all.ranges;
+    plain->range_count = all.count;
+    return plain->sets == NULL || all.broken ? HF_NO_MEMORY : HF_OK;
+}
+
+static bool are_equal(const hf__automaton *a, const hf__automaton *b)
+{
+    return a->range_count == b->range_count &&
+           (a->range_count == 0 ||
+            memcmp(a->ranges, b->ranges, a->range_count * sizeof *a->ranges) == 0);
+}
+
+static hf_status walk_plain_first(struct walk *walk, const hf__automaton *automaton)
+{
+    hf_status status = make_plain(automaton, &walk->plain);
+
+    if (status == HF_OK)
+        status = walk_words(walk, &walk->plain);
+    if (status == HF_OK && !walk->is_cut && !are_equal(automaton, &walk->plain)) {
+        walk->plain_delivered = true;
+        status = walk_words(walk, automaton);
+    }
+    free(walk->plain.sets);
+    free(walk->plain.ranges);
+    return status;
+}
+
+hf_status hf__language_words(const hf__language *language, size_t most, hf__word_fn *fn, void *arg,
+                             bool *complete, hf_error *err)
+{
+    struct walk walk = {.most = most, .fn = fn, .arg = arg};
+    hf_status status = HF_OK;
+
+    if (language->automaton.start != HF__NOWHERE)
+        status = walk_plain_first(&walk, &language->automaton);
+    hf__buf_free(&walk.word);
+    free(walk.frames);
+    *complete = !walk.is_cut && !walk.has_stray;
+    if (status == HF_OK || status == HF_QUOTA)
+        return HF_OK;
+    *complete = false;
+    return hf__fail(err, status, "out of memory");
+}

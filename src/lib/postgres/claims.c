@@ -1,0 +1,323 @@
+/* Taking, renewing and giving up keys on a session, each in one round trip. */
+#include "lib/postgres/postgres.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static bool is_single(const hf__claim *claims, size_t count)
+{
+    return count == 1 && claims->space == HF_BIGINT;
+}
+
+/* Nothing but bigint keys that wake their own listeners: one binary array says it all. */
+static bool are_plain(const hf__claim *claims, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (claims[i].space != HF_BIGINT || claims[i].wake != claims[i].key)
+            return false;
+    return true;
+}
+
+static const char *shared_text(const hf__claim *claims)
+{
+    return claims->mode == HF_SHARED ? "t" : "f";
+}
+
+static bool keeps_records(const pg_seat *seat)
+{
+    return atomic_load(&seat->base.backend->records) && seat->token_epoch;
+}
+
+static int64_t token_of(const pg_seat *seat, const PGresult *result, int column)
+{
+    return seat->token_epoch + hf__pg_int(result, 0, column);
+}
+
+hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
+{
+    if (!backend->pooled || backend->session_pool)
+        return HF_OK;
+    hf_status status = hf__fail(err, HF_CONFIG,
+                                "%s is behind a connection pooler: a session lock would leak to "
+                                "whoever gets the server connection next",
+                                backend->base.name);
+    hf__hint(err, "connect to PostgreSQL directly, use transaction locks, or say --session-pool "
+                  "(session_pool) if the pooler is in session mode");
+    return status;
+}
+
+static hf_status take_one(pg_seat *seat, hf__request *request, hf_error *err)
+{
+    static const pg_statement statements[2][2] = {{PG_TRY_ONE, PG_TRY_ONE_SHARED},
+                                                  {PG_TAKE_ONE, PG_TAKE_ONE_SHARED}};
+    PGresult *taken = NULL;
+    char key[24];
+    bool records = keeps_records(seat);
+
+    hf__pg_format(key, request->claims->key);
+    const char *params[] = {key};
+    hf_status status =
+        hf__pg_run(seat, statements[records][request->claims->mode], 1, params, &taken, err);
+    if (status != HF_OK)
+        return status;
+    if (hf__pg_bool(taken, 0, 0)) {
+        request->token = records ? token_of(seat, taken, 1) : 0;
+    } else {
+        request->blocked = 0;
+        status = HF_NOT_ACQUIRED;
+    }
+    PQclear(taken);
+    return status;
+}
+
+static hf_status run_plain(pg_seat *seat, pg_statement statement, const hf__claim *claims,
+                           size_t count, PGresult **result, hf_error *err)
+{
+    hf__buf keys = {0};
+    hf__pg_binary_keys(&keys, claims, count);
+    hf_status status = keys.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                   : hf__pg_run_keys(seat, statement, &keys,
+                                                     claims->mode == HF_SHARED, result, err);
+    hf__buf_free(&keys);
+    return status;
+}
+
+static hf_status tell_listeners(pg_seat *seat, const hf__claim *claims, size_t count, hf_error *err)
+{
+    pg_arrays arrays = {0};
+    hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
+    const char *params[] = {arrays.companions.data, arrays.channels.data};
+    if (status == HF_OK)
+        status = hf__pg_run(seat, PG_TELL_LISTENERS, 2, params, NULL, err);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static hf_status release_plain(pg_seat *seat, const hf__claim *claims, size_t count,
+                               int64_t *missing, hf_error *err)
+{
+    PGresult *released = NULL;
+    hf_status status = run_plain(seat, PG_RELEASE_KEYS, claims, count, &released, err);
+    if (status != HF_OK)
+        return status;
+    bool heard = hf__pg_bool(released, 0, 1);
+    *missing = hf__pg_int(released, 0, 0);
+    PQclear(released);
+    if (heard) /* the keys are free whatever becomes of this: a listener also wakes by itself */
+        (void)!tell_listeners(seat, claims, count, NULL);
+    return HF_OK;
+}
+
+static hf_status release_set(pg_seat *seat, const hf__claim *claims, size_t count, int64_t *missing,
+                             hf_error *err)
+{
+    pg_arrays arrays = {0};
+    PGresult *released = NULL;
+    if (are_plain(claims, count))
+        return release_plain(seat, claims, count, missing, err);
+    hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
+    if (status != HF_OK)
+        goto out;
+    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims),
+                            arrays.companions.data, arrays.channels.data};
+    status = hf__pg_run(seat, PG_RELEASE_SET, 5, params, &released, err);
+    if (status == HF_OK)
+        *missing = hf__pg_int(released, 0, 0);
+out:
+    PQclear(released);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static hf_status ask_for_set(pg_seat *seat, const hf__request *request, bool records,
+                             PGresult **taken, hf_error *err)
+{
+    pg_arrays arrays = {0};
+    if (are_plain(request->claims, request->count))
+        return run_plain(seat, records ? PG_TAKE_KEYS : PG_TRY_KEYS, request->claims,
+                         request->count, taken, err);
+    hf_status status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
+    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims)};
+    if (status == HF_OK)
+        status = hf__pg_run(seat, records ? PG_TAKE_SET : PG_TRY_SET, 3, params, taken, err);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static hf_status take_set(pg_seat *seat, hf__request *request, hf_error *err)
+{
+    PGresult *taken = NULL;
+    int64_t missing = 0;
+    bool records = keeps_records(seat);
+
+    hf_status status = ask_for_set(seat, request, records, &taken, err);
+    if (status != HF_OK)
+        return status;
+    int64_t blocked = hf__pg_int(taken, 0, 0);
+    if (blocked == 0 && records)
+        request->token = token_of(seat, taken, 1);
+    PQclear(taken);
+    if (blocked == 0)
+        return HF_OK;
+    request->blocked = (size_t)blocked - 1;
+    if (request->blocked > 0)
+        status = release_set(seat, request->claims, request->blocked, &missing, err);
+    return status == HF_OK ? HF_NOT_ACQUIRED : status;
+}
+
+void hf__pg_give_back(pg_seat *seat, const hf__claim *claims, size_t count)
+{
+    pg_arrays arrays = {0};
+    hf_error ignored;
+    if (atomic_load(&seat->base.lost))
+        return;
+    hf_status status = hf__pg_key_arrays(&arrays, claims, count, &ignored);
+    if (status == HF_OK) {
+        const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
+        status = hf__pg_run(seat, PG_GIVE_BACK, 3, params, NULL, &ignored);
+    }
+    /* A key that may be held for nobody is worse than a lost session. */
+    if (status != HF_OK)
+        hf__pg_seat_fail(seat, "it could not be cleaned up after an error");
+    hf__pg_arrays_free(&arrays);
+}
+
+/* The schema may have been installed after this session was opened. */
+hf_status hf__pg_start_recording(pg_seat *seat, hf_error *err)
+{
+    bool late = atomic_load(&seat->base.backend->records) && !seat->token_epoch;
+    return late ? hf__pg_open_session(seat, err) : HF_OK;
+}
+
+hf_status hf__pg_take_on(pg_seat *seat, hf__request *request, hf_error *err)
+{
+    hf_status status = hf__pg_start_recording(seat, err);
+    if (status != HF_OK)
+        return status;
+    status = is_single(request->claims, request->count) ? take_one(seat, request, err)
+                                                        : take_set(seat, request, err);
+    if (status == HF_OK)
+        request->seat = &seat->base;
+    else if (status != HF_NOT_ACQUIRED)
+        hf__pg_give_back(seat, request->claims, request->count);
+    return status;
+}
+
+static hf_status try_on_home(pg_backend *backend, hf__request *request, hf_error *err)
+{
+    pg_seat *home = NULL;
+    hf_status status = hf__pg_home(backend, &home, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__pg_sessions_allowed(backend, err);
+    if (status == HF_OK) {
+        pthread_mutex_lock(&home->mutex);
+        status = hf__pg_confirm_labels(home, request->claims, request->count, err);
+        if (status == HF_OK)
+            status = hf__pg_take_on(home, request, err);
+        if (status == HF_OK)
+            atomic_fetch_add(&home->base.holds, (unsigned)request->count);
+        pthread_mutex_unlock(&home->mutex);
+    }
+    hf__pg_unpin(home);
+    return status;
+}
+
+static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error *err)
+{
+    pg_seat *seat = NULL;
+    bool done = false;
+    hf_status status = hf__pg_take_in_one(backend, request, &done, err);
+    if (status != HF_OK || done)
+        return status;
+    status = request->beside ? hf__pg_checkout_held(request->beside, &seat, err)
+                             : hf__pg_checkout(backend, true, hf__now_ms(), &seat, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__pg_confirm_labels(seat, request->claims, request->count, err);
+    if (status == HF_OK)
+        status = hf__pg_take_on(seat, request, err);
+    if (status == HF_OK)
+        atomic_fetch_add(&seat->base.holds, (unsigned)request->count);
+    hf__pg_checkin(seat);
+    return status;
+}
+
+/* The shared session may have died unnoticed: when it holds nothing, that is no news to anybody. */
+hf_status hf__pg_try_claims(hf__backend *base, hf__request *request, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    hf_status (*try_on)(pg_backend *, hf__request *, hf_error *) =
+        request->private_seat ? try_on_own : try_on_home;
+    hf_status status = try_on(backend, request, err);
+    return status == HF_UNREACHABLE ? try_on(backend, request, err) : status;
+}
+
+static hf_status not_held(const hf__claim *claim, hf_error *err)
+{
+    char name[200];
+    hf_status status = hf__fail(err, HF_LOST, "%s was not held any more when it was released",
+                                hf__claim_name(name, sizeof name, claim));
+    hf__hint(err, "somebody unlocked it in this session; treat the protected work as unprotected");
+    return status;
+}
+
+static hf_status release_one(pg_seat *seat, const hf__claim *claim, int64_t *missing, hf_error *err)
+{
+    PGresult *released = NULL;
+    char key[24], companion[24], channel[24];
+    hf__pg_format(key, claim->key);
+    hf__pg_format(companion, hf__pg_companion(claim->wake));
+    hf__pg_channel(channel, claim->wake);
+    const char *params[] = {key, companion, channel};
+    pg_statement statement = claim->mode == HF_SHARED ? PG_RELEASE_ONE_SHARED : PG_RELEASE_ONE;
+    hf_status status = hf__pg_run(seat, statement, 3, params, &released, err);
+    if (status == HF_OK)
+        *missing = hf__pg_bool(released, 0, 0) ? 0 : 1;
+    PQclear(released);
+    return status;
+}
+
+hf_status hf__pg_release_claims(hf__seat *base, const hf__claim *claims, size_t count,
+                                hf_error *err)
+{
+    pg_seat *seat = pg_seat_of(base);
+    int64_t missing = 0;
+
+    pthread_mutex_lock(&seat->mutex);
+    hf_status status = is_single(claims, count) ? release_one(seat, claims, &missing, err)
+                                                : release_set(seat, claims, count, &missing, err);
+    if (status != HF_OK)
+        hf__pg_give_back(seat, claims, count); /* an error does not say what was freed */
+    pthread_mutex_unlock(&seat->mutex);
+    if (status == HF_UNREACHABLE) {
+        if (err)
+            err->code = HF_LOST;
+        return HF_LOST;
+    }
+    if (status == HF_OK && missing > 0)
+        return not_held(claims, err);
+    return status;
+}
+
+hf_status hf__pg_renew_claims(hf__seat *base, const hf__claim *claims, size_t count, int64_t *token,
+                              hf_error *err)
+{
+    pg_seat *seat = pg_seat_of(base);
+    PGresult *renewed = NULL;
+
+    bool records = keeps_records(seat);
+    (void)claims, (void)count;
+    *token = 0;
+    pthread_mutex_lock(&seat->mutex);
+    /* Without a token the trip is made all the same: nobody gets a key over a session that is dead. */
+    hf_status status = records ? hf__pg_run(seat, PG_NEXT_TOKEN, 0, NULL, &renewed, err)
+                               : hf__pg_query(seat, "SELECT 1", 0, NULL, NULL, err);
+    pthread_mutex_unlock(&seat->mutex);
+    if (status == HF_OK && records)
+        *token = token_of(seat, renewed, 0);
+    PQclear(renewed);
+    return status;
+}

@@ -1,0 +1,143 @@
+/*
+ * Deadlocks that PostgreSQL cannot see: holding and waiting go over different sessions, and slices
+ * end before its own search begins. A thread that waits while it holds publishes "who holds h waits
+ * for k" as a shared lock on a pair of (a class of our own, a hash of h and k), which is as easy to
+ * read in pg_locks as it is certain to vanish with its session. A waiter that may be part of a cycle
+ * follows these edges from what it waits for to what its own thread holds.
+ */
+#include "lib/postgres/postgres.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_EDGES = 64, MOST_NODES = 4096 };
+
+static uint64_t mix(uint64_t value)
+{
+    value ^= value >> 31;
+    value *= UINT64_C(0x9E3779B97F4A7C15);
+    return value ^ value >> 29;
+}
+
+static uint32_t edge(const hf__key *held, const hf__key *wanted)
+{
+    uint64_t from = mix((uint64_t)held->key + (uint64_t)held->space);
+    return (uint32_t)(mix(from ^ mix((uint64_t)wanted->key + (uint64_t)wanted->space + 1)) >> 32);
+}
+
+static void say_edges(pg_backend *backend, const hf__request *request, const hf__key *wanted,
+                      const char *function)
+{
+    hf_error ignored;
+    hf__buf sql = {0};
+    size_t count = request->held_count < MOST_EDGES ? request->held_count : MOST_EDGES;
+    for (size_t i = 0; i < count; i++)
+        hf__buf_printf(&sql, "%s pg_catalog.%s(%d, %d)", i == 0 ? "SELECT" : ",", function,
+                       PG_EDGE_CLASS, (int32_t)edge(&request->held[i], wanted));
+    if (count > 0 && !sql.broken)
+        hf__pg_on_listening(backend, sql.data, &ignored);
+    hf__buf_free(&sql);
+}
+
+void hf__pg_publish_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted)
+{
+    hf__key key = {wanted->key, wanted->space};
+    say_edges(backend, request, &key, "pg_advisory_lock_shared");
+}
+
+void hf__pg_retract_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted)
+{
+    hf__key key = {wanted->key, wanted->space};
+    say_edges(backend, request, &key, "pg_advisory_unlock_shared");
+}
+
+struct graph {
+    hf__key *keys; /* that somebody holds */
+    bool *seen;
+    size_t count;
+    uint32_t *edges; /* sorted */
+    size_t edge_count;
+};
+
+static int ascending(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+static void read_graph(const PGresult *locks, struct graph *graph)
+{
+    for (int i = 0; i < PQntuples(locks); i++) {
+        uint32_t classid = (uint32_t)hf__pg_int(locks, i, 0),
+                 objid = (uint32_t)hf__pg_int(locks, i, 1);
+        hf_space space = hf__pg_int(locks, i, 2) == 2 ? HF_PAIR : HF_BIGINT;
+        if (space == HF_PAIR && classid == PG_EDGE_CLASS)
+            graph->edges[graph->edge_count++] = objid;
+        else if (graph->count < MOST_NODES)
+            graph->keys[graph->count++] = (hf__key){hf_key_join(classid, objid), space};
+    }
+    qsort(graph->edges, graph->edge_count, sizeof *graph->edges, ascending);
+}
+
+static bool has_edge(const struct graph *graph, const hf__key *from, const hf__key *to)
+{
+    uint32_t wanted = edge(from, to);
+    return bsearch(&wanted, graph->edges, graph->edge_count, sizeof wanted, ascending) != NULL;
+}
+
+static bool is_mine(const hf__request *request, const hf__key *key)
+{
+    for (size_t i = 0; i < request->held_count; i++)
+        if (request->held[i].key == key->key && request->held[i].space == key->space)
+            return true;
+    return false;
+}
+
+/* Does who holds from wait, directly or through others, for what this thread holds? */
+static bool leads_to_me(struct graph *graph, const hf__request *request, const hf__key *from)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        if (graph->seen[i] || !has_edge(graph, from, &graph->keys[i]))
+            continue;
+        graph->seen[i] = true;
+        if (is_mine(request, &graph->keys[i]) || leads_to_me(graph, request, &graph->keys[i]))
+            return true;
+    }
+    return false;
+}
+
+static bool search(const PGresult *locks, const hf__request *request, const hf__key *from)
+{
+    size_t room = (size_t)PQntuples(locks) + 1;
+    hf__key *keys = calloc(room, sizeof *keys);
+    bool *seen = calloc(room, sizeof *seen);
+    uint32_t *edges = calloc(room, sizeof *edges);
+    struct graph graph = {.keys = keys, .seen = seen, .edges = edges};
+    bool found = false;
+    if (keys && seen && edges) {
+        read_graph(locks, &graph);
+        found = graph.edge_count > 0 && leads_to_me(&graph, request, from);
+    }
+    free(keys);
+    free(seen);
+    free(edges);
+    return found;
+}
+
+bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__claim *wanted)
+{
+    PGresult *locks = NULL;
+    hf_error ignored;
+    hf__key from = {wanted->key, wanted->space};
+    hf_status status = hf__pg_ask(
+        backend,
+        "SELECT l.classid::bigint, l.objid::bigint, l.objsubid FROM pg_catalog.pg_locks l "
+        "WHERE l.locktype = 'advisory' AND l.granted AND l.database = "
+        "(SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = "
+        "pg_catalog.current_database())",
+        0, NULL, &locks, &ignored);
+    bool found = status == HF_OK && search(locks, request, &from);
+    PQclear(locks);
+    return found;
+}

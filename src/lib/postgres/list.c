@@ -1,0 +1,346 @@
+/* Who holds what: from pg_locks, with names where the holder recorded them. */
+#include "lib/postgres/postgres.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "lib/sql.h"
+
+pg_lock_tag hf__pg_lock_tag(const hf__claim *claim)
+{
+    pg_lock_tag tag;
+    uint32_t classid, objid;
+    hf_key_split(claim->key, &classid, &objid);
+    (void)snprintf(tag.classid, sizeof tag.classid, "%u", classid);
+    (void)snprintf(tag.objid, sizeof tag.objid, "%u", objid);
+    (void)snprintf(tag.objsubid, sizeof tag.objsubid, "%d", claim->space == HF_PAIR ? 2 : 1);
+    return tag;
+}
+
+/* "APP on HOST (pid N)", as our sessions call themselves; false for anybody else's name. */
+static bool split_application(const char *name, char *application, size_t application_size,
+                              char *host, size_t host_size, int *pid)
+{
+    const char *tail = strstr(name, " (pid "), *on = NULL;
+    for (const char *at = strstr(name, " on "); at && tail && at < tail;
+         at = strstr(at + 1, " on "))
+        on = at;
+    if (!on || !tail || tail[strlen(tail) - 1] != ')')
+        return false;
+    *pid = (int)strtol(tail + strlen(" (pid "), NULL, 10);
+    if (*pid <= 0)
+        return false;
+    (void)snprintf(application, application_size, "%.*s", (int)(on - name), name);
+    (void)snprintf(host, host_size, "%.*s", (int)(tail - on - 4), on + 4);
+    return true;
+}
+
+void hf__pg_read_holder(const PGresult *result, bool recorded, hf__holder *holder)
+{
+    const char *application = hf__pg_text(result, 0, 0);
+    bool exact = recorded && hf__pg_bool(result, 0, 6);
+
+    holder->found = true;
+    holder->backend_pid = (int)hf__pg_int(result, 0, 2);
+    holder->age_ms = PQgetisnull(result, 0, 3) ? -1 : hf__pg_int(result, 0, 3);
+    holder->age_is_bound = !exact;
+    holder->pid = recorded ? (int)hf__pg_int(result, 0, 5) : 0;
+    if (holder->pid ||
+        !split_application(application, holder->application, sizeof holder->application,
+                           holder->host, sizeof holder->host, &holder->pid)) {
+        (void)snprintf(holder->application, sizeof holder->application, "%s", application);
+        (void)snprintf(holder->host, sizeof holder->host, "%s", hf__pg_text(result, 0, 1));
+    }
+}
+
+hf_status hf__pg_find_holder(hf__backend *base, const hf__claim *claim, hf__holder *holder,
+                             hf_error *err)
+{
+    PGresult *result = NULL;
+    bool recorded = atomic_load(&base->records);
+    pg_lock_tag tag = hf__pg_lock_tag(claim);
+    const char *params[] = {tag.classid, tag.objid, tag.objsubid,
+                            claim->mode == HF_SHARED ? "t" : "f"};
+
+    memset(holder, 0, sizeof *holder);
+    hf_status status =
+        hf__pg_ask(pg_backend_of(base),
+                   recorded ? hf__sql_postgres_find_holder_recorded : hf__sql_postgres_find_holder,
+                   4, params, &result, err);
+    if (status == HF_OK && PQntuples(result) > 0)
+        hf__pg_read_holder(result, recorded, holder);
+    PQclear(result);
+    return status;
+}
+
+hf_status hf__pg_is_contended(hf__backend *base, const hf__claim *claim, bool *contended,
+                              hf_error *err)
+{
+    PGresult *result = NULL;
+    pg_lock_tag tag = hf__pg_lock_tag(claim);
+    char class_text[16], companion[16];
+    (void)snprintf(class_text, sizeof class_text, "%u", (unsigned)PG_COMPANION_CLASS);
+    (void)snprintf(companion, sizeof companion, "%u", (unsigned)hf__pg_companion(claim->wake));
+    const char *params[] = {tag.classid, tag.objid, tag.objsubid, class_text, companion};
+    hf_status status =
+        hf__pg_ask(pg_backend_of(base), hf__sql_postgres_is_contended, 5, params, &result, err);
+    if (status == HF_OK)
+        *contended = hf__pg_bool(result, 0, 0);
+    PQclear(result);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+enum column {
+    C_CLASSID,
+    C_OBJID,
+    C_OBJSUBID,
+    C_SHARED,
+    C_GRANTED,
+    C_BACKEND,
+    C_APPLICATION,
+    C_ADDRESS,
+    C_BOUND,
+    C_IDLE,
+    C_IDLE_HIDDEN,
+    C_LABEL,
+    C_HOST,
+    C_PID,
+    C_AGE,
+    C_TOKEN,
+    C_SLOT,
+};
+
+/* What the rows are compared by, read once. */
+struct row {
+    int at; /* in the result */
+    int64_t age_ms;
+    uint32_t classid, objid;
+    uint32_t companion; /* of a bigint key, or a pair as one */
+    int objsubid;
+    bool shared, granted;
+};
+
+struct rows {
+    const PGresult *result;
+    struct row *items; /* sorted by key, holders first, then waiters in their order */
+    int count;
+};
+
+#define DIFFER(a, b) ((a) < (b) ? -1 : 1)
+
+/* The server would take longer for it. */
+static int by_key(const void *a, const void *b)
+{
+    const struct row *left = a, *right = b;
+    if (left->objsubid != right->objsubid)
+        return DIFFER(left->objsubid, right->objsubid);
+    if (left->classid != right->classid)
+        return DIFFER(left->classid, right->classid);
+    if (left->objid != right->objid)
+        return DIFFER(left->objid, right->objid);
+    if (left->granted != right->granted)
+        return left->granted ? -1 : 1;
+    if (left->age_ms != right->age_ms)
+        return DIFFER(right->age_ms, left->age_ms);
+    return DIFFER(left->at, right->at);
+}
+
+static bool read_rows(const PGresult *result, struct rows *rows)
+{
+    rows->result = result;
+    rows->count = PQntuples(result);
+    rows->items = calloc((size_t)rows->count + 1, sizeof *rows->items);
+    for (int i = 0; rows->items && i < rows->count; i++) {
+        struct row *row = &rows->items[i];
+        row->at = i;
+        row->age_ms = PQgetisnull(result, i, C_BOUND) ? -1 : hf__pg_int(result, i, C_BOUND);
+        row->classid = (uint32_t)hf__pg_int(result, i, C_CLASSID);
+        row->objid = (uint32_t)hf__pg_int(result, i, C_OBJID);
+        row->companion = (uint32_t)hf__pg_companion(hf_key_join(row->classid, row->objid));
+        row->objsubid = (int)hf__pg_int(result, i, C_OBJSUBID);
+        row->shared = hf__pg_bool(result, i, C_SHARED);
+        row->granted = hf__pg_bool(result, i, C_GRANTED);
+    }
+    if (rows->items)
+        qsort(rows->items, (size_t)rows->count, sizeof *rows->items, by_key);
+    return rows->items != NULL;
+}
+
+static bool same_key(const struct rows *rows, int a, int b)
+{
+    const struct row *left = &rows->items[a], *right = &rows->items[b];
+    return left->classid == right->classid && left->objid == right->objid &&
+           left->objsubid == right->objsubid;
+}
+
+static bool is_first(const struct rows *rows, int row)
+{
+    return row == 0 || !same_key(rows, row - 1, row);
+}
+
+static bool is_pair_of(const struct row *row, uint32_t class_number)
+{
+    return row->objsubid == 2 && row->classid == class_number;
+}
+
+static bool is_companion(const struct row *row)
+{
+    return is_pair_of(row, PG_COMPANION_CLASS);
+}
+
+/* Holders of the same key in the way of a waiter; first is where its rows begin. */
+static void blockers(const struct rows *rows, int first, bool shared, hf__buf *out)
+{
+    for (int i = first; i < rows->count && rows->items[i].granted && same_key(rows, i, first); i++)
+        if (!shared || !rows->items[i].shared)
+            hf__buf_printf(out, "%s%d", out->length ? "," : "",
+                           (int)hf__pg_int(rows->result, rows->items[i].at, C_BACKEND));
+}
+
+/* Without records a sleeping waiter shows only by the companion key it holds. */
+static bool sleeper_waits_for(const struct row *companion, const struct row *row)
+{
+    return row->companion == companion->objid && row->granted && !is_companion(row);
+}
+
+/* The same process (its name says which) is shown as a waiter anyway, by its record or by a slice. */
+static bool waits_visibly(const struct rows *rows, int companion_row, int first)
+{
+    for (int i = first; i < rows->count && same_key(rows, i, first); i++)
+        if (!rows->items[i].granted &&
+            strcmp(hf__pg_text(rows->result, rows->items[i].at, C_APPLICATION),
+                   hf__pg_text(rows->result, rows->items[companion_row].at, C_APPLICATION)) == 0)
+            return true;
+    return false;
+}
+
+/* One row, or what the holder of a companion key waits for: the key whose rows begin at first. */
+static hf_status emit(hf__view_sink *sink, const struct rows *rows, int at, int first, bool sleeps,
+                      hf_error *err)
+{
+    const PGresult *result = rows->result;
+    const struct row *of = &rows->items[at], *about = &rows->items[first];
+    int row = of->at;
+    char application[128], host[256];
+    hf__buf blocked_by = {0};
+    int pid = (int)hf__pg_int(result, row, C_PID);
+    bool exact = !PQgetisnull(result, row, C_AGE);
+    bool waiting = sleeps || !of->granted;
+    bool shared = of->shared && !sleeps;
+    bool prepared = PQgetisnull(result, row, C_BACKEND);
+    bool idle = !PQgetisnull(result, row, C_IDLE);
+    const char *name =
+        prepared ? "a prepared transaction" : hf__pg_text(result, row, C_APPLICATION);
+
+    (void)snprintf(application, sizeof application, "%s", name);
+    (void)snprintf(host, sizeof host, "%s", hf__pg_text(result, row, pid ? C_HOST : C_ADDRESS));
+    if (!pid)
+        (void)split_application(name, application, sizeof application, host, sizeof host, &pid);
+    if (waiting)
+        blockers(rows, first, shared, &blocked_by);
+
+    hf_lock_view view = {
+        .key = hf_key_join(about->classid, about->objid),
+        .space = about->objsubid == 2 ? HF_PAIR : HF_BIGINT,
+        .mode = shared ? HF_SHARED : HF_EXCLUSIVE,
+        .waiting = waiting,
+        .ours = exact,
+        .session_known = !waiting && (exact || idle || prepared),
+        .lifetime = prepared ? HF_TRANSACTION : HF_SESSION,
+        .label = hf__pg_text(result, about->at, C_LABEL),
+        .application = application,
+        .host = host,
+        .pid = pid,
+        .backend_pid = (int)hf__pg_int(result, row, C_BACKEND),
+        .age_ms = exact                               ? hf__pg_int(result, row, C_AGE)
+                  : PQgetisnull(result, row, C_BOUND) ? -1
+                                                      : hf__pg_int(result, row, C_BOUND),
+        .age_is_bound = !exact && (sleeps || !waiting),
+        .token = hf__pg_int(result, row, C_TOKEN),
+        .slot = (unsigned)hf__pg_int(result, row, C_SLOT),
+        .blocked_by = blocked_by.data ? blocked_by.data : "",
+        .idle_ms = idle ? hf__pg_int(result, row, C_IDLE) : -1,
+        .idle_hidden = !prepared && hf__pg_bool(result, row, C_IDLE_HIDDEN),
+    };
+    hf_status status = sink->add(sink, &view, err);
+    hf__buf_free(&blocked_by);
+    return status;
+}
+
+static hf_status emit_sleepers(hf__view_sink *sink, const struct rows *rows, int row, hf_error *err)
+{
+    hf_status status = HF_OK;
+    for (int i = 0; status == HF_OK && i < rows->count; i++)
+        if (sleeper_waits_for(&rows->items[row], &rows->items[i]) && is_first(rows, i) &&
+            !waits_visibly(rows, row, i))
+            status = emit(sink, rows, row, i, true, err);
+    return status;
+}
+
+static hf_status emit_all(hf__view_sink *sink, const PGresult *result, hf_error *err)
+{
+    struct rows rows;
+    hf_status status = HF_OK;
+    int first = 0;
+    if (!read_rows(result, &rows))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    for (int i = 0; status == HF_OK && i < rows.count; i++) {
+        if (is_first(&rows, i))
+            first = i;
+        if (is_companion(&rows.items[i]))
+            status = emit_sleepers(sink, &rows, i, err);
+        else if (!is_pair_of(&rows.items[i], PG_EDGE_CLASS))
+            status = emit(sink, &rows, i, first, false, err);
+    }
+    free(rows.items);
+    return status;
+}
+
+/* The connection is the caller's, but no answer is waited for longer than for any other statement. One that
+ * does not come breaks it: nothing could be said on it before. */
+static hf_status list_on(PGconn *conn, const char *sql, int64_t deadline, PGresult **result,
+                         hf_error *err)
+{
+    bool late = false;
+    bool sent = PQsendQueryParams(conn, sql, 0, NULL, NULL, NULL, NULL, 0);
+    while (sent && !late && PQisBusy(conn)) {
+        short events = PQflush(conn) == 0 ? POLLIN : POLLIN | POLLOUT;
+        struct pollfd pollfd = {.fd = PQsocket(conn), .events = events};
+        int ready = poll(&pollfd, 1, hf__left_ms(deadline));
+        late = ready == 0;
+        sent = ready < 0 ? errno == EINTR : late || PQconsumeInput(conn);
+    }
+    if (late) {
+        (void)shutdown(PQsocket(conn), SHUT_RDWR);
+        (void)PQconsumeInput(conn);
+        return hf__fail(err, HF_UNREACHABLE, "the server has not answered in time");
+    }
+    *result = PQgetResult(conn);
+    if (!*result)
+        return hf__fail(err, HF_UNREACHABLE, "the server is gone: %s", PQerrorMessage(conn));
+    for (PGresult *end = PQgetResult(conn); end; end = PQgetResult(conn))
+        PQclear(end);
+    return PQresultStatus(*result) == PGRES_TUPLES_OK ? HF_OK : hf__pg_fail_result(*result, err);
+}
+
+hf_status hf__pg_list(hf__backend *base, struct pg_conn *conn, hf__view_sink *sink, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    PGresult *result = NULL;
+    const char *sql =
+        atomic_load(&base->records) ? hf__sql_postgres_list_recorded : hf__sql_postgres_list;
+    hf_status status =
+        conn ? list_on(conn, sql, hf__deadline(backend->ping_deadline_ms), &result, err)
+             : hf__pg_ask(backend, sql, 0, NULL, &result, err);
+    if (status == HF_OK)
+        status = emit_all(sink, result, err);
+    PQclear(result);
+    return status;
+}

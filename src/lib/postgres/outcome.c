@@ -1,0 +1,200 @@
+/*
+ * What became of a transaction whose connection broke. If COMMIT was never sent, it did not commit;
+ * its backend may live on and hold the labels, so it is ended. If COMMIT was sent, the transaction's
+ * own marker row tells, once its backend is gone. Without a marker the status of its id tells, but
+ * only while the server has not crashed since: a crash forgets ids and gives them to strangers.
+ */
+#include "lib/postgres/postgres.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "lib/sql.h"
+
+enum {
+    RECONNECT_MS = 60000, /* a server that crashed or was promoted takes its time */
+    PAUSE_LOW_MS = 20,
+    PAUSE_HIGH_MS = 100,
+    COMMIT_ARRIVES_MS =
+        2000, /* a backend that still waits for its client then was never told to commit */
+};
+
+static void pause_briefly(void)
+{
+    int ms = hf__jitter_ms(PAUSE_LOW_MS, PAUSE_HIGH_MS);
+    struct timespec time = {.tv_nsec = ms * 1000000L};
+    (void)nanosleep(&time, NULL);
+}
+
+/* The server is away, a standby before its promotion, overloaded, or somebody cancelled the question. */
+static bool may_pass(hf_status status, const hf_error *err)
+{
+    if (status == HF_UNREACHABLE || (status == HF_CONFIG && !err->sqlstate[0]))
+        return true;
+    return status != HF_OK &&
+           (strncmp(err->sqlstate, "57", 2) == 0 || strncmp(err->sqlstate, "53", 2) == 0);
+}
+
+/* One question on a connection of its own, over and over while it cannot be answered. */
+static hf_status ask_until(pg_backend *backend, pg_seat **seat, int64_t deadline, const char *sql,
+                           int count, const char *const *params, PGresult **result, hf_error *err)
+{
+    hf_status status;
+    for (;;) {
+        status = *seat ? HF_OK : hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
+        if (status == HF_OK) {
+            pthread_mutex_lock(&(*seat)->mutex);
+            status = hf__pg_query(*seat, sql, count, params, result, err);
+            pthread_mutex_unlock(&(*seat)->mutex);
+        }
+        if (status == HF_UNREACHABLE && *seat) {
+            hf__pg_unpin(*seat);
+            *seat = NULL;
+        }
+        if (!may_pass(status, err) || hf__left_ms(deadline) == 0)
+            return status;
+        pause_briefly();
+    }
+}
+
+/* pid and id together: a pid alone may be somebody else's by now. */
+static void end_old_backend(pg_backend *backend, pg_seat **seat, const pg_tx *tx, int64_t deadline)
+{
+    hf_error ignored;
+    const char *params[] = {tx->backend_pid, tx->xid};
+    bool gone = !tx->xid[0];
+    while (!gone && hf__left_ms(deadline) != 0) {
+        PGresult *result = NULL;
+        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_end_backend, 2,
+                                     params, &result, &ignored);
+        gone = status != HF_OK || PQntuples(result) == 0;
+        PQclear(result);
+        if (!gone)
+            pause_briefly();
+    }
+}
+
+static const char *id_of(const pg_tx *tx)
+{
+    return tx->xid[0] ? tx->xid : "0";
+}
+
+/* "" where the transaction's id says more. */
+static const char *start_of(const pg_tx *tx)
+{
+    return tx->xid[0] ? "" : tx->backend_start;
+}
+
+static hf__tx_outcome in_doubt(const pg_tx *tx, const char *why, hf_error *err)
+{
+    (void)!hf__fail(err, HF_IN_DOUBT, "transaction %s may or may not have committed: %s",
+                    tx->xid[0] ? tx->xid : "(id unknown)", why);
+    hf__hint(
+        err,
+        "look for its effects before doing it again; with the schema installed ('holdfast init') "
+        "a marker row tells");
+    return HF__TX_IN_DOUBT;
+}
+
+/* COMMIT was sent, and the backend waits for it in vain on a line that is dead on our side only: it
+ * would keep the labels for as long as it takes the server to notice. One that is at work, or waits
+ * for a standby, is left alone. */
+static void end_if_forgotten(pg_backend *backend, pg_seat **seat, const pg_tx *tx, int64_t began)
+{
+    hf_error ignored;
+    PGresult *result = NULL;
+    const char *params[] = {tx->backend_pid, id_of(tx), start_of(tx)};
+    if (!tx->backend_pid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
+        return;
+    (void)!ask_until(backend, seat, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 3, params,
+                     &result, &ignored);
+    PQclear(result);
+}
+
+/* The backend must be gone before an absent marker means anything: it may be about to commit. */
+static hf__tx_outcome by_marker(pg_backend *backend, pg_seat **seat, const pg_tx *tx,
+                                int64_t deadline, hf_error *err)
+{
+    const char *params[] = {tx->marker, tx->backend_pid[0] ? tx->backend_pid : "0", id_of(tx),
+                            start_of(tx)};
+    bool was_gone = false;
+    int64_t began = hf__now_ms();
+    for (;;) {
+        PGresult *result = NULL;
+        hf_error why;
+        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_marker, 4, params,
+                                     &result, &why);
+        if (status != HF_OK)
+            return in_doubt(tx, why.message, err);
+        bool marked = hf__pg_bool(result, 0, 0), alive = hf__pg_bool(result, 0, 1);
+        PQclear(result);
+        if (marked)
+            return HF__TX_COMMITTED;
+        if (was_gone)
+            return HF__TX_NOT_COMMITTED;
+        if (hf__left_ms(deadline) == 0)
+            return in_doubt(tx, "its backend is still at work", err);
+        was_gone = !alive; /* asked in one snapshot: look for the marker once more in a later one */
+        if (alive) {
+            end_if_forgotten(backend, seat, tx, began);
+            pause_briefly();
+        }
+    }
+}
+
+static hf__tx_outcome by_id(pg_backend *backend, pg_seat **seat, const pg_tx *tx, int64_t deadline,
+                            hf_error *err)
+{
+    const char *params[] = {tx->xid};
+    int64_t began = hf__now_ms();
+    for (;;) {
+        PGresult *result = NULL;
+        hf_error why;
+        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_status, 1, params,
+                                     &result, &why);
+        if (status == HF_DATABASE && strcmp(why.sqlstate, "22023") == 0)
+            return HF__TX_NOT_COMMITTED; /* the id is in the future: the server has forgotten it */
+        if (status != HF_OK)
+            return in_doubt(tx, why.message, err);
+        char state[32];
+        (void)snprintf(state, sizeof state, "%s", hf__pg_text(result, 0, 0));
+        bool same = tx->generation[0] && strcmp(hf__pg_text(result, 0, 1), tx->generation) == 0;
+        PQclear(result);
+        if (strcmp(state, "aborted") == 0)
+            return HF__TX_NOT_COMMITTED;
+        if (strcmp(state, "committed") == 0)
+            return same ? HF__TX_COMMITTED
+                        : in_doubt(tx, "the server has crashed or been replaced since", err);
+        if (strcmp(state, "in progress") != 0)
+            return in_doubt(tx, "the server does not remember it", err);
+        if (hf__left_ms(deadline) == 0)
+            return in_doubt(tx, "its backend is still at work", err);
+        end_if_forgotten(backend, seat, tx, began);
+        pause_briefly();
+    }
+}
+
+hf__tx_outcome hf__pg_tx_settle(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
+{
+    const pg_tx *tx = (const pg_tx *)base;
+    pg_backend *backend = pg_backend_of(base->backend);
+    pg_seat *seat = NULL;
+    int64_t deadline = hf__deadline(RECONNECT_MS);
+    hf__tx_outcome outcome = HF__TX_NOT_COMMITTED;
+
+    if (!tx->commit_sent)
+        end_old_backend(backend, &seat, tx, plan->deadline < deadline ? plan->deadline : deadline);
+    else if (tx->marked)
+        outcome = by_marker(backend, &seat, tx, deadline, err);
+    else if (tx->xid[0])
+        outcome = by_id(backend, &seat, tx, deadline, err);
+    if (seat) {
+        pthread_mutex_lock(&backend->mutex);
+        seat->private_seat = true; /* used once */
+        pthread_mutex_unlock(&backend->mutex);
+        hf__pg_unpin(seat);
+    }
+    return outcome;
+}

@@ -1,0 +1,345 @@
+/* The one way to talk to a server: every statement has a deadline, and a connection that misses it
+ * is lost with all that is held on it. */
+#include "lib/postgres/postgres.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lib/sql.h"
+
+/* Preparing costs a trip of its own: not worth it for a command that locks once. */
+enum { PREPARE_AT_USE = 3 };
+
+struct statement_text {
+    const char *name;
+    const char *sql;
+};
+
+static struct statement_text text_of(pg_statement statement)
+{
+    static const struct statement_text texts[PG_STATEMENTS] = {
+        [PG_TRY_ONE] = {"hf_try_one", hf__sql_postgres_try_one},
+        [PG_TRY_ONE_SHARED] = {"hf_try_one_shared", hf__sql_postgres_try_one_shared},
+        [PG_TRY_SET] = {"hf_try_set", hf__sql_postgres_try_set},
+        [PG_TRY_KEYS] = {"hf_try_keys", hf__sql_postgres_try_keys},
+        [PG_TAKE_ONE] = {"hf_take_one", hf__sql_postgres_take_one},
+        [PG_TAKE_ONE_SHARED] = {"hf_take_one_shared", hf__sql_postgres_take_one_shared},
+        [PG_TAKE_SET] = {"hf_take_set", hf__sql_postgres_take_set},
+        [PG_TAKE_KEYS] = {"hf_take_keys", hf__sql_postgres_take_keys},
+        [PG_NEXT_TOKEN] = {"hf_next_token", hf__sql_postgres_next_token},
+        [PG_RELEASE_ONE] = {"hf_release_one", hf__sql_postgres_release_one},
+        [PG_RELEASE_ONE_SHARED] = {"hf_release_one_shared", hf__sql_postgres_release_one_shared},
+        [PG_RELEASE_SET] = {"hf_release_set", hf__sql_postgres_release_set},
+        [PG_RELEASE_KEYS] = {"hf_release_keys", hf__sql_postgres_release_keys},
+        [PG_TELL_LISTENERS] = {"hf_tell_listeners", hf__sql_postgres_tell_listeners},
+        [PG_GIVE_BACK] = {"hf_give_back", hf__sql_postgres_give_back},
+        [PG_NOTE_LABELS] = {"hf_note_labels", hf__sql_postgres_note_labels},
+        [PG_ADD_WAITER] = {"hf_add_waiter", hf__sql_postgres_add_waiter},
+        [PG_DROP_WAITER] = {"hf_drop_waiter", hf__sql_postgres_drop_waiter},
+        [PG_ADD_EVENTS] = {"hf_add_events", hf__sql_postgres_add_events},
+        [PG_ADD_HOLDERS] = {"hf_add_holders", hf__sql_postgres_add_holders},
+        [PG_DROP_HOLDERS] = {"hf_drop_holders", hf__sql_postgres_drop_holders},
+        [PG_FIND_TABLE] = {"hf_find_table", hf__sql_postgres_find_table},
+        [PG_TX_LOCK_ONE] = {"hf_tx_lock_one", hf__sql_postgres_tx_lock_one},
+        [PG_TX_KEEP_ONE] = {"hf_tx_keep_one", hf__sql_postgres_tx_keep_one},
+        [PG_TX_HAND_OVER_ONE] = {"hf_tx_hand_over_one", hf__sql_postgres_tx_hand_over_one},
+    };
+    return texts[statement];
+}
+
+const char *hf__pg_statement_name(pg_statement statement)
+{
+    return text_of(statement).name;
+}
+
+static hf_status lost_here(pg_seat *seat, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", seat->base.why.message);
+    if (err)
+        memcpy(err->sqlstate, seat->base.why.sqlstate, sizeof err->sqlstate);
+    hf__hint(err, "%s", seat->base.why.hint);
+    return status;
+}
+
+static hf_status give_up(pg_seat *seat, const char *what, hf_error *err)
+{
+    hf__pg_seat_fail(seat, what);
+    return lost_here(seat, err);
+}
+
+static int wait_for_socket(PGconn *conn, short events, int64_t deadline)
+{
+    struct pollfd pollfd = {.fd = PQsocket(conn), .events = events};
+    for (;;) {
+        int ready = poll(&pollfd, 1, hf__left_ms(deadline));
+        if (ready != -1 || errno != EINTR)
+            return ready;
+    }
+}
+
+bool hf__pg_flush(pg_seat *seat, int64_t deadline)
+{
+    for (;;) {
+        int pending = PQflush(seat->conn);
+        if (pending <= 0)
+            return pending == 0;
+        if (wait_for_socket(seat->conn, POLLIN | POLLOUT, deadline) <= 0)
+            return false;
+        if (!PQconsumeInput(seat->conn))
+            return false;
+    }
+}
+
+bool hf__pg_await_result(pg_seat *seat, int64_t deadline, bool *timed_out)
+{
+    while (PQisBusy(seat->conn)) {
+        int ready = wait_for_socket(seat->conn, POLLIN, deadline);
+        if (ready == 0) {
+            *timed_out = true;
+            return false;
+        }
+        if (!PQconsumeInput(seat->conn))
+            return false;
+    }
+    return PQstatus(seat->conn) == CONNECTION_OK;
+}
+
+bool hf__pg_is_error(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE ||
+           status == PGRES_NONFATAL_ERROR;
+}
+
+/* Takes all results of the message; keeps the first error, else the last one with rows. */
+static hf_status collect(pg_seat *seat, int64_t deadline, PGresult **kept, hf_error *err)
+{
+    bool timed_out = false;
+    *kept = NULL;
+    for (;;) {
+        if (!hf__pg_await_result(seat, deadline, &timed_out)) {
+            PQclear(*kept);
+            *kept = NULL;
+            return give_up(seat, timed_out ? "no answer within the deadline" : NULL, err);
+        }
+        PGresult *next = hf__pg_next_result(seat);
+        if (!next)
+            break;
+        bool better =
+            !*kept || (!hf__pg_is_error(*kept) && (hf__pg_is_error(next) || PQntuples(next) > 0));
+        PGresult *worse = better ? *kept : next;
+        if (better)
+            *kept = next;
+        PQclear(worse);
+    }
+    if (PQstatus(seat->conn) != CONNECTION_OK) {
+        PQclear(*kept);
+        *kept = NULL;
+        return give_up(seat, NULL, err);
+    }
+    atomic_store(&seat->used_ms, hf__now_ms());
+    return HF_OK;
+}
+
+static hf_status finish_ping(pg_seat *seat, hf_error *err)
+{
+    if (!seat->ping_deadline)
+        return HF_OK;
+    PGresult *ignored = NULL;
+    hf_status status = collect(seat, seat->ping_deadline, &ignored, err);
+    seat->ping_deadline = 0;
+    PQclear(ignored);
+    return status;
+}
+
+hf_status hf__pg_ready(pg_seat *seat, hf_error *err)
+{
+    if (atomic_load(&seat->base.lost))
+        return lost_here(seat, err);
+    return finish_ping(seat, err);
+}
+
+static hf_status checked(pg_seat *seat, int sent, int64_t deadline, PGresult **result,
+                         hf_error *err)
+{
+    PGresult *kept = NULL;
+    if (!sent || !hf__pg_flush(seat, deadline))
+        return give_up(seat, NULL, err);
+    hf_status status = collect(seat, deadline, &kept, err);
+    if (status == HF_OK && hf__pg_is_error(kept)) {
+        status = hf__pg_fail_result(kept, err);
+        PQclear(kept);
+        kept = NULL;
+    }
+    if (result)
+        *result = kept;
+    else
+        PQclear(kept);
+    return status;
+}
+
+static int64_t statement_deadline(const pg_seat *seat)
+{
+    const pg_backend *backend = (const pg_backend *)seat->base.backend;
+    return hf__deadline(backend->ping_deadline_ms);
+}
+
+hf_status hf__pg_query_until(pg_seat *seat, const char *sql, int count, const char *const *values,
+                             int64_t deadline, PGresult **result, hf_error *err)
+{
+    hf_status status = hf__pg_ready(seat, err);
+    if (status != HF_OK)
+        return status;
+    int sent = PQsendQueryParams(seat->conn, sql, count, NULL, values, NULL, NULL, 0);
+    return checked(seat, sent, deadline, result, err);
+}
+
+hf_status hf__pg_query(pg_seat *seat, const char *sql, int count, const char *const *values,
+                       PGresult **result, hf_error *err)
+{
+    return hf__pg_query_until(seat, sql, count, values, statement_deadline(seat), result, err);
+}
+
+hf_status hf__pg_script(pg_seat *seat, const char *sql, int64_t deadline, PGresult **result,
+                        hf_error *err)
+{
+    hf_status status = hf__pg_ready(seat, err);
+    if (status != HF_OK)
+        return status;
+    return checked(seat, PQsendQuery(seat->conn, sql), deadline, result, err);
+}
+
+hf_status hf__pg_prepare(pg_seat *seat, pg_statement statement, hf_error *err)
+{
+    if (seat->uses[statement] >= PREPARE_AT_USE)
+        return HF_OK;
+    hf_status status = hf__pg_ready(seat, err);
+    if (status != HF_OK)
+        return status;
+    struct statement_text text = text_of(statement);
+    int sent = PQsendPrepare(seat->conn, text.name, text.sql, 0, NULL);
+    status = checked(seat, sent, statement_deadline(seat), NULL, err);
+    if (status == HF_OK)
+        seat->uses[statement] = PREPARE_AT_USE;
+    return status;
+}
+
+/* Parameters of any format; lengths and formats may be NULL for text. */
+struct parameters {
+    int count;
+    const char *const *values;
+    const int *lengths;
+    const int *formats;
+};
+
+static bool may_prepare(const pg_seat *seat)
+{
+    const pg_backend *backend = (const pg_backend *)seat->base.backend;
+    return !backend->pooled || backend->session_pool;
+}
+
+static hf_status run(pg_seat *seat, pg_statement statement, const struct parameters *with,
+                     PGresult **result, hf_error *err)
+{
+    struct statement_text text = text_of(statement);
+    bool prepared = may_prepare(seat) && seat->uses[statement] + 1 >= PREPARE_AT_USE;
+    hf_status status = HF_OK;
+    int sent;
+
+    if (prepared)
+        status = hf__pg_prepare(seat, statement, err);
+    else
+        seat->uses[statement]++;
+    if (status == HF_OK)
+        status = hf__pg_ready(seat, err);
+    if (status != HF_OK)
+        return status;
+    if (prepared)
+        sent = PQsendQueryPrepared(seat->conn, text.name, with->count, with->values, with->lengths,
+                                   with->formats, 0);
+    else
+        sent = PQsendQueryParams(seat->conn, text.sql, with->count, NULL, with->values,
+                                 with->lengths, with->formats, 0);
+    return checked(seat, sent, statement_deadline(seat), result, err);
+}
+
+hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const char *const *values,
+                     PGresult **result, hf_error *err)
+{
+    struct parameters with = {.count = count, .values = values};
+    return run(seat, statement, &with, result, err);
+}
+
+hf_status hf__pg_run_keys(pg_seat *seat, pg_statement statement, const hf__buf *keys, bool shared,
+                          PGresult **result, hf_error *err)
+{
+    const char *values[] = {keys->data, shared ? "t" : "f"};
+    const int lengths[] = {(int)keys->length, 0}, formats[] = {1, 0};
+    struct parameters with = {.count = 2, .values = values, .lengths = lengths, .formats = formats};
+    return run(seat, statement, &with, result, err);
+}
+
+static hf_status status_of(const char *sqlstate)
+{
+    if (strcmp(sqlstate, PG_SQLSTATE_NO_MEMORY) == 0)
+        return HF_QUOTA;
+    if (strcmp(sqlstate, "25006") == 0 || strcmp(sqlstate, "42501") == 0)
+        return HF_CONFIG;
+    if (strcmp(sqlstate, "40P01") == 0)
+        return HF_DEADLOCK;
+    return HF_DATABASE;
+}
+
+hf_status hf__pg_fail_result(const PGresult *result, hf_error *err)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+    hf_status code = status_of(sqlstate ? sqlstate : "");
+    hf_status status =
+        hf__fail(err, code, "PostgreSQL: %s", message ? message : PQresultErrorMessage(result));
+    const char *position = PQresultErrorField(result, PG_DIAG_STATEMENT_POSITION);
+    if (err && sqlstate)
+        (void)snprintf(err->sqlstate, sizeof err->sqlstate, "%s", sqlstate);
+    if (err && position)
+        err->position = (int)strtol(position, NULL, 10);
+    if (code == HF_QUOTA)
+        hf__hint(err, "the server's lock table is full: raise max_locks_per_transaction, or hold "
+                      "fewer locks");
+    else if (hint)
+        hf__hint(err, "%s", hint);
+    return status;
+}
+
+int64_t hf__pg_int(const PGresult *result, int row, int column)
+{
+    return strtoll(hf__pg_text(result, row, column), NULL, 10);
+}
+
+bool hf__pg_bool(const PGresult *result, int row, int column)
+{
+    return hf__pg_text(result, row, column)[0] == 't';
+}
+
+const char *hf__pg_text(const PGresult *result, int row, int column)
+{
+    return PQgetisnull(result, row, column) ? "" : PQgetvalue(result, row, column);
+}
+
+hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
+                     PGresult **result, hf_error *err)
+{
+    pg_seat *home = NULL;
+    hf_status status = hf__pg_home(backend, &home, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&home->mutex);
+    status = hf__pg_query(home, sql, count, values, result, err);
+    pthread_mutex_unlock(&home->mutex);
+    hf__pg_unpin(home);
+    return status;
+}

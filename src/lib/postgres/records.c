@@ -1,0 +1,279 @@
+/*
+ * What is written behind the caller's back: records of what has been held for a while and of what has
+ * been released, and events for history. Buffered, so that acquire and release cost one trip each; a crash loses at most the last
+ * second of history, and the views ignore records of keys that pg_locks does not show.
+ */
+#include "lib/postgres/postgres.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lib/sql.h"
+
+enum {
+    MOST_EVENTS = 4096,
+    FLUSH_EVERY_MS = 1000,
+    HOUSEKEEP_EVERY_MS = 3600 * 1000,
+};
+
+struct pg_notes {
+    pthread_mutex_t mutex;
+    hf__event *events;
+    size_t count;
+    uint64_t dropped;
+    int64_t flush_at;
+    int64_t housekeep_at;
+    atomic_bool has_holders; /* a record of a holder was written at some time */
+};
+
+struct pg_notes *hf__pg_notes_new(void)
+{
+    struct pg_notes *notes = calloc(1, sizeof *notes);
+    if (!notes)
+        return NULL;
+    notes->events = calloc(MOST_EVENTS, sizeof *notes->events);
+    if (!notes->events) {
+        free(notes);
+        return NULL;
+    }
+    pthread_mutex_init(&notes->mutex, NULL);
+    /* Not all processes of a fleet at once. */
+    notes->housekeep_at = hf__now_ms() + hf__jitter_ms(60 * 1000, HOUSEKEEP_EVERY_MS);
+    return notes;
+}
+
+void hf__pg_notes_free(struct pg_notes *notes)
+{
+    if (!notes)
+        return;
+    pthread_mutex_destroy(&notes->mutex);
+    free(notes->events);
+    free(notes);
+}
+
+void hf__pg_note(hf__backend *base, const hf__event *event)
+{
+    struct pg_notes *notes = pg_backend_of(base)->notes;
+    if (!atomic_load(&base->records))
+        return;
+    pthread_mutex_lock(&notes->mutex);
+    if (notes->count == MOST_EVENTS)
+        notes->dropped++;
+    else
+        notes->events[notes->count++] = *event;
+    if (!notes->flush_at)
+        notes->flush_at = hf__deadline(FLUSH_EVERY_MS);
+    pthread_mutex_unlock(&notes->mutex);
+}
+
+/* Nothing but buffers: finish and free_arrays walk over them. */
+struct event_arrays {
+    hf__buf at, kind, key, space, shared, token, wait, hold, detail;
+    hf__buf freed; /* tokens of released locks */
+};
+
+static void add_word(hf__buf *buf, const char *word)
+{
+    hf__buf_printf(buf, "%c%s", buf->length ? ',' : '{', word);
+}
+
+static void fill(struct event_arrays *arrays, const hf__event *events, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const hf__event *event = &events[i];
+        hf__pg_array_int(&arrays->at, event->at_ms);
+        add_word(&arrays->kind, hf__event_name(event));
+        hf__pg_array_int(&arrays->key, event->key);
+        hf__pg_array_int(&arrays->space, event->space);
+        add_word(&arrays->shared, event->mode == HF_SHARED ? "t" : "f");
+        hf__pg_array_int(&arrays->token, event->token);
+        hf__pg_array_int(&arrays->wait, event->wait_ms);
+        hf__pg_array_int(&arrays->hold, event->hold_ms);
+        hf__pg_array_text(&arrays->detail, event->detail, strlen(event->detail));
+        if (event->kind == HF__EVENT_RELEASED && event->token)
+            hf__pg_array_int(&arrays->freed, event->token);
+    }
+}
+
+enum { ARRAYS = sizeof(struct event_arrays) / sizeof(hf__buf) };
+
+static bool finish(struct event_arrays *arrays)
+{
+    hf__buf *all = (hf__buf *)arrays;
+    bool ok = true;
+    for (size_t i = 0; i < ARRAYS; i++) {
+        hf__buf_puts(&all[i], all[i].length ? "}" : "{}");
+        ok = ok && !all[i].broken;
+    }
+    return ok;
+}
+
+static void free_arrays(struct event_arrays *arrays)
+{
+    hf__buf *all = (hf__buf *)arrays;
+    for (size_t i = 0; i < ARRAYS; i++)
+        hf__buf_free(&all[i]);
+}
+
+/*
+ * A connection that holds nothing: a write that is kept waiting until its deadline loses the
+ * connection it runs on. At the end of a short life the shared one will do: it holds nothing either.
+ */
+static hf_status writing_seat(pg_backend *backend, bool closing, pg_seat **seat, hf_error *err)
+{
+    pthread_mutex_lock(&backend->mutex);
+    *seat = backend->writing;
+    if (*seat && atomic_load(&(*seat)->base.lost))
+        *seat = backend->writing = NULL;
+    if (*seat)
+        (*seat)->pins++;
+    pthread_mutex_unlock(&backend->mutex);
+    if (*seat)
+        return HF_OK;
+    if (closing)
+        return hf__pg_home(backend, seat, err);
+    hf_status status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
+    if (status == HF_OK) {
+        pthread_mutex_lock(&backend->mutex);
+        backend->writing = *seat;
+        pthread_mutex_unlock(&backend->mutex);
+    }
+    return status;
+}
+
+static void write_events(pg_backend *backend, bool closing, const hf__event *events, size_t count)
+{
+    struct event_arrays arrays = {0};
+    char pid[16];
+    hf_error ignored;
+    pg_seat *seat = NULL;
+
+    fill(&arrays, events, count);
+    if (!finish(&arrays) || writing_seat(backend, closing, &seat, &ignored) != HF_OK)
+        goto out;
+    (void)snprintf(pid, sizeof pid, "%d", (int)backend->pid);
+    const char *params[] = {arrays.at.data,
+                            arrays.kind.data,
+                            arrays.key.data,
+                            arrays.space.data,
+                            arrays.shared.data,
+                            arrays.token.data,
+                            arrays.wait.data,
+                            arrays.hold.data,
+                            backend->application,
+                            backend->host,
+                            pid,
+                            arrays.detail.data};
+    const char *freed[] = {arrays.freed.data, backend->host, pid};
+    pthread_mutex_lock(&seat->mutex);
+    (void)!hf__pg_run(seat, PG_ADD_EVENTS, 12, params, NULL, &ignored);
+    if (arrays.freed.length > 2 && atomic_load(&backend->notes->has_holders))
+        (void)!hf__pg_run(seat, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
+    pthread_mutex_unlock(&seat->mutex);
+    hf__pg_unpin(seat);
+out:
+    free_arrays(&arrays);
+}
+
+struct held_arrays {
+    hf__buf session, key, space, shared, slot, age, token;
+};
+
+static bool write_holders(pg_backend *backend, const struct held_arrays *arrays)
+{
+    const char *params[] = {arrays->session.data, arrays->key.data,  arrays->space.data,
+                            arrays->shared.data,  arrays->slot.data, arrays->age.data,
+                            arrays->token.data};
+    hf_error ignored;
+    pg_seat *seat = NULL;
+    if (writing_seat(backend, false, &seat, &ignored) != HF_OK)
+        return false;
+    atomic_store(&backend->notes->has_holders, true);
+    pthread_mutex_lock(&seat->mutex);
+    hf_status status = hf__pg_run(seat, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
+    pthread_mutex_unlock(&seat->mutex);
+    hf__pg_unpin(seat);
+    return status == HF_OK;
+}
+
+bool hf__pg_record(hf__backend *base, const hf__held *held, size_t count)
+{
+    struct held_arrays arrays = {0};
+    hf__buf *all = (hf__buf *)&arrays;
+    bool ok = true;
+    for (size_t i = 0; i < count; i++) {
+        hf__pg_array_int(&arrays.session, held[i].session_id);
+        hf__pg_array_int(&arrays.key, held[i].key);
+        hf__pg_array_int(&arrays.space, held[i].space);
+        add_word(&arrays.shared, held[i].mode == HF_SHARED ? "t" : "f");
+        hf__pg_array_int(&arrays.slot, held[i].slot);
+        hf__pg_array_int(&arrays.age, held[i].age_ms);
+        hf__pg_array_int(&arrays.token, held[i].token);
+    }
+    for (size_t i = 0; i < sizeof arrays / sizeof *all; i++) {
+        hf__buf_puts(&all[i], "}");
+        ok = ok && !all[i].broken;
+    }
+    ok = ok && write_holders(pg_backend_of(base), &arrays);
+    for (size_t i = 0; i < sizeof arrays / sizeof *all; i++)
+        hf__buf_free(&all[i]);
+    return ok;
+}
+
+static size_t take_events(struct pg_notes *notes, bool all, hf__event **taken)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&notes->mutex);
+    bool due = all || (notes->flush_at && hf__left_ms(notes->flush_at) == 0);
+    if (due && notes->count > 0 && (*taken = malloc(notes->count * sizeof **taken))) {
+        count = notes->count;
+        memcpy(*taken, notes->events, count * sizeof **taken);
+        notes->count = 0;
+        notes->flush_at = 0;
+    }
+    pthread_mutex_unlock(&notes->mutex);
+    return count;
+}
+
+static void housekeep(pg_backend *backend)
+{
+    struct pg_notes *notes = backend->notes;
+    hf_error ignored;
+    pthread_mutex_lock(&notes->mutex);
+    bool due = hf__left_ms(notes->housekeep_at) == 0;
+    if (due)
+        notes->housekeep_at = hf__deadline(HOUSEKEEP_EVERY_MS);
+    pthread_mutex_unlock(&notes->mutex);
+    pg_seat *seat = NULL;
+    if (!due || writing_seat(backend, false, &seat, &ignored) != HF_OK)
+        return;
+    pthread_mutex_lock(&seat->mutex);
+    (void)!hf__pg_query(seat, hf__sql_postgres_housekeep, 0, NULL, NULL, &ignored);
+    pthread_mutex_unlock(&seat->mutex);
+    hf__pg_unpin(seat);
+}
+
+static void flush(pg_backend *backend, bool closing)
+{
+    hf__event *events = NULL;
+    if (!atomic_load(&backend->base.records))
+        return;
+    size_t count = take_events(backend->notes, closing, &events);
+    if (count > 0)
+        write_events(backend, closing, events, count);
+    free(events);
+    if (!closing)
+        housekeep(backend);
+}
+
+void hf__pg_flush_notes(hf__backend *backend)
+{
+    flush(pg_backend_of(backend), false);
+}
+
+void hf__pg_flush_at_close(pg_backend *backend)
+{
+    flush(backend, true);
+}

@@ -1,0 +1,153 @@
+/* Installing the schema, and the periodic jobs that it records. */
+#include "lib/postgres/postgres.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lib/sql.h"
+
+/* Two installers at once: the second waits here and finds the work done. A migration ends with the
+ * definition of holdfast.schema_version() that returns its number. */
+#define INSTALL_LOCK "SELECT pg_catalog.pg_advisory_xact_lock(1213156420, 0)"
+
+enum { INSTALL_DEADLINE_MS = 60000 };
+
+static const char *const migrations[] = {hf__sql_postgres_schema_001};
+
+_Static_assert(sizeof migrations / sizeof *migrations == HF_SCHEMA_VERSION,
+               "one migration per schema version");
+
+static hf_status not_ours(hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_CONFIG, "a schema 'holdfast' exists that Holdfast did not make");
+    hf__hint(err, "rename it, or use another database");
+    return status;
+}
+
+static hf_status installed_version(pg_seat *seat, int *version, hf_error *err)
+{
+    PGresult *result = NULL;
+    hf_status status =
+        hf__pg_query(seat,
+                     "SELECT pg_catalog.to_regnamespace('holdfast') IS NOT NULL, "
+                     "pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL",
+                     0, NULL, &result, err);
+    bool exists = status == HF_OK && hf__pg_bool(result, 0, 0);
+    bool ours = status == HF_OK && hf__pg_bool(result, 0, 1);
+    PQclear(result);
+    *version = 0;
+    if (status != HF_OK || !exists)
+        return status;
+    if (!ours)
+        return not_ours(err);
+    status = hf__pg_query(seat, "SELECT holdfast.schema_version()", 0, NULL, &result, err);
+    if (status == HF_OK) {
+        *version = (int)hf__pg_int(result, 0, 0);
+        PQclear(result);
+    }
+    return status;
+}
+
+static hf_status explain_privilege(pg_seat *seat, hf_status status, hf_error *err)
+{
+    if (status == HF_CONFIG && err && strcmp(err->sqlstate, "42501") == 0)
+        hf__hint(err,
+                 "installing needs CREATE on the database: run 'holdfast init' as its owner, then "
+                 "SELECT holdfast.grant_use('%s')",
+                 PQuser(seat->conn));
+    return status;
+}
+
+static hf_status migrate(pg_seat *seat, int version, hf_error *err)
+{
+    return hf__pg_script(seat, migrations[version - 1], hf__deadline(INSTALL_DEADLINE_MS), NULL,
+                         err);
+}
+
+static hf_status install_on(pg_seat *seat, int *from, int *to, hf_error *err)
+{
+    hf_error ignored;
+    int64_t deadline = hf__deadline(INSTALL_DEADLINE_MS);
+    hf_status status = hf__pg_script(
+        seat, "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL search_path = ''; " INSTALL_LOCK,
+        deadline, NULL, err);
+    if (status == HF_OK)
+        status = installed_version(seat, from, err);
+    if (status == HF_OK && *from > HF_SCHEMA_VERSION)
+        status = hf__pg_refuse_newer(pg_backend_of(seat->base.backend), *from, err);
+    *to = *from;
+    while (status == HF_OK && *to < HF_SCHEMA_VERSION) {
+        status = migrate(seat, *to + 1, err);
+        if (status == HF_OK)
+            ++*to;
+    }
+    if (status == HF_OK)
+        status = hf__pg_script(seat, "COMMIT", deadline, NULL, err);
+    else if (!atomic_load(&seat->base.lost))
+        (void)!hf__pg_script(seat, "ROLLBACK", deadline, NULL, &ignored);
+    return explain_privilege(seat, status, err);
+}
+
+/* Sessions that are open already start to record: their next acquire finds the schema. */
+static hf_status start_recording(pg_backend *backend, pg_seat *home, hf_error *err)
+{
+    if (backend->records_wanted == HF_RECORDS_OFF || (backend->pooled && !backend->session_pool))
+        return HF_OK;
+    backend->schema = HF_SCHEMA_VERSION;
+    backend->schema_usable = true;
+    hf_status status = home->token_epoch ? HF_OK : hf__pg_open_session(home, err);
+    if (status == HF_OK)
+        atomic_store(&backend->base.records, true);
+    return status;
+}
+
+hf_status hf__pg_init(hf__backend *base, int *from, int *to, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    pg_seat *home = NULL;
+    hf_status status = hf__pg_home(backend, &home, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&home->mutex);
+    status = install_on(home, from, to, err);
+    if (status == HF_OK)
+        status = start_recording(backend, home, err);
+    pthread_mutex_unlock(&home->mutex);
+    hf__pg_unpin(home);
+    return status;
+}
+
+static hf_status schedule_left(pg_backend *backend, const char *const *params, int64_t *wait_ms,
+                               hf_error *err)
+{
+    PGresult *result = NULL;
+    hf_status status = hf__pg_ask(backend, hf__sql_postgres_schedule_left, 2, params, &result, err);
+    if (status == HF_OK && PQntuples(result) > 0)
+        *wait_ms = hf__pg_int(result, 0, 0);
+    PQclear(result);
+    return status;
+}
+
+hf_status hf__pg_claim_schedule(hf__backend *base, const char *label, int64_t period_ms, bool *due,
+                                int64_t *wait_ms, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    PGresult *result = NULL;
+    char period[24];
+    (void)snprintf(period, sizeof period, "%lld", (long long)period_ms);
+    const char *params[] = {label, period};
+
+    hf_status status = hf__pg_require_schema(backend, "schedules are recorded in the store", err);
+    *wait_ms = 0;
+    if (status == HF_OK)
+        status = hf__pg_ask(backend, hf__sql_postgres_claim_schedule, 2, params, &result, err);
+    if (status == HF_OK) {
+        *due = PQntuples(result) > 0;
+        if (!*due)
+            status = schedule_left(backend, params, wait_ms, err);
+    }
+    PQclear(result);
+    return status;
+}

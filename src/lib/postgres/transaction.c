@@ -1,0 +1,505 @@
+/*
+ * One attempt of a serialised transaction. The labels are waited for in a transaction of their own,
+ * kept by the session over COMMIT AND CHAIN, and handed to the new transaction, whose snapshot is
+ * therefore younger than the locks: all in the message of the first statement. The chain leaves no
+ * moment in which the connection idles with a lock held, not even under a cancel, which is also why
+ * a transaction pooler does not give the server away in between.
+ */
+#include "lib/postgres/message.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "lib/sql.h"
+
+enum {
+    CANCEL_GRACE_MS = 5000,
+    LOOK_AROUND_MS = 200,  /* how often a wait for the labels looks for an interrupt */
+    SERVER_FIRST_MS = 200, /* the server's own timeout for the labels has this much of a start */
+};
+
+static pg_tx *pg_tx_of(hf__tx *tx)
+{
+    return (pg_tx *)tx;
+}
+
+static pg_backend *backend_of(const pg_tx *tx)
+{
+    return pg_backend_of(tx->base.backend);
+}
+
+static hf_status interrupted(hf_error *err)
+{
+    return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+}
+
+/* ---- its answers -------------------------------------------------------------------------------- */
+
+static hf__tx_fault fault_of(const char *sqlstate, bool opening)
+{
+    if (strcmp(sqlstate, "40001") == 0 || strcmp(sqlstate, "40P01") == 0)
+        return HF__TX_RETRY;
+    if (strcmp(sqlstate, "55P03") == 0)
+        return opening ? HF__TX_LOCKED : HF__TX_RETRY;
+    return strcmp(sqlstate, "23505") == 0 ? HF__TX_UNIQUE : HF__TX_FINAL;
+}
+
+static hf_status keep_failure(pg_tx *tx, hf_status status, hf__tx_fault fault, hf_error *err)
+{
+    tx->base.fault = fault;
+    if (!tx->failed && err) {
+        tx->failed = true;
+        tx->failure = *err;
+        tx->failure_fault = fault;
+    }
+    return status;
+}
+
+static hf_status broken(pg_tx *tx, const char *what, hf_error *err)
+{
+    hf__pg_seat_fail(tx->seat, what);
+    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", tx->seat->base.why.message);
+    hf__pg_checkin(tx->seat);
+    tx->seat = NULL;
+    return keep_failure(tx, status, HF__TX_BROKEN, err);
+}
+
+/* Asked of the server, because PQcancel waits for ever where the server hangs. Behind a pooler only
+ * the pooler knows which server it is. */
+static void cancel(pg_tx *tx)
+{
+    char pid[16], ignored_text[256];
+    hf_error ignored;
+    PGresult *result = NULL;
+    if (backend_of(tx)->pooled) {
+        PGcancel *handle = PQgetCancel(tx->seat->conn);
+        if (handle)
+            (void)PQcancel(handle, ignored_text, sizeof ignored_text);
+        PQfreeCancel(handle);
+        return;
+    }
+    (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(tx->seat->conn));
+    const char *params[] = {pid};
+    (void)!hf__pg_ask(backend_of(tx), "SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)", 1,
+                      params, &result, &ignored);
+    PQclear(result);
+}
+
+static bool is_interrupted(pg_backend *backend)
+{
+    pthread_mutex_lock(&backend->mutex);
+    bool interrupted = backend->interrupted;
+    pthread_mutex_unlock(&backend->mutex);
+    return interrupted;
+}
+
+/* Until the labels are ours, an interrupt ends the wait; a statement that runs is left to run. */
+static bool await_answer(pg_tx *tx, int64_t deadline, bool *timed_out)
+{
+    while (!tx->open && !tx->base.cancelled) {
+        int64_t look = hf__deadline(LOOK_AROUND_MS);
+        bool late = false;
+        if (deadline <= look)
+            break;
+        if (hf__pg_await_result(tx->seat, look, &late))
+            return true;
+        if (!late)
+            return false;
+        tx->interrupted = is_interrupted(backend_of(tx));
+        if (tx->interrupted) {
+            *timed_out = true;
+            return false;
+        }
+    }
+    return hf__pg_await_result(tx->seat, deadline, timed_out);
+}
+
+/* The next answer; NULL when the connection is broken. Past the deadline the statement is cancelled. */
+static PGresult *next_answer(pg_tx *tx, int64_t *deadline)
+{
+    PGconn *conn = tx->seat->conn;
+    for (;;) {
+        bool timed_out = false;
+        if (!await_answer(tx, *deadline, &timed_out)) {
+            if (!timed_out || tx->base.cancelled)
+                return NULL;
+            tx->base.cancelled = true;
+            cancel(tx);
+            *deadline = hf__deadline(CANCEL_GRACE_MS);
+            continue;
+        }
+        PGresult *result = hf__pg_next_result(tx->seat);
+        if (result)
+            return result;
+        if (PQstatus(conn) != CONNECTION_OK)
+            return NULL;
+    }
+}
+
+static void read_beginning(pg_tx *tx, const PGresult *result)
+{
+    (void)snprintf(tx->backend_pid, sizeof tx->backend_pid, "%s", hf__pg_text(result, 0, 0));
+    (void)snprintf(tx->xid, sizeof tx->xid, "%s", hf__pg_text(result, 0, 1));
+    tx->open = true;
+    tx->base.locked_ms = hf__now_ms();
+}
+
+static hf_status not_really_committed(hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_DATABASE, "COMMIT was answered with ROLLBACK: a statement had failed");
+    hf__hint(err, "return the failure of a statement from the callback");
+    return status;
+}
+
+/* A failed message: from keep_at on session locks may be left, and must not. */
+static void clean_session(pg_tx *tx, const hf__tx_plan *plan)
+{
+    hf_error ignored;
+    int64_t deadline = hf__deadline(backend_of(tx)->ping_deadline_ms);
+    if (hf__pg_script(tx->seat, "ROLLBACK AND CHAIN", deadline, NULL, &ignored) == HF_OK) {
+        hf__pg_give_back(tx->seat, plan->claims, plan->count);
+        if (!atomic_load(&tx->seat->base.lost) &&
+            hf__pg_script(tx->seat, "COMMIT", deadline, NULL, &ignored) == HF_OK)
+            return;
+    }
+    if (!atomic_load(&tx->seat->base.lost))
+        hf__pg_seat_fail(tx->seat, "it could not be cleaned up after an error");
+}
+
+struct answers {
+    int failed_at; /* -1: none */
+    hf_error failure;
+    hf_status status;
+    PGresult *rows;
+    bool rolled_back;
+    size_t released;
+};
+
+static bool take_answers(pg_tx *tx, const pg_message *message, int64_t deadline,
+                         struct answers *answers)
+{
+    int at = 0;
+    for (;;) {
+        PGresult *result = next_answer(tx, &deadline);
+        ExecStatusType state = PQresultStatus(result);
+        if (!result)
+            return false;
+        if (state == PGRES_PIPELINE_SYNC) {
+            PQclear(result);
+            return true;
+        }
+        if (hf__pg_is_error(result) && answers->failed_at < 0) {
+            answers->failed_at = at;
+            answers->status = hf__pg_fail_result(result, &answers->failure);
+            if (at != message->query_at)
+                answers->failure.position = 0; /* about another statement than the caller's */
+        } else if (state == PGRES_TUPLES_OK && at == message->begun_at) {
+            read_beginning(tx, result);
+        } else if (state != PGRES_PIPELINE_ABORTED && at == message->commit_at) {
+            answers->rolled_back = strcmp(PQcmdStatus(result), "COMMIT") != 0;
+        } else if (state == PGRES_TUPLES_OK && message->commit_at >= 0 && at > message->commit_at) {
+            answers->released += hf__pg_bool(result, 0, 0);
+        }
+        if (at == message->query_at && !hf__pg_is_error(result) && state != PGRES_PIPELINE_ABORTED)
+            answers->rows = result;
+        else
+            PQclear(result);
+        at++;
+    }
+}
+
+static hf_status deadline_passed(hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_EXHAUSTED, "the transaction's deadline passed while a statement ran");
+    hf__hint(err, "it was rolled back; allow more time or do less in it");
+    return status;
+}
+
+static hf_status judge(pg_tx *tx, const pg_message *message, const hf__tx_plan *plan,
+                       struct answers *answers, hf_error *err)
+{
+    bool is_over = message->commit_at >= 0 && answers->failed_at > message->commit_at;
+    if (answers->failed_at >= 0 && !is_over) {
+        bool opening = message->begun_at >= 0 && answers->failed_at <= message->begun_at;
+        if (opening && message->keep_at >= 0 && answers->failed_at >= message->keep_at)
+            clean_session(tx, plan);
+        if (message->commit_at >= 0 && strcmp(answers->failure.sqlstate, "25P02") == 0)
+            answers->status = not_really_committed(&answers->failure);
+        hf__tx_fault fault = fault_of(answers->failure.sqlstate, opening);
+        hf_status status = answers->status;
+        bool late =
+            opening && hf__left_ms(plan->deadline) == 0; /* or statement_timeout for a set */
+        if ((late || tx->base.cancelled) && strcmp(answers->failure.sqlstate, "57014") == 0) {
+            status = tx->interrupted ? interrupted(&answers->failure)
+                     : opening       ? HF_NOT_ACQUIRED
+                                     : deadline_passed(&answers->failure);
+            fault = opening && !tx->interrupted ? HF__TX_LOCKED : HF__TX_FINAL;
+        }
+        if (err)
+            *err = answers->failure;
+        return keep_failure(tx, status, fault, &answers->failure);
+    }
+    if (message->commit_at >= 0 && answers->rolled_back)
+        return keep_failure(tx, not_really_committed(err), HF__TX_FINAL, err);
+    tx->committed = message->commit_at >= 0;
+    if (tx->committed && tx->seat->purpose == PG_FOR_LOCKS)
+        tx->seat->is_callers = true;
+    tx->base.released = plan->release_count > 0 && answers->released == plan->release_count;
+    return HF_OK;
+}
+
+static int64_t patience(const hf__tx_plan *plan, const pg_message *message)
+{
+    bool bounded = plan->deadline != HF__FOREVER;
+    return plan->deadline + (bounded && message->keep_at >= 0 ? SERVER_FIRST_MS : 0);
+}
+
+/* Sends what is due in one message: opening, queue, the statement, COMMIT. */
+static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, size_t count,
+                          const hf_value *values, bool binary_rows, bool commit, PGresult **rows,
+                          hf_error *err)
+{
+    pg_message message = {
+        .keep_at = -1, .begun_at = -1, .query_at = -1, .commit_at = -1, .ok = true};
+    struct answers answers = {.failed_at = -1};
+    hf_error local_error = {0};
+    hf_error *where = err ? err : &local_error;
+    PGconn *conn = tx->seat->conn;
+
+    message.ok = PQenterPipelineMode(conn) == 1;
+    hf_status status = hf__pg_post_opening(tx, &message, plan, where);
+    if (status != HF_OK) {
+        (void)PQexitPipelineMode(conn);
+        return keep_failure(tx, status, HF__TX_FINAL, where);
+    }
+    tx->base.started = true;
+    hf__pg_post_queue(tx, &message);
+    if (sql) {
+        message.query_at = message.sent;
+        hf__pg_post_values(tx, &message, sql, count, values, binary_rows);
+    }
+    if (commit) {
+        hf__pg_post_commit(tx, &message);
+        hf__pg_post_release(tx, &message, plan);
+    }
+    message.ok = message.ok && PQpipelineSync(conn) && hf__pg_flush(tx->seat, plan->deadline);
+    if (!message.ok || !take_answers(tx, &message, patience(plan, &message), &answers)) {
+        PQclear(answers.rows);
+        return broken(tx, NULL, where);
+    }
+    (void)PQexitPipelineMode(conn);
+    status = judge(tx, &message, plan, &answers, where);
+    if (status == HF_OK && rows)
+        *rows = answers.rows;
+    else
+        PQclear(answers.rows);
+    return status;
+}
+
+/* ---- operations --------------------------------------------------------------------------------- */
+
+static bool make_marker(pg_tx *tx)
+{
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return false;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        (void)snprintf(tx->marker + 2 * i, 3, "%02x", bytes[i]);
+    return true;
+}
+
+static hf_status tx_open(hf__backend *base, const hf__tx_plan *plan, hf__tx **out, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    pg_tx *tx = calloc(1, sizeof *tx);
+    if (!tx)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    tx->base.backend = base;
+    hf_status status = plan->seat ? hf__pg_tx_checkout_held(plan->seat, &tx->seat, err)
+                                  : hf__pg_tx_checkout(backend, plan->deadline, &tx->seat, err);
+    if (status == HF_OK) {
+        tx->marked = !plan->read_only && backend->schema == HF_SCHEMA_VERSION &&
+                     backend->schema_usable && backend->records_wanted != HF_RECORDS_OFF;
+        (void)snprintf(tx->generation, sizeof tx->generation, "%s", tx->seat->generation);
+        (void)snprintf(tx->backend_pid, sizeof tx->backend_pid, "%s", tx->seat->backend_pid);
+        (void)snprintf(tx->backend_start, sizeof tx->backend_start, "%s", tx->seat->backend_start);
+        if (tx->marked && !make_marker(tx))
+            tx->marked = false;
+        *out = &tx->base;
+    } else {
+        free(tx);
+    }
+    return status;
+}
+
+static hf_status refuse_if_failed(pg_tx *tx, hf_error *err)
+{
+    if (!tx->failed)
+        return HF_OK;
+    if (err)
+        *err = tx->failure;
+    tx->base.fault = tx->failure_fault;
+    return tx->failure.code;
+}
+
+static hf_status tx_query(hf__tx *base, const hf__tx_plan *plan, const char *sql, size_t count,
+                          const hf_value *values, bool binary_rows, hf_rows **rows, hf_error *err)
+{
+    pg_tx *tx = pg_tx_of(base);
+    PGresult *result = NULL;
+    hf_status status = refuse_if_failed(tx, err);
+    if (status == HF_OK)
+        status =
+            exchange(tx, plan, sql, count, values, binary_rows, false, rows ? &result : NULL, err);
+    if (status == HF_OK && rows)
+        status = hf__pg_tx_rows(result, rows, err);
+    return status;
+}
+
+/* The values' bytes follow the array of them, so that one free will do. */
+static hf_value *copy_values(size_t count, const hf_value *values)
+{
+    size_t total = count * sizeof *values + 1;
+    for (size_t i = 0; i < count; i++)
+        if (values[i].data)
+            total += values[i].binary ? values[i].size : strlen(values[i].data) + 1;
+    hf_value *copies = malloc(total);
+    char *at = copies ? (char *)(copies + count) : NULL;
+    for (size_t i = 0; copies && i < count; i++) {
+        copies[i] = values[i];
+        if (!values[i].data)
+            continue;
+        size_t size = values[i].binary ? values[i].size : strlen(values[i].data) + 1;
+        memcpy(at, values[i].data, size);
+        copies[i].data = at;
+        at += size;
+    }
+    return copies;
+}
+
+static hf_status tx_queue(hf__tx *base, const char *sql, size_t count, const hf_value *values,
+                          hf_error *err)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf_status status = refuse_if_failed(tx, err);
+    if (status != HF_OK)
+        return status;
+    pg_queued *queued = calloc(1, sizeof *queued);
+    if (queued) {
+        queued->sql = strdup(sql);
+        queued->count = count;
+        queued->values = copy_values(count, values);
+    }
+    if (!queued || !queued->sql || !queued->values) {
+        if (queued) {
+            free(queued->sql);
+            free(queued->values);
+        }
+        free(queued);
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    if (tx->last)
+        tx->last->next = queued;
+    else
+        tx->first = queued;
+    tx->last = queued;
+    return HF_OK;
+}
+
+static struct pg_conn *tx_connection(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf_status status = refuse_if_failed(tx, err);
+    if (status == HF_OK && (!tx->open || tx->first))
+        status = exchange(tx, plan, NULL, 0, NULL, false, false, NULL, err);
+    if (status != HF_OK)
+        return NULL;
+    (void)PQsetnonblocking(tx->seat->conn, 0);
+    return tx->seat->conn;
+}
+
+static bool tx_is_broken(hf__tx *base)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf_error ignored;
+    if (tx->seat && PQstatus(tx->seat->conn) != CONNECTION_OK)
+        (void)!broken(tx, NULL, &ignored);
+    return !tx->seat;
+}
+
+/* To find out what became of a lost COMMIT, it must be known beforehand what to look for: the marker, and the
+ * backend that may still write it. Without them it is the transaction's id, which takes a trip more. */
+static bool can_commit_at_once(const pg_tx *tx, const hf__tx_plan *plan)
+{
+    return plan->read_only ||
+           (plan->count == 0 && tx->marked && tx->backend_start[0] && !backend_of(tx)->pooled);
+}
+
+static hf_status tx_commit(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf_status status = refuse_if_failed(tx, err);
+    if (status == HF_OK && !tx->open && !tx->first) {
+        tx->committed = true; /* nothing was done */
+        return HF_OK;
+    }
+    if (status == HF_OK && PQstatus(tx->seat->conn) != CONNECTION_OK)
+        return broken(tx, NULL, err);
+    if (status == HF_OK)
+        (void)PQsetnonblocking(tx->seat->conn, 1);
+    if (status == HF_OK && !tx->open && !can_commit_at_once(tx, plan))
+        status = exchange(tx, plan, NULL, 0, NULL, false, false, NULL, err);
+    if (status == HF_OK)
+        status = exchange(tx, plan, NULL, 0, NULL, false, true, NULL, err);
+    return status;
+}
+
+/* A cancel may hit ROLLBACK itself: whoever got the session next would find it in a failed transaction. */
+static void roll_back(pg_tx *tx)
+{
+    enum { TRIES = 5 };
+    hf_error ignored;
+    pg_seat *seat = tx->seat;
+    for (int i = 0; i < TRIES && !atomic_load(&seat->base.lost); i++) {
+        if (PQtransactionStatus(seat->conn) == PQTRANS_IDLE)
+            return;
+        (void)!hf__pg_script(seat, "ROLLBACK", hf__deadline(backend_of(tx)->ping_deadline_ms), NULL,
+                             &ignored);
+    }
+    if (!atomic_load(&seat->base.lost) && PQtransactionStatus(seat->conn) != PQTRANS_IDLE)
+        hf__pg_seat_fail(seat, "its transaction could not be rolled back");
+}
+
+static void tx_close(hf__tx *base)
+{
+    pg_tx *tx = pg_tx_of(base);
+    hf__pg_drop_queue(tx);
+    if (tx->seat) {
+        if (!atomic_load(&tx->seat->base.lost)) {
+            (void)PQsetnonblocking(tx->seat->conn, 1);
+            roll_back(tx);
+        }
+        if (tx->base.cancelled && !atomic_load(&tx->seat->base.lost))
+            hf__pg_seat_fail(tx->seat, "a cancel under way would hit the next transaction");
+        atomic_store(&tx->seat->used_ms, hf__now_ms());
+        hf__pg_checkin(tx->seat);
+    }
+    free(tx);
+}
+
+const hf__tx_ops hf__pg_tx_ops = {
+    .locks_labels = true,
+    .open = tx_open,
+    .query = tx_query,
+    .queue = tx_queue,
+    .connection = tx_connection,
+    .commit = tx_commit,
+    .is_broken = tx_is_broken,
+    .settle = hf__pg_tx_settle,
+    .close = tx_close,
+};

@@ -1,0 +1,414 @@
+/*
+ * Waiting. A wait first queues in PostgreSQL, which is fair and hands over in about 0.1 ms. A
+ * blocked backend pins a snapshot, which stalls vacuum and CREATE INDEX CONCURRENTLY, so after that
+ * the wait sleeps on LISTEN without a snapshot and queues only for a slice at each wake-up. A slice,
+ * not a mere try: among others who queue, a try is never granted.
+ */
+#include "lib/postgres/postgres.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lib/sql.h"
+
+enum {
+    FIRST_SLICE_MS =
+        800, /* below the default deadlock_timeout: it would only blame the wrong one */
+    SLICE_MS = 200,
+    CROWDED_SLICE_MS = 50, /* while the same session also holds locks that others may release */
+    TICK_LOW_MS = 500,     /* crashed holders and strangers never notify */
+    TICK_HIGH_MS = 1000,
+};
+
+static bool usable(const pg_seat *seat)
+{
+    return seat->waiting_seat && !seat->checked_out && !atomic_load(&seat->base.lost);
+}
+
+static pg_seat *pick(pg_backend *backend, bool crowded)
+{
+    for (pg_seat *seat = backend->seats; seat; seat = seat->next)
+        if (usable(seat) && (atomic_load(&seat->base.holds) > 0) == crowded)
+            return seat;
+    return NULL;
+}
+
+/* backend->mutex held. NULL with *may_open: room for one more connection has been reserved. */
+static pg_seat *reserve(pg_backend *backend, bool *may_open)
+{
+    pg_seat *seat = pick(backend, false);
+    *may_open = false;
+    if (!seat && backend->wait_seats < (unsigned)backend->max_waits) {
+        backend->wait_seats++;
+        *may_open = true;
+        return NULL;
+    }
+    if (!seat)
+        seat = pick(backend, true);
+    if (seat) {
+        seat->checked_out = true;
+        seat->crowded = atomic_load(&seat->base.holds) > 0;
+        seat->pins++;
+    }
+    return seat;
+}
+
+static hf_status open_for_waiting(pg_backend *backend, pg_purpose purpose, bool private_seat,
+                                  pg_seat **seat, hf_error *err)
+{
+    hf_status status = hf__pg_seat_open(backend, purpose, seat, err);
+    pthread_mutex_lock(&backend->mutex);
+    if (status == HF_OK) {
+        (*seat)->checked_out = true;
+        (*seat)->private_seat = private_seat;
+        (*seat)->waiting_seat = !private_seat;
+    } else if (!private_seat) {
+        backend->wait_seats--;
+        pthread_cond_broadcast(&backend->changed);
+    }
+    pthread_mutex_unlock(&backend->mutex);
+    if (status == HF_OK)
+        pthread_mutex_lock(&(*seat)->mutex);
+    return status;
+}
+
+hf_status hf__pg_checkout_first(pg_backend *backend, pg_seat **out, hf_error *err)
+{
+    hf_status status = hf__pg_sessions_allowed(backend, err);
+    return status == HF_OK ? open_for_waiting(backend, PG_FOR_FIRST_LOCK, true, out, err) : status;
+}
+
+hf_status hf__pg_checkout_held(hf__seat *held, pg_seat **out, hf_error *err)
+{
+    pg_seat *seat = pg_seat_of(held);
+    pg_backend *backend = pg_backend_of(held->backend);
+    pthread_mutex_lock(&backend->mutex);
+    seat->pins++;
+    pthread_mutex_unlock(&backend->mutex);
+    pthread_mutex_lock(&seat->mutex);
+    if (hf__pg_ready(seat, err) == HF_OK) {
+        *out = seat;
+        return HF_OK;
+    }
+    if (err)
+        *err = seat->base.why;
+    hf__pg_checkin(seat);
+    return HF_LOST;
+}
+
+hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadline, pg_seat **out,
+                          hf_error *err)
+{
+    bool may_open = false;
+    hf_status status = hf__pg_sessions_allowed(backend, err);
+    if (status != HF_OK)
+        return status;
+    if (private_seat)
+        return open_for_waiting(backend, PG_FOR_LOCKS, true, out, err);
+
+    pthread_mutex_lock(&backend->mutex);
+    while (!backend->interrupted && !(*out = reserve(backend, &may_open)) && !may_open) {
+        struct timespec until = hf__timespec(deadline);
+        if (pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until) !=
+            0)
+            break;
+    }
+    bool stop = backend->interrupted;
+    pthread_mutex_unlock(&backend->mutex);
+
+    if (stop && *out) {
+        pthread_mutex_lock(&(*out)->mutex);
+        hf__pg_checkin(*out);
+    }
+    if (stop)
+        return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    if (may_open)
+        return open_for_waiting(backend, PG_FOR_LOCKS, false, out, err);
+    if (!*out)
+        return HF_NOT_ACQUIRED;
+    pthread_mutex_lock(&(*out)->mutex);
+    return HF_OK;
+}
+
+void hf__pg_checkin(pg_seat *seat)
+{
+    pg_backend *backend = pg_backend_of(seat->base.backend);
+    pthread_mutex_unlock(&seat->mutex);
+    pthread_mutex_lock(&backend->mutex);
+    seat->checked_out = false;
+    pthread_cond_broadcast(&backend->changed);
+    pthread_mutex_unlock(&backend->mutex);
+    hf__pg_unpin(seat);
+}
+
+/* Puts integers and names of our own into a script; nothing from outside comes here. */
+static void substitute(hf__buf *out, const char *script, const char *const values[5])
+{
+    for (const char *at = script; *at; at++) {
+        if (at[0] == '$' && at[1] >= '1' && at[1] <= '5') {
+            hf__buf_puts(out, values[*++at - '1']);
+        } else {
+            hf__buf_add(out, at, 1);
+        }
+    }
+}
+
+static bool is_single(const hf__request *request)
+{
+    return request->count == 1 && request->claims->space == HF_BIGINT;
+}
+
+static pg_statement take_statement(const hf__request *request, bool records)
+{
+    bool shared = request->claims->mode == HF_SHARED;
+    if (!is_single(request))
+        return records ? PG_TAKE_SET : PG_TRY_SET;
+    if (records)
+        return shared ? PG_TAKE_ONE_SHARED : PG_TAKE_ONE;
+    return shared ? PG_TRY_ONE_SHARED : PG_TRY_ONE;
+}
+
+static void queue_one_script(hf__buf *script, const hf__request *request, const char *take, int ms)
+{
+    char key[32], wait[16], execute[80];
+    (void)snprintf(key, sizeof key, "'%lld'", (long long)request->claims->key);
+    (void)snprintf(wait, sizeof wait, "%d", ms);
+    (void)snprintf(execute, sizeof execute, "%s(%s)", take, key);
+    const char *values[5] = {key, "",
+                             request->claims->mode == HF_SHARED ? "pg_advisory_xact_lock_shared"
+                                                                : "pg_advisory_xact_lock",
+                             wait, execute};
+    substitute(script, hf__sql_postgres_queue_one, values);
+}
+
+static void queue_set_script(hf__buf *script, const hf__request *request, const pg_arrays *arrays,
+                             const char *take, int ms)
+{
+    hf__buf keys = {0}, spaces = {0}, execute = {0};
+    const char *shared = request->claims->mode == HF_SHARED ? "true" : "false";
+    char wait[16];
+    (void)snprintf(wait, sizeof wait, "%d", ms);
+    hf__buf_printf(&keys, "'%s'", arrays->keys.data);
+    hf__buf_printf(&spaces, "'%s'", arrays->spaces.data);
+    hf__buf_printf(&execute, "%s('%s', '%s', %s)", take, arrays->keys.data, arrays->spaces.data,
+                   shared);
+    const char *values[5] = {keys.data, spaces.data, shared, wait, execute.data};
+    if (keys.broken || spaces.broken || execute.broken)
+        script->broken = true;
+    else
+        substitute(script, hf__sql_postgres_queue, values);
+    hf__buf_free(&keys);
+    hf__buf_free(&spaces);
+    hf__buf_free(&execute);
+}
+
+static hf_status read_queue_result(pg_seat *seat, hf__request *request, const PGresult *result,
+                                   bool records)
+{
+    int64_t blocked = is_single(request) ? !hf__pg_bool(result, 0, 0) : hf__pg_int(result, 0, 0);
+    if (blocked > 0) {
+        request->blocked = (size_t)blocked - 1;
+        return HF_NOT_ACQUIRED;
+    }
+    if (records)
+        request->token = seat->token_epoch + hf__pg_int(result, 0, 1);
+    request->seat = &seat->base;
+    return HF_OK;
+}
+
+static void clean_up_after(pg_seat *seat, const hf__request *request)
+{
+    hf_error ignored;
+    if (atomic_load(&seat->base.lost))
+        return;
+    (void)!hf__pg_script(seat, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
+    /* A shared key may be held on the same session for another set as well, and one count of it looks
+     * like the other. */
+    if (seat->crowded && request->claims->mode == HF_SHARED && !atomic_load(&seat->base.lost))
+        hf__pg_seat_fail(seat, "it could not be cleaned up after an error");
+    else
+        hf__pg_give_back(seat, request->claims, request->count);
+}
+
+static hf_status queue_on(pg_seat *seat, hf__request *request, int slice_ms, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(seat->base.backend);
+    hf_status status = hf__pg_start_recording(seat, err);
+    if (status != HF_OK)
+        return status;
+    bool records = atomic_load(&backend->base.records) && seat->token_epoch;
+    pg_statement take = take_statement(request, records);
+    pg_arrays arrays = {0};
+    hf__buf script = {0};
+    PGresult *result = NULL;
+
+    status = hf__pg_confirm_labels(seat, request->claims, request->count, err);
+    if (status == HF_OK)
+        status = hf__pg_prepare(seat, take, err);
+    if (status == HF_OK)
+        status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
+    if (status != HF_OK)
+        goto out;
+    if (is_single(request))
+        queue_one_script(&script, request, hf__pg_statement_name(take), slice_ms);
+    else
+        queue_set_script(&script, request, &arrays, hf__pg_statement_name(take), slice_ms);
+    if (script.broken) {
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        goto out;
+    }
+    int64_t deadline = hf__deadline(slice_ms + backend->ping_deadline_ms);
+    status = hf__pg_script(seat, script.data, deadline, &result, err);
+    if (status == HF_OK)
+        status = read_queue_result(seat, request, result, records);
+    else
+        clean_up_after(seat, request);
+    /* A set that is blocked in its middle has taken what stands before. */
+    if (status == HF_NOT_ACQUIRED && request->blocked > 0)
+        hf__pg_give_back(seat, request->claims, request->blocked);
+    if (status == HF_OK)
+        atomic_fetch_add(&seat->base.holds, (unsigned)request->count);
+out:
+    PQclear(result);
+    hf__buf_free(&script);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static int slice_length(const pg_seat *seat, int wanted, int64_t deadline)
+{
+    int left = hf__left_ms(deadline);
+    int slice = seat->crowded && wanted > CROWDED_SLICE_MS ? CROWDED_SLICE_MS : wanted;
+    if (left >= 0 && left < slice)
+        slice = left;
+    return slice > 0 ? slice : 1;
+}
+
+/* A wait seat that died while it idled in the pool is nobody's loss: take another. */
+static hf_status queue_slice(pg_backend *backend, hf__request *request, int wanted, hf_error *err)
+{
+    hf_status status = HF_OK;
+    for (int attempt = 0; attempt <= backend->max_waits; attempt++) {
+        pg_seat *seat = NULL;
+        status = request->beside ? hf__pg_checkout_held(request->beside, &seat, err)
+                                 : hf__pg_checkout(backend, request->private_seat,
+                                                   request->deadline, &seat, err);
+        if (status != HF_OK)
+            return status;
+        status = queue_on(seat, request, slice_length(seat, wanted, request->deadline), err);
+        hf__pg_checkin(seat);
+        if (status != HF_UNREACHABLE)
+            break;
+    }
+    return status;
+}
+
+/* What a wait has told the others: which key it listens for, and that its thread holds others. */
+struct wait_notice {
+    const hf__claim *heard;
+    uint64_t ticket;
+    int64_t tick_at; /* the next slice at the latest */
+    unsigned missed; /* releases in a row that a slice came too late for */
+    unsigned cycles; /* times in a row that it was found in one */
+};
+
+/* The tick keeps a pace of its own: if each wake-up put it off, a holder that takes the key again at
+ * once would never be met by a slice. */
+static hf_status doze(pg_backend *backend, const hf__request *request, struct wait_notice *notice,
+                      hf_error *err)
+{
+    int64_t until = notice->tick_at < request->deadline ? notice->tick_at : request->deadline;
+    uint64_t before = notice->ticket;
+    hf_status status =
+        hf__pg_doze(&backend->base, notice->heard->wake, &notice->ticket, hf__left_ms(until), err);
+    notice->missed = notice->ticket == before ? 0 : notice->missed + 1;
+    return status == HF_OK ? HF_NOT_ACQUIRED : status;
+}
+
+/* Listening anew before leaving the old ear costs no trip while key and connection are the same. */
+static hf_status announce(pg_backend *backend, const hf__request *request,
+                          struct wait_notice *notice, hf_error *err)
+{
+    const hf__claim *blocked = &request->claims[request->blocked];
+    hf_status status = hf__pg_listen(&backend->base, blocked->wake, &notice->ticket, err);
+    if (notice->heard) {
+        hf__pg_unlisten(&backend->base, notice->heard->wake);
+        if (notice->heard != blocked)
+            hf__pg_retract_wait(backend, request, notice->heard);
+    }
+    if (status == HF_OK && notice->heard != blocked)
+        hf__pg_publish_wait(backend, request, blocked);
+    notice->heard = status == HF_OK ? blocked : NULL;
+    return status;
+}
+
+static void withdraw(pg_backend *backend, const hf__request *request,
+                     const struct wait_notice *notice)
+{
+    if (!notice->heard)
+        return;
+    hf__pg_unlisten(&backend->base, notice->heard->wake);
+    hf__pg_retract_wait(backend, request, notice->heard);
+}
+
+/* Edges are read while they come and go: only a cycle that is seen twice is one. */
+static bool is_deadlocked(pg_backend *backend, const hf__request *request,
+                          struct wait_notice *notice)
+{
+    enum { CERTAIN = 2 };
+    if (!request->any_order || request->held_count == 0)
+        return false;
+    bool found = hf__pg_in_cycle(backend, request, &request->claims[request->blocked]);
+    notice->cycles = found ? notice->cycles + 1 : 0;
+    return notice->cycles >= CERTAIN;
+}
+
+static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, int64_t began,
+                                    hf_error *err)
+{
+    hf_status status = HF_NOT_ACQUIRED;
+    const hf__claim *recorded = &request->claims[request->blocked];
+    struct wait_notice notice = {0};
+
+    hf__pg_record_waiter(backend, recorded, hf__now_ms() - began);
+    while (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0) {
+        status = announce(backend, request, &notice, err);
+        if (status != HF_OK)
+            break;
+        bool ticked = hf__left_ms(notice.tick_at) == 0;
+        /* Where the key comes and goes a longer queue is worth its snapshot. */
+        status =
+            queue_slice(backend, request, SLICE_MS << (notice.missed < 2 ? notice.missed : 2), err);
+        if (ticked)
+            notice.tick_at = hf__deadline(hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS));
+        if (status != HF_NOT_ACQUIRED || notice.heard != &request->claims[request->blocked])
+            continue;
+        if (is_deadlocked(backend, request, &notice))
+            status = hf__say_deadlock(notice.heard, err);
+        else
+            status = doze(backend, request, &notice, err);
+    }
+    withdraw(backend, request, &notice);
+    hf__pg_forget_waiter(backend, recorded);
+    return status;
+}
+
+hf_status hf__pg_wait_claims(hf__backend *base, hf__request *request, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    int64_t began = hf__now_ms();
+    hf_status status = queue_slice(backend, request, FIRST_SLICE_MS, err);
+    if (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0)
+        status = wait_snapshot_free(backend, request, began, err);
+    return status;
+}
+
+void hf__pg_interrupt(hf__backend *base)
+{
+    pg_backend *backend = pg_backend_of(base);
+    pthread_mutex_lock(&backend->mutex);
+    backend->interrupted = true;
+    pthread_cond_broadcast(&backend->changed);
+    pthread_mutex_unlock(&backend->mutex);
+}

@@ -1,0 +1,129 @@
+/*
+ * Looking after the sessions. An idle session's socket is polled, so a hang-up is seen at once, and
+ * pinged when silent for long. A busy session is left to the deadline of its own statement.
+ */
+#include "lib/postgres/postgres.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum {
+    MOST_SEATS = 256, /* per round; a round lasts ms */
+    QUIET_MS = 20,    /* how long a session that was seen busy is left alone */
+};
+
+struct round {
+    struct pollfd fds[MOST_SEATS + 1];
+    pg_seat *seats[MOST_SEATS + 1];
+    nfds_t count;
+    int64_t until;
+};
+
+void hf__pg_wake(hf__backend *base)
+{
+    pg_backend *backend = pg_backend_of(base);
+    uint64_t one = 1;
+    (void)!write(backend->wake_fd, &one, sizeof one);
+}
+
+static void no_later_than(struct round *round, int64_t moment)
+{
+    if (moment < round->until)
+        round->until = moment;
+}
+
+static void collect_seats(pg_backend *backend, struct round *round)
+{
+    round->fds[0] = (struct pollfd){.fd = backend->wake_fd, .events = POLLIN};
+    round->count = 1;
+    pthread_mutex_lock(&backend->mutex);
+    for (pg_seat *seat = backend->seats; seat; seat = seat->next) {
+        if (atomic_load(&seat->base.lost) || round->count > MOST_SEATS)
+            continue;
+        seat->pins++;
+        round->seats[round->count++] = seat;
+    }
+    pthread_mutex_unlock(&backend->mutex);
+}
+
+static bool needs_ping(const pg_backend *backend, const pg_seat *seat)
+{
+    bool matters = atomic_load(&seat->base.holds) > 0 || seat->listens;
+    return matters && hf__now_ms() - atomic_load(&seat->used_ms) >= backend->ping_interval_ms;
+}
+
+/* Seat idle, its mutex held: pings when due, fails it when overdue, and says when to look again. */
+static void attend(pg_backend *backend, pg_seat *seat, struct round *round)
+{
+    int64_t now = hf__now_ms();
+    if (seat->ping_deadline && now >= seat->ping_deadline)
+        hf__pg_seat_fail(seat, "no answer to a ping within the deadline");
+    else if (!seat->ping_deadline && needs_ping(backend, seat))
+        hf__pg_seat_ping(seat);
+    if (atomic_load(&seat->base.lost))
+        return;
+    int64_t next_ping = atomic_load(&seat->used_ms) + backend->ping_interval_ms;
+    no_later_than(round, seat->ping_deadline ? seat->ping_deadline
+                                             : (next_ping > now ? next_ping : now + QUIET_MS));
+}
+
+static void prepare_seat(pg_backend *backend, struct round *round, nfds_t i)
+{
+    pg_seat *seat = round->seats[i];
+    round->fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+    int64_t quiet_until = atomic_load(&seat->quiet_until);
+    if (quiet_until > hf__now_ms()) {
+        no_later_than(round, quiet_until);
+        return;
+    }
+    if (pthread_mutex_trylock(&seat->mutex) != 0) {
+        no_later_than(round, hf__now_ms() + QUIET_MS);
+        return;
+    }
+    attend(backend, seat, round);
+    if (!atomic_load(&seat->base.lost))
+        round->fds[i].fd = PQsocket(seat->conn);
+    pthread_mutex_unlock(&seat->mutex);
+}
+
+static void hear(pg_seat *seat)
+{
+    if (pthread_mutex_trylock(&seat->mutex) != 0) {
+        atomic_store(&seat->quiet_until, hf__now_ms() + QUIET_MS);
+        return;
+    }
+    hf__pg_seat_readable(seat);
+    pthread_mutex_unlock(&seat->mutex);
+}
+
+void hf__pg_watch(hf__backend *base, int ms)
+{
+    pg_backend *backend = pg_backend_of(base);
+    struct round round = {.until = hf__deadline(ms)};
+    uint64_t ignored;
+
+    collect_seats(backend, &round);
+    for (nfds_t i = 1; i < round.count; i++)
+        prepare_seat(backend, &round, i);
+    if (poll(round.fds, round.count, hf__left_ms(round.until)) > 0) {
+        if (round.fds[0].revents)
+            (void)!read(backend->wake_fd, &ignored, sizeof ignored);
+        for (nfds_t i = 1; i < round.count; i++)
+            if (round.fds[i].revents)
+                hear(round.seats[i]);
+    }
+    bool listening_lost = false;
+    for (nfds_t i = 1; i < round.count; i++) {
+        pthread_mutex_lock(&backend->mutex);
+        listening_lost |=
+            backend->listening == round.seats[i] && atomic_load(&round.seats[i]->base.lost);
+        pthread_mutex_unlock(&backend->mutex);
+        hf__pg_unpin(round.seats[i]);
+    }
+    if (listening_lost)
+        hf__pg_listeners_wake_all(backend);
+}

@@ -1,0 +1,157 @@
+#include "lib/registry/finding.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *hf__severity_name(hf__severity severity)
+{
+    switch (severity) {
+    case HF__SEVERITY_NOTE: return "note";
+    case HF__SEVERITY_WARNING: return "warning";
+    case HF__SEVERITY_ERROR:
+    case HF__SEVERITY_BROKEN: break;
+    }
+    return "error";
+}
+
+/* Findings come file by file: most often it is the last one again. */
+static bool find_file(const hf__findings *findings, const char *file, size_t *index)
+{
+    for (size_t i = findings->file_count; i-- > 0;) {
+        if (strcmp(findings->files[i], file) == 0) {
+            *index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool name_file(hf__findings *findings, const char *file, size_t *index)
+{
+    size_t count = findings->file_count;
+
+    if (find_file(findings, file, index))
+        return true;
+    if ((count & (count - 1)) == 0) { /* full at every power of two */
+        size_t room = count == 0 ? 1 : 2 * count;
+        char **files = reallocarray(findings->files, room, sizeof *files);
+        if (files == NULL)
+            return false;
+        findings->files = files;
+    }
+    findings->files[count] = strdup(file);
+    if (findings->files[count] == NULL)
+        return false;
+    findings->file_count++;
+    *index = count;
+    return true;
+}
+
+static bool make_room(hf__findings *findings)
+{
+    size_t capacity = findings->capacity == 0 ? 16 : 2 * findings->capacity;
+
+    if (findings->count < findings->capacity)
+        return true;
+    hf__finding *items = reallocarray(findings->items, capacity, sizeof *items);
+    if (items == NULL)
+        return false;
+    findings->items = items;
+    findings->capacity = capacity;
+    return true;
+}
+
+hf__finding *hf__findings_add(hf__findings *findings, const hf__rule *rule, const char *file,
+                              unsigned line, unsigned column, const char *remedy,
+                              const char *format, ...)
+{
+    hf__finding made = {.rule = rule, .line = line, .column = column};
+    va_list args;
+
+    if (findings->broken)
+        return NULL;
+    if (findings->count >= HF__FINDINGS_MAX) {
+        findings->dropped++;
+        return NULL;
+    }
+    va_start(args, format);
+    if (vasprintf(&made.message, format, args) < 0)
+        made.message = NULL;
+    va_end(args);
+    made.remedy = strdup(remedy != NULL ? remedy : "");
+    if (made.message == NULL || made.remedy == NULL || !make_room(findings) ||
+        !name_file(findings, file, &made.file_index)) {
+        free(made.message);
+        free(made.remedy);
+        findings->broken = true;
+        return NULL;
+    }
+    made.file = findings->files[made.file_index];
+    findings->items[findings->count] = made;
+    return &findings->items[findings->count++];
+}
+
+static int compare_numbers(size_t a, size_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare(const void *left, const void *right)
+{
+    const hf__finding *a = left;
+    const hf__finding *b = right;
+    int order = compare_numbers(a->file_index, b->file_index);
+
+    if (order == 0)
+        order = compare_numbers(a->line, b->line);
+    if (order == 0)
+        order = compare_numbers(a->column, b->column);
+    if (order == 0)
+        order = strcmp(a->rule->id, b->rule->id);
+    if (order == 0)
+        order = strcmp(a->message, b->message);
+    return order != 0 ? order : strcmp(a->remedy, b->remedy);
+}
+
+void hf__findings_sort(hf__findings *findings)
+{
+    size_t kept = 0;
+
+    if (findings->count == 0)
+        return;
+    qsort(findings->items, findings->count, sizeof findings->items[0], compare);
+    for (size_t i = 1; i < findings->count; i++) {
+        if (compare(&findings->items[kept], &findings->items[i]) != 0) {
+            findings->items[++kept] = findings->items[i];
+            continue;
+        }
+        free(findings->items[i].message);
+        free(findings->items[i].remedy);
+    }
+    findings->count = kept + 1;
+}
+
+hf__severity hf__findings_worst(const hf__findings *findings)
+{
+    hf__severity worst = HF__SEVERITY_NOTE;
+
+    for (size_t i = 0; i < findings->count; i++)
+        if (findings->items[i].rule->severity > worst)
+            worst = findings->items[i].rule->severity;
+    return worst;
+}
+
+void hf__findings_free(hf__findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        free(findings->items[i].message);
+        free(findings->items[i].remedy);
+    }
+    for (size_t i = 0; i < findings->file_count; i++)
+        free(findings->files[i]);
+    free(findings->items);
+    free(findings->files);
+    *findings = (hf__findings){0};
+}

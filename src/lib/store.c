@@ -1,0 +1,233 @@
+/* The handle that callers have: opening, closing, event loops, and what passes through to the store. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/locks/engine.h"
+
+#include <stdio.h>
+
+#include "lib/registry/known.h"
+
+enum {
+    PING_INTERVAL_MS = 5000,
+    PING_DEADLINE_MS = 10000,
+    KILL_MS = 5000,
+    CONNECT_TIMEOUT_MS = 10000,
+    MAX_WAITS = 2,
+    MAX_TRANSACTIONS = 16,
+};
+
+hf_status hf__check_process(const hf_store *store, hf_error *err)
+{
+    if (store->pid == getpid())
+        return HF_OK;
+    hf_status status = hf__fail(
+        err, HF_FORKED, "this store was opened by process %d, before a fork", (int)store->pid);
+    hf__hint(err, "close it in the child, and open one there if the child needs locks");
+    return status;
+}
+
+static int positive_or(int value, int otherwise)
+{
+    return value > 0 ? value : otherwise;
+}
+
+/* Callers built against an older header pass a smaller struct. */
+static hf_status complete(const hf_store_options *given, hf_store_options *options, hf_error *err)
+{
+    memset(options, 0, sizeof *options);
+    if (given) {
+        if (given->size < offsetof(hf_store_options, application) || given->size > 4096)
+            return hf__fail(err, HF_INVALID,
+                            "hf_store_options.size is not set: start from HF_STORE_OPTIONS_INIT");
+        memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+    }
+    options->size = sizeof *options;
+    if (options->machine < 0 || options->machine > HF__MACHINE_MAX)
+        return hf__fail(err, HF_INVALID, "machine %d is not between 1 and %d", options->machine,
+                        HF__MACHINE_MAX);
+    if (!options->application || !*options->application)
+        options->application = "holdfast";
+    options->ping_interval_ms = positive_or(options->ping_interval_ms, PING_INTERVAL_MS);
+    options->ping_deadline_ms = positive_or(options->ping_deadline_ms, PING_DEADLINE_MS);
+    options->kill_ms = positive_or(options->kill_ms, KILL_MS);
+    options->connect_timeout_ms = positive_or(options->connect_timeout_ms, CONNECT_TIMEOUT_MS);
+    options->max_waits = positive_or(options->max_waits, MAX_WAITS);
+    options->max_transactions = positive_or(options->max_transactions, MAX_TRANSACTIONS);
+    return HF_OK;
+}
+
+static hf_status new_store(const hf_store_options *options, hf_store **out, hf_error *err)
+{
+    hf_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    store->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (store->event_fd < 0) {
+        free(store);
+        return hf__fail(err, HF_SYSTEM, "cannot make an event descriptor: too many open files");
+    }
+    store->pid = getpid();
+    store->dispatch = options->dispatch;
+    store->registry = options->registry;
+    store->machine = options->machine;
+    (void)snprintf(store->application, sizeof store->application, "%s", options->application);
+    if (gethostname(store->host, sizeof store->host - 1) != 0)
+        (void)snprintf(store->host, sizeof store->host, "unknown-host");
+    pthread_mutex_init(&store->mutex, NULL);
+    pthread_cond_init(&store->settled, NULL);
+    pthread_cond_init(&store->scribe_due, NULL);
+    *out = store;
+    return HF_OK;
+}
+
+static void free_store(hf_store *store)
+{
+    hf__known_free(store->known);
+    hf__minted_free(store);
+    close(store->event_fd);
+    pthread_cond_destroy(&store->settled);
+    pthread_cond_destroy(&store->scribe_due);
+    pthread_mutex_destroy(&store->mutex);
+    free(store);
+}
+
+static hf_status open_backend(const hf_store_options *options, hf__backend **backend, hf_error *err)
+{
+    if (!options->url || !*options->url) {
+        hf_status status = hf__fail(err, HF_INVALID, "no store is named");
+        hf__hint(err, "give postgresql://… or local:/path/to/folder");
+        return status;
+    }
+    if (strncmp(options->url, "local:", 6) == 0)
+        return hf__local_open(options, backend, err);
+    return hf__postgres_open(options, backend, err);
+}
+
+hf_status hf_store_open(const hf_store_options *given, hf_store **out, hf_error *err)
+{
+    hf_store_options options;
+    hf_store *store = NULL;
+    if (!out)
+        return hf__fail(err, HF_INVALID, "hf_store_open needs a place for the store");
+    *out = NULL;
+    hf_status status = complete(given, &options, err);
+    if (status == HF_OK)
+        status = new_store(&options, &store, err);
+    if (status != HF_OK)
+        return status;
+    status = open_backend(&options, &store->backend, err);
+    if (status != HF_OK) {
+        free_store(store);
+        return status;
+    }
+    *out = store;
+    return HF_OK;
+}
+
+hf_status hf_store_borrow(struct pg_conn *conn, const hf_store_options *given, hf_store **out,
+                          hf_error *err)
+{
+    hf_store_options options;
+    hf_store *store = NULL;
+    if (!out)
+        return hf__fail(err, HF_INVALID, "hf_store_borrow needs a place for the store");
+    *out = NULL;
+    hf_status status = complete(given, &options, err);
+    if (status == HF_OK)
+        status = new_store(&options, &store, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__postgres_borrow(conn, &options, &store->backend, err);
+    if (status != HF_OK) {
+        free_store(store);
+        return status;
+    }
+    *out = store;
+    return HF_OK;
+}
+
+static void release_leftovers(hf_store *store)
+{
+    while (store->locks)
+        (void)!hf_lock_release(store->locks, NULL);
+}
+
+void hf_store_close(hf_store *store)
+{
+    if (!store)
+        return;
+    if (hf__check_process(store, NULL) != HF_OK) {
+        store->backend->ops->forget(store->backend);
+        close(store->event_fd);
+        return; /* the rest is the parent's, copied; its mutexes may be locked for ever */
+    }
+    release_leftovers(store);
+    hf__scribe_stop(store);
+    hf__watch_stop(store);
+    store->backend->ops->close(store->backend);
+    free_store(store);
+}
+
+void hf_store_interrupt(hf_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->interrupted = true;
+    for (size_t i = 0; i < ENTRY_BUCKETS; i++)
+        for (struct entry *entry = store->entries[i]; entry; entry = entry->next)
+            for (struct turn *turn = entry->first; turn; turn = turn->next)
+                pthread_cond_signal(turn->cond);
+    pthread_mutex_unlock(&store->mutex);
+    store->backend->ops->interrupt(store->backend);
+}
+
+int hf_store_fd(const hf_store *store)
+{
+    return store->event_fd;
+}
+
+int hf_store_dispatch(hf_store *store)
+{
+    return store->dispatch ? hf__deliver_losses(store) : 0;
+}
+
+const char *hf_store_name(const hf_store *store)
+{
+    return store->backend->name;
+}
+
+bool hf_store_is_local(const hf_store *store)
+{
+    return store->backend->local;
+}
+
+bool hf_store_has_records(const hf_store *store)
+{
+    return atomic_load(&store->backend->records);
+}
+
+hf_status hf_store_init(hf_store *store, int *from, int *to, hf_error *err)
+{
+    hf_status status = hf__check_process(store, err);
+    return status == HF_OK ? store->backend->ops->init(store->backend, from, to, err) : status;
+}
+
+hf_status hf_schedule_claim(hf_store *store, const char *label, int64_t period_ms, bool *due,
+                            int64_t *wait_ms, hf_error *err)
+{
+    hf_status status = hf__check_process(store, err);
+    if (status == HF_OK && (!label || !*label || period_ms <= 0))
+        status = hf__fail(err, HF_INVALID, "a schedule needs a label and a period above zero");
+    if (status != HF_OK)
+        return status;
+    return store->backend->ops->claim_schedule(store->backend, label, period_ms, due, wait_ms, err);
+}
+
+hf_status hf_store_examine(hf_store *store, hf_finding_fn *report, void *arg, hf_error *err)
+{
+    hf_status status = hf__check_process(store, err);
+    return status == HF_OK ? store->backend->ops->examine(store->backend, report, arg, err)
+                           : status;
+}

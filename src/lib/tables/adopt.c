@@ -1,0 +1,499 @@
+/*
+ * Taking over a table_context_refs that somebody else has made. On PostgreSQL all of it is one
+ * transaction. With SQLite the references and the registry are two files: ids are committed to the
+ * registry first, and whoever repeats after a crash in between finds them there.
+ */
+#include "lib/tables/adopt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "lib/ledgers/ledgers.h"
+
+enum { LISTED_NAMES = 100 };
+
+struct fault {
+    char *problem, *table_name, *context_id, *advisory_id;
+};
+
+struct run {
+    hf_store *store;
+    hf_table_adoption options;
+    hf_table_name defaults;
+    int64_t *ids; /* minted before the attempt */
+    size_t id_count;
+
+    /* of one attempt */
+    hf_tx *source_tx;
+    hf__adopt_source source;
+    hf__adopt_names names;
+    struct fault *faults;
+    size_t fault_count;
+    size_t ids_short; /* how many ids the attempt lacked */
+    hf_table_adopted adopted;
+};
+
+static hf_status no_memory(hf_error *err)
+{
+    return hf__fail(err, HF_NO_MEMORY, "out of memory");
+}
+
+static void free_faults(struct run *run)
+{
+    for (size_t i = 0; i < run->fault_count; i++) {
+        free(run->faults[i].problem);
+        free(run->faults[i].table_name);
+        free(run->faults[i].context_id);
+        free(run->faults[i].advisory_id);
+    }
+    free(run->faults);
+    run->faults = NULL;
+    run->fault_count = 0;
+}
+
+static void reset(struct run *run)
+{
+    hf__adopt_names_free(&run->names);
+    free_faults(run);
+    run->ids_short = 0;
+    run->adopted = (hf_table_adopted){0};
+}
+
+/* ---- JSON: names that were checked need no escapes ---------------------------------------------- */
+
+/* [[cluster, database, table, id], …]; only_new: those that the registry has not. */
+static void write_tables(const hf__adopt_names *names, bool only_new, hf__buf *json)
+{
+    hf__table_name name;
+    const char *comma = "";
+    hf__buf_puts(json, "[");
+    for (size_t i = 0; i < names->table_count; i++) {
+        const hf__adopt_table *table = &names->tables[i];
+        if ((only_new && table->registered) ||
+            hf__table_name_parse(table->text, strlen(table->text), NULL, &name, NULL) != HF_OK)
+            continue;
+        hf__buf_printf(json, "%s[\"%s\",\"%s\",\"%s\",", comma, name.cluster, name.database,
+                       name.table);
+        hf__buf_printf(json, table->id ? "%" PRId64 ",%zu]" : "null,%zu]",
+                       table->id ? table->id : (int64_t)i, i);
+        comma = ",";
+    }
+    hf__buf_puts(json, "]");
+}
+
+/* [[table_name, id, text], …] */
+static void write_spellings(const hf__adopt_names *names, hf__buf *json)
+{
+    const char *comma = "";
+    hf__buf_puts(json, "[");
+    for (size_t i = 0; i < names->count && names->spellings[i].text; i++) {
+        const hf__adopt_spelling *spelling = &names->spellings[i];
+        hf__buf_printf(json, "%s[\"%s\",%" PRId64 ",\"%s\"]", comma, spelling->raw,
+                       names->tables[spelling->table].id, spelling->text);
+        comma = ",";
+    }
+    hf__buf_puts(json, "]");
+}
+
+/* ---- the registry's word ------------------------------------------------------------------------ */
+
+/* Rows of (index, live id of that name) and (index, 0, name of the row with that id, is it retired). */
+#define CLASHES_POSTGRES                                                                           \
+    "WITH wanted AS MATERIALIZED (SELECT j.e->>0 AS cluster, j.e->>1 AS database, "                \
+    "j.e->>2 AS table_name, (j.e->>3)::bigint AS id, (j.e->>4)::bigint AS place "                  \
+    "FROM pg_catalog.jsonb_array_elements($1::jsonb) AS j (e)) "                                   \
+    "SELECT w.place, r.advisory_id, '', false FROM wanted w JOIN holdfast.table_registry r "       \
+    "USING (cluster, database, table_name) WHERE r.dropped_at IS NULL UNION ALL "                  \
+    "SELECT w.place, 0, CASE WHEN r.cluster <> '' THEN r.cluster || '/' ELSE '' END || "           \
+    "r.database || '.' || r.table_name, r.dropped_at IS NOT NULL FROM wanted w "                   \
+    "JOIN holdfast.table_registry r ON r.advisory_id = w.id WHERE r.dropped_at IS NOT NULL OR "    \
+    "(r.cluster, r.database, r.table_name) <> (w.cluster, w.database, w.table_name)"
+
+#define CLASHES_SQLITE                                                                             \
+    "WITH wanted AS MATERIALIZED (SELECT json_extract(value, '$[0]') AS cluster, "                 \
+    "json_extract(value, '$[1]') AS database, json_extract(value, '$[2]') AS table_name, "         \
+    "json_extract(value, '$[3]') AS id, json_extract(value, '$[4]') AS place "                     \
+    "FROM json_each($1)) "                                                                         \
+    "SELECT w.place, r.advisory_id, '', 'f' FROM wanted w JOIN table_registry r "                  \
+    "ON r.cluster = w.cluster AND r.database = w.database AND r.table_name = w.table_name "        \
+    "WHERE r.dropped_ms IS NULL UNION ALL "                                                        \
+    "SELECT w.place, 0, CASE WHEN r.cluster <> '' THEN r.cluster || '/' ELSE '' END || "           \
+    "r.database || '.' || r.table_name, iif(r.dropped_ms IS NULL, 'f', 't') FROM wanted w "        \
+    "JOIN table_registry r ON r.advisory_id = w.id WHERE r.dropped_ms IS NOT NULL OR "             \
+    "(r.cluster, r.database, r.table_name) <> (w.cluster, w.database, w.table_name)"
+
+static hf_status take_word(hf__adopt_table *table, int64_t id, const char *other, bool retired,
+                           hf_error *err)
+{
+    bool kept = true;
+    if (id && !table->id)
+        table->id = id;
+    else if (id && id != table->id)
+        kept = hf__adopt_blame(&table->problem, "'%s' is registered with the id %" PRId64,
+                               table->text, id);
+    else if (!id && retired)
+        kept = hf__adopt_blame(&table->problem, "the id was retired when '%s' was dropped", other);
+    else if (!id)
+        kept = hf__adopt_blame(&table->problem, "the id is registered for '%s'", other);
+    table->registered = table->registered || id;
+    return kept ? HF_OK : no_memory(err);
+}
+
+static hf_status ask_registry(hf_tx *tx, struct run *run, hf_error *err)
+{
+    hf__buf json = {0};
+    hf_rows *rows = NULL;
+    write_tables(&run->names, false, &json);
+    const hf_value values[] = {HF_TEXT(json.data)};
+    hf_status status =
+        json.broken ? no_memory(err)
+                    : hf_tx_query(tx, hf__table_sql(run->store, CLASHES_POSTGRES, CLASHES_SQLITE),
+                                  1, values, false, &rows, err);
+    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
+        int64_t place = 0, id = 0;
+        status = hf__row_number(rows, i, 0, "the place", &place, err);
+        if (status == HF_OK)
+            status = hf__row_number(rows, i, 1, "advisory_id", &id, err);
+        if (status == HF_OK)
+            status = take_word(&run->names.tables[place], id, hf_rows_value(rows, i, 2, NULL),
+                               hf_rows_value(rows, i, 3, NULL)[0] == 't', err);
+    }
+    hf_rows_free(rows);
+    hf__buf_free(&json);
+    return status;
+}
+
+/* ---- registering -------------------------------------------------------------------------------- */
+
+static bool give_minted(struct run *run)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < run->names.table_count; i++) {
+        hf__adopt_table *table = &run->names.tables[i];
+        if (table->id)
+            continue;
+        if (used < run->id_count)
+            table->id = run->ids[used];
+        used++;
+    }
+    run->adopted.minted = (int64_t)used;
+    run->ids_short = used > run->id_count ? used : 0;
+    return run->ids_short == 0;
+}
+
+static hf_status insert_tables(hf_tx *tx, const struct run *run, hf_error *err)
+{
+    hf__buf json = {0};
+    char now[24];
+    write_tables(&run->names, true, &json);
+    const hf_value values[] = {HF_TEXT(json.data), hf__number_value(now, hf__wall_ms())};
+    hf_status status =
+        json.broken
+            ? no_memory(err)
+            : hf_tx_query(
+                  tx,
+                  hf__table_sql(
+                      run->store,
+                      "INSERT INTO holdfast.table_registry (advisory_id, cluster, database, "
+                      "table_name) SELECT (j.e->>3)::bigint, j.e->>0, j.e->>1, j.e->>2 "
+                      "FROM pg_catalog.jsonb_array_elements($1::jsonb) AS j (e)",
+                      "INSERT INTO table_registry (advisory_id, cluster, database, table_name, "
+                      "created_ms) SELECT json_extract(value, '$[3]'), json_extract(value, "
+                      "'$[0]'), "
+                      "json_extract(value, '$[1]'), json_extract(value, '$[2]'), "
+                      "CAST($2 AS INTEGER) FROM json_each($1)"),
+                  run->store->backend->local ? 2 : 1, values, false, NULL, err);
+    hf__buf_free(&json);
+    return status;
+}
+
+/* ---- references --------------------------------------------------------------------------------- */
+
+static hf_status copy_in_postgres(hf_tx *tx, struct run *run, const char *ids, hf_error *err)
+{
+    const hf_value values[] = {HF_TEXT(ids)};
+    hf_rows *rows = NULL;
+    hf__buf sql = {0};
+    hf__buf_printf(&sql,
+                   "INSERT INTO holdfast.table_context_refs (table_name, context_id, advisory_id) "
+                   "SELECT DISTINCT j.e->>2, t.context_id::text, t.advisory_id FROM %s AS t JOIN "
+                   "pg_catalog.jsonb_array_elements($1::jsonb) AS j (e) ON "
+                   "t.table_name::text COLLATE \"C\" = j.e->>0 WHERE t.context_id::text <> '' "
+                   "ON CONFLICT DO NOTHING",
+                   run->source.relation.data);
+    hf_status status =
+        sql.broken ? no_memory(err) : hf_tx_query(tx, sql.data, 1, values, false, &rows, err);
+    if (status == HF_OK)
+        run->adopted.references = hf_rows_affected(rows);
+    hf_rows_free(rows);
+    hf__buf_free(&sql);
+    return status;
+}
+
+static hf_status copy_over_files(hf_tx *tx, struct run *run, hf_error *err)
+{
+    hf_rows *found = NULL, *rows = NULL;
+    hf__buf sql = {0};
+    hf__buf_printf(&sql,
+                   "SELECT json_group_array(json_array(text, context, id)) FROM (SELECT DISTINCT "
+                   "i.text AS text, CAST(t.context_id AS TEXT) AS context, i.id AS id FROM %s AS t "
+                   "JOIN temp.holdfast_ids i ON i.raw = t.table_name "
+                   "WHERE CAST(t.context_id AS TEXT) <> '')",
+                   run->source.relation.data);
+    hf_status status = sql.broken
+                           ? no_memory(err)
+                           : hf_tx_query(run->source_tx, sql.data, 0, NULL, false, &found, err);
+    if (status == HF_OK) {
+        const hf_value values[] = {HF_TEXT(hf_rows_value(found, 0, 0, NULL))};
+        status = hf_tx_query(
+            tx,
+            "INSERT INTO table_context_refs (table_name, context_id, advisory_id) SELECT "
+            "json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]') "
+            "FROM json_each($1) WHERE true ON CONFLICT DO NOTHING",
+            1, values, false, &rows, err);
+    }
+    if (status == HF_OK)
+        run->adopted.references = hf_rows_affected(rows);
+    hf_rows_free(found);
+    hf_rows_free(rows);
+    hf__buf_free(&sql);
+    return status;
+}
+
+/* In the transaction on the registry, which is the relation's too on PostgreSQL. */
+static hf_status settle(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct run *run = arg;
+    hf__buf ids = {0};
+    hf_status status = ask_registry(tx, run, err);
+    if (status == HF_OK)
+        status = hf__adopt_count_problems(&run->names, &run->adopted.faults, err);
+    if (status != HF_OK || run->adopted.faults > 0 || !give_minted(run) || run->options.dry_run)
+        return status;
+    status = insert_tables(tx, run, err);
+    write_spellings(&run->names, &ids);
+    if (status == HF_OK && ids.broken)
+        status = no_memory(err);
+    if (status == HF_OK)
+        status = hf__adopt_give_ids(run->source_tx, &run->source, ids.data,
+                                    &run->adopted.rows_given, err);
+    if (status == HF_OK)
+        status = run->store->backend->local ? copy_over_files(tx, run, err)
+                                            : copy_in_postgres(tx, run, ids.data, err);
+    hf__buf_free(&ids);
+    return status;
+}
+
+/* ---- faults ------------------------------------------------------------------------------------- */
+
+static char *copy(const char *text)
+{
+    return text ? strdup(text) : NULL;
+}
+
+static hf_status add_fault(struct run *run, const hf__adopt_spelling *spelling, const char *context,
+                           const char *id, hf_error *err)
+{
+    struct fault *grown = reallocarray(run->faults, run->fault_count + 1, sizeof *grown);
+    if (!grown)
+        return no_memory(err);
+    run->faults = grown;
+    grown[run->fault_count++] =
+        (struct fault){copy(spelling->problem), copy(spelling->raw), copy(context), copy(id)};
+    return HF_OK;
+}
+
+static hf_status list_rows(struct run *run, const hf__adopt_spelling *spelling, hf_error *err)
+{
+    hf_rows *rows = NULL;
+    hf_status status = hf__adopt_rows_of(run->source_tx, &run->source, spelling, &rows, err);
+    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
+        status = add_fault(run, spelling, hf_rows_value(rows, i, 0, NULL),
+                           hf_rows_value(rows, i, 1, NULL), err);
+    hf_rows_free(rows);
+    return status;
+}
+
+static hf_status list_faults(struct run *run, hf_error *err)
+{
+    hf_status status = HF_OK;
+    int listed = 0;
+    for (size_t i = 0; status == HF_OK && i < run->names.count && listed < LISTED_NAMES; i++)
+        if (run->names.spellings[i].problem) {
+            status = list_rows(run, &run->names.spellings[i], err);
+            listed++;
+        }
+    if (status != HF_OK)
+        return status;
+    status = hf__fail(
+        err, HF_BAD_DATA, "%" PRId64 " table name%s of %s cannot be adopted: nothing was changed",
+        run->adopted.faults, run->adopted.faults == 1 ? "" : "s", run->source.relation.data);
+    hf__hint(err, "repair the rows that are listed, or set their advisory_id to NULL to have a new "
+                  "one, and adopt again");
+    return status;
+}
+
+/* ---- one attempt -------------------------------------------------------------------------------- */
+
+static hf_status read_source(hf_tx *tx, struct run *run, hf_error *err)
+{
+    hf_rows *rows = NULL;
+    hf_status status = hf__adopt_find(tx, &run->options, &run->source, err);
+    if (status == HF_OK && !run->options.dry_run)
+        status = hf__adopt_add_column(tx, &run->source, err);
+    if (status == HF_OK)
+        status = hf__adopt_spellings(tx, &run->source, &rows, err);
+    if (status == HF_OK)
+        status = hf__adopt_read_names(rows, &run->defaults, &run->names, err);
+    hf_rows_free(rows);
+    for (size_t i = 0; i < run->names.count; i++)
+        run->adopted.rows += run->names.spellings[i].rows;
+    run->adopted.tables = (int64_t)run->names.table_count;
+    return status;
+}
+
+static hf_status attempt(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct run *run = arg;
+    reset(run);
+    run->source_tx = tx;
+    hf_status status = read_source(tx, run, err);
+    if (status == HF_OK)
+        status = run->store->backend->local
+                     ? hf__table_transact(run->store, run->options.dry_run, settle, run, err)
+                     : settle(tx, run, err);
+    if (status == HF_OK && run->adopted.faults > 0)
+        return list_faults(run, err);
+    if (status != HF_OK || run->options.dry_run)
+        return status;
+    if (run->ids_short > 0)
+        return hf__fail(err, HF_EXHAUSTED, "%zu ids are to be minted first", run->ids_short);
+    return hf__adopt_constrain(tx, &run->source, &run->options, &run->adopted, err);
+}
+
+static hf_status transact(struct run *run, hf_error *err)
+{
+    hf_tx_options options = HF_TX_OPTIONS_INIT;
+    hf_error failure;
+    options.isolation = HF_READ_COMMITTED;
+    options.read_only = run->options.dry_run && run->store->backend->local;
+    options.database = run->options.file;
+    hf_status status =
+        hf__transact_at(run->store, run->store->backend->local ? HF__TX_FILE : HF__TX_OWN, &options,
+                        attempt, run, &failure);
+    if (status == HF_OK)
+        return HF_OK;
+    if (strcmp(failure.sqlstate, "42501") == 0) {
+        hf__hint(&failure,
+                 "run it as the owner of %s, who may use the schema holdfast "
+                 "(holdfast.grant_use)",
+                 run->source.relation.data ? run->source.relation.data : "the table");
+        if (err)
+            *err = failure;
+        return status;
+    }
+    if (strcmp(failure.sqlstate, "23505") == 0)
+        hf__hint(&failure, "all rows of a name get the same id: a constraint of %s forbids it",
+                 run->source.relation.data ? run->source.relation.data : "the table");
+    return hf__say_no_tables(run->store->backend, &failure, err);
+}
+
+/* Ids are minted between two attempts: minting needs a transaction of its own. */
+static hf_status adopt(struct run *run, hf_error *err)
+{
+    for (;;) {
+        hf_error failure;
+        hf_status status = transact(run, &failure);
+        if (status == HF_OK || run->ids_short == 0) {
+            if (status != HF_OK && err)
+                *err = failure;
+            return status;
+        }
+        size_t count = run->ids_short;
+        int64_t *ids = reallocarray(run->ids, count, sizeof *ids);
+        if (!ids)
+            return no_memory(err);
+        run->ids = ids;
+        run->id_count = count;
+        status = hf__table_mint(run->store, count, ids, err);
+        if (status != HF_OK)
+            return status;
+    }
+}
+
+/* ---- the call ----------------------------------------------------------------------------------- */
+
+static hf_status check_file(const struct run *run, hf_error *err)
+{
+    char own[4200];
+    struct stat file, records;
+    (void)snprintf(own, sizeof own, "%s/holdfast.db", run->store->backend->name + strlen("local:"));
+    if (stat(run->options.file, &file) != 0)
+        return hf__fail_errno(err, HF_CONFIG, errno, "cannot open %s", run->options.file);
+    if (stat(own, &records) == 0 && records.st_ino == file.st_ino && records.st_dev == file.st_dev)
+        return hf__fail(err, HF_INVALID, "%s is Holdfast's own", run->options.file);
+    return HF_OK;
+}
+
+static hf_status check(const struct run *run, hf_error *err)
+{
+    bool local = run->store->backend->local;
+    hf_status status = HF_OK;
+    hf__table_name name;
+    const hf_table_name probe = {run->defaults.cluster, run->defaults.database, "x"};
+    if (local && !run->options.file) {
+        status = hf__fail(err, HF_INVALID, "which file has the references?");
+        hf__hint(err, "the local store adopts from a SQLite file: --file app.db");
+    } else if (!local && run->options.file) {
+        status = hf__fail(err, HF_INVALID, "%s adopts from its own database, not from a file",
+                          run->store->backend->name);
+        hf__hint(err, "a SQLite file goes with the local store");
+    } else if (local && run->options.schema) {
+        status = hf__fail(err, HF_INVALID, "a SQLite file has no schemas");
+    }
+    if (status == HF_OK)
+        status = hf__table_name_check(&probe, &name, err);
+    return status == HF_OK && local ? check_file(run, err) : status;
+}
+
+static void tell_faults(const struct run *run, hf_table_fault_fn *report, void *arg)
+{
+    for (size_t i = 0; report && i < run->fault_count; i++) {
+        const struct fault *fault = &run->faults[i];
+        const hf_table_fault told = {fault->problem ? fault->problem : "", fault->table_name,
+                                     fault->context_id, fault->advisory_id};
+        report(arg, &told);
+    }
+}
+
+hf_status hf_table_adopt(hf_store *store, const hf_table_adoption *adoption,
+                         hf_table_fault_fn *report, void *arg, hf_table_adopted *adopted,
+                         hf_error *err)
+{
+    struct run run = {.store = store, .source = {.store = store}};
+    if (!store || !adoption)
+        return hf__fail(err, HF_INVALID, "hf_table_adopt needs a store and what to adopt");
+    if (adoption->size < offsetof(hf_table_adoption, dry_run) || adoption->size > 4096)
+        return hf__fail(err, HF_INVALID,
+                        "hf_table_adoption.size is not set: start from HF_TABLE_ADOPTION_INIT");
+    memcpy(&run.options, adoption,
+           adoption->size < sizeof run.options ? adoption->size : sizeof run.options);
+    run.defaults = (hf_table_name){run.options.cluster, run.options.database, NULL};
+    hf_status status = hf__check_process(store, err);
+    if (status == HF_OK)
+        status = check(&run, err);
+    if (status == HF_OK)
+        status = adopt(&run, err);
+    tell_faults(&run, report, arg);
+    if (adopted)
+        *adopted = run.adopted;
+    reset(&run);
+    hf__buf_free(&run.source.relation);
+    free(run.ids);
+    return status;
+}

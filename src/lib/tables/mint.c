@@ -1,0 +1,134 @@
+/*
+ * Minting. A machine number is leased for a second at a time, from the store and by the store's clock,
+ * just before it is needed: nobody has to give one back, and a process that dies takes none with it.
+ * Numbers that are given again start above every time that was given before.
+ */
+#include "lib/tables/tables.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "lib/ledgers/ledgers.h"
+
+enum { LEASES_TRIED = 30, PAUSE_MS = 100, LEASES_PER_ID = 3 };
+
+/* The time is read once, however the planner turns the statement. */
+#define LEASE_POSTGRES                                                                             \
+    "WITH clock AS MATERIALIZED (SELECT pg_catalog.floor(extract(epoch FROM "                      \
+    "pg_catalog.clock_timestamp()) * 1000)::bigint AS now_ms) "                                    \
+    "UPDATE holdfast.machines m SET until_ms = greatest(clock.now_ms, $1::bigint) + 1000, "        \
+    "holder = $2 FROM clock WHERE m.machine = (SELECT f.machine FROM holdfast.machines f "         \
+    "WHERE f.until_ms < (SELECT now_ms FROM clock) ORDER BY f.until_ms LIMIT 1 "                   \
+    "FOR UPDATE SKIP LOCKED) RETURNING m.machine, m.until_ms, clock.now_ms"
+
+#define LEASE_SQLITE                                                                               \
+    "INSERT INTO machines (machine, until_ms, holder) SELECT chosen, "                             \
+    "max(CAST($1 AS INTEGER), CAST($3 AS INTEGER)) + 1000, $2 FROM (SELECT coalesce("              \
+    "(SELECT machine FROM machines WHERE until_ms < CAST($3 AS INTEGER) ORDER BY until_ms "        \
+    "LIMIT 1), (SELECT coalesce(max(machine), 0) + 1 FROM machines)) AS chosen) "                  \
+    "WHERE chosen <= 1023 ON CONFLICT (machine) DO UPDATE SET until_ms = excluded.until_ms, "      \
+    "holder = excluded.holder RETURNING machine, until_ms, CAST($3 AS INTEGER)"
+
+struct lease {
+    hf_store *store;
+    int64_t last_ms; /* of the ids so far, which may be ahead of the clock */
+    bool granted;
+    int64_t machine, until_ms, now_ms;
+};
+
+static hf_status take_lease(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct lease *lease = arg;
+    hf_rows *rows = NULL;
+    char last[24], now[24], holder[300];
+    (void)snprintf(holder, sizeof holder, "%s:%d", lease->store->host, (int)lease->store->pid);
+    const hf_value values[] = {hf__number_value(last, lease->last_ms), HF_TEXT(holder),
+                               hf__number_value(now, hf__wall_ms())};
+    bool local = hf_store_is_local(lease->store);
+    hf_status status = hf_tx_query(tx, local ? LEASE_SQLITE : LEASE_POSTGRES, local ? 3 : 2, values,
+                                   false, &rows, err);
+    if (status == HF_OK && (lease->granted = hf_rows_count(rows) > 0)) {
+        status = hf__row_number(rows, 0, 0, "the machine number", &lease->machine, err);
+        if (status == HF_OK)
+            status = hf__row_number(rows, 0, 1, "the end of the lease", &lease->until_ms, err);
+        if (status == HF_OK)
+            status = hf__row_number(rows, 0, 2, "the store's clock", &lease->now_ms, err);
+    }
+    hf_rows_free(rows);
+    return status;
+}
+
+static hf_status all_leased(const hf_store *store, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_QUOTA, "all %d machine numbers of %s are in use",
+                                HF__MACHINE_MAX, store->backend->name);
+    hf__hint(err, "they are leased for a second each: try again, or give long-running processes a "
+                  "number of their own (hf_store_options.machine, HOLDFAST_MACHINE)");
+    return status;
+}
+
+static hf_status lease_machine(hf_store *store, hf_error *err)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    struct lease lease = {.store = store};
+    hf_status status = HF_OK;
+    pthread_mutex_lock(&store->mutex);
+    lease.last_ms = store->mint.last_ms;
+    if (store->machine)
+        hf__snowflake_lease(&store->mint, store->machine, INT64_MAX);
+    pthread_mutex_unlock(&store->mutex);
+    if (store->machine)
+        return HF_OK;
+    for (int i = 0; status == HF_OK && !lease.granted && i < LEASES_TRIED; i++) {
+        if (i > 0)
+            (void)nanosleep(&pause, NULL);
+        status = hf__table_transact(store, false, take_lease, &lease, err);
+        if (status == HF_IN_DOUBT) /* a number more or less is no matter */
+            status = HF_OK;
+    }
+    if (status == HF_OK && !lease.granted)
+        status = all_leased(store, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&store->mutex);
+    hf__snowflake_lease(&store->mint, (int)lease.machine, lease.until_ms);
+    store->mint_offset = lease.now_ms - hf__now_ms();
+    pthread_mutex_unlock(&store->mutex);
+    return HF_OK;
+}
+
+/* Mutex held. */
+static int64_t mint_clock(const hf_store *store)
+{
+    return store->machine ? hf__wall_ms() : hf__now_ms() + store->mint_offset;
+}
+
+static hf_status mint_one(hf_store *store, int64_t *id, hf_error *err)
+{
+    int64_t now = 0;
+    for (int i = 0; i <= LEASES_PER_ID; i++) {
+        pthread_mutex_lock(&store->mutex);
+        now = mint_clock(store);
+        bool minted = hf__snowflake_next(&store->mint, now, id);
+        pthread_mutex_unlock(&store->mutex);
+        if (minted)
+            return HF_OK;
+        hf_status status = i < LEASES_PER_ID ? lease_machine(store, err) : HF_OK;
+        if (status != HF_OK)
+            return status;
+    }
+    hf_status status = hf__fail(
+        err, HF_CONFIG, "no id can be minted: the clock says %" PRId64 " ms of Unix time", now);
+    hf__hint(err, "ids hold times from 1970 to September 2039: check the clock");
+    return status;
+}
+
+hf_status hf__table_mint(hf_store *store, size_t count, int64_t *ids, hf_error *err)
+{
+    hf_status status = HF_OK;
+    for (size_t i = 0; status == HF_OK && i < count; i++)
+        status = mint_one(store, &ids[i], err);
+    return status;
+}

@@ -1,0 +1,253 @@
+/*
+ * Who owns a table, and its end. An id is retired on the very session that holds the table's lock: a
+ * lost lock retires nothing, and nobody else can be in the table meanwhile.
+ */
+#include "lib/tables/tables.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "lib/ledgers/ledgers.h"
+
+enum { MOST_TRIES = 20 };
+
+struct change {
+    hf_store *store;
+    const hf__table_name *name;
+    const char *context_id; /* NULL: all of them */
+    bool may_retire;        /* the table's lock is held */
+    bool their_refs_too;
+    int64_t id; /* 0: the table is not registered */
+    bool retired;
+    bool needs_lock;
+};
+
+/* is_new: else it may be one that was adopted, with whatever is in it. */
+static hf_status check_context(const char *context_id, bool is_new, hf_error *err)
+{
+    char shown[80];
+    size_t size = context_id ? strlen(context_id) : 0;
+    bool fit = size > 0 && size <= HF__CONTEXT_MAX && hf__utf8_valid(context_id, size);
+    for (size_t i = 0; fit && is_new && i < size; i++)
+        fit = (unsigned char)context_id[i] >= 0x20 && context_id[i] != 0x7f;
+    if (fit)
+        return HF_OK;
+    hf_status status = hf__fail(err, HF_INVALID, "'%s' is no id of a context",
+                                hf__show(shown, sizeof shown, context_id ? context_id : "", size));
+    hf__hint(err, "UTF-8 without control characters, 1 to %d bytes", HF__CONTEXT_MAX);
+    return status;
+}
+
+static hf_status not_registered(const struct change *change, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_INVALID, "no shared table '%s' is registered on %s",
+                                change->name->text, change->store->backend->name);
+    hf__hint(err, "'holdfast table list' shows those that are");
+    return status;
+}
+
+static hf_status count_refs(hf_tx *tx, const struct change *change, int64_t *mine, int64_t *all,
+                            hf_error *err)
+{
+    char id[24];
+    hf_rows *rows = NULL;
+    const hf_value values[] = {hf__number_value(id, change->id), HF_TEXT(change->context_id)};
+    hf_status status = hf_tx_query(
+        tx,
+        hf__table_sql(change->store,
+                      "SELECT count(*) FILTER (WHERE context_id = $2), count(*) "
+                      "FROM holdfast.table_context_refs WHERE advisory_id = $1",
+                      "SELECT count(*) FILTER (WHERE context_id = $2), count(*) "
+                      "FROM table_context_refs WHERE advisory_id = CAST($1 AS INTEGER)"),
+        2, values, false, &rows, err);
+    if (status == HF_OK)
+        status = hf__row_number(rows, 0, 0, "the number of references", mine, err);
+    if (status == HF_OK)
+        status = hf__row_number(rows, 0, 1, "the number of references", all, err);
+    hf_rows_free(rows);
+    return status;
+}
+
+static hf_status delete_refs(hf_tx *tx, const struct change *change, hf_error *err)
+{
+    char id[24];
+    const hf_value values[] = {hf__number_value(id, change->id), HF_TEXT(change->context_id)};
+    if (!change->context_id)
+        return hf_tx_queue(
+            tx,
+            hf__table_sql(change->store,
+                          "DELETE FROM holdfast.table_context_refs WHERE advisory_id = $1",
+                          "DELETE FROM table_context_refs WHERE advisory_id = CAST($1 AS INTEGER)"),
+            1, values, err);
+    return hf_tx_queue(
+        tx,
+        hf__table_sql(
+            change->store,
+            "DELETE FROM holdfast.table_context_refs WHERE advisory_id = $1 AND context_id = $2",
+            "DELETE FROM table_context_refs WHERE advisory_id = CAST($1 AS INTEGER) "
+            "AND context_id = $2"),
+        2, values, err);
+}
+
+static hf_status retire(hf_tx *tx, struct change *change, hf_error *err)
+{
+    char id[24], now[24];
+    const hf_value values[] = {hf__number_value(id, change->id),
+                               hf__number_value(now, hf__wall_ms())};
+    change->retired = true;
+    return hf_tx_queue(tx,
+                       hf__table_sql(change->store,
+                                     "UPDATE holdfast.table_registry SET dropped_at = "
+                                     "pg_catalog.now() WHERE advisory_id = $1",
+                                     "UPDATE table_registry SET dropped_ms = CAST($2 AS INTEGER) "
+                                     "WHERE advisory_id = CAST($1 AS INTEGER)"),
+                       change->store->backend->local ? 2 : 1, values, err);
+}
+
+/* ---- adding one --------------------------------------------------------------------------------- */
+
+static hf_status add_ref(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct change *change = arg;
+    char id[24];
+    hf_status status = hf__table_live(tx, change->store, change->name, &change->id, err);
+    if (status != HF_OK || !change->id)
+        return status;
+    const hf_value values[] = {HF_TEXT(change->name->text), HF_TEXT(change->context_id),
+                               hf__number_value(id, change->id)};
+    return hf_tx_queue(
+        tx,
+        hf__table_sql(
+            change->store,
+            "INSERT INTO holdfast.table_context_refs (table_name, context_id, advisory_id) "
+            "VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+            "INSERT INTO table_context_refs (table_name, context_id, advisory_id) "
+            "VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"),
+        3, values, err);
+}
+
+hf_status hf_table_ref(hf_store *store, const hf_table_name *given, const char *context_id,
+                       int64_t *id, hf_error *err)
+{
+    hf__table_name name;
+    struct change change = {.store = store, .name = &name, .context_id = context_id};
+    bool created = false;
+    hf_status status = hf__table_start(store, given, &name, err);
+    if (status == HF_OK)
+        status = check_context(context_id, true, err);
+    for (int i = 0; status == HF_OK && i < MOST_TRIES; i++) {
+        status = hf__table_register(store, &name, &change.id, &created, err);
+        if (status == HF_OK)
+            status = hf__table_transact(store, false, add_ref, &change, err);
+        if (status == HF_IN_DOUBT)
+            status = HF_OK; /* again, which changes nothing if it is there */
+        else if (status == HF_OK && change.id) {
+            if (id)
+                *id = change.id;
+            return HF_OK;
+        }
+    }
+    return status == HF_OK
+               ? hf__fail(err, HF_EXHAUSTED, "'%s' got no reference in %d attempts: others drop it",
+                          name.text, MOST_TRIES)
+               : status;
+}
+
+/* ---- giving up ---------------------------------------------------------------------------------- */
+
+static hf_status drop_ref(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct change *change = arg;
+    int64_t mine = 0, all = 0;
+    change->retired = change->needs_lock = false;
+    hf_status status = hf__table_live(tx, change->store, change->name, &change->id, err);
+    if (status == HF_OK && !change->id)
+        return not_registered(change, err);
+    if (status == HF_OK)
+        status = count_refs(tx, change, &mine, &all, err);
+    if (status == HF_OK && mine == 0) {
+        status = hf__fail(err, HF_INVALID, "'%s' has no reference of '%s'", change->name->text,
+                          change->context_id);
+        hf__hint(err, "'holdfast table show %s' lists its references", change->name->text);
+    }
+    if (status != HF_OK)
+        return status;
+    if (all == mine && !change->may_retire) {
+        change->needs_lock = true;
+        return HF_OK;
+    }
+    status = delete_refs(tx, change, err);
+    return status == HF_OK && all == mine ? retire(tx, change, err) : status;
+}
+
+static hf_status drop_table(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct change *change = arg;
+    int64_t mine = 0, all = 0;
+    change->retired = false;
+    hf_status status = hf__table_live(tx, change->store, change->name, &change->id, err);
+    if (status == HF_OK && !change->id)
+        return not_registered(change, err);
+    if (status == HF_OK)
+        status = count_refs(tx, change, &mine, &all, err);
+    if (status == HF_OK && all > 0 && !change->their_refs_too) {
+        status = hf__fail(err, HF_INVALID, "'%s' has %lld reference%s", change->name->text,
+                          (long long)all, all == 1 ? "" : "s");
+        hf__hint(err, "'holdfast table show %s' lists them; --force drops them too",
+                 change->name->text);
+    }
+    if (status == HF_OK)
+        status = delete_refs(tx, change, err);
+    return status == HF_OK ? retire(tx, change, err) : status;
+}
+
+/* The table is not in use as long as this holds its lock, and cannot be retired unless it does. */
+static hf_status change_locked(struct change *change, hf_tx_fn *fn, int64_t wait_ms, hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_tx_options options = HF_TX_OPTIONS_INIT;
+    hf_lock *lock = NULL;
+    hf_error failure;
+    options.isolation = HF_READ_COMMITTED;
+    spec.flags = HF_PRIVATE;
+    spec.wait_ms = wait_ms;
+    hf_status status = hf__table_lock_live(change->store, change->name, &spec, NULL, &lock, err);
+    if (status != HF_OK)
+        return status;
+    change->may_retire = true;
+    status = hf__lock_transact_at(lock, HF__TX_OWN, &options, fn, change, &failure);
+    if (status != HF_OK)
+        status = hf__say_no_tables(change->store->backend, &failure, err);
+    if (status == HF_OK && change->retired &&
+        !hf__minted_keep(change->store, change->name->text, 0))
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_lock_free(lock);
+    return status;
+}
+
+hf_status hf_table_unref(hf_store *store, const hf_table_name *given, const char *context_id,
+                         int64_t wait_ms, bool *retired, hf_error *err)
+{
+    hf__table_name name;
+    struct change change = {.store = store, .name = &name, .context_id = context_id};
+    hf_status status = hf__table_start(store, given, &name, err);
+    if (status == HF_OK)
+        status = check_context(context_id, false, err);
+    if (status == HF_OK)
+        status = hf__table_transact(store, false, drop_ref, &change, err);
+    if (status == HF_OK && change.needs_lock)
+        status = change_locked(&change, drop_ref, wait_ms, err);
+    if (status == HF_OK && retired)
+        *retired = change.retired;
+    return status;
+}
+
+hf_status hf_table_drop(hf_store *store, const hf_table_name *given, bool their_refs_too,
+                        int64_t wait_ms, hf_error *err)
+{
+    hf__table_name name;
+    struct change change = {.store = store, .name = &name, .their_refs_too = their_refs_too};
+    hf_status status = hf__table_start(store, given, &name, err);
+    return status == HF_OK ? change_locked(&change, drop_table, wait_ms, err) : status;
+}

@@ -1,0 +1,585 @@
+/*
+ * Serialised transactions: labels, attempts, pauses, and the outcome that is reported. The store
+ * runs each attempt; where it cannot lock the labels together with the transaction, they are held as
+ * session locks around it.
+ */
+#include "lib/transactions/transactions.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "lib/transactions/last.h"
+
+enum {
+    DEFAULT_ATTEMPTS = 20,
+    DEFAULT_BACKOFF_MIN_MS = 2,
+    DEFAULT_BACKOFF_MAX_MS = 1000,
+    MOST_DOUBLINGS = 16,
+    TRIES_TO_REACH = 3, /* a store that nothing has been sent to yet is down after so many */
+};
+
+struct hf_tx {
+    hf_store *store;
+    hf_tx_options options; /* complete */
+    const hf__tx_ops *ops;
+    hf__tx *attempt;
+    hf__tx_plan plan;
+
+    hf_target *targets; /* the options' labels and those that joined; label bytes are copied */
+    size_t target_count;
+    hf__claim *claims;
+    char *labels;
+    size_t fixed; /* how many of the targets belong to the options: the rest go with an attempt */
+
+    hf_lock *lock;        /* where the store does not lock the labels itself */
+    struct hf_lock place; /* where it does: the labels' place in the thread's order */
+    bool lent;            /* the callback has the connection */
+    bool released;        /* with the commit: see hf__tx_plan */
+    unsigned attempts;
+    int64_t wait_ms;
+    int64_t hold_ms;
+    int64_t opened_ms;
+};
+
+/* ---- labels ------------------------------------------------------------------------------------- */
+
+/* "Transfer:acc1" has one, "acc1" and ":acc1" have not. */
+static bool names_operation(const hf__claim *claim)
+{
+    const char *colon = claim->label ? memchr(claim->label, ':', claim->label_size) : NULL;
+    return !claim->label || (colon && colon > claim->label);
+}
+
+static hf__claim claim_to_name(const hf_target *target)
+{
+    size_t size = target->label_size || !target->label ? target->label_size : strlen(target->label);
+    return (hf__claim){.label = target->label, .label_size = size, .key = target->key};
+}
+
+static void warn_if_generic(const struct hf_tx *tx, const hf_target *target)
+{
+    hf__claim claim = claim_to_name(target);
+    const hf_registry *registry = tx->store->registry;
+    char name[200];
+    if (registry && claim.label && hf__registry_by_name(registry, claim.label, claim.label_size))
+        return; /* a name of the registry, not a label */
+    bool expects_operation =
+        tx->options.expect_operation || (registry && registry->conventions.operation_labels);
+    if ((claim.label && hf__registry_is_generic(registry, claim.label, claim.label_size)) ||
+        (expects_operation && !names_operation(&claim)))
+        hf__log(
+            tx->store->backend, HF_LOG_WARNING,
+            "the label %s is too generic: unrelated work will wait for it; name the operation and "
+            "what it is about, like 'Transfer:acc1:acc2'",
+            hf__claim_name(name, sizeof name, &claim));
+}
+
+/* The registry's order holds between labels and what the thread holds besides. */
+static hf_status keep_order(struct hf_tx *tx, hf_error *err)
+{
+    hf_store *store = tx->store;
+    bool by_registry = false;
+    hf_error order;
+    if (!store->registry)
+        return HF_OK;
+    pthread_mutex_lock(&store->mutex);
+    hf__order_remove(store, &tx->place);
+    if (tx->plan.count > 0)
+        (void)!hf__order_check(store, &tx->claims[0], &by_registry, &order);
+    if (tx->plan.count > 0 && !by_registry && tx->ops->locks_labels) {
+        tx->place.owner = gettid();
+        tx->place.last = tx->claims[tx->plan.count - 1];
+        hf__order_add(store, &tx->place);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    if (by_registry && err)
+        *err = order;
+    return by_registry ? HF_ORDER : HF_OK;
+}
+
+static void leave_order(struct hf_tx *tx)
+{
+    pthread_mutex_lock(&tx->store->mutex);
+    hf__order_remove(tx->store, &tx->place);
+    pthread_mutex_unlock(&tx->store->mutex);
+}
+
+static hf_status resolve_labels(struct hf_tx *tx, hf_error *err)
+{
+    free(tx->claims);
+    free(tx->labels);
+    tx->claims = NULL;
+    tx->labels = NULL;
+    tx->plan.count = 0;
+    tx->plan.claims = NULL;
+    if (tx->target_count == 0)
+        return keep_order(tx, err);
+    hf_lock_spec spec = {
+        .targets = tx->targets, .target_count = tx->target_count, .lifetime = HF_TRANSACTION};
+    hf_status status =
+        hf__resolve(tx->store, &spec, &tx->claims, &tx->plan.count, &tx->labels, err);
+    tx->plan.claims = tx->claims;
+    return status == HF_OK ? keep_order(tx, err) : status;
+}
+
+static bool add_target(struct hf_tx *tx, const hf_target *target)
+{
+    hf_target *grown = realloc(tx->targets, (tx->target_count + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    tx->targets = grown;
+    grown[tx->target_count] = *target;
+    if (target->label) {
+        size_t size = target->label_size ? target->label_size : strlen(target->label);
+        char *copy = malloc(size + 1);
+        if (!copy)
+            return false;
+        memcpy(copy, target->label, size);
+        copy[size] = '\0';
+        grown[tx->target_count].label = copy;
+        grown[tx->target_count].label_size = size;
+    }
+    tx->target_count++;
+    return true;
+}
+
+static void drop_targets(struct hf_tx *tx, size_t keep)
+{
+    while (tx->target_count > keep)
+        free((void *)(uintptr_t)tx->targets[--tx->target_count].label);
+}
+
+hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
+{
+    if (tx->plan.seat)
+        return hf__fail(err, HF_INVALID, "a transaction on a lock's session takes no labels");
+    if (tx->attempt->started) {
+        hf__claim claim = claim_to_name(label);
+        char name[200];
+        hf_status status =
+            hf__fail(err, HF_ORDER, "%s cannot be locked after the transaction's first statement",
+                     hf__claim_name(name, sizeof name, &claim));
+        hf__hint(
+            err,
+            "the snapshot is taken: what the label's last holder commits stays invisible, and the "
+            "lock protects nothing; ask for the label first, or pass it in the options");
+        return status;
+    }
+    if (!add_target(tx, label))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_status status = resolve_labels(tx, err);
+    if (status != HF_OK) {
+        drop_targets(tx, tx->target_count - 1);
+        (void)!resolve_labels(tx, NULL);
+    } else if (tx->attempts == 1) {
+        warn_if_generic(tx, label);
+    }
+    return status;
+}
+
+/* ---- statements --------------------------------------------------------------------------------- */
+
+static hf_status lock_around(struct hf_tx *tx, hf_error *err)
+{
+    if (tx->ops->locks_labels || tx->lock || tx->target_count == 0)
+        return HF_OK;
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    spec.targets = tx->targets;
+    spec.target_count = tx->target_count;
+    spec.wait_ms = hf__left_ms(tx->plan.deadline);
+    hf_status status = hf_lock_acquire(tx->store, &spec, &tx->lock, err);
+    if (status == HF_OK)
+        tx->attempt->locked_ms = hf__now_ms();
+    else
+        tx->attempt->fault = status == HF_NOT_ACQUIRED ? HF__TX_LOCKED : HF__TX_FINAL;
+    return status;
+}
+
+hf_status hf_tx_query(hf_tx *tx, const char *sql, size_t count, const hf_value *values,
+                      bool binary_rows, hf_rows **rows, hf_error *err)
+{
+    if (rows)
+        *rows = NULL;
+    if (!sql || (count > 0 && !values))
+        return hf__fail(err, HF_INVALID, "hf_tx_query needs a statement and its values");
+    hf_status status = lock_around(tx, err);
+    if (status != HF_OK)
+        return status;
+    return tx->ops->query(tx->attempt, &tx->plan, sql, count, values, binary_rows, rows, err);
+}
+
+hf_status hf_tx_queue(hf_tx *tx, const char *sql, size_t count, const hf_value *values,
+                      hf_error *err)
+{
+    if (!sql || (count > 0 && !values))
+        return hf__fail(err, HF_INVALID, "hf_tx_queue needs a statement and its values");
+    return tx->ops->queue(tx->attempt, sql, count, values, err);
+}
+
+struct pg_conn *hf_tx_connection(hf_tx *tx, hf_error *err)
+{
+    struct pg_conn *conn = tx->ops->connection(tx->attempt, &tx->plan, err);
+    tx->lent = tx->lent || conn;
+    return conn;
+}
+
+unsigned hf_tx_attempt(const hf_tx *tx)
+{
+    return tx->attempts;
+}
+
+/* ---- attempts ----------------------------------------------------------------------------------- */
+
+static void add_times(struct hf_tx *tx)
+{
+    int64_t now = hf__now_ms(), locked = tx->attempt->locked_ms;
+    tx->wait_ms += (locked ? locked : now) - tx->opened_ms;
+    if (locked)
+        tx->hold_ms += now - locked;
+}
+
+static void end_attempt(struct hf_tx *tx)
+{
+    add_times(tx);
+    tx->released = tx->attempt->released;
+    tx->ops->close(tx->attempt);
+    tx->attempt = NULL;
+    hf_lock_free(tx->lock); /* after the rollback or commit: nobody else sees it half done */
+    tx->lock = NULL;
+    drop_targets(tx, tx->fixed);
+}
+
+enum verdict { DONE, AGAIN };
+
+static hf_status name_blocked_label(struct hf_tx *tx, hf_error *err)
+{
+    for (size_t i = 0; err && i < tx->plan.count; i++) {
+        hf__holder holder;
+        hf_error ignored;
+        hf__claim *claim = &tx->claims[i];
+        if (tx->store->backend->ops->find_holder(tx->store->backend, claim, &holder, &ignored) ==
+                HF_OK &&
+            holder.found)
+            return hf__not_acquired(tx->store, claim, err);
+    }
+    return tx->plan.count > 0 ? hf__not_acquired(tx->store, tx->claims, err) : HF_NOT_ACQUIRED;
+}
+
+static enum verdict settle_broken(struct hf_tx *tx, hf_status *status, hf_error *err)
+{
+    switch (tx->ops->settle(tx->attempt, &tx->plan, err)) {
+    case HF__TX_COMMITTED: *status = HF_OK; return DONE;
+    case HF__TX_NOT_COMMITTED: return AGAIN;
+    case HF__TX_IN_DOUBT: break;
+    }
+    *status = HF_IN_DOUBT;
+    return DONE;
+}
+
+static enum verdict judge(struct hf_tx *tx, hf_status *status, hf_error *err)
+{
+    switch (tx->attempt->fault) {
+    case HF__TX_RETRY: return AGAIN;
+    case HF__TX_UNIQUE: return tx->options.retry_unique ? AGAIN : DONE;
+    case HF__TX_BROKEN: return settle_broken(tx, status, err);
+    case HF__TX_LOCKED: *status = name_blocked_label(tx, err); return DONE;
+    case HF__TX_FINAL: break;
+    }
+    return DONE;
+}
+
+/* What the callback did on the connection itself is known from what it says, and from the connection. */
+static hf__tx_fault fault_of_lent(struct hf_tx *tx, const hf_error *err)
+{
+    if (tx->ops->is_broken && tx->ops->is_broken(tx->attempt))
+        return HF__TX_BROKEN;
+    bool passes = strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0;
+    return passes ? HF__TX_RETRY : HF__TX_FINAL;
+}
+
+/* A callback that fails for a reason of its own is returned as it is; one that only passes on what a
+ * statement told it, or swallowed it, is judged by that. */
+static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_status *status,
+                                hf_error *err)
+{
+    *err = (hf_error){.code = HF_OK};
+    tx->attempt->fault = HF__TX_FINAL;
+    tx->lent = false;
+    *status = fn(tx, arg, err);
+    if (*status != HF_OK) {
+        if (tx->lent && tx->attempt->fault == HF__TX_FINAL)
+            tx->attempt->fault = fault_of_lent(tx, err);
+        if (err->code == HF_OK)
+            (void)!hf__fail(err, *status, "the transaction's callback failed: %s",
+                            hf_status_text(*status));
+    } else {
+        tx->attempt->fault = HF__TX_FINAL;
+        *status = lock_around(tx, err);
+        if (*status == HF_OK)
+            *status = tx->ops->commit(tx->attempt, &tx->plan, err);
+    }
+    return *status == HF_OK ? DONE : judge(tx, status, err);
+}
+
+static void pause_before_retry(const struct hf_tx *tx)
+{
+    unsigned doublings = tx->attempts < MOST_DOUBLINGS ? tx->attempts : MOST_DOUBLINGS;
+    int64_t bound = (int64_t)tx->options.backoff_min_ms << doublings;
+    if (bound > tx->options.backoff_max_ms)
+        bound = tx->options.backoff_max_ms;
+    int left = hf__left_ms(tx->plan.deadline);
+    if (left >= 0 && bound > left)
+        bound = left;
+    int ms = hf__jitter_ms(0, (int)bound + 1);
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    (void)nanosleep(&time, NULL);
+}
+
+static hf_status exhausted(const struct hf_tx *tx, hf_error *err)
+{
+    hf_error last;
+    if (!err)
+        return HF_EXHAUSTED;
+    last = *err;
+    bool late = hf__left_ms(tx->plan.deadline) == 0;
+    hf_status status = hf__fail(err, HF_EXHAUSTED, "not committed after %u attempt%s%s: %s",
+                                tx->attempts, tx->attempts == 1 ? "" : "s",
+                                late ? ", the deadline has passed" : "", last.message);
+    memcpy(err->sqlstate, last.sqlstate, sizeof err->sqlstate);
+    hf__hint(err, "%s",
+             last.hint[0] ? last.hint
+                          : "conflicts come from transactions that do not share a label with this "
+                            "one; allow more attempts, or give them a common label");
+    return status;
+}
+
+static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_status status = HF_OK;
+    bool reached = false;
+    for (;;) {
+        tx->attempts++;
+        tx->opened_ms = hf__now_ms();
+        status = resolve_labels(tx, err);
+        if (status == HF_OK)
+            status = tx->ops->open(tx->store->backend, &tx->plan, &tx->attempt, err);
+        enum verdict verdict = DONE;
+        if (status == HF_OK) {
+            verdict = run_attempt(tx, fn, arg, &status, err);
+            end_attempt(tx);
+            reached = true;
+        } else if (status == HF_UNREACHABLE || status == HF_CONFIG) {
+            /* It was there a moment ago: a restart, or a standby before its promotion. */
+            verdict = reached || tx->attempts < TRIES_TO_REACH ? AGAIN : DONE;
+        }
+        if (verdict == DONE)
+            return status;
+        if (tx->attempts >= tx->options.max_attempts || hf__left_ms(tx->plan.deadline) == 0)
+            return exhausted(tx, err);
+        pause_before_retry(tx);
+    }
+}
+
+/* ---- the call ----------------------------------------------------------------------------------- */
+
+static hf_status complete(const hf_tx_options *given, hf_tx_options *options, hf_error *err)
+{
+    memset(options, 0, sizeof *options);
+    if (given) {
+        if (given->size < offsetof(hf_tx_options, isolation) || given->size > 4096)
+            return hf__fail(err, HF_INVALID,
+                            "hf_tx_options.size is not set: start from HF_TX_OPTIONS_INIT");
+        memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+    }
+    if (options->isolation > HF_READ_COMMITTED || options->deadline_ms < 0)
+        return hf__fail(err, HF_INVALID, "unknown isolation level, or a negative deadline");
+    if (!options->max_attempts)
+        options->max_attempts = DEFAULT_ATTEMPTS;
+    if (options->backoff_min_ms <= 0)
+        options->backoff_min_ms = DEFAULT_BACKOFF_MIN_MS;
+    if (options->backoff_max_ms <= 0)
+        options->backoff_max_ms = DEFAULT_BACKOFF_MAX_MS;
+    return HF_OK;
+}
+
+static void report(const struct hf_tx *tx, hf_status outcome)
+{
+    hf_tx_stats stats = {.attempts = tx->attempts,
+                         .wait_ms = tx->wait_ms,
+                         .hold_ms = tx->hold_ms,
+                         .outcome = outcome};
+    if (!tx->options.on_stats)
+        return;
+    if (tx->plan.count == 0)
+        tx->options.on_stats(&stats, tx->options.stats_arg);
+    for (size_t i = 0; i < tx->plan.count; i++) {
+        stats.label = tx->claims[i].label;
+        stats.label_size = tx->claims[i].label_size;
+        stats.key = tx->claims[i].key;
+        tx->options.on_stats(&stats, tx->options.stats_arg);
+    }
+}
+
+static void free_tx(struct hf_tx *tx)
+{
+    leave_order(tx);
+    drop_targets(tx, 0);
+    free(tx->targets);
+    free(tx->claims);
+    free(tx->labels);
+}
+
+static hf_status start(struct hf_tx *tx, const hf_tx_options *options, hf_error *err)
+{
+    hf_status status = hf__check_process(tx->store, err);
+    if (status == HF_OK && !(tx->ops = tx->store->backend->ops->tx))
+        status = hf__fail(err, HF_INVALID, "this store runs no transactions of its own");
+    if (status == HF_OK)
+        status = complete(options, &tx->options, err);
+    return status;
+}
+
+static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_status status = HF_OK;
+    hf_error last; /* of the attempts: the caller's is left alone until it is known to be needed */
+    for (size_t i = 0; status == HF_OK && i < tx->options.label_count; i++)
+        if (!add_target(tx, &tx->options.labels[i]))
+            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    tx->fixed = tx->target_count;
+    tx->plan.isolation = tx->options.isolation;
+    tx->plan.read_only = tx->options.read_only;
+    tx->plan.deadline =
+        tx->options.deadline_ms > 0 ? hf__deadline(tx->options.deadline_ms) : HF__FOREVER;
+    tx->plan.database = tx->options.database ? tx->options.database : "data";
+    if (status == HF_OK)
+        status = resolve_labels(tx, err);
+    if (status == HF_OK) {
+        for (size_t i = 0; i < tx->fixed; i++)
+            warn_if_generic(tx, &tx->targets[i]);
+        status = attempt_until_done(tx, fn, arg, &last);
+        report(tx, status);
+        if (status != HF_OK && err)
+            *err = last;
+    }
+    free_tx(tx);
+    return status;
+}
+
+hf_status hf_transact(hf_store *store, const hf_tx_options *options, hf_tx_fn *fn, void *arg,
+                      hf_error *err)
+{
+    return hf__transact_at(store, HF__TX_DATA, options, fn, arg, err);
+}
+
+hf_status hf__transact_at(hf_store *store, hf__tx_place place, const hf_tx_options *options,
+                          hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    struct hf_tx tx = {.store = store, .plan = {.place = place}};
+    if (!store || !fn)
+        return hf__fail(err, HF_INVALID, "hf_transact needs a store and a callback");
+    hf_status status = start(&tx, options, err);
+    return status == HF_OK ? run(&tx, fn, arg, err) : status;
+}
+
+hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options, hf_tx_fn *fn, void *arg,
+                           hf_error *err)
+{
+    return hf__lock_transact_at(lock, HF__TX_DATA, options, fn, arg, err);
+}
+
+static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *options,
+                             hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_status status = start(tx, options, err);
+    if (status == HF_OK && (!(lock->flags & HF_PRIVATE) || tx->options.label_count > 0)) {
+        status = hf__fail(err, HF_INVALID,
+                          "a transaction on a lock's session needs an HF_PRIVATE lock, no labels");
+        hf__hint(err, "acquire it with HF_PRIVATE, and everything else that must be held before");
+    }
+    if (status == HF_OK)
+        status = hf__lock_use_seat(lock, &tx->plan.seat, err);
+    if (status != HF_OK)
+        return status;
+    status = run(tx, fn, arg, err);
+    hf__seat_leave(tx->plan.seat, 1);
+    return status;
+}
+
+hf_status hf__lock_transact_at(hf_lock *lock, hf__tx_place place, const hf_tx_options *options,
+                               hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    if (!lock || !fn)
+        return hf__fail(err, HF_INVALID, "hf_lock_transact needs a lock and a callback");
+    struct hf_tx tx = {.store = lock->store, .plan = {.place = place}};
+    return transact_on(lock, &tx, options, fn, arg, err);
+}
+
+/* Mutex held. What nobody else of the process has a part in, on the session of the transaction. */
+static bool goes_with(const hf_lock *lock, const hf_lock *first)
+{
+    return (lock->flags & HF_PRIVATE) && lock->state == HF_STATE_HELD && lock->count == 1 &&
+           lock->name.mode == HF_EXCLUSIVE && lock->name.space == HF_BIGINT &&
+           lock->grants[0].hold->refs == 1 &&
+           lock->grants[0].hold->seat == first->grants[0].hold->seat;
+}
+
+hf_status hf__lock_transact_last(hf_lock *const locks[2], const hf_tx_options *options,
+                                 hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_store *store = locks[0]->store;
+    hf__claim claims[2];
+    struct hf_tx tx = {.store = store, .plan = {.place = HF__TX_DATA, .release = claims}};
+
+    pthread_mutex_lock(&store->mutex);
+    bool together = goes_with(locks[0], locks[0]) && goes_with(locks[1], locks[0]);
+    for (size_t i = 0; together && i < 2; i++)
+        claims[i] = locks[i]->grants[0].claim;
+    pthread_mutex_unlock(&store->mutex);
+    tx.plan.release_count = together ? 2 : 0;
+    hf_status status = transact_on(locks[0], &tx, options, fn, arg, err);
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < 2; i++) {
+        locks[i]->is_unlocked = tx.released;
+        (void)!hf_lock_release(locks[i],
+                               NULL); /* one that is lost on its way back was held till then */
+    }
+    return HF_OK;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+size_t hf_rows_count(const hf_rows *rows)
+{
+    return rows->ops->count(rows);
+}
+
+size_t hf_rows_columns(const hf_rows *rows)
+{
+    return rows->ops->columns(rows);
+}
+
+const char *hf_rows_column(const hf_rows *rows, size_t column)
+{
+    return rows->ops->column(rows, column);
+}
+
+const char *hf_rows_value(const hf_rows *rows, size_t row, size_t column, size_t *size)
+{
+    return rows->ops->value(rows, row, column, size);
+}
+
+int64_t hf_rows_affected(const hf_rows *rows)
+{
+    return rows->ops->affected(rows);
+}
+
+void hf_rows_free(hf_rows *rows)
+{
+    if (rows)
+        rows->ops->free(rows);
+}

@@ -1,0 +1,341 @@
+/*
+ * chdb: ClickHouse in this process, from a library that is loaded when it is wanted. One process at a
+ * time may have a folder open, so opens queue on a lock of their own beside its data.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/time.h"
+#include "programs/append/chdb_feed.h"
+#include "programs/append/quote.h"
+#include "programs/append/target.h"
+
+enum { LOOK_MS = 50 };
+
+struct connection {
+    void *internal;
+};
+
+/* The part of chdb.h that is used. */
+struct library {
+    void *handle;
+    struct connection **(*connect)(int argc, char **argv);
+    void (*close)(struct connection **connection);
+    void *(*query)(struct connection *connection, const char *sql, const char *format);
+    void (*destroy)(void *result);
+    char *(*buffer)(void *result);
+    size_t (*length)(void *result);
+    const char *(*error)(void *result);
+};
+
+struct chdb {
+    hf__target base;
+    char *name;
+    char *folder; /* its real path */
+    struct library library;
+    struct connection **connection;
+    hf_store *store;
+    hf_lock *lock;
+};
+
+/* ---- the library ------------------------------------------------------------------------------------- */
+
+static bool find_symbols(struct library *library)
+{
+    const struct {
+        const char *name;
+        void **place;
+    } symbols[] = {
+        {"chdb_connect", (void **)&library->connect},
+        {"chdb_close_conn", (void **)&library->close},
+        {"chdb_query", (void **)&library->query},
+        {"chdb_destroy_query_result", (void **)&library->destroy},
+        {"chdb_result_buffer", (void **)&library->buffer},
+        {"chdb_result_length", (void **)&library->length},
+        {"chdb_result_error", (void **)&library->error},
+    };
+
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
+        if ((*symbols[i].place = dlsym(library->handle, symbols[i].name)) == NULL)
+            return false;
+    return true;
+}
+
+static hf_status load_library(struct library *library, const char *stated, hf_error *err)
+{
+    static const char *const places[] = {"libchdb.so", "/usr/local/lib/libchdb.so",
+                                         "/usr/lib/libchdb.so", "/opt/chdb/libchdb.so"};
+    const char *why = NULL;
+    hf_status status = HF_OK;
+
+    if (stated != NULL)
+        library->handle = dlopen(stated, RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0;
+         stated == NULL && library->handle == NULL && i < sizeof places / sizeof *places; i++)
+        library->handle = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
+    if (library->handle == NULL) {
+        why = dlerror();
+        status =
+            hf__fail(err, HF_CONFIG, "chdb cannot be loaded: %s", why != NULL ? why : "not found");
+        hf__hint(err,
+                 "install libchdb.so (the chdb release for C, or the npm package "
+                 "@chdb/lib-linux-x64-gnu) where libraries are, or name the file in HOLDFAST_CHDB");
+        return status;
+    }
+    if (find_symbols(library))
+        return HF_OK;
+    status = hf__fail(err, HF_CONFIG, "libchdb.so is too old: %s", dlerror());
+    hf__hint(err, "install a release of chdb with chdb_connect and chdb_query");
+    return status;
+}
+
+/* ---- the folder ---------------------------------------------------------------------------------------- */
+
+static hf_status take_folder(struct chdb *chdb, const char *path, hf_error *err)
+{
+    if (path[0] == '\0') {
+        hf_status status = hf__fail(err, HF_INVALID, "chdb: needs a folder");
+        hf__hint(err, "chdb:/path/to/folder");
+        return status;
+    }
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return hf__fail_errno(err, HF_CONFIG, errno, "cannot make the folder %s", path);
+    chdb->folder = realpath(path, NULL);
+    if (chdb->folder == NULL)
+        return hf__fail_errno(err, HF_CONFIG, errno, "cannot use the folder %s", path);
+    hf__buf name = {0};
+    hf__buf_printf(&name, "chdb:%s", chdb->folder);
+    chdb->name = name.data;
+    return name.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+}
+
+struct waiting {
+    const hf__target_options *options;
+};
+
+static void on_wait(const hf_error *why, void *arg)
+{
+    const hf__target_options *options = ((struct waiting *)arg)->options;
+    char text[sizeof why->message + 32];
+
+    (void)snprintf(text, sizeof text, "waiting: %s", why->message);
+    if (options->note != NULL)
+        options->note(options->arg, text);
+}
+
+static hf_status take_turn(struct chdb *chdb, const hf__target_options *options, hf_error *err)
+{
+    struct waiting waiting = {.options = options};
+    hf_store_options store_options = HF_STORE_OPTIONS_INIT;
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    const hf_target target = HF_LABEL(chdb->name);
+    hf__buf url = {0};
+
+    hf__buf_printf(&url, "local:%s/.holdfast", chdb->folder);
+    store_options.url = url.data;
+    store_options.application = "holdfast append";
+    hf_status status = url.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                  : hf_store_open(&store_options, &chdb->store, err);
+    hf__buf_free(&url);
+    if (status != HF_OK)
+        return status;
+    spec.targets = &target;
+    spec.target_count = 1;
+    spec.wait_ms = options->wait_ms;
+    spec.on_wait = on_wait;
+    spec.arg = &waiting;
+    return hf_lock_acquire(chdb->store, &spec, &chdb->lock, err);
+}
+
+static struct connection **connect_path(const struct chdb *chdb)
+{
+    hf__buf path = {0};
+
+    hf__buf_printf(&path, "--path=%s", chdb->folder);
+    if (path.broken)
+        return NULL;
+    char program[] = "clickhouse", *argv[] = {program, path.data, NULL};
+    struct connection **made = chdb->library.connect(2, argv);
+    hf__buf_free(&path);
+    return made;
+}
+
+static hf_status connect_folder(struct chdb *chdb, hf_error *err)
+{
+    chdb->connection = connect_path(chdb);
+    if (chdb->connection != NULL && *chdb->connection != NULL)
+        return HF_OK;
+    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s cannot be opened", chdb->name);
+    hf__hint(err,
+             "one process at a time may have it open, readers too: is another program using it?");
+    return status;
+}
+
+/* ---- statements ---------------------------------------------------------------------------------------- */
+
+static hf_status run(struct chdb *chdb, const hf__statement *statement, const char *sql,
+                     hf__buf *answer, bool during_rows, hf_error *err)
+{
+    struct library *library = &chdb->library;
+    void *result = library->query(*chdb->connection, sql, "TabSeparated");
+
+    if (result == NULL)
+        return hf__fail(err, HF_DATABASE, "%s: cannot %s: no answer", chdb->name, statement->what);
+    const char *refused = library->error(result);
+    hf_status status = HF_OK;
+    if (refused != NULL && refused[0] != '\0') {
+        chdb->base.fault.was_sent = true;
+        status =
+            hf__target_refused(&chdb->base, statement, refused, strlen(refused), during_rows, err);
+    } else if (answer != NULL && library->length(result) > 0) {
+        hf__buf_add(answer, library->buffer(result), library->length(result));
+    }
+    library->destroy(result);
+    return status;
+}
+
+/* ---- a long one, and its end ------------------------------------------------------------------------- */
+
+struct watch {
+    struct chdb *chdb;
+    pthread_t thread;
+    atomic_bool over;
+};
+
+/* Over a connection of its own: that of the statement is busy with it. */
+static void kill_statements(struct chdb *chdb)
+{
+    struct library *library = &chdb->library;
+    struct connection **second = connect_path(chdb);
+
+    if (second == NULL)
+        return;
+    if (*second != NULL) {
+        void *result = library->query(
+            *second, "KILL QUERY WHERE query NOT LIKE 'KILL QUERY%' ASYNC", "TabSeparated");
+        if (result != NULL)
+            library->destroy(result);
+    }
+    library->close(second);
+}
+
+static void *await_halt(void *arg)
+{
+    struct watch *watch = arg;
+    const hf__halt *halt = watch->chdb->base.halt;
+    struct pollfd told = {.fd = halt->fd, .events = POLLIN};
+
+    while (!atomic_load(&watch->over) && hf__halt_get(halt) == HF__GO_ON)
+        (void)poll(&told, 1, LOOK_MS);
+    while (!atomic_load(&watch->over)) { /* it may not have begun yet */
+        kill_statements(watch->chdb);
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return NULL;
+}
+
+static hf_status query(hf__target *target, const hf__statement *statement, hf__buf *answer,
+                       hf_error *err)
+{
+    struct chdb *chdb = (struct chdb *)target;
+    struct watch watch = {.chdb = chdb};
+
+    if (statement->limit_ms >= 0)
+        return run(chdb, statement, statement->sql, answer, false, err);
+    atomic_init(&watch.over, false);
+    if (pthread_create(&watch.thread, NULL, await_halt, &watch) != 0)
+        return hf__fail(err, HF_NO_MEMORY, "cannot start a thread");
+    hf_status status = run(chdb, statement, statement->sql, answer, false, err);
+    atomic_store(&watch.over, true);
+    pthread_join(watch.thread, NULL);
+    return status;
+}
+
+/* chdb takes no stream, but it reads files: rows come through a pipe with a name. */
+static hf_status insert(hf__target *target, const hf__statement *statement,
+                        const hf__format *format, hf__input *input, const hf__flow *flow,
+                        hf_error *err)
+{
+    struct chdb *chdb = (struct chdb *)target;
+    hf__chdb_feed *feed = NULL;
+    hf__buf sql = {0};
+
+    target->fault = (hf__fault){0};
+    hf_status status =
+        hf__chdb_feed_start(chdb->folder, format, input, flow, target->halt, &feed, err);
+    if (status != HF_OK)
+        return status;
+    hf__buf_printf(&sql, "%s SELECT * FROM file(", statement->sql);
+    hf__quote_text(&sql, hf__chdb_feed_path(feed));
+    hf__buf_printf(&sql,
+                   ", '%s') SETTINGS use_structure_from_insertion_table_in_table_functions = 1",
+                   format->name);
+    status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                        : run(chdb, statement, sql.data, NULL, true, err);
+    hf__buf_free(&sql);
+    return hf__chdb_feed_end(feed, status, err);
+}
+
+static void reconnect(hf__target *target)
+{
+    (void)target; /* there is one connection, to ourselves */
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+static void close_chdb(hf__target *target)
+{
+    struct chdb *chdb = (struct chdb *)target;
+
+    if (chdb->connection != NULL)
+        chdb->library.close(chdb->connection);
+    hf_lock_free(chdb->lock);
+    hf_store_close(chdb->store);
+    /* The library has threads that outlive the connection: it stays loaded. */
+    free(chdb->name);
+    free(chdb->folder);
+    free(chdb);
+}
+
+static const hf__target_ops chdb_ops = {
+    .query = query,
+    .insert = insert,
+    .reconnect = reconnect,
+    .close = close_chdb,
+};
+
+hf_status hf__chdb_open(const hf__target_options *options, hf__target **target, hf_error *err)
+{
+    struct chdb *chdb = calloc(1, sizeof *chdb);
+
+    if (chdb == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_status status = load_library(&chdb->library, options->library, err);
+    if (status == HF_OK)
+        status = take_folder(chdb, options->url + strlen("chdb:"), err);
+    if (status == HF_OK)
+        status = take_turn(chdb, options, err);
+    if (status == HF_OK)
+        status = connect_folder(chdb, err);
+    if (status != HF_OK) {
+        close_chdb(&chdb->base);
+        return status;
+    }
+    chdb->base = (hf__target){.ops = &chdb_ops,
+                              .name = chdb->name,
+                              .database = "default",
+                              .user = "",
+                              .halt = options->halt,
+                              .is_embedded = true};
+    *target = &chdb->base;
+    return HF_OK;
+}

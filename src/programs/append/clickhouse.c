@@ -1,0 +1,187 @@
+/* The server and the table that were named. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs/append/quote.h"
+#include "programs/append/work.h"
+
+enum {
+    LOOKS = 8, /* one that picks by chance among two is missed once in 128 */
+    UPTIME_SLACK_S = 5,
+};
+
+/* ---- one server --------------------------------------------------------------------------------------- */
+
+hf_status hf__server_ask(hf__target *target, hf__grid *grid, hf_error *err)
+{
+    static const hf__statement who = {
+        .sql = "SELECT hostName(), toInt64(toUnixTimestamp(now())) - toInt64(uptime()), version(), "
+               "currentDatabase(), (SELECT any(data_path) FROM system.databases WHERE name = "
+               "'system')",
+        .what = "ask who it is",
+        .gives_way = true,
+    };
+    hf_status status = hf__target_query(target, &who, grid, err);
+
+    if (status != HF_OK || (grid->rows == 1 && grid->columns == 5))
+        return status;
+    status =
+        hf__fail(err, HF_CONFIG, "%s is no ClickHouse: it answers a question with something else",
+                 target->name);
+    hf__hint(err, "give the address of ClickHouse's HTTP interface, usually port 8123");
+    return status;
+}
+
+bool hf__server_is_same(const hf__grid *a, const hf__grid *b)
+{
+    return strcmp(hf__grid_at(a, 0, 0), hf__grid_at(b, 0, 0)) == 0 &&
+           strcmp(hf__grid_at(a, 0, 4), hf__grid_at(b, 0, 4)) == 0 &&
+           llabs(hf__grid_number(a, 0, 1) - hf__grid_number(b, 0, 1)) <= UPTIME_SLACK_S;
+}
+
+/* A staging table, a lock's orphan and the parts are one server's: behind a balancer they are nowhere. */
+static hf_status refuse_balancer(hf__work *work, const hf__grid *a, const hf__grid *b,
+                                 hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_CONFIG, "%s leads to several servers: %s with %s, and %s with %s",
+                 work->target->name, hf__grid_at(a, 0, 0), hf__grid_at(a, 0, 4),
+                 hf__grid_at(b, 0, 0), hf__grid_at(b, 0, 4));
+
+    hf__hint(err, "give the address of one server, or --cluster NAME so that all replicas are "
+                  "looked at");
+    return status;
+}
+
+/* *is_balanced: it leads to several. */
+static hf_status look_again(hf__work *work, const hf__grid *first, bool *is_balanced, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    for (int i = 1; i < LOOKS && status == HF_OK && !*is_balanced; i++) {
+        hf__grid next = {0};
+        work->target->ops->reconnect(work->target);
+        status = hf__server_ask(work->target, &next, err);
+        *is_balanced = status == HF_OK && !hf__server_is_same(first, &next);
+        if (*is_balanced && work->name.cluster[0] == '\0')
+            status = refuse_balancer(work, first, &next, err);
+        hf__grid_free(&next);
+    }
+    return status;
+}
+
+hf_status hf__server_check(hf__work *work, hf_error *err)
+{
+    hf_table_name given = {.cluster = work->options->cluster};
+    hf__grid first = {0};
+    hf_status status = hf__server_ask(work->target, &first, err);
+
+    given.database = hf__grid_at(&first, 0, 3);
+    if (status == HF_OK)
+        status = hf__table_name_parse(work->options->table, strlen(work->options->table), &given,
+                                      &work->name, err);
+    if (status == HF_OK && !work->target->is_embedded)
+        status = look_again(work, &first, &work->is_balanced, err);
+    hf__grid_free(&first);
+    if (status == HF_OK && work->name.cluster[0] != '\0' && !work->target->is_embedded)
+        status = hf__cluster_open(work, work->is_balanced, err);
+    return status;
+}
+
+static bool is_replicated(const hf__work *work)
+{
+    return strncmp(work->engine, "Replicated", strlen("Replicated")) == 0;
+}
+
+hf_status hf__server_sync(hf__work *work, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    if (work->replica_count < 2 || !is_replicated(work))
+        return HF_OK;
+    hf__buf_printf(&sql, "SYSTEM SYNC REPLICA %s", work->dest.data);
+    return hf__work_do(work, "wait for the other replicas' parts", &sql, err);
+}
+
+/* ---- the table ---------------------------------------------------------------------------------------- */
+
+static hf_status look_up(hf__work *work, bool *found, hf_error *err)
+{
+    hf__buf sql = {0};
+    hf__grid grid = {0};
+
+    hf__buf_puts(&sql, "SELECT engine, engine_full, arrayStringConcat(dependencies_table, ', ') "
+                       "FROM system.tables WHERE database = ");
+    hf__quote_text(&sql, work->name.database);
+    hf__buf_puts(&sql, " AND name = ");
+    hf__quote_text(&sql, work->name.table);
+    const hf__statement look = {.sql = sql.data, .what = "read system.tables", .gives_way = true};
+    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                  : hf__target_query(work->target, &look, &grid, err);
+    *found = status == HF_OK && grid.rows == 1;
+    if (*found) {
+        (void)snprintf(work->engine, sizeof work->engine, "%s", hf__grid_at(&grid, 0, 0));
+        hf__buf_clear(&work->engine_full);
+        hf__buf_puts(&work->engine_full, hf__grid_at(&grid, 0, 1));
+        hf__buf_clear(&work->views);
+        hf__buf_puts(&work->views, hf__grid_at(&grid, 0, 2));
+    }
+    hf__grid_free(&grid);
+    hf__buf_free(&sql);
+    return status;
+}
+
+/* Another one may create it at the same moment. ON CLUSTER answers with a row for every host. */
+static hf_status create(hf__work *work, hf_error *err)
+{
+    const hf__statement statement = {
+        .sql = work->options->create, .what = "run --create", .is_once = true};
+    hf__grid hosts = {0};
+    hf_status status = hf__target_query(work->target, &statement, &hosts, err);
+
+    hf__grid_free(&hosts);
+    return work->target->fault.code == HF__CODE_TABLE_EXISTS ? HF_OK : status;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), end_size = strlen(end);
+
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+hf_status hf__server_describe(hf__work *work, hf_error *err)
+{
+    bool found = false;
+    hf_status status = look_up(work, &found, err);
+
+    if (status == HF_OK && !found && work->options->create != NULL) {
+        status = create(work, err);
+        if (status == HF_OK)
+            status = look_up(work, &found, err);
+    }
+    if (status != HF_OK)
+        return status;
+    if (!found) {
+        status =
+            hf__fail(err, HF_CONFIG, "%s has no table %s", work->target->name, work->name.text);
+        hf__hint(err, work->options->create != NULL
+                          ? "--create made another table than the one named"
+                          : "create it, or give --create 'CREATE TABLE …'");
+        return status;
+    }
+    if (work->is_balanced && !is_replicated(work)) {
+        status = hf__fail(err, HF_CONFIG, "%s leads to several servers, and %s is not replicated",
+                          work->given->name, work->name.text);
+        hf__hint(err, "give the address of the server whose table is meant");
+        return status;
+    }
+    hf__quote_table(&work->dest, work->name.database, work->name.table);
+    work->is_merge_tree = ends_with(work->engine, "MergeTree");
+    work->collapses =
+        strcmp(work->engine, "MergeTree") != 0 && strcmp(work->engine, "ReplicatedMergeTree") != 0;
+    return work->dest.broken || work->engine_full.broken || work->views.broken
+               ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+               : HF_OK;
+}

@@ -1,0 +1,248 @@
+/*
+ * Direct: one INSERT under the table's lock. ClickHouse commits it block by block, so what is cut short is
+ * partly there; all that can be done is to stop at once and to say how much.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "programs/append/dedup.h"
+#include "programs/append/quote.h"
+#include "programs/append/settings.h"
+#include "programs/append/work.h"
+
+enum { MOST_TRIES = 3, PAUSE_MS = 500, BACK_MS = 30000 };
+
+/*
+ * What the table had before, by partition. Rows of a writer that takes no lock come in as well, and no server
+ * of every version tells whose a part is: what is counted is the most that can be ours.
+ */
+static hf_status ask(hf__work *work, const char *columns, const char *rest, hf__grid *grid,
+                     hf_error *err)
+{
+    hf__buf sql = {0};
+
+    if (work->is_merge_tree) {
+        hf__buf_printf(&sql, "SELECT %s FROM system.parts WHERE database = ", columns);
+        hf__quote_text(&sql, work->name.database);
+        hf__buf_puts(&sql, " AND table = ");
+        hf__quote_text(&sql, work->name.table);
+        hf__buf_puts(&sql, rest);
+    } else {
+        hf__buf_printf(&sql, "SELECT '', 0, count(), 0, 1 FROM %s", work->dest.data);
+    }
+    const hf__statement count = {.sql = sql.data, .what = "count the rows"};
+    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                  : hf__target_query(work->target, &count, grid, err);
+    hf__buf_free(&sql);
+    return status;
+}
+
+static hf_status look(hf__work *work, hf__grid *before, hf_error *err)
+{
+    return ask(work, "partition_id, max(max_block_number), sum(rows * active), 0, 1",
+               " GROUP BY partition_id", before, err);
+}
+
+static bool is_later(const hf__grid *before, const char *partition, int64_t block)
+{
+    for (size_t i = 0; i < before->rows; i++)
+        if (strcmp(hf__grid_at(before, i, 0), partition) == 0)
+            return block > hf__grid_number(before, i, 1);
+    return true;
+}
+
+/* As they were written, also where a merge has collapsed them; or as they are, where it has long forgotten. */
+static hf_status count_new(hf__work *work, const hf__grid *before, int64_t *rows, int64_t *parts,
+                           hf_error *err)
+{
+    int64_t written = 0, more = 0;
+    hf__grid now = {0};
+    hf_status status = ask(work,
+                           "partition_id, min_block_number, rows, "
+                           "level = 0 AND min_block_number = max_block_number, active",
+                           "", &now, err);
+
+    *parts = 0;
+    for (size_t i = 0; i < before->rows; i++)
+        more -= hf__grid_number(before, i, 2);
+    for (size_t i = 0; i < now.rows; i++) {
+        int64_t count = hf__grid_number(&now, i, 2);
+        if (hf__grid_number(&now, i, 3) != 0 &&
+            is_later(before, hf__grid_at(&now, i, 0), hf__grid_number(&now, i, 1))) {
+            written += count;
+            ++*parts;
+        }
+        if (hf__grid_number(&now, i, 4) != 0)
+            more += count;
+    }
+    *rows = written > more ? written : more;
+    hf__grid_free(&now);
+    return status;
+}
+
+static bool can_read_again(const hf__append_options *options)
+{
+    bool can = options->select != NULL || options->concat_count > 0 || options->path_count > 0;
+
+    for (size_t i = 0; i < options->path_count; i++)
+        can = can && strcmp(options->paths[i], "-") != 0;
+    return can;
+}
+
+/* ---- sent again ---------------------------------------------------------------------------------------- */
+
+/*
+ * A server that leaves out blocks which it has had makes it safe to send the same file again: the blocks come
+ * out the same, none half, since a cut stream has no seal. A query's result may be another one.
+ */
+static hf_status learn_window(hf__work *work, hf_error *err)
+{
+    if (work->target->is_embedded || !work->is_merge_tree || work->result->key == 0 ||
+        work->options->path_count == 0 || !can_read_again(work->options))
+        return HF_OK;
+    hf_status status = hf__settings_read(work, err);
+    if (status == HF_OK)
+        work->dedup_window = hf__dedup_window(work->engine_full.data, &work->settings);
+    if (work->dedup_window > 0 && hf__dedup_has_token(&work->settings))
+        (void)snprintf(work->token, sizeof work->token, "insert_deduplication_token=%s",
+                       work->result->id);
+    return status;
+}
+
+static void pause_for(hf__work *work, int ms)
+{
+    struct pollfd halt = {.fd = work->halt->fd, .events = POLLIN};
+
+    (void)poll(&halt, 1, ms);
+}
+
+/* The connection broke: what it had sent must be over before all of it is sent again. */
+static bool may_send_again(hf__work *work, const hf__grid *before)
+{
+    int64_t deadline = hf__deadline(BACK_MS), rows = 0, parts = 0;
+    hf_status status = HF_UNREACHABLE;
+
+    if (work->dedup_window == 0)
+        return false;
+    while (status == HF_UNREACHABLE && hf__left_ms(deadline) != 0 &&
+           hf__halt_get(work->halt) == HF__GO_ON) {
+        pause_for(work, PAUSE_MS);
+        status = hf__orphan_end(work, false, NULL);
+    }
+    return status == HF_OK && hf__halt_get(work->halt) == HF__GO_ON &&
+           count_new(work, before, &rows, &parts, NULL) == HF_OK && parts < work->dedup_window;
+}
+
+/* Nothing has reached the table, or the server leaves out what has. */
+static bool may_repeat(hf__work *work, hf_status status, const hf__grid *before, hf_error *err)
+{
+    const hf__fault fault = work->target->fault;
+
+    if (status == HF_OK || !can_read_again(work->options) || hf__halt_get(work->halt) != HF__GO_ON)
+        return false;
+    if (fault.code == HF__CODE_ID_IN_USE)
+        return hf__orphan_end(work, true, err) == HF_OK;
+    if (status != HF_UNREACHABLE || fault.code != 0)
+        return false;
+    if (!fault.was_sent) {
+        pause_for(work, PAUSE_MS);
+        return true;
+    }
+    bool again = may_send_again(work, before);
+    work->target->fault = fault; /* of the INSERT: the outcome is told by it */
+    if (again)
+        hf__work_note(work, "sent again, since %s leaves out what it has had: %s", work->name.text,
+                      err != NULL ? err->message : "the connection broke");
+    return again;
+}
+
+static hf_status insert(hf__work *work, const hf__grid *before, hf_error *err)
+{
+    char writer[HF__APPEND_ID_MAX + 32];
+    hf_status status = HF_OK;
+
+    if (work->result->key != 0)
+        hf__writer_id(writer, work->result->key);
+    else /* nobody else writes there, but it is looked after and killed by its id as well */
+        (void)snprintf(writer, sizeof writer, "holdfast-mine-%s", work->result->id);
+    for (int i = 0; i < MOST_TRIES; i++) {
+        status = hf__work_feed(work, work->dest.data, writer, err);
+        if (i + 1 == MOST_TRIES || !may_repeat(work, status, before, err))
+            break;
+    }
+    return status;
+}
+
+/* ---- the outcome --------------------------------------------------------------------------------------- */
+
+static hf_status say_visible(hf__work *work, hf_status code, bool counted, hf_error *err)
+{
+    hf_error plain = {0};
+    int64_t rows = work->result->rows;
+
+    if (err != NULL)
+        plain = *err;
+    if (!counted)
+        code = hf__fail(err, code, "%s; how many of its rows are visible in %s is not known",
+                        plain.message, work->name.text);
+    else
+        code = hf__fail(err, code, "%s; %s%" PRId64 " of its rows are visible in %s", plain.message,
+                        rows > 0 && !work->target->is_embedded ? "at most " : "", rows,
+                        work->name.text);
+    if (!counted || rows != 0)
+        hf__hint(err,
+                 "%s%sremove them before it is repeated; staged appends (--staged) are all or "
+                 "nothing",
+                 plain.hint, plain.hint[0] != '\0' ? "; " : "");
+    else if (plain.hint[0] != '\0')
+        hf__hint(err, "%s", plain.hint);
+    return code;
+}
+
+/* The outcome is known once ClickHouse has said anything of the INSERT. */
+static hf_status tell_outcome(hf__work *work, hf_status status, const hf__grid *before,
+                              hf_error *err)
+{
+    const hf__fault fault = work->target->fault;
+    bool is_heard = fault.code != 0 || !fault.was_sent;
+    int64_t rows = 0, parts = 0;
+
+    /* It may go on without us: what it writes later would not be counted. */
+    if (status == HF_UNREACHABLE && !is_heard && work->result->key != 0 &&
+        hf__halt_get(work->halt) == HF__GO_ON)
+        (void)!hf__orphan_end(work, false, NULL);
+    bool counted = count_new(work, before, &rows, &parts, NULL) == HF_OK;
+
+    work->result->rows = counted ? rows : -1;
+    if (counted && rows > 0)
+        hf__work_record(work, rows);
+    if (status == HF_OK)
+        return HF_OK;
+    return say_visible(work, is_heard || status == HF_LOST ? status : HF_IN_DOUBT, counted, err);
+}
+
+hf_status hf__direct_run(hf__work *work, hf_error *err)
+{
+    hf__grid before = {0};
+    hf_status status = HF_OK;
+
+    if (!hf__append_needs_no_lock(work->options->table)) {
+        status = hf__work_lock_table(work, work->options->wait_ms, err);
+        if (status == HF_OK)
+            status = hf__orphan_end(work, false, err);
+    }
+    if (status == HF_OK)
+        status = look(work, &before, err);
+    if (status == HF_OK)
+        status = learn_window(work, err);
+    if (status == HF_OK) {
+        status = insert(work, &before, err);
+        status = tell_outcome(work, status, &before, err);
+    }
+    hf__grid_free(&before);
+    hf_status unlocked = hf__work_unlock_table(work, status == HF_OK ? err : NULL);
+    return status != HF_OK ? status : unlocked;
+}

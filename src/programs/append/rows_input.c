@@ -1,0 +1,371 @@
+#include "programs/append/rows_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+
+enum { HEADER_MAX = 1 << 20 };
+
+struct source {
+    const char *path;
+    bool is_stdin;
+    int64_t size;
+    int64_t rows_before; /* of the files before it; known once it is open */
+};
+
+struct hf__input {
+    const hf__format *format;
+    struct source *sources;
+    size_t count;
+    size_t next; /* the source to open next; the open one is before it */
+    int fd;      /* -1: none is open */
+    bool is_file;
+    hf__buf header; /* of the first file */
+    bool knows_header;
+    hf__buf seen;   /* of a later file, until its first line is whole */
+    bool in_header; /* of a later file */
+    hf__buf ready;  /* read, and to be given next */
+    size_t ready_at;
+    char last;
+    atomic_llong lines;
+    atomic_llong bytes;
+    int64_t size;
+    int64_t from, to; /* of the one file; to -1: its end */
+    const atomic_bool *stop;
+};
+
+static const char *name_of(const struct source *source)
+{
+    return source->is_stdin ? "standard input" : source->path;
+}
+
+static hf_status look_at(struct source *source, hf_error *err)
+{
+    struct stat found;
+
+    source->is_stdin = strcmp(source->path, "-") == 0;
+    if (source->is_stdin ? fstat(STDIN_FILENO, &found) != 0 : stat(source->path, &found) != 0)
+        return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name_of(source));
+    if (S_ISDIR(found.st_mode))
+        return hf__fail(err, HF_BAD_DATA, "cannot read %s: it is a folder", source->path);
+    source->size = S_ISREG(found.st_mode) ? found.st_size : -1;
+    return HF_OK;
+}
+
+hf_status hf__input_open(const hf__format *format, const char *const *paths, size_t count,
+                         hf__input **input, hf_error *err)
+{
+    static const char *const only_stdin[] = {"-"};
+    hf__input *made = calloc(1, sizeof *made);
+    hf_status status = HF_OK;
+
+    if (count == 0) {
+        paths = only_stdin;
+        count = 1;
+    }
+    if (made != NULL)
+        made->sources = calloc(count, sizeof *made->sources);
+    if (made == NULL || made->sources == NULL) {
+        free(made);
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    made->format = format;
+    made->count = count;
+    made->fd = -1;
+    made->to = -1;
+    made->last = '\n';
+    for (size_t i = 0; i < count && status == HF_OK; i++) {
+        made->sources[i].path = paths[i];
+        status = look_at(&made->sources[i], err);
+        made->size =
+            made->size < 0 || made->sources[i].size < 0 ? -1 : made->size + made->sources[i].size;
+    }
+    if (status == HF_OK)
+        *input = made;
+    else
+        hf__input_close(made);
+    return status;
+}
+
+void hf__input_confine(hf__input *input, int64_t from, int64_t to, const atomic_bool *stop)
+{
+    input->from = from;
+    input->to = to;
+    input->stop = stop;
+}
+
+static void close_source(hf__input *input)
+{
+    if (input->fd > STDERR_FILENO)
+        close(input->fd);
+    input->fd = -1;
+}
+
+void hf__input_close(hf__input *input)
+{
+    if (input == NULL)
+        return;
+    close_source(input);
+    hf__buf_free(&input->header);
+    hf__buf_free(&input->seen);
+    hf__buf_free(&input->ready);
+    free(input->sources);
+    free(input);
+}
+
+static bool must_wait(const hf__input *input)
+{
+    struct pollfd ready = {.fd = input->fd, .events = POLLIN};
+
+    return !input->is_file && poll(&ready, 1, 0) == 0;
+}
+
+static void count_lines(hf__input *input, const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+
+    long long lines = 0;
+
+    for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        lines++;
+    atomic_fetch_add_explicit(&input->lines, lines, memory_order_relaxed);
+}
+
+static hf_status keep_header(hf__input *input, hf__buf *header, const char *bytes, size_t size,
+                             hf_error *err)
+{
+    const char *end = memchr(bytes, '\n', size);
+
+    hf__buf_add(header, bytes, end != NULL ? (size_t)(end - bytes) + 1 : size);
+    if (header->length > HEADER_MAX)
+        return hf__fail(err, HF_BAD_DATA, "%s: the header is longer than %d bytes",
+                        name_of(&input->sources[input->next - 1]), HEADER_MAX);
+    return header->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+}
+
+static bool has_whole_line(const hf__buf *line)
+{
+    return line->length > 0 && memchr(line->data, '\n', line->length) != NULL;
+}
+
+static size_t line_size(const hf__buf *line)
+{
+    size_t size = line->length;
+
+    while (size > 0 && (line->data[size - 1] == '\n' || line->data[size - 1] == '\r'))
+        size--;
+    return size;
+}
+
+/* The header of a later file: its bytes do not go out, what follows it does. */
+static hf_status skip_header(hf__input *input, const char *bytes, size_t *size, hf_error *err)
+{
+    const char *end = memchr(bytes, '\n', *size);
+    const char *name = name_of(&input->sources[input->next - 1]);
+    hf_status status = keep_header(input, &input->seen, bytes, *size, err);
+
+    if (status != HF_OK || end == NULL) {
+        *size = 0;
+        return status;
+    }
+    input->in_header = false;
+    size_t length = line_size(&input->seen);
+    if (length != line_size(&input->header) ||
+        memcmp(input->seen.data, input->header.data, length) != 0)
+        return hf__fail(err, HF_BAD_DATA, "%s: its columns are not those of %s", name,
+                        name_of(&input->sources[0]));
+    size_t used = (size_t)(end - bytes) + 1;
+    hf__buf_clear(&input->ready);
+    hf__buf_add(&input->ready, end + 1, *size - used);
+    input->ready_at = 0;
+    *size = 0;
+    return input->ready.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+}
+
+/* A part that begins behind the header needs it all the same. */
+static hf_status skip_to_part(hf__input *input, hf_error *err)
+{
+    const char *name = name_of(&input->sources[input->next - 1]);
+    char piece[4096];
+    ssize_t got = 1;
+
+    while (input->format->has_header && got > 0 && !has_whole_line(&input->ready)) {
+        got = pread(input->fd, piece, sizeof piece, (off_t)input->ready.length);
+        hf_status status =
+            got > 0 ? keep_header(input, &input->ready, piece, (size_t)got, err) : HF_OK;
+        if (status != HF_OK)
+            return status;
+    }
+    if (got < 0 || lseek(input->fd, input->from, SEEK_SET) < 0)
+        return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name);
+    return HF_OK;
+}
+
+static hf_status open_next(hf__input *input, hf_error *err)
+{
+    struct source *source = &input->sources[input->next++];
+    struct stat found;
+
+    input->fd = source->is_stdin ? STDIN_FILENO : open(source->path, O_RDONLY | O_CLOEXEC);
+    if (input->fd < 0 || fstat(input->fd, &found) != 0)
+        return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name_of(source));
+    input->is_file = S_ISREG(found.st_mode);
+    source->rows_before = input->lines - (input->format->has_header && input->next > 1 ? 1 : 0);
+    input->in_header = input->format->has_header && input->next > 1;
+    hf__buf_clear(&input->seen);
+    if (input->is_file)
+        (void)posix_fadvise(input->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return input->from > 0 ? skip_to_part(input, err) : HF_OK;
+}
+
+/* A file's last line may lack its end, and the next file's first line must not continue it. */
+static bool ends_line(hf__input *input, char *bytes, size_t *got)
+{
+    bool lacks_end = input->format->has_lines && input->last != '\n' && input->next < input->count;
+
+    close_source(input);
+    if (lacks_end) {
+        bytes[0] = '\n';
+        *got = 1;
+    }
+    return lacks_end;
+}
+
+static hf_status read_file(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
+                           hf_error *err)
+{
+    *wait = must_wait(input);
+    if (*wait)
+        return HF_OK;
+    if (input->to >= 0 && (int64_t)size > input->to - input->from - input->bytes)
+        size = (size_t)(input->to - input->from - input->bytes);
+    ssize_t found = read(input->fd, bytes, size);
+    if (found < 0 && (errno == EINTR || errno == EAGAIN)) {
+        *wait = true;
+        return HF_OK;
+    }
+    if (found < 0)
+        return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s",
+                              name_of(&input->sources[input->next - 1]));
+    *got = (size_t)found;
+    input->bytes += found;
+    return HF_OK;
+}
+
+static hf_status read_some(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
+                           hf_error *err)
+{
+    if (input->ready_at == input->ready.length)
+        return read_file(input, bytes, size, got, wait, err);
+    size_t left = input->ready.length - input->ready_at;
+    *got = left < size ? left : size;
+    memcpy(bytes, input->ready.data + input->ready_at, *got);
+    input->ready_at += *got;
+    return HF_OK;
+}
+
+hf_status hf__input_read_header(hf__input *input, bool *wait, hf_error *err)
+{
+    char piece[4096];
+    size_t got = 1;
+    hf_status status = input->next == 0 ? open_next(input, err) : HF_OK;
+
+    *wait = false;
+    if (status == HF_OK && has_whole_line(&input->ready)) /* of a part */
+        hf__buf_add(&input->header, input->ready.data, input->ready.length);
+    while (status == HF_OK && got > 0 && !has_whole_line(&input->header)) {
+        got = 0;
+        status = read_file(input, piece, sizeof piece, &got, wait, err);
+        hf__buf_add(&input->ready, piece, got);
+        if (status == HF_OK && got > 0)
+            status = keep_header(input, &input->header, piece, got, err);
+    }
+    if (status == HF_OK && (input->ready.broken || input->header.broken))
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    input->knows_header = status == HF_OK && !*wait;
+    return status;
+}
+
+const char *hf__input_header(const hf__input *input, size_t *size)
+{
+    *size = input->header.length;
+    return input->header.data;
+}
+
+hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
+                         hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    *got = 0;
+    *wait = false;
+    if (input->stop != NULL && atomic_load(input->stop))
+        return hf__fail(err, HF_INTERRUPTED, "told to stop");
+    if (input->format->has_header && !input->knows_header)
+        status = hf__input_read_header(input, wait, err);
+    while (status == HF_OK && *got == 0 && !*wait) {
+        if (input->fd < 0 && input->next == input->count)
+            return HF_OK;
+        if (input->fd < 0) {
+            status = open_next(input, err);
+            continue;
+        }
+        bool from_file = input->ready_at >= input->ready.length;
+        status = read_some(input, bytes, size, got, wait, err);
+        if (status != HF_OK || *wait)
+            break;
+        if (*got == 0 && ends_line(input, bytes, got))
+            break;
+        if (*got > 0 && from_file && input->in_header)
+            status = skip_header(input, bytes, got, err);
+    }
+    if (status == HF_OK && *got > 0) {
+        input->last = bytes[*got - 1];
+        if (input->format->has_lines)
+            count_lines(input, bytes, *got);
+    }
+    return status;
+}
+
+int hf__input_fd(const hf__input *input)
+{
+    return input->fd;
+}
+
+int64_t hf__input_bytes(const hf__input *input)
+{
+    return input->bytes;
+}
+
+int64_t hf__input_size(const hf__input *input)
+{
+    return input->size;
+}
+
+int64_t hf__input_rows(const hf__input *input)
+{
+    int64_t headers = input->format->has_header && input->lines > 0 ? 1 : 0;
+
+    return input->format->has_lines ? input->lines - headers : -1;
+}
+
+bool hf__input_place(const hf__input *input, int64_t row, const char **file, int64_t *line)
+{
+    if (!input->format->has_lines || row < 1)
+        return false;
+    for (size_t i = input->next; i-- > 0;) {
+        const struct source *source = &input->sources[i];
+        if (row > source->rows_before) {
+            *file = name_of(source);
+            *line = row - source->rows_before + (input->format->has_header ? 1 : 0);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,265 @@
+/*
+ * Staged: rows go into a private table without a lock, so many can stream at once and none of it is seen;
+ * under the table's lock its parts are attached. What is known at each step is written down before it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs/append/staging.h"
+
+enum { MOST_TRIES = 5 };
+
+/* ---- an id that was there before -------------------------------------------------------------------- */
+
+static hf_status refuse_doubtful(const hf__append_row *row, hf_error *err)
+{
+    hf_status status = hf__fail(
+        err, HF_IN_DOUBT,
+        "append %s to %s did not come to its end, and nothing tells any more whether its %lld rows "
+        "are there",
+        row->id, row->table, (long long)row->rows);
+
+    if (row->staging[0] != '\0')
+        hf__hint(err, "look for its rows in the table: they are also in %s", row->staging);
+    else
+        hf__hint(err, "look for its rows in the table; append what lacks under another --id");
+    return status;
+}
+
+static hf_status finish_own(hf__work *work, hf__append_row *row, hf_error *err)
+{
+    hf_status status = hf__work_lock_table(work, work->options->wait_ms, err);
+
+    if (status != HF_OK)
+        return status;
+    hf__append_row_free(row);
+    status =
+        hf__append_load(work->store, work->result->id, row, err); /* another may have settled it */
+    if (status == HF_OK && row->state == HF__APPEND_ATTACHING)
+        status = hf__settle(work, row, err);
+    work->result->outcome = HF__FINISHED;
+    hf_status unlocked = hf__work_unlock_table(work, status == HF_OK ? err : NULL);
+    if (status == HF_OK)
+        status = unlocked;
+    if (status == HF_OK && row->state == HF__APPEND_DOUBTFUL)
+        status = refuse_doubtful(row, err);
+    return status;
+}
+
+/* *over: there is nothing left to do. Else work->staging is "" or what had been staged. */
+static hf_status take_up(hf__work *work, bool *over, hf_error *err)
+{
+    hf__append_row row = {0};
+    hf_status status = hf__work_load(work, &row, err);
+
+    *over = status == HF_OK && row.state != HF__APPEND_UNKNOWN;
+    if (*over && strcmp(row.table, work->name.text) != 0) {
+        status = hf__fail(err, HF_INVALID, "append %s is one to %s, not to %s", row.id, row.table,
+                          work->name.text);
+        hf__hint(err, "every append has an id of its own");
+    } else if (*over && row.state == HF__APPEND_DONE) {
+        work->result->outcome = HF__NOTHING;
+    } else if (*over && row.state == HF__APPEND_DOUBTFUL) {
+        status = refuse_doubtful(&row, err);
+    } else if (*over) {
+        status = finish_own(work, &row, err);
+    }
+    if (*over)
+        work->result->rows = row.rows;
+    hf__append_row_free(&row);
+    if (status == HF_OK) {
+        char left[128];
+        status = hf__cluster_follow(work, work->result->id, err);
+        if (status == HF_OK)
+            status = hf__staging_find(work, work->result->id, left, err);
+        if (status == HF_OK && *over && left[0] != '\0')
+            status = hf__staging_drop(work, left, err);
+        else if (status == HF_OK && !*over)
+            memcpy(work->staging, left, sizeof left);
+    }
+    return status;
+}
+
+/* ---- staging ------------------------------------------------------------------------------------------- */
+
+static hf_status stage(hf__work *work, hf_error *err)
+{
+    hf__buf into = {0};
+    char complete[128];
+    bool is_fed = false;
+    hf_status status = hf__staging_create(work, err);
+
+    if (status != HF_OK)
+        return status;
+    status = hf__staging_try_freeze(work, err);
+    if (status == HF_OK)
+        status = hf__feed_halves(work, &is_fed, err);
+    hf__staging_quote(work, &into);
+    if (status == HF_OK && into.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (status == HF_OK && !is_fed)
+        status = hf__work_feed(work, into.data, work->staging, err);
+    hf__buf_free(&into);
+    if (status == HF_OK) {
+        (void)snprintf(complete, sizeof complete, HF__STAGED_PREFIX "%s",
+                       work->staging + sizeof HF__STAGING_PREFIX - 1);
+        status = hf__staging_rename(work, work->staging, complete, err);
+    }
+    if (status == HF_OK)
+        memcpy(work->staging, complete, sizeof complete);
+    else if (hf__staging_drop(work, work->staging, NULL) != HF_OK)
+        hf__work_note(work, "%s could not be dropped; the next append to the database does it",
+                      work->staging);
+    return status;
+}
+
+/* ---- attaching ------------------------------------------------------------------------------------------ */
+
+/* Whoever died while it attached comes first: after our parts nobody could tell what it had done. */
+static hf_status settle_other(hf__work *work, hf_error *err)
+{
+    hf__append_row row = {0};
+    hf_status status = hf__append_load_attaching(work->store, work->name.text, &row, err);
+
+    if (status == HF_OK && row.state == HF__APPEND_ATTACHING)
+        status = hf__settle(work, &row, err);
+    hf__append_row_free(&row);
+    return status;
+}
+
+static hf_status write_down(hf__work *work, hf__append_row *row, hf__plan *plan, hf_error *err)
+{
+    bool in_the_way = true;
+    hf_status status = HF_OK;
+
+    if (work->replica_count > 1) { /* elsewhere nothing but a look keeps an orphan and this apart */
+        status = hf__orphan_end(work, false, err);
+        if (status == HF_OK)
+            status = hf__server_sync(work, err);
+    }
+    for (int i = 0; i < MOST_TRIES && in_the_way && status == HF_OK; i++) {
+        if (i > 0)
+            status = settle_other(work, err);
+        if (status == HF_OK)
+            status = hf__write_down(work, row, plan, &in_the_way, err);
+    }
+    if (status == HF_OK && in_the_way)
+        status =
+            hf__fail(err, HF_EXHAUSTED, "another append to %s stays in the way", work->name.text);
+    return status;
+}
+
+/* The rows are there; only the record of it lacks. */
+static hf_status say_attached(hf_status status, hf_error *err)
+{
+    hf_error plain = {0};
+
+    if (err != NULL)
+        plain = *err;
+    hf__set_error(err, status, "%s; all of its rows are in the table", plain.message);
+    hf__hint(err, "repeat with the same --id: it finds them");
+    return status;
+}
+
+static hf_status attach_locked(hf__work *work, hf__append_row *row, hf__plan *plan, hf_error *err)
+{
+    hf__verdict *verdicts = calloc(plan->partition_count + 1, sizeof *verdicts);
+    hf_lock *const locks[] = {work->lock, work->own};
+
+    if (verdicts == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_status status = write_down(work, row, plan, err);
+    if (status == HF_OK)
+        status = hf__attach_missing(work, plan, verdicts, work->staging, err);
+    free(verdicts);
+    if (work->left_out) {
+        bool in_the_way = false;
+        row->state = HF__APPEND_DOUBTFUL;
+        (void)!hf__append_save(work->store, work->lock, row, &in_the_way, NULL);
+    }
+    row->state = HF__APPEND_DONE;
+    if (status == HF_OK) {
+        status = hf__append_save_last(work->store, locks, row, err);
+        if (status != HF_OK)
+            status = say_attached(status, err);
+    }
+    return status;
+}
+
+static void remind_of_id(const hf__work *work, hf_error *err)
+{
+    if (err != NULL && err->hint[0] == '\0')
+        hf__hint(err, "repeat with --id %s: the rows are staged, and it goes on from there",
+                 work->result->id);
+}
+
+static hf_status attach(hf__work *work, hf__plan *plan, hf_error *err)
+{
+    hf__append_row row = {.rows = plan->rows};
+    hf_status status = hf__work_lock_table(work, work->options->wait_ms, err);
+
+    (void)snprintf(row.id, sizeof row.id, "%s", work->result->id);
+    (void)snprintf(row.table, sizeof row.table, "%s", work->name.text);
+    (void)snprintf(row.staging, sizeof row.staging, "%s", work->staging);
+    if (status == HF_OK) {
+        status = attach_locked(work, &row, plan, err);
+        if (status == HF_OK)
+            hf__work_record(work, row.rows);
+        /* Once it is done, a lock that is lost on its way back changes nothing. */
+        (void)!hf__work_unlock_table(work, NULL);
+    }
+    hf__append_row_free(&row);
+    if (status != HF_OK)
+        remind_of_id(work, err);
+    return status;
+}
+
+static hf_status attach_staged(hf__work *work, hf_error *err)
+{
+    hf__parts parts = {0};
+    hf__plan plan = {0};
+
+    hf_status status = hf__staging_freeze(work, work->staging, &parts, err);
+    if (status == HF_OK)
+        status = hf__plan_make(&parts, &plan, err);
+    if (status == HF_OK) {
+        work->result->rows = plan.rows;
+        work->result->parts = (int64_t)plan.part_count;
+        work->result->partitions = (int64_t)plan.partition_count;
+        status = hf__work_check(work, err);
+    }
+    if (status == HF_OK)
+        status = attach(work, &plan, err);
+    if (status != HF_OK)
+        work->result->rows = 0;
+    hf__plan_free(&plan);
+    hf__parts_free(&parts);
+    return status;
+}
+
+hf_status hf__staged_run(hf__work *work, hf_error *err)
+{
+    bool over = false;
+    if (work->options->id == NULL)
+        hf__work_note(work, "append %s to %s", work->result->id, work->name.text);
+    hf_status status = hf__work_lock_id(work, err);
+
+    work->result->is_staged = true;
+    if (status == HF_OK && work->options->id != NULL)
+        status = take_up(work, &over, err);
+    if (status != HF_OK || over)
+        return status;
+    hf__sweep(work);
+    bool is_staged = work->staging[0] != '\0';
+    if (is_staged)
+        work->result->outcome = HF__RESUMED;
+    else
+        status = stage(work, err);
+    if (status == HF_OK)
+        status = attach_staged(work, err);
+    if (status == HF_OK && hf__staging_drop(work, work->staging, NULL) != HF_OK)
+        hf__work_note(work, "%s could not be dropped; the next append to the database does it",
+                      work->staging);
+    return status;
+}

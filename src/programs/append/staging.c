@@ -1,0 +1,280 @@
+/* Staging tables: their names, their making and their end. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "programs/append/quote.h"
+#include "programs/append/staging.h"
+
+enum { NONCE = 8, MARK = 8, MERGES_MS = 60000, LOOK_EVERY_MS = 20 };
+
+/* Tells the tables apart that staged rows are for. */
+static unsigned mark_of(const char *table)
+{
+    int64_t key = 0;
+
+    (void)!hf_key_derive(HF_SHA256, table, strlen(table), &key, NULL);
+    return (unsigned)((uint64_t)key & UINT32_MAX);
+}
+
+void hf__staging_name(char out[128], bool is_complete, const char *id, const char *table)
+{
+    unsigned nonce = 0;
+
+    while (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
+        continue;
+    (void)snprintf(out, 128, "%s%0*x%0*x_%s", is_complete ? HF__STAGED_PREFIX : HF__STAGING_PREFIX,
+                   NONCE, nonce, MARK, mark_of(table), id);
+}
+
+const char *hf__staging_id(const char *name, bool *is_complete)
+{
+    static const char open[] = HF__STAGING_PREFIX, complete[] = HF__STAGED_PREFIX;
+    size_t prefix = 0;
+
+    if (strncmp(name, open, sizeof open - 1) == 0)
+        prefix = sizeof open - 1;
+    else if (strncmp(name, complete, sizeof complete - 1) == 0)
+        prefix = sizeof complete - 1;
+    *is_complete = prefix == sizeof complete - 1;
+    const char *nonce = name + prefix;
+    if (prefix == 0 || strspn(nonce, "0123456789abcdef") != NONCE + MARK ||
+        nonce[NONCE + MARK] != '_')
+        return NULL;
+    const char *id = nonce + NONCE + MARK + 1;
+    return hf__append_check_id(id, NULL) == HF_OK ? id : NULL;
+}
+
+/* name is that of a staging table. */
+static bool is_for(const char *name, const char *table)
+{
+    char mark[MARK + 1];
+    bool is_complete = false;
+    const char *id = hf__staging_id(name, &is_complete);
+
+    (void)snprintf(mark, sizeof mark, "%0*x", MARK, mark_of(table));
+    return strncmp(id - 1 - MARK, mark, MARK) == 0;
+}
+
+/* ---- engines ------------------------------------------------------------------------------------------- */
+
+/* Behind the argument at text: its comma, or the closing parenthesis. */
+static const char *skip_argument(const char *text)
+{
+    int depth = 0;
+
+    for (; *text != '\0'; text++) {
+        if (*text == '\'') {
+            for (text++; *text != '\0' && *text != '\''; text++)
+                if (*text == '\\' && text[1] != '\0')
+                    text++;
+            if (*text == '\0')
+                break;
+        } else if (*text == '(') {
+            depth++;
+        } else if (*text == ')' && depth-- == 0) {
+            break;
+        } else if (*text == ',' && depth == 0) {
+            break;
+        }
+    }
+    return text;
+}
+
+void hf__staging_engine(const char *engine_full, hf__buf *out)
+{
+    static const char replicated[] = "Replicated";
+    const char *rest = engine_full + sizeof replicated - 1;
+
+    if (strncmp(engine_full, replicated, sizeof replicated - 1) != 0)
+        return;
+    size_t name = strcspn(rest, "( ");
+    hf__buf_puts(out, " ENGINE = ");
+    hf__buf_add(out, rest, name);
+    rest += name;
+    if (*rest == '(' && rest[1] == '\'') { /* the path in ZooKeeper, and the replica */
+        const char *end = skip_argument(rest + 1);
+        if (*end == ',')
+            end = skip_argument(end + 1);
+        hf__buf_puts(out, "(");
+        rest = *end == ',' ? end + 1 + strspn(end + 1, " ") : end;
+    }
+    hf__buf_puts(out, rest);
+}
+
+/* ---- tables -------------------------------------------------------------------------------------------- */
+
+void hf__staging_quote(const hf__work *work, hf__buf *out)
+{
+    hf__quote_table(out, work->name.database, work->staging);
+}
+
+hf_status hf__staging_create(hf__work *work, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    hf__staging_name(work->staging, false, work->result->id, work->name.text);
+    hf__buf_puts(&sql, "CREATE TABLE ");
+    hf__staging_quote(work, &sql);
+    hf__buf_printf(&sql, " AS %s", work->dest.data);
+    hf__staging_engine(work->engine_full.data, &sql);
+    return hf__work_do(work, "create the staging table", &sql, err);
+}
+
+hf_status hf__staging_rename(hf__work *work, const char *from, const char *to, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    hf__buf_puts(&sql, "RENAME TABLE ");
+    hf__quote_table(&sql, work->name.database, from);
+    hf__buf_puts(&sql, " TO ");
+    hf__quote_table(&sql, work->name.database, to);
+    return hf__work_do(work, "rename the staging table", &sql, err);
+}
+
+/* ---- merges ------------------------------------------------------------------------------------------------ */
+
+static hf_status set_merges(hf__work *work, const char *verb, const char *name, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    hf__buf_printf(&sql, "SYSTEM %s MERGES ", verb);
+    hf__quote_table(&sql, work->name.database, name);
+    return hf__work_do(work, "stop the merges of the staging table", &sql, err);
+}
+
+hf_status hf__staging_try_freeze(hf__work *work, hf_error *err)
+{
+    hf_status status = set_merges(work, "STOP", work->staging, err);
+
+    /* They go on while rows come in: a table takes so many parts and no more. */
+    return status == HF_OK ? set_merges(work, "START", work->staging, err) : status;
+}
+
+/* One that was about to end when they were stopped does so. */
+static hf_status await_merges(hf__work *work, const char *name, hf_error *err)
+{
+    struct pollfd halt = {.fd = work->halt->fd, .events = POLLIN};
+    int64_t deadline = hf__deadline(MERGES_MS);
+    bool are_over = false;
+    hf__buf sql = {0};
+    hf_status status = HF_OK;
+
+    hf__buf_puts(&sql, "SELECT count() FROM system.merges WHERE database = ");
+    hf__quote_text(&sql, work->name.database);
+    hf__buf_puts(&sql, " AND table = ");
+    hf__quote_text(&sql, name);
+    const hf__statement look = {.sql = sql.data, .what = "read system.merges"};
+    if (sql.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    while (status == HF_OK && !are_over) {
+        hf__grid grid = {0};
+        status = hf__target_query(work->target, &look, &grid, err);
+        are_over = status == HF_OK && hf__grid_number(&grid, 0, 0) == 0;
+        hf__grid_free(&grid);
+        if (status == HF_OK && !are_over && hf__left_ms(deadline) == 0)
+            status = hf__fail(err, HF_DATABASE, "%s: merges of %s go on after they were stopped",
+                              work->target->name, name);
+        if (status == HF_OK && !are_over)
+            status = hf__work_check(work, err);
+        if (status == HF_OK && !are_over)
+            (void)poll(&halt, 1, LOOK_EVERY_MS);
+    }
+    hf__buf_free(&sql);
+    return status;
+}
+
+hf_status hf__staging_freeze(hf__work *work, const char *name, hf__parts *parts, hf_error *err)
+{
+    hf_status status = set_merges(work, "STOP", name, err);
+
+    if (status == HF_OK)
+        status = await_merges(work, name, err);
+    return status == HF_OK ? hf__parts_read(work->target, work->name.database, name, -1, parts, err)
+                           : status;
+}
+
+/* ---- their end, and finding them --------------------------------------------------------------------------- */
+
+/* DROP waits for what writes into the table: that is ended first, if it can be. */
+static void kill_writer(hf__work *work, const char *name)
+{
+    hf__buf sql = {0};
+    hf__grid grid = {0};
+
+    hf__buf_puts(&sql, "KILL QUERY WHERE query_id = ");
+    hf__quote_text(&sql, name);
+    hf__buf_puts(&sql, " SYNC");
+    const hf__statement kill = {
+        .sql = sql.data, .what = "kill a dead append's statement", .limit_ms = 10000};
+    if (!sql.broken)
+        (void)!hf__target_query(work->target, &kill, &grid, NULL);
+    hf__grid_free(&grid);
+    hf__buf_free(&sql);
+}
+
+hf_status hf__staging_drop(hf__work *work, const char *name, hf_error *err)
+{
+    bool is_complete = false;
+    hf__buf sql = {0};
+
+    if (hf__staging_id(name, &is_complete) == NULL)
+        return hf__fail(err, HF_INVALID, "'%s' is no staging table", name);
+    if (!is_complete && !work->target->is_embedded)
+        kill_writer(work, name);
+    hf__buf_puts(&sql, "DROP TABLE IF EXISTS ");
+    hf__quote_table(&sql, work->name.database, name);
+    return hf__work_do(work, "drop the staging table", &sql, err);
+}
+
+hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    hf__buf_puts(&sql,
+                 "SELECT name, (toInt64(toUnixTimestamp(now())) - "
+                 "toInt64(toUnixTimestamp(metadata_modification_time))) * 1000 FROM system.tables "
+                 "WHERE name LIKE 'holdfast\\\\_stag%' AND database = ");
+    hf__quote_text(&sql, work->name.database);
+    const hf__statement list = {.sql = sql.data, .what = "read system.tables", .gives_way = true};
+    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                  : hf__target_query(work->target, &list, grid, err);
+    hf__buf_free(&sql);
+    return status;
+}
+
+static hf_status refuse_other(const hf__work *work, const char *id, const char *name, hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_INVALID, "append %s has staged rows for another table than %s", id,
+                 work->name.text);
+
+    hf__hint(err, "every append has an id of its own; the rows are in %s", name);
+    return status;
+}
+
+hf_status hf__staging_find(hf__work *work, const char *id, char out[128], hf_error *err)
+{
+    hf__grid grid = {0};
+    hf_status status = hf__staging_list(work, &grid, err);
+
+    out[0] = '\0';
+    for (size_t i = 0; i < grid.rows && status == HF_OK; i++) {
+        const char *name = hf__grid_at(&grid, i, 0);
+        bool is_complete = false;
+        const char *found = hf__staging_id(name, &is_complete);
+        if (found == NULL || strcmp(found, id) != 0)
+            continue;
+        if (is_complete && !is_for(name, work->name.text))
+            status = refuse_other(work, id, name, err);
+        else if (is_complete)
+            (void)snprintf(out, 128, "%s", name);
+        else if (hf__staging_drop(work, name, NULL) != HF_OK) /* it is in nobody's way */
+            hf__work_note(work, "%s could not be dropped; a later append does it", name);
+    }
+    hf__grid_free(&grid);
+    return status;
+}

@@ -1,0 +1,266 @@
+#include "programs/append/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "lib/transactions/last.h"
+
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+static const char *const words[] = {"", "attaching", "done", "doubtful"};
+
+/* The local store has them in a file of its own. */
+static const char local_table[] =
+    "CREATE TABLE IF NOT EXISTS appends (id TEXT PRIMARY KEY, table_name TEXT NOT NULL, "
+    "state TEXT NOT NULL, staging TEXT NOT NULL, plan TEXT NOT NULL, row_count INTEGER NOT NULL, "
+    "at INTEGER NOT NULL DEFAULT (strftime('%s', 'now'))) WITHOUT ROWID";
+static const char local_attaching[] =
+    "CREATE UNIQUE INDEX IF NOT EXISTS appends_attaching ON appends (table_name) "
+    "WHERE state = 'attaching'";
+static const char local_at[] = "CREATE INDEX IF NOT EXISTS appends_at ON appends (at)";
+static const char *const local_schema[] = {local_table, local_attaching, local_at};
+
+void hf__append_row_free(hf__append_row *row)
+{
+    hf__buf_free(&row->plan);
+}
+
+hf_status hf__append_check_id(const char *id, hf_error *err)
+{
+    char shown[80];
+    size_t size = strlen(id);
+
+    if (size > 0 && size <= HF__APPEND_ID_MAX && id[strspn(id, LETTERS "._:-")] == '\0')
+        return HF_OK;
+    hf_status status = hf__fail(err, HF_INVALID, "'%s' is no id for an append",
+                                hf__show(shown, sizeof shown, id, size));
+    hf__hint(err, "letters, digits, '.', '_', ':' and '-', at most %d", HF__APPEND_ID_MAX);
+    return status;
+}
+
+hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *spec,
+                          const hf__lock_extra *extra, hf_lock **lock, hf_error *err)
+{
+    char label[HF__APPEND_ID_MAX + 32];
+    hf_lock_spec own = *spec;
+    hf_target target = {.derivation =
+                            HF_FIXED}; /* no label: every append would leave one on record */
+    int size = snprintf(label, sizeof label, "holdfast:append:%s", id);
+    hf_status status = hf_key_derive(HF_SHA256, label, (size_t)size, &target.key, err);
+
+    target.key |= INT64_MIN;
+    own.targets = &target;
+    own.target_count = 1;
+    return status == HF_OK ? hf__lock_acquire_with(store, &own, extra, lock, err) : status;
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------- */
+
+static hf_tx_options tx_options(void)
+{
+    hf_tx_options options = HF_TX_OPTIONS_INIT;
+
+    options.isolation = HF_READ_COMMITTED;
+    options.database = "appends";
+    return options;
+}
+
+static hf_status make_local_tables(hf_tx *tx, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    for (size_t i = 0; i < sizeof local_schema / sizeof *local_schema && status == HF_OK; i++)
+        status = hf_tx_query(tx, local_schema[i], 0, NULL, false, NULL, err);
+    return status;
+}
+
+#define COLUMNS "id, table_name, state, staging, plan, row_count"
+
+struct loading {
+    hf_store *store;
+    const char *where;
+    const char *value;
+    hf__append_row *row;
+};
+
+static void copy_text(char *out, size_t size, const hf_rows *rows, size_t column)
+{
+    const char *text = hf_rows_value(rows, 0, column, NULL);
+
+    (void)snprintf(out, size, "%s", text != NULL ? text : "");
+}
+
+static void take_row(const hf_rows *rows, hf__append_row *row)
+{
+    char state[16];
+
+    copy_text(row->id, sizeof row->id, rows, 0);
+    copy_text(row->table, sizeof row->table, rows, 1);
+    copy_text(state, sizeof state, rows, 2);
+    for (size_t i = 1; i < sizeof words / sizeof *words; i++)
+        if (strcmp(state, words[i]) == 0)
+            row->state = (hf__append_state)i;
+    copy_text(row->staging, sizeof row->staging, rows, 3);
+    hf__buf_clear(&row->plan);
+    hf__buf_puts(&row->plan, hf_rows_value(rows, 0, 4, NULL));
+    row->rows = strtoll(hf_rows_value(rows, 0, 5, NULL), NULL, 10);
+}
+
+static hf_status load(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct loading *loading = arg;
+    bool is_local = hf_store_is_local(loading->store);
+    hf_value value = HF_TEXT(loading->value);
+    hf_rows *rows = NULL;
+    hf__buf sql = {0};
+
+    loading->row->state = HF__APPEND_UNKNOWN;
+    hf_status status = is_local ? make_local_tables(tx, err) : HF_OK;
+    hf__buf_printf(&sql, "SELECT " COLUMNS " FROM %sappends WHERE %s", is_local ? "" : "holdfast.",
+                   loading->where);
+    if (status == HF_OK && sql.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (status == HF_OK)
+        status = hf_tx_query(tx, sql.data, 1, &value, false, &rows, err);
+    if (status == HF_OK && hf_rows_count(rows) > 0)
+        take_row(rows, loading->row);
+    if (status == HF_OK && loading->row->plan.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_rows_free(rows);
+    hf__buf_free(&sql);
+    return status;
+}
+
+static hf_status explain(hf_status status, hf_error *err)
+{
+    if (strcmp(err->sqlstate, "42P01") != 0 && strcmp(err->sqlstate, "3F000") != 0)
+        return status;
+    status = hf__fail(err, HF_NO_SCHEMA, "the store has no holdfast.appends");
+    hf__hint(err, "run 'holdfast init'");
+    return status;
+}
+
+static hf_status load_where(hf_store *store, const char *where, const char *value,
+                            hf__append_row *row, hf_error *err)
+{
+    struct loading loading = {.store = store, .where = where, .value = value, .row = row};
+    hf_tx_options options = tx_options();
+    hf_error failure;
+
+    *row = (hf__append_row){0};
+    options.read_only = !hf_store_is_local(store);
+    hf_status status = hf_transact(store, &options, load, &loading, &failure);
+    if (status != HF_OK && err != NULL) {
+        status = explain(status, &failure);
+        *err = failure;
+    }
+    return status;
+}
+
+void hf__append_look(const hf_value *id, hf__rider *rider)
+{
+    *rider = (hf__rider){
+        .sql = "SELECT " COLUMNS " FROM holdfast.appends WHERE id = $1", .count = 1, .values = id};
+}
+
+hf_status hf__append_looked(const hf_rows *rows, hf__append_row *row, hf_error *err)
+{
+    *row = (hf__append_row){0};
+    if (hf_rows_count(rows) > 0)
+        take_row(rows, row);
+    return row->plan.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+}
+
+hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row, hf_error *err)
+{
+    return load_where(store, "id = $1", id, row, err);
+}
+
+hf_status hf__append_load_attaching(hf_store *store, const char *table, hf__append_row *row,
+                                    hf_error *err)
+{
+    return load_where(store, "table_name = $1 AND state = 'attaching'", table, row, err);
+}
+
+/* ---- writing --------------------------------------------------------------------------------------- */
+
+struct saving {
+    bool is_local;
+    const hf__append_row *row;
+};
+
+/* Queued, so that all goes out in one message. Appends that are long over are forgotten. */
+static hf_status save(hf_tx *tx, void *arg, hf_error *err)
+{
+    const struct saving *saving = arg;
+    const hf__append_row *row = saving->row;
+    char rows[24];
+    const hf_value values[] = {HF_TEXT(row->id),
+                               HF_TEXT(row->table),
+                               HF_TEXT(words[row->state]),
+                               HF_TEXT(row->staging),
+                               HF_TEXT(row->plan.data != NULL ? row->plan.data : ""),
+                               HF_TEXT(rows)};
+
+    (void)snprintf(rows, sizeof rows, "%" PRId64, row->rows);
+    hf_status status = saving->is_local ? make_local_tables(tx, err) : HF_OK;
+    if (status == HF_OK)
+        status = hf_tx_queue(
+            tx,
+            saving->is_local
+                ? "INSERT INTO appends (id, table_name, state, staging, plan, row_count) "
+                  "VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET "
+                  "state = excluded.state, staging = excluded.staging, plan = excluded.plan, "
+                  "row_count = excluded.row_count, at = strftime('%s', 'now')"
+                : "INSERT INTO holdfast.appends (id, table_name, state, staging, plan, row_count) "
+                  "VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET "
+                  "state = excluded.state, staging = excluded.staging, plan = excluded.plan, "
+                  "row_count = excluded.row_count, at = pg_catalog.now()",
+            6, values, err);
+    if (status == HF_OK && row->state == HF__APPEND_DONE)
+        status = hf_tx_queue(tx,
+                             saving->is_local
+                                 ? "DELETE FROM appends WHERE state = 'done' "
+                                   "AND at < CAST(strftime('%s', 'now') AS INTEGER) - 2592000"
+                                 : "DELETE FROM holdfast.appends WHERE state = 'done' "
+                                   "AND at < pg_catalog.now() - interval '30 days'",
+                             0, NULL, err);
+    return status;
+}
+
+hf_status hf__append_save_last(hf_store *store, hf_lock *const locks[2], const hf__append_row *row,
+                               hf_error *err)
+{
+    struct saving saving = {.is_local = hf_store_is_local(store), .row = row};
+    hf_tx_options options = tx_options();
+    hf_error failure;
+    hf_status status = hf__lock_transact_last(locks, &options, save, &saving, &failure);
+
+    if (status != HF_OK && err != NULL) {
+        status = explain(status, &failure);
+        *err = failure;
+    }
+    return status;
+}
+
+hf_status hf__append_save(hf_store *store, hf_lock *lock, const hf__append_row *row,
+                          bool *in_the_way, hf_error *err)
+{
+    struct saving saving = {.is_local = hf_store_is_local(store), .row = row};
+    hf_tx_options options = tx_options();
+    hf_error failure;
+
+    *in_the_way = false;
+    hf_status status = hf_lock_transact(lock, &options, save, &saving, &failure);
+    *in_the_way = status == HF_DATABASE && strcmp(failure.sqlstate, "23505") == 0;
+    if (*in_the_way)
+        return HF_OK;
+    if (status != HF_OK && err != NULL) {
+        status = explain(status, &failure);
+        *err = failure;
+    }
+    return status;
+}

@@ -1,0 +1,178 @@
+#include "programs/append/target.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+hf_status hf__target_open(const hf__target_options *options, hf__target **target, hf_error *err)
+{
+    char shown[96];
+
+    if (strncmp(options->url, "chdb:", 5) == 0)
+        return hf__chdb_open(options, target, err);
+    if (strncmp(options->url, "clickhouse+http://", 18) == 0 ||
+        strncmp(options->url, "clickhouse+https://", 19) == 0)
+        return hf__http_open(options, target, err);
+    const char *rest = strstr(options->url, "://"); /* a password may follow */
+    hf_status status = hf__fail(
+        err, HF_INVALID, "'%s…' is no target",
+        hf__show(shown, sizeof shown, options->url,
+                 rest != NULL ? (size_t)(rest - options->url) : strcspn(options->url, ":@")));
+    hf__hint(err,
+             "clickhouse+http://user@host:8123/database, clickhouse+https://…, or chdb:FOLDER");
+    return status;
+}
+
+void hf__target_close(hf__target *target)
+{
+    if (target != NULL)
+        target->ops->close(target);
+}
+
+hf_status hf__target_query(hf__target *target, const hf__statement *statement, hf__grid *rows,
+                           hf_error *err)
+{
+    hf__buf answer = {0};
+    char shown[96];
+
+    target->fault = (hf__fault){0};
+    hf_status status = target->ops->query(target, statement, &answer, err);
+    if (status == HF_OK && answer.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (status == HF_OK && rows == NULL && answer.length > 0)
+        status =
+            hf__fail(err, HF_DATABASE, "%s: cannot %s: it answered '%s'", target->name,
+                     statement->what, hf__show(shown, sizeof shown, answer.data, answer.length));
+    if (status != HF_OK || rows == NULL) {
+        hf__buf_free(&answer);
+        return status;
+    }
+    status = hf__grid_read(answer.data, answer.length, rows, err);
+    if (status != HF_OK && err != NULL) {
+        hf_error plain = *err;
+        status = hf__fail(err, plain.code, "%s: cannot %s: %s", target->name, statement->what,
+                          plain.message);
+    }
+    return status;
+}
+
+/* ---- what ClickHouse says ------------------------------------------------------------------------ */
+
+/* "Code: 27, e.displayText() = DB::Exception: …" of old, "Code: 27. DB::Exception: …" of new. */
+int hf__exception_code(const char *text)
+{
+    static const char head[] = "Code: ";
+    char *end = NULL;
+
+    if (strncmp(text, head, sizeof head - 1) != 0)
+        return 0;
+    long code = strtol(text + sizeof head - 1, &end, 10);
+    return code > 0 && code < 100000 && (*end == ',' || *end == '.') &&
+                   strstr(end, "Exception") != NULL
+               ? (int)code
+               : 0;
+}
+
+/* The sentence of an exception without its frame. */
+static void find_sentence(const char *text, const char **start, size_t *size)
+{
+    static const char mark[] = "Exception: "; /* DB::Exception, DB::ErrnoException */
+    static const char *const ends[] = {", e.what() = ", " (version ", ", Stack trace"};
+    const char *at = strstr(text, mark);
+
+    *start = at != NULL ? at + sizeof mark - 1 : text;
+    *size = strlen(*start);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const char *end = strstr(*start, ends[i]);
+        if (end != NULL && (size_t)(end - *start) < *size)
+            *size = (size_t)(end - *start);
+    }
+    const char *details = strstr(*start, "\n\nRow ");
+    if (details != NULL && (size_t)(details - *start) < *size)
+        *size = (size_t)(details - *start);
+    while (*size > 0 && strchr(" \n:", (*start)[*size - 1]) != NULL)
+        (*size)--;
+}
+
+static int64_t find_row(const char *text)
+{
+    const char *at = strstr(text, "(at row ");
+
+    return at != NULL ? strtoll(at + 8, NULL, 10) : 0;
+}
+
+static hf_status status_of(int code, bool during_rows, const char *text)
+{
+    static const int of_data[] = {6,  26, 27, 32,  33,  34,  38,  41,  43, 53,
+                                  62, 69, 72, 117, 130, 131, 321, 349, 467};
+    static const int of_setup[] = {HF__CODE_UNKNOWN_TABLE,
+                                   HF__CODE_UNKNOWN_DATABASE,
+                                   HF__CODE_READONLY,
+                                   HF__CODE_ACCESS_DENIED,
+                                   192,
+                                   193,
+                                   194,
+                                   195,
+                                   115,
+                                   291,
+                                   372,
+                                   373,
+                                   516};
+
+    if (during_rows && strstr(text, "(at row ") != NULL)
+        return HF_BAD_DATA;
+    for (size_t i = 0; during_rows && i < sizeof of_data / sizeof *of_data; i++)
+        if (code == of_data[i])
+            return HF_BAD_DATA;
+    for (size_t i = 0; i < sizeof of_setup / sizeof *of_setup; i++)
+        if (code == of_setup[i])
+            return HF_CONFIG;
+    return HF_DATABASE;
+}
+
+static void give_hint(const hf__target *target, const hf__statement *statement, int code,
+                      const char *text, hf_error *err)
+{
+    const char *user = target->user[0] != '\0' ? target->user : "default";
+
+    if (code == 192 || code == 193 || code == 194 || code == 516)
+        hf__hint(err, "give the password in the URL, or in a file with --password-file");
+    else if (code == HF__CODE_READONLY)
+        hf__hint(err, "the profile of the user '%s' is readonly: it must be able to %s", user,
+                 statement->what);
+    else if (code == HF__CODE_ACCESS_DENIED)
+        hf__hint(
+            err,
+            "let the user '%s' %s: the grant that lacks is named above; see holdfast-append(1)",
+            user, statement->what);
+    else if (code == 243 || strstr(text, "No space left") != NULL)
+        hf__hint(err, "the server's disk is full: make room, then repeat");
+    else if (code == 252)
+        hf__hint(err, "it has too many parts: let merges catch up, or send larger blocks");
+    else if (code == 62 || code == 372)
+        hf__hint(err, "see the statement that was given");
+}
+
+hf_status hf__target_refused(hf__target *target, const hf__statement *statement, const char *text,
+                             size_t size, bool during_rows, hf_error *err)
+{
+    char shown[700];
+    const char *sentence = text;
+    size_t length = size;
+
+    target->fault.code = hf__exception_code(text);
+    target->fault.row = find_row(text);
+    if (target->fault.code != 0)
+        find_sentence(text, &sentence, &length);
+    hf__show(shown, sizeof shown, sentence, length);
+    hf_status status = status_of(target->fault.code, during_rows, text);
+    if (target->fault.code == 0)
+        return hf__fail(err, HF_DATABASE, "%s: cannot %s: it answered '%s'", target->name,
+                        statement->what, shown);
+    hf__set_error(err, status, "%s: cannot %s: ClickHouse (code %d): %s", target->name,
+                  statement->what, target->fault.code, shown);
+    give_hint(target, statement, target->fault.code, text, err);
+    return status;
+}

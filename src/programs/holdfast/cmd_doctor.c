@@ -1,0 +1,110 @@
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/choice.h"
+#include "cli/options.h"
+#include "cli/print_json.h"
+
+/* Findings go out as they come: an examination that hangs shows how far it got. */
+struct findings {
+    const struct invocation *in;
+    bool colour;
+    int problems;
+    hf__json json;
+};
+
+static const struct level {
+    const char *name;
+    const char *colour;
+} levels[] = {
+    [HF_LEVEL_OK] = {"ok", "32"},
+    [HF_LEVEL_WARNING] = {"warning", "1;33"},
+    [HF_LEVEL_PROBLEM] = {"problem", "1;31"},
+};
+
+static void print_finding(const struct findings *findings, const struct level *level,
+                          const char *topic, const char *text, const char *remedy)
+{
+    if (findings->colour)
+        printf("\033[%sm%-8s\033[0m %-12s %s\n", level->colour, level->name, topic, text);
+    else
+        printf("%-8s %-12s %s\n", level->name, topic, text);
+    if (remedy[0] != '\0')
+        printf("%-8s %-12s -> %s\n", "", "", remedy);
+    fflush(stdout);
+}
+
+static void add_finding(void *arg, hf_level level, const char *topic, const char *text,
+                        const char *remedy)
+{
+    struct findings *findings = arg;
+
+    if (level == HF_LEVEL_PROBLEM)
+        findings->problems++;
+    if (!findings->in->common.json) {
+        print_finding(findings, &levels[level], topic, text, remedy);
+        return;
+    }
+    hf__json_begin_object(&findings->json, NULL);
+    hf__json_put_string(&findings->json, "level", levels[level].name);
+    hf__json_put_string(&findings->json, "topic", topic);
+    hf__json_put_string(&findings->json, "text", text);
+    hf__json_put_text(&findings->json, "remedy", remedy);
+    hf__json_end_object(&findings->json);
+}
+
+static void examine(struct findings *findings, hf_store *store)
+{
+    hf_error err;
+
+    if (hf_store_examine(store, add_finding, findings, &err) != HF_OK)
+        add_finding(findings, HF_LEVEL_PROBLEM, "examination", err.message, err.hint);
+}
+
+static int finish(struct findings *findings, const hf_store *store)
+{
+    hf__json *json = &findings->json;
+    hf_error err = {.code = HF_SYSTEM, .message = "cannot write the findings"};
+
+    if (findings->in->common.json) {
+        hf__json_end_array(json);
+        hf__json_put_integer(json, "problems", findings->problems);
+        hf__json_put_text(json, "store", store != NULL ? hf_store_name(store) : "");
+        hf__json_end_object(json);
+        if (!print_document(json, stdout))
+            return report_error(&findings->in->report, &err);
+    }
+    return findings->problems > 0 ? EXIT_FINDINGS : EXIT_OK;
+}
+
+static int doctor_main(const struct command *self, int argc, char **argv)
+{
+    hf_store_options options = HF_STORE_OPTIONS_INIT;
+    struct invocation in = {0};
+    struct findings findings = {.in = &in, .colour = wants_colour(STDOUT_FILENO)};
+    hf_store *store = NULL;
+    int code = EXIT_OK;
+    hf_error err;
+
+    if (!parse_options(self, argc, argv, NULL, &in, &code))
+        return code;
+    if (in.common.json) {
+        hf__json_begin_object(&findings.json, NULL);
+        hf__json_begin_array(&findings.json, "findings");
+    }
+    options.application = "holdfast doctor";
+    if (open_store(&in, &options, &store, &err) == HF_OK)
+        examine(&findings, store);
+    else
+        add_finding(&findings, HF_LEVEL_PROBLEM, "connection", err.message, err.hint);
+    code = finish(&findings, store);
+    hf_store_close(store);
+    return code;
+}
+
+const struct command cmd_doctor = {
+    .name = "doctor",
+    .summary = "Examine the store: what is fit for locks, what is not, and the remedy.",
+    .usage = "[OPTION...]",
+    .main = doctor_main,
+};

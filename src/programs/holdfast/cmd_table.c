@@ -1,0 +1,269 @@
+#include "programs/holdfast/cmd_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/choice.h"
+#include "cli/print_json.h"
+
+static const struct option table_options[] = {
+    {
+        .letter = 'a',
+        .name = "all",
+        .help = "list: retired ids too",
+        .kind = OPTION_FLAG,
+        .offset = offsetof(struct table_values, all),
+    },
+    {
+        .letter = 'n',
+        .name = "no-wait",
+        .help = "unref, drop: do not wait for the table's lock",
+        .kind = OPTION_FLAG,
+        .offset = offsetof(struct table_values, no_wait),
+    },
+    {
+        .letter = 'w',
+        .name = "wait",
+        .value = "TIME",
+        .help = "unref, drop: wait at most so long for it",
+        .kind = OPTION_DURATION,
+        .offset = offsetof(struct table_values, wait),
+    },
+    {
+        .name = "force",
+        .help = "drop: its references too",
+        .kind = OPTION_FLAG,
+        .offset = offsetof(struct table_values, force),
+    },
+    {
+        .name = "from",
+        .value = "NAME",
+        .help = "adopt: the table, or SCHEMA.TABLE (default: table_context_refs)",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct table_values, from),
+    },
+    {
+        .name = "file",
+        .value = "FILE",
+        .help = "adopt: the SQLite file that has it, on the local store",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct table_values, file),
+    },
+    {
+        .name = "cluster",
+        .value = "NAME",
+        .help = "adopt: of the names that state none",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct table_values, cluster),
+    },
+    {
+        .name = "database",
+        .value = "NAME",
+        .help = "adopt: of the names that state none (default: default)",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct table_values, database),
+    },
+    {
+        .name = "dry-run",
+        .help = "adopt: look, and change nothing",
+        .kind = OPTION_FLAG,
+        .offset = offsetof(struct table_values, dry_run),
+    },
+    {0},
+};
+
+int table_cannot_write(const struct table_request *request)
+{
+    hf_error err = {.code = HF_SYSTEM, .message = "cannot write to standard output"};
+
+    return report_error(&request->in->report, &err);
+}
+
+static int64_t wait_of(const struct table_request *request)
+{
+    if (request->values->no_wait)
+        return 0;
+    return request->values->wait.given ? request->values->wait.value : -1;
+}
+
+/* ---- what prints an id ------------------------------------------------------------------------ */
+
+static int print_id(const struct table_request *request, int64_t id, const char *flag, bool is)
+{
+    hf__json json = {0};
+    char text[HF_TABLE_TEXT_MAX];
+    hf_error err;
+
+    if (!request->in->common.json)
+        return printf("%" PRId64 "\n", id) < 0 || fflush(stdout) != 0 ? table_cannot_write(request)
+                                                                      : EXIT_OK;
+    if (hf_table_name_text(&request->name, text, &err) != HF_OK)
+        return report_error(&request->in->report, &err);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "table", text);
+    hf__json_put_integer(&json, "id", id);
+    if (flag != NULL)
+        hf__json_put_boolean(&json, flag, is);
+    if (request->context != NULL)
+        hf__json_put_string(&json, "context", request->context);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout) ? EXIT_OK : table_cannot_write(request);
+}
+
+static int register_one(const struct table_request *request)
+{
+    int64_t id = 0;
+    bool created = false;
+    hf_error err;
+
+    if (hf_table_register(request->store, &request->name, &id, &created, &err) != HF_OK)
+        return report_error(&request->in->report, &err);
+    return print_id(request, id, "created", created);
+}
+
+static int ref(const struct table_request *request)
+{
+    int64_t id = 0;
+    hf_error err;
+
+    if (hf_table_ref(request->store, &request->name, request->context, &id, &err) != HF_OK)
+        return report_error(&request->in->report, &err);
+    return print_id(request, id, NULL, false);
+}
+
+/* ---- what ends one ---------------------------------------------------------------------------- */
+
+static int tell_retired(const struct table_request *request, bool retired)
+{
+    hf__json json = {0};
+    char text[HF_TABLE_TEXT_MAX];
+    hf_error err;
+
+    if (hf_table_name_text(&request->name, text, &err) != HF_OK)
+        return report_error(&request->in->report, &err);
+    if (!request->in->common.json) {
+        if (retired)
+            report_note(&request->in->report, "%s is retired: registered again, it gets a new id",
+                        text);
+        return EXIT_OK;
+    }
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "table", text);
+    hf__json_put_boolean(&json, "retired", retired);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout) ? EXIT_OK : table_cannot_write(request);
+}
+
+static int unref(const struct table_request *request)
+{
+    bool retired = false;
+    hf_error err;
+
+    if (hf_table_unref(request->store, &request->name, request->context, wait_of(request), &retired,
+                       &err) != HF_OK)
+        return report_error(&request->in->report, &err);
+    return tell_retired(request, retired);
+}
+
+static int drop(const struct table_request *request)
+{
+    hf_error err;
+
+    if (hf_table_drop(request->store, &request->name, request->values->force, wait_of(request),
+                      &err) != HF_OK)
+        return report_error(&request->in->report, &err);
+    return tell_retired(request, true);
+}
+
+/* ---- the command ------------------------------------------------------------------------------ */
+
+static const struct action {
+    const char *word;
+    int operands; /* behind the word: TABLE, CONTEXT */
+    int (*run)(const struct table_request *request);
+    const char *usage;
+} actions[] = {
+    {"register", 1, register_one, "register TABLE"},
+    {"list", 0, table_list, "list"},
+    {"show", 1, table_show, "show TABLE"},
+    {"ref", 2, ref, "ref TABLE CONTEXT"},
+    {"unref", 2, unref, "unref TABLE CONTEXT"},
+    {"drop", 1, drop, "drop TABLE"},
+    {"adopt", 0, table_adopt, "adopt"},
+};
+
+static const struct action *find_action(const char *word)
+{
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+        if (strcmp(actions[i].word, word) == 0)
+            return &actions[i];
+    return NULL;
+}
+
+static bool read_operands(const struct command *self, const struct invocation *in,
+                          const struct action **action, struct table_request *request,
+                          char **memory, int *code)
+{
+    char shown[SHOWN_MAX];
+    hf_error err;
+
+    *action = in->count > 0 ? find_action(in->operands[0]) : NULL;
+    if (*action == NULL) {
+        *code = in->count == 0 ? report_usage(&in->report, self, "what to do is missing")
+                               : report_usage(&in->report, self, "unknown: table %s",
+                                              show_argument(shown, in->operands[0]));
+        return false;
+    }
+    if (in->count != (*action)->operands + 1) {
+        *code = report_usage(&in->report, self, "the operands are: %s", (*action)->usage);
+        return false;
+    }
+    request->context = in->count > 2 ? in->operands[2] : NULL;
+    if (in->count > 1 &&
+        hf_table_name_parse(in->operands[1], &request->name, memory, &err) != HF_OK) {
+        *code = report_error(&in->report, &err);
+        return false;
+    }
+    return true;
+}
+
+static int table_main(const struct command *self, int argc, char **argv)
+{
+    struct table_values values = {0};
+    struct invocation in = {0};
+    struct table_request request = {.in = &in, .values = &values};
+    hf_store_options options = HF_STORE_OPTIONS_INIT;
+    const struct action *action = NULL;
+    char *memory = NULL;
+    int code = EXIT_OK;
+    hf_error err;
+
+    if (!parse_options(self, argc, argv, &values, &in, &code) ||
+        !read_operands(self, &in, &action, &request, &memory, &code))
+        return code;
+    options.application = "holdfast table";
+    if (open_store(&in, &options, &request.store, &err) == HF_OK)
+        code = action->run(&request);
+    else
+        code = report_error(&in.report, &err);
+    hf_store_close(request.store);
+    free(memory);
+    return code;
+}
+
+const struct command cmd_table = {
+    .name = "table",
+    .summary = "Register shared tables, each with an id of its own.",
+    .usage = "register|show TABLE\n"
+             "list [--all]\n"
+             "ref TABLE CONTEXT\n"
+             "unref [-n | -w TIME] TABLE CONTEXT\n"
+             "drop [--force] [-n | -w TIME] TABLE\n"
+             "adopt [--from NAME] [--file FILE] [--cluster NAME] [--database NAME] [--dry-run]",
+    .options = table_options,
+    .takes_operands = true,
+    .main = table_main,
+};

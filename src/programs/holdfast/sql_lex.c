@@ -1,0 +1,140 @@
+#include "programs/holdfast/sql_lex.h"
+
+#include <string.h>
+
+bool sql_starts_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
+}
+
+bool sql_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool sql_continues_name(char c)
+{
+    return sql_starts_name(c) || sql_is_digit(c);
+}
+
+bool sql_continues_word(char c)
+{
+    return sql_continues_name(c) || c == '$';
+}
+
+bool sql_is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_line_end(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+char sql_peek(const struct sql_cursor *cursor, size_t ahead)
+{
+    return ahead < cursor->size - cursor->at ? cursor->text[cursor->at + ahead] : '\0';
+}
+
+bool sql_at_pair(const struct sql_cursor *cursor, char first, char second)
+{
+    return sql_peek(cursor, 0) == first && sql_peek(cursor, 1) == second;
+}
+
+size_t sql_name_size(const struct sql_cursor *cursor, size_t ahead)
+{
+    size_t size = 0;
+
+    while (sql_continues_name(sql_peek(cursor, ahead + size)))
+        size++;
+    return size;
+}
+
+void sql_skip_line_comment(struct sql_cursor *cursor)
+{
+    while (cursor->at < cursor->size && !is_line_end(sql_peek(cursor, 0)))
+        cursor->at++;
+}
+
+/* Comments nest. */
+const char *sql_skip_block_comment(struct sql_cursor *cursor)
+{
+    size_t depth = 0;
+
+    while (cursor->at < cursor->size) {
+        bool opens = sql_at_pair(cursor, '/', '*');
+        bool closes = sql_at_pair(cursor, '*', '/');
+
+        cursor->at += opens || closes ? 2 : 1;
+        depth += opens;
+        depth -= closes;
+        if (depth == 0)
+            return NULL;
+    }
+    return "the comment";
+}
+
+static const char *skip_quoted(struct sql_cursor *cursor, bool backslashes)
+{
+    char quote = cursor->text[cursor->at++];
+
+    while (cursor->at < cursor->size) {
+        char c = cursor->text[cursor->at++];
+        bool escapes = (c == '\\' && backslashes) || (c == quote && sql_peek(cursor, 0) == quote);
+
+        if (escapes && cursor->at < cursor->size)
+            cursor->at++;
+        else if (c == quote)
+            return NULL;
+    }
+    return quote == '"' ? "the quoted name" : "the string";
+}
+
+const char *sql_skip_quoted(struct sql_cursor *cursor)
+{
+    return skip_quoted(cursor, false);
+}
+
+/* After a line break, perhaps with comments, a string goes on in the next quotes. */
+static bool skip_to_continuation(struct sql_cursor *cursor)
+{
+    size_t end = cursor->at;
+    bool new_line = false;
+
+    for (;;) {
+        new_line |= is_line_end(sql_peek(cursor, 0));
+        if (sql_at_pair(cursor, '-', '-'))
+            sql_skip_line_comment(cursor);
+        else if (sql_is_space(sql_peek(cursor, 0)))
+            cursor->at++;
+        else
+            break;
+    }
+    if (new_line && sql_peek(cursor, 0) == '\'')
+        return true;
+    cursor->at = end;
+    return false;
+}
+
+const char *sql_skip_escape_string(struct sql_cursor *cursor)
+{
+    const char *open;
+
+    do
+        open = skip_quoted(cursor, true);
+    while (open == NULL && skip_to_continuation(cursor));
+    return open;
+}
+
+const char *sql_skip_dollar_quoted(struct sql_cursor *cursor, size_t tag_size)
+{
+    const char *tag = cursor->text + cursor->at;
+    const char *body = tag + tag_size;
+    const char *end = memmem(body, cursor->size - cursor->at - tag_size, tag, tag_size);
+
+    if (end == NULL)
+        return "the dollar quote";
+    cursor->at = (size_t)(end - cursor->text) + tag_size;
+    return NULL;
+}

@@ -1,0 +1,254 @@
+#include "programs/ingest/adopt.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lib/ledgers/names.h"
+#include "programs/ingest/exclusive.h"
+#include "programs/ingest/reconcile.h"
+
+struct adoption {
+    hf_network *network;
+    hf__adopt_report *report;
+    hf__tables_there there; /* before anything was created */
+};
+
+void hf__adopt_report_free(hf__adopt_report *report)
+{
+    hf__ranges_free(&report->covered);
+    hf__ranges_free(&report->lacking);
+}
+
+static hf_status nothing_to_adopt(const hf_network *network, const char *why, hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_CONFIG, "nothing to adopt in schema %s: %s", network->schema, why);
+    hf__hint(err, "check --schema and the store; 'holdfast ingest' makes tables of its own");
+    return status;
+}
+
+/* ---- what the data shows ------------------------------------------------------------------------- */
+
+enum evidence {
+    WHOLE_LEDGERS, /* those with as many transactions as they say */
+    LEDGERS,
+    TRANSACTIONS, /* ledgers that have some */
+};
+
+static hf_status choose_evidence(hf_tx *tx, const struct adoption *job, enum evidence *evidence,
+                                 hf_error *err)
+{
+    const hf_network *network = job->network;
+    bool has_ledgers = false, counted = false, has_id = false, has_number = false;
+    int64_t one = 0;
+    hf_status status = hf__has_column(tx, network, "ledgers", "sequence", &has_ledgers, err);
+    if (status == HF_OK && has_ledgers)
+        status = hf__query_number(tx, network, "SELECT 1 FROM @ledgers LIMIT 1", 0, NULL,
+                                  &has_ledgers, &one, err);
+    if (status == HF_OK)
+        status = hf__has_column(tx, network, "ledgers", "transaction_count", &counted, err);
+    if (status == HF_OK)
+        status = hf__has_column(tx, network, "transactions", "to_id", &has_id, err);
+    if (status == HF_OK)
+        status = hf__has_column(tx, network, "transactions", "ledger_number", &has_number, err);
+    if (status != HF_OK)
+        return status;
+    *evidence = has_ledgers && counted && has_id ? WHOLE_LEDGERS
+                : has_ledgers                    ? LEDGERS
+                                                 : TRANSACTIONS;
+    job->report->by_transactions = *evidence == TRANSACTIONS;
+    if (has_ledgers || has_number)
+        return HF_OK;
+    return nothing_to_adopt(network, "ledgers has no rows, and transactions no ledger_number", err);
+}
+
+/* Runs of numbers without a hole have one difference to their rank. */
+static hf_status rebuild_by_number(hf_tx *tx, const struct adoption *job, enum evidence evidence,
+                                   int64_t floor, hf_error *err)
+{
+    const hf_network *network = job->network;
+    char number[24];
+    hf_value value = hf__number_value(number, floor);
+    hf__buf sql = {0};
+    hf__buf_printf(&sql,
+                   "INSERT INTO @ingest_coverage (lo, hi) SELECT min(n), max(n) FROM (SELECT n, "
+                   "n - row_number() OVER (ORDER BY n) AS run FROM (%s) AS seen) AS ranked "
+                   "GROUP BY run",
+                   evidence == LEDGERS ? "SELECT sequence AS n FROM @ledgers WHERE sequence >= $1"
+                                       : "SELECT DISTINCT ledger_number AS n FROM @transactions "
+                                         "WHERE ledger_number >= $1");
+    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    if (status == HF_OK)
+        status = hf__network_query(tx, network, "DELETE FROM @ingest_coverage", 0, NULL, NULL, err);
+    if (status == HF_OK)
+        status = hf__network_query(tx, network, sql.data, 1, &value, NULL, err);
+    hf__buf_free(&sql);
+    return status == HF_OK
+               ? hf__coverage_read(tx, network, 0, INT64_MAX - 1, &job->report->covered, err)
+               : status;
+}
+
+static hf_status count_incomplete(hf_tx *tx, const struct adoption *job, int64_t floor,
+                                  hf_error *err)
+{
+    char number[24];
+    hf_value value = hf__number_value(number, floor);
+    bool found = false;
+    int64_t ledgers = 0, covered = 0;
+    hf_status status =
+        hf__query_number(tx, job->network, "SELECT count(*) FROM @ledgers WHERE sequence >= $1", 1,
+                         &value, &found, &ledgers, err);
+    for (size_t i = 0; i < job->report->covered.count; i++)
+        covered += job->report->covered.items[i].to - job->report->covered.items[i].from + 1;
+    job->report->incomplete = ledgers - covered;
+    return status;
+}
+
+/* ---- the cursors --------------------------------------------------------------------------------- */
+
+static hf_status read_claims(hf_tx *tx, const struct adoption *job, hf_error *err)
+{
+    const hf_network *network = job->network;
+    hf__adopt_report *report = job->report;
+    hf_status status = hf__cursor_read(tx, network, network->latest, true, &report->had_latest,
+                                       &report->claimed_latest, err);
+    if (status == HF_OK)
+        status = hf__cursor_read(tx, network, network->oldest, true, &report->had_oldest,
+                                 &report->claimed_oldest, err);
+    return status;
+}
+
+static hf_status find_lacking(const struct adoption *job, int64_t floor, hf_error *err)
+{
+    hf__adopt_report *report = job->report;
+    int64_t from = report->claimed_oldest > floor ? report->claimed_oldest : floor;
+    if (!report->had_latest || !report->had_oldest || from > report->claimed_latest)
+        return HF_OK;
+    if (!hf__ranges_missing(&report->covered, from, report->claimed_latest, &report->lacking))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return HF_OK;
+}
+
+/* What was claimed stays wanted, so that 'holdfast gaps' lists what lacks of it. */
+static hf_status widen_wanted(hf_tx *tx, const struct adoption *job, hf_error *err)
+{
+    const hf__adopt_report *report = job->report;
+    int64_t wanted = 0, first = report->covered.items[0].from;
+    bool found = false;
+    hf_status status =
+        hf__cursor_read(tx, job->network, HF__WANTED_FROM, true, &found, &wanted, err);
+    if (report->had_oldest && report->claimed_oldest < first && report->claimed_oldest >= 0)
+        first = report->claimed_oldest;
+    if (status == HF_OK && (!found || first < wanted))
+        status = hf__cursor_write(tx, job->network, HF__WANTED_FROM, first, err);
+    return status;
+}
+
+static hf_status move_cursors(hf_tx *tx, const struct adoption *job, hf_error *err)
+{
+    const hf_network *network = job->network;
+    hf__adopt_report *report = job->report;
+    const hf_range *last = &report->covered.items[report->covered.count - 1];
+    hf_status status = HF_OK;
+    report->latest = last->to;
+    report->oldest = last->from;
+    if (!report->had_latest || report->claimed_latest != report->latest)
+        status = hf__cursor_write(tx, network, network->latest, report->latest, err);
+    if (status == HF_OK && (!report->had_oldest || report->claimed_oldest != report->oldest))
+        status = hf__cursor_write(tx, network, network->oldest, report->oldest, err);
+    return status;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------- */
+
+static hf_status refuse_empty(const struct adoption *job, hf_error *err)
+{
+    const hf__adopt_report *report = job->report;
+    const hf_network *network = job->network;
+    if (!report->had_latest)
+        return nothing_to_adopt(network, "it has neither data nor cursors", err);
+    hf_status status = hf__fail(err, HF_CONFIG,
+                                "schema %s has no data, but its cursor %s claims ledgers up to "
+                                "%" PRId64,
+                                network->schema, network->latest, report->claimed_latest);
+    hf__hint(err, "'holdfast ingest reset --network %s --to 0' lets it begin anew", network->name);
+    return status;
+}
+
+static hf_status adopt(hf_tx *tx, void *arg, hf_error *err)
+{
+    const struct adoption *job = arg;
+    const hf_network *network = job->network;
+    hf__adopt_report *report = job->report;
+    enum evidence evidence = TRANSACTIONS;
+    bool has_floor = false;
+    int64_t floor = 0;
+
+    hf__adopt_report_free(report); /* of an attempt before */
+    report->covered = report->lacking = (hf__ranges){0};
+    /* Whoever else changes coverage waits, so that what was found is what is there at the end. */
+    hf_status status = hf__network_lock(tx, network, network->coverage_key, err);
+    if (status == HF_OK)
+        status = choose_evidence(tx, job, &evidence, err);
+    if (status == HF_OK)
+        status = hf__cursor_read(tx, network, HF__RETENTION_FLOOR, false, &has_floor, &floor, err);
+    if (status == HF_OK)
+        status = evidence == WHOLE_LEDGERS
+                     ? hf__coverage_rebuild(tx, network, &report->covered, err)
+                     : rebuild_by_number(tx, job, evidence, floor, err);
+    if (status == HF_OK && evidence == WHOLE_LEDGERS)
+        status = count_incomplete(tx, job, floor, err);
+    if (status == HF_OK)
+        status = read_claims(tx, job, err);
+    if (status == HF_OK && report->covered.count == 0)
+        status = refuse_empty(job, err);
+    if (status == HF_OK)
+        status = find_lacking(job, floor, err);
+    if (status == HF_OK)
+        status = widen_wanted(tx, job, err);
+    return status == HF_OK ? move_cursors(tx, job, err) : status;
+}
+
+static hf_status look(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct adoption *job = arg;
+    return hf__tables_look(tx, job->network, &job->there, err);
+}
+
+/* Tables of another shape can be read and described, but not ingested into. */
+static hf_status create_missing(struct adoption *job, hf_error *err)
+{
+    hf_error why = {0};
+    hf_status status = hf__tables_install(job->network, &why);
+    if (status == HF_CONFIG) {
+        (void)snprintf(job->report->misfit, sizeof job->report->misfit, "%s", why.message);
+        return hf__tables_install_coverage(job->network, err);
+    }
+    if (status != HF_OK && err)
+        *err = why;
+    return status;
+}
+
+static hf_status work(struct adoption *job, hf_lock *lock, hf_error *err)
+{
+    hf_tx_options options = hf__network_tx_options(job->network);
+    bool there = false;
+    hf_status status = hf__network_read(job->network, look, job, &there, err);
+    if (status == HF_OK && (!there || (!job->there.ledgers && !job->there.transactions)))
+        status = nothing_to_adopt(job->network, "it has no table of ledgers or transactions", err);
+    if (status == HF_OK)
+        status = create_missing(job, err);
+    return status == HF_OK ? hf_lock_transact(lock, &options, adopt, job, err) : status;
+}
+
+hf_status hf__adopt(hf_store *store, hf_network *network, hf__adopt_report *report, hf_error *err)
+{
+    struct adoption job = {.network = network, .report = report};
+    hf_lock *lock = NULL;
+    *report = (hf__adopt_report){0};
+    hf_status status = hf__take_network(store, network, &lock, err);
+    if (status == HF_OK)
+        status = work(&job, lock, err);
+    hf_lock_free(lock);
+    return status;
+}

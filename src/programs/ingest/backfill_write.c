@@ -1,0 +1,293 @@
+/*
+ * What a batch writes: rows, then coverage, then the oldest cursor, in one transaction on the session of
+ * the cells' lock. From coverage on it is alone among those who add: only then can it be told what became
+ * of its neighbours and of the bounds.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "programs/ingest/activity.h"
+#include "programs/ingest/backfill_parts.h"
+#include "programs/ingest/quarantine.h"
+#include "programs/ingest/writer.h"
+
+enum { MOST_REST_MS = 1000 };
+
+static const hf_network *network_of(const struct worker *worker)
+{
+    return worker->fill->network;
+}
+
+/* ---- hashes ------------------------------------------------------------------------------------- */
+
+static bool same_hash(hf__slice slice, const char *hash)
+{
+    return strlen(hash) == slice.size && memcmp(slice.text, hash, slice.size) == 0;
+}
+
+static hf_status refuse_fork(const struct worker *worker, int64_t sequence, const char *ours,
+                             const char *theirs, int theirs_size, hf_error *err)
+{
+    const char *name = network_of(worker)->name;
+    hf_status status = hf__fail(err, HF_BAD_DATA,
+                                "the source is of another chain: ledger %" PRId64
+                                " of network %s is %s here and %.*s there",
+                                sequence, name, ours, theirs_size, theirs);
+    hf__hint(err,
+             "give a source of the chain that is here, or reset the network: "
+             "'holdfast ingest reset --network %s --to LEDGER'",
+             name);
+    return status;
+}
+
+/* One neighbour, as (sequence, hash, previous_hash). */
+static hf_status check_neighbour(const struct worker *worker, const hf_rows *rows, size_t row,
+                                 hf_error *err)
+{
+    const struct batch *batch = &worker->batch;
+    const hf__ledger *first = batch->ledgers[0], *last = batch->ledgers[batch->count - 1];
+    const char *hash = hf_rows_value(rows, row, 1, NULL);
+    const char *previous = hf_rows_value(rows, row, 2, NULL);
+    int64_t sequence = 0;
+    hf_status status = hf__row_number(rows, row, 0, "ledgers.sequence", &sequence, err);
+    if (status != HF_OK)
+        return status;
+    if (sequence < first->sequence && hash && first->previous_hash.text &&
+        !same_hash(first->previous_hash, hash))
+        return refuse_fork(worker, sequence, hash, first->previous_hash.text,
+                           (int)first->previous_hash.size, err);
+    if (sequence > last->sequence && previous && !same_hash(last->hash, previous))
+        return refuse_fork(worker, last->sequence, previous, last->hash.text, (int)last->hash.size,
+                           err);
+    return HF_OK;
+}
+
+static hf_status check_neighbours(struct worker *worker, hf_tx *tx, hf_error *err)
+{
+    char before[24], after[24];
+    const hf_value values[] = {hf__number_value(before, batch_first(&worker->batch) - 1),
+                               hf__number_value(after, batch_last(&worker->batch) + 1)};
+    hf_rows *rows = NULL;
+    hf_status status = hf__network_query(
+        tx, network_of(worker),
+        "SELECT sequence, hash, previous_hash FROM @ledgers WHERE sequence IN ($1, $2)", 2, values,
+        &rows, err);
+    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
+        status = check_neighbour(worker, rows, i, err);
+    hf_rows_free(rows);
+    return status;
+}
+
+/* ---- one transaction ---------------------------------------------------------------------------- */
+
+static hf_status write_new(struct worker *worker, hf_tx *tx, hf_error *err)
+{
+    const struct batch *batch = &worker->batch;
+    const atomic_bool *stop = &worker->fill->halt.requested;
+    size_t count = 0;
+    if (!worker->is_there)
+        return hf__write_rows(tx, network_of(worker), batch->ledgers, batch->count,
+                              batch->count > 1, stop, err);
+    hf__ledger **fresh = calloc(batch->count, sizeof(hf__ledger *));
+    if (!fresh)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < batch->count; i++)
+        if (!worker->is_there[i])
+            fresh[count++] = batch->ledgers[i];
+    hf_status status =
+        count > 0 ? hf__write_rows(tx, network_of(worker), fresh, count, count > 1, stop, err)
+                  : HF_OK;
+    free(fresh);
+    return status;
+}
+
+/* Nobody clips coverage while we hold its lock: what is true now stays so until the commit. */
+static hf_status check_bounds(struct worker *worker, hf_tx *tx, hf_error *err)
+{
+    const hf_network *network = network_of(worker);
+    int64_t floor = 0, latest = 0;
+    bool has_floor = false, has_latest = false;
+    hf_status status =
+        hf__cursor_read(tx, network, HF__RETENTION_FLOOR, false, &has_floor, &floor, err);
+    if (status == HF_OK)
+        status = hf__cursor_read(tx, network, network->latest, false, &has_latest, &latest, err);
+    if (status != HF_OK)
+        return status;
+    if (has_floor && batch_first(&worker->batch) < floor)
+        return hf__fail(err, HF_CURSOR, "retention of network %s keeps nothing below %" PRId64,
+                        network->name, floor);
+    worker->live_at = latest;
+    if (!has_latest || batch_last(&worker->batch) > latest)
+        return hf__fail(err, HF_CURSOR, "network %s was reset to ledger %" PRId64, network->name,
+                        latest);
+    return HF_OK;
+}
+
+static hf_status follow_oldest(struct worker *worker, hf_tx *tx, hf_error *err)
+{
+    const hf_network *network = network_of(worker);
+    bool covered = false, found = false;
+    int64_t row_from = 0, oldest = 0;
+    hf_range last = {0};
+    hf_status status = hf__coverage_last(tx, network, &covered, &last, &row_from, err);
+    if (status != HF_OK || !covered || last.from > batch_first(&worker->batch))
+        return status; /* the batch is not part of that run: nothing has changed about its start */
+    status = hf__cursor_read(tx, network, network->oldest, true, &found, &oldest, err);
+    if (status == HF_OK && (!found || last.from < oldest))
+        status = hf__cursor_write(tx, network, network->oldest, last.from, err);
+    return status;
+}
+
+static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct worker *worker = arg;
+    const hf_network *network = network_of(worker);
+    int64_t from = batch_first(&worker->batch), to = batch_last(&worker->batch);
+    hf_status status = write_new(worker, tx, err);
+    if (status == HF_OK)
+        status = hf__quarantine_drop(tx, network, from, to, err);
+    if (status == HF_OK)
+        status = hf__coverage_add(tx, network, from, to, err);
+    if (status == HF_OK)
+        status = check_bounds(worker, tx, err);
+    if (status == HF_OK)
+        status = check_neighbours(worker, tx, err);
+    if (status == HF_OK)
+        status = follow_oldest(worker, tx, err);
+    if (status == HF_OK)
+        status = hf__activity_add_backfill(tx, network, to - from + 1, err);
+    return status;
+}
+
+/* The live ingester comes first: while it commits, a worker rests as long as it has worked. */
+static void give_way(const struct worker *worker, int64_t before, int64_t began_ms)
+{
+    int64_t took = hf__now_ms() - began_ms;
+    if (worker->live_at != before)
+        (void)hf__stop_pause(&worker->fill->halt, took < MOST_REST_MS ? (int)took : MOST_REST_MS);
+}
+
+hf_status backfill_write(struct worker *worker, hf_error *err)
+{
+    hf_tx_options options = hf__network_tx_options(network_of(worker));
+    int64_t before = worker->live_at, began_ms = hf__now_ms();
+    hf_status status = hf_lock_transact(worker->lock, &options, write_batch, worker, err);
+    if (status == HF_OK && before > 0)
+        give_way(worker, before, began_ms);
+    return status;
+}
+
+/* ---- rows that are there already ---------------------------------------------------------------- */
+
+struct looking {
+    struct worker *worker;
+    size_t found;
+};
+
+static hf_status refuse_incomplete(const struct worker *worker, const hf__ledger *ledger,
+                                   int64_t rows, hf_error *err)
+{
+    const char *name = network_of(worker)->name;
+    hf_status status = hf__fail(err, HF_BAD_DATA,
+                                "ledger %" PRId64 " of network %s is there with %" PRId64
+                                " of its %zu transactions, and not covered",
+                                ledger->sequence, name, rows, ledger->transaction_count);
+    hf__hint(err,
+             "another program wrote it; delete its rows from ledgers and transactions, then run "
+             "the backfill again");
+    return status;
+}
+
+/* (sequence, hash, transaction_count, rows in transactions) */
+static hf_status take_found(struct looking *looking, const hf_rows *rows, size_t row, hf_error *err)
+{
+    struct worker *worker = looking->worker;
+    int64_t sequence = 0, claimed = 0, counted = 0;
+    const char *hash = hf_rows_value(rows, row, 1, NULL);
+    hf_status status = hf__row_number(rows, row, 0, "ledgers.sequence", &sequence, err);
+    if (status == HF_OK)
+        status = hf__row_number(rows, row, 2, "ledgers.transaction_count", &claimed, err);
+    if (status == HF_OK)
+        status = hf__row_number(rows, row, 3, "the count of transactions", &counted, err);
+    if (status != HF_OK)
+        return status;
+    size_t at = (size_t)(sequence - batch_first(&worker->batch));
+    const hf__ledger *ledger = worker->batch.ledgers[at];
+    if (!hash || !same_hash(ledger->hash, hash))
+        return refuse_fork(worker, sequence, hash ? hash : "NULL", ledger->hash.text,
+                           (int)ledger->hash.size, err);
+    if (claimed != counted || (size_t)counted != ledger->transaction_count)
+        return refuse_incomplete(worker, ledger, counted, err);
+    worker->is_there[at] = true;
+    looking->found++;
+    return HF_OK;
+}
+
+static hf_status look_at_rows(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct looking *looking = arg;
+    struct worker *worker = looking->worker;
+    char first[24], last[24];
+    const hf_value values[] = {hf__number_value(first, batch_first(&worker->batch)),
+                               hf__number_value(last, batch_last(&worker->batch))};
+    hf_rows *rows = NULL;
+    looking->found = 0;
+    hf_status status = hf__network_query(
+        tx, network_of(worker),
+        "SELECT l.sequence, l.hash, l.transaction_count, (SELECT count(*) FROM @transactions AS t "
+        "WHERE t.to_id >= l.sequence * 4294967296 AND t.to_id < (l.sequence + 1) * 4294967296) "
+        "FROM @ledgers AS l WHERE l.sequence BETWEEN $1 AND $2",
+        2, values, &rows, err);
+    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
+        status = take_found(looking, rows, i, err);
+    hf_rows_free(rows);
+    return status;
+}
+
+hf_status backfill_look(struct worker *worker, hf_error *err)
+{
+    struct looking looking = {.worker = worker};
+    hf_tx_options options = hf__network_tx_options(network_of(worker));
+    hf_error why = *err;
+    worker->is_there = calloc(worker->batch.count, sizeof *worker->is_there);
+    if (!worker->is_there)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_status status = hf_lock_transact(worker->lock, &options, look_at_rows, &looking, err);
+    if (status == HF_OK && looking.found == 0) {
+        status = hf__fail(err, HF_BAD_DATA,
+                          "transactions of ledgers %" PRId64 "-%" PRId64
+                          " are there, but the ledgers are not: %.300s",
+                          batch_first(&worker->batch), batch_last(&worker->batch), why.message);
+        hf__hint(
+            err,
+            "another program wrote them, or a hash is there twice; delete what is not covered");
+    }
+    return status;
+}
+
+/* ---- quarantine --------------------------------------------------------------------------------- */
+
+struct quarantining {
+    const struct worker *worker;
+    int64_t sequence;
+    const char *reason;
+    const hf__bad_ledger *bad;
+};
+
+static hf_status write_quarantine(hf_tx *tx, void *arg, hf_error *err)
+{
+    const struct quarantining *one = arg;
+    return hf__quarantine_add(tx, network_of(one->worker), one->sequence, one->reason, one->bad,
+                              err);
+}
+
+hf_status backfill_quarantine(struct worker *worker, int64_t sequence, const char *reason,
+                              const hf__bad_ledger *bad, hf_error *err)
+{
+    struct quarantining one = {worker, sequence, reason, bad};
+    hf_tx_options options = hf__network_tx_options(network_of(worker));
+    return hf_lock_transact(worker->lock, &options, write_quarantine, &one, err);
+}

@@ -1,0 +1,283 @@
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/ingest_stopping.h"
+#include "cli/network_choice.h"
+#include "cli/stopping.h"
+#include "programs/ingest/backfilling.h"
+#include "programs/ingest/commands.h"
+#include "programs/ingest/keep.h"
+#include "programs/ingest/ledgers.h"
+#include "programs/ingest/live.h"
+
+enum { WORKERS_MOST = 32, MEMORY_LEAST_MB = 4, MEMORY_MOST_MB = 65536, LEDGER_MOST_MB = 64 };
+
+struct ingest_values {
+    struct network_values network;
+    const char *source;
+    struct number start_ledger;
+    struct number commit_every;
+    struct number memory_mb;
+    struct number partition_ledgers;
+    bool follow;
+    bool standby;
+    const char *on_bad;
+    const char *keep;
+    const char *backfill;
+    bool gaps;
+    struct number workers;
+    struct number rate;
+};
+
+static const struct option ingest_options[] = {
+    NETWORK_OPTIONS(offsetof(struct ingest_values, network)),
+    {
+        .name = "source",
+        .value = "SOURCE",
+        .help = "file.ndjson, a folder, -, exec:COMMAND, rpc+http(s)://…, generate:N[,TX]",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct ingest_values, source),
+    },
+    {
+        .name = "start-ledger",
+        .value = "N",
+        .help = "where a first run begins (default: the tip of rpc, the start of the rest)",
+        .kind = OPTION_NUMBER,
+        .offset = offsetof(struct ingest_values, start_ledger),
+        .low = 1,
+        .high = HF__LEDGER_MAX,
+    },
+    {
+        .name = "follow",
+        .help = "wait for more at the end of a file or folder",
+        .offset = offsetof(struct ingest_values, follow),
+    },
+    {
+        .name = "standby",
+        .help = "wait for the ingester that runs, and take over",
+        .offset = offsetof(struct ingest_values, standby),
+    },
+    {
+        .name = "commit-every",
+        .value = "N",
+        .help = "ledgers in one transaction at most, behind the tip (default: 1000)",
+        .kind = OPTION_NUMBER,
+        .offset = offsetof(struct ingest_values, commit_every),
+        .low = 1,
+        .high = 100000,
+    },
+    {
+        .name = "memory",
+        .value = "MB",
+        .help = "for ledgers in flight (default: 64)",
+        .kind = OPTION_NUMBER,
+        .offset = offsetof(struct ingest_values, memory_mb),
+        .low = MEMORY_LEAST_MB,
+        .high = MEMORY_MOST_MB,
+    },
+    {
+        .name = "partition-ledgers",
+        .value = "N",
+        .help = "ledgers in one partition (default: 131072)",
+        .kind = OPTION_NUMBER,
+        .offset = offsetof(struct ingest_values, partition_ledgers),
+        .low = 1,
+        .high = HF__LEDGER_MAX,
+    },
+    {
+        .name = "on-bad",
+        .value = "WHAT",
+        .help = "stop (default) at a ledger that cannot be taken, or quarantine it",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct ingest_values, on_bad),
+    },
+    {
+        .name = "keep",
+        .value = "HOW",
+        .help = "drop what is older: 30d, or 1000-ledgers",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct ingest_values, keep),
+    },
+    {
+        .name = "backfill",
+        .value = "RANGE",
+        .help = "fill what lacks in FROM-TO, beside the live ingester",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct ingest_values, backfill),
+    },
+    {
+        .name = "gaps",
+        .help = "fill all gaps, as 'holdfast gaps' lists them",
+        .offset = offsetof(struct ingest_values, gaps),
+    },
+    {
+        .name = "workers",
+        .value = "N",
+        .help = "that backfill at once (default: 2)",
+        .kind = OPTION_NUMBER,
+        .offset = offsetof(struct ingest_values, workers),
+        .low = 1,
+        .high = WORKERS_MOST,
+    },
+    {
+        .name = "rate",
+        .value = "N",
+        .help = "ledgers a second at most, of all workers together",
+        .kind = OPTION_NUMBER,
+        .offset = offsetof(struct ingest_values, rate),
+        .low = 1,
+        .high = INT_MAX,
+    },
+    {0},
+};
+
+struct ingest {
+    struct ingest_values values;
+    struct invocation in;
+    hf__ingest_options options;
+    hf_store *store;
+    hf_network *network;
+    struct stopping stopping;
+    struct progress progress;
+};
+
+static void on_note(void *arg, const char *text)
+{
+    progress_note(&((struct ingest *)arg)->progress, text);
+}
+
+static void on_progress(void *arg, const hf__ingest_progress *progress)
+{
+    show_ledgers(&((struct ingest *)arg)->progress, progress);
+}
+
+static hf_status read_on_bad(const char *word, hf__on_bad *on_bad, hf_error *err)
+{
+    char shown[SHOWN_MAX];
+    hf_status status = HF_OK;
+
+    *on_bad = HF__BAD_STOPS;
+    if (word == NULL || strcmp(word, "stop") == 0)
+        return HF_OK;
+    *on_bad = HF__BAD_IS_QUARANTINED;
+    if (strcmp(word, "quarantine") == 0)
+        return HF_OK;
+    status = hf__fail(err, HF_INVALID, "--on-bad cannot be '%s'", show_argument(shown, word));
+    hf__hint(err, "give stop or quarantine");
+    return status;
+}
+
+static hf_status read_values(struct ingest *ingest, hf_error *err)
+{
+    const struct ingest_values *values = &ingest->values;
+    hf__ingest_options *options = &ingest->options;
+
+    options->source.spec = values->source;
+    options->source.network = values->network.network;
+    options->source.follow = values->follow;
+    options->source.stop_fd = -1;
+    options->source.line_max = (size_t)LEDGER_MOST_MB * 1024 * 1024;
+    options->start_ledger = values->start_ledger.value;
+    options->commit_every = values->commit_every.value;
+    options->memory = (size_t)values->memory_mb.value * 1024 * 1024;
+    options->partition_ledgers = values->partition_ledgers.value;
+    options->standby = values->standby;
+    options->events = (hf__ingest_events){.note = on_note, .progress = on_progress, .arg = ingest};
+    hf_status status = read_on_bad(values->on_bad, &options->on_bad, err);
+    if (status == HF_OK && values->keep != NULL)
+        status = read_keep(values->keep, &options->keep, err);
+    return status;
+}
+
+static const char *contradiction(const struct ingest_values *values)
+{
+    bool fills = values->backfill != NULL || values->gaps;
+
+    if (values->network.network == NULL)
+        return "--network is missing";
+    if (values->source == NULL)
+        return "--source is missing";
+    if (values->backfill != NULL && values->gaps)
+        return "--backfill and --gaps exclude each other";
+    if (fills &&
+        (values->follow || values->standby || values->start_ledger.given || values->keep != NULL))
+        return "--follow, --standby, --start-ledger and --keep are for the live ingester";
+    if (!fills && (values->workers.given || values->rate.given))
+        return "--workers and --rate go with --backfill or --gaps";
+    return NULL;
+}
+
+static int run_live(struct ingest *ingest)
+{
+    hf__ingest_progress progress;
+    hf_error err;
+    hf_status status = hf__live_run(ingest->store, ingest->network, &ingest->options,
+                                    &ingest->stopping.stop, &progress, &err);
+
+    if (status == HF_OK || progress.ledgers > 0)
+        sum_up_ledgers(&ingest->progress, &progress);
+    return status == HF_OK ? EXIT_OK : report_error(&ingest->in.report, &err);
+}
+
+static int run_backfill(struct ingest *ingest)
+{
+    const struct ingest_values *values = &ingest->values;
+    struct backfilling backfilling = {
+        .range = values->backfill,
+        .all_gaps = values->gaps,
+        .workers = (unsigned)(values->workers.given ? values->workers.value : 2),
+        .rate = (double)values->rate.value,
+        .options = &ingest->options,
+    };
+
+    return backfill(&ingest->in, ingest->store, ingest->network, &backfilling,
+                    &ingest->stopping.stop);
+}
+
+static int run_ingest(struct ingest *ingest)
+{
+    const struct report *report = &ingest->in.report;
+    hf_error err;
+
+    if (read_values(ingest, &err) != HF_OK)
+        return report_error(report, &err);
+    if (open_network(&ingest->in, "holdfast ingest", &ingest->values.network, &ingest->store,
+                     &ingest->network, &err) != HF_OK ||
+        stopping_start(&ingest->stopping, ingest->store, &err) != HF_OK)
+        return report_error(report, &err);
+    progress_begin(&ingest->progress, report, ingest->values.network.network);
+    bool fills = ingest->values.backfill != NULL || ingest->values.gaps;
+    int code = fills ? run_backfill(ingest) : run_live(ingest);
+    stopping_end(&ingest->stopping);
+    return code;
+}
+
+static int ingest_main(const struct command *self, int argc, char **argv)
+{
+    struct ingest ingest = {0};
+    int code = EXIT_OK;
+
+    if (!parse_options(self, argc, argv, &ingest.values, &ingest.in, &code))
+        return code;
+    const char *wrong = contradiction(&ingest.values);
+    if (wrong != NULL)
+        return report_usage(&ingest.in.report, self, "%s", wrong);
+    block_stop_signals();
+    code = run_ingest(&ingest);
+    hf_network_free(ingest.network);
+    hf_store_close(ingest.store);
+    return code;
+}
+
+const struct command cmd_ingest = {
+    .name = "ingest",
+    .summary = "Ingest a network's ledgers, alone, and go on where it stopped.",
+    .usage = "--network NET --source SOURCE [--start-ledger N] [--follow] [--standby] [OPTION...]\n"
+             "--network NET --source SOURCE (--backfill FROM-TO | --gaps) [--workers N] [--rate N]",
+    .options = ingest_options,
+    .main = ingest_main,
+};

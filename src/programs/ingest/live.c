@@ -1,0 +1,332 @@
+#include "programs/ingest/live.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "programs/ingest/keeper.h"
+#include "programs/ingest/live_parts.h"
+
+enum {
+    MOST_PAUSE_MS = 10000,
+    COMMIT_EVERY = 1000,
+    MEMORY = 64 * 1024 * 1024,
+    LOCAL_BATCH = 200, /* SQLite lets nobody else write meanwhile */
+};
+
+/* ---- the lock ----------------------------------------------------------------------------------- */
+
+static void tell_wait(const hf_error *why, void *arg)
+{
+    hf__live_note(arg, why->message);
+}
+
+static hf_status name_network(const struct live *live, hf_status status, hf_error *err)
+{
+    if (status != HF_NOT_ACQUIRED || !err)
+        return status;
+    static const char prefix[] = "not acquired: ";
+    hf_error found = *err;
+    bool prefixed = strncmp(found.message, prefix, sizeof prefix - 1) == 0;
+    status = hf__fail(err, HF_NOT_ACQUIRED, "network %s (key %" PRId64 ") is ingested already: %s",
+                      live->network->name, live->network->lock_key,
+                      found.message + (prefixed ? sizeof prefix - 1 : 0));
+    hf__hint(err, "one ingester per network; --standby waits to take over");
+    return status;
+}
+
+static hf_status take_lock(struct live *live, hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_target target = {.label = live->network->label, .derivation = HF_FNV1A64};
+    spec.targets = &target;
+    spec.target_count = 1;
+    spec.flags = HF_PRIVATE;
+    spec.wait_ms = live->options->standby ? -1 : 0;
+    spec.on_wait = tell_wait;
+    spec.arg = live;
+    return name_network(live, hf_lock_acquire(live->store, &spec, &live->lock, err), err);
+}
+
+static void leave_lock(struct live *live)
+{
+    hf_lock_free(live->lock);
+    live->lock = NULL;
+}
+
+/* ---- batches ------------------------------------------------------------------------------------ */
+
+static size_t batch_room(const struct live *live)
+{
+    size_t most = live->options->commit_every > 0 ? (size_t)live->options->commit_every
+                                                  : (size_t)COMMIT_EVERY;
+    if (live->network->local && most > LOCAL_BATCH)
+        most = LOCAL_BATCH;
+    return live->one_by_one ? 1 : most;
+}
+
+static size_t memory(const struct live *live)
+{
+    return live->options->memory > 0 ? live->options->memory : (size_t)MEMORY;
+}
+
+static bool is_at_tip(const hf__ledger *ledger)
+{
+    return ledger->tip > 0 && ledger->sequence >= ledger->tip;
+}
+
+static bool is_pending(const struct batch *batch, int64_t sequence)
+{
+    return batch->count > 0 && sequence >= batch_first(batch) && sequence <= batch_last(batch);
+}
+
+/* Takes the ledger over. *full: the batch should be committed now. */
+static hf_status add_ledger(struct live *live, hf__ledger *ledger, bool *full, hf_error *err)
+{
+    hf_status status = HF_OK;
+    bool pending = is_pending(&live->batch, ledger->sequence);
+    bool known = pending || (live->state.started && ledger->sequence <= live->state.latest);
+    if (pending)
+        status = hf__live_compare_pending(live, ledger, err);
+    else if (known)
+        status = hf__live_compare_known(live, ledger, err);
+    else
+        status = hf__live_check_link(live, ledger, err);
+    if (status == HF_OK && !known && !batch_add(&live->batch, ledger))
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (status != HF_OK || known) {
+        hf__ledger_free(ledger);
+        return status;
+    }
+    live->guessed_bad = 0;
+    live->link_is_unknown = false;
+    *full = live->batch.count >= batch_room(live) || live->batch.weight >= memory(live) / 2 ||
+            is_at_tip(ledger);
+    return HF_OK;
+}
+
+static hf_status take_one(struct live *live, hf__read *read, bool *full, hf_error *err)
+{
+    hf__ledger *ledger = read->ledger;
+    hf_status status = HF_OK;
+    switch (read->kind) {
+    case HF__READ_LEDGER: read->ledger = NULL; return add_ledger(live, ledger, full, err);
+    case HF__READ_BAD:
+        status = hf__live_commit(live, err); /* it stands before the bad one */
+        return status == HF_OK ? hf__live_bad(live, &read->bad, &read->why, err) : status;
+    case HF__READ_NOTE: hf__live_note(live, read->why.message); return HF_OK;
+    case HF__READ_END: live->ended = true; return HF_OK;
+    case HF__READ_FAILED:
+        if (err)
+            *err = read->why;
+        status = hf__live_commit(live, NULL);
+        return status == HF_OK ? read->why.code : status;
+    case HF__READ_NOTHING: break;
+    }
+    return HF_OK;
+}
+
+/* As much as is there already: behind the tip the queue is full while the last batch commits. */
+static hf_status fill_batch(struct live *live, hf_error *err)
+{
+    bool full = live->one_by_one && live->batch.count > 0;
+    hf_status status = HF_OK;
+    while (status == HF_OK && !full && !live->ended && !hf__live_is_stopped(live)) {
+        bool idle = live->batch.count == 0;
+        hf__read read = hf__reader_take(live->reader, idle ? hf__live_silence_ms(live) : 0);
+        if (read.kind == HF__READ_NOTHING)
+            return idle ? hf__live_tell_idle(live, err) : HF_OK;
+        status = take_one(live, &read, &full, err);
+        hf__read_free(&read);
+    }
+    return status;
+}
+
+/* ---- when a write fails ------------------------------------------------------------------------- */
+
+static hf_status begin_session(struct live *live, hf_error *err);
+
+/* The session is gone, or the store is away: come back, and see where it stands. */
+static hf_status come_back(struct live *live, const hf_error *why, hf_error *err)
+{
+    char text[512];
+    int ms = hf__backoff_ms(++live->failures, MOST_PAUSE_MS);
+    (void)snprintf(text, sizeof text, "%.400s; trying again in %d s", why->message, ms / 1000);
+    hf__live_note(live, text);
+    leave_lock(live);
+    if (hf__stop_pause(live->stop, ms))
+        return HF_OK;
+    hf_status status = begin_session(live, err);
+    if (status == HF_OK && live->state.started)
+        batch_drop_known(&live->batch, live->state.latest);
+    return status;
+}
+
+static bool may_pass(const hf_error *err)
+{
+    switch (err->code) {
+    case HF_UNREACHABLE:
+    case HF_LOST:
+    case HF_IN_DOUBT:
+    case HF_EXHAUSTED: return true;
+    case HF_DATABASE:
+        return hf__live_is_class(err, "53") || hf__live_is_class(err, "57") ||
+               hf__live_is_class(err, "58");
+    default: return false;
+    }
+}
+
+/* HF_OK: go on. */
+static hf_status handle_failure(struct live *live, hf_error *err)
+{
+    hf_error why = *err;
+    while (may_pass(&why)) {
+        hf_status status = come_back(live, &why, err);
+        if (status == HF_OK || hf__live_is_stopped(live))
+            return HF_OK;
+        why = *err;
+    }
+    if (hf__live_is_stopped(live) && (why.code == HF_INTERRUPTED || why.code == HF_NOT_ACQUIRED))
+        return HF_OK;
+    if (!hf__live_is_about_data(&why) || live->batch.count == 0)
+        return why.code;
+    if (live->batch.count > 1) {
+        live->one_by_one = true;
+        batch_split(&live->batch);
+        return HF_OK;
+    }
+    return hf__live_blame(live, &why, err);
+}
+
+/* ---- a run -------------------------------------------------------------------------------------- */
+
+static hf_status begin_session(struct live *live, hf_error *err)
+{
+    hf_status status = take_lock(live, err);
+    if (status == HF_OK)
+        status = hf__tables_install(live->network, err);
+    if (status == HF_OK)
+        status = hf__state_read(live->network, &live->state, err);
+    if (status == HF_OK)
+        status = hf__live_resume_telling(live, err);
+    if (status != HF_OK)
+        leave_lock(live);
+    return status;
+}
+
+/* To open a pipe or to start a command only to ask how far it reaches would cost what it has. */
+static bool can_be_asked(const char *spec)
+{
+    struct stat found;
+    if (strncmp(spec, "rpc+", 4) == 0 || strncmp(spec, "generate:", 9) == 0)
+        return true;
+    return stat(spec, &found) != 0 || S_ISREG(found.st_mode) || S_ISDIR(found.st_mode);
+}
+
+/* Where reading begins: the latest ledger once more, to see that it is still the same chain. */
+static hf_status choose_start(const struct live *live, int64_t *from, hf_error *err)
+{
+    const hf__source_options *options = &live->options->source;
+    hf__source_options with_stop = *options;
+    hf__source *source = NULL;
+    int64_t oldest = 0, latest = 0;
+    *from = live->state.started ? live->state.latest : live->options->start_ledger;
+    if (*from > 0 && !live->state.started)
+        return HF_OK;
+    bool is_stream = strcmp(options->spec, "-") == 0 || strncmp(options->spec, "exec:", 5) == 0;
+    if (is_stream || !can_be_asked(options->spec)) {
+        *from = *from > 0 ? *from : 1;
+        return HF_OK;
+    }
+    with_stop.stop_fd = live->stop->fd;
+    hf_status status = hf__source_open(&with_stop, &source, err);
+    if (status == HF_OK)
+        status = source->ops->extent(source, &oldest, &latest, err);
+    hf__source_close(source);
+    if (status != HF_OK)
+        return status;
+    if (live->state.started && oldest == live->state.latest + 1)
+        *from = oldest;
+    if (!live->state.started)
+        *from = strncmp(options->spec, "rpc", 3) == 0 ? latest : oldest;
+    if (*from <= 0)
+        *from = 1;
+    return HF_OK;
+}
+
+static hf_status start_reading(struct live *live, hf_error *err)
+{
+    int64_t from = 0;
+    unsigned failures = 0;
+    hf_status status = choose_start(live, &from, err);
+    while (status == HF_UNREACHABLE && !hf__live_is_stopped(live)) {
+        hf__live_note(live, err->message);
+        if (hf__stop_pause(live->stop, hf__backoff_ms(++failures, 30000)))
+            return HF_INTERRUPTED;
+        status = choose_start(live, &from, err);
+    }
+    if (status == HF_OK)
+        status = hf__reader_start(&live->options->source, from, 0, memory(live) / 2, live->stop,
+                                  &live->reader, err);
+    return status;
+}
+
+/* What came before a ledger that cannot be taken is as good as ever. */
+static hf_status commit_before(struct live *live, hf_status status, hf_error *failure)
+{
+    hf_error other = {0};
+    if (status != HF_BAD_DATA || live->batch.count == 0)
+        return status;
+    hf_status committed = hf__live_commit(live, &other);
+    if (committed == HF_OK)
+        return status;
+    *failure = other;
+    return committed;
+}
+
+static hf_status work(struct live *live, hf_error *err)
+{
+    hf_error failure = {0};
+    hf_status status = HF_OK;
+    while (status == HF_OK && !hf__live_is_stopped(live) &&
+           !(live->ended && live->batch.count == 0)) {
+        status = commit_before(live, fill_batch(live, &failure), &failure);
+        if (status == HF_OK && !hf__live_is_stopped(live))
+            status = hf__live_commit(live, &failure);
+        if (status != HF_OK) {
+            failure.code = status;
+            status = handle_failure(live, &failure);
+        }
+    }
+    if (status != HF_OK && err)
+        *err = failure;
+    return status;
+}
+
+hf_status hf__live_run(hf_store *store, hf_network *network, const hf__ingest_options *options,
+                       hf__stop *stop, hf__ingest_progress *progress, hf_error *err)
+{
+    hf_error local_error = {0};
+    struct live live = {
+        .store = store, .network = network, .options = options, .stop = stop, .progress = progress};
+    hf_error *where = err ? err : &local_error;
+    hf__keeper *keeper = NULL;
+    *progress = (hf__ingest_progress){0};
+    hf_status status = begin_session(&live, where);
+    if (status == HF_OK && (options->keep.age_ms > 0 || options->keep.ledgers > 0))
+        status = hf__keeper_start(store, network, &options->keep, &keeper, where);
+    if (status == HF_OK)
+        status = start_reading(&live, where);
+    if (status == HF_OK)
+        status = work(&live, where);
+    hf__live_tell_last(&live);
+    hf__keeper_stop(keeper, status == HF_OK && !hf__live_is_stopped(&live));
+    hf__reader_stop(live.reader);
+    batch_free(&live.batch);
+    leave_lock(&live);
+    return hf__live_is_stopped(&live) && (status == HF_INTERRUPTED || status == HF_NOT_ACQUIRED)
+               ? HF_OK
+               : status;
+}

@@ -1,0 +1,410 @@
+#include "programs/ingest/retention.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "lib/ledgers/names.h"
+#include "programs/ingest/reconcile.h"
+#include "programs/ingest/writer.h"
+
+enum {
+    AIM_MS = 15,      /* of a batch of deletes; SQLite lets nobody else write meanwhile */
+    FIRST_ROWS = 256, /* in a batch, until it is known how fast the disk is */
+    LEAST_ROWS = 16,
+    MOST_ROWS = 65536,
+    LEAST_PAUSE_MS = 2,
+};
+
+struct retention {
+    hf_network *network;
+    const hf__keep *keep;
+    hf__stop *stop;
+    hf__retention_report *report;
+    int64_t wanted; /* the floor by what is to be kept */
+};
+
+/* ---- the plan, in one snapshot ------------------------------------------------------------------- */
+
+static hf_status nothing_there(const hf_network *network, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_CONFIG, "network %s has no ledgers in %s (schema %s)",
+                                network->name, hf_store_name(network->store), network->schema);
+    hf__hint(err, "check --network, --schema and the store; 'holdfast ingest status' lists them");
+    return status;
+}
+
+static hf_status not_adopted(const hf_network *network, hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_CONFIG, "network %s has cursors but no coverage", network->name);
+    hf__hint(err, "'holdfast ingest adopt --network %s' builds it from the data", network->name);
+    return status;
+}
+
+/* Milliseconds since 1970, by the clock that all processes share. */
+static hf_status read_clock(hf_tx *tx, const hf_network *network, int64_t *now, hf_error *err)
+{
+    bool found = false;
+    return hf__query_number(
+        tx, network,
+        network->local ? "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+                       : "SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000)::bigint",
+        0, NULL, &found, now, err);
+}
+
+static hf_status check_due(hf_tx *tx, struct retention *run, hf_error *err)
+{
+    int64_t ran = 0, now = 0;
+    bool found = false;
+    hf_status status =
+        hf__cursor_read(tx, run->network, HF__RETENTION_RAN, false, &found, &ran, err);
+    if (status == HF_OK)
+        status = read_clock(tx, run->network, &now, err);
+    if (status != HF_OK || !found)
+        return status;
+    int64_t passed = now - ran; /* negative: the clock was set back, and the row means nothing */
+    run->report->too_early = passed >= 0 && passed < run->keep->every_ms;
+    run->report->wait_ms = run->report->too_early ? run->keep->every_ms - passed : 0;
+    return HF_OK;
+}
+
+/* Only from partitions can old ledgers be dropped without a scan; other people's tables are theirs. */
+static hf_status check_partitioned(hf_tx *tx, const hf_network *network, hf_error *err)
+{
+    bool found = false;
+    int64_t others = 0;
+    if (network->local)
+        return HF_OK;
+    hf_status status = hf__query_number(
+        tx, network,
+        "SELECT count(*) FROM pg_catalog.pg_class WHERE relkind <> 'p' AND oid IN "
+        "(pg_catalog.to_regclass('@ledgers'), pg_catalog.to_regclass('@transactions'))",
+        0, NULL, &found, &others, err);
+    if (status != HF_OK || others == 0)
+        return status;
+    status = hf__fail(err, HF_CONFIG, "the tables of schema %s are not partitioned by ledger",
+                      network->schema);
+    hf__hint(err,
+             "let what made them drop old data, then run 'holdfast retention reconcile "
+             "--network %s'",
+             network->name);
+    return status;
+}
+
+/* The time of the latest ledger less the age, as the store compares times. */
+static hf_status find_cutoff(hf_tx *tx, const struct retention *run, int64_t latest, bool *found,
+                             char out[HF__TIME_SIZE], hf_error *err)
+{
+    static const char on_postgres[] =
+        "SELECT (extract(epoch FROM closed_at::timestamptz) * 1000000)::bigint FROM @ledgers "
+        "WHERE sequence = $1";
+    static const char on_sqlite[] = "SELECT unixepoch(substr(closed_at, 1, 19)) * 1000000 + "
+                                    "CAST(substr(closed_at, 21, 6) AS INTEGER) "
+                                    "FROM @ledgers WHERE sequence = $1";
+    char number[24];
+    hf_value value = hf__number_value(number, latest);
+    int64_t newest = 0;
+    hf_status status =
+        hf__query_number(tx, run->network, run->network->local ? on_sqlite : on_postgres, 1, &value,
+                         found, &newest, err);
+    if (*found)
+        hf__time_text(out, newest - run->keep->age_ms * 1000);
+    return status;
+}
+
+/* The first ledger that is not older than the age, counted from the latest one's time. */
+static hf_status find_by_age(hf_tx *tx, struct retention *run, int64_t latest, hf_error *err)
+{
+    char cutoff[HF__TIME_SIZE];
+    bool found = false;
+    hf_status status = find_cutoff(tx, run, latest, &found, cutoff, err);
+    const hf_value value = HF_TEXT(cutoff);
+    if (found)
+        status = hf__query_number(tx, run->network,
+                                  "SELECT sequence FROM @ledgers WHERE closed_at >= $1 AND "
+                                  "sequence >= coalesce((SELECT min(lo) FROM @ingest_coverage), 0) "
+                                  "ORDER BY sequence LIMIT 1",
+                                  1, &value, &found, &run->wanted, err);
+    if (status == HF_OK && !found)
+        status = hf__fail(err, HF_CONFIG,
+                          "ledger %" PRId64 ", the latest of network %s, has no row in ledgers, so "
+                          "nothing tells how old the others are",
+                          latest, run->network->name);
+    return status;
+}
+
+static hf_status find_floor(hf_tx *tx, struct retention *run, int64_t latest, hf_error *err)
+{
+    const hf__keep *keep = run->keep;
+    int64_t by_count = keep->ledgers > 0 ? latest - keep->ledgers + 1 : 0;
+    hf_status status = HF_OK;
+    run->wanted = 0;
+    if (keep->age_ms > 0)
+        status = find_by_age(tx, run, latest, err);
+    if (by_count > run->wanted)
+        run->wanted = by_count;
+    if (run->wanted > latest)
+        run->wanted = latest;
+    return status;
+}
+
+static hf_status plan(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct retention *run = arg;
+    hf__retention_report *report = run->report;
+    const hf_network *network = run->network;
+    hf__tables_there there = {0};
+    bool covered = false, claimed = false;
+    hf_range last = {0};
+    int64_t row_from = 0, latest = 0;
+
+    *report = (hf__retention_report){0};
+    hf_status status = hf__tables_look(tx, network, &there, err);
+    if (status == HF_OK && !there.store)
+        status = nothing_there(network, err);
+    if (status == HF_OK)
+        status = hf__cursor_read(tx, network, network->latest, false, &claimed, &latest, err);
+    if (status == HF_OK && there.coverage)
+        status = hf__coverage_last(tx, network, &covered, &last, &row_from, err);
+    if (status == HF_OK && claimed && !covered)
+        status = not_adopted(network, err);
+    if (status == HF_OK && covered)
+        status = check_partitioned(tx, network, err);
+    if (status == HF_OK)
+        status = check_due(tx, run, err);
+    if (status != HF_OK || !covered || report->too_early)
+        return status;
+    report->latest = last.to;
+    return find_floor(tx, run, last.to, err);
+}
+
+/* ---- the first step: nothing is claimed any more that will go ------------------------------------ */
+
+static hf_status raise_floor(hf_tx *tx, struct retention *run, hf_error *err)
+{
+    hf__retention_report *report = run->report;
+    const hf_network *network = run->network;
+    bool found = false;
+    int64_t floor = 0;
+    hf_status status = hf__cursor_read(tx, network, HF__RETENTION_FLOOR, true, &found, &floor, err);
+    report->floor_before = found ? floor : 0;
+    report->floor = found && floor > run->wanted ? floor : run->wanted;
+    if (status == HF_OK && report->floor > report->floor_before)
+        status = hf__cursor_write(tx, network, HF__RETENTION_FLOOR, report->floor, err);
+    return status;
+}
+
+static hf_status raise_oldest(hf_tx *tx, struct retention *run, int64_t begins, hf_error *err)
+{
+    hf__retention_report *report = run->report;
+    const hf_network *network = run->network;
+    bool found = false;
+    int64_t oldest = 0;
+    hf_status status = hf__cursor_read(tx, network, network->oldest, true, &found, &oldest, err);
+    report->oldest_before = found ? oldest : 0;
+    report->oldest = found && oldest > begins ? oldest : begins;
+    if (status == HF_OK && report->oldest != report->oldest_before)
+        status = hf__cursor_write(tx, network, network->oldest, report->oldest, err);
+    return status;
+}
+
+/* Coverage before cursors, as whoever writes ledgers does it: nobody waits in a circle. */
+static hf_status give_up_claims(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct retention *run = arg;
+    const hf_network *network = run->network;
+    bool found = false;
+    hf_range last = {0};
+    int64_t row_from = 0;
+    hf_status status = hf__coverage_clip(tx, network, run->wanted, 0, err);
+    if (status == HF_OK)
+        status = hf__coverage_last(tx, network, &found, &last, &row_from, err);
+    if (status == HF_OK && (!found || last.to < run->report->latest)) {
+        status = hf__fail(err, HF_CURSOR, "network %s was reset meanwhile", network->name);
+        hf__hint(err, "nothing was changed; run it again");
+    }
+    if (status == HF_OK)
+        status = raise_oldest(tx, run, last.from, err);
+    if (status == HF_OK)
+        status = raise_floor(tx, run, err);
+    return status;
+}
+
+/* ---- the second step: partitions ----------------------------------------------------------------- */
+
+static bool is_stopped(const struct retention *run)
+{
+    return run->stop && atomic_load(&run->stop->requested);
+}
+
+static hf_status stopped(hf_error *err)
+{
+    return hf__fail(err, HF_INTERRUPTED, "stopped; the next run goes on");
+}
+
+static hf_status name_partition(const struct retention *run, const hf__partition *partition,
+                                hf_error *err)
+{
+    hf_error found = err ? *err : (hf_error){0};
+    hf_status status = hf__fail(
+        err, HF_NOT_ACQUIRED,
+        "partition %s (ledgers %" PRId64 "-%" PRId64 ") is in use and stays for now: %.300s",
+        partition->table, partition->ledger_range.from, partition->ledger_range.to, found.message);
+    hf__hint(err,
+             "its ledgers are not covered any more; run it again, the next run drops it "
+             "(%zu left)",
+             run->report->left);
+    return status;
+}
+
+static hf_status drop_partitions(struct retention *run, hf_error *err)
+{
+    hf__retention_report *report = run->report;
+    hf__partition *partitions = NULL;
+    size_t count = 0, below = 0;
+    hf_status status = hf__partitions_list(run->network, &partitions, &count, err);
+    while (status == HF_OK && below < count && partitions[below].ledger_range.to < report->floor)
+        below++;
+    report->left = below;
+    for (size_t i = 0; status == HF_OK && i < below; i++) {
+        status =
+            is_stopped(run) ? stopped(err) : hf__partition_drop(run->network, &partitions[i], err);
+        if (status == HF_NOT_ACQUIRED)
+            status = name_partition(run, &partitions[i], err);
+        if (status == HF_OK) {
+            report->dropped++;
+            report->left--;
+        }
+    }
+    free(partitions);
+    return status;
+}
+
+/* ---- the second step: rows ----------------------------------------------------------------------- */
+
+struct deletion {
+    const hf_network *network;
+    const char *sql;
+    int64_t below;
+    int64_t rows; /* at most */
+    int64_t gone;
+};
+
+static hf_status delete_some(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct deletion *deletion = arg;
+    char bound[24], most[24];
+    const hf_value values[] = {hf__number_value(bound, deletion->below),
+                               hf__number_value(most, deletion->rows)};
+    hf_rows *rows = NULL;
+    hf_status status =
+        hf__network_query(tx, deletion->network, deletion->sql, 2, values, &rows, err);
+    deletion->gone = status == HF_OK ? hf_rows_affected(rows) : 0;
+    hf_rows_free(rows);
+    return status;
+}
+
+static int64_t next_size(int64_t rows, int64_t took_ms)
+{
+    if (took_ms > AIM_MS)
+        rows /= 2;
+    else if (took_ms < AIM_MS / 2)
+        rows *= 2;
+    return rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
+}
+
+/* Others may write for as long as a batch took. */
+static void let_others_write(const struct retention *run, int64_t took_ms)
+{
+    int ms = took_ms > LEAST_PAUSE_MS ? (int)took_ms : LEAST_PAUSE_MS;
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000L};
+    if (run->stop)
+        (void)hf__stop_pause(run->stop, ms);
+    else
+        (void)nanosleep(&pause, NULL);
+}
+
+static hf_status delete_rows(struct retention *run, const char *sql, int64_t below, hf_error *err)
+{
+    struct deletion deletion = {
+        .network = run->network, .sql = sql, .below = below, .rows = FIRST_ROWS};
+    for (;;) {
+        if (is_stopped(run))
+            return stopped(err);
+        int64_t began = hf__now_ms();
+        hf_status status = hf__network_transact(run->network, delete_some, &deletion, err);
+        if (status != HF_OK)
+            return status;
+        run->report->rows += deletion.gone;
+        if (deletion.gone < deletion.rows)
+            return HF_OK;
+        int64_t took = hf__now_ms() - began;
+        deletion.rows = next_size(deletion.rows, took);
+        let_others_write(run, took);
+    }
+}
+
+/* The ledger first: what has no row there is never taken for complete. */
+static hf_status delete_ledgers(struct retention *run, hf_error *err)
+{
+    int64_t floor = run->report->floor;
+    hf_status status =
+        delete_rows(run,
+                    "DELETE FROM @ledgers WHERE sequence IN (SELECT sequence FROM @ledgers "
+                    "WHERE sequence < $1 ORDER BY sequence LIMIT $2)",
+                    floor, err);
+    if (status == HF_OK)
+        status = delete_rows(run,
+                             "DELETE FROM @transactions WHERE to_id IN (SELECT to_id FROM "
+                             "@transactions WHERE to_id < $1 ORDER BY to_id LIMIT $2)",
+                             hf__toid(floor, 0), err);
+    return status;
+}
+
+/* ---- a run --------------------------------------------------------------------------------------- */
+
+static hf_status write_mark(hf_tx *tx, void *arg, hf_error *err)
+{
+    const hf_network *network = arg;
+    int64_t now = 0;
+    hf_status status = read_clock(tx, network, &now, err);
+    return status == HF_OK ? hf__cursor_write(tx, network, HF__RETENTION_RAN, now, err) : status;
+}
+
+static hf_status work(hf_lock *lock, void *arg, hf_error *err)
+{
+    struct retention *run = arg;
+    bool there = false;
+    (void)lock;
+    hf_status status = hf__network_read(run->network, plan, run, &there, err);
+    if (status == HF_OK && !there)
+        status = nothing_there(run->network, err);
+    if (status != HF_OK || run->report->too_early || run->report->latest == 0)
+        return status;
+    status = hf__network_transact(run->network, give_up_claims, run, err);
+    if (status == HF_OK)
+        status = run->network->local ? delete_ledgers(run, err) : drop_partitions(run, err);
+    if (status == HF_OK)
+        status = hf__network_transact(run->network, write_mark, run->network, err);
+    return status;
+}
+
+hf_status hf__retention_run(hf_store *store, hf_network *network, const hf__keep *keep,
+                            hf__stop *stop, hf__retention_report *report, hf_error *err)
+{
+    struct retention run = {.network = network, .keep = keep, .stop = stop, .report = report};
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    char label[128];
+    hf_target target = HF_LABEL(label);
+    *report = (hf__retention_report){0};
+    if (keep->age_ms <= 0 && keep->ledgers <= 0)
+        return hf__fail(err, HF_INVALID, "nothing says what to keep");
+    (void)snprintf(label, sizeof label, "holdfast:retention:%s", network->schema);
+    spec.targets = &target;
+    spec.target_count = 1;
+    spec.wait_ms = 0;
+    return hf_lock_with(store, &spec, work, &run, err);
+}

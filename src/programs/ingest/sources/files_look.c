@@ -1,0 +1,212 @@
+#include "programs/ingest/sources/files.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "programs/ingest/sources/ndjson.h"
+
+enum {
+    CHUNK = 1 << 16,
+    TRIES = 100, /* lines that are no ledgers, before it is given up */
+};
+
+/* Part of a file in memory. */
+typedef struct look {
+    int fd;
+    int64_t size; /* of the file */
+    size_t line_max;
+    char *bytes;
+    size_t room;
+} look;
+
+static bool look_begin(look *at, int fd, size_t line_max)
+{
+    struct stat about;
+
+    *at = (look){.fd = fd, .line_max = line_max > 0 ? line_max : HF__LINE_MAX, .room = CHUNK};
+    if (fstat(fd, &about) != 0)
+        return false;
+    at->size = about.st_size;
+    at->bytes = malloc(at->room);
+    return at->bytes != NULL;
+}
+
+static bool grow(look *at)
+{
+    size_t room = 4 * at->room;
+    char *bytes = at->room <= at->line_max ? realloc(at->bytes, room) : NULL;
+
+    if (bytes == NULL)
+        return false;
+    at->bytes = bytes;
+    at->room = room;
+    return true;
+}
+
+/* As much as there is in [offset, end), up to the room. */
+static size_t look_at(look *at, int64_t offset, int64_t end)
+{
+    int64_t wanted = end - offset < (int64_t)at->room ? end - offset : (int64_t)at->room;
+    size_t got = 0;
+
+    while ((int64_t)got < wanted) {
+        ssize_t count = pread(at->fd, at->bytes + got, (size_t)wanted - got, offset + (int64_t)got);
+        if (count <= 0)
+            break;
+        got += (size_t)count;
+    }
+    return got;
+}
+
+/* Of the line that begins at start; the sequence mostly stands in its first bytes. */
+static int64_t sequence_at(look *at, int64_t start)
+{
+    do {
+        size_t got = look_at(at, start, at->size);
+        char *newline = memchr(at->bytes, '\n', got);
+        size_t size = newline != NULL ? (size_t)(newline - at->bytes) : got;
+        size_t mark = start == 0 && size >= 3 && memcmp(at->bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+        int64_t sequence = hf__ndjson_sequence(at->bytes + mark, size - mark);
+        if (sequence > 0 || newline != NULL || got < at->room)
+            return sequence;
+    } while (grow(at));
+    return 0;
+}
+
+/* Behind the first newline in [offset, end); -1: there is none. */
+static int64_t line_behind(look *at, int64_t offset, int64_t end)
+{
+    while (offset < end) {
+        size_t got = look_at(at, offset, end);
+        char *newline = memchr(at->bytes, '\n', got);
+        if (newline != NULL)
+            return offset + (newline - at->bytes) + 1;
+        if (got == 0)
+            return -1;
+        offset += (int64_t)got;
+    }
+    return -1;
+}
+
+/* The beginning of the line that ends at end, which is behind its last byte. */
+static int64_t line_before(look *at, int64_t end)
+{
+    while (end > 0) {
+        int64_t start = end > CHUNK ? end - CHUNK : 0;
+        size_t got = look_at(at, start, end);
+        char *newline = memrchr(at->bytes, '\n', got);
+        if (newline != NULL)
+            return start + (newline - at->bytes) + 1;
+        end = start;
+    }
+    return 0;
+}
+
+bool hf__look_is_plain(int fd)
+{
+    unsigned char magic[4];
+    ssize_t count = pread(fd, magic, sizeof magic, 0);
+
+    return count > 0 && hf__packing_of(magic, (size_t)count) == HF__PLAIN;
+}
+
+hf_status hf__look_first(const char *path, int stop_fd, size_t line_max, int64_t *sequence,
+                         hf_error *err)
+{
+    hf__lines lines = {0};
+    hf__line line;
+    hf_status status = hf__input_open(&lines.input, path, stop_fd, err);
+
+    *sequence = 0;
+    if (status != HF_OK)
+        return status;
+    hf__lines_begin(&lines, line_max);
+    for (int i = 0; i < TRIES && status == HF_OK && *sequence == 0; i++) {
+        status = hf__lines_next(&lines, true, &line, err);
+        if (status == HF_OK && line.text == NULL)
+            break;
+        if (status == HF_OK)
+            *sequence = hf__ndjson_sequence(line.text, line.size);
+    }
+    hf__lines_close(&lines);
+    return status == HF_BAD_DATA ? HF_OK : status; /* next meets it again, and says so */
+}
+
+/* A line that still lacks its newline counts when it looks complete. */
+static bool is_complete(look *at, int64_t start, int64_t end)
+{
+    size_t got = end > start ? look_at(at, end - 1, end) : 0;
+
+    return got == 1 && (at->bytes[0] == '}' || end < at->size);
+}
+
+int64_t hf__look_last(int fd, size_t line_max)
+{
+    look at;
+    int64_t sequence = 0;
+
+    if (!look_begin(&at, fd, line_max))
+        return 0;
+    int64_t end = at.size;
+    for (int i = 0; i < TRIES && end > 0 && sequence == 0; i++) {
+        int64_t start = line_before(&at, end);
+        if (is_complete(&at, start, end))
+            sequence = sequence_at(&at, start);
+        end = start - 1;
+    }
+    free(at.bytes);
+    return sequence;
+}
+
+/* The first line that begins in (offset, end) and tells its sequence; 0: there is none. */
+static int64_t sequence_behind(look *at, int64_t offset, int64_t end, int64_t *start)
+{
+    for (int i = 0; i < TRIES; i++) {
+        *start = line_behind(at, offset, end);
+        if (*start < 0 || *start >= end)
+            return 0;
+        int64_t sequence = sequence_at(at, *start);
+        if (sequence > 0)
+            return sequence;
+        offset = *start;
+    }
+    return 0;
+}
+
+int64_t hf__look_up(int fd, size_t line_max, int64_t from)
+{
+    look at;
+    int64_t low = 0; /* a line begins here, and all before are below from */
+
+    if (!look_begin(&at, fd, line_max)) {
+        free(at.bytes);
+        return 0;
+    }
+    int64_t high = at.size; /* lines that begin behind are not */
+    while (high - low > CHUNK) {
+        int64_t middle = low + (high - low) / 2;
+        int64_t start = 0;
+        int64_t sequence = sequence_behind(&at, middle, high, &start);
+        if (sequence > 0 && sequence < from)
+            low = start;
+        else
+            high = middle;
+    }
+    free(at.bytes);
+    return low;
+}
+
+int64_t hf__look_count(int fd, int64_t offset)
+{
+    look at;
+    int64_t count = 0;
+
+    if (!look_begin(&at, fd, 0))
+        return 0;
+    for (int64_t start = 0; (start = line_behind(&at, start, offset)) >= 0;)
+        count++;
+    free(at.bytes);
+    return count;
+}

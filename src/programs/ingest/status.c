@@ -1,0 +1,294 @@
+#include "programs/ingest/status.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ledgers/names.h"
+#include "programs/ingest/activity.h"
+#include "programs/ingest/reconcile.h"
+
+struct reading {
+    hf_network *network;
+    hf__network_status *status;
+};
+
+/* ---- one network --------------------------------------------------------------------------------- */
+
+static hf_status read_cursors(hf_tx *tx, const hf_network *network, hf__network_status *status,
+                              hf_error *err)
+{
+    const struct {
+        const char *name;
+        hf__maybe *value;
+    } rows[] = {
+        {network->latest, &status->latest},
+        {network->oldest, &status->oldest},
+        {HF__WANTED_FROM, &status->wanted_from},
+        {HF__RETENTION_FLOOR, &status->floor},
+    };
+    hf_status result = HF_OK;
+    for (size_t i = 0; result == HF_OK && i < sizeof rows / sizeof *rows; i++)
+        result = hf__cursor_read(tx, network, rows[i].name, false, &rows[i].value->known,
+                                 &rows[i].value->value, err);
+    return result;
+}
+
+static hf_status read_coverage(hf_tx *tx, const hf_network *network, hf__network_status *status,
+                               hf__ranges *ranges, hf_error *err)
+{
+    hf_status result = hf__coverage_read(tx, network, 0, INT64_MAX - 1, ranges, err);
+    status->ranges = ranges->count;
+    for (size_t i = 0; i < ranges->count; i++)
+        status->covered += ranges->items[i].to - ranges->items[i].from + 1;
+    int64_t end = ranges->count > 0 ? ranges->items[ranges->count - 1].to : 0;
+    status->disagrees = status->latest.known != (ranges->count > 0) ||
+                        (ranges->count > 0 && status->latest.value != end);
+    return result;
+}
+
+static hf_status count_gaps(hf_tx *tx, const hf_network *network, hf__network_status *status,
+                            hf__ranges *gaps, hf_error *err)
+{
+    hf_status result = hf__gaps_read(tx, network, (hf_range){0}, gaps, err);
+    status->gaps = (hf__maybe){.known = result == HF_OK, .value = (int64_t)gaps->count};
+    for (size_t i = 0; i < gaps->count; i++)
+        status->missing += gaps->items[i].to - gaps->items[i].from + 1;
+    return result;
+}
+
+/* Both, for whoever wants to keep them. */
+static hf_status read_ranges(hf_tx *tx, const hf_network *network, hf__network_status *status,
+                             hf__ranges *coverage, hf__ranges *gaps, hf_error *err)
+{
+    hf__ranges own_coverage = {0}, own_gaps = {0};
+    hf_status result = read_coverage(tx, network, status, coverage ? coverage : &own_coverage, err);
+    if (result == HF_OK)
+        result = count_gaps(tx, network, status, gaps ? gaps : &own_gaps, err);
+    hf__ranges_free(&own_coverage);
+    hf__ranges_free(&own_gaps);
+    return result;
+}
+
+static hf_status read_age(hf_tx *tx, const hf_network *network, hf__network_status *status,
+                          hf_error *err)
+{
+    static const char on_postgres[] =
+        "SELECT to_char(closed_at::timestamptz AT TIME ZONE 'UTC', "
+        "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'), (extract(epoch FROM pg_catalog.clock_timestamp() "
+        "- closed_at::timestamptz) * 1000)::bigint FROM @ledgers WHERE sequence = $1";
+    static const char on_sqlite[] =
+        "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', closed_at), CAST((julianday('now') - "
+        "julianday(closed_at)) * 86400000 AS INTEGER) FROM @ledgers WHERE sequence = $1";
+    char number[24];
+    hf_value value = hf__number_value(number, status->latest.value);
+    hf_rows *rows = NULL;
+    bool has = false;
+    hf_status result = hf__has_column(tx, network, "ledgers", "closed_at", &has, err);
+    if (result != HF_OK || !has)
+        return result;
+    result = hf__network_query(tx, network, network->local ? on_sqlite : on_postgres, 1, &value,
+                               &rows, err);
+    if (result == HF_OK && hf_rows_count(rows) > 0 && hf_rows_value(rows, 0, 0, NULL)) {
+        (void)snprintf(status->closed_at, sizeof status->closed_at, "%s",
+                       hf_rows_value(rows, 0, 0, NULL));
+        result = hf__row_number(rows, 0, 1, "an age", &status->age_ms, err);
+    }
+    if (status->age_ms < 0) /* the source's clock is ahead of ours */
+        status->age_ms = 0;
+    hf_rows_free(rows);
+    return result;
+}
+
+/* As of the last ANALYZE or VACUUM: counting them would take minutes. */
+static hf_status estimate(hf_tx *tx, const hf_network *network, hf__network_status *status,
+                          hf_error *err)
+{
+    if (network->local)
+        return HF_OK;
+    return hf__query_number(
+        tx, network,
+        "SELECT sum(reltuples) FILTER (WHERE reltuples >= 0)::bigint FROM pg_catalog.pg_class "
+        "WHERE relkind <> 'p' AND oid IN (SELECT inhrelid FROM pg_catalog.pg_inherits WHERE "
+        "inhparent = pg_catalog.to_regclass('@transactions') UNION ALL "
+        "SELECT pg_catalog.to_regclass('@transactions'))",
+        0, NULL, &status->transactions.known, &status->transactions.value, err);
+}
+
+hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *network,
+                                     hf__network_status *status, hf__ranges *coverage,
+                                     hf__ranges *gaps, hf_error *err)
+{
+    hf__tables_there there = {0};
+
+    *status = (hf__network_status){0};
+    hf_status result = hf__tables_look(tx, network, &there, err);
+    status->exists = there.store || there.coverage;
+    status->has_coverage = there.coverage;
+    if (result == HF_OK && there.store)
+        result = read_cursors(tx, network, status, err);
+    if (result == HF_OK && there.store)
+        result = hf__activity_show(tx, network, status, err);
+    if (result == HF_OK && there.coverage)
+        result = read_ranges(tx, network, status, coverage, gaps, err);
+    else
+        status->disagrees = status->latest.known;
+    if (result == HF_OK && status->latest.known)
+        result = read_age(tx, network, status, err);
+    if (result == HF_OK && there.quarantine)
+        result = hf__query_number(tx, network, "SELECT count(*) FROM @ingest_quarantine", 0, NULL,
+                                  &status->quarantined.known, &status->quarantined.value, err);
+    if (result == HF_OK && there.transactions)
+        result = estimate(tx, network, status, err);
+    return result;
+}
+
+static hf_status read_status(hf_tx *tx, void *arg, hf_error *err)
+{
+    const struct reading *reading = arg;
+    return hf__network_status_read_in(tx, reading->network, reading->status, NULL, NULL, err);
+}
+
+hf_status hf__network_status_read(hf_network *network, hf__network_status *status, hf_error *err)
+{
+    struct reading reading = {.network = network, .status = status};
+    bool there = false;
+    *status = (hf__network_status){0};
+    return hf__network_read(network, read_status, &reading, &there, err);
+}
+
+/* ---- all networks -------------------------------------------------------------------------------- */
+
+struct list {
+    char **names;
+    size_t count;
+    size_t capacity;
+};
+
+static bool add_name(struct list *list, const char *name, size_t size)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity * 2 + 8;
+        char **names = reallocarray(list->names, capacity, sizeof *names);
+        if (!names)
+            return false;
+        list->names = names;
+        list->capacity = capacity;
+    }
+    list->names[list->count] = strndup(name, size);
+    return list->names[list->count] && ++list->count > 0;
+}
+
+void hf__networks_free(char **names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* What could not be opened as a network is none. */
+static bool is_network(hf_store *store, const char *name)
+{
+    hf_network_options options = HF_NETWORK_OPTIONS_INIT;
+    hf_network *network = NULL;
+    options.name = name;
+    bool is_one = hf_network_open(store, &options, &network, NULL) == HF_OK;
+    hf_network_free(network);
+    return is_one;
+}
+
+#define PREFIX "ingest_"
+
+static hf_status list_files(hf_store *store, struct list *list, hf_error *err)
+{
+    static const char suffix[] = ".db";
+    const char *folder = hf_store_name(store) + strlen("local:");
+    size_t before = strlen(PREFIX), after = sizeof suffix - 1;
+    hf_status status = HF_OK;
+    DIR *entries = opendir(folder);
+    if (!entries)
+        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot list %s", folder);
+    for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
+        size_t size = strlen(entry->d_name);
+        if (size <= before + after || strncmp(entry->d_name, PREFIX, before) != 0 ||
+            strcmp(entry->d_name + size - after, suffix) != 0)
+            continue;
+        if (!add_name(list, entry->d_name + before, size - before - after))
+            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    closedir(entries);
+    return status;
+}
+
+static hf_status list_schemas(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct list *list = arg;
+    hf_rows *rows = NULL;
+    hf__networks_free(list->names, list->count); /* of an attempt before */
+    *list = (struct list){0};
+    hf_status status = hf_tx_query(
+        tx,
+        "SELECT substr(n.nspname, 8) FROM pg_catalog.pg_namespace n WHERE "
+        "left(n.nspname, 7) = 'ingest_' AND EXISTS (SELECT FROM pg_catalog.pg_class c WHERE "
+        "c.relnamespace = n.oid AND c.relname = 'ingest_store' AND "
+        "pg_catalog.has_table_privilege(c.oid, 'SELECT'))",
+        0, NULL, false, &rows, err);
+    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
+        size_t size = 0;
+        const char *name = hf_rows_value(rows, i, 0, &size);
+        if (!add_name(list, name, size))
+            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    hf_rows_free(rows);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void drop_others(hf_store *store, struct list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (is_network(store, list->names[i]))
+            list->names[kept++] = list->names[i];
+        else
+            free(list->names[i]);
+    }
+    list->count = kept;
+}
+
+static void finish_list(hf_store *store, struct list *list, char ***names, size_t *count)
+{
+    drop_others(store, list);
+    if (list->count > 0)
+        qsort(list->names, list->count, sizeof *list->names, compare);
+    *names = list->names;
+    *count = list->count;
+}
+
+hf_status hf__networks_list_in(hf_store *store, hf_tx *tx, char ***names, size_t *count,
+                               hf_error *err)
+{
+    struct list list = {0};
+    hf_status status = tx ? list_schemas(tx, &list, err) : list_files(store, &list, err);
+    finish_list(store, &list, names, count);
+    return status;
+}
+
+hf_status hf__networks_list(hf_store *store, char ***names, size_t *count, hf_error *err)
+{
+    struct list list = {0};
+    hf_tx_options options = HF_TX_OPTIONS_INIT;
+    options.read_only = true;
+    options.isolation = HF_READ_COMMITTED;
+    if (hf_store_is_local(store))
+        return hf__networks_list_in(store, NULL, names, count, err);
+    hf_status status = hf_transact(store, &options, list_schemas, &list, err);
+    finish_list(store, &list, names, count);
+    return status;
+}

@@ -1,0 +1,49 @@
+/* How a network stands, from the store alone: for people beside the ingester, or without one. */
+#ifndef HF_INGEST_STATUS_H
+#define HF_INGEST_STATUS_H
+
+#include "lib/ledgers/ledgers.h"
+
+/* A number that may not be there. */
+typedef struct hf__maybe {
+    bool known;
+    int64_t value;
+} hf__maybe;
+
+typedef struct hf__network_status {
+    bool exists; /* there are tables */
+    hf__maybe latest, oldest, wanted_from, floor;
+    bool has_coverage; /* the table is there */
+    size_t ranges;
+    int64_t covered;    /* ledgers */
+    bool disagrees;     /* what the cursor of the latest ledger claims is not what is covered */
+    hf__maybe gaps;     /* how many; not known without coverage */
+    int64_t missing;    /* ledgers in them */
+    char closed_at[40]; /* of the latest ledger, RFC 3339; "": not known */
+    int64_t age_ms;     /* since then, by the store's clock; never negative */
+    hf__maybe quarantined;
+    hf__maybe transactions; /* about; PostgreSQL's own estimate */
+    /* As the ingester wrote it down beside its commits, at most a second ago. */
+    hf__maybe source_tip;                     /* the newest ledger that the source spoke of */
+    hf__maybe last_success_ms;                /* Unix time of its last commit */
+    hf__maybe live_ledgers, backfill_ledgers; /* committed since the network began */
+} hf__network_status;
+
+HF_MUST_CHECK hf_status hf__network_status_read(hf_network *network, hf__network_status *status,
+                                                hf_error *err);
+
+/* The same in a transaction that sees one moment; coverage and gaps (each may be NULL) are the caller's to
+ * free, whatever the outcome. Local: in the network's own file. */
+HF_MUST_CHECK hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *network,
+                                                   hf__network_status *status, hf__ranges *coverage,
+                                                   hf__ranges *gaps, hf_error *err);
+
+/* Names of networks in schemas (local: files) called ingest_NAME, ascending. Free each, and the list. */
+HF_MUST_CHECK hf_status hf__networks_list(hf_store *store, char ***names, size_t *count,
+                                          hf_error *err);
+/* The same in a transaction; local: tx is NULL. */
+HF_MUST_CHECK hf_status hf__networks_list_in(hf_store *store, hf_tx *tx, char ***names,
+                                             size_t *count, hf_error *err);
+void hf__networks_free(char **names, size_t count);
+
+#endif

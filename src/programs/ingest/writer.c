@@ -1,0 +1,348 @@
+#include "programs/ingest/writer.h"
+
+#include <inttypes.h>
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    COPY_BLOCK = 256 * 1024,
+    ROWS_PER_INSERT = 200,      /* eight values each, far below what either store takes */
+    LOCAL_ROWS_PER_INSERT = 16, /* SQLite looks each parameter up among all before it */
+    TRANSACTION_COLUMNS = 8,
+    LEDGER_COLUMNS = 5,
+};
+
+const char *hf__time_text(char out[HF__TIME_SIZE], int64_t unix_us)
+{
+    int64_t seconds = unix_us / 1000000, rest = unix_us % 1000000;
+    if (rest < 0) {
+        rest += 1000000;
+        seconds--;
+    }
+    time_t moment = (time_t)seconds;
+    struct tm utc;
+    if (!gmtime_r(&moment, &utc))
+        memset(&utc, 0, sizeof utc);
+    (void)snprintf(out, HF__TIME_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", utc.tm_year + 1900,
+                   utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)rest);
+    return out;
+}
+
+static hf_status out_of_memory(hf_error *err)
+{
+    return hf__fail(err, HF_NO_MEMORY, "out of memory");
+}
+
+/* ---- COPY --------------------------------------------------------------------------------------- */
+
+struct copy {
+    PGconn *conn;
+    hf__buf block;
+    const atomic_bool *stop;
+};
+
+/* Runs of plain bytes are copied whole; only these four need a backslash in COPY's text format. */
+static void add_escaped(hf__buf *block, hf__slice slice)
+{
+    const char *at = slice.text, *end = slice.text + slice.size;
+    while (at < end) {
+        const char *plain = at;
+        while (at < end && *at != '\\' && *at != '\t' && *at != '\n' && *at != '\r')
+            at++;
+        hf__buf_add(block, plain, (size_t)(at - plain));
+        if (at == end)
+            break;
+        const char *escape = *at == '\\'   ? "\\\\"
+                             : *at == '\t' ? "\\t"
+                             : *at == '\n' ? "\\n"
+                                           : "\\r";
+        hf__buf_add(block, escape, 2);
+        at++;
+    }
+}
+
+static void add_field(hf__buf *block, hf__slice slice, char end)
+{
+    if (slice.text)
+        add_escaped(block, slice);
+    else
+        hf__buf_add(block, "\\N", 2);
+    hf__buf_add(block, &end, 1);
+}
+
+static void add_number(hf__buf *block, int64_t number, char end)
+{
+    char text[24];
+    int size = snprintf(text, sizeof text, "%" PRId64 "%c", number, end);
+    hf__buf_add(block, text, (size_t)size);
+}
+
+static hf_status copy_failed(const struct copy *copy, const PGresult *result, hf_error *err)
+{
+    const char *sqlstate = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    const char *text = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+    bool gone = PQstatus(copy->conn) != CONNECTION_OK;
+    hf_status status = hf__fail(err, gone ? HF_UNREACHABLE : HF_DATABASE, "PostgreSQL: %s",
+                                text ? text : PQerrorMessage(copy->conn));
+    if (err && sqlstate)
+        (void)snprintf(err->sqlstate, sizeof err->sqlstate, "%s", sqlstate);
+    return status;
+}
+
+static hf_status send_block(struct copy *copy, size_t least, hf_error *err)
+{
+    if (copy->block.broken)
+        return out_of_memory(err);
+    if (copy->block.length < least || copy->block.length == 0)
+        return HF_OK;
+    if (copy->stop && atomic_load(copy->stop))
+        return hf__fail(err, HF_INTERRUPTED, "stopped");
+    int sent = PQputCopyData(copy->conn, copy->block.data, (int)copy->block.length);
+    hf__buf_clear(&copy->block);
+    return sent == 1 ? HF_OK : copy_failed(copy, NULL, err);
+}
+
+static hf_status start_copy(struct copy *copy, const hf_network *network, const char *table_columns,
+                            hf_error *err)
+{
+    char sql[512];
+    (void)snprintf(sql, sizeof sql, "COPY %s%s FROM STDIN", network->prefix, table_columns);
+    PGresult *result = PQexec(copy->conn, sql);
+    hf_status status =
+        PQresultStatus(result) == PGRES_COPY_IN ? HF_OK : copy_failed(copy, result, err);
+    PQclear(result);
+    return status;
+}
+
+/* Takes every answer, so that the connection is ready for what comes next. */
+static hf_status end_copy(struct copy *copy, hf_status status, hf_error *err)
+{
+    PGresult *result = NULL;
+    if (status == HF_OK)
+        status = send_block(copy, 0, err);
+    if (PQputCopyEnd(copy->conn, status == HF_OK ? NULL : "stopped") != 1 && status == HF_OK)
+        status = copy_failed(copy, NULL, err);
+    while ((result = PQgetResult(copy->conn))) {
+        if (status == HF_OK && PQresultStatus(result) != PGRES_COMMAND_OK)
+            status = copy_failed(copy, result, err);
+        PQclear(result);
+    }
+    return status;
+}
+
+static hf_status copy_ledgers(struct copy *copy, const hf_network *network,
+                              hf__ledger *const *ledgers, size_t count, hf_error *err)
+{
+    char time[HF__TIME_SIZE];
+    hf_status status =
+        start_copy(copy, network,
+                   "ledgers (sequence, hash, previous_hash, closed_at, transaction_count)", err);
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; status == HF_OK && i < count; i++) {
+        const hf__ledger *ledger = ledgers[i];
+        add_number(&copy->block, ledger->sequence, '\t');
+        add_field(&copy->block, ledger->hash, '\t');
+        add_field(&copy->block, ledger->previous_hash, '\t');
+        hf__buf_printf(&copy->block, "%s\t", hf__time_text(time, ledger->closed_at_us));
+        add_number(&copy->block, (int64_t)ledger->transaction_count, '\n');
+        status = send_block(copy, COPY_BLOCK, err);
+    }
+    return end_copy(copy, status, err);
+}
+
+static void add_transaction(hf__buf *block, const hf__ledger *ledger,
+                            const hf__transaction *transaction, hf__slice time)
+{
+    add_number(block, hf__toid(ledger->sequence, transaction->order), '\t');
+    add_number(block, ledger->sequence, '\t');
+    add_number(block, transaction->order, '\t');
+    add_field(block, transaction->hash, '\t');
+    add_field(block, transaction->status, '\t');
+    if (transaction->has_fee)
+        add_number(block, transaction->fee, '\t');
+    else
+        hf__buf_add(block, "\\N\t", 3);
+    hf__buf_add(block, time.text, time.size);
+    hf__buf_add(block, "\t", 1);
+    add_field(block, transaction->body, '\n');
+}
+
+static hf_status copy_transactions(struct copy *copy, const hf_network *network,
+                                   hf__ledger *const *ledgers, size_t count, hf_error *err)
+{
+    char text[HF__TIME_SIZE];
+    hf_status status = start_copy(copy, network,
+                                  "transactions (to_id, ledger_number, application_order, hash, "
+                                  "status, fee, closed_at, body)",
+                                  err);
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; status == HF_OK && i < count; i++) {
+        const hf__ledger *ledger = ledgers[i];
+        hf__slice time = {hf__time_text(text, ledger->closed_at_us), strlen(text)};
+        for (size_t t = 0; status == HF_OK && t < ledger->transaction_count; t++) {
+            add_transaction(&copy->block, ledger, &ledger->transactions[t], time);
+            status = send_block(copy, COPY_BLOCK, err);
+        }
+    }
+    return end_copy(copy, status, err);
+}
+
+static hf_status write_by_copy(hf_tx *tx, const hf_network *network, hf__ledger *const *ledgers,
+                               size_t count, const atomic_bool *stop, hf_error *err)
+{
+    struct copy copy = {.conn = hf_tx_connection(tx, err), .stop = stop};
+    if (!copy.conn)
+        return err && err->code != HF_OK ? err->code : HF_DATABASE;
+    hf_status status = copy_ledgers(&copy, network, ledgers, count, err);
+    if (status == HF_OK)
+        status = copy_transactions(&copy, network, ledgers, count, err);
+    hf__buf_free(&copy.block);
+    return status;
+}
+
+/* ---- INSERT ------------------------------------------------------------------------------------- */
+
+struct insert {
+    const char *into; /* table and columns */
+    size_t columns;
+    size_t rows;
+    hf_value values[ROWS_PER_INSERT * TRANSACTION_COLUMNS];
+    hf__buf texts; /* all values, each ended by NUL; values hold offsets until it stops growing */
+};
+
+static void add_value(struct insert *insert, size_t column, const char *text, size_t size)
+{
+    hf_value *value = &insert->values[insert->rows * insert->columns + column];
+    *value = (hf_value){0};
+    if (!text)
+        return;
+    value->size = insert->texts.length + 1; /* where it begins, and that it is not NULL */
+    hf__buf_add(&insert->texts, text, size);
+    hf__buf_add(&insert->texts, "", 1);
+}
+
+static void add_slice(struct insert *insert, size_t column, hf__slice slice)
+{
+    add_value(insert, column, slice.text, slice.size);
+}
+
+static void add_integer(struct insert *insert, size_t column, int64_t number)
+{
+    char text[24];
+    int size = snprintf(text, sizeof text, "%" PRId64, number);
+    add_value(insert, column, text, (size_t)size);
+}
+
+static void write_statement(const struct insert *insert, hf__buf *sql)
+{
+    size_t number = 1;
+    hf__buf_printf(sql, "INSERT INTO @%s VALUES ", insert->into);
+    for (size_t row = 0; row < insert->rows; row++) {
+        hf__buf_puts(sql, row > 0 ? ",(" : "(");
+        for (size_t column = 0; column < insert->columns; column++)
+            hf__buf_printf(sql, column > 0 ? ",$%zu" : "$%zu", number++);
+        hf__buf_puts(sql, ")");
+    }
+}
+
+static hf_status flush_insert(hf_tx *tx, const hf_network *network, struct insert *insert,
+                              hf_error *err)
+{
+    hf__buf sql = {0};
+    size_t count = insert->rows * insert->columns;
+    if (insert->rows == 0)
+        return HF_OK;
+    write_statement(insert, &sql);
+    for (size_t i = 0; i < count && !insert->texts.broken; i++) {
+        hf_value *value = &insert->values[i];
+        if (value->size > 0)
+            *value = HF_TEXT(insert->texts.data + value->size - 1);
+    }
+    hf_status status = sql.broken || insert->texts.broken
+                           ? out_of_memory(err)
+                           : hf__network_queue(tx, network, sql.data, count, insert->values, err);
+    hf__buf_free(&sql);
+    hf__buf_clear(&insert->texts);
+    insert->rows = 0;
+    return status;
+}
+
+static hf_status end_row(hf_tx *tx, const hf_network *network, struct insert *insert, hf_error *err)
+{
+    insert->rows++;
+    size_t most = network->local ? LOCAL_ROWS_PER_INSERT : ROWS_PER_INSERT;
+    return insert->rows == most ? flush_insert(tx, network, insert, err) : HF_OK;
+}
+
+static hf_status insert_ledger(hf_tx *tx, const hf_network *network, struct insert *insert,
+                               const hf__ledger *ledger, hf_error *err)
+{
+    char time[HF__TIME_SIZE];
+    add_integer(insert, 0, ledger->sequence);
+    add_slice(insert, 1, ledger->hash);
+    add_slice(insert, 2, ledger->previous_hash);
+    hf__time_text(time, ledger->closed_at_us);
+    add_value(insert, 3, time, strlen(time));
+    add_integer(insert, 4, (int64_t)ledger->transaction_count);
+    return end_row(tx, network, insert, err);
+}
+
+static hf_status insert_transaction(hf_tx *tx, const hf_network *network, struct insert *insert,
+                                    const hf__ledger *ledger, const hf__transaction *transaction,
+                                    hf_error *err)
+{
+    char time[HF__TIME_SIZE];
+    add_integer(insert, 0, hf__toid(ledger->sequence, transaction->order));
+    add_integer(insert, 1, ledger->sequence);
+    add_integer(insert, 2, transaction->order);
+    add_slice(insert, 3, transaction->hash);
+    add_slice(insert, 4, transaction->status);
+    if (transaction->has_fee)
+        add_integer(insert, 5, transaction->fee);
+    else
+        add_value(insert, 5, NULL, 0);
+    hf__time_text(time, ledger->closed_at_us);
+    add_value(insert, 6, time, strlen(time));
+    add_slice(insert, 7, transaction->body);
+    return end_row(tx, network, insert, err);
+}
+
+static hf_status write_by_insert(hf_tx *tx, const hf_network *network, hf__ledger *const *ledgers,
+                                 size_t count, hf_error *err)
+{
+    hf_status status = HF_OK;
+    struct insert *insert = calloc(1, sizeof *insert);
+    if (!insert)
+        return out_of_memory(err);
+    insert->into = "ledgers (sequence, hash, previous_hash, closed_at, transaction_count)";
+    insert->columns = LEDGER_COLUMNS;
+    for (size_t i = 0; status == HF_OK && i < count; i++)
+        status = insert_ledger(tx, network, insert, ledgers[i], err);
+    if (status == HF_OK)
+        status = flush_insert(tx, network, insert, err);
+    insert->into = "transactions (to_id, ledger_number, application_order, hash, status, fee, "
+                   "closed_at, body)";
+    insert->columns = TRANSACTION_COLUMNS;
+    for (size_t i = 0; i < count; i++)
+        for (size_t t = 0; status == HF_OK && t < ledgers[i]->transaction_count; t++)
+            status = insert_transaction(tx, network, insert, ledgers[i],
+                                        &ledgers[i]->transactions[t], err);
+    if (status == HF_OK)
+        status = flush_insert(tx, network, insert, err);
+    hf__buf_free(&insert->texts);
+    free(insert);
+    return status;
+}
+
+hf_status hf__write_rows(hf_tx *tx, const hf_network *network, hf__ledger *const *ledgers,
+                         size_t count, bool bulk, const atomic_bool *stop, hf_error *err)
+{
+    if (bulk && !network->local)
+        return write_by_copy(tx, network, ledgers, count, stop, err);
+    return write_by_insert(tx, network, ledgers, count, err);
+}

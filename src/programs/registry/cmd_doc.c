@@ -1,0 +1,220 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/registry_choice.h"
+#include "programs/registry/commands.h"
+#include "programs/registry/doc.h"
+#include "programs/registry/replace_file.h"
+
+struct doc_values {
+    const char *output;
+    bool check;
+};
+
+static const struct option doc_options[] = {
+    {
+        .letter = 'o',
+        .name = "output",
+        .value = "FILE",
+        .help = "write to this file, all or nothing, instead of to standard output",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct doc_values, output),
+    },
+    {
+        .name = "check",
+        .help = "write nothing; fail when the file (LOCKS.md beside the registry) is stale",
+        .offset = offsetof(struct doc_values, check),
+    },
+    {0},
+};
+
+enum { SHOWN = 160 };
+
+/* --- is the file as it should be? ------------------------------------------------------------------- */
+
+struct line {
+    const char *text;
+    size_t size;
+    bool there;
+};
+
+/* CRLF counts as LF: git may have made it so. */
+static struct line next_line(const char **at, const char *end)
+{
+    struct line line = {.text = *at, .there = *at < end};
+    const char *newline = line.there ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
+
+    line.size = (size_t)((newline != NULL ? newline : end) - *at);
+    *at = newline != NULL ? newline + 1 : end;
+    if (newline != NULL && line.size > 0 && line.text[line.size - 1] == '\r')
+        line.size--;
+    return line;
+}
+
+static bool same_line(const struct line *a, const struct line *b)
+{
+    return a->there == b->there && a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
+}
+
+/* The first line that differs, from 1; 0 when none does. */
+static unsigned first_difference(const hf__buf *wanted, const hf__buf *found, struct line *want,
+                                 struct line *find)
+{
+    const char *wanted_at = wanted->data;
+    const char *found_at = found->data;
+    const char *wanted_end = wanted->data + wanted->length;
+    const char *found_end = found->data + found->length;
+
+    for (unsigned number = 1;; number++) {
+        *want = next_line(&wanted_at, wanted_end);
+        *find = next_line(&found_at, found_end);
+        if (!same_line(want, find))
+            return number;
+        if (!want->there)
+            return 0;
+    }
+}
+
+static const char *show_line(char out[SHOWN], const struct line *line)
+{
+    return line->there ? hf__show(out, SHOWN, line->text, line->size) : "(the end)";
+}
+
+static int report_stale(const struct report *report, const char *path, const char *what,
+                        const char *detail)
+{
+    char shown[SHOWN_MAX];
+    hf_error err = {.code = HF_BAD_DATA};
+
+    show_argument(shown, path);
+    (void)hf__fail(&err, HF_BAD_DATA, "%s %s", shown, what);
+    hf__hint(&err, "run 'holdfast registry doc -o %s'", shown);
+    report_detailed_error(report, &err, detail);
+    return EXIT_FINDINGS;
+}
+
+static int compare(const struct report *report, const char *path, const hf__buf *page,
+                   const hf__buf *there)
+{
+    struct line want, find;
+    char wanted[SHOWN], found[SHOWN], what[64];
+    char detail[2 * SHOWN + 64];
+    unsigned line = first_difference(page, there, &want, &find);
+
+    if (line == 0)
+        return EXIT_OK;
+    snprintf(what, sizeof what, "is stale: line %u differs", line);
+    snprintf(detail, sizeof detail, "it has '%s', the registry gives '%s'", show_line(found, &find),
+             show_line(wanted, &want));
+    return report_stale(report, path, what, detail);
+}
+
+static int check_page(const struct report *report, const char *path, const hf__buf *page)
+{
+    hf__buf there = {0};
+    struct stat stat_of;
+    hf_error err;
+    int code;
+
+    if (stat(path, &stat_of) != 0 && (errno == ENOENT || errno == ENOTDIR))
+        return report_stale(report, path, "does not exist", NULL);
+    hf__buf_puts(&there, "");
+    /* Every newline may have become two bytes; what is longer than that differs anyway. */
+    if (hf__read_file(path, page->length * 2, &there, HF_SYSTEM, &err) != HF_OK)
+        code = report_error(report, &err);
+    else
+        code = compare(report, path, page, &there);
+    hf__buf_free(&there);
+    return code;
+}
+
+/* --- the command ------------------------------------------------------------------------------------ */
+
+/* LOCKS.md in the folder of the registry; the caller frees it. NULL without memory. */
+static char *default_path(const char *registry)
+{
+    const char *slash = strrchr(registry, '/');
+    hf__buf path = {0};
+
+    if (slash != NULL)
+        hf__buf_add(&path, registry, (size_t)(slash - registry) + 1);
+    hf__buf_puts(&path, "LOCKS.md");
+    return path.broken ? NULL : path.data;
+}
+
+static int check_or_fail(const struct report *report, const struct doc_values *values,
+                         const char *registry, const hf__buf *page)
+{
+    char *path = values->output != NULL ? strdup(values->output) : default_path(registry);
+    hf_error err = {.code = HF_NO_MEMORY, .message = "out of memory"};
+    int code = path != NULL ? check_page(report, path, page) : report_error(report, &err);
+
+    free(path);
+    return code;
+}
+
+static int use_page(const struct report *report, const struct doc_values *values,
+                    const char *registry, const hf__buf *page)
+{
+    hf_error err;
+
+    if (values->check)
+        return check_or_fail(report, values, registry, page);
+    if (values->output == NULL) {
+        fwrite(page->data, 1, page->length, stdout);
+        return EXIT_OK;
+    }
+    if (replace_file(values->output, page->data, page->length, &err) != HF_OK)
+        return report_error(report, &err);
+    return EXIT_OK;
+}
+
+static hf_status read_registry(const struct common *common, hf_registry **registry, hf_error *err)
+{
+    char *path = NULL;
+    hf_status status = demand_registry(common, &path, err);
+
+    free(path);
+    if (status == HF_OK)
+        status = open_registry(common, registry, err);
+    if (status == HF_OK && *registry == NULL)
+        status = hf__fail(err, HF_CONFIG, "the registry has just been removed");
+    return status;
+}
+
+static int doc_main(const struct command *self, int argc, char **argv)
+{
+    struct doc_values values = {0};
+    struct invocation in = {0};
+    hf_registry *registry = NULL;
+    hf__buf page = {0};
+    int code = EXIT_OK;
+    hf_error err;
+
+    if (!parse_options(self, argc, argv, &values, &in, &code))
+        return code;
+    if (values.output != NULL && values.output[0] == '\0')
+        return report_usage(&in.report, self, "the name of the file is empty");
+    if (read_registry(&in.common, &registry, &err) != HF_OK ||
+        hf__doc_write(registry, &page, &err) != HF_OK)
+        code = report_error(&in.report, &err);
+    else
+        code = use_page(&in.report, &values, hf_registry_path(registry), &page);
+    hf__buf_free(&page);
+    hf_registry_free(registry);
+    return code;
+}
+
+const struct command cmd_registry_doc = {
+    .name = "registry doc",
+    .summary = "Write the registry down as Markdown tables, or check that it was.",
+    .usage = "[-o FILE] [--check]",
+    .options = doc_options,
+    .main = doc_main,
+};

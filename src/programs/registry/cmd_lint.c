@@ -1,0 +1,250 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "cli/load.h"
+#include "cli/registry_choice.h"
+#include "programs/registry/commands.h"
+#include "programs/registry/findings.h"
+#include "programs/registry/lint/lint.h"
+
+struct lint_values {
+    struct texts includes;
+    struct texts only;
+    struct texts without;
+    const char *confidence;
+    const char *format;
+    bool list_rules;
+};
+
+static const struct option lint_options[] = {
+    {
+        .name = "include",
+        .value = "GLOB",
+        .help = "look at these files too, as .gitignore names them: '*.sh', 'db/**/*.txt'",
+        .kind = OPTION_TEXTS,
+        .offset = offsetof(struct lint_values, includes),
+    },
+    {
+        .name = "rule",
+        .value = "RULE",
+        .help = "check only this rule; may be repeated",
+        .kind = OPTION_TEXTS,
+        .offset = offsetof(struct lint_values, only),
+    },
+    {
+        .name = "no-rule",
+        .value = "RULE",
+        .help = "do not check this rule; may be repeated",
+        .kind = OPTION_TEXTS,
+        .offset = offsetof(struct lint_values, without),
+    },
+    {
+        .name = "confidence",
+        .value = "LEVEL",
+        .help = "what a heuristic must have to be reported: high, medium (the default) or low",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct lint_values, confidence),
+    },
+    {
+        .name = "list-rules",
+        .help = "print the rules and end",
+        .offset = offsetof(struct lint_values, list_rules),
+    },
+    FINDINGS_FORMAT_OPTION(struct lint_values, format),
+    {0},
+};
+
+static void free_values(struct lint_values *values)
+{
+    free(values->includes.items);
+    free(values->only.items);
+    free(values->without.items);
+}
+
+static int list_rules(void)
+{
+    for (const hf__rule *rule = hf__lint_rules; rule->id != NULL; rule++)
+        printf("%-28s %-8s %s\n", rule->id, hf__severity_name(rule->severity), rule->summary);
+    return EXIT_OK;
+}
+
+/* --- options --------------------------------------------------------------------------------------- */
+
+static bool choose_rules(const struct invocation *in, const struct command *self,
+                         const struct texts *names, bool off, hf__lint_options *options,
+                         int *exit_code)
+{
+    char shown[SHOWN_MAX];
+
+    for (size_t i = 0; i < names->count; i++) {
+        hf__lint_rule rule = hf__lint_rule_find(names->items[i], strlen(names->items[i]));
+        if (rule == HF__LINT_RULES) {
+            *exit_code = report_usage(&in->report, self, "there is no rule '%s': see --list-rules",
+                                      show_argument(shown, names->items[i]));
+            return false;
+        }
+        options->off[rule] = off;
+    }
+    return true;
+}
+
+static bool choose_confidence(const struct invocation *in, const struct command *self,
+                              const char *name, hf__confidence *least, int *exit_code)
+{
+    static const char *const names[] = {
+        [HF__LOW] = "low", [HF__MEDIUM] = "medium", [HF__HIGH] = "high"};
+    char shown[SHOWN_MAX];
+
+    *least = HF__MEDIUM;
+    if (name == NULL)
+        return true;
+    for (hf__confidence level = HF__LOW; level <= HF__HIGH; level++) {
+        if (strcmp(names[level], name) == 0) {
+            *least = level;
+            return true;
+        }
+    }
+    *exit_code = report_usage(&in->report, self, "--confidence is high, medium or low, not '%s'",
+                              show_argument(shown, name));
+    return false;
+}
+
+static bool choose(const struct invocation *in, const struct command *self,
+                   const struct lint_values *values, hf__lint_options *options, int *exit_code)
+{
+    options->includes = values->includes.items;
+    options->include_count = values->includes.count;
+    for (size_t i = 0; values->only.count > 0 && i < HF__LINT_RULES; i++)
+        options->off[i] = true;
+    return choose_rules(in, self, &values->only, false, options, exit_code) &&
+           choose_rules(in, self, &values->without, true, options, exit_code) &&
+           choose_confidence(in, self, values->confidence, &options->least, exit_code);
+}
+
+/* --- looking ---------------------------------------------------------------------------------------- */
+
+static void warn(void *arg, const char *path, const char *why)
+{
+    const struct invocation *in = arg;
+    char shown[SHOWN_MAX];
+
+    report_warning(&in->report, "%s: %s", show_argument(shown, path), why);
+}
+
+/* Before anything is printed: a path that is not there is a slip of the hand. */
+static hf_status check_paths(const struct invocation *in, hf_error *err)
+{
+    struct stat status;
+    char shown[SHOWN_MAX];
+
+    for (int i = 0; i < in->count; i++) {
+        if (stat(in->operands[i], &status) == 0)
+            continue;
+        hf_status failed = hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s",
+                                          show_argument(shown, in->operands[i]));
+        hf__hint(err, "name a file or a folder that is there");
+        return failed;
+    }
+    return HF_OK;
+}
+
+static hf_status lint_all(const struct invocation *in, hf__lint *lint, hf__findings *findings,
+                          hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    if (in->count == 0)
+        return hf__lint_path(lint, ".", findings, err);
+    for (int i = 0; status == HF_OK && i < in->count; i++)
+        status = hf__lint_path(lint, in->operands[i], findings, err);
+    return status;
+}
+
+static int print(const struct invocation *in, enum findings_format format, const hf__lint *lint,
+                 hf__findings *findings)
+{
+    static const hf__rule *const rules[] = {hf__lint_rules, NULL};
+    hf__lint_totals totals = hf__lint_totals_of(lint);
+    char examined[96];
+    struct findings_output output = {
+        .format = format,
+        .command = "registry lint",
+        .rules = rules,
+        .examined = examined,
+        .ignored = totals.ignored,
+    };
+
+    snprintf(examined, sizeof examined, "%zu file%s", totals.files, totals.files == 1 ? "" : "s");
+    if (totals.skipped > 0)
+        snprintf(examined + strlen(examined), sizeof examined - strlen(examined), " (%zu skipped)",
+                 totals.skipped);
+    return print_findings(in, &output, findings);
+}
+
+static hf_status prepare(const struct invocation *in, hf_registry **registry, hf_error *err)
+{
+    hf_status status = check_paths(in, err);
+
+    if (status == HF_OK)
+        status = load_libcrypto(err);
+    if (status == HF_OK)
+        status = open_registry(&in->common, registry, err);
+    if (status == HF_OK && *registry == NULL)
+        report_note(&in->report, "no registry found: what compares with one is not checked");
+    return status;
+}
+
+static int run(const struct invocation *in, hf__lint_options *options, enum findings_format format)
+{
+    hf_registry *registry = NULL;
+    hf__findings findings = {0};
+    hf__lint *lint = NULL;
+    hf_error err;
+    hf_status status = prepare(in, &registry, &err);
+    int code;
+
+    options->registry = registry;
+    if (status == HF_OK)
+        status = hf__lint_new(options, &lint, &err);
+    if (status == HF_OK)
+        status = lint_all(in, lint, &findings, &err);
+    code = status == HF_OK ? print(in, format, lint, &findings) : report_error(&in->report, &err);
+    hf__lint_free(lint);
+    hf__findings_free(&findings);
+    hf_registry_free(registry);
+    return code;
+}
+
+static int lint_main(const struct command *self, int argc, char **argv)
+{
+    struct lint_values values = {0};
+    struct invocation in = {0};
+    enum findings_format format;
+    int code = EXIT_OK;
+
+    if (!parse_options(self, argc, argv, &values, &in, &code)) {
+        free_values(&values);
+        return code;
+    }
+    hf__lint_options options = {.warn = warn, .warn_arg = &in};
+    if (values.list_rules)
+        code = list_rules();
+    else if (choose_findings_format(self, &in, values.format, &format, &code) &&
+             choose(&in, self, &values, &options, &code))
+        code = run(&in, &options, format);
+    free_values(&values);
+    return code;
+}
+
+const struct command cmd_registry_lint = {
+    .name = "registry lint",
+    .summary = "Find advisory locks in source code, and what is wrong with their use.",
+    .usage = "[OPTION...] [PATH...]\n--list-rules",
+    .options = lint_options,
+    .takes_operands = true,
+    .main = lint_main,
+};

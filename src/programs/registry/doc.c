@@ -1,0 +1,463 @@
+#include "programs/registry/doc.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs/registry/risk.h"
+
+enum { MOST_VALUES = 20, TEXT_MAX = HF__WORDS_MAX + 32 };
+
+typedef void write_cell(hf__buf *out, const hf__lock_entry *entry);
+
+struct column {
+    const char *title; /* NULL ends a table; `holdfast registry import` knows these titles */
+    bool to_the_right;
+    write_cell *write;
+};
+
+typedef bool choose_entry(const hf__lock_entry *entry);
+
+struct choice {
+    const hf__lock_entry *entry;
+};
+
+static bool is_fixed(const hf__lock_entry *entry)
+{
+    return entry->view.pattern == NULL;
+}
+
+static bool is_pattern(const hf__lock_entry *entry)
+{
+    return entry->view.pattern != NULL;
+}
+
+/* --- cells ---------------------------------------------------------------------------------------- */
+
+static void put_text(hf__buf *out, const char *text)
+{
+    if (text != NULL)
+        hf__markdown_text(out, text);
+}
+
+static void put_code(hf__buf *out, const char *text)
+{
+    hf__markdown_code(out, text, strlen(text));
+}
+
+static void write_id(hf__buf *out, const hf__lock_entry *entry)
+{
+    if (entry->view.space == HF_PAIR)
+        hf__buf_printf(out, "`(%" PRId32 ", %" PRId32 ")`", entry->view.pair[0],
+                       entry->view.pair[1]);
+    else
+        hf__buf_printf(out, "`%" PRId64 "`", entry->view.key);
+}
+
+static void write_pattern(hf__buf *out, const hf__lock_entry *entry)
+{
+    put_code(out, entry->view.pattern);
+}
+
+static void write_class(hf__buf *out, const hf__lock_entry *entry)
+{
+    if (entry->view.space == HF_PAIR)
+        hf__buf_printf(out, "`%" PRId32 "`", entry->view.pair[0]);
+}
+
+static void write_name(hf__buf *out, const hf__lock_entry *entry)
+{
+    put_code(out, entry->view.name);
+}
+
+static void write_derivation(hf__buf *out, const hf__lock_entry *entry)
+{
+    put_code(out, hf_derivation_name(entry->view.derivation));
+}
+
+static void write_values(hf__buf *out, const hf__placeholder *placeholder)
+{
+    size_t count = placeholder->value_count;
+    bool all = count <= MOST_VALUES;
+
+    hf__buf_puts(out, all ? "one of " : "some of ");
+    for (size_t i = 0; i < count && i < MOST_VALUES; i++) {
+        hf__buf_puts(out, i > 0 ? ", " : "");
+        put_code(out, placeholder->values[i]);
+    }
+    if (!all)
+        hf__buf_printf(out, " and %zu more", count - MOST_VALUES);
+}
+
+static void write_placeholders(hf__buf *out, const hf__lock_entry *entry)
+{
+    for (size_t i = 0; i < entry->placeholder_count; i++) {
+        const hf__placeholder *placeholder = &entry->placeholders[i];
+        hf__buf_puts(out, i > 0 ? "<br>" : "");
+        put_code(out, placeholder->name);
+        hf__buf_puts(out, ": ");
+        if (placeholder->values != NULL)
+            write_values(out, placeholder);
+        else if (placeholder->regex != NULL)
+            put_code(out, placeholder->regex);
+        else
+            hf__buf_puts(out, "anything but `:`");
+    }
+}
+
+static void write_expected(hf__buf *out, const hf__lock_entry *entry)
+{
+    if (entry->view.expected > 0)
+        hf__buf_printf(out, "%" PRId64, entry->view.expected);
+}
+
+static void write_component(hf__buf *out, const hf__lock_entry *entry)
+{
+    put_text(out, entry->view.component);
+}
+
+static void write_purpose(hf__buf *out, const hf__lock_entry *entry)
+{
+    put_text(out, entry->view.purpose);
+}
+
+static void write_scope(hf__buf *out, const hf__lock_entry *entry)
+{
+    put_text(out, entry->view.scope);
+}
+
+static void write_type(hf__buf *out, const hf__lock_entry *entry)
+{
+    if (entry->view.lifetime_given)
+        hf__buf_puts(out, entry->view.lifetime == HF_TRANSACTION ? "transaction, " : "session, ");
+    hf__buf_puts(out, entry->view.mode == HF_SHARED ? "shared" : "exclusive");
+}
+
+static void write_histogram(hf__buf *out, const hf__lock_entry *entry)
+{
+    hf__buf_puts(out, entry->view.histogram ? "yes" : "");
+}
+
+static void write_sources(hf__buf *out, const hf__lock_entry *entry)
+{
+    for (size_t i = 0; i < entry->source_count; i++) {
+        hf__buf_puts(out, i > 0 ? "<br>" : "");
+        put_code(out, entry->sources[i].path);
+    }
+}
+
+static void write_order(hf__buf *out, const hf__lock_entry *entry)
+{
+    hf__buf_printf(out, "%" PRId64, entry->view.order);
+}
+
+static void write_owner(hf__buf *out, const hf__lock_entry *entry)
+{
+    put_text(out, entry->view.owner);
+}
+
+static void write_runbook(hf__buf *out, const hf__lock_entry *entry)
+{
+    if (entry->view.runbook != NULL)
+        hf__markdown_link(out, entry->view.runbook);
+}
+
+/* --- tables of entries ---------------------------------------------------------------------------- */
+
+static void begin_table(hf__buf *out, const struct column *columns, const bool *used)
+{
+    for (size_t i = 0; columns[i].title != NULL; i++)
+        if (used[i])
+            hf__buf_printf(out, "| %s ", columns[i].title);
+    hf__buf_puts(out, "|\n");
+    for (size_t i = 0; columns[i].title != NULL; i++)
+        if (used[i])
+            hf__buf_puts(out, columns[i].to_the_right ? "|---:" : "|---");
+    hf__buf_puts(out, "|\n");
+}
+
+static void write_row(hf__buf *out, const struct column *columns, const bool *used,
+                      const hf__lock_entry *entry)
+{
+    for (size_t i = 0; columns[i].title != NULL; i++) {
+        if (!used[i])
+            continue;
+        hf__buf_puts(out, "| ");
+        columns[i].write(out, entry);
+        hf__buf_puts(out, " ");
+    }
+    hf__buf_puts(out, "|\n");
+}
+
+enum { COLUMNS_MAX = 16 };
+
+/* Is there anything to say in each of the columns? */
+static void find_used(const struct choice *chosen, size_t count, const struct column *columns,
+                      bool used[COLUMNS_MAX])
+{
+    hf__buf cell = {0};
+
+    for (size_t i = 0; columns[i].title != NULL; i++) {
+        used[i] = false;
+        for (size_t row = 0; !used[i] && row < count; row++) {
+            hf__buf_clear(&cell);
+            columns[i].write(&cell, chosen[row].entry);
+            used[i] = cell.length > 0;
+        }
+    }
+    hf__buf_free(&cell);
+}
+
+static void write_table(hf__buf *out, const struct column *columns, const struct choice *chosen,
+                        size_t count)
+{
+    bool used[COLUMNS_MAX] = {false};
+
+    find_used(chosen, count, columns, used);
+    begin_table(out, columns, used);
+    for (size_t i = 0; i < count; i++)
+        write_row(out, columns, used, chosen[i].entry);
+}
+
+/* --- sections ------------------------------------------------------------------------------------- */
+
+struct doc {
+    const hf_registry *registry;
+    hf__buf *out;
+    struct choice *chosen; /* room for all entries */
+    size_t count;
+};
+
+static void choose(struct doc *doc, choose_entry *wanted)
+{
+    doc->count = 0;
+    for (size_t i = 0; i < doc->registry->count; i++)
+        if (wanted(&doc->registry->entries[i]))
+            doc->chosen[doc->count++].entry = &doc->registry->entries[i];
+}
+
+static void write_chosen(struct doc *doc, const char *heading, const struct column *columns)
+{
+    if (doc->count == 0)
+        return;
+    hf__buf_printf(doc->out, "\n%s\n\n", heading);
+    write_table(doc->out, columns, doc->chosen, doc->count);
+}
+
+static const struct column fixed_columns[] = {
+    {"Lock ID", true, write_id},
+    {"Name", false, write_name},
+    {"Component", false, write_component},
+    {"Purpose", false, write_purpose},
+    {"Scope", false, write_scope},
+    {"Lock Type", false, write_type},
+    {"Histogram", false, write_histogram},
+    {"File Reference", false, write_sources},
+    {0},
+};
+
+static const struct column pattern_columns[] = {
+    {"Hash Input Pattern", false, write_pattern},
+    {"Name", false, write_name},
+    {"Class", true, write_class},
+    {"Derivation", false, write_derivation},
+    {"Placeholders", false, write_placeholders},
+    {"Expected", true, write_expected},
+    {"Component", false, write_component},
+    {"Purpose", false, write_purpose},
+    {"Scope", false, write_scope},
+    {"Lock Type", false, write_type},
+    {"Histogram", false, write_histogram},
+    {"File Reference", false, write_sources},
+    {0},
+};
+
+static const struct column order_columns[] = {
+    {"Order", true, write_order},
+    {"Name", false, write_name},
+    {0},
+};
+
+static const struct column owner_columns[] = {
+    {"Name", false, write_name},
+    {"Owner", false, write_owner},
+    {"Runbook", false, write_runbook},
+    {0},
+};
+
+/* A lifetime and a mode, the locks that have both, and how PostgreSQL takes them. */
+static const struct {
+    bool given;
+    hf_lifetime lifetime;
+    hf_mode mode;
+    const char *cells;
+} kinds[] = {
+    {true, HF_SESSION, HF_EXCLUSIVE,
+     "| session | exclusive | `pg_advisory_lock` | with `pg_advisory_unlock` or the session |"},
+    {true, HF_SESSION, HF_SHARED,
+     "| session | shared | `pg_advisory_lock_shared` | with `pg_advisory_unlock_shared` or the "
+     "session |"},
+    {true, HF_TRANSACTION, HF_EXCLUSIVE,
+     "| transaction | exclusive | `pg_advisory_xact_lock` | with the transaction |"},
+    {true, HF_TRANSACTION, HF_SHARED,
+     "| transaction | shared | `pg_advisory_xact_lock_shared` | with the transaction |"},
+    {false, HF_SESSION, HF_EXCLUSIVE, "| not stated | exclusive | | |"},
+    {false, HF_SESSION, HF_SHARED, "| not stated | shared | | |"},
+};
+
+static void write_kind(struct doc *doc, size_t kind)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < doc->registry->count; i++) {
+        const hf__lock_entry *entry = &doc->registry->entries[i];
+        bool given = entry->view.lifetime_given;
+        if (given != kinds[kind].given || entry->view.mode != kinds[kind].mode ||
+            (given && entry->view.lifetime != kinds[kind].lifetime))
+            continue;
+        hf__buf_printf(doc->out, "%s ", count++ == 0 ? kinds[kind].cells : ",");
+        write_name(doc->out, entry);
+    }
+    if (count > 0)
+        hf__buf_puts(doc->out, " |\n");
+}
+
+static void write_lifetimes(struct doc *doc)
+{
+    if (doc->registry->count == 0)
+        return;
+    hf__buf_puts(doc->out,
+                 "\n## Lifetimes and modes\n\n"
+                 "| Lifetime | Mode | Taken with | Ends | Locks |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        write_kind(doc, i);
+}
+
+static bool has_order(const hf__lock_entry *entry)
+{
+    return entry->view.has_order;
+}
+
+static int compare_order(const void *a, const void *b)
+{
+    const hf__lock_entry *one = ((const struct choice *)a)->entry;
+    const hf__lock_entry *other = ((const struct choice *)b)->entry;
+
+    if (one->view.order != other->view.order)
+        return one->view.order < other->view.order ? -1 : 1;
+    return (one > other) - (one < other); /* entries are one array, in the order of the file */
+}
+
+static void write_orders(struct doc *doc)
+{
+    choose(doc, has_order);
+    qsort(doc->chosen, doc->count, sizeof *doc->chosen, compare_order);
+    write_chosen(doc,
+                 "## Order\n\nWhoever holds several locks takes them in this order, those of one "
+                 "entry by their keys.",
+                 order_columns);
+}
+
+static bool has_owner(const hf__lock_entry *entry)
+{
+    return entry->view.owner != NULL || entry->view.runbook != NULL;
+}
+
+/* --- risk ----------------------------------------------------------------------------------------- */
+
+static void write_risk_row(hf__buf *out, const struct hf__risk_row *row)
+{
+    char words[HF__WORDS_MAX], fixed[32], labels[32], few[32], many[32];
+    bool is_unknown = row->unknown > 0 && row->labels == 0;
+
+    hf__buf_printf(out, "| %s | %u | %s | %s%s | ", row->name, row->bits,
+                   hf__risk_count(fixed, sizeof fixed, row->fixed),
+                   hf__risk_count(labels, sizeof labels, row->labels),
+                   row->unknown > 0 ? " + ?" : "");
+    hf__buf_printf(out, "%s%s | ",
+                   is_unknown ? "unknown" : hf__risk_words(words, sizeof words, row->probability),
+                   row->unknown > 0 && !is_unknown ? " or more" : "");
+    hf__buf_printf(out, "%s | %s |\n",
+                   row->count_1pc > 0 ? hf__risk_count(few, sizeof few, row->count_1pc) : "",
+                   row->count_50pc > 0 ? hf__risk_count(many, sizeof many, row->count_50pc) : "");
+}
+
+static void write_advice(hf__buf *out, const struct hf__risk_advice *advice)
+{
+    hf__buf_puts(out, "- ");
+    write_name(out, advice->entry);
+    hf__buf_printf(out, " has too many labels for `%s`: %s%s.\n",
+                   hf_derivation_name(advice->entry->view.derivation),
+                   advice->instead == HF_MINTED ? "use `minted` keys"
+                                                : "use `sha256`, or `minted` keys",
+                   advice->leaves_class ? ", without a class" : "");
+}
+
+static hf_status write_risk(struct doc *doc, hf_error *err)
+{
+    struct hf__risk risk = {0};
+    hf_status status =
+        hf__risk_assess(doc->registry, doc->registry->conventions.max_risk, &risk, err);
+
+    if (status != HF_OK)
+        return status;
+    if (risk.row_count > 0)
+        hf__buf_puts(doc->out,
+                     "\n## Collision risk\n\nHow likely two of the expected labels get the same "
+                     "key.\n\n| Keys | Bits | Fixed | Labels | Collision | 1 % at | 50 % at |\n"
+                     "|---|---:|---:|---:|---|---:|---:|\n");
+    for (size_t i = 0; i < risk.row_count; i++)
+        write_risk_row(doc->out, &risk.rows[i]);
+    if (risk.advice_count + risk.unknown_count > 0)
+        hf__buf_puts(doc->out, "\n");
+    for (size_t i = 0; i < risk.advice_count; i++)
+        write_advice(doc->out, &risk.advice[i]);
+    for (size_t i = 0; i < risk.unknown_count; i++) {
+        hf__buf_puts(doc->out, "- ");
+        write_name(doc->out, risk.unknown[i]);
+        hf__buf_puts(doc->out, " does not say how many labels are expected.\n");
+    }
+    hf__risk_free(&risk);
+    return HF_OK;
+}
+
+/* --- the page ------------------------------------------------------------------------------------- */
+
+/* The first line is what `holdfast registry import` knows its own pages by. */
+static void write_beginning(struct doc *doc)
+{
+    size_t patterns;
+
+    choose(doc, is_pattern);
+    patterns = doc->count;
+    hf__buf_puts(doc->out,
+                 "<!-- Made by `holdfast registry doc` from the lock registry. Do not edit "
+                 "it: edit the registry. -->\n\n# Advisory locks\n\n");
+    hf__buf_printf(doc->out, "The registry has %zu fixed id%s and %zu pattern%s.\n",
+                   doc->registry->count - patterns, doc->registry->count - patterns == 1 ? "" : "s",
+                   patterns, patterns == 1 ? "" : "s");
+}
+
+hf_status hf__doc_write(const hf_registry *registry, hf__buf *out, hf_error *err)
+{
+    struct doc doc = {.registry = registry, .out = out};
+
+    doc.chosen = calloc(registry->count + 1, sizeof *doc.chosen);
+    if (doc.chosen == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    write_beginning(&doc);
+    choose(&doc, is_fixed);
+    write_chosen(&doc, "## Fixed ids", fixed_columns);
+    choose(&doc, is_pattern);
+    write_chosen(&doc, "## Patterns", pattern_columns);
+    write_lifetimes(&doc);
+    write_orders(&doc);
+    hf_status status = write_risk(&doc, err);
+    choose(&doc, has_owner);
+    write_chosen(&doc, "## Owners and runbooks", owner_columns);
+    hf__doc_write_inspection(registry, out);
+    free(doc.chosen);
+    if (status == HF_OK && out->broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return status;
+}

@@ -1,0 +1,525 @@
+#include "programs/registry/import/import.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "programs/registry/import/import_yaml.h"
+#include "programs/registry/import/lock.h"
+#include "programs/registry/import/names.h"
+
+static const hf__rule rule_skipped = {"import-skipped", HF__SEVERITY_NOTE,
+                                      "A table that is not about locks is left out."};
+static const hf__rule rule_left_out = {"import-left-out", HF__SEVERITY_WARNING,
+                                       "A row without a usable key is left out."};
+
+static const char own_mark[] = "Made by `holdfast registry doc`";
+
+enum { LEVELS = 7, SHOWN = 80 };
+
+struct heading {
+    int level;
+    bool about_locks;
+    hf__mentions mentions; /* of the text before the next heading */
+};
+
+/* A section with locks in it: what its own text says, or else the text above it. */
+struct section {
+    hf__mentions own, above;
+};
+
+struct import {
+    const char *name;
+    hf__findings *notes;
+    bool own_document;
+    struct heading headings[LEVELS]; /* from the file itself down to the current one */
+    size_t depth;
+    hf__mentions everywhere;
+    struct section *sections;
+    size_t section_count, section_capacity;
+    bool in_section;
+    hf__table table;
+    hf__mentions header_mentions;
+    size_t lock_tables;
+    hf__found *locks; /* left-out ones too, in the order of the file */
+    size_t count, capacity;
+    hf__found *more;
+    size_t more_count, more_capacity;
+    hf_status status;
+    hf_error *err;
+};
+
+static bool out_of_memory(struct import *import)
+{
+    import->status = hf__fail(import->err, HF_NO_MEMORY, "out of memory");
+    return false;
+}
+
+/* Room for one more, zeroed; NULL without memory. */
+static void *add_item(void **items, size_t *count, size_t *capacity, size_t size)
+{
+    if (*count == *capacity) {
+        size_t wanted = *capacity > 0 ? *capacity * 2 : 64;
+        void *grown = reallocarray(*items, wanted, size);
+        if (grown == NULL)
+            return NULL;
+        *items = grown;
+        *capacity = wanted;
+    }
+    void *item = (char *)*items + (*count)++ * size;
+    memset(item, 0, size);
+    return item;
+}
+
+/* --- sections ------------------------------------------------------------------------------------- */
+
+static void end_section(struct import *import)
+{
+    if (import->in_section)
+        import->sections[import->section_count - 1].own = import->headings[import->depth].mentions;
+    import->in_section = false;
+}
+
+static void mention(struct import *import, unsigned line, hf__slice text)
+{
+    hf__mentions_add(&import->headings[import->depth].mentions, line, text);
+    hf__mentions_add(&import->everywhere, line, text);
+}
+
+static bool speaks_of_locks(hf__slice title)
+{
+    for (size_t i = 0; i + 4 <= title.size; i++)
+        if (strncasecmp(title.text + i, "lock", 4) == 0)
+            return true;
+    return false;
+}
+
+static bool on_heading(void *arg, unsigned line, int level, hf__slice title)
+{
+    struct import *import = arg;
+
+    end_section(import);
+    while (import->depth > 0 && import->headings[import->depth].level >= level)
+        import->depth--;
+    bool above = import->headings[import->depth].about_locks;
+    import->headings[++import->depth] =
+        (struct heading){.level = level, .about_locks = above || speaks_of_locks(title)};
+    mention(import, line, title);
+    return true;
+}
+
+static bool on_prose(void *arg, unsigned line, hf__slice text)
+{
+    mention(arg, line, text);
+    return true;
+}
+
+static bool begin_section(struct import *import)
+{
+    if (import->in_section)
+        return true;
+    struct section *section = add_item((void **)&import->sections, &import->section_count,
+                                       &import->section_capacity, sizeof *section);
+    if (section == NULL)
+        return out_of_memory(import);
+    for (size_t i = 0; i < import->depth; i++)
+        if (import->headings[i].mentions.kinds != 0)
+            section->above = import->headings[i].mentions;
+    import->in_section = true;
+    return true;
+}
+
+/* --- tables --------------------------------------------------------------------------------------- */
+
+static bool check_cells(struct import *import, const hf__row *row)
+{
+    for (size_t i = 0; i < row->count; i++) {
+        if (row->cells[i].size <= HF__IMPORT_CELL_MAX)
+            continue;
+        import->status = hf__fail(import->err, HF_BAD_DATA,
+                                  "%s:%u: a cell of the table has %zu bytes, more than %d",
+                                  import->name, row->line, row->cells[i].size, HF__IMPORT_CELL_MAX);
+        return false;
+    }
+    return true;
+}
+
+static void note_skipped(struct import *import)
+{
+    char shown[SHOWN];
+    hf__buf titles = {0};
+
+    for (size_t i = 0; i < import->table.count && titles.length < SHOWN; i++)
+        hf__buf_printf(&titles, "%s%s", i > 0 ? " | " : "", import->table.titles[i]);
+    (void)hf__findings_add(import->notes, &rule_skipped, import->name, import->table.line, 1, "",
+                           "skipped the table '%s': it is not about locks",
+                           hf__show(shown, sizeof shown, titles.data, titles.length));
+    hf__buf_free(&titles);
+}
+
+static bool on_header(void *arg, const hf__row *row)
+{
+    struct import *import = arg;
+
+    hf__table_free(&import->table);
+    if (!check_cells(import, row))
+        return false;
+    if (!hf__table_read(&import->table, row, import->headings[import->depth].about_locks))
+        return out_of_memory(import);
+    import->header_mentions = (hf__mentions){0};
+    if (import->table.kind == HF__TABLE_STRANGE && !import->own_document)
+        note_skipped(import);
+    if (import->table.kind != HF__TABLE_LOCKS)
+        return true;
+    for (size_t i = 0; i < row->count; i++)
+        hf__mentions_add(&import->header_mentions, row->line, row->cells[i]);
+    import->lock_tables++;
+    return begin_section(import);
+}
+
+static bool is_empty_row(const hf__row *row)
+{
+    for (size_t i = 0; i < row->count; i++)
+        if (row->cells[i].size > 0)
+            return false;
+    return true;
+}
+
+static bool add_lock(struct import *import, const hf__row *row)
+{
+    if (import->count == HF__IMPORT_LOCKS_MAX) {
+        import->status = hf__fail(import->err, HF_BAD_DATA, "%s:%u: more than %d locks",
+                                  import->name, row->line, HF__IMPORT_LOCKS_MAX);
+        return false;
+    }
+    hf__found *lock =
+        add_item((void **)&import->locks, &import->count, &import->capacity, sizeof *lock);
+    if (lock == NULL)
+        return out_of_memory(import);
+    hf__found_read(lock, &import->table, row, import->own_document);
+    lock->section = import->section_count - 1;
+    if (lock->mentions.kinds == 0)
+        lock->mentions = import->header_mentions;
+    return !hf__found_is_broken(lock) || out_of_memory(import);
+}
+
+static bool add_more(struct import *import, const hf__row *row)
+{
+    if (import->more_count == HF__IMPORT_LOCKS_MAX)
+        return true;
+    hf__found *more =
+        add_item((void **)&import->more, &import->more_count, &import->more_capacity, sizeof *more);
+    if (more == NULL)
+        return out_of_memory(import);
+    hf__found_read(more, &import->table, row, import->own_document);
+    return !hf__found_is_broken(more) || out_of_memory(import);
+}
+
+static bool on_row(void *arg, const hf__row *row)
+{
+    struct import *import = arg;
+
+    if (import->table.kind == HF__TABLE_STRANGE || is_empty_row(row))
+        return true;
+    if (!check_cells(import, row))
+        return false;
+    return import->table.kind == HF__TABLE_LOCKS ? add_lock(import, row) : add_more(import, row);
+}
+
+/* --- derivations ---------------------------------------------------------------------------------- */
+
+static bool has_32_bits(hf_derivation derivation)
+{
+    return derivation == HF_HASHTEXT || derivation == HF_FNV1A32 || derivation == HF_FNV1A32_JS;
+}
+
+static const hf__mentions *nearest_mentions(const struct import *import, const hf__found *lock)
+{
+    const struct section *section = &import->sections[lock->section];
+
+    return lock->mentions.kinds != 0   ? &lock->mentions
+           : section->own.kinds != 0   ? &section->own
+           : section->above.kinds != 0 ? &section->above
+                                       : &import->everywhere;
+}
+
+/* What was said, or what is assumed instead, and a comment that tells which. */
+static void decide_hash(const struct import *import, hf__found *lock)
+{
+    const hf__mentions *mentions = nearest_mentions(import, lock);
+    hf__buf doubts = {0};
+
+    lock->derivation = lock->has_class ? HF_HASHTEXT : HF_SHA256;
+    const char *assumed = hf_derivation_name(lock->derivation);
+    switch (hf__mentions_decide(mentions, lock->from_javascript, &lock->derivation, &doubts)) {
+    case HF__HASH_NONE:
+        hf__buf_printf(&doubts, "derivation not stated, %s assumed\n", assumed);
+        break;
+    case HF__HASH_UNCLEAR:
+        hf__buf_printf(&doubts, "several hashes are spoken of in lines %u to %u, %s assumed\n",
+                       mentions->first_line, mentions->last_line, assumed);
+        break;
+    case HF__HASH_FOREIGN:
+        hf__buf_printf(&doubts,
+                       "line %u speaks of %s, which is no derivation here, %s put instead\n",
+                       mentions->first_line, mentions->foreign, assumed);
+        break;
+    case HF__HASH_KNOWN:
+        if (mentions != &lock->mentions)
+            hf__buf_printf(&lock->comments, "derivation from line %u%s\n", mentions->first_line,
+                           mentions == &import->everywhere ? ", in another section: check" : "");
+        break;
+    }
+    hf__found_doubts(lock, &doubts);
+    lock->comments.broken |= doubts.broken;
+    hf__buf_free(&doubts);
+}
+
+static void decide_derivation(const struct import *import, hf__found *lock)
+{
+    if (lock->kind != HF__FOUND_PATTERN)
+        return;
+    if (!lock->derivation_given)
+        decide_hash(import, lock);
+    if (lock->has_class && !has_32_bits(lock->derivation)) {
+        hf__buf_printf(&lock->comments,
+                       "unknown: class %d left out, for beside it %s has too many "
+                       "bits: check\n",
+                       lock->pair[0], hf_derivation_name(lock->derivation));
+        lock->has_class = false;
+    }
+}
+
+/* --- keys that stand twice -------------------------------------------------------------------------- */
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_keys(const void *one, const void *other)
+{
+    const hf__found *a = one;
+    const hf__found *b = other;
+    int order = compare_numbers(a->kind, b->kind);
+
+    order = order != 0 ? order : compare_numbers(a->key, b->key);
+    order = order != 0 ? order : compare_numbers(a->pair[0], b->pair[0]);
+    order = order != 0 ? order : compare_numbers(a->pair[1], b->pair[1]);
+    if (order != 0 || a->kind != HF__FOUND_PATTERN)
+        return order;
+    order = compare_numbers(a->has_class, b->has_class);
+    order = order != 0 ? order : compare_numbers(a->derivation, b->derivation);
+    return order != 0 ? order : strcmp(a->pattern.data, b->pattern.data);
+}
+
+static void keep_node(void *node)
+{
+    (void)node; /* the locks belong to the import */
+}
+
+static bool find_repeated(struct import *import)
+{
+    void *tree = NULL;
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < import->count; i++) {
+        hf__found *lock = &import->locks[i];
+        if (lock->kind == HF__FOUND_NOTHING)
+            continue;
+        hf__found **first = tsearch(lock, &tree, compare_keys);
+        ok = first != NULL;
+        if (ok && *first != lock)
+            lock->repeats = (*first)->line;
+    }
+    tdestroy(tree, keep_node);
+    return ok || out_of_memory(import);
+}
+
+/* --- more about a lock, by its name ------------------------------------------------------------------ */
+
+static int compare_by_name(const void *a, const void *b)
+{
+    return strcmp(((const hf__found *)a)->name.data, ((const hf__found *)b)->name.data);
+}
+
+static void move_text(hf__buf *to, hf__buf *from)
+{
+    if (to->length > 0 || from->length == 0)
+        return;
+    hf__buf_free(to);
+    *to = *from;
+    *from = (hf__buf){0};
+}
+
+static void merge(hf__found *lock, hf__found *more)
+{
+    move_text(&lock->owner, &more->owner);
+    move_text(&lock->runbook, &more->runbook);
+    if (!lock->has_order && more->has_order) {
+        lock->has_order = true;
+        lock->order = more->order;
+    }
+}
+
+static bool merge_more(struct import *import)
+{
+    void *tree = NULL;
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < import->count; i++)
+        ok = tsearch(&import->locks[i], &tree, compare_by_name) != NULL;
+    for (size_t i = 0; ok && i < import->more_count; i++) {
+        hf__found *more = &import->more[i];
+        hf__found **lock = more->name.length > 0 ? tfind(more, &tree, compare_by_name) : NULL;
+        char shown[SHOWN];
+        if (lock != NULL)
+            merge(*lock, more);
+        else
+            (void)hf__findings_add(
+                import->notes, &rule_skipped, import->name, more->line, 1, "",
+                "skipped the row of '%s': no table has a lock of that name",
+                hf__show(shown, sizeof shown, more->name.data, more->name.length));
+    }
+    tdestroy(tree, keep_node);
+    return ok || out_of_memory(import);
+}
+
+/* --- what comes out ------------------------------------------------------------------------------- */
+
+static void warn_left_out(struct import *import, const hf__found *lock)
+{
+    if (lock->repeats > 0)
+        (void)hf__findings_add(import->notes, &rule_left_out, import->name, lock->line, 1, "",
+                               "left out %s: its key stands in line %u already", lock->name.data,
+                               lock->repeats);
+    else
+        (void)hf__findings_add(import->notes, &rule_left_out, import->name, lock->line, 1, "",
+                               "left out a row: %s", lock->why);
+}
+
+/* As comments, so that nothing of the table is lost. */
+static void write_left_out(const hf__found *lock, hf__buf *yaml)
+{
+    hf__buf entry = {0};
+
+    if (lock->repeats > 0)
+        hf__buf_printf(yaml, "  # left out: its key stands in line %u already: the same lock?\n",
+                       lock->repeats);
+    else
+        hf__buf_printf(yaml, "  # left out: %s: check\n", lock->why);
+    hf__found_write(lock, &entry);
+    yaml->broken |= entry.broken;
+    for (const char *at = entry.data; at != NULL && *at != '\0';) {
+        const char *end = strchrnul(at, '\n');
+        bool is_comment = at[2] == '#';
+        hf__buf_printf(yaml, "  %s%.*s\n", is_comment ? "" : "# ", (int)(end - at) - 2, at + 2);
+        at = *end != '\0' ? end + 1 : end;
+    }
+    hf__buf_free(&entry);
+}
+
+static void write_all(struct import *import, hf__buf *yaml)
+{
+    const char *slash = strrchr(import->name, '/');
+    const char *file = slash != NULL ? slash + 1 : import->name;
+    size_t written = 0;
+
+    hf__buf_puts(yaml, "# Made by `holdfast registry import` from ");
+    hf__yaml_comment_text(yaml, file, strlen(file));
+    hf__buf_puts(yaml, ": check what is marked, then run\n# `holdfast registry check`.\n"
+                       "version: 1\n");
+    for (size_t i = 0; i < import->count; i++)
+        written += import->locks[i].kind != HF__FOUND_NOTHING && import->locks[i].repeats == 0;
+    hf__buf_puts(yaml, written > 0 ? "locks:\n" : "locks: []\n");
+    for (size_t i = 0; i < import->count; i++) {
+        const hf__found *lock = &import->locks[i];
+        hf__buf_puts(yaml, i > 0 ? "\n" : "");
+        if (lock->kind != HF__FOUND_NOTHING && lock->repeats == 0) {
+            hf__found_write(lock, yaml);
+        } else {
+            warn_left_out(import, lock);
+            write_left_out(lock, yaml);
+        }
+    }
+}
+
+static hf_status finish(struct import *import, hf__buf *yaml, hf_error *err)
+{
+    end_section(import);
+    if (import->lock_tables == 0) {
+        hf_status status = hf__fail(err, HF_BAD_DATA, "%s has no table of locks", import->name);
+        hf__hint(err, "a table needs a column named 'Lock ID' or 'Hash Input Pattern'");
+        return status;
+    }
+    for (size_t i = 0; i < import->count; i++)
+        decide_derivation(import, &import->locks[i]);
+    if (!hf__name_all(import->locks, import->count))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (!merge_more(import) || !find_repeated(import))
+        return import->status;
+    write_all(import, yaml);
+    for (size_t i = 0; i < import->count; i++)
+        yaml->broken |= hf__found_is_broken(&import->locks[i]);
+    if (yaml->broken || import->notes->broken)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (yaml->length > HF__IMPORT_MAX)
+        return hf__fail(err, HF_BAD_DATA, "%s is too large: its registry would have %zu bytes",
+                        import->name, yaml->length);
+    return HF_OK;
+}
+
+/* --- what goes in --------------------------------------------------------------------------------- */
+
+static hf_status check_text(const char *name, const char *text, size_t size, hf_error *err)
+{
+    unsigned line = 1;
+
+    if (size > HF__IMPORT_MAX)
+        return hf__fail(err, HF_BAD_DATA, "%s has more than %d bytes", name, HF__IMPORT_MAX);
+    for (size_t at = 0; at < size;) {
+        unsigned char byte = (unsigned char)text[at];
+        if (byte == '\0')
+            return hf__fail(err, HF_BAD_DATA, "%s:%u: a NUL byte: this is no text", name, line);
+        line += byte == '\n';
+        if (hf__utf8_next((const unsigned char *)text, size, &at) < 0)
+            return hf__fail(err, HF_BAD_DATA, "%s:%u: byte 0x%02x is no UTF-8", name, line, byte);
+    }
+    return HF_OK;
+}
+
+static void free_import(struct import *import)
+{
+    for (size_t i = 0; i < import->count; i++)
+        hf__found_free(&import->locks[i]);
+    for (size_t i = 0; i < import->more_count; i++)
+        hf__found_free(&import->more[i]);
+    free(import->locks);
+    free(import->more);
+    free(import->sections);
+    hf__table_free(&import->table);
+}
+
+hf_status hf__import_markdown(const char *name, const char *text, size_t size, hf__buf *yaml,
+                              hf__findings *notes, hf_error *err)
+{
+    static const char bom[] = "\xEF\xBB\xBF";
+    struct import import = {.name = name, .notes = notes, .err = err};
+    const hf__markdown_reader reader = {on_heading, on_prose, on_header, on_row, &import};
+    hf_status status = check_text(name, text, size, err);
+
+    if (status != HF_OK)
+        return status;
+    if (size >= 3 && memcmp(text, bom, 3) == 0) {
+        text += 3;
+        size -= 3;
+    }
+    const char *first_end = memchr(text, '\n', size);
+    import.own_document = first_end != NULL && memmem(text, (size_t)(first_end - text), own_mark,
+                                                      sizeof own_mark - 1) != NULL;
+    status = hf__markdown_read(text, size, &reader) ? finish(&import, yaml, err) : import.status;
+    free_import(&import);
+    return status;
+}

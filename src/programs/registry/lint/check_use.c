@@ -1,0 +1,282 @@
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "programs/registry/lint/check.h"
+
+enum { STATEMENT_REACH = 500, FOLLOWING = 240 };
+
+const char *const hf__check_patterns[HF__CHECK_PATTERNS] = {
+    [HF__CALL_WITHOUT_ROWS] =
+        "(?:\\bExec(?:Context)?|\\bMustExec|\\$?executeRaw\\w*|ExecuteNonQuery\\w*|executeUpdate|"
+        "batch_execute|exec_update|exec_delete)\\s*[(`<]",
+    [HF__BARE_CALL] = "\\A\\s*(?:await\\s+|yield\\s+|defer\\s+|\\(void\\)\\s*|@)?"
+                      "(?!(?:return|if|while|unless|elsif|elif|else|case|switch|assert\\w*|"
+                      "expect\\w*|raise|throw|"
+                      "let|const|var|val|for|not|when|with|match|puts|print\\w*|echo|log\\w*|"
+                      "static|private|public|"
+                      "final|def|define)\\b)"
+                      "[\\w.$@:!&*>-]+\\s*\\([\\w\\s.,()&*$@:>!-]*\\z",
+    [HF__VALUE_USED] =
+        "(?:\\.|->|::|\\|>)\\s*(?:then|rows?|fetch\\w*|scalar\\w*|first\\w*|one\\w*|"
+        "get\\w*|scan|single\\w*|collect|map|all|values?|data|subscribe|block\\w*)\\b"
+        "|\\[",
+    [HF__FETCHED] =
+        "\\bfetch\\w*|getBoolean|\\bPQgetvalue|\\.Scan\\b|\\brs\\.next|->fetch|\\.next\\(",
+};
+
+/* --- pairs ------------------------------------------------------------------------------------------- */
+
+static bool needs_unlock(const hf__use *use)
+{
+    return !use->unlocks && use->kind->in_sql + use->kind->in_code > 0 && !use->kind->releases &&
+           use->lifetime_known && use->lifetime == HF_SESSION;
+}
+
+/* The unlock that gives this lock back, as far as can be told; *other_mode: one that only looks so. */
+static const hf__use *find_unlock(const hf__uses *uses, const hf__use *taken,
+                                  const hf__use **other_mode)
+{
+    for (size_t i = 0; i < uses->count; i++) {
+        const hf__use *use = &uses->items[i];
+        if (!use->unlocks || (!use->unlocks_all && !hf__lock_key_may_equal(&use->key, &taken->key)))
+            continue;
+        if (use->unlocks_all || use->shared == taken->shared)
+            return use;
+        if (use->key.kind != HF__KEY_UNKNOWN && taken->key.kind != HF__KEY_UNKNOWN)
+            *other_mode = use;
+    }
+    return NULL;
+}
+
+static void check_is_unlocked(hf__check *check, const hf__use *taken)
+{
+    const hf__use *other_mode = NULL;
+    char call[HF__CALL_SHOWN];
+
+    if (find_unlock(check->uses, taken, &other_mode) != NULL)
+        return;
+    if (other_mode != NULL) {
+        hf__check_report(
+            check, HF__UNLOCK_OF_OTHER_MODE, other_mode->at, HF__CERTAIN,
+            taken->shared ? "use pg_advisory_unlock_shared" : "use pg_advisory_unlock",
+            "%s does not give back the %s lock of line %u", hf__show_call(check, other_mode, call),
+            taken->shared ? "shared" : "exclusive", hf__unit_line(check->unit, taken->at));
+        return;
+    }
+    hf__check_report(check, HF__SESSION_LOCK_WITHOUT_UNLOCK, taken->at, HF__CERTAIN,
+                     "unlock it on every path, or use pg_advisory_xact_lock, which ends with the "
+                     "transaction",
+                     "%s takes a session lock that nothing in this file gives back",
+                     hf__show_call(check, taken, call));
+}
+
+static bool is_known_and_equal(const hf__use *a, const hf__use *b)
+{
+    return a->key.kind != HF__KEY_UNKNOWN && b->key.kind != HF__KEY_UNKNOWN && !a->key.has_holes &&
+           !b->key.has_holes && hf__lock_key_may_equal(&a->key, &b->key);
+}
+
+static void check_has_session_lock(hf__check *check, const hf__use *unlock)
+{
+    const hf__uses *uses = check->uses;
+    const hf__use *in_transaction = NULL;
+    char call[HF__CALL_SHOWN];
+
+    for (size_t i = 0; i < uses->count; i++) {
+        const hf__use *use = &uses->items[i];
+        if (use->unlocks || !use->lifetime_known)
+            continue;
+        if (use->lifetime == HF_SESSION && hf__lock_key_may_equal(&use->key, &unlock->key))
+            return;
+        if (use->lifetime == HF_TRANSACTION && is_known_and_equal(use, unlock))
+            in_transaction = use;
+    }
+    if (in_transaction != NULL)
+        hf__check_report(check, HF__UNLOCK_OF_TRANSACTION_LOCK, unlock->at, HF__CERTAIN,
+                         "remove the unlock: COMMIT and ROLLBACK give the lock back",
+                         "%s cannot give back the transaction lock of line %u",
+                         hf__show_call(check, unlock, call),
+                         hf__unit_line(check->unit, in_transaction->at));
+}
+
+/* --- the result --------------------------------------------------------------------------------------- */
+
+static bool is_code(const hf__unit *unit, size_t at)
+{
+    return unit->classes[at] == HF__CODE;
+}
+
+static char code_before(const hf__unit *unit, size_t at)
+{
+    while (at > 0 &&
+           (unit->classes[at - 1] == HF__COMMENT || isspace((unsigned char)unit->text[at - 1])))
+        at--;
+    return at > 0 ? unit->text[at - 1] : '\0';
+}
+
+/* Does a statement go on over this newline? */
+static bool goes_on(const hf__unit *unit, size_t newline)
+{
+    char before = code_before(unit, newline);
+    size_t next = newline + 1;
+
+    while (next < unit->size && isspace((unsigned char)unit->text[next]))
+        next++;
+    return (before != '\0' && strchr("(,[+.\\=&|<", before) != NULL) || unit->text[next] == '.' ||
+           (unit->text[next] == '|' && unit->text[next + 1] == '>');
+}
+
+/* Where the statement around a string begins; false when it stands inside of a literal object. */
+static bool statement_start(const hf__unit *unit, size_t string, size_t *start)
+{
+    size_t lowest = string > STATEMENT_REACH ? string - STATEMENT_REACH : 0;
+    size_t at = string;
+
+    for (; at > lowest; at--) {
+        char c = unit->text[at - 1];
+        if (!is_code(unit, at - 1))
+            continue;
+        if (c == ';' || c == '}')
+            break;
+        if (c == '{') {
+            char before = code_before(unit, at - 1);
+            if (before != '\0' && strchr("(=,:[", before) != NULL)
+                return false;
+            break;
+        }
+        if (c == '\n' && unit->syntax->newline_ends && !goes_on(unit, at - 1))
+            break;
+    }
+    *start = at;
+    return at > lowest || at == 0;
+}
+
+static size_t statement_end(const hf__unit *unit, size_t string_end)
+{
+    size_t highest =
+        unit->size - string_end > STATEMENT_REACH ? string_end + STATEMENT_REACH : unit->size;
+    size_t at = string_end;
+
+    for (; at < highest; at++) {
+        char c = unit->text[at];
+        if (is_code(unit, at) &&
+            (c == ';' || (c == '\n' && unit->syntax->newline_ends && !goes_on(unit, at))))
+            break;
+    }
+    return at;
+}
+
+static bool finds(const hf__check *check, enum hf__check_pattern which, size_t start, size_t end)
+{
+    hf__match match;
+
+    return hf__regex_find(check->patterns[which], check->unit->text + start, end - start, 0,
+                          &match) == HF__FOUND;
+}
+
+/* Behind the list of parameters: what follows the parenthesis that the call opened. */
+static size_t behind_call(const hf__unit *unit, size_t at, size_t end)
+{
+    long depth = 0;
+
+    for (; at < end; at++) {
+        if (!is_code(unit, at))
+            continue;
+        depth += unit->text[at] == '(' || unit->text[at] == '[';
+        depth -= unit->text[at] == ')' || unit->text[at] == ']';
+        if (depth < 0)
+            return at + 1;
+    }
+    return end;
+}
+
+/* The last expression of a method is its value: nothing is ignored by handing it on. */
+static bool is_returned(const hf__unit *unit, size_t end)
+{
+    while (end < unit->size &&
+           (unit->classes[end] == HF__COMMENT || isspace((unsigned char)unit->text[end])))
+        end++;
+    switch (unit->syntax->id) {
+    case HF__LANG_RUBY:
+    case HF__LANG_ELIXIR: return strncmp(unit->text + end, "end", 3) == 0;
+    case HF__LANG_RUST:
+    case HF__LANG_KOTLIN: return unit->text[end] == '}';
+    default: return false;
+    }
+}
+
+static int ignored_by_program(const hf__check *check, const hf__use *use)
+{
+    const hf__unit *unit = check->unit;
+    size_t string = hf__unit_run_start(unit, use->at);
+    size_t string_end = hf__unit_run_end(unit, use->at);
+    size_t start = 0;
+    size_t end = statement_end(unit, string_end);
+    size_t following = unit->size - end > FOLLOWING ? end + FOLLOWING : unit->size;
+
+    while (string > 0 && unit->classes[string - 1] == HF__QUOTE)
+        string--;
+    if (!statement_start(unit, string, &start))
+        return HF__CERTAIN;
+    if (finds(check, HF__CALL_WITHOUT_ROWS, start, string) ||
+        finds(check, HF__CALL_WITHOUT_ROWS, string_end, end))
+        return HF__HIGH;
+    if (!finds(check, HF__BARE_CALL, start, string) ||
+        finds(check, HF__VALUE_USED, behind_call(unit, string_end, end), end) ||
+        finds(check, HF__FETCHED, end, following) || is_returned(unit, end))
+        return HF__CERTAIN;
+    return HF__MEDIUM;
+}
+
+static bool follows_perform(const hf__unit *unit, size_t at)
+{
+    while (at > 0 && isspace((unsigned char)unit->text[at - 1]))
+        at--;
+    return at >= 7 && strncasecmp(unit->text + at - 7, "perform", 7) == 0;
+}
+
+static void check_result(hf__check *check, const hf__use *use)
+{
+    int confidence = HF__CERTAIN;
+    char call[HF__CALL_SHOWN];
+
+    if (follows_perform(check->unit, use->start))
+        confidence = HF__HIGH;
+    else if (use->in_text && check->unit->syntax->id != HF__LANG_SQL &&
+             check->unit->syntax->id != HF__LANG_TEXT)
+        confidence = ignored_by_program(check, use);
+    if (confidence == HF__CERTAIN)
+        return;
+    hf__check_report(
+        check, HF__UNLOCK_RESULT_IGNORED, use->at, confidence,
+        "read the boolean: false means that the lock had been lost, and with it what it "
+        "protected",
+        "the result of %s is ignored", hf__show_call(check, use, call));
+}
+
+static void check_unlock(hf__check *check, const hf__use *use)
+{
+    if (use->unlocks_all) {
+        hf__check_report(
+            check, HF__UNLOCK_ALL, use->at, HF__CERTAIN,
+            "unlock the key that was taken; where a pooled connection is cleaned, ignore "
+            "this rule with a reason",
+            "pg_advisory_unlock_all() gives back the locks of other code on this "
+            "connection too");
+        return;
+    }
+    check_has_session_lock(check, use);
+    check_result(check, use);
+}
+
+void hf__check_unlocks(hf__check *check)
+{
+    for (size_t i = 0; i < check->uses->count; i++) {
+        const hf__use *use = &check->uses->items[i];
+        if (use->unlocks)
+            check_unlock(check, use);
+        else if (needs_unlock(use))
+            check_is_unlocked(check, use);
+    }
+}

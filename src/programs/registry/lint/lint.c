@@ -1,0 +1,299 @@
+#include "programs/registry/lint/lint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "programs/registry/lint/check.h"
+#include "programs/registry/lint/walk.h"
+
+struct seen {
+    dev_t device;
+    ino_t inode;
+};
+
+struct hf__lint {
+    const hf__lint_options *options;
+    hf__use_finder *finder;
+    hf__regex *ignores;
+    hf__regex *statements[HF__STATEMENT_KINDS];
+    hf__regex *patterns[HF__CHECK_PATTERNS];
+    hf__lint_totals totals;
+    hf__findings *findings; /* of the path under way */
+    char *text;             /* of the file under way */
+    size_t room;
+    void *seen; /* a tree of struct seen */
+};
+
+static hf_status compile_all(hf__lint *lint, hf_error *err)
+{
+    hf_status status = hf__use_finder_new(&lint->finder, err);
+
+    if (status == HF_OK)
+        status = hf__regex_compile(hf__ignore_pattern, &lint->ignores, err);
+    for (size_t i = 0; status == HF_OK && i < HF__STATEMENT_KINDS; i++)
+        status = hf__regex_compile(hf__statement_patterns[i], &lint->statements[i], err);
+    for (size_t i = 0; status == HF_OK && i < HF__CHECK_PATTERNS; i++)
+        status = hf__regex_compile(hf__check_patterns[i], &lint->patterns[i], err);
+    if (status == HF_OK && lint->options->match_limit > 0)
+        hf__use_finder_limit(lint->finder, lint->options->match_limit);
+    return status;
+}
+
+hf_status hf__lint_new(const hf__lint_options *options, hf__lint **lint, hf_error *err)
+{
+    hf__lint *made = calloc(1, sizeof *made);
+    hf_status status;
+
+    if (made == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    made->options = options;
+    status = compile_all(made, err);
+    if (status == HF_OK)
+        *lint = made;
+    else
+        hf__lint_free(made);
+    return status;
+}
+
+void hf__lint_free(hf__lint *lint)
+{
+    if (lint == NULL)
+        return;
+    hf__use_finder_free(lint->finder);
+    hf__regex_free(lint->ignores);
+    for (size_t i = 0; i < HF__STATEMENT_KINDS; i++)
+        hf__regex_free(lint->statements[i]);
+    for (size_t i = 0; i < HF__CHECK_PATTERNS; i++)
+        hf__regex_free(lint->patterns[i]);
+    tdestroy(lint->seen, free);
+    free(lint->text);
+    free(lint);
+}
+
+hf__lint_totals hf__lint_totals_of(const hf__lint *lint)
+{
+    return lint->totals;
+}
+
+/* --- one file's text ------------------------------------------------------------------------------------ */
+
+static void report_limit(hf__check *check)
+{
+    if (check->uses->incomplete || check->statements->incomplete)
+        hf__check_report(
+            check, HF__RULE_MATCH_LIMIT, 0, HF__CERTAIN,
+            "split the file, or leave it out by .gitignore when it is generated",
+            "the file is too hard to search: what follows from here on was not checked");
+}
+
+static hf_status check_uses(hf__check *check, hf_error *err)
+{
+    hf_status status = hf__check_against_registry(check, err);
+
+    if (status != HF_OK)
+        return status;
+    hf__check_keys(check);
+    hf__check_unlocks(check);
+    hf__check_snapshots(check);
+    report_limit(check);
+    hf__check_ignores(check);
+    return HF_OK;
+}
+
+static hf_status check_unit(hf__lint *lint, const hf__unit *unit, hf__findings *findings,
+                            hf_error *err)
+{
+    hf__uses uses = {0};
+    hf__statements statements = {0};
+    hf__ignores ignores = {0};
+    hf__check check = {
+        .options = lint->options,
+        .unit = unit,
+        .uses = &uses,
+        .statements = &statements,
+        .patterns = lint->patterns,
+        .ignores = &ignores,
+        .findings = findings,
+        .totals = &lint->totals,
+    };
+    hf_status status = hf__ignores_read(&ignores, unit, lint->ignores, err);
+
+    if (status == HF_OK)
+        status = hf__uses_find(lint->finder, unit, &uses, err);
+    if (status == HF_OK && uses.count > 0)
+        status = hf__statements_find(unit, lint->statements, &statements, err);
+    if (status == HF_OK)
+        status = check_uses(&check, err);
+    hf__statements_free(&statements);
+    hf__uses_free(&uses);
+    hf__ignores_free(&ignores);
+    return status;
+}
+
+/* Text is NUL-terminated. */
+static hf_status lint_text(hf__lint *lint, const char *path, const char *text, size_t size,
+                           hf__findings *findings, hf_error *err)
+{
+    const hf__syntax *syntax = hf__syntax_of(path);
+    hf__unit unit;
+    hf_status status;
+
+    lint->totals.files++;
+    if (hf__use_finder_may_use(lint->finder, text, size) == HF__FOUND_NOT)
+        return HF_OK;
+    status =
+        hf__unit_open(&unit, path, syntax != NULL ? syntax : &hf__text_syntax, text, size, err);
+    if (status != HF_OK)
+        return status;
+    status = check_unit(lint, &unit, findings, err);
+    hf__unit_close(&unit);
+    return status;
+}
+
+hf_status hf__lint_text(hf__lint *lint, const char *path, const char *text, size_t size,
+                        hf__findings *findings, hf_error *err)
+{
+    char *copy = malloc(size + 1);
+    hf_status status;
+
+    if (copy == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    memcpy(copy, text, size);
+    copy[size] = '\0';
+    status = lint_text(lint, path, copy, size, findings, err);
+    free(copy);
+    return status;
+}
+
+/* --- files ----------------------------------------------------------------------------------------------- */
+
+static hf_status skip(hf__lint *lint, const char *path, const char *why)
+{
+    lint->totals.skipped++;
+    if (why != NULL && lint->options->warn != NULL)
+        lint->options->warn(lint->options->warn_arg, path, why);
+    return HF_OK;
+}
+
+static int by_identity(const void *a, const void *b)
+{
+    const struct seen *x = a;
+    const struct seen *y = b;
+
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+/* Two paths may lead to one file: `lint . src`. */
+static hf_status note_seen(hf__lint *lint, const struct stat *status, bool *again, hf_error *err)
+{
+    struct seen *seen = malloc(sizeof *seen);
+    struct seen **node;
+
+    if (seen == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    *seen = (struct seen){status->st_dev, status->st_ino};
+    node = tsearch(seen, &lint->seen, by_identity);
+    *again = node != NULL && *node != seen;
+    if (node == NULL || *again)
+        free(seen);
+    return node != NULL ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+}
+
+static bool make_room(hf__lint *lint, size_t size)
+{
+    if (size + 1 <= lint->room)
+        return true;
+    char *larger = realloc(lint->text, size + 1);
+    if (larger == NULL)
+        return false;
+    lint->text = larger;
+    lint->room = size + 1;
+    return true;
+}
+
+/* Up to size bytes; -1 and errno when reading fails. */
+static ssize_t read_all(int fd, char *text, size_t size)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t got = read(fd, text + done, size - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+static hf_status lint_open_file(hf__lint *lint, int fd, const char *path, hf_error *err)
+{
+    struct stat status;
+    bool again = false;
+    hf_status seen;
+
+    if (fstat(fd, &status) != 0)
+        return skip(lint, path, strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        return skip(lint, path, "not a plain file");
+    seen = note_seen(lint, &status, &again, err);
+    if (seen != HF_OK || again)
+        return seen;
+    if (status.st_size > HF__LINT_FILE_MAX)
+        return skip(lint, path, "larger than 8 MiB, not looked at");
+    if (!make_room(lint, (size_t)status.st_size))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+
+    ssize_t size = read_all(fd, lint->text, (size_t)status.st_size);
+    if (size < 0)
+        return skip(lint, path, strerror(errno));
+    if (memchr(lint->text, '\0', (size_t)size) != NULL)
+        return skip(lint, path, NULL);
+    lint->text[size] = '\0';
+    return lint_text(lint, path, lint->text, (size_t)size, lint->findings, err);
+}
+
+static hf_status lint_file(void *arg, int folder, const char *name, const char *path, hf_error *err)
+{
+    hf__lint *lint = arg;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    hf_status status;
+
+    if (fd < 0)
+        return skip(lint, path, strerror(errno));
+    status = lint_open_file(lint, fd, path, err);
+    close(fd);
+    return status;
+}
+
+static void warn_of_folder(void *arg, const char *path, const char *why)
+{
+    const hf__lint *lint = arg;
+
+    if (lint->options->warn != NULL)
+        lint->options->warn(lint->options->warn_arg, path, why);
+}
+
+hf_status hf__lint_path(hf__lint *lint, const char *path, hf__findings *findings, hf_error *err)
+{
+    hf__walker walker = {
+        .file = lint_file,
+        .warn = warn_of_folder,
+        .arg = lint,
+        .includes = lint->options->includes,
+        .include_count = lint->options->include_count,
+    };
+
+    lint->findings = findings;
+    return hf__walk(&walker, path, err);
+}

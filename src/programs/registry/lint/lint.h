@@ -1,0 +1,48 @@
+/* Finds advisory locks in source code and what is wrong with their use. Above libholdfast. */
+#ifndef HF_LINT_LINT_H
+#define HF_LINT_LINT_H
+
+#include <stdint.h>
+
+#include "lib/registry/registry.h"
+#include "programs/registry/lint/rules.h"
+
+enum { HF__LINT_FILE_MAX = 8 * 1024 * 1024 };
+
+typedef enum hf__confidence { HF__LOW, HF__MEDIUM, HF__HIGH } hf__confidence;
+
+typedef struct hf__lint_options {
+    const hf_registry *registry; /* NULL: the rules that need one are off */
+    const char *const *includes; /* globs of files to look at beside those of known languages */
+    size_t include_count;
+    bool off[HF__LINT_RULES];
+    hf__confidence least; /* of heuristics */
+    uint32_t match_limit; /* 0: HF__MATCH_LIMIT */
+    void (*warn)(void *arg, const char *path, const char *why);
+    void *warn_arg;
+} hf__lint_options;
+
+typedef struct hf__lint_totals {
+    size_t files;   /* looked at */
+    size_t skipped; /* binary, too large or unreadable */
+    size_t ignored; /* findings that a comment asked to ignore */
+} hf__lint_totals;
+
+typedef struct hf__lint hf__lint;
+
+/* options must outlive it. */
+HF_MUST_CHECK hf_status hf__lint_new(const hf__lint_options *options, hf__lint **lint,
+                                     hf_error *err);
+void hf__lint_free(hf__lint *lint);
+
+/* A file, or a folder with all that is below it; a file that was seen before is not looked at again. */
+HF_MUST_CHECK hf_status hf__lint_path(hf__lint *lint, const char *path, hf__findings *findings,
+                                      hf_error *err);
+
+/* The same from memory; the path's suffix tells the language. */
+HF_MUST_CHECK hf_status hf__lint_text(hf__lint *lint, const char *path, const char *text,
+                                      size_t size, hf__findings *findings, hf_error *err);
+
+hf__lint_totals hf__lint_totals_of(const hf__lint *lint);
+
+#endif

@@ -1,0 +1,69 @@
+/* Which lock a call is about, as far as the source tells. */
+#ifndef HF_LINT_LOCK_KEY_H
+#define HF_LINT_LOCK_KEY_H
+
+#include "holdfast/holdfast.h"
+#include "programs/registry/lint/args.h"
+#include "programs/registry/lint/constants.h"
+
+/* Stands in a label for a part that is known only when the program runs. */
+#define HF__LABEL_HOLE '\x01'
+
+typedef enum hf__key_kind {
+    HF__KEY_UNKNOWN,
+    HF__KEY_NUMBER,
+    HF__KEY_PAIR,
+    HF__KEY_LABEL, /* label may have holes: a template */
+} hf__key_kind;
+
+typedef struct hf__lock_key {
+    hf__key_kind kind;
+    int64_t number;
+    int32_t pair[2];
+    bool in_class; /* the label's hash is the second of two numbers, pair[0] the first */
+    char *label;
+    size_t label_size;
+    bool has_holes;
+    bool derivation_known;
+    hf_derivation derivation;
+    bool uses_hashtext; /* whatever is hashed */
+} hf__lock_key;
+
+enum hf__key_pattern {
+    HF__KEY_IS_NUMBER,
+    HF__KEY_IS_CAST,
+    HF__KEY_IS_TYPED,
+    HF__KEY_IS_SUFFIXED,
+    HF__KEY_IS_CONVERTED,
+    HF__KEY_IS_HASHED,
+    HF__KEY_IS_SHA256,
+    HF__KEY_IS_OURS, /* 64 bits of SHA-256 as this project takes them */
+    HF__KEY_IS_NAME,
+    HF__KEY_IS_STRING,
+    HF__KEY_PATTERNS,
+};
+
+extern const char *const hf__key_patterns[HF__KEY_PATTERNS];
+
+/* What reading a key needs to know of its surroundings. */
+typedef struct hf__key_source {
+    const hf__unit *unit;
+    const hf__constants *constants;
+    hf__regex *const *patterns; /* hf__key_patterns, compiled */
+    size_t
+        string_end; /* the SQL's string ends here: parameters follow; SIZE_MAX: it is no string */
+    bool labels;    /* a plain string is a label, not a number in quotes */
+    bool code;      /* the arguments are the program's own, not SQL */
+} hf__key_source;
+
+HF_MUST_CHECK hf_status hf__lock_key_read(const hf__key_source *source, const hf__args *args,
+                                          size_t first, hf__lock_key *key, hf_error *err);
+void hf__lock_key_free(hf__lock_key *key);
+
+/* Unknown keys, and labels with holes, may be any other. */
+bool hf__lock_key_may_equal(const hf__lock_key *a, const hf__lock_key *b);
+
+/* For messages: "42", "(7, 1)", "'booking:…'", or NULL when it is unknown. Returns out. */
+const char *hf__lock_key_show(const hf__lock_key *key, char *out, size_t out_size);
+
+#endif

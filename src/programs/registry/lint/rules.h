@@ -1,0 +1,40 @@
+/* The rules of the lint; their ids are what people write in ignore comments and never change. */
+#ifndef HF_LINT_RULES_H
+#define HF_LINT_RULES_H
+
+#include "lib/registry/finding.h"
+
+typedef enum hf__lint_rule {
+    HF__UNREGISTERED_ID,
+    HF__UNREGISTERED_LABEL,
+    HF__WRONG_LIFETIME,
+    HF__WRONG_DERIVATION,
+    HF__LOCK_ORDER,
+    HF__COMMON_ID,
+    HF__GENERIC_LABEL,
+    HF__RULE_HASHTEXT,
+    HF__SESSION_LOCK_WITHOUT_UNLOCK,
+    HF__UNLOCK_OF_OTHER_MODE,
+    HF__UNLOCK_OF_TRANSACTION_LOCK,
+    HF__UNLOCK_RESULT_IGNORED,
+    HF__UNLOCK_ALL,
+    HF__SNAPSHOT_TRAP,
+    HF__LOCK_AFTER_READ,
+    HF__LOCK_WITH_LIMIT,
+    HF__IGNORE_WITHOUT_REASON,
+    HF__UNKNOWN_RULE,
+    HF__UNUSED_IGNORE,
+    HF__RULE_MATCH_LIMIT,
+    HF__LINT_RULES,
+} hf__lint_rule;
+
+/* In the order of the enum, ended by one without an id. */
+extern const hf__rule hf__lint_rules[];
+
+/* HF__LINT_RULES when there is none of that id. */
+hf__lint_rule hf__lint_rule_find(const char *id, size_t size);
+
+/* Does it say something only where a registry is known? */
+bool hf__lint_rule_needs_registry(hf__lint_rule rule);
+
+#endif

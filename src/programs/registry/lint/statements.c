@@ -1,0 +1,133 @@
+#include "programs/registry/lint/statements.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "programs/registry/lint/grow.h"
+
+enum { STATEMENTS_MAX = 3000, BEHIND = 400 };
+
+#define TABLE "[\"`]?((?:[a-z_]\\w*[\"`]?\\.[\"`]?)?[a-z_]\\w*)"
+#define STRICT "(serializable|repeatable[_ ]?read)"
+
+/* Group 1 is the table, or the level. */
+const char *const hf__statement_patterns[HF__STATEMENT_KINDS] = {
+    [HF__READ] = "\\bselect\\b(?:(?!\\b(?:select|insert|update|delete)\\b)[^;]){0,500}?"
+                 "\\bfrom\\s+(?:only\\s+)?" TABLE,
+    [HF__WRITE] =
+        "\\b(?:insert\\s+into\\s+|delete\\s+from\\s+(?:only\\s+)?|merge\\s+into\\s+|"
+        "(?<!for )update\\s+(?:only\\s+)?(?=\\S+\\s+(?:as\\s+|[a-z]\\w*\\s+)?set\\b))" TABLE,
+    [HF__ISOLATION] =
+        "(?:\\bisolation\\s+level\\s+" STRICT "|" /* SQL */
+        "\\b(?:default_)?transaction_isolation\\s*(?:=|to|,)\\s*\\W{0,3}" STRICT "|"
+        "\\bisolation_?level\\W{1,4}(?:[\\w.]*[._])?\\W?" STRICT
+        "|" /* isolationLevel: 'Serializable' */
+        "\\bisolation\\s*[:=]\\s*(?:[\\w.]+\\.)?:?['\"]?" STRICT "|" /* isolation: :serializable */
+        "\\bsetTransactionIsolation\\s*\\([^)]*" STRICT "|"
+        "\\btransaction_" STRICT "|"     /* JDBC */
+        "\\bisolation_level_" STRICT "|" /* psycopg2 */
+        "\\bisolation\\w*\\.(?:isolation_|transaction_)?" STRICT
+        "|"                                             /* IsolationLevel.Serializable */
+        "\\b(?:sql\\.|pgx\\.)(?:level)?" STRICT "\\b)", /* Go */
+};
+
+static bool is_filler(const char *name, size_t size)
+{
+    static const char *const words[] = {"the",     "a",     "an",  "this",   "your",
+                                        "that",    "it",    "set", "unnest", "generate_series",
+                                        "lateral", "values"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i]) == size && strncasecmp(name, words[i], size) == 0)
+            return true;
+    return (size > 3 && strncasecmp(name, "pg_", 3) == 0) ||
+           (size > 18 && strncasecmp(name, "information_schema", 18) == 0);
+}
+
+/* SELECT … FOR UPDATE reads what nobody else can change any more. */
+static bool locks_its_rows(const hf__unit *unit, size_t at)
+{
+    size_t end = unit->size - at > BEHIND ? at + BEHIND : unit->size;
+
+    for (; at < end && hf__unit_is_sql(unit, at) && unit->text[at] != ';'; at++)
+        if (strncasecmp(unit->text + at, "for update", 10) == 0 ||
+            strncasecmp(unit->text + at, "for no key", 10) == 0 ||
+            strncasecmp(unit->text + at, "for share", 9) == 0)
+            return true;
+    return false;
+}
+
+static bool is_meant(const hf__unit *unit, const hf__statement *statement)
+{
+    if (unit->classes[statement->at] == HF__COMMENT)
+        return false;
+    if (statement->kind == HF__ISOLATION)
+        return true;
+    return hf__unit_is_sql(unit, statement->at) && hf__unit_is_sql(unit, statement->table) &&
+           !is_filler(unit->text + statement->table, statement->table_size) &&
+           unit->text[statement->end] != '(' &&
+           !(statement->kind == HF__READ && locks_its_rows(unit, statement->end));
+}
+
+static void take_group(const hf__match *match, hf__statement *statement)
+{
+    for (unsigned group = 1; group < HF__GROUPS_MAX; group++) {
+        if (hf__match_has(match, group)) {
+            statement->table = match->start[group];
+            statement->table_size = match->end[group] - match->start[group];
+            return;
+        }
+    }
+}
+
+static hf_status find_kind(const hf__unit *unit, hf__regex *pattern, hf__statement_kind kind,
+                           hf__statements *statements, hf_error *err)
+{
+    size_t most = statements->count + STATEMENTS_MAX;
+    hf__match match;
+
+    for (size_t at = 0;; at = match.end[0]) {
+        hf__found found = hf__regex_find(pattern, unit->text, unit->size, at, &match);
+        if (found == HF__FOUND_TOO_HARD || statements->count == most)
+            statements->incomplete = true;
+        if (found != HF__FOUND || statements->count == most)
+            return HF_OK;
+        hf__statement statement = {.kind = kind, .at = match.start[0], .end = match.end[0]};
+        take_group(&match, &statement);
+        if (!is_meant(unit, &statement))
+            continue;
+        statement.block = hf__unit_block(unit, statement.at);
+        if (!HF__GROW(statements->items, statements->count, statements->capacity))
+            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        statements->items[statements->count++] = statement;
+    }
+}
+
+hf_status hf__statements_find(const hf__unit *unit, hf__regex *const *patterns,
+                              hf__statements *statements, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    *statements = (hf__statements){0};
+    for (int kind = 0; status == HF_OK && kind < HF__STATEMENT_KINDS; kind++) {
+        statements->first[kind] = statements->count;
+        status = find_kind(unit, patterns[kind], (hf__statement_kind)kind, statements, err);
+    }
+    statements->first[HF__STATEMENT_KINDS] = statements->count;
+    if (status != HF_OK)
+        hf__statements_free(statements);
+    return status;
+}
+
+void hf__statements_free(hf__statements *statements)
+{
+    free(statements->items);
+    *statements = (hf__statements){0};
+}
+
+bool hf__same_table(const hf__unit *unit, const hf__statement *a, const hf__statement *b)
+{
+    return a->table_size == b->table_size &&
+           strncasecmp(unit->text + a->table, unit->text + b->table, a->table_size) == 0;
+}

@@ -1,0 +1,60 @@
+/* One file under examination: its text, what each byte of it is, its lines and its blocks. */
+#ifndef HF_LINT_UNIT_H
+#define HF_LINT_UNIT_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "programs/registry/lint/scan.h"
+
+#define HF__NO_BLOCK SIZE_MAX
+
+/*
+ * A function with what introduces it, a closure with the call that it is given to, or in SQL a
+ * transaction or the body of a function.
+ */
+typedef struct hf__block {
+    size_t start;
+    size_t end;
+    size_t parent; /* HF__NO_BLOCK: the file itself */
+} hf__block;
+
+typedef struct hf__unit {
+    const char *path;
+    const char *text; /* NUL-terminated */
+    size_t size;
+    const hf__syntax *syntax;
+    unsigned char *classes;
+    size_t *lines; /* where each begins */
+    size_t line_count;
+    size_t line_capacity;
+    hf__block *blocks; /* by start, then the larger first */
+    size_t block_count;
+    size_t block_capacity;
+} hf__unit;
+
+/* path and text must outlive the unit. */
+HF_MUST_CHECK hf_status hf__unit_open(hf__unit *unit, const char *path, const hf__syntax *syntax,
+                                      const char *text, size_t size, hf_error *err);
+void hf__unit_close(hf__unit *unit);
+
+/* From 1; the column counts characters. */
+unsigned hf__unit_line(const hf__unit *unit, size_t at);
+unsigned hf__unit_column(const hf__unit *unit, size_t at);
+
+/* Is it SQL: in a string, or code of an SQL file? */
+bool hf__unit_is_sql(const hf__unit *unit, size_t at);
+
+/* The ends of the run of bytes of one class around this one, at most 16 KiB away. */
+size_t hf__unit_run_start(const hf__unit *unit, size_t at);
+size_t hf__unit_run_end(const hf__unit *unit, size_t at);
+
+/* The innermost block around it. */
+size_t hf__unit_block(const hf__unit *unit, size_t at);
+
+/* Is one block the other, or around it? The file itself is around none. */
+bool hf__unit_encloses(const hf__unit *unit, size_t outer, size_t inner);
+
+HF_MUST_CHECK hf_status hf__find_blocks(hf__unit *unit, hf_error *err);
+
+#endif

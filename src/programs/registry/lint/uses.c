@@ -1,0 +1,405 @@
+#include "programs/registry/lint/uses.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "programs/registry/lint/grow.h"
+
+enum { USES_MAX = 5000 };
+
+/* What each kind needs in a file for a closer look to be worth it. */
+#define PREFILTER "advisory|holdfast|hf_label|hf_key|pglock"
+
+#define FUNCTION                                                                                   \
+    "(?<name>pg_(?<try>try_)?advisory_(?:(?<unlock>unlock)(?<all>_all)?|(?<xact>xact_)?lock)"      \
+    "(?<shared>_shared)?)"
+
+static const hf__use_kind kinds[] = {
+    {
+        .name = "sql",
+        .regex =
+            "(?<![\\w$.])(?:\\\\?\"{0,2}pg_catalog\\\\?\"{0,2}\\s*\\.\\s*)?\\\\?\"{0,2}" FUNCTION
+            "\\\\?\"{0,2}\\s*\\(",
+        .languages = HF__LANG_ANY,
+        .in_sql = true,
+    },
+    {
+        .name = "sql function by name", /* function('pg_advisory_xact_lock', ?) of JPQL */
+        .regex = "\\bfunction\\s*\\(\\s*'" FUNCTION "'\\s*,",
+        .languages = HF__LANG_JAVA | HF__LANG_KOTLIN,
+        .in_sql = true,
+    },
+    {
+        .name = "SQLAlchemy, peewee",
+        .regex = "\\b(?:func|fn)\\s*\\.\\s*" FUNCTION "\\s*\\(",
+        .languages = HF__LANG_PYTHON,
+        .in_code = true,
+    },
+    {
+        .name = "Diesel",
+        .regex = "(?<!fn )(?<![\\w.])" FUNCTION "\\s*\\(",
+        .languages = HF__LANG_RUST,
+        .in_code = true,
+    },
+    {
+        .name = "Sequel",
+        .regex = "\\bfunction\\s*\\(\\s*:" FUNCTION "\\s*,",
+        .languages = HF__LANG_RUBY,
+        .in_code = true,
+    },
+    {
+        .name = "with_advisory_lock",
+        .regex = "(?<!def )(?<!\\w)with_advisory_lock(?:!|_result)?[ (]\\s*(?=[\"':A-Z])",
+        .languages = HF__LANG_RUBY,
+        .in_code = true,
+        .labels = true,
+        .releases = true,
+        .transaction_if = "\\btransaction:\\s*true",
+    },
+    {
+        .name = "django-pglocks, django-pglock",
+        .regex = "(?<!def )(?<![\\w])(?:advisory_lock|pglock\\.advisory)\\s*\\(",
+        .languages = HF__LANG_PYTHON,
+        .in_code = true,
+        .labels = true,
+        .releases = true,
+        .transaction_if = "\\bxact\\s*=\\s*True",
+    },
+    {
+        .name = "npm advisory-lock",
+        .regex = "(?<!function )\\b(?:create|get)Mutex\\s*\\(",
+        .languages = HF__LANG_JS,
+        .in_code = true,
+        .labels = true,
+        .releases = true,
+        .file_has = "advisory-lock",
+    },
+    {
+        .name = "go-pglock",
+        .regex = "\\bpglock\\.NewLock\\s*\\(",
+        .languages = HF__LANG_GO,
+        .in_code = true,
+        .argument = 1,
+        .releases = true,
+    },
+    {
+        .name = "sqlx",
+        .regex = "\\bPgAdvisoryLock::new\\s*\\(",
+        .languages = HF__LANG_RUST,
+        .in_code = true,
+        .labels = true,
+        .releases = true,
+    },
+    {
+        .name = "DistributedLock.Postgres",
+        .regex = "\\bPostgresAdvisoryLockKey\\s*\\((?!\\s*(?:string|long|int|Guid)\\b)",
+        .languages = HF__LANG_CSHARP,
+        .in_code = true,
+        .labels = true,
+        .releases = true,
+        .lifetime_unknown = true,
+    },
+    {
+        .name = "libholdfast",
+        .regex = "(?<!define )\\bHF_(?:LABEL|KEY)\\s*\\(",
+        .languages = HF__LANG_C,
+        .in_code = true,
+        .labels = true,
+        .releases = true,
+        .lifetime_unknown = true,
+    },
+};
+
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+struct hf__use_finder {
+    hf__regex *prefilter;
+    hf__regex *kinds[KINDS];
+    hf__regex *transaction_if[KINDS];
+    hf__regex *key_patterns[HF__KEY_PATTERNS];
+    hf__regex *constant_patterns[HF__CONSTANT_PATTERNS];
+};
+
+/* --- the finder ------------------------------------------------------------------------------------ */
+
+static hf_status compile_all(hf__use_finder *finder, hf_error *err)
+{
+    hf_status status = hf__regex_compile(PREFILTER, &finder->prefilter, err);
+
+    for (size_t i = 0; status == HF_OK && i < KINDS; i++) {
+        status = hf__regex_compile(kinds[i].regex, &finder->kinds[i], err);
+        if (status == HF_OK && kinds[i].transaction_if != NULL)
+            status = hf__regex_compile(kinds[i].transaction_if, &finder->transaction_if[i], err);
+    }
+    for (size_t i = 0; status == HF_OK && i < HF__KEY_PATTERNS; i++)
+        status = hf__regex_compile(hf__key_patterns[i], &finder->key_patterns[i], err);
+    for (size_t i = 0; status == HF_OK && i < HF__CONSTANT_PATTERNS; i++)
+        status = hf__regex_compile(hf__constant_patterns[i], &finder->constant_patterns[i], err);
+    return status;
+}
+
+hf_status hf__use_finder_new(hf__use_finder **finder, hf_error *err)
+{
+    hf__use_finder *made = calloc(1, sizeof *made);
+    hf_status status;
+
+    if (made == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    status = compile_all(made, err);
+    if (status == HF_OK)
+        *finder = made;
+    else
+        hf__use_finder_free(made);
+    return status;
+}
+
+void hf__use_finder_free(hf__use_finder *finder)
+{
+    if (finder == NULL)
+        return;
+    hf__regex_free(finder->prefilter);
+    for (size_t i = 0; i < KINDS; i++) {
+        hf__regex_free(finder->kinds[i]);
+        hf__regex_free(finder->transaction_if[i]);
+    }
+    for (size_t i = 0; i < HF__KEY_PATTERNS; i++)
+        hf__regex_free(finder->key_patterns[i]);
+    for (size_t i = 0; i < HF__CONSTANT_PATTERNS; i++)
+        hf__regex_free(finder->constant_patterns[i]);
+    free(finder);
+}
+
+void hf__use_finder_limit(hf__use_finder *finder, uint32_t match_limit)
+{
+    for (size_t i = 0; i < KINDS; i++)
+        hf__regex_limit(finder->kinds[i], match_limit);
+}
+
+hf__found hf__use_finder_may_use(hf__use_finder *finder, const char *text, size_t size)
+{
+    hf__match match;
+
+    return hf__regex_find(finder->prefilter, text, size, 0, &match);
+}
+
+/* --- is it SQL, or does it only speak of it? --------------------------------------------------------- */
+
+static bool is_sql_word(const char *word, size_t size)
+{
+    static const char *const words[] = {
+        "select", "perform",   "and",   "or",      "not",   "where",    "when",
+        "then",   "else",      "if",    "elsif",   "while", "distinct", "all",
+        "return", "returning", "call",  "execute", "on",    "by",       "values",
+        "is",     "having",    "case",  "from",    "join",  "union",    "in",
+        "set",    "begin",     "do",    "exists",  "query", "lateral",  "as",
+        "into",   "end",       "limit", "order",   "group", "until",
+    };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i]) == size && strncasecmp(words[i], word, size) == 0)
+            return true;
+    return false;
+}
+
+/* "failed to pg_advisory_lock(42)" is prose: the word before a call in SQL is one of SQL's own. */
+static bool follows_sql(const hf__unit *unit, size_t at)
+{
+    size_t end = at;
+
+    while (end > 0 && hf__unit_is_sql(unit, end - 1) && isspace((unsigned char)unit->text[end - 1]))
+        end--;
+    if (end == 0 || !hf__unit_is_sql(unit, end - 1))
+        return true;
+    if (end >= 2 && unit->text[end - 2] == '\\' && strchr("ntr", unit->text[end - 1]) != NULL)
+        return true;
+
+    size_t start = end;
+    while (start > 0 &&
+           (isalnum((unsigned char)unit->text[start - 1]) || unit->text[start - 1] == '_'))
+        start--;
+    if (start == end)
+        return strchr("(,=;:>|+\"'[{}.", unit->text[end - 1]) != NULL;
+    return is_sql_word(unit->text + start, end - start);
+}
+
+/* "pg_advisory_unlock_all() gives back…" too, when nothing stands before the call to tell. */
+static bool continues_as_prose(const hf__unit *unit, const hf__use *use)
+{
+    size_t at = use->end;
+    size_t size = 0;
+
+    if (!use->in_text || (use->start > 0 && unit->classes[use->start] == HF__TEXT &&
+                          unit->classes[use->start - 1] == HF__TEXT))
+        return false;
+    while (at < unit->size && unit->classes[at] == HF__TEXT && unit->text[at] == ' ')
+        at++;
+    while (at + size < unit->size && unit->classes[at + size] == HF__TEXT &&
+           isalpha((unsigned char)unit->text[at + size]))
+        size++;
+    return at > use->end && size > 0 && !is_sql_word(unit->text + at, size);
+}
+
+/* --- finding ---------------------------------------------------------------------------------------- */
+
+struct search {
+    hf__use_finder *finder;
+    const hf__unit *unit;
+    hf__constants constants;
+    hf__uses *uses;
+    hf_error *err;
+};
+
+/* The function's own name, where the expression marks it: quotes and a schema may stand before. */
+static size_t place_of(const hf__regex *regex, const hf__match *match)
+{
+    unsigned name = hf__regex_group(regex, "name");
+
+    return match->start[hf__match_has(match, name) ? name : 0];
+}
+
+static bool stands_where_it_may(const hf__unit *unit, const hf__use_kind *kind,
+                                const hf__match *match, size_t at)
+{
+    if (kind->in_code)
+        return unit->classes[at] == HF__CODE;
+    return hf__unit_is_sql(unit, at) && follows_sql(unit, match->start[0]);
+}
+
+static void describe(struct search *search, size_t index, const hf__match *match, hf__use *use)
+{
+    const hf__regex *regex = search->finder->kinds[index];
+
+    use->kind = &kinds[index];
+    use->start = match->start[0];
+    use->at = place_of(regex, match);
+    use->args = match->end[0];
+    use->block = hf__unit_block(search->unit, use->at);
+    use->in_text = search->unit->classes[use->at] == HF__TEXT;
+    use->unlocks = hf__match_has(match, hf__regex_group(regex, "unlock"));
+    use->unlocks_all = hf__match_has(match, hf__regex_group(regex, "all"));
+    use->tries = hf__match_has(match, hf__regex_group(regex, "try"));
+    use->shared = hf__match_has(match, hf__regex_group(regex, "shared"));
+    use->lifetime =
+        hf__match_has(match, hf__regex_group(regex, "xact")) ? HF_TRANSACTION : HF_SESSION;
+    use->lifetime_known = !kinds[index].lifetime_unknown;
+}
+
+/* Numbers alone need no look at what the file calls constants. */
+static bool has_names(const hf__args *args)
+{
+    for (size_t i = 0; i < args->text.length; i++)
+        if (isalpha((unsigned char)args->text.data[i]) || args->text.data[i] == HF__HOLE_OPEN)
+            return true;
+    return false;
+}
+
+static hf_status read_key(struct search *search, size_t index, hf__use *use)
+{
+    const hf__unit *unit = search->unit;
+    hf__key_source source = {
+        .unit = unit,
+        .constants = &search->constants,
+        .patterns = search->finder->key_patterns,
+        .string_end = SIZE_MAX,
+        .labels = use->kind->labels,
+        .code = use->kind->in_code,
+    };
+    hf__regex *transaction_if = search->finder->transaction_if[index];
+    hf__args args;
+    hf__match match;
+    hf_status status = HF_OK;
+
+    hf__args_read(unit, use->args, &args);
+    use->end = args.end;
+    if (!search->constants.read && has_names(&args))
+        status = hf__constants_read(&search->constants, unit, search->finder->constant_patterns,
+                                    search->err);
+    if (use->in_text)
+        source.string_end = hf__unit_run_end(unit, args.complete ? args.end - 1 : use->at);
+    if (transaction_if != NULL && args.text.data != NULL &&
+        hf__regex_find(transaction_if, args.text.data, args.text.length, 0, &match) == HF__FOUND)
+        use->lifetime = HF_TRANSACTION;
+    if (status == HF_OK && !use->unlocks_all)
+        status = hf__lock_key_read(&source, &args, use->kind->argument, &use->key, search->err);
+    hf__args_free(&args);
+    return status;
+}
+
+static hf_status add_use(struct search *search, size_t index, const hf__match *match)
+{
+    hf__uses *uses = search->uses;
+    hf__use use = {0};
+    hf_status status;
+
+    describe(search, index, match, &use);
+    status = read_key(search, index, &use);
+    if (status == HF_OK && continues_as_prose(search->unit, &use)) {
+        hf__lock_key_free(&use.key);
+        return HF_OK;
+    }
+    if (status == HF_OK && !HF__GROW(uses->items, uses->count, uses->capacity))
+        status = hf__fail(search->err, HF_NO_MEMORY, "out of memory");
+    if (status == HF_OK)
+        uses->items[uses->count++] = use;
+    else
+        hf__lock_key_free(&use.key);
+    return status;
+}
+
+static hf_status find_kind(struct search *search, size_t index)
+{
+    const hf__use_kind *kind = &kinds[index];
+    const hf__unit *unit = search->unit;
+    hf_status status = HF_OK;
+    hf__found found;
+    hf__match match;
+
+    if ((kind->languages & (unsigned)unit->syntax->id) == 0 ||
+        (kind->file_has != NULL &&
+         memmem(unit->text, unit->size, kind->file_has, strlen(kind->file_has)) == NULL))
+        return HF_OK;
+    for (size_t at = 0; status == HF_OK; at = match.end[0]) {
+        found = hf__regex_find(search->finder->kinds[index], unit->text, unit->size, at, &match);
+        if (found == HF__FOUND_TOO_HARD || search->uses->count == USES_MAX)
+            search->uses->incomplete = true;
+        if (found != HF__FOUND || search->uses->count == USES_MAX)
+            break;
+        if (stands_where_it_may(unit, kind, &match, place_of(search->finder->kinds[index], &match)))
+            status = add_use(search, index, &match);
+    }
+    return status;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const hf__use *x = a;
+    const hf__use *y = b;
+
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+hf_status hf__uses_find(hf__use_finder *finder, const hf__unit *unit, hf__uses *uses, hf_error *err)
+{
+    struct search search = {.finder = finder, .unit = unit, .uses = uses, .err = err};
+    hf_status status = HF_OK;
+
+    *uses = (hf__uses){0};
+    for (size_t i = 0; status == HF_OK && i < KINDS; i++)
+        status = find_kind(&search, i);
+    if (uses->count > 1)
+        qsort(uses->items, uses->count, sizeof *uses->items, by_place);
+    hf__constants_free(&search.constants);
+    if (status != HF_OK)
+        hf__uses_free(uses);
+    return status;
+}
+
+void hf__uses_free(hf__uses *uses)
+{
+    for (size_t i = 0; i < uses->count; i++)
+        hf__lock_key_free(&uses->items[i].key);
+    free(uses->items);
+    *uses = (hf__uses){0};
+}

@@ -1,0 +1,33 @@
+#include "cli/program.h"
+#include "programs/registry/commands.h"
+
+/* In this order: check, risk, lint, doc, import, seen. */
+static const struct command *const commands[] = {
+    &cmd_registry_check,
+    &cmd_registry_risk,
+    &cmd_registry_lint,
+    &cmd_registry_doc,
+    &cmd_registry_import,
+    &cmd_registry_seen,
+    NULL,
+};
+
+static void print_rest(FILE *out)
+{
+    fputs("\n'holdfast registry COMMAND --help' shows the options of a command.\n"
+          "The registry: --registry, else HOLDFAST_REGISTRY, else locks.yaml here or in a folder "
+          "above.\n",
+          out);
+}
+
+int main(int argc, char **argv)
+{
+    const struct program program = {
+        .name = "holdfast registry",
+        .summary = "The registry of locks: locks.yaml, checked, documented and compared.",
+        .commands = commands,
+        .print_rest = print_rest,
+    };
+
+    return program_main(&program, argc, argv);
+}

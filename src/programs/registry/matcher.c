@@ -1,0 +1,133 @@
+/*
+ * Patterns are sorted by the text that they begin with, and each knows the next shorter one that is a
+ * beginning of its own. All beginnings of a label are on the way up from its neighbour in this order.
+ */
+#include "programs/registry/matcher.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE SIZE_MAX
+
+struct beginning {
+    const hf__lock_entry *entry;
+    size_t shorter; /* index, or NONE */
+};
+
+struct hf__matcher {
+    const hf_registry *registry;
+    size_t count;
+    struct beginning beginnings[];
+};
+
+static int compare_text(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
+
+    return order != 0 ? order : (a_size > b_size) - (a_size < b_size);
+}
+
+static int compare_beginnings(const void *left, const void *right)
+{
+    const hf__lock_entry *a = ((const struct beginning *)left)->entry;
+    const hf__lock_entry *b = ((const struct beginning *)right)->entry;
+
+    return compare_text(a->literal_prefix, a->literal_prefix_size, b->literal_prefix,
+                        b->literal_prefix_size);
+}
+
+static bool begins(const struct beginning *beginning, const char *text, size_t size)
+{
+    const hf__lock_entry *entry = beginning->entry;
+
+    return entry->literal_prefix_size <= size &&
+           memcmp(entry->literal_prefix, text, entry->literal_prefix_size) == 0;
+}
+
+/* From `at` upwards, the first that begins the text. */
+static size_t climb(const struct beginning *beginnings, size_t at, const char *text, size_t size)
+{
+    while (at != NONE && !begins(&beginnings[at], text, size))
+        at = beginnings[at].shorter;
+    return at;
+}
+
+hf_status hf__matcher_new(const hf_registry *registry, hf__matcher **matcher, hf_error *err)
+{
+    hf__matcher *made = calloc(1, sizeof *made + registry->count * sizeof made->beginnings[0]);
+
+    if (made == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory for %zu locks", registry->count);
+    made->registry = registry;
+    for (size_t i = 0; i < registry->count; i++)
+        if (registry->entries[i].language != NULL)
+            made->beginnings[made->count++].entry = &registry->entries[i];
+    qsort(made->beginnings, made->count, sizeof made->beginnings[0], compare_beginnings);
+    for (size_t i = 0; i < made->count; i++) {
+        const hf__lock_entry *entry = made->beginnings[i].entry;
+        made->beginnings[i].shorter = climb(made->beginnings, i > 0 ? i - 1 : NONE,
+                                            entry->literal_prefix, entry->literal_prefix_size);
+    }
+    *matcher = made;
+    return HF_OK;
+}
+
+void hf__matcher_free(hf__matcher *matcher)
+{
+    free(matcher);
+}
+
+/* The last one that is not behind the label in the order. */
+static size_t neighbour(const hf__matcher *matcher, const char *label, size_t size)
+{
+    size_t low = 0;
+    size_t high = matcher->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const hf__lock_entry *entry = matcher->beginnings[middle].entry;
+        if (compare_text(entry->literal_prefix, entry->literal_prefix_size, label, size) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? low - 1 : NONE;
+}
+
+/* How many patterns have the label, two at most, and the first of them. */
+static hf_status count_matches(const hf__matcher *matcher, const char *label, size_t size,
+                               unsigned *count, const hf__lock_entry **first, hf_error *err)
+{
+    const struct beginning *all = matcher->beginnings;
+    size_t at = climb(all, neighbour(matcher, label, size), label, size);
+
+    for (*count = 0; at != NONE && *count < 2; at = all[at].shorter) {
+        bool has = false;
+        hf_status status = hf__language_has(all[at].entry->language, label, size, &has, err);
+        if (status != HF_OK)
+            return status;
+        if (has && (*count)++ == 0)
+            *first = all[at].entry;
+    }
+    return HF_OK;
+}
+
+/* Names, labels with two matches, keys of two numbers and failures are left to the registry itself. */
+hf_status hf__matcher_resolve(const hf__matcher *matcher, const char *label, size_t size,
+                              hf_target *target, const hf_registry_entry **entry, hf_error *err)
+{
+    const hf__lock_entry *first = NULL;
+    unsigned count = 0;
+
+    if (hf__registry_by_name(matcher->registry, label, size) != NULL ||
+        count_matches(matcher, label, size, &count, &first, err) != HF_OK || count > 1 ||
+        (count == 1 && first->view.space == HF_PAIR))
+        return hf_registry_resolve(matcher->registry, label, size, target, entry, err);
+    *target = (hf_target){.label = label, .label_size = size};
+    *entry = NULL;
+    if (count == 1) {
+        target->derivation = first->view.derivation;
+        *entry = &first->view;
+    }
+    return HF_OK;
+}

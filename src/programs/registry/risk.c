@@ -1,0 +1,322 @@
+#include "programs/registry/risk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs/registry/birthday.h"
+
+enum part_kind { FIXED, LABELS32, LABELS64, MINTED };
+
+/* What one entry brings into its space. */
+struct part {
+    const hf__lock_entry *entry;
+    enum part_kind kind;
+    int64_t space; /* ANY_BIGINT, or the class */
+    int64_t key;   /* of FIXED */
+    uint64_t labels;
+};
+
+#define ANY_BIGINT INT64_MIN
+
+/* The parts that share one space, side by side. */
+struct group {
+    struct part *parts;
+    size_t count;
+    struct hf__crowd crowd;
+    size_t unknown;
+};
+
+static bool is_32_bits(hf_derivation derivation)
+{
+    return derivation == HF_FNV1A32 || derivation == HF_FNV1A32_JS || derivation == HF_HASHTEXT;
+}
+
+static enum part_kind kind_of(const hf_registry_entry *view)
+{
+    if (view->derivation == HF_FIXED)
+        return FIXED;
+    if (view->space == HF_PAIR)
+        return LABELS32;
+    if (view->derivation == HF_MINTED)
+        return MINTED;
+    return is_32_bits(view->derivation) ? LABELS32 : LABELS64;
+}
+
+/* An entry without placeholders is one label; one that could not be read is none. */
+static uint64_t labels_of(const hf__lock_entry *entry)
+{
+    if (entry->view.pattern == NULL)
+        return 0;
+    return hf__entry_is_open(entry) ? (uint64_t)entry->view.expected : 1;
+}
+
+static struct part part_of(const hf__lock_entry *entry)
+{
+    const hf_registry_entry *view = &entry->view;
+    bool pair = view->space == HF_PAIR;
+
+    return (struct part){
+        .entry = entry,
+        .kind = kind_of(view),
+        .space = pair ? view->pair[0] : ANY_BIGINT,
+        .key = pair ? view->pair[1] : view->key,
+        .labels = labels_of(entry),
+    };
+}
+
+static bool is_unknown(const hf__lock_entry *entry)
+{
+    return hf__entry_is_open(entry) && entry->view.expected <= 0;
+}
+
+static int compare(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* By space; in it by kind, fixed ids by number, labels from the most to the fewest. */
+static int compare_parts(const void *left, const void *right)
+{
+    const struct part *a = left;
+    const struct part *b = right;
+
+    if (a->space != b->space)
+        return compare(a->space, b->space);
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->kind == FIXED && a->key != b->key)
+        return compare(a->key, b->key);
+    if (a->kind != FIXED && a->labels != b->labels)
+        return a->labels > b->labels ? -1 : 1;
+    return a->entry < b->entry ? -1 : a->entry > b->entry;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t subtract(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static bool is_small(const struct part *part)
+{
+    return part->key >= INT32_MIN && part->key <= INT32_MAX;
+}
+
+static void add_fixed(struct hf__crowd *crowd, const struct part *part)
+{
+    crowd->fixed++;
+    crowd->fixed_small += is_small(part) ? 1 : 0;
+}
+
+/* Minted ids are far beyond 32 bits, and differ from one another. */
+static void add_part(struct hf__crowd *crowd, const struct part *part)
+{
+    switch (part->kind) {
+    case FIXED: add_fixed(crowd, part); break;
+    case LABELS32: crowd->labels32 = add(crowd->labels32, part->labels); break;
+    case LABELS64: crowd->labels64 = add(crowd->labels64, part->labels); break;
+    case MINTED: crowd->fixed = add(crowd->fixed, part->labels); break;
+    }
+}
+
+static struct group first_group(struct part *parts, size_t count)
+{
+    struct group group = {.parts = parts};
+
+    while (group.count < count && parts[group.count].space == parts[0].space) {
+        const struct part *part = &parts[group.count++];
+        bool repeated = part->kind == FIXED && part != parts && part[-1].kind == FIXED &&
+                        part[-1].key == part->key;
+        if (!repeated)
+            add_part(&group.crowd, part);
+        group.unknown += is_unknown(part->entry) ? 1 : 0;
+    }
+    return group;
+}
+
+/* --- rows ----------------------------------------------------------------------------------------- */
+
+static void measure(struct hf__risk_row *row, const struct hf__crowd *crowd, double limit)
+{
+    struct hf__crowd growing = *crowd;
+
+    if (crowd->labels32 == 0 && crowd->labels64 == 0)
+        *(row->bits == 32 ? &growing.labels32 : &growing.labels64) = 1;
+    row->fixed = row->bits == 32 ? crowd->fixed_small : crowd->fixed;
+    row->labels = add(crowd->labels32, crowd->labels64);
+    row->probability = hf__crowd_probability(crowd);
+    row->count_1pc = hf__crowd_size_at(&growing, 0.01);
+    row->count_50pc = hf__crowd_size_at(&growing, 0.5);
+    row->too_likely = row->probability > limit;
+}
+
+static void add_space_row(struct hf__risk *risk, const struct group *group)
+{
+    struct hf__risk_row *row = &risk->rows[risk->row_count++];
+    int64_t space = group->parts[0].space;
+
+    row->kind = space == ANY_BIGINT ? HF__RISK_BIGINT : HF__RISK_CLASS;
+    row->bits = space == ANY_BIGINT ? 64 : 32;
+    row->unknown = group->unknown;
+    if (space == ANY_BIGINT)
+        snprintf(row->name, sizeof row->name, "all bigint");
+    else
+        snprintf(row->name, sizeof row->name, "class %" PRId64, space);
+    measure(row, &group->crowd, risk->limit);
+}
+
+/* The parts of this derivation only, beside everything that is fixed. False when there are none. */
+static bool pick_derivation(const struct group *group, hf_derivation derivation,
+                            struct hf__crowd *crowd, struct hf__risk_row *row)
+{
+    bool found = false;
+
+    *crowd =
+        (struct hf__crowd){.fixed = group->crowd.fixed, .fixed_small = group->crowd.fixed_small};
+    for (size_t i = 0; i < group->count; i++) {
+        const struct part *part = &group->parts[i];
+        if (part->kind == FIXED || part->entry->view.derivation != derivation)
+            continue;
+        found = true;
+        row->labels = add(row->labels, part->labels);
+        row->unknown += is_unknown(part->entry) ? 1 : 0;
+        if (part->kind != MINTED)
+            add_part(crowd, part);
+    }
+    return found;
+}
+
+static void add_derivation_rows(struct hf__risk *risk, const struct group *group)
+{
+    for (int i = HF_SHA256; i <= HF_MINTED; i++) {
+        hf_derivation derivation = (hf_derivation)i;
+        struct hf__risk_row row = {.kind = HF__RISK_DERIVATION,
+                                   .bits = is_32_bits(derivation) ? 32 : 64};
+        struct hf__crowd crowd;
+        if (!pick_derivation(group, derivation, &crowd, &row))
+            continue;
+        snprintf(row.name, sizeof row.name, "%s", hf_derivation_name(derivation));
+        if (derivation != HF_MINTED) /* whose keys are a table's, and differ */
+            measure(&row, &crowd, risk->limit);
+        risk->rows[risk->row_count++] = row;
+    }
+}
+
+/* --- advice --------------------------------------------------------------------------------------- */
+
+static void advise(struct hf__risk *risk, const struct part *part, hf_derivation instead)
+{
+    risk->advice[risk->advice_count++] = (struct hf__risk_advice){
+        .entry = part->entry,
+        .labels = part->labels,
+        .instead = instead,
+        .leaves_class = part->space != ANY_BIGINT,
+    };
+}
+
+static const struct part *largest(const struct group *group, enum part_kind kind)
+{
+    for (size_t i = 0; i < group->count; i++)
+        if (group->parts[i].kind == kind)
+            return &group->parts[i];
+    return NULL;
+}
+
+/* Takes a part out of the range of 32 bits. */
+static void widen(struct hf__risk *risk, const struct part *part, struct hf__crowd *crowd)
+{
+    uint64_t labels64 = add(crowd->labels64, part->labels);
+    uint64_t labels32 = subtract(crowd->labels32, part->labels);
+    bool fits = hf__birthday_probability(64, add(crowd->fixed, labels32), labels64) <= risk->limit;
+
+    crowd->labels32 = labels32;
+    if (part->space == ANY_BIGINT && fits)
+        crowd->labels64 = labels64;
+    else if (part->space == ANY_BIGINT)
+        crowd->fixed = add(crowd->fixed, part->labels);
+    advise(risk, part, fits ? HF_SHA256 : HF_MINTED);
+}
+
+static void mint(struct hf__risk *risk, const struct part *part, struct hf__crowd *crowd)
+{
+    crowd->labels64 = subtract(crowd->labels64, part->labels);
+    crowd->fixed = add(crowd->fixed, part->labels);
+    advise(risk, part, HF_MINTED);
+}
+
+/* From the most labels on, until the rest is unlikely enough to meet. */
+static void advise_group(struct hf__risk *risk, const struct group *group)
+{
+    const struct part *end = group->parts + group->count;
+    const struct part *narrow = largest(group, LABELS32);
+    const struct part *wide = largest(group, LABELS64);
+    struct hf__crowd crowd = group->crowd;
+
+    while (hf__crowd_probability(&crowd) > risk->limit) {
+        bool has_narrow = narrow != NULL && narrow < end && narrow->kind == LABELS32;
+        bool has_wide = wide != NULL && wide < end && wide->kind == LABELS64;
+        double of_narrow = hf__birthday_probability(32, crowd.fixed_small, crowd.labels32);
+        double of_wide =
+            hf__birthday_probability(64, add(crowd.fixed, crowd.labels32), crowd.labels64);
+        if (has_narrow && (of_narrow >= of_wide || !has_wide))
+            widen(risk, narrow++, &crowd);
+        else if (has_wide)
+            mint(risk, wide++, &crowd);
+        else
+            break;
+    }
+}
+
+/* --- the whole ------------------------------------------------------------------------------------ */
+
+static void assess_groups(struct hf__risk *risk, struct part *parts, size_t count)
+{
+    for (size_t at = 0; at < count;) {
+        struct group group = first_group(parts + at, count - at);
+        if (group.parts[0].space == ANY_BIGINT)
+            add_derivation_rows(risk, &group);
+        add_space_row(risk, &group);
+        advise_group(risk, &group);
+        at += group.count;
+    }
+}
+
+hf_status hf__risk_assess(const hf_registry *registry, double limit, struct hf__risk *risk,
+                          hf_error *err)
+{
+    size_t count = registry->count;
+    struct part *parts = calloc(count + 1, sizeof *parts);
+
+    *risk = (struct hf__risk){.limit = limit};
+    risk->rows = calloc(count + HF_MINTED + 1, sizeof *risk->rows); /* each group has an entry */
+    risk->advice = calloc(count + 1, sizeof *risk->advice);
+    risk->unknown = calloc(count + 1, sizeof(const hf__lock_entry *));
+    if (parts == NULL || risk->rows == NULL || risk->advice == NULL || risk->unknown == NULL) {
+        free(parts);
+        hf__risk_free(risk);
+        return hf__fail(err, HF_NO_MEMORY, "out of memory for %zu locks", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        parts[i] = part_of(&registry->entries[i]);
+        if (is_unknown(&registry->entries[i]))
+            risk->unknown[risk->unknown_count++] = &registry->entries[i];
+    }
+    qsort(parts, count, sizeof *parts, compare_parts);
+    assess_groups(risk, parts, count);
+    free(parts);
+    return HF_OK;
+}
+
+void hf__risk_free(struct hf__risk *risk)
+{
+    free(risk->rows);
+    free(risk->advice);
+    free(risk->unknown);
+    *risk = (struct hf__risk){0};
+}

@@ -1,0 +1,150 @@
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "programs/serve/http.h"
+
+/* "HOST:PORT" or "[HOST]:PORT" */
+static hf_status split(const char *text, hf__address *address, hf_error *err)
+{
+    char shown[80];
+    const char *colon = strrchr(text, ':');
+    const char *host = text, *end = colon;
+    int64_t port = 0;
+
+    if (colon != NULL && text[0] == '[' && colon > text && colon[-1] == ']') {
+        host = text + 1;
+        end = colon - 1;
+    } else if (colon != NULL && memchr(text, ':', (size_t)(colon - text)) != NULL) {
+        colon = NULL;
+    }
+    if (colon == NULL || end <= host || (size_t)(end - host) >= sizeof address->host ||
+        hf__parse_int64(colon + 1, "the port", 0, 65535, &port, NULL) != HF_OK) {
+        hf_status status = hf__fail(err, HF_INVALID, "'%s' is no address to listen on",
+                                    hf__show(shown, sizeof shown, text, strlen(text)));
+        hf__hint(err, "give HOST:PORT, such as 127.0.0.1:7433 or [::1]:7433");
+        return status;
+    }
+    memcpy(address->host, host, (size_t)(end - host));
+    address->host[end - host] = '\0';
+    address->port = (unsigned)port;
+    return HF_OK;
+}
+
+static bool is_loopback(const struct sockaddr *name)
+{
+    if (name->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)name;
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    }
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)name;
+    return name->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+static hf_status demand_token(const char *text, hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_CONFIG, "to listen on %s, which others can reach, takes a token", text);
+
+    hf__hint(err, "give --token-file FILE, or listen on 127.0.0.1");
+    return status;
+}
+
+/* 0, or errno. */
+static int bind_to(const struct addrinfo *found, hf__address *address)
+{
+    int on = 1;
+
+    address->socket = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (address->socket < 0)
+        return errno;
+    (void)setsockopt(address->socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(address->socket, found->ai_addr, found->ai_addrlen) == 0)
+        return 0;
+    int reason = errno;
+    close(address->socket);
+    address->socket = -1;
+    return reason;
+}
+
+/*
+ * To the first address that this host has: localhost is often ::1 first, where there is no IPv6 too. One
+ * that another program has is not passed by, for that one would be reached under the name instead.
+ */
+static hf_status bind_first(const char *text, const struct addrinfo *found, hf__address *address,
+                            hf_error *err)
+{
+    int reason = bind_to(found, address);
+
+    while ((reason == EADDRNOTAVAIL || reason == EAFNOSUPPORT) && found->ai_next != NULL) {
+        found = found->ai_next;
+        reason = bind_to(found, address);
+    }
+    if (reason == 0)
+        return HF_OK;
+    hf_status status = hf__fail_errno(err, HF_CONFIG, reason, "cannot listen on %s", text);
+    hf__hint(err, "%s",
+             reason == EADDRINUSE ? "another program listens there; give another port, or 0"
+                                  : "give an address of this host");
+    return status;
+}
+
+static bool are_loopback(const struct addrinfo *found)
+{
+    for (; found != NULL; found = found->ai_next)
+        if (!is_loopback(found->ai_addr))
+            return false;
+    return true;
+}
+
+/* What was picked for port 0. */
+static hf_status name_it(hf__address *address, hf_error *err)
+{
+    struct sockaddr_storage name;
+    socklen_t size = sizeof name;
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+
+    if (getsockname(address->socket, (struct sockaddr *)&name, &size) != 0 ||
+        getnameinfo((struct sockaddr *)&name, size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return hf__fail(err, HF_SYSTEM, "cannot tell the address that was bound");
+    address->port = (unsigned)strtoul(port, NULL, 10);
+    (void)snprintf(address->url, sizeof address->url,
+                   strchr(host, ':') != NULL ? "http://[%.64s]:%u/" : "http://%.64s:%u/", host,
+                   address->port);
+    return HF_OK;
+}
+
+hf_status hf__address_bind(const char *text, bool has_token, hf__address *address, hf_error *err)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    char port[8];
+
+    *address = (hf__address){.socket = -1};
+    hf_status status = split(text, address, err);
+    if (status != HF_OK)
+        return status;
+    (void)snprintf(port, sizeof port, "%u", address->port);
+    int problem = getaddrinfo(address->host, port, &hints, &found);
+    if (problem != 0)
+        return hf__fail(err, HF_CONFIG, "cannot listen on %s: %s", address->host,
+                        gai_strerror(problem));
+    address->loopback = are_loopback(found);
+    if (!address->loopback && !has_token)
+        status = demand_token(text, err);
+    if (status == HF_OK)
+        status = bind_first(text, found, address, err);
+    freeaddrinfo(found);
+    if (status == HF_OK)
+        status = name_it(address, err);
+    if (status != HF_OK && address->socket >= 0)
+        close(address->socket);
+    return status;
+}

@@ -1,0 +1,16 @@
+#include "cli/program.h"
+#include "programs/serve/commands.h"
+
+static const struct command *const no_commands[] = {NULL};
+
+int main(int argc, char **argv)
+{
+    const struct program program = {
+        .name = "holdfast serve",
+        .summary = "Every lock, who waits for whom, and ingests: a page, REST and metrics.",
+        .commands = no_commands,
+        .fallback = &cmd_serve,
+    };
+
+    return program_main(&program, argc, argv);
+}

@@ -1,0 +1,34 @@
+/* The server of `holdfast serve`: a page, REST and metrics over one view of a store. */
+#ifndef HF_SERVE_SERVE_H
+#define HF_SERVE_SERVE_H
+
+#include "programs/view/view.h"
+
+typedef struct hf__server hf__server;
+
+typedef struct hf__server_options {
+    const char *listen;   /* "127.0.0.1:7433", "[::1]:0", "localhost:7433"; port 0 picks one */
+    const char *token;    /* who looks must present it; NULL: nobody has to, on loopback only */
+    bool allow_terminate; /* holders may be ended from the page; takes a token */
+    hf__maybe max_lag;    /* /health fails when a network is further behind its source */
+    int64_t refresh_ms;   /* as the view was told; 0: 2 000 */
+} hf__server_options;
+
+/*
+ * Binds the address, opens the view, which the server owns from then on, and answers. HF_CONFIG:
+ * the address is taken or needs a token.
+ */
+HF_MUST_CHECK hf_status hf__server_open(const hf__server_options *options,
+                                        const hf__view_options *view, hf__server **server,
+                                        hf_error *err);
+void hf__server_close(hf__server *server); /* NULL is safe */
+
+/* "http://127.0.0.1:7433/" */
+const char *hf__server_url(const hf__server *server);
+
+/* The first line of the file without spaces around it; at least HF__TOKEN_MIN printable characters, and not for
+ * everybody's eyes. The caller frees it. */
+enum { HF__TOKEN_MIN = 16, HF__TOKEN_MAX = 512 };
+HF_MUST_CHECK hf_status hf__token_read(const char *path, char **token, hf_error *err);
+
+#endif

@@ -1,0 +1,194 @@
+#include "programs/serve/svg.h"
+
+#include "base/time.h"
+#include "programs/serve/html.h"
+#include "programs/serve/render.h"
+
+/* Roots are in the first column, where a deep one is seen too; a lock stands between who waits and who has it. */
+enum {
+    PARTY_WIDTH = 214,
+    LOCK_WIDTH = 206,
+    SPACE = 36,
+    BOX = 40,
+    LOCK_BOX = 26,
+    ROW = 50,
+    MARGIN = 6,
+};
+
+static int width_of(const hf__graph_node *node)
+{
+    return node->kind == HF__NODE_LOCK ? LOCK_WIDTH : PARTY_WIDTH;
+}
+
+static int height_of(const hf__graph_node *node)
+{
+    return node->kind == HF__NODE_PARTY ? BOX : LOCK_BOX;
+}
+
+/* Parties are at even depths, locks at odd ones. */
+static int left_of(const hf__graph *graph, size_t depth)
+{
+    int x = graph->has_cycle ? SPACE : MARGIN;
+
+    for (size_t at = 0; at < depth; at++)
+        x += (at % 2 == 0 ? PARTY_WIDTH : LOCK_WIDTH) + SPACE;
+    return x;
+}
+
+static double middle_of(const hf__graph_node *node)
+{
+    return MARGIN + node->row * ROW + (double)BOX / 2;
+}
+
+static void put_name(hf__buf *out, const hf__snapshot *seen, const hf__graph_node *node)
+{
+    const hf__seen_lock *lock = NULL;
+    char ref[HF__REF_ROOM];
+
+    switch (node->kind) {
+    case HF__NODE_PARTY: hf__html(out, "party:%d", seen->parties[node->index].id); break;
+    case HF__NODE_LOCK:
+        lock = &seen->locks[node->index];
+        hf__html(out, "lock:%s", hf__lock_ref(ref, lock->space, lock->key));
+        break;
+    case HF__NODE_MORE: hf__buf_puts(out, "more");
+    }
+}
+
+/* Below all that hangs together with the node. */
+static double below_all(const hf__graph *graph, size_t node)
+{
+    double last = 0;
+
+    while (graph->nodes[node].parent != SIZE_MAX)
+        node = graph->nodes[node].parent;
+    for (size_t i = node; i < graph->nodes[node].end; i++)
+        if (graph->nodes[i].row > last)
+            last = graph->nodes[i].row;
+    return MARGIN + last * ROW + BOX + (double)(ROW - BOX) * 2;
+}
+
+/* From the left side of who waits to the right side of what it waits for; against the order, around. */
+static void put_link(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph,
+                     const hf__graph_link *link)
+{
+    const hf__graph_node *from = &graph->nodes[link->from];
+    const hf__graph_node *to = &graph->nodes[link->to];
+    int x1 = left_of(graph, from->depth);
+    int x2 = left_of(graph, to->depth) + width_of(to) + 2;
+    double y1 = middle_of(from);
+    double y2 = middle_of(to);
+    double below = below_all(graph, link->from);
+    int bend = x1 > x2 ? (x1 - x2) / 2 : SPACE;
+
+    hf__html(out, "<path class=\"edge%s\" data-from=\"", link->in_cycle ? " cycle" : "");
+    put_name(out, seen, from);
+    hf__buf_puts(out, "\" data-to=\"");
+    put_name(out, seen, to);
+    hf__html(out, "\" marker-end=\"url(#%s)\" ", link->in_cycle ? "tip-cycle" : "tip");
+    if (x1 > x2)
+        hf__html(out, "d=\"M%d %.1fC%d %.1f %d %.1f %d %.1f\"/>", x1, y1, x1 - bend, y1, x2 + bend,
+                 y2, x2, y2);
+    else
+        hf__html(out, "d=\"M%d %.1fC%d %.1f %d %.1f %d %.1fL%d %.1fC%d %.1f %d %.1f %d %.1f\"/>",
+                 x1, y1, x1 - bend, y1, x1 - bend, below, x1, below, x2, below, x2 + bend, below,
+                 x2 + bend, y2, x2, y2);
+}
+
+/* The end of it may be cut. */
+static void put_detail(hf__buf *out, const hf__seen_party *party, const hf__graph_node *node)
+{
+    char wait[40];
+    hf__buf text = {0};
+
+    if (party->root)
+        hf__buf_printf(&text, "keeps %zu waiting", party->kept);
+    else if (node->wait_ms >= 0)
+        hf__buf_printf(&text, "waits %s", hf__show_duration(wait, sizeof wait, node->wait_ms));
+    else
+        hf__buf_puts(&text, "waits");
+    hf__buf_printf(&text, party->pid != 0 ? " · pid %d" : " · backend %d",
+                   party->pid != 0 ? party->pid : party->id);
+    if (party->host[0] != '\0')
+        hf__buf_printf(&text, ", %s", party->host);
+    if (text.broken)
+        out->broken = true;
+    else
+        hf__html(out, "%.33s", text.data);
+    hf__buf_free(&text);
+}
+
+static void put_party(hf__buf *out, const hf__seen_party *party, const hf__graph_node *node)
+{
+    const char *name = party->application[0] != '\0' ? party->application : "unnamed";
+
+    hf__html(out, "<title>%.100s", name);
+    if (party->host[0] != '\0')
+        hf__html(out, " on %.100s", party->host);
+    hf__html(out, party->pid != 0 ? ", pid %d</title>" : ", backend %d</title>",
+             party->pid != 0 ? party->pid : party->id);
+    hf__html(out, "<rect class=\"box\" x=\"1\" y=\"1\" width=\"%d\" height=\"%d\" rx=\"5\"/>",
+             PARTY_WIDTH - 2, BOX - 2);
+    if (party->root)
+        hf__html(out, "<rect class=\"mark\" x=\"1\" y=\"1\" width=\"5\" height=\"%d\"/>", BOX - 2);
+    hf__html(out, "<text x=\"12\" y=\"17\">%.27s</text><text class=\"sub\" x=\"12\" y=\"32\">",
+             name);
+    put_detail(out, party, node);
+    hf__buf_puts(out, "</text>");
+}
+
+static void put_lock(hf__buf *out, const hf__seen_lock *lock)
+{
+    char title[HF__TITLE_ROOM];
+
+    hf__buf_puts(out, "<title>");
+    hf__html_value(out, hf__lock_title(title, lock));
+    hf__html(out,
+             "</title><rect class=\"box\" x=\"1\" y=\"1\" width=\"%d\" height=\"%d\" rx=\"12\"/>"
+             "<text x=\"12\" y=\"17\">",
+             LOCK_WIDTH - 2, LOCK_BOX - 2);
+    hf__html(out, "%.25s</text>", lock->label[0] != '\0' ? lock->label : title);
+}
+
+/* An <svg> of its own clips what is too long. */
+static void put_node(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph,
+                     const hf__graph_node *node)
+{
+    static const char *const kinds[] = {"party", "lock", "rest"};
+    bool root = node->kind == HF__NODE_PARTY && seen->parties[node->index].root;
+
+    hf__html(out, "<svg class=\"node %s%s%s\" data-node=\"", kinds[node->kind], root ? " root" : "",
+             node->in_cycle ? " cycle" : "");
+    put_name(out, seen, node);
+    hf__html(out, "\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\">", left_of(graph, node->depth),
+             middle_of(node) - (double)height_of(node) / 2, width_of(node), height_of(node));
+    if (node->kind == HF__NODE_PARTY)
+        put_party(out, &seen->parties[node->index], node);
+    else if (node->kind == HF__NODE_LOCK)
+        put_lock(out, &seen->locks[node->index]);
+    else
+        hf__html(out, "<text class=\"sub\" x=\"12\" y=\"17\">and %zu more</text>", node->index);
+    hf__buf_puts(out, "</svg>");
+}
+
+void hf__svg_graph(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph)
+{
+    int right = left_of(graph, graph->depth + 1) - SPACE;
+    int width = right + (graph->has_cycle ? SPACE : MARGIN);
+    int height = 2 * MARGIN + (int)(graph->rows * ROW) - (ROW - BOX);
+
+    hf__html(out,
+             "<svg class=\"graph\" aria-hidden=\"true\" width=\"%d\" height=\"%d\" "
+             "viewBox=\"0 0 %d %d\"><defs>"
+             "<marker id=\"tip\" class=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" "
+             "markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/>"
+             "</marker><marker id=\"tip-cycle\" class=\"tip cycle\" viewBox=\"0 0 8 8\" refX=\"7\" "
+             "refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
+             "<path d=\"M0 0L8 4L0 8z\"/></marker></defs>",
+             width, height, width, height);
+    for (size_t i = 0; i < graph->link_count; i++)
+        put_link(out, seen, graph, &graph->links[i]);
+    for (size_t i = 0; i < graph->count; i++)
+        put_node(out, seen, graph, &graph->nodes[i]);
+    hf__buf_puts(out, "</svg>");
+}

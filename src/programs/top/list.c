@@ -1,0 +1,226 @@
+#include "programs/top/list.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs/top/cell.h"
+
+const hf__list *hf__list_at(hf__tab tab)
+{
+    static const hf__list *const lists[HF__TAB_COUNT] = {
+        [HF__TAB_LOCKS] = &hf__list_locks,
+        [HF__TAB_WAITS] = &hf__list_waits,
+        [HF__TAB_INGEST] = &hf__list_ingest,
+        [HF__TAB_EVENTS] = &hf__list_events,
+    };
+
+    return lists[tab];
+}
+
+const hf__list *hf__list_of(const hf__top *top)
+{
+    return hf__list_at(top->tab);
+}
+
+size_t hf__list_columns(const hf__list *list)
+{
+    size_t count = 0;
+
+    while (list->columns[count].title != NULL)
+        count++;
+    return count;
+}
+
+bool hf__same_row(const hf__row_id *a, const hf__row_id *b)
+{
+    return a->a == b->a && a->b == b->b && a->c == b->c;
+}
+
+bool hf__has(const char *text, const char *needle)
+{
+    return text != NULL && strcasestr(text, needle) != NULL;
+}
+
+/* ---- cells ------------------------------------------------------------------------------------------- */
+
+void hf__list_show(const hf__top *top, const hf__column *column, size_t row, hf__buf *out)
+{
+    hf__buf_clear(out);
+    hf__buf_puts(out, "");
+    if (column->show != NULL) {
+        column->show(top, row, out);
+        return;
+    }
+    hf__value value = column->value(top, row);
+    switch (column->kind) {
+    case HF__TEXT: hf__buf_puts(out, value.text); break;
+    case HF__COUNT:
+        if (value.number >= 0)
+            hf__buf_printf(out, "%" PRId64, value.number);
+        break;
+    case HF__AGE: hf__put_age(out, value.number, value.bound); break;
+    case HF__MOMENT: hf__put_moment(out, value.number, top->snapshot->taken_ms); break;
+    case HF__KEY: hf__put_key(out, value.number, value.space); break;
+    case HF__RATE:
+        if (value.number >= 0)
+            hf__buf_printf(out, "%" PRId64 ".%" PRId64 "/s", value.number / 1000,
+                           value.number % 1000 / 100);
+        break;
+    }
+}
+
+/* What is shorter than the title needs no measuring, and that is most of it. */
+static void measure(hf__top *top, const hf__list *list)
+{
+    hf__buf text = {0};
+
+    for (size_t i = 0; i < hf__list_columns(list); i++) {
+        const hf__column *column = &list->columns[i];
+        size_t widest = strlen(column->title) + 2; /* the sign of the order */
+        for (size_t row = 0; row < top->row_count; row++) {
+            hf__list_show(top, column, top->rows[row], &text);
+            if (text.broken)
+                break;
+            size_t cells =
+                text.length > widest ? hf__text_cells(text.data, SIZE_MAX, top->ascii) : 0;
+            if (cells > widest)
+                widest = cells;
+        }
+        top->naturals[i] = widest > column->least ? widest : column->least;
+        top->broken |= text.broken;
+    }
+    hf__buf_free(&text);
+}
+
+/* ---- order ------------------------------------------------------------------------------------------- */
+
+static int compare_values(const hf__column *column, const hf__value *a, const hf__value *b)
+{
+    if (column->kind != HF__TEXT)
+        return a->number < b->number ? -1 : a->number > b->number;
+    return strcmp(a->text, b->text);
+}
+
+/* What says nothing stands last in either order, and what is equal as the snapshot has it. */
+static int compare_rows(const void *left, const void *right, void *arg)
+{
+    const hf__top *top = arg;
+    const hf__standing *standing = &top->standings[top->tab];
+    const hf__column *column = &hf__list_of(top)->columns[standing->sort];
+    size_t row_a = *(const size_t *)left, row_b = *(const size_t *)right;
+    hf__value a = column->value(top, row_a), b = column->value(top, row_b);
+
+    if (a.urgent != b.urgent)
+        return a.urgent ? -1 : 1;
+    if (column->kind == HF__TEXT && (a.text[0] == '\0') != (b.text[0] == '\0'))
+        return a.text[0] == '\0' ? 1 : -1;
+    int order = compare_values(column, &a, &b);
+    if (order == 0)
+        return row_a < row_b ? -1 : row_a > row_b;
+    return column->descending != standing->reversed ? -order : order;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------- */
+
+static size_t span_of(const hf__top *top, const hf__list *list, size_t row)
+{
+    return list->span != NULL ? list->span(top, row) : 1;
+}
+
+static bool group_matches(const hf__top *top, const hf__list *list, size_t row, size_t span)
+{
+    if (top->filter.size == 0)
+        return true;
+    for (size_t i = 0; i < span; i++)
+        if (list->matches(top, row + i, top->filter.text))
+            return true;
+    return false;
+}
+
+static bool make_room(hf__top *top, size_t room)
+{
+    if (room <= top->row_room)
+        return true;
+    size_t *rows = realloc(top->rows, room * sizeof *rows);
+    if (rows == NULL)
+        return false;
+    top->rows = rows;
+    top->row_room = room;
+    return true;
+}
+
+/* The first of each group that stays, in the order that was asked for. */
+static size_t *sorted_heads(hf__top *top, const hf__list *list, size_t total, size_t *count)
+{
+    size_t *heads = calloc(total + 1, sizeof *heads);
+
+    *count = 0;
+    if (heads == NULL)
+        return NULL;
+    for (size_t row = 0; row < total;) {
+        size_t span = span_of(top, list, row);
+        if (group_matches(top, list, row, span))
+            heads[(*count)++] = row;
+        row += span;
+    }
+    qsort_r(heads, *count, sizeof *heads, compare_rows, top);
+    return heads;
+}
+
+static void fill_rows(hf__top *top, const hf__list *list)
+{
+    size_t total = list->count(top), count = 0;
+    size_t *heads = sorted_heads(top, list, total, &count);
+
+    top->row_count = 0;
+    if (heads == NULL || !make_room(top, total)) {
+        top->broken = true;
+        count = 0;
+    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < span_of(top, list, heads[i]); j++)
+            top->rows[top->row_count++] = heads[i] + j;
+    free(heads);
+}
+
+void hf__list_choose(hf__top *top, size_t index)
+{
+    hf__standing *standing = &top->standings[top->tab];
+
+    if (index >= top->row_count)
+        index = top->row_count > 0 ? top->row_count - 1 : 0;
+    standing->index = index;
+    standing->has_chosen = top->row_count > 0;
+    if (standing->has_chosen)
+        standing->chosen = hf__list_of(top)->id(top, top->rows[index]);
+}
+
+/* The same row if it is still there, else whatever took its place; that one becomes the chosen. */
+static void find_chosen(hf__top *top, const hf__list *list)
+{
+    const hf__standing *standing = &top->standings[top->tab];
+
+    for (size_t i = 0; standing->has_chosen && i < top->row_count; i++) {
+        hf__row_id id = list->id(top, top->rows[i]);
+        if (hf__same_row(&id, &standing->chosen)) {
+            hf__list_choose(top, i);
+            return;
+        }
+    }
+    hf__list_choose(top, standing->index);
+}
+
+void hf__list_rebuild(hf__top *top)
+{
+    const hf__list *list = hf__list_of(top);
+
+    top->broken = false;
+    if (top->snapshot == NULL)
+        return;
+    if (top->tab == HF__TAB_WAITS)
+        top->broken = !hf__tree_build(&top->tree, top->snapshot);
+    fill_rows(top, list);
+    find_chosen(top, list);
+    measure(top, list);
+}

@@ -1,0 +1,130 @@
+/*
+ * What a person at a terminal looks at: a tab, a filter, an order, a chosen row. No terminal is needed
+ * for any of it: keys go in, frames come out, and what only others can do comes back as an act.
+ * One thread.
+ */
+#ifndef HF_TOP_TOP_H
+#define HF_TOP_TOP_H
+
+#include "base/json.h"
+#include "programs/top/entry.h"
+#include "programs/top/frame.h"
+#include "programs/top/keys.h"
+#include "programs/top/tree.h"
+#include "programs/view/snapshot.h"
+
+typedef enum hf__tab {
+    HF__TAB_LOCKS,
+    HF__TAB_WAITS,
+    HF__TAB_INGEST,
+    HF__TAB_EVENTS,
+    HF__TAB_COUNT,
+} hf__tab;
+
+/* Which row it is, whatever its place. */
+typedef struct hf__row_id {
+    int64_t a, b, c;
+} hf__row_id;
+
+typedef struct hf__standing {
+    hf__row_id chosen;
+    bool has_chosen;
+    size_t index;  /* of the chosen row */
+    size_t scroll; /* the first row that is shown */
+    size_t sort;   /* column */
+    bool reversed;
+} hf__standing;
+
+enum { HF__WHO_ROOM = 256, HF__COLUMNS_MAX = 12, HF__TYPED_MOST = 120 };
+
+/* Somebody who could be ended, and the lock that would be free then. */
+typedef struct hf__victim {
+    int64_t key;
+    hf_space space;
+    int party;
+    int64_t token;              /* of its hold; 0: none */
+    char title[HF__ENTRY_ROOM]; /* the lock as it is shown, which must be typed */
+    char who[HF__WHO_ROOM];
+    size_t holds; /* locks of that party */
+    size_t keeps; /* who wait for it, directly */
+} hf__victim;
+
+typedef enum hf__mode_of_top {
+    HF__MODE_LIST,
+    HF__MODE_FILTER, /* the list, while its filter is typed */
+    HF__MODE_DETAIL,
+    HF__MODE_CONFIRM,
+    HF__MODE_HELP,
+} hf__mode_of_top;
+
+typedef struct hf__top {
+    const hf__snapshot *snapshot; /* borrowed; NULL: none yet */
+    int64_t now_ms;               /* Unix time of the picture */
+    bool ascii;
+    bool paused;
+    int64_t refresh_ms;
+    hf__tab tab;
+    hf__standing standings[HF__TAB_COUNT];
+    hf__entry filter;
+    hf__mode_of_top mode;
+    hf__mode_of_top under; /* where help and confirmation lead back to */
+
+    hf__tree tree;
+    size_t *rows; /* of the tab, filtered and sorted */
+    size_t row_count, row_room;
+    size_t naturals[HF__COLUMNS_MAX]; /* the widest cell of each column */
+    size_t page;                      /* rows that the last frame had room for */
+
+    hf__row_id detail; /* what the detail is about, in the tab's terms */
+    char detail_title[HF__ENTRY_ROOM];
+    size_t detail_scroll, detail_lines;
+
+    hf__victim *victims;
+    size_t victim_count, victim;
+    hf__entry typed;
+
+    char message[512]; /* what the last key came to */
+    hf__ink message_ink;
+    bool broken; /* out of memory: the picture is not whole */
+} hf__top;
+
+typedef enum hf__act {
+    HF__ACT_NONE,
+    HF__ACT_QUIT,
+    HF__ACT_PAUSE,   /* top->paused has changed */
+    HF__ACT_REFRESH, /* top->refresh_ms has changed */
+    HF__ACT_COPY,    /* hf__top_copied to the clipboard */
+    HF__ACT_END,     /* top->victims[top->victim] was confirmed */
+    HF__ACT_REDRAW,  /* all of it: something else wrote to the terminal */
+} hf__act;
+
+enum { HF__REFRESH_LEAST_MS = 250, HF__REFRESH_MOST_MS = 60000 };
+
+void hf__top_init(hf__top *top);
+void hf__top_free(hf__top *top);
+
+/* Names of --tab and --sort; false: there is none such. A '-' before the column reverses it. */
+bool hf__top_choose_tab(hf__top *top, const char *word);
+bool hf__top_choose_sort(hf__top *top, const char *word);
+void hf__top_choose_filter(hf__top *top, const char *text);
+/* "locks, waits, ingest, events", and the columns of the tab. */
+void hf__top_list_tabs(hf__buf *out);
+void hf__top_list_columns(const hf__top *top, hf__buf *out);
+
+/* From now on this one is shown; it must outlive what follows, up to the next. */
+void hf__top_see(hf__top *top, const hf__snapshot *snapshot);
+
+hf__act hf__top_press(hf__top *top, int32_t key);
+void hf__top_say(hf__top *top, hf__ink ink, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The label of the chosen row, or its key: as it is, not as it is shown. Returns out. */
+const char *hf__top_copied(const hf__top *top, hf__buf *out);
+
+void hf__top_draw(hf__top *top, size_t width, size_t height, hf__frame *frame);
+
+/* For scripts: every row, without what only a person needs. */
+void hf__top_print(hf__top *top, size_t width, hf__frame *frame);
+void hf__top_print_json(const hf__top *top, hf__json *json);
+
+#endif

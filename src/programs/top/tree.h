@@ -1,0 +1,34 @@
+/* Who waits for whom, as a tree that can be read from top to bottom. */
+#ifndef HF_TOP_TREE_H
+#define HF_TOP_TREE_H
+
+#include "programs/view/snapshot.h"
+
+/* A party at one place of the tree, in the order of its lines. */
+typedef struct hf__node {
+    size_t party;  /* index into the snapshot's parties */
+    size_t edge;   /* by which it waits for its parent; SIZE_MAX: it has none */
+    size_t parent; /* node; SIZE_MAX: none */
+    size_t size;   /* nodes of its subtree, itself included */
+    size_t depth;  /* 0: a root */
+    size_t wait;   /* view by which it waits; SIZE_MAX: it waits for nothing */
+    bool is_last;  /* of its siblings */
+    bool again;    /* it stands above already, and those behind it do */
+    bool closes;   /* again, and one of its own ancestors: the cycle closes here */
+    bool in_cycle;
+} hf__node;
+
+typedef struct hf__tree {
+    hf__node *nodes;
+    size_t count, room;
+} hf__tree;
+
+/*
+ * Deadlocks first, then roots by how many they keep, then waiters of whom nobody knows for whom; below
+ * each those who wait for it, the longest first. Every party is unfolded once, so that there are at
+ * most as many nodes as parties and edges together. False: out of memory.
+ */
+bool hf__tree_build(hf__tree *tree, const hf__snapshot *snapshot);
+void hf__tree_free(hf__tree *tree);
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * The newest events. Ids are taken before their transactions commit, so that a greater one may be seen
+ * first: ids that are missing below the greatest are asked for again until their time is over.
+ */
+#include "programs/view/parts.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/locks/list.h"
+#include "programs/view/rows.h"
+
+enum { MISSING_MS = 10 * 60 * 1000, MINUTE_MS = 60 * 1000 };
+
+enum column {
+    C_NEWEST,
+    C_ID,
+    C_AT,
+    C_EVENT,
+    C_KEY,
+    C_SPACE,
+    C_SHARED,
+    C_TOKEN,
+    C_WAIT,
+    C_HOLD,
+    C_APPLICATION,
+    C_HOST,
+    C_PID,
+    C_DETAIL,
+    C_LABEL,
+};
+
+/* ---- ids ----------------------------------------------------------------------------------------- */
+
+static void expect(hf__tail *tail, int64_t from, int64_t to, int64_t now_ms)
+{
+    for (int64_t id = from; id < to && tail->missing_count < HF__TAIL_MISSING; id++)
+        tail->missing[tail->missing_count++] = (struct hf__missing){id, now_ms};
+}
+
+/* True for one that was missing; it is no more. */
+static bool was_missing(hf__tail *tail, int64_t id)
+{
+    for (size_t i = 0; i < tail->missing_count; i++)
+        if (tail->missing[i].id == id) {
+            tail->missing_count--;
+            memmove(&tail->missing[i], &tail->missing[i + 1],
+                    (tail->missing_count - i) * sizeof *tail->missing);
+            return true;
+        }
+    return false;
+}
+
+static void give_up_missing(hf__tail *tail, int64_t now_ms)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < tail->missing_count; i++)
+        if (now_ms - tail->missing[i].since_ms < MISSING_MS)
+            tail->missing[kept++] = tail->missing[i];
+    tail->missing_count = kept;
+}
+
+void hf__tail_write_missing(const hf__tail *tail, hf__buf *out)
+{
+    hf__buf_puts(out, "{");
+    for (size_t i = 0; i < tail->missing_count; i++)
+        hf__buf_printf(out, "%s%" PRId64, i ? "," : "", tail->missing[i].id);
+    hf__buf_puts(out, "}");
+}
+
+/* ---- losses -------------------------------------------------------------------------------------- */
+
+static uint32_t *loss_at(hf__tail *tail, int64_t minute)
+{
+    return &tail->losses[(size_t)(minute % HF__DAY_MINUTES)];
+}
+
+/* Minutes that have begun since have seen no loss yet. */
+static void move_losses(hf__tail *tail, int64_t minute)
+{
+    if (minute - tail->losses_until >= HF__DAY_MINUTES) {
+        memset(tail->losses, 0, sizeof tail->losses);
+        tail->losses_until = minute;
+    }
+    while (tail->losses_until < minute)
+        *loss_at(tail, ++tail->losses_until) = 0;
+}
+
+static void add_losses(hf__tail *tail, int64_t minute, int64_t count)
+{
+    if (minute > tail->losses_until) /* the store's clock is ahead of ours */
+        minute = tail->losses_until;
+    if (minute > tail->losses_until - HF__DAY_MINUTES && minute >= 0)
+        *loss_at(tail, minute) += (uint32_t)count;
+}
+
+uint64_t hf__tail_losses(const hf__tail *tail, int64_t now_ms, int64_t minutes)
+{
+    uint64_t count = 0;
+    int64_t now = now_ms / MINUTE_MS;
+    for (int64_t at = tail->losses_until; at > now - minutes && at >= 0; at--)
+        if (at > tail->losses_until - HF__DAY_MINUTES)
+            count += tail->losses[(size_t)(at % HF__DAY_MINUTES)];
+    return count;
+}
+
+/* ---- events -------------------------------------------------------------------------------------- */
+
+static void free_event(hf__kept_event *event)
+{
+    free(event);
+}
+
+void hf__tail_reset(hf__tail *tail)
+{
+    for (size_t i = 0; i < tail->kept_count; i++)
+        free_event(tail->kept[i]);
+    memset(tail, 0, sizeof *tail);
+}
+
+/* Keeps the order of ids; the oldest makes room. Takes the event over; false: it is older than all. */
+static bool keep(hf__tail *tail, hf__kept_event *event)
+{
+    size_t at = tail->kept_count;
+    while (at > 0 && tail->kept[at - 1]->event.id > event->event.id)
+        at--;
+    if (tail->kept_count == HF__EVENTS_SHOWN) {
+        if (at == 0)
+            return false;
+        free_event(tail->kept[0]);
+        at--;
+        memmove(&tail->kept[0], &tail->kept[1], at * sizeof(hf__kept_event *));
+        tail->kept[at] = event;
+        return true;
+    }
+    memmove(&tail->kept[at + 1], &tail->kept[at],
+            (tail->kept_count - at) * sizeof(hf__kept_event *));
+    tail->kept[at] = event;
+    tail->kept_count++;
+    return true;
+}
+
+static const char *put_text(char **at, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = memcpy(*at, text, size);
+    *at += size;
+    return copy;
+}
+
+static hf_status find_name(hf_store *store, const hf_rows *rows, size_t row, const char **label,
+                           const hf_registry_entry **entry, hf_error *err)
+{
+    const hf__lock_entry *owner = NULL;
+    const char *found = NULL;
+    *label = hf__row_text(rows, row, C_LABEL);
+    const hf_lock_view view = {
+        .key = hf__row_int(rows, row, C_KEY, 0),
+        .space = hf__row_int(rows, row, C_SPACE, 0) == HF_PAIR ? HF_PAIR : HF_BIGINT,
+        .label = *label,
+    };
+    hf_status status = hf__lock_owner(store, &view, &owner, &found, err);
+    *entry = owner ? &owner->view : NULL;
+    if (found)
+        *label = found;
+    else if (!(*label)[0] && owner)
+        *label = owner->view.name;
+    return status;
+}
+
+static hf_status read_event(hf_store *store, const hf_rows *rows, size_t row, hf__kept_event **out,
+                            hf_error *err)
+{
+    static const size_t texts[] = {C_EVENT, C_APPLICATION, C_HOST, C_DETAIL};
+    const char *label = "";
+    const hf_registry_entry *entry = NULL;
+    hf_status status = find_name(store, rows, row, &label, &entry, err);
+    size_t size = strlen(label) + 1;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        size += strlen(hf__row_text(rows, row, texts[i])) + 1;
+    hf__kept_event *kept = status == HF_OK ? malloc(sizeof *kept + size) : NULL;
+    if (!kept)
+        return status == HF_OK ? hf__fail(err, HF_NO_MEMORY, "out of memory") : status;
+    char *at = (char *)(kept + 1);
+    kept->entry = entry;
+    kept->event = (hf__seen_event){
+        .id = hf__row_int(rows, row, C_ID, 0),
+        .at_ms = hf__row_int(rows, row, C_AT, 0),
+        .event = put_text(&at, hf__row_text(rows, row, C_EVENT)),
+        .key = hf__row_int(rows, row, C_KEY, 0),
+        .space = hf__row_int(rows, row, C_SPACE, 0) == HF_PAIR ? HF_PAIR : HF_BIGINT,
+        .mode = hf__row_bool(rows, row, C_SHARED) ? HF_SHARED : HF_EXCLUSIVE,
+        .label = put_text(&at, label),
+        .name = entry ? entry->name : "",
+        .token = hf__row_int(rows, row, C_TOKEN, 0),
+        .wait_ms = hf__row_int(rows, row, C_WAIT, -1),
+        .hold_ms = hf__row_int(rows, row, C_HOLD, -1),
+        .application = put_text(&at, hf__row_text(rows, row, C_APPLICATION)),
+        .host = put_text(&at, hf__row_text(rows, row, C_HOST)),
+        .pid = (int)hf__row_int(rows, row, C_PID, 0),
+        .detail = put_text(&at, hf__row_text(rows, row, C_DETAIL)),
+    };
+    *out = kept;
+    return HF_OK;
+}
+
+/* ---- a refresh ----------------------------------------------------------------------------------- */
+
+struct taking {
+    hf__tail *tail;
+    hf_store *store;
+    const hf_rows *rows;
+    bool first; /* what is there already has not happened since the start */
+    int64_t now_ms;
+    hf__new_event_fn *fn;
+    void *arg;
+};
+
+static hf_status take_row(struct taking *taking, size_t row, hf_error *err)
+{
+    hf__tail *tail = taking->tail;
+    hf__kept_event *event = NULL;
+    int64_t id = hf__row_int(taking->rows, row, C_ID, 0);
+    if (id <= tail->top && !was_missing(tail, id))
+        return HF_OK;
+    hf_status status = read_event(taking->store, taking->rows, row, &event, err);
+    if (status != HF_OK)
+        return status;
+    if (id > tail->top) {
+        if (!taking->first || row > 0)
+            expect(tail, tail->top + 1, id, taking->now_ms);
+        tail->top = id;
+    }
+    if (!taking->first) {
+        if (strcmp(event->event.event, "lost") == 0)
+            add_losses(tail, event->event.at_ms / MINUTE_MS, 1);
+        taking->fn(taking->arg, event);
+    }
+    if (!keep(tail, event))
+        free_event(event);
+    return HF_OK;
+}
+
+static hf_status take_rows(struct taking *taking, hf_error *err)
+{
+    hf_status status = HF_OK;
+    for (size_t i = 0; status == HF_OK && i < hf_rows_count(taking->rows); i++)
+        if (hf_rows_value(taking->rows, i, C_ID, NULL))
+            status = take_row(taking, i, err);
+    return status;
+}
+
+static void take_losses(hf__tail *tail, const hf_rows *losses)
+{
+    for (size_t i = 0; i < hf_rows_count(losses); i++)
+        add_losses(tail, hf__row_int(losses, i, 0, 0), hf__row_int(losses, i, 1, 0));
+}
+
+hf_status hf__tail_take(hf__tail *tail, hf_store *store, const hf_rows *events,
+                        const hf_rows *losses, int64_t now_ms, hf__new_event_fn *fn, void *arg,
+                        hf_error *err)
+{
+    struct taking taking = {tail, store, events, !tail->started, now_ms, fn, arg};
+    int64_t newest = hf_rows_count(events) > 0 ? hf__row_int(events, 0, C_NEWEST, 0) : 0;
+    if (tail->started && newest < tail->top) { /* the history began anew: so do we, next time */
+        hf__tail_reset(tail);
+        return HF_OK;
+    }
+    move_losses(tail, now_ms / MINUTE_MS);
+    if (losses)
+        take_losses(tail, losses);
+    hf_status status = take_rows(&taking, err);
+    give_up_missing(tail, now_ms);
+    tail->started = status == HF_OK || tail->started;
+    return status;
+}
+
+/* Who waits writes its events down when it has time to: the newest is not always the last. */
+static int by_time(const void *a, const void *b)
+{
+    const hf__seen_event *left = a, *right = b;
+    if (left->at_ms != right->at_ms)
+        return left->at_ms < right->at_ms ? 1 : -1;
+    return (left->id < right->id) - (left->id > right->id);
+}
+
+void hf__tail_show(const hf__tail *tail, hf__draft *draft)
+{
+    hf__snapshot *seen = &draft->seen;
+    seen->losses_24h = hf__tail_losses(tail, seen->taken_ms, HF__DAY_MINUTES);
+    seen->events = hf__arena_array(&draft->arena, tail->kept_count, sizeof *seen->events);
+    for (size_t i = 0; seen->events && i < tail->kept_count; i++) {
+        hf__seen_event *event = &seen->events[i];
+        *event = tail->kept[tail->kept_count - 1 - i]->event;
+        event->event = hf__arena_text(&draft->arena, event->event);
+        event->label = hf__arena_text(&draft->arena, event->label);
+        event->application = hf__arena_text(&draft->arena, event->application);
+        event->host = hf__arena_text(&draft->arena, event->host);
+        event->detail = hf__arena_text(&draft->arena, event->detail);
+        seen->event_count = i + 1;
+    }
+    if (seen->events && seen->event_count > 1)
+        qsort(seen->events, seen->event_count, sizeof *seen->events, by_time);
+}
