@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "holdfast/holdfast.h"
+
 enum {
     MESSAGE_SIZE = sizeof((hf_error){0}.message),
     HINT_SIZE = sizeof((hf_error){0}.hint),
@@ -110,4 +112,33 @@ void hf__hint(hf_error *err, const char *format, ...)
     va_end(args);
     tidy(hint, sizeof hint, wanted);
     strcpy(err->hint, hint);
+}
+
+/* --- status ----------------------------------------------------------------------------------- */
+
+const char *hf_version(void)
+{
+    return HF_VERSION;
+}
+
+const char *hf_status_name(hf_status status)
+{
+    switch (status) {
+#define X(name, number, text)                                                                      \
+    case HF_##name: return "HF_" #name;
+        HF_STATUS_MAP(X)
+#undef X
+    }
+    return "HF_UNKNOWN";
+}
+
+const char *hf_status_text(hf_status status)
+{
+    switch (status) {
+#define X(name, number, text)                                                                      \
+    case HF_##name: return text;
+        HF_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
 }

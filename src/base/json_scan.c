@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/json_cursor.h"
 #include "base/text.h"
 
 /* A value of a Stellar contract may nest 100 deep, which is 300 brackets. */

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "base/json_cursor.h"
-
 #define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 static uint64_t load_word(const char *at)

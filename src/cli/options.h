@@ -1,6 +1,7 @@
 #ifndef HF_CLI_OPTIONS_H
 #define HF_CLI_OPTIONS_H
 
+#include <stddef.h>
 #include <stdio.h>
 
 #include "cli/command.h"
@@ -36,5 +37,14 @@ bool parse_options(const struct command *command, int argc, char **argv, void *v
 void print_usage(const struct command *command, FILE *out);
 void print_help(const struct command *command, FILE *out);
 void print_version(FILE *out);
+
+/* Keeps the candidate nearest to what was typed; start with .word and nothing else. */
+struct suggestion {
+    const char *word;
+    const char *nearest; /* NULL: nothing is near enough to be meant */
+    size_t distance;
+};
+
+void suggest(struct suggestion *suggestion, const char *candidate);
 
 #endif

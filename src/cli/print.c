@@ -1,5 +1,6 @@
 #include "cli/print.h"
 
+#include <inttypes.h>
 #include <langinfo.h>
 #include <libsmartcols/libsmartcols.h>
 #include <locale.h>
@@ -8,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 #include <wchar.h>
+
+#include "base/clock.h"
 
 enum { LEAST_OF_CUT = 10 }; /* less of a text says nothing */
 
@@ -175,4 +178,157 @@ void table_free(struct table *table)
     scols_unref_table(table->table);
     free(table->shapes);
     free(table);
+}
+
+/* --- print json ------------------------------------------------------------------------------- */
+
+bool print_document(hf__json *json, FILE *out)
+{
+    hf__buf_puts(&json->text, "\n");
+    bool written = !json->text.broken &&
+                   fwrite(json->text.data, 1, json->text.length, out) == json->text.length &&
+                   fflush(out) == 0;
+    hf__buf_free(&json->text);
+    json->needs_comma = false;
+    return written;
+}
+
+/* --- lock row --------------------------------------------------------------------------------- */
+
+static void split_pair(int64_t key, int32_t pair[2])
+{
+    uint32_t classid, objid;
+
+    hf_key_split(key, &classid, &objid);
+    pair[0] = (int32_t)classid;
+    pair[1] = (int32_t)objid;
+}
+
+const char *show_key(char out[KEY_SHOWN_MAX], const hf_lock_view *view)
+{
+    int32_t pair[2];
+
+    split_pair(view->key, pair);
+    if (view->space == HF_PAIR)
+        snprintf(out, KEY_SHOWN_MAX, "(%" PRId32 ", %" PRId32 ")", pair[0], pair[1]);
+    else
+        snprintf(out, KEY_SHOWN_MAX, "%" PRId64, view->key);
+    return out;
+}
+
+const char *shown_name(const hf_lock_view *view)
+{
+    return view->name[0] != '\0' ? view->name : "(unregistered)";
+}
+
+const char *lifetime_name(hf_lifetime lifetime)
+{
+    return lifetime == HF_TRANSACTION ? "transaction" : "session";
+}
+
+const char *lifetime_of(const hf_lock_view *view)
+{
+    return view->session_known ? lifetime_name(view->lifetime) : "";
+}
+
+void set_number(struct table *table, size_t column, int64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRId64, number);
+    if (number != 0)
+        table_set(table, column, text);
+}
+
+void add_number(hf__json *json, const char *key, int64_t number)
+{
+    if (number != 0)
+        hf__json_put_integer(json, key, number);
+    else
+        hf__json_put_null(json, key);
+}
+
+void add_time(hf__json *json, const char *key, int64_t ms)
+{
+    if (ms >= 0)
+        hf__json_put_integer(json, key, ms);
+    else
+        hf__json_put_null(json, key);
+}
+
+void add_key(hf__json *json, const hf_lock_view *view)
+{
+    int32_t pair[2];
+
+    hf__json_put_integer(json, "key", view->key);
+    if (view->space != HF_PAIR) {
+        hf__json_put_null(json, "pair");
+        return;
+    }
+    split_pair(view->key, pair);
+    hf__json_begin_array(json, "pair");
+    hf__json_put_integer(json, NULL, pair[0]);
+    hf__json_put_integer(json, NULL, pair[1]);
+    hf__json_end_array(json);
+}
+
+void add_name(hf__json *json, const hf_lock_view *view)
+{
+    hf__json_put_text(json, "name", view->name);
+    hf__json_put_boolean(json, "registered", view->name[0] != '\0');
+    hf__json_put_text(json, "pattern", view->pattern);
+}
+
+/* --- progress --------------------------------------------------------------------------------- */
+
+enum { BAR_EVERY_MS = 100, LINE_EVERY_MS = 10000, BAR_WIDTH = 24 };
+
+void progress_begin(struct progress *progress, const struct report *report, const char *name)
+{
+    int64_t now = hf__now_ms();
+
+    *progress = (struct progress){.report = report,
+                                  .name = name,
+                                  .bar = !report->json && isatty(STDERR_FILENO) == 1,
+                                  .began_ms = now,
+                                  .shown_ms = now};
+    if (progress->bar) /* the first at once */
+        progress->shown_ms -= BAR_EVERY_MS;
+}
+
+bool progress_is_due(struct progress *progress, int64_t amount)
+{
+    int64_t now = hf__now_ms(), passed = now - progress->shown_ms;
+
+    if (passed < (progress->bar ? BAR_EVERY_MS : LINE_EVERY_MS))
+        return false;
+    double rate = (double)(amount - progress->shown_amount) * 1000.0 / (double)passed;
+    progress->rate = progress->rate > 0 ? 0.8 * progress->rate + 0.2 * rate : rate;
+    progress->shown_ms = now;
+    progress->shown_amount = amount;
+    return true;
+}
+
+void progress_draw(struct progress *progress, int64_t done, int64_t whole, const char *text)
+{
+    int filled =
+        whole > 0 && done > 0 ? (int)(BAR_WIDTH * (done < whole ? done : whole) / whole) : 0;
+
+    fprintf(stderr, "\r%s [%.*s%.*s] %s\033[K", progress->name, filled, "########################",
+            BAR_WIDTH - filled, "                        ", text);
+    fflush(stderr);
+    progress->drawn = true;
+}
+
+void progress_note(struct progress *progress, const char *text)
+{
+    progress_clear(progress);
+    report_note(progress->report, "%s", text);
+}
+
+void progress_clear(struct progress *progress)
+{
+    if (progress->drawn)
+        fputs("\r\033[K", stderr);
+    progress->drawn = false;
 }

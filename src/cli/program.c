@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "cli/libexec.h"
 #include "cli/options.h"
-#include "cli/suggest.h"
 
 const char *command_word(const struct command *command)
 {

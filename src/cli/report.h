@@ -1,4 +1,3 @@
-/* What people read on stderr, and what the exit code says. */
 #ifndef HF_CLI_REPORT_H
 #define HF_CLI_REPORT_H
 
@@ -7,6 +6,8 @@
 
 #include "cli/command.h"
 #include "holdfast/holdfast.h"
+
+/* What people read on stderr, and what the exit code says. */
 
 struct report {
     bool json; /* one object a line instead of prose */
@@ -47,5 +48,11 @@ void report_log(void *arg, hf_log_level level, const char *message);
 
 /* An argument as it may be printed: escaped, cut, and without a password. Returns out. */
 const char *show_argument(char out[SHOWN_MAX], const char *argument);
+
+/*
+ * A copy of text with *** for whatever may be a password: in scheme://user:password@host, in a
+ * password=… parameter and in a conninfo's password = '…'. The caller frees it; NULL without memory.
+ */
+char *redact_passwords(const char *text);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "lib/registry/known.h"
+#include "lib/registry/registry.h"
 
 enum {
     PING_INTERVAL_MS = 5000,

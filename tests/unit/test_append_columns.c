@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "programs/append/columns.h"
+#include "programs/append/work.h"
 
 static void expect(const char *line, char delimiter, const char *wanted)
 {

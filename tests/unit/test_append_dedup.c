@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "programs/append/dedup.h"
+#include "programs/append/work.h"
 
 #define OLD "insert_deduplicate\t1\nreplicated_deduplication_window\t100\n"
 #define NEW OLD "insert_deduplication_token\t\nnon_replicated_deduplication_window\t0\n"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/append/quote.h"
 #include "programs/append/staging.h"
+#include "programs/append/target.h"
 #include "programs/append/url.h"
 
 static void test_a_url_has_its_parts_and_its_name_no_password(void **state)

@@ -17,7 +17,7 @@ static hf__plan parsed(const char *text)
     return plan;
 }
 
-static hf__verdict judge(hf__part *now, size_t count, int64_t rows_now, bool collapses)
+static hf__verdict judge(hf__plan_part *now, size_t count, int64_t rows_now, bool collapses)
 {
     hf__plan plan = parsed(one_partition);
     const hf__parts parts = {.items = now, .count = count};
@@ -64,7 +64,7 @@ static void test_a_damaged_plan_is_refused(void **state)
 
 static void test_a_plan_is_made_of_active_parts_by_partition(void **state)
 {
-    hf__part parts[] = {{.partition = "a", .rows = 5, .bytes = 50, .is_active = true},
+    hf__plan_part parts[] = {{.partition = "a", .rows = 5, .bytes = 50, .is_active = true},
                         {.partition = "a", .rows = 9, .bytes = 90},
                         {.partition = "b", .rows = 6, .bytes = 60, .is_active = true}};
     const hf__parts staged = {.items = parts, .count = 3};
@@ -79,7 +79,7 @@ static void test_a_plan_is_made_of_active_parts_by_partition(void **state)
 
 static void test_nothing_later_is_not_attached(void **state)
 {
-    hf__part now[] = {{.min_block = 7, .max_block = 7, .rows = 100, .bytes = 4000}};
+    hf__plan_part now[] = {{.min_block = 7, .max_block = 7, .rows = 100, .bytes = 4000}};
 
     (void)state;
     assert_int_equal(judge(NULL, 0, 1000, false), HF__NOT_ATTACHED);
@@ -88,7 +88,7 @@ static void test_nothing_later_is_not_attached(void **state)
 
 static void test_the_same_parts_later_are_attached(void **state)
 {
-    hf__part now[] = {
+    hf__plan_part now[] = {
         {.min_block = 8, .max_block = 8, .rows = 100, .bytes = 4000, .is_active = true},
         {.min_block = 9, .max_block = 9, .rows = 50, .bytes = 2500, .is_active = true}};
 
@@ -99,7 +99,7 @@ static void test_the_same_parts_later_are_attached(void **state)
 
 static void test_merged_away_they_are_still_seen_as_long_as_the_server_keeps_them(void **state)
 {
-    hf__part now[] = {
+    hf__plan_part now[] = {
         {.min_block = 1, .max_block = 9, .rows = 900, .bytes = 9000, .is_active = true},
         {.min_block = 8, .max_block = 8, .rows = 100, .bytes = 4000},
         {.min_block = 9, .max_block = 9, .rows = 50, .bytes = 2500}};
@@ -110,7 +110,7 @@ static void test_merged_away_they_are_still_seen_as_long_as_the_server_keeps_the
 
 static void test_a_strangers_part_is_not_taken_for_ours(void **state)
 {
-    hf__part now[] = {
+    hf__plan_part now[] = {
         {.min_block = 8, .max_block = 8, .rows = 33, .bytes = 400, .is_active = true}};
 
     (void)state;
@@ -120,7 +120,7 @@ static void test_a_strangers_part_is_not_taken_for_ours(void **state)
 
 static void test_a_server_that_crashed_half_way_is_doubted(void **state)
 {
-    hf__part now[] = {
+    hf__plan_part now[] = {
         {.min_block = 8, .max_block = 8, .rows = 100, .bytes = 4000, .is_active = true}};
 
     (void)state;
@@ -129,7 +129,7 @@ static void test_a_server_that_crashed_half_way_is_doubted(void **state)
 
 static void test_where_only_merged_parts_are_left_the_rows_decide_or_nobody(void **state)
 {
-    hf__part now[] = {
+    hf__plan_part now[] = {
         {.min_block = 1, .max_block = 9, .rows = 1150, .bytes = 9000, .is_active = true}};
 
     (void)state;
@@ -141,7 +141,7 @@ static void test_where_only_merged_parts_are_left_the_rows_decide_or_nobody(void
 
 static void test_parts_of_the_same_rows_in_other_files_are_doubted(void **state)
 {
-    hf__part now[] = {
+    hf__plan_part now[] = {
         {.min_block = 8, .max_block = 8, .rows = 100, .bytes = 4001, .is_active = true},
         {.min_block = 9, .max_block = 9, .rows = 50, .bytes = 2501, .is_active = true}};
 
@@ -152,7 +152,7 @@ static void test_parts_of_the_same_rows_in_other_files_are_doubted(void **state)
 
 static void test_a_part_that_a_merge_has_made_of_one_may_be_ours(void **state)
 {
-    hf__part now[] = {
+    hf__plan_part now[] = {
         {.min_block = 8, .max_block = 8, .level = 1, .rows = 33, .bytes = 400, .is_active = true}};
 
     (void)state;

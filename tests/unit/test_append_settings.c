@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "programs/append/settings.h"
+#include "programs/append/work.h"
 
 #define BLOCKS "max_insert_block_size\t1048576\t0\nmin_insert_block_size_rows\t1048576\t0\n"
 #define BYTES "min_insert_block_size_bytes\t268435456\t0\n"

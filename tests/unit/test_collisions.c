@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "programs/registry/collisions.h"
-#include "programs/registry/keyed.h"
 #include "programs/registry/matcher.h"
 
 /* --- sorting -------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "lib/registry/known.h"
+#include "lib/registry/registry.h"
 
 static hf_registry *registry_of(const char *locks)
 {

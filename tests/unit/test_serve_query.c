@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/when.h"
-#include "programs/serve/gzip.h"
+#include "programs/serve/http.h"
 #include "programs/serve/query.h"
 
 /* ---- percent-encoding ---------------------------------------------------------------------------------- */

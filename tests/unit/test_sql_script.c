@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "programs/holdfast/sql_place.h"
+#include "programs/holdfast/sql_lex.h"
 #include "programs/holdfast/sql_script.h"
 
 enum { MOST_VARIABLES = 4 };

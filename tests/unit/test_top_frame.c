@@ -3,9 +3,8 @@
 
 #include "unit.h"
 
-#include "programs/top/entry.h"
 #include "programs/top/frame.h"
-#include "programs/top/keys.h"
+#include "programs/top/top.h"
 
 static int use_utf8(void **state)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/locks/list.h"
+#include "lib/locks/locks.h"
 
 enum { FIRST_AGE_MS = 100000000 };
 

@@ -1,3 +1,6 @@
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
+
 #include "base/text.h"
 #include "lib/keys/keys.h"
 
@@ -47,4 +50,106 @@ hf_status hf__fnv1a32_js(const unsigned char *bytes, size_t size, uint32_t *hash
     }
     *hash = sum;
     return HF_OK;
+}
+
+/* --- pghash ----------------------------------------------------------------------------------- */
+
+/* Bob Jenkins's lookup3 in the form PostgreSQL gives it: its own start value, and a tail that keeps
+ * the low byte of the third word for the length. */
+
+struct state {
+    uint32_t a, b, c;
+};
+
+static uint32_t rotate(uint32_t word, int bits)
+{
+    return word << bits | word >> (32 - bits);
+}
+
+static void mix(struct state *s)
+{
+    s->a = (s->a - s->c) ^ rotate(s->c, 4);
+    s->c += s->b;
+    s->b = (s->b - s->a) ^ rotate(s->a, 6);
+    s->a += s->c;
+    s->c = (s->c - s->b) ^ rotate(s->b, 8);
+    s->b += s->a;
+    s->a = (s->a - s->c) ^ rotate(s->c, 16);
+    s->c += s->b;
+    s->b = (s->b - s->a) ^ rotate(s->a, 19);
+    s->a += s->c;
+    s->c = (s->c - s->b) ^ rotate(s->b, 4);
+    s->b += s->a;
+}
+
+static void finish(struct state *s)
+{
+    s->c = (s->c ^ s->b) - rotate(s->b, 14);
+    s->a = (s->a ^ s->c) - rotate(s->c, 11);
+    s->b = (s->b ^ s->a) - rotate(s->a, 25);
+    s->c = (s->c ^ s->b) - rotate(s->b, 16);
+    s->a = (s->a ^ s->c) - rotate(s->c, 4);
+    s->b = (s->b ^ s->a) - rotate(s->a, 14);
+    s->c = (s->c ^ s->b) - rotate(s->b, 24);
+}
+
+/* Up to four bytes, little endian whatever the machine. */
+static uint32_t word_of(const unsigned char *bytes, size_t count)
+{
+    uint32_t word = 0;
+
+    for (size_t i = 0; i < count && i < 4; i++)
+        word |= (uint32_t)bytes[i] << (8 * i);
+    return word;
+}
+
+static struct state hash(const unsigned char *bytes, size_t size)
+{
+    uint32_t start = UINT32_C(0x9e3779b9) + (uint32_t)size + 3923095;
+    struct state s = {start, start, start};
+
+    for (; size >= 12; bytes += 12, size -= 12) {
+        s.a += word_of(bytes, 4);
+        s.b += word_of(bytes + 4, 4);
+        s.c += word_of(bytes + 8, 4);
+        mix(&s);
+    }
+    s.a += word_of(bytes, size);
+    if (size > 4)
+        s.b += word_of(bytes + 4, size - 4);
+    if (size > 8)
+        s.c += word_of(bytes + 8, size - 8) << 8;
+    finish(&s);
+    return s;
+}
+
+uint32_t hf__pg_hash(const unsigned char *bytes, size_t size)
+{
+    return hash(bytes, size).c;
+}
+
+uint64_t hf__pg_hash_extended(const unsigned char *bytes, size_t size)
+{
+    struct state s = hash(bytes, size);
+
+    return (uint64_t)s.b << 32 | s.c;
+}
+
+/* --- sha256 ----------------------------------------------------------------------------------- */
+
+/* The low-level calls are deprecated, but they neither load OpenSSL's configuration nor fetch a
+ * provider, which together cost a short-lived process more than its lock. */
+
+uint64_t hf__sha256_head(const unsigned char *bytes, size_t size)
+{
+    SHA256_CTX context;
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    uint64_t head = 0;
+
+    SHA256_Init(&context);
+    SHA256_Update(&context, bytes, size);
+    SHA256_Final(digest, &context);
+    for (int i = 0; i < 8; i++)
+        head = head << 8 | digest[i];
+    return head;
 }

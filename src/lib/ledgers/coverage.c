@@ -16,8 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/ledgers/names.h"
-
 /* ---- reading ------------------------------------------------------------------------------------ */
 
 static hf_status read_range(const hf_rows *rows, size_t row, const hf_network *network,

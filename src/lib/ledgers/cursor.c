@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "lib/ledgers/names.h"
 
 bool hf__cursor_is_own(const char *name)
 {

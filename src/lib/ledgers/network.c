@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "lib/ledgers/names.h"
 
 enum { NETWORK_MAX = 40, SCHEMA_MAX = 63, CURSOR_MAX = 127 };
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "lib/ledgers/names.h"
 
 enum {
     ATTACH_LOCK_MS = 2000,

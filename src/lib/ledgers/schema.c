@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/ledgers/names.h"
-
 struct table {
     const char *name;
     const char *postgres;

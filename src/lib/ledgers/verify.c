@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ledgers/names.h"
+#include "lib/ledgers/ledgers.h"
 
 enum {
     PIECE = 16384, /* ledgers looked at in one statement */

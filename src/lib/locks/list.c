@@ -1,10 +1,10 @@
 /* A snapshot of every lock, owned by the caller. */
-#include "lib/locks/list.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/locks/engine.h"
+#include "lib/locks/locks.h"
+#include "lib/registry/registry.h"
 
 struct collector {
     hf__view_sink sink;
@@ -168,4 +168,325 @@ void hf_lock_list_free(hf_lock_list *list)
     free(list->views);
     free(list->hidden);
     free(list);
+}
+
+/* --- list past -------------------------------------------------------------------------------- */
+
+/*
+ * The keys of a semaphore's slots are recorded under its label (slots.c), so that collisions are found;
+ * they are no locks of their own, and a list of what was locked leaves them out.
+ */
+
+/* What is in the history comes first: that is always the label's own key. */
+static int by_label(const void *a, const void *b)
+{
+    const hf_lock_view *left = *(hf_lock_view *const *)a, *right = *(hf_lock_view *const *)b;
+    int order = strcmp(left->label, right->label);
+    if (order != 0)
+        return order;
+    if (left->times != right->times)
+        return left->times > right->times ? -1 : 1;
+    return left < right ? -1 : left > right;
+}
+
+static bool is_hidden(const hf_lock_list *list, const hf_lock_view *view)
+{
+    return list->hidden[view - list->views];
+}
+
+static void hide_key(hf_lock_list *list, hf_lock_view *const *group, size_t count, int64_t key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (group[i]->key == key && group[i]->space == HF_BIGINT)
+            hf__lock_list_hide(list, group[i]);
+}
+
+/* The views have one label: those that are slots of another are hidden. */
+static void hide_slots(hf_lock_list *list, hf_lock_view *const *group, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        hf__claim base = {.key = group[i]->key, .space = group[i]->space};
+        if (is_hidden(list, group[i]))
+            continue;
+        for (unsigned slot = 1; slot <= HF_SLOTS_MAX; slot++)
+            hide_key(list, group, count, hf__slot_key(&base, slot));
+    }
+}
+
+hf_status hf__lock_list_drop_slots(hf_lock_list *list, hf_error *err)
+{
+    size_t end = 0;
+    hf_lock_view **sorted = calloc(list->count ? list->count : 1, sizeof(hf_lock_view *));
+    if (!sorted)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < list->count; i++)
+        sorted[i] = &list->views[i];
+    qsort((void *)sorted, list->count, sizeof(hf_lock_view *), by_label);
+    for (size_t first = 0; first < list->count; first = end) {
+        for (end = first + 1; end < list->count; end++)
+            if (strcmp(sorted[end]->label, sorted[first]->label) != 0)
+                break;
+        if (end - first > 1 && sorted[first]->label[0])
+            hide_slots(list, &sorted[first], end - first);
+    }
+    free((void *)sorted);
+    hf__lock_list_compact(list);
+    return HF_OK;
+}
+
+/* --- list slots ------------------------------------------------------------------------------- */
+
+/*
+ * A semaphore uses several keys per holder (slots.c). People think of it as one lock, so the list
+ * shows one row per holder, with its slot, and one per waiter, under the label's own key.
+ */
+
+struct place {
+    int64_t key;
+    size_t view;
+};
+
+struct index {
+    struct place *places; /* by key; bigint space only, where all inner keys are */
+    size_t count;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct place *left = a, *right = b;
+    return left->key < right->key ? -1 : left->key > right->key;
+}
+
+static size_t lower_bound(const struct index *index, int64_t key)
+{
+    size_t low = 0, high = index->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (index->places[middle].key < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool contains(const struct index *index, int64_t key)
+{
+    size_t at = lower_bound(index, key);
+    return at < index->count && index->places[at].key == key;
+}
+
+static bool same_owner(const hf_lock_view *a, const hf_lock_view *b)
+{
+    return a->backend_pid == b->backend_pid && a->pid == b->pid && strcmp(a->host, b->host) == 0;
+}
+
+/* The number of slots that the digits spell, 0 when this is no semaphore. */
+static unsigned spelled_slots(const struct index *index, const hf__claim *base)
+{
+    unsigned slots = 0;
+    for (unsigned place = 0; place < HF__SLOT_DIGITS; place++) {
+        unsigned digit = 0;
+        while (digit < HF__SLOT_BASE && !contains(index, hf__slot_digit_key(base, place, digit)))
+            digit++;
+        if (digit == HF__SLOT_BASE)
+            return 0;
+        slots += digit << (4 * place);
+    }
+    return slots;
+}
+
+typedef void visit_fn(hf_lock_list *list, hf_lock_view *view, const hf_lock_view *base,
+                      unsigned number);
+
+static void visit(hf_lock_list *list, const struct index *index, int64_t key,
+                  const hf_lock_view *base, unsigned number, visit_fn *fn)
+{
+    for (size_t at = lower_bound(index, key); at < index->count && index->places[at].key == key;
+         at++)
+        fn(list, &list->views[index->places[at].view], base, number);
+}
+
+static void take_label(hf_lock_view *view, const hf_lock_view *base)
+{
+    char *label = strdup(base->label);
+    if (!label || view->label[0]) {
+        free(label);
+        return;
+    }
+    free((void *)(uintptr_t)view->label);
+    view->label = label;
+}
+
+static void show_slot(hf_lock_list *list, hf_lock_view *view, const hf_lock_view *base,
+                      unsigned slot)
+{
+    (void)list;
+    view->slot = slot;
+    view->key = base->key;
+    view->space = base->space;
+    take_label(view, base);
+}
+
+/* Whoever is at the gate waits for a slot, the one who has passed it too. */
+static void show_waiter(hf_lock_list *list, hf_lock_view *view, const hf_lock_view *base,
+                        unsigned number)
+{
+    (void)list, (void)number;
+    view->waiting = true;
+    view->key = base->key;
+    view->space = base->space;
+    view->token = 0;
+    take_label(view, base);
+}
+
+static void hide(hf_lock_list *list, hf_lock_view *view, const hf_lock_view *base, unsigned number)
+{
+    (void)base, (void)number;
+    hf__lock_list_hide(list, view);
+}
+
+/* The label's own key is what marks a participant; its other rows say more. */
+static void hide_base_rows(hf_lock_list *list, const hf_lock_view *base)
+{
+    hf_lock_view pattern = *base;
+    for (size_t i = 0; i < list->count; i++) {
+        hf_lock_view *row = &list->views[i];
+        if (row->key != pattern.key || row->space != pattern.space || row->waiting ||
+            row->mode != HF_SHARED)
+            continue;
+        for (size_t j = 0; j < list->count; j++) {
+            const hf_lock_view *other = &list->views[j];
+            if ((other->slot > 0 || (other->waiting && other->key == pattern.key)) &&
+                same_owner(row, other)) {
+                hf__lock_list_hide(list, row);
+                break;
+            }
+        }
+    }
+}
+
+static void fold_semaphore(hf_lock_list *list, const struct index *index, const hf_lock_view *base,
+                           unsigned slots)
+{
+    hf__claim claim = {.key = base->key, .space = base->space};
+    for (unsigned slot = 1; slot <= slots; slot++)
+        visit(list, index, hf__slot_key(&claim, slot), base, slot, show_slot);
+    visit(list, index, hf__slot_gate_key(&claim), base, 0, show_waiter);
+    for (unsigned place = 0; place < HF__SLOT_DIGITS; place++)
+        for (unsigned digit = 0; digit < HF__SLOT_BASE; digit++)
+            visit(list, index, hf__slot_digit_key(&claim, place, digit), base, 0, hide);
+    hide_base_rows(list, base);
+}
+
+static bool build_index(const hf_lock_list *list, struct index *index)
+{
+    index->places = calloc(list->count ? list->count : 1, sizeof *index->places);
+    if (!index->places)
+        return false;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->views[i].space == HF_BIGINT)
+            index->places[index->count++] = (struct place){list->views[i].key, i};
+    qsort(index->places, index->count, sizeof *index->places, by_key);
+    return true;
+}
+
+hf_status hf__lock_list_fold_slots(hf_lock_list *list, hf_error *err)
+{
+    struct index index = {0};
+    if (!build_index(list, &index))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < list->count; i++) {
+        const hf_lock_view *view = &list->views[i];
+        hf__claim base = {.key = view->key, .space = view->space};
+        bool candidate = view->mode == HF_SHARED && !view->waiting && !view->slot;
+        bool first = i == 0 || list->views[i - 1].key != view->key ||
+                     list->views[i - 1].space != view->space;
+        unsigned slots = candidate && first ? spelled_slots(&index, &base) : 0;
+        if (slots > 0)
+            fold_semaphore(list, &index, view, slots);
+    }
+    free(index.places);
+    hf__lock_list_compact(list);
+    return HF_OK;
+}
+
+/* --- name views ------------------------------------------------------------------------------- */
+
+/* The registry's names for the locks of a list. */
+
+/* Built when the first key without a label comes up, and kept: it is the same for every list. */
+static hf_status get_known(hf_store *store, const hf__known **known, hf_error *err)
+{
+    hf__known *built = NULL;
+    pthread_mutex_lock(&store->mutex);
+    *known = store->known;
+    pthread_mutex_unlock(&store->mutex);
+    if (*known)
+        return HF_OK;
+    hf_status status = hf__known_build(store->registry, &built, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&store->mutex);
+    if (!store->known) {
+        store->known = built;
+        built = NULL;
+    }
+    *known = store->known;
+    pthread_mutex_unlock(&store->mutex);
+    hf__known_free(built);
+    return HF_OK;
+}
+
+static bool replace(const char **text, const char *by)
+{
+    char *copy = strdup(by);
+    if (!copy)
+        return false;
+    free((void *)(uintptr_t)*text);
+    *text = copy;
+    return true;
+}
+
+hf_status hf__lock_owner(hf_store *store, const hf_lock_view *view, const hf__lock_entry **entry,
+                         const char **label, hf_error *err)
+{
+    const hf__known *known = NULL;
+    *label = NULL;
+    *entry = NULL;
+    if (!store->registry)
+        return HF_OK;
+    *entry = hf__registry_by_key(store->registry, view->space, view->key);
+    if (*entry)
+        return HF_OK;
+    if (view->label[0])
+        return hf__registry_owner(store->registry, view->space, view->key, view->label,
+                                  strlen(view->label), entry, err);
+    hf_status status = get_known(store, &known, err);
+    if (status == HF_OK)
+        *entry = hf__known_find(known, view->space, view->key, label);
+    return status;
+}
+
+static hf_status name_view(hf_store *store, hf_lock_view *view, hf_error *err)
+{
+    const hf__lock_entry *entry = NULL;
+    const char *label = NULL;
+    hf_status status = hf__lock_owner(store, view, &entry, &label, err);
+    if (status != HF_OK || !entry)
+        return status;
+    bool ok = replace(&view->name, entry->view.name) &&
+              replace(&view->pattern, entry->view.pattern ? entry->view.pattern : "") &&
+              (!label || replace(&view->label, label));
+    return ok ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+}
+
+hf_status hf__lock_list_name(hf_store *store, hf_lock_list *list, hf_error *err)
+{
+    hf_status status = HF_OK;
+    if (!store->registry)
+        return HF_OK;
+    for (size_t i = 0; status == HF_OK && i < list->count; i++)
+        status = name_view(store, &list->views[i], err);
+    return status;
 }

@@ -1,6 +1,4 @@
 /* The life of a lock: acquire → held → released | lost. */
-#include "lib/locks/engine.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "lib/locks/engine.h"
 
 enum { SLOT_GRANTS = 64 }; /* what a semaphore takes on its way, at most */
 
@@ -534,4 +533,29 @@ hf_status hf_lock_with(hf_store *store, const hf_lock_spec *spec, hf_locked_fn *
         released = hf_lock_release(lock, status == HF_OK ? err : NULL);
     pthread_cleanup_pop(1);
     return status == HF_OK ? released : status;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+
+/* The life of a lock, as one table. Acquiring has no row: a lock that is not held yet is nobody's. */
+
+static const struct {
+    hf_lock_state from;
+    enum life_event event;
+    hf_lock_state to;
+} lock_life[] = {
+    {HF_STATE_HELD, LIFE_LOSE, HF_STATE_LOST},        /* the watcher found its session dead */
+    {HF_STATE_HELD, LIFE_RELEASE, HF_STATE_RELEASED}, /* by the owner, in time */
+    {HF_STATE_LOST, LIFE_RELEASE,
+     HF_STATE_RELEASED}, /* by the owner, who is told that it is late */
+};
+
+bool hf__life_step(struct hf_lock *lock, enum life_event event)
+{
+    for (size_t i = 0; i < sizeof lock_life / sizeof *lock_life; i++)
+        if (lock_life[i].from == lock->state && lock_life[i].event == event) {
+            lock->state = lock_life[i].to;
+            return true;
+        }
+    return false;
 }

@@ -1,6 +1,4 @@
 /* Who holds what: from pg_locks, with names where the holder recorded them. */
-#include "lib/postgres/postgres.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "lib/postgres/postgres.h"
 #include "lib/sql.h"
 
 pg_lock_tag hf__pg_lock_tag(const hf__claim *claim)
@@ -341,6 +340,81 @@ hf_status hf__pg_list(hf__backend *base, struct pg_conn *conn, hf__view_sink *si
              : hf__pg_ask(backend, sql, 0, NULL, &result, err);
     if (status == HF_OK)
         status = emit_all(sink, result, err);
+    PQclear(result);
+    return status;
+}
+
+/* --- list past -------------------------------------------------------------------------------- */
+
+/* What was held or wanted, from the records. */
+
+/* A month of events takes longer than what a session with locks may be kept waiting for. */
+enum { DEADLINE_MS = 120000 };
+
+enum past_column {
+    PAST_SPACE,
+    PAST_KEY,
+    PAST_LABEL,
+    PAST_TIMES,
+    PAST_SEEN,
+    PAST_SHARED,
+    PAST_APPLICATION,
+    PAST_HOST,
+    PAST_PID,
+};
+
+/* Only session locks leave records: those of transactions end unseen. */
+static hf_status show_past(const PGresult *result, int row, hf__view_sink *sink, hf_error *err)
+{
+    const hf_lock_view view = {
+        .key = hf__pg_int(result, row, PAST_KEY),
+        .space = hf__pg_int(result, row, PAST_SPACE) == HF_PAIR ? HF_PAIR : HF_BIGINT,
+        .mode = hf__pg_bool(result, row, PAST_SHARED) ? HF_SHARED : HF_EXCLUSIVE,
+        .ours = true,
+        .session_known = true,
+        .lifetime = HF_SESSION,
+        .label = hf__pg_text(result, row, PAST_LABEL),
+        .application = hf__pg_text(result, row, PAST_APPLICATION),
+        .host = hf__pg_text(result, row, PAST_HOST),
+        .pid = (int)hf__pg_int(result, row, PAST_PID),
+        .age_ms = -1,
+        .blocked_by = "",
+        .idle_ms = -1,
+        .seen_ms = hf__pg_int(result, row, PAST_SEEN),
+        .times = hf__pg_int(result, row, PAST_TIMES),
+    };
+    return sink->add(sink, &view, err);
+}
+
+/* On a connection of its own, for as long as it takes. */
+static hf_status ask(pg_backend *backend, int64_t since_ms, PGresult **result, hf_error *err)
+{
+    pg_seat *seat = NULL;
+    char since[24];
+    const char *params[] = {NULL};
+
+    hf_status status = hf__pg_checkout(backend, true, hf__now_ms(), &seat, err);
+    if (status != HF_OK)
+        return status;
+    (void)snprintf(since, sizeof since, "%lld", (long long)since_ms);
+    if (since_ms >= 0)
+        params[0] = since;
+    status = hf__pg_query_until(seat, hf__sql_postgres_list_past, 1, params,
+                                hf__deadline(DEADLINE_MS), result, err);
+    hf__pg_checkin(seat);
+    return status;
+}
+
+hf_status hf__pg_list_past(hf__backend *base, int64_t since_ms, hf__view_sink *sink, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(base);
+    PGresult *result = NULL;
+
+    hf_status status = hf__pg_require_schema(backend, "what was locked is recorded in it", err);
+    if (status == HF_OK)
+        status = ask(backend, since_ms, &result, err);
+    for (int i = 0; status == HF_OK && i < PQntuples(result); i++)
+        status = show_past(result, i, sink, err);
     PQclear(result);
     return status;
 }

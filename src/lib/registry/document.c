@@ -5,7 +5,7 @@
 #include <yaml.h>
 
 #include "base/text.h"
-#include "lib/registry/rules.h"
+#include "lib/registry/finding.h"
 
 struct reader {
     hf__document *document;

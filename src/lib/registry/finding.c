@@ -155,3 +155,37 @@ void hf__findings_free(hf__findings *findings)
     free(findings->files);
     *findings = (hf__findings){0};
 }
+
+/* --- rules ------------------------------------------------------------------------------------ */
+
+const hf__rule hf__reading_rules[] = {
+    [HF__RULE_YAML] = {"yaml", HF__SEVERITY_BROKEN, "The file must be readable as YAML."},
+    [HF__RULE_TOO_LARGE] = {"too-large", HF__SEVERITY_BROKEN,
+                            "Files, nesting and repetition have limits."},
+    [HF__RULE_REPEATED_FIELD] = {"repeated-field", HF__SEVERITY_BROKEN,
+                                 "A field may be given once."},
+    [HF__RULE_VERSION] = {"version", HF__SEVERITY_ERROR, "The file must say version: 1."},
+    [HF__RULE_UNKNOWN_FIELD] = {"unknown-field", HF__SEVERITY_ERROR,
+                                "Fields must be known: a misspelt one would be ignored."},
+    [HF__RULE_MISSING_FIELD] = {"missing-field", HF__SEVERITY_ERROR,
+                                "Every lock has name and key."},
+    [HF__RULE_WRONG_TYPE] = {"wrong-type", HF__SEVERITY_ERROR,
+                             "A value must be of the kind that its field takes."},
+    [HF__RULE_NUMBER_AS_STRING] = {"number-as-string", HF__SEVERITY_BROKEN,
+                                   "Numbers are written without quotes."},
+    [HF__RULE_WRONG_VALUE] = {"wrong-value", HF__SEVERITY_ERROR,
+                              "A value must be one that its field allows."},
+    [HF__RULE_ID_RANGE] = {"id-range", HF__SEVERITY_ERROR,
+                           "A number must fit where PostgreSQL takes it."},
+    [HF__RULE_DUPLICATE_NAME] = {"duplicate-name", HF__SEVERITY_ERROR,
+                                 "A name stands for one lock."},
+    [HF__RULE_PATTERN] = {"pattern", HF__SEVERITY_ERROR,
+                          "A pattern is text with {placeholders}, each of them once."},
+    [HF__RULE_PLACEHOLDER] = {"placeholder", HF__SEVERITY_ERROR,
+                              "placeholders: describes those of the pattern."},
+    [HF__RULE_EXPRESSION] = {"expression", HF__SEVERITY_ERROR,
+                             "A placeholder's expression must be regular."},
+    [HF__RULE_EXPRESSION_LIMIT] = {"expression-limit", HF__SEVERITY_BROKEN,
+                                   "A placeholder's expression may not grow without bounds."},
+    {0},
+};

@@ -1,4 +1,3 @@
-/* What is wrong, where, and what to do about it: the registry file's own faults and those of source code. */
 #ifndef HF_REGISTRY_FINDING_H
 #define HF_REGISTRY_FINDING_H
 
@@ -6,6 +5,8 @@
 #include <stddef.h>
 
 #include "base/error.h"
+
+/* What is wrong, where, and what to do about it: the registry file's own faults and those of source code. */
 
 typedef enum hf__severity {
     HF__SEVERITY_NOTE,
@@ -56,5 +57,28 @@ hf__finding *hf__findings_add(hf__findings *findings, const hf__rule *rule, cons
 void hf__findings_sort(hf__findings *findings);
 hf__severity hf__findings_worst(const hf__findings *findings); /* HF__SEVERITY_NOTE when empty */
 void hf__findings_free(hf__findings *findings);
+
+/* The rules that reading a registry can report, by number. */
+
+enum hf__reading_rule {
+    HF__RULE_YAML,
+    HF__RULE_TOO_LARGE,
+    HF__RULE_REPEATED_FIELD,
+    HF__RULE_VERSION,
+    HF__RULE_UNKNOWN_FIELD,
+    HF__RULE_MISSING_FIELD,
+    HF__RULE_WRONG_TYPE,
+    HF__RULE_NUMBER_AS_STRING,
+    HF__RULE_WRONG_VALUE,
+    HF__RULE_ID_RANGE,
+    HF__RULE_DUPLICATE_NAME,
+    HF__RULE_PATTERN,
+    HF__RULE_PLACEHOLDER,
+    HF__RULE_EXPRESSION,
+    HF__RULE_EXPRESSION_LIMIT,
+};
+
+/* Ended by one without an id. */
+extern const hf__rule hf__reading_rules[];
 
 #endif

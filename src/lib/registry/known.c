@@ -1,4 +1,4 @@
-#include "lib/registry/known.h"
+#include "lib/registry/registry.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define HF_REGISTRY_READ_H
 
 #include "lib/registry/document.h"
-#include "lib/registry/rules.h"
+#include "lib/registry/finding.h"
 
 typedef struct hf__reading {
     hf_registry *registry;

@@ -114,3 +114,123 @@ const hf_registry_entry *hf_registry_find(const hf_registry *registry, const cha
     const hf__lock_entry *entry = hf__registry_by_name(registry, name, strlen(name));
     return entry ? &entry->view : NULL;
 }
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* Entries by name and by fixed key. */
+
+struct hf__names {
+    const hf__lock_entry **by_name; /* sorted; of equals the first of the file comes first */
+    size_t name_count;
+    const hf__lock_entry **by_key;
+    size_t key_count;
+};
+
+static int by_place(const hf__lock_entry *a, const hf__lock_entry *b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const hf__lock_entry *left = *(const hf__lock_entry *const *)a;
+    const hf__lock_entry *right = *(const hf__lock_entry *const *)b;
+    int order = strcmp(left->view.name, right->view.name);
+    return order != 0 ? order : by_place(left, right);
+}
+
+static int64_t fixed_key(const hf__lock_entry *entry)
+{
+    const hf_registry_entry *view = &entry->view;
+    return view->space == HF_PAIR ? hf_key_join((uint32_t)view->pair[0], (uint32_t)view->pair[1])
+                                  : view->key;
+}
+
+static int compare_key(const hf__lock_entry *entry, hf_space space, int64_t key)
+{
+    if (entry->view.space != space)
+        return entry->view.space < space ? -1 : 1;
+    return fixed_key(entry) < key ? -1 : fixed_key(entry) > key;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    const hf__lock_entry *left = *(const hf__lock_entry *const *)a;
+    const hf__lock_entry *right = *(const hf__lock_entry *const *)b;
+    int order = compare_key(left, right->view.space, fixed_key(right));
+    return order != 0 ? order : by_place(left, right);
+}
+
+static bool is_fixed(const hf__lock_entry *entry)
+{
+    return entry->view.derivation == HF_FIXED && !entry->view.pattern;
+}
+
+bool hf__names_build(hf_registry *registry)
+{
+    struct hf__names *names = registry->names = calloc(1, sizeof *names);
+    if (!names)
+        return false;
+    names->by_name = calloc(registry->count + 1, sizeof(hf__lock_entry *));
+    names->by_key = calloc(registry->count + 1, sizeof(hf__lock_entry *));
+    if (!names->by_name || !names->by_key)
+        return false;
+    for (size_t i = 0; i < registry->count; i++) {
+        const hf__lock_entry *entry = &registry->entries[i];
+        if (entry->view.name)
+            names->by_name[names->name_count++] = entry;
+        if (is_fixed(entry))
+            names->by_key[names->key_count++] = entry;
+    }
+    qsort(names->by_name, names->name_count, sizeof(hf__lock_entry *), compare_names);
+    qsort(names->by_key, names->key_count, sizeof(hf__lock_entry *), compare_keys);
+    return true;
+}
+
+void hf__names_free(struct hf__names *names)
+{
+    if (!names)
+        return;
+    free(names->by_name);
+    free(names->by_key);
+    free(names);
+}
+
+static int compare_text(const char *name, const char *text, size_t size)
+{
+    size_t name_size = strlen(name);
+    int order = memcmp(name, text, name_size < size ? name_size : size);
+    return order != 0 ? order : (name_size > size) - (name_size < size);
+}
+
+const hf__lock_entry *hf__registry_by_name(const hf_registry *registry, const char *name,
+                                           size_t size)
+{
+    const struct hf__names *names = registry->names;
+    size_t low = 0, high = names->name_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_text(names->by_name[middle]->view.name, name, size) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found =
+        low < names->name_count && compare_text(names->by_name[low]->view.name, name, size) == 0;
+    return found ? names->by_name[low] : NULL;
+}
+
+const hf__lock_entry *hf__registry_by_key(const hf_registry *registry, hf_space space, int64_t key)
+{
+    const struct hf__names *names = registry->names;
+    size_t low = 0, high = names->key_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_key(names->by_key[middle], space, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < names->key_count && compare_key(names->by_key[low], space, key) == 0;
+    return found ? names->by_key[low] : NULL;
+}

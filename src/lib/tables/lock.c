@@ -1,10 +1,9 @@
-#include "lib/tables/lock_table.h"
+#include "lib/tables/tables.h"
 
 #include <string.h>
 
 #include "lib/ledgers/ledgers.h"
 #include "lib/sql.h"
-#include "lib/tables/tables.h"
 
 enum { MOST_TRIES = 20 };
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lib/transactions/last.h"
 
 enum {
     DEFAULT_ATTEMPTS = 20,

@@ -1,9 +1,11 @@
-/* Appending to a shared table: staged, or directly under its lock. */
 #ifndef HF_APPEND_APPEND_H
 #define HF_APPEND_APPEND_H
 
+#include "cli/command.h"
 #include "programs/append/state.h"
 #include "programs/append/target.h"
+
+/* Appending to a shared table: staged, or directly under its lock. */
 
 typedef enum hf__append_mode { HF__AS_FITS = 0, HF__STAGED, HF__DIRECT } hf__append_mode;
 typedef enum hf__orphans { HF__KILL_ORPHANS = 0, HF__AWAIT_ORPHANS } hf__orphans;
@@ -68,5 +70,7 @@ HF_MUST_CHECK hf_status hf__append_run(hf_store *store, hf__target *target, hf__
 
 /* A temporary table by its name: nobody shares it. */
 bool hf__append_needs_no_lock(const char *table);
+
+extern const struct command cmd_append;
 
 #endif

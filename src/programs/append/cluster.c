@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/append/quote.h"
 #include "programs/append/staging.h"
+#include "programs/append/target.h"
 
 static hf_status ask_replicas(hf__work *work, hf__grid *hosts, hf_error *err)
 {

@@ -1,4 +1,6 @@
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,11 +10,13 @@
 #include "cli/append_stopping.h"
 #include "cli/choice.h"
 #include "cli/options.h"
-#include "cli/print_json.h"
+#include "cli/print.h"
 #include "cli/stopping.h"
-#include "programs/append/amounts.h"
 #include "programs/append/append.h"
-#include "programs/append/commands.h"
+
+/* How much of an append has gone to the table, for people. */
+
+void show_amounts(struct progress *progress, const hf__append_progress *now);
 
 enum { DAY_MS = 24 * 3600 * 1000 };
 
@@ -370,3 +374,29 @@ const struct command cmd_append = {
     .takes_operands = true,
     .main = append_main,
 };
+
+/* --- amounts ---------------------------------------------------------------------------------- */
+
+static const char *describe(char *out, size_t size, const struct progress *progress,
+                            const hf__append_progress *now)
+{
+    if (now->rows >= 0)
+        snprintf(out, size, "%.1f MB, %" PRId64 " rows, %.1f MB/s", (double)now->bytes / 1e6,
+                 now->rows, progress->rate / 1e6);
+    else
+        snprintf(out, size, "%.1f MB, %.1f MB/s", (double)now->bytes / 1e6, progress->rate / 1e6);
+    return out;
+}
+
+void show_amounts(struct progress *progress, const hf__append_progress *now)
+{
+    char text[96];
+
+    if (!progress_is_due(progress, now->bytes))
+        return;
+    describe(text, sizeof text, progress, now);
+    if (progress->bar)
+        progress_draw(progress, now->bytes, now->size, text);
+    else
+        report_note(progress->report, "%s: %s", progress->name, text);
+}

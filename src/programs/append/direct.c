@@ -5,12 +5,11 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "programs/append/dedup.h"
-#include "programs/append/quote.h"
-#include "programs/append/settings.h"
+#include "programs/append/target.h"
 #include "programs/append/work.h"
 
 enum { MOST_TRIES = 3, PAUSE_MS = 500, BACK_MS = 30000 };
@@ -245,4 +244,41 @@ hf_status hf__direct_run(hf__work *work, hf_error *err)
     hf__grid_free(&before);
     hf_status unlocked = hf__work_unlock_table(work, status == HF_OK ? err : NULL);
     return status != HF_OK ? status : unlocked;
+}
+
+/* --- dedup ------------------------------------------------------------------------------------ */
+
+static const char on_insert[] = "insert_deduplicate", token[] = "insert_deduplication_token",
+                  replicated[] = "replicated_deduplication_window",
+                  plain[] = "non_replicated_deduplication_window";
+
+/* "… SETTINGS index_granularity = 8192, NAME = 5": the table's own, or NULL. */
+static const char *find_own(const char *engine_full, const char *name)
+{
+    const char *at = strstr(engine_full, " SETTINGS ");
+
+    while (at != NULL && (at = strstr(at + 1, name)) != NULL)
+        if (at[-1] == ' ' && strncmp(at + strlen(name), " = ", 3) == 0)
+            return at + strlen(name) + 3;
+    return NULL;
+}
+
+int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings)
+{
+    bool is_replicated = strncmp(engine_full, "Replicated", strlen("Replicated")) == 0;
+    const char *name = is_replicated ? replicated : plain;
+    const char *inserts = hf__settings_value(settings, on_insert);
+    const char *window = find_own(engine_full, name);
+
+    if (window == NULL)
+        window = hf__settings_value(settings, name);
+    if (window == NULL || inserts == NULL || strcmp(inserts, "1") != 0 ||
+        (!is_replicated && !hf__dedup_has_token(settings)))
+        return 0;
+    return strtoll(window, NULL, 10);
+}
+
+bool hf__dedup_has_token(const hf__grid *settings)
+{
+    return hf__settings_value(settings, token) != NULL;
 }

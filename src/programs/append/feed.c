@@ -1,10 +1,12 @@
 /* Rows into a table: a stream, a query's result, or whole tables one after the other. */
 #include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
 
-#include "programs/append/columns.h"
-#include "programs/append/quote.h"
-#include "programs/append/settings.h"
+#include "programs/append/staging.h"
+#include "programs/append/target.h"
+#include "programs/append/work.h"
 
 static void tell(void *arg, const hf__input *input)
 {
@@ -132,4 +134,368 @@ hf_status hf__work_blame(hf__work *work, hf_status status, hf_error *err)
         return halted;
     }
     return status;
+}
+
+/* --- halves ----------------------------------------------------------------------------------- */
+
+/*
+ * ClickHouse may parse a stream in one thread: a large file goes in two, each into a staging table of its own.
+ * The second one's parts then come behind the first one's, so that the rows stand in the file's order.
+ */
+
+struct half {
+    hf__work *work;
+    hf__target *target;
+    hf__input *input;
+    const char *table; /* its staging table, which is its query id */
+    struct halves *both;
+    hf_status status;
+    hf_error err;
+};
+
+struct halves {
+    struct half half[2];
+    hf__buf columns;    /* of the INSERTs */
+    atomic_bool stop;   /* one has failed */
+    atomic_int culprit; /* which: the other only stopped; -1 none */
+};
+
+static void tell_halves(void *arg, const hf__input *input)
+{
+    const struct halves *halves = arg;
+    const hf__work *work = halves->half[0].work;
+    hf__append_progress progress = {.size = hf__input_size(input)};
+
+    for (int i = 0; i < 2; i++) {
+        progress.bytes += hf__input_bytes(halves->half[i].input);
+        progress.rows += hf__input_rows(halves->half[i].input);
+    }
+    if (work->options->events.progress != NULL)
+        work->options->events.progress(work->options->events.arg, &progress);
+}
+
+static void feed(struct half *half, const hf__flow *flow)
+{
+    struct halves *both = half->both;
+    const hf__work *work = half->work;
+    int none = -1;
+    hf__buf sql = {0};
+
+    hf__buf_puts(&sql, "INSERT INTO ");
+    hf__quote_table(&sql, work->name.database, half->table);
+    hf__buf_add(&sql, both->columns.data, both->columns.length);
+    const hf__statement insert = {.sql = sql.data,
+                                  .what = "insert the rows",
+                                  .query_id = half->table,
+                                  .limit_ms = -1,
+                                  .is_once = true,
+                                  .settings = hf__settings_for_rows(&work->settings)};
+    half->status = sql.broken
+                       ? hf__fail(&half->err, HF_NO_MEMORY, "out of memory")
+                       : half->target->ops->insert(half->target, &insert, work->options->format,
+                                                   half->input, flow, &half->err);
+    if (half->status != HF_OK) {
+        (void)atomic_compare_exchange_strong(&both->culprit, &none, (int)(half - both->half));
+        atomic_store(&both->stop, true);
+    }
+    hf__buf_free(&sql);
+}
+
+static void *feed_second(void *arg)
+{
+    feed(arg, NULL);
+    return NULL;
+}
+
+static hf_status feed_both(struct halves *halves, hf_error *err)
+{
+    const hf__flow flow = {.tell = tell_halves, .arg = halves};
+    hf__work *work = halves->half[0].work;
+    pthread_t thread;
+    int failed = pthread_create(&thread, NULL, feed_second, &halves->half[1]);
+
+    if (failed != 0)
+        return hf__fail_errno(err, HF_SYSTEM, failed, "cannot start a thread");
+    feed(&halves->half[0], &flow);
+    (void)pthread_join(thread, NULL);
+    work->result->bytes =
+        hf__input_bytes(halves->half[0].input) + hf__input_bytes(halves->half[1].input);
+    int culprit = atomic_load(&halves->culprit);
+    if (culprit < 0)
+        return HF_OK;
+    const struct half *half = &halves->half[culprit];
+    work->target->fault = half->target->fault;
+    if (err != NULL)
+        *err = half->err;
+    return half->status;
+}
+
+/* ---- two tables become one ---------------------------------------------------------------------------- */
+
+static hf_status list_partitions(hf__work *work, const char *table, hf__grid *grid, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    hf__buf_puts(&sql,
+                 "SELECT DISTINCT partition_id FROM system.parts WHERE active AND database = ");
+    hf__quote_text(&sql, work->name.database);
+    hf__buf_puts(&sql, " AND table = ");
+    hf__quote_text(&sql, table);
+    hf__buf_puts(&sql, " ORDER BY partition_id");
+    const hf__statement list = {.sql = sql.data, .what = "read system.parts"};
+    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                                  : hf__target_query(work->target, &list, grid, err);
+    hf__buf_free(&sql);
+    return status;
+}
+
+static hf_status join(hf__work *work, const char *second, hf_error *err)
+{
+    hf__grid grid = {0};
+    hf_status status = list_partitions(work, second, &grid, err);
+
+    for (size_t i = 0; i < grid.rows && status == HF_OK; i++) {
+        hf__buf sql = {0};
+        hf__buf_puts(&sql, "ALTER TABLE ");
+        hf__staging_quote(work, &sql);
+        hf__buf_puts(&sql, " ATTACH PARTITION ID ");
+        hf__quote_text(&sql, hf__grid_at(&grid, i, 0));
+        hf__buf_puts(&sql, " FROM ");
+        hf__quote_table(&sql, work->name.database, second);
+        status = hf__work_do(work, "join the staging tables", &sql, err);
+    }
+    hf__grid_free(&grid);
+    return status;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------- */
+
+static hf_status create_second(hf__work *work, char second[128], hf_error *err)
+{
+    char first[128];
+
+    memcpy(first, work->staging, sizeof first);
+    hf_status status = hf__staging_create(work, err);
+    memcpy(second, work->staging, sizeof first);
+    memcpy(work->staging, first, sizeof first);
+    return status;
+}
+
+static hf_status open_inputs(struct halves *halves, int64_t middle, hf_error *err)
+{
+    const hf__append_options *options = halves->half[0].work->options;
+    const int64_t from[] = {0, middle}, to[] = {middle, -1};
+    hf_status status = HF_OK;
+
+    for (int i = 0; i < 2 && status == HF_OK; i++) {
+        status = hf__input_open(options->format, options->paths, 1, &halves->half[i].input, err);
+        if (status == HF_OK)
+            hf__input_confine(halves->half[i].input, from[i], to[i], &halves->stop);
+    }
+    return status;
+}
+
+static hf_status feed_tables(hf__work *work, hf__target *twin, const char *second, int64_t middle,
+                             hf_error *err)
+{
+    struct halves halves = {.half = {{.work = work, .target = work->target, .table = work->staging},
+                                     {.work = work, .target = twin, .table = second}}};
+
+    halves.half[0].both = halves.half[1].both = &halves;
+    atomic_init(&halves.stop, false);
+    atomic_init(&halves.culprit, -1);
+    hf_status status = open_inputs(&halves, middle, err);
+    if (status == HF_OK)
+        status = hf__settings_read(work, err);
+    if (status == HF_OK)
+        status = hf__columns_add(work, halves.half[0].input, &halves.columns, err);
+    if (status == HF_OK && halves.columns.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (status == HF_OK)
+        status = feed_both(&halves, err);
+    hf__input_close(halves.half[0].input);
+    hf__input_close(halves.half[1].input);
+    hf__buf_free(&halves.columns);
+    return status;
+}
+
+static hf_status feed_middle(hf__work *work, int64_t middle, hf_error *err)
+{
+    char second[128];
+    hf__target *twin = NULL;
+    hf_status status = work->target->ops->open_sibling(work->target, NULL, &twin, err);
+
+    if (status == HF_OK)
+        status = create_second(work, second, err);
+    if (status == HF_OK) {
+        status = feed_tables(work, twin, second, middle, err);
+        status = hf__work_blame(work, status, err);
+        if (status == HF_OK)
+            status = join(work, second, err);
+        if (hf__staging_drop(work, second, NULL) != HF_OK)
+            hf__work_note(work, "%s could not be dropped; the next append to the database does it",
+                          second);
+    }
+    hf__target_close(twin);
+    return status;
+}
+
+/* Not parsed, or cut where no row had ended after all: from the start as one stream, which knows the lines. */
+static hf_status start_over(hf__work *work, hf_error *err)
+{
+    hf_status status = hf__staging_drop(work, work->staging, err);
+
+    return status == HF_OK ? hf__staging_create(work, err) : status;
+}
+
+hf_status hf__feed_halves(hf__work *work, bool *done, hf_error *err)
+{
+    const hf__append_options *options = work->options;
+    int64_t middle = 0;
+
+    *done = false;
+    if (work->target->ops->open_sibling == NULL || options->select != NULL ||
+        options->concat_count > 0 || options->path_count != 1)
+        return HF_OK;
+    hf_status status = hf__input_middle(options->format, options->paths[0], &middle, err);
+    if (status != HF_OK || middle == 0)
+        return status;
+    status = feed_middle(work, middle, err);
+    *done = status == HF_OK;
+    return status == HF_BAD_DATA ? start_over(work, err) : status;
+}
+
+/* --- columns ---------------------------------------------------------------------------------- */
+
+struct reader {
+    const char *at, *end;
+    char delimiter;
+};
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static void read_quoted(struct reader *reader, hf__buf *name)
+{
+    const char quote = *reader->at++;
+
+    while (reader->at < reader->end) {
+        char c = *reader->at++;
+        bool is_twofold = reader->at < reader->end && *reader->at == quote;
+        if (c == quote && !is_twofold)
+            return;
+        if (c == quote)
+            reader->at++;
+        hf__buf_add(name, &c, 1);
+    }
+}
+
+static void read_bare(struct reader *reader, hf__buf *name)
+{
+    const char *from = reader->at;
+
+    while (reader->at < reader->end && *reader->at != reader->delimiter)
+        reader->at++;
+    const char *to = reader->at;
+    while (to > from && is_blank(to[-1]))
+        to--;
+    hf__buf_add(name, from, (size_t)(to - from));
+}
+
+static void skip_blanks(struct reader *reader)
+{
+    while (reader->at < reader->end && is_blank(*reader->at) && *reader->at != reader->delimiter)
+        reader->at++;
+}
+
+static hf_status read_name(struct reader *reader, hf__buf *name, hf_error *err)
+{
+    hf__buf_clear(name);
+    skip_blanks(reader);
+    if (reader->at < reader->end && (*reader->at == '"' || *reader->at == '\''))
+        read_quoted(reader, name);
+    else
+        read_bare(reader, name);
+    skip_blanks(reader);
+    if (name->broken)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (memchr(name->data, '\0', name->length) != NULL)
+        return hf__fail(err, HF_BAD_DATA, "the header has a NUL byte");
+    if (reader->at < reader->end && *reader->at != reader->delimiter)
+        return hf__fail(err, HF_BAD_DATA, "the header has more than a quoted name at '%s'",
+                        name->data);
+    return HF_OK;
+}
+
+/* The mark that some programs begin a file in UTF-8 with. */
+static void skip_mark(struct reader *reader)
+{
+    if (reader->end - reader->at >= 3 && memcmp(reader->at, "\xef\xbb\xbf", 3) == 0)
+        reader->at += 3;
+}
+
+hf_status hf__columns_parse(const char *line, size_t size, char delimiter, hf__buf *out,
+                            hf_error *err)
+{
+    struct reader reader = {.at = line, .end = line + size, .delimiter = delimiter};
+    const char *between = " (";
+    hf_status status = HF_OK;
+    hf__buf name = {0};
+
+    while (reader.end > reader.at && (reader.end[-1] == '\n' || reader.end[-1] == '\r'))
+        reader.end--;
+    skip_mark(&reader);
+    if (reader.at == reader.end)
+        return HF_OK;
+    for (bool more = true; more && status == HF_OK; between = ", ") {
+        status = read_name(&reader, &name, err);
+        hf__buf_puts(out, between);
+        hf__quote_name(out, name.data != NULL ? name.data : "");
+        more = reader.at < reader.end;
+        if (more)
+            reader.at++;
+    }
+    hf__buf_puts(out, ")");
+    hf__buf_free(&name);
+    return status;
+}
+
+/* ---- of an input ----------------------------------------------------------------------------------------- */
+
+static hf_status wait_for_header(hf__work *work, hf__input *input, hf_error *err)
+{
+    for (;;) {
+        bool wait = false;
+        hf_status status = hf__input_read_header(input, &wait, err);
+        if (status != HF_OK || !wait)
+            return status;
+        struct pollfd fds[] = {{.fd = hf__input_fd(input), .events = POLLIN},
+                               {.fd = work->halt->fd, .events = POLLIN}};
+        (void)poll(fds, 2, -1);
+        status = hf__work_check(work, err);
+        if (status != HF_OK)
+            return status;
+    }
+}
+
+static char delimiter_of(const hf__work *work)
+{
+    const char *value = hf__settings_value(&work->settings, "format_csv_delimiter");
+
+    return value != NULL && value[0] != '\0' ? value[0] : ',';
+}
+
+hf_status hf__columns_add(hf__work *work, hf__input *input, hf__buf *out, hf_error *err)
+{
+    size_t size = 0;
+
+    if (!work->options->format->has_header || work->target->is_embedded)
+        return HF_OK;
+    hf_status status = wait_for_header(work, input, err);
+    if (status != HF_OK)
+        return status;
+    const char *header = hf__input_header(input, &size);
+    return hf__columns_parse(header, size, delimiter_of(work), out, err);
 }

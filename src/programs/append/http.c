@@ -6,7 +6,8 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "programs/append/quote.h"
+#include "base/text.h"
+#include "programs/append/target.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
@@ -331,4 +332,192 @@ hf_status hf__http_open(const hf__target_options *options, hf__target **target, 
         return status;
     }
     return make_ready(http, options->halt, target, err);
+}
+
+/* --- http judge ------------------------------------------------------------------------------- */
+
+/* What an answer over HTTP means. */
+
+/* Faults of what was configured here; all others may pass. */
+static bool is_our_fault(CURLcode code)
+{
+    switch (code) {
+    case CURLE_URL_MALFORMAT:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER: return true;
+    default: return false;
+    }
+}
+
+static bool may_have_arrived(const hf__call *call)
+{
+    long request = 0;
+
+    return curl_easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &request) != CURLE_OK ||
+           request > 0;
+}
+
+static hf_status judge_transfer(hf__http *http, const hf__call *call,
+                                const hf__statement *statement, hf_error *err)
+{
+    const char *name = http->base.name;
+    const char *why = call->trouble[0] != '\0' ? call->trouble : curl_easy_strerror(call->code);
+
+    http->base.fault.was_sent = may_have_arrived(call);
+    if (call->is_too_large)
+        return hf__fail(err, HF_DATABASE, "%s: cannot %s: the answer is larger than %zu bytes",
+                        name, statement->what, call->answer_max);
+    if (call->answer.broken || call->code == CURLE_OUT_OF_MEMORY)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    if (is_our_fault(call->code))
+        return hf__fail(err, HF_CONFIG, "%s: cannot %s: %s", name, statement->what, why);
+    return hf__fail(err, HF_UNREACHABLE, "%s: cannot %s: %s", name, statement->what, why);
+}
+
+static hf_status refuse_redirect(hf__http *http, const hf__call *call, hf_error *err)
+{
+    char shown[160];
+    char *place = NULL;
+
+    if (curl_easy_getinfo(call->easy, CURLINFO_REDIRECT_URL, &place) != CURLE_OK || place == NULL)
+        place = "";
+    hf_status status =
+        hf__fail(err, HF_CONFIG, "%s redirects (HTTP %ld) to '%s'", http->base.name, call->response,
+                 hf__show(shown, sizeof shown, place, strlen(place)));
+    hf__hint(err, "rows go to the server that was named, or nowhere: give its own address");
+    return status;
+}
+
+static hf_status refuse_stranger(hf__http *http, const hf__call *call,
+                                 const hf__statement *statement, hf_error *err)
+{
+    char shown[120];
+
+    hf_status status =
+        hf__fail(err, HF_CONFIG, "%s: cannot %s: it is no ClickHouse: HTTP %ld, '%s'",
+                 http->base.name, statement->what, call->response,
+                 hf__show(shown, sizeof shown, call->answer.data, call->answer.length));
+    hf__hint(err, "give the address of ClickHouse's HTTP interface, usually port 8123");
+    return status;
+}
+
+/* An exception may stand behind rows that had gone out before it. */
+static const char *find_exception(const hf__call *call)
+{
+    const char *text = call->answer.data;
+
+    if (hf__exception_code(text) != 0)
+        return text;
+    for (const char *at = text; (at = strstr(at, "\nCode: ")) != NULL; at++)
+        if (hf__exception_code(at + 1) != 0)
+            return at + 1;
+    return NULL;
+}
+
+hf_status hf__http_judge(hf__http *http, const hf__call *call, const hf__statement *statement,
+                         bool during_rows, hf_error *err)
+{
+    if (call->code != CURLE_OK)
+        return judge_transfer(http, call, statement, err);
+    http->base.fault.was_sent = true;
+    if (call->response / 100 == 3)
+        return refuse_redirect(http, call, err);
+    const char *exception = find_exception(call);
+    bool may_be_data = call->response == 200 && call->exception_code == 0 && !during_rows &&
+                       exception != call->answer.data;
+    if (exception != NULL && !may_be_data)
+        return hf__target_refused(&http->base, statement, exception, strlen(exception), during_rows,
+                                  err);
+    if (call->exception_code != 0 ||
+        (during_rows && call->response == 200 && call->answer.length > 0))
+        return hf__target_refused(&http->base, statement, call->answer.data, call->answer.length,
+                                  during_rows, err);
+    return call->response == 200 ? HF_OK : refuse_stranger(http, call, statement, err);
+}
+
+/* --- http watch ------------------------------------------------------------------------------- */
+
+/* A statement that takes long: is it still running there, and how is it ended? */
+
+enum {
+    LOOK_EVERY_MS = 1000,
+    ANSWER_MS = 10000,
+    SILENT_MS = 60000, /* a server that answers nothing for so long is gone */
+};
+
+static void write_look(hf__buf *sql, const hf__watch *watch)
+{
+    hf__buf_puts(sql, watch->is_kill ? "KILL QUERY WHERE query_id = "
+                                     : "SELECT count() FROM system.processes WHERE query_id = ");
+    hf__quote_text(sql, watch->query_id);
+    if (watch->is_kill)
+        hf__buf_puts(sql, " ASYNC");
+}
+
+static hf_status ask(hf__http *http, hf__watch *watch, hf_error *err)
+{
+    hf__call *side = &http->side;
+    const hf__statement look = {.what = "look after the statement"};
+
+    watch->is_kill = watch->kill_wanted && !watch->kill_sent;
+    watch->kill_sent = watch->kill_sent || watch->is_kill;
+    hf__buf_clear(&side->body);
+    write_look(&side->body, watch);
+    watch->answer_by = hf__deadline(ANSWER_MS);
+    if (side->body.broken ||
+        curl_easy_setopt(side->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)side->body.length) !=
+            CURLE_OK ||
+        curl_easy_setopt(side->easy, CURLOPT_POSTFIELDS, side->body.data) != CURLE_OK)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return hf__call_begin(http, side, &look, "&default_format=TabSeparated", err);
+}
+
+/* A refusal is an answer too: the server lives, it only does not tell. */
+static void take_answer(hf__http *http, hf__watch *watch)
+{
+    const hf__call *side = &http->side;
+    bool answered = side->code == CURLE_OK;
+    bool told = answered && side->response == 200 && side->exception_code == 0 &&
+                side->answer.length > 0 && strspn(side->answer.data, "0123456789") > 0;
+
+    hf__call_end(http, &http->side);
+    watch->answer_by = 0;
+    watch->next_ms = hf__now_ms() + LOOK_EVERY_MS;
+    if (answered)
+        watch->silent_since = 0;
+    else if (watch->silent_since == 0)
+        watch->silent_since = hf__now_ms();
+    if (watch->is_kill || !told)
+        return;
+    if (strtol(side->answer.data, NULL, 10) > 0) {
+        watch->was_seen = true;
+        watch->missed = 0;
+    } else {
+        watch->missed++;
+    }
+}
+
+hf_status hf__watch_tick(hf__http *http, hf__watch *watch, hf_error *err)
+{
+    int64_t now = hf__now_ms();
+
+    if (watch->query_id == NULL)
+        return HF_OK;
+    if (watch->next_ms == 0)
+        watch->next_ms = now + LOOK_EVERY_MS;
+    if (watch->answer_by != 0 && !http->side.is_running) {
+        take_answer(http, watch);
+    } else if (watch->answer_by != 0 && now >= watch->answer_by) {
+        http->side.code = CURLE_OPERATION_TIMEDOUT;
+        take_answer(http, watch);
+    }
+    if (watch->silent_since != 0 && now - watch->silent_since > SILENT_MS) {
+        http->base.fault.was_sent = true;
+        return hf__fail(err, HF_UNREACHABLE, "%s: it has not answered anything for %d s",
+                        http->base.name, SILENT_MS / 1000);
+    }
+    bool is_due = now >= watch->next_ms || (watch->kill_wanted && !watch->kill_sent);
+    return watch->answer_by == 0 && is_due ? ask(http, watch, err) : HF_OK;
 }

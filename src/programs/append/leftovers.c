@@ -3,11 +3,17 @@
  * so its staging table is renamed first: whatever still names the old one fails, and what is running
  * holds the rename up.
  */
+#include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/time.h"
 #include "programs/append/staging.h"
+#include "programs/append/target.h"
+#include "programs/append/work.h"
 
 /* fenced is "" where there is no staging table any more. */
 static hf_status fence(hf__work *work, const char *id, char fenced[128], hf_error *err)
@@ -167,5 +173,239 @@ hf_status hf__settle(hf__work *work, hf__append_row *row, hf_error *err)
         status = settle_here(work, row, &plan, err);
     work->target = used;
     hf__plan_free(&plan);
+    return status;
+}
+
+/* --- sweep ------------------------------------------------------------------------------------ */
+
+/* What dead appends have left behind. An append is dead when its lock is free. */
+
+static hf_status try_table(hf__work *work, const hf__append_row *row, hf_error *err)
+{
+    hf__table_name name;
+    hf_status status = hf__table_name_parse(row->table, strlen(row->table), NULL, &name, err);
+
+    /* Another table's append is settled by whoever appends to that one next. */
+    if (status != HF_OK || strcmp(name.text, work->name.text) != 0)
+        return status;
+    status = hf__work_lock_table(work, 0, err);
+    if (status == HF_NOT_ACQUIRED)
+        return HF_OK; /* who has it settles it */
+    if (status != HF_OK)
+        return status;
+    hf__append_row now = {0};
+    status = hf__append_load(work->store, row->id, &now, err);
+    if (status == HF_OK && now.state == HF__APPEND_ATTACHING)
+        status = hf__settle(work, &now, err);
+    hf__append_row_free(&now);
+    hf_status unlocked = hf__work_unlock_table(work, err);
+    return status != HF_OK ? status : unlocked;
+}
+
+static hf_status sweep_complete(hf__work *work, const char *name, const char *id, int64_t age_ms,
+                                hf_error *err)
+{
+    hf__append_row row = {0};
+    hf_status status = hf__append_load(work->store, id, &row, err);
+
+    if (status == HF_OK && row.state == HF__APPEND_ATTACHING)
+        status = try_table(work, &row, err);
+    else if (status == HF_OK && row.state == HF__APPEND_DONE)
+        status = hf__staging_drop(work, name, err);
+    else if (status == HF_OK && age_ms >= work->options->keep_ms) {
+        status = hf__staging_drop(work, name, err);
+        if (status == HF_OK)
+            hf__work_note(work, "dropped %s, which append %s had left complete", name, id);
+    }
+    hf__append_row_free(&row);
+    return status;
+}
+
+static hf_status sweep_one(hf__work *work, const char *name, int64_t age_ms, hf_error *err)
+{
+    bool is_complete = false;
+    const char *id = hf__staging_id(name, &is_complete);
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_lock *lock = NULL;
+
+    if (id == NULL || strcmp(id, work->result->id) == 0)
+        return HF_OK;
+    spec.wait_ms = 0;
+    hf_status status = hf__append_lock(work->store, id, &spec, NULL, &lock, err);
+    if (status == HF_NOT_ACQUIRED)
+        return HF_OK; /* it lives */
+    if (status != HF_OK)
+        return status;
+    if (is_complete) {
+        status = sweep_complete(work, name, id, age_ms, err);
+    } else {
+        status = hf__staging_drop(work, name, err);
+        if (status == HF_OK)
+            hf__work_note(work, "dropped %s, which a dead append had left", name);
+    }
+    hf_lock_free(lock);
+    return status;
+}
+
+static void sweep_here(hf__work *work)
+{
+    hf__grid grid = {0};
+    hf_error err;
+    hf_status status = hf__staging_list(work, &grid, &err);
+
+    for (size_t i = 0; i < grid.rows && hf__halt_get(work->halt) == HF__GO_ON; i++) {
+        hf_status swept =
+            sweep_one(work, hf__grid_at(&grid, i, 0), hf__grid_number(&grid, i, 1), &err);
+        if (swept != HF_OK)
+            hf__work_note(work, "a dead append's staging table is left for the next sweep: %s",
+                          err.message);
+    }
+    if (status != HF_OK)
+        hf__work_note(work, "dead appends are not looked for: %s", err.message);
+    hf__grid_free(&grid);
+}
+
+void hf__sweep(hf__work *work)
+{
+    hf__target *const used = work->target;
+
+    for (size_t i = 0; hf__cluster_at(work, i) != NULL; i++) {
+        work->target = hf__cluster_at(work, i);
+        sweep_here(work);
+        work->target = used;
+    }
+}
+
+/* --- orphan ----------------------------------------------------------------------------------- */
+
+/*
+ * A dead holder's lock is free at once, but its INSERT goes on in the server. Every statement that writes
+ * under the table's lock has one query id, so the server itself refuses a second one.
+ */
+
+enum { KILL_MS = 10000, LOOK_EVERY_MS = 50 };
+
+/* True as long as the server refuses the id. */
+static hf_status is_running(hf__work *work, const char *writer, bool *running, hf_error *err)
+{
+    const hf__statement probe = {
+        .sql = "SELECT 1", .what = "look for an orphan", .query_id = writer};
+    hf__grid grid = {0};
+    hf_status status = hf__target_query(work->target, &probe, &grid, err);
+
+    hf__grid_free(&grid);
+    *running = status != HF_OK && work->target->fault.code == HF__CODE_ID_IN_USE;
+    return *running ? HF_OK : status;
+}
+
+/* False: it cannot be killed, and why is said. */
+static bool kill_it(hf__work *work, const char *writer)
+{
+    hf__buf sql = {0};
+    hf__grid grid = {0};
+    hf_error err;
+
+    hf__buf_puts(&sql, "KILL QUERY WHERE query_id = ");
+    hf__quote_text(&sql, writer);
+    hf__buf_puts(&sql, " SYNC");
+    const hf__statement kill = {.sql = sql.data, .what = "kill the orphan", .limit_ms = KILL_MS};
+    hf_status status =
+        sql.broken ? HF_NO_MEMORY : hf__target_query(work->target, &kill, &grid, &err);
+    if (status != HF_OK && status != HF_NO_MEMORY)
+        hf__work_note(work, "the orphan is awaited: %s", err.message);
+    hf__grid_free(&grid);
+    hf__buf_free(&sql);
+    return status == HF_OK;
+}
+
+static hf_status await_it(hf__work *work, const char *writer, hf_error *err)
+{
+    char shown[32];
+    int64_t wait_ms = work->options->wait_ms;
+    int64_t deadline = hf__deadline(wait_ms);
+    bool running = true;
+    hf_status status = HF_OK;
+
+    while (status == HF_OK && running) {
+        struct pollfd halt = {.fd = work->halt->fd, .events = POLLIN};
+        status = hf__work_check(work, err);
+        if (status == HF_OK)
+            status = is_running(work, writer, &running, err);
+        if (status == HF_OK && running && hf__left_ms(deadline) == 0) {
+            status = hf__fail(
+                err, HF_NOT_ACQUIRED,
+                "a statement whose client is gone (query id %s) still writes to %s after %s",
+                writer, work->name.text, hf__show_duration(shown, sizeof shown, wait_ms));
+            hf__hint(err, "wait longer, or end it: KILL QUERY WHERE query_id = '%s'", writer);
+        }
+        if (status == HF_OK && running)
+            (void)poll(&halt, 1, LOOK_EVERY_MS);
+    }
+    return status;
+}
+
+static void describe(hf__work *work, const char *writer)
+{
+    hf__buf sql = {0};
+    hf__grid grid = {0};
+
+    hf__buf_puts(&sql,
+                 "SELECT toInt64(elapsed * 1000), written_rows, read_rows FROM system.processes "
+                 "WHERE query_id = ");
+    hf__quote_text(&sql, writer);
+    const hf__statement look = {.sql = sql.data, .what = "describe the orphan"};
+    if (!sql.broken && hf__target_query(work->target, &look, &grid, NULL) == HF_OK &&
+        grid.rows > 0) {
+        char age[32];
+        hf__work_note(
+            work,
+            "an orphan writes to %s: a statement whose client is gone, %s old, %s rows read (query "
+            "id %s)",
+            work->name.text, hf__show_duration(age, sizeof age, hf__grid_number(&grid, 0, 0)),
+            hf__grid_at(&grid, 0, 2), writer);
+    } else {
+        hf__work_note(work, "an orphan writes to %s: a stream whose client is gone (query id %s)",
+                      work->name.text, writer);
+    }
+    hf__grid_free(&grid);
+    hf__buf_free(&sql);
+}
+
+static hf_status end_here(hf__work *work, const char *writer, bool is_known, hf_error *err)
+{
+    bool running = is_known;
+    hf_status status = HF_OK;
+
+    if (!is_known)
+        status = is_running(work, writer, &running, err);
+    if (status != HF_OK || !running)
+        return status;
+    describe(work, writer);
+    bool killed = work->options->orphans == HF__KILL_ORPHANS && kill_it(work, writer);
+    status = await_it(work, writer, err);
+    if (status != HF_OK)
+        return status;
+    work->result->orphan = killed ? "killed" : "awaited";
+    if (work->lock != NULL)
+        hf_lock_note(work->lock, killed ? "orphan_killed" : "orphan_awaited", writer);
+    hf__work_note(work, "the orphan was %s; what it had written stays in the table",
+                  work->result->orphan);
+    return HF_OK;
+}
+
+hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err)
+{
+    char writer[40];
+    hf__target *const used = work->target;
+    hf_status status = HF_OK;
+
+    if (used->is_embedded)
+        return HF_OK;
+    hf__writer_id(writer, work->result->key);
+    for (size_t i = 0; status == HF_OK && hf__cluster_at(work, i) != NULL; i++) {
+        work->target = hf__cluster_at(work, i);
+        status = end_here(work, writer, is_known && work->target == used, err);
+    }
+    work->target = used;
     return status;
 }

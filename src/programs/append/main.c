@@ -1,5 +1,5 @@
 #include "cli/program.h"
-#include "programs/append/commands.h"
+#include "programs/append/append.h"
 
 static const struct command *const no_commands[] = {NULL};
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/append/quote.h"
+#include "programs/append/target.h"
 
 /* ---- parts ----------------------------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ static hf_status read_parts(const hf__grid *grid, hf__parts *parts, hf_error *er
     if (parts->items == NULL)
         return hf__fail(err, HF_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < grid->rows; i++) {
-        hf__part *part = &parts->items[parts->count++];
+        hf__plan_part *part = &parts->items[parts->count++];
         (void)snprintf(part->partition, sizeof part->partition, "%s", hf__grid_at(grid, i, 0));
         part->min_block = hf__grid_number(grid, i, 1);
         part->max_block = hf__grid_number(grid, i, 2);
@@ -89,9 +89,9 @@ static hf__plan_partition *add_partition(hf__plan *plan, const char *id)
     return added;
 }
 
-static bool add_part(hf__plan *plan, hf__plan_partition *partition, const hf__part *part)
+static bool add_part(hf__plan *plan, hf__plan_partition *partition, const hf__plan_part *part)
 {
-    hf__part *more = reallocarray(plan->parts, plan->part_count + 1, sizeof *more);
+    hf__plan_part *more = reallocarray(plan->parts, plan->part_count + 1, sizeof *more);
 
     if (more == NULL)
         return false;
@@ -109,7 +109,7 @@ hf_status hf__plan_make(const hf__parts *staged, hf__plan *plan, hf_error *err)
 
     *plan = (hf__plan){0};
     for (size_t i = 0; i < staged->count; i++) {
-        const hf__part *part = &staged->items[i];
+        const hf__plan_part *part = &staged->items[i];
         if (!part->is_active || part->rows == 0)
             continue;
         if (last == NULL || strcmp(last->id, part->partition) != 0)
@@ -203,7 +203,7 @@ static bool take(const char **text, char wanted)
 
 static bool take_parts(const char **text, hf__plan *plan, hf__plan_partition *partition)
 {
-    hf__part part = {.is_active = true};
+    hf__plan_part part = {.is_active = true};
 
     memcpy(part.partition, partition->id, sizeof part.partition);
     do
@@ -243,7 +243,7 @@ hf_status hf__plan_parse(const char *text, hf__plan *plan, hf_error *err)
 
 /* ---- was it done? ------------------------------------------------------------------------------------- */
 
-static bool is_in(const hf__part *part, const hf__plan_partition *partition)
+static bool is_in(const hf__plan_part *part, const hf__plan_partition *partition)
 {
     return part->max_block > partition->last_block && strcmp(part->partition, partition->id) == 0;
 }
@@ -258,8 +258,8 @@ static size_t count_there(const hf__plan *plan, const hf__plan_partition *partit
     size_t found = 0;
 
     for (size_t i = 0; i < now->count && found < partition->count; i++) {
-        const hf__part *part = &now->items[i];
-        const hf__part *wanted = &plan->parts[partition->first + found];
+        const hf__plan_part *part = &now->items[i];
+        const hf__plan_part *wanted = &plan->parts[partition->first + found];
         if (is_in(part, partition) && part->min_block == part->max_block &&
             part->rows == wanted->rows && (!same_files || part->bytes == wanted->bytes))
             found++;

@@ -10,16 +10,16 @@
 enum { HF__PARTITION_MAX = 256 }; /* it is part of a file's name */
 
 /* A row of system.parts. */
-typedef struct hf__part {
+typedef struct hf__plan_part {
     char partition[HF__PARTITION_MAX];
     int64_t min_block, max_block;
     int64_t rows, bytes;
     int64_t level; /* 0: as it was inserted; else merges have made it */
     bool is_active;
-} hf__part;
+} hf__plan_part;
 
 typedef struct hf__parts {
-    hf__part *items;
+    hf__plan_part *items;
     size_t count;
 } hf__parts;
 
@@ -40,7 +40,7 @@ typedef struct hf__plan_partition {
 typedef struct hf__plan {
     hf__plan_partition *partitions;
     size_t partition_count;
-    hf__part *parts; /* of the staging table: only rows and bytes are kept in the store */
+    hf__plan_part *parts; /* of the staging table: only rows and bytes are kept in the store */
     size_t part_count;
     int64_t rows;
 } hf__plan;

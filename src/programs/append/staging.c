@@ -6,8 +6,8 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "programs/append/quote.h"
 #include "programs/append/staging.h"
+#include "programs/append/target.h"
 
 enum { NONCE = 8, MARK = 8, MERGES_MS = 60000, LOOK_EVERY_MS = 20 };
 

@@ -1,15 +1,33 @@
-/*
- * A ClickHouse that rows are appended to, behind one vtable: a server over HTTP, or chdb in this
- * process. Used by one thread.
- */
 #ifndef HF_APPEND_TARGET_H
 #define HF_APPEND_TARGET_H
 
 #include <stdint.h>
 
+#include "base/buf.h"
+#include "base/error.h"
 #include "base/halt.h"
-#include "programs/append/grid.h"
 #include "programs/append/rows_input.h"
+
+/* A small answer of ClickHouse in memory: TabSeparated, unescaped. */
+
+typedef struct hf__grid {
+    char *text;   /* the cells, each ended by NUL */
+    char **cells; /* by row */
+    size_t rows, columns;
+} hf__grid;
+
+/* text is taken over, also on failure. Rows of different width are HF_BAD_DATA. */
+HF_MUST_CHECK hf_status hf__grid_read(char *text, size_t size, hf__grid *grid, hf_error *err);
+void hf__grid_free(hf__grid *grid);
+
+const char *hf__grid_at(const hf__grid *grid, size_t row, size_t column);
+/* 0 where it is no number: ClickHouse writes what the column's type says. */
+int64_t hf__grid_number(const hf__grid *grid, size_t row, size_t column);
+
+/*
+ * A ClickHouse that rows are appended to, behind one vtable: a server over HTTP, or chdb in this
+ * process. Used by one thread.
+ */
 
 typedef struct hf__target hf__target;
 
@@ -107,5 +125,14 @@ hf_status hf__target_refused(hf__target *target, const hf__statement *statement,
                              size_t size, bool during_rows, hf_error *err);
 /* Does the text begin as ClickHouse's exceptions do? Its code, or 0. */
 int hf__exception_code(const char *text);
+
+/* Names and texts in ClickHouse's SQL. */
+
+/* `a\`b` */
+void hf__quote_name(hf__buf *out, const char *name);
+/* `database`.`table` */
+void hf__quote_table(hf__buf *out, const char *database, const char *table);
+/* 'o\'brien' */
+void hf__quote_text(hf__buf *out, const char *text);
 
 #endif

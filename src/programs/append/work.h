@@ -1,10 +1,12 @@
-/* One append at work: what its parts share. */
 #ifndef HF_APPEND_WORK_H
 #define HF_APPEND_WORK_H
 
 #include "lib/tables/name.h"
 #include "programs/append/append.h"
 #include "programs/append/plan.h"
+#include "programs/append/target.h"
+
+/* One append at work: what its parts share. */
 
 /* holdfast_staging_… while rows come in, holdfast_staged_… once all are there. */
 #define HF__STAGING_PREFIX "holdfast_staging_"
@@ -148,5 +150,34 @@ HF_MUST_CHECK hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *
 /* ---- direct.c ---------------------------------------------------------------------------------- */
 
 HF_MUST_CHECK hf_status hf__direct_run(hf__work *work, hf_error *err);
+
+/* Does the server leave out blocks that a table has had before? */
+
+/* How many blocks it remembers: 0 where it does not, or where that is not known. */
+int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings);
+
+/* Blocks can be named by the client, so that equal ones of two appends are both kept. */
+bool hf__dedup_has_token(const hf__grid *settings);
+
+/* The columns that the header of a file names, for the INSERT: not every server reads the header itself. */
+
+/* Adds " (`a`, `b`)" for a header line of CSV; nothing for one without a name. */
+HF_MUST_CHECK hf_status hf__columns_parse(const char *line, size_t size, char delimiter,
+                                          hf__buf *out, hf_error *err);
+
+/* The same for the input's header, which is waited for; nothing for a format that has none. Knows the settings. */
+HF_MUST_CHECK hf_status hf__columns_add(hf__work *work, hf__input *input, hf__buf *out,
+                                        hf_error *err);
+
+/* What the server is set to, as far as an append has to know it. Asked once. */
+
+/* Once for an append, into work->settings: name, value, whether it has been changed. Nothing where a target is embedded. */
+HF_MUST_CHECK hf_status hf__settings_read(hf__work *work, hf_error *err);
+
+/* NULL: the server has no such setting. */
+const char *hf__settings_value(const hf__grid *settings, const char *name);
+
+/* What to set for the INSERT of a stream, as "name=value", encoded; "" for nothing. */
+const char *hf__settings_for_rows(const hf__grid *settings);
 
 #endif

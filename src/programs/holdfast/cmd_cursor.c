@@ -4,9 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/network_choice.h"
+#include "cli/choice.h"
 #include "cli/print.h"
-#include "cli/print_json.h"
 
 enum { NAME, VALUE };
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "cli/network_choice.h"
-#include "cli/print_json.h"
+#include "cli/choice.h"
+#include "cli/print.h"
 #include "lib/ledgers/ledgers.h"
 
 struct gaps_values {

@@ -5,11 +5,10 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/choice.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cli/print_json.h"
-#include "cli/registry_choice.h"
 #include "programs/holdfast/label.h"
 
 struct key_values {
@@ -142,7 +141,7 @@ static void add_to_json(hf__json *json, const char *name, const char *label,
     hf__json_end_object(json);
 }
 
-static void add_key(struct output *output, const char *label, hf_derivation derivation,
+static void add_key_row(struct output *output, const char *label, hf_derivation derivation,
                     const int64_t *key)
 {
     hf__buf sql = {0};
@@ -190,7 +189,7 @@ static hf_status add_all_keys(struct output *output, const char *label, hf_error
     for (size_t i = 0; status == HF_OK && i < COMPUTED; i++) {
         int64_t key = 0;
         bool derived = hf_key_derive(computed[i], label, strlen(label), &key, NULL) == HF_OK;
-        add_key(output, label, computed[i], derived ? &key : NULL);
+        add_key_row(output, label, computed[i], derived ? &key : NULL);
     }
     return status;
 }
@@ -235,7 +234,7 @@ static hf_status add_label(struct output *output, const struct key_values *value
         return add_all_keys(output, words[0], err);
     status = target_label(words[0], values->derivation, &target, err);
     if (status == HF_OK)
-        add_key(output, words[0], target.derivation, &target.key);
+        add_key_row(output, words[0], target.derivation, &target.key);
     return status;
 }
 

@@ -12,8 +12,6 @@
 #include "cli/choice.h"
 #include "cli/notify.h"
 #include "cli/options.h"
-#include "cli/registry_choice.h"
-#include "programs/holdfast/child.h"
 #include "programs/holdfast/label.h"
 #include "programs/holdfast/supervise.h"
 

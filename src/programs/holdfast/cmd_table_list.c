@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/print.h"
-#include "cli/print_json.h"
 #include "programs/holdfast/cmd_table.h"
 
 enum { TABLE, ID, REFERENCES, CREATED, RETIRED };

@@ -10,10 +10,9 @@
 #include "cli/choice.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cli/registry_choice.h"
 #include "programs/holdfast/label.h"
 #include "programs/holdfast/print_rows.h"
-#include "programs/holdfast/sql_place.h"
+#include "programs/holdfast/sql_lex.h"
 #include "programs/holdfast/sql_script.h"
 
 enum { ATTEMPTS_MOST = 1000000 };

@@ -6,7 +6,6 @@
 
 #include "base/buf.h"
 #include "cli/print.h"
-#include "cli/print_json.h"
 
 static const char *skip_digits(const char *text)
 {
@@ -76,7 +75,7 @@ bool print_rows_as_table(const hf_rows *rows)
 }
 
 /* Its name; where an earlier column has the same, with a number that makes it another. */
-static void add_key(hf__buf *keys, const hf_rows *rows, size_t column)
+static void add_column_key(hf__buf *keys, const hf_rows *rows, size_t column)
 {
     const char *name = hf_rows_column(rows, column);
     size_t same = 1;
@@ -109,7 +108,7 @@ bool print_rows_as_json(const hf_rows *rows)
     hf__buf keys = {0}; /* one after the other, each with its NUL */
 
     for (size_t i = 0; i < hf_rows_columns(rows); i++)
-        add_key(&keys, rows, i);
+        add_column_key(&keys, rows, i);
     hf__json_begin_array(&json, NULL);
     json.text.broken |= keys.broken || keys.data == NULL;
     for (size_t row = 0; !json.text.broken && row < hf_rows_count(rows); row++)

@@ -1,9 +1,10 @@
-/* The lexical rules of SQL, as PostgreSQL has them. */
 #ifndef HF_CLI_SQL_LEX_H
 #define HF_CLI_SQL_LEX_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* The lexical rules of SQL, as PostgreSQL has them. */
 
 struct sql_cursor {
     const char *text;
@@ -34,5 +35,16 @@ const char *sql_skip_escape_string(struct sql_cursor *cursor); /* the '…' of E
 const char *sql_skip_dollar_quoted(struct sql_cursor *cursor, size_t tag_size); /* with both $ */
 
 void sql_skip_line_comment(struct sql_cursor *cursor);
+
+#define SQL_EXCERPT_MAX 160
+
+/* Where something is in a script, for people: both numbers from 1, the column in characters. */
+struct sql_place {
+    size_t line, column;
+    char excerpt[SQL_EXCERPT_MAX]; /* of that line, around the column */
+};
+
+/* at may be the end of the text. */
+struct sql_place sql_find_place(const char *text, size_t size, size_t at);
 
 #endif

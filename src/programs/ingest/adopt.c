@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "lib/ledgers/names.h"
-#include "programs/ingest/exclusive.h"
+#include "lib/ledgers/ledgers.h"
 #include "programs/ingest/reconcile.h"
+#include "programs/ingest/reset.h"
 
 struct adoption {
     hf_network *network;

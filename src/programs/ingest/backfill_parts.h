@@ -1,14 +1,54 @@
-/* What the files of the backfill share. */
 #ifndef HF_INGEST_BACKFILL_PARTS_H
 #define HF_INGEST_BACKFILL_PARTS_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 #include "programs/ingest/backfill.h"
 #include "programs/ingest/backfill_plan.h"
-#include "programs/ingest/backfill_stream.h"
-#include "programs/ingest/batch.h"
-#include "programs/ingest/rate.h"
+#include "programs/ingest/reader.h"
+#include "programs/ingest/writer.h"
+
+/* Ledgers from the source, by ranges that mostly follow upon each other: then one reader serves them. */
+
+struct stream {
+    const hf__source_options *options;
+    hf__stop *stop;
+    size_t memory;
+    bool seeks; /* to begin anywhere costs little */
+    hf__reader *reader;
+    int64_t from; /* wanted: what comes before is dropped */
+    int64_t next; /* where the reader is */
+    int64_t to;   /* where it ends */
+};
+
+/* Compressed files and commands must be read from their start. */
+bool stream_spec_seeks(const char *spec);
+
+/* What is taken next is ledger `from`, or what the source has behind it; `until` may be needed later. */
+HF_MUST_CHECK hf_status stream_aim(struct stream *stream, int64_t from, int64_t until,
+                                   hf_error *err);
+hf__read stream_take(struct stream *stream, int ms);
+void stream_close(struct stream *stream);
+
+/* A token bucket: so many a second, whoever takes them. */
+
+typedef struct hf__rate {
+    pthread_mutex_t mutex;
+    double per_second; /* 0: no limit */
+    double burst;      /* tokens that may be saved up */
+    double tokens;     /* below 0: promised to those who wait */
+    int64_t at_ms;     /* when tokens were counted */
+} hf__rate;
+
+/* The bucket is full at first: a tenth of a second's worth, and one at least. */
+void hf__rate_init(hf__rate *rate, double per_second, int64_t now_ms);
+void hf__rate_destroy(hf__rate *rate);
+
+/* Takes one token, and says how many ms to wait before it may be used. Any thread. */
+int64_t hf__rate_take(hf__rate *rate, int64_t now_ms);
+
+/* What the files of the backfill share. */
 
 struct note {
     struct note *next;

@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "programs/ingest/activity.h"
 #include "programs/ingest/backfill_parts.h"
-#include "programs/ingest/quarantine.h"
+#include "programs/ingest/status.h"
 #include "programs/ingest/writer.h"
 
 enum { MOST_REST_MS = 1000 };

@@ -2,10 +2,10 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/network_choice.h"
-#include "cli/print_json.h"
+#include "cli/choice.h"
+#include "cli/print.h"
 #include "programs/ingest/adopt.h"
-#include "programs/ingest/commands.h"
+#include "programs/ingest/ingest.h"
 
 enum { RANGES_SHOWN = 20 };
 

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/network_choice.h"
-#include "cli/print_json.h"
-#include "programs/ingest/commands.h"
+#include "cli/choice.h"
+#include "cli/print.h"
+#include "programs/ingest/ingest.h"
 #include "programs/ingest/reset.h"
-#include "programs/ingest/sources/ledger.h"
+#include "programs/ingest/sources/source.h"
 
 struct reset_values {
     struct network_values network;

@@ -3,10 +3,9 @@
 
 #include "base/error.h"
 #include "base/time.h"
-#include "cli/network_choice.h"
-#include "cli/print_json.h"
-#include "programs/ingest/commands.h"
-#include "programs/ingest/keep.h"
+#include "cli/choice.h"
+#include "cli/print.h"
+#include "programs/ingest/ingest.h"
 #include "programs/ingest/reconcile.h"
 #include "programs/ingest/retention.h"
 

@@ -6,11 +6,10 @@
 #include "base/error.h"
 #include "base/time.h"
 #include "cli/choice.h"
-#include "cli/lock_row.h"
 #include "cli/options.h"
-#include "cli/print_json.h"
+#include "cli/print.h"
 #include "lib/ledgers/ledgers.h"
-#include "programs/ingest/commands.h"
+#include "programs/ingest/ingest.h"
 #include "programs/ingest/status.h"
 
 struct status_values {

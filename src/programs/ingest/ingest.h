@@ -1,11 +1,13 @@
-/* Single-writer ingestion: what its parts share. */
 #ifndef HF_INGEST_INGEST_H
 #define HF_INGEST_INGEST_H
 
 #include <stdatomic.h>
 
+#include "cli/command.h"
 #include "lib/ledgers/ledgers.h"
 #include "programs/ingest/sources/source.h"
+
+/* Single-writer ingestion: what its parts share. */
 
 typedef enum hf__on_bad { HF__BAD_STOPS, HF__BAD_IS_QUARANTINED } hf__on_bad;
 
@@ -46,5 +48,15 @@ typedef struct hf__ingest_options {
     hf__keep keep;
     hf__ingest_events events;
 } hf__ingest_options;
+
+/* The commands of `holdfast ingest` and `holdfast retention`. */
+
+extern const struct command cmd_ingest; /* without a word behind it */
+extern const struct command cmd_ingest_status;
+extern const struct command cmd_ingest_adopt;
+extern const struct command cmd_ingest_reset;
+
+extern const struct command cmd_retention; /* without a word behind it */
+extern const struct command cmd_retention_reconcile;
 
 #endif

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "programs/ingest/live_parts.h"
+#include "programs/ingest/live.h"
 #include "programs/ingest/writer.h"
 
 enum {

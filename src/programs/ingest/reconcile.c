@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "programs/ingest/sources/ledger.h"
+#include "programs/ingest/sources/source.h"
 
 /* ---- questions ----------------------------------------------------------------------------------- */
 

@@ -3,7 +3,6 @@
 #define HF_INGEST_RECONCILE_H
 
 #include "lib/ledgers/ledgers.h"
-#include "lib/ledgers/names.h"
 
 typedef struct hf__reconcile_report {
     int64_t data_from; /* the first ledger whose rows are all there */

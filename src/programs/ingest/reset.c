@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ledgers/names.h"
-#include "programs/ingest/activity.h"
-#include "programs/ingest/exclusive.h"
+#include "lib/ledgers/ledgers.h"
 #include "programs/ingest/reconcile.h"
 #include "programs/ingest/retention.h"
-#include "programs/ingest/sources/ledger.h"
+#include "programs/ingest/sources/source.h"
+#include "programs/ingest/status.h"
 
 struct resetting {
     hf_network *network;
@@ -248,5 +247,27 @@ hf_status hf__reset(hf_store *store, hf_network *network, int64_t to, hf__reset_
     if (status == HF_OK)
         status = work(&job, lock, err);
     hf_lock_free(lock);
+    return status;
+}
+
+/* --- exclusive -------------------------------------------------------------------------------- */
+
+hf_status hf__take_network(hf_store *store, const hf_network *network, hf_lock **lock,
+                           hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_target target = {.label = network->label, .derivation = HF_FNV1A64};
+    spec.targets = &target;
+    spec.target_count = 1;
+    spec.flags = HF_PRIVATE;
+    spec.wait_ms = 0;
+    hf_status status = hf_lock_acquire(store, &spec, lock, err);
+    if (status != HF_NOT_ACQUIRED || !err)
+        return status;
+    hf_error found = *err;
+    status =
+        hf__fail(err, HF_NOT_ACQUIRED, "network %s (key %" PRId64 ") is being ingested: %.700s",
+                 network->name, network->lock_key, found.message);
+    hf__hint(err, "stop the ingester first");
     return status;
 }

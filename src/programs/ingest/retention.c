@@ -1,12 +1,16 @@
 #include "programs/ingest/retention.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/ledgers/names.h"
+#include "base/text.h"
+#include "base/time.h"
+#include "cli/report.h"
+#include "lib/ledgers/ledgers.h"
 #include "programs/ingest/reconcile.h"
 #include "programs/ingest/writer.h"
 
@@ -407,4 +411,89 @@ hf_status hf__retention_run(hf_store *store, hf_network *network, const hf__keep
     spec.target_count = 1;
     spec.wait_ms = 0;
     return hf_lock_with(store, &spec, work, &run, err);
+}
+
+/* --- keeper ----------------------------------------------------------------------------------- */
+
+struct hf__keeper {
+    hf_store *store;
+    hf_network *network;
+    hf__keep keep;
+    hf__stop stop;
+    pthread_t thread;
+};
+
+/* What fails now is tried again in a minute: nothing is lost by keeping more for a while. */
+static void *keep_on(void *arg)
+{
+    hf__keeper *keeper = arg;
+    do {
+        hf__retention_report report = {0};
+        hf_error ignored;
+        (void)!hf__retention_run(keeper->store, keeper->network, &keeper->keep, &keeper->stop,
+                                 &report, &ignored);
+    } while (!hf__stop_pause(&keeper->stop, HF__RETENTION_EVERY_MS));
+    return NULL;
+}
+
+hf_status hf__keeper_start(hf_store *store, hf_network *network, const hf__keep *keep,
+                           hf__keeper **out, hf_error *err)
+{
+    hf__keeper *keeper = calloc(1, sizeof *keeper);
+    if (!keeper)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    keeper->store = store;
+    keeper->network = network;
+    keeper->keep = *keep;
+    keeper->keep.every_ms = HF__RETENTION_EVERY_MS;
+    hf_status status = hf__stop_init(&keeper->stop, err);
+    if (status == HF_OK && pthread_create(&keeper->thread, NULL, keep_on, keeper) != 0) {
+        hf__stop_destroy(&keeper->stop);
+        status = hf__fail(err, HF_NO_MEMORY, "cannot start a thread for retention");
+    }
+    if (status != HF_OK) {
+        free(keeper);
+        return status;
+    }
+    *out = keeper;
+    return HF_OK;
+}
+
+void hf__keeper_stop(hf__keeper *keeper, bool once_more)
+{
+    hf__retention_report report = {0};
+    hf_error ignored;
+    if (!keeper)
+        return;
+    hf__stop_request(&keeper->stop);
+    pthread_join(keeper->thread, NULL);
+    keeper->keep.every_ms = 0;
+    if (once_more)
+        (void)!hf__retention_run(keeper->store, keeper->network, &keeper->keep, NULL, &report,
+                                 &ignored);
+    hf__stop_destroy(&keeper->stop);
+    free(keeper);
+}
+
+/* --- keep ------------------------------------------------------------------------------------- */
+
+hf_status read_keep(const char *text, hf__keep *keep, hf_error *err)
+{
+    static const char suffix[] = "-ledgers";
+    size_t size = strlen(text), tail = sizeof suffix - 1;
+    char digits[24] = "", shown[SHOWN_MAX];
+    hf_status status = HF_INVALID;
+
+    *keep = (hf__keep){0};
+    if (size > tail && strcmp(text + size - tail, suffix) == 0 && size - tail < sizeof digits) {
+        memcpy(digits, text, size - tail);
+        status = hf__parse_int64(digits, "--keep", 1, HF__LEDGER_MAX, &keep->ledgers, NULL);
+    } else if (hf__parse_duration(text, &keep->age_ms, NULL) == HF_OK && keep->age_ms > 0) {
+        status = HF_OK;
+    }
+    if (status == HF_OK)
+        return HF_OK;
+    status = hf__fail(err, HF_INVALID, "--keep cannot be '%s'", show_argument(shown, text));
+    hf__hint(err, "give an age such as 30d, or a number such as 1000-ledgers");
+    return status;
 }

@@ -1,9 +1,10 @@
-/* Old ledgers go: first from coverage, then from the tables. */
 #ifndef HF_INGEST_RETENTION_H
 #define HF_INGEST_RETENTION_H
 
 #include "base/stop.h"
 #include "programs/ingest/ingest.h"
+
+/* Old ledgers go: first from coverage, then from the tables. */
 
 enum { HF__RETENTION_EVERY_MS = 60 * 1000 }; /* of an ingester that keeps some ledgers only */
 
@@ -35,5 +36,18 @@ typedef struct hf__retention_report {
 HF_MUST_CHECK hf_status hf__retention_run(hf_store *store, hf_network *network,
                                           const hf__keep *keep, hf__stop *stop,
                                           hf__retention_report *report, hf_error *err);
+
+/* Retention beside the live ingester, in a thread of its own: it may be kept waiting, live may not. */
+
+typedef struct hf__keeper hf__keeper;
+
+/* Runs at once and then every minute, at most once a minute over the fleet. */
+HF_MUST_CHECK hf_status hf__keeper_start(hf_store *store, hf_network *network, const hf__keep *keep,
+                                         hf__keeper **keeper, hf_error *err);
+/* once_more: what came since the last run is looked at too. NULL is safe. */
+void hf__keeper_stop(hf__keeper *keeper, bool once_more);
+
+/* "30d", "12h" or "1000-ledgers". */
+HF_MUST_CHECK hf_status read_keep(const char *text, hf__keep *keep, hf_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 #include "cli/program.h"
-#include "programs/ingest/commands.h"
+#include "programs/ingest/ingest.h"
 
 static const struct command *const commands[] = {
     &cmd_retention_reconcile,

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+#include "base/text.h"
+
 enum {
     COPY_BLOCK = 256 * 1024,
     ROWS_PER_INSERT = 200,      /* eight values each, far below what either store takes */
@@ -345,4 +348,150 @@ hf_status hf__write_rows(hf_tx *tx, const hf_network *network, hf__ledger *const
     if (bulk && !network->local)
         return write_by_copy(tx, network, ledgers, count, stop, err);
     return write_by_insert(tx, network, ledgers, count, err);
+}
+
+/* --- batch ------------------------------------------------------------------------------------ */
+
+static size_t total(const struct batch *batch)
+{
+    return batch->count + batch->hidden;
+}
+
+bool batch_add(struct batch *batch, hf__ledger *ledger)
+{
+    size_t used = (size_t)(batch->ledgers - batch->items) + total(batch);
+    if (used == batch->capacity) {
+        size_t capacity = batch->capacity ? batch->capacity * 2 : 64;
+        size_t start = batch->items ? (size_t)(batch->ledgers - batch->items) : 0;
+        hf__ledger **grown = realloc(batch->items, capacity * sizeof(hf__ledger *));
+        if (!grown)
+            return false;
+        batch->items = grown;
+        batch->ledgers = grown + start;
+        batch->capacity = capacity;
+    }
+    batch->ledgers[total(batch)] = ledger;
+    batch->count++;
+    batch->weight += ledger->weight;
+    return true;
+}
+
+static void drop_first(struct batch *batch)
+{
+    batch->weight -= batch->ledgers[0]->weight;
+    hf__ledger_free(batch->ledgers[0]);
+    batch->ledgers++;
+    if (batch->count > 0)
+        batch->count--;
+    else
+        batch->hidden--;
+    if (batch->count == 0 && batch->hidden > 0) {
+        batch->count = 1;
+        batch->hidden--;
+    }
+    if (total(batch) == 0)
+        batch->ledgers = batch->items;
+}
+
+void batch_clear(struct batch *batch)
+{
+    for (size_t left = batch->count; left > 0; left--)
+        drop_first(batch);
+}
+
+void batch_split(struct batch *batch)
+{
+    if (batch->count < 2)
+        return;
+    batch->hidden += batch->count - 1;
+    batch->count = 1;
+}
+
+void batch_drop_known(struct batch *batch, int64_t latest)
+{
+    while (total(batch) > 0 && batch->ledgers[0]->sequence <= latest)
+        drop_first(batch);
+}
+
+void batch_free(struct batch *batch)
+{
+    while (total(batch) > 0)
+        drop_first(batch);
+    free(batch->items);
+    *batch = (struct batch){0};
+}
+
+int64_t batch_first(const struct batch *batch)
+{
+    return batch->ledgers[0]->sequence;
+}
+
+int64_t batch_last(const struct batch *batch)
+{
+    return batch->ledgers[batch->count - 1]->sequence;
+}
+
+int64_t batch_transactions(const struct batch *batch)
+{
+    size_t transactions = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        transactions += batch->ledgers[i]->transaction_count;
+    return (int64_t)transactions;
+}
+
+/* --- quarantine ------------------------------------------------------------------------------- */
+
+enum { MOST_KEPT = 1024 * 1024 };
+
+/* Escaped as hf__show does it: the bytes may be anything, and the column is text. */
+static char *readable(const hf__bad_ledger *bad)
+{
+    size_t size = bad->size < MOST_KEPT ? bad->size : MOST_KEPT;
+    size_t room = 4 * size + 8;
+    char *out = malloc(room);
+    if (out)
+        hf__show(out, room, bad->bytes ? bad->bytes : "", bad->bytes ? size : 0);
+    return out;
+}
+
+void hf__quarantine_describe(const hf__ledger *ledger, hf__bad_ledger *bad)
+{
+    hf__buf text = {0};
+    for (size_t i = 0; i < ledger->transaction_count; i++) {
+        hf__buf_add(&text, ledger->transactions[i].body.text, ledger->transactions[i].body.size);
+        hf__buf_puts(&text, "\n");
+    }
+    *bad = (hf__bad_ledger){.sequence = ledger->sequence, .bytes = text.data, .size = text.length};
+    (void)snprintf(bad->where, sizeof bad->where, "ledger %lld", (long long)ledger->sequence);
+}
+
+hf_status hf__quarantine_add(hf_tx *tx, const hf_network *network, int64_t sequence,
+                             const char *reason, const hf__bad_ledger *bad, hf_error *err)
+{
+    char number[24], time[HF__TIME_SIZE];
+    char *line = readable(bad);
+    if (!line)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_status status = hf__quarantine_drop(tx, network, sequence, sequence, err);
+    const hf_value values[] = {hf__number_value(number, sequence), HF_TEXT(reason),
+                               HF_TEXT(bad->where), HF_TEXT(line),
+                               HF_TEXT(hf__time_text(time, hf__wall_ms() * 1000))};
+    if (status == HF_OK)
+        status =
+            hf__network_query(tx, network,
+                              "INSERT INTO @ingest_quarantine (sequence, reason, source, line, at) "
+                              "VALUES ($1, $2, $3, $4, $5)",
+                              5, values, NULL, err);
+    free(line);
+    return status;
+}
+
+hf_status hf__quarantine_drop(hf_tx *tx, const hf_network *network, int64_t from, int64_t to,
+                              hf_error *err)
+{
+    char first[24], last[24];
+    const hf_value values[] = {hf__number_value(first, from), hf__number_value(last, to)};
+    return hf__network_queue(tx, network,
+                             "DELETE FROM @ingest_quarantine WHERE sequence BETWEEN $1 AND $2", 2,
+                             values, err);
 }

@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/choice.h"
 #include "cli/load.h"
-#include "cli/registry_choice.h"
+#include "lib/registry/finding.h"
 #include "lib/registry/registry.h"
-#include "lib/registry/rules.h"
 #include "programs/registry/check.h"
 #include "programs/registry/commands.h"
 #include "programs/registry/findings.h"

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "cli/choice.h"
 #include "cli/load.h"
-#include "cli/registry_choice.h"
 #include "programs/registry/commands.h"
 #include "programs/registry/findings.h"
 #include "programs/registry/lint/lint.h"

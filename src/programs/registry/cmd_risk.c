@@ -2,9 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/choice.h"
 #include "cli/print.h"
-#include "cli/print_json.h"
-#include "cli/registry_choice.h"
 #include "programs/registry/commands.h"
 #include "programs/registry/risk.h"
 #include "programs/registry/risk_labels.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "programs/registry/keyed.h"
 #include "programs/registry/matcher.h"
 
 /* Spreads keys over the high bits, where the sort begins, and back. */

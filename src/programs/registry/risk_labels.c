@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "cli/load.h"
 #include "cli/print.h"
-#include "cli/print_json.h"
 #include "programs/registry/collisions.h"
 #include "programs/registry/risk.h"
 
@@ -100,7 +99,7 @@ static const struct column columns[] = {
 
 enum { NUMBER_MAX = 32, LABEL_SHOWN_MAX = 256 };
 
-static const char *show_key(char out[NUMBER_MAX], const struct hf__collision *collision)
+static const char *show_collision_key(char out[NUMBER_MAX], const struct hf__collision *collision)
 {
     uint32_t high, low;
 
@@ -118,7 +117,7 @@ static void add_row(struct table *table, const struct hf__collision *collision,
     char number[NUMBER_MAX], label[LABEL_SHOWN_MAX];
 
     table_add_row(table);
-    table_set(table, KEY, show_key(number, collision));
+    table_set(table, KEY, show_collision_key(number, collision));
     snprintf(number, sizeof number, "%" PRIu64, collider->line);
     table_set(table, LINE, collider->line > 0 ? number : "-");
     table_set(table, LABEL, hf__show(label, sizeof label, collider->label, collider->size));

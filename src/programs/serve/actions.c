@@ -1,7 +1,14 @@
 /* What the page posts: the token, the end of a session. */
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
+#include "base/clock.h"
+#include "base/error.h"
+#include "programs/serve/api.h"
 #include "programs/serve/http.h"
 #include "programs/serve/render.h"
 
@@ -81,4 +88,297 @@ hf__answer *hf__act_logout(hf__exchange *exchange, hf__problem *problem)
     hf__auth_logout(auth, exchange->identity);
     hf__auth_no_cookie(auth, &cookie);
     return with_cookie("/login", &cookie);
+}
+
+/* --- fixed ------------------------------------------------------------------------------------ */
+
+/* The page, the metrics and the files that the page loads, as routes. */
+
+int hf__metrics_render(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
+                       hf__problem *problem)
+{
+    (void)problem;
+    hf__render_metrics(snapshot, exchange->wants_openmetrics, out);
+    return 200;
+}
+
+static const char *notice_of(const char *word)
+{
+    if (strcmp(word, "terminated") == 0)
+        return "The session was ended. The lock is free once the server has noticed.";
+    return "";
+}
+
+int hf__page_render(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
+                    hf__problem *problem)
+{
+    const hf__server *server = exchange->server;
+    bool signed_in = exchange->access == HF__ACCESS_GRANTED;
+    char csrf[HF__CSRF_SIZE] = "";
+
+    (void)problem;
+    if (signed_in)
+        hf__auth_csrf(server->auth, exchange->identity, csrf);
+    const hf__page_request request = {
+        .q = hf__asked(exchange, "q"),
+        .state = hf__asked(exchange, "state"),
+        .lock = hf__asked(exchange, "lock"),
+        .event = hf__asked(exchange, "event"),
+        .network = hf__asked(exchange, "network"),
+        .span = hf__asked(exchange, "span"),
+        .sort = hf__asked(exchange, "sort"),
+        .page = hf__asked(exchange, "page"),
+        .may_terminate = signed_in && server->options.allow_terminate,
+        .signed_in = signed_in,
+        .csrf = csrf,
+        .notice = notice_of(hf__asked(exchange, "notice")),
+        .refresh_ms = hf__server_refresh_ms(server),
+    };
+    hf__render_page(snapshot, &request, out);
+    return 200;
+}
+
+hf__answer *hf__act_asset(hf__exchange *exchange, hf__problem *problem)
+{
+    for (const hf__asset *asset = hf__assets; asset->path != NULL; asset++) {
+        if (strcmp(asset->path, exchange->path) != 0)
+            continue;
+        hf__answer *answer =
+            hf__answer_of(asset->type, "public, max-age=300", asset->bytes, asset->size);
+        if (answer != NULL)
+            hf__answer_tag(answer, asset->bytes, asset->size);
+        return answer;
+    }
+    hf__refuse(problem, 404, "there is no such file");
+    return NULL;
+}
+
+hf__answer *hf__act_openapi(hf__exchange *exchange, hf__problem *problem)
+{
+    (void)problem;
+    return hf__answer_hold(exchange->server->openapi);
+}
+
+/* --- terminate -------------------------------------------------------------------------------- */
+
+/*
+ * POST /terminate: the only thing here that changes anything. It takes --allow-terminate, a token, a
+ * CSRF token of the session and the lock's title, typed.
+ */
+
+const hf__shape hf__terminated_shape[] = {
+    HF__SHAPE("terminated", "boolean", "true"),
+    HF__KEY_SHAPE,
+    HF__SHAPE("party", "integer", "who held it"),
+    {0},
+};
+
+static bool check_rights(const hf__exchange *exchange, hf__problem *problem)
+{
+    const hf__server *server = exchange->server;
+
+    if (!server->options.allow_terminate)
+        return hf__refuse(problem, 403, "this server does not end sessions: --allow-terminate");
+    if (exchange->access != HF__ACCESS_GRANTED)
+        return hf__refuse(problem, 403, "to end a session takes a token: --token-file");
+    if (!hf__is_same_origin(exchange->connection))
+        return hf__refuse(problem, 403, "the request comes from another site");
+    return hf__auth_csrf_fits(server->auth, exchange->identity, hf__asked(exchange, "csrf")) ||
+           hf__refuse(problem, 403, "the form is not of this session; load the page again");
+}
+
+static hf_space asked_space(const hf__exchange *exchange)
+{
+    return strcmp(hf__asked(exchange, "space"), "p") == 0 ? HF_PAIR : HF_BIGINT;
+}
+
+static const hf__seen_lock *find_lock(const hf__snapshot *snapshot, hf_space space, int64_t key)
+{
+    for (size_t i = 0; i < snapshot->lock_count; i++)
+        if (snapshot->locks[i].key == key && snapshot->locks[i].space == space)
+            return &snapshot->locks[i];
+    return NULL;
+}
+
+static bool holds(const hf__snapshot *snapshot, const hf__seen_lock *lock, int64_t id)
+{
+    for (size_t i = lock->first; i < lock->first + lock->count; i++) {
+        size_t party = snapshot->view_party[i];
+        if (!snapshot->views[i]->waiting && party < snapshot->party_count &&
+            snapshot->parties[party].id == id)
+            return true;
+    }
+    return false;
+}
+
+static bool check_target(const hf__exchange *exchange, hf__problem *problem)
+{
+    const hf__snapshot *snapshot = hf__edition_snapshot(exchange->edition);
+    int64_t key = hf__asked_number(exchange, "key");
+    const hf__seen_lock *lock = find_lock(snapshot, asked_space(exchange), key);
+    char title[HF__TITLE_ROOM];
+
+    if (lock == NULL)
+        return hf__refuse(problem, 404, "nobody holds this lock, or wants it");
+    if (strcmp(hf__asked(exchange, "label"), hf__lock_title(title, lock)) != 0)
+        return hf__refuse(problem, 422, "what was typed is not the lock's label: nothing was done");
+    return holds(snapshot, lock, hf__asked_number(exchange, "party")) ||
+           hf__refuse(problem, 409, "it does not hold the lock any more: nothing was done");
+}
+
+static hf__answer *report(const hf__exchange *exchange)
+{
+    hf__json json = {0};
+
+    if (!exchange->wants_json)
+        return hf__answer_redirect("/?notice=terminated#locks");
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_boolean(&json, "terminated", true);
+    hf__put_key(&json, asked_space(exchange), hf__asked_number(exchange, "key"));
+    hf__json_put_integer(&json, "party", hf__asked_number(exchange, "party"));
+    hf__json_end_object(&json);
+    hf__buf_puts(&json.text, "\n");
+    return hf__answer_make(200, "application/json", "no-store", &json.text);
+}
+
+/* "serve, from 127.0.0.1": who did it, for the history. */
+static void name_client(const hf__exchange *exchange, char *out, size_t size)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    char host[NI_MAXHOST] = "?";
+
+    if (info != NULL && info->client_addr != NULL)
+        (void)getnameinfo(info->client_addr,
+                          info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                                   : sizeof(struct sockaddr_in),
+                          host, sizeof host, NULL, 0, NI_NUMERICHOST);
+    (void)snprintf(out, size, "serve, from %.45s", host);
+}
+
+static void run(hf_store *store, hf__exchange *exchange)
+{
+    char by[64];
+    hf__terminate what = {.key = hf__asked_number(exchange, "key"),
+                          .space = asked_space(exchange),
+                          .party = (int)hf__asked_number(exchange, "party"),
+                          .token = hf__asked_number(exchange, "token"),
+                          .by = by};
+    hf_error err;
+
+    name_client(exchange, by, sizeof by);
+    hf_status status = hf__terminate_holder(store, &what, &err);
+    if (status == HF_OK)
+        exchange->answer = report(exchange);
+    else
+        hf__refuse(&exchange->problem,
+                   status == HF_NOT_ACQUIRED  ? 409
+                   : status == HF_CONFIG      ? 403
+                   : status == HF_UNREACHABLE ? 503
+                                              : 500,
+                   "%.380s", err.message);
+}
+
+hf__answer *hf__act_terminate(hf__exchange *exchange, hf__problem *problem)
+{
+    if (check_rights(exchange, problem) && check_target(exchange, problem))
+        (void)hf__server_ask(exchange, run, problem);
+    return NULL;
+}
+
+/* --- health ----------------------------------------------------------------------------------- */
+
+/* /health and /ready: never cached, and without the token, for whoever restarts or routes. */
+
+enum { REFRESHES = 5, GRACE_MS = 10000 };
+
+const hf__shape hf__health_shape[] = {
+    HF__SHAPE("status", "string", "ok or failing"),
+    {"reasons", "array", "why it fails", false, "string", NULL},
+    HF__SHAPE("snapshot", "integer", "its number"),
+    HF__SHAPE_OR_NULL("age_ms", "integer", "since the last refresh that worked"),
+    {0},
+};
+
+static int64_t age_of(hf__server *server)
+{
+    pthread_mutex_lock(&server->guard);
+    int64_t age = hf__now_ms() - server->good_ms;
+    pthread_mutex_unlock(&server->guard);
+    return age;
+}
+
+/* What the server says of itself, its address and its roles, is only for who may look. */
+static size_t put_store(hf__json *json, const hf__exchange *exchange, int64_t age,
+                        int64_t refresh_ms)
+{
+    const hf__snapshot *snapshot = hf__edition_snapshot(exchange->edition);
+    bool may_look = exchange->access == HF__ACCESS_OPEN || exchange->access == HF__ACCESS_GRANTED;
+    bool is_late = age > REFRESHES * refresh_ms + GRACE_MS;
+    hf__buf text = {0};
+
+    if (snapshot->problem[0] == '\0' && !is_late)
+        return 0;
+    if (snapshot->problem[0] == '\0')
+        hf__buf_printf(&text, "no refresh for %" PRId64 " s", age / 1000);
+    else
+        hf__buf_printf(&text, "the store cannot be read%s%s", may_look ? ": " : "",
+                       may_look ? snapshot->problem : "");
+    hf__json_put_string(json, NULL, text.data != NULL ? text.data : "the store cannot be read");
+    hf__buf_free(&text);
+    return 1;
+}
+
+/* Being ahead of what the source last said is no lag. */
+static size_t put_lag(hf__json *json, const hf__snapshot *snapshot, hf__maybe most)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; most.known && i < snapshot->network_count; i++) {
+        const hf__seen_network *network = &snapshot->networks[i];
+        if (!network->lag.known || network->lag.value <= most.value)
+            continue;
+        hf__buf text = {0};
+        hf__buf_printf(&text, "%s is %" PRId64 " ledgers behind, more than %" PRId64, network->name,
+                       network->lag.value, most.value);
+        hf__json_put_string(json, NULL, text.data != NULL ? text.data : "a network lags");
+        hf__buf_free(&text);
+        count++;
+    }
+    return count;
+}
+
+static hf__answer *answer(hf__exchange *exchange, bool with_lag)
+{
+    hf__server *server = exchange->server;
+    const hf__snapshot *snapshot = hf__edition_snapshot(exchange->edition);
+    int64_t age = age_of(server);
+    hf__json reasons = {0}, json = {0};
+
+    hf__json_begin_array(&reasons, NULL);
+    size_t count = put_store(&reasons, exchange, age, hf__server_refresh_ms(server));
+    if (with_lag)
+        count += put_lag(&reasons, snapshot, server->options.max_lag);
+    hf__json_end_array(&reasons);
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "status", count == 0 ? "ok" : "failing");
+    hf__json_put_raw(&json, "reasons", reasons.text.data != NULL ? reasons.text.data : "[]");
+    hf__json_put_integer(&json, "snapshot", (int64_t)snapshot->number);
+    hf__json_put_integer(&json, "age_ms", age);
+    hf__json_end_object(&json);
+    hf__buf_puts(&json.text, "\n");
+    hf__buf_free(&reasons.text);
+    return hf__answer_make(count == 0 ? 200 : 503, "application/json", "no-store", &json.text);
+}
+
+hf__answer *hf__act_health(hf__exchange *exchange, hf__problem *problem)
+{
+    (void)problem;
+    return answer(exchange, true);
+}
+
+hf__answer *hf__act_ready(hf__exchange *exchange, hf__problem *problem)
+{
+    (void)problem;
+    return answer(exchange, false);
 }

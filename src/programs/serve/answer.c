@@ -1,8 +1,11 @@
 #include <inttypes.h>
+#include <limits.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <zlib.h>
 
 #include "programs/serve/http.h"
 #include "programs/serve/render.h"
@@ -185,4 +188,168 @@ enum MHD_Result hf__answer_send(struct MHD_Connection *connection, hf__answer *a
     if (client_has_it(connection, answer))
         return send_not_modified(connection, answer);
     return MHD_queue_response(connection, (unsigned)answer->status, answer->response);
+}
+
+/* --- cache ------------------------------------------------------------------------------------ */
+
+/* Answers that were made of one snapshot, until the next one comes. */
+
+enum { ANSWERS_MAX = 256, BYTES_MAX = 64 << 20 };
+
+struct kept {
+    uint64_t hash;
+    char *key;
+    size_t size;
+    hf__answer *answer;
+};
+
+struct hf__edition {
+    atomic_uint references;
+    hf__snapshot *snapshot;
+    pthread_mutex_t guard;
+    struct kept kept[ANSWERS_MAX];
+    size_t count;
+    size_t bytes;
+};
+
+hf__edition *hf__edition_make(hf__snapshot *snapshot)
+{
+    hf__edition *edition = calloc(1, sizeof *edition);
+
+    if (edition == NULL)
+        return NULL;
+    atomic_init(&edition->references, 1);
+    pthread_mutex_init(&edition->guard, NULL);
+    edition->snapshot = hf__snapshot_hold(snapshot);
+    return edition;
+}
+
+hf__edition *hf__edition_hold(hf__edition *edition)
+{
+    atomic_fetch_add(&edition->references, 1);
+    return edition;
+}
+
+void hf__edition_release(hf__edition *edition)
+{
+    if (edition == NULL || atomic_fetch_sub(&edition->references, 1) > 1)
+        return;
+    for (size_t i = 0; i < edition->count; i++) {
+        free(edition->kept[i].key);
+        hf__answer_release(edition->kept[i].answer);
+    }
+    hf__snapshot_release(edition->snapshot);
+    pthread_mutex_destroy(&edition->guard);
+    free(edition);
+}
+
+const hf__snapshot *hf__edition_snapshot(const hf__edition *edition)
+{
+    return edition->snapshot;
+}
+
+/* FNV-1a: only to tell most keys apart without looking at them. */
+static uint64_t hash_of(const char *key, size_t size)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)key[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static struct kept *find(hf__edition *edition, uint64_t hash, const char *key, size_t size)
+{
+    for (size_t i = 0; i < edition->count; i++) {
+        struct kept *kept = &edition->kept[i];
+        if (kept->hash == hash && kept->size == size && memcmp(kept->key, key, size) == 0)
+            return kept;
+    }
+    return NULL;
+}
+
+hf__answer *hf__edition_find(hf__edition *edition, const char *key, size_t size)
+{
+    uint64_t hash = hash_of(key, size);
+
+    pthread_mutex_lock(&edition->guard);
+    const struct kept *kept = find(edition, hash, key, size);
+    hf__answer *answer = kept != NULL ? hf__answer_hold(kept->answer) : NULL;
+    pthread_mutex_unlock(&edition->guard);
+    return answer;
+}
+
+void hf__edition_keep(hf__edition *edition, const char *key, size_t size, hf__answer *answer)
+{
+    uint64_t hash = hash_of(key, size);
+
+    pthread_mutex_lock(&edition->guard);
+    if (edition->count < ANSWERS_MAX && answer->size < BYTES_MAX - edition->bytes &&
+        find(edition, hash, key, size) == NULL) {
+        char *copy = malloc(size + 1);
+        if (copy != NULL) {
+            memcpy(copy, key, size);
+            edition->kept[edition->count++] = (struct kept){
+                .hash = hash, .key = copy, .size = size, .answer = hf__answer_hold(answer)};
+            edition->bytes += answer->size;
+        }
+    }
+    pthread_mutex_unlock(&edition->guard);
+}
+
+/* --- gzip ------------------------------------------------------------------------------------- */
+
+enum {
+    WORTH_IT = 1400, /* bytes: less fits into one packet anyway */
+    LEVEL = 1,       /* it is done anew at every refresh */
+    GZIP_WINDOW = 15 + 16,
+    MEMORY = 8,
+};
+
+/* "gzip;q=0" is a refusal. */
+bool hf__takes_gzip(const char *accepted)
+{
+    const char *word = accepted != NULL ? strcasestr(accepted, "gzip") : NULL;
+
+    if (word == NULL)
+        return false;
+    word += strlen("gzip");
+    word += strspn(word, " \t");
+    if (*word != ';')
+        return true;
+    const char *quality = word + 1 + strspn(word + 1, " \t");
+    return strncasecmp(quality, "q=0", 3) != 0 ||
+           strcspn(quality, "123456789") < strcspn(quality, ",");
+}
+
+static bool deflate_all(const hf__buf *text, unsigned char *out, size_t room, size_t *size)
+{
+    z_stream stream = {.next_in = (unsigned char *)text->data,
+                       .avail_in = (uInt)text->length,
+                       .next_out = out,
+                       .avail_out = (uInt)room};
+
+    if (deflateInit2(&stream, LEVEL, Z_DEFLATED, GZIP_WINDOW, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+        return false;
+    bool done = deflate(&stream, Z_FINISH) == Z_STREAM_END;
+    *size = stream.total_out;
+    deflateEnd(&stream);
+    return done;
+}
+
+bool hf__gzip(hf__buf *text)
+{
+    size_t size = 0;
+
+    if (text->broken || text->length < WORTH_IT || text->length > INT_MAX)
+        return false;
+    unsigned char *out = malloc(text->length); /* what does not shrink is not worth it */
+    if (out == NULL || !deflate_all(text, out, text->length, &size)) {
+        free(out);
+        return false;
+    }
+    hf__buf_free(text);
+    hf__buf_add(text, out, size);
+    free(out);
+    return true;
 }

@@ -9,9 +9,7 @@
 #include "cli/choice.h"
 #include "cli/notify.h"
 #include "cli/options.h"
-#include "cli/registry_choice.h"
 #include "cli/stopping.h"
-#include "programs/serve/commands.h"
 #include "programs/serve/serve.h"
 
 enum { REFRESH_MIN_MS = 50, REFRESH_MAX_MS = 3600 * 1000, FILES_WANTED = 8192 };

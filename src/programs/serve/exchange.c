@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "programs/serve/gzip.h"
+#include "programs/serve/http.h"
 
 #define FROM_SNAPSHOT "private, no-cache"
 

@@ -1,4 +1,3 @@
-/* What the files of this folder share: a request on its way to its answer. */
 #ifndef HF_SERVE_HTTP_H
 #define HF_SERVE_HTTP_H
 
@@ -7,9 +6,12 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "programs/serve/query.h"
 #include "programs/serve/serve.h"
+
+/* What the files of this folder share: a request on its way to its answer. */
 
 enum {
     HF__TARGET_MAX = 4096, /* bytes of a URL */
@@ -249,5 +251,31 @@ typedef struct hf__address {
 } hf__address;
 HF_MUST_CHECK hf_status hf__address_bind(const char *text, bool has_token, hf__address *address,
                                          hf_error *err);
+
+/* Connections, and how long each may take for what it does. */
+
+typedef struct hf__visits hf__visits;
+typedef struct hf__visit hf__visit;
+
+typedef enum hf__visit_step {
+    HF__VISIT_IDLE,     /* the next request may come */
+    HF__VISIT_REQUESTS, /* its first line is there */
+    HF__VISIT_ANSWERED, /* all of it is */
+} hf__visit_step;
+
+HF_MUST_CHECK hf_status hf__visits_open(hf__visits **visits, hf_error *err);
+void hf__visits_close(hf__visits *visits); /* NULL is safe; no connection is left */
+
+void hf__visits_step(hf__visits *visits, struct MHD_Connection *connection, hf__visit_step step);
+
+/* For MHD_OPTION_NOTIFY_CONNECTION, with the visits. */
+void hf__visits_notify(void *arg, struct MHD_Connection *connection, void **state,
+                       enum MHD_ConnectionNotificationCode code);
+
+/* Does the client's Accept-Encoding (may be NULL) allow gzip? */
+bool hf__takes_gzip(const char *accepted);
+
+/* Replaces the text by its gzip form; false, and nothing is changed: it is not worth it, or memory is out. */
+bool hf__gzip(hf__buf *text);
 
 #endif

@@ -1,5 +1,5 @@
 #include "cli/program.h"
-#include "programs/serve/commands.h"
+#include "programs/serve/serve.h"
 
 static const struct command *const no_commands[] = {NULL};
 

@@ -1,8 +1,10 @@
-/* The server of `holdfast serve`: a page, REST and metrics over one view of a store. */
 #ifndef HF_SERVE_SERVE_H
 #define HF_SERVE_SERVE_H
 
+#include "cli/command.h"
 #include "programs/view/view.h"
+
+/* The server of `holdfast serve`: a page, REST and metrics over one view of a store. */
 
 typedef struct hf__server hf__server;
 
@@ -30,5 +32,9 @@ const char *hf__server_url(const hf__server *server);
  * everybody's eyes. The caller frees it. */
 enum { HF__TOKEN_MIN = 16, HF__TOKEN_MAX = 512 };
 HF_MUST_CHECK hf_status hf__token_read(const char *path, char **token, hf_error *err);
+
+/* The command of holdfast-serve. */
+
+extern const struct command cmd_serve;
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "programs/serve/exchange.h"
-#include "programs/serve/visits.h"
+#include "programs/serve/http.h"
 
 enum {
     THREADS = 2,

@@ -1,9 +1,10 @@
-/* How numbers, times and people are written. */
 #ifndef HF_TOP_CELL_H
 #define HF_TOP_CELL_H
 
 #include "base/buf.h"
 #include "programs/view/snapshot.h"
+
+/* How numbers, times and people are written. */
 
 /* "350ms", "12s", "4m 05s", "3h 20m", "5d 2h"; bound: at most that. Nothing when negative. */
 void hf__put_age(hf__buf *out, int64_t ms, bool bound);
@@ -27,5 +28,10 @@ const char *hf__mode_word(hf_mode mode);
 const hf__seen_lock *hf__find_lock(const hf__snapshot *snapshot, int64_t key, hf_space space);
 /* The party of that id; NULL: gone. */
 const hf__seen_party *hf__find_party(const hf__snapshot *snapshot, int id);
+
+/* What a network has of its ledgers, as a bar. */
+
+/* Full where all of a cell's ledgers are there; a gap is never too small to be seen. */
+void hf__put_coverage(hf__buf *out, const hf__seen_network *network, size_t cells);
 
 #endif

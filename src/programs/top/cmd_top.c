@@ -10,9 +10,6 @@
 #include "cli/choice.h"
 #include "cli/options.h"
 #include "cli/print.h"
-#include "cli/print_json.h"
-#include "cli/registry_choice.h"
-#include "programs/top/commands.h"
 #include "programs/top/run.h"
 #include "programs/top/screen.h"
 

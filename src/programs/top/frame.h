@@ -1,12 +1,13 @@
+#ifndef HF_TOP_FRAME_H
+#define HF_TOP_FRAME_H
+
+#include "base/buf.h"
+
 /*
  * A picture of the terminal: lines of text with their inks, made without a terminal. Everything that is
  * put into it is escaped as hf__show does and measured in cells, so that nothing anybody called a lock
  * can move the cursor or the columns. After a failed allocation it is broken and ignores the rest.
  */
-#ifndef HF_TOP_FRAME_H
-#define HF_TOP_FRAME_H
-
-#include "base/buf.h"
 
 typedef enum hf__ink {
     HF__INK_PLAIN,
@@ -66,5 +67,7 @@ void hf__frame_keep(hf__frame *frame, size_t from, size_t skip, size_t count);
 
 /* How many cells the text takes when it is put, counted up to `most`. */
 size_t hf__text_cells(const char *text, size_t most, bool ascii);
+
+void hf__help_put(hf__frame *frame);
 
 #endif

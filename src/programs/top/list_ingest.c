@@ -1,5 +1,4 @@
 #include "programs/top/cell.h"
-#include "programs/top/coverage.h"
 #include "programs/top/list.h"
 
 enum { BAR_CELLS = 16 };

@@ -1,5 +1,5 @@
 #include "cli/program.h"
-#include "programs/top/commands.h"
+#include "programs/top/run.h"
 
 static const struct command *const no_commands[] = {NULL};
 

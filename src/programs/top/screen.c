@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "programs/top/keys.h"
+#include "programs/top/top.h"
 
 enum { ESCAPE_MS = 25, ESCAPE = 0x1B, DELETE = 0x7F };
 

@@ -1,17 +1,51 @@
+#ifndef HF_TOP_TOP_H
+#define HF_TOP_TOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "programs/top/frame.h"
+#include "programs/top/tree.h"
+#include "programs/view/snapshot.h"
+
+/* A line that somebody types. */
+
+enum { HF__ENTRY_ROOM = 512 };
+
+typedef struct hf__entry {
+    char text[HF__ENTRY_ROOM];
+    size_t size;
+} hf__entry;
+
+/* True when the key was for it: a character, backspace, Ctrl-U, Ctrl-W. */
+bool hf__entry_press(hf__entry *entry, int32_t key);
+void hf__entry_set(hf__entry *entry, const char *text); /* what does not fit is cut */
+
+/* Keys as the terminal's driver hands them on: characters are themselves. */
+
+enum {
+    HF__KEY_UP = 0x110000,
+    HF__KEY_DOWN,
+    HF__KEY_LEFT,
+    HF__KEY_RIGHT,
+    HF__KEY_PAGE_UP,
+    HF__KEY_PAGE_DOWN,
+    HF__KEY_HOME,
+    HF__KEY_END,
+    HF__KEY_TAB,
+    HF__KEY_BACK_TAB,
+    HF__KEY_ENTER,
+    HF__KEY_ESCAPE,
+    HF__KEY_BACKSPACE,
+};
+
 /*
  * What a person at a terminal looks at: a tab, a filter, an order, a chosen row. No terminal is needed
  * for any of it: keys go in, frames come out, and what only others can do comes back as an act.
  * One thread.
  */
-#ifndef HF_TOP_TOP_H
-#define HF_TOP_TOP_H
-
-#include "base/json.h"
-#include "programs/top/entry.h"
-#include "programs/top/frame.h"
-#include "programs/top/keys.h"
-#include "programs/top/tree.h"
-#include "programs/view/snapshot.h"
 
 typedef enum hf__tab {
     HF__TAB_LOCKS,
@@ -126,5 +160,12 @@ void hf__top_draw(hf__top *top, size_t width, size_t height, hf__frame *frame);
 /* For scripts: every row, without what only a person needs. */
 void hf__top_print(hf__top *top, size_t width, hf__frame *frame);
 void hf__top_print_json(const hf__top *top, hf__json *json);
+
+/* Ending a holder: whom, what it costs, and the label typed as a proof that it was meant. */
+
+/* Finds whom the chosen row could end; nobody: a message says why. */
+void hf__confirm_open(hf__top *top);
+hf__act hf__confirm_press(hf__top *top, int32_t key);
+void hf__confirm_put(const hf__top *top, hf__frame *frame);
 
 #endif

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "lib/transactions/transactions.h"
-#include "programs/view/rows.h"
 #include "programs/view/sql.h"
 
 /* ---- a ring of columns --------------------------------------------------------------------------- */

@@ -1,8 +1,12 @@
 /* The rows of the list by lock: holders, then waiters, the oldest first. */
-#include "programs/view/parts.h"
-
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/clock.h"
+#include "lib/transactions/transactions.h"
+#include "programs/view/parts.h"
+#include "programs/view/sql.h"
 
 static int compare_numbers(int64_t a, int64_t b)
 {
@@ -178,4 +182,178 @@ void hf__locks_sort(hf__draft *draft, hf_lock_list *list, const hf_registry *reg
     order_views(draft);
     index_locks(draft);
     count(seen);
+}
+
+/* --- read tables ------------------------------------------------------------------------------ */
+
+/* Shared tables, and what was appended to them. */
+
+enum {
+    APPENDS_MS = 2000,  /* appends are not summed up more often, */
+    APPENDS_REST = 100, /* and the longer that takes, the less often */
+};
+
+enum column { C_NEWEST, C_CLUSTER, C_DATABASE, C_TABLE, C_ID, C_CREATED, C_REFERENCES };
+
+/* ---- reading ------------------------------------------------------------------------------------- */
+
+static bool is_due(const hf__tables *tables, const hf_rows *rows)
+{
+    int64_t newest = hf_rows_count(rows) > 0 ? hf__row_int(rows, 0, C_NEWEST, 0) : 0;
+    return newest != tables->newest && hf__now_ms() >= tables->due_ms;
+}
+
+static void rest(hf__tables *tables, int64_t began)
+{
+    int64_t now = hf__now_ms(), pause = (now - began) * APPENDS_REST;
+    tables->due_ms = now + (pause > APPENDS_MS ? pause : APPENDS_MS);
+}
+
+static hf_status gather_on_postgres(hf__tables *tables, hf_tx *tx, hf__reading *reading,
+                                    hf_error *err)
+{
+    hf_status status =
+        hf_tx_query(tx, hf__sql_view_postgres_tables, 0, NULL, false, &reading->tables, err);
+    if (status != HF_OK || !is_due(tables, reading->tables))
+        return status;
+    int64_t began = hf__now_ms();
+    status = hf_tx_query(tx, hf__sql_view_postgres_appends, 0, NULL, false, &reading->appends, err);
+    rest(tables, began);
+    return status;
+}
+
+static hf_status read_tables(hf_tx *tx, void *arg, hf_error *err)
+{
+    hf__reading *reading = arg;
+    hf_rows_free(reading->tables); /* of an attempt before */
+    reading->tables = NULL;
+    return hf_tx_query(tx, hf__sql_view_local_tables, 0, NULL, false, &reading->tables, err);
+}
+
+static hf_status read_appends(hf_tx *tx, void *arg, hf_error *err)
+{
+    hf__reading *reading = arg;
+    hf_rows_free(reading->appends);
+    reading->appends = NULL;
+    return hf_tx_query(tx, hf__sql_view_local_appends, 0, NULL, false, &reading->appends, err);
+}
+
+static hf_status gather_files(hf__tables *tables, hf_store *store, hf__reading *reading,
+                              hf_error *err)
+{
+    hf_tx_options options = hf__gather_options();
+    hf_status status = hf__transact_at(store, HF__TX_OWN, &options, read_tables, reading, err);
+    options.database = "appends";
+    if (status != HF_OK || hf__now_ms() < tables->due_ms || !hf__has_file(store, "appends"))
+        return status;
+    int64_t began = hf__now_ms();
+    status = hf_transact(store, &options, read_appends, reading, err);
+    rest(tables, began);
+    return status;
+}
+
+hf_status hf__tables_gather(hf__tables *tables, hf_store *store, hf_tx *tx, hf__reading *reading,
+                            hf_error *err)
+{
+    return tx ? gather_on_postgres(tables, tx, reading, err)
+              : gather_files(tables, store, reading, err);
+}
+
+/* ---- appends, remembered ------------------------------------------------------------------------- */
+
+static void drop_appended(hf__tables *tables)
+{
+    for (size_t i = 0; i < tables->count; i++)
+        free(tables->appended[i].table);
+    free(tables->appended);
+    tables->appended = NULL;
+    tables->count = 0;
+}
+
+void hf__tables_clear(hf__tables *tables)
+{
+    drop_appended(tables);
+    *tables = (hf__tables){0};
+}
+
+static bool take_appended(const hf_rows *rows, size_t row, hf__appended *appended)
+{
+    const char *last = strchr(hf__row_text(rows, row, 5), ' ');
+    *appended = (hf__appended){
+        .table = strdup(hf__row_text(rows, row, 0)),
+        .appends = hf__row_int(rows, row, 1, 0),
+        .rows = hf__row_int(rows, row, 2, 0),
+        .last_ms = hf__row_int(rows, row, 3, 0),
+        .doubtful = hf__row_int(rows, row, 4, 0),
+    };
+    (void)snprintf(appended->state, sizeof appended->state, "%s", last ? last + 1 : "");
+    return appended->table != NULL;
+}
+
+bool hf__tables_take(hf__tables *tables, const hf__reading *reading)
+{
+    if (!reading->appends)
+        return true;
+    size_t count = hf_rows_count(reading->appends);
+    drop_appended(tables);
+    tables->appended = calloc(count + 1, sizeof *tables->appended);
+    for (size_t i = 0; tables->appended && i < count; i++) {
+        if (!take_appended(reading->appends, i, &tables->appended[i]))
+            return false;
+        tables->count = i + 1;
+    }
+    if (hf_rows_count(reading->tables) > 0)
+        tables->newest = hf__row_int(reading->tables, 0, C_NEWEST, 0);
+    return tables->appended != NULL;
+}
+
+static int compare_appended(const void *name, const void *appended)
+{
+    return strcmp(name, ((const hf__appended *)appended)->table);
+}
+
+/* ---- for the snapshot ---------------------------------------------------------------------------- */
+
+static const char *text_of(hf__draft *draft, const hf_rows *rows, size_t row)
+{
+    const char *cluster = hf__row_text(rows, row, C_CLUSTER);
+    return hf__arena_printf(&draft->arena, "%s%s%s.%s", cluster, cluster[0] ? "/" : "",
+                            hf__row_text(rows, row, C_DATABASE), hf__row_text(rows, row, C_TABLE));
+}
+
+static void show_table(const hf__tables *tables, const hf_rows *rows, size_t row, hf__draft *draft,
+                       hf__seen_table *table)
+{
+    hf__arena *arena = &draft->arena;
+    *table = (hf__seen_table){
+        .cluster = hf__arena_text(arena, hf__row_text(rows, row, C_CLUSTER)),
+        .database = hf__arena_text(arena, hf__row_text(rows, row, C_DATABASE)),
+        .table = hf__arena_text(arena, hf__row_text(rows, row, C_TABLE)),
+        .text = text_of(draft, rows, row),
+        .id = hf__row_int(rows, row, C_ID, 0),
+        .created_ms = hf__row_int(rows, row, C_CREATED, 0),
+        .references = hf__row_int(rows, row, C_REFERENCES, 0),
+        .state = "",
+    };
+    table->lock = hf__locks_find(draft, HF_BIGINT, table->id);
+    const hf__appended *appended = tables->count > 0
+                                       ? bsearch(table->text, tables->appended, tables->count,
+                                                 sizeof *tables->appended, compare_appended)
+                                       : NULL;
+    if (!appended)
+        return;
+    table->appends = appended->appends;
+    table->appended_rows = appended->rows;
+    table->last_append_ms = appended->last_ms;
+    table->state = hf__arena_text(arena, appended->state);
+}
+
+void hf__tables_show(const hf__tables *tables, const hf__reading *reading, hf__draft *draft)
+{
+    hf__snapshot *seen = &draft->seen;
+    size_t count = reading->tables ? hf_rows_count(reading->tables) : 0;
+    seen->tables = hf__arena_array(&draft->arena, count, sizeof *seen->tables);
+    for (size_t i = 0; seen->tables && i < count; i++)
+        if (hf_rows_value(reading->tables, i, C_ID, NULL))
+            show_table(tables, reading->tables, i, draft, &seen->tables[seen->table_count++]);
 }

@@ -1,14 +1,18 @@
+#ifndef HF_VIEW_SNAPSHOT_H
+#define HF_VIEW_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "holdfast/holdfast.h"
+#include "lib/registry/finding.h"
+#include "programs/ingest/status.h"
+
 /*
  * What there is to see at one moment, for the page, the API, the metrics and the terminal. The
  * collector makes one per refresh; nobody changes it afterwards, and all share it by reference.
  * Strings live as long as the snapshot and are "" where nothing is known, unless said otherwise.
  */
-#ifndef HF_VIEW_SNAPSHOT_H
-#define HF_VIEW_SNAPSHOT_H
-
-#include "holdfast/holdfast.h"
-#include "lib/registry/finding.h"
-#include "programs/ingest/status.h"
 
 #define HF__OTHER "_other" /* whatever has no name in the registry, where names are counted */
 
@@ -213,5 +217,21 @@ enum { HF__EVENTS_SHOWN = 1000 };
 /* Any thread. */
 hf__snapshot *hf__snapshot_hold(hf__snapshot *snapshot);
 void hf__snapshot_release(hf__snapshot *snapshot); /* NULL is safe */
+
+/* Memory that is given back all at once: a snapshot's. One thread fills it. */
+
+/* Zero-initialise it. After a failed allocation it is marked broken, so that only the end needs a check. */
+typedef struct hf__arena {
+    struct hf__arena_chunk *chunks; /* the newest first */
+    bool broken;
+} hf__arena;
+
+/* count things of size bytes, zeroed and aligned for anything; NULL when broken. 0 of them are fine. */
+void *hf__arena_array(hf__arena *arena, size_t count, size_t size);
+/* Never NULL: "" when broken, and for NULL. */
+const char *hf__arena_text(hf__arena *arena, const char *text);
+const char *hf__arena_printf(hf__arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void hf__arena_free(hf__arena *arena);
 
 #endif

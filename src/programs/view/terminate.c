@@ -13,7 +13,7 @@
 #include "lib/local/local.h"
 #include "lib/locks/engine.h"
 #include "lib/transactions/transactions.h"
-#include "programs/view/rows.h"
+#include "programs/view/parts.h"
 #include "programs/view/sql.h"
 
 enum { DEADLINE_MS = 8000 };

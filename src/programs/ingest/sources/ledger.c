@@ -1,4 +1,4 @@
-#include "programs/ingest/sources/ledger.h"
+#include "programs/ingest/sources/source.h"
 
 #include <stdlib.h>
 #include <string.h>

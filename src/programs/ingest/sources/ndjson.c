@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_cursor.h"
+#include "base/json_read.h"
 #include "base/text.h"
 
 enum { SHOWN = 80, FIRST_ROOM = 16 };

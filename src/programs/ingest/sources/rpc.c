@@ -1,11 +1,13 @@
 #include "programs/ingest/sources/rpc.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 enum {
     FIRST_LEDGERS = 5, /* of the size that those of pubnet have */
@@ -204,4 +206,209 @@ hf_status hf__source_rpc(const hf__source_options *options, hf__source **source,
     }
     *source = &rpc->base;
     return HF_OK;
+}
+
+/* --- rpc call --------------------------------------------------------------------------------- */
+
+enum {
+    SMALL_ANSWER = 1024 * 1024,
+
+    /* Of JSON-RPC, and of the server's own. */
+    INVALID_REQUEST = -32600,
+    METHOD_NOT_FOUND = -32601,
+    INVALID_PARAMS = -32602,
+    PROCESSING_LIMIT = -32001,
+};
+
+void hf__rpc_pick(const hf__json_value *object, const char *const *names, size_t count,
+                  hf__json_value *values)
+{
+    hf__json_walk walk;
+    hf__json_value value;
+    hf__slice name;
+
+    memset(values, 0, count * sizeof *values);
+    if (object->text.text == NULL || object->kind != HF__JSON_OBJECT)
+        return;
+    hf__json_walk_begin(&walk, object);
+    while (hf__json_walk_next(&walk, &name, &value))
+        for (size_t i = 0; i < count; i++)
+            if (hf__slice_is(name, names[i]))
+                values[i] = value;
+}
+
+/* A string without its escapes, in memory of the caller's; NULL: it is none, or has a NUL in it. */
+static char *decode_text(const hf__json_value *value)
+{
+    char *text = NULL;
+
+    if (value->text.text == NULL || value->kind != HF__JSON_STRING)
+        return NULL;
+    /* The quotes are beside the slice. */
+    json_t *decoded = json_loadb(value->text.text - 1, value->text.size + 2, JSON_DECODE_ANY, NULL);
+    if (decoded != NULL && json_is_string(decoded))
+        text = strdup(json_string_value(decoded));
+    json_decref(decoded);
+    return text;
+}
+
+/* The number behind a text such as "oldest ledger: "; 0: it is not there. */
+static int64_t number_behind(const char *message, const char *text)
+{
+    const char *place = strstr(message, text);
+    int64_t number = 0;
+
+    if (place == NULL)
+        return 0;
+    for (place += strlen(text); *place >= '0' && *place <= '9'; place++)
+        if (number <= UINT32_MAX)
+            number = number * 10 + (*place - '0');
+    return number <= UINT32_MAX ? number : 0;
+}
+
+/* By the words, since one code stands for all that is wrong with a request. */
+static hf__rpc_fault sort_refusal(hf__rpc_client *client, int64_t code, const char *message)
+{
+    client->window_oldest = number_behind(message, "oldest ledger: ");
+    client->window_latest = number_behind(message, "latest ledger: ");
+    if (code == INVALID_REQUEST && client->window_oldest > 0 && client->window_latest > 0)
+        return HF__RPC_OUTSIDE_WINDOW;
+    if (code == INVALID_REQUEST && strstr(message, "limit") != NULL)
+        return HF__RPC_LIMIT_REFUSED;
+    return code == INVALID_PARAMS ? HF__RPC_BAD_PARAMS : HF__RPC_NO_FAULT;
+}
+
+hf_status hf__rpc_classify(hf__rpc_client *client, const char *method, const hf__json_value *error,
+                           hf__rpc_fault *fault, hf_error *err)
+{
+    static const char *const names[] = {"code", "message"};
+    hf__json_value members[2];
+    int64_t code = 0;
+    char shown[256];
+
+    hf__rpc_pick(error, names, 2, members);
+    if (members[0].text.text == NULL ||
+        !hf__json_integer(&members[0], true, INT32_MIN, INT32_MAX, &code))
+        return hf__fail(err, HF_UNREACHABLE, "%s: %s: an error without a code", client->name,
+                        method);
+    char *message = decode_text(&members[1]);
+    const char *words = message != NULL ? message : "";
+    hf__show(shown, sizeof shown, words, strlen(words));
+
+    bool is_final = code == INVALID_REQUEST || code == METHOD_NOT_FOUND || code == INVALID_PARAMS;
+    if (is_final)
+        *fault = sort_refusal(client, code, words);
+    else if (code == PROCESSING_LIMIT)
+        *fault = HF__RPC_TOO_SLOW;
+    hf_status status =
+        hf__fail(err, is_final ? HF_CONFIG : HF_UNREACHABLE, "%s: %s: %s (error %" PRId64 ")",
+                 client->name, method, shown, code);
+    free(message);
+    return status;
+}
+
+static hf_status write_request(hf__rpc_client *client, const hf__rpc_request *request,
+                               hf__buf *text, hf_error *err)
+{
+    hf__buf_printf(text, "{\"jsonrpc\":\"2.0\",\"id\":%" PRId64 ",\"method\":\"%s\"",
+                   ++client->last_id, request->method);
+    if (request->params != NULL)
+        hf__buf_printf(text, ",\"params\":%s", request->params);
+    hf__buf_puts(text, "}");
+    return text->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+}
+
+/* The result of an answer that came whole. */
+static hf_status read_answer(hf__rpc_client *client, const char *method, const hf__buf *answer,
+                             hf__json_value *result, hf__rpc_fault *fault, hf_error *err)
+{
+    static const char *const names[] = {"id", "error", "result"};
+    hf__json_value whole, members[3];
+    hf_error why = {0};
+    int64_t id = 0;
+
+    if (hf__json_parse(answer->data != NULL ? answer->data : "", answer->length, &whole, &why) !=
+        HF_OK)
+        return hf__fail(err, HF_UNREACHABLE, "%s: %s: %s", client->name, method, why.message);
+    hf__rpc_pick(&whole, names, 3, members);
+    if (members[1].text.text != NULL && members[1].kind == HF__JSON_OBJECT)
+        return hf__rpc_classify(client, method, &members[1], fault, err);
+    if (members[0].text.text == NULL || !hf__json_integer(&members[0], true, 1, INT64_MAX, &id) ||
+        id != client->last_id)
+        return hf__fail(err, HF_UNREACHABLE, "%s: %s: the answer is not to this request",
+                        client->name, method);
+    if (members[2].text.text == NULL || members[2].kind != HF__JSON_OBJECT)
+        return hf__fail(err, HF_UNREACHABLE, "%s: %s: the answer has neither result nor error",
+                        client->name, method);
+    *result = members[2];
+    return HF_OK;
+}
+
+hf_status hf__rpc_call(hf__rpc_client *client, const hf__rpc_request *request, hf__buf *answer,
+                       hf__json_value *result, hf__rpc_fault *fault, hf_error *err)
+{
+    hf__buf text = {0};
+
+    *fault = HF__RPC_NO_FAULT;
+    hf_status status = write_request(client, request, &text, err);
+    if (status == HF_OK)
+        status = hf__rpc_http_post(client->http, request->method, &text, request->answer_max,
+                                   answer, fault, err);
+    if (status == HF_OK) {
+        status = read_answer(client, request->method, answer, result, fault, err);
+        if (status == HF_UNREACHABLE)
+            hf__rpc_http_distrust(client->http);
+    }
+    hf__buf_free(&text);
+    return status;
+}
+
+hf_status hf__rpc_health(hf__rpc_client *client, int64_t *oldest, int64_t *latest, hf_error *err)
+{
+    static const char *const names[] = {"oldestLedger", "latestLedger"};
+    const hf__rpc_request request = {.method = "getHealth", .answer_max = SMALL_ANSWER};
+    hf__json_value result, members[2];
+    hf__rpc_fault fault;
+    hf__buf answer = {0};
+
+    hf_status status = hf__rpc_call(client, &request, &answer, &result, &fault, err);
+    if (status == HF_OK) {
+        hf__rpc_pick(&result, names, 2, members);
+        if (members[0].text.text == NULL || members[1].text.text == NULL ||
+            !hf__json_integer(&members[0], true, 1, HF__LEDGER_MAX, oldest) ||
+            !hf__json_integer(&members[1], true, 1, HF__LEDGER_MAX, latest))
+            status = hf__fail(err, HF_UNREACHABLE, "%s: getHealth: no ledgers in the answer",
+                              client->name);
+    }
+    hf__buf_free(&answer);
+    return status;
+}
+
+hf_status hf__rpc_check_network(hf__rpc_client *client, const char *passphrase, hf_error *err)
+{
+    static const char *const names[] = {"passphrase"};
+    const hf__rpc_request request = {.method = "getNetwork", .answer_max = SMALL_ANSWER};
+    hf__json_value result, member;
+    hf__rpc_fault fault;
+    hf__buf answer = {0};
+    char *theirs = NULL, shown[256];
+
+    hf_status status = hf__rpc_call(client, &request, &answer, &result, &fault, err);
+    if (status != HF_OK)
+        goto out;
+    hf__rpc_pick(&result, names, 1, &member);
+    theirs = decode_text(&member);
+    if (theirs == NULL) {
+        status = hf__fail(err, HF_UNREACHABLE, "%s: getNetwork: no passphrase in the answer",
+                          client->name);
+    } else if (strcmp(theirs, passphrase) != 0) {
+        status =
+            hf__fail(err, HF_CONFIG, "%s: the server is of \"%s\", not of \"%s\"", client->name,
+                     hf__show(shown, sizeof shown, theirs, strlen(theirs)), passphrase);
+        hf__hint(err, "give the source of the network, or the network of the source");
+    }
+out:
+    free(theirs);
+    hf__buf_free(&answer);
+    return status;
 }

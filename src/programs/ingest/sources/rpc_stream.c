@@ -1,8 +1,9 @@
-#include "programs/ingest/sources/rpc.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/clock.h"
+#include "programs/ingest/sources/rpc.h"
 
 void hf__rpc_stream_clear(hf__rpc_stream *stream)
 {
@@ -75,8 +76,8 @@ static hf_status ask_page(hf__rpc *rpc, hf__json_value *result, hf__rpc_fault *f
     }
 }
 
-static hf_status settle_refusal(hf__rpc *rpc, hf__rpc_fault fault, hf_status status,
-                                hf__bad_ledger *bad, hf_error *err)
+static hf_status judge_refusal(hf__rpc *rpc, hf__rpc_fault fault, hf_status status,
+                               hf__bad_ledger *bad, hf_error *err)
 {
     int64_t sequence = rpc->heads[rpc->head_at].sequence;
     const hf__rpc_client *client = &rpc->client;
@@ -121,7 +122,7 @@ static hf_status turn_page(hf__rpc *rpc, bool *is_end, hf__bad_ledger *bad, hf_e
 
     hf_status status = ask_page(rpc, &result, &fault, err);
     if (status != HF_OK)
-        return settle_refusal(rpc, fault, status, bad, err);
+        return judge_refusal(rpc, fault, status, bad, err);
     hf__rpc_pick(&result, names, 3, members);
     if (members[0].text.text == NULL || members[0].kind != HF__JSON_ARRAY) {
         hf__buf_clear(&rpc->stream.answer);
@@ -255,4 +256,224 @@ hf_status hf__rpc_collect(hf__rpc *rpc, hf__ledger **ledger, hf__bad_ledger *bad
         status = step(rpc, &is_done, bad, err);
     } while (status == HF_OK && !is_done);
     return status == HF_OK ? finish(rpc, ledger, bad, err) : status;
+}
+
+/* --- rpc heads -------------------------------------------------------------------------------- */
+
+void hf__rpc_page_shrink(hf__rpc_page *page)
+{
+    page->limit = page->limit > 1 ? page->limit / 2 : 1;
+}
+
+void hf__rpc_page_learn(hf__rpc_page *page, int asked, size_t bytes)
+{
+    int step = page->limit / 4 > 0 ? page->limit / 4 : 1;
+
+    if (bytes > HF__RPC_PAGE_BYTES) {
+        hf__rpc_page_shrink(page);
+    } else if (asked == page->limit) {
+        /* Only to a size that still fits if the next items are like these. */
+        size_t expected = bytes / (size_t)asked * (size_t)(page->limit + step);
+        if (expected <= HF__RPC_PAGE_BYTES)
+            page->limit += step;
+    }
+    if (page->limit > HF__RPC_PAGE_ITEMS)
+        page->limit = HF__RPC_PAGE_ITEMS;
+}
+
+size_t hf__rpc_answer_max(const hf__rpc *rpc, int asked)
+{
+    return asked == 1 && rpc->ledger_max > HF__RPC_ANSWER_BYTES ? rpc->ledger_max
+                                                                : HF__RPC_ANSWER_BYTES;
+}
+
+static bool take_hash(const hf__json_value *value, char hash[HF__HASH_MAX + 1])
+{
+    if (value->text.text == NULL || value->kind != HF__JSON_STRING || value->escaped ||
+        value->text.size == 0 || value->text.size > HF__HASH_MAX)
+        return false;
+    memcpy(hash, value->text.text, value->text.size);
+    hash[value->text.size] = '\0';
+    return true;
+}
+
+static bool is_filled(const hf__json_value *value)
+{
+    return value->text.text != NULL && value->kind != HF__JSON_NULL && value->text.size > 0;
+}
+
+/* {"v1": {…}}: the value; of a bare "v0" nothing. */
+static hf__json_value union_arm(const hf__json_value *value)
+{
+    hf__json_walk walk;
+    hf__json_value arm = {0}, found = {0};
+
+    if (value->text.text == NULL || value->kind != HF__JSON_OBJECT)
+        return found;
+    hf__json_walk_begin(&walk, value);
+    if (hf__json_walk_next(&walk, NULL, &arm))
+        found = arm;
+    return found;
+}
+
+/* The meta of a ledger has one entry per transaction, which tells when getTransactions is through. */
+static int64_t count_transactions(const hf__json_value *meta)
+{
+    static const char *const names[] = {"tx_processing"};
+    hf__json_value arm = union_arm(meta), entries, entry;
+    hf__json_walk walk;
+    int64_t count = 0;
+
+    hf__rpc_pick(&arm, names, 1, &entries);
+    if (entries.text.text == NULL || entries.kind != HF__JSON_ARRAY)
+        return -1;
+    hf__json_walk_begin(&walk, &entries);
+    while (hf__json_walk_next(&walk, NULL, &entry))
+        count++;
+    return count;
+}
+
+static hf_status read_previous(const hf__json_value *header, hf__rpc_head *head, hf_error *err)
+{
+    static const char *const outer[] = {"header"}, *const inner[] = {"previous_ledger_hash"};
+    hf__json_value entry, hash;
+
+    hf__rpc_pick(header, outer, 1, &entry);
+    hf__rpc_pick(&entry, inner, 1, &hash);
+    if (!take_hash(&hash, head->previous_hash))
+        return hf__fail(err, HF_BAD_DATA, "headerJson has no previous_ledger_hash");
+    return HF_OK;
+}
+
+hf_status hf__rpc_read_head(const hf__json_value *item, hf__rpc_head *head, hf_error *err)
+{
+    enum { HASH, SEQUENCE, CLOSED, HEADER, HEADER_XDR, META, COUNT };
+    static const char *const names[COUNT] = {"hash",       "sequence",  "ledgerCloseTime",
+                                             "headerJson", "headerXdr", "metadataJson"};
+    hf__json_value members[COUNT];
+    int64_t seconds = 0;
+
+    *head = (hf__rpc_head){0};
+    hf__rpc_pick(item, names, COUNT, members);
+    if (!is_filled(&members[HEADER]) && is_filled(&members[HEADER_XDR])) {
+        hf_status status = hf__fail(err, HF_CONFIG, "the server gives XDR instead of JSON");
+        hf__hint(err, "it needs a version that knows xdrFormat \"json\"");
+        return status;
+    }
+    if (members[SEQUENCE].text.text == NULL ||
+        !hf__json_integer(&members[SEQUENCE], true, 1, HF__LEDGER_MAX, &head->sequence))
+        return hf__fail(err, HF_BAD_DATA, "the ledger has no sequence");
+    if (!take_hash(&members[HASH], head->hash))
+        return hf__fail(err, HF_BAD_DATA, "the ledger has no hash");
+    if (members[CLOSED].text.text == NULL ||
+        !hf__json_integer(&members[CLOSED], true, 0, INT64_MAX / 1000000, &seconds))
+        return hf__fail(err, HF_BAD_DATA, "the ledger has no ledgerCloseTime in Unix seconds");
+    head->closed_at_us = seconds * 1000000;
+    head->transaction_count = count_transactions(&members[META]);
+    return read_previous(&members[HEADER], head, err);
+}
+
+/* One page from next on, smaller each time that it exceeds its bound. */
+static hf_status ask_heads(hf__rpc *rpc, hf__buf *answer, hf__json_value *result,
+                           hf__rpc_fault *fault, hf_error *err)
+{
+    char params[160];
+
+    for (;;) {
+        int asked = rpc->ledgers.limit;
+        snprintf(params, sizeof params,
+                 "{\"startLedger\":%" PRId64
+                 ",\"pagination\":{\"limit\":%d},\"xdrFormat\":\"json\"}",
+                 rpc->next, asked);
+        hf__rpc_request request = {"getLedgers", params, hf__rpc_answer_max(rpc, asked)};
+        hf_status status = hf__rpc_call(&rpc->client, &request, answer, result, fault, err);
+        if (status == HF_OK)
+            hf__rpc_page_learn(&rpc->ledgers, asked, answer->length);
+        if (*fault == HF__RPC_TOO_LARGE || *fault == HF__RPC_TOO_SLOW ||
+            *fault == HF__RPC_LIMIT_REFUSED)
+            hf__rpc_page_shrink(&rpc->ledgers);
+        if (asked == 1 || (*fault != HF__RPC_TOO_LARGE && *fault != HF__RPC_LIMIT_REFUSED))
+            return status;
+    }
+}
+
+/* The items of a page while they ascend by one; the rest is asked for again. */
+static hf_status read_page(hf__rpc *rpc, const hf__json_value *list, hf__bad_ledger *bad,
+                           hf_error *err)
+{
+    hf__json_walk walk;
+    hf__json_value item;
+    hf_error why = {0};
+
+    hf__json_walk_begin(&walk, list);
+    while (rpc->head_count < HF__RPC_PAGE_ITEMS && hf__json_walk_next(&walk, NULL, &item)) {
+        hf__rpc_head *head = &rpc->heads[rpc->head_count];
+        int64_t wanted = rpc->next + (int64_t)rpc->head_count;
+        hf_status status = hf__rpc_read_head(&item, head, &why);
+        bool is_first = rpc->head_count == 0;
+        if (status != HF_OK && is_first) {
+            if (status == HF_BAD_DATA)
+                hf__rpc_report_bad(bad, "getLedgers", wanted, item.text);
+            status = hf__fail(err, status, "%s: getLedgers, ledger %" PRId64 ": %s", rpc->base.name,
+                              wanted, why.message);
+            hf__hint(err, "%s", why.hint);
+            return status;
+        }
+        if (status == HF_OK && head->sequence != wanted && is_first)
+            return hf__fail(err, HF_UNREACHABLE,
+                            "%s: getLedgers gave ledger %" PRId64 " when asked for %" PRId64,
+                            rpc->base.name, head->sequence, wanted);
+        if (status != HF_OK || head->sequence != wanted)
+            return HF_OK;
+        rpc->head_count++;
+    }
+    if (rpc->head_count == 0)
+        return hf__fail(err, HF_UNREACHABLE, "%s: getLedgers gave no ledger from %" PRId64 " on",
+                        rpc->base.name, rpc->next);
+    return HF_OK;
+}
+
+static hf_status judge_heads_refusal(hf__rpc *rpc, hf__rpc_fault fault, hf_status status,
+                                     hf__bad_ledger *bad, hf_error *err)
+{
+    const hf__rpc_client *client = &rpc->client;
+
+    if (fault == HF__RPC_TOO_LARGE)
+        hf__rpc_report_bad(bad, "getLedgers", rpc->next, (hf__slice){0});
+    if (fault != HF__RPC_OUTSIDE_WINDOW)
+        return status;
+    if (rpc->next < client->window_oldest)
+        return hf__rpc_too_old(rpc, rpc->next, client->window_oldest, err);
+    if (rpc->next <= client->window_latest)
+        return status;
+    /* Another server behind the same address has less than the one that getHealth asked. */
+    rpc->base.tip = client->window_latest;
+    return hf__rpc_pause(rpc->stop_fd, hf__deadline(rpc->endpoint.poll_ms), err);
+}
+
+hf_status hf__rpc_fetch_heads(hf__rpc *rpc, hf__bad_ledger *bad, hf_error *err)
+{
+    static const char *const names[] = {"ledgers", "latestLedger"};
+    hf__json_value result, members[2];
+    hf__rpc_fault fault = HF__RPC_NO_FAULT;
+    hf__buf answer = {0};
+
+    rpc->head_count = 0;
+    rpc->head_at = 0;
+    hf_status status = ask_heads(rpc, &answer, &result, &fault, err);
+    if (status != HF_OK) {
+        status = judge_heads_refusal(rpc, fault, status, bad, err);
+        goto out;
+    }
+    hf__rpc_pick(&result, names, 2, members);
+    if (members[1].text.text != NULL)
+        (void)hf__json_integer(&members[1], true, 1, HF__LEDGER_MAX, &rpc->base.tip);
+    if (members[0].text.text == NULL || members[0].kind != HF__JSON_ARRAY)
+        status = hf__fail(err, HF_UNREACHABLE, "%s: getLedgers: no ledgers in the answer",
+                          rpc->base.name);
+    else
+        status = read_page(rpc, &members[0], bad, err);
+out:
+    hf__buf_free(&answer);
+    return status;
 }

@@ -6,7 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "programs/ingest/sources/ledger.h"
+#include "programs/ingest/sources/source.h"
 
 typedef enum hf__packing {
     HF__PACKING_UNKNOWN, /* too few bytes yet */

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "programs/registry/import/import_yaml.h"
 #include "programs/registry/import/key.h"
 #include "programs/registry/import/lock.h"
+#include "programs/registry/import/names.h"
 
 static void put_line(hf__buf *out, const char *text)
 {

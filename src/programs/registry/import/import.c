@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "programs/registry/import/import_yaml.h"
 #include "programs/registry/import/lock.h"
 #include "programs/registry/import/names.h"
 

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "programs/registry/import/import_yaml.h"
 #include "programs/registry/import/key.h"
+#include "programs/registry/import/names.h"
 
 enum { PATTERN_MAX_SIZE = 1024 }; /* far below what the registry can take */
 

@@ -3,9 +3,9 @@
 #define HF_AUDIT_IMPORT_LOCK_H
 
 #include "base/error.h"
-#include "programs/registry/import/import_columns.h"
-#include "programs/registry/import/import_hash.h"
 #include "programs/registry/import/inline.h"
+#include "programs/registry/import/key.h"
+#include "programs/registry/import/markdown.h"
 
 typedef enum hf__found_kind {
     HF__FOUND_NOTHING, /* no key could be read; why tells */

@@ -1,12 +1,13 @@
-/*
- * Reads the blocks of a Markdown file that matter to a registry: headings, tables and the prose
- * between them. What stands in a comment is not read; what stands in a code fence is prose.
- */
 #ifndef HF_AUDIT_IMPORT_MARKDOWN_H
 #define HF_AUDIT_IMPORT_MARKDOWN_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/*
+ * Reads the blocks of a Markdown file that matter to a registry: headings, tables and the prose
+ * between them. What stands in a comment is not read; what stands in a code fence is prose.
+ */
 
 /* A piece of the text that is read; not NUL-terminated. */
 typedef struct hf__slice {
@@ -35,5 +36,48 @@ typedef struct hf__markdown_reader {
 bool hf__markdown_read(const char *text, size_t size, const hf__markdown_reader *reader);
 
 hf__slice hf__slice_trim(hf__slice slice);
+
+/* Which column of a team's table is what. */
+
+typedef enum hf__column {
+    HF__COLUMN_OTHER,
+    HF__COLUMN_ID,      /* numbers */
+    HF__COLUMN_PATTERN, /* labels */
+    HF__COLUMN_KEY,     /* either */
+    HF__COLUMN_CLASS,
+    HF__COLUMN_NAME,
+    HF__COLUMN_SYMBOL, /* a name as code has it */
+    HF__COLUMN_COMPONENT,
+    HF__COLUMN_PURPOSE,
+    HF__COLUMN_SCOPE,
+    HF__COLUMN_TYPE, /* lifetime, mode, or the function that takes it */
+    HF__COLUMN_FILE,
+    HF__COLUMN_OWNER,
+    HF__COLUMN_RUNBOOK,
+    HF__COLUMN_DERIVATION,
+    HF__COLUMN_PLACEHOLDERS,
+    HF__COLUMN_EXPECTED,
+    HF__COLUMN_ORDER,
+    HF__COLUMN_HISTOGRAM,
+    HF__COLUMN_KINDS,
+} hf__column;
+
+typedef enum hf__table_kind {
+    HF__TABLE_STRANGE, /* not about locks */
+    HF__TABLE_LOCKS,   /* a lock in each row */
+    HF__TABLE_MORE,    /* more about locks of other tables, by name */
+} hf__table_kind;
+
+typedef struct hf__table {
+    hf__table_kind kind;
+    unsigned line;
+    size_t count;
+    hf__column columns[HF__CELLS_MAX];
+    char *titles[HF__CELLS_MAX]; /* as people see them */
+} hf__table;
+
+/* about_locks: the heading above speaks of locks. False without memory. */
+bool hf__table_read(hf__table *table, const hf__row *header, bool about_locks);
+void hf__table_free(hf__table *table);
 
 #endif

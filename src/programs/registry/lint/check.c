@@ -103,3 +103,306 @@ void hf__check_ignores(hf__check *check)
                              hf__lint_rules[item->rule].id);
     }
 }
+
+/* --- check registry --------------------------------------------------------------------------- */
+
+enum { MEET_STATES = 20000 };
+
+/* What the registry says of a use. */
+struct known {
+    const hf__lock_entry *entry; /* NULL: none, or more than one may be meant */
+    bool registered;
+};
+
+static hf_status find_label(const hf_registry *registry, const hf__lock_key *key,
+                            struct known *known, hf_error *err)
+{
+    const hf__lock_entry *second = NULL;
+    hf_status status =
+        hf__registry_match(registry, key->label, key->label_size, &known->entry, &second, err);
+
+    known->registered = known->entry != NULL;
+    if (second != NULL)
+        known->entry = NULL;
+    return status;
+}
+
+static bool prefixes_agree(const hf__lock_key *key, const hf__lock_entry *entry)
+{
+    const char *hole = memchr(key->label, HF__LABEL_HOLE, key->label_size);
+    size_t size = hole != NULL ? (size_t)(hole - key->label) : key->label_size;
+
+    if (size > entry->literal_prefix_size)
+        size = entry->literal_prefix_size;
+    return size == 0 || memcmp(key->label, entry->literal_prefix, size) == 0;
+}
+
+static bool is_possible(const hf__lock_key *key, const hf__lock_entry *entry)
+{
+    const hf_registry_entry *view = &entry->view;
+
+    if (entry->language == NULL || !prefixes_agree(key, entry))
+        return false;
+    if (key->in_class)
+        return view->space == HF_PAIR && view->pair[0] == key->pair[0];
+    return view->space == HF_BIGINT;
+}
+
+/* The label as a language: what is written, and anything for what is not known. */
+static hf_status build_template(const hf__lock_key *key, hf__language **language, hf_error *err)
+{
+    hf__part *parts = calloc(key->label_size + 1, sizeof *parts);
+    size_t count = 0;
+    size_t bad = 0;
+    hf_status status;
+
+    if (parts == NULL)
+        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < key->label_size;) {
+        size_t size = 0;
+        while (i + size < key->label_size && key->label[i + size] != HF__LABEL_HOLE)
+            size++;
+        if (size > 0)
+            parts[count++] = (hf__part){key->label + i, size, false};
+        else
+            parts[count++] = (hf__part){".*", 2, true};
+        i += size > 0 ? size : 1;
+    }
+    status = hf__language_build(parts, count, language, &bad, err);
+    free(parts);
+    return status;
+}
+
+/* A template is registered when an entry's pattern has a label in common with it. */
+static hf_status find_template(const hf_registry *registry, const hf__lock_key *key,
+                               struct known *known, hf_error *err)
+{
+    hf__language *language = NULL;
+    hf__buf witness = {0};
+    hf_status status = build_template(key, &language, err);
+    size_t found = 0;
+
+    for (size_t i = 0; status == HF_OK && i < registry->count; i++) {
+        const hf__lock_entry *entry = &registry->entries[i];
+        hf__meeting meeting = HF__MEET_NEVER;
+        if (!is_possible(key, entry))
+            continue;
+        hf__buf_clear(&witness);
+        status = hf__language_meet(language, entry->language, MEET_STATES, &meeting, &witness, err);
+        if (status == HF_OK && meeting != HF__MEET_NEVER) {
+            known->entry = found++ == 0 ? entry : NULL;
+            known->registered = true;
+        }
+    }
+    hf__buf_free(&witness);
+    hf__language_free(language);
+    if (status == HF_QUOTA || status == HF_INVALID) { /* too large a label: nothing can be said */
+        *known = (struct known){.registered = true};
+        status = HF_OK;
+    }
+    return status;
+}
+
+static hf_status find_known(const hf_registry *registry, const hf__lock_key *key,
+                            struct known *known, hf_error *err)
+{
+    *known = (struct known){0};
+    switch (key->kind) {
+    case HF__KEY_UNKNOWN: known->registered = true; return HF_OK;
+    case HF__KEY_NUMBER:
+        known->entry = hf__registry_by_key(registry, HF_BIGINT, key->number);
+        break;
+    case HF__KEY_PAIR:
+        known->entry = hf__registry_by_key(
+            registry, HF_PAIR, hf_key_join((uint32_t)key->pair[0], (uint32_t)key->pair[1]));
+        for (size_t i = 0; known->entry == NULL && i < registry->count; i++) {
+            const hf_registry_entry *view = &registry->entries[i].view;
+            if (view->space == HF_PAIR && view->pattern != NULL && view->pair[0] == key->pair[0])
+                known->entry = &registry->entries[i];
+        }
+        break;
+    case HF__KEY_LABEL:
+        return key->has_holes || key->in_class ? find_template(registry, key, known, err)
+                                               : find_label(registry, key, known, err);
+    }
+    known->registered = known->entry != NULL;
+    return HF_OK;
+}
+
+/* --- one use ---------------------------------------------------------------------------------------- */
+
+static void check_registered(hf__check *check, const hf__use *use, const struct known *known)
+{
+    const char *path = hf_registry_path(check->options->registry);
+    char shown[96];
+
+    if (known->registered || hf__lock_key_show(&use->key, shown, sizeof shown) == NULL)
+        return;
+    if (use->key.kind == HF__KEY_LABEL)
+        hf__check_report(
+            check, HF__UNREGISTERED_LABEL, use->at, HF__CERTAIN,
+            "give it an entry with a pattern, or use a label of an entry that is there",
+            "the label %s matches no entry of %s", shown, path);
+    else
+        hf__check_report(check, HF__UNREGISTERED_ID, use->at, HF__CERTAIN,
+                         "give it an entry with a name and an owner, or use a registered lock",
+                         "the lock %s is not in %s", shown, path);
+}
+
+static const char *lifetime_name(hf_lifetime lifetime)
+{
+    return lifetime == HF_SESSION ? "session" : "transaction";
+}
+
+static void check_lifetime(hf__check *check, const hf__use *use, const hf_registry_entry *entry)
+{
+    char call[HF__CALL_SHOWN];
+
+    if (!use->lifetime_known || !entry->lifetime_given || entry->lifetime == use->lifetime)
+        return;
+    hf__check_report(check, HF__WRONG_LIFETIME, use->at, HF__CERTAIN,
+                     entry->lifetime == HF_SESSION
+                         ? "use pg_advisory_lock, or correct the entry's lifetime"
+                         : "use pg_advisory_xact_lock, or correct the entry's lifetime",
+                     "%s is a %s lock, but '%s' is registered with lifetime %s",
+                     hf__show_call(check, use, call), lifetime_name(use->lifetime), entry->name,
+                     lifetime_name(entry->lifetime));
+}
+
+static void check_derivation(hf__check *check, const hf__use *use, const hf_registry_entry *entry)
+{
+    const hf__lock_key *key = &use->key;
+    char shown[96];
+
+    if (key->kind != HF__KEY_LABEL || !key->derivation_known ||
+        entry->derivation == key->derivation || key->has_holes)
+        return;
+    hf__check_report(check, HF__WRONG_DERIVATION, use->at, HF__CERTAIN,
+                     "derive the key as the registry says, or correct the entry's 'as'",
+                     "%s is hashed by %s here, but '%s' is registered as %s: two different locks",
+                     hf__lock_key_show(key, shown, sizeof shown),
+                     hf_derivation_name(key->derivation), entry->name,
+                     hf_derivation_name(entry->derivation));
+}
+
+static bool is_accepted_hashtext(const hf__use *use, const struct known *known)
+{
+    return known->entry != NULL && known->entry->view.derivation == HF_HASHTEXT &&
+           use->key.kind == HF__KEY_LABEL;
+}
+
+static void check_hashtext(hf__check *check, const hf__use *use, const struct known *known)
+{
+    char call[HF__CALL_SHOWN];
+
+    if (!use->key.uses_hashtext || is_accepted_hashtext(use, known))
+        return;
+    hf__check_report(
+        check, HF__RULE_HASHTEXT, use->at, HF__CERTAIN,
+        "use the first 64 bits of SHA-256 (holdfast key --as sha256 LABEL), or register "
+        "the label with as: hashtext",
+        "%s locks by a hash of 32 bits: among 9 300 labels, two collide with a probability of "
+        "1 %%",
+        hf__show_call(check, use, call));
+}
+
+/* --- order ------------------------------------------------------------------------------------------- */
+
+/* Was what the first took given back before the second? */
+static bool is_given_back(const hf__use *first, const hf__use *second)
+{
+    for (const hf__use *use = first + 1; use < second; use++)
+        if (use->unlocks && use->block == second->block &&
+            (use->unlocks_all || hf__lock_key_may_equal(&use->key, &first->key)))
+            return true;
+    return false;
+}
+
+static bool is_out_of_order(const hf__use *first, const struct known *first_known,
+                            const hf__use *second, const struct known *second_known)
+{
+    const hf__lock_entry *a = first_known->entry;
+    const hf__lock_entry *b = second_known->entry;
+    int64_t first_key = 0;
+    int64_t second_key = 0;
+
+    if (a == NULL || b == NULL || !a->view.has_order || !b->view.has_order)
+        return false;
+    if (a != b)
+        return a->view.order > b->view.order;
+    return first->key.kind == HF__KEY_LABEL && second->key.kind == HF__KEY_LABEL &&
+           !first->key.has_holes && !second->key.has_holes &&
+           hf__entry_key(a, first->key.label, first->key.label_size, &first_key, NULL) == HF_OK &&
+           hf__entry_key(b, second->key.label, second->key.label_size, &second_key, NULL) ==
+               HF_OK &&
+           first_key > second_key;
+}
+
+static void report_order(hf__check *check, const hf__use *first, const hf_registry_entry *a,
+                         const hf__use *second, const hf_registry_entry *b)
+{
+    unsigned line = hf__unit_line(check->unit, first->at);
+
+    if (a != b)
+        hf__check_report(check, HF__LOCK_ORDER, second->at, HF__HIGH,
+                         "take the lock of the smaller order first",
+                         "'%s' (order %lld) is taken after '%s' (order %lld) of line %u", b->name,
+                         (long long)b->order, a->name, (long long)a->order, line);
+    else
+        hf__check_report(
+            check, HF__LOCK_ORDER, second->at, HF__HIGH,
+            "take locks of one entry in the order of their keys",
+            "two locks of '%s' are taken against the order of their keys; the first in "
+            "line %u",
+            b->name, line);
+}
+
+/* Each lock is compared with those before it in the same block; one finding is enough. */
+static void check_order(hf__check *check, const struct known *known)
+{
+    const hf__uses *uses = check->uses;
+
+    for (size_t i = 1; i < uses->count; i++) {
+        const hf__use *second = &uses->items[i];
+        if (second->unlocks || known[i].entry == NULL || !known[i].entry->view.has_order)
+            continue;
+        for (size_t j = i; j-- > 0;) {
+            const hf__use *first = &uses->items[j];
+            if (first->unlocks || known[j].entry == NULL || first->block != second->block ||
+                !is_out_of_order(first, &known[j], second, &known[i]) ||
+                is_given_back(first, second))
+                continue;
+            report_order(check, first, &known[j].entry->view, second, &known[i].entry->view);
+            break;
+        }
+    }
+}
+
+hf_status hf__check_against_registry(hf__check *check, hf_error *err)
+{
+    const hf_registry *registry = check->options->registry;
+    const hf__uses *uses = check->uses;
+    struct known *known = calloc(uses->count + 1, sizeof *known);
+    hf_status status = known != NULL ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+
+    for (size_t i = 0; status == HF_OK && i < uses->count; i++) {
+        const hf__use *use = &uses->items[i];
+        if (use->unlocks)
+            continue;
+        if (registry != NULL)
+            status = find_known(registry, &use->key, &known[i], err);
+        if (status == HF_OK && registry != NULL) {
+            check_registered(check, use, &known[i]);
+            if (known[i].entry != NULL) {
+                check_lifetime(check, use, &known[i].entry->view);
+                check_derivation(check, use, &known[i].entry->view);
+            }
+        }
+        if (status == HF_OK)
+            check_hashtext(check, use, &known[i]);
+    }
+    if (status == HF_OK && registry != NULL)
+        check_order(check, known);
+    free(known);
+    return status;
+}

@@ -2,8 +2,8 @@
 #ifndef HF_LINT_CHECK_H
 #define HF_LINT_CHECK_H
 
-#include "programs/registry/lint/ignore.h"
 #include "programs/registry/lint/lint.h"
+#include "programs/registry/lint/rules.h"
 #include "programs/registry/lint/statements.h"
 #include "programs/registry/lint/uses.h"
 

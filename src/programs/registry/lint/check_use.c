@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "programs/registry/lint/check.h"
 
 enum { STATEMENT_REACH = 500, FOLLOWING = 240 };
@@ -278,5 +279,239 @@ void hf__check_unlocks(hf__check *check)
             check_unlock(check, use);
         else if (needs_unlock(use))
             check_is_unlocked(check, use);
+    }
+}
+
+/* --- check keys ------------------------------------------------------------------------------- */
+
+enum { COMMON_BELOW = 1000, STATEMENT_MAX = 1500 };
+
+static void check_number(hf__check *check, const hf__use *use)
+{
+    const hf__lock_key *key = &use->key;
+    char call[HF__CALL_SHOWN];
+
+    /* With a registry, such a number is registered, or reported as unregistered. */
+    if (check->options->registry != NULL || key->kind != HF__KEY_NUMBER ||
+        key->number >= COMMON_BELOW || key->number <= -COMMON_BELOW)
+        return;
+    hf__check_report(check, HF__COMMON_ID, use->at, HF__CERTAIN,
+                     "take a number of many digits, or a label, and register it in locks.yaml",
+                     "%s: a number this small is likely to be somebody else's lock too",
+                     hf__show_call(check, use, call));
+}
+
+static void check_label(hf__check *check, const hf__use *use)
+{
+    const hf__lock_key *key = &use->key;
+    char shown[96];
+
+    if (key->kind != HF__KEY_LABEL || key->has_holes ||
+        !hf__registry_is_generic(check->options->registry, key->label, key->label_size))
+        return;
+    hf__check_report(check, HF__GENERIC_LABEL, use->at, HF__CERTAIN,
+                     "name the operation and what it works on, such as 'Invoice:close'",
+                     "the label %s does not say what it protects",
+                     hf__lock_key_show(key, shown, sizeof shown));
+}
+
+static bool word_at(const hf__unit *unit, size_t at, const char *word)
+{
+    size_t size = strlen(word);
+
+    return unit->size - at > size && strncasecmp(unit->text + at, word, size) == 0 &&
+           strchr(" \t\r\n(", unit->text[at + size]) != NULL &&
+           strchr(" \t\r\n)", unit->text[at - 1]) != NULL;
+}
+
+/* In an SQL file strings are part of a statement; elsewhere the statement ends with its string. */
+static bool is_end_of_statement(const hf__unit *unit, size_t at)
+{
+    if (unit->syntax->id == HF__LANG_SQL)
+        return unit->classes[at] == HF__CODE && unit->text[at] == ';';
+    return unit->classes[at] != HF__TEXT || unit->text[at] == ';';
+}
+
+/* SELECT pg_advisory_lock(id) FROM t … LIMIT n: at the call's own depth of parentheses. */
+static void check_limit(hf__check *check, const hf__use *use)
+{
+    const hf__unit *unit = check->unit;
+    size_t end = unit->size - use->end > STATEMENT_MAX ? use->end + STATEMENT_MAX : unit->size;
+    long depth = 0;
+    bool from = false;
+    char call[HF__CALL_SHOWN];
+
+    if (!use->kind->in_sql)
+        return;
+    for (size_t at = use->end; at < end && depth >= 0; at++) {
+        char c = unit->text[at];
+        if (unit->classes[at] == HF__COMMENT)
+            continue;
+        if (is_end_of_statement(unit, at))
+            return;
+        if (!hf__unit_is_sql(unit, at))
+            continue;
+        depth += c == '(';
+        depth -= c == ')';
+        from = from || (depth == 0 && word_at(unit, at, "from"));
+        if (from && depth == 0 && word_at(unit, at, "limit")) {
+            hf__check_report(
+                check, HF__LOCK_WITH_LIMIT, use->at, HF__CERTAIN,
+                "choose the rows in a subquery with the LIMIT, and lock what it returns",
+                "%s may be called for rows that LIMIT leaves out: they stay locked",
+                hf__show_call(check, use, call));
+            return;
+        }
+    }
+}
+
+void hf__check_keys(hf__check *check)
+{
+    for (size_t i = 0; i < check->uses->count; i++) {
+        const hf__use *use = &check->uses->items[i];
+        if (use->unlocks)
+            continue;
+        check_number(check, use);
+        check_label(check, use);
+        check_limit(check, use);
+    }
+}
+
+/* --- check snapshots -------------------------------------------------------------------------- */
+
+/* --- the snapshot trap --------------------------------------------------------------------------------- */
+
+/* A session lock before the transaction that asks for the level is the right way round. */
+static bool is_under(const hf__check *check, const hf__use *use, const hf__statement *isolation)
+{
+    if (!hf__unit_encloses(check->unit, isolation->block, use->block))
+        return false;
+    if (use->block == HF__NO_BLOCK && check->unit->syntax->id == HF__LANG_SQL)
+        return false;
+    return use->lifetime == HF_TRANSACTION || isolation->at < use->at;
+}
+
+static void check_snapshot(hf__check *check, const hf__use *use)
+{
+    const hf__statements *statements = check->statements;
+    char call[HF__CALL_SHOWN];
+    char level[32];
+
+    if (use->tries || !use->kind->in_sql)
+        return;
+    for (size_t i = statements->first[HF__ISOLATION]; i < statements->first[HF__ISOLATION + 1];
+         i++) {
+        const hf__statement *isolation = &statements->items[i];
+        if (!is_under(check, use, isolation))
+            continue;
+        hf__show(level, sizeof level, check->unit->text + isolation->table, isolation->table_size);
+        hf__check_report(
+            check, HF__SNAPSHOT_TRAP, use->at,
+            isolation->block == use->block && use->block != HF__NO_BLOCK ? HF__HIGH : HF__MEDIUM,
+            "take the lock before the transaction begins (holdfast tx, hf_transact), or "
+            "use READ COMMITTED",
+            "%s is waited for in a %s transaction (line %u): its snapshot is older than "
+            "what the last holder committed",
+            hf__show_call(check, use, call), level, hf__unit_line(check->unit, isolation->at));
+        return;
+    }
+}
+
+/* --- a read before the lock ------------------------------------------------------------------------------ */
+
+/* Only the first lock of a block counts: what is read under it, or before it, is its own affair. */
+static bool is_first_lock(const hf__check *check, const hf__use *lock)
+{
+    for (const hf__use *use = check->uses->items; use < lock; use++)
+        if (!use->unlocks && hf__unit_encloses(check->unit, use->block, lock->block))
+            return false;
+    return true;
+}
+
+/* A statement of this kind behind the lock, in its block; of the same table when one is given. */
+static bool follows(const hf__check *check, const hf__use *lock, hf__statement_kind kind,
+                    const hf__statement *table)
+{
+    const hf__statements *statements = check->statements;
+
+    for (size_t i = statements->first[kind]; i < statements->first[kind + 1]; i++) {
+        const hf__statement *statement = &statements->items[i];
+        if (statement->at > lock->end &&
+            (hf__unit_encloses(check->unit, lock->block, statement->block) ||
+             hf__unit_encloses(check->unit, statement->block, lock->block)) &&
+            (table == NULL || hf__same_table(check->unit, statement, table)))
+            return true;
+    }
+    return false;
+}
+
+static int confidence_of(const hf__check *check, const hf__use *lock, const hf__statement *read)
+{
+    int confidence = follows(check, lock, HF__WRITE, read)   ? HF__HIGH
+                     : follows(check, lock, HF__WRITE, NULL) ? HF__MEDIUM
+                                                             : HF__LOW;
+    bool far = read->block != lock->block || lock->block == HF__NO_BLOCK;
+
+    return far && confidence > HF__LOW ? confidence - 1 : confidence;
+}
+
+static bool is_stale(const hf__check *check, const hf__use *lock, const hf__statement *read)
+{
+    return read->at < lock->at && read->end <= lock->at &&
+           hf__unit_encloses(check->unit, read->block, lock->block) &&
+           !follows(check, lock, HF__READ, read);
+}
+
+/* A lock in the same statement as the read: SELECT …, pg_advisory_lock(id) FROM t, or a CTE. */
+static bool is_one_statement(const hf__check *check, const hf__use *lock, const hf__statement *read)
+{
+    const hf__unit *unit = check->unit;
+
+    for (size_t at = read->at; at < lock->at; at++)
+        if (unit->text[at] == ';' ||
+            (unit->syntax->id != HF__LANG_SQL && unit->classes[at] == HF__QUOTE))
+            return false;
+    return true;
+}
+
+static void check_reads(hf__check *check, const hf__use *lock)
+{
+    const hf__statements *statements = check->statements;
+    const hf__statement *worst = NULL;
+    int confidence = HF__CERTAIN;
+    char call[HF__CALL_SHOWN];
+    char table[64];
+
+    if (!lock->kind->in_sql || !is_first_lock(check, lock) ||
+        (lock->block == HF__NO_BLOCK && check->unit->syntax->id == HF__LANG_SQL))
+        return;
+    for (size_t i = statements->first[HF__READ]; i < statements->first[HF__READ + 1]; i++) {
+        const hf__statement *read = &statements->items[i];
+        if (!is_stale(check, lock, read) || is_one_statement(check, lock, read))
+            continue;
+        int found = confidence_of(check, lock, read);
+        if (found > confidence) {
+            confidence = found;
+            worst = read;
+        }
+    }
+    if (worst == NULL)
+        return;
+    hf__show(table, sizeof table, check->unit->text + worst->table, worst->table_size);
+    hf__check_report(check, HF__LOCK_AFTER_READ, lock->at, confidence,
+                     "take the lock first, or read again under it",
+                     "%s comes after %s was read (line %u): it may have changed since",
+                     hf__show_call(check, lock, call), table,
+                     hf__unit_line(check->unit, worst->at));
+}
+
+void hf__check_snapshots(hf__check *check)
+{
+    for (size_t i = 0; i < check->uses->count; i++) {
+        const hf__use *use = &check->uses->items[i];
+        if (use->unlocks)
+            continue;
+        check_snapshot(check, use);
+        check_reads(check, use);
     }
 }

@@ -1,5 +1,6 @@
 #include "programs/registry/lint/gitignore.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "programs/registry/lint/glob.h"
 #include "programs/registry/lint/grow.h"
+#include "programs/registry/lint/pcre.h"
 
 enum { PATH_ROOM = 8192, FILE_LIMIT = 4 * 1024 * 1024 };
 
@@ -189,4 +190,212 @@ bool hf__gitignore_excludes(const hf__gitignore *ignore, const char *name, bool 
         }
     }
     return false;
+}
+
+/* --- glob ------------------------------------------------------------------------------------- */
+
+struct hf__glob {
+    char *plain; /* nothing in it is special: compared as it is */
+    hf__regex *regex;
+    bool for_names;
+};
+
+struct source {
+    const char *text;
+    size_t size;
+    size_t at;
+};
+
+static void add_literal(hf__buf *regex, char c)
+{
+    if (!isalnum((unsigned char)c) && (unsigned char)c < 0x80)
+        hf__buf_add(regex, "\\", 1);
+    hf__buf_add(regex, &c, 1);
+}
+
+/* A character of a bracket, which may be escaped; false at the end of the pattern. */
+static bool next_in_bracket(struct source *in, unsigned char *c)
+{
+    if (in->at < in->size && in->text[in->at] == '\\')
+        in->at++;
+    if (in->at >= in->size)
+        return false;
+    *c = (unsigned char)in->text[in->at++];
+    return true;
+}
+
+/* "[:alpha:]" inside of a bracket; PCRE2 has the same names. */
+static bool add_named_class(struct source *in, hf__buf *regex)
+{
+    static const char *const names[] = {"alnum", "alpha", "blank", "cntrl", "digit", "graph",
+                                        "lower", "print", "punct", "space", "upper", "xdigit"};
+    const char *rest = in->text + in->at;
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t size = strlen(names[i]);
+        if (in->size - in->at >= size + 4 && strncmp(rest, "[:", 2) == 0 &&
+            strncmp(rest + 2, names[i], size) == 0 && strncmp(rest + 2 + size, ":]", 2) == 0) {
+            hf__buf_printf(regex, "[:%s:]", names[i]);
+            in->at += size + 4;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_range(const struct source *in)
+{
+    return in->at + 1 < in->size && in->text[in->at] == '-' && in->text[in->at + 1] != ']';
+}
+
+static bool add_bracket_item(struct source *in, hf__buf *regex)
+{
+    unsigned char low = 0;
+    unsigned char high = 0;
+
+    if (add_named_class(in, regex))
+        return true;
+    if (strncmp(in->text + in->at, "[:", 2) == 0)
+        return false; /* a class that nobody knows: git matches nothing by it */
+    if (!next_in_bracket(in, &low))
+        return false;
+    high = low;
+    if (is_range(in)) {
+        in->at++;
+        if (!next_in_bracket(in, &high))
+            return false;
+    }
+    if (high < low) /* git takes the first character of such a range, and no other */
+        high = low;
+    hf__buf_printf(regex, "\\x%02x-\\x%02x", low, high);
+    return true;
+}
+
+/* Behind '['. A bracket never matches a slash. */
+static bool add_bracket(struct source *in, hf__buf *regex)
+{
+    bool first = true;
+    bool negated = in->at < in->size && (in->text[in->at] == '!' || in->text[in->at] == '^');
+
+    in->at += negated;
+    hf__buf_puts(regex, negated ? "(?!/)[^" : "(?!/)[");
+    for (; in->at < in->size; first = false) {
+        if (!first && in->text[in->at] == ']') {
+            in->at++;
+            hf__buf_puts(regex, "]");
+            return true;
+        }
+        if (!add_bracket_item(in, regex))
+            return false;
+    }
+    return false;
+}
+
+/* '**' between slashes is any number of folders, elsewhere it is one '*'. */
+static void add_stars(struct source *in, hf__buf *regex, bool for_names)
+{
+    size_t start = in->at - 1;
+
+    while (in->at < in->size && in->text[in->at] == '*')
+        in->at++;
+
+    bool many = in->at - start > 1 && (start == 0 || in->text[start - 1] == '/');
+    if (!for_names && many && in->at == in->size) {
+        hf__buf_puts(regex, ".*");
+    } else if (!for_names && many && in->text[in->at] == '/') {
+        hf__buf_puts(regex, "(?:.*/)?");
+        in->at++;
+    } else {
+        hf__buf_puts(regex, "[^/]*");
+    }
+}
+
+static bool translate(struct source *in, hf__buf *regex, bool for_names)
+{
+    hf__buf_puts(regex, "^");
+    while (in->at < in->size) {
+        char c = in->text[in->at++];
+        if (c == '*') {
+            add_stars(in, regex, for_names);
+        } else if (c == '?') {
+            hf__buf_puts(regex, "[^/]");
+        } else if (c == '[') {
+            if (!add_bracket(in, regex))
+                return false;
+        } else {
+            if (c == '\\' && in->at == in->size)
+                return false;
+            if (c == '\\')
+                c = in->text[in->at++];
+            add_literal(regex, c);
+        }
+    }
+    hf__buf_puts(regex, "$");
+    return true;
+}
+
+static hf_status fill(hf__glob *glob, struct source *in, bool *can_match, hf_error *err)
+{
+    hf__buf regex = {0};
+    hf_status status = HF_OK;
+
+    if (strcspn(in->text, "*?[\\") >= in->size) {
+        glob->plain = strndup(in->text, in->size);
+        return glob->plain != NULL ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    }
+    *can_match = translate(in, &regex, glob->for_names);
+    if (regex.broken)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+    else if (*can_match)
+        status = hf__regex_compile_exact(regex.data, &glob->regex, err);
+    hf__buf_free(&regex);
+    return status;
+}
+
+hf_status hf__glob_compile(const char *pattern, size_t size, hf__glob **glob, hf_error *err)
+{
+    char *copy = strndup(pattern, size);
+    hf__glob *made = calloc(1, sizeof *made);
+    struct source in = {.text = copy, .size = size};
+    hf_status status = HF_OK;
+    bool can_match = true;
+
+    *glob = NULL;
+    if (copy == NULL || made == NULL) {
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        goto out;
+    }
+    made->for_names = memchr(copy, '/', size) == NULL;
+    if (size > 0 && copy[0] == '/') {
+        in.text++;
+        in.size--;
+    }
+    status = fill(made, &in, &can_match, err);
+    if (status == HF_OK && can_match) {
+        *glob = made;
+        made = NULL;
+    }
+out:
+    hf__glob_free(made);
+    free(copy);
+    return status;
+}
+
+void hf__glob_free(hf__glob *glob)
+{
+    if (glob == NULL)
+        return;
+    free(glob->plain);
+    hf__regex_free(glob->regex);
+    free(glob);
+}
+
+bool hf__glob_matches(const hf__glob *glob, const char *path, const char *name)
+{
+    const char *text = glob->for_names ? name : path;
+    hf__match match;
+
+    if (glob->plain != NULL)
+        return strcmp(glob->plain, text) == 0;
+    return hf__regex_find(glob->regex, text, strlen(text), 0, &match) == HF__FOUND;
 }

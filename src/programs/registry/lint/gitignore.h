@@ -1,4 +1,3 @@
-/* What .gitignore files say, with git's own rules: the last pattern wins, deeper files win over others. */
 #ifndef HF_LINT_GITIGNORE_H
 #define HF_LINT_GITIGNORE_H
 
@@ -6,6 +5,8 @@
 #include <stddef.h>
 
 #include "base/error.h"
+
+/* What .gitignore files say, with git's own rules: the last pattern wins, deeper files win over others. */
 
 /* The patterns of one folder, linked to those of the folder above. */
 typedef struct hf__gitignore hf__gitignore;
@@ -25,5 +26,17 @@ void hf__gitignore_free(hf__gitignore *ignore);
 
 /* Is this entry of the folder to be left out? */
 bool hf__gitignore_excludes(const hf__gitignore *ignore, const char *name, bool is_folder);
+
+/* Patterns as .gitignore has them: '*', '?', '[a-z]', and '**' for any number of folders. */
+
+typedef struct hf__glob hf__glob;
+
+/* *glob is NULL for a pattern that can match nothing: an open bracket, a lone backslash. */
+HF_MUST_CHECK hf_status hf__glob_compile(const char *pattern, size_t size, hf__glob **glob,
+                                         hf_error *err);
+void hf__glob_free(hf__glob *glob);
+
+/* A pattern without a slash is for names in any folder, one with a slash for the whole path. */
+bool hf__glob_matches(const hf__glob *glob, const char *path, const char *name);
 
 #endif

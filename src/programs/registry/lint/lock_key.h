@@ -4,7 +4,7 @@
 
 #include "holdfast/holdfast.h"
 #include "programs/registry/lint/args.h"
-#include "programs/registry/lint/constants.h"
+#include "programs/registry/lint/statements.h"
 
 /* Stands in a label for a part that is known only when the program runs. */
 #define HF__LABEL_HOLE '\x01'

@@ -1,6 +1,10 @@
 #include "programs/registry/lint/rules.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "programs/registry/lint/grow.h"
 
 const hf__rule hf__lint_rules[] = {
     [HF__UNREGISTERED_ID] = {"unregistered-id", HF__SEVERITY_WARNING,
@@ -66,4 +70,134 @@ hf__lint_rule hf__lint_rule_find(const char *id, size_t size)
 bool hf__lint_rule_needs_registry(hf__lint_rule rule)
 {
     return rule <= HF__LOCK_ORDER;
+}
+
+/* --- ignore ----------------------------------------------------------------------------------- */
+
+enum { IGNORES_MAX = 2000, COMMENT_LINES_MAX = 40 };
+
+/* 1: the rules, 2: the reason up to the end of the line. */
+const char hf__ignore_pattern[] =
+    "holdfast-ignore:[ \\t]*([a-z0-9-]*(?:[ \\t]*,[ \\t]*[a-z0-9-]+)*)([^\\r\\n]*)";
+
+static bool only_comments(const hf__unit *unit, size_t line)
+{
+    size_t end = line + 1 < unit->line_count ? unit->lines[line + 1] : unit->size;
+    bool any = false;
+
+    for (size_t at = unit->lines[line]; at < end; at++) {
+        if (isspace((unsigned char)unit->text[at]))
+            continue;
+        if (unit->classes[at] != HF__COMMENT)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+/* A comment with a line to itself is about the next line that is more than a comment. */
+static unsigned line_meant(const hf__unit *unit, unsigned own)
+{
+    size_t line = own - 1;
+    size_t last = line + COMMENT_LINES_MAX;
+
+    while (line < last && line + 1 < unit->line_count && only_comments(unit, line))
+        line++;
+    return (unsigned)line + 1;
+}
+
+/* What is left when the signs that end a comment are taken off. */
+static bool has_reason(const hf__unit *unit, size_t start, size_t end)
+{
+    size_t letters = 0;
+
+    for (size_t at = start; at < end && unit->classes[at] == HF__COMMENT; at++)
+        letters += isalnum((unsigned char)unit->text[at]) || (unsigned char)unit->text[at] >= 0x80;
+    return letters >= 3;
+}
+
+static hf_status add_rules(hf__ignores *ignores, const hf__unit *unit, const hf__match *match,
+                           hf_error *err)
+{
+    unsigned own = hf__unit_line(unit, match->start[0]);
+    unsigned meant = line_meant(unit, own);
+    size_t at = match->start[1];
+
+    while (at < match->end[1] || at == match->start[1]) {
+        size_t size = 0;
+        while (at + size < match->end[1] && strchr(", \t", unit->text[at + size]) == NULL)
+            size++;
+        if (!HF__GROW(ignores->items, ignores->count, ignores->capacity))
+            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        ignores->items[ignores->count++] = (hf__ignored_rule){
+            .at = at,
+            .size = size,
+            .rule = hf__lint_rule_find(unit->text + at, size),
+            .line = meant,
+            .own_line = own,
+        };
+        at += size + 1;
+        while (at < match->end[1] && strchr(", \t", unit->text[at]) != NULL)
+            at++;
+    }
+    return HF_OK;
+}
+
+/* A comment may also speak of ignore comments: only what it begins with counts. */
+static bool begins_comment(const hf__unit *unit, size_t at)
+{
+    while (at > 0 && unit->classes[at - 1] == HF__COMMENT &&
+           strchr("/*#-!<%; \t", unit->text[at - 1]) != NULL)
+        at--;
+    return at == 0 || unit->classes[at - 1] != HF__COMMENT || unit->text[at - 1] == '\n';
+}
+
+static hf_status add_comment(hf__ignores *ignores, const hf__unit *unit, const hf__match *match,
+                             hf_error *err)
+{
+    if (!has_reason(unit, match->start[2], match->end[2])) {
+        if (!HF__GROW(ignores->without_reason, ignores->without_reason_count,
+                      ignores->without_reason_capacity))
+            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        ignores->without_reason[ignores->without_reason_count++] = match->start[0];
+    }
+    return add_rules(ignores, unit, match, err);
+}
+
+hf_status hf__ignores_read(hf__ignores *ignores, const hf__unit *unit, hf__regex *pattern,
+                           hf_error *err)
+{
+    hf_status status = HF_OK;
+    hf__match match;
+
+    *ignores = (hf__ignores){0};
+    for (size_t at = 0; status == HF_OK && ignores->count < IGNORES_MAX &&
+                        hf__regex_find(pattern, unit->text, unit->size, at, &match) == HF__FOUND;
+         at = match.end[0])
+        if (unit->classes[match.start[0]] == HF__COMMENT && begins_comment(unit, match.start[0]))
+            status = add_comment(ignores, unit, &match, err);
+    if (status != HF_OK)
+        hf__ignores_free(ignores);
+    return status;
+}
+
+void hf__ignores_free(hf__ignores *ignores)
+{
+    free(ignores->items);
+    free(ignores->without_reason);
+    *ignores = (hf__ignores){0};
+}
+
+bool hf__ignores_cover(hf__ignores *ignores, hf__lint_rule rule, unsigned line)
+{
+    bool covered = false;
+
+    for (size_t i = 0; i < ignores->count; i++) {
+        hf__ignored_rule *item = &ignores->items[i];
+        if (item->rule == rule && (item->line == line || item->own_line == line)) {
+            item->used = true;
+            covered = true;
+        }
+    }
+    return covered;
 }

@@ -1,8 +1,11 @@
-/* The rules of the lint; their ids are what people write in ignore comments and never change. */
 #ifndef HF_LINT_RULES_H
 #define HF_LINT_RULES_H
 
 #include "lib/registry/finding.h"
+#include "programs/registry/lint/pcre.h"
+#include "programs/registry/lint/unit.h"
+
+/* The rules of the lint; their ids are what people write in ignore comments and never change. */
 
 typedef enum hf__lint_rule {
     HF__UNREGISTERED_ID,
@@ -36,5 +39,34 @@ hf__lint_rule hf__lint_rule_find(const char *id, size_t size);
 
 /* Does it say something only where a registry is known? */
 bool hf__lint_rule_needs_registry(hf__lint_rule rule);
+
+/* `holdfast-ignore: RULE[,RULE] reason` in a comment, on the line of a finding or on the one above. */
+
+typedef struct hf__ignored_rule {
+    size_t at; /* where its name stands */
+    size_t size;
+    hf__lint_rule rule;
+    unsigned line; /* the line it is about; the comment's own line counts too */
+    unsigned own_line;
+    bool used;
+} hf__ignored_rule;
+
+typedef struct hf__ignores {
+    hf__ignored_rule *items; /* by place */
+    size_t count;
+    size_t capacity;
+    size_t *without_reason; /* where such comments stand */
+    size_t without_reason_count;
+    size_t without_reason_capacity;
+} hf__ignores;
+
+extern const char hf__ignore_pattern[];
+
+HF_MUST_CHECK hf_status hf__ignores_read(hf__ignores *ignores, const hf__unit *unit,
+                                         hf__regex *pattern, hf_error *err);
+void hf__ignores_free(hf__ignores *ignores);
+
+/* Is the rule to be ignored on this line? Marks the comment as used. */
+bool hf__ignores_cover(hf__ignores *ignores, hf__lint_rule rule, unsigned line);
 
 #endif

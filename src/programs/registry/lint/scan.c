@@ -3,8 +3,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "programs/registry/lint/scanner.h"
-
 bool scanner_is_at(const struct scanner *in, const char *word)
 {
     if (in->at >= in->size || in->text[in->at] != word[0]) /* most end here: this is the hot path */

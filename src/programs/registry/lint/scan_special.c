@@ -1,7 +1,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "programs/registry/lint/scanner.h"
+#include "programs/registry/lint/scan.h"
 
 /* How far to look for an end on the same line: a file that is one long line must not cost its square. */
 enum { LOOK_AHEAD = 500 };

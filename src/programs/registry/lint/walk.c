@@ -12,7 +12,6 @@
 
 #include "base/buf.h"
 #include "programs/registry/lint/gitignore.h"
-#include "programs/registry/lint/glob.h"
 #include "programs/registry/lint/grow.h"
 #include "programs/registry/lint/syntax.h"
 
