@@ -13,6 +13,9 @@
 #define hf__fail_errno(err, code, error_number, ...)                                               \
     (hf__set_error_errno((err), (code), (error_number), __VA_ARGS__), (hf_status)(code))
 
+/* The one message for malloc's refusal; it allocates nothing itself. */
+#define hf__no_memory(err) hf__fail((err), HF_NO_MEMORY, "out of memory")
+
 void hf__set_error(hf_error *err, hf_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void hf__set_error_errno(hf_error *err, hf_status code, int error_number, const char *format, ...)

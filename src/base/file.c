@@ -26,7 +26,7 @@ hf_status hf__read_fd(int fd, const char *name, size_t most, hf__buf *text, hf_s
         hf__buf_add(text, block, (size_t)size);
         left -= (size_t)size;
     }
-    return text->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return text->broken ? hf__no_memory(err) : HF_OK;
 }
 
 hf_status hf__read_file(const char *path, size_t most, hf__buf *text, hf_status code, hf_error *err)

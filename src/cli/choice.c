@@ -30,7 +30,7 @@ static hf_status take(struct store_choice *choice, const char *variable, hf__buf
 {
     if (url->broken) {
         hf__buf_free(url);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     choice->variable = variable;
     choice->url = url->data;
@@ -170,11 +170,6 @@ hf_status open_store(const struct invocation *in, hf_store_options *options, hf_
 static const char file_name[] = "locks.yaml";
 static const char variable[] = "HOLDFAST_REGISTRY";
 
-static hf_status no_memory(hf_error *err)
-{
-    return hf__fail(err, HF_NO_MEMORY, "out of memory");
-}
-
 /* What is in the way of reading it, as errno says it; 0: nothing. */
 static int obstacle_to(const char *path)
 {
@@ -199,7 +194,7 @@ static hf_status take_named(const char *chooser, const char *named, char **path,
         return status;
     }
     *path = strdup(named);
-    return *path != NULL ? HF_OK : no_memory(err);
+    return *path != NULL ? HF_OK : hf__no_memory(err);
 }
 
 static bool is_file(const char *path)
@@ -229,7 +224,7 @@ static hf_status search_upwards(char **path, hf_error *err)
     hf__buf candidate = {0};
 
     if (folder == NULL || folder[0] != '/') {
-        hf_status status = folder == NULL && errno == ENOMEM ? no_memory(err) : HF_OK;
+        hf_status status = folder == NULL && errno == ENOMEM ? hf__no_memory(err) : HF_OK;
         free(folder);
         return status;
     }
@@ -247,7 +242,7 @@ static hf_status search_upwards(char **path, hf_error *err)
             return HF_OK;
         }
     }
-    hf_status status = candidate.broken ? no_memory(err) : HF_OK;
+    hf_status status = candidate.broken ? hf__no_memory(err) : HF_OK;
     hf__buf_free(&candidate);
     return status;
 }

@@ -118,7 +118,7 @@ static hf_status add_text(const struct parser *parser, struct texts *texts, cons
     if (texts->items == NULL)
         texts->items = calloc((size_t)parser->argc, sizeof *texts->items);
     if (texts->items == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     texts->items[texts->count++] = text;
     return HF_OK;
 }

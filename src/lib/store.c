@@ -63,7 +63,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
 {
     hf_store *store = calloc(1, sizeof *store);
     if (!store)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     store->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (store->event_fd < 0) {
         free(store);

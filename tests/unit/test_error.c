@@ -89,6 +89,18 @@ static void test_an_error_may_quote_itself(void **state)
     assert_string_equal(err.message, "outer: inner");
 }
 
+static void test_without_memory_there_is_one_message(void **state)
+{
+    hf_error err = {.hint = "old"};
+
+    (void)state;
+    assert_int_equal(hf__no_memory(&err), HF_NO_MEMORY);
+    assert_int_equal(err.code, HF_NO_MEMORY);
+    assert_string_equal(err.message, "out of memory");
+    assert_string_equal(err.hint, "");
+    assert_int_equal(hf__no_memory(NULL), HF_NO_MEMORY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +111,7 @@ int main(void)
         cmocka_unit_test(test_a_message_is_one_line),
         cmocka_unit_test(test_a_long_message_is_cut_at_a_character),
         cmocka_unit_test(test_an_error_may_quote_itself),
+        cmocka_unit_test(test_without_memory_there_is_one_message),
     };
     return RUN(tests);
 }

@@ -56,7 +56,7 @@ static hf_status collect(const hf_rows *rows, const hf_network *network, int64_t
             continue;
         if (!hf__ranges_add(ranges, range.from > from ? range.from : from,
                             range.to < to ? range.to : to))
-            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+            return hf__no_memory(err);
     }
     return HF_OK;
 }

@@ -86,7 +86,7 @@ hf_status hf__text_read(hf_tx *tx, const hf_network *network, const char *name, 
         const char *text = hf_rows_value(rows, 0, 0, NULL);
         hf__buf_puts(value, text ? text : "");
         if (value->broken)
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
     }
     hf_rows_free(rows);
     return status;

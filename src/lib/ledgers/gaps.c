@@ -79,7 +79,7 @@ hf_status hf__gaps_read(hf_tx *tx, const hf_network *network, hf_range window, h
     if (status == HF_OK && there.coverage && window.from <= window.to)
         status = hf__coverage_read(tx, network, window.from, window.to, &covered, err);
     if (status == HF_OK && !hf__ranges_missing(&covered, window.from, window.to, missing))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     hf__ranges_free(&covered);
     return status;
 }
@@ -95,7 +95,7 @@ static hf_status answer_without_tables(struct question *question, hf_error *err)
     hf_range window = question->window;
     if (window.from > 0 && window.to > 0 &&
         !hf__ranges_add(&question->missing, window.from, window.to))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     return HF_OK;
 }
 

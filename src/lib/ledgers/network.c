@@ -136,7 +136,7 @@ hf_status hf_network_open(hf_store *store, const hf_network_options *given, hf_n
     memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     hf_network *network = calloc(1, sizeof *network);
     if (!network)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     network->store = store;
     network->local = hf_store_is_local(store);
     hf_status status = take_names(network, &options, err);
@@ -209,7 +209,7 @@ hf_status hf__network_query(hf_tx *tx, const hf_network *network, const char *sq
     if (rows)
         *rows = NULL;
     write_sql(&text, network, sql);
-    hf_status status = text.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+    hf_status status = text.broken ? hf__no_memory(err)
                                    : hf_tx_query(tx, text.data, count, values, false, rows, err);
     hf__buf_free(&text);
     return status;
@@ -220,8 +220,8 @@ hf_status hf__network_queue(hf_tx *tx, const hf_network *network, const char *sq
 {
     hf__buf text = {0};
     write_sql(&text, network, sql);
-    hf_status status = text.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                   : hf_tx_queue(tx, text.data, count, values, err);
+    hf_status status =
+        text.broken ? hf__no_memory(err) : hf_tx_queue(tx, text.data, count, values, err);
     hf__buf_free(&text);
     return status;
 }

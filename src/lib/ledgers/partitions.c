@@ -95,7 +95,7 @@ static hf_status take_parts(const hf_rows *rows, const hf_network *network, stru
 {
     parts->items = calloc(hf_rows_count(rows) + 1, sizeof *parts->items);
     if (!parts->items)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     for (size_t i = 0; i < hf_rows_count(rows); i++) {
         bool ledgers = strcmp(hf_rows_value(rows, i, 0, NULL), parents[LEDGERS].name) == 0;
         const char *bounds = hf_rows_value(rows, i, 4, NULL);
@@ -178,7 +178,7 @@ static hf_status find_missing(const struct parts *parts, enum parent parent, hf_
             ok = hf__ranges_add(&there, parts->items[i].bounds.from, parts->items[i].bounds.to);
     ok = ok && hf__ranges_missing(&there, wanted.from, wanted.to, missing);
     hf__ranges_free(&there);
-    return ok ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return ok ? HF_OK : hf__no_memory(err);
 }
 
 static void name_part(char out[64], enum parent parent, int64_t from)
@@ -365,7 +365,7 @@ hf_status hf__partitions_list(hf_network *network, hf__partition **partitions, s
         if (*partitions)
             *count = pair_up(&reading.parts, *partitions);
         else
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
     }
     free(reading.parts.items);
     return status;
@@ -384,8 +384,7 @@ static hf_status drop(hf_tx *tx, void *arg, hf_error *err)
     for (const char *at = drop->table; *at; at++)
         hf__buf_printf(&sql, *at == '"' ? "\"\"" : "%c", *at);
     hf__buf_puts(&sql, "\"");
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : set_lock_timeout(tx, DROP_LOCK_MS, err);
+    hf_status status = sql.broken ? hf__no_memory(err) : set_lock_timeout(tx, DROP_LOCK_MS, err);
     if (status == HF_OK)
         status = hf_tx_query(tx, sql.data, 0, NULL, false, NULL, err);
     hf__buf_free(&sql);

@@ -29,7 +29,7 @@ static void piece_free(struct piece *piece)
 
 static hf_status out_of_memory(hf_error *err)
 {
-    return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return hf__no_memory(err);
 }
 
 /* ---- reading a piece ---------------------------------------------------------------------------- */

@@ -217,7 +217,7 @@ static hf_status data_uri(const hf__local *local, const char *path, bool foreign
         hf__buf_puts(uri, "?modeof=");
         add_escaped(uri, model);
     }
-    return uri->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return uri->broken ? hf__no_memory(err) : HF_OK;
 }
 
 static int keep_mode(void *arg, int count, char **values, char **names)
@@ -384,7 +384,7 @@ static hf_status new_connection(hf__local *local, const hf__tx_plan *plan, const
     hf__local_connection *connection = calloc(1, sizeof *connection);
 
     if (connection == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     connection->local = local;
     connection->deadline = plan->deadline;
     if (plan->place == HF__TX_FILE)
@@ -392,7 +392,7 @@ static hf_status new_connection(hf__local *local, const hf__tx_plan *plan, const
     else
         (void)snprintf(connection->database, sizeof connection->database, "%s", database);
     hf_status status = plan->place == HF__TX_FILE && connection->file == NULL
-                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                           ? hf__no_memory(err)
                            : open_connection(connection, err);
     if (status != HF_OK) {
         free_connection(connection);

@@ -30,7 +30,7 @@ static hf_status add_edge(struct graph *graph, int64_t waiter, int64_t blocker, 
         size_t capacity = graph->capacity > 0 ? graph->capacity * 2 : 16;
         struct edge *grown = realloc(graph->edges, capacity * sizeof *grown);
         if (grown == NULL)
-            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+            return hf__no_memory(err);
         graph->edges = grown;
         graph->capacity = capacity;
     }

@@ -140,14 +140,14 @@ static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err
 {
     struct row *row = new_row(table);
     if (row == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     row->standing = (hf__local_standing)sqlite3_column_int(rows, 3);
     row->is_holder = sqlite3_column_int(rows, 3) < 0;
     row->host = copy_text(rows, 11);
     row->application = copy_text(rows, 12);
     row->label = copy_text(rows, 13);
     if (row->host == NULL || row->application == NULL || row->label == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     row->view = (hf_lock_view){
         .space = sqlite3_column_int(rows, 0) == HF_PAIR ? HF_PAIR : HF_BIGINT,
         .key = sqlite3_column_int64(rows, 1),
@@ -225,7 +225,7 @@ static hf_status keep_unrecorded(void *arg, const hf__claim *claim, hf_error *er
             return HF_OK;
     struct row *row = new_row(table);
     if (row == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     row->is_holder = true;
     row->view = (hf_lock_view){
         .key = claim->key,

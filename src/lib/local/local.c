@@ -157,7 +157,7 @@ static hf_status settle_in(hf__local *local, const char *path, hf_error *err)
 
     local->folder = strdup(path);
     if (local->folder == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = hf__local_make_folders(local, err);
     if (status != HF_OK)
         return status;
@@ -172,7 +172,7 @@ static hf_status settle_in(hf__local *local, const char *path, hf_error *err)
     local->folder = absolute;
     local->head.name = malloc(sizeof scheme + strlen(absolute));
     if (local->head.name == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     strcpy(stpcpy(local->head.name, scheme), absolute);
     return HF_OK;
 }
@@ -189,7 +189,7 @@ static hf_status set_up(hf__local *local, const hf_store_options *options, const
     local->head.log_arg = options->log_arg;
     local->application = strdup(options->application != NULL ? options->application : "holdfast");
     if (local->application == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     identify(local);
     return settle_in(local, path, err);
 }
@@ -203,7 +203,7 @@ hf_status hf__local_open(const hf_store_options *options, hf__backend **backend,
         return status;
     hf__local *local = calloc(1, sizeof *local);
     if (local == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     status = set_up(local, options, path, err);
     if (status != HF_OK) {
         free_memory(local);

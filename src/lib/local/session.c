@@ -26,7 +26,7 @@ static hf_status add_seat(hf__local *local, bool home, hf__local_seat **out, hf_
 {
     hf__local_seat *seat = calloc(1, sizeof *seat);
     if (seat == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (getrandom(&seat->id, sizeof seat->id, 0) != (ssize_t)sizeof seat->id) {
         int error_number = errno;
         free(seat);
@@ -241,7 +241,7 @@ static hf_status take_all(hf__local *local, hf__local_seat *seat, hf__request *r
     if (*again)
         return HF_OK;
     if (!hf__local_keys_reserve(&seat->held, request->count))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     while (status == HF_OK && taken < request->count) {
         status = take_one(local, seat, &request->claims[taken], err);
         if (status == HF_OK)

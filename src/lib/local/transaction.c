@@ -180,7 +180,7 @@ static hf_status tx_open(hf__backend *backend, const hf__tx_plan *plan, hf__tx *
     local_tx *tx = calloc(1, sizeof *tx);
 
     if (tx == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     tx->head.backend = backend;
     tx->last = &tx->first;
     hf_status status = hf__local_connection_get((hf__local *)backend, plan, &tx->connection, err);
@@ -221,7 +221,7 @@ static hf_status tx_queue(hf__tx *head, const char *sql, size_t count, const hf_
     queued *copy = copy_statement(sql, count, values);
     if (copy == NULL) {
         tx->head.fault = HF__TX_FINAL;
-        return conclude(tx, hf__fail(&tx->why, HF_NO_MEMORY, "out of memory"), err);
+        return conclude(tx, hf__no_memory(&tx->why), err);
     }
     *tx->last = copy;
     tx->last = &copy->next;

@@ -184,7 +184,7 @@ static hf_status open_files(hf__local_wait *wait, hf_error *err)
 
     pthread_mutex_lock(&wait->seat->mutex);
     if (!hf__local_keys_reserve(&wait->seat->held, request->count))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     for (size_t i = 0; i < request->count && status == HF_OK; i++) {
         unsigned gate = hf__local_gate_file(&request->claims[i]);
         unsigned lock = hf__local_lock_file(&request->claims[i]);

@@ -65,12 +65,12 @@ static hf_status add(hf__view_sink *sink, const hf_lock_view *view, hf_error *er
 {
     hf_lock_list *list = ((struct collector *)sink)->list;
     if (!make_room(list))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_lock_view *copy = &list->views[list->count];
     *copy = *view;
     if (!own_strings(copy)) {
         free_view(copy);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     list->count++;
     return HF_OK;
@@ -98,7 +98,7 @@ static hf_status new_list(const hf_store *store, hf_lock_list **out, hf_error *e
     *out = NULL;
     hf_status status = hf__check_process(store, err);
     if (status == HF_OK && !(*out = calloc(1, sizeof **out)))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     return status;
 }
 
@@ -218,7 +218,7 @@ hf_status hf__lock_list_drop_slots(hf_lock_list *list, hf_error *err)
     size_t end = 0;
     hf_lock_view **sorted = calloc(list->count ? list->count : 1, sizeof(hf_lock_view *));
     if (!sorted)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     for (size_t i = 0; i < list->count; i++)
         sorted[i] = &list->views[i];
     qsort((void *)sorted, list->count, sizeof(hf_lock_view *), by_label);
@@ -395,7 +395,7 @@ hf_status hf__lock_list_fold_slots(hf_lock_list *list, hf_error *err)
 {
     struct index index = {0};
     if (!build_index(list, &index))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     for (size_t i = 0; i < list->count; i++) {
         const hf_lock_view *view = &list->views[i];
         hf__claim base = {.key = view->key, .space = view->space};
@@ -478,7 +478,7 @@ static hf_status name_view(hf_store *store, hf_lock_view *view, hf_error *err)
     bool ok = replace(&view->name, entry->view.name) &&
               replace(&view->pattern, entry->view.pattern ? entry->view.pattern : "") &&
               (!label || replace(&view->label, label));
-    return ok ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return ok ? HF_OK : hf__no_memory(err);
 }
 
 hf_status hf__lock_list_name(hf_store *store, hf_lock_list *list, hf_error *err)

@@ -281,7 +281,7 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
                               .deadline = hf__deadline(spec->wait_ms),
                               .lock = new_lock(store, spec, count)};
     if (!attempt.lock) {
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
         goto out;
     }
     attempt.lock->labels = labels;

@@ -196,7 +196,7 @@ static hf_status copy_labels(hf__claim *claims, size_t count, char **labels, hf_
         total += claims[i].label_size;
     char *at = *labels = malloc(total);
     if (!at)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     for (size_t i = 0; i < count; i++) {
         if (!claims[i].label)
             continue;
@@ -232,7 +232,7 @@ hf_status hf__resolve(hf_store *store, const hf_lock_spec *spec, hf__claim **out
         return hf__fail(err, HF_INVALID, "nothing to lock: the set of targets is empty");
     hf__claim *claims = calloc(spec->target_count, sizeof *claims);
     if (!claims)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     for (size_t i = 0; status == HF_OK && i < spec->target_count; i++)
         status = resolve_one(store, &spec->targets[i], spec, &claims[i], err);
     *count = spec->target_count;

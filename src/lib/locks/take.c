@@ -79,7 +79,7 @@ static hf_status get_turn(struct attempt *attempt, const hf__claim *claim, struc
     for (;;) {
         turn->entry = hf__entry_get(store, claim);
         if (!turn->entry) {
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
             break;
         }
         if (reenter(attempt, turn))
@@ -360,7 +360,7 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
 
     if (count > 1 && !(wanted = calloc(count, sizeof *wanted))) {
         settle_refused(store, turns, count);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     for (size_t i = 0; i < count; i++)
         if (turns[i].state == TURN_CLAIMS)
@@ -375,7 +375,7 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
     if (status == HF_OK && !make_holds(turns, count, &request)) {
         (void)!store->backend->ops->release_claims(request.seat, wanted, request.count, NULL);
         hf__seat_leave(request.seat, (unsigned)request.count);
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     }
     if (status != HF_OK) {
         settle_refused(store, turns, count);
@@ -486,7 +486,7 @@ static hf_status take_once(struct attempt *attempt, const hf__claim *claims, siz
     size_t from = attempt->lock->count;
 
     if (count > 1 && !(turns = calloc(count, sizeof *turns)))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = get_turns(attempt, claims, count, turns, patient, err);
     if (status == HF_OK) {
         attach_joined(attempt, claims, count, turns);

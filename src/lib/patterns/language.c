@@ -91,7 +91,7 @@ hf_status hf__language_build(const hf__part *parts, size_t count, hf__language *
     *bad = 0;
     *language = calloc(1, sizeof **language);
     if (*language == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = build(*language, parts, count, bad, err);
     if (status != HF_OK) {
         hf__language_free(*language);

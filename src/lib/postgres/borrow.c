@@ -367,7 +367,7 @@ hf_status hf__postgres_borrow(struct pg_conn *conn, const hf_store_options *opti
         return hf__fail(err, HF_INVALID, "the connection to borrow is not open");
     borrowed *store = calloc(1, sizeof *store);
     if (!store)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     PQconninfoOption *info = PQconninfo(conn);
     store->base.ops = &borrowed_ops;
     store->base.name = hf__pg_name(info);
@@ -380,7 +380,7 @@ hf_status hf__postgres_borrow(struct pg_conn *conn, const hf_store_options *opti
     PQconninfoFree(info);
     if (!store->base.name) {
         free(store);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     *backend = &store->base;
     return HF_OK;

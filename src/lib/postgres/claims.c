@@ -77,7 +77,7 @@ static hf_status run_plain(pg_seat *seat, pg_statement statement, const hf__clai
 {
     hf__buf keys = {0};
     hf__pg_binary_keys(&keys, claims, count);
-    hf_status status = keys.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+    hf_status status = keys.broken ? hf__no_memory(err)
                                    : hf__pg_run_keys(seat, statement, &keys,
                                                      claims->mode == HF_SHARED, result, err);
     hf__buf_free(&keys);

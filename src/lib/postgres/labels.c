@@ -137,7 +137,7 @@ hf_status hf__pg_confirm_labels(pg_seat *seat, const hf__claim *claims, size_t c
         if (!claims[i].label || hf__pg_label_is_confirmed(backend, &claims[i]))
             continue;
         if (!unknown && !(unknown = calloc(count, sizeof *unknown)))
-            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+            return hf__no_memory(err);
         unknown[wanted++] = claims[i];
     }
     if (wanted > 0)

@@ -289,7 +289,7 @@ static hf_status emit_all(hf__view_sink *sink, const PGresult *result, hf_error 
     hf_status status = HF_OK;
     int first = 0;
     if (!read_rows(result, &rows))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     for (int i = 0; status == HF_OK && i < rows.count; i++) {
         if (is_first(&rows, i))
             first = i;

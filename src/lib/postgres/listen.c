@@ -130,7 +130,7 @@ static hf_status listen_once(hf__backend *base, int64_t wake, uint64_t *ticket, 
     pthread_mutex_unlock(&backend->mutex);
 
     if (!listener)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     else if (!subscribed)
         status = subscribe(seat, wake, err);
     if (listener) {

@@ -106,7 +106,7 @@ hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, 
     pg_seat *home = NULL;
     pg_backend *backend = calloc(1, sizeof *backend);
     if (!backend)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     adopt_options(backend, options);
     pthread_mutex_init(&backend->mutex, NULL);
     pthread_mutex_init(&backend->home_mutex, NULL);
@@ -338,7 +338,7 @@ hf_status hf__pg_conninfo(pg_backend *backend, const hf_store_options *options, 
     backend->base.name = name_with_defaults(given);
     if (!backend->keywords || !backend->values || !backend->base.name ||
         !complete(backend, given, options))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
 out:
     PQfreemem(message);
     PQconninfoFree(given);

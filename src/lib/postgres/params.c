@@ -117,7 +117,7 @@ static hf_status close_arrays(pg_arrays *arrays, hf_error *err)
         hf__buf_puts(&all[i], all[i].length ? "}" : "{}");
         ok = ok && !all[i].broken;
     }
-    return ok ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return ok ? HF_OK : hf__no_memory(err);
 }
 
 hf_status hf__pg_key_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count, hf_error *err)

@@ -101,8 +101,7 @@ static hf_status make_room(struct taking *taking, const hf__request *request, hf
         params += request->riders[i].count;
     taking->steps = calloc(OWN_STEPS + request->rider_count, sizeof *taking->steps);
     taking->rider_params = calloc(params, sizeof(char *));
-    return taking->steps && taking->rider_params ? HF_OK
-                                                 : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return taking->steps && taking->rider_params ? HF_OK : hf__no_memory(err);
 }
 
 static hf_status compose(struct taking *taking, pg_backend *backend, const hf__request *request,

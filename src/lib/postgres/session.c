@@ -80,7 +80,7 @@ static hf_status introduce(pg_seat *seat, bool check_client, PGresult **result, 
     (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(seat->conn));
     const char *params[] = {pid, backend->session_pool ? "t" : "f"};
     hf_status status = list.broken || sql.broken
-                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                           ? hf__no_memory(err)
                            : hf__pg_query(seat, sql.data, 2, params, result, err);
     hf__buf_free(&list);
     hf__buf_free(&sql);
@@ -266,14 +266,14 @@ hf_status hf__pg_seat_open(pg_backend *backend, pg_purpose purpose, pg_seat **ou
     pg_seat *seat = calloc(1, sizeof *seat);
 
     if (!seat)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     seat->base.backend = &backend->base;
     seat->purpose = purpose;
     pthread_mutex_init(&seat->mutex, NULL);
     seat->conn = PQconnectdbParams((const char *const *)backend->keywords,
                                    (const char *const *)backend->values, 0);
     if (!seat->conn)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     else if (PQstatus(seat->conn) != CONNECTION_OK)
         status = cannot_connect(backend, seat->conn, err);
     if (status == HF_OK) {

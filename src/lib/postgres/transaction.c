@@ -318,7 +318,7 @@ static hf_status tx_open(hf__backend *base, const hf__tx_plan *plan, hf__tx **ou
     pg_backend *backend = pg_backend_of(base);
     pg_tx *tx = calloc(1, sizeof *tx);
     if (!tx)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     tx->base.backend = base;
     hf_status status = plan->seat ? hf__pg_tx_checkout_held(plan->seat, &tx->seat, err)
                                   : hf__pg_tx_checkout(backend, plan->deadline, &tx->seat, err);
@@ -401,7 +401,7 @@ static hf_status tx_queue(hf__tx *base, const char *sql, size_t count, const hf_
             free(queued->values);
         }
         free(queued);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     if (tx->last)
         tx->last->next = queued;

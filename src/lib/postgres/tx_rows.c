@@ -58,7 +58,7 @@ hf_status hf__pg_tx_rows(PGresult *result, hf_rows **out, hf_error *err)
     struct pg_rows *rows = malloc(sizeof *rows);
     if (!rows) {
         PQclear(result);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     *rows = (struct pg_rows){{&pg_rows_ops}, result};
     *out = &rows->base;

@@ -255,7 +255,7 @@ static hf_status queue_on(pg_seat *seat, hf__request *request, int slice_ms, hf_
     else
         queue_set_script(&script, request, &arrays, hf__pg_statement_name(take), slice_ms);
     if (script.broken) {
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
         goto out;
     }
     int64_t deadline = hf__deadline(slice_ms + backend->ping_deadline_ms);

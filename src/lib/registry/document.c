@@ -331,7 +331,7 @@ hf_status hf__document_read(hf__document *document, const char *path, const char
     *document = (hf__document){0};
     bool whole = read_text(&reader, text, size);
     if (reader.no_memory || findings->broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (whole && !document->root)
         report(&reader, HF__RULE_YAML, ((hf__place){1, 1}), "start it with version: 1",
                "the file is empty");

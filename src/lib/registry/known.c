@@ -169,7 +169,7 @@ static hf_status add_labels(hf__known *known, const hf__lock_entry *entry, size_
 
     *looked_at += words.count;
     if (status == HF_OK && words.text.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status == HF_QUOTA) { /* too hard to enumerate */
         *complete = false;
         status = HF_OK;
@@ -178,7 +178,7 @@ static hf_status add_labels(hf__known *known, const hf__lock_entry *entry, size_
     for (const char *word = words.text.data; status == HF_OK && *complete && word < end;
          word += strlen(word) + 1)
         if (!add(known, entry, word))
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
     hf__buf_free(&words.text);
     return status;
 }
@@ -205,7 +205,7 @@ hf_status hf__known_build(const hf_registry *registry, hf__known **out, hf_error
     bool *done = calloc(registry->count ? registry->count : 1, sizeof *done);
 
     if (!known || !done)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status == HF_OK)
         status = add_patterns(known, registry, 0, FEW_WORDS, &looked_at, done, err);
     if (status == HF_OK)

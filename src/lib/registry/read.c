@@ -430,7 +430,7 @@ hf_status hf__registry_examine_text(const char *path, const char *text, size_t s
     hf__document_free(&document);
     hf__findings_sort(findings);
     if (status == HF_OK && (reading.no_memory || findings->broken))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status != HF_OK) {
         hf_registry_free(reading.registry);
         reading.registry = NULL;

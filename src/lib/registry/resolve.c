@@ -258,7 +258,7 @@ hf_status hf_registry_fill(const hf_registry_entry *view, const char *const *val
     write_label(entry, values, count, &text);
     if (text.broken || !text.data) {
         hf__buf_free(&text);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     *label = text.data;
     return HF_OK;

@@ -38,11 +38,6 @@ struct run {
     hf_table_adopted adopted;
 };
 
-static hf_status no_memory(hf_error *err)
-{
-    return hf__fail(err, HF_NO_MEMORY, "out of memory");
-}
-
 static void free_faults(struct run *run)
 {
     for (size_t i = 0; i < run->fault_count; i++) {
@@ -141,7 +136,7 @@ static hf_status take_word(hf__adopt_table *table, int64_t id, const char *other
     else if (!id)
         kept = hf__adopt_blame(&table->problem, "the id is registered for '%s'", other);
     table->registered = table->registered || id;
-    return kept ? HF_OK : no_memory(err);
+    return kept ? HF_OK : hf__no_memory(err);
 }
 
 static hf_status ask_registry(hf_tx *tx, struct run *run, hf_error *err)
@@ -151,7 +146,7 @@ static hf_status ask_registry(hf_tx *tx, struct run *run, hf_error *err)
     write_tables(&run->names, false, &json);
     const hf_value values[] = {HF_TEXT(json.data)};
     hf_status status =
-        json.broken ? no_memory(err)
+        json.broken ? hf__no_memory(err)
                     : hf_tx_query(tx, hf__table_sql(run->store, CLASHES_POSTGRES, CLASHES_SQLITE),
                                   1, values, false, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
@@ -194,7 +189,7 @@ static hf_status insert_tables(hf_tx *tx, const struct run *run, hf_error *err)
     const hf_value values[] = {HF_TEXT(json.data), hf__number_value(now, hf__wall_ms())};
     hf_status status =
         json.broken
-            ? no_memory(err)
+            ? hf__no_memory(err)
             : hf_tx_query(
                   tx,
                   hf__table_sql(
@@ -227,7 +222,7 @@ static hf_status copy_in_postgres(hf_tx *tx, struct run *run, const char *ids, h
                    "ON CONFLICT DO NOTHING",
                    run->source.relation.data);
     hf_status status =
-        sql.broken ? no_memory(err) : hf_tx_query(tx, sql.data, 1, values, false, &rows, err);
+        sql.broken ? hf__no_memory(err) : hf_tx_query(tx, sql.data, 1, values, false, &rows, err);
     if (status == HF_OK)
         run->adopted.references = hf_rows_affected(rows);
     hf_rows_free(rows);
@@ -246,7 +241,7 @@ static hf_status copy_over_files(hf_tx *tx, struct run *run, hf_error *err)
                    "WHERE CAST(t.context_id AS TEXT) <> '')",
                    run->source.relation.data);
     hf_status status = sql.broken
-                           ? no_memory(err)
+                           ? hf__no_memory(err)
                            : hf_tx_query(run->source_tx, sql.data, 0, NULL, false, &found, err);
     if (status == HF_OK) {
         const hf_value values[] = {HF_TEXT(hf_rows_value(found, 0, 0, NULL))};
@@ -278,7 +273,7 @@ static hf_status settle(hf_tx *tx, void *arg, hf_error *err)
     status = insert_tables(tx, run, err);
     write_spellings(&run->names, &ids);
     if (status == HF_OK && ids.broken)
-        status = no_memory(err);
+        status = hf__no_memory(err);
     if (status == HF_OK)
         status = hf__adopt_give_ids(run->source_tx, &run->source, ids.data,
                                     &run->adopted.rows_given, err);
@@ -301,7 +296,7 @@ static hf_status add_fault(struct run *run, const hf__adopt_spelling *spelling, 
 {
     struct fault *grown = reallocarray(run->faults, run->fault_count + 1, sizeof *grown);
     if (!grown)
-        return no_memory(err);
+        return hf__no_memory(err);
     run->faults = grown;
     grown[run->fault_count++] =
         (struct fault){copy(spelling->problem), copy(spelling->raw), copy(context), copy(id)};
@@ -417,7 +412,7 @@ static hf_status adopt(struct run *run, hf_error *err)
         size_t count = run->ids_short;
         int64_t *ids = reallocarray(run->ids, count, sizeof *ids);
         if (!ids)
-            return no_memory(err);
+            return hf__no_memory(err);
         run->ids = ids;
         run->id_count = count;
         status = hf__table_mint(run->store, count, ids, err);

@@ -18,11 +18,6 @@ enum {
     COLUMN_CONTEXT
 };
 
-static hf_status no_memory(hf_error *err)
-{
-    return hf__fail(err, HF_NO_MEMORY, "out of memory");
-}
-
 bool hf__adopt_blame(char **problem, const char *format, ...)
 {
     char text[512];
@@ -60,10 +55,10 @@ static hf_status read_name(const hf_rows *rows, size_t row, const hf_table_name 
     const char *raw = hf_rows_value(rows, row, COLUMN_NAME, &spelling->raw_size);
     const char *type = hf_rows_value(rows, row, COLUMN_TYPE, NULL);
     if (!raw)
-        return hf__adopt_blame(&spelling->problem, "no table name") ? HF_OK : no_memory(err);
+        return hf__adopt_blame(&spelling->problem, "no table name") ? HF_OK : hf__no_memory(err);
     spelling->raw = malloc(spelling->raw_size + 1);
     if (!spelling->raw)
-        return no_memory(err);
+        return hf__no_memory(err);
     memcpy(spelling->raw, raw, spelling->raw_size);
     spelling->raw[spelling->raw_size] = '\0';
     bool kept = true;
@@ -73,7 +68,7 @@ static hf_status read_name(const hf_rows *rows, size_t row, const hf_table_name 
         kept = hf__adopt_blame(&spelling->problem, "%s", why.message);
     else
         kept = (spelling->text = strdup(name.text)) != NULL;
-    return kept ? HF_OK : no_memory(err);
+    return kept ? HF_OK : hf__no_memory(err);
 }
 
 static hf_status read_ids(const hf_rows *rows, size_t row, hf__adopt_spelling *spelling,
@@ -96,7 +91,7 @@ static hf_status read_ids(const hf_rows *rows, size_t row, hf__adopt_spelling *s
         kept = hf__adopt_blame(&spelling->problem, "an id is not positive");
     else if (spelling->low != spelling->high)
         kept = hf__adopt_blame(&spelling->problem, "different ids for one name");
-    return kept ? HF_OK : no_memory(err);
+    return kept ? HF_OK : hf__no_memory(err);
 }
 
 static hf_status read_contexts(const hf_rows *rows, size_t row, hf__adopt_spelling *spelling,
@@ -110,7 +105,7 @@ static hf_status read_contexts(const hf_rows *rows, size_t row, hf__adopt_spelli
     return hf__adopt_blame(&spelling->problem, "a context id has more than %d bytes",
                            HF__CONTEXT_MAX)
                ? HF_OK
-               : no_memory(err);
+               : hf__no_memory(err);
 }
 
 static hf_status read_spelling(const hf_rows *rows, size_t row, const hf_table_name *defaults,
@@ -156,14 +151,14 @@ static hf_status find_tables(hf__adopt_names *names, hf_error *err)
     qsort(names->spellings, names->count, sizeof *names->spellings, by_text);
     names->tables = calloc(names->count + 1, sizeof *names->tables);
     if (!names->tables)
-        return no_memory(err);
+        return hf__no_memory(err);
     for (size_t i = 0; i < names->count && names->spellings[i].text; i++) {
         hf__adopt_spelling *spelling = &names->spellings[i];
         if (i == 0 || strcmp(spelling->text, spelling[-1].text) != 0)
             names->tables[names->table_count++].text = spelling->text;
         spelling->table = names->table_count - 1;
         if (!join_table(&names->tables[spelling->table], spelling))
-            return no_memory(err);
+            return hf__no_memory(err);
     }
     return HF_OK;
 }
@@ -185,7 +180,7 @@ static hf_status find_shared_ids(hf__adopt_names *names, hf_error *err)
     size_t count = 0;
     struct known_id *known = calloc(names->table_count + 1, sizeof *known);
     if (!known)
-        return no_memory(err);
+        return hf__no_memory(err);
     for (size_t i = 0; i < names->table_count; i++)
         if (names->tables[i].id)
             known[count++] = (struct known_id){names->tables[i].id, &names->tables[i]};
@@ -198,7 +193,7 @@ static hf_status find_shared_ids(hf__adopt_names *names, hf_error *err)
                hf__adopt_blame(&other->problem, "the id is also that of '%s'", one->text);
     }
     free(known);
-    return kept ? HF_OK : no_memory(err);
+    return kept ? HF_OK : hf__no_memory(err);
 }
 
 hf_status hf__adopt_read_names(const hf_rows *rows, const hf_table_name *defaults,
@@ -209,7 +204,7 @@ hf_status hf__adopt_read_names(const hf_rows *rows, const hf_table_name *default
     names->spellings = calloc(names->count + 1, sizeof *names->spellings);
     if (!names->spellings) {
         names->count = 0;
-        return no_memory(err);
+        return hf__no_memory(err);
     }
     for (size_t i = 0; status == HF_OK && i < names->count; i++)
         status = read_spelling(rows, i, defaults, &names->spellings[i], err);
@@ -225,7 +220,7 @@ hf_status hf__adopt_count_problems(hf__adopt_names *names, int64_t *count, hf_er
         hf__adopt_spelling *spelling = &names->spellings[i];
         const char *shared = spelling->text ? names->tables[spelling->table].problem : NULL;
         if (shared && !hf__adopt_blame(&spelling->problem, "%s", shared))
-            return no_memory(err);
+            return hf__no_memory(err);
         *count += spelling->problem != NULL;
     }
     return HF_OK;

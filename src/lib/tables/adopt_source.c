@@ -10,11 +10,6 @@
 
 #define DEFAULT_RELATION "table_context_refs"
 
-static hf_status no_memory(hf_error *err)
-{
-    return hf__fail(err, HF_NO_MEMORY, "out of memory");
-}
-
 /* The statement with every '@' replaced by the relation. */
 static hf_status query(hf_tx *tx, const hf__adopt_source *source, const char *sql, size_t count,
                        const hf_value *values, hf_rows **rows, hf_error *err)
@@ -26,8 +21,8 @@ static hf_status query(hf_tx *tx, const hf__adopt_source *source, const char *sq
         sql = at + 1;
     }
     hf__buf_puts(&text, sql);
-    hf_status status =
-        text.broken ? no_memory(err) : hf_tx_query(tx, text.data, count, values, false, rows, err);
+    hf_status status = text.broken ? hf__no_memory(err)
+                                   : hf_tx_query(tx, text.data, count, values, false, rows, err);
     hf__buf_free(&text);
     return status;
 }
@@ -72,7 +67,7 @@ static hf_status find_relation(hf_tx *tx, const hf_table_adoption *adoption,
         hf__buf_puts(&source->relation, hf_rows_value(rows, 0, 1, NULL));
         (void)snprintf(source->oid, sizeof source->oid, "%s", hf_rows_value(rows, 0, 0, NULL));
         if (source->relation.broken)
-            status = no_memory(err);
+            status = hf__no_memory(err);
         else if (hf_rows_value(rows, 0, 3, NULL)[0] == 't')
             status = hf__fail(err, HF_CONFIG, "%s is Holdfast's own", source->relation.data);
         else if (hf_rows_value(rows, 0, 2, NULL)[0] != 't')
@@ -155,7 +150,7 @@ static hf_status find_in_sqlite(hf_tx *tx, const hf_table_adoption *adoption,
         hf__buf_printf(&source->relation, *at == '"' ? "\"\"" : "%c", *at);
     hf__buf_puts(&source->relation, "\"");
     if (source->relation.broken)
-        return no_memory(err);
+        return hf__no_memory(err);
     hf_status status = hf_tx_query(tx,
                                    "SELECT lower(i.name), i.\"notnull\" FROM sqlite_schema s, "
                                    "pragma_table_info(s.name) i WHERE s.type = 'table' AND "
@@ -337,7 +332,7 @@ static hf_status first_value(hf_tx *tx, const char *sql, size_t count, const hf_
     hf__buf_clear(value);
     hf__buf_puts(value, text ? text : "");
     hf_rows_free(rows);
-    return status == HF_OK && value->broken ? no_memory(err) : status;
+    return status == HF_OK && value->broken ? hf__no_memory(err) : status;
 }
 
 static hf_status rewrite_schema(hf_tx *tx, const char *name, const char *sql, hf_error *err)
@@ -381,7 +376,7 @@ static hf_status constrain_sqlite(hf_tx *tx, const hf__adopt_source *source, con
                          1, values, &sql, err);
     bool found = status == HF_OK && hf__adopt_add_not_null(sql.data, "advisory_id", &changed);
     if (status == HF_OK && found && changed.broken)
-        status = no_memory(err);
+        status = hf__no_memory(err);
     if (status == HF_OK && found)
         status = rewrite_schema(tx, relation, changed.data, err);
     if (status == HF_OK && found)

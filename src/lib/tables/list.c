@@ -52,7 +52,7 @@ static hf_status read_tables(hf_tx *tx, void *arg, hf_error *err)
     hf_rows_free(reading->rows); /* of an attempt before */
     reading->rows = NULL;
     hf_status status =
-        sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+        sql.broken ? hf__no_memory(err)
                    : hf_tx_query(tx, sql.data, name ? 3 : 0, values, false, &reading->rows, err);
     hf__buf_free(&sql);
     return status;
@@ -79,13 +79,13 @@ static hf_status make_list(hf_rows *rows, hf_table_list **out, hf_error *err)
     hf_table_list *list = calloc(1, sizeof *list);
     if (!list) {
         hf_rows_free(rows);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     list->rows = rows;
     list->count = hf_rows_count(rows);
     list->views = calloc(list->count + 1, sizeof *list->views);
     if (!list->views)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     for (size_t i = 0; status == HF_OK && i < list->count; i++)
         status = read_view(rows, i, &list->views[i], err);
     if (status == HF_OK)

@@ -76,7 +76,7 @@ hf_status hf__minted_ask(hf_store *store, const hf__table_name *name, int64_t *i
         return hf__fail(err, HF_INVALID, "a borrowed connection knows no shared tables");
     hf_status status = backend->ops->find_table(backend, &parts, id, err);
     if (status == HF_OK && !hf__minted_keep(store, name->text, *id))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     return status;
 }
 
@@ -96,7 +96,7 @@ hf_status hf__minted_key(hf_store *store, const char *label, size_t size, const 
         hf__hint(err, "run 'holdfast table register %s', or call hf_table_register", name.text);
     }
     if (status == HF_OK && !(*text = hf__minted_keep(store, name.text, *key)))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     return status;
 }
 
@@ -107,9 +107,7 @@ static hf_status look_again(const struct attempt *attempt, const hf__table_name 
     if (!attempt->has_looked)
         return hf__minted_ask(attempt->store, name, id, err);
     *id = attempt->minted_id;
-    return hf__minted_keep(attempt->store, name->text, *id)
-               ? HF_OK
-               : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return hf__minted_keep(attempt->store, name->text, *id) ? HF_OK : hf__no_memory(err);
 }
 
 hf_status hf__minted_confirm(const struct attempt *attempt, const hf__claim *claims, size_t count,

@@ -147,7 +147,7 @@ hf_status hf_table_name_parse(const char *text, hf_table_name *name, char **memo
         return status;
     hf__table_name *kept = malloc(sizeof *kept);
     if (!kept)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     *kept = parsed;
     *memory = (char *)kept;
     *name = (hf_table_name){kept->cluster, kept->database, kept->table};

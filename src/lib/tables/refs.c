@@ -221,7 +221,7 @@ static hf_status change_locked(struct change *change, hf_tx_fn *fn, int64_t wait
         status = hf__say_no_tables(change->store->backend, &failure, err);
     if (status == HF_OK && change->retired &&
         !hf__minted_keep(change->store, change->name->text, 0))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     hf_lock_free(lock);
     return status;
 }

@@ -107,9 +107,7 @@ hf_status hf__table_register(hf_store *store, const hf__table_name *name, int64_
             continue;
         *id = r.id;
         *created = r.created;
-        return hf__minted_keep(store, name->text, r.id)
-                   ? HF_OK
-                   : hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__minted_keep(store, name->text, r.id) ? HF_OK : hf__no_memory(err);
     }
     return hf__fail(err, HF_EXHAUSTED,
                     "'%s' was not registered in %d attempts: others drop it, or mint its ids",

@@ -168,7 +168,7 @@ hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
         return status;
     }
     if (!add_target(tx, label))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = resolve_labels(tx, err);
     if (status != HF_OK) {
         drop_targets(tx, tx->target_count - 1);
@@ -447,7 +447,7 @@ static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
     hf_error last; /* of the attempts: the caller's is left alone until it is known to be needed */
     for (size_t i = 0; status == HF_OK && i < tx->options.label_count; i++)
         if (!add_target(tx, &tx->options.labels[i]))
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
     tx->fixed = tx->target_count;
     tx->plan.isolation = tx->options.isolation;
     tx->plan.read_only = tx->options.read_only;

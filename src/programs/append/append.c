@@ -32,8 +32,8 @@ void hf__work_record(const hf__work *work, int64_t rows)
 hf_status hf__work_do(hf__work *work, const char *what, hf__buf *sql, hf_error *err)
 {
     const hf__statement statement = {.sql = sql->data, .what = what, .is_once = true};
-    hf_status status = sql->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                   : hf__target_query(work->target, &statement, NULL, err);
+    hf_status status =
+        sql->broken ? hf__no_memory(err) : hf__target_query(work->target, &statement, NULL, err);
 
     hf__buf_free(sql);
     return status;

@@ -36,8 +36,8 @@ static hf_status read_rows(hf__work *work, hf__grid *grid, hf_error *err)
     hf__quote_text(&sql, work->name.table);
     hf__buf_puts(&sql, " GROUP BY partition_id");
     const hf__statement read = {.sql = sql.data, .what = "read system.parts"};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(work->target, &read, grid, err);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &read, grid, err);
     hf__buf_free(&sql);
     return status;
 }
@@ -93,7 +93,7 @@ static hf_status run_statement(hf__work *work, const hf__buf *sql, hf_error *err
 
     hf__writer_id(writer, work->result->key);
     if (sql->broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = hf__target_query(work->target, &attach, NULL, err);
     if (status != HF_OK && work->target->fault.code == HF__CODE_ID_IN_USE) {
         status = hf__orphan_end(work, true, err);

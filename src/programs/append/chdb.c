@@ -132,7 +132,7 @@ static hf_status take_folder(struct chdb *chdb, const char *path, hf_error *err)
     hf__buf name = {0};
     hf__buf_printf(&name, "chdb:%s", chdb->folder);
     chdb->name = name.data;
-    return name.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return name.broken ? hf__no_memory(err) : HF_OK;
 }
 
 struct waiting {
@@ -160,8 +160,8 @@ static hf_status take_turn(struct chdb *chdb, const hf__target_options *options,
     hf__buf_printf(&url, "local:%s/.holdfast", chdb->folder);
     store_options.url = url.data;
     store_options.application = "holdfast append";
-    hf_status status = url.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf_store_open(&store_options, &chdb->store, err);
+    hf_status status =
+        url.broken ? hf__no_memory(err) : hf_store_open(&store_options, &chdb->store, err);
     hf__buf_free(&url);
     if (status != HF_OK)
         return status;
@@ -296,8 +296,7 @@ static hf_status insert(hf__target *target, const hf__statement *statement,
     hf__buf_printf(&sql,
                    ", '%s') SETTINGS use_structure_from_insertion_table_in_table_functions = 1",
                    format->name);
-    status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                        : run(chdb, statement, sql.data, NULL, true, err);
+    status = sql.broken ? hf__no_memory(err) : run(chdb, statement, sql.data, NULL, true, err);
     hf__buf_free(&sql);
     return hf__chdb_feed_end(feed, status, err);
 }
@@ -335,7 +334,7 @@ hf_status hf__chdb_open(const hf__target_options *options, hf__target **target, 
     struct chdb *chdb = calloc(1, sizeof *chdb);
 
     if (chdb == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = load_library(&chdb->library, options->library, err);
     if (status == HF_OK)
         status = take_folder(chdb, options->url + strlen("chdb:"), err);
@@ -462,7 +461,7 @@ static void *feed_pipe(void *arg)
     if (piece != NULL && fd >= 0)
         pump(feed, fd, piece);
     else if (piece == NULL)
-        feed->status = hf__fail(&feed->err, HF_NO_MEMORY, "out of memory");
+        feed->status = hf__no_memory(&feed->err);
     if (fd >= 0)
         close(fd);
     free(piece);
@@ -504,7 +503,7 @@ static hf_status make_pipe(hf__chdb_feed *feed, const char *folder, hf_error *er
     hf__buf_printf(&text, "%s/.holdfast/rows-XXXXXX", folder);
     feed->folder = text.data;
     if (text.broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (mkdtemp(feed->folder) == NULL) {
         hf_status status = hf__fail_errno(err, HF_SYSTEM, errno, "cannot make %s", feed->folder);
         free(feed->folder);
@@ -515,7 +514,7 @@ static hf_status make_pipe(hf__chdb_feed *feed, const char *folder, hf_error *er
     hf__buf_printf(&path, "%s/pipe", feed->folder);
     feed->path = path.data;
     if (path.broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     return mkfifo(feed->path, 0600) == 0
                ? HF_OK
                : hf__fail_errno(err, HF_SYSTEM, errno, "cannot make the pipe %s", feed->path);
@@ -540,7 +539,7 @@ hf_status hf__chdb_feed_start(const char *folder, const hf__format *format, hf__
     hf__chdb_feed *feed = calloc(1, sizeof *feed);
 
     if (feed == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     feed->format = format;
     feed->input = input;
     feed->flow = flow;

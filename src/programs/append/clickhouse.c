@@ -117,8 +117,8 @@ static hf_status look_up(hf__work *work, bool *found, hf_error *err)
     hf__buf_puts(&sql, " AND name = ");
     hf__quote_text(&sql, work->name.table);
     const hf__statement look = {.sql = sql.data, .what = "read system.tables", .gives_way = true};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(work->target, &look, &grid, err);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &look, &grid, err);
     *found = status == HF_OK && grid.rows == 1;
     if (*found) {
         (void)snprintf(work->engine, sizeof work->engine, "%s", hf__grid_at(&grid, 0, 0));
@@ -181,9 +181,8 @@ hf_status hf__server_describe(hf__work *work, hf_error *err)
     work->is_merge_tree = ends_with(work->engine, "MergeTree");
     work->collapses =
         strcmp(work->engine, "MergeTree") != 0 && strcmp(work->engine, "ReplicatedMergeTree") != 0;
-    return work->dest.broken || work->engine_full.broken || work->views.broken
-               ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-               : HF_OK;
+    return work->dest.broken || work->engine_full.broken || work->views.broken ? hf__no_memory(err)
+                                                                               : HF_OK;
 }
 
 /* --- settings --------------------------------------------------------------------------------- */

@@ -17,8 +17,8 @@ static hf_status ask_replicas(hf__work *work, hf__grid *hosts, hf_error *err)
     hf__quote_text(&sql, work->name.cluster);
     hf__buf_puts(&sql, " ORDER BY host_name");
     const hf__statement ask = {.sql = sql.data, .what = "read system.clusters", .gives_way = true};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(work->target, &ask, hosts, err);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &ask, hosts, err);
     hf__buf_free(&sql);
     return status;
 }
@@ -103,7 +103,7 @@ hf_status hf__cluster_open(hf__work *work, bool is_balanced, hf_error *err)
     }
     work->replicas = calloc(hosts.rows + 1, sizeof(hf__target *));
     if (status == HF_OK && work->replicas == NULL)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     for (size_t i = 0; i < hosts.rows && status == HF_OK; i++)
         status = add_replica(work, hf__grid_at(&hosts, i, 0), err);
     hf__grid_free(&hosts);

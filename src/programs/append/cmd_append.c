@@ -238,7 +238,7 @@ static hf_status default_target(const struct append *append, hf__buf *url, hf_er
 {
     if (append->store != NULL && hf_store_is_local(append->store)) {
         hf__buf_printf(url, "chdb:%s/chdb", hf_store_name(append->store) + strlen("local:"));
-        return url->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+        return url->broken ? hf__no_memory(err) : HF_OK;
     }
     hf_status status = hf__fail(err, HF_INVALID, "--to is missing");
     hf__hint(err,
@@ -266,7 +266,7 @@ static hf_status open_target(struct append *append, hf_error *err)
         .arg = append,
     };
     if (status == HF_OK && url.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status == HF_OK)
         status = hf__target_open(&options, &append->target, err);
     hf__buf_free(&url);

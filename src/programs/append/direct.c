@@ -33,8 +33,8 @@ static hf_status ask(hf__work *work, const char *columns, const char *rest, hf__
         hf__buf_printf(&sql, "SELECT '', 0, count(), 0, 1 FROM %s", work->dest.data);
     }
     const hf__statement count = {.sql = sql.data, .what = "count the rows"};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(work->target, &count, grid, err);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &count, grid, err);
     hf__buf_free(&sql);
     return status;
 }

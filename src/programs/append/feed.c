@@ -51,7 +51,7 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
     if (work->token[0] != '\0')
         hf__buf_printf(&settings, "%s%s", settings.length > 0 ? "&" : "", work->token);
     if (status == HF_OK && (sql.broken || settings.broken))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     const hf__statement insert = {.sql = sql.data,
                                   .what = "insert the rows",
                                   .query_id = query_id,
@@ -83,8 +83,8 @@ static hf_status feed_query(hf__work *work, const char *into, const char *query_
                                   .query_id = query_id,
                                   .limit_ms = -1,
                                   .is_once = true};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(work->target, &insert, NULL, err);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &insert, NULL, err);
     hf__buf_free(&sql);
     return status;
 }
@@ -101,8 +101,8 @@ static hf_status feed_table(hf__work *work, const char *into, const char *query_
         return status;
     hf__buf_puts(&select, "SELECT * FROM ");
     hf__quote_table(&select, name.database, name.table);
-    status = select.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                           : feed_query(work, into, query_id, select.data, err);
+    status =
+        select.broken ? hf__no_memory(err) : feed_query(work, into, query_id, select.data, err);
     hf__buf_free(&select);
     return status;
 }
@@ -191,7 +191,7 @@ static void feed(struct half *half, const hf__flow *flow)
                                   .is_once = true,
                                   .settings = hf__settings_for_rows(&work->settings)};
     half->status = sql.broken
-                       ? hf__fail(&half->err, HF_NO_MEMORY, "out of memory")
+                       ? hf__no_memory(&half->err)
                        : half->target->ops->insert(half->target, &insert, work->options->format,
                                                    half->input, flow, &half->err);
     if (half->status != HF_OK) {
@@ -243,8 +243,8 @@ static hf_status list_partitions(hf__work *work, const char *table, hf__grid *gr
     hf__quote_text(&sql, table);
     hf__buf_puts(&sql, " ORDER BY partition_id");
     const hf__statement list = {.sql = sql.data, .what = "read system.parts"};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(work->target, &list, grid, err);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &list, grid, err);
     hf__buf_free(&sql);
     return status;
 }
@@ -310,7 +310,7 @@ static hf_status feed_tables(hf__work *work, hf__target *twin, const char *secon
     if (status == HF_OK)
         status = hf__columns_add(work, halves.half[0].input, &halves.columns, err);
     if (status == HF_OK && halves.columns.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status == HF_OK)
         status = feed_both(&halves, err);
     hf__input_close(halves.half[0].input);
@@ -420,7 +420,7 @@ static hf_status read_name(struct reader *reader, hf__buf *name, hf_error *err)
         read_bare(reader, name);
     skip_blanks(reader);
     if (name->broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (memchr(name->data, '\0', name->length) != NULL)
         return hf__fail(err, HF_BAD_DATA, "the header has a NUL byte");
     if (reader->at < reader->end && *reader->at != reader->delimiter)

@@ -128,7 +128,7 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
                 curl_multi_add_handle(http->multi, call->easy) == CURLM_OK;
     http->is_fresh = http->is_fresh && call != &http->call;
     call->is_running = good;
-    return good ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return good ? HF_OK : hf__no_memory(err);
 }
 
 void hf__call_end(hf__http *http, hf__call *call)
@@ -231,7 +231,7 @@ static hf_status query(hf__target *target, const hf__statement *statement, hf__b
                                curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE,
                                                 (curl_off_t)strlen(body)) != CURLE_OK ||
                                curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, body) != CURLE_OK
-                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                           ? hf__no_memory(err)
                            : hf__call_begin(http, call, statement, extra.data, err);
     hf__buf_free(&extra);
     if (status == HF_OK)
@@ -311,7 +311,7 @@ static hf_status open_sibling(hf__target *target, const char *host, hf__target *
     hf__http *http = calloc(1, sizeof *http);
 
     if (http == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = hf__server_url_at(&((const hf__http *)target)->url, host, &http->url, err);
     if (status != HF_OK) {
         free(http);
@@ -325,7 +325,7 @@ hf_status hf__http_open(const hf__target_options *options, hf__target **target, 
     pthread_once(&libcurl_once, init_libcurl);
     hf__http *http = calloc(1, sizeof *http);
     if (http == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = hf__server_url_read(options->url, options->password_file, &http->url, err);
     if (status != HF_OK) {
         free(http);
@@ -370,7 +370,7 @@ static hf_status judge_transfer(hf__http *http, const hf__call *call,
         return hf__fail(err, HF_DATABASE, "%s: cannot %s: the answer is larger than %zu bytes",
                         name, statement->what, call->answer_max);
     if (call->answer.broken || call->code == CURLE_OUT_OF_MEMORY)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (is_our_fault(call->code))
         return hf__fail(err, HF_CONFIG, "%s: cannot %s: %s", name, statement->what, why);
     return hf__fail(err, HF_UNREACHABLE, "%s: cannot %s: %s", name, statement->what, why);
@@ -470,7 +470,7 @@ static hf_status ask(hf__http *http, hf__watch *watch, hf_error *err)
         curl_easy_setopt(side->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)side->body.length) !=
             CURLE_OK ||
         curl_easy_setopt(side->easy, CURLOPT_POSTFIELDS, side->body.data) != CURLE_OK)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     return hf__call_begin(http, side, &look, "&default_format=TabSeparated", err);
 }
 

@@ -197,9 +197,8 @@ static hf_status begin(struct stream *stream, const hf__statement *statement, hf
     char *encoded = sql.broken ? NULL : curl_easy_escape(NULL, sql.data, (int)sql.length);
     hf__buf_printf(&extra, "&query=%s%s", encoded != NULL ? encoded : "",
                    stream->compresses ? "&enable_http_compression=1" : "");
-    hf_status status = encoded == NULL || extra.broken || !set_options(stream)
-                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                           : HF_OK;
+    hf_status status =
+        encoded == NULL || extra.broken || !set_options(stream) ? hf__no_memory(err) : HF_OK;
     if (status == HF_OK)
         status = hf__call_begin(stream->http, &stream->http->call, statement, extra.data, err);
     curl_free(encoded);
@@ -235,7 +234,7 @@ static hf_status run(struct stream *stream, const hf__statement *statement, hf_e
     struct curl_slist *headers = stream_headers(stream->compresses);
     hf_status status = headers == NULL || curl_easy_setopt(http->call.easy, CURLOPT_HTTPHEADER,
                                                            headers) != CURLE_OK
-                           ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+                           ? hf__no_memory(err)
                            : begin(stream, statement, err);
 
     while (status == HF_OK && http->call.is_running)
@@ -266,11 +265,11 @@ hf_status hf__http_insert(hf__target *target, const hf__statement *statement,
 
     target->fault = (hf__fault){0};
     if (stream.compresses && (stream.piece = malloc(PIECE)) == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (stream.compresses &&
         deflateInit2(&stream.gzip, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(stream.piece);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     hf_status status = run(&stream, statement, err);
     if (stream.compresses)

@@ -65,7 +65,7 @@ hf_status hf__write_down(hf__work *work, hf__append_row *row, hf__plan *plan, bo
     hf__buf_clear(&row->plan);
     hf__plan_write(plan, &row->plan);
     if (status == HF_OK && row->plan.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     row->state = HF__APPEND_ATTACHING;
     return status == HF_OK ? hf__append_save(work->store, work->lock, row, in_the_way, err)
                            : status;
@@ -110,7 +110,7 @@ static hf_status finish(hf__work *work, hf__append_row *row, const hf__plan *pla
     bool in_the_way = false;
 
     if (verdicts == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = hf__judge_all(work, plan, verdicts, err);
     (void)snprintf(row->staging, sizeof row->staging, "%s", staging);
     if (status == HF_OK)

@@ -29,7 +29,7 @@ static hf_status read_parts(const hf__grid *grid, hf__parts *parts, hf_error *er
     *parts = (hf__parts){0};
     parts->items = calloc(grid->rows > 0 ? grid->rows : 1, sizeof *parts->items);
     if (parts->items == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     for (size_t i = 0; i < grid->rows; i++) {
         hf__plan_part *part = &parts->items[parts->count++];
         (void)snprintf(part->partition, sizeof part->partition, "%s", hf__grid_at(grid, i, 0));
@@ -57,8 +57,8 @@ hf_status hf__parts_read(hf__target *target, const char *database, const char *t
         hf__buf_printf(&sql, " AND max_block_number > %" PRId64, above);
     hf__buf_puts(&sql, " ORDER BY partition_id, min_block_number, max_block_number");
     const hf__statement read = {.sql = sql.data, .what = "read system.parts"};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(target, &read, &grid, err);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__target_query(target, &read, &grid, err);
     if (status == HF_OK)
         status = read_parts(&grid, parts, err);
     hf__grid_free(&grid);
@@ -116,7 +116,7 @@ hf_status hf__plan_make(const hf__parts *staged, hf__plan *plan, hf_error *err)
             last = add_partition(plan, part->partition);
         if (last == NULL || !add_part(plan, last, part)) {
             hf__plan_free(plan);
-            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+            return hf__no_memory(err);
         }
     }
     return HF_OK;
@@ -147,8 +147,8 @@ hf_status hf__plan_look(hf__plan *plan, hf__target *target, const char *database
     add_table(&sql, database, table);
     hf__buf_puts(&sql, " GROUP BY partition_id");
     const hf__statement look = {.sql = sql.data, .what = "read system.parts"};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(target, &look, &grid, err);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__target_query(target, &look, &grid, err);
     if (status == HF_OK)
         fill_in(plan, &grid);
     hf__grid_free(&grid);

@@ -75,7 +75,7 @@ hf_status hf__input_open(const hf__format *format, const char *const *paths, siz
         made->sources = calloc(count, sizeof *made->sources);
     if (made == NULL || made->sources == NULL) {
         free(made);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     made->format = format;
     made->count = count;
@@ -148,7 +148,7 @@ static hf_status keep_header(hf__input *input, hf__buf *header, const char *byte
     if (header->length > HEADER_MAX)
         return hf__fail(err, HF_BAD_DATA, "%s: the header is longer than %d bytes",
                         name_of(&input->sources[input->next - 1]), HEADER_MAX);
-    return header->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return header->broken ? hf__no_memory(err) : HF_OK;
 }
 
 static bool has_whole_line(const hf__buf *line)
@@ -187,7 +187,7 @@ static hf_status skip_header(hf__input *input, const char *bytes, size_t *size, 
     hf__buf_add(&input->ready, end + 1, *size - used);
     input->ready_at = 0;
     *size = 0;
-    return input->ready.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return input->ready.broken ? hf__no_memory(err) : HF_OK;
 }
 
 /* A part that begins behind the header needs it all the same. */
@@ -289,7 +289,7 @@ hf_status hf__input_read_header(hf__input *input, bool *wait, hf_error *err)
             status = keep_header(input, &input->header, piece, got, err);
     }
     if (status == HF_OK && (input->ready.broken || input->header.broken))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     input->knows_header = status == HF_OK && !*wait;
     return status;
 }

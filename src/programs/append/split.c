@@ -187,7 +187,7 @@ static hf_status find_cut(const hf__format *format, int fd, const char *path, in
     struct window window = {.fd = fd, .path = path, .bytes = malloc(WINDOW)};
 
     if (window.bytes == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = format->ends == HF__ENDS_BY_QUOTES
                            ? read_from_start(&window, size / 2, cut, err)
                            : look_around(&window, format->ends, size / 2, cut, err);

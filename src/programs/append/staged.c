@@ -97,7 +97,7 @@ static hf_status stage(hf__work *work, hf_error *err)
         status = hf__feed_halves(work, &is_fed, err);
     hf__staging_quote(work, &into);
     if (status == HF_OK && into.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status == HF_OK && !is_fed)
         status = hf__work_feed(work, into.data, work->staging, err);
     hf__buf_free(&into);
@@ -168,7 +168,7 @@ static hf_status attach_locked(hf__work *work, hf__append_row *row, hf__plan *pl
     hf_lock *const locks[] = {work->lock, work->own};
 
     if (verdicts == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = write_down(work, row, plan, err);
     if (status == HF_OK)
         status = hf__attach_missing(work, plan, verdicts, work->staging, err);

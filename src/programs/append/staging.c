@@ -169,7 +169,7 @@ static hf_status await_merges(hf__work *work, const char *name, hf_error *err)
     hf__quote_text(&sql, name);
     const hf__statement look = {.sql = sql.data, .what = "read system.merges"};
     if (sql.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     while (status == HF_OK && !are_over) {
         hf__grid grid = {0};
         status = hf__target_query(work->target, &look, &grid, err);
@@ -240,8 +240,8 @@ hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err)
                  "WHERE name LIKE 'holdfast\\\\_stag%' AND database = ");
     hf__quote_text(&sql, work->name.database);
     const hf__statement list = {.sql = sql.data, .what = "read system.tables", .gives_way = true};
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
-                                  : hf__target_query(work->target, &list, grid, err);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &list, grid, err);
     hf__buf_free(&sql);
     return status;
 }

@@ -125,13 +125,13 @@ static hf_status load(hf_tx *tx, void *arg, hf_error *err)
     hf__buf_printf(&sql, "SELECT " COLUMNS " FROM %sappends WHERE %s", is_local ? "" : "holdfast.",
                    loading->where);
     if (status == HF_OK && sql.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status == HF_OK)
         status = hf_tx_query(tx, sql.data, 1, &value, false, &rows, err);
     if (status == HF_OK && hf_rows_count(rows) > 0)
         take_row(rows, loading->row);
     if (status == HF_OK && loading->row->plan.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     hf_rows_free(rows);
     hf__buf_free(&sql);
     return status;
@@ -174,7 +174,7 @@ hf_status hf__append_looked(const hf_rows *rows, hf__append_row *row, hf_error *
     *row = (hf__append_row){0};
     if (hf_rows_count(rows) > 0)
         take_row(rows, row);
-    return row->plan.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return row->plan.broken ? hf__no_memory(err) : HF_OK;
 }
 
 hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row, hf_error *err)

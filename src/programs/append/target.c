@@ -40,7 +40,7 @@ hf_status hf__target_query(hf__target *target, const hf__statement *statement, h
     target->fault = (hf__fault){0};
     hf_status status = target->ops->query(target, statement, &answer, err);
     if (status == HF_OK && answer.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status == HF_OK && rows == NULL && answer.length > 0)
         status =
             hf__fail(err, HF_DATABASE, "%s: cannot %s: it answered '%s'", target->name,
@@ -237,7 +237,7 @@ hf_status hf__grid_read(char *text, size_t size, hf__grid *grid, hf_error *err)
     grid->columns = count(text, (size_t)((char *)memchr(text, '\n', size) - text), '\t') + 1;
     grid->cells = calloc(lines * grid->columns, sizeof *grid->cells);
     if (grid->cells == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     while (at < text + size) {
         char *end = memchr(at, '\n', size - (size_t)(at - text));
         if (end == NULL || !take_row(grid, at, end))

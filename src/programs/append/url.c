@@ -73,7 +73,7 @@ static hf_status read_password(const char *path, hf__server_url *out, hf_error *
         free(out->password);
         out->password = strndup(text.length > 0 ? text.data : "", size);
         if (out->password == NULL)
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
     }
     hf__buf_free(&text);
     return status;
@@ -90,7 +90,7 @@ static hf_status take_parts(CURLU *url, hf__server_url *out, hf_error *err)
     free(path);
     if (out->user == NULL || out->settings == NULL || out->database == NULL ||
         !take_address(url, out))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (strchr(out->database, '/') == NULL)
         return HF_OK;
     hf_status status = hf__fail(err, HF_INVALID, "%s: one database follows the address", out->name);
@@ -105,11 +105,11 @@ hf_status hf__server_url_read(const char *text, const char *password_file, hf__s
 
     *out = (hf__server_url){0};
     if (url == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     CURLUcode code = curl_url_set(url, CURLUPART_URL, text + strlen("clickhouse+"), 0);
     hf_status status = HF_OK;
     if (code == CURLUE_OUT_OF_MEMORY)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     else if (code != CURLUE_OK) /* not shown: there may be a password in it */
         status = hf__fail(err, HF_INVALID, "the URL of the target is not well formed: %s",
                           curl_url_strerror(code));

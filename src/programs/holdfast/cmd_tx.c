@@ -116,7 +116,7 @@ struct tx_run {
 
 static hf_status out_of_memory(hf_error *err)
 {
-    return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return hf__no_memory(err);
 }
 
 /* ---------------------------------------------------------------------------------------------- *

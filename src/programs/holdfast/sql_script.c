@@ -41,7 +41,7 @@ struct reader {
 
 static hf_status out_of_memory(const struct reader *reader)
 {
-    return hf__fail(reader->err, HF_NO_MEMORY, "out of memory");
+    return hf__no_memory(reader->err);
 }
 
 /* What a skip returned: NULL, or what is not closed. */

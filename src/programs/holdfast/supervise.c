@@ -348,7 +348,7 @@ hf_status child_start(char **argv, const struct lock_facts *facts, const struct 
 
     *exec_errno = 0;
     if (plan.environment == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = start(&plan, terminal, child, err);
     *exec_errno = plan.exec_errno;
     free_environment(plan.environment, inherited);

@@ -77,7 +77,7 @@ static hf_status rebuild_by_number(hf_tx *tx, const struct adoption *job, enum e
                    evidence == LEDGERS ? "SELECT sequence AS n FROM @ledgers WHERE sequence >= $1"
                                        : "SELECT DISTINCT ledger_number AS n FROM @transactions "
                                          "WHERE ledger_number >= $1");
-    hf_status status = sql.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    hf_status status = sql.broken ? hf__no_memory(err) : HF_OK;
     if (status == HF_OK)
         status = hf__network_query(tx, network, "DELETE FROM @ingest_coverage", 0, NULL, NULL, err);
     if (status == HF_OK)
@@ -125,7 +125,7 @@ static hf_status find_lacking(const struct adoption *job, int64_t floor, hf_erro
     if (!report->had_latest || !report->had_oldest || from > report->claimed_latest)
         return HF_OK;
     if (!hf__ranges_missing(&report->covered, from, report->claimed_latest, &report->lacking))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     return HF_OK;
 }
 

@@ -142,7 +142,7 @@ static hf_status find_missing(struct backfill *fill, hf_error *err)
         hf_network_gaps(fill->network, fill->window.from, fill->window.to, &gaps, &count, err);
     for (size_t i = 0; status == HF_OK && i < count; i++)
         if (!hf__ranges_add(&fill->missing, gaps[i].from, gaps[i].to))
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
     free(gaps);
     fill->report->missing = count_ledgers(&fill->missing);
     return status;
@@ -240,7 +240,7 @@ static hf_status clip_to_source(struct backfill *fill, int64_t oldest, int64_t l
     }
     hf__ranges_free(&fill->missing);
     fill->missing = within;
-    return ok ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return ok ? HF_OK : hf__no_memory(err);
 }
 
 static hf_status make_plan(struct backfill *fill, hf__stop *stop, hf_error *err)
@@ -257,7 +257,7 @@ static hf_status make_plan(struct backfill *fill, hf__stop *stop, hf_error *err)
     fill->window.to = fill->missing.items[fill->missing.count - 1].to;
     fill->wanted = count_ledgers(&fill->missing);
     if (!plan_make(&fill->plan, &fill->missing))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     return status;
 }
 
@@ -342,7 +342,7 @@ static hf_status run_workers(struct backfill *fill, const hf__stop *stop, hf_err
     struct worker *workers = calloc(fill->workers, sizeof *workers);
     unsigned started = 0;
     if (!workers)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     fill->running = fill->workers;
     for (; started < fill->workers; started++) {
         set_up(&workers[started], fill);

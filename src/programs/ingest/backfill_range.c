@@ -148,7 +148,7 @@ static hf_status leave_out(struct worker *worker, int64_t to, hf_error *err)
     if (status != HF_OK || range->from > to)
         return status;
     if (!hf__ranges_add(&worker->lacking, range->from, to))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     range->from = to + 1;
     return HF_OK;
 }
@@ -236,7 +236,7 @@ static hf_status add_ledger(struct worker *worker, hf__ledger *ledger, hf_error 
         worker->batch_since_ms = hf__now_ms();
     if (!batch_add(&worker->batch, ledger)) {
         hf__ledger_free(ledger);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     worker->troubles = 0;
     return is_full(worker) ? commit_batch(worker, err) : HF_OK;

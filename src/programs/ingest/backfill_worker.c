@@ -94,7 +94,7 @@ static hf_status read_missing(hf_tx *tx, void *arg, hf_error *err)
         status = hf__coverage_read(tx, network, range.from, range.to, &covered, err);
     if (status == HF_OK && range.from <= range.to &&
         !hf__ranges_missing(&covered, range.from, range.to, &missing))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status == HF_OK)
         set_missing(worker, &missing);
     hf__ranges_free(&covered);

@@ -92,7 +92,7 @@ static hf_status write_new(struct worker *worker, hf_tx *tx, hf_error *err)
                               batch->count > 1, stop, err);
     hf__ledger **fresh = calloc(batch->count, sizeof(hf__ledger *));
     if (!fresh)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     for (size_t i = 0; i < batch->count; i++)
         if (!worker->is_there[i])
             fresh[count++] = batch->ledgers[i];
@@ -253,7 +253,7 @@ hf_status backfill_look(struct worker *worker, hf_error *err)
     hf_error why = *err;
     worker->is_there = calloc(worker->batch.count, sizeof *worker->is_there);
     if (!worker->is_there)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = hf_lock_transact(worker->lock, &options, look_at_rows, &looking, err);
     if (status == HF_OK && looking.found == 0) {
         status = hf__fail(err, HF_BAD_DATA,

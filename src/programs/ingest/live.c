@@ -95,7 +95,7 @@ static hf_status add_ledger(struct live *live, hf__ledger *ledger, bool *full, h
     else
         status = hf__live_check_link(live, ledger, err);
     if (status == HF_OK && !known && !batch_add(&live->batch, ledger))
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status != HF_OK || known) {
         hf__ledger_free(ledger);
         return status;

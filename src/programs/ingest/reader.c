@@ -240,7 +240,7 @@ hf_status hf__reader_start(const hf__source_options *options, int64_t from, int6
 {
     hf__reader *reader = calloc(1, sizeof *reader);
     if (!reader)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     pthread_mutex_init(&reader->mutex, NULL);
     pthread_cond_init(&reader->changed, NULL);
     reader->options = *options;

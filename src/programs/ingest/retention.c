@@ -441,7 +441,7 @@ hf_status hf__keeper_start(hf_store *store, hf_network *network, const hf__keep 
 {
     hf__keeper *keeper = calloc(1, sizeof *keeper);
     if (!keeper)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     keeper->store = store;
     keeper->network = network;
     keeper->keep = *keep;

@@ -215,7 +215,7 @@ static hf_status list_files(hf_store *store, struct list *list, hf_error *err)
             strcmp(entry->d_name + size - after, suffix) != 0)
             continue;
         if (!add_name(list, entry->d_name + before, size - before - after))
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
     }
     closedir(entries);
     return status;
@@ -238,7 +238,7 @@ static hf_status list_schemas(hf_tx *tx, void *arg, hf_error *err)
         size_t size = 0;
         const char *name = hf_rows_value(rows, i, 0, &size);
         if (!add_name(list, name, size))
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
     }
     hf_rows_free(rows);
     return status;

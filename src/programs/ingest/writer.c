@@ -36,7 +36,7 @@ const char *hf__time_text(char out[HF__TIME_SIZE], int64_t unix_us)
 
 static hf_status out_of_memory(hf_error *err)
 {
-    return hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return hf__no_memory(err);
 }
 
 /* ---- COPY --------------------------------------------------------------------------------------- */
@@ -471,7 +471,7 @@ hf_status hf__quarantine_add(hf_tx *tx, const hf_network *network, int64_t seque
     char number[24], time[HF__TIME_SIZE];
     char *line = readable(bad);
     if (!line)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = hf__quarantine_drop(tx, network, sequence, sequence, err);
     const hf_value values[] = {hf__number_value(number, sequence), HF_TEXT(reason),
                                HF_TEXT(bad->where), HF_TEXT(line),

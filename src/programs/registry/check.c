@@ -284,7 +284,7 @@ static hf_status check_sources(const struct check *check, const hf__lock_entry *
     }
     bool broken = full.broken;
     hf__buf_free(&full);
-    return broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return broken ? hf__no_memory(err) : HF_OK;
 }
 
 /* ---- risk --------------------------------------------------------------------------------------- */
@@ -386,6 +386,6 @@ hf_status hf__check_registry(const hf_registry *registry, double max_risk, hf__f
         status = check_risk(&check, max_risk < 0 ? registry->conventions.max_risk : max_risk, err);
     hf__findings_sort(findings);
     if (status == HF_OK && findings->broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     return status;
 }

@@ -402,7 +402,7 @@ hf_status read_sightings(hf_store *store, const hf_registry *registry, int64_t s
     out->used = calloc(hf_registry_count(registry) + 1, sizeof *out->used);
     if (pieces == NULL || out->items == NULL || out->used == NULL) {
         free(pieces);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     /* On the local store transactions hold their labels by session locks: a lifetime says nothing. */
     combine(out, pieces, count, registry, !hf_store_is_local(store));

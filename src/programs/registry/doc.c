@@ -447,7 +447,7 @@ hf_status hf__doc_write(const hf_registry *registry, hf__buf *out, hf_error *err
 
     doc.chosen = calloc(registry->count + 1, sizeof *doc.chosen);
     if (doc.chosen == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     write_beginning(&doc);
     choose(&doc, is_fixed);
     write_chosen(&doc, "## Fixed ids", fixed_columns);
@@ -461,7 +461,7 @@ hf_status hf__doc_write(const hf_registry *registry, hf__buf *out, hf_error *err
     hf__doc_write_inspection(registry, out);
     free(doc.chosen);
     if (status == HF_OK && out->broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     return status;
 }
 

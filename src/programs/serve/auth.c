@@ -84,7 +84,7 @@ hf_status hf__auth_open(const char *token, unsigned port, hf__auth **out, hf_err
     hf__auth *auth = calloc(1, sizeof *auth);
 
     if (auth == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (RAND_bytes(auth->secret, SECRET_SIZE) != 1) {
         free(auth);
         return hf__fail(err, HF_SYSTEM, "the system gives no random numbers");
@@ -92,7 +92,7 @@ hf_status hf__auth_open(const char *token, unsigned port, hf__auth **out, hf_err
     auth->has_token = token != NULL;
     if (token != NULL && !digest_of(auth, "token", token, auth->token_digest)) {
         free(auth);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     /* Cookies are shared by all ports of a host. */
     (void)snprintf(auth->cookie_name, sizeof auth->cookie_name, "holdfast_%u", port);
@@ -302,7 +302,7 @@ static hf_status take_token(const char *path, char *text, size_t size, char **to
         return status;
     }
     *token = strndup(start, (size_t)(end - start));
-    return *token != NULL ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return *token != NULL ? HF_OK : hf__no_memory(err);
 }
 
 hf_status hf__token_read(const char *path, char **token, hf_error *err)

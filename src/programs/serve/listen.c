@@ -224,7 +224,7 @@ hf_status hf__visits_open(hf__visits **out, hf_error *err)
     hf__visits *visits = calloc(1, sizeof *visits);
 
     if (visits == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     pthread_mutex_init(&visits->guard, NULL);
     pthread_cond_init(&visits->over_now, NULL);
     if (pthread_create(&visits->thread, NULL, watch, visits) == 0) {

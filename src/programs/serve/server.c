@@ -254,11 +254,6 @@ static struct MHD_Daemon *start_daemon(hf__server *server)
 
 /* ---- life ---------------------------------------------------------------------------------------------------------- */
 
-static hf_status no_memory(hf_error *err)
-{
-    return hf__fail(err, HF_NO_MEMORY, "out of memory");
-}
-
 static hf_status prepare(hf__server *server, const hf__server_options *options, hf_error *err)
 {
     hf__address address;
@@ -274,7 +269,7 @@ static hf_status prepare(hf__server *server, const hf__server_options *options, 
     if (options->token != NULL)
         server->token = strdup(options->token);
     if (server->listen_host == NULL || (options->token != NULL && server->token == NULL))
-        return no_memory(err);
+        return hf__no_memory(err);
     server->options.token = server->token;
     server->options.listen = NULL;
     return hf__auth_open(server->token, address.port, &server->auth, err);
@@ -289,7 +284,7 @@ static hf_status make_openapi(hf__server *server, hf_error *err)
     size_t size = text.length;
     server->openapi = hf__answer_make(200, "application/json", "private, no-cache", &text);
     if (server->openapi == NULL)
-        return no_memory(err);
+        return hf__no_memory(err);
     hf__answer_tag(server->openapi, bytes, size);
     return HF_OK;
 }
@@ -302,7 +297,7 @@ static hf_status start(hf__server *server, hf_error *err)
     server->good_ms = hf__now_ms();
     hf__snapshot_release(first);
     if (server->edition == NULL)
-        return no_memory(err);
+        return hf__no_memory(err);
     hf__view_listen(server->view, on_snapshot, server);
     if (listen(server->socket, BACKLOG) != 0)
         return hf__fail_errno(err, HF_CONFIG, errno, "cannot listen on %s", server->url);
@@ -320,7 +315,7 @@ hf_status hf__server_open(const hf__server_options *options, const hf__view_opti
     hf__server *server = calloc(1, sizeof *server);
 
     if (server == NULL)
-        return no_memory(err);
+        return hf__no_memory(err);
     server->socket = -1;
     pthread_mutex_init(&server->guard, NULL);
     pthread_mutex_init(&server->asking, NULL);

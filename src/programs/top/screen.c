@@ -70,7 +70,7 @@ hf_status hf__screen_open(bool colour, hf__screen **screen, hf_error *err)
     hf__screen *made = calloc(1, sizeof *made);
 
     if (made == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     made->terminal = newterm(NULL, stdout, stdin);
     if (made->terminal == NULL) {
         free(made);

@@ -155,7 +155,7 @@ hf_status hf__view_ask(hf__view *view, hf__view_job *run, hf__view_done *done, v
 {
     struct job *job = calloc(1, sizeof *job);
     if (!job)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     *job = (struct job){.run = run, .done = done, .arg = arg};
     if (add_job(view, job))
         return HF_OK;
@@ -257,7 +257,7 @@ hf_status hf__view_open(const hf__view_options *options, hf__view **out, hf_erro
 {
     hf__view *view = new_view(options);
     if (!view)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = begin(view, err);
     if (status == HF_OK)
         *out = view;

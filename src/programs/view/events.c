@@ -179,7 +179,7 @@ static hf_status read_event(hf_store *store, const hf_rows *rows, size_t row, hf
         size += strlen(hf__row_text(rows, row, texts[i])) + 1;
     hf__kept_event *kept = status == HF_OK ? malloc(sizeof *kept + size) : NULL;
     if (!kept)
-        return status == HF_OK ? hf__fail(err, HF_NO_MEMORY, "out of memory") : status;
+        return status == HF_OK ? hf__no_memory(err) : status;
     char *at = (char *)(kept + 1);
     kept->entry = entry;
     kept->event = (hf__seen_event){

@@ -124,7 +124,7 @@ hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx
     if (status == HF_OK && count > 0) {
         reading->networks = calloc(count, sizeof *reading->networks);
         if (!reading->networks)
-            status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+            status = hf__no_memory(err);
     }
     for (size_t i = 0; status == HF_OK && i < count; i++) {
         reading->network_count = i + 1;

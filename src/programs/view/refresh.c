@@ -36,7 +36,7 @@ hf_status hf__memory_open(hf__memory *memory, hf_error *err)
               hf__counters_init(&memory->counters, memory->registry) &&
               hf__history_init(&memory->history, memory->counters.lock_count);
     if (!ok)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (memory->registry)
         status = hf__check_registry(memory->registry, -1, &memory->common->findings, err);
     if (status == HF_OK)
@@ -117,7 +117,7 @@ static hf_status take_records(hf__memory *memory, const hf__reading *reading,
                               memory->registry, draft->seen.taken_ms);
     ok = hf__tables_take(&memory->tables, reading) && ok;
     if (!ok)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     return hf__tail_take(&memory->tail, memory->store, reading->events, reading->losses,
                          draft->seen.taken_ms, count_event, &memory->counters, err);
 }
@@ -131,7 +131,7 @@ static hf_status digest(hf__memory *memory, hf__reading *reading, hf__draft *dra
     show_queries(reading, draft);
     hf_status status = take_records(memory, reading, draft, err);
     if (status != HF_OK || draft->arena.broken)
-        return status == HF_OK ? hf__fail(err, HF_NO_MEMORY, "out of memory") : status;
+        return status == HF_OK ? hf__no_memory(err) : status;
     hf__tail_show(&memory->tail, draft);
     hf__networks_show(&memory->networks, reading, draft);
     hf__tables_show(&memory->tables, reading, draft);
@@ -141,7 +141,7 @@ static hf_status digest(hf__memory *memory, hf__reading *reading, hf__draft *dra
     bool noted = hf__history_note(&memory->history, &draft->seen);
     hf__history_show(&memory->history, draft);
     worry(memory, draft, "");
-    return draft->arena.broken || !noted ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return draft->arena.broken || !noted ? hf__no_memory(err) : HF_OK;
 }
 
 static void describe(const hf__memory *memory, hf__draft *draft, uint64_t number)
@@ -183,7 +183,7 @@ hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapsh
     int64_t began = hf__now_ms();
     hf__draft *draft = hf__draft_new(memory->common);
     if (!draft)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = hf__gather(memory, &reading, err);
     describe(memory, draft, number);
     if (status == HF_OK)
@@ -284,7 +284,7 @@ static hf_status new_events(hf_tx *tx, const hf__tail *tail, hf__reading *readin
     hf__tail_write_missing(tail, &missing);
     const hf_value values[] = {hf__gather_number(top, tail->top), HF_TEXT(missing.data),
                                hf__gather_number(limit, HF__TAIL_ROWS)};
-    hf_status status = missing.broken ? hf__fail(err, HF_NO_MEMORY, "out of memory")
+    hf_status status = missing.broken ? hf__no_memory(err)
                                       : hf_tx_query(tx, hf__sql_view_postgres_events, 3, values,
                                                     false, &reading->events, err);
     hf__buf_free(&missing);

@@ -185,7 +185,7 @@ hf_status hf__source_rpc(const hf__source_options *options, hf__source **source,
     hf__rpc *rpc = calloc(1, sizeof *rpc);
 
     if (rpc == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     rpc->base.ops = &rpc_ops;
     rpc->stop_fd = options->stop_fd;
     rpc->ledger_max = options->line_max > 0 ? options->line_max : DEFAULT_LEDGER_MAX;
@@ -196,7 +196,7 @@ hf_status hf__source_rpc(const hf__source_options *options, hf__source **source,
 
     hf_status status = hf__rpc_endpoint_parse(options->spec, options->network, &rpc->endpoint, err);
     if (status == HF_OK && (rpc->base.name = strdup(rpc->endpoint.name)) == NULL)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     if (status == HF_OK)
         status = hf__rpc_http_open(&rpc->endpoint, options->stop_fd, &rpc->client.http, err);
     rpc->client.name = rpc->base.name;
@@ -315,7 +315,7 @@ static hf_status write_request(hf__rpc_client *client, const hf__rpc_request *re
     if (request->params != NULL)
         hf__buf_printf(text, ",\"params\":%s", request->params);
     hf__buf_puts(text, "}");
-    return text->broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return text->broken ? hf__no_memory(err) : HF_OK;
 }
 
 /* The result of an answer that came whole. */

@@ -72,7 +72,7 @@ static hf_status take_url(const char *text, hf__rpc_endpoint *endpoint, hf_error
     hf_status status = HF_OK;
 
     if (url == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     CURLUcode code = curl_url_set(url, CURLUPART_URL, text, 0);
     if (code == CURLUE_OK)
         scheme = url_part(url, CURLUPART_SCHEME, 0);
@@ -89,7 +89,7 @@ static hf_status take_url(const char *text, hf__rpc_endpoint *endpoint, hf_error
         curl_url_set(url, CURLUPART_PASSWORD, NULL, 0) != CURLUE_OK ||
         (endpoint->url = url_part(url, CURLUPART_URL, 0)) == NULL ||
         (endpoint->name = name_endpoint(url)) == NULL)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
 out:
     free(scheme);
     curl_url_cleanup(url);
@@ -105,12 +105,12 @@ static hf_status take_text(const char *name, const char *encoded, size_t size, c
     hf_status status = HF_OK;
 
     if (decoded == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (*value != NULL || decoded_size == 0 || strlen(decoded) != (size_t)decoded_size)
         status = hf__fail(err, HF_CONFIG, "%s behind the # of the source %s", name,
                           *value != NULL ? "is given twice" : "has no value or a NUL in it");
     else if ((*value = strdup(decoded)) == NULL)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     curl_free(decoded);
     return status;
 }
@@ -193,7 +193,7 @@ static hf_status settle_passphrase(const char *network, hf__rpc_endpoint *endpoi
     }
     free(endpoint->passphrase);
     endpoint->passphrase = strdup(known);
-    return endpoint->passphrase != NULL ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return endpoint->passphrase != NULL ? HF_OK : hf__no_memory(err);
 }
 
 hf_status hf__rpc_endpoint_parse(const char *spec, const char *network, hf__rpc_endpoint *endpoint,
@@ -205,7 +205,7 @@ hf_status hf__rpc_endpoint_parse(const char *spec, const char *network, hf__rpc_
 
     *endpoint = (hf__rpc_endpoint){.poll_ms = POLL_MS, .timeout_ms = TIMEOUT_MS};
     if (url == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = take_url(url, endpoint, err);
     if (status == HF_OK && text[url_size] == '#')
         status = take_options(text + url_size + 1, endpoint, err);

@@ -89,7 +89,7 @@ hf_status hf__rpc_http_open(const hf__rpc_endpoint *endpoint, int stop_fd, hf__r
     pthread_once(&libcurl_once, init_libcurl);
     hf__rpc_http *made = calloc(1, sizeof *made);
     if (made == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     made->endpoint = endpoint;
     made->stop_fd = stop_fd;
     made->url = strdup(endpoint->url);
@@ -122,7 +122,7 @@ static hf_status drop_connections(hf__rpc_http *http, hf_error *err)
     CURLM *multi = curl_multi_init();
 
     if (multi == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     curl_multi_cleanup(http->multi);
     http->multi = multi;
     http->is_distrusted = false;
@@ -279,7 +279,7 @@ static hf_status post_once(hf__rpc_http *http, const hf__buf *request, CURLcode 
     if (curl_easy_setopt(http->easy, CURLOPT_URL, http->url) != CURLE_OK ||
         curl_easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE, (long)request->length) != CURLE_OK ||
         curl_easy_setopt(http->easy, CURLOPT_POSTFIELDS, request->data) != CURLE_OK)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf_status status = transfer(http, code, err);
     if (status == HF_OK && *code == CURLE_OK)
         curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, response);

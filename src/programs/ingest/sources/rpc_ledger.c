@@ -159,7 +159,7 @@ hf_status hf__rpc_draft_add(hf__rpc_draft *draft, const hf__rpc_item *item, hf_e
     hf__buf *bytes = &draft->bytes;
 
     if (!make_room(draft))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     hf__rpc_entry *entry = &draft->entries[draft->count];
     *entry = (hf__rpc_entry){
         .hash = bytes->length,
@@ -175,7 +175,7 @@ hf_status hf__rpc_draft_add(hf__rpc_draft *draft, const hf__rpc_item *item, hf_e
     add_body(bytes, item);
     entry->body_size = bytes->length - entry->body;
     if (bytes->broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     draft->count++;
     return HF_OK;
 }
@@ -217,7 +217,7 @@ hf_status hf__rpc_draft_finish(hf__rpc_draft *draft, const hf__rpc_head *head, i
     if (draft->bytes.broken || made == NULL || transactions == NULL) {
         free(made);
         free(transactions);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     char *bytes = realloc(draft->bytes.data, draft->bytes.length + 1);
     if (bytes == NULL)

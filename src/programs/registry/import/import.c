@@ -52,7 +52,7 @@ struct import {
 
 static bool out_of_memory(struct import *import)
 {
-    import->status = hf__fail(import->err, HF_NO_MEMORY, "out of memory");
+    import->status = hf__no_memory(import->err);
     return false;
 }
 
@@ -456,14 +456,14 @@ static hf_status finish(struct import *import, hf__buf *yaml, hf_error *err)
     for (size_t i = 0; i < import->count; i++)
         decide_derivation(import, &import->locks[i]);
     if (!hf__name_all(import->locks, import->count))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (!merge_more(import) || !find_repeated(import))
         return import->status;
     write_all(import, yaml);
     for (size_t i = 0; i < import->count; i++)
         yaml->broken |= hf__found_is_broken(&import->locks[i]);
     if (yaml->broken || import->notes->broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (yaml->length > HF__IMPORT_MAX)
         return hf__fail(err, HF_BAD_DATA, "%s is too large: its registry would have %zu bytes",
                         import->name, yaml->length);

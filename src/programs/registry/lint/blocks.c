@@ -437,7 +437,7 @@ hf_status hf__find_blocks(hf__unit *unit, hf_error *err)
     case HF__BLOCKS_SQL: ok = find_sql(unit); break;
     }
     if (!ok)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     link_blocks(unit);
     return HF_OK;
 }

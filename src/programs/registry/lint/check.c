@@ -157,7 +157,7 @@ static hf_status build_template(const hf__lock_key *key, hf__language **language
     hf_status status;
 
     if (parts == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     for (size_t i = 0; i < key->label_size;) {
         size_t size = 0;
         while (i + size < key->label_size && key->label[i + size] != HF__LABEL_HOLE)
@@ -383,7 +383,7 @@ hf_status hf__check_against_registry(hf__check *check, hf_error *err)
     const hf_registry *registry = check->options->registry;
     const hf__uses *uses = check->uses;
     struct known *known = calloc(uses->count + 1, sizeof *known);
-    hf_status status = known != NULL ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    hf_status status = known != NULL ? HF_OK : hf__no_memory(err);
 
     for (size_t i = 0; status == HF_OK && i < uses->count; i++) {
         const hf__use *use = &uses->items[i];

@@ -66,7 +66,7 @@ static hf_status add_line(hf__gitignore *ignore, const char *line, size_t size, 
         return status;
     if (!HF__GROW(ignore->patterns, ignore->count, ignore->capacity)) {
         hf__glob_free(pattern.glob);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     ignore->patterns[ignore->count++] = pattern;
     return HF_OK;
@@ -100,7 +100,7 @@ hf_status hf__gitignore_parse(const hf__gitignore *parent, const char *name, con
         made->name = strdup(name);
     if (made == NULL || made->name == NULL) {
         hf__gitignore_free(made);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     made->parent = parent;
     status = add_lines(made, text, size, err);
@@ -137,7 +137,7 @@ hf_status hf__gitignore_open(const hf__gitignore *parent, int folder, const char
         close(fd);
     }
     if (text.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     else
         status = hf__gitignore_parse(parent, name, text.data != NULL ? text.data : "", text.length,
                                      ignore, err);
@@ -341,11 +341,11 @@ static hf_status fill(hf__glob *glob, struct source *in, bool *can_match, hf_err
 
     if (strcspn(in->text, "*?[\\") >= in->size) {
         glob->plain = strndup(in->text, in->size);
-        return glob->plain != NULL ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return glob->plain != NULL ? HF_OK : hf__no_memory(err);
     }
     *can_match = translate(in, &regex, glob->for_names);
     if (regex.broken)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
     else if (*can_match)
         status = hf__regex_compile_exact(regex.data, &glob->regex, err);
     hf__buf_free(&regex);
@@ -362,7 +362,7 @@ hf_status hf__glob_compile(const char *pattern, size_t size, hf__glob **glob, hf
 
     *glob = NULL;
     if (copy == NULL || made == NULL) {
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(err);
         goto out;
     }
     made->for_names = memchr(copy, '/', size) == NULL;

@@ -50,7 +50,7 @@ hf_status hf__lint_new(const hf__lint_options *options, hf__lint **lint, hf_erro
     hf_status status;
 
     if (made == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     made->options = options;
     status = compile_all(made, err);
     if (status == HF_OK)
@@ -162,7 +162,7 @@ hf_status hf__lint_text(hf__lint *lint, const char *path, const char *text, size
     hf_status status;
 
     if (copy == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     memcpy(copy, text, size);
     copy[size] = '\0';
     status = lint_text(lint, path, copy, size, findings, err);
@@ -197,13 +197,13 @@ static hf_status note_seen(hf__lint *lint, const struct stat *status, bool *agai
     struct seen **node;
 
     if (seen == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     *seen = (struct seen){status->st_dev, status->st_ino};
     node = tsearch(seen, &lint->seen, by_identity);
     *again = node != NULL && *node != seen;
     if (node == NULL || *again)
         free(seen);
-    return node != NULL ? HF_OK : hf__fail(err, HF_NO_MEMORY, "out of memory");
+    return node != NULL ? HF_OK : hf__no_memory(err);
 }
 
 static bool make_room(hf__lint *lint, size_t size)
@@ -252,7 +252,7 @@ static hf_status lint_open_file(hf__lint *lint, int fd, const char *path, hf_err
     if (status.st_size > HF__LINT_FILE_MAX)
         return skip(lint, path, "larger than 8 MiB, not looked at");
     if (!make_room(lint, (size_t)status.st_size))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
 
     ssize_t size = read_all(fd, lint->text, (size_t)status.st_size);
     if (size < 0)

@@ -369,7 +369,7 @@ static hf_status read_single(const hf__key_source *source, struct piece piece, h
     broken = room.broken || label.broken;
     hf__buf_free(&room);
     hf__buf_free(&label);
-    return broken ? hf__fail(err, HF_NO_MEMORY, "out of memory") : HF_OK;
+    return broken ? hf__no_memory(err) : HF_OK;
 }
 
 static struct piece argument(const hf__args *args, size_t index)
@@ -413,7 +413,7 @@ hf_status hf__lock_key_read(const hf__key_source *source, const hf__args *args, 
 {
     *key = (hf__lock_key){0};
     if (args->text.broken)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     if (!args->complete || args->text.data == NULL || args->count <= first || first >= HF__ARGS_MAX)
         return HF_OK;
     if (!source->labels && first == 0 && args->count == 2)

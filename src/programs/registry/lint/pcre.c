@@ -38,7 +38,7 @@ static hf_status compile(const char *pattern, uint32_t options, hf__regex **made
     hf__regex *regex = calloc(1, sizeof *regex);
 
     if (regex == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     regex->code =
         pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options, &number, &offset, NULL);
     if (regex->code == NULL) {
@@ -50,7 +50,7 @@ static hf_status compile(const char *pattern, uint32_t options, hf__regex **made
     }
     if (!make_room(regex)) {
         hf__regex_free(regex);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     *made = regex;
     return HF_OK;

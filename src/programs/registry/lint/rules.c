@@ -128,7 +128,7 @@ static hf_status add_rules(hf__ignores *ignores, const hf__unit *unit, const hf_
         while (at + size < match->end[1] && strchr(", \t", unit->text[at + size]) == NULL)
             size++;
         if (!HF__GROW(ignores->items, ignores->count, ignores->capacity))
-            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+            return hf__no_memory(err);
         ignores->items[ignores->count++] = (hf__ignored_rule){
             .at = at,
             .size = size,
@@ -158,7 +158,7 @@ static hf_status add_comment(hf__ignores *ignores, const hf__unit *unit, const h
     if (!has_reason(unit, match->start[2], match->end[2])) {
         if (!HF__GROW(ignores->without_reason, ignores->without_reason_count,
                       ignores->without_reason_capacity))
-            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+            return hf__no_memory(err);
         ignores->without_reason[ignores->without_reason_count++] = match->start[0];
     }
     return add_rules(ignores, unit, match, err);

@@ -99,7 +99,7 @@ static hf_status find_kind(const hf__unit *unit, hf__regex *pattern, hf__stateme
             continue;
         statement.block = hf__unit_block(unit, statement.at);
         if (!HF__GROW(statements->items, statements->count, statements->capacity))
-            return hf__fail(err, HF_NO_MEMORY, "out of memory");
+            return hf__no_memory(err);
         statements->items[statements->count++] = statement;
     }
 }
@@ -179,7 +179,7 @@ static hf_status add(hf__constants *constants, const hf__match *match, hf_error 
         constant.value_size = match->end[2] - match->start[2];
     }
     if (!HF__GROW(constants->items, constants->count, constants->capacity))
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     constants->items[constants->count++] = constant;
     return HF_OK;
 }

@@ -31,7 +31,7 @@ hf_status hf__unit_open(hf__unit *unit, const char *path, const hf__syntax *synt
     unit->classes = malloc(size + 1);
     if (unit->classes == NULL || !find_lines(unit)) {
         hf__unit_close(unit);
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     }
     unit->classes[size] = HF__CODE;
     hf__scan(syntax, text, size, unit->classes);

@@ -146,7 +146,7 @@ hf_status hf__use_finder_new(hf__use_finder **finder, hf_error *err)
     hf_status status;
 
     if (made == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory");
+        return hf__no_memory(err);
     status = compile_all(made, err);
     if (status == HF_OK)
         *finder = made;
@@ -340,7 +340,7 @@ static hf_status add_use(struct search *search, size_t index, const hf__match *m
         return HF_OK;
     }
     if (status == HF_OK && !HF__GROW(uses->items, uses->count, uses->capacity))
-        status = hf__fail(search->err, HF_NO_MEMORY, "out of memory");
+        status = hf__no_memory(search->err);
     if (status == HF_OK)
         uses->items[uses->count++] = use;
     else

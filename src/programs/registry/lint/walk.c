@@ -41,11 +41,6 @@ struct names {
     size_t capacity;
 };
 
-static hf_status no_memory(hf_error *err)
-{
-    return hf__fail(err, HF_NO_MEMORY, "out of memory");
-}
-
 static int by_text(const void *a, const void *b)
 {
     return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
@@ -90,7 +85,7 @@ static hf_status list_folder(DIR *stream, struct names *names, hf_error *err)
         name.text = strdup(entry->d_name);
         if (name.text == NULL || !HF__GROW(names->items, names->count, names->capacity)) {
             free(name.text);
-            return no_memory(err);
+            return hf__no_memory(err);
         }
         names->items[names->count++] = name;
     }
@@ -128,7 +123,7 @@ static hf_status walk_name(struct walk *walk, int folder, const hf__gitignore *i
         return HF_OK;
     hf__buf_puts(&walk->path, name->text);
     if (walk->path.broken)
-        return no_memory(walk->err);
+        return hf__no_memory(walk->err);
     if (!name->is_folder) {
         if (takes_file(walk, name->text))
             status = walk->walker->file(walk->walker->arg, folder, name->text, walk->path.data,
@@ -168,7 +163,7 @@ static hf_status walk_folder(struct walk *walk, int folder, const hf__gitignore 
 
     if (stream == NULL) {
         close(folder);
-        return no_memory(walk->err);
+        return hf__no_memory(walk->err);
     }
     if (walk->depth > 0 && faccessat(folder, ".git", F_OK, 0) == 0)
         above = NULL;
@@ -247,7 +242,7 @@ static hf_status walk_below(struct walk *walk, int folder, char *absolute, size_
     char *part = strndup(absolute + next, end - next);
     if (part == NULL) {
         close(folder);
-        status = no_memory(walk->err);
+        status = hf__no_memory(walk->err);
     } else {
         status = walk_below(walk, folder, absolute, end, ignore, part);
     }
@@ -263,7 +258,7 @@ static hf_status compile_includes(struct walk *walk)
 
     walk->includes = calloc(walker->include_count + 1, sizeof *walk->includes);
     if (walk->includes == NULL)
-        return no_memory(walk->err);
+        return hf__no_memory(walk->err);
     for (size_t i = 0; status == HF_OK && i < walker->include_count; i++)
         status = hf__glob_compile(walker->includes[i], strlen(walker->includes[i]),
                                   &walk->includes[i].glob, walk->err);
@@ -287,7 +282,7 @@ static hf_status walk_root(struct walk *walk, int folder, const char *path)
     else
         hf__buf_puts(&walk->path, "");
     if (status == HF_OK && walk->path.broken)
-        status = no_memory(walk->err);
+        status = hf__no_memory(walk->err);
     if (status != HF_OK)
         close(folder);
     else if (absolute != NULL && strlen(absolute) < PATH_MAX)
