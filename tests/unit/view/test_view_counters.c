@@ -6,7 +6,7 @@
 
 #include "lib/registry/registry.h"
 #include "lib/transactions/transactions.h"
-#include "local_store.h"
+#include "local/local_store.h"
 #include "view_support.h"
 
 static const char locks_yaml[] = "version: 1\n"
