@@ -24,7 +24,7 @@ def symbols(*options):
 
 
 def declared():
-    header = (ROOT / "include/holdfast/holdfast.h").read_text()
+    header = "".join(path.read_text() for path in sorted((ROOT / "include/holdfast").glob("*.h")))
     header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
     return set(re.findall(r"HF_API\b[^;]*?\b(hf_\w+)\s*\(", header))
 

@@ -1,0 +1,74 @@
+/* Networks: cursors, and the exact set of ledgers that are there. */
+#ifndef HOLDFAST_LEDGERS_H
+#define HOLDFAST_LEDGERS_H
+
+#include <holdfast/locks.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where one network's ledgers are kept in a store. Any thread may use it; the store must outlive it. */
+typedef struct hf_network hf_network;
+
+typedef struct hf_network_options {
+    size_t size;
+    const char *name; /* "testnet": small letters, digits, '_' and '-', at most 40 */
+    const char
+        *schema; /* PostgreSQL: NULL is ingest_<name>; the local store has a file of that name */
+    const char *latest_cursor; /* NULL: "latestLedgerCursor" */
+    const char *oldest_cursor; /* NULL: "oldestLedgerCursor" */
+} hf_network_options;
+
+#define HF_NETWORK_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        .size = sizeof(hf_network_options)                                                         \
+    }
+
+/* Checks the names and touches nothing. */
+HF_API HF_MUST_CHECK hf_status hf_network_open(hf_store *store, const hf_network_options *options,
+                                               hf_network **network, hf_error *err);
+HF_API void hf_network_free(hf_network *network);
+
+/*
+ * Cursors are rows of ingest_store(key, value), as text. *found false: there is no such row, or no
+ * such table yet, which is not zero. What is no number there is HF_BAD_DATA, naming the row.
+ */
+HF_API HF_MUST_CHECK hf_status hf_cursor_get(hf_network *network, const char *name, bool *found,
+                                             int64_t *value, hf_error *err);
+
+/* Creates the table and the row where they are missing. */
+HF_API HF_MUST_CHECK hf_status hf_cursor_set(hf_network *network, const char *name, int64_t value,
+                                             hf_error *err);
+
+/* The rest is HF_CURSOR, and changes nothing, where the row is missing or stands elsewhere. */
+HF_API HF_MUST_CHECK hf_status hf_cursor_set_min(hf_network *network, const char *name,
+                                                 int64_t value, hf_error *err);
+/* Only from value - 1. */
+HF_API HF_MUST_CHECK hf_status hf_cursor_advance(hf_network *network, const char *name,
+                                                 int64_t value, hf_error *err);
+HF_API HF_MUST_CHECK hf_status hf_cursor_swap(hf_network *network, const char *name, int64_t from,
+                                              int64_t to, hf_error *err);
+
+typedef void hf_cursor_fn(void *arg, const char *name, int64_t value);
+
+/* Every row that holds a number, by name. */
+HF_API HF_MUST_CHECK hf_status hf_cursor_list(hf_network *network, hf_cursor_fn *fn, void *arg,
+                                              hf_error *err);
+
+typedef struct hf_range {
+    int64_t from, to; /* both included */
+} hf_range;
+
+/*
+ * What coverage lacks in the window; from and to 0: from as far back as is wanted (and kept) to the
+ * latest ledger. The caller frees *gaps with free().
+ */
+HF_API HF_MUST_CHECK hf_status hf_network_gaps(hf_network *network, int64_t from, int64_t to,
+                                               hf_range **gaps, size_t *count, hf_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

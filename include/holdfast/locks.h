@@ -1,0 +1,437 @@
+/* Status and errors, keys, the registry, stores, locks, and who holds what. */
+#ifndef HOLDFAST_LOCKS_H
+#define HOLDFAST_LOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HF_API __attribute__((visibility("default")))
+#define HF_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define HF_API
+#define HF_MUST_CHECK
+#endif
+
+#define HF_VERSION "0.1.0"
+
+/* The version of the library that is loaded, which may be newer than HF_VERSION. */
+HF_API const char *hf_version(void);
+
+/* ---------------------------------------------------------------------------------------------- *
+ * Status and errors
+ * ---------------------------------------------------------------------------------------------- */
+
+/* Append only: the numbers are part of the ABI. */
+#define HF_STATUS_MAP(X)                                                                           \
+    X(OK, 0, "success")                                                                            \
+    X(INVALID, 1, "invalid argument")                                                              \
+    X(BAD_DATA, 2, "bad input data")                                                               \
+    X(NO_MEMORY, 3, "out of memory")                                                               \
+    X(UNREACHABLE, 4, "the store cannot be reached")                                               \
+    X(CONFIG, 5, "the store or its configuration is not fit for this")                             \
+    X(NO_SCHEMA, 6, "the holdfast schema is missing, too old or too new")                          \
+    X(NOT_ACQUIRED, 7, "the lock was not acquired")                                                \
+    X(LOST, 8, "the lock was lost")                                                                \
+    X(ORDER, 9, "locks taken out of order")                                                        \
+    X(DEADLOCK, 10, "deadlock")                                                                    \
+    X(COLLISION, 11, "two labels share one key")                                                   \
+    X(SLOTS, 12, "other holders use another number of slots")                                      \
+    X(QUOTA, 13, "too many locks")                                                                 \
+    X(NO_TRANSACTION, 14, "no open transaction")                                                   \
+    X(FORKED, 15, "the store belongs to the parent process")                                       \
+    X(INTERRUPTED, 16, "the wait was interrupted")                                                 \
+    X(DATABASE, 17, "the database reported an error")                                              \
+    X(SYSTEM, 18, "the operating system reported an error")                                        \
+    X(IN_DOUBT, 19, "the transaction may or may not have committed")                               \
+    X(EXHAUSTED, 20, "the attempts or the time for a transaction are spent")                       \
+    X(CURSOR, 21, "the cursor does not stand where it should")
+
+typedef enum hf_status {
+#define X(name, number, text) HF_##name = number,
+    HF_STATUS_MAP(X)
+#undef X
+} hf_status;
+
+HF_API const char *hf_status_name(hf_status status); /* "HF_NOT_ACQUIRED" */
+HF_API const char *hf_status_text(hf_status status);
+
+/* Owned by the caller; filled by the call that failed, untouched by one that succeeds. */
+typedef struct hf_error {
+    hf_status code;
+    char sqlstate[6];   /* "" when no server spoke */
+    char message[1024]; /* one line: what, where, who */
+    char hint[512];     /* what to do, or "" */
+    int position;       /* the character of the SQL statement it is about, from 1; 0: none */
+} hf_error;
+
+/* ---------------------------------------------------------------------------------------------- *
+ * Keys: pure functions, any thread
+ * ---------------------------------------------------------------------------------------------- */
+
+#define HF_LABEL_MAX 65536
+
+typedef enum hf_derivation {
+    HF_SHA256 = 0, /* first 8 bytes of SHA-256, big endian: the default */
+    HF_FNV1A64,
+    HF_FNV1A32,          /* sign-extended, as PostgreSQL casts int4 to bigint */
+    HF_FNV1A32_JS,       /* over UTF-16 code units, as charCodeAt gives them */
+    HF_HASHTEXT,         /* PostgreSQL's hashtext(), for a UTF-8 database */
+    HF_HASHTEXTEXTENDED, /* PostgreSQL's hashtextextended(label, 0) */
+    HF_FIXED,            /* the number itself */
+    HF_MINTED,           /* from the store's table registry: the label names a shared table */
+} hf_derivation;
+
+HF_API const char *hf_derivation_name(hf_derivation derivation); /* NULL when there is none such */
+HF_API HF_MUST_CHECK hf_status hf_derivation_parse(const char *name, hf_derivation *derivation,
+                                                   hf_error *err);
+
+/*
+ * label is any byte string of at most HF_LABEL_MAX bytes. HF_FIXED parses a decimal int64;
+ * HF_MINTED is refused: such keys are not computed. HF_FNV1A32_JS refuses invalid UTF-8.
+ */
+HF_API HF_MUST_CHECK hf_status hf_key_derive(hf_derivation derivation, const void *label,
+                                             size_t label_size, int64_t *key, hf_error *err);
+
+/* How pg_locks shows a bigint key: classid = high half, objid = low half, both unsigned. */
+HF_API void hf_key_split(int64_t key, uint32_t *classid, uint32_t *objid);
+HF_API int64_t hf_key_join(uint32_t classid, uint32_t objid);
+
+/* ---------------------------------------------------------------------------------------------- *
+ * What to lock, and the registry (locks.yaml) that names every lock
+ * ---------------------------------------------------------------------------------------------- */
+
+typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED } hf_mode;
+typedef enum hf_lifetime { HF_SESSION = 0, HF_TRANSACTION } hf_lifetime;
+typedef enum hf_space { HF_BIGINT = 0, HF_PAIR } hf_space;
+
+/* What to lock: a label under a derivation, a number, or two int4. */
+typedef struct hf_target {
+    const char *label;        /* may be NULL with HF_FIXED and HF_PAIR */
+    size_t label_size;        /* 0: strlen(label) */
+    hf_derivation derivation; /* HF_FIXED takes .key */
+    hf_space space;           /* HF_PAIR takes .pair and ignores .derivation */
+    int64_t key;
+    int32_t pair[2];
+} hf_target;
+
+#define HF_LABEL(text) ((hf_target){.label = (text)})
+#define HF_KEY(number) ((hf_target){.derivation = HF_FIXED, .key = (number)})
+
+/* Immutable once read: any thread may use it. It must outlive the stores that were given it. */
+typedef struct hf_registry hf_registry;
+
+/* One lock of the registry. Strings are NULL where the file says nothing; all live as the registry. */
+typedef struct hf_registry_entry {
+    const char *name;
+    const char *pattern;      /* "{tenant}:{date}", or a label without placeholders; NULL: fixed */
+    hf_derivation derivation; /* HF_FIXED for a number or a pair */
+    hf_space space;
+    int64_t key;     /* HF_FIXED in HF_BIGINT */
+    int32_t pair[2]; /* HF_PAIR: both, or with a pattern only the first: the class */
+    hf_lifetime lifetime;
+    bool lifetime_given;
+    hf_mode mode;
+    bool has_order;
+    int64_t order;    /* locks of a smaller order are taken first */
+    int64_t expected; /* distinct labels alive at once; 0: not said */
+    bool histogram;   /* wait and hold times are worth a histogram of its own */
+    const char *scope;
+    const char *component;
+    const char *purpose;
+    const char *owner;
+    const char *runbook;
+} hf_registry_entry;
+
+/*
+ * Reads and checks the file. HF_CONFIG names the first fault as FILE:LINE:COLUMN; `holdfast registry
+ * check` lists them all.
+ */
+HF_API HF_MUST_CHECK hf_status hf_registry_read(const char *path, hf_registry **registry,
+                                                hf_error *err);
+HF_API void hf_registry_free(hf_registry *registry);
+HF_API const char *hf_registry_path(const hf_registry *registry);
+HF_API size_t hf_registry_count(const hf_registry *registry);
+HF_API const hf_registry_entry *hf_registry_at(const hf_registry *registry, size_t index);
+HF_API const hf_registry_entry *hf_registry_find(const hf_registry *registry, const char *name);
+
+/*
+ * What a name or a label stands for. *entry is NULL, and *target the label under the default
+ * derivation, when the registry does not know it. The name of a pattern with placeholders is
+ * HF_INVALID (see hf_registry_fill), a label that two entries claim under different keys HF_CONFIG.
+ * label_size 0: strlen(label). target->label points to label, or into the registry.
+ */
+HF_API HF_MUST_CHECK hf_status hf_registry_resolve(const hf_registry *registry, const char *label,
+                                                   size_t label_size, hf_target *target,
+                                                   const hf_registry_entry **entry, hf_error *err);
+
+/*
+ * The label of an entry with its placeholders filled from "NAME=VALUE"; missing, unknown, repeated
+ * and ill-formed values are HF_INVALID. The caller frees *label with free().
+ */
+HF_API HF_MUST_CHECK hf_status hf_registry_fill(const hf_registry_entry *entry,
+                                                const char *const *values, size_t count,
+                                                char **label, hf_error *err);
+
+/* ---------------------------------------------------------------------------------------------- *
+ * Stores
+ * ---------------------------------------------------------------------------------------------- */
+
+struct pg_conn; /* libpq's PGconn */
+
+/* All threads of one process may use one store at once; a borrowed store follows its PGconn's rule. */
+typedef struct hf_store hf_store;
+typedef struct hf_lock hf_lock;
+
+typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARNING } hf_log_level;
+typedef void hf_log_fn(void *arg, hf_log_level level, const char *message);
+
+typedef enum hf_records {
+    HF_RECORDS_AUTO = 0, /* tokens, holders and events when the schema is there */
+    HF_RECORDS_OFF,      /* plain locks: no write, no token */
+    HF_RECORDS_REQUIRED, /* opening fails with HF_NO_SCHEMA when it is not */
+} hf_records;
+
+typedef struct hf_store_options {
+    size_t size;     /* sizeof(hf_store_options): lets the struct grow */
+    const char *url; /* postgresql://…, a libpq conninfo string, or local:/path/to/folder */
+    const char *application; /* shown to whoever is refused; default "holdfast" */
+    hf_records records;
+    int ping_interval_ms; /* an idle session that holds locks is pinged this often; default 5 000 */
+    int ping_deadline_ms; /* no answer for this long is a loss; default 10 000 */
+    int kill_ms;          /* what the caller needs to stop after a loss; default 5 000 */
+    int connect_timeout_ms; /* default 10 000 */
+    int max_waits;     /* connections that may wait or hold apart from the shared one; default 2 */
+    int max_keys;      /* keys held at once; default a quarter of the server's lock table */
+    bool session_pool; /* the caller states that the pooler in between is in session mode */
+    bool dispatch;     /* callbacks run in hf_store_dispatch, not in the watcher's thread */
+    hf_log_fn *log;    /* may be called from any thread */
+    void *log_arg;
+    int max_transactions; /* connections for hf_transact; more callers wait for one; default 16 */
+    /*
+     * Labels and names that it knows take its derivation instead of the default one, and `order` is
+     * checked at every acquire. A target that states another derivation is HF_CONFIG.
+     */
+    const hf_registry *registry;
+    int machine; /* of the ids that this process mints, 1 to 1023; 0: leased from the store */
+} hf_store_options;
+
+#define HF_STORE_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        .size = sizeof(hf_store_options)                                                           \
+    }
+
+/* Connects and checks the store; a standby is refused. The caller closes the store. */
+HF_API HF_MUST_CHECK hf_status hf_store_open(const hf_store_options *options, hf_store **store,
+                                             hf_error *err);
+
+/*
+ * A store over a connection that the caller lends and keeps: it is never closed, reset or used by
+ * another thread. Meant for transaction locks; there is no watcher. options may be NULL.
+ */
+HF_API HF_MUST_CHECK hf_status hf_store_borrow(struct pg_conn *conn,
+                                               const hf_store_options *options, hf_store **store,
+                                               hf_error *err);
+
+/*
+ * Releases whatever is still held and frees the store; hf_lock handles must have been freed.
+ * In a child of fork() it only drops the child's descriptors: the parent's session and locks stay.
+ * Do that (or exec) in the child at once: a descriptor that the child keeps open keeps the
+ * parent's locks alive beyond the parent.
+ */
+HF_API void hf_store_close(hf_store *store);
+
+/* Ends every wait of this store, now and later, with HF_INTERRUPTED. Any thread. */
+HF_API void hf_store_interrupt(hf_store *store);
+
+/*
+ * For event loops: the descriptor turns readable when callbacks are due, and hf_store_dispatch runs
+ * them in the calling thread (needs options.dispatch). It returns how many ran.
+ */
+HF_API int hf_store_fd(const hf_store *store);
+HF_API int hf_store_dispatch(hf_store *store);
+
+/* "postgresql://user@host:5432/db" or "local:/path", never with a password. Lives as the store. */
+HF_API const char *hf_store_name(const hf_store *store);
+HF_API bool hf_store_is_local(const hf_store *store);
+HF_API bool hf_store_has_records(const hf_store *store);
+
+/* ---------------------------------------------------------------------------------------------- *
+ * Locks
+ * ---------------------------------------------------------------------------------------------- */
+
+enum hf_lock_flags {
+    HF_REENTRANT = 1,  /* a thread that holds the same lock gets it again at once */
+    HF_ANY_ORDER = 2,  /* allow a wait for a smaller key while holding a greater one; a cycle that
+                        * is found ends in HF_DEADLOCK */
+    HF_PRIVATE = 4,    /* on a session of its own: it shares no fate with other locks */
+    HF_NEED_TOKEN = 8, /* fail with HF_NO_SCHEMA rather than hold without a fencing token */
+};
+
+typedef enum hf_lock_state { HF_STATE_HELD = 0, HF_STATE_LOST, HF_STATE_RELEASED } hf_lock_state;
+
+/* Called exactly once per lost lock, maybe before the acquire has returned; the lock may be released
+ * or freed from inside. */
+typedef void hf_lost_fn(hf_lock *lock, const hf_error *why, void *arg);
+
+/* Called at most once per acquire, in its thread, before it starts to wait; why names the holder. */
+typedef void hf_wait_fn(const hf_error *why, void *arg);
+
+typedef struct hf_lock_spec {
+    size_t size;              /* sizeof(hf_lock_spec) */
+    const hf_target *targets; /* more than one make a set: sorted by key, all or none */
+    size_t target_count;
+    hf_mode mode;
+    hf_lifetime lifetime; /* HF_TRANSACTION: on a borrowed connection inside a transaction */
+    int64_t wait_ms;      /* -1 for ever, 0 not at all */
+    unsigned flags;
+    unsigned
+        slots; /* > 0: at most this many holders (HF_SLOTS_MAX); one target, exclusive, session */
+    hf_lost_fn *on_lost;
+    hf_wait_fn *on_wait;
+    void *arg; /* for both callbacks */
+} hf_lock_spec;
+
+#define HF_SLOTS_MAX 4095
+#define HF_LOCK_SPEC_INIT                                                                          \
+    {                                                                                              \
+        .size = sizeof(hf_lock_spec), .wait_ms = -1                                                \
+    }
+
+/*
+ * Returns HF_OK with *lock held, HF_NOT_ACQUIRED with err naming the holder, or the failure. A
+ * second acquire of a held label in the same process waits like any other. Waiting for a key
+ * smaller than one that this thread holds is HF_ORDER: two processes that do it in opposite orders
+ * deadlock where PostgreSQL cannot see it. A lock may be released from any thread. A thread that is
+ * cancelled finishes the call; hf_store_interrupt is what ends a wait.
+ */
+HF_API HF_MUST_CHECK hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec,
+                                               hf_lock **lock, hf_error *err);
+
+/*
+ * Returns HF_LOST when it had been lost before. A transaction lock stays until its transaction
+ * ends; releasing it only ends the handle's interest. Releasing twice is HF_INVALID.
+ */
+HF_API HF_MUST_CHECK hf_status hf_lock_release(hf_lock *lock, hf_error *err);
+
+/* Releases if still held, then frees; NULL is safe. */
+HF_API void hf_lock_free(hf_lock *lock);
+
+HF_API hf_lock_state hf_lock_get_state(const hf_lock *lock);
+
+/* The fencing token: greater than every one given before. HF_NO_SCHEMA where there is none. */
+HF_API HF_MUST_CHECK hf_status hf_lock_token(const hf_lock *lock, int64_t *token, hf_error *err);
+
+/*
+ * Adds a line of the caller's own to the lock's history, for the views: event is a word of at most
+ * HF_NOTE_EVENT_MAX small letters and '_' ("exit"), detail at most HF_NOTE_DETAIL_MAX bytes of UTF-8
+ * or NULL; what is longer is cut. Written in the background like every event, nothing where nothing is
+ * recorded, and a store that cannot write loses history only.
+ */
+#define HF_NOTE_EVENT_MAX 23
+#define HF_NOTE_DETAIL_MAX 63
+HF_API void hf_lock_note(const hf_lock *lock, const char *event, const char *detail);
+
+HF_API int64_t hf_lock_key(const hf_lock *lock);   /* of the first target in key order */
+HF_API unsigned hf_lock_slot(const hf_lock *lock); /* 1 … slots, or 0 */
+
+/*
+ * True for a transaction lock that had to wait under REPEATABLE READ or SERIALIZABLE: the snapshot
+ * is older than the lock, so the last holder's commit is invisible to it.
+ */
+HF_API bool hf_lock_snapshot_is_stale(const hf_lock *lock);
+
+typedef hf_status hf_locked_fn(hf_lock *lock, void *arg, hf_error *err);
+
+/*
+ * Acquires, calls fn, and releases on every path, thread cancellation and C++ exceptions included.
+ * Returns fn's failure, else HF_LOST if the lock was lost while fn ran, else HF_OK.
+ */
+HF_API HF_MUST_CHECK hf_status hf_lock_with(hf_store *store, const hf_lock_spec *spec,
+                                            hf_locked_fn *fn, void *arg, hf_error *err);
+
+/* ---------------------------------------------------------------------------------------------- *
+ * The schema, schedules and views
+ * ---------------------------------------------------------------------------------------------- */
+
+#define HF_SCHEMA_VERSION 1
+
+/*
+ * Installs or upgrades the schema; safe when several run at once. from and to are the versions
+ * before (0: none) and after. The store uses it from then on.
+ */
+HF_API HF_MUST_CHECK hf_status hf_store_init(hf_store *store, int *from, int *to, hf_error *err);
+
+/*
+ * Claims a run of a periodic job by the store's clock: *due is true and the start is recorded if
+ * period_ms or more have passed since the last recorded start of label, else *wait_ms is what is
+ * left. Call it while holding the job's lock.
+ */
+HF_API HF_MUST_CHECK hf_status hf_schedule_claim(hf_store *store, const char *label,
+                                                 int64_t period_ms, bool *due, int64_t *wait_ms,
+                                                 hf_error *err);
+
+/* One advisory lock that is held or waited for; strings are "" when unknown. */
+typedef struct hf_lock_view {
+    int64_t key;
+    hf_space space;
+    hf_mode mode;
+    bool waiting;
+    bool ours;          /* taken through Holdfast with records: label, host, pid, age are exact */
+    bool session_known; /* they look alike unless recorded, or held by an idle session */
+    hf_lifetime lifetime;
+    const char *label;
+    const char *application;
+    const char *host;
+    int pid;           /* the client process, or 0 */
+    int backend_pid;   /* PostgreSQL's, or 0 */
+    int64_t age_ms;    /* since granted, or since the wait began; -1 unknown */
+    bool age_is_bound; /* true: at most age_ms */
+    int64_t token;     /* 0: none */
+    unsigned slot;
+    const char *blocked_by; /* "4711,4712": backend pids (local: pids) in the way of a waiter */
+    const char *name;       /* the store's registry calls it so; "": unregistered, or no registry */
+    const char *pattern;    /* of that entry, or "" */
+    int64_t idle_ms; /* the session has been idle, outside of a transaction, so long; -1: it is not,
+                      * or nobody can tell */
+    bool idle_hidden; /* nobody can tell: another role's session, or a local store */
+    int64_t seen_ms;  /* of the past: it was seen last so long ago; 0 in a list of the present */
+    int64_t times;    /* of the past: acquired so often, as far as recorded; 0 likewise */
+} hf_lock_view;
+
+typedef struct hf_lock_list hf_lock_list;
+
+HF_API HF_MUST_CHECK hf_status hf_lock_list_read(hf_store *store, hf_lock_list **list,
+                                                 hf_error *err);
+
+/*
+ * What has been recorded since since_ms ago (-1: all of it), one view per key, whether it is held now
+ * or not. Of locks taken as a set the first is in the history; the others are known by their label,
+ * whose time may be a day behind. HF_NO_SCHEMA where nothing is recorded.
+ */
+HF_API HF_MUST_CHECK hf_status hf_lock_list_read_past(hf_store *store, int64_t since_ms,
+                                                      hf_lock_list **list, hf_error *err);
+HF_API size_t hf_lock_list_count(const hf_lock_list *list);
+HF_API const hf_lock_view *hf_lock_list_at(const hf_lock_list *list, size_t index);
+HF_API void hf_lock_list_free(hf_lock_list *list);
+
+typedef enum hf_level { HF_LEVEL_OK = 0, HF_LEVEL_WARNING, HF_LEVEL_PROBLEM } hf_level;
+
+/* topic "connection", "pooler", …; remedy is "" when all is well. */
+typedef void hf_finding_fn(void *arg, hf_level level, const char *topic, const char *text,
+                           const char *remedy);
+
+/* Examines the store and reports each topic once; what `holdfast doctor` prints. */
+HF_API HF_MUST_CHECK hf_status hf_store_examine(hf_store *store, hf_finding_fn *report, void *arg,
+                                                hf_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
