@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "programs/append/state.h"
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 
 /* Appending to a shared table: staged, or directly under its lock. */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 #include "programs/append/work.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "programs/append/staging.h"
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 
 static hf_status ask_replicas(hf__work *work, hf__grid *hosts, hf_error *err)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 #include "programs/append/work.h"
 
 enum { MOST_TRIES = 3, PAUSE_MS = 500, BACK_MS = 30000 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "programs/append/staging.h"
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 #include "programs/append/work.h"
 
 static void tell(void *arg, const hf__input *input)

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include "programs/append/staging.h"
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 #include "programs/append/work.h"
 
 /* fenced is "" where there is no staging table any more. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 
 /* ---- parts ----------------------------------------------------------------------------------------- */
 

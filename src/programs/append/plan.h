@@ -5,7 +5,7 @@
 #ifndef HF_APPEND_PLAN_H
 #define HF_APPEND_PLAN_H
 
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 
 enum { HF__PARTITION_MAX = 256 }; /* it is part of a file's name */
 

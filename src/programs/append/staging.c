@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "programs/append/staging.h"
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 
 enum { NONCE = 8, MARK = 8, MERGES_MS = 60000, LOOK_EVERY_MS = 20 };
 

@@ -4,7 +4,7 @@
 #include "lib/tables/name.h"
 #include "programs/append/append.h"
 #include "programs/append/plan.h"
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 
 /* One append at work: what its parts share. */
 

@@ -1,4 +1,4 @@
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

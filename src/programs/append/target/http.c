@@ -1,4 +1,4 @@
-#include "programs/append/http.h"
+#include "programs/append/target/http.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,

@@ -1,4 +1,4 @@
-#include "programs/append/url.h"
+#include "programs/append/target/http.h"
 
 #include <curl/curl.h>
 #include <stdlib.h>

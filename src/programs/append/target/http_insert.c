@@ -8,7 +8,7 @@
 #include <zlib.h>
 
 #include "base/clock.h"
-#include "programs/append/http.h"
+#include "programs/append/target/http.h"
 
 enum {
     PIECE = 256 << 10,

@@ -20,7 +20,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/time.h"
-#include "programs/append/target.h"
+#include "programs/append/target/target.h"
 
 /* Rows for chdb through a named pipe, written by a thread of their own. */
 
