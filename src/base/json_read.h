@@ -1,7 +1,7 @@
-#ifndef HF_SOURCE_JSON_SCAN_H
-#define HF_SOURCE_JSON_SCAN_H
+#ifndef HF_BASE_JSON_READ_H
+#define HF_BASE_JSON_READ_H
 
-#include "programs/ingest/sources/source.h"
+#include "base/text.h"
 
 /*
  * Reads JSON in place: values are slices of the text, checked by the grammar of RFC 8259 (UTF-8
@@ -43,7 +43,6 @@ bool hf__json_get(const hf__json_value *object, const char *key, hf__json_value 
 /* A whole number, written as a number or (where strings is true) as a string of digits. */
 bool hf__json_integer(const hf__json_value *value, bool strings, int64_t low, int64_t high,
                       int64_t *number);
-bool hf__slice_is(hf__slice slice, const char *text);
 
 /* Reads JSON in one pass that also checks it: for what is too much to look at twice. */
 

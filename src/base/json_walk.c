@@ -246,10 +246,3 @@ bool hf__json_integer(const hf__json_value *value, bool strings, int64_t low, in
     *number = sum;
     return true;
 }
-
-bool hf__slice_is(hf__slice slice, const char *text)
-{
-    size_t size = strlen(text);
-
-    return slice.text != NULL && slice.size == size && memcmp(slice.text, text, size) == 0;
-}

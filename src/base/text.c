@@ -8,6 +8,13 @@
 
 static const char ellipsis[] = "…";
 
+bool hf__slice_is(hf__slice slice, const char *text)
+{
+    size_t size = strlen(text);
+
+    return slice.text != NULL && slice.size == size && memcmp(slice.text, text, size) == 0;
+}
+
 /* How many bytes follow the lead byte, -1 when it cannot lead; *least rules out overlong forms. */
 static int continuation_count(unsigned char lead, int32_t *bits, int32_t *least)
 {

@@ -7,6 +7,15 @@
 
 #include "base/error.h"
 
+/* A piece of somebody else's text: not NUL-terminated, never freed through the slice. */
+typedef struct hf__slice {
+    const char *text; /* NULL: there is none */
+    size_t size;
+} hf__slice;
+
+/* Whether the slice has exactly the bytes of text. */
+bool hf__slice_is(hf__slice slice, const char *text);
+
 /*
  * Writes a label as people may see it: control characters, backslashes and invalid UTF-8 as
  * escapes (\n, \x07, \xff), anything beyond the room cut at a character with "…". Returns out.

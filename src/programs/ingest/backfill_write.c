@@ -22,11 +22,6 @@ static const hf_network *network_of(const struct worker *worker)
 
 /* ---- hashes ------------------------------------------------------------------------------------- */
 
-static bool same_hash(hf__slice slice, const char *hash)
-{
-    return strlen(hash) == slice.size && memcmp(slice.text, hash, slice.size) == 0;
-}
-
 static hf_status refuse_fork(const struct worker *worker, int64_t sequence, const char *ours,
                              const char *theirs, int theirs_size, hf_error *err)
 {
@@ -55,10 +50,10 @@ static hf_status check_neighbour(const struct worker *worker, const hf_rows *row
     if (status != HF_OK)
         return status;
     if (sequence < first->sequence && hash && first->previous_hash.text &&
-        !same_hash(first->previous_hash, hash))
+        !hf__slice_is(first->previous_hash, hash))
         return refuse_fork(worker, sequence, hash, first->previous_hash.text,
                            (int)first->previous_hash.size, err);
-    if (sequence > last->sequence && previous && !same_hash(last->hash, previous))
+    if (sequence > last->sequence && previous && !hf__slice_is(last->hash, previous))
         return refuse_fork(worker, last->sequence, previous, last->hash.text, (int)last->hash.size,
                            err);
     return HF_OK;
@@ -215,7 +210,7 @@ static hf_status take_found(struct looking *looking, const hf_rows *rows, size_t
         return status;
     size_t at = (size_t)(sequence - batch_first(&worker->batch));
     const hf__ledger *ledger = worker->batch.ledgers[at];
-    if (!hash || !same_hash(ledger->hash, hash))
+    if (!hash || !hf__slice_is(ledger->hash, hash))
         return refuse_fork(worker, sequence, hash ? hash : "NULL", ledger->hash.text,
                            (int)ledger->hash.size, err);
     if (claimed != counted || (size_t)counted != ledger->transaction_count)

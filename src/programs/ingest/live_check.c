@@ -58,11 +58,6 @@ static hf_status refuse_fork(const struct live *live, int64_t sequence, hf__slic
     return status;
 }
 
-static bool same_hash(hf__slice slice, const char *hash)
-{
-    return strlen(hash) == slice.size && memcmp(slice.text, hash, slice.size) == 0;
-}
-
 /* A ledger that came before: skipped if it is the one that is there. */
 hf_status hf__live_compare_known(struct live *live, const hf__ledger *ledger, hf_error *err)
 {
@@ -73,7 +68,7 @@ hf_status hf__live_compare_known(struct live *live, const hf__ledger *ledger, hf
         (void)snprintf(hash, sizeof hash, "%s", live->state.tip_hash);
     else
         status = hf__ledger_hash(live->network, ledger->sequence, &found, hash, err);
-    if (status == HF_OK && found && !same_hash(ledger->hash, hash))
+    if (status == HF_OK && found && !hf__slice_is(ledger->hash, hash))
         status = refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
     if (status == HF_OK)
         live->progress->skipped++;
@@ -123,7 +118,7 @@ hf_status hf__live_check_link(const struct live *live, const hf__ledger *ledger,
     if (excused || live->link_is_unknown || !ledger->previous_hash.text)
         return HF_OK;
     last_hash(live, hash);
-    return hash[0] == '\0' || same_hash(ledger->previous_hash, hash)
+    return hash[0] == '\0' || hf__slice_is(ledger->previous_hash, hash)
                ? HF_OK
                : refuse_fork(live, expected - 1, ledger->previous_hash, hash, err);
 }
@@ -136,7 +131,7 @@ hf_status hf__live_compare_pending(struct live *live, const hf__ledger *ledger, 
     const hf__ledger *pending = batch->ledgers[ledger->sequence - batch_first(batch)];
     (void)snprintf(hash, sizeof hash, "%.*s", (int)pending->hash.size, pending->hash.text);
     live->progress->skipped++;
-    return same_hash(ledger->hash, hash)
+    return hf__slice_is(ledger->hash, hash)
                ? HF_OK
                : refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
 }
@@ -166,7 +161,7 @@ static hf_status look_at_duplicate(struct live *live, const hf_error *why, hf_er
     hf_status status = hf__ledger_hash(live->network, ledger->sequence, &found, hash, err);
     if (status != HF_OK)
         return status;
-    if (found && !same_hash(ledger->hash, hash))
+    if (found && !hf__slice_is(ledger->hash, hash))
         return refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
     status = hf__state_read(live->network, &live->state, err);
     if (status != HF_OK)

@@ -153,6 +153,21 @@ static void test_what_is_no_integer_is_refused(void **state)
     refuse("9223372036854775808", "the number of slots is out of range: '9223372036854775808'");
 }
 
+static void test_a_slice_is_compared_whole(void **state)
+{
+    const char *text = "ledger";
+
+    (void)state;
+    assert_true(hf__slice_is((hf__slice){text, 6}, "ledger"));
+    assert_true(hf__slice_is((hf__slice){text, 4}, "ledg"));
+    assert_true(hf__slice_is((hf__slice){text, 0}, ""));
+    assert_false(hf__slice_is((hf__slice){text, 5}, "ledger"));
+    assert_false(hf__slice_is((hf__slice){text, 6}, "ledge"));
+    assert_false(hf__slice_is((hf__slice){text, 6}, "Ledger"));
+    assert_false(hf__slice_is((hf__slice){"a\0b", 3}, "a"));
+    assert_false(hf__slice_is((hf__slice){NULL, 0}, ""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_decoding_moves_behind_the_character),
         cmocka_unit_test(test_integers_use_their_whole_range),
         cmocka_unit_test(test_what_is_no_integer_is_refused),
+        cmocka_unit_test(test_a_slice_is_compared_whole),
     };
     return RUN(tests);
 }

@@ -3,6 +3,7 @@
 #define HF_SOURCE_NDJSON_H
 
 #include "base/json_read.h"
+#include "programs/ingest/sources/source.h"
 
 /*
  * bytes[0..size) are checked and read. HF_OK: they belong to *ledger, which is the caller's; else they

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 /* One ledger as a source gives it. Text is sliced from the bytes that arrived, never rebuilt. */
 
@@ -14,11 +15,6 @@ enum {
     HF__ORDER_MAX = (1 << 20) - 1, /* of a transaction in its ledger */
     HF__HASH_MAX = 128,            /* bytes of a hash as text */
 };
-
-typedef struct hf__slice {
-    const char *text; /* not NUL-terminated; NULL: not given */
-    size_t size;
-} hf__slice;
 
 typedef struct hf__transaction {
     int32_t order; /* from 1 */

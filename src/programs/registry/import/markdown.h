@@ -4,16 +4,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/text.h"
+
 /*
  * Reads the blocks of a Markdown file that matter to a registry: headings, tables and the prose
  * between them. What stands in a comment is not read; what stands in a code fence is prose.
  */
-
-/* A piece of the text that is read; not NUL-terminated. */
-typedef struct hf__slice {
-    const char *text;
-    size_t size;
-} hf__slice;
 
 enum { HF__CELLS_MAX = 64 }; /* of a row; further ones are ignored */
 
