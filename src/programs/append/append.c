@@ -133,9 +133,9 @@ static hf_status run(hf__work *work, hf_error *err)
     hf_status status = take_id(work, err);
 
     if (status == HF_OK)
-        status = hf__server_check(work, err);
+        status = hf__clickhouse_check(work, err);
     if (status == HF_OK)
-        status = hf__server_describe(work, err);
+        status = hf__clickhouse_describe(work, err);
     if (status == HF_OK)
         status = choose_mode(work, &staged, err);
     if (status != HF_OK)

@@ -13,7 +13,7 @@ enum {
 
 /* ---- one server --------------------------------------------------------------------------------------- */
 
-hf_status hf__server_ask(hf__target *target, hf__grid *grid, hf_error *err)
+hf_status hf__clickhouse_ask(hf__target *target, hf__grid *grid, hf_error *err)
 {
     static const hf__statement who = {
         .sql = "SELECT hostName(), toInt64(toUnixTimestamp(now())) - toInt64(uptime()), version(), "
@@ -33,7 +33,7 @@ hf_status hf__server_ask(hf__target *target, hf__grid *grid, hf_error *err)
     return status;
 }
 
-bool hf__server_is_same(const hf__grid *a, const hf__grid *b)
+bool hf__clickhouse_is_same(const hf__grid *a, const hf__grid *b)
 {
     return strcmp(hf__grid_at(a, 0, 0), hf__grid_at(b, 0, 0)) == 0 &&
            strcmp(hf__grid_at(a, 0, 4), hf__grid_at(b, 0, 4)) == 0 &&
@@ -62,8 +62,8 @@ static hf_status look_again(hf__work *work, const hf__grid *first, bool *is_bala
     for (int i = 1; i < LOOKS && status == HF_OK && !*is_balanced; i++) {
         hf__grid next = {0};
         work->target->ops->reconnect(work->target);
-        status = hf__server_ask(work->target, &next, err);
-        *is_balanced = status == HF_OK && !hf__server_is_same(first, &next);
+        status = hf__clickhouse_ask(work->target, &next, err);
+        *is_balanced = status == HF_OK && !hf__clickhouse_is_same(first, &next);
         if (*is_balanced && work->name.cluster[0] == '\0')
             status = refuse_balancer(work, first, &next, err);
         hf__grid_free(&next);
@@ -71,11 +71,11 @@ static hf_status look_again(hf__work *work, const hf__grid *first, bool *is_bala
     return status;
 }
 
-hf_status hf__server_check(hf__work *work, hf_error *err)
+hf_status hf__clickhouse_check(hf__work *work, hf_error *err)
 {
     hf_table_name given = {.cluster = work->options->cluster};
     hf__grid first = {0};
-    hf_status status = hf__server_ask(work->target, &first, err);
+    hf_status status = hf__clickhouse_ask(work->target, &first, err);
 
     given.database = hf__grid_at(&first, 0, 3);
     if (status == HF_OK)
@@ -94,7 +94,7 @@ static bool is_replicated(const hf__work *work)
     return strncmp(work->engine, "Replicated", strlen("Replicated")) == 0;
 }
 
-hf_status hf__server_sync(hf__work *work, hf_error *err)
+hf_status hf__clickhouse_sync(hf__work *work, hf_error *err)
 {
     hf__buf sql = {0};
 
@@ -151,7 +151,7 @@ static bool ends_with(const char *text, const char *end)
     return size >= end_size && strcmp(text + size - end_size, end) == 0;
 }
 
-hf_status hf__server_describe(hf__work *work, hf_error *err)
+hf_status hf__clickhouse_describe(hf__work *work, hf_error *err)
 {
     bool found = false;
     hf_status status = look_up(work, &found, err);

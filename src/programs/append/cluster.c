@@ -45,7 +45,7 @@ static hf_status add_replica(hf__work *work, const char *host, hf_error *err)
     if (status != HF_OK)
         return status;
     work->replicas[work->replica_count++] = replica;
-    status = hf__server_ask(replica, &who, err);
+    status = hf__clickhouse_ask(replica, &who, err);
     hf__grid_free(&who);
     return status == HF_OK ? HF_OK : explain(work, host, err);
 }
@@ -70,12 +70,12 @@ static hf_status choose(hf__work *work, bool is_balanced, hf_error *err)
 {
     hf__grid ours = {0};
     hf__target *chosen = is_balanced ? work->replicas[0] : NULL;
-    hf_status status = hf__server_ask(work->target, &ours, err);
+    hf_status status = hf__clickhouse_ask(work->target, &ours, err);
 
     for (size_t i = 0; i < work->replica_count && chosen == NULL && status == HF_OK; i++) {
         hf__grid who = {0};
-        status = hf__server_ask(work->replicas[i], &who, err);
-        if (status == HF_OK && hf__server_is_same(&ours, &who))
+        status = hf__clickhouse_ask(work->replicas[i], &who, err);
+        if (status == HF_OK && hf__clickhouse_is_same(&ours, &who))
             chosen = work->replicas[i];
         hf__grid_free(&who);
     }

@@ -8,25 +8,25 @@
 #include "programs/append/target/target.h"
 #include "programs/append/work.h"
 
-static void tell(void *arg, const hf__input *input)
+static void tell(void *arg, const hf__rows_input *input)
 {
     const hf__work *work = arg;
-    hf__append_progress progress = {.bytes = hf__input_bytes(input),
-                                    .size = hf__input_size(input),
-                                    .rows = hf__input_rows(input)};
+    hf__append_progress progress = {.bytes = hf__rows_input_bytes(input),
+                                    .size = hf__rows_input_size(input),
+                                    .rows = hf__rows_input_rows(input)};
 
     if (work->options->events.progress != NULL)
         work->options->events.progress(work->options->events.arg, &progress);
 }
 
 /* ClickHouse counts rows; people look for lines. */
-static void add_place(const hf__work *work, const hf__input *input, hf_error *err)
+static void add_place(const hf__work *work, const hf__rows_input *input, hf_error *err)
 {
     const char *file = NULL;
     int64_t line = 0;
 
     if (err == NULL || work->target->fault.row == 0 ||
-        !hf__input_place(input, work->target->fault.row, &file, &line))
+        !hf__rows_input_place(input, work->target->fault.row, &file, &line))
         return;
     hf_error plain = *err;
     hf__set_error(err, plain.code, "%s, line %" PRId64 ": %s", file, line, plain.message);
@@ -37,12 +37,12 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
 {
     const hf__append_options *options = work->options;
     const hf__flow flow = {.tell = tell, .arg = work};
-    hf__input *input = NULL;
+    hf__rows_input *input = NULL;
     hf__buf sql = {0}, settings = {0};
 
     hf__buf_printf(&sql, "INSERT INTO %s", into);
     hf_status status =
-        hf__input_open(options->format, options->paths, options->path_count, &input, err);
+        hf__rows_input_open(options->format, options->paths, options->path_count, &input, err);
     if (status == HF_OK)
         status = hf__settings_read(work, err);
     if (status == HF_OK)
@@ -62,11 +62,11 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
     if (status == HF_OK) {
         status =
             work->target->ops->insert(work->target, &insert, options->format, input, &flow, err);
-        work->result->bytes = hf__input_bytes(input);
+        work->result->bytes = hf__rows_input_bytes(input);
         if (status == HF_BAD_DATA)
             add_place(work, input, err);
     }
-    hf__input_close(input);
+    hf__rows_input_close(input);
     hf__buf_free(&settings);
     hf__buf_free(&sql);
     return status;
@@ -146,7 +146,7 @@ hf_status hf__work_blame(hf__work *work, hf_status status, hf_error *err)
 struct half {
     hf__work *work;
     hf__target *target;
-    hf__input *input;
+    hf__rows_input *input;
     const char *table; /* its staging table, which is its query id */
     struct halves *both;
     hf_status status;
@@ -160,15 +160,15 @@ struct halves {
     atomic_int culprit; /* which: the other only stopped; -1 none */
 };
 
-static void tell_halves(void *arg, const hf__input *input)
+static void tell_halves(void *arg, const hf__rows_input *input)
 {
     const struct halves *halves = arg;
     const hf__work *work = halves->half[0].work;
-    hf__append_progress progress = {.size = hf__input_size(input)};
+    hf__append_progress progress = {.size = hf__rows_input_size(input)};
 
     for (int i = 0; i < 2; i++) {
-        progress.bytes += hf__input_bytes(halves->half[i].input);
-        progress.rows += hf__input_rows(halves->half[i].input);
+        progress.bytes += hf__rows_input_bytes(halves->half[i].input);
+        progress.rows += hf__rows_input_rows(halves->half[i].input);
     }
     if (work->options->events.progress != NULL)
         work->options->events.progress(work->options->events.arg, &progress);
@@ -219,7 +219,7 @@ static hf_status feed_both(struct halves *halves, hf_error *err)
     feed(&halves->half[0], &flow);
     (void)pthread_join(thread, NULL);
     work->result->bytes =
-        hf__input_bytes(halves->half[0].input) + hf__input_bytes(halves->half[1].input);
+        hf__rows_input_bytes(halves->half[0].input) + hf__rows_input_bytes(halves->half[1].input);
     int culprit = atomic_load(&halves->culprit);
     if (culprit < 0)
         return HF_OK;
@@ -288,9 +288,10 @@ static hf_status open_inputs(struct halves *halves, int64_t middle, hf_error *er
     hf_status status = HF_OK;
 
     for (int i = 0; i < 2 && status == HF_OK; i++) {
-        status = hf__input_open(options->format, options->paths, 1, &halves->half[i].input, err);
+        status =
+            hf__rows_input_open(options->format, options->paths, 1, &halves->half[i].input, err);
         if (status == HF_OK)
-            hf__input_confine(halves->half[i].input, from[i], to[i], &halves->stop);
+            hf__rows_input_confine(halves->half[i].input, from[i], to[i], &halves->stop);
     }
     return status;
 }
@@ -313,8 +314,8 @@ static hf_status feed_tables(hf__work *work, hf__target *twin, const char *secon
         status = hf__no_memory(err);
     if (status == HF_OK)
         status = feed_both(&halves, err);
-    hf__input_close(halves.half[0].input);
-    hf__input_close(halves.half[1].input);
+    hf__rows_input_close(halves.half[0].input);
+    hf__rows_input_close(halves.half[1].input);
     hf__buf_free(&halves.columns);
     return status;
 }
@@ -357,7 +358,7 @@ hf_status hf__feed_halves(hf__work *work, bool *done, hf_error *err)
     if (work->target->ops->open_sibling == NULL || options->select != NULL ||
         options->concat_count > 0 || options->path_count != 1)
         return HF_OK;
-    hf_status status = hf__input_middle(options->format, options->paths[0], &middle, err);
+    hf_status status = hf__rows_input_middle(options->format, options->paths[0], &middle, err);
     if (status != HF_OK || middle == 0)
         return status;
     status = feed_middle(work, middle, err);
@@ -464,14 +465,14 @@ hf_status hf__columns_parse(const char *line, size_t size, char delimiter, hf__b
 
 /* ---- of an input ----------------------------------------------------------------------------------------- */
 
-static hf_status wait_for_header(hf__work *work, hf__input *input, hf_error *err)
+static hf_status wait_for_header(hf__work *work, hf__rows_input *input, hf_error *err)
 {
     for (;;) {
         bool wait = false;
-        hf_status status = hf__input_read_header(input, &wait, err);
+        hf_status status = hf__rows_input_read_header(input, &wait, err);
         if (status != HF_OK || !wait)
             return status;
-        struct pollfd fds[] = {{.fd = hf__input_fd(input), .events = POLLIN},
+        struct pollfd fds[] = {{.fd = hf__rows_input_fd(input), .events = POLLIN},
                                {.fd = work->halt->fd, .events = POLLIN}};
         (void)poll(fds, 2, -1);
         status = hf__work_check(work, err);
@@ -487,7 +488,7 @@ static char delimiter_of(const hf__work *work)
     return value != NULL && value[0] != '\0' ? value[0] : ',';
 }
 
-hf_status hf__columns_add(hf__work *work, hf__input *input, hf__buf *out, hf_error *err)
+hf_status hf__columns_add(hf__work *work, hf__rows_input *input, hf__buf *out, hf_error *err)
 {
     size_t size = 0;
 
@@ -496,6 +497,6 @@ hf_status hf__columns_add(hf__work *work, hf__input *input, hf__buf *out, hf_err
     hf_status status = wait_for_header(work, input, err);
     if (status != HF_OK)
         return status;
-    const char *header = hf__input_header(input, &size);
+    const char *header = hf__rows_input_header(input, &size);
     return hf__columns_parse(header, size, delimiter_of(work), out, err);
 }

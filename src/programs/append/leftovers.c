@@ -148,7 +148,7 @@ static hf_status settle_here(hf__work *work, hf__append_row *row, const hf__plan
     if (status == HF_OK)
         status = fence(work, row->id, staging, err);
     if (status == HF_OK)
-        status = hf__server_sync(work, err);
+        status = hf__clickhouse_sync(work, err);
     if (status == HF_OK)
         status = finish(work, row, plan, staging, err);
     if (status != HF_OK)
@@ -161,7 +161,7 @@ static hf_status settle_here(hf__work *work, hf__append_row *row, const hf__plan
     return HF_OK;
 }
 
-hf_status hf__settle(hf__work *work, hf__append_row *row, hf_error *err)
+hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err)
 {
     hf__target *const used = work->target;
     hf__plan plan = {0};
@@ -196,7 +196,7 @@ static hf_status try_table(hf__work *work, const hf__append_row *row, hf_error *
     hf__append_row now = {0};
     status = hf__append_load(work->store, row->id, &now, err);
     if (status == HF_OK && now.state == HF__APPEND_ATTACHING)
-        status = hf__settle(work, &now, err);
+        status = hf__leftover_finish(work, &now, err);
     hf__append_row_free(&now);
     hf_status unlocked = hf__work_unlock_table(work, err);
     return status != HF_OK ? status : unlocked;
@@ -265,7 +265,7 @@ static void sweep_here(hf__work *work)
     hf__grid_free(&grid);
 }
 
-void hf__sweep(hf__work *work)
+void hf__leftovers_sweep(hf__work *work)
 {
     hf__target *const used = work->target;
 

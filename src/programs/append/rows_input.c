@@ -21,7 +21,7 @@ struct source {
     int64_t rows_before; /* of the files before it; known once it is open */
 };
 
-struct hf__input {
+struct hf__rows_input {
     const hf__format *format;
     struct source *sources;
     size_t count;
@@ -60,11 +60,11 @@ static hf_status look_at(struct source *source, hf_error *err)
     return HF_OK;
 }
 
-hf_status hf__input_open(const hf__format *format, const char *const *paths, size_t count,
-                         hf__input **input, hf_error *err)
+hf_status hf__rows_input_open(const hf__format *format, const char *const *paths, size_t count,
+                              hf__rows_input **input, hf_error *err)
 {
     static const char *const only_stdin[] = {"-"};
-    hf__input *made = calloc(1, sizeof *made);
+    hf__rows_input *made = calloc(1, sizeof *made);
     hf_status status = HF_OK;
 
     if (count == 0) {
@@ -91,25 +91,26 @@ hf_status hf__input_open(const hf__format *format, const char *const *paths, siz
     if (status == HF_OK)
         *input = made;
     else
-        hf__input_close(made);
+        hf__rows_input_close(made);
     return status;
 }
 
-void hf__input_confine(hf__input *input, int64_t from, int64_t to, const atomic_bool *stop)
+void hf__rows_input_confine(hf__rows_input *input, int64_t from, int64_t to,
+                            const atomic_bool *stop)
 {
     input->from = from;
     input->to = to;
     input->stop = stop;
 }
 
-static void close_source(hf__input *input)
+static void close_source(hf__rows_input *input)
 {
     if (input->fd > STDERR_FILENO)
         close(input->fd);
     input->fd = -1;
 }
 
-void hf__input_close(hf__input *input)
+void hf__rows_input_close(hf__rows_input *input)
 {
     if (input == NULL)
         return;
@@ -121,14 +122,14 @@ void hf__input_close(hf__input *input)
     free(input);
 }
 
-static bool must_wait(const hf__input *input)
+static bool must_wait(const hf__rows_input *input)
 {
     struct pollfd ready = {.fd = input->fd, .events = POLLIN};
 
     return !input->is_file && poll(&ready, 1, 0) == 0;
 }
 
-static void count_lines(hf__input *input, const char *bytes, size_t size)
+static void count_lines(hf__rows_input *input, const char *bytes, size_t size)
 {
     const char *end = bytes + size;
 
@@ -139,7 +140,7 @@ static void count_lines(hf__input *input, const char *bytes, size_t size)
     atomic_fetch_add_explicit(&input->lines, lines, memory_order_relaxed);
 }
 
-static hf_status keep_header(hf__input *input, hf__buf *header, const char *bytes, size_t size,
+static hf_status keep_header(hf__rows_input *input, hf__buf *header, const char *bytes, size_t size,
                              hf_error *err)
 {
     const char *end = memchr(bytes, '\n', size);
@@ -166,7 +167,7 @@ static size_t line_size(const hf__buf *line)
 }
 
 /* The header of a later file: its bytes do not go out, what follows it does. */
-static hf_status skip_header(hf__input *input, const char *bytes, size_t *size, hf_error *err)
+static hf_status skip_header(hf__rows_input *input, const char *bytes, size_t *size, hf_error *err)
 {
     const char *end = memchr(bytes, '\n', *size);
     const char *name = name_of(&input->sources[input->next - 1]);
@@ -191,7 +192,7 @@ static hf_status skip_header(hf__input *input, const char *bytes, size_t *size, 
 }
 
 /* A part that begins behind the header needs it all the same. */
-static hf_status skip_to_part(hf__input *input, hf_error *err)
+static hf_status skip_to_part(hf__rows_input *input, hf_error *err)
 {
     const char *name = name_of(&input->sources[input->next - 1]);
     char piece[4096];
@@ -209,7 +210,7 @@ static hf_status skip_to_part(hf__input *input, hf_error *err)
     return HF_OK;
 }
 
-static hf_status open_next(hf__input *input, hf_error *err)
+static hf_status open_next(hf__rows_input *input, hf_error *err)
 {
     struct source *source = &input->sources[input->next++];
     struct stat found;
@@ -227,7 +228,7 @@ static hf_status open_next(hf__input *input, hf_error *err)
 }
 
 /* A file's last line may lack its end, and the next file's first line must not continue it. */
-static bool ends_line(hf__input *input, char *bytes, size_t *got)
+static bool ends_line(hf__rows_input *input, char *bytes, size_t *got)
 {
     bool lacks_end = input->format->has_lines && input->last != '\n' && input->next < input->count;
 
@@ -239,7 +240,7 @@ static bool ends_line(hf__input *input, char *bytes, size_t *got)
     return lacks_end;
 }
 
-static hf_status read_file(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
+static hf_status read_file(hf__rows_input *input, char *bytes, size_t size, size_t *got, bool *wait,
                            hf_error *err)
 {
     *wait = must_wait(input);
@@ -260,7 +261,7 @@ static hf_status read_file(hf__input *input, char *bytes, size_t size, size_t *g
     return HF_OK;
 }
 
-static hf_status read_some(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
+static hf_status read_some(hf__rows_input *input, char *bytes, size_t size, size_t *got, bool *wait,
                            hf_error *err)
 {
     if (input->ready_at == input->ready.length)
@@ -272,7 +273,7 @@ static hf_status read_some(hf__input *input, char *bytes, size_t size, size_t *g
     return HF_OK;
 }
 
-hf_status hf__input_read_header(hf__input *input, bool *wait, hf_error *err)
+hf_status hf__rows_input_read_header(hf__rows_input *input, bool *wait, hf_error *err)
 {
     char piece[4096];
     size_t got = 1;
@@ -294,14 +295,14 @@ hf_status hf__input_read_header(hf__input *input, bool *wait, hf_error *err)
     return status;
 }
 
-const char *hf__input_header(const hf__input *input, size_t *size)
+const char *hf__rows_input_header(const hf__rows_input *input, size_t *size)
 {
     *size = input->header.length;
     return input->header.data;
 }
 
-hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got, bool *wait,
-                         hf_error *err)
+hf_status hf__rows_input_read(hf__rows_input *input, char *bytes, size_t size, size_t *got,
+                              bool *wait, hf_error *err)
 {
     hf_status status = HF_OK;
 
@@ -310,7 +311,7 @@ hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got
     if (input->stop != NULL && atomic_load(input->stop))
         return hf__fail(err, HF_INTERRUPTED, "told to stop");
     if (input->format->has_header && !input->knows_header)
-        status = hf__input_read_header(input, wait, err);
+        status = hf__rows_input_read_header(input, wait, err);
     while (status == HF_OK && *got == 0 && !*wait) {
         if (input->fd < 0 && input->next == input->count)
             return HF_OK;
@@ -335,29 +336,30 @@ hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got
     return status;
 }
 
-int hf__input_fd(const hf__input *input)
+int hf__rows_input_fd(const hf__rows_input *input)
 {
     return input->fd;
 }
 
-int64_t hf__input_bytes(const hf__input *input)
+int64_t hf__rows_input_bytes(const hf__rows_input *input)
 {
     return input->bytes;
 }
 
-int64_t hf__input_size(const hf__input *input)
+int64_t hf__rows_input_size(const hf__rows_input *input)
 {
     return input->size;
 }
 
-int64_t hf__input_rows(const hf__input *input)
+int64_t hf__rows_input_rows(const hf__rows_input *input)
 {
     int64_t headers = input->format->has_header && input->lines > 0 ? 1 : 0;
 
     return input->format->has_lines ? input->lines - headers : -1;
 }
 
-bool hf__input_place(const hf__input *input, int64_t row, const char **file, int64_t *line)
+bool hf__rows_input_place(const hf__rows_input *input, int64_t row, const char **file,
+                          int64_t *line)
 {
     if (!input->format->has_lines || row < 1)
         return false;

@@ -30,46 +30,49 @@ HF_MUST_CHECK hf_status hf__format_find(const char *name, const hf__format **for
 
 /* The rows that are appended: files one after the other, as one stream of bytes. */
 
-typedef struct hf__input hf__input;
+typedef struct hf__rows_input hf__rows_input;
 
 /*
  * paths may be "-" for standard input, and none means that too. Files are opened as they are needed,
  * all are looked for at once. Headers of later files are left out; one that differs is HF_BAD_DATA.
  */
-HF_MUST_CHECK hf_status hf__input_open(const hf__format *format, const char *const *paths,
-                                       size_t count, hf__input **input, hf_error *err);
-void hf__input_close(hf__input *input);
+HF_MUST_CHECK hf_status hf__rows_input_open(const hf__format *format, const char *const *paths,
+                                            size_t count, hf__rows_input **input, hf_error *err);
+void hf__rows_input_close(hf__rows_input *input);
 
 /*
  * Where the rows of the file can be cut in two about its middle; 0: it is no file, too small, or no
  * such place is known.
  */
-HF_MUST_CHECK hf_status hf__input_middle(const hf__format *format, const char *path, int64_t *at,
-                                         hf_error *err);
+HF_MUST_CHECK hf_status hf__rows_input_middle(const hf__format *format, const char *path,
+                                              int64_t *at, hf_error *err);
 /*
  * Only the bytes from..to of one file, to the end where that is -1, behind its header where it has one. Once
  * stop is set it fails with HF_INTERRUPTED.
  */
-void hf__input_confine(hf__input *input, int64_t from, int64_t to, const atomic_bool *stop);
+void hf__rows_input_confine(hf__rows_input *input, int64_t from, int64_t to,
+                            const atomic_bool *stop);
 
-/* *got 0 and *wait false: the end. *wait true: nothing yet, and hf__input_fd turns readable. */
-HF_MUST_CHECK hf_status hf__input_read(hf__input *input, char *bytes, size_t size, size_t *got,
-                                       bool *wait, hf_error *err);
-int hf__input_fd(const hf__input *input);
+/* *got 0 and *wait false: the end. *wait true: nothing yet, and hf__rows_input_fd turns readable. */
+HF_MUST_CHECK hf_status hf__rows_input_read(hf__rows_input *input, char *bytes, size_t size,
+                                            size_t *got, bool *wait, hf_error *err);
+int hf__rows_input_fd(const hf__rows_input *input);
 
 /*
- * The first line of the first file, which hf__input_read gives all the same. *wait true: it is not whole yet, and
- * hf__input_fd turns readable. For a format that has a header, before anything is read.
+ * The first line of the first file, which hf__rows_input_read gives all the same. *wait true: it is not whole yet, and
+ * hf__rows_input_fd turns readable. For a format that has a header, before anything is read.
  */
-HF_MUST_CHECK hf_status hf__input_read_header(hf__input *input, bool *wait, hf_error *err);
-const char *hf__input_header(const hf__input *input, size_t *size);
+HF_MUST_CHECK hf_status hf__rows_input_read_header(hf__rows_input *input, bool *wait,
+                                                   hf_error *err);
+const char *hf__rows_input_header(const hf__rows_input *input, size_t *size);
 
 /* These also from another thread than the reader's. */
-int64_t hf__input_bytes(const hf__input *input); /* read so far */
-int64_t hf__input_size(const hf__input *input);  /* of all files; -1: unknown */
-int64_t hf__input_rows(const hf__input *input);  /* read so far; -1: unknown */
+int64_t hf__rows_input_bytes(const hf__rows_input *input); /* read so far */
+int64_t hf__rows_input_size(const hf__rows_input *input);  /* of all files; -1: unknown */
+int64_t hf__rows_input_rows(const hf__rows_input *input);  /* read so far; -1: unknown */
 
 /* The file and line of a row, from 1, of a format whose rows are lines; false when not known. */
-bool hf__input_place(const hf__input *input, int64_t row, const char **file, int64_t *line);
+bool hf__rows_input_place(const hf__rows_input *input, int64_t row, const char **file,
+                          int64_t *line);
 
 #endif

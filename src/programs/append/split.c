@@ -197,7 +197,8 @@ static hf_status find_cut(const hf__format *format, int fd, const char *path, in
     return status;
 }
 
-hf_status hf__input_middle(const hf__format *format, const char *path, int64_t *at, hf_error *err)
+hf_status hf__rows_input_middle(const hf__format *format, const char *path, int64_t *at,
+                                hf_error *err)
 {
     struct stat found;
     hf_status status = HF_OK;

@@ -37,7 +37,7 @@ static hf_status finish_own(hf__work *work, hf__append_row *row, hf_error *err)
     status =
         hf__append_load(work->store, work->result->id, row, err); /* another may have settled it */
     if (status == HF_OK && row->state == HF__APPEND_ATTACHING)
-        status = hf__settle(work, row, err);
+        status = hf__leftover_finish(work, row, err);
     work->result->outcome = HF__FINISHED;
     hf_status unlocked = hf__work_unlock_table(work, status == HF_OK ? err : NULL);
     if (status == HF_OK)
@@ -123,7 +123,7 @@ static hf_status settle_other(hf__work *work, hf_error *err)
     hf_status status = hf__append_load_attaching(work->store, work->name.text, &row, err);
 
     if (status == HF_OK && row.state == HF__APPEND_ATTACHING)
-        status = hf__settle(work, &row, err);
+        status = hf__leftover_finish(work, &row, err);
     hf__append_row_free(&row);
     return status;
 }
@@ -136,7 +136,7 @@ static hf_status write_down(hf__work *work, hf__append_row *row, hf__plan *plan,
     if (work->replica_count > 1) { /* elsewhere nothing but a look keeps an orphan and this apart */
         status = hf__orphan_end(work, false, err);
         if (status == HF_OK)
-            status = hf__server_sync(work, err);
+            status = hf__clickhouse_sync(work, err);
     }
     for (int i = 0; i < MOST_TRIES && in_the_way && status == HF_OK; i++) {
         if (i > 0)
@@ -250,7 +250,7 @@ hf_status hf__staged_run(hf__work *work, hf_error *err)
         status = take_up(work, &over, err);
     if (status != HF_OK || over)
         return status;
-    hf__sweep(work);
+    hf__leftovers_sweep(work);
     bool is_staged = work->staging[0] != '\0';
     if (is_staged)
         work->result->outcome = HF__RESUMED;

@@ -64,15 +64,15 @@ HF_MUST_CHECK hf_status hf__work_check(hf__work *work, hf_error *err);
 /* ---- server.c ---------------------------------------------------------------------------------- */
 
 /* Is it one ClickHouse, and what is its database? */
-HF_MUST_CHECK hf_status hf__server_check(hf__work *work, hf_error *err);
+HF_MUST_CHECK hf_status hf__clickhouse_check(hf__work *work, hf_error *err);
 /* The table's engine; creates the table if that was asked for. */
-HF_MUST_CHECK hf_status hf__server_describe(hf__work *work, hf_error *err);
+HF_MUST_CHECK hf_status hf__clickhouse_describe(hf__work *work, hf_error *err);
 
 /* Who it is: host, start, version, database, folder; a row. */
-HF_MUST_CHECK hf_status hf__server_ask(hf__target *target, hf__grid *who, hf_error *err);
+HF_MUST_CHECK hf_status hf__clickhouse_ask(hf__target *target, hf__grid *who, hf_error *err);
 /* Until a replica has what the others had a moment ago. */
-HF_MUST_CHECK hf_status hf__server_sync(hf__work *work, hf_error *err);
-bool hf__server_is_same(const hf__grid *a, const hf__grid *b);
+HF_MUST_CHECK hf_status hf__clickhouse_sync(hf__work *work, hf_error *err);
+bool hf__clickhouse_is_same(const hf__grid *a, const hf__grid *b);
 
 /* ---- cluster.c: all replicas of the cluster, each by its own address ----------------------------- */
 
@@ -134,10 +134,10 @@ HF_MUST_CHECK hf_status hf__write_down(hf__work *work, hf__append_row *row, hf__
  * Under the table's lock: finishes an append that was attaching when it died, ours or another's, and
  * saves its row as done or doubtful.
  */
-HF_MUST_CHECK hf_status hf__settle(hf__work *work, hf__append_row *row, hf_error *err);
+HF_MUST_CHECK hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err);
 
 /* Drops staging tables whose append has died. Failures are noted, not returned. */
-void hf__sweep(hf__work *work);
+void hf__leftovers_sweep(hf__work *work);
 
 /* ---- orphan.c ---------------------------------------------------------------------------------- */
 
@@ -166,7 +166,7 @@ HF_MUST_CHECK hf_status hf__columns_parse(const char *line, size_t size, char de
                                           hf__buf *out, hf_error *err);
 
 /* The same for the input's header, which is waited for; nothing for a format that has none. Knows the settings. */
-HF_MUST_CHECK hf_status hf__columns_add(hf__work *work, hf__input *input, hf__buf *out,
+HF_MUST_CHECK hf_status hf__columns_add(hf__work *work, hf__rows_input *input, hf__buf *out,
                                         hf_error *err);
 
 /* What the server is set to, as far as an append has to know it. Asked once. */

@@ -35,20 +35,20 @@ static void drop(struct files *files)
         unlink(files->names[i]);
 }
 
-static hf__input *open_files(const struct files *files, const char *name)
+static hf__rows_input *open_files(const struct files *files, const char *name)
 {
     const hf__format *format = NULL;
-    hf__input *input = NULL;
+    hf__rows_input *input = NULL;
     hf_error err;
 
     assert_int_equal(hf__format_find(name, &format, NULL), HF_OK);
-    if (hf__input_open(format, files->paths, files->count, &input, &err) != HF_OK)
+    if (hf__rows_input_open(format, files->paths, files->count, &input, &err) != HF_OK)
         fail_msg("%s", err.message);
     return input;
 }
 
 /* In pieces of this size, from memory of exactly that size. */
-static hf_status read_all(hf__input *input, size_t piece, hf__buf *all, hf_error *err)
+static hf_status read_all(hf__rows_input *input, size_t piece, hf__buf *all, hf_error *err)
 {
     char *bytes = malloc(piece);
     hf_status status = HF_OK;
@@ -58,7 +58,7 @@ static hf_status read_all(hf__input *input, size_t piece, hf__buf *all, hf_error
     assert_non_null(bytes);
     hf__buf_puts(all, "");
     while (status == HF_OK && got > 0) {
-        status = hf__input_read(input, bytes, piece, &got, &wait, err);
+        status = hf__rows_input_read(input, bytes, piece, &got, &wait, err);
         assert_false(wait);
         if (status == HF_OK)
             hf__buf_add(all, bytes, got);
@@ -70,12 +70,12 @@ static hf_status read_all(hf__input *input, size_t piece, hf__buf *all, hf_error
 static void expect(const struct files *files, const char *format, const char *wanted)
 {
     for (size_t piece = 1; piece < 40; piece++) {
-        hf__input *input = open_files(files, format);
+        hf__rows_input *input = open_files(files, format);
         hf__buf all = {0};
         assert_int_equal(read_all(input, piece, &all, NULL), HF_OK);
         assert_string_equal(all.data, wanted);
         hf__buf_free(&all);
-        hf__input_close(input);
+        hf__rows_input_close(input);
     }
 }
 
@@ -113,21 +113,21 @@ static void test_a_header_that_differs_is_refused(void **state)
     (void)state;
     add_file(&files, "a,b\n1,2\n");
     add_file(&files, "b,a\n1,2\n");
-    hf__input *input = open_files(&files, "CSVWithNames");
+    hf__rows_input *input = open_files(&files, "CSVWithNames");
     assert_int_equal(read_all(input, 7, &all, &err), HF_BAD_DATA);
     assert_non_null(strstr(err.message, files.names[1]));
     hf__buf_free(&all);
-    hf__input_close(input);
+    hf__rows_input_close(input);
     drop(&files);
 }
 
-static void expect_place(const hf__input *input, int64_t row, const char *wanted,
+static void expect_place(const hf__rows_input *input, int64_t row, const char *wanted,
                          int64_t wanted_line)
 {
     const char *file = NULL;
     int64_t line = 0;
 
-    assert_true(hf__input_place(input, row, &file, &line));
+    assert_true(hf__rows_input_place(input, row, &file, &line));
     assert_string_equal(file, wanted);
     assert_int_equal(line, wanted_line);
 }
@@ -140,16 +140,16 @@ static void test_a_row_is_found_in_its_file(void **state)
     (void)state;
     add_file(&files, "a,b\n1,2\n3,4\n");
     add_file(&files, "a,b\n5,6\n7,8");
-    hf__input *input = open_files(&files, "CSVWithNames");
-    assert_int_equal(hf__input_size(input), 12 + 11);
+    hf__rows_input *input = open_files(&files, "CSVWithNames");
+    assert_int_equal(hf__rows_input_size(input), 12 + 11);
     assert_int_equal(read_all(input, 100, &all, NULL), HF_OK);
-    assert_int_equal(hf__input_bytes(input), 12 + 11);
+    assert_int_equal(hf__rows_input_bytes(input), 12 + 11);
     expect_place(input, 1, files.names[0], 2);
     expect_place(input, 2, files.names[0], 3);
     expect_place(input, 3, files.names[1], 2);
     expect_place(input, 4, files.names[1], 3);
     hf__buf_free(&all);
-    hf__input_close(input);
+    hf__rows_input_close(input);
     drop(&files);
 }
 
@@ -157,13 +157,13 @@ static void test_what_cannot_be_read_is_found_out_at_once(void **state)
 {
     const char *const paths[] = {"/nonexistent/rows", "/tmp"};
     const hf__format *format = NULL;
-    hf__input *input = NULL;
+    hf__rows_input *input = NULL;
 
     (void)state;
     assert_int_equal(hf__format_find(NULL, &format, NULL), HF_OK);
     assert_string_equal(format->name, "JSONEachRow");
     for (size_t i = 0; i < 2; i++)
-        assert_int_equal(hf__input_open(format, &paths[i], 1, &input, NULL), HF_BAD_DATA);
+        assert_int_equal(hf__rows_input_open(format, &paths[i], 1, &input, NULL), HF_BAD_DATA);
     assert_int_equal(hf__format_find("Parquet", &format, NULL), HF_INVALID);
 }
 
@@ -188,7 +188,7 @@ static int64_t middle_of(const char *name, const char *path)
     int64_t at = -1;
 
     assert_int_equal(hf__format_find(name, &format, NULL), HF_OK);
-    assert_int_equal(hf__input_middle(format, path, &at, NULL), HF_OK);
+    assert_int_equal(hf__rows_input_middle(format, path, &at, NULL), HF_OK);
     return at;
 }
 
@@ -321,14 +321,15 @@ static void read_part(const struct files *files, const char *name, int64_t from,
                       const char *wanted)
 {
     for (size_t piece = 1; piece < 12; piece++) {
-        hf__input *input = open_files(files, name);
+        hf__rows_input *input = open_files(files, name);
         hf__buf all = {0};
-        hf__input_confine(input, from, to, NULL);
+        hf__rows_input_confine(input, from, to, NULL);
         assert_int_equal(read_all(input, piece, &all, NULL), HF_OK);
         assert_string_equal(all.data, wanted);
-        assert_int_equal(hf__input_bytes(input), to < 0 ? hf__input_size(input) - from : to - from);
+        assert_int_equal(hf__rows_input_bytes(input),
+                         to < 0 ? hf__rows_input_size(input) - from : to - from);
         hf__buf_free(&all);
-        hf__input_close(input);
+        hf__rows_input_close(input);
     }
 }
 
@@ -363,13 +364,13 @@ static void test_one_that_is_told_to_stop_reads_no_more(void **state)
 
     (void)state;
     add_file(&files, "1\n2\n");
-    hf__input *input = open_files(&files, "TSV");
-    hf__input_confine(input, 0, -1, &stop);
+    hf__rows_input *input = open_files(&files, "TSV");
+    hf__rows_input_confine(input, 0, -1, &stop);
     atomic_store(&stop, true);
     assert_int_equal(read_all(input, 2, &all, NULL), HF_INTERRUPTED);
     assert_int_equal(all.length, 0);
     hf__buf_free(&all);
-    hf__input_close(input);
+    hf__rows_input_close(input);
     drop(&files);
 }
 

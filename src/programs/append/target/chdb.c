@@ -28,7 +28,7 @@ typedef struct hf__chdb_feed hf__chdb_feed;
 
 /* The pipe is made in the folder. input is the thread's until hf__chdb_feed_end. */
 HF_MUST_CHECK hf_status hf__chdb_feed_start(const char *folder, const hf__format *format,
-                                            hf__input *input, const hf__flow *flow,
+                                            hf__rows_input *input, const hf__flow *flow,
                                             const hf__halt *halt, hf__chdb_feed **feed,
                                             hf_error *err);
 const char *hf__chdb_feed_path(const hf__chdb_feed *feed);
@@ -279,7 +279,7 @@ static hf_status query(hf__target *target, const hf__statement *statement, hf__b
 
 /* chdb takes no stream, but it reads files: rows come through a pipe with a name. */
 static hf_status insert(hf__target *target, const hf__statement *statement,
-                        const hf__format *format, hf__input *input, const hf__flow *flow,
+                        const hf__format *format, hf__rows_input *input, const hf__flow *flow,
                         hf_error *err)
 {
     struct chdb *chdb = (struct chdb *)target;
@@ -364,7 +364,7 @@ struct hf__chdb_feed {
     char *folder;
     char *path;
     const hf__format *format;
-    hf__input *input;
+    hf__rows_input *input;
     const hf__flow *flow;
     const hf__halt *halt;
     pthread_t thread;
@@ -412,7 +412,7 @@ static bool write_all(const hf__chdb_feed *feed, int fd, const char *bytes, size
 
 static void await_input(const hf__chdb_feed *feed)
 {
-    struct pollfd fds[2] = {{.fd = hf__input_fd(feed->input), .events = POLLIN},
+    struct pollfd fds[2] = {{.fd = hf__rows_input_fd(feed->input), .events = POLLIN},
                             {.fd = feed->halt->fd, .events = POLLIN}};
 
     (void)poll(fds, 2, FEED_LOOK_MS);
@@ -437,7 +437,7 @@ static void pump(hf__chdb_feed *feed, int fd, char *piece)
         size_t got = 0;
         bool wait = false;
         if (hf__halt_get(feed->halt) == HF__GO_ON)
-            feed->status = hf__input_read(feed->input, piece, PIECE, &got, &wait, &feed->err);
+            feed->status = hf__rows_input_read(feed->input, piece, PIECE, &got, &wait, &feed->err);
         if (hf__halt_get(feed->halt) != HF__GO_ON || feed->status != HF_OK) {
             (void)!write_all(feed, fd, feed->format->bad, feed->format->bad_size);
             return;
@@ -532,7 +532,7 @@ static bool start_thread(hf__chdb_feed *feed)
     return started;
 }
 
-hf_status hf__chdb_feed_start(const char *folder, const hf__format *format, hf__input *input,
+hf_status hf__chdb_feed_start(const char *folder, const hf__format *format, hf__rows_input *input,
                               const hf__flow *flow, const hf__halt *halt, hf__chdb_feed **out,
                               hf_error *err)
 {

@@ -90,7 +90,7 @@ HF_MUST_CHECK hf_status hf__watch_tick(hf__http *http, hf__watch *watch, hf_erro
 /* ---- http_insert.c ---------------------------------------------------------------------------- */
 
 hf_status hf__http_insert(hf__target *target, const hf__statement *statement,
-                          const hf__format *format, hf__input *input, const hf__flow *flow,
+                          const hf__format *format, hf__rows_input *input, const hf__flow *flow,
                           hf_error *err);
 
 #endif

@@ -24,7 +24,7 @@ enum {
 struct stream {
     hf__http *http;
     const hf__format *format;
-    hf__input *input;
+    hf__rows_input *input;
     const hf__flow *flow;
     hf__watch watch;
     int64_t told_ms;
@@ -71,7 +71,7 @@ static size_t next_bytes(struct stream *stream, char *bytes, size_t size)
         abort_stream(stream);
     if (!stream->aborts && !stream->is_over) {
         stream->status =
-            hf__input_read(stream->input, bytes, size, &got, &stream->waits, &stream->err);
+            hf__rows_input_read(stream->input, bytes, size, &got, &stream->waits, &stream->err);
         if (stream->status != HF_OK)
             abort_stream(stream);
         else if (got > 0 || stream->waits)
@@ -129,7 +129,7 @@ static void tell(struct stream *stream)
 static bool has_failed_there(const struct stream *stream)
 {
     const hf__watch *watch = &stream->watch;
-    bool was_there = watch->was_seen || hf__input_bytes(stream->input) > SURELY_SEEN;
+    bool was_there = watch->was_seen || hf__rows_input_bytes(stream->input) > SURELY_SEEN;
 
     return watch->missed >= MISSED_ENOUGH && was_there;
 }
@@ -139,7 +139,7 @@ static hf_status turn(struct stream *stream, hf_error *err)
     hf__http *http = stream->http;
     struct curl_waitfd fds[2] = {
         {.fd = http->base.halt->fd, .events = CURL_WAIT_POLLIN},
-        {.fd = hf__input_fd(stream->input), .events = CURL_WAIT_POLLIN},
+        {.fd = hf__rows_input_fd(stream->input), .events = CURL_WAIT_POLLIN},
     };
     unsigned first = stream->aborts ? 1 : 0;
     unsigned count = (stream->waits ? 2 : 1) - first;
@@ -250,7 +250,7 @@ static hf_status run(struct stream *stream, const hf__statement *statement, hf_e
 }
 
 hf_status hf__http_insert(hf__target *target, const hf__statement *statement,
-                          const hf__format *format, hf__input *input, const hf__flow *flow,
+                          const hf__format *format, hf__rows_input *input, const hf__flow *flow,
                           hf_error *err)
 {
     hf__http *http = (hf__http *)target;

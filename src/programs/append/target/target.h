@@ -65,7 +65,7 @@ typedef struct hf__statement {
 
 /* Called about every 100 ms while rows flow. */
 typedef struct hf__flow {
-    void (*tell)(void *arg, const hf__input *input);
+    void (*tell)(void *arg, const hf__rows_input *input);
     void *arg;
 } hf__flow;
 
@@ -75,7 +75,7 @@ typedef struct hf__target_ops {
                        hf_error *err);
     /* statement->sql ends where FORMAT would stand. */
     hf_status (*insert)(hf__target *target, const hf__statement *statement,
-                        const hf__format *format, hf__input *input, const hf__flow *flow,
+                        const hf__format *format, hf__rows_input *input, const hf__flow *flow,
                         hf_error *err);
     /* The next statement goes over a connection of its own. */
     void (*reconnect)(hf__target *target);

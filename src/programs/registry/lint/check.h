@@ -22,7 +22,7 @@ typedef struct hf__check {
     const hf__unit *unit;
     const hf__uses *uses;
     const hf__statements *statements;
-    hf__regex *const *patterns; /* hf__check_patterns, compiled */
+    hf__pcre *const *patterns; /* hf__check_patterns, compiled */
     hf__ignores *ignores;
     hf__findings *findings;
     hf__lint_totals *totals;

@@ -170,10 +170,10 @@ static size_t statement_end(const hf__unit *unit, size_t string_end)
 
 static bool finds(const hf__check *check, enum hf__check_pattern which, size_t start, size_t end)
 {
-    hf__match match;
+    hf__pcre_match match;
 
-    return hf__regex_find(check->patterns[which], check->unit->text + start, end - start, 0,
-                          &match) == HF__FOUND;
+    return hf__pcre_find(check->patterns[which], check->unit->text + start, end - start, 0,
+                         &match) == HF__PCRE_FOUND;
 }
 
 /* Behind the list of parameters: what follows the parenthesis that the call opened. */
@@ -382,7 +382,8 @@ void hf__check_keys(hf__check *check)
 /* --- the snapshot trap --------------------------------------------------------------------------------- */
 
 /* A session lock before the transaction that asks for the level is the right way round. */
-static bool is_under(const hf__check *check, const hf__use *use, const hf__statement *isolation)
+static bool is_under(const hf__check *check, const hf__use *use,
+                     const hf__lint_statement *isolation)
 {
     if (!hf__unit_encloses(check->unit, isolation->block, use->block))
         return false;
@@ -401,7 +402,7 @@ static void check_snapshot(hf__check *check, const hf__use *use)
         return;
     for (size_t i = statements->first[HF__ISOLATION]; i < statements->first[HF__ISOLATION + 1];
          i++) {
-        const hf__statement *isolation = &statements->items[i];
+        const hf__lint_statement *isolation = &statements->items[i];
         if (!is_under(check, use, isolation))
             continue;
         hf__show(level, sizeof level, check->unit->text + isolation->table, isolation->table_size);
@@ -430,12 +431,12 @@ static bool is_first_lock(const hf__check *check, const hf__use *lock)
 
 /* A statement of this kind behind the lock, in its block; of the same table when one is given. */
 static bool follows(const hf__check *check, const hf__use *lock, hf__statement_kind kind,
-                    const hf__statement *table)
+                    const hf__lint_statement *table)
 {
     const hf__statements *statements = check->statements;
 
     for (size_t i = statements->first[kind]; i < statements->first[kind + 1]; i++) {
-        const hf__statement *statement = &statements->items[i];
+        const hf__lint_statement *statement = &statements->items[i];
         if (statement->at > lock->end &&
             (hf__unit_encloses(check->unit, lock->block, statement->block) ||
              hf__unit_encloses(check->unit, statement->block, lock->block)) &&
@@ -445,7 +446,8 @@ static bool follows(const hf__check *check, const hf__use *lock, hf__statement_k
     return false;
 }
 
-static int confidence_of(const hf__check *check, const hf__use *lock, const hf__statement *read)
+static int confidence_of(const hf__check *check, const hf__use *lock,
+                         const hf__lint_statement *read)
 {
     int confidence = follows(check, lock, HF__WRITE, read)   ? HF__HIGH
                      : follows(check, lock, HF__WRITE, NULL) ? HF__MEDIUM
@@ -455,7 +457,7 @@ static int confidence_of(const hf__check *check, const hf__use *lock, const hf__
     return far && confidence > HF__LOW ? confidence - 1 : confidence;
 }
 
-static bool is_stale(const hf__check *check, const hf__use *lock, const hf__statement *read)
+static bool is_stale(const hf__check *check, const hf__use *lock, const hf__lint_statement *read)
 {
     return read->at < lock->at && read->end <= lock->at &&
            hf__unit_encloses(check->unit, read->block, lock->block) &&
@@ -463,7 +465,8 @@ static bool is_stale(const hf__check *check, const hf__use *lock, const hf__stat
 }
 
 /* A lock in the same statement as the read: SELECT …, pg_advisory_lock(id) FROM t, or a CTE. */
-static bool is_one_statement(const hf__check *check, const hf__use *lock, const hf__statement *read)
+static bool is_one_statement(const hf__check *check, const hf__use *lock,
+                             const hf__lint_statement *read)
 {
     const hf__unit *unit = check->unit;
 
@@ -477,7 +480,7 @@ static bool is_one_statement(const hf__check *check, const hf__use *lock, const 
 static void check_reads(hf__check *check, const hf__use *lock)
 {
     const hf__statements *statements = check->statements;
-    const hf__statement *worst = NULL;
+    const hf__lint_statement *worst = NULL;
     int confidence = HF__CERTAIN;
     char call[HF__CALL_SHOWN];
     char table[64];
@@ -486,7 +489,7 @@ static void check_reads(hf__check *check, const hf__use *lock)
         (lock->block == HF__NO_BLOCK && check->unit->syntax->id == HF__LANG_SQL))
         return;
     for (size_t i = statements->first[HF__READ]; i < statements->first[HF__READ + 1]; i++) {
-        const hf__statement *read = &statements->items[i];
+        const hf__lint_statement *read = &statements->items[i];
         if (!is_stale(check, lock, read) || is_one_statement(check, lock, read))
             continue;
         int found = confidence_of(check, lock, read);

@@ -196,7 +196,7 @@ bool hf__gitignore_excludes(const hf__gitignore *ignore, const char *name, bool 
 
 struct hf__glob {
     char *plain; /* nothing in it is special: compared as it is */
-    hf__regex *regex;
+    hf__pcre *regex;
     bool for_names;
 };
 
@@ -347,7 +347,7 @@ static hf_status fill(hf__glob *glob, struct source *in, bool *can_match, hf_err
     if (regex.broken)
         status = hf__no_memory(err);
     else if (*can_match)
-        status = hf__regex_compile_exact(regex.data, &glob->regex, err);
+        status = hf__pcre_compile_exact(regex.data, &glob->regex, err);
     hf__buf_free(&regex);
     return status;
 }
@@ -386,16 +386,16 @@ void hf__glob_free(hf__glob *glob)
     if (glob == NULL)
         return;
     free(glob->plain);
-    hf__regex_free(glob->regex);
+    hf__pcre_free(glob->regex);
     free(glob);
 }
 
 bool hf__glob_matches(const hf__glob *glob, const char *path, const char *name)
 {
     const char *text = glob->for_names ? name : path;
-    hf__match match;
+    hf__pcre_match match;
 
     if (glob->plain != NULL)
         return strcmp(glob->plain, text) == 0;
-    return hf__regex_find(glob->regex, text, strlen(text), 0, &match) == HF__FOUND;
+    return hf__pcre_find(glob->regex, text, strlen(text), 0, &match) == HF__PCRE_FOUND;
 }

@@ -19,9 +19,9 @@ struct seen {
 struct hf__lint {
     const hf__lint_options *options;
     hf__use_finder *finder;
-    hf__regex *ignores;
-    hf__regex *statements[HF__STATEMENT_KINDS];
-    hf__regex *patterns[HF__CHECK_PATTERNS];
+    hf__pcre *ignores;
+    hf__pcre *statements[HF__STATEMENT_KINDS];
+    hf__pcre *patterns[HF__CHECK_PATTERNS];
     hf__lint_totals totals;
     hf__findings *findings; /* of the path under way */
     char *text;             /* of the file under way */
@@ -34,11 +34,11 @@ static hf_status compile_all(hf__lint *lint, hf_error *err)
     hf_status status = hf__use_finder_new(&lint->finder, err);
 
     if (status == HF_OK)
-        status = hf__regex_compile(hf__ignore_pattern, &lint->ignores, err);
+        status = hf__pcre_compile(hf__ignore_pattern, &lint->ignores, err);
     for (size_t i = 0; status == HF_OK && i < HF__STATEMENT_KINDS; i++)
-        status = hf__regex_compile(hf__statement_patterns[i], &lint->statements[i], err);
+        status = hf__pcre_compile(hf__statement_patterns[i], &lint->statements[i], err);
     for (size_t i = 0; status == HF_OK && i < HF__CHECK_PATTERNS; i++)
-        status = hf__regex_compile(hf__check_patterns[i], &lint->patterns[i], err);
+        status = hf__pcre_compile(hf__check_patterns[i], &lint->patterns[i], err);
     if (status == HF_OK && lint->options->match_limit > 0)
         hf__use_finder_limit(lint->finder, lint->options->match_limit);
     return status;
@@ -65,11 +65,11 @@ void hf__lint_free(hf__lint *lint)
     if (lint == NULL)
         return;
     hf__use_finder_free(lint->finder);
-    hf__regex_free(lint->ignores);
+    hf__pcre_free(lint->ignores);
     for (size_t i = 0; i < HF__STATEMENT_KINDS; i++)
-        hf__regex_free(lint->statements[i]);
+        hf__pcre_free(lint->statements[i]);
     for (size_t i = 0; i < HF__CHECK_PATTERNS; i++)
-        hf__regex_free(lint->patterns[i]);
+        hf__pcre_free(lint->patterns[i]);
     tdestroy(lint->seen, free);
     free(lint->text);
     free(lint);
@@ -144,7 +144,7 @@ static hf_status lint_text(hf__lint *lint, const char *path, const char *text, s
     hf_status status;
 
     lint->totals.files++;
-    if (hf__use_finder_may_use(lint->finder, text, size) == HF__FOUND_NOT)
+    if (hf__use_finder_may_use(lint->finder, text, size) == HF__PCRE_NOT_FOUND)
         return HF_OK;
     status =
         hf__unit_open(&unit, path, syntax != NULL ? syntax : &hf__text_syntax, text, size, err);

@@ -50,7 +50,7 @@ static struct piece trimmed(struct piece piece)
     return piece;
 }
 
-static struct piece group_of(struct piece piece, const hf__match *match, unsigned group)
+static struct piece group_of(struct piece piece, const hf__pcre_match *match, unsigned group)
 {
     return trimmed(
         (struct piece){piece.text + match->start[group], match->end[group] - match->start[group]});
@@ -69,9 +69,10 @@ static bool is_balanced(struct piece piece)
 }
 
 static bool matches(const hf__key_source *source, enum hf__key_pattern which, struct piece piece,
-                    hf__match *match)
+                    hf__pcre_match *match)
 {
-    return hf__regex_find(source->patterns[which], piece.text, piece.size, 0, match) == HF__FOUND;
+    return hf__pcre_find(source->patterns[which], piece.text, piece.size, 0, match) ==
+           HF__PCRE_FOUND;
 }
 
 /* One layer off: parentheses, casts, conversions. False when there is none. */
@@ -79,7 +80,7 @@ static bool unwrap(const hf__key_source *source, struct piece *piece)
 {
     static const enum hf__key_pattern layers[] = {HF__KEY_IS_CAST, HF__KEY_IS_TYPED,
                                                   HF__KEY_IS_SUFFIXED, HF__KEY_IS_CONVERTED};
-    hf__match match;
+    hf__pcre_match match;
 
     if (piece->size >= 2 && piece->text[0] == '(' && piece->text[piece->size - 1] == ')') {
         struct piece inner = trimmed((struct piece){piece->text + 1, piece->size - 2});
@@ -108,7 +109,7 @@ static bool unwrap(const hf__key_source *source, struct piece *piece)
  */
 static struct piece follow(const hf__key_source *source, struct piece piece, hf__buf *room)
 {
-    hf__match match;
+    hf__pcre_match match;
     size_t size = 0;
 
     if (piece.size > 1 && strchr("$?:", piece.text[0]) != NULL && source->string_end != SIZE_MAX) {
@@ -162,7 +163,7 @@ static bool parse_number(struct piece digits, int64_t *number)
 
 static bool read_number(const hf__key_source *source, struct piece piece, int64_t *number)
 {
-    hf__match match;
+    hf__pcre_match match;
 
     return matches(source, HF__KEY_IS_NUMBER, piece, &match) &&
            parse_number(group_of(piece, &match, 1), number);
@@ -239,7 +240,7 @@ static void add_program_literal(struct piece piece, hf__buf *label)
 static void add_operand(const hf__key_source *source, struct piece piece, hf__buf *label)
 {
     hf__buf room = {0};
-    hf__match match;
+    hf__pcre_match match;
     bool from_program;
 
     piece = trimmed(piece);
@@ -325,7 +326,7 @@ static struct piece first_argument(struct piece piece, bool *plain_seed)
 static bool read_hashed(const hf__key_source *source, struct piece piece, hf__lock_key *key,
                         hf__buf *label)
 {
-    hf__match match;
+    hf__pcre_match match;
     bool plain_seed = true;
 
     if (matches(source, HF__KEY_IS_HASHED, piece, &match) &&
@@ -351,7 +352,7 @@ static hf_status read_single(const hf__key_source *source, struct piece piece, h
 {
     hf__buf room = {0};
     hf__buf label = {0};
-    hf__match match;
+    hf__pcre_match match;
     bool broken;
     struct piece reduced = reduce(source, piece, &room);
 

@@ -49,7 +49,7 @@ extern const char *const hf__key_patterns[HF__KEY_PATTERNS];
 typedef struct hf__key_source {
     const hf__unit *unit;
     const hf__constants *constants;
-    hf__regex *const *patterns; /* hf__key_patterns, compiled */
+    hf__pcre *const *patterns; /* hf__key_patterns, compiled */
     size_t
         string_end; /* the SQL's string ends here: parameters follow; SIZE_MAX: it is no string */
     bool labels;    /* a plain string is a label, not a number in quotes */

@@ -116,7 +116,7 @@ static bool has_reason(const hf__unit *unit, size_t start, size_t end)
     return letters >= 3;
 }
 
-static hf_status add_rules(hf__ignores *ignores, const hf__unit *unit, const hf__match *match,
+static hf_status add_rules(hf__ignores *ignores, const hf__unit *unit, const hf__pcre_match *match,
                            hf_error *err)
 {
     unsigned own = hf__unit_line(unit, match->start[0]);
@@ -152,8 +152,8 @@ static bool begins_comment(const hf__unit *unit, size_t at)
     return at == 0 || unit->classes[at - 1] != HF__COMMENT || unit->text[at - 1] == '\n';
 }
 
-static hf_status add_comment(hf__ignores *ignores, const hf__unit *unit, const hf__match *match,
-                             hf_error *err)
+static hf_status add_comment(hf__ignores *ignores, const hf__unit *unit,
+                             const hf__pcre_match *match, hf_error *err)
 {
     if (!has_reason(unit, match->start[2], match->end[2])) {
         if (!HF__GROW(ignores->without_reason, ignores->without_reason_count,
@@ -164,15 +164,16 @@ static hf_status add_comment(hf__ignores *ignores, const hf__unit *unit, const h
     return add_rules(ignores, unit, match, err);
 }
 
-hf_status hf__ignores_read(hf__ignores *ignores, const hf__unit *unit, hf__regex *pattern,
+hf_status hf__ignores_read(hf__ignores *ignores, const hf__unit *unit, hf__pcre *pattern,
                            hf_error *err)
 {
     hf_status status = HF_OK;
-    hf__match match;
+    hf__pcre_match match;
 
     *ignores = (hf__ignores){0};
-    for (size_t at = 0; status == HF_OK && ignores->count < IGNORES_MAX &&
-                        hf__regex_find(pattern, unit->text, unit->size, at, &match) == HF__FOUND;
+    for (size_t at = 0;
+         status == HF_OK && ignores->count < IGNORES_MAX &&
+         hf__pcre_find(pattern, unit->text, unit->size, at, &match) == HF__PCRE_FOUND;
          at = match.end[0])
         if (unit->classes[match.start[0]] == HF__COMMENT && begins_comment(unit, match.start[0]))
             status = add_comment(ignores, unit, &match, err);

@@ -63,7 +63,7 @@ typedef struct hf__ignores {
 extern const char hf__ignore_pattern[];
 
 HF_MUST_CHECK hf_status hf__ignores_read(hf__ignores *ignores, const hf__unit *unit,
-                                         hf__regex *pattern, hf_error *err);
+                                         hf__pcre *pattern, hf_error *err);
 void hf__ignores_free(hf__ignores *ignores);
 
 /* Is the rule to be ignored on this line? Marks the comment as used. */

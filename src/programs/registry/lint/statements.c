@@ -58,7 +58,7 @@ static bool locks_its_rows(const hf__unit *unit, size_t at)
     return false;
 }
 
-static bool is_meant(const hf__unit *unit, const hf__statement *statement)
+static bool is_meant(const hf__unit *unit, const hf__lint_statement *statement)
 {
     if (unit->classes[statement->at] == HF__COMMENT)
         return false;
@@ -70,10 +70,10 @@ static bool is_meant(const hf__unit *unit, const hf__statement *statement)
            !(statement->kind == HF__READ && locks_its_rows(unit, statement->end));
 }
 
-static void take_group(const hf__match *match, hf__statement *statement)
+static void take_group(const hf__pcre_match *match, hf__lint_statement *statement)
 {
     for (unsigned group = 1; group < HF__GROUPS_MAX; group++) {
-        if (hf__match_has(match, group)) {
+        if (hf__pcre_match_has(match, group)) {
             statement->table = match->start[group];
             statement->table_size = match->end[group] - match->start[group];
             return;
@@ -81,19 +81,19 @@ static void take_group(const hf__match *match, hf__statement *statement)
     }
 }
 
-static hf_status find_kind(const hf__unit *unit, hf__regex *pattern, hf__statement_kind kind,
+static hf_status find_kind(const hf__unit *unit, hf__pcre *pattern, hf__statement_kind kind,
                            hf__statements *statements, hf_error *err)
 {
     size_t most = statements->count + STATEMENTS_MAX;
-    hf__match match;
+    hf__pcre_match match;
 
     for (size_t at = 0;; at = match.end[0]) {
-        hf__found found = hf__regex_find(pattern, unit->text, unit->size, at, &match);
-        if (found == HF__FOUND_TOO_HARD || statements->count == most)
+        hf__pcre_found found = hf__pcre_find(pattern, unit->text, unit->size, at, &match);
+        if (found == HF__PCRE_TOO_HARD || statements->count == most)
             statements->incomplete = true;
-        if (found != HF__FOUND || statements->count == most)
+        if (found != HF__PCRE_FOUND || statements->count == most)
             return HF_OK;
-        hf__statement statement = {.kind = kind, .at = match.start[0], .end = match.end[0]};
+        hf__lint_statement statement = {.kind = kind, .at = match.start[0], .end = match.end[0]};
         take_group(&match, &statement);
         if (!is_meant(unit, &statement))
             continue;
@@ -104,7 +104,7 @@ static hf_status find_kind(const hf__unit *unit, hf__regex *pattern, hf__stateme
     }
 }
 
-hf_status hf__statements_find(const hf__unit *unit, hf__regex *const *patterns,
+hf_status hf__statements_find(const hf__unit *unit, hf__pcre *const *patterns,
                               hf__statements *statements, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -126,7 +126,7 @@ void hf__statements_free(hf__statements *statements)
     *statements = (hf__statements){0};
 }
 
-bool hf__same_table(const hf__unit *unit, const hf__statement *a, const hf__statement *b)
+bool hf__same_table(const hf__unit *unit, const hf__lint_statement *a, const hf__lint_statement *b)
 {
     return a->table_size == b->table_size &&
            strncasecmp(unit->text + a->table, unit->text + b->table, a->table_size) == 0;
@@ -170,11 +170,11 @@ static int by_name(const void *a, const void *b, void *text)
     return order != 0 ? order : (x->name > y->name) - (x->name < y->name);
 }
 
-static hf_status add(hf__constants *constants, const hf__match *match, hf_error *err)
+static hf_status add(hf__constants *constants, const hf__pcre_match *match, hf_error *err)
 {
     hf__constant constant = {match->start[1], match->end[1] - match->start[1], 0, 0};
 
-    if (hf__match_has(match, 2)) {
+    if (hf__pcre_match_has(match, 2)) {
         constant.value = match->start[2];
         constant.value_size = match->end[2] - match->start[2];
     }
@@ -203,15 +203,15 @@ static void merge(hf__constants *constants, const char *text)
 }
 
 hf_status hf__constants_read(hf__constants *constants, const hf__unit *unit,
-                             hf__regex *const *patterns, hf_error *err)
+                             hf__pcre *const *patterns, hf_error *err)
 {
     hf_status status = HF_OK;
-    hf__match match;
+    hf__pcre_match match;
 
     for (size_t i = 0; i < HF__CONSTANT_PATTERNS; i++) {
         for (size_t at = 0;
              status == HF_OK && constants->count < CONSTANTS_MAX &&
-             hf__regex_find(patterns[i], unit->text, unit->size, at, &match) == HF__FOUND;
+             hf__pcre_find(patterns[i], unit->text, unit->size, at, &match) == HF__PCRE_FOUND;
              at = match.end[0] > at ? match.end[0] : at + 1)
             if (unit->classes[match.start[1]] == HF__CODE || i > 0)
                 status = add(constants, &match, err);

@@ -13,17 +13,17 @@ typedef enum hf__statement_kind {
     HF__STATEMENT_KINDS,
 } hf__statement_kind;
 
-typedef struct hf__statement {
+typedef struct hf__lint_statement {
     hf__statement_kind kind;
     size_t at;
     size_t end;
     size_t table; /* its name; of an isolation, the level */
     size_t table_size;
     size_t block;
-} hf__statement;
+} hf__lint_statement;
 
 typedef struct hf__statements {
-    hf__statement *items; /* by kind, then by place */
+    hf__lint_statement *items; /* by kind, then by place */
     size_t count;
     size_t capacity;
     size_t first[HF__STATEMENT_KINDS + 1]; /* the first of each kind */
@@ -32,11 +32,11 @@ typedef struct hf__statements {
 
 extern const char *const hf__statement_patterns[HF__STATEMENT_KINDS];
 
-HF_MUST_CHECK hf_status hf__statements_find(const hf__unit *unit, hf__regex *const *patterns,
+HF_MUST_CHECK hf_status hf__statements_find(const hf__unit *unit, hf__pcre *const *patterns,
                                             hf__statements *statements, hf_error *err);
 void hf__statements_free(hf__statements *statements);
 
-bool hf__same_table(const hf__unit *unit, const hf__statement *a, const hf__statement *b);
+bool hf__same_table(const hf__unit *unit, const hf__lint_statement *a, const hf__lint_statement *b);
 
 /* Names of a file that stand for one literal: LOCK_ID = 42, #define, const, final, val, @lock_id 42. */
 
@@ -57,7 +57,7 @@ enum { HF__CONSTANT_PATTERNS = 2 };
 extern const char *const hf__constant_patterns[HF__CONSTANT_PATTERNS];
 
 HF_MUST_CHECK hf_status hf__constants_read(hf__constants *constants, const hf__unit *unit,
-                                           hf__regex *const *patterns, hf_error *err);
+                                           hf__pcre *const *patterns, hf_error *err);
 void hf__constants_free(hf__constants *constants);
 
 /* The literal that a name stands for, or NULL when it has none or several. */

@@ -115,28 +115,28 @@ static const hf__use_kind kinds[] = {
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 struct hf__use_finder {
-    hf__regex *prefilter;
-    hf__regex *kinds[KINDS];
-    hf__regex *transaction_if[KINDS];
-    hf__regex *key_patterns[HF__KEY_PATTERNS];
-    hf__regex *constant_patterns[HF__CONSTANT_PATTERNS];
+    hf__pcre *prefilter;
+    hf__pcre *kinds[KINDS];
+    hf__pcre *transaction_if[KINDS];
+    hf__pcre *key_patterns[HF__KEY_PATTERNS];
+    hf__pcre *constant_patterns[HF__CONSTANT_PATTERNS];
 };
 
 /* --- the finder ------------------------------------------------------------------------------------ */
 
 static hf_status compile_all(hf__use_finder *finder, hf_error *err)
 {
-    hf_status status = hf__regex_compile(PREFILTER, &finder->prefilter, err);
+    hf_status status = hf__pcre_compile(PREFILTER, &finder->prefilter, err);
 
     for (size_t i = 0; status == HF_OK && i < KINDS; i++) {
-        status = hf__regex_compile(kinds[i].regex, &finder->kinds[i], err);
+        status = hf__pcre_compile(kinds[i].regex, &finder->kinds[i], err);
         if (status == HF_OK && kinds[i].transaction_if != NULL)
-            status = hf__regex_compile(kinds[i].transaction_if, &finder->transaction_if[i], err);
+            status = hf__pcre_compile(kinds[i].transaction_if, &finder->transaction_if[i], err);
     }
     for (size_t i = 0; status == HF_OK && i < HF__KEY_PATTERNS; i++)
-        status = hf__regex_compile(hf__key_patterns[i], &finder->key_patterns[i], err);
+        status = hf__pcre_compile(hf__key_patterns[i], &finder->key_patterns[i], err);
     for (size_t i = 0; status == HF_OK && i < HF__CONSTANT_PATTERNS; i++)
-        status = hf__regex_compile(hf__constant_patterns[i], &finder->constant_patterns[i], err);
+        status = hf__pcre_compile(hf__constant_patterns[i], &finder->constant_patterns[i], err);
     return status;
 }
 
@@ -159,29 +159,29 @@ void hf__use_finder_free(hf__use_finder *finder)
 {
     if (finder == NULL)
         return;
-    hf__regex_free(finder->prefilter);
+    hf__pcre_free(finder->prefilter);
     for (size_t i = 0; i < KINDS; i++) {
-        hf__regex_free(finder->kinds[i]);
-        hf__regex_free(finder->transaction_if[i]);
+        hf__pcre_free(finder->kinds[i]);
+        hf__pcre_free(finder->transaction_if[i]);
     }
     for (size_t i = 0; i < HF__KEY_PATTERNS; i++)
-        hf__regex_free(finder->key_patterns[i]);
+        hf__pcre_free(finder->key_patterns[i]);
     for (size_t i = 0; i < HF__CONSTANT_PATTERNS; i++)
-        hf__regex_free(finder->constant_patterns[i]);
+        hf__pcre_free(finder->constant_patterns[i]);
     free(finder);
 }
 
 void hf__use_finder_limit(hf__use_finder *finder, uint32_t match_limit)
 {
     for (size_t i = 0; i < KINDS; i++)
-        hf__regex_limit(finder->kinds[i], match_limit);
+        hf__pcre_limit(finder->kinds[i], match_limit);
 }
 
-hf__found hf__use_finder_may_use(hf__use_finder *finder, const char *text, size_t size)
+hf__pcre_found hf__use_finder_may_use(hf__use_finder *finder, const char *text, size_t size)
 {
-    hf__match match;
+    hf__pcre_match match;
 
-    return hf__regex_find(finder->prefilter, text, size, 0, &match);
+    return hf__pcre_find(finder->prefilter, text, size, 0, &match);
 }
 
 /* --- is it SQL, or does it only speak of it? --------------------------------------------------------- */
@@ -252,24 +252,24 @@ struct search {
 };
 
 /* The function's own name, where the expression marks it: quotes and a schema may stand before. */
-static size_t place_of(const hf__regex *regex, const hf__match *match)
+static size_t place_of(const hf__pcre *regex, const hf__pcre_match *match)
 {
-    unsigned name = hf__regex_group(regex, "name");
+    unsigned name = hf__pcre_group(regex, "name");
 
-    return match->start[hf__match_has(match, name) ? name : 0];
+    return match->start[hf__pcre_match_has(match, name) ? name : 0];
 }
 
 static bool stands_where_it_may(const hf__unit *unit, const hf__use_kind *kind,
-                                const hf__match *match, size_t at)
+                                const hf__pcre_match *match, size_t at)
 {
     if (kind->in_code)
         return unit->classes[at] == HF__CODE;
     return hf__unit_is_sql(unit, at) && follows_sql(unit, match->start[0]);
 }
 
-static void describe(struct search *search, size_t index, const hf__match *match, hf__use *use)
+static void describe(struct search *search, size_t index, const hf__pcre_match *match, hf__use *use)
 {
-    const hf__regex *regex = search->finder->kinds[index];
+    const hf__pcre *regex = search->finder->kinds[index];
 
     use->kind = &kinds[index];
     use->start = match->start[0];
@@ -277,12 +277,12 @@ static void describe(struct search *search, size_t index, const hf__match *match
     use->args = match->end[0];
     use->block = hf__unit_block(search->unit, use->at);
     use->in_text = search->unit->classes[use->at] == HF__TEXT;
-    use->unlocks = hf__match_has(match, hf__regex_group(regex, "unlock"));
-    use->unlocks_all = hf__match_has(match, hf__regex_group(regex, "all"));
-    use->tries = hf__match_has(match, hf__regex_group(regex, "try"));
-    use->shared = hf__match_has(match, hf__regex_group(regex, "shared"));
+    use->unlocks = hf__pcre_match_has(match, hf__pcre_group(regex, "unlock"));
+    use->unlocks_all = hf__pcre_match_has(match, hf__pcre_group(regex, "all"));
+    use->tries = hf__pcre_match_has(match, hf__pcre_group(regex, "try"));
+    use->shared = hf__pcre_match_has(match, hf__pcre_group(regex, "shared"));
     use->lifetime =
-        hf__match_has(match, hf__regex_group(regex, "xact")) ? HF_TRANSACTION : HF_SESSION;
+        hf__pcre_match_has(match, hf__pcre_group(regex, "xact")) ? HF_TRANSACTION : HF_SESSION;
     use->lifetime_known = !kinds[index].lifetime_unknown;
 }
 
@@ -306,9 +306,9 @@ static hf_status read_key(struct search *search, size_t index, hf__use *use)
         .labels = use->kind->labels,
         .code = use->kind->in_code,
     };
-    hf__regex *transaction_if = search->finder->transaction_if[index];
+    hf__pcre *transaction_if = search->finder->transaction_if[index];
     hf__args args;
-    hf__match match;
+    hf__pcre_match match;
     hf_status status = HF_OK;
 
     hf__args_read(unit, use->args, &args);
@@ -319,7 +319,8 @@ static hf_status read_key(struct search *search, size_t index, hf__use *use)
     if (use->in_text)
         source.string_end = hf__unit_run_end(unit, args.complete ? args.end - 1 : use->at);
     if (transaction_if != NULL && args.text.data != NULL &&
-        hf__regex_find(transaction_if, args.text.data, args.text.length, 0, &match) == HF__FOUND)
+        hf__pcre_find(transaction_if, args.text.data, args.text.length, 0, &match) ==
+            HF__PCRE_FOUND)
         use->lifetime = HF_TRANSACTION;
     if (status == HF_OK && !use->unlocks_all)
         status = hf__lock_key_read(&source, &args, use->kind->argument, &use->key, search->err);
@@ -327,7 +328,7 @@ static hf_status read_key(struct search *search, size_t index, hf__use *use)
     return status;
 }
 
-static hf_status add_use(struct search *search, size_t index, const hf__match *match)
+static hf_status add_use(struct search *search, size_t index, const hf__pcre_match *match)
 {
     hf__uses *uses = search->uses;
     hf__use use = {0};
@@ -353,18 +354,18 @@ static hf_status find_kind(struct search *search, size_t index)
     const hf__use_kind *kind = &kinds[index];
     const hf__unit *unit = search->unit;
     hf_status status = HF_OK;
-    hf__found found;
-    hf__match match;
+    hf__pcre_found found;
+    hf__pcre_match match;
 
     if ((kind->languages & (unsigned)unit->syntax->id) == 0 ||
         (kind->file_has != NULL &&
          memmem(unit->text, unit->size, kind->file_has, strlen(kind->file_has)) == NULL))
         return HF_OK;
     for (size_t at = 0; status == HF_OK; at = match.end[0]) {
-        found = hf__regex_find(search->finder->kinds[index], unit->text, unit->size, at, &match);
-        if (found == HF__FOUND_TOO_HARD || search->uses->count == USES_MAX)
+        found = hf__pcre_find(search->finder->kinds[index], unit->text, unit->size, at, &match);
+        if (found == HF__PCRE_TOO_HARD || search->uses->count == USES_MAX)
             search->uses->incomplete = true;
-        if (found != HF__FOUND || search->uses->count == USES_MAX)
+        if (found != HF__PCRE_FOUND || search->uses->count == USES_MAX)
             break;
         if (stands_where_it_may(unit, kind, &match, place_of(search->finder->kinds[index], &match)))
             status = add_use(search, index, &match);

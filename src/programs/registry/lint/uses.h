@@ -55,7 +55,7 @@ void hf__use_finder_free(hf__use_finder *finder);
 void hf__use_finder_limit(hf__use_finder *finder, uint32_t match_limit);
 
 /* May the text hold any use, or a comment for us? Cheap: most files stop here. */
-hf__found hf__use_finder_may_use(hf__use_finder *finder, const char *text, size_t size);
+hf__pcre_found hf__use_finder_may_use(hf__use_finder *finder, const char *text, size_t size);
 
 HF_MUST_CHECK hf_status hf__uses_find(hf__use_finder *finder, const hf__unit *unit, hf__uses *uses,
                                       hf_error *err);
