@@ -1,17 +1,17 @@
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 
 import pytest
 
 import cli
 import hf
-import hf_tx
 import servers
-from awaiting import eventually
-from peer import Peer
+from counting import COUNTER
+from stores import StoreKind, make_kind, make_tx_kind
+
+pytest_plugins = ["appending", "ingesting"]  # their fixtures
 
 FOREIGN_SETTINGS = ("PG", "HOLDFAST_", "DATABASE_URL", "XDG_STATE_HOME", "NOTIFY_SOCKET")
 
@@ -125,37 +125,6 @@ def own_db(own_pg):
 STORE_KINDS = ["local", "pg15", "pg18", "pgbouncer-session"]
 
 
-class StoreKind:
-    """Where a contract test runs: a url, the options that it needs, and its database if any."""
-
-    def __init__(self, kind, url, database=None, **options):
-        self.kind = kind
-        self.url = url
-        self.database = database
-        self.options = options
-
-    @property
-    def local(self):
-        return self.database is None
-
-    @property
-    def records(self):
-        return self.kind in ("local", "pg18")
-
-    def open(self, **options):
-        return hf.Store(self.url, **{**self.options, **options})
-
-    def peer(self, **options):
-        return Peer(self.url, **{**self.options, **options})
-
-    def kill9(self, running):
-        """The only command here; a server ends what it was asked for, and only then looks for its client."""
-        running.signal(signal.SIGKILL)
-        running.wait()
-        if self.database:
-            eventually(lambda: not self.database.sessions(), what="no session of the dead is left")
-
-
 @pytest.fixture(params=STORE_KINDS)
 def kind(request, tmp_path):
     name = request.param
@@ -203,14 +172,7 @@ def peer(kind):
 @pytest.fixture(params=["local", "pg15", "pg18"])
 def recorded(request, tmp_path):
     """Stores with tokens, holders and labels on record."""
-    if request.param == "local":
-        yield StoreKind("local", f"local:{tmp_path / 'state'}")
-        return
-    database = request.getfixturevalue(request.param).create_database()
-    with hf.Store(database.url()) as store:
-        store.init()
-    yield StoreKind(request.param, database.url(), database)
-    database.drop()
+    yield from make_kind(request, tmp_path, request.param, schema=True)
 
 
 # Where a transaction contract runs: PostgreSQL 15 plain, 18 and the pooler's 15 with the schema.
@@ -229,25 +191,6 @@ def tx_kind(request, tmp_path):
 def tx_server(request, tmp_path):
     """The same without the local store."""
     yield from make_tx_kind(request, tmp_path, request.param)
-
-
-def make_tx_kind(request, tmp_path, name):
-    if name == "local":
-        kind = StoreKind(name, f"local:{tmp_path / 'state'}")
-        with kind.open() as store:
-            hf_tx.transact(store, None, lambda tx: [tx.query(statement) for statement in COUNTER])
-        yield kind
-        return
-    database = request.getfixturevalue("tx_databases")(name)
-    if name == "pgbouncer-transaction":
-        pooler = request.getfixturevalue("transaction_pooler")
-        yield StoreKind(name, pooler.url(database.name), database)
-    else:
-        yield StoreKind(name, database.url(), database)
-    eventually(lambda: not database.advisory_locks(), what="no advisory lock is left after the test")
-
-
-COUNTER = ("create table counter (id int primary key, n int not null)", "insert into counter values (1, 0)")
 
 
 @pytest.fixture(scope="session")
@@ -301,7 +244,6 @@ def unprivileged():
 def compiled(tmp_path_factory):
     """Builds a program of programs/ against the library and gives its path."""
     folder, done = tmp_path_factory.mktemp("programs"), {}
-    here = pathlib.Path(__file__).resolve().parent
 
     def build(source):
         if source not in done:
@@ -309,7 +251,7 @@ def compiled(tmp_path_factory):
             library = pathlib.Path(hf.lib()._name)
             subprocess.run(
                 ["c++" if source.endswith(".cpp") else "cc", "-g", "-pthread",
-                 f"-I{hf.ROOT / 'include'}", here / "programs" / source, library,
+                 f"-I{hf.ROOT / 'include'}", hf.PROGRAMS / source, library,
                  f"-Wl,-rpath,{library.parent}", "-o", program], check=True)
             done[source] = str(program)
         return done[source]

@@ -1,0 +1,23 @@
+import pytest
+
+import hf
+from appending import Appender
+from chdb import Chdb
+
+
+@pytest.fixture
+def store(db):
+    """A PostgreSQL database with the schema."""
+    with hf.Store(db.url()) as opened:
+        opened.init()
+    return db
+
+
+@pytest.fixture
+def appender(holdfast, store, ch):
+    return Appender(holdfast.at(store.url()), ch)
+
+
+@pytest.fixture
+def local_chdb(holdfast, tmp_path):
+    return Chdb(holdfast.at(f"local:{tmp_path / 'store'}"), tmp_path / "chdb")

@@ -1,0 +1,281 @@
+"""What goes wrong: a clear error, the lock released, no staging table left, and the truth about the table."""
+
+import contextlib
+import http.server
+import os
+import random
+import signal
+import socketserver
+import subprocess
+import threading
+
+import pytest
+
+import cli
+import clickhouse
+from appending import BLOCK, SMALL_BLOCKS, WIDE, Appender, Feed, balanced, counts, make_table, rows_of, visible
+from awaiting import eventually
+
+ROWS = rows_of(1, 10)
+
+
+@contextlib.contextmanager
+def web_server(answer):
+    """answer(handler) replies to a POST whose body has been read."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            answer(self)
+
+        def log_message(self, *_):
+            pass
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def reply(code, body, **headers):
+    def answer(handler):
+        handler.send_response(code)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+# --- names ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["o'brien", 'a"b', "a`b", "a.b.c", "", "x" * 300, b"caf\xe9", "a\nb"])
+def test_a_name_that_is_none_is_refused_before_anything_is_asked(appender15, name):
+    result = appender15.holdfast("append", "--to", "clickhouse+http://127.0.0.1:1/", name, input=ROWS)
+    assert result.code == 64 and result.err.count("error:") == 1, result
+
+
+def test_an_id_that_is_none_is_refused(appender15):
+    result = appender15("--id", "a b", "t", input=ROWS)
+    assert result.code == 64 and "is no id for an append" in result.err
+
+
+# --- rows -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+def test_a_row_that_does_not_parse_is_named_by_file_and_line(appender15, store15, ch, tmp_path, mode):
+    make_table(ch)
+    (tmp_path / "good").write_bytes(rows_of(1, 7))
+    (tmp_path / "bad").write_bytes(rows_of(2, 4) + b'{"append":oops}\n')
+    result = appender15(mode, "t", tmp_path / "good", tmp_path / "bad")
+    assert result.code == 65 and f"{tmp_path}/bad, line 5: " in result.err and "Cannot parse" in result.err, result
+    assert counts(ch) == {} and ch.staging_tables() == [] and store15.advisory_locks() == []
+
+
+def test_lines_of_csv_count_from_the_header(appender15, ch):
+    make_table(ch)
+    result = appender15("--format", "CSVWithNames", "t", input=b"append,n\n1,1\n1,x\n")
+    assert result.code == 65 and "standard input, line 3: " in result.err
+
+
+def test_a_bad_row_at_the_start_of_an_endless_stream_ends_it(appender15, ch, tmp_path):
+    make_table(ch)
+    path = tmp_path / "rows"
+    os.mkfifo(path)
+    many = rows_of(1, 50000)
+
+    def feed():
+        with contextlib.suppress(BrokenPipeError), open(path, "wb", buffering=0) as pipe:
+            pipe.write(b"oops\n")
+            while True:
+                pipe.write(many)
+
+    threading.Thread(target=feed, daemon=True).start()
+    result = appender15("t", path)
+    assert result.code == 65 and f"{path}, line 1: " in result.err, result
+    assert ch.staging_tables() == []
+
+
+def test_a_file_that_cannot_be_read_is_said_before_anything_is_written(appender15, ch, tmp_path):
+    make_table(ch)
+    for path in (tmp_path / "none", tmp_path):
+        result = appender15("t", path)
+        assert result.code == 65 and str(path) in result.err
+    assert ch.staging_tables() == []
+
+
+def test_two_clusters_for_one_table_are_refused(appender15, ch):
+    make_table(ch)
+    result = appender15("--cluster", "here", f"there/{ch.name}.t", input=ROWS)
+    assert result.code == 64 and "'there'" in result.err and "'here'" in result.err, result
+    assert appender15("--cluster", "here", f"here/{ch.name}.t", input=ROWS).code == 0
+
+
+def test_a_source_that_is_not_there_is_told_with_what_came_before_it(appender15, ch):
+    make_table(ch)
+    make_table(ch, "source")
+    ch.sql("INSERT INTO source SELECT 1, number FROM numbers(50)")
+    result = appender15("--direct", "t", "--concat", "source", "none")
+    assert result.code == 78 and visible(result.err) == 50, result
+    assert "remove them before it is repeated" in result.err and "--create" not in result.err
+
+
+# --- servers that are none ----------------------------------------------------------------------------------
+
+
+def appended(holdfast, port, *words):
+    return holdfast("append", "--to", f"clickhouse+http://me:secret@127.0.0.1:{port}/d", *words, "t", input=ROWS)
+
+
+@pytest.mark.parametrize("answer, code, text", [
+    (reply(200, b"<!DOCTYPE html>\n<title>Hello</title>\n"), 78, "is no ClickHouse"),
+    (reply(404, b"no such page"), 78, "it is no ClickHouse: HTTP 404"),
+    (reply(302, b"", Location="http://127.0.0.1:1/other"), 78, "redirects (HTTP 302) to 'http://127.0.0.1:1/other'"),
+    (reply(200, b"Code: 241, e.displayText() = DB::Exception: Memory limit exceeded, e.what() = DB::Exception\n"), 125,
+     "ClickHouse (code 241): Memory limit exceeded"),
+    (reply(200, b"1\tCode: 241. DB::Exception: Memory limit", X_ClickHouse_Exception_Code="241"), 125, "Memory limit"),
+    (reply(500, b"Code: 497. DB::Exception: me: Not enough privileges. To execute this query, it's necessary to have"
+                b" the grant SELECT ON system.one. (ACCESS_DENIED) (version 23.1)\n"), 78, "the grant SELECT"),
+    (reply(500, b"Code: 516. DB::Exception: me: Authentication failed. (AUTHENTICATION_FAILED) (version 23.1)\n"), 78,
+     "--password-file"),
+    (reply(503, b""), 78, "HTTP 503"),
+])
+def test_an_answer_that_is_no_good_is_told(appender15, answer, code, text):
+    with web_server(answer) as port:
+        result = appended(appender15.holdfast, port)
+    assert result.code == code and text in result.err, result
+    assert "secret" not in result.err + result.out
+
+
+def test_nobody_there_is_unreachable(appender15):
+    result = appended(appender15.holdfast, 1)
+    assert result.code == 69 and "secret" not in result.err
+
+
+def test_a_password_is_wanted_wrong_or_read_from_a_file(appender15, ch, tmp_path):
+    make_table(ch)
+    run = appender15.holdfast
+    missing = run("append", "--to", ch.url(user="guarded"), "t", input=ROWS)
+    assert missing.code == 78 and "--password-file" in missing.err
+    wrong = run("append", "--to", ch.url(user="guarded", password="no"), "t", input=ROWS)
+    assert wrong.code == 78 and "no@" not in wrong.err
+    (tmp_path / "password").write_text("open sesame\n")
+    right = run("append", "--to", ch.url(user="guarded"), "--password-file", tmp_path / "password", "t", input=ROWS)
+    assert right.code == 0, right
+
+
+def test_rights_that_lack_are_named(appender15, ch):
+    make_table(ch)
+    result = appender15.holdfast("append", "--to", ch.url(user="reader"), "t", input=ROWS)
+    assert result.code == 78 and "'reader' is readonly: it must be able to create the staging table" in result.err
+
+
+def test_a_balancer_in_front_of_two_servers_is_refused(appender15, ch, clickhouse_server):
+    with clickhouse.ClickHouse("other-clickhouse") as other:
+        other.start()
+        other.sql(f"create database {ch.name}")
+        with balanced(clickhouse_server, other) as port:
+            result = appender15.holdfast("append", "--to", ch.url(port=port), "t", input=ROWS)
+    assert result.code == 78 and "leads to several servers" in result.err, result
+
+
+# --- over a network --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+def test_rows_are_compressed_unless_the_server_is_here(appender15, ch, clickhouse_server, mode):
+    make_table(ch)
+    rows = rows_of(1, 50000)
+    for host, is_small in (("127.0.0.1", False), ("0.0.0.0", True)):  # both lead here, one does not look like it
+        seen = []
+        with balanced(clickhouse_server, seen=seen) as port:
+            url = ch.url(port=port).replace("127.0.0.1", host)
+            result = appender15.holdfast("append", "--to", url, mode, "t", input=rows)
+        assert result.code == 0, result
+        assert (sum(seen) < len(rows) / 2) == is_small
+    assert ch.value("SELECT count() FROM t") == 100000
+
+
+def test_a_compressed_stream_is_aborted_as_well(appender15, ch, tmp_path):
+    make_table(ch)
+    (tmp_path / "bad").write_bytes(rows_of(1, 100000) + b"oops\n")
+    url = ch.url().replace("127.0.0.1", "0.0.0.0")
+    result = appender15.holdfast("append", "--to", url, "t", tmp_path / "bad")
+    assert result.code == 65 and "line 100001: " in result.err, result
+    feed = Feed(tmp_path / "rows")
+    worker = appender15.holdfast.start("append", "--to", url, "--direct", "t", feed.path)
+    dice = random.Random(1)  # what is random stays large
+    feed.write("".join(f'{{"append":1,"n":{dice.getrandbits(60)}}}\n' for _ in range(300000)).encode())
+    eventually(lambda: ch.value("SELECT count() FROM system.processes WHERE query LIKE 'INSERT%'"))
+    worker.signal(signal.SIGTERM)
+    result = worker.wait_all(20)
+    assert result.code == 128 + signal.SIGTERM and visible(result.err) == 0, result
+    assert counts(ch) == {}
+
+
+# --- servers that fail ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_clickhouse():
+    with clickhouse.ClickHouse("own-clickhouse") as server:
+        yield server.start()
+
+
+@pytest.mark.parametrize("mode, code, text", [("--staged", 69, ""), ("--direct", 76, "is not known")])
+def test_a_server_killed_in_the_middle_of_the_stream(holdfast, store15, own_clickhouse, tmp_path, mode, code, text):
+    database = own_clickhouse.create_database()
+    make_table(database)
+    feed = Feed(tmp_path / "rows")
+    worker = Appender(holdfast.at(store15.url()), database).start(mode, "t", feed.path, **SMALL_BLOCKS)
+    feed.write(rows_of(1, 30 * BLOCK, WIDE))
+    eventually(lambda: database.value("SELECT count() FROM system.parts WHERE database = currentDatabase()") > 5)
+    own_clickhouse.kill()
+    feed.write(rows_of(1, 10))
+    feed.end()
+    result = worker.wait_all(40)
+    assert result.code == code and text in result.err, result
+    assert store15.advisory_locks() == []
+    own_clickhouse.start()
+    if mode == "--staged":
+        assert counts(database) == {}
+        summary = Appender(holdfast.at(store15.url()), database).done("t", input=rows_of(2, 10))
+        assert summary["rows"] == 10 and database.staging_tables() == [], "what was left is swept"
+
+
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+def test_a_full_disk_is_told_and_the_count_is_true(holdfast, store15, mode):
+    with clickhouse.SmallClickHouse() as server:
+        server.start()
+        database = server.create_database()
+        make_table(database)
+        appender = Appender(holdfast.at(store15.url()), database)
+        result = appender(mode, "t", "--select", "SELECT toUInt32(1), rand64(number) FROM numbers(20000000)",
+                          max_block_size=100000, min_insert_block_size_rows=100000)
+        assert result.code == 125 and "disk is full" in result.err, result
+        if mode == "--direct":
+            assert visible(result.err) == database.value("SELECT count() FROM t")
+        else:
+            assert counts(database) == {} and database.staging_tables() == []
+            assert appender.done("t", input=ROWS)["rows"] == 10
+    assert store15.advisory_locks() == []
+
+
+def test_without_the_schema_it_says_what_to_do(holdfast, db15, ch):
+    make_table(ch)
+    result = holdfast.at(db15.url())("append", "--to", ch.url(), "t", input=ROWS)
+    assert result.code == 78 and "holdfast init" in result.err
+    assert counts(ch) == {} and ch.staging_tables() == []
+
+
+def test_a_summary_that_cannot_be_written_is_told_and_the_rows_are_there(appender15, ch):
+    make_table(ch)
+    words = [cli.program(), *appender15.words("t", "--select", "SELECT toUInt32(1), toUInt64(1)")]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(words, env=appender15.holdfast.environment({}), stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 125 and b"all of its rows are in the table" in done.stderr, done
+    assert counts(ch) == {1: 1}

@@ -1,0 +1,246 @@
+"""What a server is asked, seen and changed by somebody in between."""
+
+import contextlib
+import http.client
+import http.server
+import socketserver
+import threading
+import urllib.parse
+
+import pytest
+
+from appending import BLOCK, SMALL_BLOCKS, counts, make_table, rows_of, slow_select, visible
+from awaiting import eventually
+
+
+class Between:
+    """Passes requests on.
+
+    change(query, settings) may answer in the server's place: (status, body). The answer to the first query with one of
+    the words in cut is lost, and the connection with it; with those in leave it is lost once they run.
+    """
+
+    def __init__(self, server, change=None, cut=(), leave=()):
+        self.server, self.change, self.cut, self.leave = server, change, list(cut), list(leave)
+        self.asked = []  # (query, settings)
+
+    def _pass_on(self, query, settings, body):
+        path = "/?" + urllib.parse.urlencode({**settings, "query": query} if query != body.decode() else settings)
+        with contextlib.closing(http.client.HTTPConnection(self.server.host, self.server.http_port)) as there:
+            there.request("POST", path, body)
+            answer = there.getresponse()
+            return answer.status, answer.read()
+
+    def _answer(self, handler):
+        settings = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(handler.path).query))
+        body = read_body(handler)
+        query = settings.pop("query", None) or body.decode()
+        self.asked.append((query, settings))
+        changed = self.change(query, settings) if self.change else None
+        if any(word in query for word in self.leave):
+            self.leave = []
+            threading.Thread(target=self._pass_on, args=(query, settings, body), daemon=True).start()
+            eventually(lambda: self.server.value(
+                f"SELECT count() FROM system.processes WHERE query_id = '{settings['query_id']}'"))
+            handler.close_connection = True
+            return
+        if changed is None:
+            changed = self._pass_on(query, settings, body)
+        if any(word in query for word in self.cut):
+            self.cut = [word for word in self.cut if word not in query]
+            handler.close_connection = True
+            return
+        status, text = changed
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(text)))
+        handler.end_headers()
+        handler.wfile.write(text)
+
+    @contextlib.contextmanager
+    def at_work(self):
+        between = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                between._answer(self)
+
+            def log_message(self, *_):
+                pass
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+
+        with Server(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield server.server_address[1]
+            server.shutdown()
+
+
+def read_body(handler):
+    if handler.headers.get("Transfer-Encoding") != "chunked":
+        return handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+    body = b""
+    while size := int(handler.rfile.readline(), 16):
+        body += handler.rfile.read(size)
+        handler.rfile.readline()
+    handler.rfile.readline()
+    return body
+
+
+def appended(appender, between, *words, input=None, **settings):
+    with between.at_work() as port:
+        return appender.holdfast("append", "--to", appender.ch.url(port=port, **settings), *words, input=input)
+
+
+def test_tables_that_were_merged_are_not_merged_again_when_a_later_one_is_refused(appender15, ch):
+    refusals = [(500, b"Code: 216, e.displayText() = DB::Exception: Query with id = x is already running.\n")]
+
+    def refuse_once(query, _):
+        return refusals.pop() if "INSERT" in query and "`b`" in query and refusals else None
+
+    make_table(ch)
+    for number, name in enumerate("ab", 1):
+        make_table(ch, name)
+        ch.sql(f"INSERT INTO {name} SELECT {number}, number FROM numbers(50)")
+    result = appended(appender15, Between(ch.server, refuse_once), "--direct", "t", "--concat", "a", "b")
+    assert result.code == 0 and refusals == [], result
+    assert counts(ch) == {1: 50, 2: 50}
+
+
+def test_an_orphan_s_statement_is_never_replaced_whatever_the_settings_say(appender15, ch):
+    between = Between(ch.server)
+    make_table(ch)
+    for mode in ("--direct", "--staged"):
+        result = appended(appender15, between, mode, "t", input=rows_of(1, 10), replace_running_query=1)
+        assert result.code == 0, result
+    named = [(query, settings) for query, settings in between.asked if "query_id" in settings]
+    assert any(query.startswith("INSERT") for query, _ in named) and any("ATTACH" in query for query, _ in named)
+    assert {settings["replace_running_query"] for _, settings in named} == {"0"}
+
+
+def test_rows_do_not_wait_in_a_server_that_would_write_them_later(appender15, ch):
+    """Debian's server is too old to do so: one that knows the setting is made of it."""
+    def know_async(query, settings):
+        settings.pop("async_insert", None)
+        if "system.settings" not in query:
+            return None
+        return 200, ch.sql(query).encode() + b"async_insert\t1\t1\n"
+
+    make_table(ch)
+    for mode in ("--direct", "--staged"):
+        seen = []
+        between = Between(ch.server, lambda query, settings: (
+            seen.append((query, settings.get("async_insert"))), know_async(query, settings))[1])
+        result = appended(appender15, between, mode, "t", input=rows_of(1, 10), async_insert=1)
+        assert result.code == 0, result
+        assert [value for query, value in seen if query.startswith("INSERT")] == ["0"]
+
+
+def test_a_server_that_does_not_know_the_setting_is_not_told_it(appender15, ch):
+    between = Between(ch.server)
+    make_table(ch)
+    assert appended(appender15, between, "t", input=rows_of(1, 10)).code == 0
+    assert not any("async_insert" in settings for _, settings in between.asked)
+
+
+def test_a_create_statement_may_answer(appender15, ch):
+    """As one ON CLUSTER does, with a line for every host."""
+    def create(query, _):
+        if not query.startswith("CREATE TABLE t ON CLUSTER"):
+            return None
+        make_table(ch)
+        return 200, b"db1\t9000\t0\t\t0\t0\n"
+
+    result = appended(appender15, Between(ch.server, create), "t", "--create", "CREATE TABLE t ON CLUSTER pair (…)",
+                      input=rows_of(1, 10))
+    assert result.code == 0, result
+    assert counts(ch) == {1: 10}
+
+
+def test_one_who_may_not_stop_merges_is_told_before_any_row_is_sent(appender15, ch):
+    """What is merged while it is attached could not be told from what others write."""
+    def refuse(query, _):
+        return (500, b"Code: 497. DB::Exception: me: Not enough privileges. To execute this query, it's necessary to"
+                     b" have the grant SYSTEM MERGES ON d.x. (ACCESS_DENIED) (version 23.1)\n"
+                ) if query.startswith("SYSTEM STOP MERGES") else None
+
+    between = Between(ch.server, refuse)
+    make_table(ch)
+    result = appended(appender15, between, "t", input=rows_of(1, 10))
+    assert result.code == 78 and "the grant SYSTEM MERGES" in result.err, result
+    assert not any(query.startswith("INSERT") for query, _ in between.asked)
+    assert ch.staging_tables() == []
+
+
+def test_a_merge_that_was_about_to_end_is_awaited(appender15, ch):
+    merges = [b"1\n", b"1\n"]
+
+    def merge(query, _):
+        return (200, merges.pop()) if "system.merges" in query and merges else None
+
+    between = Between(ch.server, merge)
+    make_table(ch)
+    assert appended(appender15, between, "t", input=rows_of(1, 10)).code == 0
+    asked = [query for query, _ in between.asked]
+    looks = [at for at, query in enumerate(asked) if "system.merges" in query]
+    assert len(looks) == 3
+    assert all("system.parts" not in query for query in asked[:looks[-1]])
+    assert "system.parts" in asked[looks[-1] + 1]
+
+
+# --- an answer that is lost ---------------------------------------------------------------------------------
+
+
+def lost(between, word):
+    """The statement went out once, whatever came of it."""
+    assert between.cut == []
+    return sum(1 for query, _ in between.asked if word in query) == 1
+
+
+def test_partitions_are_not_attached_twice_when_the_answer_is_lost(appender15, ch):
+    between = Between(ch.server, cut=["ATTACH PARTITION"])
+    make_table(ch)
+    result = appended(appender15, between, "--id", "x", "t", input=rows_of(1, 100))
+    assert lost(between, "ATTACH PARTITION") and result.code == 76, result
+    assert "how many of 1 partitions are attached is not known" in result.err
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert counts(ch) == {1: 100} and ch.staging_tables() == []
+
+
+def test_a_query_is_not_run_twice_when_the_answer_is_lost(appender15, ch):
+    make_table(ch)
+    select = ["--select", "SELECT toUInt32(1), number FROM numbers(100)"]
+    between = Between(ch.server, cut=["INSERT INTO"])
+    result = appended(appender15, between, "--direct", "t", *select)
+    assert lost(between, "INSERT INTO") and result.code == 76 and "at most 100 of its rows" in result.err, result
+    assert counts(ch) == {1: 100}
+    between = Between(ch.server, cut=["INSERT INTO"])
+    result = appended(appender15, between, "--id", "x", "t", *select)
+    assert lost(between, "INSERT INTO") and result.code == 69, result
+    assert counts(ch) == {1: 100} and ch.staging_tables() == []
+
+
+@pytest.mark.parametrize("how", ["kill", "wait"])
+def test_what_goes_on_behind_a_lost_connection_is_ended_before_it_is_counted(appender15, ch, how):
+    make_table(ch)
+    between = Between(ch.server, leave=["INSERT INTO"])
+    result = appended(appender15, between, "--direct", "--orphans", how, "t", "--select", slow_select(1, 100),
+                      **SMALL_BLOCKS)
+    assert result.code == 76, result
+    assert not ch.rows("SELECT query FROM system.processes WHERE query LIKE 'INSERT%'")
+    assert visible(result.err) == ch.value("SELECT count() FROM t")
+    assert (visible(result.err) == 100 * BLOCK) == (how == "wait")
+
+
+@pytest.mark.parametrize("word", ["CREATE TABLE", "RENAME TABLE", "STOP MERGES", "DROP TABLE", "system.parts"])
+def test_whatever_answer_is_lost_a_repeat_appends_once(appender15, ch, word):
+    between = Between(ch.server, cut=[word])
+    make_table(ch)
+    result = appended(appender15, between, "--id", "x", "t", input=rows_of(1, 100))
+    assert between.cut == [] and result.code in (0, 69), result
+    again = appender15.done("--id", "x", "t", input=rows_of(1, 100))
+    assert again["outcome"] in ("appended", "resumed", "nothing to do")
+    appender15.done("t", input=b"")  # sweeps
+    assert counts(ch) == {1: 100} and ch.staging_tables() == []

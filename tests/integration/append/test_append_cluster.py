@@ -1,0 +1,266 @@
+"""Replicated tables, and several servers behind one address: all replicas are looked at, one takes the append."""
+
+import contextlib
+import itertools
+import json
+import signal
+import socket
+import socketserver
+import struct
+import threading
+import urllib.parse
+
+import pytest
+
+import clickhouse
+from appending import BLOCK, SMALL_BLOCKS, Appender, balanced, counts, rows_of, slow_select, trigger
+from awaiting import eventually
+
+pytestmark = pytest.mark.timeout(300)  # ZooKeeper and two servers take their time
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def pair():
+    with clickhouse.ZooKeeper() as zookeeper:
+        with clickhouse.Cluster(more=zookeeper.start().configuration) as cluster:
+            yield cluster
+
+
+@pytest.fixture
+def replicas(pair):
+    """The test's own database on both."""
+    databases = pair.create_database(f"c{next(numbers)}")
+    yield databases
+    for database in databases:
+        database.drop()
+
+
+def make_replicated(replicas, engine="ReplicatedMergeTree", of="t"):
+    for database in replicas:
+        database.sql(f"CREATE TABLE {of} (append UInt32, n UInt64) ENGINE = {engine}('/{database.name}/{of}',"
+                     " '{replica}') PARTITION BY n % 3 ORDER BY n")
+
+
+def to(holdfast, store, url):
+    """`holdfast append` to an address, all replicas of the cluster being looked at."""
+    appender = Appender(holdfast.at(store.url()), None)
+    appender.words = lambda *args, **settings: [
+        "append", "--to", url + ("?" + "&".join(f"{k}={v}" for k, v in settings.items()) if settings else ""),
+        "--cluster", "pair", *args]
+    return appender
+
+
+@pytest.fixture
+def first(holdfast, store15, replicas):
+    return to(holdfast, store15, replicas[0].url())
+
+
+@pytest.fixture
+def second(holdfast, store15, replicas):
+    return to(holdfast, store15, replicas[1].url())
+
+
+@pytest.fixture
+def anywhere(holdfast, store15, pair, replicas):
+    """By way of a balancer, which gives every connection to the next server."""
+    with balanced(*pair.servers, port=pair.servers[0].http_port) as port:
+        yield to(holdfast, store15, f"clickhouse+http://default@127.0.0.1:{port}/{replicas[0].name}")
+
+
+def both_have(replicas, expected):
+    eventually(lambda: all(counts(database) == expected for database in replicas),
+               what=f"both replicas have {expected}")
+
+
+def kill(worker):
+    worker.signal(signal.SIGKILL)
+    worker.wait()
+
+
+# --- replicated tables ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["ReplicatedMergeTree", "ReplicatedReplacingMergeTree"])
+def test_a_staged_append_into_a_replicated_table_reaches_every_replica(first, second, replicas, engine):
+    make_replicated(replicas, engine)
+    summary = first.done("t", input=rows_of(1, 99))
+    assert (summary["mode"], summary["rows"], summary["partitions"]) == ("staged", 99, 3)
+    assert second.done("t", input=rows_of(2, 50))["rows"] == 50
+    if engine == "ReplicatedMergeTree":
+        both_have(replicas, {1: 99, 2: 50})
+    assert [database.staging_tables() for database in replicas] == [[], []]
+
+
+def test_one_replica_alone_needs_no_cluster(holdfast, store15, replicas):
+    make_replicated(replicas[:1])
+    appender = Appender(holdfast.at(store15.url()), replicas[0])
+    assert appender.done("--id", "x", "t", input=rows_of(1, 99))["rows"] == 99
+    assert appender.done("--id", "x", "t", input=rows_of(1, 99))["outcome"] == "nothing to do"
+    assert counts(replicas[0]) == {1: 99}
+
+
+def test_equal_rows_that_the_server_leaves_out_are_told_and_are_in_nobodys_way(first, replicas):
+    """ClickHouse attaches equal parts to a replicated table once."""
+    make_replicated(replicas)
+    first.done("--id", "a", "t", input=rows_of(1, 99))
+    again = first("--id", "b", "t", input=rows_of(1, 99))
+    assert again.code == 125 and "it has attached equal ones before" in again.err, again
+    assert "insert_deduplicate=0" in again.err
+    assert first.done("t", input=rows_of(2, 30))["rows"] == 30
+    both_have(replicas, {1: 99, 2: 30})
+
+
+# --- a connection that breaks -----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def breaking(server, when):
+    """A line to the server that breaks in the first INSERT once `when` holds; seen counts the INSERTs."""
+    seen = []
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            with socket.create_connection((server.host, server.http_port)) as there:
+                threading.Thread(target=self.back, args=(there,), daemon=True).start()
+                with contextlib.suppress(OSError):
+                    while data := self.request.recv(65536):
+                        if b"POST /" in data and b"query=INSERT" in data:
+                            seen.append(data)
+                            self.sent = 0
+                        there.sendall(data)
+                        self.sent = getattr(self, "sent", -HALF) + len(data)
+                        if len(seen) == 1 and self.sent > HALF:
+                            eventually(when, what="some rows have been committed")
+                            self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                            self.request.close()
+                            break
+                    there.shutdown(socket.SHUT_RDWR)
+
+        def back(self, there):
+            with contextlib.suppress(OSError):
+                while data := there.recv(65536):
+                    self.request.sendall(data)
+
+    class Line(socketserver.ThreadingTCPServer):
+        daemon_threads = allow_reuse_address = True
+
+    with Line(("127.0.0.1", 0), Handler) as line:
+        threading.Thread(target=line.serve_forever, daemon=True).start()
+        yield line.server_address[1], seen
+        line.shutdown()
+
+
+ROWS, WIDTH = 400, 10000
+HALF = ROWS * WIDTH // 2
+
+
+def broken_append(holdfast, store, database, path, *words):
+    path.write_bytes(rows_of(1, ROWS, WIDTH))
+    with breaking(database.server, lambda: counts(database).get(1, 0) > 0) as (port, seen):
+        url = f"clickhouse+http://default@127.0.0.1:{port}/{database.name}?" + urllib.parse.urlencode(SMALL_BLOCKS)
+        return holdfast.at(store.url())("append", "--to", url, "--direct", "t", *words, path), len(seen)
+
+
+def test_where_the_server_leaves_out_what_it_has_had_a_broken_stream_is_sent_again(holdfast, store15, replicas,
+                                                                                  tmp_path):
+    """Block by block it may have been committed; the half block at the break has not, for its seal is missing."""
+    replicas[0].sql("CREATE TABLE t (append UInt32, n UInt64) ENGINE ="
+                    f" ReplicatedMergeTree('/{replicas[0].name}/t', '{{replica}}') ORDER BY n")
+    result, inserts = broken_append(holdfast, store15, replicas[0], tmp_path / "rows")
+    assert result.code == 0 and "sent again" in result.err and inserts == 2, result
+    assert json.loads(result.out)["rows"] == ROWS
+    assert counts(replicas[0]) == {1: ROWS}
+
+
+@pytest.mark.parametrize("engine", ["MergeTree ORDER BY n", "ReplicatedMergeTree('/{}/t', '{{replica}}') ORDER BY n"
+                                    " SETTINGS replicated_deduplication_window = 3"])
+def test_where_it_does_not_or_forgets_too_soon_the_outcome_is_unknown(holdfast, store15, replicas, tmp_path, engine):
+    replicas[0].sql(f"CREATE TABLE t (append UInt32, n UInt64) ENGINE = {engine.format(replicas[0].name)}")
+    result, inserts = broken_append(holdfast, store15, replicas[0], tmp_path / "rows")
+    assert result.code == 76 and "of its rows are visible" in result.err and inserts == 1, result
+
+
+def test_a_pipe_cannot_be_sent_again(holdfast, store15, replicas, tmp_path):
+    make_replicated(replicas[:1])
+    rows = rows_of(1, ROWS, WIDTH)
+    with breaking(replicas[0].server, lambda: counts(replicas[0]).get(1, 0) > 0) as (port, seen):
+        url = f"clickhouse+http://default@127.0.0.1:{port}/{replicas[0].name}?" + urllib.parse.urlencode(SMALL_BLOCKS)
+        result = holdfast.at(store15.url())("append", "--to", url, "--direct", "t", input=rows)
+    assert result.code == 76 and len(seen) == 1, result
+
+
+# --- several servers --------------------------------------------------------------------------------------
+
+
+def test_behind_a_balancer_one_replica_takes_all_statements(anywhere, replicas):
+    make_replicated(replicas)
+    for number in range(1, 4):
+        assert anywhere.done("t", input=rows_of(number, 99))["rows"] == 99
+    assert anywhere.done("--direct", "t", input=rows_of(4, 99))["rows"] == 99
+    both_have(replicas, {number: 99 for number in range(1, 5)})
+    assert [database.staging_tables() for database in replicas] == [[], []]
+
+
+def test_a_balancer_is_refused_without_the_cluster_that_is_behind_it(anywhere, replicas):
+    make_replicated(replicas)
+    words = anywhere.words("t")
+    at = words.index("--cluster")
+    result = anywhere.holdfast(*words[:at], *words[at + 2:], input=rows_of(1, 10))
+    assert result.code == 78 and "--cluster" in result.err, result
+    words[at + 1] = "other"
+    result = anywhere.holdfast(*words, input=rows_of(1, 10))
+    assert result.code == 78 and "have no cluster other" in result.err, result
+
+
+def test_a_table_that_is_not_replicated_is_refused_behind_a_balancer(anywhere, replicas):
+    for database in replicas:
+        database.sql("CREATE TABLE t (append UInt32, n UInt64) ENGINE = MergeTree ORDER BY n")
+    result = anywhere("t", input=rows_of(1, 10))
+    assert result.code == 78 and "is not replicated" in result.err, result
+
+
+@pytest.mark.parametrize("mode", ["--direct", "--staged"])
+def test_an_orphan_on_another_replica_is_ended(first, second, replicas, mode):
+    make_replicated(replicas)
+    slow = ["--select", slow_select(1, 500, 0.01)]
+    dead = first.start("--direct", "t", *slow, **SMALL_BLOCKS)
+    eventually(lambda: counts(replicas[0]).get(1, 0) >= 2 * BLOCK)
+    kill(dead)
+    summary = second.done(mode, "t", input=rows_of(2, 30))
+    assert summary["orphan"] == "killed"
+    assert replicas[0].rows("SELECT query_id FROM system.processes WHERE query_id LIKE 'holdfast-%'") == []
+    eventually(lambda: counts(replicas[0]) == counts(replicas[1]) and counts(replicas[0])[2] == 30)
+
+
+def test_staging_tables_of_the_dead_are_swept_on_every_replica(first, second, replicas):
+    make_replicated(replicas)
+    dead = first.start("t", "--select", slow_select(1, 500, 0.01), **SMALL_BLOCKS)
+    eventually(replicas[0].staging_tables)
+    kill(dead)
+    second.done("t", input=rows_of(2, 30))
+    assert [database.staging_tables() for database in replicas] == [[], []]
+
+
+def test_a_repeat_at_another_replica_finds_what_was_staged(first, second, store15, replicas):
+    make_replicated(replicas)
+    with trigger(store15, "BEFORE INSERT", "NEW.state = 'attaching'", "PERFORM pg_sleep(60)"):
+        worker = first.start("--id", "x", "t", "--select", "SELECT toUInt32(1), number FROM numbers(99)")
+        eventually(lambda: store15.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
+        kill(worker)
+        for (pid,) in store15.sql("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'"):
+            store15.server.terminate(pid)
+    assert second.done("--id", "x", "t", input=b"")["outcome"] == "resumed"
+    both_have(replicas, {1: 99})
+    assert [database.staging_tables() for database in replicas] == [[], []]
+
+
+def test_a_replica_that_does_not_answer_is_named(holdfast, store15):
+    with clickhouse.Cluster("lame") as lame:
+        database, _ = lame.create_database("d")
+        database.sql("CREATE TABLE t (append UInt32, n UInt64) ENGINE = MergeTree ORDER BY n")
+        lame.servers[1].kill()
+        appender = Appender(holdfast.at(store15.url()), database)
+        result = appender("--cluster", "lame", "t", input=rows_of(1, 10))
+        assert result.code == 69 and f"replica {lame.servers[1].host} of the cluster lame" in result.err, result
+        assert appender.done("t", input=rows_of(1, 10))["rows"] == 10

@@ -1,0 +1,107 @@
+"""holdfast ingest from Stellar RPC, end to end."""
+
+import signal
+
+import pytest
+
+from awaiting import eventually
+from cli import EXIT_CONFIG, EXIT_DATA
+from ledgers import Network
+from stellar_rpc import Cut, Error, Http, StellarRpc
+from stores import make_kind
+
+
+@pytest.fixture
+def rpc():
+    with StellarRpc() as server:
+        server.close_ledgers(20, transactions=3)
+        yield server
+
+
+@pytest.fixture(params=["local", "pg15"])
+def kind(request, tmp_path):
+    yield from make_kind(request, tmp_path, request.param)
+
+
+@pytest.fixture
+def network(kind):
+    return Network(kind)
+
+
+@pytest.fixture
+def start(kind, holdfast, rpc):
+    def begin(*options, url=None, name="testnet"):
+        return holdfast.at(kind.url).start("ingest", "--network", name, "--source",
+                                           url or rpc.url_with(poll="20ms"), *options)
+    return begin
+
+
+def assert_holds(network, rpc, first, last):
+    rows = network.sql("select sequence, hash, transaction_count from @ledgers order by sequence")
+    assert [(row[0], row[1]) for row in rows] == [
+        (sequence, rpc.ledger(sequence).hash) for sequence in range(first, last + 1)]
+    (count,) = network.sql("select count(*) from @transactions")[0]
+    assert count == sum(row[2] for row in rows)
+
+
+def test_a_first_run_begins_at_the_tip_and_follows_it(start, rpc, network):
+    tip = rpc.latest
+    with start() as running:
+        eventually(lambda: network.latest == tip, 20, "the tip")
+        for _ in range(3):
+            rpc.close_ledgers(1)
+            eventually(lambda: network.latest == rpc.latest, 20, "the next ledger")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    assert_holds(network, rpc, tip, rpc.latest)
+    assert network.coverage() == [(tip, rpc.latest)]
+
+
+def test_errors_of_the_server_are_waited_out(start, rpc, network):
+    rpc.fault("getLedgers", Http(503), Error(-32603), Cut())
+    with start("--start-ledger", "5") as running:
+        running.await_line("trying again", "err")
+        eventually(lambda: network.latest == rpc.latest, 40, "everything")
+    assert_holds(network, rpc, 5, rpc.latest)
+
+
+def test_a_server_of_another_network_is_refused(start, network):
+    with start(name="pubnet") as running:
+        done = running.wait_all()
+        assert done.code == EXIT_CONFIG and "Test SDF Network" in done.err
+
+
+def test_what_the_server_has_forgotten_is_a_permanent_gap(start, rpc, network):
+    rpc.forget_before(10)
+    with start("--start-ledger", "5") as running:
+        done = running.wait_all()
+        assert done.code == EXIT_CONFIG and "10" in done.err
+
+
+def test_a_reset_of_the_network_stops_it_with_both_hashes(start, rpc, network):
+    with start() as running:
+        eventually(lambda: network.latest == rpc.latest, 20, "the tip")
+        running.signal(signal.SIGTERM)
+        running.wait()
+    before = rpc.ledger(rpc.latest).hash
+    height = rpc.latest
+    rpc.reset()
+    rpc.close_ledgers(height + 3)
+    with start() as running:
+        done = running.wait_all()
+        assert done.code == EXIT_DATA and before in done.err and rpc.ledger(height).hash in done.err
+
+
+def test_what_lies_before_the_tip_is_backfilled(start, rpc, network):
+    tip = rpc.latest
+    with start() as running:
+        eventually(lambda: network.latest == tip, 20, "the tip")
+        rpc.fault("getTransactions", Http(429, retry_after=0), Cut())
+        with start("--backfill", f"5-{tip}") as backfill:
+            assert backfill.wait(40) == 0, backfill.describe()
+        rpc.close_ledgers(2)
+        eventually(lambda: network.latest == rpc.latest, 20, "live goes on")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    assert_holds(network, rpc, 5, rpc.latest)
+    assert network.oldest == 5

@@ -1,0 +1,152 @@
+"""holdfast ingest status: how networks stand, from the store alone."""
+
+import json
+import pathlib
+import signal
+
+from awaiting import eventually
+from cli import EXIT_DATA, EXIT_UNREACHABLE, EXIT_USAGE
+from ingesting import on_servers
+from ledgers import chain
+
+LOCK_KEY = -8622139916493065622
+
+
+def status(world, *options):
+    done = world.command("ingest", "status", "--json", *options)
+    assert done.code == 0, done
+    return {one["network"]: one for one in json.loads(done.out)["networks"]}
+
+
+def test_where_nothing_is_there_it_says_so_and_makes_nothing(world):
+    done = world.command("ingest", "status")
+    assert done.code == 0 and "no networks yet" in done.out and "holdfast ingest --network" in done.out
+    assert status(world) == {}
+    done = world("ingest", "status")
+    assert done.code == 0 and "nothing is there yet" in done.out
+    one = status(world, "--network", "testnet")["testnet"]
+    assert one["exists"] is False and one["latest"] is None and one["ingester"] is None
+    if world.local:
+        assert not list(pathlib.Path(world.kind.url.removeprefix("local:")).glob("ingest_*"))
+    else:
+        assert not world.kind.database.sql("select from pg_namespace where nspname like 'ingest%'")
+
+
+def test_it_tells_where_a_network_stands(world):
+    world.ingest(11, 300)
+    assert world("retention", "--keep", "100-ledgers").code == 0
+    one = status(world)["testnet"]
+    assert one.pop("lag_ms") > 0
+    assert one.pop("last_success_ms") > 0
+    one.pop("transactions_estimate")
+    assert one == {
+        "network": "testnet", "schema": "ingest_testnet", "exists": True,
+        "lock": "wallet-backend-ingest-testnet", "key": LOCK_KEY, "ingester": None,
+        "latest": 300, "closed_at": "2023-11-14T22:38:20.000Z",
+        "source_tip": 300, "lag_ledgers": 0, "live_ledgers": 290, "backfill_ledgers": None, "oldest": 201, "wanted_from": 11, "floor": 201,
+        "ranges": 1, "covered": 100, "gaps": 0, "missing": 0, "quarantined": 0, "disagrees": False}
+
+
+def test_people_are_told_the_same(world):
+    world.ingest(11, 300)
+    done = world.command("ingest", "status")
+    assert done.code == 0 and done.err == ""
+    lines = {line.split(maxsplit=1)[0]: line for line in done.out.splitlines()}
+    assert "ingest_testnet" in lines["testnet"] and "none runs" in lines["ingester"]
+    assert "300, closed" in lines["latest"] and lines["oldest"].endswith(" 11")
+    assert "290 ledgers in 1 range" in lines["covered"] and lines["gaps"].endswith("none")
+
+
+def test_it_tells_who_ingests_while_it_runs(world):
+    live = world.start("ingest", "--source", world.source(chain(1, 20)), "--follow")
+    eventually(lambda: world.network.latest == 20)
+    one = status(world, "--network", "testnet")["testnet"]
+    assert one["latest"] == 20
+    assert "holdfast ingest" in one["ingester"]["application"] and one["ingester"]["age_ms"] >= 0
+    if world.local:
+        assert one["ingester"]["pid"] == live.pid
+    else:
+        assert [one["ingester"]["backend_pid"]] == world.kind.database.holders(LOCK_KEY)
+    assert "holdfast ingest" in world("ingest", "status").out
+    live.signal(signal.SIGTERM)
+    assert live.wait() == 0
+    assert status(world)["testnet"]["ingester"] is None
+
+
+def test_all_networks_are_listed_unless_some_are_named(world):
+    for network in ("testnet", "pubnet", "a-b_1"):
+        world.ingest(1, 5, network=network)
+    assert list(status(world)) == ["a-b_1", "pubnet", "testnet"]
+    assert list(status(world, "--network", "pubnet", "--network", "testnet")) == ["pubnet", "testnet"]
+
+
+def test_gaps_and_quarantine_are_counted(world):
+    made = chain(1, 30)
+    made[9] = '{"sequence": 10, "hash": 5}'
+    world.ingest_these(made, "--on-bad", "quarantine")
+    world.network.sql("insert into @ingest_coverage (lo, hi) values (100, 101)")
+    world.network.sql("update @ingest_store set value = '101' where key = 'latestLedgerCursor'")
+    one = status(world)["testnet"]
+    assert (one["gaps"], one["missing"], one["quarantined"], one["ranges"]) == (2, 70, 1, 3)
+    assert "2, 70 ledgers" in world("ingest", "status").out
+
+
+def test_a_cursor_without_coverage_is_pointed_out(world):
+    world.ingest(1, 30)
+    world.network.sql("drop table @ingest_coverage")
+    one = status(world)["testnet"]
+    assert (one["disagrees"], one["gaps"], one["covered"], one["latest"]) == (True, None, None, 30)
+    assert "holdfast ingest adopt --network testnet" in world("ingest", "status").out
+
+
+def test_a_cursor_that_claims_more_than_is_covered_is_pointed_out(world):
+    world.ingest(1, 30)
+    world.network.sql("update @ingest_store set value = '31' where key = 'latestLedgerCursor'")
+    assert status(world)["testnet"]["disagrees"] is True
+
+
+def test_a_ledger_from_the_future_has_no_negative_age(world):
+    made = chain(1, 2)
+    made[1]["closed_at"] = "2199-01-01T00:00:00Z"
+    world.ingest_these(made)
+    assert status(world)["testnet"]["lag_ms"] == 0
+
+
+def test_garbage_in_a_cursor_is_named(world):
+    world.ingest(1, 3)
+    world.network.sql("update @ingest_store set value = '3x' where key = 'latestLedgerCursor'")
+    done = world("ingest", "status")
+    assert done.code == EXIT_DATA and "latestLedgerCursor" in done.err and "3x" in done.err
+
+
+@on_servers
+def test_transactions_are_estimated_and_not_counted(world):
+    world.ingest(1, 2500, transactions=4)
+    world.kind.database.sql("analyze ingest_testnet.transactions")
+    assert status(world)["testnet"]["transactions_estimate"] == 10000
+
+
+@on_servers
+def test_another_schema_is_shown_where_it_is_named(world):
+    world.ingest(1, 9, "--schema", "wallet")
+    assert status(world) == {}
+    one = status(world, "--network", "testnet", "--schema", "wallet")["testnet"]
+    assert (one["schema"], one["latest"]) == ("wallet", 9)
+    assert world.command("ingest", "status", "--schema", "wallet").code == EXIT_USAGE
+
+
+@on_servers
+def test_it_waits_for_nobody_who_writes(world):
+    """Not even for one who changes the tables and has not committed."""
+    world.ingest(1, 9)
+    with world.kind.database.connect("postgres", autocommit=False) as writer, writer.cursor() as cursor:
+        cursor.execute("update ingest_testnet.ingest_store set value = '99'")
+        cursor.execute("delete from ingest_testnet.ingest_coverage")
+        assert status(world)["testnet"]["latest"] == 9
+        writer.rollback()
+    writer.close()
+
+
+def test_a_store_that_cannot_be_reached_is_an_error(holdfast):
+    done = holdfast("ingest", "status", "--url", "postgresql://127.0.0.1:1/none")
+    assert done.code == EXIT_UNREACHABLE

@@ -1,0 +1,352 @@
+"""The local store: folders and files that are not as they should be, and the kernel's locks."""
+
+import contextlib
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import hf
+from awaiting import Background, eventually, stays
+from hf import ANY_ORDER, FOREVER, SHARED, HfError, State, Status
+from peer import Peer
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def url(folder):
+    return f"local:{folder}"
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_folder_is_made_with_its_parents_and_for_its_owner_only(tmp_path):
+    folder = tmp_path / "a" / "b" / "state"
+    with hf.Store(f"local:{folder}") as store:
+        store.acquire("job")
+        assert folder.is_dir()
+        assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_file_in_place_of_the_folder_is_refused(folder, url):
+    folder.write_text("not a folder")
+    error = hf.open_error(url)
+    assert error.status in (Status.CONFIG, Status.SYSTEM)
+    assert str(folder) in error.message
+    assert error.hint
+
+
+def in_subprocess(script, prefix=(), **popen):
+    """Runs Python with our binding; copies are readable to whoever runs it."""
+    return subprocess.run([*prefix, sys.executable, "-c",
+                           f"import sys; sys.path.insert(0, {str(hf.HARNESS)!r})\nimport hf\n{script}"],
+                          capture_output=True, text=True, timeout=30,
+                          env={**os.environ, "HOLDFAST_BUILD": str(hf.BUILD), "PYTHONDONTWRITEBYTECODE": "1"},
+                          **popen)
+
+
+def test_folder_that_cannot_be_written_is_refused(unprivileged, tmp_path_factory):
+    base = tmp_path_factory.mktemp("sealed")
+    for parent in [base, *base.parents]:
+        if os.stat(parent).st_uid == os.geteuid() and parent != pathlib.Path("/"):
+            with contextlib.suppress(OSError):
+                os.chmod(parent, os.stat(parent).st_mode | 0o055)
+    folder = base / "state"
+    folder.mkdir(mode=0o555)
+    done = in_subprocess(f"""
+error = hf.open_error("local:{folder}")
+assert error.status in (hf.Status.CONFIG, hf.Status.SYSTEM), error
+assert "{folder}" in error.message, error
+assert error.hint, error
+""", prefix=unprivileged)
+    assert done.returncode == 0, done.stderr
+    assert files_of(folder) == []
+
+
+def test_database_that_is_none_is_refused_and_left_alone(folder, url):
+    with hf.Store(url) as store:
+        store.acquire("job").end()
+    path, = [path for path in files_of(folder) if path.read_bytes().startswith(b"SQLite format 3")]
+    for leftover in path.parent.glob(path.name + "-*"):
+        leftover.unlink()
+    contents = b"this is not a database" * 500
+    path.write_bytes(contents)
+    with pytest.raises(HfError) as raised:
+        with hf.Store(url) as store:
+            store.acquire("job")
+    assert raised.value.status in (Status.BAD_DATA, Status.CONFIG)
+    assert str(path) in raised.value.message
+    assert raised.value.hint
+    assert path.read_bytes() == contents
+    path.unlink()
+    with hf.Store(url) as store:
+        store.acquire("job").end()
+
+
+def test_full_folder_is_reported_and_holds_nothing(folder, url):
+    with hf.Store(url) as store:
+        store.acquire("job").end()
+    done = in_subprocess(f"""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+try:
+    store = hf.Store({url!r})
+    lock = store.acquire("another label " * 100)
+    token = lock.token
+except hf.HfError as error:
+    assert error.status in (hf.Status.SYSTEM, hf.Status.CONFIG, hf.Status.UNREACHABLE), error
+    assert error.message and error.hint, error
+    print("refused")
+else:
+    print("held", token)
+""")
+    assert done.stdout == "refused\n", done.stdout + done.stderr
+    with hf.Store(url) as store:
+        store.acquire("another label " * 100).end()
+
+
+def test_full_disk_is_reported_and_the_store_works_again_with_room(tmp_path):
+    disk = tmp_path / "disk"
+    script = f"""
+import os, pathlib
+store = hf.Store("local:{disk}/state")
+store.acquire("job").end()
+filler = pathlib.Path("{disk}/filler")
+with open(filler, "wb", buffering=0) as out:
+    try:
+        while True: out.write(b"x" * 4096)
+    except OSError:
+        pass
+refused = None
+for number in range(200):
+    try:
+        lock = store.acquire("label %d " % number * 200)
+        lock.token
+        lock.end()
+    except hf.HfError as error:
+        refused = error
+        break
+assert refused is not None, "never noticed that the disk is full"
+assert refused.status in (hf.Status.SYSTEM, hf.Status.CONFIG, hf.Status.UNREACHABLE), refused
+assert refused.hint, refused
+filler.unlink()
+store.acquire("label %d " % number * 200).end()
+store.acquire("job").end()
+print("fine")
+"""
+    disk.mkdir()
+    done = subprocess.run(
+        ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user", "--user"]), "sh", "-c",
+         f'mount -t tmpfs -o size=400k tmpfs "{disk}" && exec "$0" -c "$1"', sys.executable,
+         f"import sys; sys.path.insert(0, {str(hf.HARNESS)!r})\nimport hf\n{script}"],
+        capture_output=True, text=True, timeout=40,
+        env={**os.environ, "HOLDFAST_BUILD": str(hf.BUILD)})
+    assert done.stdout == "fine\n", done.stdout + done.stderr
+
+
+def test_lock_files_that_are_removed_under_a_holder_let_nobody_else_in(folder, url):
+    """A tidy-up job that empties the folder must not make two holders."""
+    with hf.Store(url) as store, Peer(url) as peer:
+        lock = store.acquire("job")
+        for path in files_of(folder):
+            if not path.read_bytes().startswith(b"SQLite") and not path.name.endswith(("-wal", "-shm")):
+                path.unlink()
+        lost = eventually(lambda: lock.state is State.LOST or peer_is_refused(peer, "job"))
+        assert lost
+        if lock.state is State.HELD:
+            assert peer_is_refused(peer, "job")
+            with hf.Store(url) as late:
+                assert late.refusal("job").status is Status.NOT_ACQUIRED
+
+
+def peer_is_refused(peer, label):
+    try:
+        peer.release(peer.acquire(label))
+    except HfError as error:
+        return error.status is Status.NOT_ACQUIRED
+    return False
+
+
+def test_folder_that_is_removed_under_a_store_is_reported(folder, url):
+    with hf.Store(url) as store:
+        store.acquire("job").end()
+        shutil.rmtree(folder)
+        try:
+            lock = store.acquire("job")
+        except HfError as error:
+            assert error.status in (Status.SYSTEM, Status.CONFIG, Status.LOST, Status.UNREACHABLE)
+            assert error.hint
+        else:
+            with hf.Store(url) as other:
+                assert other.refusal("job").status is Status.NOT_ACQUIRED
+            lock.free()
+
+
+def test_two_folders_are_two_stores(tmp_path):
+    with hf.Store(f"local:{tmp_path / 'a'}") as a, hf.Store(f"local:{tmp_path / 'b'}") as b:
+        a.acquire("job")
+        b.acquire("job")
+
+
+def test_one_folder_under_two_names_is_one_store(folder, url, tmp_path):
+    folder.mkdir()
+    (tmp_path / "alias").symlink_to(folder)
+    with hf.Store(url) as store, hf.Store(f"local:{tmp_path / 'alias'}") as alias:
+        store.acquire("job")
+        assert alias.refusal("job").status is Status.NOT_ACQUIRED
+
+
+@pytest.mark.parametrize("name", ["with space", "with'quote", "with%percent", "ünïcode", "a;b?c#d"])
+def test_folders_of_any_name(tmp_path, name):
+    folder = tmp_path / name
+    with hf.Store(f"local:{folder}") as store, Peer(f"local:{folder}") as peer:
+        store.acquire("job")
+        assert peer.refusal("job").status is Status.NOT_ACQUIRED
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_killed_holder_lets_a_long_waiter_in(url):
+    with hf.Store(url) as store, Peer(url) as peer:
+        peer.acquire("job")
+        waiter = Background(store.acquire, "job", FOREVER)
+        stays(lambda: waiter.running, 2.5)
+        peer.kill9()
+        assert waiter.result().state is State.HELD
+
+
+def test_killed_holder_leaves_no_record(url):
+    with hf.Store(url) as store:
+        with Peer(url) as peer:
+            peer.acquire("job")
+            assert [view.pid for view in store.locks() if view.label == "job"] == [peer.pid]
+            peer.kill9()
+        assert [view for view in store.locks() if view.label == "job"] == []
+
+
+def test_many_processes_open_a_fresh_folder_at_once(url):
+    script = f"""
+store = hf.Store({url!r})
+for _ in range(20):
+    lock = store.acquire("job", -1)
+    lock.token
+    lock.end()
+store.close()
+"""
+    crowd = [Background(in_subprocess, script) for _ in range(6)]
+    for one in crowd:
+        done = one.result(40)
+        assert done.returncode == 0, done.stderr
+
+
+def test_deadlock_of_any_order_waits_is_found(url):
+    with Peer(url) as one, Peer(url) as two:
+        one.begin("acquire", 1, thread="a").result()
+        two.begin("acquire", 2, thread="a").result()
+        first = one.begin("acquire", 2, FOREVER, flags=ANY_ORDER, thread="a")
+        second = two.begin("acquire", 1, FOREVER, flags=ANY_ORDER, thread="a")
+        told = eventually(lambda: [p for p in (first, second) if not p.running], 20)[0]
+        with pytest.raises(HfError) as raised:
+            told.result()
+        assert raised.value.status is Status.DEADLOCK
+        assert raised.value.hint
+        (one if told is first else two).release(1)
+        (second if told is first else first).result()
+
+
+def test_deadlock_between_threads_of_a_process_is_found(url):
+    with hf.Store(url) as store:
+        both_hold = threading.Barrier(2)
+        deadlocks = []
+
+        def take(first, second):
+            with store.acquire(first):
+                both_hold.wait(20)
+                try:
+                    store.acquire(second, FOREVER, flags=ANY_ORDER).end()
+                except HfError as error:
+                    deadlocks.append(error.status)
+
+        takers = [Background(take, 1, 2), Background(take, 2, 1)]
+        for taker in takers:
+            taker.result(20)
+        assert deadlocks == [Status.DEADLOCK]
+
+
+def test_wait_without_a_cycle_is_no_deadlock(url):
+    with hf.Store(url) as store, Peer(url) as peer:
+        held = peer.acquire(1)
+        store.acquire(2)
+        assert store.refusal(1, 3000, flags=ANY_ORDER).status is Status.NOT_ACQUIRED
+        peer.release(held)
+
+
+def test_exclusive_waiter_is_not_starved_by_a_stream_of_shared_holders(url):
+    done = threading.Event()
+
+    with hf.Store(url) as store, hf.Store(url) as other, Peer(url) as peer:
+        overlap = threading.Semaphore(0)
+
+        def read(opened):
+            while not done.is_set():
+                with opened.acquire("job", FOREVER, mode=SHARED):
+                    overlap.release()
+                    done.wait(0.02)
+
+        readers = [Background(read, opened) for opened in (store, store, other, other)]
+        for _ in readers:
+            assert overlap.acquire(timeout=20)
+        try:
+            peer.release(peer.acquire("job", FOREVER, timeout=20))
+        finally:
+            done.set()
+            for reader in readers:
+                reader.result()
+
+
+def test_held_locks_do_not_slow_into_refusal(url):
+    """Many held at once stay correct whichever file they fall into."""
+    with hf.Store(url, max_keys=20000) as store, Peer(url) as peer:
+        store.acquire([f"row {number}" for number in range(5000)])
+        for number in range(0, 5000, 611):
+            assert peer.refusal(f"row {number}").status is Status.NOT_ACQUIRED
+        peer.acquire("another")
+
+
+def test_store_opens_few_descriptors(url):
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    before = descriptors()
+    with hf.Store(url) as store:
+        store.acquire([f"row {number}" for number in range(2000)]).end()
+        assert descriptors() - before < resource.getrlimit(resource.RLIMIT_NOFILE)[0] / 2
+    eventually(lambda: descriptors() <= before, what="closing gives all descriptors back")
+
+
+def test_descriptors_are_not_inherited(url):
+    with hf.Store(url) as store:
+        store.acquire("job")
+        child = subprocess.run(["ls", "-l", "/proc/self/fd"], capture_output=True, text=True,
+                               close_fds=False)
+        assert "state" not in child.stdout
+
+
+def test_relative_and_empty_folders_are_refused_or_resolved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    error = hf.open_error("local:")
+    assert error.status in (Status.INVALID, Status.CONFIG)
+    with hf.Store("local:state") as store, hf.Store(f"local:{tmp_path / 'state'}") as same:
+        store.acquire("job")
+        assert same.refusal("job").status is Status.NOT_ACQUIRED

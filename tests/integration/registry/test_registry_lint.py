@@ -1,0 +1,474 @@
+"""holdfast registry lint: the samples of tests/lint, the files that it looks at, ignores and formats."""
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+import hf
+
+SAMPLES = hf.ROOT / "tests/lint"
+EXIT_OK, EXIT_FINDINGS, EXIT_USAGE, EXIT_BAD_DATA, EXIT_CONFIG = 0, 1, 64, 65, 78
+
+STRAY = "SELECT pg_advisory_xact_lock(987654321)"
+REGISTRY = """
+version: 1
+locks:
+  - name: report
+    key: { fixed: 42424242 }
+    lifetime: session
+"""
+
+
+@pytest.fixture
+def lint(holdfast, tmp_path):
+    """Lints below a folder of the test's own; its findings, as JSON gives them."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+
+    def run(*args, code=None, cwd=folder):
+        done = holdfast("registry", "lint", "--json", *args, cwd=cwd)
+        assert done.code in (EXIT_OK, EXIT_FINDINGS) if code is None else done.code == code, done.err
+        return json.loads(done.out)
+
+    run.folder = folder
+    return run
+
+
+def put(folder, name, text):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def rules(result):
+    return sorted(finding["rule"] for finding in result["findings"])
+
+
+def files(result):
+    return sorted({finding["file"] for finding in result["findings"]})
+
+
+# --- samples ----------------------------------------------------------------------------------------
+
+
+def expected_in(path):
+    found = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = re.search(r"expect: ([a-z, -]+)", line)
+        if match:
+            found += [(number, rule.strip()) for rule in match.group(1).split(",")]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("path", sorted((SAMPLES / "bad").iterdir()), ids=lambda p: p.name)
+def test_bad_samples_have_exactly_the_findings_they_announce(lint, path):
+    assert expected_in(path), "a bad sample announces something"
+    result = lint("--registry", SAMPLES / "locks.yaml", "--confidence", "low", path.name, cwd=path.parent)
+    assert sorted((f["line"], f["rule"]) for f in result["findings"]) == expected_in(path)
+
+
+@pytest.mark.parametrize("path", sorted((SAMPLES / "good").iterdir()), ids=lambda p: p.name)
+def test_good_samples_have_none(lint, path):
+    result = lint("--registry", SAMPLES / "locks.yaml", "--confidence", "low", path.name, cwd=path.parent)
+    assert result["findings"] == []
+
+
+def test_every_language_has_a_good_and_a_bad_sample():
+    wanted = set(".c .cpp .go .ts .js .py .rb .java .kt .cs .rs .php .ex .sql .prisma".split())
+    for folder in ("good", "bad"):
+        assert {path.suffix for path in (SAMPLES / folder).iterdir()} == wanted
+
+
+# --- what a finding says ----------------------------------------------------------------------------
+
+
+def test_a_finding_has_place_rule_sentence_and_remedy(lint):
+    put(lint.folder, "a.py", f'é = 1; db.run("{STRAY}")\n')
+    put(lint.folder, "locks.yaml", REGISTRY)
+    (finding,) = lint()["findings"]
+    assert (finding["file"], finding["line"]) == ("a.py", 1)
+    assert finding["column"] == f'é = 1; db.run("{STRAY}")'.index("pg_advisory") + 1  # characters, not bytes
+    assert finding["rule"] == "unregistered-id"
+    assert "987654321" in finding["message"] and "locks.yaml" in finding["message"]
+    assert finding["remedy"]
+
+
+def test_people_get_a_line_and_a_summary(holdfast, lint):
+    put(lint.folder, "a.py", 'db.run("SELECT pg_advisory_xact_lock(1)")\n')
+    done = holdfast("registry", "lint", cwd=lint.folder)
+    assert done.code == EXIT_FINDINGS
+    assert done.out.startswith("a.py:1:16: warning: pg_advisory_xact_lock(1)")
+    assert "[common-id]" in done.out and "help:" in done.out
+    assert "1 file, 1 warning" in done.err
+
+
+def test_nothing_wrong_is_exit_0(holdfast, lint):
+    put(lint.folder, "a.py", "print(1)\n")
+    done = holdfast("registry", "lint", cwd=lint.folder)
+    assert (done.code, done.out) == (EXIT_OK, "")
+    assert "1 file, no findings" in done.err
+
+
+def test_without_a_registry_its_rules_are_off_and_a_note_says_so(holdfast, lint):
+    put(lint.folder, "a.py", f'db.run("{STRAY}")\n')
+    done = holdfast("registry", "lint", cwd=lint.folder)
+    assert done.code == EXIT_OK
+    assert "no registry" in done.err
+
+
+def test_a_broken_registry_is_refused_before_anything_is_looked_at(holdfast, lint):
+    put(lint.folder, "locks.yaml", "version: 1\nlocks: [}\n")
+    put(lint.folder, "a.py", 'db.run("SELECT pg_advisory_xact_lock(1)")\n')
+    done = holdfast("registry", "lint", cwd=lint.folder)
+    assert (done.code, done.out) == (EXIT_CONFIG, "")
+    assert "locks.yaml:2:" in done.err
+
+
+def test_sarif_names_the_rules_and_the_places(holdfast, lint):
+    put(lint.folder, "a.py", 'db.run("SELECT pg_advisory_xact_lock(1)")\n')
+    done = holdfast("registry", "lint", "--format", "sarif", cwd=lint.folder)
+    (run,) = json.loads(done.out)["runs"]
+    assert "snapshot-trap" in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    (result,) = run["results"]
+    region = result["locations"][0]["physicalLocation"]["region"]
+    assert (result["ruleId"], region["startLine"], region["startColumn"]) == ("common-id", 1, 16)
+
+
+def test_github_gets_annotations(holdfast, lint):
+    put(lint.folder, "a.py", 'db.run("SELECT pg_advisory_xact_lock(1)")\n')
+    done = holdfast("registry", "lint", "--format", "github", cwd=lint.folder)
+    assert done.out.startswith("::warning file=a.py,line=1,col=16")
+
+
+# --- rules that need more than one file, or none ------------------------------------------------------
+
+
+def test_patterns_of_the_registry_decide_exactly_whether_a_template_can_match(lint):
+    put(lint.folder, "locks.yaml", """
+version: 1
+locks:
+  - name: booking
+    key: { pattern: "booking:{id}", as: hashtext }
+    placeholders: { id: "\\\\d+" }
+""")
+    put(lint.folder, "a.py", '''
+db.run(f"SELECT pg_advisory_xact_lock(hashtext('booking:{x}'))")
+db.run(f"SELECT pg_advisory_xact_lock(hashtext('booking:{x}:late'))")
+db.run("SELECT pg_advisory_xact_lock(hashtext('booking:12'))")
+db.run("SELECT pg_advisory_xact_lock(hashtext('booking:twelve'))")
+''')
+    found = lint("--rule", "unregistered-label")["findings"]
+    assert [f["line"] for f in found] == [3, 5]
+
+
+def test_locks_of_one_entry_go_by_their_keys(lint, holdfast):
+    put(lint.folder, "locks.yaml", """
+version: 1
+locks:
+  - name: seat
+    key: { pattern: "seat:{n}", as: sha256 }
+    order: 1
+""")
+    keys = {label: int(holdfast("key", "--as", "sha256", label, cwd=lint.folder).out)
+            for label in ("seat:1", "seat:2")}
+    low, high = sorted(keys, key=keys.get)
+    put(lint.folder, "right.c", f'void f(void) {{\n g(HF_LABEL("{low}"),\n HF_LABEL("{high}")); }}\n')
+    put(lint.folder, "wrong.c", f'void f(void) {{\n g(HF_LABEL("{high}"),\n HF_LABEL("{low}")); }}\n')
+    assert [(f["file"], f["line"], f["rule"]) for f in lint()["findings"]] == [("wrong.c", 3, "lock-order")]
+
+
+def test_pairs_and_classes_are_looked_up(lint):
+    put(lint.folder, "locks.yaml", """
+version: 1
+locks:
+  - name: both
+    key: { pair: [7, 8] }
+  - name: by-class
+    key: { class: 9, pattern: "shop:{id}", as: hashtext }
+""")
+    put(lint.folder, "a.sql", """
+SELECT pg_advisory_xact_lock(7, 8);
+SELECT pg_advisory_xact_lock(7, 9);
+SELECT pg_advisory_xact_lock(9, hashtext('shop:1'));
+SELECT pg_advisory_xact_lock(9, hashtext('other'));
+""")
+    found = lint("--rule", "unregistered-id", "--rule", "unregistered-label")["findings"]
+    assert [(f["line"], f["rule"]) for f in found] == [(3, "unregistered-id"), (5, "unregistered-label")]
+
+
+def test_low_confidence_is_reported_only_when_asked_for(lint):
+    put(lint.folder, "a.py", '''
+def f(cur):
+    cur.execute("SELECT name FROM users")
+    cur.execute("SELECT pg_advisory_xact_lock(12345678)")
+''')
+    assert lint()["findings"] == []
+    (finding,) = lint("--confidence", "low")["findings"]
+    assert (finding["rule"], finding["confidence"]) == ("lock-after-read", "low")
+
+
+def test_rules_can_be_chosen(lint):
+    put(lint.folder, "a.py", 'db.run("SELECT pg_advisory_lock(1)")\n')
+    assert rules(lint()) == ["common-id", "session-lock-without-unlock"]
+    assert rules(lint("--rule", "common-id")) == ["common-id"]
+    assert rules(lint("--no-rule", "common-id")) == ["session-lock-without-unlock"]
+
+
+def test_the_rules_are_listed(holdfast):
+    done = holdfast("registry", "lint", "--list-rules")
+    assert done.code == EXIT_OK
+    assert "snapshot-trap" in done.out and "unlock-result-ignored" in done.out
+
+
+@pytest.mark.parametrize("args", [["--rule", "nonsense"], ["--no-rule", "x"], ["--confidence", "some"],
+                                  ["--format", "xml"]])
+def test_a_wrong_option_is_refused(holdfast, args, tmp_path):
+    done = holdfast("registry", "lint", *args, cwd=tmp_path)
+    assert (done.code, done.out) == (EXIT_USAGE, "")
+
+
+# --- ignores ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [
+    'f("SELECT pg_advisory_xact_lock(1)")  # holdfast-ignore: common-id only in tests\n',
+    '# holdfast-ignore: common-id only in tests\nf("SELECT pg_advisory_xact_lock(1)")\n',
+    '# holdfast-ignore: common-id only in tests\n# and more to say\nf("SELECT pg_advisory_xact_lock(1)")\n',
+    'f("""\n-- holdfast-ignore: common-id only in tests\nSELECT pg_advisory_xact_lock(1)""")\n',
+])
+def test_an_ignore_covers_its_line_or_the_next_and_is_counted(lint, text):
+    put(lint.folder, "a.py", text)
+    result = lint()
+    assert result["findings"] == []
+    assert result["counts"]["ignored"] == 1
+
+
+def test_an_ignore_may_name_several_rules(lint):
+    put(lint.folder, "a.go",
+        '// holdfast-ignore: common-id, session-lock-without-unlock the process is short\n'
+        'var q = f("SELECT pg_advisory_lock(1)")\n')
+    result = lint()
+    assert (result["findings"], result["counts"]["ignored"]) == ([], 2)
+
+
+def test_an_ignore_covers_no_other_rule_and_no_other_line(lint):
+    put(lint.folder, "a.py", '''
+# holdfast-ignore: common-id only in tests
+f("SELECT pg_advisory_lock(1)")
+f("SELECT pg_advisory_xact_lock(2)")
+''')
+    assert [(f["line"], f["rule"]) for f in lint()["findings"]] == \
+        [(3, "session-lock-without-unlock"), (4, "common-id")]
+
+
+def test_an_ignore_without_a_reason_works_and_is_a_finding(lint):
+    put(lint.folder, "a.c", 'f("SELECT pg_advisory_xact_lock(1)"); /* holdfast-ignore: common-id */\n')
+    result = lint()
+    assert (rules(result), result["counts"]["ignored"]) == (["ignore-without-reason"], 1)
+
+
+def test_an_ignore_of_an_unknown_rule_is_a_finding(lint):
+    put(lint.folder, "a.py", "# holdfast-ignore: comon-id a slip of the hand\n")
+    assert rules(lint()) == ["unknown-rule"]
+
+
+def test_an_ignore_of_nothing_is_a_finding(lint):
+    put(lint.folder, "a.py", "x = 1  # holdfast-ignore: common-id was needed once\n")
+    assert rules(lint()) == ["unused-ignore"]
+
+
+def test_an_ignore_of_a_rule_that_is_off_is_not_called_unused(lint):
+    put(lint.folder, "a.py", f'f("{STRAY}")  # holdfast-ignore: unregistered-id not ours\n')
+    assert rules(lint()) == []  # no registry: the rule is off
+    assert rules(lint("--no-rule", "common-id")) == []
+
+
+def test_a_comment_about_ignore_comments_ignores_nothing(lint):
+    put(lint.folder, "a.py", "# write `holdfast-ignore: RULE reason` above the line\nx = 'holdfast-ignore: x'\n")
+    assert lint()["findings"] == []
+
+
+# --- which files ------------------------------------------------------------------------------------
+
+
+def test_folders_are_walked_in_order_and_files_are_taken_by_suffix(lint):
+    for name in ("b/z.py", "b/a.ts", "a.go", "c.txt", ".hidden/x.sql", "x.PY"):
+        put(lint.folder, name, 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    seen = [f["file"] for f in lint()["findings"]]
+    assert seen == [".hidden/x.sql", "a.go", "b/a.ts", "b/z.py", "x.PY"]
+
+
+def test_include_adds_files_by_glob(lint):
+    for name in ("run.sh", "deep/er/run.sh", "db/x.txt", "other/x.txt"):
+        put(lint.folder, name, 'psql -c "SELECT pg_advisory_xact_lock(1)"\n# SELECT pg_advisory_xact_lock(2)\n')
+    assert files(lint("--include", "*.sh")) == ["deep/er/run.sh", "run.sh"]
+    assert files(lint("--include", "db/**/*.txt", "--include", "/run.sh")) == ["db/x.txt", "run.sh"]
+
+
+def test_a_file_that_is_named_is_taken_whatever_its_name_and_gitignore_say(lint):
+    put(lint.folder, ".gitignore", "*\n")
+    put(lint.folder, "notes.txt", "SELECT pg_advisory_xact_lock(1);\n")
+    assert files(lint("notes.txt")) == ["notes.txt"]
+    assert files(lint(".")) == []
+
+
+def test_a_file_that_two_paths_lead_to_is_reported_once(lint):
+    put(lint.folder, "src/a.py", 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    assert len(lint(".", "src", "src/a.py")["findings"]) == 1
+
+
+@pytest.mark.parametrize("missing", ["nowhere", "a.py/b"])
+def test_a_missing_path_is_an_error_before_anything_is_printed(holdfast, lint, missing):
+    put(lint.folder, "a.py", 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    done = holdfast("registry", "lint", "a.py", missing, cwd=lint.folder)
+    assert (done.code, done.out) == (EXIT_BAD_DATA, "")
+    assert missing in done.err
+
+
+def test_links_are_not_followed_and_a_loop_ends(lint, tmp_path):
+    put(lint.folder, "src/a.py", 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    put(tmp_path / "outside", "b.py", 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    (lint.folder / "src/loop").symlink_to("..")
+    (lint.folder / "src/again.py").symlink_to("a.py")
+    (lint.folder / "src/out").symlink_to(tmp_path / "outside")
+    assert files(lint()) == ["src/a.py"]
+    assert files(lint("src/out")) == ["src/out/b.py"]  # a link that is named is
+
+
+def test_binary_files_are_skipped_and_counted(holdfast, lint):
+    put(lint.folder, "a.py", b'f("SELECT pg_advisory_xact_lock(1)")\n\0')
+    put(lint.folder, "b.py", b"x = 1\n")
+    done = holdfast("registry", "lint", cwd=lint.folder)
+    assert done.code == EXIT_OK
+    assert "1 file (1 skipped)" in done.err
+
+
+def test_a_huge_file_is_skipped_with_a_warning(holdfast, lint):
+    put(lint.folder, "big.sql", b"SELECT pg_advisory_lock(1);\n" + b"-- x\n" * (2 * 1024 * 1024))
+    done = holdfast("registry", "lint", cwd=lint.folder)
+    assert done.code == EXIT_OK
+    assert "warning" in done.err and "big.sql" in done.err and "8 MiB" in done.err
+
+
+def test_invalid_utf8_is_read_and_shown_safely(holdfast, lint):
+    put(lint.folder, "a.py", b"# \xff\xfe \xc3\nx = 'caf\xe9'; f(\"SELECT pg_advisory_xact_lock(hashtext('caf\xe9\x1b[31m'))\")\n")
+    (finding,) = lint()["findings"]
+    assert (finding["line"], finding["rule"]) == (2, "hashtext")
+    done = holdfast("registry", "lint", cwd=lint.folder)
+    assert "\x1b" not in done.out
+
+
+def test_an_unreadable_file_is_a_warning(holdfast, lint, unprivileged):
+    put(lint.folder, "a.py", 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    put(lint.folder, "secret.py", "x\n")
+    (lint.folder / "secret.py").chmod(0)
+    for folder in (lint.folder, *lint.folder.parents):
+        if unprivileged and folder.stat().st_uid == os.getuid() and str(folder).count("/") > 1:
+            folder.chmod(folder.stat().st_mode | 0o055)
+    done = holdfast("registry", "lint", cwd=lint.folder, prefix=unprivileged)
+    assert done.code == EXIT_FINDINGS, done.err
+    assert "secret.py" in done.err and "Permission denied" in done.err
+
+
+def test_strings_that_never_end_are_survived(lint):
+    for name, text in {"a.py": '"""', "b.rb": "<<~SQL\nx", "c.rs": 'r#"x', "d.cpp": 'R"(', "e.ts": "`${`${",
+                       "f.php": "<?php <<<X\n", "g.sql": "$a$ '", "h.ex": '~s(', "i.kt": '"""${', "j.c": "/* '",
+                       "k.cs": '@"', "l.go": "`"}.items():
+        put(lint.folder, name, f"pg_advisory_lock( {text}")
+        put(lint.folder, "2" + name, f"{text} SELECT pg_advisory_lock(")
+    lint()
+
+
+def test_a_file_of_one_long_line_ends_in_time(lint):
+    put(lint.folder, "a.ts", "f('SELECT pg_advisory_xact_lock(1)', () => { " * 20000)
+    put(lint.folder, "b.py", "'' + " * 200000 + "'SELECT pg_advisory_xact_lock(1)'")
+    put(lint.folder, "c.sql", "SELECT pg_advisory_xact_lock('" * 50000)
+    put(lint.folder, "d.js", "=/[" * 500000 + "'SELECT pg_advisory_xact_lock(1)'")
+    put(lint.folder, "e.sh", "SELECT pg_advisory_xact_lock(?) " * 100000)
+    lint("--include", "*.sh")
+
+
+def test_too_many_locks_in_one_file_are_reported_as_such(lint):
+    put(lint.folder, "a.sql", "SELECT pg_advisory_xact_lock(123456789);\n" * 6000)
+    assert rules(lint()) == ["match-limit"]
+
+
+# --- .gitignore: git itself is the judge ----------------------------------------------------------------
+
+TREE = ["a.py", "b.py", "keep.py", "x/a.py", "x/b.py", "x/y/a.py", "x/y/b.py", "x/y/z/a.py", "build/a.py",
+        "x/build/a.py", "logs/x.py", "logs/deep/x.py", "foo bar.py", "foo.py ", "#hash.py", "!bang.py", "a[1].py",
+        "doc/a.py", "doc/sub/a.py", "doc/sub/keep.py", "A.py", "x/y/build.py", "back\\slash.py", "é.py", "-dash.py",
+        "x/caret^.py", "abc/def/ghi.py", "abc/ghi.py", "tmp1/a.py", "tmp2/a.py", "vendor/lib/a.py"]
+
+PATTERNS = [
+    "a.py", "/a.py", "*.py\n!keep.py", "build/", "build", "/build", "x/y/", "x/*", "x/**", "**/a.py", "x/**/a.py",
+    "**/build/", "**", "*", "doc/\n!doc/sub/keep.py", "doc/*\n!doc/sub/\ndoc/sub/*\n!doc/sub/keep.py", "foo bar.py",
+    "foo.py\\ ", "foo.py ", "\\#hash.py", "#hash.py", "\\!bang.py", "!bang.py", "a[1].py", "a\\[1\\].py", "[ab].py",
+    "[!a].py", "[^a].py", "[a-b].py", "[b-a].py", "[[:alpha:]].py", "[[:upper:]].py", "[[:nope:]].py", "[abc", "?.py",
+    "x?a.py", "x/?/a.py", "abc/**/ghi.py", "abc/*/ghi.py", "a**.py", "**b.py", "x/y**", "tmp[0-9]/", "*/a.py",
+    "/*/a.py", "x/", "x", "/", "//", "!", "a.py\r", "a.py   ", "  a.py", "back\\\\slash.py", "back\\slash.py", "é.py",
+    "-dash.py", "x/caret^.py", "x/caret[^a].py", "[]-a].py", "[\\]a].py", "***/a.py", "x/***/a.py", "\\a.py", "a.py\\",
+    "vendor/\n!vendor/lib/", "logs/**/x.py", "logs/**", "!logs\nlogs/", "*.py\n!x/\n!*/a.py", "[a\\-c].py", "{a,b}.py",
+    "/x/y", "x/y/b.py\n!x/y/b.py", "[!", "[!]a]*.py", "*[", "\\*", "a.p*y", "*a*.p*", "\ufeffa.py",
+]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ignored")
+    for name in TREE:
+        put(folder, name, 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    return folder
+
+
+def kept_by_git(folder):
+    command = ["git", "-c", "core.excludesFile=/dev/null", "ls-files", "-z", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=folder, check=True, capture_output=True).stdout.decode().split("\0")
+    return sorted(name for name in names if name.endswith(".py"))
+
+
+@pytest.mark.parametrize("patterns", PATTERNS)
+def test_gitignore_means_what_git_says(holdfast, tree, patterns):
+    put(tree, ".gitignore", patterns + "\n")
+    done = holdfast("registry", "lint", "--json", cwd=tree)
+    assert sorted({f["file"] for f in json.loads(done.out)["findings"]}) == kept_by_git(tree)
+
+
+@pytest.mark.parametrize("start", [".", "x", "x/y"])
+def test_nested_gitignores_win_and_those_above_count_from_any_folder(holdfast, tree, start):
+    put(tree, ".gitignore", "b.py\n/x/y/a.py\nz/\n")
+    put(tree, "x/.gitignore", "!b.py\n/build\n")
+    put(tree, "x/y/.gitignore", "!a.py\n")
+    try:
+        done = holdfast("registry", "lint", "--json", cwd=tree / start)
+        seen = sorted({f["file"] for f in json.loads(done.out)["findings"]})
+        assert seen == kept_by_git(tree / start)
+    finally:
+        (tree / "x/.gitignore").unlink()
+        (tree / "x/y/.gitignore").unlink()
+
+
+def test_without_a_repository_gitignore_counts_from_the_folder_down(lint):
+    put(lint.folder, ".gitignore", "*.py\n")
+    put(lint.folder, "x/.gitignore", "!a.py\n")
+    for name in ("a.py", "x/a.py", "x/b.py"):
+        put(lint.folder, name, 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    assert files(lint()) == ["x/a.py"]
+    assert files(lint("x")) == ["x/a.py", "x/b.py"]
+
+
+def test_a_repository_inside_has_rules_of_its_own(lint):
+    put(lint.folder, ".gitignore", "*.py\n")
+    put(lint.folder, "sub/a.py", 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    for folder in (".", "sub"):
+        subprocess.run(["git", "init", "-q", folder], cwd=lint.folder, check=True)
+    assert files(lint()) == ["sub/a.py"]
+
+
+def test_git_itself_is_never_looked_into(lint):
+    subprocess.run(["git", "init", "-q"], cwd=lint.folder, check=True)
+    put(lint.folder, ".git/hooks/a.py", 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    assert lint()["findings"] == []
