@@ -225,6 +225,11 @@ struct pg_conn *hf_tx_connection(hf_tx *tx, hf_error *err)
     return conn;
 }
 
+hf__dialect hf__tx_dialect(const hf_tx *tx)
+{
+    return tx->store->backend->local ? HF__SQLITE : HF__POSTGRES;
+}
+
 unsigned hf_tx_attempt(const hf_tx *tx)
 {
     return tx->attempts;

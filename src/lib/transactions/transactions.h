@@ -2,6 +2,7 @@
 #define HF_TX_TRANSACT_H
 
 #include "base/error.h"
+#include "base/sqltext.h"
 #include "lib/locks/engine.h"
 
 /* Transactions elsewhere than in the caller's database of the local store; on PostgreSQL like any. */
@@ -25,5 +26,22 @@ HF_MUST_CHECK hf_status hf__lock_transact_at(hf_lock *lock, hf__tx_place place,
 HF_MUST_CHECK hf_status hf__lock_transact_last(hf_lock *const locks[2],
                                                const hf_tx_options *options, hf_tx_fn *fn,
                                                void *arg, hf_error *err);
+
+/* ---- statement.c: named statements ---------------------------------------------------------------- */
+
+/* The dialect of the store that the transaction runs on. */
+hf__dialect hf__tx_dialect(const hf_tx *tx);
+
+/*
+ * As hf_tx_query, with the statement's text for the store's dialect and its @words@ replaced by parts, which
+ * may be NULL. A dialect that uses fewer parameters gets the first of the values. Rows are text; the
+ * caller frees them. rows may be NULL.
+ */
+HF_MUST_CHECK hf_status hf__tx_query_sql(hf_tx *tx, const hf__sql *sql, const hf__sql_part *parts,
+                                         size_t count, const hf_value *values, hf_rows **rows,
+                                         hf_error *err);
+/* As hf_tx_queue, likewise: it goes with the next query or the commit. */
+HF_MUST_CHECK hf_status hf__tx_queue_sql(hf_tx *tx, const hf__sql *sql, const hf__sql_part *parts,
+                                         size_t count, const hf_value *values, hf_error *err);
 
 #endif

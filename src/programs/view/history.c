@@ -144,32 +144,24 @@ static void close_column(hf__history *history, const hf__snapshot *seen)
         hf__buf_clear(&json->text);
 }
 
-struct writing {
-    const hf__history *history;
-    const char *sql;
-};
-
 static hf_status write_column(hf_tx *tx, void *arg, hf_error *err)
 {
-    const struct writing *writing = arg;
+    const hf__history *history = arg;
     char at[24];
-    const hf_value values[] = {hf__gather_number(at, writing->history->closed_at_ms),
-                               HF_TEXT(writing->history->closed.text.data)};
-    return hf_tx_query(tx, writing->sql, 2, values, false, NULL, err);
+    const hf_value values[] = {hf__gather_number(at, history->closed_at_ms),
+                               HF_TEXT(history->closed.text.data)};
+    return hf__tx_query_sql(tx, &hf__sql_view_add_contention, NULL, 2, values, NULL, err);
 }
 
 hf_status hf__history_write(hf__history *history, hf_store *store, hf_error *err)
 {
     hf_tx_options options = hf__gather_options();
-    bool local = hf_store_is_local(store);
-    struct writing writing = {history, local ? hf__sql_view_local_add_contention
-                                             : hf__sql_view_postgres_add_contention};
     hf_status status = HF_OK;
     options.read_only = false;
     options.isolation = HF_READ_COMMITTED;
     if (history->closed.text.length == 0 || history->closed.text.broken)
         return HF_OK;
-    status = hf__transact_at(store, HF__TX_OWN, &options, write_column, &writing, err);
+    status = hf__transact_at(store, HF__TX_OWN, &options, write_column, history, err);
     hf__buf_clear(&history->closed.text);
     return status;
 }

@@ -209,33 +209,30 @@ static void rest(hf__tables *tables, int64_t began)
     tables->due_ms = now + (pause > APPENDS_MS ? pause : APPENDS_MS);
 }
 
-static hf_status gather_on_postgres(hf__tables *tables, hf_tx *tx, hf__reading *reading,
-                                    hf_error *err)
-{
-    hf_status status =
-        hf_tx_query(tx, hf__sql_view_postgres_tables, 0, NULL, false, &reading->tables, err);
-    if (status != HF_OK || !is_due(tables, reading->tables))
-        return status;
-    int64_t began = hf__now_ms();
-    status = hf_tx_query(tx, hf__sql_view_postgres_appends, 0, NULL, false, &reading->appends, err);
-    rest(tables, began);
-    return status;
-}
-
 static hf_status read_tables(hf_tx *tx, void *arg, hf_error *err)
 {
     hf__reading *reading = arg;
     hf_rows_free(reading->tables); /* of an attempt before */
-    reading->tables = NULL;
-    return hf_tx_query(tx, hf__sql_view_local_tables, 0, NULL, false, &reading->tables, err);
+    return hf__tx_query_sql(tx, &hf__sql_view_tables, NULL, 0, NULL, &reading->tables, err);
 }
 
 static hf_status read_appends(hf_tx *tx, void *arg, hf_error *err)
 {
     hf__reading *reading = arg;
     hf_rows_free(reading->appends);
-    reading->appends = NULL;
-    return hf_tx_query(tx, hf__sql_view_local_appends, 0, NULL, false, &reading->appends, err);
+    return hf__tx_query_sql(tx, &hf__sql_view_appends, NULL, 0, NULL, &reading->appends, err);
+}
+
+static hf_status gather_on_postgres(hf__tables *tables, hf_tx *tx, hf__reading *reading,
+                                    hf_error *err)
+{
+    hf_status status = read_tables(tx, reading, err);
+    if (status != HF_OK || !is_due(tables, reading->tables))
+        return status;
+    int64_t began = hf__now_ms();
+    status = read_appends(tx, reading, err);
+    rest(tables, began);
+    return status;
 }
 
 static hf_status gather_files(hf__tables *tables, hf_store *store, hf__reading *reading,

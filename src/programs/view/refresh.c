@@ -261,21 +261,23 @@ hf_value hf__gather_number(char out[24], int64_t value)
     return HF_TEXT(out);
 }
 
-/* ---- PostgreSQL ---------------------------------------------------------------------------------- */
-
+/* What a collector that has just started wants to know of the time before it. */
 static hf_status first_events(hf_tx *tx, hf__reading *reading, hf_error *err)
 {
-    char limit[24];
+    char limit[24], from[24];
+    const hf_value since = hf__gather_number(from, hf__wall_ms() - DAY_MS);
     const hf_value shown = hf__gather_number(limit, HF__EVENTS_SHOWN);
     hf_status status =
-        hf_tx_query(tx, hf__sql_view_postgres_losses, 0, NULL, false, &reading->losses, err);
+        hf__tx_query_sql(tx, &hf__sql_view_losses, NULL, 1, &since, &reading->losses, err);
     if (status == HF_OK)
-        status = hf_tx_query(tx, hf__sql_view_postgres_contention, 0, NULL, false,
-                             &reading->history, err);
-    return status == HF_OK ? hf_tx_query(tx, hf__sql_view_postgres_last_events, 1, &shown, false,
-                                         &reading->events, err)
+        status =
+            hf__tx_query_sql(tx, &hf__sql_view_contention, NULL, 1, &since, &reading->history, err);
+    return status == HF_OK ? hf__tx_query_sql(tx, &hf__sql_view_last_events, NULL, 1, &shown,
+                                              &reading->events, err)
                            : status;
 }
+
+/* ---- PostgreSQL ---------------------------------------------------------------------------------- */
 
 static hf_status new_events(hf_tx *tx, const hf__tail *tail, hf__reading *reading, hf_error *err)
 {
@@ -285,8 +287,8 @@ static hf_status new_events(hf_tx *tx, const hf__tail *tail, hf__reading *readin
     const hf_value values[] = {hf__gather_number(top, tail->top), HF_TEXT(missing.data),
                                hf__gather_number(limit, HF__TAIL_ROWS)};
     hf_status status = missing.broken ? hf__no_memory(err)
-                                      : hf_tx_query(tx, hf__sql_view_postgres_events, 3, values,
-                                                    false, &reading->events, err);
+                                      : hf__tx_query_sql(tx, &hf__sql_view_events, NULL, 3, values,
+                                                         &reading->events, err);
     hf__buf_free(&missing);
     return status;
 }
@@ -301,13 +303,10 @@ static hf_status gather_records(hf_tx *tx, struct gathering *gathering, hf_error
                            : status;
 }
 
-/* Somebody may have run `holdfast init` since. */
 static hf_status look_for_schema(hf_tx *tx, hf__reading *reading, hf_error *err)
 {
     hf_rows *rows = NULL;
-    hf_status status =
-        hf_tx_query(tx, "SELECT pg_catalog.to_regclass('holdfast.contention') IS NOT NULL", 0, NULL,
-                    false, &rows, err);
+    hf_status status = hf__tx_query_sql(tx, &hf__sql_view_has_schema, NULL, 0, NULL, &rows, err);
     reading->schema_appeared = status == HF_OK && hf__row_bool(rows, 0, 0);
     hf_rows_free(rows);
     return status;
@@ -324,8 +323,7 @@ static hf_status gather_in(hf_tx *tx, void *arg, hf_error *err)
         return err->code;
     hf_status status = hf__lock_list_read_on(memory->store, conn, &reading->list, err);
     if (status == HF_OK && memory->show_queries)
-        status =
-            hf_tx_query(tx, hf__sql_view_postgres_queries, 0, NULL, false, &reading->queries, err);
+        status = hf__tx_query_sql(tx, &hf__sql_view_queries, NULL, 0, NULL, &reading->queries, err);
     if (status == HF_OK)
         status = hf_store_has_records(memory->store) ? gather_records(tx, gathering, err)
                                                      : look_for_schema(tx, reading, err);
@@ -364,18 +362,9 @@ static hf_status events_in_file(hf_tx *tx, void *arg, hf_error *err)
     if (tail->started) {
         const hf_value values[] = {hf__gather_number(from, tail->top),
                                    hf__gather_number(limit, HF__TAIL_ROWS)};
-        return hf_tx_query(tx, hf__sql_view_local_events, 2, values, false, &reading->events, err);
+        return hf__tx_query_sql(tx, &hf__sql_view_events, NULL, 2, values, &reading->events, err);
     }
-    const hf_value since = hf__gather_number(from, hf__wall_ms() - DAY_MS);
-    const hf_value shown = hf__gather_number(limit, HF__EVENTS_SHOWN);
-    hf_status status =
-        hf_tx_query(tx, hf__sql_view_local_losses, 1, &since, false, &reading->losses, err);
-    if (status == HF_OK)
-        status = hf_tx_query(tx, hf__sql_view_local_contention, 1, &since, false, &reading->history,
-                             err);
-    return status == HF_OK ? hf_tx_query(tx, hf__sql_view_local_last_events, 1, &shown, false,
-                                         &reading->events, err)
-                           : status;
+    return first_events(tx, reading, err);
 }
 
 bool hf__has_file(const hf_store *store, const char *name)

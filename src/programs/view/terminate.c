@@ -75,10 +75,9 @@ static hf_status end_backend(hf_tx *tx, void *arg, hf_error *err)
     struct values values = {0};
     hf_rows *rows = NULL;
     fill(ending, &values);
-    hf_status status = recorded ? hf_tx_query(tx, hf__sql_view_postgres_terminate_recorded, AT,
-                                              values.items, false, &rows, err)
-                                : hf_tx_query(tx, hf__sql_view_postgres_terminate, PARTY + 1,
-                                              values.items, false, &rows, err);
+    hf_status status =
+        hf__tx_query_sql(tx, recorded ? &hf__sql_view_terminate_recorded : &hf__sql_view_terminate,
+                         NULL, VALUES, values.items, &rows, err);
     ending->ended = status == HF_OK && hf_rows_count(rows) > 0;
     hf_rows_free(rows);
     return status;
@@ -121,7 +120,7 @@ static hf_status find_record(hf_tx *tx, void *arg, hf_error *err)
     hf_rows *rows = NULL;
     fill(ending, &values);
     hf_status status =
-        hf_tx_query(tx, hf__sql_view_local_find_holder, TOKEN + 1, values.items, false, &rows, err);
+        hf__tx_query_sql(tx, &hf__sql_view_find_holder, NULL, VALUES, values.items, &rows, err);
     ending->found = status == HF_OK && hf_rows_count(rows) > 0;
     if (ending->found) {
         ending->started = hf__row_int(rows, 0, 0, 0);
@@ -175,7 +174,7 @@ static hf_status write_event(hf_tx *tx, void *arg, hf_error *err)
     struct values values = {0};
     fill(ending, &values);
     set_number(&values, PARTY, ending->shared); /* the statement's third is the mode */
-    return hf_tx_query(tx, hf__sql_view_local_terminated, VALUES, values.items, false, NULL, err);
+    return hf__tx_query_sql(tx, &hf__sql_view_terminated, NULL, VALUES, values.items, NULL, err);
 }
 
 static hf_status end_on_this_host(struct ending *ending, hf_error *err)
