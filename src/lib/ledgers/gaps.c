@@ -1,6 +1,7 @@
 /* Gaps: the window that is wanted, minus coverage. */
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "lib/ledgers/ledgers.h"
 
 struct question {
@@ -130,19 +131,6 @@ void hf__ranges_free(hf__ranges *ranges)
     *ranges = (hf__ranges){0};
 }
 
-static bool grow(hf__ranges *ranges)
-{
-    if (ranges->items && ranges->count < ranges->capacity)
-        return true;
-    size_t capacity = ranges->capacity ? 2 * ranges->capacity : 16;
-    hf_range *items = realloc(ranges->items, capacity * sizeof *items);
-    if (!items)
-        return false;
-    ranges->items = items;
-    ranges->capacity = capacity;
-    return true;
-}
-
 bool hf__ranges_add(hf__ranges *ranges, int64_t from, int64_t to)
 {
     if (from > to)
@@ -153,7 +141,7 @@ bool hf__ranges_add(hf__ranges *ranges, int64_t from, int64_t to)
             last->to = to;
         return true;
     }
-    if (!grow(ranges))
+    if (!hf__grow(&ranges->items, &ranges->capacity, ranges->count + 1, sizeof *ranges->items))
         return false;
     ranges->items[ranges->count++] = (hf_range){from, to};
     return true;

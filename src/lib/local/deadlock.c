@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/vec.h"
 
 struct edge {
     int64_t waiter;
@@ -26,14 +27,8 @@ struct graph {
 
 static hf_status add_edge(struct graph *graph, int64_t waiter, int64_t blocker, hf_error *err)
 {
-    if (graph->count == graph->capacity) {
-        size_t capacity = graph->capacity > 0 ? graph->capacity * 2 : 16;
-        struct edge *grown = realloc(graph->edges, capacity * sizeof *grown);
-        if (grown == NULL)
-            return hf__no_memory(err);
-        graph->edges = grown;
-        graph->capacity = capacity;
-    }
+    if (!hf__grow(&graph->edges, &graph->capacity, graph->count + 1, sizeof *graph->edges))
+        return hf__no_memory(err);
     graph->edges[graph->count++] = (struct edge){.waiter = waiter, .blocker = blocker};
     return HF_OK;
 }

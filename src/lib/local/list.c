@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/vec.h"
 #include "lib/local/local.h"
 
 static int64_t age_of(int64_t since_ms)
@@ -99,14 +100,8 @@ struct table {
 
 static struct row *new_row(struct table *table)
 {
-    if (table->count == table->capacity) {
-        size_t capacity = table->capacity > 0 ? table->capacity * 2 : 32;
-        struct row *grown = realloc(table->rows, capacity * sizeof *grown);
-        if (grown == NULL)
-            return NULL;
-        table->rows = grown;
-        table->capacity = capacity;
-    }
+    if (!hf__grow(&table->rows, &table->capacity, table->count + 1, sizeof *table->rows))
+        return NULL;
     struct row *row = &table->rows[table->count++];
     memset(row, 0, sizeof *row);
     return row;

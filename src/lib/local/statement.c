@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/vec.h"
 #include "lib/local/transaction.h"
 
 /* ---- preparing ------------------------------------------------------------------------------- */
@@ -308,15 +309,7 @@ static const hf__rows_ops operations = {
 
 static bool reserve(local_rows *rows)
 {
-    if (rows->room - rows->used >= rows->columns)
-        return true;
-    size_t room = rows->room * 2 + rows->columns * 2;
-    cell *cells = reallocarray(rows->cells, room, sizeof *cells);
-    if (cells == NULL)
-        return false;
-    rows->cells = cells;
-    rows->room = room;
-    return true;
+    return hf__grow(&rows->cells, &rows->room, rows->used + rows->columns, sizeof *rows->cells);
 }
 
 static void add_cell(local_rows *rows, const void *bytes, size_t size)

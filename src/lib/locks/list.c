@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "lib/locks/engine.h"
 #include "lib/locks/locks.h"
 #include "lib/registry/registry.h"
@@ -45,19 +46,10 @@ static bool own_strings(hf_lock_view *view)
 
 static bool make_room(hf_lock_list *list)
 {
-    if (list->count < list->room)
-        return true;
-    size_t room = list->room ? list->room * 2 : 64;
-    hf_lock_view *views = realloc(list->views, room * sizeof *views);
-    if (!views)
+    if (!hf__grow(&list->views, &list->view_room, list->count + 1, sizeof *list->views) ||
+        !hf__grow(&list->hidden, &list->hidden_room, list->count + 1, sizeof *list->hidden))
         return false;
-    list->views = views;
-    bool *hidden = realloc(list->hidden, room * sizeof *hidden);
-    if (!hidden)
-        return false;
-    list->hidden = hidden;
-    memset(hidden + list->room, 0, (room - list->room) * sizeof *hidden);
-    list->room = room;
+    list->hidden[list->count] = false;
     return true;
 }
 

@@ -22,7 +22,7 @@ struct hf_lock_list {
     hf_lock_view *views; /* strings are owned */
     bool *hidden;
     size_t count;
-    size_t room;
+    size_t view_room, hidden_room;
 };
 
 /* hf_lock_list_read on a connection of the caller's, inside of its transaction; NULL: the store's. */

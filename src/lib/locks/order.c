@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/vec.h"
+
 static struct hf_lock **thread_list(hf_store *store, pid_t thread)
 {
     uint64_t mixed = (uint64_t)thread * UINT64_C(0x9E3779B97F4A7C15);
@@ -114,12 +116,10 @@ size_t hf__order_held(hf_store *store, hf__key **keys)
     for (struct hf_lock *held = *thread_list(store, me); held; held = held->next_of_thread) {
         if (held->owner != me)
             continue;
-        hf__key *grown = realloc(*keys, (room += held->count) * sizeof **keys);
-        if (!grown)
+        if (!hf__grow(keys, &room, count + held->count, sizeof **keys))
             break;
-        *keys = grown;
         for (size_t i = 0; i < held->count; i++)
-            grown[count++] = (hf__key){held->grants[i].claim.key, held->grants[i].claim.space};
+            (*keys)[count++] = (hf__key){held->grants[i].claim.key, held->grants[i].claim.space};
     }
     return count;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 
 enum { SURROGATE_LOW = 0xD800, SURROGATE_HIGH = 0xDFFF };
 
@@ -19,34 +20,14 @@ const hf__range hf__plainest_first[HF__PLAINEST_COUNT] = {
     {HF__STRAY_BYTE, HF__STRAY_BYTE},
 };
 
-void *hf__room(void *items, size_t *capacity, size_t wanted, size_t item_size)
-{
-    enum { FIRST = 16 };
-    size_t room = *capacity > 0 ? *capacity : FIRST;
-
-    if (wanted <= *capacity)
-        return items;
-    while (room < wanted) {
-        if (room > SIZE_MAX / 2 / item_size)
-            return NULL;
-        room *= 2;
-    }
-    void *bigger = realloc(items, room * item_size);
-    if (bigger != NULL)
-        *capacity = room;
-    return bigger;
-}
-
 void hf__charset_add(hf__charset *set, uint32_t low, uint32_t high)
 {
     if (set->broken)
         return;
-    hf__range *ranges = hf__room(set->ranges, &set->capacity, set->count + 1, sizeof *ranges);
-    if (ranges == NULL) {
+    if (!hf__grow(&set->ranges, &set->capacity, set->count + 1, sizeof *set->ranges)) {
         set->broken = true;
         return;
     }
-    set->ranges = ranges;
     set->ranges[set->count++] = (hf__range){low, high};
 }
 

@@ -52,10 +52,4 @@ uint32_t hf__character_next(const char *text, size_t size, size_t *at);
 /* Writes it as UTF-8, HF__STRAY_BYTE as 0xFF (which joins with no other byte), and returns the size. */
 size_t hf__character_write(char out[4], uint32_t character);
 
-/*
- * Room for `wanted` items: the array, moved if need be and with *capacity updated, or NULL with the
- * old one intact.
- */
-void *hf__room(void *items, size_t *capacity, size_t wanted, size_t item_size);
-
 #endif

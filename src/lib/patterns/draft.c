@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 static const hf__fragment no_fragment = {0, 0, 0};
 
 static bool fail(hf__draft *draft, hf_status status)
@@ -26,11 +28,8 @@ static bool reserve_states(hf__draft *draft, size_t more)
         return false;
     if (more > HF__STATES_MAX - made->count)
         return fail(draft, HF_QUOTA);
-    hf__state *states =
-        hf__room(made->states, &draft->state_capacity, made->count + more, sizeof *states);
-    if (states == NULL)
+    if (!hf__grow(&made->states, &draft->state_capacity, made->count + more, sizeof *made->states))
         return fail(draft, HF_NO_MEMORY);
-    made->states = states;
     return true;
 }
 
@@ -99,19 +98,14 @@ static bool grow_set_table(hf__draft *draft)
 static bool append_set(hf__draft *draft, const hf__range *ranges, size_t count)
 {
     hf__automaton *made = &draft->made;
-    hf__set *sets = hf__room(made->sets, &draft->set_capacity, made->set_count + 1, sizeof *sets);
 
-    if (sets == NULL)
+    if (!hf__grow(&made->sets, &draft->set_capacity, made->set_count + 1, sizeof *made->sets) ||
+        !hf__grow(&made->ranges, &draft->range_capacity, made->range_count + count + 1,
+                  sizeof *made->ranges))
         return fail(draft, HF_NO_MEMORY);
-    made->sets = sets;
-    hf__range *all =
-        hf__room(made->ranges, &draft->range_capacity, made->range_count + count + 1, sizeof *all);
-    if (all == NULL)
-        return fail(draft, HF_NO_MEMORY);
-    made->ranges = all;
     if (count > 0)
-        memcpy(all + made->range_count, ranges, count * sizeof *ranges);
-    sets[made->set_count++] = (hf__set){(uint32_t)made->range_count, (uint32_t)count};
+        memcpy(made->ranges + made->range_count, ranges, count * sizeof *ranges);
+    made->sets[made->set_count++] = (hf__set){(uint32_t)made->range_count, (uint32_t)count};
     made->range_count += count;
     return true;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "lib/patterns/automaton.h"
 
 struct pair {
@@ -66,16 +67,13 @@ static hf_status add_pair(struct search *search, struct pair pair)
         return HF_OK;
     if (search->count >= search->most || search->count >= HF__NOWHERE - 1)
         return HF_QUOTA;
-    struct pair *pairs =
-        hf__room(search->pairs, &search->capacity, search->count + 1, sizeof *pairs);
-    if (pairs == NULL)
+    if (!hf__grow(&search->pairs, &search->capacity, search->count + 1, sizeof *search->pairs))
         return HF_NO_MEMORY;
-    search->pairs = pairs;
     *place = (uint32_t)search->count;
     if (search->a->states[pair.a].set == HF__ACCEPT &&
         search->b->states[pair.b].set == HF__ACCEPT && search->end == HF__NOWHERE)
         search->end = *place;
-    pairs[search->count++] = pair;
+    search->pairs[search->count++] = pair;
     return HF_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "lib/patterns/automaton.h"
 
 enum { MEMBERS_MAX = 4000000, MOVES_MAX = 4000000 }; /* some 64 MB */
@@ -145,18 +146,12 @@ static hf_status grow_table(hf__subsets *subsets)
 
 static hf_status reserve(hf__subsets *subsets, size_t members)
 {
-    hf__subset *items =
-        hf__room(subsets->items, &subsets->capacity, subsets->count + 1, sizeof *items);
+    bool has_room =
+        hf__grow(&subsets->items, &subsets->capacity, subsets->count + 1, sizeof *subsets->items) &&
+        hf__grow(&subsets->members, &subsets->member_capacity, subsets->member_count + members,
+                 sizeof *subsets->members);
 
-    if (items == NULL)
-        return HF_NO_MEMORY;
-    subsets->items = items;
-    uint32_t *all = hf__room(subsets->members, &subsets->member_capacity,
-                             subsets->member_count + members, sizeof *all);
-    if (all == NULL)
-        return HF_NO_MEMORY;
-    subsets->members = all;
-    return HF_OK;
+    return has_room ? HF_OK : HF_NO_MEMORY;
 }
 
 static hf_status append(hf__subsets *subsets, const uint32_t *members, size_t count)
@@ -228,15 +223,13 @@ static hf_status add_cuts(hf__subsets *subsets, uint32_t set)
     struct hf__subsets_scratch *scratch = subsets->scratch;
     const hf__automaton *automaton = subsets->automaton;
     size_t count = automaton->sets[set].count;
-    uint32_t *cuts = hf__room(scratch->cuts, &scratch->cut_capacity, scratch->cut_count + 2 * count,
-                              sizeof *cuts);
 
-    if (cuts == NULL)
+    if (!hf__grow(&scratch->cuts, &scratch->cut_capacity, scratch->cut_count + 2 * count,
+                  sizeof *scratch->cuts))
         return HF_NO_MEMORY;
-    scratch->cuts = cuts;
     for (size_t i = 0; i < count; i++) {
-        cuts[scratch->cut_count++] = hf__set_ranges(automaton, set)[i].low;
-        cuts[scratch->cut_count++] = hf__set_ranges(automaton, set)[i].high + 1;
+        scratch->cuts[scratch->cut_count++] = hf__set_ranges(automaton, set)[i].low;
+        scratch->cuts[scratch->cut_count++] = hf__set_ranges(automaton, set)[i].high + 1;
     }
     return spend(subsets, count) ? HF_OK : HF_QUOTA;
 }
@@ -296,17 +289,15 @@ static hf_status add_move(hf__subsets *subsets, size_t first_move, hf__move move
 {
     if (subsets->move_count >= MOVES_MAX)
         return HF_QUOTA;
-    hf__move *moves =
-        hf__room(subsets->moves, &subsets->move_capacity, subsets->move_count + 1, sizeof *moves);
-
-    if (moves == NULL)
+    if (!hf__grow(&subsets->moves, &subsets->move_capacity, subsets->move_count + 1,
+                  sizeof *subsets->moves))
         return HF_NO_MEMORY;
-    subsets->moves = moves;
-    hf__move *last = subsets->move_count > first_move ? &moves[subsets->move_count - 1] : NULL;
+    hf__move *last =
+        subsets->move_count > first_move ? &subsets->moves[subsets->move_count - 1] : NULL;
     if (last != NULL && last->high + 1 == move.low && last->target == move.target)
         last->high = move.high;
     else
-        moves[subsets->move_count++] = move;
+        subsets->moves[subsets->move_count++] = move;
     return HF_OK;
 }
 
@@ -358,8 +349,7 @@ hf_status hf__subsets_open(hf__subsets *subsets, const hf__automaton *automaton,
     subsets->scratch = make_scratch(automaton->count);
     if (subsets->scratch == NULL)
         return HF_NO_MEMORY;
-    subsets->moves = hf__room(NULL, &subsets->move_capacity, 1, sizeof subsets->moves[0]);
-    if (subsets->moves == NULL)
+    if (!hf__grow(&subsets->moves, &subsets->move_capacity, 1, sizeof *subsets->moves))
         return HF_NO_MEMORY;
     begin_subset(subsets);
     add_with_forks(subsets, automaton->start);

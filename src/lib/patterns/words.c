@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "lib/patterns/automaton.h"
 
 enum {
@@ -87,12 +88,10 @@ static hf_status look_further(struct walk *walk, uint32_t subset, uint32_t depth
 
 static hf_status enter(struct walk *walk, uint32_t subset)
 {
-    struct frame *frames = hf__room(walk->frames, &walk->capacity, walk->depth + 1, sizeof *frames);
-
-    if (frames == NULL || walk->word.broken)
+    if (walk->word.broken ||
+        !hf__grow(&walk->frames, &walk->capacity, walk->depth + 1, sizeof *walk->frames))
         return HF_NO_MEMORY;
-    walk->frames = frames;
-    frames[walk->depth] = (struct frame){.subset = subset, .word_length = walk->word.length};
+    walk->frames[walk->depth] = (struct frame){.subset = subset, .word_length = walk->word.length};
     return look_further(walk, subset, (uint32_t)walk->depth++);
 }
 

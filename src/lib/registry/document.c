@@ -5,6 +5,7 @@
 #include <yaml.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "lib/registry/finding.h"
 
 struct reader {
@@ -99,15 +100,9 @@ static hf__node *new_node(struct reader *reader, hf__node_kind kind, yaml_mark_t
 
 static bool append(struct reader *reader, hf__node *parent, hf__node *node)
 {
-    if (parent->count == parent->capacity) {
-        size_t capacity = parent->capacity ? parent->capacity * 2 : 8;
-        hf__node **items = realloc(parent->items, capacity * sizeof(hf__node *));
-        if (!items) {
-            reader->no_memory = true;
-            return false;
-        }
-        parent->items = items;
-        parent->capacity = capacity;
+    if (!hf__grow(&parent->items, &parent->capacity, parent->count + 1, sizeof *parent->items)) {
+        reader->no_memory = true;
+        return false;
     }
     parent->items[parent->count++] = node;
     return true;

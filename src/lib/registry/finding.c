@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 const char *hf__severity_name(hf__severity severity)
 {
     switch (severity) {
@@ -34,32 +36,13 @@ static bool name_file(hf__findings *findings, const char *file, size_t *index)
 
     if (find_file(findings, file, index))
         return true;
-    if ((count & (count - 1)) == 0) { /* full at every power of two */
-        size_t room = count == 0 ? 1 : 2 * count;
-        char **files = reallocarray(findings->files, room, sizeof *files);
-        if (files == NULL)
-            return false;
-        findings->files = files;
-    }
+    if (!hf__grow(&findings->files, &findings->file_room, count + 1, sizeof *findings->files))
+        return false;
     findings->files[count] = strdup(file);
     if (findings->files[count] == NULL)
         return false;
     findings->file_count++;
     *index = count;
-    return true;
-}
-
-static bool make_room(hf__findings *findings)
-{
-    size_t capacity = findings->capacity == 0 ? 16 : 2 * findings->capacity;
-
-    if (findings->count < findings->capacity)
-        return true;
-    hf__finding *items = reallocarray(findings->items, capacity, sizeof *items);
-    if (items == NULL)
-        return false;
-    findings->items = items;
-    findings->capacity = capacity;
     return true;
 }
 
@@ -81,7 +64,9 @@ hf__finding *hf__findings_add(hf__findings *findings, const hf__rule *rule, cons
         made.message = NULL;
     va_end(args);
     made.remedy = strdup(remedy != NULL ? remedy : "");
-    if (made.message == NULL || made.remedy == NULL || !make_room(findings) ||
+    if (made.message == NULL || made.remedy == NULL ||
+        !hf__grow(&findings->items, &findings->capacity, findings->count + 1,
+                  sizeof *findings->items) ||
         !name_file(findings, file, &made.file_index)) {
         free(made.message);
         free(made.remedy);

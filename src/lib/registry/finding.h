@@ -45,6 +45,7 @@ typedef struct hf__findings {
     size_t dropped; /* beyond HF__FINDINGS_MAX */
     char **files;   /* every name that a finding points to, once */
     size_t file_count;
+    size_t file_room;
     bool broken;
 } hf__findings;
 

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/vec.h"
 
 enum { NAME_MAX_SIZE = 128, ENTRIES_MAX = 20000, SHOWN = 80 };
 
@@ -96,15 +97,13 @@ static void add_source(hf__reading *reading, hf__lock_entry *entry, const hf__no
     char *path = NULL;
     if (!hf__read_text(reading, node, "source", &path))
         return;
-    hf__source_file *grown =
-        realloc(entry->sources, (entry->source_count + 1) * sizeof *entry->sources);
-    if (!grown) {
+    if (!hf__grow(&entry->sources, &entry->source_room, entry->source_count + 1,
+                  sizeof *entry->sources)) {
         free(path);
         reading->no_memory = true;
         return;
     }
-    entry->sources = grown;
-    grown[entry->source_count++] = (hf__source_file){path, node->at};
+    entry->sources[entry->source_count++] = (hf__source_file){path, node->at};
 }
 
 static void read_sources(hf__reading *reading, const hf__field *field, const hf__node *value,

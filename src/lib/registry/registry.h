@@ -38,6 +38,7 @@ typedef struct hf__lock_entry {
     size_t literal_prefix_size;
     hf__source_file *sources;
     size_t source_count;
+    size_t source_room;
     hf__place at, name_at, key_at, lifetime_at, order_at, expected_at;
 } hf__lock_entry;
 

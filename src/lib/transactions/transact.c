@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 
 enum {
     DEFAULT_ATTEMPTS = 20,
@@ -28,7 +29,7 @@ struct hf_tx {
     hf__tx_plan plan;
 
     hf_target *targets; /* the options' labels and those that joined; label bytes are copied */
-    size_t target_count;
+    size_t target_count, target_room;
     hf__claim *claims;
     char *labels;
     size_t fixed; /* how many of the targets belong to the options: the rest go with an attempt */
@@ -126,11 +127,10 @@ static hf_status resolve_labels(struct hf_tx *tx, hf_error *err)
 
 static bool add_target(struct hf_tx *tx, const hf_target *target)
 {
-    hf_target *grown = realloc(tx->targets, (tx->target_count + 1) * sizeof *grown);
-    if (!grown)
+    if (!hf__grow(&tx->targets, &tx->target_room, tx->target_count + 1, sizeof *tx->targets))
         return false;
-    tx->targets = grown;
-    grown[tx->target_count] = *target;
+    hf_target *added = &tx->targets[tx->target_count];
+    *added = *target;
     if (target->label) {
         size_t size = target->label_size ? target->label_size : strlen(target->label);
         char *copy = malloc(size + 1);
@@ -138,8 +138,8 @@ static bool add_target(struct hf_tx *tx, const hf_target *target)
             return false;
         memcpy(copy, target->label, size);
         copy[size] = '\0';
-        grown[tx->target_count].label = copy;
-        grown[tx->target_count].label_size = size;
+        added->label = copy;
+        added->label_size = size;
     }
     tx->target_count++;
     return true;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "programs/ingest/backfill.h"
 #include "programs/ingest/backfill_parts.h"
 
@@ -169,27 +170,11 @@ hf_range plan_range(const struct plan *plan, const struct job *job)
 
 /* What was filled and what was not: counted as it comes, put in order at the end. */
 
-/* Mutex held. */
-static void *room_for_one(void *items, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return items;
-    size_t wanted = *room ? *room * 2 : 64;
-    void *grown = realloc(items, wanted * size);
-    if (grown)
-        *room = wanted;
-    return grown;
-}
-
 void backfill_count(struct backfill *fill, hf_range range, int64_t transactions, int64_t known)
 {
     pthread_mutex_lock(&fill->mutex);
-    hf_range *grown =
-        room_for_one(fill->filled, fill->filled_count, &fill->filled_room, sizeof range);
-    if (grown) {
-        fill->filled = grown;
-        grown[fill->filled_count++] = range;
-    }
+    if (hf__grow(&fill->filled, &fill->filled_room, fill->filled_count + 1, sizeof *fill->filled))
+        fill->filled[fill->filled_count++] = range;
     fill->report->ledgers += range.to - range.from + 1 - known;
     fill->report->transactions += transactions;
     fill->report->known += known;
@@ -214,12 +199,9 @@ static void add_failure(struct backfill *fill, hf_range range, const hf_error *w
     struct hf__backfill_report *report = fill->report;
     if (report->failure_count > 0 && join(&report->failures[report->failure_count - 1], range, why))
         return;
-    struct hf__backfill_failure *grown =
-        room_for_one(report->failures, report->failure_count, &fill->failure_room, sizeof *grown);
-    if (!grown)
-        return;
-    report->failures = grown;
-    grown[report->failure_count++] = (struct hf__backfill_failure){range, *why};
+    if (hf__grow(&report->failures, &fill->failure_room, report->failure_count + 1,
+                 sizeof *report->failures))
+        report->failures[report->failure_count++] = (struct hf__backfill_failure){range, *why};
 }
 
 void backfill_fail(struct backfill *fill, hf_range range, const hf_error *why)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "lib/ledgers/ledgers.h"
 #include "programs/ingest/reconcile.h"
 
@@ -168,14 +169,8 @@ struct list {
 
 static bool add_name(struct list *list, const char *name, size_t size)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity * 2 + 8;
-        char **names = reallocarray(list->names, capacity, sizeof *names);
-        if (!names)
-            return false;
-        list->names = names;
-        list->capacity = capacity;
-    }
+    if (!hf__grow(&list->names, &list->capacity, list->count + 1, sizeof *list->names))
+        return false;
     list->names[list->count] = strndup(name, size);
     return list->names[list->count] && ++list->count > 0;
 }

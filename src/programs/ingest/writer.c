@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/vec.h"
 
 enum {
     COPY_BLOCK = 256 * 1024,
@@ -359,17 +360,10 @@ static size_t total(const struct batch *batch)
 
 bool batch_add(struct batch *batch, hf__ledger *ledger)
 {
-    size_t used = (size_t)(batch->ledgers - batch->items) + total(batch);
-    if (used == batch->capacity) {
-        size_t capacity = batch->capacity ? batch->capacity * 2 : 64;
-        size_t start = batch->items ? (size_t)(batch->ledgers - batch->items) : 0;
-        hf__ledger **grown = realloc(batch->items, capacity * sizeof(hf__ledger *));
-        if (!grown)
-            return false;
-        batch->items = grown;
-        batch->ledgers = grown + start;
-        batch->capacity = capacity;
-    }
+    size_t start = batch->items ? (size_t)(batch->ledgers - batch->items) : 0;
+    if (!hf__grow(&batch->items, &batch->capacity, start + total(batch) + 1, sizeof *batch->items))
+        return false;
+    batch->ledgers = batch->items + start;
     batch->ledgers[total(batch)] = ledger;
     batch->count++;
     batch->weight += ledger->weight;

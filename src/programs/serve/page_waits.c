@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "programs/serve/page.h"
 #include "programs/serve/page_graph.h"
 #include "programs/serve/svg.h"
@@ -44,26 +45,12 @@ static size_t first_edge(const struct making *making, size_t holder)
     return low;
 }
 
-static bool grow(void **items, size_t *room, size_t count, size_t size)
-{
-    if (count < *room)
-        return true;
-    size_t more = *room > 0 ? *room * 2 : 64;
-    void *bigger = realloc(*items, more * size);
-    if (bigger == NULL)
-        return false;
-    *items = bigger;
-    *room = more;
-    return true;
-}
-
 static size_t add_node(struct making *making, hf__graph_node node)
 {
     hf__graph *graph = making->graph;
-    void *nodes = graph->nodes;
 
-    making->broken |= !grow(&nodes, &making->node_room, graph->count, sizeof node);
-    graph->nodes = nodes;
+    making->broken |=
+        !hf__grow(&graph->nodes, &making->node_room, graph->count + 1, sizeof *graph->nodes);
     if (making->broken)
         return SIZE_MAX;
     node.depth =
@@ -229,12 +216,11 @@ static void add_all(struct making *making, size_t *starts)
 static void add_link(struct making *making, size_t from, size_t to)
 {
     hf__graph *graph = making->graph;
-    void *links = graph->links;
 
     if (from == SIZE_MAX || to == SIZE_MAX)
         return;
-    making->broken |= !grow(&links, &making->link_room, graph->link_count, sizeof *graph->links);
-    graph->links = links;
+    making->broken |=
+        !hf__grow(&graph->links, &making->link_room, graph->link_count + 1, sizeof *graph->links);
     if (!making->broken)
         graph->links[graph->link_count++] =
             (hf__graph_link){from, to, graph->nodes[from].in_cycle && graph->nodes[to].in_cycle};

@@ -5,6 +5,7 @@
 #include <wchar.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 
 /* ---- characters ------------------------------------------------------------------------------------ */
 
@@ -103,22 +104,20 @@ void hf__frame_free(hf__frame *frame)
     *frame = (hf__frame){0};
 }
 
+/* Lines are used again in the next frame, with the memory that they own: new ones start as zero. */
 static bool grow_lines(hf__frame *frame)
 {
-    size_t room = frame->room == 0 ? 64 : frame->room * 2;
-    hf__line *lines = realloc(frame->lines, room * sizeof *lines);
+    size_t room = frame->room;
 
-    if (lines == NULL)
+    if (!hf__grow(&frame->lines, &frame->room, frame->count + 1, sizeof *frame->lines))
         return false;
-    memset(lines + frame->room, 0, (room - frame->room) * sizeof *lines);
-    frame->lines = lines;
-    frame->room = room;
+    memset(frame->lines + room, 0, (frame->room - room) * sizeof *frame->lines);
     return true;
 }
 
 void hf__frame_line(hf__frame *frame)
 {
-    if (frame->broken || (frame->count == frame->room && !grow_lines(frame))) {
+    if (frame->broken || !grow_lines(frame)) {
         frame->broken = true;
         return;
     }
@@ -136,24 +135,12 @@ static hf__line *last_line(hf__frame *frame)
     return frame->broken ? NULL : &frame->lines[frame->count - 1];
 }
 
-static bool grow_spans(hf__line *line)
-{
-    size_t room = line->span_room == 0 ? 8 : line->span_room * 2;
-    hf__span *spans = realloc(line->spans, room * sizeof *spans);
-
-    if (spans == NULL)
-        return false;
-    line->spans = spans;
-    line->span_room = room;
-    return true;
-}
-
 static void add_bytes(hf__frame *frame, hf__line *line, hf__ink ink, const char *bytes, size_t size)
 {
     hf__span *last = line->span_count > 0 ? &line->spans[line->span_count - 1] : NULL;
 
     if (last == NULL || last->ink != ink) {
-        if ((line->spans == NULL || line->span_count == line->span_room) && !grow_spans(line)) {
+        if (!hf__grow(&line->spans, &line->span_room, line->span_count + 1, sizeof *line->spans)) {
             frame->broken = true;
             return;
         }

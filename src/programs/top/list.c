@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "programs/top/cell.h"
 
 const hf__list *hf__list_at(hf__tab tab)
@@ -138,18 +139,6 @@ static bool group_matches(const hf__top *top, const hf__list *list, size_t row, 
     return false;
 }
 
-static bool make_room(hf__top *top, size_t room)
-{
-    if (room <= top->row_room)
-        return true;
-    size_t *rows = realloc(top->rows, room * sizeof *rows);
-    if (rows == NULL)
-        return false;
-    top->rows = rows;
-    top->row_room = room;
-    return true;
-}
-
 /* The first of each group that stays, in the order that was asked for. */
 static size_t *sorted_heads(hf__top *top, const hf__list *list, size_t total, size_t *count)
 {
@@ -174,7 +163,7 @@ static void fill_rows(hf__top *top, const hf__list *list)
     size_t *heads = sorted_heads(top, list, total, &count);
 
     top->row_count = 0;
-    if (heads == NULL || !make_room(top, total)) {
+    if (heads == NULL || !hf__grow(&top->rows, &top->row_room, total, sizeof *top->rows)) {
         top->broken = true;
         count = 0;
     }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 /* Of the snapshot, by party. */
 struct graph {
     const hf__snapshot *seen;
@@ -219,25 +221,14 @@ static void unfold_rest(hf__tree *tree, struct graph *graph, struct level *stack
             unfold(tree, graph, stack, i);
 }
 
-static bool make_room(hf__tree *tree, size_t room)
-{
-    if (room <= tree->room)
-        return true;
-    hf__node *nodes = realloc(tree->nodes, room * sizeof *nodes);
-    if (nodes == NULL)
-        return false;
-    tree->nodes = nodes;
-    tree->room = room;
-    return true;
-}
-
 bool hf__tree_build(hf__tree *tree, const hf__snapshot *snapshot)
 {
     struct graph graph = {0};
     struct level *stack = make(snapshot->party_count + 1, sizeof *stack);
     size_t *roots = make(snapshot->party_count, sizeof *roots);
     bool made = stack != NULL && roots != NULL && graph_make(&graph, snapshot) &&
-                make_room(tree, snapshot->party_count + snapshot->edge_count);
+                hf__grow(&tree->nodes, &tree->room, snapshot->party_count + snapshot->edge_count,
+                         sizeof *tree->nodes);
 
     tree->count = 0;
     if (made) {

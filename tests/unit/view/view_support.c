@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "lib/locks/locks.h"
 
 enum { FIRST_AGE_MS = 100000000 };
@@ -26,11 +27,7 @@ void add_row(hf_lock_list **list, hf_lock_view view)
     if (!*list)
         *list = empty_list();
     hf_lock_list *rows = *list;
-    if (rows->count == rows->room) {
-        rows->room = rows->room * 2 + 16;
-        rows->views = reallocarray(rows->views, rows->room, sizeof *rows->views);
-        assert_non_null(rows->views);
-    }
+    assert_true(hf__grow(&rows->views, &rows->view_room, rows->count + 1, sizeof *rows->views));
     view.label = own(view.label);
     view.application = own(view.application);
     view.host = own(view.host);

@@ -6,8 +6,9 @@
 
 #include "base/json_read.h"
 #include "base/text.h"
+#include "base/vec.h"
 
-enum { SHOWN = 80, FIRST_ROOM = 16 };
+enum { SHOWN = 80 };
 
 /* A member that was not given has no text. */
 typedef struct ledger_members {
@@ -121,15 +122,9 @@ static hf__transaction *new_transaction(reader *in)
 {
     hf__ledger *ledger = in->ledger;
 
-    if (ledger->transaction_count == in->room) {
-        size_t room = in->room > 0 ? 2 * in->room : FIRST_ROOM;
-        hf__transaction *grown =
-            reallocarray(ledger->transactions, room, sizeof *ledger->transactions);
-        if (grown == NULL)
-            return NULL;
-        ledger->transactions = grown;
-        in->room = room;
-    }
+    if (!hf__grow(&ledger->transactions, &in->room, ledger->transaction_count + 1,
+                  sizeof *ledger->transactions))
+        return NULL;
     hf__transaction *transaction = &ledger->transactions[ledger->transaction_count++];
     *transaction = (hf__transaction){0};
     return transaction;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 enum { STATUS_MAX = 32 };
 
 static const char envelope_key[] = "envelopeJson";
@@ -141,24 +143,11 @@ static void add_body(hf__buf *bytes, const hf__rpc_item *item)
     hf__buf_add(bytes, from, (size_t)(end - from));
 }
 
-static bool make_room(hf__rpc_draft *draft)
-{
-    if (draft->count < draft->capacity)
-        return true;
-    size_t capacity = draft->capacity > 0 ? draft->capacity * 2 : 64;
-    hf__rpc_entry *entries = realloc(draft->entries, capacity * sizeof *entries);
-    if (entries == NULL)
-        return false;
-    draft->entries = entries;
-    draft->capacity = capacity;
-    return true;
-}
-
 hf_status hf__rpc_draft_add(hf__rpc_draft *draft, const hf__rpc_item *item, hf_error *err)
 {
     hf__buf *bytes = &draft->bytes;
 
-    if (!make_room(draft))
+    if (!hf__grow(&draft->entries, &draft->capacity, draft->count + 1, sizeof *draft->entries))
         return hf__no_memory(err);
     hf__rpc_entry *entry = &draft->entries[draft->count];
     *entry = (hf__rpc_entry){

@@ -3,14 +3,15 @@
 #include <string.h>
 #include <strings.h>
 
-#include "programs/registry/lint/grow.h"
+#include "base/vec.h"
 #include "programs/registry/lint/unit.h"
 
 enum { INTRODUCTION_MAX = 600, NESTING_MAX = 4096 };
 
 static bool add_block(hf__unit *unit, size_t start, size_t end)
 {
-    if (!HF__GROW(unit->blocks, unit->block_count, unit->block_capacity))
+    if (!hf__grow(&unit->blocks, &unit->block_capacity, unit->block_count + 1,
+                  sizeof *unit->blocks))
         return false;
     unit->blocks[unit->block_count++] = (hf__block){start, end, HF__NO_BLOCK};
     return true;

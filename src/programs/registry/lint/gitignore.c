@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "programs/registry/lint/grow.h"
+#include "base/vec.h"
 #include "programs/registry/lint/pcre.h"
 
 enum { PATH_ROOM = 8192, FILE_LIMIT = 4 * 1024 * 1024 };
@@ -64,7 +64,8 @@ static hf_status add_line(hf__gitignore *ignore, const char *line, size_t size, 
     status = hf__glob_compile(line, size, &pattern.glob, err);
     if (status != HF_OK || pattern.glob == NULL)
         return status;
-    if (!HF__GROW(ignore->patterns, ignore->count, ignore->capacity)) {
+    if (!hf__grow(&ignore->patterns, &ignore->capacity, ignore->count + 1,
+                  sizeof *ignore->patterns)) {
         hf__glob_free(pattern.glob);
         return hf__no_memory(err);
     }

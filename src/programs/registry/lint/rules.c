@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/registry/lint/grow.h"
+#include "base/vec.h"
 
 const hf__rule hf__lint_rules[] = {
     [HF__UNREGISTERED_ID] = {"unregistered-id", HF__SEVERITY_WARNING,
@@ -127,7 +127,8 @@ static hf_status add_rules(hf__ignores *ignores, const hf__unit *unit, const hf_
         size_t size = 0;
         while (at + size < match->end[1] && strchr(", \t", unit->text[at + size]) == NULL)
             size++;
-        if (!HF__GROW(ignores->items, ignores->count, ignores->capacity))
+        if (!hf__grow(&ignores->items, &ignores->capacity, ignores->count + 1,
+                      sizeof *ignores->items))
             return hf__no_memory(err);
         ignores->items[ignores->count++] = (hf__ignored_rule){
             .at = at,
@@ -156,8 +157,8 @@ static hf_status add_comment(hf__ignores *ignores, const hf__unit *unit,
                              const hf__pcre_match *match, hf_error *err)
 {
     if (!has_reason(unit, match->start[2], match->end[2])) {
-        if (!HF__GROW(ignores->without_reason, ignores->without_reason_count,
-                      ignores->without_reason_capacity))
+        if (!hf__grow(&ignores->without_reason, &ignores->without_reason_capacity,
+                      ignores->without_reason_count + 1, sizeof *ignores->without_reason))
             return hf__no_memory(err);
         ignores->without_reason[ignores->without_reason_count++] = match->start[0];
     }

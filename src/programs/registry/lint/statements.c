@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "programs/registry/lint/grow.h"
+#include "base/vec.h"
 
 enum { STATEMENTS_MAX = 3000, BEHIND = 400 };
 
@@ -98,7 +98,8 @@ static hf_status find_kind(const hf__unit *unit, hf__pcre *pattern, hf__statemen
         if (!is_meant(unit, &statement))
             continue;
         statement.block = hf__unit_block(unit, statement.at);
-        if (!HF__GROW(statements->items, statements->count, statements->capacity))
+        if (!hf__grow(&statements->items, &statements->capacity, statements->count + 1,
+                      sizeof *statements->items))
             return hf__no_memory(err);
         statements->items[statements->count++] = statement;
     }
@@ -178,7 +179,8 @@ static hf_status add(hf__constants *constants, const hf__pcre_match *match, hf_e
         constant.value = match->start[2];
         constant.value_size = match->end[2] - match->start[2];
     }
-    if (!HF__GROW(constants->items, constants->count, constants->capacity))
+    if (!hf__grow(&constants->items, &constants->capacity, constants->count + 1,
+                  sizeof *constants->items))
         return hf__no_memory(err);
     constants->items[constants->count++] = constant;
     return HF_OK;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/registry/lint/grow.h"
+#include "base/vec.h"
 
 /* A file may be one long string with thousands of calls in it. */
 enum { RUN_MAX = 16 * 1024 };
@@ -13,7 +13,8 @@ static bool find_lines(hf__unit *unit)
     const char *end;
 
     for (size_t at = 0;; at = (size_t)(end - unit->text) + 1) {
-        if (!HF__GROW(unit->lines, unit->line_count, unit->line_capacity))
+        if (!hf__grow(&unit->lines, &unit->line_capacity, unit->line_count + 1,
+                      sizeof *unit->lines))
             return false;
         unit->lines[unit->line_count++] = at;
         end = memchr(unit->text + at, '\n', unit->size - at);

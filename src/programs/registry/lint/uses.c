@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "programs/registry/lint/grow.h"
+#include "base/vec.h"
 
 enum { USES_MAX = 5000 };
 
@@ -340,7 +340,8 @@ static hf_status add_use(struct search *search, size_t index, const hf__pcre_mat
         hf__lock_key_free(&use.key);
         return HF_OK;
     }
-    if (status == HF_OK && !HF__GROW(uses->items, uses->count, uses->capacity))
+    if (status == HF_OK &&
+        !hf__grow(&uses->items, &uses->capacity, uses->count + 1, sizeof *uses->items))
         status = hf__no_memory(search->err);
     if (status == HF_OK)
         uses->items[uses->count++] = use;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/vec.h"
 #include "programs/registry/lint/gitignore.h"
-#include "programs/registry/lint/grow.h"
 #include "programs/registry/lint/syntax.h"
 
 enum { DEPTH_MAX = 200 };
@@ -83,7 +83,8 @@ static hf_status list_folder(DIR *stream, struct names *names, hf_error *err)
             !is_wanted_kind(dirfd(stream), entry, &name.is_folder))
             continue;
         name.text = strdup(entry->d_name);
-        if (name.text == NULL || !HF__GROW(names->items, names->count, names->capacity)) {
+        if (name.text == NULL ||
+            !hf__grow(&names->items, &names->capacity, names->count + 1, sizeof *names->items)) {
             free(name.text);
             return hf__no_memory(err);
         }

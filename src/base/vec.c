@@ -1,0 +1,31 @@
+#include "base/vec.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 16 };
+
+bool hf__grow(void *items, size_t *room, size_t wanted, size_t item_size)
+{
+    size_t larger = *room > 0 ? *room : FIRST_ROOM;
+    void *array;
+
+    if (wanted <= *room)
+        return true;
+    while (larger < wanted) {
+        if (larger > SIZE_MAX / 2)
+            return false;
+        larger *= 2;
+    }
+    if (larger > SIZE_MAX / item_size)
+        return false;
+    /* Copied as bytes: to read a T * through a void ** would break the rules of aliasing. */
+    memcpy(&array, items, sizeof array);
+    array = realloc(array, larger * item_size);
+    if (array == NULL)
+        return false;
+    memcpy(items, &array, sizeof array);
+    *room = larger;
+    return true;
+}
