@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/vec.h"
 
 struct edge {
@@ -97,7 +98,7 @@ static uint64_t signature(const struct graph *graph, size_t last)
     uint64_t bits = 1;
 
     for (size_t i = last; i != NONE; i = graph->edges[i].reached_by)
-        bits = (bits ^ (uint64_t)graph->edges[i].blocker) * UINT64_C(0x100000001b3);
+        bits = hf__hash_int(bits ^ (uint64_t)graph->edges[i].blocker);
     return bits != 0 ? bits : 1;
 }
 

@@ -10,7 +10,8 @@
 
 #include "lib/local/local.h"
 
-/* Keys may be small and close together or hashes: every bit has its say in the shard. */
+/* Keys may be small and close together or hashes: every bit has its say in the shard. Processes of
+ * every version must come to the same file. */
 static unsigned mix(int64_t key)
 {
     uint64_t bits = (uint64_t)key;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -31,11 +32,11 @@ struct hf__local_known {
 
 static known_label *known_slot(hf__local *local, const hf__claim *claim)
 {
-    uint64_t bits = ((uint64_t)claim->key ^ claim->space) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = hf__hash_int((uint64_t)claim->key ^ claim->space);
 
     if (local->known == NULL)
         local->known = calloc(1, sizeof *local->known);
-    return local->known != NULL ? &local->known->entry[(bits >> 32) % KNOWN] : NULL;
+    return local->known != NULL ? &local->known->entry[hash % KNOWN] : NULL;
 }
 
 static bool is_known(hf__local *local, const hf__claim *claim)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/hash.h"
 #include "lib/local/local.h"
 
 /* How often a folder may be replaced under an acquire before it is told so. */
@@ -428,8 +429,7 @@ hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held
 
 static size_t home_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
 {
-    uint64_t bits = ((uint64_t)key ^ space) * UINT64_C(0x9e3779b97f4a7c15);
-    return (size_t)(bits >> 32) & (keys->size - 1);
+    return (size_t)hf__hash_int((uint64_t)key ^ space) & (keys->size - 1);
 }
 
 /* The slot of the key, or the free one where it would go. */

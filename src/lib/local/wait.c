@@ -10,6 +10,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 enum {
     STACK_SIZE = 128 * 1024,
@@ -356,8 +357,7 @@ void hf__local_interrupt(hf__backend *backend)
 
 static uint64_t *releases_of(hf__local *local, int64_t wake)
 {
-    uint64_t bits = (uint64_t)wake * UINT64_C(0x9e3779b97f4a7c15);
-    return &local->releases[(bits >> 32) % HF__LOCAL_WAKES];
+    return &local->releases[hf__hash_int((uint64_t)wake) % HF__LOCAL_WAKES];
 }
 
 void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t count)

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/vec.h"
 
 static struct hf_lock **thread_list(hf_store *store, pid_t thread)
 {
-    uint64_t mixed = (uint64_t)thread * UINT64_C(0x9E3779B97F4A7C15);
-    return &store->threads[(mixed >> 40) % THREAD_BUCKETS];
+    return &store->threads[hf__hash_int((uint64_t)thread) % THREAD_BUCKETS];
 }
 
 static int compare_order(const hf__claim *a, const hf__claim *b)

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "lib/locks/engine.h"
 
 /* How often a key may change hands inside the process before others get their chance outside. */
@@ -8,7 +9,7 @@ enum { MOST_PASSES = 16 };
 
 static size_t bucket_of(int64_t key)
 {
-    return (size_t)(((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 40) % ENTRY_BUCKETS;
+    return (size_t)(hf__hash_int((uint64_t)key) % ENTRY_BUCKETS);
 }
 
 struct entry *hf__entry_get(hf_store *store, const hf__claim *claim)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/vec.h"
 
 static const hf__fragment no_fragment = {0, 0, 0};
@@ -50,24 +51,14 @@ static void link_states(hf__draft *draft, uint32_t from, uint32_t to)
         draft->made.states[from].out[0] = to;
 }
 
-static size_t hash_ranges(const hf__range *ranges, size_t count)
-{
-    uint64_t hash = 14695981039346656037u;
-
-    for (size_t i = 0; i < count; i++) {
-        hash = (hash ^ ranges[i].low) * 1099511628211u;
-        hash = (hash ^ ranges[i].high) * 1099511628211u;
-    }
-    return (size_t)(hash ^ hash >> 29);
-}
-
 /* The place in the table where the set stands, or where it would. */
 static uint32_t *find_set(hf__draft *draft, const hf__range *ranges, size_t count)
 {
     const hf__automaton *made = &draft->made;
     size_t mask = draft->set_table_size - 1;
+    size_t start = (size_t)hf__hash_bytes(ranges, count * sizeof *ranges);
 
-    for (size_t at = hash_ranges(ranges, count) & mask;; at = (at + 1) & mask) {
+    for (size_t at = start & mask;; at = (at + 1) & mask) {
         uint32_t *place = &draft->set_table[at];
         if (*place == HF__NOWHERE)
             return place;

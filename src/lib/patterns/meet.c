@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/vec.h"
 #include "lib/patterns/automaton.h"
 
@@ -25,10 +26,10 @@ struct search {
 
 static uint32_t *find(const struct search *search, uint32_t a, uint32_t b)
 {
-    uint64_t hash = ((uint64_t)a << 32 | b) * UINT64_C(0x9E3779B97F4A7C15);
     size_t mask = search->table_size - 1;
+    size_t start = (size_t)hf__hash_int((uint64_t)a << 32 | b);
 
-    for (size_t at = (size_t)(hash >> 32) & mask;; at = (at + 1) & mask) {
+    for (size_t at = start & mask;; at = (at + 1) & mask) {
         uint32_t *place = &search->table[at];
         if (*place == HF__NOWHERE)
             return place;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/vec.h"
 #include "lib/patterns/automaton.h"
 
@@ -102,20 +103,12 @@ static int by_key(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static size_t hash_members(const uint32_t *members, size_t count)
-{
-    uint64_t hash = 14695981039346656037u;
-
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ members[i]) * 1099511628211u;
-    return (size_t)(hash ^ hash >> 29);
-}
-
 static uint32_t *find(const hf__subsets *subsets, const uint32_t *members, size_t count)
 {
     size_t mask = subsets->table_size - 1;
+    size_t start = (size_t)hf__hash_bytes(members, count * sizeof *members);
 
-    for (size_t at = hash_members(members, count) & mask;; at = (at + 1) & mask) {
+    for (size_t at = start & mask;; at = (at + 1) & mask) {
         uint32_t *place = &subsets->table[at];
         if (*place == HF__NOWHERE)
             return place;

@@ -13,6 +13,7 @@
 
 enum { MOST_EDGES = 64, MOST_NODES = 4096 };
 
+/* Processes of every version must come to the same edge, so that this is not base/hash.h's to change. */
 static uint64_t mix(uint64_t value)
 {
     value ^= value >> 31;

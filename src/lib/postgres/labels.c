@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "lib/sql.h"
 
@@ -38,15 +39,13 @@ void hf__pg_labels_free(struct pg_labels *labels)
 
 static uint64_t fingerprint(const hf__claim *claim)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)claim->space;
-    for (size_t i = 0; i < claim->label_size; i++)
-        hash = (hash ^ (unsigned char)claim->label[i]) * UINT64_C(0x100000001b3);
-    return hash | 1; /* 0 marks an empty place */
+    uint64_t label = hf__hash_bytes(claim->label, claim->label_size);
+    return hf__hash_int(label ^ (uint64_t)claim->space) | 1; /* 0 marks an empty place */
 }
 
 static size_t place(int64_t key)
 {
-    return (size_t)(((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15)) >> 40) % CACHE_SLOTS;
+    return (size_t)(hf__hash_int((uint64_t)key) % CACHE_SLOTS);
 }
 
 bool hf__pg_label_is_confirmed(pg_backend *backend, const hf__claim *claim)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 enum {
     MOST_PER_PATTERN = 100000,
     MOST_IN_ALL = 1000000, /* words that are looked at, of patterns that turn out too large too */
@@ -30,8 +32,7 @@ struct hf__known {
 
 static size_t first_place(const hf__known *known, hf_space space, int64_t key)
 {
-    uint64_t mixed = ((uint64_t)key + (uint64_t)space) * UINT64_C(0x9E3779B97F4A7C15);
-    return (size_t)(mixed ^ (mixed >> 32)) & (known->size - 1);
+    return (size_t)hf__hash_int((uint64_t)key + (uint64_t)space) & (known->size - 1);
 }
 
 static struct slot *place_of(const hf__known *known, hf_space space, int64_t key)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "lib/tables/name.h"
 
 struct hf__minted {
@@ -18,10 +19,7 @@ struct hf__minted {
 
 static struct hf__minted **bucket_of(hf_store *store, const char *text)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (const char *at = text; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    return &store->minted[hash % MINTED_BUCKETS];
+    return &store->minted[hf__hash_bytes(text, strlen(text)) % MINTED_BUCKETS];
 }
 
 static struct hf__minted *entry_of(hf_store *store, const char *text)

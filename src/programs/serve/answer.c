@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <zlib.h>
 
+#include "base/hash.h"
 #include "programs/serve/http.h"
 #include "programs/serve/render.h"
 
@@ -248,16 +249,7 @@ const hf__snapshot *hf__edition_snapshot(const hf__edition *edition)
     return edition->snapshot;
 }
 
-/* FNV-1a: only to tell most keys apart without looking at them. */
-static uint64_t hash_of(const char *key, size_t size)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)key[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
+/* The hash tells most keys apart without a look at them. */
 static struct kept *find(hf__edition *edition, uint64_t hash, const char *key, size_t size)
 {
     for (size_t i = 0; i < edition->count; i++) {
@@ -270,7 +262,7 @@ static struct kept *find(hf__edition *edition, uint64_t hash, const char *key, s
 
 hf__answer *hf__edition_find(hf__edition *edition, const char *key, size_t size)
 {
-    uint64_t hash = hash_of(key, size);
+    uint64_t hash = hf__hash_bytes(key, size);
 
     pthread_mutex_lock(&edition->guard);
     const struct kept *kept = find(edition, hash, key, size);
@@ -281,7 +273,7 @@ hf__answer *hf__edition_find(hf__edition *edition, const char *key, size_t size)
 
 void hf__edition_keep(hf__edition *edition, const char *key, size_t size, hf__answer *answer)
 {
-    uint64_t hash = hash_of(key, size);
+    uint64_t hash = hf__hash_bytes(key, size);
 
     pthread_mutex_lock(&edition->guard);
     if (edition->count < ANSWERS_MAX && answer->size < BYTES_MAX - edition->bytes &&

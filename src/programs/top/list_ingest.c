@@ -1,3 +1,6 @@
+#include <string.h>
+
+#include "base/hash.h"
 #include "programs/top/cell.h"
 #include "programs/top/list.h"
 
@@ -169,11 +172,9 @@ static bool matches(const hf__top *top, size_t row, const char *needle)
 /* Names have at most 40 letters, so that a number of 64 bits tells those of one store apart. */
 static hf__row_id id(const hf__top *top, size_t row)
 {
-    uint64_t hash = 14695981039346656037U;
+    const char *name = network_at(top, row)->name;
 
-    for (const char *at = network_at(top, row)->name; *at != '\0'; at++)
-        hash = (hash ^ (unsigned char)*at) * 1099511628211U;
-    return (hf__row_id){.a = (int64_t)hash};
+    return (hf__row_id){.a = (int64_t)hf__hash_bytes(name, strlen(name))};
 }
 
 static void copy(const hf__top *top, size_t row, hf__buf *out)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 enum { KEPT_BUDGET = 4000000 }; /* steps, for all roots together */
 
 #define NOBODY SIZE_MAX
@@ -28,12 +30,6 @@ struct drawing {
     size_t *mark;        /* of each party: the last waiter that an edge leads from, + 1 */
     size_t edge_room;
 };
-
-static uint64_t mix(uint64_t bits)
-{
-    bits = (bits ^ (bits >> 31)) * UINT64_C(0x9e3779b97f4a7c15);
-    return bits ^ (bits >> 29);
-}
 
 static bool make_map(hf__arena *arena, struct map *map, size_t count)
 {
@@ -59,12 +55,9 @@ static bool is_process(const hf_lock_view *view)
 
 static uint64_t hash_person(const struct drawing *drawing, const hf_lock_view *view)
 {
-    uint64_t hash = 14695981039346656037ULL;
     if (!is_process(view))
-        return mix((uint64_t)(unsigned)session_of(drawing, view));
-    for (const char *at = view->host; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 1099511628211ULL;
-    return mix(hash ^ (uint64_t)(unsigned)view->pid << 32);
+        return hf__hash_int((unsigned)session_of(drawing, view));
+    return hf__hash_int(hf__hash_bytes(view->host, strlen(view->host)) ^ (unsigned)view->pid);
 }
 
 static bool is_same_person(const struct drawing *drawing, const hf_lock_view *a,
@@ -93,7 +86,7 @@ static size_t *session_slot(struct drawing *drawing, int session)
 {
     const hf_lock_view *const *views = drawing->seen->views;
     struct map *map = &drawing->sessions;
-    size_t at = mix((uint64_t)(unsigned)session) & map->mask;
+    size_t at = hf__hash_int((unsigned)session) & map->mask;
     while (map->slots[at] && session_of(drawing, views[map->slots[at] - 1]) != session)
         at = (at + 1) & map->mask;
     return &map->slots[at];
