@@ -1,10 +1,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "cli/print.h"
 #include "programs/holdfast/cmd_table.h"
 
@@ -19,18 +19,10 @@ static const struct column columns[] = {
     {0},
 };
 
-enum { TIME_SHOWN_MAX = 32 };
-
-/* UTC, as in ISO 8601; "" for 0. */
-static const char *show_time(char out[TIME_SHOWN_MAX], int64_t ms)
+/* "" for a moment that is not known. */
+static const char *time_of(char out[HF__TIME_SIZE], int64_t unix_ms)
 {
-    time_t seconds = (time_t)(ms / 1000);
-    struct tm parts;
-
-    out[0] = '\0';
-    if (ms != 0 && gmtime_r(&seconds, &parts) != NULL)
-        (void)strftime(out, TIME_SHOWN_MAX, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return out;
+    return unix_ms != 0 ? hf__show_time(out, hf__us_from_ms(unix_ms), 0) : "";
 }
 
 static const char *text_of(char out[HF_TABLE_TEXT_MAX], const hf_table_name *name)
@@ -42,7 +34,7 @@ static const char *text_of(char out[HF_TABLE_TEXT_MAX], const hf_table_name *nam
 
 static void add_view(hf__json *json, const hf_table_view *view)
 {
-    char text[HF_TABLE_TEXT_MAX], time[TIME_SHOWN_MAX];
+    char text[HF_TABLE_TEXT_MAX], time[HF__TIME_SIZE];
 
     hf__json_put_string(json, "table", text_of(text, &view->name));
     hf__json_put_integer(json, "id", view->id);
@@ -50,13 +42,13 @@ static void add_view(hf__json *json, const hf_table_view *view)
     hf__json_put_string(json, "database", view->name.database);
     hf__json_put_string(json, "name", view->name.table);
     hf__json_put_integer(json, "references", view->references);
-    hf__json_put_text(json, "created", show_time(time, view->created_ms));
-    hf__json_put_text(json, "retired", show_time(time, view->dropped_ms));
+    hf__json_put_text(json, "created", time_of(time, view->created_ms));
+    hf__json_put_text(json, "retired", time_of(time, view->dropped_ms));
 }
 
 static void add_row(struct table *table, const hf_table_view *view)
 {
-    char text[HF_TABLE_TEXT_MAX], number[24], time[TIME_SHOWN_MAX];
+    char text[HF_TABLE_TEXT_MAX], number[24], time[HF__TIME_SIZE];
 
     table_add_row(table);
     table_set(table, TABLE, text_of(text, &view->name));
@@ -64,8 +56,8 @@ static void add_row(struct table *table, const hf_table_view *view)
     table_set(table, ID, number);
     (void)snprintf(number, sizeof number, "%" PRId64, view->references);
     table_set(table, REFERENCES, number);
-    table_set(table, CREATED, show_time(time, view->created_ms));
-    table_set(table, RETIRED, show_time(time, view->dropped_ms));
+    table_set(table, CREATED, time_of(time, view->created_ms));
+    table_set(table, RETIRED, time_of(time, view->dropped_ms));
 }
 
 static bool print_json(const hf_table_list *list)
@@ -143,11 +135,11 @@ static const hf_lock_view *find_holder(const hf_lock_list *locks, int64_t id)
 static hf_status show_for_people(const struct table_request *request, struct shown *shown,
                                  hf_error *err)
 {
-    char text[HF_TABLE_TEXT_MAX], time[TIME_SHOWN_MAX];
+    char text[HF_TABLE_TEXT_MAX], time[HF__TIME_SIZE];
 
     printf("table      %s\n", text_of(text, &shown->view->name));
     printf("id         %" PRId64 "\n", shown->view->id);
-    printf("created    %s\n", show_time(time, shown->view->created_ms));
+    printf("created    %s\n", time_of(time, shown->view->created_ms));
     if (shown->holder != NULL)
         printf("held by    %s, pid %d on %s\n", shown->holder->application, shown->holder->pid,
                shown->holder->host);

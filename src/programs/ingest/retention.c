@@ -115,7 +115,7 @@ static hf_status find_cutoff(hf_tx *tx, const struct retention *run, int64_t lat
         hf__query_number(tx, run->network, run->network->local ? on_sqlite : on_postgres, 1, &value,
                          found, &newest, err);
     if (*found)
-        hf__time_text(out, newest - run->keep->age_ms * 1000);
+        hf__show_time(out, newest - run->keep->age_ms * 1000, 6);
     return status;
 }
 

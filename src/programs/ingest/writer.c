@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "base/vec.h"
 
 enum {
@@ -18,27 +18,6 @@ enum {
     TRANSACTION_COLUMNS = 8,
     LEDGER_COLUMNS = 5,
 };
-
-const char *hf__time_text(char out[HF__TIME_SIZE], int64_t unix_us)
-{
-    int64_t seconds = unix_us / 1000000, rest = unix_us % 1000000;
-    if (rest < 0) {
-        rest += 1000000;
-        seconds--;
-    }
-    time_t moment = (time_t)seconds;
-    struct tm utc;
-    if (!gmtime_r(&moment, &utc))
-        memset(&utc, 0, sizeof utc);
-    (void)snprintf(out, HF__TIME_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", utc.tm_year + 1900,
-                   utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int)rest);
-    return out;
-}
-
-static hf_status out_of_memory(hf_error *err)
-{
-    return hf__no_memory(err);
-}
 
 /* ---- COPY --------------------------------------------------------------------------------------- */
 
@@ -99,7 +78,7 @@ static hf_status copy_failed(const struct copy *copy, const PGresult *result, hf
 static hf_status send_block(struct copy *copy, size_t least, hf_error *err)
 {
     if (copy->block.broken)
-        return out_of_memory(err);
+        return hf__no_memory(err);
     if (copy->block.length < least || copy->block.length == 0)
         return HF_OK;
     if (copy->stop && atomic_load(copy->stop))
@@ -151,7 +130,7 @@ static hf_status copy_ledgers(struct copy *copy, const hf_network *network,
         add_number(&copy->block, ledger->sequence, '\t');
         add_field(&copy->block, ledger->hash, '\t');
         add_field(&copy->block, ledger->previous_hash, '\t');
-        hf__buf_printf(&copy->block, "%s\t", hf__time_text(time, ledger->closed_at_us));
+        hf__buf_printf(&copy->block, "%s\t", hf__show_time(time, ledger->closed_at_us, 6));
         add_number(&copy->block, (int64_t)ledger->transaction_count, '\n');
         status = send_block(copy, COPY_BLOCK, err);
     }
@@ -187,7 +166,8 @@ static hf_status copy_transactions(struct copy *copy, const hf_network *network,
         return status;
     for (size_t i = 0; status == HF_OK && i < count; i++) {
         const hf__ledger *ledger = ledgers[i];
-        hf__slice time = {hf__time_text(text, ledger->closed_at_us), strlen(text)};
+        hf__show_time(text, ledger->closed_at_us, 6);
+        hf__slice time = {text, strlen(text)};
         for (size_t t = 0; status == HF_OK && t < ledger->transaction_count; t++) {
             add_transaction(&copy->block, ledger, &ledger->transactions[t], time);
             status = send_block(copy, COPY_BLOCK, err);
@@ -268,7 +248,7 @@ static hf_status flush_insert(hf_tx *tx, const hf_network *network, struct inser
             *value = HF_TEXT(insert->texts.data + value->size - 1);
     }
     hf_status status = sql.broken || insert->texts.broken
-                           ? out_of_memory(err)
+                           ? hf__no_memory(err)
                            : hf__network_queue(tx, network, sql.data, count, insert->values, err);
     hf__buf_free(&sql);
     hf__buf_clear(&insert->texts);
@@ -290,7 +270,7 @@ static hf_status insert_ledger(hf_tx *tx, const hf_network *network, struct inse
     add_integer(insert, 0, ledger->sequence);
     add_slice(insert, 1, ledger->hash);
     add_slice(insert, 2, ledger->previous_hash);
-    hf__time_text(time, ledger->closed_at_us);
+    hf__show_time(time, ledger->closed_at_us, 6);
     add_value(insert, 3, time, strlen(time));
     add_integer(insert, 4, (int64_t)ledger->transaction_count);
     return end_row(tx, network, insert, err);
@@ -310,7 +290,7 @@ static hf_status insert_transaction(hf_tx *tx, const hf_network *network, struct
         add_integer(insert, 5, transaction->fee);
     else
         add_value(insert, 5, NULL, 0);
-    hf__time_text(time, ledger->closed_at_us);
+    hf__show_time(time, ledger->closed_at_us, 6);
     add_value(insert, 6, time, strlen(time));
     add_slice(insert, 7, transaction->body);
     return end_row(tx, network, insert, err);
@@ -322,7 +302,7 @@ static hf_status write_by_insert(hf_tx *tx, const hf_network *network, hf__ledge
     hf_status status = HF_OK;
     struct insert *insert = calloc(1, sizeof *insert);
     if (!insert)
-        return out_of_memory(err);
+        return hf__no_memory(err);
     insert->into = "ledgers (sequence, hash, previous_hash, closed_at, transaction_count)";
     insert->columns = LEDGER_COLUMNS;
     for (size_t i = 0; status == HF_OK && i < count; i++)
@@ -469,7 +449,7 @@ hf_status hf__quarantine_add(hf_tx *tx, const hf_network *network, int64_t seque
     hf_status status = hf__quarantine_drop(tx, network, sequence, sequence, err);
     const hf_value values[] = {hf__number_value(number, sequence), HF_TEXT(reason),
                                HF_TEXT(bad->where), HF_TEXT(line),
-                               HF_TEXT(hf__time_text(time, hf__wall_ms() * 1000))};
+                               HF_TEXT(hf__show_time(time, hf__wall_ms() * 1000, 6))};
     if (status == HF_OK)
         status =
             hf__network_query(tx, network,

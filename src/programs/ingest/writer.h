@@ -17,11 +17,6 @@ HF_MUST_CHECK hf_status hf__write_rows(hf_tx *tx, const hf_network *network,
                                        hf__ledger *const *ledgers, size_t count, bool bulk,
                                        const atomic_bool *stop, hf_error *err);
 
-enum { HF__TIME_SIZE = 96 };
-
-/* "2026-01-15T12:00:00.000000Z", as both stores take it. Returns out. */
-const char *hf__time_text(char out[HF__TIME_SIZE], int64_t unix_us);
-
 /* Ledgers that go into one transaction. After a refusal they go one by one, in their order. */
 
 /* Zero-initialise it. It owns its ledgers. */

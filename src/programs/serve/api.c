@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/when.h"
+#include "base/time.h"
 #include "programs/serve/html.h"
 
 /* ---- lists ------------------------------------------------------------------------------------------- */
@@ -176,12 +176,12 @@ void hf__put_key(hf__json *json, hf_space space, int64_t key)
 
 void hf__put_when(hf__json *json, const char *name, int64_t unix_ms)
 {
-    char text[HF__WHEN_SIZE];
+    char text[HF__TIME_SIZE];
 
     if (unix_ms == 0)
         hf__json_put_null(json, name);
     else
-        hf__json_put_string(json, name, hf__show_when(text, unix_ms));
+        hf__json_put_string(json, name, hf__show_time(text, hf__us_from_ms(unix_ms), 3));
 }
 
 void hf__put_ms(hf__json *json, const char *name, int64_t ms)

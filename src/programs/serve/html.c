@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/text.h"
 #include "base/time.h"
@@ -131,19 +130,17 @@ void hf__html_url(hf__buf *out, const char *text)
 void hf__html_time(hf__buf *out, int64_t unix_ms, int64_t now_ms)
 {
     const int64_t day_ms = INT64_C(86400000);
-    time_t seconds = (time_t)(unix_ms / 1000);
-    struct tm parts;
-    char machine[40];
-    char people[40];
+    char time[HF__TIME_SIZE];
 
-    if (unix_ms < 0 || !gmtime_r(&seconds, &parts) ||
-        !strftime(machine, sizeof machine, "%Y-%m-%dT%H:%M:%SZ", &parts) ||
-        !strftime(people, sizeof people,
-                  unix_ms / day_ms == now_ms / day_ms ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &parts)) {
+    if (unix_ms < 0) {
         hf__buf_puts(out, "–");
         return;
     }
-    hf__buf_printf(out, "<time datetime=\"%s\">%s</time>", machine, people);
+    hf__show_time(time, hf__us_from_ms(unix_ms), 0);
+    hf__buf_printf(out, "<time datetime=\"%s\">", time);
+    if (unix_ms / day_ms != now_ms / day_ms)
+        hf__buf_printf(out, "%.10s ", time);
+    hf__buf_printf(out, "%.8s</time>", time + sizeof "2024-06-01T" - 1);
 }
 
 void hf__html_duration(hf__buf *out, int64_t ms, bool is_bound)

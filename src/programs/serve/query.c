@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/time.h"
 
 bool hf__refuse(hf__problem *problem, int status, const char *format, ...)
 {
@@ -102,6 +103,19 @@ const char *hf__query_find(const hf__query *query, const char *name)
         if (strcmp(query->pairs[i].name, name) == 0)
             return query->pairs[i].value;
     return NULL;
+}
+
+bool hf__query_time(const char *text, int64_t *unix_ms)
+{
+    int64_t us = 0;
+
+    if (hf__parse_int64(text, "a time", HF__TIME_FIRST_US / 1000, HF__TIME_LAST_US / 1000, unix_ms,
+                        NULL) == HF_OK)
+        return true;
+    if (!hf__parse_time((hf__slice){text, strlen(text)}, &us))
+        return false;
+    *unix_ms = (us - (us % 1000 + 1000) % 1000) / 1000; /* downwards, also before 1970 */
+    return true;
 }
 
 void hf__query_free(hf__query *query)

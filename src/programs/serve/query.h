@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Why a request is not answered with what it asks for. */
 typedef struct hf__problem {
@@ -29,6 +30,8 @@ typedef struct hf__query {
 bool hf__percent_decode(char *text, bool plus_is_space);
 bool hf__query_parse(const char *text, size_t size, hf__query *query, hf__problem *problem);
 const char *hf__query_find(const hf__query *query, const char *name); /* NULL: not there */
+/* RFC 3339, or Unix time in milliseconds; false: neither. */
+bool hf__query_time(const char *text, int64_t *unix_ms);
 void hf__query_free(hf__query *query);
 
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "base/when.h"
 #include "programs/serve/http.h"
 
 enum { TEXT_MAX = 512 };
@@ -94,7 +93,7 @@ static bool check_value(const hf__parameter *parameter, const char *text, int64_
             return hf__refuse(problem, 400, "%s; %s", err.message, err.hint);
         return true;
     case HF__PARAMETER_TIME:
-        if (!hf__parse_when(text, number))
+        if (!hf__query_time(text, number))
             return hf__refuse(problem, 400,
                               "%s is a time such as 2024-06-01T12:00:00Z, or Unix time in ms",
                               parameter->name);

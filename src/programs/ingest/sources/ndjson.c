@@ -6,6 +6,7 @@
 
 #include "base/json_read.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "base/vec.h"
 
 enum { SHOWN = 80 };
@@ -208,6 +209,18 @@ static hf_status read_members(reader *in, ledger_members *members)
     if (in->cursor.fault != NULL || !hf__json_finish(&in->cursor))
         return hf__json_refuse(&in->cursor, start, in->err);
     return HF_OK;
+}
+
+bool hf__ndjson_time(const hf__json_value *value, int64_t *unix_us)
+{
+    const int64_t second_us = 1000000;
+    int64_t seconds = 0;
+
+    if (hf__json_integer(value, true, 0, HF__TIME_LAST_US / second_us, &seconds)) {
+        *unix_us = seconds * second_us;
+        return true;
+    }
+    return value->kind == HF__JSON_STRING && hf__parse_time(value->text, unix_us);
 }
 
 static hf_status interpret_ledger(const ledger_members *members, hf__ledger *ledger, hf_error *err)
