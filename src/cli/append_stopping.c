@@ -23,7 +23,7 @@ static void take(struct stopping *stopping, int number)
     atomic_store(&stopping->signal, number);
     stopping->told_ms = hf__now_ms();
     report_note(stopping->report, "told to stop: told again, it ends at once");
-    hf__halt_set(&stopping->halt, HF__HALT_ASKED);
+    hf__stop_set(&stopping->stop, HF__STOP_ASKED);
     if (stopping->store != NULL)
         hf_store_interrupt(stopping->store);
 }
@@ -49,7 +49,7 @@ hf_status stopping_init(struct stopping *stopping, const struct report *report, 
     atomic_init(&stopping->over, false);
     atomic_init(&stopping->works, false);
     atomic_init(&stopping->signal, 0);
-    return hf__halt_init(&stopping->halt, err);
+    return hf__stop_init(&stopping->stop, err);
 }
 
 hf_status stopping_start(struct stopping *stopping, hf_error *err)

@@ -5,12 +5,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/halt.h"
+#include "base/stop.h"
 #include "cli/report.h"
 #include "holdfast/holdfast.h"
 
 struct stopping {
-    hf__halt halt;
+    hf__stop stop;
     const struct report *report;
     hf_store *store; /* whose waits end too; may be NULL */
     pthread_t thread;
@@ -20,7 +20,7 @@ struct stopping {
     int64_t told_ms;   /* when it did; of the thread */
 };
 
-/* The halt is there before, so that a target can be opened with it. */
+/* The stop is there before, so that a target can be opened with it. */
 HF_MUST_CHECK hf_status stopping_init(struct stopping *stopping, const struct report *report,
                                       hf_error *err);
 /* Up to stopping_work a signal ends the process at once. */

@@ -34,7 +34,7 @@ static void *await_signal(void *arg)
     while (!atomic_load(&stopping->over)) {
         if (sigtimedwait(&set, NULL, &look) < 0)
             continue;
-        hf__stop_request(&stopping->stop);
+        hf__stop_set(&stopping->stop, HF__STOP_ASKED);
         if (stopping->store != NULL)
             hf_store_interrupt(stopping->store);
         wait_for_end(stopping);

@@ -41,7 +41,7 @@ hf_status hf__work_do(hf__work *work, const char *what, hf__buf *sql, hf_error *
 
 hf_status hf__work_check(hf__work *work, hf_error *err)
 {
-    hf_status status = hf__halt_check(work->halt, err);
+    hf_status status = hf__stop_check(work->stop, err);
 
     if (status == HF_LOST && work->why_lost.code != HF_OK && err != NULL) {
         *err = work->why_lost;
@@ -157,12 +157,12 @@ static hf_status check_store(const hf_store *store, hf_error *err)
     return status;
 }
 
-hf_status hf__append_run(hf_store *store, hf__target *target, hf__halt *halt,
+hf_status hf__append_run(hf_store *store, hf__target *target, hf__stop *stop,
                          const hf__append_options *options, hf__append_result *result,
                          hf_error *err)
 {
     hf__work work = {
-        .store = store, .target = target, .halt = halt, .options = options, .result = result};
+        .store = store, .target = target, .stop = stop, .options = options, .result = result};
 
     *result = (hf__append_result){0};
     hf_status status = check_store(store, err);

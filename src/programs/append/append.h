@@ -61,10 +61,10 @@ typedef struct hf__append_result {
 } hf__append_result;
 
 /*
- * halt is set when the append must stop; a lost lock sets it. store may be NULL for a table that needs
+ * stop is set when the append must not go on; a lost lock sets it. store may be NULL for a table that needs
  * no lock. HF_IN_DOUBT: it may or may not be in the table. result is filled as far as is known.
  */
-HF_MUST_CHECK hf_status hf__append_run(hf_store *store, hf__target *target, hf__halt *halt,
+HF_MUST_CHECK hf_status hf__append_run(hf_store *store, hf__target *target, hf__stop *stop,
                                        const hf__append_options *options, hf__append_result *result,
                                        hf_error *err);
 

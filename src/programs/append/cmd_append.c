@@ -259,7 +259,7 @@ static hf_status open_target(struct append *append, hf_error *err)
     const hf__target_options options = {
         .url = url.data,
         .password_file = append->values.password_file,
-        .halt = &append->stopping.halt,
+        .stop = &append->stopping.stop,
         .library = library != NULL && library[0] != '\0' ? library : NULL,
         .wait_ms = append->options.wait_ms,
         .note = on_note,
@@ -335,7 +335,7 @@ static int run_append(struct append *append)
         return report_error(report, &err);
     }
     stopping_work(&append->stopping, append->store);
-    hf_status status = hf__append_run(append->store, append->target, &append->stopping.halt,
+    hf_status status = hf__append_run(append->store, append->target, &append->stopping.stop,
                                       &append->options, &result, &err);
     progress_clear(&append->progress);
     stopping_end(&append->stopping);
@@ -348,7 +348,7 @@ static int run_append(struct append *append)
 
 static int append_main(const struct command *self, int argc, char **argv)
 {
-    struct append append = {.stopping = {.halt = {.fd = -1}}};
+    struct append append = {.stopping = {.stop = {.fd = -1}}};
     int code = EXIT_OK;
 
     if (!parse_options(self, argc, argv, &append.values, &append.in, &code))
@@ -360,7 +360,7 @@ static int append_main(const struct command *self, int argc, char **argv)
     code = run_append(&append);
     hf__target_close(append.target);
     hf_store_close(append.store);
-    hf__halt_destroy(&append.stopping.halt);
+    hf__stop_destroy(&append.stopping.stop);
     return code;
 }
 

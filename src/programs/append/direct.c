@@ -3,7 +3,6 @@
  * partly there; all that can be done is to stop at once and to say how much.
  */
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,13 +110,6 @@ static hf_status learn_window(hf__work *work, hf_error *err)
     return status;
 }
 
-static void pause_for(hf__work *work, int ms)
-{
-    struct pollfd halt = {.fd = work->halt->fd, .events = POLLIN};
-
-    (void)poll(&halt, 1, ms);
-}
-
 /* The connection broke: what it had sent must be over before all of it is sent again. */
 static bool may_send_again(hf__work *work, const hf__grid *before)
 {
@@ -126,12 +118,11 @@ static bool may_send_again(hf__work *work, const hf__grid *before)
 
     if (work->dedup_window == 0)
         return false;
-    while (status == HF_UNREACHABLE && hf__left_ms(deadline) != 0 &&
-           hf__halt_get(work->halt) == HF__GO_ON) {
-        pause_for(work, PAUSE_MS);
+    while (status == HF_UNREACHABLE && hf__left_ms(deadline) != 0 && !hf__stop_is_set(work->stop)) {
+        (void)hf__stop_pause(work->stop, PAUSE_MS);
         status = hf__orphan_end(work, false, NULL);
     }
-    return status == HF_OK && hf__halt_get(work->halt) == HF__GO_ON &&
+    return status == HF_OK && !hf__stop_is_set(work->stop) &&
            count_new(work, before, &rows, &parts, NULL) == HF_OK && parts < work->dedup_window;
 }
 
@@ -140,14 +131,14 @@ static bool may_repeat(hf__work *work, hf_status status, const hf__grid *before,
 {
     const hf__fault fault = work->target->fault;
 
-    if (status == HF_OK || !can_read_again(work->options) || hf__halt_get(work->halt) != HF__GO_ON)
+    if (status == HF_OK || !can_read_again(work->options) || hf__stop_is_set(work->stop))
         return false;
     if (fault.code == HF__CODE_ID_IN_USE)
         return hf__orphan_end(work, true, err) == HF_OK;
     if (status != HF_UNREACHABLE || fault.code != 0)
         return false;
     if (!fault.was_sent) {
-        pause_for(work, PAUSE_MS);
+        (void)hf__stop_pause(work->stop, PAUSE_MS);
         return true;
     }
     bool again = may_send_again(work, before);
@@ -211,7 +202,7 @@ static hf_status tell_outcome(hf__work *work, hf_status status, const hf__grid *
 
     /* It may go on without us: what it writes later would not be counted. */
     if (status == HF_UNREACHABLE && !is_heard && work->result->key != 0 &&
-        hf__halt_get(work->halt) == HF__GO_ON)
+        !hf__stop_is_set(work->stop))
         (void)!hf__orphan_end(work, false, NULL);
     bool counted = count_new(work, before, &rows, &parts, NULL) == HF_OK;
 

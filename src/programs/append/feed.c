@@ -473,7 +473,7 @@ static hf_status wait_for_header(hf__work *work, hf__rows_input *input, hf_error
         if (status != HF_OK || !wait)
             return status;
         struct pollfd fds[] = {{.fd = hf__rows_input_fd(input), .events = POLLIN},
-                               {.fd = work->halt->fd, .events = POLLIN}};
+                               {.fd = work->stop->fd, .events = POLLIN}};
         (void)poll(fds, 2, -1);
         status = hf__work_check(work, err);
         if (status != HF_OK)

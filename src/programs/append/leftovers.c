@@ -4,7 +4,6 @@
  * holds the rename up.
  */
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,7 +252,7 @@ static void sweep_here(hf__work *work)
     hf_error err;
     hf_status status = hf__staging_list(work, &grid, &err);
 
-    for (size_t i = 0; i < grid.rows && hf__halt_get(work->halt) == HF__GO_ON; i++) {
+    for (size_t i = 0; i < grid.rows && !hf__stop_is_set(work->stop); i++) {
         hf_status swept =
             sweep_one(work, hf__grid_at(&grid, i, 0), hf__grid_number(&grid, i, 1), &err);
         if (swept != HF_OK)
@@ -327,7 +326,6 @@ static hf_status await_it(hf__work *work, const char *writer, hf_error *err)
     hf_status status = HF_OK;
 
     while (status == HF_OK && running) {
-        struct pollfd halt = {.fd = work->halt->fd, .events = POLLIN};
         status = hf__work_check(work, err);
         if (status == HF_OK)
             status = is_running(work, writer, &running, err);
@@ -339,7 +337,7 @@ static hf_status await_it(hf__work *work, const char *writer, hf_error *err)
             hf__hint(err, "wait longer, or end it: KILL QUERY WHERE query_id = '%s'", writer);
         }
         if (status == HF_OK && running)
-            (void)poll(&halt, 1, LOOK_EVERY_MS);
+            (void)hf__stop_pause(work->stop, LOOK_EVERY_MS);
     }
     return status;
 }

@@ -1,5 +1,4 @@
 /* Staging tables: their names, their making and their end. */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,7 +156,6 @@ hf_status hf__staging_try_freeze(hf__work *work, hf_error *err)
 /* One that was about to end when they were stopped does so. */
 static hf_status await_merges(hf__work *work, const char *name, hf_error *err)
 {
-    struct pollfd halt = {.fd = work->halt->fd, .events = POLLIN};
     int64_t deadline = hf__deadline(MERGES_MS);
     bool are_over = false;
     hf__buf sql = {0};
@@ -181,7 +179,7 @@ static hf_status await_merges(hf__work *work, const char *name, hf_error *err)
         if (status == HF_OK && !are_over)
             status = hf__work_check(work, err);
         if (status == HF_OK && !are_over)
-            (void)poll(&halt, 1, LOOK_EVERY_MS);
+            (void)hf__stop_pause(work->stop, LOOK_EVERY_MS);
     }
     hf__buf_free(&sql);
     return status;

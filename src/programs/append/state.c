@@ -280,15 +280,15 @@ static int64_t now_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* In the watcher's thread: the append's own looks at the halt. */
+/* In the watcher's thread: the append's own looks at the stop. */
 static void on_lost(hf_lock *lock, const hf_error *why, void *arg)
 {
     hf__work *work = arg;
 
     (void)lock;
-    if (hf__halt_get(work->halt) == HF__GO_ON)
+    if (!hf__stop_is_set(work->stop))
         work->why_lost = *why;
-    hf__halt_set(work->halt, HF__HALT_LOST);
+    hf__stop_set(work->stop, HF__STOP_LOST);
 }
 
 static void on_wait(const hf_error *why, void *arg)

@@ -15,7 +15,7 @@
 typedef struct hf__work {
     hf_store *store;
     hf__target *target;
-    hf__halt *halt;
+    hf__stop *stop;
     const hf__append_options *options;
     hf__append_result *result;
 
@@ -58,7 +58,7 @@ void hf__work_record(const hf__work *work, int64_t rows);
 /* A statement without an answer. sql is freed. */
 HF_MUST_CHECK hf_status hf__work_do(hf__work *work, const char *what, hf__buf *sql, hf_error *err);
 
-/* hf__halt_check, with the reason of the loss. */
+/* hf__stop_check, with the reason of the loss. */
 HF_MUST_CHECK hf_status hf__work_check(hf__work *work, hf_error *err);
 
 /* ---- server.c ---------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ enum {
 
 bool backfill_is_halted(const struct backfill *fill)
 {
-    return atomic_load(&fill->halt.requested);
+    return hf__stop_is_set(&fill->halt);
 }
 
 void backfill_note(struct backfill *fill, const char *text)
@@ -45,7 +45,7 @@ void backfill_end(struct backfill *fill, hf_status status, const hf_error *why)
         fill->ended = status;
         fill->why = *why;
     }
-    hf__stop_request(&fill->halt);
+    hf__stop_set(&fill->halt, HF__STOP_ASKED);
     pthread_cond_broadcast(&fill->changed);
     pthread_mutex_unlock(&fill->mutex);
 }
@@ -327,8 +327,8 @@ static void attend(struct backfill *fill, const hf__stop *stop)
         struct timespec until = hf__timespec(hf__deadline(LOOK_MS));
         if (!fill->notes && !fill->progressed)
             (void)pthread_cond_clockwait(&fill->changed, &fill->mutex, CLOCK_MONOTONIC, &until);
-        if (atomic_load(&stop->requested) && !backfill_is_halted(fill)) {
-            hf__stop_request(&fill->halt);
+        if (hf__stop_is_set(stop) && !backfill_is_halted(fill)) {
+            hf__stop_set(&fill->halt, HF__STOP_ASKED);
             pthread_cond_broadcast(&fill->changed);
         }
         pass_on_news(fill);
@@ -388,7 +388,7 @@ static hf_status say_failures(const struct backfill *fill, hf_error *err)
 static hf_status conclude(const struct backfill *fill, const hf__stop *stop, hf_status status,
                           hf_error *err)
 {
-    bool stopped = atomic_load(&stop->requested);
+    bool stopped = hf__stop_is_set(stop);
     fill->report->stopped = stopped && (status != HF_OK || !plan_is_over(&fill->plan));
     if (stopped && (status == HF_OK || status == HF_INTERRUPTED) &&
         (fill->ended == HF_OK || fill->ended == HF_INTERRUPTED))

@@ -80,7 +80,7 @@ static hf_status check_neighbours(struct worker *worker, hf_tx *tx, hf_error *er
 static hf_status write_new(struct worker *worker, hf_tx *tx, hf_error *err)
 {
     const struct batch *batch = &worker->batch;
-    const atomic_bool *stop = &worker->fill->halt.requested;
+    const hf__stop *stop = &worker->fill->halt;
     size_t count = 0;
     if (!worker->is_there)
         return hf__write_rows(tx, network_of(worker), batch->ledgers, batch->count,

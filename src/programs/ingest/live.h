@@ -70,7 +70,7 @@ struct live {
 
 static inline bool hf__live_is_stopped(const struct live *live)
 {
-    return atomic_load(&live->stop->requested);
+    return hf__stop_is_set(live->stop);
 }
 
 /* live_write.c */

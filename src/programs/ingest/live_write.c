@@ -62,8 +62,8 @@ static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
     int64_t from = batch_first(batch), to = batch_last(batch);
     bool bulk = batch->count > 1;
 
-    hf_status status = hf__write_rows(tx, network, batch->ledgers, batch->count, bulk,
-                                      &live->stop->requested, err);
+    hf_status status =
+        hf__write_rows(tx, network, batch->ledgers, batch->count, bulk, live->stop, err);
     if (status == HF_OK && state->started && from == state->latest + 1)
         status = grow_coverage(live, tx, to, err);
     else if (status == HF_OK)

@@ -25,7 +25,7 @@ struct hf__reader {
     size_t memory;
     hf__stop *stop; /* everybody's */
     hf__stop own;   /* of this reader alone */
-    int either;     /* readable when one of the two is requested */
+    int either;     /* readable when one of the two is set */
 
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -39,7 +39,7 @@ struct hf__reader {
 
 static bool is_over(const hf__reader *reader)
 {
-    return atomic_load(&reader->own.requested) || atomic_load(&reader->stop->requested);
+    return hf__stop_is_set(&reader->own) || hf__stop_is_set(reader->stop);
 }
 
 void hf__read_free(hf__read *read)
@@ -78,7 +78,7 @@ hf__read hf__reader_take(hf__reader *reader, int ms)
     hf__read read = {.kind = HF__READ_NOTHING};
     int64_t deadline = ms < 0 ? HF__FOREVER : hf__deadline(ms);
     pthread_mutex_lock(&reader->mutex);
-    while (!reader->first && hf__left_ms(deadline) != 0 && !atomic_load(&reader->stop->requested)) {
+    while (!reader->first && hf__left_ms(deadline) != 0 && !hf__stop_is_set(reader->stop)) {
         int64_t look = hf__deadline(LOOK_MS);
         struct timespec until = hf__timespec(look < deadline ? look : deadline);
         (void)pthread_cond_clockwait(&reader->changed, &reader->mutex, CLOCK_MONOTONIC, &until);
@@ -270,7 +270,7 @@ void hf__reader_stop(hf__reader *reader)
 {
     if (!reader)
         return;
-    hf__stop_request(&reader->own);
+    hf__stop_set(&reader->own, HF__STOP_ASKED);
     pthread_mutex_lock(&reader->mutex);
     pthread_cond_broadcast(&reader->changed);
     pthread_mutex_unlock(&reader->mutex);

@@ -241,7 +241,7 @@ static hf_status give_up_claims(hf_tx *tx, void *arg, hf_error *err)
 
 static bool is_stopped(const struct retention *run)
 {
-    return run->stop && atomic_load(&run->stop->requested);
+    return run->stop && hf__stop_is_set(run->stop);
 }
 
 static hf_status stopped(hf_error *err)
@@ -465,7 +465,7 @@ void hf__keeper_stop(hf__keeper *keeper, bool once_more)
     hf_error ignored;
     if (!keeper)
         return;
-    hf__stop_request(&keeper->stop);
+    hf__stop_set(&keeper->stop, HF__STOP_ASKED);
     pthread_join(keeper->thread, NULL);
     keeper->keep.every_ms = 0;
     if (once_more)

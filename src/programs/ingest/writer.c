@@ -24,7 +24,7 @@ enum {
 struct copy {
     PGconn *conn;
     hf__buf block;
-    const atomic_bool *stop;
+    const hf__stop *stop;
 };
 
 /* Runs of plain bytes are copied whole; only these four need a backslash in COPY's text format. */
@@ -81,7 +81,7 @@ static hf_status send_block(struct copy *copy, size_t least, hf_error *err)
         return hf__no_memory(err);
     if (copy->block.length < least || copy->block.length == 0)
         return HF_OK;
-    if (copy->stop && atomic_load(copy->stop))
+    if (copy->stop && hf__stop_is_set(copy->stop))
         return hf__fail(err, HF_INTERRUPTED, "stopped");
     int sent = PQputCopyData(copy->conn, copy->block.data, (int)copy->block.length);
     hf__buf_clear(&copy->block);
@@ -177,7 +177,7 @@ static hf_status copy_transactions(struct copy *copy, const hf_network *network,
 }
 
 static hf_status write_by_copy(hf_tx *tx, const hf_network *network, hf__ledger *const *ledgers,
-                               size_t count, const atomic_bool *stop, hf_error *err)
+                               size_t count, const hf__stop *stop, hf_error *err)
 {
     struct copy copy = {.conn = hf_tx_connection(tx, err), .stop = stop};
     if (!copy.conn)
@@ -324,7 +324,7 @@ static hf_status write_by_insert(hf_tx *tx, const hf_network *network, hf__ledge
 }
 
 hf_status hf__write_rows(hf_tx *tx, const hf_network *network, hf__ledger *const *ledgers,
-                         size_t count, bool bulk, const atomic_bool *stop, hf_error *err)
+                         size_t count, bool bulk, const hf__stop *stop, hf_error *err)
 {
     if (bulk && !network->local)
         return write_by_copy(tx, network, ledgers, count, stop, err);

@@ -1,8 +1,7 @@
 #ifndef HF_INGEST_WRITER_H
 #define HF_INGEST_WRITER_H
 
-#include <stdatomic.h>
-
+#include "base/stop.h"
 #include "lib/ledgers/ledgers.h"
 #include "programs/ingest/sources/source.h"
 
@@ -15,7 +14,7 @@
  */
 HF_MUST_CHECK hf_status hf__write_rows(hf_tx *tx, const hf_network *network,
                                        hf__ledger *const *ledgers, size_t count, bool bulk,
-                                       const atomic_bool *stop, hf_error *err);
+                                       const hf__stop *stop, hf_error *err);
 
 /* Ledgers that go into one transaction. After a refusal they go one by one, in their order. */
 

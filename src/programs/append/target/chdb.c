@@ -29,7 +29,7 @@ typedef struct hf__chdb_feed hf__chdb_feed;
 /* The pipe is made in the folder. input is the thread's until hf__chdb_feed_end. */
 HF_MUST_CHECK hf_status hf__chdb_feed_start(const char *folder, const hf__format *format,
                                             hf__rows_input *input, const hf__flow *flow,
-                                            const hf__halt *halt, hf__chdb_feed **feed,
+                                            const hf__stop *stop, hf__chdb_feed **feed,
                                             hf_error *err);
 const char *hf__chdb_feed_path(const hf__chdb_feed *feed);
 
@@ -245,14 +245,13 @@ static void kill_statements(struct chdb *chdb)
     library->close(second);
 }
 
-static void *await_halt(void *arg)
+static void *await_stop(void *arg)
 {
     struct watch *watch = arg;
-    const hf__halt *halt = watch->chdb->base.halt;
-    struct pollfd told = {.fd = halt->fd, .events = POLLIN};
+    const hf__stop *stop = watch->chdb->base.stop;
 
-    while (!atomic_load(&watch->over) && hf__halt_get(halt) == HF__GO_ON)
-        (void)poll(&told, 1, LOOK_MS);
+    while (!atomic_load(&watch->over) && !hf__stop_pause(stop, LOOK_MS))
+        continue;
     while (!atomic_load(&watch->over)) { /* it may not have begun yet */
         kill_statements(watch->chdb);
         (void)poll(NULL, 0, LOOK_MS);
@@ -269,7 +268,7 @@ static hf_status query(hf__target *target, const hf__statement *statement, hf__b
     if (statement->limit_ms >= 0)
         return run(chdb, statement, statement->sql, answer, false, err);
     atomic_init(&watch.over, false);
-    if (pthread_create(&watch.thread, NULL, await_halt, &watch) != 0)
+    if (pthread_create(&watch.thread, NULL, await_stop, &watch) != 0)
         return hf__fail(err, HF_NO_MEMORY, "cannot start a thread");
     hf_status status = run(chdb, statement, statement->sql, answer, false, err);
     atomic_store(&watch.over, true);
@@ -288,7 +287,7 @@ static hf_status insert(hf__target *target, const hf__statement *statement,
 
     target->fault = (hf__fault){0};
     hf_status status =
-        hf__chdb_feed_start(chdb->folder, format, input, flow, target->halt, &feed, err);
+        hf__chdb_feed_start(chdb->folder, format, input, flow, target->stop, &feed, err);
     if (status != HF_OK)
         return status;
     hf__buf_printf(&sql, "%s SELECT * FROM file(", statement->sql);
@@ -350,7 +349,7 @@ hf_status hf__chdb_open(const hf__target_options *options, hf__target **target, 
                               .name = chdb->name,
                               .database = "default",
                               .user = "",
-                              .halt = options->halt,
+                              .stop = options->stop,
                               .is_embedded = true};
     *target = &chdb->base;
     return HF_OK;
@@ -366,7 +365,7 @@ struct hf__chdb_feed {
     const hf__format *format;
     hf__rows_input *input;
     const hf__flow *flow;
-    const hf__halt *halt;
+    const hf__stop *stop;
     pthread_t thread;
     atomic_bool over; /* the INSERT has ended */
     int64_t told_ms;
@@ -413,7 +412,7 @@ static bool write_all(const hf__chdb_feed *feed, int fd, const char *bytes, size
 static void await_input(const hf__chdb_feed *feed)
 {
     struct pollfd fds[2] = {{.fd = hf__rows_input_fd(feed->input), .events = POLLIN},
-                            {.fd = feed->halt->fd, .events = POLLIN}};
+                            {.fd = feed->stop->fd, .events = POLLIN}};
 
     (void)poll(fds, 2, FEED_LOOK_MS);
 }
@@ -436,9 +435,9 @@ static void pump(hf__chdb_feed *feed, int fd, char *piece)
     while (goes_on) {
         size_t got = 0;
         bool wait = false;
-        if (hf__halt_get(feed->halt) == HF__GO_ON)
+        if (!hf__stop_is_set(feed->stop))
             feed->status = hf__rows_input_read(feed->input, piece, PIECE, &got, &wait, &feed->err);
-        if (hf__halt_get(feed->halt) != HF__GO_ON || feed->status != HF_OK) {
+        if (hf__stop_is_set(feed->stop) || feed->status != HF_OK) {
             (void)!write_all(feed, fd, feed->format->bad, feed->format->bad_size);
             return;
         }
@@ -533,7 +532,7 @@ static bool start_thread(hf__chdb_feed *feed)
 }
 
 hf_status hf__chdb_feed_start(const char *folder, const hf__format *format, hf__rows_input *input,
-                              const hf__flow *flow, const hf__halt *halt, hf__chdb_feed **out,
+                              const hf__flow *flow, const hf__stop *stop, hf__chdb_feed **out,
                               hf_error *err)
 {
     hf__chdb_feed *feed = calloc(1, sizeof *feed);
@@ -543,7 +542,7 @@ hf_status hf__chdb_feed_start(const char *folder, const hf__format *format, hf__
     feed->format = format;
     feed->input = input;
     feed->flow = flow;
-    feed->halt = halt;
+    feed->stop = stop;
     atomic_init(&feed->over, false);
     drop_old_pipes(folder);
     hf_status status = make_pipe(feed, folder, err);

@@ -174,11 +174,11 @@ static hf_status await_end(hf__http *http, const hf__statement *statement, hf_er
     int64_t limit = statement->limit_ms == 0 ? STATEMENT_MS : statement->limit_ms;
     int64_t deadline = hf__deadline(limit);
     hf__watch watch = {.query_id = limit < 0 ? statement->query_id : NULL};
-    bool gives_way = statement->gives_way && hf__halt_get(http->base.halt) == HF__GO_ON;
+    bool gives_way = statement->gives_way && !hf__stop_is_set(http->base.stop);
     hf_status status = HF_OK;
 
     while (status == HF_OK && http->call.is_running) {
-        struct curl_waitfd halt = {.fd = http->base.halt->fd, .events = CURL_WAIT_POLLIN};
+        struct curl_waitfd stop = {.fd = http->base.stop->fd, .events = CURL_WAIT_POLLIN};
         bool halts = watch.query_id != NULL && !watch.kill_wanted;
         int wait_ms = hf__left_ms(deadline);
         if (wait_ms == 0) {
@@ -186,11 +186,11 @@ static hf_status await_end(hf__http *http, const hf__statement *statement, hf_er
             return hf__fail(err, HF_UNREACHABLE, "%s: cannot %s: no answer within %d s",
                             http->base.name, statement->what, (int)(limit / 1000));
         }
-        status = hf__http_turn(http, &halt, halts || gives_way ? 1 : 0,
+        status = hf__http_turn(http, &stop, halts || gives_way ? 1 : 0,
                                wait_ms < 0 || wait_ms > 100 ? 100 : wait_ms, err);
-        if (gives_way && hf__halt_get(http->base.halt) == HF__HALT_ASKED)
-            return hf__halt_check(http->base.halt, err);
-        if (halts && hf__halt_get(http->base.halt) != HF__GO_ON) {
+        if (gives_way && hf__stop_why(http->base.stop) == HF__STOP_ASKED)
+            return hf__stop_check(http->base.stop, err);
+        if (halts && hf__stop_is_set(http->base.stop)) {
             watch.kill_wanted = true;
             deadline = hf__deadline(limit = KILLED_MS);
         }
@@ -285,14 +285,14 @@ static const hf__target_ops http_ops = {
 };
 
 /* http->url has been read. Frees it where it fails. */
-static hf_status make_ready(hf__http *http, const hf__halt *halt, hf__target **target,
+static hf_status make_ready(hf__http *http, const hf__stop *stop, hf__target **target,
                             hf_error *err)
 {
     http->base = (hf__target){.ops = &http_ops,
                               .name = http->url.name,
                               .database = http->url.database,
                               .user = http->url.user,
-                              .halt = halt};
+                              .stop = stop};
     http->multi = curl_multi_init();
     /* Poco, in ClickHouse, answers 100 whatever it thinks of the request: waiting for it is of no use. */
     http->headers = curl_slist_append(NULL, "Expect:");
@@ -317,7 +317,7 @@ static hf_status open_sibling(hf__target *target, const char *host, hf__target *
         free(http);
         return status;
     }
-    return make_ready(http, target->halt, sibling, err);
+    return make_ready(http, target->stop, sibling, err);
 }
 
 hf_status hf__http_open(const hf__target_options *options, hf__target **target, hf_error *err)
@@ -331,7 +331,7 @@ hf_status hf__http_open(const hf__target_options *options, hf__target **target, 
         free(http);
         return status;
     }
-    return make_ready(http, options->halt, target, err);
+    return make_ready(http, options->stop, target, err);
 }
 
 /* --- http judge ------------------------------------------------------------------------------- */

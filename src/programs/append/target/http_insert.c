@@ -67,7 +67,7 @@ static size_t next_bytes(struct stream *stream, char *bytes, size_t size)
 {
     size_t got = 0;
 
-    if (hf__halt_get(stream->http->base.halt) != HF__GO_ON)
+    if (hf__stop_is_set(stream->http->base.stop))
         abort_stream(stream);
     if (!stream->aborts && !stream->is_over) {
         stream->status =
@@ -138,7 +138,7 @@ static hf_status turn(struct stream *stream, hf_error *err)
 {
     hf__http *http = stream->http;
     struct curl_waitfd fds[2] = {
-        {.fd = http->base.halt->fd, .events = CURL_WAIT_POLLIN},
+        {.fd = http->base.stop->fd, .events = CURL_WAIT_POLLIN},
         {.fd = hf__rows_input_fd(stream->input), .events = CURL_WAIT_POLLIN},
     };
     unsigned first = stream->aborts ? 1 : 0;
@@ -147,7 +147,7 @@ static hf_status turn(struct stream *stream, hf_error *err)
     hf_status status = hf__http_turn(http, fds + first, count, 100, err);
     if (status == HF_OK)
         status = hf__watch_tick(http, &stream->watch, err);
-    if (hf__halt_get(http->base.halt) != HF__GO_ON || has_failed_there(stream))
+    if (hf__stop_is_set(http->base.stop) || has_failed_there(stream))
         abort_stream(stream);
     if (stream->waits && http->call.is_running)
         curl_easy_pause(http->call.easy, CURLPAUSE_CONT);
@@ -224,7 +224,7 @@ static hf_status settle(struct stream *stream, const hf__statement *statement, h
         *err = stream->err;
         return stream->status;
     }
-    hf_status halted = is_told_why ? HF_OK : hf__halt_check(http->base.halt, err);
+    hf_status halted = is_told_why ? HF_OK : hf__stop_check(http->base.stop, err);
     return halted != HF_OK ? halted : judged;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/halt.h"
+#include "base/stop.h"
 #include "programs/append/rows_input.h"
 
 /* A small answer of ClickHouse in memory: TabSeparated, unescaped. */
@@ -55,7 +55,7 @@ typedef struct hf__statement {
     const char *sql;
     const char *what;     /* "create the staging table": for messages */
     const char *query_id; /* NULL: the server's own choice */
-    int64_t limit_ms;     /* 0: 60 s; -1: none, and a halt kills it */
+    int64_t limit_ms;     /* 0: 60 s; -1: none, and a wish to stop kills it */
     const char *settings; /* "name=value", encoded, or NULL */
     bool is_sealed;       /* of a stream: one that is cut must not count as whole */
     bool is_list;         /* its first half would be a statement too: it must arrive whole */
@@ -91,7 +91,7 @@ struct hf__target {
     const char *name;     /* for messages, never with a password */
     const char *database; /* "" or what the URL says */
     const char *user;     /* "" when there is none */
-    const hf__halt *halt; /* of the append that runs */
+    const hf__stop *stop; /* of the append that runs */
     hf__fault fault;
     bool is_embedded; /* nobody else is in it, and what it runs ends with this process */
 };
@@ -99,7 +99,7 @@ struct hf__target {
 typedef struct hf__target_options {
     const char *url;
     const char *password_file; /* NULL: the URL has it */
-    const hf__halt *halt;
+    const hf__stop *stop;
     const char *library; /* of chdb; NULL: the usual places */
     int64_t wait_ms;     /* for a folder that another process has open; -1: for ever */
     void (*note)(void *arg, const char *text);
