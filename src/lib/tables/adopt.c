@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "lib/ledgers/ledgers.h"
+#include "lib/tables/sql.h"
 
 enum { LISTED_NAMES = 100 };
 
@@ -97,31 +98,6 @@ static void write_spellings(const hf__adopt_names *names, hf__buf *json)
 
 /* ---- the registry's word ------------------------------------------------------------------------ */
 
-/* Rows of (index, live id of that name) and (index, 0, name of the row with that id, is it retired). */
-#define CLASHES_POSTGRES                                                                           \
-    "WITH wanted AS MATERIALIZED (SELECT j.e->>0 AS cluster, j.e->>1 AS database, "                \
-    "j.e->>2 AS table_name, (j.e->>3)::bigint AS id, (j.e->>4)::bigint AS place "                  \
-    "FROM pg_catalog.jsonb_array_elements($1::jsonb) AS j (e)) "                                   \
-    "SELECT w.place, r.advisory_id, '', false FROM wanted w JOIN holdfast.table_registry r "       \
-    "USING (cluster, database, table_name) WHERE r.dropped_at IS NULL UNION ALL "                  \
-    "SELECT w.place, 0, CASE WHEN r.cluster <> '' THEN r.cluster || '/' ELSE '' END || "           \
-    "r.database || '.' || r.table_name, r.dropped_at IS NOT NULL FROM wanted w "                   \
-    "JOIN holdfast.table_registry r ON r.advisory_id = w.id WHERE r.dropped_at IS NOT NULL OR "    \
-    "(r.cluster, r.database, r.table_name) <> (w.cluster, w.database, w.table_name)"
-
-#define CLASHES_SQLITE                                                                             \
-    "WITH wanted AS MATERIALIZED (SELECT json_extract(value, '$[0]') AS cluster, "                 \
-    "json_extract(value, '$[1]') AS database, json_extract(value, '$[2]') AS table_name, "         \
-    "json_extract(value, '$[3]') AS id, json_extract(value, '$[4]') AS place "                     \
-    "FROM json_each($1)) "                                                                         \
-    "SELECT w.place, r.advisory_id, '', 'f' FROM wanted w JOIN table_registry r "                  \
-    "ON r.cluster = w.cluster AND r.database = w.database AND r.table_name = w.table_name "        \
-    "WHERE r.dropped_ms IS NULL UNION ALL "                                                        \
-    "SELECT w.place, 0, CASE WHEN r.cluster <> '' THEN r.cluster || '/' ELSE '' END || "           \
-    "r.database || '.' || r.table_name, iif(r.dropped_ms IS NULL, 'f', 't') FROM wanted w "        \
-    "JOIN table_registry r ON r.advisory_id = w.id WHERE r.dropped_ms IS NOT NULL OR "             \
-    "(r.cluster, r.database, r.table_name) <> (w.cluster, w.database, w.table_name)"
-
 static hf_status take_word(hf__adopt_table *table, int64_t id, const char *other, bool retired,
                            hf_error *err)
 {
@@ -145,10 +121,9 @@ static hf_status ask_registry(hf_tx *tx, struct run *run, hf_error *err)
     hf_rows *rows = NULL;
     write_tables(&run->names, false, &json);
     const hf_value values[] = {HF_TEXT(json.data)};
-    hf_status status =
-        json.broken ? hf__no_memory(err)
-                    : hf_tx_query(tx, hf__table_sql(run->store, CLASHES_POSTGRES, CLASHES_SQLITE),
-                                  1, values, false, &rows, err);
+    hf_status status = json.broken ? hf__no_memory(err)
+                                   : hf__tx_query_sql(tx, &hf__sql_tables_adopt_clashes, NULL, 1,
+                                                      values, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
         int64_t place = 0, id = 0;
         status = hf__row_number(rows, i, 0, "the place", &place, err);
@@ -187,22 +162,9 @@ static hf_status insert_tables(hf_tx *tx, const struct run *run, hf_error *err)
     char now[24];
     write_tables(&run->names, true, &json);
     const hf_value values[] = {HF_TEXT(json.data), hf__number_value(now, hf__wall_ms())};
-    hf_status status =
-        json.broken
-            ? hf__no_memory(err)
-            : hf_tx_query(
-                  tx,
-                  hf__table_sql(
-                      run->store,
-                      "INSERT INTO holdfast.table_registry (advisory_id, cluster, database, "
-                      "table_name) SELECT (j.e->>3)::bigint, j.e->>0, j.e->>1, j.e->>2 "
-                      "FROM pg_catalog.jsonb_array_elements($1::jsonb) AS j (e)",
-                      "INSERT INTO table_registry (advisory_id, cluster, database, table_name, "
-                      "created_ms) SELECT json_extract(value, '$[3]'), json_extract(value, "
-                      "'$[0]'), "
-                      "json_extract(value, '$[1]'), json_extract(value, '$[2]'), "
-                      "CAST($2 AS INTEGER) FROM json_each($1)"),
-                  run->store->backend->local ? 2 : 1, values, false, NULL, err);
+    hf_status status = json.broken ? hf__no_memory(err)
+                                   : hf__tx_query_sql(tx, &hf__sql_tables_adopt_register, NULL, 2,
+                                                      values, NULL, err);
     hf__buf_free(&json);
     return status;
 }
@@ -212,51 +174,30 @@ static hf_status insert_tables(hf_tx *tx, const struct run *run, hf_error *err)
 static hf_status copy_in_postgres(hf_tx *tx, struct run *run, const char *ids, hf_error *err)
 {
     const hf_value values[] = {HF_TEXT(ids)};
+    const hf__sql_part parts[] = {{"relation", run->source.relation.data}, {0}};
     hf_rows *rows = NULL;
-    hf__buf sql = {0};
-    hf__buf_printf(&sql,
-                   "INSERT INTO holdfast.table_context_refs (table_name, context_id, advisory_id) "
-                   "SELECT DISTINCT j.e->>2, t.context_id::text, t.advisory_id FROM %s AS t JOIN "
-                   "pg_catalog.jsonb_array_elements($1::jsonb) AS j (e) ON "
-                   "t.table_name::text COLLATE \"C\" = j.e->>0 WHERE t.context_id::text <> '' "
-                   "ON CONFLICT DO NOTHING",
-                   run->source.relation.data);
     hf_status status =
-        sql.broken ? hf__no_memory(err) : hf_tx_query(tx, sql.data, 1, values, false, &rows, err);
+        hf__tx_query_sql(tx, &hf__sql_tables_adopt_copy_refs, parts, 1, values, &rows, err);
     if (status == HF_OK)
         run->adopted.references = hf_rows_affected(rows);
     hf_rows_free(rows);
-    hf__buf_free(&sql);
     return status;
 }
 
 static hf_status copy_over_files(hf_tx *tx, struct run *run, hf_error *err)
 {
+    const hf__sql_part parts[] = {{"relation", run->source.relation.data}, {0}};
     hf_rows *found = NULL, *rows = NULL;
-    hf__buf sql = {0};
-    hf__buf_printf(&sql,
-                   "SELECT json_group_array(json_array(text, context, id)) FROM (SELECT DISTINCT "
-                   "i.text AS text, CAST(t.context_id AS TEXT) AS context, i.id AS id FROM %s AS t "
-                   "JOIN temp.holdfast_ids i ON i.raw = t.table_name "
-                   "WHERE CAST(t.context_id AS TEXT) <> '')",
-                   run->source.relation.data);
-    hf_status status = sql.broken
-                           ? hf__no_memory(err)
-                           : hf_tx_query(run->source_tx, sql.data, 0, NULL, false, &found, err);
+    hf_status status = hf__tx_query_sql(run->source_tx, &hf__sql_tables_adopt_collect_refs, parts,
+                                        0, NULL, &found, err);
     if (status == HF_OK) {
         const hf_value values[] = {HF_TEXT(hf_rows_value(found, 0, 0, NULL))};
-        status = hf_tx_query(
-            tx,
-            "INSERT INTO table_context_refs (table_name, context_id, advisory_id) SELECT "
-            "json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]') "
-            "FROM json_each($1) WHERE true ON CONFLICT DO NOTHING",
-            1, values, false, &rows, err);
+        status = hf__tx_query_sql(tx, &hf__sql_tables_adopt_add_refs, NULL, 1, values, &rows, err);
     }
     if (status == HF_OK)
         run->adopted.references = hf_rows_affected(rows);
     hf_rows_free(found);
     hf_rows_free(rows);
-    hf__buf_free(&sql);
     return status;
 }
 

@@ -7,29 +7,16 @@
 #include "base/text.h"
 #include "lib/ledgers/ledgers.h"
 #include "lib/tables/adopt.h"
+#include "lib/tables/sql.h"
 
 #define DEFAULT_RELATION "table_context_refs"
 
-/* The statement with every '@' replaced by the relation. */
-static hf_status query(hf_tx *tx, const hf__adopt_source *source, const char *sql, size_t count,
+/* A statement on the relation. */
+static hf_status query(hf_tx *tx, const hf__adopt_source *source, const hf__sql *sql, size_t count,
                        const hf_value *values, hf_rows **rows, hf_error *err)
 {
-    hf__buf text = {0};
-    for (const char *at = strchr(sql, '@'); at; at = strchr(sql, '@')) {
-        hf__buf_add(&text, sql, (size_t)(at - sql));
-        hf__buf_puts(&text, source->relation.data);
-        sql = at + 1;
-    }
-    hf__buf_puts(&text, sql);
-    hf_status status = text.broken ? hf__no_memory(err)
-                                   : hf_tx_query(tx, text.data, count, values, false, rows, err);
-    hf__buf_free(&text);
-    return status;
-}
-
-static const char *sql_of(const hf__adopt_source *source, const char *postgres, const char *sqlite)
-{
-    return hf__table_sql(source->store, postgres, sqlite);
+    const hf__sql_part parts[] = {{"relation", source->relation.data}, {0}};
+    return hf__tx_query_sql(tx, sql, parts, count, values, rows, err);
 }
 
 static hf_status misses(const hf__adopt_source *source, const char *column, hf_error *err)
@@ -48,13 +35,8 @@ static hf_status find_relation(hf_tx *tx, const hf_table_adoption *adoption,
     const char *relation = adoption->relation ? adoption->relation : DEFAULT_RELATION;
     const hf_value values[] = {HF_TEXT(adoption->schema), HF_TEXT(relation)};
     hf_rows *rows = NULL;
-    hf_status status = hf_tx_query(
-        tx,
-        "SELECT c.oid, pg_catalog.format('%I.%I', n.nspname, c.relname), c.relkind IN ('r', 'p'), "
-        "n.nspname = 'holdfast' FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n "
-        "ON n.oid = c.relnamespace WHERE c.oid = pg_catalog.to_regclass("
-        "coalesce(pg_catalog.quote_ident($1::text) || '.', '') || pg_catalog.quote_ident($2))",
-        2, values, false, &rows, err);
+    hf_status status =
+        hf__tx_query_sql(tx, &hf__sql_tables_adopt_find, NULL, 2, values, &rows, err);
     if (status != HF_OK)
         return status;
     if (hf_rows_count(rows) == 0) {
@@ -96,11 +78,7 @@ static hf_status look_at_columns(hf_tx *tx, hf__adopt_source *source, hf_error *
     bool has_name = false, has_context = false;
     hf_rows *rows = NULL;
     hf_status status =
-        hf_tx_query(tx,
-                    "SELECT a.attname, t.typname, a.attnotnull FROM pg_catalog.pg_attribute a "
-                    "JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attrelid = $1::oid "
-                    "AND a.attnum > 0 AND NOT a.attisdropped",
-                    1, values, false, &rows, err);
+        hf__tx_query_sql(tx, &hf__sql_tables_adopt_columns, NULL, 1, values, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
         const char *name = hf_rows_value(rows, i, 0, NULL);
         has_name = has_name || strcmp(name, "table_name") == 0;
@@ -121,17 +99,16 @@ static hf_status look_at_columns(hf_tx *tx, hf__adopt_source *source, hf_error *
 static hf_status find_in_postgres(hf_tx *tx, const hf_table_adoption *adoption,
                                   hf__adopt_source *source, hf_error *err)
 {
-    hf_status status = hf_tx_queue(tx, "SET LOCAL lock_timeout = '5s'", 0, NULL, err);
+    hf_status status = hf__tx_queue_sql(tx, &hf__sql_tables_adopt_patience, NULL, 0, NULL, err);
     if (status == HF_OK)
         status = find_relation(tx, adoption, source, err);
     if (status == HF_OK)
         status = query(tx, source,
-                       adoption->dry_run ? "LOCK TABLE @ IN ACCESS SHARE MODE"
-                                         : "LOCK TABLE @ IN ACCESS EXCLUSIVE MODE",
+                       adoption->dry_run ? &hf__sql_tables_adopt_lock_to_read
+                                         : &hf__sql_tables_adopt_lock,
                        0, NULL, NULL, err);
     if (status == HF_OK && !adoption->dry_run)
-        status = hf_tx_queue(tx, "LOCK TABLE holdfast.table_registry IN SHARE ROW EXCLUSIVE MODE",
-                             0, NULL, err);
+        status = hf__tx_queue_sql(tx, &hf__sql_tables_adopt_lock_registry, NULL, 0, NULL, err);
     return status == HF_OK ? look_at_columns(tx, source, err) : status;
 }
 
@@ -151,11 +128,8 @@ static hf_status find_in_sqlite(hf_tx *tx, const hf_table_adoption *adoption,
     hf__buf_puts(&source->relation, "\"");
     if (source->relation.broken)
         return hf__no_memory(err);
-    hf_status status = hf_tx_query(tx,
-                                   "SELECT lower(i.name), i.\"notnull\" FROM sqlite_schema s, "
-                                   "pragma_table_info(s.name) i WHERE s.type = 'table' AND "
-                                   "s.name = $1 COLLATE NOCASE",
-                                   1, values, false, &rows, err);
+    hf_status status =
+        hf__tx_query_sql(tx, &hf__sql_tables_adopt_columns, NULL, 1, values, &rows, err);
     if (status == HF_OK && hf_rows_count(rows) == 0) {
         status = hf__fail(err, HF_CONFIG, "there is no table %s in %s", source->relation.data,
                           adoption->file);
@@ -190,38 +164,21 @@ hf_status hf__adopt_add_column(hf_tx *tx, hf__adopt_source *source, hf_error *er
 {
     hf_status status = HF_OK;
     if (!source->has_id)
-        status =
-            query(tx, source, "ALTER TABLE @ ADD COLUMN advisory_id bigint", 0, NULL, NULL, err);
+        status = query(tx, source, &hf__sql_tables_adopt_add_column, 0, NULL, NULL, err);
     else if (source->id_is_narrow)
-        status = query(tx, source, "ALTER TABLE @ ALTER COLUMN advisory_id TYPE bigint", 0, NULL,
-                       NULL, err);
+        status = query(tx, source, &hf__sql_tables_adopt_widen_column, 0, NULL, NULL, err);
     if (status == HF_OK)
         source->has_id = true;
     return status;
 }
 
-/* By their bytes, whatever collation the column has. */
 hf_status hf__adopt_spellings(hf_tx *tx, const hf__adopt_source *source, hf_rows **rows,
                               hf_error *err)
 {
-    const char *with =
-        sql_of(source,
-               "SELECT table_name::text COLLATE \"C\", count(*), count(advisory_id), "
-               "min(advisory_id), max(advisory_id), 0, 'text', "
-               "coalesce(max(pg_catalog.octet_length(context_id::text)), 0) FROM @ GROUP BY 1",
-               "SELECT table_name, count(*), count(advisory_id), min(advisory_id), "
-               "max(advisory_id), sum(advisory_id IS NOT NULL AND typeof(advisory_id) <> "
-               "'integer'), typeof(table_name), "
-               "coalesce(max(length(CAST(context_id AS BLOB))), 0) "
-               "FROM @ GROUP BY table_name COLLATE BINARY, typeof(table_name)");
-    const char *without =
-        sql_of(source,
-               "SELECT table_name::text COLLATE \"C\", count(*), 0, NULL, NULL, 0, 'text', "
-               "coalesce(max(pg_catalog.octet_length(context_id::text)), 0) FROM @ GROUP BY 1",
-               "SELECT table_name, count(*), 0, NULL, NULL, 0, typeof(table_name), "
-               "coalesce(max(length(CAST(context_id AS BLOB))), 0) "
-               "FROM @ GROUP BY table_name COLLATE BINARY, typeof(table_name)");
-    return query(tx, source, source->has_id ? with : without, 0, NULL, rows, err);
+    return query(tx, source,
+                 source->has_id ? &hf__sql_tables_adopt_spellings
+                                : &hf__sql_tables_adopt_spellings_without_id,
+                 0, NULL, rows, err);
 }
 
 hf_status hf__adopt_rows_of(hf_tx *tx, const hf__adopt_source *source,
@@ -229,37 +186,18 @@ hf_status hf__adopt_rows_of(hf_tx *tx, const hf__adopt_source *source,
 {
     const hf_value name = {
         .data = spelling->raw, .size = spelling->raw_size, .binary = source->store->backend->local};
-    const char *with = sql_of(
-        source,
-        "SELECT context_id::text, advisory_id::text FROM @ WHERE table_name::text "
-        "COLLATE \"C\" IS NOT DISTINCT FROM $1::text ORDER BY 1, 2 LIMIT 100",
-        "SELECT CAST(context_id AS TEXT), CAST(advisory_id AS TEXT) FROM @ WHERE "
-        "CAST(table_name AS TEXT) COLLATE BINARY IS CAST($1 AS TEXT) ORDER BY 1, 2 LIMIT 100");
-    const char *without = sql_of(
-        source,
-        "SELECT context_id::text, NULL FROM @ WHERE table_name::text "
-        "COLLATE \"C\" IS NOT DISTINCT FROM $1::text ORDER BY 1, 2 LIMIT 100",
-        "SELECT CAST(context_id AS TEXT), NULL FROM @ WHERE "
-        "CAST(table_name AS TEXT) COLLATE BINARY IS CAST($1 AS TEXT) ORDER BY 1, 2 LIMIT 100");
-    return query(tx, source, source->has_id ? with : without, 1, &name, rows, err);
+    return query(tx, source,
+                 source->has_id ? &hf__sql_tables_adopt_rows
+                                : &hf__sql_tables_adopt_rows_without_id,
+                 1, &name, rows, err);
 }
 
-/* By a table of its own: SQLite would look through the JSON for every row. */
-static hf_status spread_ids(hf_tx *tx, const hf__adopt_source *source, const char *ids,
-                            hf_error *err)
+static hf_status spread_ids(hf_tx *tx, const hf_value *ids, hf_error *err)
 {
-    const hf_value values[] = {HF_TEXT(ids)};
     hf_status status =
-        query(tx, source,
-              "CREATE TEMP TABLE IF NOT EXISTS holdfast_ids (raw TEXT PRIMARY KEY, id INTEGER, "
-              "text TEXT) WITHOUT ROWID",
-              0, NULL, NULL, err);
+        hf__tx_query_sql(tx, &hf__sql_tables_adopt_make_ids, NULL, 0, NULL, NULL, err);
     if (status == HF_OK)
-        status =
-            query(tx, source,
-                  "INSERT OR REPLACE INTO temp.holdfast_ids SELECT json_extract(value, '$[0]'), "
-                  "json_extract(value, '$[1]'), json_extract(value, '$[2]') FROM json_each($1)",
-                  1, values, NULL, err);
+        status = hf__tx_query_sql(tx, &hf__sql_tables_adopt_spread_ids, NULL, 1, ids, NULL, err);
     return status;
 }
 
@@ -267,19 +205,10 @@ hf_status hf__adopt_give_ids(hf_tx *tx, const hf__adopt_source *source, const ch
                              int64_t *given, hf_error *err)
 {
     const hf_value values[] = {HF_TEXT(ids)};
-    bool local = source->store->backend->local;
     hf_rows *rows = NULL;
-    hf_status status = local ? spread_ids(tx, source, ids, err) : HF_OK;
+    hf_status status = source->store->backend->local ? spread_ids(tx, values, err) : HF_OK;
     if (status == HF_OK)
-        status =
-            query(tx, source,
-                  sql_of(source,
-                         "UPDATE @ AS t SET advisory_id = (j.e->>1)::bigint FROM "
-                         "pg_catalog.jsonb_array_elements($1::jsonb) AS j (e) WHERE "
-                         "t.table_name::text COLLATE \"C\" = j.e->>0 AND t.advisory_id IS NULL",
-                         "UPDATE @ SET advisory_id = (SELECT i.id FROM temp.holdfast_ids i "
-                         "WHERE i.raw = table_name) WHERE advisory_id IS NULL"),
-                  local ? 0 : 1, values, &rows, err);
+        status = query(tx, source, &hf__sql_tables_adopt_give_ids, 1, values, &rows, err);
     if (status == HF_OK)
         *given = hf_rows_affected(rows);
     hf_rows_free(rows);
@@ -294,19 +223,12 @@ static hf_status refer_to_registry(hf_tx *tx, const hf__adopt_source *source, bo
     const hf_value values[] = {HF_TEXT(source->oid)};
     hf_rows *rows = NULL;
     hf_status status =
-        hf_tx_query(tx,
-                    "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE contype = 'f' AND "
-                    "conrelid = $1::oid AND confrelid = 'holdfast.table_registry'::regclass), "
-                    "pg_catalog.has_table_privilege('holdfast.table_registry', 'REFERENCES')",
-                    1, values, false, &rows, err);
+        hf__tx_query_sql(tx, &hf__sql_tables_adopt_foreign_key, NULL, 1, values, &rows, err);
     bool there = status == HF_OK && hf_rows_value(rows, 0, 0, NULL)[0] == 't';
     bool allowed = status == HF_OK && hf_rows_value(rows, 0, 1, NULL)[0] == 't';
     hf_rows_free(rows);
     if (status == HF_OK && !there && allowed)
-        status = query(tx, source,
-                       "ALTER TABLE @ ADD FOREIGN KEY (advisory_id) "
-                       "REFERENCES holdfast.table_registry (advisory_id)",
-                       0, NULL, NULL, err);
+        status = query(tx, source, &hf__sql_tables_adopt_add_foreign_key, 0, NULL, NULL, err);
     *refers = status == HF_OK && (there || allowed);
     return status;
 }
@@ -314,20 +236,18 @@ static hf_status refer_to_registry(hf_tx *tx, const hf__adopt_source *source, bo
 static hf_status constrain_postgres(hf_tx *tx, hf__adopt_source *source, hf_table_adopted *adopted,
                                     hf_error *err)
 {
-    /* Deferred checks of the rows that were changed would forbid to alter the table. */
-    hf_status status = hf_tx_queue(tx, "SET CONSTRAINTS ALL IMMEDIATE", 0, NULL, err);
+    hf_status status = hf__tx_queue_sql(tx, &hf__sql_tables_adopt_check_now, NULL, 0, NULL, err);
     if (status == HF_OK)
-        status = query(tx, source, "ALTER TABLE @ ALTER COLUMN advisory_id SET NOT NULL", 0, NULL,
-                       NULL, err);
+        status = query(tx, source, &hf__sql_tables_adopt_set_not_null, 0, NULL, NULL, err);
     adopted->not_null = status == HF_OK;
     return status == HF_OK ? refer_to_registry(tx, source, &adopted->foreign_key, err) : status;
 }
 
-static hf_status first_value(hf_tx *tx, const char *sql, size_t count, const hf_value *values,
+static hf_status first_value(hf_tx *tx, const hf__sql *sql, size_t count, const hf_value *values,
                              hf__buf *value, hf_error *err)
 {
     hf_rows *rows = NULL;
-    hf_status status = hf_tx_query(tx, sql, count, values, false, &rows, err);
+    hf_status status = hf__tx_query_sql(tx, sql, NULL, count, values, &rows, err);
     const char *text = status == HF_OK ? hf_rows_value(rows, 0, 0, NULL) : NULL;
     hf__buf_clear(value);
     hf__buf_puts(value, text ? text : "");
@@ -338,25 +258,26 @@ static hf_status first_value(hf_tx *tx, const char *sql, size_t count, const hf_
 static hf_status rewrite_schema(hf_tx *tx, const char *name, const char *sql, hf_error *err)
 {
     const hf_value values[] = {HF_TEXT(sql), HF_TEXT(name)};
-    char bump[64];
+    char next[24] = "";
+    const hf__sql_part parts[] = {{"version", next}, {0}};
     hf__buf version = {0};
     int64_t number = 0;
-    hf_status status = first_value(tx, "PRAGMA schema_version", 0, NULL, &version, err);
+    hf_status status =
+        first_value(tx, &hf__sql_tables_adopt_schema_version, 0, NULL, &version, err);
     if (status == HF_OK)
         status = hf__parse_int64(version.data, "schema_version", 0, INT32_MAX, &number, err);
     hf__buf_free(&version);
-    (void)snprintf(bump, sizeof bump, "PRAGMA schema_version = %lld", (long long)number + 1);
+    (void)snprintf(next, sizeof next, "%lld", (long long)number + 1);
     if (status == HF_OK)
-        status = hf_tx_query(tx, "PRAGMA writable_schema = ON", 0, NULL, false, NULL, err);
+        status = hf__tx_query_sql(tx, &hf__sql_tables_adopt_open_schema, NULL, 0, NULL, NULL, err);
     if (status == HF_OK)
-        status = hf_tx_query(tx,
-                             "UPDATE sqlite_schema SET sql = $1 WHERE type = 'table' AND "
-                             "name = $2 COLLATE NOCASE",
-                             2, values, false, NULL, err);
+        status = hf__tx_query_sql(tx, &hf__sql_tables_adopt_write_definition, NULL, 2, values, NULL,
+                                  err);
     if (status == HF_OK)
-        status = hf_tx_query(tx, bump, 0, NULL, false, NULL, err);
+        status = hf__tx_query_sql(tx, &hf__sql_tables_adopt_set_schema_version, parts, 0, NULL,
+                                  NULL, err);
     if (status == HF_OK)
-        status = hf_tx_query(tx, "PRAGMA writable_schema = RESET", 0, NULL, false, NULL, err);
+        status = hf__tx_query_sql(tx, &hf__sql_tables_adopt_close_schema, NULL, 0, NULL, NULL, err);
     return status;
 }
 
@@ -370,20 +291,14 @@ static hf_status constrain_sqlite(hf_tx *tx, const hf__adopt_source *source, con
     adopted->not_null = source->not_null;
     if (source->not_null)
         return HF_OK;
-    status = first_value(tx,
-                         "SELECT sql FROM sqlite_schema WHERE type = 'table' AND "
-                         "name = $1 COLLATE NOCASE",
-                         1, values, &sql, err);
+    status = first_value(tx, &hf__sql_tables_adopt_read_definition, 1, values, &sql, err);
     bool found = status == HF_OK && hf__adopt_add_not_null(sql.data, "advisory_id", &changed);
     if (status == HF_OK && found && changed.broken)
         status = hf__no_memory(err);
     if (status == HF_OK && found)
         status = rewrite_schema(tx, relation, changed.data, err);
     if (status == HF_OK && found)
-        status = first_value(tx,
-                             "SELECT \"notnull\" FROM pragma_table_info($1) WHERE "
-                             "lower(name) = 'advisory_id'",
-                             1, values, &seen, err);
+        status = first_value(tx, &hf__sql_tables_adopt_is_not_null, 1, values, &seen, err);
     if (status == HF_OK && (!found || strcmp(seen.data, "1") != 0))
         status =
             hf__fail(err, HF_DATABASE, "NOT NULL cannot be added to %s", source->relation.data);

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "lib/ledgers/ledgers.h"
+#include "lib/tables/sql.h"
 
 struct hf_table_list {
     hf_rows *rows; /* which the names point into */
@@ -20,17 +21,11 @@ struct reading {
     hf_rows *rows;
 };
 
-#define COLUMNS_POSTGRES                                                                           \
-    "SELECT r.cluster, r.database, r.table_name, r.advisory_id, "                                  \
-    "pg_catalog.floor(extract(epoch FROM r.created_at) * 1000)::bigint, "                          \
-    "pg_catalog.floor(extract(epoch FROM r.dropped_at) * 1000)::bigint, "                          \
-    "(SELECT count(*) FROM holdfast.table_context_refs c WHERE c.advisory_id = r.advisory_id) "    \
-    "FROM holdfast.table_registry r WHERE true"
-
-#define COLUMNS_SQLITE                                                                             \
-    "SELECT r.cluster, r.database, r.table_name, r.advisory_id, r.created_ms, r.dropped_ms, "      \
-    "(SELECT count(*) FROM table_context_refs c WHERE c.advisory_id = r.advisory_id) "             \
-    "FROM table_registry r WHERE true"
+static void add_piece(hf__buf *sql, const hf_tx *tx, const hf__sql *piece)
+{
+    hf__buf_puts(sql, " ");
+    hf__buf_puts(sql, piece->text[hf__tx_dialect(tx)]);
+}
 
 static hf_status read_tables(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -38,17 +33,16 @@ static hf_status read_tables(hf_tx *tx, void *arg, hf_error *err)
     const hf__table_name *name = reading->name;
     hf_value values[3] = {0};
     hf__buf sql = {0};
-    hf__buf_puts(&sql, hf__table_sql(reading->store, COLUMNS_POSTGRES, COLUMNS_SQLITE));
+    hf__buf_puts(&sql, hf__sql_tables_list.text[hf__tx_dialect(tx)]);
     if (!reading->retired_too)
-        hf__buf_puts(&sql, hf__table_sql(reading->store, " AND r.dropped_at IS NULL",
-                                         " AND r.dropped_ms IS NULL"));
+        add_piece(&sql, tx, &hf__sql_tables_list_live);
     if (name) {
-        hf__buf_puts(&sql, " AND r.cluster = $1 AND r.database = $2 AND r.table_name = $3");
+        add_piece(&sql, tx, &hf__sql_tables_list_named);
         values[0] = HF_TEXT(name->cluster);
         values[1] = HF_TEXT(name->database);
         values[2] = HF_TEXT(name->table);
     }
-    hf__buf_puts(&sql, " ORDER BY r.cluster, r.database, r.table_name, r.advisory_id");
+    add_piece(&sql, tx, &hf__sql_tables_list_order);
     hf_rows_free(reading->rows); /* of an attempt before */
     reading->rows = NULL;
     hf_status status =
@@ -142,18 +136,7 @@ static hf_status read_contexts(hf_tx *tx, void *arg, hf_error *err)
     const hf_value values[] = {HF_TEXT(reading->name->cluster), HF_TEXT(reading->name->database),
                                HF_TEXT(reading->name->table)};
     hf_rows_free(reading->rows);
-    reading->rows = NULL;
-    return hf_tx_query(
-        tx,
-        hf__table_sql(
-            reading->store,
-            "SELECT c.context_id FROM holdfast.table_context_refs c JOIN holdfast.table_registry r "
-            "USING (advisory_id) WHERE r.cluster = $1 AND r.database = $2 AND r.table_name = $3 "
-            "AND r.dropped_at IS NULL ORDER BY c.context_id",
-            "SELECT c.context_id FROM table_context_refs c JOIN table_registry r "
-            "USING (advisory_id) WHERE r.cluster = $1 AND r.database = $2 AND r.table_name = $3 "
-            "AND r.dropped_ms IS NULL ORDER BY c.context_id"),
-        3, values, false, &reading->rows, err);
+    return hf__tx_query_sql(tx, &hf__sql_tables_contexts, NULL, 3, values, &reading->rows, err);
 }
 
 hf_status hf_table_refs(hf_store *store, const hf_table_name *given, hf_table_context_fn *fn,

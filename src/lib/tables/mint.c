@@ -10,26 +10,10 @@
 #include "base/clock.h"
 #include "lib/ledgers/ledgers.h"
 #include "lib/tables/snowflake.h"
+#include "lib/tables/sql.h"
 #include "lib/tables/tables.h"
 
 enum { LEASES_TRIED = 30, PAUSE_MS = 100, LEASES_PER_ID = 3 };
-
-/* The time is read once, however the planner turns the statement. */
-#define LEASE_POSTGRES                                                                             \
-    "WITH clock AS MATERIALIZED (SELECT pg_catalog.floor(extract(epoch FROM "                      \
-    "pg_catalog.clock_timestamp()) * 1000)::bigint AS now_ms) "                                    \
-    "UPDATE holdfast.machines m SET until_ms = greatest(clock.now_ms, $1::bigint) + 1000, "        \
-    "holder = $2 FROM clock WHERE m.machine = (SELECT f.machine FROM holdfast.machines f "         \
-    "WHERE f.until_ms < (SELECT now_ms FROM clock) ORDER BY f.until_ms LIMIT 1 "                   \
-    "FOR UPDATE SKIP LOCKED) RETURNING m.machine, m.until_ms, clock.now_ms"
-
-#define LEASE_SQLITE                                                                               \
-    "INSERT INTO machines (machine, until_ms, holder) SELECT chosen, "                             \
-    "max(CAST($1 AS INTEGER), CAST($3 AS INTEGER)) + 1000, $2 FROM (SELECT coalesce("              \
-    "(SELECT machine FROM machines WHERE until_ms < CAST($3 AS INTEGER) ORDER BY until_ms "        \
-    "LIMIT 1), (SELECT coalesce(max(machine), 0) + 1 FROM machines)) AS chosen) "                  \
-    "WHERE chosen <= 1023 ON CONFLICT (machine) DO UPDATE SET until_ms = excluded.until_ms, "      \
-    "holder = excluded.holder RETURNING machine, until_ms, CAST($3 AS INTEGER)"
 
 struct lease {
     hf_store *store;
@@ -46,9 +30,8 @@ static hf_status take_lease(hf_tx *tx, void *arg, hf_error *err)
     (void)snprintf(holder, sizeof holder, "%s:%d", lease->store->host, (int)lease->store->pid);
     const hf_value values[] = {hf__number_value(last, lease->last_ms), HF_TEXT(holder),
                                hf__number_value(now, hf__wall_ms())};
-    bool local = hf_store_is_local(lease->store);
-    hf_status status = hf_tx_query(tx, local ? LEASE_SQLITE : LEASE_POSTGRES, local ? 3 : 2, values,
-                                   false, &rows, err);
+    hf_status status =
+        hf__tx_query_sql(tx, &hf__sql_tables_lease_machine, NULL, 3, values, &rows, err);
     if (status == HF_OK && (lease->granted = hf_rows_count(rows) > 0)) {
         status = hf__row_number(rows, 0, 0, "the machine number", &lease->machine, err);
         if (status == HF_OK)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lib/ledgers/ledgers.h"
+#include "lib/tables/sql.h"
 
 enum { MOST_TRIES = 20 };
 
@@ -53,14 +54,8 @@ static hf_status count_refs(hf_tx *tx, const struct change *change, int64_t *min
     char id[24];
     hf_rows *rows = NULL;
     const hf_value values[] = {hf__number_value(id, change->id), HF_TEXT(change->context_id)};
-    hf_status status = hf_tx_query(
-        tx,
-        hf__table_sql(change->store,
-                      "SELECT count(*) FILTER (WHERE context_id = $2), count(*) "
-                      "FROM holdfast.table_context_refs WHERE advisory_id = $1",
-                      "SELECT count(*) FILTER (WHERE context_id = $2), count(*) "
-                      "FROM table_context_refs WHERE advisory_id = CAST($1 AS INTEGER)"),
-        2, values, false, &rows, err);
+    hf_status status =
+        hf__tx_query_sql(tx, &hf__sql_tables_count_refs, NULL, 2, values, &rows, err);
     if (status == HF_OK)
         status = hf__row_number(rows, 0, 0, "the number of references", mine, err);
     if (status == HF_OK)
@@ -73,21 +68,9 @@ static hf_status delete_refs(hf_tx *tx, const struct change *change, hf_error *e
 {
     char id[24];
     const hf_value values[] = {hf__number_value(id, change->id), HF_TEXT(change->context_id)};
-    if (!change->context_id)
-        return hf_tx_queue(
-            tx,
-            hf__table_sql(change->store,
-                          "DELETE FROM holdfast.table_context_refs WHERE advisory_id = $1",
-                          "DELETE FROM table_context_refs WHERE advisory_id = CAST($1 AS INTEGER)"),
-            1, values, err);
-    return hf_tx_queue(
-        tx,
-        hf__table_sql(
-            change->store,
-            "DELETE FROM holdfast.table_context_refs WHERE advisory_id = $1 AND context_id = $2",
-            "DELETE FROM table_context_refs WHERE advisory_id = CAST($1 AS INTEGER) "
-            "AND context_id = $2"),
-        2, values, err);
+    return hf__tx_queue_sql(
+        tx, change->context_id ? &hf__sql_tables_delete_ref : &hf__sql_tables_delete_refs, NULL, 2,
+        values, err);
 }
 
 static hf_status retire(hf_tx *tx, struct change *change, hf_error *err)
@@ -96,13 +79,7 @@ static hf_status retire(hf_tx *tx, struct change *change, hf_error *err)
     const hf_value values[] = {hf__number_value(id, change->id),
                                hf__number_value(now, hf__wall_ms())};
     change->retired = true;
-    return hf_tx_queue(tx,
-                       hf__table_sql(change->store,
-                                     "UPDATE holdfast.table_registry SET dropped_at = "
-                                     "pg_catalog.now() WHERE advisory_id = $1",
-                                     "UPDATE table_registry SET dropped_ms = CAST($2 AS INTEGER) "
-                                     "WHERE advisory_id = CAST($1 AS INTEGER)"),
-                       change->store->backend->local ? 2 : 1, values, err);
+    return hf__tx_queue_sql(tx, &hf__sql_tables_retire, NULL, 2, values, err);
 }
 
 /* ---- adding one --------------------------------------------------------------------------------- */
@@ -111,20 +88,12 @@ static hf_status add_ref(hf_tx *tx, void *arg, hf_error *err)
 {
     struct change *change = arg;
     char id[24];
-    hf_status status = hf__table_live(tx, change->store, change->name, &change->id, err);
+    hf_status status = hf__table_live(tx, change->name, &change->id, err);
     if (status != HF_OK || !change->id)
         return status;
     const hf_value values[] = {HF_TEXT(change->name->text), HF_TEXT(change->context_id),
                                hf__number_value(id, change->id)};
-    return hf_tx_queue(
-        tx,
-        hf__table_sql(
-            change->store,
-            "INSERT INTO holdfast.table_context_refs (table_name, context_id, advisory_id) "
-            "VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-            "INSERT INTO table_context_refs (table_name, context_id, advisory_id) "
-            "VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"),
-        3, values, err);
+    return hf__tx_queue_sql(tx, &hf__sql_tables_add_ref, NULL, 3, values, err);
 }
 
 hf_status hf_table_ref(hf_store *store, const hf_table_name *given, const char *context_id,
@@ -161,7 +130,7 @@ static hf_status drop_ref(hf_tx *tx, void *arg, hf_error *err)
     struct change *change = arg;
     int64_t mine = 0, all = 0;
     change->retired = change->needs_lock = false;
-    hf_status status = hf__table_live(tx, change->store, change->name, &change->id, err);
+    hf_status status = hf__table_live(tx, change->name, &change->id, err);
     if (status == HF_OK && !change->id)
         return not_registered(change, err);
     if (status == HF_OK)
@@ -186,7 +155,7 @@ static hf_status drop_table(hf_tx *tx, void *arg, hf_error *err)
     struct change *change = arg;
     int64_t mine = 0, all = 0;
     change->retired = false;
-    hf_status status = hf__table_live(tx, change->store, change->name, &change->id, err);
+    hf_status status = hf__table_live(tx, change->name, &change->id, err);
     if (status == HF_OK && !change->id)
         return not_registered(change, err);
     if (status == HF_OK)

@@ -5,13 +5,9 @@
 
 #include "base/clock.h"
 #include "lib/ledgers/ledgers.h"
+#include "lib/tables/sql.h"
 
 enum { MOST_TRIES = 20 };
-
-const char *hf__table_sql(const hf_store *store, const char *postgres, const char *sqlite)
-{
-    return store->backend->local ? sqlite : postgres;
-}
 
 hf_status hf__table_transact(hf_store *store, bool read_only, hf_tx_fn *fn, void *arg,
                              hf_error *err)
@@ -33,21 +29,13 @@ hf_status hf__table_start(hf_store *store, const hf_table_name *given, hf__table
     return status == HF_OK ? hf__table_name_check(given, name, err) : status;
 }
 
-hf_status hf__table_live(hf_tx *tx, const hf_store *store, const hf__table_name *name, int64_t *id,
-                         hf_error *err)
+hf_status hf__table_live(hf_tx *tx, const hf__table_name *name, int64_t *id, hf_error *err)
 {
     const hf_value values[] = {HF_TEXT(name->cluster), HF_TEXT(name->database),
                                HF_TEXT(name->table)};
     hf_rows *rows = NULL;
     *id = 0;
-    hf_status status = hf_tx_query(
-        tx,
-        hf__table_sql(store,
-                      "SELECT advisory_id FROM holdfast.table_registry WHERE cluster = $1 AND "
-                      "database = $2 AND table_name = $3 AND dropped_at IS NULL FOR UPDATE",
-                      "SELECT advisory_id FROM table_registry WHERE cluster = $1 AND "
-                      "database = $2 AND table_name = $3 AND dropped_ms IS NULL"),
-        3, values, false, &rows, err);
+    hf_status status = hf__tx_query_sql(tx, &hf__sql_tables_live_id, NULL, 3, values, &rows, err);
     if (status == HF_OK && hf_rows_count(rows) > 0)
         status = hf__row_number(rows, 0, 0, "advisory_id", id, err);
     hf_rows_free(rows);
@@ -70,20 +58,12 @@ static hf_status insert_or_read(hf_tx *tx, void *arg, hf_error *err)
     const hf_value values[] = {hf__number_value(id, r->minted), HF_TEXT(r->name->cluster),
                                HF_TEXT(r->name->database), HF_TEXT(r->name->table),
                                hf__number_value(now, hf__wall_ms())};
-    hf_status status = hf_tx_query(
-        tx,
-        hf__table_sql(
-            r->store,
-            "INSERT INTO holdfast.table_registry (advisory_id, cluster, database, table_name) "
-            "VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-            "INSERT INTO table_registry (advisory_id, cluster, database, table_name, created_ms) "
-            "VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING"),
-        r->store->backend->local ? 5 : 4, values, false, &rows, err);
+    hf_status status = hf__tx_query_sql(tx, &hf__sql_tables_register, NULL, 5, values, &rows, err);
     r->created = status == HF_OK && hf_rows_affected(rows) == 1;
     r->id = r->minted;
     hf_rows_free(rows);
     if (status == HF_OK && !r->created)
-        status = hf__table_live(tx, r->store, r->name, &r->id, err);
+        status = hf__table_live(tx, r->name, &r->id, err);
     return status;
 }
 

@@ -24,11 +24,9 @@ HF_MUST_CHECK hf_status hf__table_ensure(hf_store *store, const hf__table_name *
 /* A read-committed transaction; HF_NO_SCHEMA where the tables are missing. */
 HF_MUST_CHECK hf_status hf__table_transact(hf_store *store, bool read_only, hf_tx_fn *fn, void *arg,
                                            hf_error *err);
-/* The statement for the store's kind. */
-const char *hf__table_sql(const hf_store *store, const char *postgres, const char *sqlite);
 /* The live id, locked against changes until the transaction ends; 0: none. */
-HF_MUST_CHECK hf_status hf__table_live(hf_tx *tx, const hf_store *store, const hf__table_name *name,
-                                       int64_t *id, hf_error *err);
+HF_MUST_CHECK hf_status hf__table_live(hf_tx *tx, const hf__table_name *name, int64_t *id,
+                                       hf_error *err);
 HF_MUST_CHECK hf_status hf__table_start(hf_store *store, const hf_table_name *given,
                                         hf__table_name *name, hf_error *err);
 
