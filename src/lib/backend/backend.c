@@ -6,16 +6,16 @@
 
 #include "base/text.h"
 
-bool hf__seat_lose(hf__seat *seat, const char *reason, const hf_error *why)
+bool hf__session_lose(hf__session *session, const char *reason, const hf_error *why)
 {
     bool expected = false;
-    if (!atomic_compare_exchange_strong(&seat->losing, &expected, true))
+    if (!atomic_compare_exchange_strong(&session->losing, &expected, true))
         return false;
     if (why)
-        seat->why = *why;
-    seat->reason = reason;
-    atomic_store(&seat->lost, true);
-    seat->backend->ops->wake(seat->backend);
+        session->why = *why;
+    session->reason = reason;
+    atomic_store(&session->lost, true);
+    session->backend->ops->wake(session->backend);
     return true;
 }
 

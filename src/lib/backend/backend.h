@@ -1,12 +1,12 @@
 /*
  * What a backend (PostgreSQL, the local folder) provides to the lock engine.
  *
- * A seat is a session of the backend: a connection, or an open file description. What is held on a
- * seat is lost with it, and a seat never conflicts with itself, so the engine counts holders inside
+ * A session of the backend is a connection, or an open file description. What is held on a
+ * session is lost with it, and a session never conflicts with itself, so the engine counts holders inside
  * the process and asks the backend only for keys that the process does not hold yet.
  *
  * All operations may be called from any thread at once, and never with the engine's mutex held.
- * A backend that finds a seat dead calls hf__seat_lose and goes on; the engine does the rest.
+ * A backend that finds a session dead calls hf__session_lose and goes on; the engine does the rest.
  */
 #ifndef HF_STORE_STORE_H
 #define HF_STORE_STORE_H
@@ -33,7 +33,7 @@ typedef struct hf__claim {
     int64_t order;
 } hf__claim;
 
-typedef struct hf__seat {
+typedef struct hf__session {
     hf__backend *backend;
     int session_id; /* how the store's own records name it */
     atomic_bool losing;
@@ -42,12 +42,12 @@ typedef struct hf__seat {
     const char *reason; /* one word for history, a literal; written once, before lost is set */
     hf_error why;       /* likewise */
     atomic_uint
-        holds; /* keys held: raised by the backend on success, lowered by leave_seat; only at 0
-                        * may the seat be reused or freed */
-} hf__seat;
+        holds; /* keys held: raised by the backend on success, lowered by leave_session; only at 0
+                        * may the session be reused or freed */
+} hf__session;
 
-/* Marks the seat lost once and wakes the watcher. Returns false when it was lost before. */
-bool hf__seat_lose(hf__seat *seat, const char *reason, const hf_error *why);
+/* Marks the session lost once and wakes the watcher. Returns false when it was lost before. */
+bool hf__session_lose(hf__session *session, const char *reason, const hf_error *why);
 
 /* Who is in the way of a claim; strings may be "". */
 typedef struct hf__holder {
@@ -78,8 +78,8 @@ typedef struct hf__request {
     const hf__claim *claims;
     size_t count;
     hf_lifetime lifetime;
-    bool private_seat; /* a seat that holds nothing else */
-    hf__seat *beside;  /* a private seat to take it on, where the backend can; or NULL */
+    bool private_session; /* a session that holds nothing else */
+    hf__session *beside;  /* a private session to take it on, where the backend can; or NULL */
     hf__rider *riders;
     size_t rider_count;
     bool any_order;      /* the caller may deadlock: search for cycles while waiting */
@@ -88,11 +88,11 @@ typedef struct hf__request {
     int64_t deadline; /* hf__now_ms() clock, HF__FOREVER; only for wait */
 
     /* results */
-    hf__seat *seat;      /* where they are held now; the backend has raised holds by count */
-    int64_t token;       /* 0: the backend records nothing */
-    size_t blocked;      /* index of the claim in the way, with HF_NOT_ACQUIRED */
-    bool snapshot_stale; /* transaction locks only */
-    bool has_looked;     /* for a shared table's lock: minted_id was read once it was held */
+    hf__session *session; /* where they are held now; the backend has raised holds by count */
+    int64_t token;        /* 0: the backend records nothing */
+    size_t blocked;       /* index of the claim in the way, with HF_NOT_ACQUIRED */
+    bool snapshot_stale;  /* transaction locks only */
+    bool has_looked;      /* for a shared table's lock: minted_id was read once it was held */
     int64_t minted_id;
 } hf__request;
 
@@ -184,9 +184,9 @@ typedef struct hf__tx_plan {
     hf_isolation isolation;
     bool read_only;
     int64_t deadline;
-    hf__seat *seat; /* to run on, which holds a lock; NULL: one of the backend's choice */
+    hf__session *session; /* to run on, which holds a lock; NULL: one of the backend's choice */
     const hf__claim
-        *release; /* held on that seat: given up once committed, where the backend can */
+        *release; /* held on that session: given up once committed, where the backend can */
     size_t release_count;
     hf__tx_place place;
     const char *database; /* the local store's file without ".db" */
@@ -234,16 +234,16 @@ typedef struct hf__backend_ops {
     hf_status (*wait_claims)(hf__backend *backend, hf__request *request, hf_error *err);
 
     /* HF_LOST when a key turns out not to be held. Session locks only. */
-    hf_status (*release_claims)(hf__seat *seat, const hf__claim *claims, size_t count,
+    hf_status (*release_claims)(hf__session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
 
-    /* Keys held on seat change hands inside the process: a fresh token. */
-    hf_status (*renew_claims)(hf__seat *seat, const hf__claim *claims, size_t count, int64_t *token,
-                              hf_error *err);
+    /* Keys held on session change hands inside the process: a fresh token. */
+    hf_status (*renew_claims)(hf__session *session, const hf__claim *claims, size_t count,
+                              int64_t *token, hf_error *err);
 
-    /* So many keys are held no more on the seat, released or lost: lowers holds, and at 0 reuses or
-     * frees the seat. NULL: the engine lowers it. */
-    void (*leave_seat)(hf__seat *seat, unsigned keys);
+    /* So many keys are held no more on the session, released or lost: lowers holds, and at 0 reuses or
+     * frees the session. NULL: the engine lowers it. */
+    void (*leave_session)(hf__session *session, unsigned keys);
 
     /* Does anybody outside this process wait for the claim? */
     hf_status (*is_contended)(hf__backend *backend, const hf__claim *claim, bool *contended,
@@ -269,7 +269,7 @@ typedef struct hf__backend_ops {
     bool (*record)(hf__backend *backend, const hf__held *held, size_t count);
     void (*flush)(hf__backend *backend);
 
-    /* Runs in the watcher's thread: looks after all seats for at most ms, sooner after wake. */
+    /* Runs in the watcher's thread: looks after all sessions for at most ms, sooner after wake. */
     void (*watch)(hf__backend *backend, int ms);
     void (*wake)(hf__backend *backend);
 

@@ -21,10 +21,10 @@ static void free_memory(hf__local *local)
     free(local);
 }
 
-static void free_seats(hf__local *local)
+static void free_sessions(hf__local *local)
 {
-    while (local->seats != NULL)
-        hf__local_seat_free(local->seats);
+    while (local->sessions != NULL)
+        hf__local_session_free(local->sessions);
 }
 
 /* Whatever is still held goes now: its records, too. */
@@ -32,12 +32,12 @@ static void drop_records(hf__local *local)
 {
     hf_error err;
 
-    for (hf__local_seat *seat = local->seats; seat != NULL; seat = seat->next) {
-        if (seat->held.count == 0)
+    for (hf__local_session *session = local->sessions; session != NULL; session = session->next) {
+        if (session->held.count == 0)
             continue;
         hf_status status = hf__local_db_enter(local, &err);
         if (status == HF_OK) {
-            status = hf__local_run(local, HF__LOCAL_SQL_drop_seat, &err, "i", seat->id);
+            status = hf__local_run(local, HF__LOCAL_SQL_drop_seat, &err, "i", session->id);
             hf__local_db_leave(local);
         }
         if (status != HF_OK)
@@ -58,7 +58,7 @@ static void local_close(hf__backend *backend)
     }
     hf__local_db_close(&local->db);
     hf__local_connections_close(local);
-    free_seats(local);
+    free_sessions(local);
     pthread_mutex_destroy(&local->mutex);
     pthread_cond_destroy(&local->released);
     pthread_mutex_destroy(&local->db.mutex);
@@ -75,12 +75,12 @@ static void local_forget(hf__backend *backend)
 {
     hf__local *local = (hf__local *)backend;
 
-    while (local->seats != NULL) {
-        hf__local_seat *seat = local->seats;
-        local->seats = seat->next;
-        hf__local_files_close(&seat->files);
-        hf__local_keys_free(&seat->held);
-        free(seat);
+    while (local->sessions != NULL) {
+        hf__local_session *session = local->sessions;
+        local->sessions = session->next;
+        hf__local_files_close(&session->files);
+        hf__local_keys_free(&session->held);
+        free(session);
     }
     free_memory(local);
 }
@@ -103,7 +103,7 @@ static const hf__backend_ops operations = {
     .wait_claims = hf__local_wait_claims,
     .release_claims = hf__local_release_claims,
     .renew_claims = hf__local_renew_claims,
-    .leave_seat = hf__local_leave_seat,
+    .leave_session = hf__local_leave_session,
     .is_contended = hf__local_is_contended,
     .find_table = hf__local_find_table,
     .find_holder = hf__local_find_holder,

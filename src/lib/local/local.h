@@ -9,7 +9,7 @@
  * The kernel frees an OFD lock when the last descriptor of its open file description is closed, so
  * a lock ends with its process however that dies; the records say who holds it, never that it is
  * held. Mutexes are taken in this order: the database's (which may be held for seconds while another
- * process writes), hf__local's, a seat's, a wait's, the bell's.
+ * process writes), hf__local's, a session's, a wait's, the bell's.
  */
 #ifndef HF_STORE_LOCAL_LOCAL_H
 #define HF_STORE_LOCAL_LOCAL_H
@@ -36,7 +36,7 @@ typedef struct hf__local_file {
     ino_t inode;
 } hf__local_file;
 
-/* Open file descriptions that never conflict with each other's owner: a seat's. */
+/* Open file descriptions that never conflict with each other's owner: a session's. */
 typedef struct hf__local_files {
     hf__local_file file[HF__LOCAL_FILES];
 } hf__local_files;
@@ -72,7 +72,7 @@ HF_MUST_CHECK hf_status hf__local_file_fail(const hf__local *local, unsigned ind
 bool hf__local_claim_at(unsigned index, int64_t byte, hf__claim *claim);
 void hf__local_file_path(const hf__local *local, unsigned index, char *out, size_t out_size);
 
-/* ---- keys.c: the keys that a seat holds ------------------------------------------------------ */
+/* ---- keys.c: the keys that a session holds ------------------------------------------------------ */
 
 typedef struct hf__local_key {
     int64_t key;
@@ -92,46 +92,48 @@ void hf__local_keys_add(hf__local_keys *keys, const hf__claim *claim); /* room i
 bool hf__local_keys_remove(hf__local_keys *keys, const hf__claim *claim);
 void hf__local_keys_free(hf__local_keys *keys);
 
-/* ---- seat.c ---------------------------------------------------------------------------------- */
+/* ---- session.c ---------------------------------------------------------------------------------- */
 
-typedef struct hf__local_seat {
-    hf__seat head;
+typedef struct hf__local_session {
+    hf__session head;
     int64_t id; /* names it in records; random */
-    bool home;
+    bool is_shared;
     pthread_mutex_t mutex; /* for what follows */
     bool closed;
     hf__local_files files;
     hf__local_keys held;
-    struct hf__local_seat *next; /* in hf__local.seats, under its mutex */
-} hf__local_seat;
+    struct hf__local_session *next; /* in hf__local.sessions, under its mutex */
+} hf__local_session;
 
-HF_MUST_CHECK hf_status hf__local_seat_new(hf__local *local, bool home, hf__local_seat **seat,
-                                           hf_error *err);
-void hf__local_seat_free(hf__local_seat *seat);
+HF_MUST_CHECK hf_status hf__local_session_new(hf__local *local, bool is_shared,
+                                              hf__local_session **session, hf_error *err);
+void hf__local_session_free(hf__local_session *session);
 
-/* The seat that uncontended locks share; another one after it was lost. */
-HF_MUST_CHECK hf_status hf__local_home(hf__local *local, hf__local_seat **seat, hf_error *err);
+/* The session that uncontended locks share; another one after it was lost. */
+HF_MUST_CHECK hf_status hf__local_shared_session(hf__local *local, hf__local_session **session,
+                                                 hf_error *err);
 
-/* The claims are held on the seat: the engine lowers its count when they are released. */
-void hf__local_seat_grant(hf__local_seat *seat, hf__request *request);
+/* The claims are held on the session: the engine lowers its count when they are released. */
+void hf__local_session_grant(hf__local_session *session, hf__request *request);
 
-/* Writes down that the claims were granted on the seat. wait_id: the wait that ends so, or 0. */
-HF_MUST_CHECK hf_status hf__local_seat_record(hf__local_seat *seat, const hf__request *request,
-                                              int64_t wait_id, int64_t *token, hf_error *err);
+/* Writes down that the claims were granted on the session. wait_id: the wait that ends so, or 0. */
+HF_MUST_CHECK hf_status hf__local_session_record(hf__local_session *session,
+                                                 const hf__request *request, int64_t wait_id,
+                                                 int64_t *token, hf_error *err);
 
-/* Finds lock files that were removed while the seat held keys in them: the seat is lost. */
-void hf__local_seat_check(hf__local_seat *seat);
+/* Finds lock files that were removed while the session held keys in them: the session is lost. */
+void hf__local_session_check(hf__local_session *session);
 
-/* Is the claim's byte locked in a way that conflicts with the claim's mode? On any seat. */
+/* Is the claim's byte locked in a way that conflicts with the claim's mode? On any session. */
 HF_MUST_CHECK hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held,
                                           hf_error *err);
 
 hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err);
-hf_status hf__local_release_claims(hf__seat *seat, const hf__claim *claims, size_t count,
+hf_status hf__local_release_claims(hf__session *session, const hf__claim *claims, size_t count,
                                    hf_error *err);
-hf_status hf__local_renew_claims(hf__seat *seat, const hf__claim *claims, size_t count,
+hf_status hf__local_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
                                  int64_t *token, hf_error *err);
-void hf__local_leave_seat(hf__seat *seat, unsigned keys);
+void hf__local_leave_session(hf__session *session, unsigned keys);
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                                  hf_error *err);
 
@@ -152,7 +154,7 @@ typedef enum hf__local_standing {
 typedef struct hf__local_wait {
     hf__local *local;
     const hf__request *request;
-    hf__local_seat *seat;
+    hf__local_session *session;
     pthread_t helper;
     int64_t since_ms; /* Unix time */
 
@@ -279,11 +281,11 @@ HF_MUST_CHECK hf_status hf__local_db_fail(const hf__local *local, hf_error *err)
 typedef struct hf__local_known hf__local_known; /* labels that need no look at the table */
 
 /* Labels checked, rivals that must be gone dropped, holders written; one transaction. */
-HF_MUST_CHECK hf_status hf__local_put_holders(hf__local *local, int64_t seat_id,
+HF_MUST_CHECK hf_status hf__local_put_holders(hf__local *local, int64_t session_id,
                                               const hf__claim *claims, size_t count,
                                               hf_lifetime lifetime, int64_t wait_id, int64_t *token,
                                               hf_error *err);
-HF_MUST_CHECK hf_status hf__local_drop_holders(hf__local *local, int64_t seat_id,
+HF_MUST_CHECK hf_status hf__local_drop_holders(hf__local *local, int64_t session_id,
                                                const hf__claim *claims, size_t count,
                                                hf_error *err);
 
@@ -384,8 +386,8 @@ struct hf__local {
     bool interrupted;
     unsigned dozing;
     uint64_t releases[HF__LOCAL_WAKES];
-    hf__local_seat *home;
-    hf__local_seat *seats;
+    hf__local_session *shared_session;
+    hf__local_session *sessions;
     hf__local_wait *waits;
     hf__local_connection *idle; /* to data.db, for the next transactions */
     unsigned idle_count;

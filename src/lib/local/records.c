@@ -176,7 +176,7 @@ static hf_status next_token(hf__local *local, int64_t *token, hf_error *err)
     return HF_OK;
 }
 
-static hf_status put_holder(hf__local *local, int64_t seat_id, const hf__claim *claim,
+static hf_status put_holder(hf__local *local, int64_t session_id, const hf__claim *claim,
                             hf_lifetime lifetime, int64_t token, int64_t now_ms, hf_error *err)
 {
     const hf__local_process *self = &local->self;
@@ -184,19 +184,19 @@ static hf_status put_holder(hf__local *local, int64_t seat_id, const hf__claim *
     hf_status status = HF_OK;
 
     if (claim->mode == HF_EXCLUSIVE)
-        status =
-            hf__local_run(local, HF__LOCAL_SQL_drop_rivals, err, "iii", space, claim->key, seat_id);
+        status = hf__local_run(local, HF__LOCAL_SQL_drop_rivals, err, "iii", space, claim->key,
+                               session_id);
     if (status == HF_OK)
         status =
             hf__local_run(local, HF__LOCAL_SQL_put_holder, err, "iiiiiiiiiiiitt", space, claim->key,
-                          seat_id, (int64_t)(claim->mode == HF_SHARED), (int64_t)claim->slot,
+                          session_id, (int64_t)(claim->mode == HF_SHARED), (int64_t)claim->slot,
                           (int64_t)lifetime, token, now_ms, (int64_t)self->pid, (int64_t)gettid(),
                           self->started, self->pid_space, self->host, local->application);
     return status;
 }
 
-static hf_status put_all(hf__local *local, int64_t seat_id, const hf__claim *claims, size_t count,
-                         hf_lifetime lifetime, int64_t *token, hf_error *err)
+static hf_status put_all(hf__local *local, int64_t session_id, const hf__claim *claims,
+                         size_t count, hf_lifetime lifetime, int64_t *token, hf_error *err)
 {
     int64_t now_ms = hf__wall_ms();
 
@@ -204,19 +204,19 @@ static hf_status put_all(hf__local *local, int64_t seat_id, const hf__claim *cla
     for (size_t i = 0; i < count && status == HF_OK; i++) {
         status = note_label(local, &claims[i], now_ms, err);
         if (status == HF_OK)
-            status = put_holder(local, seat_id, &claims[i], lifetime, *token, now_ms, err);
+            status = put_holder(local, session_id, &claims[i], lifetime, *token, now_ms, err);
     }
     return status;
 }
 
-hf_status hf__local_put_holders(hf__local *local, int64_t seat_id, const hf__claim *claims,
+hf_status hf__local_put_holders(hf__local *local, int64_t session_id, const hf__claim *claims,
                                 size_t count, hf_lifetime lifetime, int64_t wait_id, int64_t *token,
                                 hf_error *err)
 {
     hf_status status = hf__local_begin(local, err);
     if (status != HF_OK)
         return status;
-    status = put_all(local, seat_id, claims, count, lifetime, token, err);
+    status = put_all(local, session_id, claims, count, lifetime, token, err);
     if (status == HF_OK && wait_id != 0)
         status = hf__local_run(local, HF__LOCAL_SQL_drop_wait, err, "i", wait_id);
     status = hf__local_end(local, status, err);
@@ -229,7 +229,7 @@ hf_status hf__local_put_holders(hf__local *local, int64_t seat_id, const hf__cla
     return status;
 }
 
-hf_status hf__local_drop_holders(hf__local *local, int64_t seat_id, const hf__claim *claims,
+hf_status hf__local_drop_holders(hf__local *local, int64_t session_id, const hf__claim *claims,
                                  size_t count, hf_error *err)
 {
     bool one = count == 1; /* a single statement is a transaction by itself */
@@ -239,7 +239,7 @@ hf_status hf__local_drop_holders(hf__local *local, int64_t seat_id, const hf__cl
         return status;
     for (size_t i = 0; i < count && status == HF_OK; i++)
         status = hf__local_run(local, HF__LOCAL_SQL_drop_holder, err, "iii",
-                               (int64_t)claims[i].space, claims[i].key, seat_id);
+                               (int64_t)claims[i].space, claims[i].key, session_id);
     return one ? status : hf__local_end(local, status, err);
 }
 

@@ -10,9 +10,9 @@
 /* How often a folder may be replaced under an acquire before it is told so. */
 enum { PATIENCE = 16 };
 
-static hf__local_seat *seat_of(hf__seat *head)
+static hf__local_session *session_of(hf__session *head)
 {
-    return (hf__local_seat *)head;
+    return (hf__local_session *)head;
 }
 
 static hf__local *local_of(hf__backend *backend)
@@ -20,90 +20,92 @@ static hf__local *local_of(hf__backend *backend)
     return (hf__local *)backend;
 }
 
-/* ---- life of a seat -------------------------------------------------------------------------- */
+/* ---- life of a session -------------------------------------------------------------------------- */
 
 /* mutex is held by the caller */
-static hf_status add_seat(hf__local *local, bool home, hf__local_seat **out, hf_error *err)
+static hf_status add_session(hf__local *local, bool is_shared, hf__local_session **out,
+                             hf_error *err)
 {
-    hf__local_seat *seat = calloc(1, sizeof *seat);
-    if (seat == NULL)
+    hf__local_session *session = calloc(1, sizeof *session);
+    if (session == NULL)
         return hf__no_memory(err);
-    if (getrandom(&seat->id, sizeof seat->id, 0) != (ssize_t)sizeof seat->id) {
+    if (getrandom(&session->id, sizeof session->id, 0) != (ssize_t)sizeof session->id) {
         int error_number = errno;
-        free(seat);
+        free(session);
         return hf__fail_errno(err, HF_SYSTEM, error_number, "no random number for a seat");
     }
-    seat->head.backend = &local->head;
-    seat->home = home;
-    pthread_mutex_init(&seat->mutex, NULL);
-    seat->next = local->seats;
-    local->seats = seat;
-    *out = seat;
+    session->head.backend = &local->head;
+    session->is_shared = is_shared;
+    pthread_mutex_init(&session->mutex, NULL);
+    session->next = local->sessions;
+    local->sessions = session;
+    *out = session;
     return HF_OK;
 }
 
-hf_status hf__local_seat_new(hf__local *local, bool home, hf__local_seat **seat, hf_error *err)
+hf_status hf__local_session_new(hf__local *local, bool is_shared, hf__local_session **session,
+                                hf_error *err)
 {
     pthread_mutex_lock(&local->mutex);
-    hf_status status = add_seat(local, home, seat, err);
+    hf_status status = add_session(local, is_shared, session, err);
     pthread_mutex_unlock(&local->mutex);
     return status;
 }
 
-void hf__local_seat_free(hf__local_seat *seat)
+void hf__local_session_free(hf__local_session *session)
 {
-    hf__local *local = local_of(seat->head.backend);
+    hf__local *local = local_of(session->head.backend);
 
     pthread_mutex_lock(&local->mutex);
-    for (hf__local_seat **link = &local->seats; *link != NULL; link = &(*link)->next) {
-        if (*link == seat) {
-            *link = seat->next;
+    for (hf__local_session **link = &local->sessions; *link != NULL; link = &(*link)->next) {
+        if (*link == session) {
+            *link = session->next;
             break;
         }
     }
     pthread_mutex_unlock(&local->mutex);
-    hf__local_files_close(&seat->files);
-    hf__local_keys_free(&seat->held);
-    pthread_mutex_destroy(&seat->mutex);
-    free(seat);
+    hf__local_files_close(&session->files);
+    hf__local_keys_free(&session->held);
+    pthread_mutex_destroy(&session->mutex);
+    free(session);
 }
 
-hf_status hf__local_home(hf__local *local, hf__local_seat **seat, hf_error *err)
+hf_status hf__local_shared_session(hf__local *local, hf__local_session **session, hf_error *err)
 {
     hf_status status = HF_OK;
 
     pthread_mutex_lock(&local->mutex);
-    if (local->home == NULL || atomic_load(&local->home->head.losing))
-        status = add_seat(local, true, &local->home, err);
-    *seat = local->home;
+    if (local->shared_session == NULL || atomic_load(&local->shared_session->head.losing))
+        status = add_session(local, true, &local->shared_session, err);
+    *session = local->shared_session;
     pthread_mutex_unlock(&local->mutex);
     return status;
 }
 
-void hf__local_leave_seat(hf__seat *head, unsigned keys)
+void hf__local_leave_session(hf__session *head, unsigned keys)
 {
-    hf__local_seat *seat = seat_of(head);
+    hf__local_session *session = session_of(head);
 
     if (atomic_fetch_sub(&head->holds, keys) != keys)
         return;
 
-    if (!seat->home) {
-        hf__local_seat_free(seat);
+    if (!session->is_shared) {
+        hf__local_session_free(session);
         return;
     }
     if (!atomic_load(&head->lost))
         return;
-    /* Another thread may be about to look at the seat it was given: its memory stays until close. */
-    pthread_mutex_lock(&seat->mutex);
-    seat->closed = true;
-    hf__local_files_close(&seat->files);
-    hf__local_keys_free(&seat->held);
-    pthread_mutex_unlock(&seat->mutex);
+    /* Another thread may be about to look at the session it was given: its memory stays until close. */
+    pthread_mutex_lock(&session->mutex);
+    session->closed = true;
+    hf__local_files_close(&session->files);
+    hf__local_keys_free(&session->held);
+    pthread_mutex_unlock(&session->mutex);
 }
 
-static void lose(hf__local_seat *seat, unsigned index)
+static void lose(hf__local_session *session, unsigned index)
 {
-    hf__local *local = local_of(seat->head.backend);
+    hf__local *local = local_of(session->head.backend);
     char path[PATH_MAX];
     hf_error why;
 
@@ -111,28 +113,28 @@ static void lose(hf__local_seat *seat, unsigned index)
     hf_status lost = hf__fail(&why, HF_LOST, "the lock file %s was removed or replaced", path);
     hf__hint(&why, "nothing but holdfast may touch the files in %s/locks", local->folder);
     if (lost == HF_LOST)
-        hf__seat_lose(&seat->head, "lock_file", &why);
+        hf__session_lose(&session->head, "lock_file", &why);
 }
 
-void hf__local_seat_check(hf__local_seat *seat)
+void hf__local_session_check(hf__local_session *session)
 {
-    hf__local *local = local_of(seat->head.backend);
+    hf__local *local = local_of(session->head.backend);
 
-    pthread_mutex_lock(&seat->mutex);
+    pthread_mutex_lock(&session->mutex);
     for (unsigned index = 0; index < HF__LOCAL_FILES; index++) {
-        hf__local_file *file = &seat->files.file[index];
+        hf__local_file *file = &session->files.file[index];
         if (file->fd_plus_one == 0 || (file->held == 0 && index < HF__LOCAL_GATES) ||
-            hf__local_file_is_current(local, &seat->files, index))
+            hf__local_file_is_current(local, &session->files, index))
             continue;
         if (file->held > 0)
-            lose(seat, index);
-        else if (seat->home)
-            hf__local_file_close(&seat->files, index); /* a gate, only probed here */
+            lose(session, index);
+        else if (session->is_shared)
+            hf__local_file_close(&session->files, index); /* a gate, only probed here */
     }
-    pthread_mutex_unlock(&seat->mutex);
+    pthread_mutex_unlock(&session->mutex);
 }
 
-/* ---- taking; the seat's mutex is held -------------------------------------------------------- */
+/* ---- taking; the session's mutex is held -------------------------------------------------------- */
 
 /* A waiter in the gate goes first, as in PostgreSQL: else those who only try could starve it. */
 static hf_status is_gate_taken(hf__local *local, hf__local_files *files, const hf__claim *claim,
@@ -151,21 +153,21 @@ static hf_status is_gate_taken(hf__local *local, hf__local_files *files, const h
     return HF_OK;
 }
 
-static hf_status take_one(hf__local *local, hf__local_seat *seat, const hf__claim *claim,
+static hf_status take_one(hf__local *local, hf__local_session *session, const hf__claim *claim,
                           hf_error *err)
 {
     unsigned index = hf__local_lock_file(claim);
     bool waited_for = false;
     int fd = -1;
 
-    /* The kernel would grant a seat what it holds: an engine that forgot is not to notice late. */
-    if (hf__local_keys_have(&seat->held, claim))
+    /* The kernel would grant a session what it holds: an engine that forgot is not to notice late. */
+    if (hf__local_keys_have(&session->held, claim))
         return HF_NOT_ACQUIRED;
-    hf_status status = is_gate_taken(local, &seat->files, claim, claim->mode, &waited_for, err);
+    hf_status status = is_gate_taken(local, &session->files, claim, claim->mode, &waited_for, err);
     if (status == HF_OK && waited_for)
         status = HF_NOT_ACQUIRED;
     if (status == HF_OK)
-        status = hf__local_file_open(local, &seat->files, index, true, &fd, err);
+        status = hf__local_file_open(local, &session->files, index, true, &fd, err);
     if (status != HF_OK)
         return status;
 
@@ -174,33 +176,33 @@ static hf_status take_one(hf__local *local, hf__local_seat *seat, const hf__clai
         return HF_NOT_ACQUIRED;
     if (error_number != 0)
         return hf__local_file_fail(local, index, error_number, "lock a byte of", err);
-    hf__local_keys_add(&seat->held, claim);
-    seat->files.file[index].held++;
+    hf__local_keys_add(&session->held, claim);
+    session->files.file[index].held++;
     return HF_OK;
 }
 
-/* Returns false when the seat did not hold it. */
-static bool drop_one(hf__local_seat *seat, const hf__claim *claim)
+/* Returns false when the session did not hold it. */
+static bool drop_one(hf__local_session *session, const hf__claim *claim)
 {
-    hf__local_file *file = &seat->files.file[hf__local_lock_file(claim)];
+    hf__local_file *file = &session->files.file[hf__local_lock_file(claim)];
 
-    if (!hf__local_keys_remove(&seat->held, claim))
+    if (!hf__local_keys_remove(&session->held, claim))
         return false;
     file->held--;
     return hf__local_unlock_byte(file->fd_plus_one - 1, claim) == 0;
 }
 
-static void drop_all(hf__local_seat *seat, const hf__claim *claims, size_t count)
+static void drop_all(hf__local_session *session, const hf__claim *claims, size_t count)
 {
     for (size_t i = count; i > 0; i--)
-        (void)drop_one(seat, &claims[i - 1]);
+        (void)drop_one(session, &claims[i - 1]);
 }
 
 /*
  * The files of the claims that were replaced since they were opened are closed, so that the next
- * attempt opens the new ones; keys that the seat holds in them besides are lost. True: try again.
+ * attempt opens the new ones; keys that the session holds in them besides are lost. True: try again.
  */
-static bool drop_replaced(hf__local *local, hf__local_seat *seat, const hf__claim *claims,
+static bool drop_replaced(hf__local *local, hf__local_session *session, const hf__claim *claims,
                           size_t count)
 {
     bool seen[HF__LOCAL_GATES] = {false};
@@ -212,63 +214,63 @@ static bool drop_replaced(hf__local *local, hf__local_seat *seat, const hf__clai
         if (seen[index])
             continue;
         seen[index] = true;
-        replaced[index] = !hf__local_file_is_current(local, &seat->files, index);
+        replaced[index] = !hf__local_file_is_current(local, &session->files, index);
         any = any || replaced[index];
     }
     if (!any)
         return false;
 
-    drop_all(seat, claims, count);
+    drop_all(session, claims, count);
     for (unsigned index = 0; index < HF__LOCAL_GATES; index++) {
         if (!replaced[index])
             continue;
-        if (seat->files.file[index].held > 0)
-            lose(seat, index);
+        if (session->files.file[index].held > 0)
+            lose(session, index);
         else
-            hf__local_file_close(&seat->files, index);
+            hf__local_file_close(&session->files, index);
     }
     for (unsigned index = HF__LOCAL_GATES; index < HF__LOCAL_FILES; index++)
-        hf__local_file_close(&seat->files, index);
+        hf__local_file_close(&session->files, index);
     return true;
 }
 
-static hf_status take_all(hf__local *local, hf__local_seat *seat, hf__request *request, bool *again,
-                          hf_error *err)
+static hf_status take_all(hf__local *local, hf__local_session *session, hf__request *request,
+                          bool *again, hf_error *err)
 {
     hf_status status = HF_OK;
     size_t taken = 0;
 
-    *again = seat->closed || atomic_load(&seat->head.losing);
+    *again = session->closed || atomic_load(&session->head.losing);
     if (*again)
         return HF_OK;
-    if (!hf__local_keys_reserve(&seat->held, request->count))
+    if (!hf__local_keys_reserve(&session->held, request->count))
         return hf__no_memory(err);
     while (status == HF_OK && taken < request->count) {
-        status = take_one(local, seat, &request->claims[taken], err);
+        status = take_one(local, session, &request->claims[taken], err);
         if (status == HF_OK)
             taken++;
     }
     if (status != HF_OK) {
         request->blocked = taken;
-        drop_all(seat, request->claims, taken);
+        drop_all(session, request->claims, taken);
         return status;
     }
-    *again = drop_replaced(local, seat, request->claims, request->count);
+    *again = drop_replaced(local, session, request->claims, request->count);
     return HF_OK;
 }
 
-void hf__local_seat_grant(hf__local_seat *seat, hf__request *request)
+void hf__local_session_grant(hf__local_session *session, hf__request *request)
 {
-    atomic_fetch_add(&seat->head.holds, (unsigned)request->count);
-    request->seat = &seat->head;
+    atomic_fetch_add(&session->head.holds, (unsigned)request->count);
+    request->session = &session->head;
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-hf_status hf__local_seat_record(hf__local_seat *seat, const hf__request *request, int64_t wait_id,
-                                int64_t *token, hf_error *err)
+hf_status hf__local_session_record(hf__local_session *session, const hf__request *request,
+                                   int64_t wait_id, int64_t *token, hf_error *err)
 {
-    hf__local *local = local_of(seat->head.backend);
+    hf__local *local = local_of(session->head.backend);
 
     *token = 0;
     if (!local->keeps_records)
@@ -276,26 +278,26 @@ hf_status hf__local_seat_record(hf__local_seat *seat, const hf__request *request
     hf_status status = hf__local_db_enter(local, err);
     if (status != HF_OK)
         return status;
-    status = hf__local_put_holders(local, seat->id, request->claims, request->count,
+    status = hf__local_put_holders(local, session->id, request->claims, request->count,
                                    request->lifetime, wait_id, token, err);
     hf__local_db_leave(local);
     return status;
 }
 
-static hf_status try_on(hf__local *local, hf__local_seat *seat, hf__request *request, bool *again,
-                        hf_error *err)
+static hf_status try_on(hf__local *local, hf__local_session *session, hf__request *request,
+                        bool *again, hf_error *err)
 {
-    pthread_mutex_lock(&seat->mutex);
-    hf_status status = take_all(local, seat, request, again, err);
-    pthread_mutex_unlock(&seat->mutex);
+    pthread_mutex_lock(&session->mutex);
+    hf_status status = take_all(local, session, request, again, err);
+    pthread_mutex_unlock(&session->mutex);
     if (status != HF_OK || *again)
         return status;
 
-    status = hf__local_seat_record(seat, request, 0, &request->token, err);
+    status = hf__local_session_record(session, request, 0, &request->token, err);
     if (status != HF_OK) {
-        pthread_mutex_lock(&seat->mutex);
-        drop_all(seat, request->claims, request->count);
-        pthread_mutex_unlock(&seat->mutex);
+        pthread_mutex_lock(&session->mutex);
+        drop_all(session, request->claims, request->count);
+        pthread_mutex_unlock(&session->mutex);
     }
     return status;
 }
@@ -303,26 +305,26 @@ static hf_status try_on(hf__local *local, hf__local_seat *seat, hf__request *req
 hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err)
 {
     hf__local *local = local_of(backend);
-    hf__local_seat *seat = NULL;
+    hf__local_session *session = NULL;
     hf_status status = HF_OK;
     bool again = true;
 
     for (int attempt = 0; again && attempt < PATIENCE; attempt++) {
-        status = request->private_seat ? hf__local_seat_new(local, false, &seat, err)
-                                       : hf__local_home(local, &seat, err);
-        if (status != HF_OK || seat == NULL)
+        status = request->private_session ? hf__local_session_new(local, false, &session, err)
+                                          : hf__local_shared_session(local, &session, err);
+        if (status != HF_OK || session == NULL)
             return status;
-        status = try_on(local, seat, request, &again, err);
+        status = try_on(local, session, request, &again, err);
         if (status != HF_OK)
             again = false;
-        if (request->private_seat && (again || status != HF_OK))
-            hf__local_seat_free(seat);
+        if (request->private_session && (again || status != HF_OK))
+            hf__local_session_free(session);
     }
     if (again)
         return hf__fail(err, HF_CONFIG, "the files in %s/locks are replaced all the time",
                         local->folder);
     if (status == HF_OK)
-        hf__local_seat_grant(seat, request);
+        hf__local_session_grant(session, request);
     if (status != HF_NOT_ACQUIRED || !local->keeps_records)
         return status;
     /* "Held by a stranger" would be a riddle when in truth two labels share the key. */
@@ -331,7 +333,8 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
 }
 
 /* The lock is free by now, which is what counts: a record that stays is only noise. */
-static void drop_records(hf__local *local, int64_t seat_id, const hf__claim *claims, size_t count)
+static void drop_records(hf__local *local, int64_t session_id, const hf__claim *claims,
+                         size_t count)
 {
     hf_error err;
     hf_status status;
@@ -340,7 +343,7 @@ static void drop_records(hf__local *local, int64_t seat_id, const hf__claim *cla
         return;
     status = hf__local_db_enter(local, &err);
     if (status == HF_OK) {
-        status = hf__local_drop_holders(local, seat_id, claims, count, &err);
+        status = hf__local_drop_holders(local, session_id, claims, count, &err);
         hf__local_db_leave(local);
     }
     if (status != HF_OK)
@@ -348,78 +351,78 @@ static void drop_records(hf__local *local, int64_t seat_id, const hf__claim *cla
                 err.message);
 }
 
-hf_status hf__local_release_claims(hf__seat *head, const hf__claim *claims, size_t count,
+hf_status hf__local_release_claims(hf__session *head, const hf__claim *claims, size_t count,
                                    hf_error *err)
 {
-    hf__local_seat *seat = seat_of(head);
+    hf__local_session *session = session_of(head);
     hf__local *local = local_of(head->backend);
     hf_status status = HF_OK;
     unsigned checked = HF__LOCAL_FILES;
     char name[256];
 
-    pthread_mutex_lock(&seat->mutex);
+    pthread_mutex_lock(&session->mutex);
     for (size_t i = 0; i < count; i++) {
         unsigned index = hf__local_lock_file(&claims[i]);
-        bool held = hf__local_keys_have(&seat->held, &claims[i]);
-        if (held && index != checked && !hf__local_file_is_current(local, &seat->files, index)) {
-            lose(seat, index);
+        bool held = hf__local_keys_have(&session->held, &claims[i]);
+        if (held && index != checked && !hf__local_file_is_current(local, &session->files, index)) {
+            lose(session, index);
             held = false;
         }
         checked = index;
-        if ((!drop_one(seat, &claims[i]) || !held) && status == HF_OK) {
+        if ((!drop_one(session, &claims[i]) || !held) && status == HF_OK) {
             const char *why = atomic_load(&head->lost) ? head->why.message : "it was not held";
             status = hf__fail(err, HF_LOST, "%s was lost: %s",
                               hf__claim_name(name, sizeof name, &claims[i]), why);
         }
     }
-    pthread_mutex_unlock(&seat->mutex);
+    pthread_mutex_unlock(&session->mutex);
     hf__local_count_releases(local, claims, count);
-    drop_records(local, seat->id, claims, count);
+    drop_records(local, session->id, claims, count);
     return status;
 }
 
-hf_status hf__local_renew_claims(hf__seat *head, const hf__claim *claims, size_t count,
+hf_status hf__local_renew_claims(hf__session *head, const hf__claim *claims, size_t count,
                                  int64_t *token, hf_error *err)
 {
     hf__request request = {.claims = claims, .count = count, .lifetime = HF_SESSION};
-    return hf__local_seat_record(seat_of(head), &request, 0, token, err);
+    return hf__local_session_record(session_of(head), &request, 0, token, err);
 }
 
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                                  hf_error *err)
 {
     hf__local *local = local_of(backend);
-    hf__local_seat *home = NULL;
+    hf__local_session *shared_session = NULL;
 
-    hf_status status = hf__local_home(local, &home, err);
+    hf_status status = hf__local_shared_session(local, &shared_session, err);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&home->mutex);
-    status = is_gate_taken(local, &home->files, claim, HF_EXCLUSIVE, contended, err);
-    pthread_mutex_unlock(&home->mutex);
+    pthread_mutex_lock(&shared_session->mutex);
+    status = is_gate_taken(local, &shared_session->files, claim, HF_EXCLUSIVE, contended, err);
+    pthread_mutex_unlock(&shared_session->mutex);
     return status;
 }
 
 hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held, hf_error *err)
 {
     unsigned index = hf__local_lock_file(claim);
-    hf__local_seat *home = NULL;
+    hf__local_session *shared_session = NULL;
     int error_number = 0;
     int fd = -1;
 
     *held = false;
-    hf_status status = hf__local_home(local, &home, err);
+    hf_status status = hf__local_shared_session(local, &shared_session, err);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&home->mutex);
-    if (hf__local_keys_have(&home->held, claim)) {
+    pthread_mutex_lock(&shared_session->mutex);
+    if (hf__local_keys_have(&shared_session->held, claim)) {
         *held = true; /* which a probe through the same description would not see */
     } else {
-        status = hf__local_file_open(local, &home->files, index, false, &fd, err);
+        status = hf__local_file_open(local, &shared_session->files, index, false, &fd, err);
         if (status == HF_OK && fd >= 0)
             error_number = hf__local_probe_byte(fd, claim, claim->mode, held);
     }
-    pthread_mutex_unlock(&home->mutex);
+    pthread_mutex_unlock(&shared_session->mutex);
     if (error_number != 0)
         return hf__local_file_fail(local, index, error_number, "look at", err);
     return status;
@@ -427,7 +430,7 @@ hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
-static size_t home_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
+static size_t first_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
 {
     return (size_t)hf__hash_int((uint64_t)key ^ space) & (keys->size - 1);
 }
@@ -435,7 +438,7 @@ static size_t home_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
 /* The slot of the key, or the free one where it would go. */
 static size_t find_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
 {
-    size_t at = home_slot(keys, key, space);
+    size_t at = first_slot(keys, key, space);
 
     while (keys->slot[at].used && (keys->slot[at].key != key || keys->slot[at].space != space))
         at = (at + 1) & (keys->size - 1);
@@ -490,7 +493,7 @@ bool hf__local_keys_remove(hf__local_keys *keys, const hf__claim *claim)
 
     /* Whoever was pushed past the hole moves back, so that searches may stop at a free slot. */
     for (size_t at = (hole + 1) & mask; keys->slot[at].used; at = (at + 1) & mask) {
-        size_t wanted = home_slot(keys, keys->slot[at].key, keys->slot[at].space);
+        size_t wanted = first_slot(keys, keys->slot[at].key, keys->slot[at].space);
         if (((at - wanted) & mask) < ((at - hole) & mask))
             continue;
         keys->slot[hole] = keys->slot[at];

@@ -247,8 +247,8 @@ static hf_status tx_commit(hf__tx *head, const hf__tx_plan *plan, hf_error *err)
 
     if (status == HF_OK && tx->first == NULL && !tx->head.started)
         return HF_OK;
-    if (status == HF_OK && plan->seat != NULL && atomic_load(&plan->seat->lost)) {
-        tx->why = plan->seat->why;
+    if (status == HF_OK && plan->session != NULL && atomic_load(&plan->session->lost)) {
+        tx->why = plan->session->why;
         tx->head.fault = HF__TX_FINAL;
         status = HF_LOST;
     }

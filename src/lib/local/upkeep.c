@@ -238,11 +238,11 @@ void hf__local_sweep(hf__local *local)
 
 /* ---- watching -------------------------------------------------------------------------------- */
 
-static void check_seats(hf__local *local)
+static void check_sessions(hf__local *local)
 {
     pthread_mutex_lock(&local->mutex);
-    for (hf__local_seat *seat = local->seats; seat != NULL; seat = seat->next)
-        hf__local_seat_check(seat);
+    for (hf__local_session *session = local->sessions; session != NULL; session = session->next)
+        hf__local_session_check(session);
     pthread_mutex_unlock(&local->mutex);
 }
 
@@ -294,7 +294,7 @@ void hf__local_watch(hf__backend *backend, int ms)
         if (flush)
             hf__local_flush(local);
         if (hf__now_ms() >= local->check_at) {
-            check_seats(local);
+            check_sessions(local);
             local->check_at = hf__deadline(CHECK_MS);
         }
         if (hf__now_ms() >= local->sweep_at) {

@@ -36,7 +36,7 @@ static void report_progress(hf__local_wait *wait, size_t position, bool at_head)
 
 static int open_fd(const hf__local_wait *wait, unsigned index)
 {
-    return wait->seat->files.file[index].fd_plus_one - 1;
+    return wait->session->files.file[index].fd_plus_one - 1;
 }
 
 static int take_one(hf__local_wait *wait, size_t position)
@@ -178,13 +178,13 @@ static hf_status await(hf__local_wait *wait, hf_error *err)
 /* The helper opens nothing: a cancellation could lose the descriptor. */
 static hf_status open_files(hf__local_wait *wait, hf_error *err)
 {
-    hf__local_files *files = &wait->seat->files;
+    hf__local_files *files = &wait->session->files;
     const hf__request *request = wait->request;
     hf_status status = HF_OK;
     int fd = -1;
 
-    pthread_mutex_lock(&wait->seat->mutex);
-    if (!hf__local_keys_reserve(&wait->seat->held, request->count))
+    pthread_mutex_lock(&wait->session->mutex);
+    if (!hf__local_keys_reserve(&wait->session->held, request->count))
         status = hf__no_memory(err);
     for (size_t i = 0; i < request->count && status == HF_OK; i++) {
         unsigned gate = hf__local_gate_file(&request->claims[i]);
@@ -193,30 +193,30 @@ static hf_status open_files(hf__local_wait *wait, hf_error *err)
         if (status == HF_OK)
             status = hf__local_file_open(wait->local, files, lock, true, &fd, err);
     }
-    pthread_mutex_unlock(&wait->seat->mutex);
+    pthread_mutex_unlock(&wait->session->mutex);
     return status;
 }
 
 /* All bytes are locked: are they still the ones that everybody else means? */
 static bool settle(hf__local_wait *wait)
 {
-    hf__local_seat *seat = wait->seat;
+    hf__local_session *session = wait->session;
     const hf__request *request = wait->request;
     unsigned checked = HF__LOCAL_FILES;
     bool current = true;
 
-    pthread_mutex_lock(&seat->mutex);
+    pthread_mutex_lock(&session->mutex);
     for (size_t i = 0; i < request->count && current; i++) {
         unsigned index = hf__local_lock_file(&request->claims[i]);
         if (index != checked)
-            current = hf__local_file_is_current(wait->local, &seat->files, index);
+            current = hf__local_file_is_current(wait->local, &session->files, index);
         checked = index;
-        hf__local_keys_add(&seat->held, &request->claims[i]);
-        seat->files.file[index].held++;
+        hf__local_keys_add(&session->held, &request->claims[i]);
+        session->files.file[index].held++;
     }
     for (unsigned index = HF__LOCAL_GATES; index < HF__LOCAL_FILES; index++)
-        hf__local_file_close(&seat->files, index);
-    pthread_mutex_unlock(&seat->mutex);
+        hf__local_file_close(&session->files, index);
+    pthread_mutex_unlock(&session->mutex);
     return current;
 }
 
@@ -288,7 +288,7 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
     wait->at_head = false;
     wait->done = false;
     *again = false;
-    hf_status status = hf__local_seat_new(wait->local, false, &wait->seat, err);
+    hf_status status = hf__local_session_new(wait->local, false, &wait->session, err);
     if (status != HF_OK)
         return status;
     status = open_files(wait, err);
@@ -297,14 +297,15 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
     if (status == HF_OK && !settle(wait))
         *again = true;
     if (status == HF_OK && !*again)
-        status = hf__local_seat_record(wait->seat, request, wait->id, &request->token, err);
+        status = hf__local_session_record(wait->session, request, wait->id, &request->token, err);
     if (status != HF_OK || *again) {
         request->blocked = wait->position < request->count ? wait->position : 0;
-        hf__local_seat_free(wait->seat); /* and with its descriptors whatever they have locked */
+        hf__local_session_free(
+            wait->session); /* and with its descriptors whatever they have locked */
         return status;
     }
     wait->id = 0; /* the record went with the grant */
-    hf__local_seat_grant(wait->seat, request);
+    hf__local_session_grant(wait->session, request);
     return HF_OK;
 }
 

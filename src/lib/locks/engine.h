@@ -21,7 +21,7 @@ struct hf_lock;
 
 /* A key held at the store, by one holder or (shared, or passed on) by several of this process. */
 struct hold {
-    hf__seat *seat;
+    hf__session *session;
     hf_mode mode;
     unsigned refs;
     int64_t token; /* of whoever got it last */
@@ -151,8 +151,8 @@ struct attempt {
     struct hf_lock *lock;
     const hf_lock_spec *spec;
     const hf__lock_extra *extra;
-    hf__seat *beside; /* of extra->beside */
-    bool has_looked;  /* see hf__request */
+    hf__session *beside; /* of extra->beside */
+    bool has_looked;     /* see hf__request */
     int64_t minted_id;
     int64_t began;
     int64_t deadline;
@@ -231,9 +231,9 @@ void hf__tell_waiting(struct attempt *attempt, const hf__claim *claim);
 /* watch.c */
 hf_status hf__watch_start(hf_store *store, hf_error *err);
 void hf__watch_stop(hf_store *store);
-const hf__seat *hf__lost_seat(const struct hf_lock *lock);   /* mutex held */
-void hf__forget_loss(hf_store *store, struct hf_lock *lock); /* mutex held */
-int hf__deliver_losses(hf_store *store);                     /* mutex not held */
+const hf__session *hf__lost_session(const struct hf_lock *lock); /* mutex held */
+void hf__forget_loss(hf_store *store, struct hf_lock *lock);     /* mutex held */
+int hf__deliver_losses(hf_store *store);                         /* mutex not held */
 
 /* scribe.c */
 hf_status hf__scribe_start(hf_store *store, hf_error *err); /* mutex held */
@@ -243,8 +243,8 @@ int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store); 
 
 /* lock.c */
 /* Its session, which is not freed until it is left; HF_LOST where it is gone. */
-hf_status hf__lock_use_seat(struct hf_lock *lock, hf__seat **seat, hf_error *err);
-void hf__seat_leave(hf__seat *seat, unsigned keys);
+hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_error *err);
+void hf__session_leave(hf__session *session, unsigned keys);
 void hf__name_loss(struct hf_lock *lock, const hf_error *why); /* lock->why: which lock, and why */
 void hf__lock_forget(struct hf_lock *lock);                    /* frees memory, releases nothing */
 void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);

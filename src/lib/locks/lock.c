@@ -149,7 +149,7 @@ static void publish(struct attempt *attempt)
     hf__order_add(store, lock);
     if (lock->token)
         hf__scribe_soon(store);
-    bool lost = hf__lost_seat(lock) != NULL;
+    bool lost = hf__lost_session(lock) != NULL;
     pthread_mutex_unlock(&store->mutex);
     if (lost) /* between the grant and here: nobody was looking for this lock */
         store->backend->ops->wake(store->backend);
@@ -243,7 +243,7 @@ static hf_status take_all(struct attempt *attempt, const hf__claim *claims, size
 }
 
 static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lock_extra *extra,
-                         hf__seat *beside, hf_lock **out, bool *stale, hf_error *err)
+                         hf__session *beside, hf_lock **out, bool *stale, hf_error *err)
 {
     hf__claim *claims = NULL;
     char *labels = NULL;
@@ -320,7 +320,7 @@ out:
 
 /* A shared table was dropped and made anew, and has another key: the same again with that one. */
 static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
-                                 const hf__lock_extra *extra, hf__seat *beside, hf_lock **out,
+                                 const hf__lock_extra *extra, hf__session *beside, hf_lock **out,
                                  hf_error *err)
 {
     bool stale = false;
@@ -336,12 +336,12 @@ static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
     return status;
 }
 
-/* The seat counts one more hold meanwhile, so that a loss does not free it under the caller's hands. */
-hf_status hf__lock_use_seat(struct hf_lock *lock, hf__seat **seat, hf_error *err)
+/* The session counts one more hold meanwhile, so that a loss does not free it under the caller's hands. */
+hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_error *err)
 {
     hf_status status = HF_OK;
     pthread_mutex_lock(&lock->store->mutex);
-    const hf__seat *dead = hf__lost_seat(lock);
+    const hf__session *dead = hf__lost_session(lock);
     if (lock->state == HF_STATE_LOST && err)
         *err = lock->why;
     else if (dead && err)
@@ -351,19 +351,19 @@ hf_status hf__lock_use_seat(struct hf_lock *lock, hf__seat **seat, hf_error *err
     else if (lock->state == HF_STATE_RELEASED)
         status = hf__fail(err, HF_INVALID, "the lock was released before");
     if (status == HF_OK) {
-        *seat = lock->grants[0].hold->seat;
-        atomic_fetch_add(&(*seat)->holds, 1);
+        *session = lock->grants[0].hold->session;
+        atomic_fetch_add(&(*session)->holds, 1);
     }
     pthread_mutex_unlock(&lock->store->mutex);
     return status;
 }
 
-void hf__seat_leave(hf__seat *seat, unsigned keys)
+void hf__session_leave(hf__session *session, unsigned keys)
 {
-    if (seat->backend->ops->leave_seat)
-        seat->backend->ops->leave_seat(seat, keys);
+    if (session->backend->ops->leave_session)
+        session->backend->ops->leave_session(session, keys);
     else
-        atomic_fetch_sub(&seat->holds, keys);
+        atomic_fetch_sub(&session->holds, keys);
 }
 
 /* A thread that is cancelled in the middle would leave the engine's mutex locked: it goes on to the
@@ -372,15 +372,15 @@ hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *spec,
                                 const hf__lock_extra *extra, hf_lock **out, hf_error *err)
 {
     int before;
-    hf__seat *beside = NULL;
+    hf__session *beside = NULL;
     hf_status status = HF_OK;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (extra && extra->beside)
-        status = hf__lock_use_seat(extra->beside, &beside, err);
+        status = hf__lock_use_session(extra->beside, &beside, err);
     if (status == HF_OK)
         status = acquire_current(store, spec, extra, beside, out, err);
     if (beside)
-        hf__seat_leave(beside, 1);
+        hf__session_leave(beside, 1);
     (void)pthread_setcancelstate(before, NULL);
     return status;
 }
@@ -395,7 +395,7 @@ hf_lock_state hf_lock_get_state(const hf_lock *lock)
     hf_store *store = lock->store;
     pthread_mutex_lock(&store->mutex);
     hf_lock_state state = lock->state;
-    if (state == HF_STATE_HELD && hf__lost_seat(lock))
+    if (state == HF_STATE_HELD && hf__lost_session(lock))
         state = HF_STATE_LOST;
     pthread_mutex_unlock(&store->mutex);
     return state;
@@ -419,7 +419,7 @@ static hf_status release(hf_lock *lock, hf_error *err)
         return status;
 
     pthread_mutex_lock(&store->mutex);
-    const hf__seat *dead = hf__lost_seat(lock);
+    const hf__session *dead = hf__lost_session(lock);
     if (dead && hf__life_step(lock, LIFE_LOSE))
         hf__name_loss(lock, &dead->why);
     bool lost = lock->state == HF_STATE_LOST, first = hf__life_step(lock, LIFE_RELEASE);

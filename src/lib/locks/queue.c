@@ -74,7 +74,7 @@ bool hf__held_by_me(const hf_store *store, const hf__claim *claim)
 static bool may_join(const struct entry *entry, const struct turn *turn)
 {
     return entry->hold && entry->hold->mode == turn->mode && !turn->alone &&
-           !atomic_load(&entry->hold->seat->lost);
+           !atomic_load(&entry->hold->session->lost);
 }
 
 void hf__turn_assign(struct turn *turn)
@@ -124,7 +124,7 @@ bool hf__may_pass_on(const struct entry *entry, const struct hold *hold)
 {
     const struct turn *next = entry->first;
     return next && !entry->busy && hold == entry->hold && next->mode == hold->mode &&
-           !next->alone && entry->passes < MOST_PASSES && !atomic_load(&hold->seat->lost);
+           !next->alone && entry->passes < MOST_PASSES && !atomic_load(&hold->session->lost);
 }
 
 void hf__entry_settle(hf_store *store, struct entry *entry)

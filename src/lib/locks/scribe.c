@@ -23,7 +23,7 @@ static size_t copy_held(struct hf_lock *lock, hf__held *held, int64_t age_ms)
     for (size_t i = 0; i < lock->count; i++) {
         const struct grant *grant = &lock->grants[i];
         if (grant->hold)
-            held[count++] = (hf__held){.session_id = grant->hold->seat->session_id,
+            held[count++] = (hf__held){.session_id = grant->hold->session->session_id,
                                        .key = grant->claim.key,
                                        .space = grant->claim.space,
                                        .mode = grant->claim.mode,

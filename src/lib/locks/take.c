@@ -138,7 +138,7 @@ void hf__drop_grant(hf_store *store, struct grant *grant, bool lost)
         if (entry->hold == hold)
             entry->hold = NULL;
         store->keys_held--;
-        hf__seat_leave(hold->seat, 1);
+        hf__session_leave(hold->session, 1);
         free(hold);
     }
     hf__entry_settle(store, entry);
@@ -151,7 +151,7 @@ static bool pass_on(hf_store *store, struct grant *grant)
 {
     struct entry *entry = grant->entry;
     struct hold *hold = grant->hold;
-    bool lost = atomic_load(&hold->seat->lost);
+    bool lost = atomic_load(&hold->session->lost);
 
     if (lost || hold->refs > 1) {
         hf__drop_grant(store, grant, lost);
@@ -172,7 +172,7 @@ static bool pass_on(hf_store *store, struct grant *grant)
 /* Short of memory the keys go one by one. */
 static hf_status release_group(hf_store *store, struct grant *grants, size_t count, hf_error *err)
 {
-    hf__seat *seat = grants[0].hold->seat;
+    hf__session *session = grants[0].hold->session;
     hf__claim single = {0};
     hf__claim *many = count > 1 ? calloc(count, sizeof *many) : NULL;
     hf__claim *claims = many ? many : &single;
@@ -182,7 +182,7 @@ static hf_status release_group(hf_store *store, struct grant *grants, size_t cou
     for (size_t start = 0; start < count; start += step) {
         for (size_t i = 0; i < step; i++)
             claims[i] = grants[start + i].claim;
-        hf_status status = store->backend->ops->release_claims(seat, claims, step, err);
+        hf_status status = store->backend->ops->release_claims(session, claims, step, err);
         if (status != HF_OK)
             result = status;
     }
@@ -192,7 +192,7 @@ static hf_status release_group(hf_store *store, struct grant *grants, size_t cou
 
 static void finish_release(hf_store *store, struct grant *grants, size_t count)
 {
-    hf__seat *seat = grants[0].hold->seat;
+    hf__session *session = grants[0].hold->session;
     pthread_mutex_lock(&store->mutex);
     for (size_t i = 0; i < count; i++) {
         struct entry *entry = grants[i].entry;
@@ -203,12 +203,12 @@ static void finish_release(hf_store *store, struct grant *grants, size_t count)
     }
     store->keys_held -= (int)count;
     pthread_mutex_unlock(&store->mutex);
-    hf__seat_leave(seat, (unsigned)count);
+    hf__session_leave(session, (unsigned)count);
 }
 
 static bool same_group(const struct grant *a, const struct grant *b)
 {
-    return b->hold && a->hold->seat == b->hold->seat && a->claim.mode == b->claim.mode;
+    return b->hold && a->hold->session == b->hold->session && a->claim.mode == b->claim.mode;
 }
 
 hf_status hf__give_up(struct hf_lock *lock, size_t from, hf_error *err)
@@ -335,7 +335,7 @@ static bool make_holds(struct turn *turns, size_t count, const hf__request *requ
             continue;
         if (!(turns[i].hold = malloc(sizeof *turns[i].hold)))
             return false;
-        *turns[i].hold = (struct hold){.seat = request->seat,
+        *turns[i].hold = (struct hold){.session = request->session,
                                        .mode = request->claims->mode,
                                        .refs = 1,
                                        .token = request->token};
@@ -349,7 +349,7 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
     hf_store *store = attempt->store;
     hf__claim single, *wanted = &single;
     hf__request request = {.lifetime = attempt->spec->lifetime,
-                           .private_seat = attempt->spec->flags & HF_PRIVATE,
+                           .private_session = attempt->spec->flags & HF_PRIVATE,
                            .any_order = attempt->spec->flags & HF_ANY_ORDER,
                            .deadline = attempt->deadline,
                            .beside = attempt->beside};
@@ -373,8 +373,8 @@ static hf_status claim_at_store(struct attempt *attempt, const hf__claim *claims
         status = hf__refused(attempt, &wanted[request.blocked], err);
     }
     if (status == HF_OK && !make_holds(turns, count, &request)) {
-        (void)!store->backend->ops->release_claims(request.seat, wanted, request.count, NULL);
-        hf__seat_leave(request.seat, (unsigned)request.count);
+        (void)!store->backend->ops->release_claims(request.session, wanted, request.count, NULL);
+        hf__session_leave(request.session, (unsigned)request.count);
         status = hf__no_memory(err);
     }
     if (status != HF_OK) {
@@ -431,7 +431,7 @@ static hf_status renew_joined(struct attempt *attempt, size_t from, struct turn 
         if (turn->reenters) {
             token = grant->hold->token;
         } else {
-            status = ops->renew_claims(grant->hold->seat, &grant->claim, 1, &token, err);
+            status = ops->renew_claims(grant->hold->session, &grant->claim, 1, &token, err);
             if (status == HF_OK && turn->mode == HF_SHARED && turn->pass % LOOK_OUTSIDE_EVERY == 0)
                 status = ops->is_contended(store->backend, &grant->claim, &contended, err);
         }

@@ -45,7 +45,7 @@ static void lose(hf_store *store, struct hf_lock *lock, const char *reason, cons
         return;
     hf__name_loss(lock, why);
     for (size_t i = 0; i < lock->count; i++)
-        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
+        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->session->lost))
             hf__drop_grant(store, &lock->grants[i], true);
     hf__order_remove(store, lock);
     hf__note_loss(lock, reason);
@@ -53,11 +53,11 @@ static void lose(hf_store *store, struct hf_lock *lock, const char *reason, cons
         queue_loss(store, lock);
 }
 
-const hf__seat *hf__lost_seat(const struct hf_lock *lock)
+const hf__session *hf__lost_session(const struct hf_lock *lock)
 {
     for (size_t i = 0; i < lock->count; i++)
-        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->seat->lost))
-            return lock->grants[i].hold->seat;
+        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->session->lost))
+            return lock->grants[i].hold->session;
     return NULL;
 }
 
@@ -65,11 +65,11 @@ static void find_losses(hf_store *store)
 {
     pthread_mutex_lock(&store->mutex);
     for (struct hf_lock *lock = store->locks; lock; lock = lock->next) {
-        const hf__seat *seat = hf__lost_seat(lock);
-        if (!seat)
+        const hf__session *session = hf__lost_session(lock);
+        if (!session)
             continue;
-        hf_error why = seat->why; /* the seat may go with its last grant */
-        lose(store, lock, seat->reason, &why);
+        hf_error why = session->why; /* the session may go with its last grant */
+        lose(store, lock, session->reason, &why);
     }
     pthread_mutex_unlock(&store->mutex);
 }

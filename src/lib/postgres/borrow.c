@@ -13,7 +13,7 @@
 
 typedef struct borrowed {
     hf__backend base;
-    hf__seat seat;
+    hf__session session;
     PGconn *conn;
 } borrowed;
 
@@ -163,8 +163,8 @@ static hf_status end(borrowed *store, hf__request *request, hf_status status, hf
     else
         undo(store->conn);
     if (status == HF_OK) {
-        request->seat = &store->seat;
-        atomic_fetch_add(&store->seat.holds, (unsigned)request->count);
+        request->session = &store->session;
+        atomic_fetch_add(&store->session.holds, (unsigned)request->count);
     }
     return status;
 }
@@ -213,17 +213,17 @@ out:
     return status;
 }
 
-static hf_status borrowed_release(hf__seat *seat, const hf__claim *claims, size_t count,
+static hf_status borrowed_release(hf__session *session, const hf__claim *claims, size_t count,
                                   hf_error *err)
 {
-    (void)seat, (void)claims, (void)count, (void)err;
+    (void)session, (void)claims, (void)count, (void)err;
     return HF_OK; /* COMMIT or ROLLBACK frees it */
 }
 
-static hf_status borrowed_renew(hf__seat *seat, const hf__claim *claims, size_t count,
+static hf_status borrowed_renew(hf__session *session, const hf__claim *claims, size_t count,
                                 int64_t *token, hf_error *err)
 {
-    (void)seat, (void)claims, (void)count, (void)err;
+    (void)session, (void)claims, (void)count, (void)err;
     *token = 0;
     return HF_OK;
 }
@@ -375,7 +375,7 @@ hf_status hf__postgres_borrow(struct pg_conn *conn, const hf_store_options *opti
     store->base.max_keys = options->max_keys > 0 ? options->max_keys : 1000;
     store->base.log = options->log;
     store->base.log_arg = options->log_arg;
-    store->seat.backend = &store->base;
+    store->session.backend = &store->base;
     store->conn = conn;
     PQconninfoFree(info);
     if (!store->base.name) {

@@ -25,14 +25,14 @@ static const char *shared_text(const hf__claim *claims)
     return claims->mode == HF_SHARED ? "t" : "f";
 }
 
-static bool keeps_records(const pg_seat *seat)
+static bool keeps_records(const pg_session *session)
 {
-    return atomic_load(&seat->base.backend->records) && seat->token_epoch;
+    return atomic_load(&session->base.backend->records) && session->token_epoch;
 }
 
-static int64_t token_of(const pg_seat *seat, const PGresult *result, int column)
+static int64_t token_of(const pg_session *session, const PGresult *result, int column)
 {
-    return seat->token_epoch + hf__pg_int(result, 0, column);
+    return session->token_epoch + hf__pg_int(result, 0, column);
 }
 
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
@@ -48,22 +48,22 @@ hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
     return status;
 }
 
-static hf_status take_one(pg_seat *seat, hf__request *request, hf_error *err)
+static hf_status take_one(pg_session *session, hf__request *request, hf_error *err)
 {
     static const pg_statement statements[2][2] = {{PG_TRY_ONE, PG_TRY_ONE_SHARED},
                                                   {PG_TAKE_ONE, PG_TAKE_ONE_SHARED}};
     PGresult *taken = NULL;
     char key[24];
-    bool records = keeps_records(seat);
+    bool records = keeps_records(session);
 
     hf__pg_format(key, request->claims->key);
     const char *params[] = {key};
     hf_status status =
-        hf__pg_run(seat, statements[records][request->claims->mode], 1, params, &taken, err);
+        hf__pg_run(session, statements[records][request->claims->mode], 1, params, &taken, err);
     if (status != HF_OK)
         return status;
     if (hf__pg_bool(taken, 0, 0)) {
-        request->token = records ? token_of(seat, taken, 1) : 0;
+        request->token = records ? token_of(session, taken, 1) : 0;
     } else {
         request->blocked = 0;
         status = HF_NOT_ACQUIRED;
@@ -72,57 +72,58 @@ static hf_status take_one(pg_seat *seat, hf__request *request, hf_error *err)
     return status;
 }
 
-static hf_status run_plain(pg_seat *seat, pg_statement statement, const hf__claim *claims,
+static hf_status run_plain(pg_session *session, pg_statement statement, const hf__claim *claims,
                            size_t count, PGresult **result, hf_error *err)
 {
     hf__buf keys = {0};
     hf__pg_binary_keys(&keys, claims, count);
     hf_status status = keys.broken ? hf__no_memory(err)
-                                   : hf__pg_run_keys(seat, statement, &keys,
+                                   : hf__pg_run_keys(session, statement, &keys,
                                                      claims->mode == HF_SHARED, result, err);
     hf__buf_free(&keys);
     return status;
 }
 
-static hf_status tell_listeners(pg_seat *seat, const hf__claim *claims, size_t count, hf_error *err)
+static hf_status tell_listeners(pg_session *session, const hf__claim *claims, size_t count,
+                                hf_error *err)
 {
     pg_arrays arrays = {0};
     hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
     const char *params[] = {arrays.companions.data, arrays.channels.data};
     if (status == HF_OK)
-        status = hf__pg_run(seat, PG_TELL_LISTENERS, 2, params, NULL, err);
+        status = hf__pg_run(session, PG_TELL_LISTENERS, 2, params, NULL, err);
     hf__pg_arrays_free(&arrays);
     return status;
 }
 
-static hf_status release_plain(pg_seat *seat, const hf__claim *claims, size_t count,
+static hf_status release_plain(pg_session *session, const hf__claim *claims, size_t count,
                                int64_t *missing, hf_error *err)
 {
     PGresult *released = NULL;
-    hf_status status = run_plain(seat, PG_RELEASE_KEYS, claims, count, &released, err);
+    hf_status status = run_plain(session, PG_RELEASE_KEYS, claims, count, &released, err);
     if (status != HF_OK)
         return status;
     bool heard = hf__pg_bool(released, 0, 1);
     *missing = hf__pg_int(released, 0, 0);
     PQclear(released);
     if (heard) /* the keys are free whatever becomes of this: a listener also wakes by itself */
-        (void)!tell_listeners(seat, claims, count, NULL);
+        (void)!tell_listeners(session, claims, count, NULL);
     return HF_OK;
 }
 
-static hf_status release_set(pg_seat *seat, const hf__claim *claims, size_t count, int64_t *missing,
-                             hf_error *err)
+static hf_status release_set(pg_session *session, const hf__claim *claims, size_t count,
+                             int64_t *missing, hf_error *err)
 {
     pg_arrays arrays = {0};
     PGresult *released = NULL;
     if (are_plain(claims, count))
-        return release_plain(seat, claims, count, missing, err);
+        return release_plain(session, claims, count, missing, err);
     hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
     if (status != HF_OK)
         goto out;
     const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims),
                             arrays.companions.data, arrays.channels.data};
-    status = hf__pg_run(seat, PG_RELEASE_SET, 5, params, &released, err);
+    status = hf__pg_run(session, PG_RELEASE_SET, 5, params, &released, err);
     if (status == HF_OK)
         *missing = hf__pg_int(released, 0, 0);
 out:
@@ -131,117 +132,117 @@ out:
     return status;
 }
 
-static hf_status ask_for_set(pg_seat *seat, const hf__request *request, bool records,
+static hf_status ask_for_set(pg_session *session, const hf__request *request, bool records,
                              PGresult **taken, hf_error *err)
 {
     pg_arrays arrays = {0};
     if (are_plain(request->claims, request->count))
-        return run_plain(seat, records ? PG_TAKE_KEYS : PG_TRY_KEYS, request->claims,
+        return run_plain(session, records ? PG_TAKE_KEYS : PG_TRY_KEYS, request->claims,
                          request->count, taken, err);
     hf_status status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
     const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims)};
     if (status == HF_OK)
-        status = hf__pg_run(seat, records ? PG_TAKE_SET : PG_TRY_SET, 3, params, taken, err);
+        status = hf__pg_run(session, records ? PG_TAKE_SET : PG_TRY_SET, 3, params, taken, err);
     hf__pg_arrays_free(&arrays);
     return status;
 }
 
-static hf_status take_set(pg_seat *seat, hf__request *request, hf_error *err)
+static hf_status take_set(pg_session *session, hf__request *request, hf_error *err)
 {
     PGresult *taken = NULL;
     int64_t missing = 0;
-    bool records = keeps_records(seat);
+    bool records = keeps_records(session);
 
-    hf_status status = ask_for_set(seat, request, records, &taken, err);
+    hf_status status = ask_for_set(session, request, records, &taken, err);
     if (status != HF_OK)
         return status;
     int64_t blocked = hf__pg_int(taken, 0, 0);
     if (blocked == 0 && records)
-        request->token = token_of(seat, taken, 1);
+        request->token = token_of(session, taken, 1);
     PQclear(taken);
     if (blocked == 0)
         return HF_OK;
     request->blocked = (size_t)blocked - 1;
     if (request->blocked > 0)
-        status = release_set(seat, request->claims, request->blocked, &missing, err);
+        status = release_set(session, request->claims, request->blocked, &missing, err);
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
-void hf__pg_give_back(pg_seat *seat, const hf__claim *claims, size_t count)
+void hf__pg_give_back(pg_session *session, const hf__claim *claims, size_t count)
 {
     pg_arrays arrays = {0};
     hf_error ignored;
-    if (atomic_load(&seat->base.lost))
+    if (atomic_load(&session->base.lost))
         return;
     hf_status status = hf__pg_key_arrays(&arrays, claims, count, &ignored);
     if (status == HF_OK) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
-        status = hf__pg_run(seat, PG_GIVE_BACK, 3, params, NULL, &ignored);
+        status = hf__pg_run(session, PG_GIVE_BACK, 3, params, NULL, &ignored);
     }
     /* A key that may be held for nobody is worse than a lost session. */
     if (status != HF_OK)
-        hf__pg_seat_fail(seat, "it could not be cleaned up after an error");
+        hf__pg_session_fail(session, "it could not be cleaned up after an error");
     hf__pg_arrays_free(&arrays);
 }
 
 /* The schema may have been installed after this session was opened. */
-hf_status hf__pg_start_recording(pg_seat *seat, hf_error *err)
+hf_status hf__pg_start_recording(pg_session *session, hf_error *err)
 {
-    bool late = atomic_load(&seat->base.backend->records) && !seat->token_epoch;
-    return late ? hf__pg_open_session(seat, err) : HF_OK;
+    bool late = atomic_load(&session->base.backend->records) && !session->token_epoch;
+    return late ? hf__pg_session_register(session, err) : HF_OK;
 }
 
-hf_status hf__pg_take_on(pg_seat *seat, hf__request *request, hf_error *err)
+hf_status hf__pg_take_on(pg_session *session, hf__request *request, hf_error *err)
 {
-    hf_status status = hf__pg_start_recording(seat, err);
+    hf_status status = hf__pg_start_recording(session, err);
     if (status != HF_OK)
         return status;
-    status = is_single(request->claims, request->count) ? take_one(seat, request, err)
-                                                        : take_set(seat, request, err);
+    status = is_single(request->claims, request->count) ? take_one(session, request, err)
+                                                        : take_set(session, request, err);
     if (status == HF_OK)
-        request->seat = &seat->base;
+        request->session = &session->base;
     else if (status != HF_NOT_ACQUIRED)
-        hf__pg_give_back(seat, request->claims, request->count);
+        hf__pg_give_back(session, request->claims, request->count);
     return status;
 }
 
-static hf_status try_on_home(pg_backend *backend, hf__request *request, hf_error *err)
+static hf_status try_on_shared_session(pg_backend *backend, hf__request *request, hf_error *err)
 {
-    pg_seat *home = NULL;
-    hf_status status = hf__pg_home(backend, &home, err);
+    pg_session *shared_session = NULL;
+    hf_status status = hf__pg_shared_session(backend, &shared_session, err);
     if (status != HF_OK)
         return status;
     status = hf__pg_sessions_allowed(backend, err);
     if (status == HF_OK) {
-        pthread_mutex_lock(&home->mutex);
-        status = hf__pg_confirm_labels(home, request->claims, request->count, err);
+        pthread_mutex_lock(&shared_session->mutex);
+        status = hf__pg_confirm_labels(shared_session, request->claims, request->count, err);
         if (status == HF_OK)
-            status = hf__pg_take_on(home, request, err);
+            status = hf__pg_take_on(shared_session, request, err);
         if (status == HF_OK)
-            atomic_fetch_add(&home->base.holds, (unsigned)request->count);
-        pthread_mutex_unlock(&home->mutex);
+            atomic_fetch_add(&shared_session->base.holds, (unsigned)request->count);
+        pthread_mutex_unlock(&shared_session->mutex);
     }
-    hf__pg_unpin(home);
+    hf__pg_unpin(shared_session);
     return status;
 }
 
 static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error *err)
 {
-    pg_seat *seat = NULL;
+    pg_session *session = NULL;
     bool done = false;
     hf_status status = hf__pg_take_in_one(backend, request, &done, err);
     if (status != HF_OK || done)
         return status;
-    status = request->beside ? hf__pg_checkout_held(request->beside, &seat, err)
-                             : hf__pg_checkout(backend, true, hf__now_ms(), &seat, err);
+    status = request->beside ? hf__pg_checkout_held(request->beside, &session, err)
+                             : hf__pg_checkout(backend, true, hf__now_ms(), &session, err);
     if (status != HF_OK)
         return status;
-    status = hf__pg_confirm_labels(seat, request->claims, request->count, err);
+    status = hf__pg_confirm_labels(session, request->claims, request->count, err);
     if (status == HF_OK)
-        status = hf__pg_take_on(seat, request, err);
+        status = hf__pg_take_on(session, request, err);
     if (status == HF_OK)
-        atomic_fetch_add(&seat->base.holds, (unsigned)request->count);
-    hf__pg_checkin(seat);
+        atomic_fetch_add(&session->base.holds, (unsigned)request->count);
+    hf__pg_checkin(session);
     return status;
 }
 
@@ -250,7 +251,7 @@ hf_status hf__pg_try_claims(hf__backend *base, hf__request *request, hf_error *e
 {
     pg_backend *backend = pg_backend_of(base);
     hf_status (*try_on)(pg_backend *, hf__request *, hf_error *) =
-        request->private_seat ? try_on_own : try_on_home;
+        request->private_session ? try_on_own : try_on_shared_session;
     hf_status status = try_on(backend, request, err);
     return status == HF_UNREACHABLE ? try_on(backend, request, err) : status;
 }
@@ -264,7 +265,8 @@ static hf_status not_held(const hf__claim *claim, hf_error *err)
     return status;
 }
 
-static hf_status release_one(pg_seat *seat, const hf__claim *claim, int64_t *missing, hf_error *err)
+static hf_status release_one(pg_session *session, const hf__claim *claim, int64_t *missing,
+                             hf_error *err)
 {
     PGresult *released = NULL;
     char key[24], companion[24], channel[24];
@@ -273,25 +275,26 @@ static hf_status release_one(pg_seat *seat, const hf__claim *claim, int64_t *mis
     hf__pg_channel(channel, claim->wake);
     const char *params[] = {key, companion, channel};
     pg_statement statement = claim->mode == HF_SHARED ? PG_RELEASE_ONE_SHARED : PG_RELEASE_ONE;
-    hf_status status = hf__pg_run(seat, statement, 3, params, &released, err);
+    hf_status status = hf__pg_run(session, statement, 3, params, &released, err);
     if (status == HF_OK)
         *missing = hf__pg_bool(released, 0, 0) ? 0 : 1;
     PQclear(released);
     return status;
 }
 
-hf_status hf__pg_release_claims(hf__seat *base, const hf__claim *claims, size_t count,
+hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size_t count,
                                 hf_error *err)
 {
-    pg_seat *seat = pg_seat_of(base);
+    pg_session *session = pg_session_of(base);
     int64_t missing = 0;
 
-    pthread_mutex_lock(&seat->mutex);
-    hf_status status = is_single(claims, count) ? release_one(seat, claims, &missing, err)
-                                                : release_set(seat, claims, count, &missing, err);
+    pthread_mutex_lock(&session->mutex);
+    hf_status status = is_single(claims, count)
+                           ? release_one(session, claims, &missing, err)
+                           : release_set(session, claims, count, &missing, err);
     if (status != HF_OK)
-        hf__pg_give_back(seat, claims, count); /* an error does not say what was freed */
-    pthread_mutex_unlock(&seat->mutex);
+        hf__pg_give_back(session, claims, count); /* an error does not say what was freed */
+    pthread_mutex_unlock(&session->mutex);
     if (status == HF_UNREACHABLE) {
         if (err)
             err->code = HF_LOST;
@@ -302,22 +305,22 @@ hf_status hf__pg_release_claims(hf__seat *base, const hf__claim *claims, size_t 
     return status;
 }
 
-hf_status hf__pg_renew_claims(hf__seat *base, const hf__claim *claims, size_t count, int64_t *token,
-                              hf_error *err)
+hf_status hf__pg_renew_claims(hf__session *base, const hf__claim *claims, size_t count,
+                              int64_t *token, hf_error *err)
 {
-    pg_seat *seat = pg_seat_of(base);
+    pg_session *session = pg_session_of(base);
     PGresult *renewed = NULL;
 
-    bool records = keeps_records(seat);
+    bool records = keeps_records(session);
     (void)claims, (void)count;
     *token = 0;
-    pthread_mutex_lock(&seat->mutex);
+    pthread_mutex_lock(&session->mutex);
     /* Without a token the trip is made all the same: nobody gets a key over a session that is dead. */
-    hf_status status = records ? hf__pg_run(seat, PG_NEXT_TOKEN, 0, NULL, &renewed, err)
-                               : hf__pg_query(seat, "SELECT 1", 0, NULL, NULL, err);
-    pthread_mutex_unlock(&seat->mutex);
+    hf_status status = records ? hf__pg_run(session, PG_NEXT_TOKEN, 0, NULL, &renewed, err)
+                               : hf__pg_query(session, "SELECT 1", 0, NULL, NULL, err);
+    pthread_mutex_unlock(&session->mutex);
     if (status == HF_OK && records)
-        *token = token_of(seat, renewed, 0);
+        *token = token_of(session, renewed, 0);
     PQclear(renewed);
     return status;
 }

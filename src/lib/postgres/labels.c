@@ -89,32 +89,32 @@ static hf_status collision(const PGresult *noted, hf_error *err)
 }
 
 /* A label is usually on record: that is found out much faster than it is written. */
-static hf_status look_up(pg_seat *seat, const pg_arrays *arrays, const char *patience, bool *known,
-                         hf_error *err)
+static hf_status look_up(pg_session *session, const pg_arrays *arrays, const char *patience,
+                         bool *known, hf_error *err)
 {
     PGresult *answer = NULL;
     const char *params[] = {arrays->keys.data, arrays->spaces.data, arrays->labels.data, patience};
-    hf_status status = hf__pg_query(seat, hf__sql_postgres_knows_label, 4, params, &answer, err);
+    hf_status status = hf__pg_query(session, hf__sql_postgres_knows_label, 4, params, &answer, err);
     if (status == HF_OK)
         *known = hf__pg_bool(answer, 0, 0);
     PQclear(answer);
     return status;
 }
 
-static hf_status note(pg_seat *seat, const hf__claim *claims, size_t count, hf_error *err)
+static hf_status note(pg_session *session, const hf__claim *claims, size_t count, hf_error *err)
 {
     pg_arrays arrays = {0};
     PGresult *noted = NULL;
     char patience[16];
     bool known = false;
-    hf__pg_label_patience(pg_backend_of(seat->base.backend), patience);
+    hf__pg_label_patience(pg_backend_of(session->base.backend), patience);
     hf_status status = hf__pg_label_arrays(&arrays, claims, count, err);
     if (status == HF_OK && count == 1)
-        status = look_up(seat, &arrays, patience, &known, err);
+        status = look_up(session, &arrays, patience, &known, err);
     if (status == HF_OK && !known) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, arrays.labels.data,
                                 arrays.derivations.data, patience};
-        status = hf__pg_run(seat, PG_NOTE_LABELS, 5, params, &noted, err);
+        status = hf__pg_run(session, PG_NOTE_LABELS, 5, params, &noted, err);
     }
     if (status == HF_OK && noted && !PQgetisnull(noted, 0, 1))
         status = collision(noted, err);
@@ -123,13 +123,14 @@ static hf_status note(pg_seat *seat, const hf__claim *claims, size_t count, hf_e
     return status;
 }
 
-hf_status hf__pg_confirm_labels(pg_seat *seat, const hf__claim *claims, size_t count, hf_error *err)
+hf_status hf__pg_confirm_labels(pg_session *session, const hf__claim *claims, size_t count,
+                                hf_error *err)
 {
-    pg_backend *backend = pg_backend_of(seat->base.backend);
+    pg_backend *backend = pg_backend_of(session->base.backend);
     hf_status status = HF_OK;
     size_t wanted = 0;
 
-    if (!atomic_load(&backend->base.records) || !seat->token_epoch)
+    if (!atomic_load(&backend->base.records) || !session->token_epoch)
         return HF_OK;
     hf__claim *unknown = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -140,7 +141,7 @@ hf_status hf__pg_confirm_labels(pg_seat *seat, const hf__claim *claims, size_t c
         unknown[wanted++] = claims[i];
     }
     if (wanted > 0)
-        status = note(seat, unknown, wanted, err);
+        status = note(session, unknown, wanted, err);
     for (size_t i = 0; status == HF_OK && i < wanted; i++)
         hf__pg_label_confirm(backend, &unknown[i]);
     free(unknown);

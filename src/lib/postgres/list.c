@@ -389,19 +389,19 @@ static hf_status show_past(const PGresult *result, int row, hf__view_sink *sink,
 /* On a connection of its own, for as long as it takes. */
 static hf_status ask(pg_backend *backend, int64_t since_ms, PGresult **result, hf_error *err)
 {
-    pg_seat *seat = NULL;
+    pg_session *session = NULL;
     char since[24];
     const char *params[] = {NULL};
 
-    hf_status status = hf__pg_checkout(backend, true, hf__now_ms(), &seat, err);
+    hf_status status = hf__pg_checkout(backend, true, hf__now_ms(), &session, err);
     if (status != HF_OK)
         return status;
     (void)snprintf(since, sizeof since, "%lld", (long long)since_ms);
     if (since_ms >= 0)
         params[0] = since;
-    status = hf__pg_query_until(seat, hf__sql_postgres_list_past, 1, params,
+    status = hf__pg_query_until(session, hf__sql_postgres_list_past, 1, params,
                                 hf__deadline(DEADLINE_MS), result, err);
-    hf__pg_checkin(seat);
+    hf__pg_checkin(session);
     return status;
 }
 

@@ -28,35 +28,35 @@ static struct listener *find(pg_backend *backend, int64_t wake)
     return at;
 }
 
-static pg_seat *pin_listening(pg_backend *backend)
+static pg_session *pin_listening(pg_backend *backend)
 {
     pthread_mutex_lock(&backend->mutex);
-    pg_seat *seat = backend->listening;
-    if (seat && atomic_load(&seat->base.lost))
-        seat = backend->listening = NULL;
-    if (seat)
-        seat->pins++;
+    pg_session *session = backend->listening;
+    if (session && atomic_load(&session->base.lost))
+        session = backend->listening = NULL;
+    if (session)
+        session->pins++;
     pthread_mutex_unlock(&backend->mutex);
-    return seat;
+    return session;
 }
 
 /* listen_mutex held. */
-static hf_status listening_seat(pg_backend *backend, pg_seat **seat, hf_error *err)
+static hf_status listening_session(pg_backend *backend, pg_session **session, hf_error *err)
 {
-    *seat = pin_listening(backend);
-    if (*seat)
+    *session = pin_listening(backend);
+    if (*session)
         return HF_OK;
-    hf_status status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
+    hf_status status = hf__pg_session_open(backend, PG_FOR_LOCKS, session, err);
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&backend->mutex);
-    (*seat)->listens = true;
-    backend->listening = *seat;
+    (*session)->listens = true;
+    backend->listening = *session;
     pthread_mutex_unlock(&backend->mutex);
     return HF_OK;
 }
 
-static hf_status say(pg_seat *seat, const char *function, const char *verb, int64_t wake,
+static hf_status say(pg_session *session, const char *function, const char *verb, int64_t wake,
                      hf_error *err)
 {
     char sql[200], channel[24];
@@ -64,25 +64,25 @@ static hf_status say(pg_seat *seat, const char *function, const char *verb, int6
     (void)snprintf(sql, sizeof sql, "SELECT pg_catalog.%s(%d, %d), pg_catalog.%s(%d, %d)", function,
                    PG_COMPANION_CLASS, PG_ANY_LISTENER, function, PG_COMPANION_CLASS,
                    hf__pg_companion(wake));
-    pthread_mutex_lock(&seat->mutex);
-    hf_status status = hf__pg_query(seat, sql, 0, NULL, NULL, err);
+    pthread_mutex_lock(&session->mutex);
+    hf_status status = hf__pg_query(session, sql, 0, NULL, NULL, err);
     if (status == HF_OK) {
         (void)snprintf(sql, sizeof sql, "%s %s", verb, channel);
-        status = hf__pg_query(seat, sql, 0, NULL, NULL, err);
+        status = hf__pg_query(session, sql, 0, NULL, NULL, err);
     }
-    pthread_mutex_unlock(&seat->mutex);
+    pthread_mutex_unlock(&session->mutex);
     return status;
 }
 
-static hf_status subscribe(pg_seat *seat, int64_t wake, hf_error *err)
+static hf_status subscribe(pg_session *session, int64_t wake, hf_error *err)
 {
-    return say(seat, "pg_advisory_lock_shared", "LISTEN", wake, err);
+    return say(session, "pg_advisory_lock_shared", "LISTEN", wake, err);
 }
 
-static void unsubscribe(pg_seat *seat, int64_t wake)
+static void unsubscribe(pg_session *session, int64_t wake)
 {
     hf_error ignored;
-    (void)!say(seat, "pg_advisory_unlock_shared", "UNLISTEN", wake, &ignored);
+    (void)!say(session, "pg_advisory_unlock_shared", "UNLISTEN", wake, &ignored);
 }
 
 static struct listener *add(pg_backend *backend, int64_t wake)
@@ -114,17 +114,17 @@ static bool drop(pg_backend *backend, struct listener *listener)
 static hf_status listen_once(hf__backend *base, int64_t wake, uint64_t *ticket, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
-    pg_seat *seat = NULL;
+    pg_session *session = NULL;
 
     pthread_mutex_lock(&backend->listen_mutex);
-    hf_status status = listening_seat(backend, &seat, err);
+    hf_status status = listening_session(backend, &session, err);
     if (status != HF_OK) {
         pthread_mutex_unlock(&backend->listen_mutex);
         return status;
     }
     pthread_mutex_lock(&backend->mutex);
     struct listener *listener = add(backend, wake);
-    bool subscribed = listener && listener->serial == seat->serial;
+    bool subscribed = listener && listener->serial == session->serial;
     if (listener)
         *ticket = listener->releases;
     pthread_mutex_unlock(&backend->mutex);
@@ -132,17 +132,17 @@ static hf_status listen_once(hf__backend *base, int64_t wake, uint64_t *ticket, 
     if (!listener)
         status = hf__no_memory(err);
     else if (!subscribed)
-        status = subscribe(seat, wake, err);
+        status = subscribe(session, wake, err);
     if (listener) {
         pthread_mutex_lock(&backend->mutex);
         if (status == HF_OK)
-            listener->serial = seat->serial;
+            listener->serial = session->serial;
         else
             drop(backend, listener);
         pthread_mutex_unlock(&backend->mutex);
     }
     pthread_mutex_unlock(&backend->listen_mutex);
-    hf__pg_unpin(seat);
+    hf__pg_unpin(session);
     return status;
 }
 
@@ -157,17 +157,17 @@ void hf__pg_unlisten(hf__backend *base, int64_t wake)
 {
     pg_backend *backend = pg_backend_of(base);
     pthread_mutex_lock(&backend->listen_mutex);
-    pg_seat *seat = pin_listening(backend);
+    pg_session *session = pin_listening(backend);
     pthread_mutex_lock(&backend->mutex);
     struct listener *listener = find(backend, wake);
-    bool was_ours = listener && seat && listener->serial == seat->serial;
+    bool was_ours = listener && session && listener->serial == session->serial;
     bool last = listener && drop(backend, listener);
     pthread_mutex_unlock(&backend->mutex);
-    if (seat && last && was_ours)
-        unsubscribe(seat, wake);
+    if (session && last && was_ours)
+        unsubscribe(session, wake);
     pthread_mutex_unlock(&backend->listen_mutex);
-    if (seat)
-        hf__pg_unpin(seat);
+    if (session)
+        hf__pg_unpin(session);
 }
 
 hf_status hf__pg_doze(hf__backend *base, int64_t wake, uint64_t *ticket, int ms, hf_error *err)
@@ -214,35 +214,35 @@ void hf__pg_listeners_wake_all(pg_backend *backend)
 
 void hf__pg_on_listening(pg_backend *backend, const char *sql, hf_error *err)
 {
-    pg_seat *seat = NULL;
+    pg_session *session = NULL;
     pthread_mutex_lock(&backend->listen_mutex);
-    hf_status status = listening_seat(backend, &seat, err);
+    hf_status status = listening_session(backend, &session, err);
     pthread_mutex_unlock(&backend->listen_mutex);
     if (status != HF_OK)
         return;
-    pthread_mutex_lock(&seat->mutex);
-    (void)!hf__pg_query(seat, sql, 0, NULL, NULL, err);
-    pthread_mutex_unlock(&seat->mutex);
-    hf__pg_unpin(seat);
+    pthread_mutex_lock(&session->mutex);
+    (void)!hf__pg_query(session, sql, 0, NULL, NULL, err);
+    pthread_mutex_unlock(&session->mutex);
+    hf__pg_unpin(session);
 }
 
 /* Best effort: a wait that no view shows is still a wait. */
-static void on_listening_seat(pg_backend *backend, pg_statement statement, int count,
-                              const char *const *params)
+static void on_listening_session(pg_backend *backend, pg_statement statement, int count,
+                                 const char *const *params)
 {
     hf_error ignored;
-    pg_seat *seat = NULL;
+    pg_session *session = NULL;
     if (!atomic_load(&backend->base.records))
         return;
     pthread_mutex_lock(&backend->listen_mutex);
-    hf_status status = listening_seat(backend, &seat, &ignored);
+    hf_status status = listening_session(backend, &session, &ignored);
     pthread_mutex_unlock(&backend->listen_mutex);
     if (status != HF_OK)
         return;
-    pthread_mutex_lock(&seat->mutex);
-    (void)!hf__pg_run(seat, statement, count, params, NULL, &ignored);
-    pthread_mutex_unlock(&seat->mutex);
-    hf__pg_unpin(seat);
+    pthread_mutex_lock(&session->mutex);
+    (void)!hf__pg_run(session, statement, count, params, NULL, &ignored);
+    pthread_mutex_unlock(&session->mutex);
+    hf__pg_unpin(session);
 }
 
 void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t waited_ms)
@@ -252,7 +252,7 @@ void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t w
     (void)snprintf(space, sizeof space, "%d", (int)claim->space);
     (void)snprintf(waited, sizeof waited, "%lld", (long long)waited_ms);
     const char *params[] = {key, space, claim->mode == HF_SHARED ? "t" : "f", waited};
-    on_listening_seat(backend, PG_ADD_WAITER, 4, params);
+    on_listening_session(backend, PG_ADD_WAITER, 4, params);
 }
 
 void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim)
@@ -261,5 +261,5 @@ void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim)
     (void)snprintf(key, sizeof key, "%lld", (long long)claim->key);
     (void)snprintf(space, sizeof space, "%d", (int)claim->space);
     const char *params[] = {key, space};
-    on_listening_seat(backend, PG_DROP_WAITER, 2, params);
+    on_listening_session(backend, PG_DROP_WAITER, 2, params);
 }

@@ -9,8 +9,8 @@
 static void post(pg_tx *tx, pg_message *message, const char *sql, int count,
                  const char *const *values)
 {
-    message->ok =
-        message->ok && PQsendQueryParams(tx->seat->conn, sql, count, NULL, values, NULL, NULL, 0);
+    message->ok = message->ok &&
+                  PQsendQueryParams(tx->session->conn, sql, count, NULL, values, NULL, NULL, 0);
     message->sent++;
 }
 
@@ -22,8 +22,8 @@ static void post_known(pg_tx *tx, pg_message *message, pg_statement statement, c
         return;
     }
     message->ok =
-        message->ok && PQsendQueryPrepared(tx->seat->conn, hf__pg_statement_name(statement), count,
-                                           values, NULL, NULL, 0);
+        message->ok && PQsendQueryPrepared(tx->session->conn, hf__pg_statement_name(statement),
+                                           count, values, NULL, NULL, 0);
     message->sent++;
 }
 
@@ -40,7 +40,7 @@ void hf__pg_post_values(pg_tx *tx, pg_message *message, const char *sql, size_t 
         lengths[i] = (int)values[i].size;
         formats[i] = values[i].binary;
     }
-    message->ok = message->ok && PQsendQueryParams(tx->seat->conn, sql, (int)count, NULL, texts,
+    message->ok = message->ok && PQsendQueryParams(tx->session->conn, sql, (int)count, NULL, texts,
                                                    lengths, formats, binary_rows);
     message->sent++;
     free(texts);
@@ -121,7 +121,7 @@ static void post_labels(pg_tx *tx, pg_message *message, const hf__tx_plan *plan,
  * once the transaction is committed. */
 static void post_settings(pg_tx *tx, pg_message *message)
 {
-    if (tx->seat->purpose != PG_FOR_LOCKS || tx->seat->is_callers)
+    if (tx->session->purpose != PG_FOR_LOCKS || tx->session->is_callers)
         return;
     post(tx, message, "SET search_path TO DEFAULT", 0, NULL);
     post(tx, message, "SET synchronous_commit TO DEFAULT", 0, NULL);

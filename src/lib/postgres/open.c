@@ -17,29 +17,29 @@ static void free_backend(pg_backend *backend)
         close(backend->wake_fd);
     pthread_cond_destroy(&backend->changed);
     pthread_mutex_destroy(&backend->mutex);
-    pthread_mutex_destroy(&backend->home_mutex);
+    pthread_mutex_destroy(&backend->shared_session_mutex);
     pthread_mutex_destroy(&backend->listen_mutex);
     free(backend->base.name);
     free(backend);
 }
 
 /* The server frees the locks when the session ends; only our records need a word. */
-static void close_session(pg_seat *seat)
+static void close_session(pg_session *session)
 {
     hf_error ignored;
-    if (!atomic_load(&seat->base.lost) && seat->token_epoch)
-        (void)!hf__pg_query(seat, "SELECT holdfast.close_session()", 0, NULL, NULL, &ignored);
+    if (!atomic_load(&session->base.lost) && session->token_epoch)
+        (void)!hf__pg_query(session, "SELECT holdfast.close_session()", 0, NULL, NULL, &ignored);
 }
 
 static void pg_close(hf__backend *base)
 {
     pg_backend *backend = pg_backend_of(base);
     hf__pg_flush_at_close(backend);
-    while (backend->seats) {
-        pg_seat *seat = backend->seats;
-        backend->seats = seat->next;
-        close_session(seat);
-        hf__pg_seat_free(seat);
+    while (backend->sessions) {
+        pg_session *session = backend->sessions;
+        backend->sessions = session->next;
+        close_session(session);
+        hf__pg_session_free(session);
     }
     free_backend(backend);
 }
@@ -48,9 +48,9 @@ static void pg_close(hf__backend *base)
 static void pg_forget(hf__backend *base)
 {
     pg_backend *backend = pg_backend_of(base);
-    for (pg_seat *seat = backend->seats; seat; seat = seat->next)
-        if (seat->conn)
-            close(PQsocket(seat->conn));
+    for (pg_session *session = backend->sessions; session; session = session->next)
+        if (session->conn)
+            close(PQsocket(session->conn));
     close(backend->wake_fd);
 }
 
@@ -62,7 +62,7 @@ static const hf__backend_ops postgres_ops = {
     .wait_claims = hf__pg_wait_claims,
     .release_claims = hf__pg_release_claims,
     .renew_claims = hf__pg_renew_claims,
-    .leave_seat = hf__pg_leave_seat,
+    .leave_session = hf__pg_leave_session,
     .is_contended = hf__pg_is_contended,
     .find_table = hf__pg_find_table,
     .find_holder = hf__pg_find_holder,
@@ -103,13 +103,13 @@ static void adopt_options(pg_backend *backend, const hf_store_options *options)
 
 hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, hf_error *err)
 {
-    pg_seat *home = NULL;
+    pg_session *shared_session = NULL;
     pg_backend *backend = calloc(1, sizeof *backend);
     if (!backend)
         return hf__no_memory(err);
     adopt_options(backend, options);
     pthread_mutex_init(&backend->mutex, NULL);
-    pthread_mutex_init(&backend->home_mutex, NULL);
+    pthread_mutex_init(&backend->shared_session_mutex, NULL);
     pthread_mutex_init(&backend->listen_mutex, NULL);
     pthread_cond_init(&backend->changed, NULL);
     backend->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -122,12 +122,12 @@ hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, 
     if (status == HF_OK)
         status = hf__pg_conninfo(backend, options, err);
     if (status == HF_OK)
-        status = hf__pg_home(backend, &home, err);
+        status = hf__pg_shared_session(backend, &shared_session, err);
     if (status != HF_OK) {
         free_backend(backend);
         return status;
     }
-    hf__pg_unpin(home);
+    hf__pg_unpin(shared_session);
     *out = &backend->base;
     return HF_OK;
 }

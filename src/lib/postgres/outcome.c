@@ -38,20 +38,21 @@ static bool may_pass(hf_status status, const hf_error *err)
 }
 
 /* One question on a connection of its own, over and over while it cannot be answered. */
-static hf_status ask_until(pg_backend *backend, pg_seat **seat, int64_t deadline, const char *sql,
-                           int count, const char *const *params, PGresult **result, hf_error *err)
+static hf_status ask_until(pg_backend *backend, pg_session **session, int64_t deadline,
+                           const char *sql, int count, const char *const *params, PGresult **result,
+                           hf_error *err)
 {
     hf_status status;
     for (;;) {
-        status = *seat ? HF_OK : hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
+        status = *session ? HF_OK : hf__pg_session_open(backend, PG_FOR_LOCKS, session, err);
         if (status == HF_OK) {
-            pthread_mutex_lock(&(*seat)->mutex);
-            status = hf__pg_query(*seat, sql, count, params, result, err);
-            pthread_mutex_unlock(&(*seat)->mutex);
+            pthread_mutex_lock(&(*session)->mutex);
+            status = hf__pg_query(*session, sql, count, params, result, err);
+            pthread_mutex_unlock(&(*session)->mutex);
         }
-        if (status == HF_UNREACHABLE && *seat) {
-            hf__pg_unpin(*seat);
-            *seat = NULL;
+        if (status == HF_UNREACHABLE && *session) {
+            hf__pg_unpin(*session);
+            *session = NULL;
         }
         if (!may_pass(status, err) || hf__left_ms(deadline) == 0)
             return status;
@@ -60,14 +61,15 @@ static hf_status ask_until(pg_backend *backend, pg_seat **seat, int64_t deadline
 }
 
 /* pid and id together: a pid alone may be somebody else's by now. */
-static void end_old_backend(pg_backend *backend, pg_seat **seat, const pg_tx *tx, int64_t deadline)
+static void end_old_backend(pg_backend *backend, pg_session **session, const pg_tx *tx,
+                            int64_t deadline)
 {
     hf_error ignored;
     const char *params[] = {tx->backend_pid, tx->xid};
     bool gone = !tx->xid[0];
     while (!gone && hf__left_ms(deadline) != 0) {
         PGresult *result = NULL;
-        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_end_backend, 2,
+        hf_status status = ask_until(backend, session, deadline, hf__sql_postgres_tx_end_backend, 2,
                                      params, &result, &ignored);
         gone = status != HF_OK || PQntuples(result) == 0;
         PQclear(result);
@@ -101,20 +103,21 @@ static hf__tx_outcome in_doubt(const pg_tx *tx, const char *why, hf_error *err)
 /* COMMIT was sent, and the backend waits for it in vain on a line that is dead on our side only: it
  * would keep the labels for as long as it takes the server to notice. One that is at work, or waits
  * for a standby, is left alone. */
-static void end_if_forgotten(pg_backend *backend, pg_seat **seat, const pg_tx *tx, int64_t began)
+static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg_tx *tx,
+                             int64_t began)
 {
     hf_error ignored;
     PGresult *result = NULL;
     const char *params[] = {tx->backend_pid, id_of(tx), start_of(tx)};
     if (!tx->backend_pid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
         return;
-    (void)!ask_until(backend, seat, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 3, params,
+    (void)!ask_until(backend, session, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 3, params,
                      &result, &ignored);
     PQclear(result);
 }
 
 /* The backend must be gone before an absent marker means anything: it may be about to commit. */
-static hf__tx_outcome by_marker(pg_backend *backend, pg_seat **seat, const pg_tx *tx,
+static hf__tx_outcome by_marker(pg_backend *backend, pg_session **session, const pg_tx *tx,
                                 int64_t deadline, hf_error *err)
 {
     const char *params[] = {tx->marker, tx->backend_pid[0] ? tx->backend_pid : "0", id_of(tx),
@@ -124,8 +127,8 @@ static hf__tx_outcome by_marker(pg_backend *backend, pg_seat **seat, const pg_tx
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_marker, 4, params,
-                                     &result, &why);
+        hf_status status = ask_until(backend, session, deadline, hf__sql_postgres_tx_marker, 4,
+                                     params, &result, &why);
         if (status != HF_OK)
             return in_doubt(tx, why.message, err);
         bool marked = hf__pg_bool(result, 0, 0), alive = hf__pg_bool(result, 0, 1);
@@ -138,22 +141,22 @@ static hf__tx_outcome by_marker(pg_backend *backend, pg_seat **seat, const pg_tx
             return in_doubt(tx, "its backend is still at work", err);
         was_gone = !alive; /* asked in one snapshot: look for the marker once more in a later one */
         if (alive) {
-            end_if_forgotten(backend, seat, tx, began);
+            end_if_forgotten(backend, session, tx, began);
             pause_briefly();
         }
     }
 }
 
-static hf__tx_outcome by_id(pg_backend *backend, pg_seat **seat, const pg_tx *tx, int64_t deadline,
-                            hf_error *err)
+static hf__tx_outcome by_id(pg_backend *backend, pg_session **session, const pg_tx *tx,
+                            int64_t deadline, hf_error *err)
 {
     const char *params[] = {tx->xid};
     int64_t began = hf__now_ms();
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status = ask_until(backend, seat, deadline, hf__sql_postgres_tx_status, 1, params,
-                                     &result, &why);
+        hf_status status = ask_until(backend, session, deadline, hf__sql_postgres_tx_status, 1,
+                                     params, &result, &why);
         if (status == HF_DATABASE && strcmp(why.sqlstate, "22023") == 0)
             return HF__TX_NOT_COMMITTED; /* the id is in the future: the server has forgotten it */
         if (status != HF_OK)
@@ -171,7 +174,7 @@ static hf__tx_outcome by_id(pg_backend *backend, pg_seat **seat, const pg_tx *tx
             return in_doubt(tx, "the server does not remember it", err);
         if (hf__left_ms(deadline) == 0)
             return in_doubt(tx, "its backend is still at work", err);
-        end_if_forgotten(backend, seat, tx, began);
+        end_if_forgotten(backend, session, tx, began);
         pause_briefly();
     }
 }
@@ -180,21 +183,22 @@ hf__tx_outcome hf__pg_tx_settle(hf__tx *base, const hf__tx_plan *plan, hf_error 
 {
     const pg_tx *tx = (const pg_tx *)base;
     pg_backend *backend = pg_backend_of(base->backend);
-    pg_seat *seat = NULL;
+    pg_session *session = NULL;
     int64_t deadline = hf__deadline(RECONNECT_MS);
     hf__tx_outcome outcome = HF__TX_NOT_COMMITTED;
 
     if (!tx->commit_sent)
-        end_old_backend(backend, &seat, tx, plan->deadline < deadline ? plan->deadline : deadline);
+        end_old_backend(backend, &session, tx,
+                        plan->deadline < deadline ? plan->deadline : deadline);
     else if (tx->marked)
-        outcome = by_marker(backend, &seat, tx, deadline, err);
+        outcome = by_marker(backend, &session, tx, deadline, err);
     else if (tx->xid[0])
-        outcome = by_id(backend, &seat, tx, deadline, err);
-    if (seat) {
+        outcome = by_id(backend, &session, tx, deadline, err);
+    if (session) {
         pthread_mutex_lock(&backend->mutex);
-        seat->private_seat = true; /* used once */
+        session->private_session = true; /* used once */
         pthread_mutex_unlock(&backend->mutex);
-        hf__pg_unpin(seat);
+        hf__pg_unpin(session);
     }
     return outcome;
 }

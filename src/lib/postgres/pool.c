@@ -12,63 +12,65 @@ bool hf__pg_tx_prepares(const pg_backend *backend)
     return !backend->pooled || backend->session_pool;
 }
 
-static pg_seat *idle_tx_seat(pg_backend *backend)
+static pg_session *idle_tx_session(pg_backend *backend)
 {
-    for (pg_seat *seat = backend->seats; seat; seat = seat->next)
-        if (seat->tx_seat && !seat->checked_out && !atomic_load(&seat->base.lost))
-            return seat;
+    for (pg_session *session = backend->sessions; session; session = session->next)
+        if (session->tx_session && !session->checked_out && !atomic_load(&session->base.lost))
+            return session;
     return NULL;
 }
 
-void hf__pg_take_generation(pg_seat *seat, const PGresult *result)
+void hf__pg_take_generation(pg_session *session, const PGresult *result)
 {
-    (void)snprintf(seat->generation, sizeof seat->generation, "%s", hf__pg_text(result, 0, 0));
-    (void)snprintf(seat->backend_pid, sizeof seat->backend_pid, "%s", hf__pg_text(result, 0, 1));
-    (void)snprintf(seat->backend_start, sizeof seat->backend_start, "%s",
+    (void)snprintf(session->generation, sizeof session->generation, "%s",
+                   hf__pg_text(result, 0, 0));
+    (void)snprintf(session->backend_pid, sizeof session->backend_pid, "%s",
+                   hf__pg_text(result, 0, 1));
+    (void)snprintf(session->backend_start, sizeof session->backend_start, "%s",
                    hf__pg_text(result, 0, 2));
 }
 
-static hf_status learn_generation(pg_seat *seat, hf_error *err)
+static hf_status learn_generation(pg_session *session, hf_error *err)
 {
     PGresult *result = NULL;
-    hf_status status = hf__pg_query(seat, hf__sql_postgres_tx_generation, 0, NULL, &result, err);
+    hf_status status = hf__pg_query(session, hf__sql_postgres_tx_generation, 0, NULL, &result, err);
     if (status == HF_OK)
-        hf__pg_take_generation(seat, result);
+        hf__pg_take_generation(session, result);
     PQclear(result);
     return status;
 }
 
-static hf_status prepare_all(pg_seat *seat, hf_error *err)
+static hf_status prepare_all(pg_session *session, hf_error *err)
 {
     static const pg_statement wanted[] = {PG_TX_LOCK_ONE, PG_TX_KEEP_ONE, PG_TX_HAND_OVER_ONE};
     hf_status status = HF_OK;
     for (size_t i = 0; status == HF_OK && i < sizeof wanted / sizeof *wanted; i++)
-        status = hf__pg_prepare(seat, wanted[i], err);
+        status = hf__pg_prepare(session, wanted[i], err);
     return status;
 }
 
-static hf_status open_tx_seat(pg_backend *backend, pg_seat **seat, hf_error *err)
+static hf_status open_tx_session(pg_backend *backend, pg_session **session, hf_error *err)
 {
-    hf_status status = hf__pg_seat_open(backend, PG_FOR_TRANSACTIONS, seat, err);
+    hf_status status = hf__pg_session_open(backend, PG_FOR_TRANSACTIONS, session, err);
     pthread_mutex_lock(&backend->mutex);
     if (status == HF_OK) {
-        (*seat)->checked_out = true;
-        (*seat)->tx_seat = true;
+        (*session)->checked_out = true;
+        (*session)->tx_session = true;
     } else {
-        backend->tx_seats--;
+        backend->tx_sessions--;
         pthread_cond_broadcast(&backend->changed);
     }
     pthread_mutex_unlock(&backend->mutex);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&(*seat)->mutex);
-    status = learn_generation(*seat, err);
+    pthread_mutex_lock(&(*session)->mutex);
+    status = learn_generation(*session, err);
     if (status == HF_OK && hf__pg_tx_prepares(backend))
-        status = prepare_all(*seat, err);
+        status = prepare_all(*session, err);
     if (status != HF_OK) {
-        hf__pg_seat_fail(*seat,
-                         "it could not be prepared"); /* or the next would get it half ready */
-        hf__pg_checkin(*seat);
+        hf__pg_session_fail(*session,
+                            "it could not be prepared"); /* or the next would get it half ready */
+        hf__pg_checkin(*session);
     }
     return status;
 }
@@ -78,7 +80,7 @@ static hf_status interrupted(hf_error *err)
     return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
 }
 
-static hf_status no_seat(const pg_backend *backend, hf_error *err)
+static hf_status no_session(const pg_backend *backend, hf_error *err)
 {
     hf_status status =
         hf__fail(err, HF_EXHAUSTED, "no connection came free in time: %d transactions are running",
@@ -88,15 +90,16 @@ static hf_status no_seat(const pg_backend *backend, hf_error *err)
 }
 
 /* Mutex held. A server that restarted has hung up on idle connections: no attempt is wasted on them. */
-static bool is_alive(pg_seat *seat)
+static bool is_alive(pg_session *session)
 {
-    struct pollfd pollfd = {.fd = PQsocket(seat->conn), .events = POLLIN};
-    if (!atomic_load(&seat->base.lost) && poll(&pollfd, 1, 0) > 0)
-        hf__pg_seat_readable(seat);
-    return !atomic_load(&seat->base.lost);
+    struct pollfd pollfd = {.fd = PQsocket(session->conn), .events = POLLIN};
+    if (!atomic_load(&session->base.lost) && poll(&pollfd, 1, 0) > 0)
+        hf__pg_session_readable(session);
+    return !atomic_load(&session->base.lost);
 }
 
-static hf_status pick_seat(pg_backend *backend, int64_t deadline, pg_seat **out, hf_error *err)
+static hf_status pick_session(pg_backend *backend, int64_t deadline, pg_session **out,
+                              hf_error *err)
 {
     struct timespec until = hf__timespec(deadline);
     bool may_open = false;
@@ -104,8 +107,8 @@ static hf_status pick_seat(pg_backend *backend, int64_t deadline, pg_seat **out,
 
     pthread_mutex_lock(&backend->mutex);
     for (;;) {
-        *out = idle_tx_seat(backend);
-        may_open = !*out && backend->tx_seats < (unsigned)backend->max_transactions;
+        *out = idle_tx_session(backend);
+        may_open = !*out && backend->tx_sessions < (unsigned)backend->max_transactions;
         if (*out || may_open || timed_out || backend->interrupted)
             break;
         timed_out =
@@ -116,47 +119,48 @@ static hf_status pick_seat(pg_backend *backend, int64_t deadline, pg_seat **out,
         (*out)->checked_out = true;
         (*out)->pins++;
     } else if (!stop && may_open) {
-        backend->tx_seats++;
+        backend->tx_sessions++;
     }
     pthread_mutex_unlock(&backend->mutex);
 
     if (stop)
         return interrupted(err);
     if (may_open)
-        return open_tx_seat(backend, out, err);
+        return open_tx_session(backend, out, err);
     if (!*out)
-        return no_seat(backend, err);
+        return no_session(backend, err);
     pthread_mutex_lock(&(*out)->mutex);
     return HF_OK;
 }
 
-hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_seat **seat, hf_error *err)
+hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_session **session,
+                             hf_error *err)
 {
     for (;;) {
-        hf_status status = pick_seat(backend, deadline, seat, err);
-        if (status != HF_OK || is_alive(*seat))
+        hf_status status = pick_session(backend, deadline, session, err);
+        if (status != HF_OK || is_alive(*session))
             return status;
-        hf__pg_checkin(*seat);
+        hf__pg_checkin(*session);
     }
 }
 
-hf_status hf__pg_tx_checkout_held(hf__seat *held, pg_seat **out, hf_error *err)
+hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **out, hf_error *err)
 {
-    pg_seat *seat = NULL;
-    hf_status status = hf__pg_checkout_held(held, &seat, err);
+    pg_session *session = NULL;
+    hf_status status = hf__pg_checkout_held(held, &session, err);
     if (status != HF_OK)
         return status;
-    if (!seat->generation[0])
-        status = learn_generation(seat, err);
+    if (!session->generation[0])
+        status = learn_generation(session, err);
     if (status != HF_OK) {
-        if (atomic_load(&seat->base.lost)) {
+        if (atomic_load(&session->base.lost)) {
             status = HF_LOST;
             if (err)
-                *err = seat->base.why;
+                *err = session->base.why;
         }
-        hf__pg_checkin(seat);
+        hf__pg_checkin(session);
         return status;
     }
-    *out = seat;
+    *out = session;
     return HF_OK;
 }

@@ -56,33 +56,33 @@ typedef enum pg_purpose {
 
 /*
  * A connection that we own. mutex serialises statements on it; whoever holds it may use conn.
- * An idle seat is looked after by the watcher, a busy one by the deadline of its statement.
+ * An idle session is looked after by the watcher, a busy one by the deadline of its statement.
  */
-typedef struct pg_seat {
-    hf__seat base;
+typedef struct pg_session {
+    hf__session base;
     PGconn *conn;
     pthread_mutex_t mutex;
-    struct pg_seat *next;         /* in pg_backend.seats */
+    struct pg_session *next;      /* in pg_backend.sessions */
     unsigned uses[PG_STATEMENTS]; /* a statement is prepared at its third use */
     atomic_llong used_ms;         /* when it last answered */
     atomic_llong quiet_until;     /* the watcher saw it busy: leave it alone till then */
     int64_t ping_deadline;        /* 0: no ping under way */
     int64_t token_epoch;          /* already shifted into place */
     char goodbye[256];            /* why the server hung up, in its own words */
-    char generation[64];          /* tx seats: changes when the server crashes */
+    char generation[64];          /* tx sessions: changes when the server crashes */
     char backend_pid[16];         /* with it: who runs the transactions */
     char backend_start[32];
-    bool is_callers;   /* a seat for locks that has the caller's settings by now */
-    bool waiting_seat; /* one of the bounded pool */
-    bool private_seat;
-    bool tx_seat;
+    bool is_callers;      /* a session for locks that has the caller's settings by now */
+    bool waiting_session; /* one of the bounded pool */
+    bool private_session;
+    bool tx_session;
     pg_purpose purpose;
     bool checked_out;
     atomic_bool listens;
     bool crowded;    /* waits and holds at once */
     unsigned pins;   /* under pg_backend.mutex: not to be freed */
     uint64_t serial; /* never given twice, unlike an address */
-} pg_seat;
+} pg_session;
 
 struct listener;
 
@@ -110,19 +110,19 @@ struct pg_backend {
     atomic_bool schema_usable;
 
     pthread_mutex_t mutex;  /* all below */
-    pthread_cond_t changed; /* a wait seat came free, a key was released, or an interrupt */
-    pg_seat *seats;
-    pg_seat *home;
-    unsigned wait_seats;
-    unsigned tx_seats;
-    pg_seat *listening;
-    pg_seat *writing;       /* records and events */
-    uint64_t serials;       /* given to seats */
-    int64_t home_failed_ms; /* when opening the shared session failed last, and how */
-    hf_error home_failure;
+    pthread_cond_t changed; /* a wait session came free, a key was released, or an interrupt */
+    pg_session *sessions;
+    pg_session *shared_session;
+    unsigned wait_sessions;
+    unsigned tx_sessions;
+    pg_session *listening;
+    pg_session *writing;              /* records and events */
+    uint64_t serials;                 /* given to sessions */
+    int64_t shared_session_failed_ms; /* when opening the shared session failed last, and how */
+    hf_error shared_session_failure;
     struct listener *listeners;
     bool interrupted;
-    pthread_mutex_t home_mutex; /* one thread at a time opens the shared session */
+    pthread_mutex_t shared_session_mutex; /* one thread at a time opens the shared session */
     pthread_mutex_t listen_mutex;
     int wake_fd;
 
@@ -135,9 +135,9 @@ static inline pg_backend *pg_backend_of(hf__backend *backend)
     return (pg_backend *)backend;
 }
 
-static inline pg_seat *pg_seat_of(hf__seat *seat)
+static inline pg_session *pg_session_of(hf__session *session)
 {
-    return (pg_seat *)seat;
+    return (pg_session *)session;
 }
 
 /* conninfo.c */
@@ -146,53 +146,56 @@ void hf__pg_conninfo_free(pg_backend *backend);
 char *hf__pg_name(const PQconninfoOption *options); /* malloc'd, no password */
 const char *hf__pg_one_line(char *out, size_t out_size, const char *text);
 
-/* seat.c */
-hf_status hf__pg_seat_open(pg_backend *backend, pg_purpose purpose, pg_seat **seat, hf_error *err);
-void hf__pg_seat_free(pg_seat *seat); /* not in any list any more */
-hf_status hf__pg_home(pg_backend *backend, pg_seat **seat, hf_error *err); /* pinned */
-void hf__pg_unpin(pg_seat *seat);
-void hf__pg_seat_readable(pg_seat *seat); /* mutex held: takes in what the server sent */
-void hf__pg_seat_ping(pg_seat *seat);     /* mutex held */
-void hf__pg_seat_fail(pg_seat *seat, const char *what); /* mutex held: marks it lost */
-void hf__pg_leave_seat(hf__seat *seat, unsigned keys);
-hf_status hf__pg_open_session(pg_seat *seat, hf_error *err);
+/* session.c */
+hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_session **session,
+                              hf_error *err);
+void hf__pg_session_free(pg_session *session); /* not in any list any more */
+hf_status hf__pg_shared_session(pg_backend *backend, pg_session **session,
+                                hf_error *err); /* pinned */
+void hf__pg_unpin(pg_session *session);
+void hf__pg_session_readable(pg_session *session); /* mutex held: takes in what the server sent */
+void hf__pg_session_ping(pg_session *session);     /* mutex held */
+void hf__pg_session_fail(pg_session *session, const char *what); /* mutex held: marks it lost */
+void hf__pg_leave_session(hf__session *session, unsigned keys);
+hf_status hf__pg_session_register(pg_session *session, hf_error *err);
 typedef struct pg_opening {
     char pid[16], version[16];
     const char *params[4];
 } pg_opening;
 void hf__pg_opening(const pg_backend *backend, pg_opening *opening); /* of open_session.sql */
-hf_status hf__pg_opened(pg_seat *seat, const PGresult *opened, hf_error *err);
+hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *err);
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 
-/* query.c: the one way to talk to a server; seat->mutex is held by the caller */
-hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const char *const *values,
-                     PGresult **result, hf_error *err);
+/* query.c: the one way to talk to a server; session->mutex is held by the caller */
+hf_status hf__pg_run(pg_session *session, pg_statement statement, int count,
+                     const char *const *values, PGresult **result, hf_error *err);
 /* Keys as one binary array for $1, and $2 shared. */
-hf_status hf__pg_run_keys(pg_seat *seat, pg_statement statement, const hf__buf *keys, bool shared,
-                          PGresult **result, hf_error *err);
-hf_status hf__pg_query(pg_seat *seat, const char *sql, int count, const char *const *values,
+hf_status hf__pg_run_keys(pg_session *session, pg_statement statement, const hf__buf *keys,
+                          bool shared, PGresult **result, hf_error *err);
+hf_status hf__pg_query(pg_session *session, const char *sql, int count, const char *const *values,
                        PGresult **result, hf_error *err);
 /* The same with a deadline of its own. */
-hf_status hf__pg_query_until(pg_seat *seat, const char *sql, int count, const char *const *values,
-                             int64_t deadline, PGresult **result, hf_error *err);
+hf_status hf__pg_query_until(pg_session *session, const char *sql, int count,
+                             const char *const *values, int64_t deadline, PGresult **result,
+                             hf_error *err);
 /* Several statements in one message; *result is the last one that returned rows. */
-hf_status hf__pg_script(pg_seat *seat, const char *sql, int64_t deadline, PGresult **result,
+hf_status hf__pg_script(pg_session *session, const char *sql, int64_t deadline, PGresult **result,
                         hf_error *err);
-hf_status hf__pg_prepare(pg_seat *seat, pg_statement statement, hf_error *err);
+hf_status hf__pg_prepare(pg_session *session, pg_statement statement, hf_error *err);
 const char *hf__pg_statement_name(pg_statement statement);
-/* Takes in what a ping left to be answered; HF_LOST or HF_UNREACHABLE when the seat has gone. */
-hf_status hf__pg_ready(pg_seat *seat, hf_error *err);
+/* Takes in what a ping left to be answered; HF_LOST or HF_UNREACHABLE when the session has gone. */
+hf_status hf__pg_ready(pg_session *session, hf_error *err);
 bool hf__pg_is_error(const PGresult *result);
-bool hf__pg_flush(pg_seat *seat, int64_t deadline);
+bool hf__pg_flush(pg_session *session, int64_t deadline);
 /* True once a result (or the end of them) can be taken without blocking. */
-bool hf__pg_await_result(pg_seat *seat, int64_t deadline, bool *timed_out);
+bool hf__pg_await_result(pg_session *session, int64_t deadline, bool *timed_out);
 /* The next one; remembers why the server hung up, should it say so. */
-PGresult *hf__pg_next_result(pg_seat *seat);
+PGresult *hf__pg_next_result(pg_session *session);
 hf_status hf__pg_fail_result(const PGresult *result, hf_error *err);
 int64_t hf__pg_int(const PGresult *result, int row, int column);
 bool hf__pg_bool(const PGresult *result, int row, int column);
 const char *hf__pg_text(const PGresult *result, int row, int column); /* "" for NULL */
-/* One statement on a pinned home seat, for everything that is not in the hot path. */
+/* One statement on a pinned shared session, for everything that is not in the hot path. */
 hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
                      PGresult **result, hf_error *err);
 
@@ -204,7 +207,7 @@ typedef struct pg_step {
     const char *const *values;
     PGresult *result;
 } pg_step;
-hf_status hf__pg_batch(pg_seat *seat, pg_step *steps, size_t count, hf_error *err);
+hf_status hf__pg_batch(pg_session *session, pg_step *steps, size_t count, hf_error *err);
 
 /* params.c: claims as array parameters */
 typedef struct pg_arrays {
@@ -228,18 +231,18 @@ void hf__pg_channel(char out[24], int64_t wake);
 
 /* claims.c */
 hf_status hf__pg_try_claims(hf__backend *backend, hf__request *request, hf_error *err);
-hf_status hf__pg_release_claims(hf__seat *seat, const hf__claim *claims, size_t count,
+hf_status hf__pg_release_claims(hf__session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
-hf_status hf__pg_renew_claims(hf__seat *seat, const hf__claim *claims, size_t count, int64_t *token,
-                              hf_error *err);
-/* On a seat that the caller holds the mutex of: all or none, now. */
-hf_status hf__pg_take_on(pg_seat *seat, hf__request *request, hf_error *err);
-void hf__pg_give_back(pg_seat *seat, const hf__claim *claims, size_t count);
-hf_status hf__pg_start_recording(pg_seat *seat, hf_error *err);
+hf_status hf__pg_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
+                              int64_t *token, hf_error *err);
+/* On a session that the caller holds the mutex of: all or none, now. */
+hf_status hf__pg_take_on(pg_session *session, hf__request *request, hf_error *err);
+void hf__pg_give_back(pg_session *session, const hf__claim *claims, size_t count);
+hf_status hf__pg_start_recording(pg_session *session, hf_error *err);
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err);
 
 /* labels.c */
-hf_status hf__pg_confirm_labels(pg_seat *seat, const hf__claim *claims, size_t count,
+hf_status hf__pg_confirm_labels(pg_session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
 bool hf__pg_label_is_confirmed(pg_backend *backend, const hf__claim *claim);
 void hf__pg_label_confirm(pg_backend *backend, const hf__claim *claim);
@@ -247,18 +250,18 @@ void hf__pg_label_patience(const pg_backend *backend, char out[16]); /* ms, for 
 struct pg_labels *hf__pg_labels_new(void);
 void hf__pg_labels_free(struct pg_labels *labels);
 
-/* take.c: on a seat of its own, or beside another lock, all in one message. HF_OK with *done false: it
+/* take.c: on a session of its own, or beside another lock, all in one message. HF_OK with *done false: it
  * cannot be done so, and nothing was. */
 hf_status hf__pg_take_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err);
 
 /* wait.c */
 hf_status hf__pg_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
-hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadline, pg_seat **seat,
-                          hf_error *err); /* mutex held, pinned */
-hf_status hf__pg_checkout_first(pg_backend *backend, pg_seat **seat, hf_error *err);
+hf_status hf__pg_checkout(pg_backend *backend, bool private_session, int64_t deadline,
+                          pg_session **session, hf_error *err); /* mutex held, pinned */
+hf_status hf__pg_checkout_first(pg_backend *backend, pg_session **session, hf_error *err);
 /* One that holds a lock: HF_LOST when it is gone. */
-hf_status hf__pg_checkout_held(hf__seat *held, pg_seat **seat, hf_error *err);
-void hf__pg_checkin(pg_seat *seat);
+hf_status hf__pg_checkout_held(hf__session *held, pg_session **session, hf_error *err);
+void hf__pg_checkin(pg_session *session);
 void hf__pg_interrupt(hf__backend *backend);
 
 /* listen.c */
@@ -317,7 +320,7 @@ hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t
                                 bool *due, int64_t *wait_ms, hf_error *err);
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
 
-/* tx.c, tx_rows.c, tx_seat.c, tx_settle.c */
+/* tx.c, tx_rows.c, tx_session.c, tx_settle.c */
 extern const hf__tx_ops hf__pg_tx_ops;
 
 typedef struct pg_queued {
@@ -329,7 +332,7 @@ typedef struct pg_queued {
 
 typedef struct pg_tx {
     hf__tx base;
-    pg_seat *seat; /* checked out, its mutex held; NULL after a break */
+    pg_session *session; /* checked out, its mutex held; NULL after a break */
     pg_queued *first, *last;
     bool open; /* the server has answered the opening: labels held, transaction begun */
     bool commit_sent;
@@ -348,12 +351,14 @@ typedef struct pg_tx {
 
 hf__tx_outcome hf__pg_tx_settle(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
 
-/* On success the seat's mutex is held, so that the watcher leaves it to the caller. */
-hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_seat **seat, hf_error *err);
-/* The same on a seat that holds a lock; given back with hf__pg_checkin like any. */
-hf_status hf__pg_tx_checkout_held(hf__seat *held, pg_seat **seat, hf_error *err);
-void hf__pg_take_generation(pg_seat *seat, const PGresult *result); /* of tx_generation.sql */
-bool hf__pg_tx_prepares(const pg_backend *backend); /* are our statements prepared on its seats? */
+/* On success the session's mutex is held, so that the watcher leaves it to the caller. */
+hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_session **session,
+                             hf_error *err);
+/* The same on a session that holds a lock; given back with hf__pg_checkin like any. */
+hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **session, hf_error *err);
+void hf__pg_take_generation(pg_session *session, const PGresult *result); /* of tx_generation.sql */
+bool hf__pg_tx_prepares(
+    const pg_backend *backend); /* are our statements prepared on its sessions? */
 hf_status hf__pg_tx_rows(PGresult *result, hf_rows **rows,
                          hf_error *err); /* takes the result over */
 

@@ -148,7 +148,7 @@ static hf_status hand_rows_over(struct taking *taking, hf__request *request, hf_
 }
 
 /* The session is open by now, and the lock held or not. */
-static hf_status read_answers(pg_seat *seat, struct taking *taking, hf__request *request,
+static hf_status read_answers(pg_session *session, struct taking *taking, hf__request *request,
                               hf_error *err)
 {
     const PGresult *taken = answer(taking, taking->taken_at);
@@ -157,79 +157,79 @@ static hf_status read_answers(pg_seat *seat, struct taking *taking, hf__request 
     hf_status status = HF_OK;
 
     if (known && hf__pg_bool(known, 0, 0))
-        hf__pg_label_confirm(pg_backend_of(seat->base.backend), request->claims);
+        hf__pg_label_confirm(pg_backend_of(session->base.backend), request->claims);
     else if (known)
-        status = hf__pg_confirm_labels(seat, request->claims, 1, err);
+        status = hf__pg_confirm_labels(session, request->claims, 1, err);
     if (status != HF_OK)
         return status;
     if (!hf__pg_bool(taken, 0, 0)) {
         request->blocked = 0;
         return HF_NOT_ACQUIRED;
     }
-    request->token = seat->token_epoch + hf__pg_int(taken, 0, 1);
+    request->token = session->token_epoch + hf__pg_int(taken, 0, 1);
     request->has_looked = minted != NULL;
     request->minted_id = minted && PQntuples(minted) > 0 ? hf__pg_int(minted, 0, 0) : 0;
     return hand_rows_over(taking, request, err);
 }
 
-static hf_status read_opening(pg_seat *seat, const struct taking *taking, hf_error *err)
+static hf_status read_opening(pg_session *session, const struct taking *taking, hf_error *err)
 {
     if (taking->opened_at < 0)
         return HF_OK;
-    hf__pg_take_generation(seat, answer(taking, taking->generation_at));
-    seat->purpose = PG_FOR_LOCKS;
-    return hf__pg_opened(seat, answer(taking, taking->opened_at), err);
+    hf__pg_take_generation(session, answer(taking, taking->generation_at));
+    session->purpose = PG_FOR_LOCKS;
+    return hf__pg_opened(session, answer(taking, taking->opened_at), err);
 }
 
-static hf_status take_on(pg_seat *seat, hf__request *request, bool opens, hf_error *err)
+static hf_status take_on(pg_session *session, hf__request *request, bool opens, hf_error *err)
 {
     struct taking taking;
-    hf_status status = compose(&taking, pg_backend_of(seat->base.backend), request, opens, err);
+    hf_status status = compose(&taking, pg_backend_of(session->base.backend), request, opens, err);
     if (status == HF_OK)
-        status = hf__pg_batch(seat, taking.steps, taking.count, err);
+        status = hf__pg_batch(session, taking.steps, taking.count, err);
     if (status == HF_OK)
-        status = read_opening(seat, &taking, err);
+        status = read_opening(session, &taking, err);
     if (status == HF_OK)
-        status = read_answers(seat, &taking, request, err);
+        status = read_answers(session, &taking, request, err);
     dissolve(&taking);
     if (status == HF_OK) {
-        request->seat = &seat->base;
-        atomic_fetch_add(&seat->base.holds, 1);
+        request->session = &session->base;
+        atomic_fetch_add(&session->base.holds, 1);
     } else if (status != HF_NOT_ACQUIRED && !opens) {
-        hf__pg_give_back(seat, request->claims, 1);
+        hf__pg_give_back(session, request->claims, 1);
     }
     return status;
 }
 
 static hf_status take_beside(hf__request *request, hf_error *err)
 {
-    pg_seat *seat = NULL;
-    hf_status status = hf__pg_checkout_held(request->beside, &seat, err);
+    pg_session *session = NULL;
+    hf_status status = hf__pg_checkout_held(request->beside, &session, err);
     if (status != HF_OK)
         return status;
-    status = take_on(seat, request, false, err);
-    if (status == HF_UNREACHABLE && atomic_load(&seat->base.lost)) {
+    status = take_on(session, request, false, err);
+    if (status == HF_UNREACHABLE && atomic_load(&session->base.lost)) {
         status = HF_LOST;
         if (err)
-            *err = seat->base.why;
+            *err = session->base.why;
     }
-    hf__pg_checkin(seat);
+    hf__pg_checkin(session);
     return status;
 }
 
-/* Where it fails the seat goes, with all that it may hold, and the steps are taken one by one: each knows
+/* Where it fails the session goes, with all that it may hold, and the steps are taken one by one: each knows
  * what to say of its failure. */
 static hf_status take_first(pg_backend *backend, hf__request *request, bool *done, hf_error *err)
 {
-    pg_seat *seat = NULL;
-    hf_status status = hf__pg_checkout_first(backend, &seat, err);
+    pg_session *session = NULL;
+    hf_status status = hf__pg_checkout_first(backend, &session, err);
     if (status != HF_OK)
         return status;
-    status = take_on(seat, request, true, err);
+    status = take_on(session, request, true, err);
     *done = status == HF_OK || status == HF_NOT_ACQUIRED;
-    if (!*done && !atomic_load(&seat->base.lost))
-        hf__pg_seat_fail(seat, "it could not be opened in one message");
-    hf__pg_checkin(seat);
+    if (!*done && !atomic_load(&session->base.lost))
+        hf__pg_session_fail(session, "it could not be opened in one message");
+    hf__pg_checkin(session);
     return *done ? status : HF_OK;
 }
 

@@ -56,19 +56,19 @@ const char *hf__pg_statement_name(pg_statement statement)
     return text_of(statement).name;
 }
 
-static hf_status lost_here(pg_seat *seat, hf_error *err)
+static hf_status lost_here(pg_session *session, hf_error *err)
 {
-    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", seat->base.why.message);
+    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", session->base.why.message);
     if (err)
-        memcpy(err->sqlstate, seat->base.why.sqlstate, sizeof err->sqlstate);
-    hf__hint(err, "%s", seat->base.why.hint);
+        memcpy(err->sqlstate, session->base.why.sqlstate, sizeof err->sqlstate);
+    hf__hint(err, "%s", session->base.why.hint);
     return status;
 }
 
-static hf_status give_up(pg_seat *seat, const char *what, hf_error *err)
+static hf_status give_up(pg_session *session, const char *what, hf_error *err)
 {
-    hf__pg_seat_fail(seat, what);
-    return lost_here(seat, err);
+    hf__pg_session_fail(session, what);
+    return lost_here(session, err);
 }
 
 static int wait_for_socket(PGconn *conn, short events, int64_t deadline)
@@ -81,31 +81,31 @@ static int wait_for_socket(PGconn *conn, short events, int64_t deadline)
     }
 }
 
-bool hf__pg_flush(pg_seat *seat, int64_t deadline)
+bool hf__pg_flush(pg_session *session, int64_t deadline)
 {
     for (;;) {
-        int pending = PQflush(seat->conn);
+        int pending = PQflush(session->conn);
         if (pending <= 0)
             return pending == 0;
-        if (wait_for_socket(seat->conn, POLLIN | POLLOUT, deadline) <= 0)
+        if (wait_for_socket(session->conn, POLLIN | POLLOUT, deadline) <= 0)
             return false;
-        if (!PQconsumeInput(seat->conn))
+        if (!PQconsumeInput(session->conn))
             return false;
     }
 }
 
-bool hf__pg_await_result(pg_seat *seat, int64_t deadline, bool *timed_out)
+bool hf__pg_await_result(pg_session *session, int64_t deadline, bool *timed_out)
 {
-    while (PQisBusy(seat->conn)) {
-        int ready = wait_for_socket(seat->conn, POLLIN, deadline);
+    while (PQisBusy(session->conn)) {
+        int ready = wait_for_socket(session->conn, POLLIN, deadline);
         if (ready == 0) {
             *timed_out = true;
             return false;
         }
-        if (!PQconsumeInput(seat->conn))
+        if (!PQconsumeInput(session->conn))
             return false;
     }
-    return PQstatus(seat->conn) == CONNECTION_OK;
+    return PQstatus(session->conn) == CONNECTION_OK;
 }
 
 bool hf__pg_is_error(const PGresult *result)
@@ -116,17 +116,17 @@ bool hf__pg_is_error(const PGresult *result)
 }
 
 /* Takes all results of the message; keeps the first error, else the last one with rows. */
-static hf_status collect(pg_seat *seat, int64_t deadline, PGresult **kept, hf_error *err)
+static hf_status collect(pg_session *session, int64_t deadline, PGresult **kept, hf_error *err)
 {
     bool timed_out = false;
     *kept = NULL;
     for (;;) {
-        if (!hf__pg_await_result(seat, deadline, &timed_out)) {
+        if (!hf__pg_await_result(session, deadline, &timed_out)) {
             PQclear(*kept);
             *kept = NULL;
-            return give_up(seat, timed_out ? "no answer within the deadline" : NULL, err);
+            return give_up(session, timed_out ? "no answer within the deadline" : NULL, err);
         }
-        PGresult *next = hf__pg_next_result(seat);
+        PGresult *next = hf__pg_next_result(session);
         if (!next)
             break;
         bool better =
@@ -136,40 +136,40 @@ static hf_status collect(pg_seat *seat, int64_t deadline, PGresult **kept, hf_er
             *kept = next;
         PQclear(worse);
     }
-    if (PQstatus(seat->conn) != CONNECTION_OK) {
+    if (PQstatus(session->conn) != CONNECTION_OK) {
         PQclear(*kept);
         *kept = NULL;
-        return give_up(seat, NULL, err);
+        return give_up(session, NULL, err);
     }
-    atomic_store(&seat->used_ms, hf__now_ms());
+    atomic_store(&session->used_ms, hf__now_ms());
     return HF_OK;
 }
 
-static hf_status finish_ping(pg_seat *seat, hf_error *err)
+static hf_status finish_ping(pg_session *session, hf_error *err)
 {
-    if (!seat->ping_deadline)
+    if (!session->ping_deadline)
         return HF_OK;
     PGresult *ignored = NULL;
-    hf_status status = collect(seat, seat->ping_deadline, &ignored, err);
-    seat->ping_deadline = 0;
+    hf_status status = collect(session, session->ping_deadline, &ignored, err);
+    session->ping_deadline = 0;
     PQclear(ignored);
     return status;
 }
 
-hf_status hf__pg_ready(pg_seat *seat, hf_error *err)
+hf_status hf__pg_ready(pg_session *session, hf_error *err)
 {
-    if (atomic_load(&seat->base.lost))
-        return lost_here(seat, err);
-    return finish_ping(seat, err);
+    if (atomic_load(&session->base.lost))
+        return lost_here(session, err);
+    return finish_ping(session, err);
 }
 
-static hf_status checked(pg_seat *seat, int sent, int64_t deadline, PGresult **result,
+static hf_status checked(pg_session *session, int sent, int64_t deadline, PGresult **result,
                          hf_error *err)
 {
     PGresult *kept = NULL;
-    if (!sent || !hf__pg_flush(seat, deadline))
-        return give_up(seat, NULL, err);
-    hf_status status = collect(seat, deadline, &kept, err);
+    if (!sent || !hf__pg_flush(session, deadline))
+        return give_up(session, NULL, err);
+    hf_status status = collect(session, deadline, &kept, err);
     if (status == HF_OK && hf__pg_is_error(kept)) {
         status = hf__pg_fail_result(kept, err);
         PQclear(kept);
@@ -182,49 +182,51 @@ static hf_status checked(pg_seat *seat, int sent, int64_t deadline, PGresult **r
     return status;
 }
 
-static int64_t statement_deadline(const pg_seat *seat)
+static int64_t statement_deadline(const pg_session *session)
 {
-    const pg_backend *backend = (const pg_backend *)seat->base.backend;
+    const pg_backend *backend = (const pg_backend *)session->base.backend;
     return hf__deadline(backend->ping_deadline_ms);
 }
 
-hf_status hf__pg_query_until(pg_seat *seat, const char *sql, int count, const char *const *values,
-                             int64_t deadline, PGresult **result, hf_error *err)
+hf_status hf__pg_query_until(pg_session *session, const char *sql, int count,
+                             const char *const *values, int64_t deadline, PGresult **result,
+                             hf_error *err)
 {
-    hf_status status = hf__pg_ready(seat, err);
+    hf_status status = hf__pg_ready(session, err);
     if (status != HF_OK)
         return status;
-    int sent = PQsendQueryParams(seat->conn, sql, count, NULL, values, NULL, NULL, 0);
-    return checked(seat, sent, deadline, result, err);
+    int sent = PQsendQueryParams(session->conn, sql, count, NULL, values, NULL, NULL, 0);
+    return checked(session, sent, deadline, result, err);
 }
 
-hf_status hf__pg_query(pg_seat *seat, const char *sql, int count, const char *const *values,
+hf_status hf__pg_query(pg_session *session, const char *sql, int count, const char *const *values,
                        PGresult **result, hf_error *err)
 {
-    return hf__pg_query_until(seat, sql, count, values, statement_deadline(seat), result, err);
+    return hf__pg_query_until(session, sql, count, values, statement_deadline(session), result,
+                              err);
 }
 
-hf_status hf__pg_script(pg_seat *seat, const char *sql, int64_t deadline, PGresult **result,
+hf_status hf__pg_script(pg_session *session, const char *sql, int64_t deadline, PGresult **result,
                         hf_error *err)
 {
-    hf_status status = hf__pg_ready(seat, err);
+    hf_status status = hf__pg_ready(session, err);
     if (status != HF_OK)
         return status;
-    return checked(seat, PQsendQuery(seat->conn, sql), deadline, result, err);
+    return checked(session, PQsendQuery(session->conn, sql), deadline, result, err);
 }
 
-hf_status hf__pg_prepare(pg_seat *seat, pg_statement statement, hf_error *err)
+hf_status hf__pg_prepare(pg_session *session, pg_statement statement, hf_error *err)
 {
-    if (seat->uses[statement] >= PREPARE_AT_USE)
+    if (session->uses[statement] >= PREPARE_AT_USE)
         return HF_OK;
-    hf_status status = hf__pg_ready(seat, err);
+    hf_status status = hf__pg_ready(session, err);
     if (status != HF_OK)
         return status;
     struct statement_text text = text_of(statement);
-    int sent = PQsendPrepare(seat->conn, text.name, text.sql, 0, NULL);
-    status = checked(seat, sent, statement_deadline(seat), NULL, err);
+    int sent = PQsendPrepare(session->conn, text.name, text.sql, 0, NULL);
+    status = checked(session, sent, statement_deadline(session), NULL, err);
     if (status == HF_OK)
-        seat->uses[statement] = PREPARE_AT_USE;
+        session->uses[statement] = PREPARE_AT_USE;
     return status;
 }
 
@@ -236,51 +238,51 @@ struct parameters {
     const int *formats;
 };
 
-static bool may_prepare(const pg_seat *seat)
+static bool may_prepare(const pg_session *session)
 {
-    const pg_backend *backend = (const pg_backend *)seat->base.backend;
+    const pg_backend *backend = (const pg_backend *)session->base.backend;
     return !backend->pooled || backend->session_pool;
 }
 
-static hf_status run(pg_seat *seat, pg_statement statement, const struct parameters *with,
+static hf_status run(pg_session *session, pg_statement statement, const struct parameters *with,
                      PGresult **result, hf_error *err)
 {
     struct statement_text text = text_of(statement);
-    bool prepared = may_prepare(seat) && seat->uses[statement] + 1 >= PREPARE_AT_USE;
+    bool prepared = may_prepare(session) && session->uses[statement] + 1 >= PREPARE_AT_USE;
     hf_status status = HF_OK;
     int sent;
 
     if (prepared)
-        status = hf__pg_prepare(seat, statement, err);
+        status = hf__pg_prepare(session, statement, err);
     else
-        seat->uses[statement]++;
+        session->uses[statement]++;
     if (status == HF_OK)
-        status = hf__pg_ready(seat, err);
+        status = hf__pg_ready(session, err);
     if (status != HF_OK)
         return status;
     if (prepared)
-        sent = PQsendQueryPrepared(seat->conn, text.name, with->count, with->values, with->lengths,
-                                   with->formats, 0);
+        sent = PQsendQueryPrepared(session->conn, text.name, with->count, with->values,
+                                   with->lengths, with->formats, 0);
     else
-        sent = PQsendQueryParams(seat->conn, text.sql, with->count, NULL, with->values,
+        sent = PQsendQueryParams(session->conn, text.sql, with->count, NULL, with->values,
                                  with->lengths, with->formats, 0);
-    return checked(seat, sent, statement_deadline(seat), result, err);
+    return checked(session, sent, statement_deadline(session), result, err);
 }
 
-hf_status hf__pg_run(pg_seat *seat, pg_statement statement, int count, const char *const *values,
-                     PGresult **result, hf_error *err)
+hf_status hf__pg_run(pg_session *session, pg_statement statement, int count,
+                     const char *const *values, PGresult **result, hf_error *err)
 {
     struct parameters with = {.count = count, .values = values};
-    return run(seat, statement, &with, result, err);
+    return run(session, statement, &with, result, err);
 }
 
-hf_status hf__pg_run_keys(pg_seat *seat, pg_statement statement, const hf__buf *keys, bool shared,
-                          PGresult **result, hf_error *err)
+hf_status hf__pg_run_keys(pg_session *session, pg_statement statement, const hf__buf *keys,
+                          bool shared, PGresult **result, hf_error *err)
 {
     const char *values[] = {keys->data, shared ? "t" : "f"};
     const int lengths[] = {(int)keys->length, 0}, formats[] = {1, 0};
     struct parameters with = {.count = 2, .values = values, .lengths = lengths, .formats = formats};
-    return run(seat, statement, &with, result, err);
+    return run(session, statement, &with, result, err);
 }
 
 static hf_status status_of(const char *sqlstate)
@@ -333,13 +335,13 @@ const char *hf__pg_text(const PGresult *result, int row, int column)
 hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
                      PGresult **result, hf_error *err)
 {
-    pg_seat *home = NULL;
-    hf_status status = hf__pg_home(backend, &home, err);
+    pg_session *shared_session = NULL;
+    hf_status status = hf__pg_shared_session(backend, &shared_session, err);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&home->mutex);
-    status = hf__pg_query(home, sql, count, values, result, err);
-    pthread_mutex_unlock(&home->mutex);
-    hf__pg_unpin(home);
+    pthread_mutex_lock(&shared_session->mutex);
+    status = hf__pg_query(shared_session, sql, count, values, result, err);
+    pthread_mutex_unlock(&shared_session->mutex);
+    hf__pg_unpin(shared_session);
     return status;
 }

@@ -121,23 +121,24 @@ static void free_arrays(struct event_arrays *arrays)
  * A connection that holds nothing: a write that is kept waiting until its deadline loses the
  * connection it runs on. At the end of a short life the shared one will do: it holds nothing either.
  */
-static hf_status writing_seat(pg_backend *backend, bool closing, pg_seat **seat, hf_error *err)
+static hf_status writing_session(pg_backend *backend, bool closing, pg_session **session,
+                                 hf_error *err)
 {
     pthread_mutex_lock(&backend->mutex);
-    *seat = backend->writing;
-    if (*seat && atomic_load(&(*seat)->base.lost))
-        *seat = backend->writing = NULL;
-    if (*seat)
-        (*seat)->pins++;
+    *session = backend->writing;
+    if (*session && atomic_load(&(*session)->base.lost))
+        *session = backend->writing = NULL;
+    if (*session)
+        (*session)->pins++;
     pthread_mutex_unlock(&backend->mutex);
-    if (*seat)
+    if (*session)
         return HF_OK;
     if (closing)
-        return hf__pg_home(backend, seat, err);
-    hf_status status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, err);
+        return hf__pg_shared_session(backend, session, err);
+    hf_status status = hf__pg_session_open(backend, PG_FOR_LOCKS, session, err);
     if (status == HF_OK) {
         pthread_mutex_lock(&backend->mutex);
-        backend->writing = *seat;
+        backend->writing = *session;
         pthread_mutex_unlock(&backend->mutex);
     }
     return status;
@@ -148,10 +149,10 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
     struct event_arrays arrays = {0};
     char pid[16];
     hf_error ignored;
-    pg_seat *seat = NULL;
+    pg_session *session = NULL;
 
     fill(&arrays, events, count);
-    if (!finish(&arrays) || writing_seat(backend, closing, &seat, &ignored) != HF_OK)
+    if (!finish(&arrays) || writing_session(backend, closing, &session, &ignored) != HF_OK)
         goto out;
     (void)snprintf(pid, sizeof pid, "%d", (int)backend->pid);
     const char *params[] = {arrays.at.data,
@@ -167,12 +168,12 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
                             pid,
                             arrays.detail.data};
     const char *freed[] = {arrays.freed.data, backend->host, pid};
-    pthread_mutex_lock(&seat->mutex);
-    (void)!hf__pg_run(seat, PG_ADD_EVENTS, 12, params, NULL, &ignored);
+    pthread_mutex_lock(&session->mutex);
+    (void)!hf__pg_run(session, PG_ADD_EVENTS, 12, params, NULL, &ignored);
     if (arrays.freed.length > 2 && atomic_load(&backend->notes->has_holders))
-        (void)!hf__pg_run(seat, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
-    pthread_mutex_unlock(&seat->mutex);
-    hf__pg_unpin(seat);
+        (void)!hf__pg_run(session, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
+    pthread_mutex_unlock(&session->mutex);
+    hf__pg_unpin(session);
 out:
     free_arrays(&arrays);
 }
@@ -187,14 +188,14 @@ static bool write_holders(pg_backend *backend, const struct held_arrays *arrays)
                             arrays->shared.data,  arrays->slot.data, arrays->age.data,
                             arrays->token.data};
     hf_error ignored;
-    pg_seat *seat = NULL;
-    if (writing_seat(backend, false, &seat, &ignored) != HF_OK)
+    pg_session *session = NULL;
+    if (writing_session(backend, false, &session, &ignored) != HF_OK)
         return false;
     atomic_store(&backend->notes->has_holders, true);
-    pthread_mutex_lock(&seat->mutex);
-    hf_status status = hf__pg_run(seat, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
-    pthread_mutex_unlock(&seat->mutex);
-    hf__pg_unpin(seat);
+    pthread_mutex_lock(&session->mutex);
+    hf_status status = hf__pg_run(session, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
+    pthread_mutex_unlock(&session->mutex);
+    hf__pg_unpin(session);
     return status == HF_OK;
 }
 
@@ -246,13 +247,13 @@ static void housekeep(pg_backend *backend)
     if (due)
         notes->housekeep_at = hf__deadline(HOUSEKEEP_EVERY_MS);
     pthread_mutex_unlock(&notes->mutex);
-    pg_seat *seat = NULL;
-    if (!due || writing_seat(backend, false, &seat, &ignored) != HF_OK)
+    pg_session *session = NULL;
+    if (!due || writing_session(backend, false, &session, &ignored) != HF_OK)
         return;
-    pthread_mutex_lock(&seat->mutex);
-    (void)!hf__pg_query(seat, hf__sql_postgres_housekeep, 0, NULL, NULL, &ignored);
-    pthread_mutex_unlock(&seat->mutex);
-    hf__pg_unpin(seat);
+    pthread_mutex_lock(&session->mutex);
+    (void)!hf__pg_query(session, hf__sql_postgres_housekeep, 0, NULL, NULL, &ignored);
+    pthread_mutex_unlock(&session->mutex);
+    hf__pg_unpin(session);
 }
 
 static void flush(pg_backend *backend, bool closing)

@@ -26,11 +26,11 @@ static hf_status not_ours(hf_error *err)
     return status;
 }
 
-static hf_status installed_version(pg_seat *seat, int *version, hf_error *err)
+static hf_status installed_version(pg_session *session, int *version, hf_error *err)
 {
     PGresult *result = NULL;
     hf_status status =
-        hf__pg_query(seat,
+        hf__pg_query(session,
                      "SELECT pg_catalog.to_regnamespace('holdfast') IS NOT NULL, "
                      "pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL",
                      0, NULL, &result, err);
@@ -42,7 +42,7 @@ static hf_status installed_version(pg_seat *seat, int *version, hf_error *err)
         return status;
     if (!ours)
         return not_ours(err);
-    status = hf__pg_query(seat, "SELECT holdfast.schema_version()", 0, NULL, &result, err);
+    status = hf__pg_query(session, "SELECT holdfast.schema_version()", 0, NULL, &result, err);
     if (status == HF_OK) {
         *version = (int)hf__pg_int(result, 0, 0);
         PQclear(result);
@@ -50,54 +50,56 @@ static hf_status installed_version(pg_seat *seat, int *version, hf_error *err)
     return status;
 }
 
-static hf_status explain_privilege(pg_seat *seat, hf_status status, hf_error *err)
+static hf_status explain_privilege(pg_session *session, hf_status status, hf_error *err)
 {
     if (status == HF_CONFIG && err && strcmp(err->sqlstate, "42501") == 0)
         hf__hint(err,
                  "installing needs CREATE on the database: run 'holdfast init' as its owner, then "
                  "SELECT holdfast.grant_use('%s')",
-                 PQuser(seat->conn));
+                 PQuser(session->conn));
     return status;
 }
 
-static hf_status migrate(pg_seat *seat, int version, hf_error *err)
+static hf_status migrate(pg_session *session, int version, hf_error *err)
 {
-    return hf__pg_script(seat, migrations[version - 1], hf__deadline(INSTALL_DEADLINE_MS), NULL,
+    return hf__pg_script(session, migrations[version - 1], hf__deadline(INSTALL_DEADLINE_MS), NULL,
                          err);
 }
 
-static hf_status install_on(pg_seat *seat, int *from, int *to, hf_error *err)
+static hf_status install_on(pg_session *session, int *from, int *to, hf_error *err)
 {
     hf_error ignored;
     int64_t deadline = hf__deadline(INSTALL_DEADLINE_MS);
     hf_status status = hf__pg_script(
-        seat, "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL search_path = ''; " INSTALL_LOCK,
+        session,
+        "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL search_path = ''; " INSTALL_LOCK,
         deadline, NULL, err);
     if (status == HF_OK)
-        status = installed_version(seat, from, err);
+        status = installed_version(session, from, err);
     if (status == HF_OK && *from > HF_SCHEMA_VERSION)
-        status = hf__pg_refuse_newer(pg_backend_of(seat->base.backend), *from, err);
+        status = hf__pg_refuse_newer(pg_backend_of(session->base.backend), *from, err);
     *to = *from;
     while (status == HF_OK && *to < HF_SCHEMA_VERSION) {
-        status = migrate(seat, *to + 1, err);
+        status = migrate(session, *to + 1, err);
         if (status == HF_OK)
             ++*to;
     }
     if (status == HF_OK)
-        status = hf__pg_script(seat, "COMMIT", deadline, NULL, err);
-    else if (!atomic_load(&seat->base.lost))
-        (void)!hf__pg_script(seat, "ROLLBACK", deadline, NULL, &ignored);
-    return explain_privilege(seat, status, err);
+        status = hf__pg_script(session, "COMMIT", deadline, NULL, err);
+    else if (!atomic_load(&session->base.lost))
+        (void)!hf__pg_script(session, "ROLLBACK", deadline, NULL, &ignored);
+    return explain_privilege(session, status, err);
 }
 
 /* Sessions that are open already start to record: their next acquire finds the schema. */
-static hf_status start_recording(pg_backend *backend, pg_seat *home, hf_error *err)
+static hf_status start_recording(pg_backend *backend, pg_session *shared_session, hf_error *err)
 {
     if (backend->records_wanted == HF_RECORDS_OFF || (backend->pooled && !backend->session_pool))
         return HF_OK;
     backend->schema = HF_SCHEMA_VERSION;
     backend->schema_usable = true;
-    hf_status status = home->token_epoch ? HF_OK : hf__pg_open_session(home, err);
+    hf_status status =
+        shared_session->token_epoch ? HF_OK : hf__pg_session_register(shared_session, err);
     if (status == HF_OK)
         atomic_store(&backend->base.records, true);
     return status;
@@ -106,16 +108,16 @@ static hf_status start_recording(pg_backend *backend, pg_seat *home, hf_error *e
 hf_status hf__pg_init(hf__backend *base, int *from, int *to, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
-    pg_seat *home = NULL;
-    hf_status status = hf__pg_home(backend, &home, err);
+    pg_session *shared_session = NULL;
+    hf_status status = hf__pg_shared_session(backend, &shared_session, err);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&home->mutex);
-    status = install_on(home, from, to, err);
+    pthread_mutex_lock(&shared_session->mutex);
+    status = install_on(shared_session, from, to, err);
     if (status == HF_OK)
-        status = start_recording(backend, home, err);
-    pthread_mutex_unlock(&home->mutex);
-    hf__pg_unpin(home);
+        status = start_recording(backend, shared_session, err);
+    pthread_mutex_unlock(&shared_session->mutex);
+    hf__pg_unpin(shared_session);
     return status;
 }
 

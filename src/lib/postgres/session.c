@@ -1,4 +1,4 @@
-/* Connections that we own: opening, settings, loss, and the shared one ("home"). */
+/* Connections that we own: opening, settings, loss, and the shared one. */
 #include "lib/postgres/postgres.h"
 
 #include <stdio.h>
@@ -68,24 +68,24 @@ static void connect_statement(hf__buf *sql, const hf__buf *list)
 }
 
 /* A server on a system that cannot see a closed socket refuses client_connection_check_interval. */
-static hf_status introduce(pg_seat *seat, bool check_client, PGresult **result, hf_error *err)
+static hf_status introduce(pg_session *session, bool check_client, PGresult **result, hf_error *err)
 {
-    pg_backend *backend = pg_backend_of(seat->base.backend);
+    pg_backend *backend = pg_backend_of(session->base.backend);
     hf__buf list = {0}, sql = {0};
     char pid[16];
 
-    settings(backend, seat->purpose, PQserverVersion(seat->conn), check_client, &list);
+    settings(backend, session->purpose, PQserverVersion(session->conn), check_client, &list);
     if (!list.broken)
         connect_statement(&sql, &list);
-    (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(seat->conn));
+    (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(session->conn));
     const char *params[] = {pid, backend->session_pool ? "t" : "f"};
     hf_status status = list.broken || sql.broken
                            ? hf__no_memory(err)
-                           : hf__pg_query(seat, sql.data, 2, params, result, err);
+                           : hf__pg_query(session, sql.data, 2, params, result, err);
     hf__buf_free(&list);
     hf__buf_free(&sql);
     if (status == HF_DATABASE && check_client && err && strcmp(err->sqlstate, "22023") == 0)
-        return introduce(seat, false, result, err);
+        return introduce(session, false, result, err);
     return status;
 }
 
@@ -162,45 +162,45 @@ void hf__pg_opening(const pg_backend *backend, pg_opening *opening)
     opening->params[3] = opening->version;
 }
 
-hf_status hf__pg_opened(pg_seat *seat, const PGresult *opened, hf_error *err)
+hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *err)
 {
-    pg_backend *backend = pg_backend_of(seat->base.backend);
+    pg_backend *backend = pg_backend_of(session->base.backend);
     hf_status status = HF_OK;
     backend->schema = (int)hf__pg_int(opened, 0, 0);
     if (backend->schema == HF_SCHEMA_VERSION)
-        seat->token_epoch = hf__pg_int(opened, 0, 1) << 40;
-    seat->base.session_id = (int)hf__pg_int(opened, 0, 3);
+        session->token_epoch = hf__pg_int(opened, 0, 1) << 40;
+    session->base.session_id = (int)hf__pg_int(opened, 0, 3);
     if (hf__pg_bool(opened, 0, 2))
-        status = hf__pg_query(seat, "SELECT holdfast.drop_leftovers()", 0, NULL, NULL, err);
+        status = hf__pg_query(session, "SELECT holdfast.drop_leftovers()", 0, NULL, NULL, err);
     if (status == HF_OK && backend->schema > HF_SCHEMA_VERSION)
         status = hf__pg_refuse_newer(backend, backend->schema, err);
     return status;
 }
 
-hf_status hf__pg_open_session(pg_seat *seat, hf_error *err)
+hf_status hf__pg_session_register(pg_session *session, hf_error *err)
 {
     PGresult *opened = NULL;
     pg_opening opening = {.params = {NULL}};
-    hf__pg_opening(pg_backend_of(seat->base.backend), &opening);
+    hf__pg_opening(pg_backend_of(session->base.backend), &opening);
     hf_status status =
-        hf__pg_query(seat, hf__sql_postgres_open_session, 4, opening.params, &opened, err);
+        hf__pg_query(session, hf__sql_postgres_open_session, 4, opening.params, &opened, err);
     if (status == HF_OK)
-        status = hf__pg_opened(seat, opened, err);
+        status = hf__pg_opened(session, opened, err);
     PQclear(opened);
     return status;
 }
 
-static hf_status check_server(pg_seat *seat, hf_error *err)
+static hf_status check_server(pg_session *session, hf_error *err)
 {
-    pg_backend *backend = pg_backend_of(seat->base.backend);
+    pg_backend *backend = pg_backend_of(session->base.backend);
     PGresult *hello = NULL;
     hf_error local_error;
-    int version = PQserverVersion(seat->conn);
+    int version = PQserverVersion(session->conn);
 
     if (version < OLDEST_SERVER)
         return hf__fail(err, HF_CONFIG, "%s is PostgreSQL %d; Holdfast needs 14 or later",
                         backend->base.name, version / 10000);
-    hf_status status = introduce(seat, true, &hello, err ? err : &local_error);
+    hf_status status = introduce(session, true, &hello, err ? err : &local_error);
     if (status != HF_OK)
         return status;
     bool standby = hf__pg_bool(hello, 0, 1);
@@ -208,8 +208,8 @@ static hf_status check_server(pg_seat *seat, hf_error *err)
     PQclear(hello);
     if (standby)
         return refuse_standby(backend, err);
-    if (wants_records(backend) && seat->purpose == PG_FOR_LOCKS) {
-        hf_status opened = hf__pg_open_session(seat, err);
+    if (wants_records(backend) && session->purpose == PG_FOR_LOCKS) {
+        hf_status opened = hf__pg_session_register(session, err);
         if (opened != HF_OK)
             return opened;
     }
@@ -240,12 +240,12 @@ static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, h
 }
 
 /* The server says why it hangs up: in a notice when it was asked nothing, else in place of the answer. */
-static void keep_goodbye(pg_seat *seat, const PGresult *result)
+static void keep_goodbye(pg_session *session, const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     if (severity && message && strcmp(severity, "FATAL") == 0)
-        (void)snprintf(seat->goodbye, sizeof seat->goodbye, "%s", message);
+        (void)snprintf(session->goodbye, sizeof session->goodbye, "%s", message);
 }
 
 static void take_notice(void *arg, const PGresult *result)
@@ -253,225 +253,230 @@ static void take_notice(void *arg, const PGresult *result)
     keep_goodbye(arg, result);
 }
 
-PGresult *hf__pg_next_result(pg_seat *seat)
+PGresult *hf__pg_next_result(pg_session *session)
 {
-    PGresult *result = PQgetResult(seat->conn);
-    keep_goodbye(seat, result);
+    PGresult *result = PQgetResult(session->conn);
+    keep_goodbye(session, result);
     return result;
 }
 
-hf_status hf__pg_seat_open(pg_backend *backend, pg_purpose purpose, pg_seat **out, hf_error *err)
+hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_session **out,
+                              hf_error *err)
 {
     hf_status status = HF_OK;
-    pg_seat *seat = calloc(1, sizeof *seat);
+    pg_session *session = calloc(1, sizeof *session);
 
-    if (!seat)
+    if (!session)
         return hf__no_memory(err);
-    seat->base.backend = &backend->base;
-    seat->purpose = purpose;
-    pthread_mutex_init(&seat->mutex, NULL);
-    seat->conn = PQconnectdbParams((const char *const *)backend->keywords,
-                                   (const char *const *)backend->values, 0);
-    if (!seat->conn)
+    session->base.backend = &backend->base;
+    session->purpose = purpose;
+    pthread_mutex_init(&session->mutex, NULL);
+    session->conn = PQconnectdbParams((const char *const *)backend->keywords,
+                                      (const char *const *)backend->values, 0);
+    if (!session->conn)
         status = hf__no_memory(err);
-    else if (PQstatus(seat->conn) != CONNECTION_OK)
-        status = cannot_connect(backend, seat->conn, err);
+    else if (PQstatus(session->conn) != CONNECTION_OK)
+        status = cannot_connect(backend, session->conn, err);
     if (status == HF_OK) {
-        PQsetNoticeReceiver(seat->conn, take_notice, seat);
-        (void)PQsetnonblocking(seat->conn, 1);
-        status = check_server(seat, err);
+        PQsetNoticeReceiver(session->conn, take_notice, session);
+        (void)PQsetnonblocking(session->conn, 1);
+        status = check_server(session, err);
     }
     if (status != HF_OK) {
-        hf__pg_seat_free(seat);
+        hf__pg_session_free(session);
         return status;
     }
-    atomic_store(&seat->used_ms, hf__now_ms());
+    atomic_store(&session->used_ms, hf__now_ms());
     pthread_mutex_lock(&backend->mutex);
-    seat->pins = 1;
-    seat->serial = ++backend->serials;
-    seat->next = backend->seats;
-    backend->seats = seat;
+    session->pins = 1;
+    session->serial = ++backend->serials;
+    session->next = backend->sessions;
+    backend->sessions = session;
     pthread_mutex_unlock(&backend->mutex);
     hf__pg_wake(&backend->base); /* the watcher has one more to look after */
-    *out = seat;
+    *out = session;
     return HF_OK;
 }
 
-void hf__pg_seat_free(pg_seat *seat)
+void hf__pg_session_free(pg_session *session)
 {
-    if (!seat)
+    if (!session)
         return;
-    PQfinish(seat->conn);
-    pthread_mutex_destroy(&seat->mutex);
-    free(seat);
+    PQfinish(session->conn);
+    pthread_mutex_destroy(&session->mutex);
+    free(session);
 }
 
-/* backend->mutex held. A seat that is lost, or private and empty, goes when nobody looks at it. */
-static pg_seat *unlink_if_useless(pg_backend *backend, pg_seat *seat)
+/* backend->mutex held. A session that is lost, or private and empty, goes when nobody looks at it. */
+static pg_session *unlink_if_useless(pg_backend *backend, pg_session *session)
 {
-    bool useless = atomic_load(&seat->base.lost) || (seat->private_seat && !seat->checked_out);
-    if (!useless || seat->pins > 0 || atomic_load(&seat->base.holds) > 0)
+    bool useless =
+        atomic_load(&session->base.lost) || (session->private_session && !session->checked_out);
+    if (!useless || session->pins > 0 || atomic_load(&session->base.holds) > 0)
         return NULL;
-    pg_seat **at = &backend->seats;
-    while (*at && *at != seat)
+    pg_session **at = &backend->sessions;
+    while (*at && *at != session)
         at = &(*at)->next;
     if (!*at)
         return NULL;
-    *at = seat->next;
-    if (backend->home == seat)
-        backend->home = NULL;
-    if (backend->listening == seat)
+    *at = session->next;
+    if (backend->shared_session == session)
+        backend->shared_session = NULL;
+    if (backend->listening == session)
         backend->listening = NULL;
-    if (backend->writing == seat)
+    if (backend->writing == session)
         backend->writing = NULL;
-    if (seat->waiting_seat)
-        backend->wait_seats--;
-    if (seat->tx_seat)
-        backend->tx_seats--;
+    if (session->waiting_session)
+        backend->wait_sessions--;
+    if (session->tx_session)
+        backend->tx_sessions--;
     pthread_cond_broadcast(&backend->changed);
-    return seat;
+    return session;
 }
 
-void hf__pg_unpin(pg_seat *seat)
+void hf__pg_unpin(pg_session *session)
 {
-    pg_backend *backend = pg_backend_of(seat->base.backend);
+    pg_backend *backend = pg_backend_of(session->base.backend);
     pthread_mutex_lock(&backend->mutex);
-    seat->pins--;
-    pg_seat *useless = unlink_if_useless(backend, seat);
+    session->pins--;
+    pg_session *useless = unlink_if_useless(backend, session);
     pthread_mutex_unlock(&backend->mutex);
-    hf__pg_seat_free(useless);
+    hf__pg_session_free(useless);
 }
 
-void hf__pg_leave_seat(hf__seat *seat, unsigned keys)
+void hf__pg_leave_session(hf__session *session, unsigned keys)
 {
-    pg_backend *backend = pg_backend_of(seat->backend);
+    pg_backend *backend = pg_backend_of(session->backend);
     pthread_mutex_lock(&backend->mutex);
-    atomic_fetch_sub(&seat->holds, keys); /* under the mutex: whoever sees 0 may free the seat */
-    pg_seat *useless = unlink_if_useless(backend, pg_seat_of(seat));
+    atomic_fetch_sub(&session->holds,
+                     keys); /* under the mutex: whoever sees 0 may free the session */
+    pg_session *useless = unlink_if_useless(backend, pg_session_of(session));
     if (!useless)
         pthread_cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
-    hf__pg_seat_free(useless);
+    hf__pg_session_free(useless);
 }
 
-static pg_seat *pin_home(pg_backend *backend)
+static pg_session *pin_shared_session(pg_backend *backend)
 {
     pthread_mutex_lock(&backend->mutex);
-    pg_seat *home = backend->home;
-    if (home && atomic_load(&home->base.lost))
-        home = backend->home = NULL;
-    if (home)
-        home->pins++;
+    pg_session *shared_session = backend->shared_session;
+    if (shared_session && atomic_load(&shared_session->base.lost))
+        shared_session = backend->shared_session = NULL;
+    if (shared_session)
+        shared_session->pins++;
     pthread_mutex_unlock(&backend->mutex);
-    return home;
+    return shared_session;
 }
 
 /* Whoever queued behind an attempt that failed shares its failure: a thousand threads do not wait
  * for a thousand timeouts. */
-static hf_status open_home(pg_backend *backend, int64_t queued_ms, pg_seat **seat, hf_error *err)
+static hf_status open_shared_session(pg_backend *backend, int64_t queued_ms, pg_session **session,
+                                     hf_error *err)
 {
     hf_error local_error = {0};
     hf_error *where = err ? err : &local_error;
-    if (backend->home_failed_ms > queued_ms) {
-        *where = backend->home_failure;
-        return backend->home_failure.code;
+    if (backend->shared_session_failed_ms > queued_ms) {
+        *where = backend->shared_session_failure;
+        return backend->shared_session_failure.code;
     }
-    hf_status status = hf__pg_seat_open(backend, PG_FOR_LOCKS, seat, where);
+    hf_status status = hf__pg_session_open(backend, PG_FOR_LOCKS, session, where);
     if (status != HF_OK) {
-        backend->home_failure = *where;
-        backend->home_failed_ms = hf__now_ms();
+        backend->shared_session_failure = *where;
+        backend->shared_session_failed_ms = hf__now_ms();
         return status;
     }
     pthread_mutex_lock(&backend->mutex);
-    backend->home = *seat;
+    backend->shared_session = *session;
     pthread_mutex_unlock(&backend->mutex);
     return HF_OK;
 }
 
-hf_status hf__pg_home(pg_backend *backend, pg_seat **seat, hf_error *err)
+hf_status hf__pg_shared_session(pg_backend *backend, pg_session **session, hf_error *err)
 {
     hf_status status = HF_OK;
     int64_t queued_ms = hf__now_ms();
-    *seat = pin_home(backend);
-    if (*seat)
+    *session = pin_shared_session(backend);
+    if (*session)
         return HF_OK;
-    pthread_mutex_lock(&backend->home_mutex);
-    *seat = pin_home(backend);
-    if (!*seat)
-        status = open_home(backend, queued_ms, seat, err);
-    pthread_mutex_unlock(&backend->home_mutex);
+    pthread_mutex_lock(&backend->shared_session_mutex);
+    *session = pin_shared_session(backend);
+    if (!*session)
+        status = open_shared_session(backend, queued_ms, session, err);
+    pthread_mutex_unlock(&backend->shared_session_mutex);
     return status;
 }
 
 /* A statement that could not be sent has left the server's last words unread. */
-static void hear_goodbye(pg_seat *seat)
+static void hear_goodbye(pg_session *session)
 {
-    if (!PQisBusy(seat->conn))
-        PQclear(hf__pg_next_result(seat));
+    if (!PQisBusy(session->conn))
+        PQclear(hf__pg_next_result(session));
 }
 
 /* The server says goodbye when it ends a session; a cut line says nothing. */
-static const char *loss_reason(const pg_seat *seat, const char *what)
+static const char *loss_reason(const pg_session *session, const char *what)
 {
-    return what ? "no_answer" : seat->goodbye[0] ? "server" : "connection";
+    return what ? "no_answer" : session->goodbye[0] ? "server" : "connection";
 }
 
-void hf__pg_seat_fail(pg_seat *seat, const char *what)
+void hf__pg_session_fail(pg_session *session, const char *what)
 {
     hf_error why;
     char text[512];
     const char *reason = what;
     if (!reason) {
-        hear_goodbye(seat);
-        reason = seat->goodbye[0] ? seat->goodbye
-                                  : hf__pg_one_line(text, sizeof text, PQerrorMessage(seat->conn));
+        hear_goodbye(session);
+        reason = session->goodbye[0]
+                     ? session->goodbye
+                     : hf__pg_one_line(text, sizeof text, PQerrorMessage(session->conn));
     }
-    (void)!hf__fail(&why, HF_LOST, "the session with %s ended: %s", seat->base.backend->name,
+    (void)!hf__fail(&why, HF_LOST, "the session with %s ended: %s", session->base.backend->name,
                     reason && *reason ? reason : "the server closed the connection");
     hf__hint(&why,
              "what was locked through it may be held by another by now; stop, then acquire again");
-    if (!hf__seat_lose(&seat->base, loss_reason(seat, what), &why))
+    if (!hf__session_lose(&session->base, loss_reason(session, what), &why))
         return;
     /* Closing frees the locks at the server, should it still live. */
-    PQfinish(seat->conn);
-    seat->conn = NULL;
+    PQfinish(session->conn);
+    session->conn = NULL;
 }
 
-static void take_notifications(pg_seat *seat)
+static void take_notifications(pg_session *session)
 {
     PGnotify *notify;
-    while ((notify = PQnotifies(seat->conn))) {
-        hf__pg_notified(pg_backend_of(seat->base.backend), notify->relname);
+    while ((notify = PQnotifies(session->conn))) {
+        hf__pg_notified(pg_backend_of(session->base.backend), notify->relname);
         PQfreemem(notify);
     }
 }
 
-void hf__pg_seat_readable(pg_seat *seat)
+void hf__pg_session_readable(pg_session *session)
 {
-    if (atomic_load(&seat->base.lost))
+    if (atomic_load(&session->base.lost))
         return;
-    bool alive = PQconsumeInput(seat->conn) && PQstatus(seat->conn) == CONNECTION_OK;
-    while (alive && seat->ping_deadline && !PQisBusy(seat->conn)) {
-        PGresult *answer = hf__pg_next_result(seat);
+    bool alive = PQconsumeInput(session->conn) && PQstatus(session->conn) == CONNECTION_OK;
+    while (alive && session->ping_deadline && !PQisBusy(session->conn)) {
+        PGresult *answer = hf__pg_next_result(session);
         if (!answer) {
-            seat->ping_deadline = 0;
-            atomic_store(&seat->used_ms, hf__now_ms());
+            session->ping_deadline = 0;
+            atomic_store(&session->used_ms, hf__now_ms());
         }
         PQclear(answer);
-        alive = PQstatus(seat->conn) == CONNECTION_OK;
+        alive = PQstatus(session->conn) == CONNECTION_OK;
     }
     if (alive)
-        take_notifications(seat);
+        take_notifications(session);
     else
-        hf__pg_seat_fail(seat, NULL);
+        hf__pg_session_fail(session, NULL);
 }
 
-void hf__pg_seat_ping(pg_seat *seat)
+void hf__pg_session_ping(pg_session *session)
 {
-    const pg_backend *backend = pg_backend_of(seat->base.backend);
-    if (!PQsendQuery(seat->conn, "") || PQflush(seat->conn) < 0) {
-        hf__pg_seat_fail(seat, NULL);
+    const pg_backend *backend = pg_backend_of(session->base.backend);
+    if (!PQsendQuery(session->conn, "") || PQflush(session->conn) < 0) {
+        hf__pg_session_fail(session, NULL);
         return;
     }
-    seat->ping_deadline = hf__deadline(backend->ping_deadline_ms);
+    session->ping_deadline = hf__deadline(backend->ping_deadline_ms);
 }

@@ -60,10 +60,10 @@ static hf_status keep_failure(pg_tx *tx, hf_status status, hf__tx_fault fault, h
 
 static hf_status broken(pg_tx *tx, const char *what, hf_error *err)
 {
-    hf__pg_seat_fail(tx->seat, what);
-    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", tx->seat->base.why.message);
-    hf__pg_checkin(tx->seat);
-    tx->seat = NULL;
+    hf__pg_session_fail(tx->session, what);
+    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", tx->session->base.why.message);
+    hf__pg_checkin(tx->session);
+    tx->session = NULL;
     return keep_failure(tx, status, HF__TX_BROKEN, err);
 }
 
@@ -75,13 +75,13 @@ static void cancel(pg_tx *tx)
     hf_error ignored;
     PGresult *result = NULL;
     if (backend_of(tx)->pooled) {
-        PGcancel *handle = PQgetCancel(tx->seat->conn);
+        PGcancel *handle = PQgetCancel(tx->session->conn);
         if (handle)
             (void)PQcancel(handle, ignored_text, sizeof ignored_text);
         PQfreeCancel(handle);
         return;
     }
-    (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(tx->seat->conn));
+    (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(tx->session->conn));
     const char *params[] = {pid};
     (void)!hf__pg_ask(backend_of(tx), "SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)", 1,
                       params, &result, &ignored);
@@ -104,7 +104,7 @@ static bool await_answer(pg_tx *tx, int64_t deadline, bool *timed_out)
         bool late = false;
         if (deadline <= look)
             break;
-        if (hf__pg_await_result(tx->seat, look, &late))
+        if (hf__pg_await_result(tx->session, look, &late))
             return true;
         if (!late)
             return false;
@@ -114,13 +114,13 @@ static bool await_answer(pg_tx *tx, int64_t deadline, bool *timed_out)
             return false;
         }
     }
-    return hf__pg_await_result(tx->seat, deadline, timed_out);
+    return hf__pg_await_result(tx->session, deadline, timed_out);
 }
 
 /* The next answer; NULL when the connection is broken. Past the deadline the statement is cancelled. */
 static PGresult *next_answer(pg_tx *tx, int64_t *deadline)
 {
-    PGconn *conn = tx->seat->conn;
+    PGconn *conn = tx->session->conn;
     for (;;) {
         bool timed_out = false;
         if (!await_answer(tx, *deadline, &timed_out)) {
@@ -131,7 +131,7 @@ static PGresult *next_answer(pg_tx *tx, int64_t *deadline)
             *deadline = hf__deadline(CANCEL_GRACE_MS);
             continue;
         }
-        PGresult *result = hf__pg_next_result(tx->seat);
+        PGresult *result = hf__pg_next_result(tx->session);
         if (result)
             return result;
         if (PQstatus(conn) != CONNECTION_OK)
@@ -160,14 +160,14 @@ static void clean_session(pg_tx *tx, const hf__tx_plan *plan)
 {
     hf_error ignored;
     int64_t deadline = hf__deadline(backend_of(tx)->ping_deadline_ms);
-    if (hf__pg_script(tx->seat, "ROLLBACK AND CHAIN", deadline, NULL, &ignored) == HF_OK) {
-        hf__pg_give_back(tx->seat, plan->claims, plan->count);
-        if (!atomic_load(&tx->seat->base.lost) &&
-            hf__pg_script(tx->seat, "COMMIT", deadline, NULL, &ignored) == HF_OK)
+    if (hf__pg_script(tx->session, "ROLLBACK AND CHAIN", deadline, NULL, &ignored) == HF_OK) {
+        hf__pg_give_back(tx->session, plan->claims, plan->count);
+        if (!atomic_load(&tx->session->base.lost) &&
+            hf__pg_script(tx->session, "COMMIT", deadline, NULL, &ignored) == HF_OK)
             return;
     }
-    if (!atomic_load(&tx->seat->base.lost))
-        hf__pg_seat_fail(tx->seat, "it could not be cleaned up after an error");
+    if (!atomic_load(&tx->session->base.lost))
+        hf__pg_session_fail(tx->session, "it could not be cleaned up after an error");
 }
 
 struct answers {
@@ -247,8 +247,8 @@ static hf_status judge(pg_tx *tx, const pg_message *message, const hf__tx_plan *
     if (message->commit_at >= 0 && answers->rolled_back)
         return keep_failure(tx, not_really_committed(err), HF__TX_FINAL, err);
     tx->committed = message->commit_at >= 0;
-    if (tx->committed && tx->seat->purpose == PG_FOR_LOCKS)
-        tx->seat->is_callers = true;
+    if (tx->committed && tx->session->purpose == PG_FOR_LOCKS)
+        tx->session->is_callers = true;
     tx->base.released = plan->release_count > 0 && answers->released == plan->release_count;
     return HF_OK;
 }
@@ -269,7 +269,7 @@ static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, s
     struct answers answers = {.failed_at = -1};
     hf_error local_error = {0};
     hf_error *where = err ? err : &local_error;
-    PGconn *conn = tx->seat->conn;
+    PGconn *conn = tx->session->conn;
 
     message.ok = PQenterPipelineMode(conn) == 1;
     hf_status status = hf__pg_post_opening(tx, &message, plan, where);
@@ -287,7 +287,7 @@ static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, s
         hf__pg_post_commit(tx, &message);
         hf__pg_post_release(tx, &message, plan);
     }
-    message.ok = message.ok && PQpipelineSync(conn) && hf__pg_flush(tx->seat, plan->deadline);
+    message.ok = message.ok && PQpipelineSync(conn) && hf__pg_flush(tx->session, plan->deadline);
     if (!message.ok || !take_answers(tx, &message, patience(plan, &message), &answers)) {
         PQclear(answers.rows);
         return broken(tx, NULL, where);
@@ -320,14 +320,16 @@ static hf_status tx_open(hf__backend *base, const hf__tx_plan *plan, hf__tx **ou
     if (!tx)
         return hf__no_memory(err);
     tx->base.backend = base;
-    hf_status status = plan->seat ? hf__pg_tx_checkout_held(plan->seat, &tx->seat, err)
-                                  : hf__pg_tx_checkout(backend, plan->deadline, &tx->seat, err);
+    hf_status status = plan->session
+                           ? hf__pg_tx_checkout_held(plan->session, &tx->session, err)
+                           : hf__pg_tx_checkout(backend, plan->deadline, &tx->session, err);
     if (status == HF_OK) {
         tx->marked = !plan->read_only && backend->schema == HF_SCHEMA_VERSION &&
                      backend->schema_usable && backend->records_wanted != HF_RECORDS_OFF;
-        (void)snprintf(tx->generation, sizeof tx->generation, "%s", tx->seat->generation);
-        (void)snprintf(tx->backend_pid, sizeof tx->backend_pid, "%s", tx->seat->backend_pid);
-        (void)snprintf(tx->backend_start, sizeof tx->backend_start, "%s", tx->seat->backend_start);
+        (void)snprintf(tx->generation, sizeof tx->generation, "%s", tx->session->generation);
+        (void)snprintf(tx->backend_pid, sizeof tx->backend_pid, "%s", tx->session->backend_pid);
+        (void)snprintf(tx->backend_start, sizeof tx->backend_start, "%s",
+                       tx->session->backend_start);
         if (tx->marked && !make_marker(tx))
             tx->marked = false;
         *out = &tx->base;
@@ -419,17 +421,17 @@ static struct pg_conn *tx_connection(hf__tx *base, const hf__tx_plan *plan, hf_e
         status = exchange(tx, plan, NULL, 0, NULL, false, false, NULL, err);
     if (status != HF_OK)
         return NULL;
-    (void)PQsetnonblocking(tx->seat->conn, 0);
-    return tx->seat->conn;
+    (void)PQsetnonblocking(tx->session->conn, 0);
+    return tx->session->conn;
 }
 
 static bool tx_is_broken(hf__tx *base)
 {
     pg_tx *tx = pg_tx_of(base);
     hf_error ignored;
-    if (tx->seat && PQstatus(tx->seat->conn) != CONNECTION_OK)
+    if (tx->session && PQstatus(tx->session->conn) != CONNECTION_OK)
         (void)!broken(tx, NULL, &ignored);
-    return !tx->seat;
+    return !tx->session;
 }
 
 /* To find out what became of a lost COMMIT, it must be known beforehand what to look for: the marker, and the
@@ -448,10 +450,10 @@ static hf_status tx_commit(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
         tx->committed = true; /* nothing was done */
         return HF_OK;
     }
-    if (status == HF_OK && PQstatus(tx->seat->conn) != CONNECTION_OK)
+    if (status == HF_OK && PQstatus(tx->session->conn) != CONNECTION_OK)
         return broken(tx, NULL, err);
     if (status == HF_OK)
-        (void)PQsetnonblocking(tx->seat->conn, 1);
+        (void)PQsetnonblocking(tx->session->conn, 1);
     if (status == HF_OK && !tx->open && !can_commit_at_once(tx, plan))
         status = exchange(tx, plan, NULL, 0, NULL, false, false, NULL, err);
     if (status == HF_OK)
@@ -464,30 +466,30 @@ static void roll_back(pg_tx *tx)
 {
     enum { TRIES = 5 };
     hf_error ignored;
-    pg_seat *seat = tx->seat;
-    for (int i = 0; i < TRIES && !atomic_load(&seat->base.lost); i++) {
-        if (PQtransactionStatus(seat->conn) == PQTRANS_IDLE)
+    pg_session *session = tx->session;
+    for (int i = 0; i < TRIES && !atomic_load(&session->base.lost); i++) {
+        if (PQtransactionStatus(session->conn) == PQTRANS_IDLE)
             return;
-        (void)!hf__pg_script(seat, "ROLLBACK", hf__deadline(backend_of(tx)->ping_deadline_ms), NULL,
-                             &ignored);
+        (void)!hf__pg_script(session, "ROLLBACK", hf__deadline(backend_of(tx)->ping_deadline_ms),
+                             NULL, &ignored);
     }
-    if (!atomic_load(&seat->base.lost) && PQtransactionStatus(seat->conn) != PQTRANS_IDLE)
-        hf__pg_seat_fail(seat, "its transaction could not be rolled back");
+    if (!atomic_load(&session->base.lost) && PQtransactionStatus(session->conn) != PQTRANS_IDLE)
+        hf__pg_session_fail(session, "its transaction could not be rolled back");
 }
 
 static void tx_close(hf__tx *base)
 {
     pg_tx *tx = pg_tx_of(base);
     hf__pg_drop_queue(tx);
-    if (tx->seat) {
-        if (!atomic_load(&tx->seat->base.lost)) {
-            (void)PQsetnonblocking(tx->seat->conn, 1);
+    if (tx->session) {
+        if (!atomic_load(&tx->session->base.lost)) {
+            (void)PQsetnonblocking(tx->session->conn, 1);
             roll_back(tx);
         }
-        if (tx->base.cancelled && !atomic_load(&tx->seat->base.lost))
-            hf__pg_seat_fail(tx->seat, "a cancel under way would hit the next transaction");
-        atomic_store(&tx->seat->used_ms, hf__now_ms());
-        hf__pg_checkin(tx->seat);
+        if (tx->base.cancelled && !atomic_load(&tx->session->base.lost))
+            hf__pg_session_fail(tx->session, "a cancel under way would hit the next transaction");
+        atomic_store(&tx->session->used_ms, hf__now_ms());
+        hf__pg_checkin(tx->session);
     }
     free(tx);
 }

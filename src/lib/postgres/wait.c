@@ -21,90 +21,90 @@ enum {
     TICK_HIGH_MS = 1000,
 };
 
-static bool usable(const pg_seat *seat)
+static bool usable(const pg_session *session)
 {
-    return seat->waiting_seat && !seat->checked_out && !atomic_load(&seat->base.lost);
+    return session->waiting_session && !session->checked_out && !atomic_load(&session->base.lost);
 }
 
-static pg_seat *pick(pg_backend *backend, bool crowded)
+static pg_session *pick(pg_backend *backend, bool crowded)
 {
-    for (pg_seat *seat = backend->seats; seat; seat = seat->next)
-        if (usable(seat) && (atomic_load(&seat->base.holds) > 0) == crowded)
-            return seat;
+    for (pg_session *session = backend->sessions; session; session = session->next)
+        if (usable(session) && (atomic_load(&session->base.holds) > 0) == crowded)
+            return session;
     return NULL;
 }
 
 /* backend->mutex held. NULL with *may_open: room for one more connection has been reserved. */
-static pg_seat *reserve(pg_backend *backend, bool *may_open)
+static pg_session *reserve(pg_backend *backend, bool *may_open)
 {
-    pg_seat *seat = pick(backend, false);
+    pg_session *session = pick(backend, false);
     *may_open = false;
-    if (!seat && backend->wait_seats < (unsigned)backend->max_waits) {
-        backend->wait_seats++;
+    if (!session && backend->wait_sessions < (unsigned)backend->max_waits) {
+        backend->wait_sessions++;
         *may_open = true;
         return NULL;
     }
-    if (!seat)
-        seat = pick(backend, true);
-    if (seat) {
-        seat->checked_out = true;
-        seat->crowded = atomic_load(&seat->base.holds) > 0;
-        seat->pins++;
+    if (!session)
+        session = pick(backend, true);
+    if (session) {
+        session->checked_out = true;
+        session->crowded = atomic_load(&session->base.holds) > 0;
+        session->pins++;
     }
-    return seat;
+    return session;
 }
 
-static hf_status open_for_waiting(pg_backend *backend, pg_purpose purpose, bool private_seat,
-                                  pg_seat **seat, hf_error *err)
+static hf_status open_for_waiting(pg_backend *backend, pg_purpose purpose, bool private_session,
+                                  pg_session **session, hf_error *err)
 {
-    hf_status status = hf__pg_seat_open(backend, purpose, seat, err);
+    hf_status status = hf__pg_session_open(backend, purpose, session, err);
     pthread_mutex_lock(&backend->mutex);
     if (status == HF_OK) {
-        (*seat)->checked_out = true;
-        (*seat)->private_seat = private_seat;
-        (*seat)->waiting_seat = !private_seat;
-    } else if (!private_seat) {
-        backend->wait_seats--;
+        (*session)->checked_out = true;
+        (*session)->private_session = private_session;
+        (*session)->waiting_session = !private_session;
+    } else if (!private_session) {
+        backend->wait_sessions--;
         pthread_cond_broadcast(&backend->changed);
     }
     pthread_mutex_unlock(&backend->mutex);
     if (status == HF_OK)
-        pthread_mutex_lock(&(*seat)->mutex);
+        pthread_mutex_lock(&(*session)->mutex);
     return status;
 }
 
-hf_status hf__pg_checkout_first(pg_backend *backend, pg_seat **out, hf_error *err)
+hf_status hf__pg_checkout_first(pg_backend *backend, pg_session **out, hf_error *err)
 {
     hf_status status = hf__pg_sessions_allowed(backend, err);
     return status == HF_OK ? open_for_waiting(backend, PG_FOR_FIRST_LOCK, true, out, err) : status;
 }
 
-hf_status hf__pg_checkout_held(hf__seat *held, pg_seat **out, hf_error *err)
+hf_status hf__pg_checkout_held(hf__session *held, pg_session **out, hf_error *err)
 {
-    pg_seat *seat = pg_seat_of(held);
+    pg_session *session = pg_session_of(held);
     pg_backend *backend = pg_backend_of(held->backend);
     pthread_mutex_lock(&backend->mutex);
-    seat->pins++;
+    session->pins++;
     pthread_mutex_unlock(&backend->mutex);
-    pthread_mutex_lock(&seat->mutex);
-    if (hf__pg_ready(seat, err) == HF_OK) {
-        *out = seat;
+    pthread_mutex_lock(&session->mutex);
+    if (hf__pg_ready(session, err) == HF_OK) {
+        *out = session;
         return HF_OK;
     }
     if (err)
-        *err = seat->base.why;
-    hf__pg_checkin(seat);
+        *err = session->base.why;
+    hf__pg_checkin(session);
     return HF_LOST;
 }
 
-hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadline, pg_seat **out,
-                          hf_error *err)
+hf_status hf__pg_checkout(pg_backend *backend, bool private_session, int64_t deadline,
+                          pg_session **out, hf_error *err)
 {
     bool may_open = false;
     hf_status status = hf__pg_sessions_allowed(backend, err);
     if (status != HF_OK)
         return status;
-    if (private_seat)
+    if (private_session)
         return open_for_waiting(backend, PG_FOR_LOCKS, true, out, err);
 
     pthread_mutex_lock(&backend->mutex);
@@ -131,15 +131,15 @@ hf_status hf__pg_checkout(pg_backend *backend, bool private_seat, int64_t deadli
     return HF_OK;
 }
 
-void hf__pg_checkin(pg_seat *seat)
+void hf__pg_checkin(pg_session *session)
 {
-    pg_backend *backend = pg_backend_of(seat->base.backend);
-    pthread_mutex_unlock(&seat->mutex);
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    pthread_mutex_unlock(&session->mutex);
     pthread_mutex_lock(&backend->mutex);
-    seat->checked_out = false;
+    session->checked_out = false;
     pthread_cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
-    hf__pg_unpin(seat);
+    hf__pg_unpin(session);
 }
 
 /* Puts integers and names of our own into a script; nothing from outside comes here. */
@@ -203,8 +203,8 @@ static void queue_set_script(hf__buf *script, const hf__request *request, const 
     hf__buf_free(&execute);
 }
 
-static hf_status read_queue_result(pg_seat *seat, hf__request *request, const PGresult *result,
-                                   bool records)
+static hf_status read_queue_result(pg_session *session, hf__request *request,
+                                   const PGresult *result, bool records)
 {
     int64_t blocked = is_single(request) ? !hf__pg_bool(result, 0, 0) : hf__pg_int(result, 0, 0);
     if (blocked > 0) {
@@ -212,40 +212,40 @@ static hf_status read_queue_result(pg_seat *seat, hf__request *request, const PG
         return HF_NOT_ACQUIRED;
     }
     if (records)
-        request->token = seat->token_epoch + hf__pg_int(result, 0, 1);
-    request->seat = &seat->base;
+        request->token = session->token_epoch + hf__pg_int(result, 0, 1);
+    request->session = &session->base;
     return HF_OK;
 }
 
-static void clean_up_after(pg_seat *seat, const hf__request *request)
+static void clean_up_after(pg_session *session, const hf__request *request)
 {
     hf_error ignored;
-    if (atomic_load(&seat->base.lost))
+    if (atomic_load(&session->base.lost))
         return;
-    (void)!hf__pg_script(seat, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
+    (void)!hf__pg_script(session, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
     /* A shared key may be held on the same session for another set as well, and one count of it looks
      * like the other. */
-    if (seat->crowded && request->claims->mode == HF_SHARED && !atomic_load(&seat->base.lost))
-        hf__pg_seat_fail(seat, "it could not be cleaned up after an error");
+    if (session->crowded && request->claims->mode == HF_SHARED && !atomic_load(&session->base.lost))
+        hf__pg_session_fail(session, "it could not be cleaned up after an error");
     else
-        hf__pg_give_back(seat, request->claims, request->count);
+        hf__pg_give_back(session, request->claims, request->count);
 }
 
-static hf_status queue_on(pg_seat *seat, hf__request *request, int slice_ms, hf_error *err)
+static hf_status queue_on(pg_session *session, hf__request *request, int slice_ms, hf_error *err)
 {
-    pg_backend *backend = pg_backend_of(seat->base.backend);
-    hf_status status = hf__pg_start_recording(seat, err);
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    hf_status status = hf__pg_start_recording(session, err);
     if (status != HF_OK)
         return status;
-    bool records = atomic_load(&backend->base.records) && seat->token_epoch;
+    bool records = atomic_load(&backend->base.records) && session->token_epoch;
     pg_statement take = take_statement(request, records);
     pg_arrays arrays = {0};
     hf__buf script = {0};
     PGresult *result = NULL;
 
-    status = hf__pg_confirm_labels(seat, request->claims, request->count, err);
+    status = hf__pg_confirm_labels(session, request->claims, request->count, err);
     if (status == HF_OK)
-        status = hf__pg_prepare(seat, take, err);
+        status = hf__pg_prepare(session, take, err);
     if (status == HF_OK)
         status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
     if (status != HF_OK)
@@ -259,16 +259,16 @@ static hf_status queue_on(pg_seat *seat, hf__request *request, int slice_ms, hf_
         goto out;
     }
     int64_t deadline = hf__deadline(slice_ms + backend->ping_deadline_ms);
-    status = hf__pg_script(seat, script.data, deadline, &result, err);
+    status = hf__pg_script(session, script.data, deadline, &result, err);
     if (status == HF_OK)
-        status = read_queue_result(seat, request, result, records);
+        status = read_queue_result(session, request, result, records);
     else
-        clean_up_after(seat, request);
+        clean_up_after(session, request);
     /* A set that is blocked in its middle has taken what stands before. */
     if (status == HF_NOT_ACQUIRED && request->blocked > 0)
-        hf__pg_give_back(seat, request->claims, request->blocked);
+        hf__pg_give_back(session, request->claims, request->blocked);
     if (status == HF_OK)
-        atomic_fetch_add(&seat->base.holds, (unsigned)request->count);
+        atomic_fetch_add(&session->base.holds, (unsigned)request->count);
 out:
     PQclear(result);
     hf__buf_free(&script);
@@ -276,28 +276,28 @@ out:
     return status;
 }
 
-static int slice_length(const pg_seat *seat, int wanted, int64_t deadline)
+static int slice_length(const pg_session *session, int wanted, int64_t deadline)
 {
     int left = hf__left_ms(deadline);
-    int slice = seat->crowded && wanted > CROWDED_SLICE_MS ? CROWDED_SLICE_MS : wanted;
+    int slice = session->crowded && wanted > CROWDED_SLICE_MS ? CROWDED_SLICE_MS : wanted;
     if (left >= 0 && left < slice)
         slice = left;
     return slice > 0 ? slice : 1;
 }
 
-/* A wait seat that died while it idled in the pool is nobody's loss: take another. */
+/* A wait session that died while it idled in the pool is nobody's loss: take another. */
 static hf_status queue_slice(pg_backend *backend, hf__request *request, int wanted, hf_error *err)
 {
     hf_status status = HF_OK;
     for (int attempt = 0; attempt <= backend->max_waits; attempt++) {
-        pg_seat *seat = NULL;
-        status = request->beside ? hf__pg_checkout_held(request->beside, &seat, err)
-                                 : hf__pg_checkout(backend, request->private_seat,
-                                                   request->deadline, &seat, err);
+        pg_session *session = NULL;
+        status = request->beside ? hf__pg_checkout_held(request->beside, &session, err)
+                                 : hf__pg_checkout(backend, request->private_session,
+                                                   request->deadline, &session, err);
         if (status != HF_OK)
             return status;
-        status = queue_on(seat, request, slice_length(seat, wanted, request->deadline), err);
-        hf__pg_checkin(seat);
+        status = queue_on(session, request, slice_length(session, wanted, request->deadline), err);
+        hf__pg_checkin(session);
         if (status != HF_UNREACHABLE)
             break;
     }

@@ -18,7 +18,7 @@ enum {
 
 struct round {
     struct pollfd fds[MOST_SEATS + 1];
-    pg_seat *seats[MOST_SEATS + 1];
+    pg_session *sessions[MOST_SEATS + 1];
     nfds_t count;
     int64_t until;
 };
@@ -36,68 +36,68 @@ static void no_later_than(struct round *round, int64_t moment)
         round->until = moment;
 }
 
-static void collect_seats(pg_backend *backend, struct round *round)
+static void collect_sessions(pg_backend *backend, struct round *round)
 {
     round->fds[0] = (struct pollfd){.fd = backend->wake_fd, .events = POLLIN};
     round->count = 1;
     pthread_mutex_lock(&backend->mutex);
-    for (pg_seat *seat = backend->seats; seat; seat = seat->next) {
-        if (atomic_load(&seat->base.lost) || round->count > MOST_SEATS)
+    for (pg_session *session = backend->sessions; session; session = session->next) {
+        if (atomic_load(&session->base.lost) || round->count > MOST_SEATS)
             continue;
-        seat->pins++;
-        round->seats[round->count++] = seat;
+        session->pins++;
+        round->sessions[round->count++] = session;
     }
     pthread_mutex_unlock(&backend->mutex);
 }
 
-static bool needs_ping(const pg_backend *backend, const pg_seat *seat)
+static bool needs_ping(const pg_backend *backend, const pg_session *session)
 {
-    bool matters = atomic_load(&seat->base.holds) > 0 || seat->listens;
-    return matters && hf__now_ms() - atomic_load(&seat->used_ms) >= backend->ping_interval_ms;
+    bool matters = atomic_load(&session->base.holds) > 0 || session->listens;
+    return matters && hf__now_ms() - atomic_load(&session->used_ms) >= backend->ping_interval_ms;
 }
 
-/* Seat idle, its mutex held: pings when due, fails it when overdue, and says when to look again. */
-static void attend(pg_backend *backend, pg_seat *seat, struct round *round)
+/* Session idle, its mutex held: pings when due, fails it when overdue, and says when to look again. */
+static void attend(pg_backend *backend, pg_session *session, struct round *round)
 {
     int64_t now = hf__now_ms();
-    if (seat->ping_deadline && now >= seat->ping_deadline)
-        hf__pg_seat_fail(seat, "no answer to a ping within the deadline");
-    else if (!seat->ping_deadline && needs_ping(backend, seat))
-        hf__pg_seat_ping(seat);
-    if (atomic_load(&seat->base.lost))
+    if (session->ping_deadline && now >= session->ping_deadline)
+        hf__pg_session_fail(session, "no answer to a ping within the deadline");
+    else if (!session->ping_deadline && needs_ping(backend, session))
+        hf__pg_session_ping(session);
+    if (atomic_load(&session->base.lost))
         return;
-    int64_t next_ping = atomic_load(&seat->used_ms) + backend->ping_interval_ms;
-    no_later_than(round, seat->ping_deadline ? seat->ping_deadline
-                                             : (next_ping > now ? next_ping : now + QUIET_MS));
+    int64_t next_ping = atomic_load(&session->used_ms) + backend->ping_interval_ms;
+    no_later_than(round, session->ping_deadline ? session->ping_deadline
+                                                : (next_ping > now ? next_ping : now + QUIET_MS));
 }
 
-static void prepare_seat(pg_backend *backend, struct round *round, nfds_t i)
+static void prepare_session(pg_backend *backend, struct round *round, nfds_t i)
 {
-    pg_seat *seat = round->seats[i];
+    pg_session *session = round->sessions[i];
     round->fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
-    int64_t quiet_until = atomic_load(&seat->quiet_until);
+    int64_t quiet_until = atomic_load(&session->quiet_until);
     if (quiet_until > hf__now_ms()) {
         no_later_than(round, quiet_until);
         return;
     }
-    if (pthread_mutex_trylock(&seat->mutex) != 0) {
+    if (pthread_mutex_trylock(&session->mutex) != 0) {
         no_later_than(round, hf__now_ms() + QUIET_MS);
         return;
     }
-    attend(backend, seat, round);
-    if (!atomic_load(&seat->base.lost))
-        round->fds[i].fd = PQsocket(seat->conn);
-    pthread_mutex_unlock(&seat->mutex);
+    attend(backend, session, round);
+    if (!atomic_load(&session->base.lost))
+        round->fds[i].fd = PQsocket(session->conn);
+    pthread_mutex_unlock(&session->mutex);
 }
 
-static void hear(pg_seat *seat)
+static void hear(pg_session *session)
 {
-    if (pthread_mutex_trylock(&seat->mutex) != 0) {
-        atomic_store(&seat->quiet_until, hf__now_ms() + QUIET_MS);
+    if (pthread_mutex_trylock(&session->mutex) != 0) {
+        atomic_store(&session->quiet_until, hf__now_ms() + QUIET_MS);
         return;
     }
-    hf__pg_seat_readable(seat);
-    pthread_mutex_unlock(&seat->mutex);
+    hf__pg_session_readable(session);
+    pthread_mutex_unlock(&session->mutex);
 }
 
 void hf__pg_watch(hf__backend *base, int ms)
@@ -106,23 +106,23 @@ void hf__pg_watch(hf__backend *base, int ms)
     struct round round = {.until = hf__deadline(ms)};
     uint64_t ignored;
 
-    collect_seats(backend, &round);
+    collect_sessions(backend, &round);
     for (nfds_t i = 1; i < round.count; i++)
-        prepare_seat(backend, &round, i);
+        prepare_session(backend, &round, i);
     if (poll(round.fds, round.count, hf__left_ms(round.until)) > 0) {
         if (round.fds[0].revents)
             (void)!read(backend->wake_fd, &ignored, sizeof ignored);
         for (nfds_t i = 1; i < round.count; i++)
             if (round.fds[i].revents)
-                hear(round.seats[i]);
+                hear(round.sessions[i]);
     }
     bool listening_lost = false;
     for (nfds_t i = 1; i < round.count; i++) {
         pthread_mutex_lock(&backend->mutex);
         listening_lost |=
-            backend->listening == round.seats[i] && atomic_load(&round.seats[i]->base.lost);
+            backend->listening == round.sessions[i] && atomic_load(&round.sessions[i]->base.lost);
         pthread_mutex_unlock(&backend->mutex);
-        hf__pg_unpin(round.seats[i]);
+        hf__pg_unpin(round.sessions[i]);
     }
     if (listening_lost)
         hf__pg_listeners_wake_all(backend);

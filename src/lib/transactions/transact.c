@@ -153,7 +153,7 @@ static void drop_targets(struct hf_tx *tx, size_t keep)
 
 hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
 {
-    if (tx->plan.seat)
+    if (tx->plan.session)
         return hf__fail(err, HF_INVALID, "a transaction on a lock's session takes no labels");
     if (tx->attempt->started) {
         hf__claim claim = claim_to_name(label);
@@ -505,11 +505,11 @@ static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_option
         hf__hint(err, "acquire it with HF_PRIVATE, and everything else that must be held before");
     }
     if (status == HF_OK)
-        status = hf__lock_use_seat(lock, &tx->plan.seat, err);
+        status = hf__lock_use_session(lock, &tx->plan.session, err);
     if (status != HF_OK)
         return status;
     status = run(tx, fn, arg, err);
-    hf__seat_leave(tx->plan.seat, 1);
+    hf__session_leave(tx->plan.session, 1);
     return status;
 }
 
@@ -528,7 +528,7 @@ static bool goes_with(const hf_lock *lock, const hf_lock *first)
     return (lock->flags & HF_PRIVATE) && lock->state == HF_STATE_HELD && lock->count == 1 &&
            lock->name.mode == HF_EXCLUSIVE && lock->name.space == HF_BIGINT &&
            lock->grants[0].hold->refs == 1 &&
-           lock->grants[0].hold->seat == first->grants[0].hold->seat;
+           lock->grants[0].hold->session == first->grants[0].hold->session;
 }
 
 hf_status hf__lock_transact_last(hf_lock *const locks[2], const hf_tx_options *options,

@@ -95,11 +95,11 @@ hf_status take(hf__backend *store, hf__request *request, const hf__claim *claims
 
 hf_status give_back(const hf__request *request, hf_error *err)
 {
-    hf__seat *seat = request->seat;
-    const hf__backend_ops *ops = seat->backend->ops;
-    hf_status status = ops->release_claims(seat, request->claims, request->count, err);
+    hf__session *session = request->session;
+    const hf__backend_ops *ops = session->backend->ops;
+    hf_status status = ops->release_claims(session, request->claims, request->count, err);
 
-    ops->leave_seat(seat, (unsigned)request->count);
+    ops->leave_session(session, (unsigned)request->count);
     return status;
 }
 

@@ -23,7 +23,7 @@ void close_store(hf__backend *store);
 hf__claim claim_of(int64_t key, hf_mode mode);
 hf__claim labelled(int64_t key, const char *label);
 
-/* wait_ms 0: only tries. The seat and the token are in *request. */
+/* wait_ms 0: only tries. The session and the token are in *request. */
 hf_status take(hf__backend *store, hf__request *request, const hf__claim *claims, size_t count,
                int64_t wait_ms, hf_error *err);
 hf_status give_back(const hf__request *request, hf_error *err);

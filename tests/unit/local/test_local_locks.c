@@ -135,11 +135,11 @@ static void test_a_set_is_taken_whole_or_not_at_all(void **state)
     close_store(store);
 }
 
-static void test_a_private_seat_conflicts_with_the_shared_one(void **state)
+static void test_a_private_session_conflicts_with_the_shared_one(void **state)
 {
     hf__backend *store = open_store();
     hf__claim claim = claim_of(7, HF_EXCLUSIVE);
-    hf__request private = {.claims = &claim, .count = 1, .private_seat = true};
+    hf__request private = {.claims = &claim, .count = 1, .private_session = true};
     hf__request request;
     hf_error err;
 
@@ -148,13 +148,13 @@ static void test_a_private_seat_conflicts_with_the_shared_one(void **state)
     assert_int_equal(take(store, &request, &claim, 1, 0, &err), HF_NOT_ACQUIRED);
     assert_int_equal(give_back(&private, &err), HF_OK);
     assert_int_equal(take(store, &request, &claim, 1, 0, &err), HF_OK);
-    assert_ptr_not_equal(request.seat, private.seat);
+    assert_ptr_not_equal(request.session, private.session);
     assert_int_equal(store->ops->try_claims(store, &private, &err), HF_NOT_ACQUIRED);
     assert_int_equal(give_back(&request, &err), HF_OK);
     close_store(store);
 }
 
-static void test_the_shared_seat_never_gets_the_same_key_twice(void **state)
+static void test_the_shared_session_never_gets_the_same_key_twice(void **state)
 {
     hf__backend *store = open_store();
     hf__claim claim = claim_of(7, HF_EXCLUSIVE);
@@ -166,8 +166,8 @@ static void test_the_shared_seat_never_gets_the_same_key_twice(void **state)
     assert_int_equal(take(store, &request, &claim, 1, 0, &err), HF_OK);
     assert_int_equal(take(store, &again, &claim, 1, 0, &err), HF_NOT_ACQUIRED);
     assert_int_equal(give_back(&request, &err), HF_OK);
-    assert_int_equal(request.seat->backend->ops->release_claims(request.seat, &claim, 1, &err),
-                     HF_LOST);
+    assert_int_equal(
+        request.session->backend->ops->release_claims(request.session, &claim, 1, &err), HF_LOST);
     close_store(store);
 }
 
@@ -186,7 +186,7 @@ static void test_thousands_of_keys_come_and_go(void **state)
     assert_int_equal(take(store, &request, claims, MANY, 0, &err), HF_OK);
     assert_false(is_free(claims[MANY / 2].key, HF_SHARED));
     for (int i = 0; i < MANY; i += 2)
-        assert_int_equal(store->ops->release_claims(request.seat, &claims[i], 1, &err), HF_OK);
+        assert_int_equal(store->ops->release_claims(request.session, &claims[i], 1, &err), HF_OK);
     assert_true(is_free(claims[MANY / 2].key, HF_EXCLUSIVE));
     assert_false(is_free(claims[MANY / 2 + 1].key, HF_EXCLUSIVE));
     close_store(store);
@@ -344,7 +344,7 @@ static void *count_up(void *arg)
         hf__claim claim = claim_of(7, HF_EXCLUSIVE);
         hf__request request = {.claims = &claim, .count = 1, .deadline = HF__FOREVER};
         int64_t value = 0;
-        /* As the engine does it: never on the home seat what the process may hold there. */
+        /* As the engine does it: never on the shared session what the process may hold there. */
         if (store->ops->wait_claims(store, &request, NULL) != HF_OK)
             abort();
         int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -468,9 +468,9 @@ static void test_a_removed_lock_file_is_a_loss(void **state)
     assert_int_equal(give_back(&request, &err), HF_LOST);
     assert_non_null(strstr(err.message, "'alpha'"));
     assert_non_null(strstr(err.message, "removed"));
-    assert_true(atomic_load(&request.seat->lost));
+    assert_true(atomic_load(&request.session->lost));
     assert_int_equal(take(store, &fresh, &claim, 1, 0, &err), HF_OK);
-    assert_ptr_not_equal(fresh.seat, request.seat);
+    assert_ptr_not_equal(fresh.session, request.session);
     assert_false(is_free(7, HF_EXCLUSIVE));
     assert_int_equal(give_back(&fresh, &err), HF_OK);
     close_store(store);
@@ -486,12 +486,12 @@ static void test_the_watch_finds_a_removed_lock_file(void **state)
     (void)state;
     assert_int_equal(take(store, &request, &claim, 1, 0, &err), HF_OK);
     store->ops->watch(store, 1);
-    assert_false(atomic_load(&request.seat->lost));
+    assert_false(atomic_load(&request.session->lost));
     remove_locks();
     store->ops->watch(store, 20000); /* the loss wakes it */
-    assert_true(atomic_load(&request.seat->lost));
-    assert_int_equal(request.seat->why.code, HF_LOST);
-    store->ops->leave_seat(request.seat, 1);
+    assert_true(atomic_load(&request.session->lost));
+    assert_int_equal(request.session->why.code, HF_LOST);
+    store->ops->leave_session(request.session, 1);
     close_store(store);
 }
 
@@ -532,8 +532,8 @@ int main(void)
         TEST(test_a_killed_holder_is_free_at_once_and_its_record_names_nobody),
         TEST(test_shared_holders_share_and_keep_an_exclusive_one_out),
         TEST(test_a_set_is_taken_whole_or_not_at_all),
-        TEST(test_a_private_seat_conflicts_with_the_shared_one),
-        TEST(test_the_shared_seat_never_gets_the_same_key_twice),
+        TEST(test_a_private_session_conflicts_with_the_shared_one),
+        TEST(test_the_shared_session_never_gets_the_same_key_twice),
         TEST(test_thousands_of_keys_come_and_go),
         TEST(test_a_timeout_takes_its_time_and_leaves_nothing),
         TEST(test_a_timeout_that_meets_the_grant_leaves_nothing),

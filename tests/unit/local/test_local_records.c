@@ -87,7 +87,7 @@ static void test_who_waits_for_itself_is_told(void **state)
     hf__backend *store = open_store();
     hf__claim claim = claim_of(7, HF_EXCLUSIVE);
     hf__request request;
-    hf__request again = {.claims = &claim, .count = 1, .private_seat = true};
+    hf__request again = {.claims = &claim, .count = 1, .private_session = true};
     hf_error err;
 
     (void)state;
@@ -172,7 +172,7 @@ static void test_a_handover_in_the_process_gets_a_fresh_token(void **state)
 
     (void)state;
     assert_int_equal(take(store, &request, &claim, 1, 0, &err), HF_OK);
-    assert_int_equal(store->ops->renew_claims(request.seat, &claim, 1, &token, &err), HF_OK);
+    assert_int_equal(store->ops->renew_claims(request.session, &claim, 1, &token, &err), HF_OK);
     assert_int_equal(token, request.token + 1);
     assert_int_equal(ask_sql("SELECT count(*) FROM holders"), 1);
     assert_int_equal(ask_sql("SELECT token FROM holders"), token);
