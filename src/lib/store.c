@@ -77,7 +77,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
     if (gethostname(store->host, sizeof store->host - 1) != 0)
         (void)snprintf(store->host, sizeof store->host, "unknown-host");
     pthread_mutex_init(&store->mutex, NULL);
-    pthread_cond_init(&store->settled, NULL);
+    pthread_cond_init(&store->changed, NULL);
     pthread_cond_init(&store->scribe_due, NULL);
     *out = store;
     return HF_OK;
@@ -88,7 +88,7 @@ static void free_store(hf_store *store)
     hf__known_free(store->known);
     hf__minted_free(store);
     close(store->event_fd);
-    pthread_cond_destroy(&store->settled);
+    pthread_cond_destroy(&store->changed);
     pthread_cond_destroy(&store->scribe_due);
     pthread_mutex_destroy(&store->mutex);
     free(store);
@@ -175,10 +175,11 @@ void hf_store_interrupt(hf_store *store)
 {
     pthread_mutex_lock(&store->mutex);
     store->interrupted = true;
-    for (size_t i = 0; i < ENTRY_BUCKETS; i++)
-        for (struct entry *entry = store->entries[i]; entry; entry = entry->next)
-            for (struct turn *turn = entry->first; turn; turn = turn->next)
-                pthread_cond_signal(turn->cond);
+    for (size_t i = 0; i < KEY_BUCKETS; i++)
+        for (struct key_state *key_state = store->key_states[i]; key_state;
+             key_state = key_state->next)
+            for (struct waiter *waiter = key_state->first; waiter; waiter = waiter->next)
+                pthread_cond_signal(waiter->cond);
     pthread_mutex_unlock(&store->mutex);
     store->backend->ops->interrupt(store->backend);
 }

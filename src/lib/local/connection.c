@@ -47,51 +47,51 @@ static hf_status check_database(const char *name, hf_error *err)
 typedef struct failure {
     int code; /* an extended result code, or a primary one for all the rest of its kind */
     hf_status status;
-    hf__tx_fault fault;
+    hf__attempt_fault fault;
     const char *sqlstate; /* what PostgreSQL says to the same */
     const char *hint;
 } failure;
 
 static const failure failures[] = {
-    {SQLITE_CONSTRAINT_UNIQUE, HF_DATABASE, HF__TX_UNIQUE, "23505", ""},
-    {SQLITE_CONSTRAINT_PRIMARYKEY, HF_DATABASE, HF__TX_UNIQUE, "23505", ""},
-    {SQLITE_CONSTRAINT_ROWID, HF_DATABASE, HF__TX_UNIQUE, "23505", ""},
-    {SQLITE_CONSTRAINT_FOREIGNKEY, HF_DATABASE, HF__TX_FINAL, "23503", ""},
-    {SQLITE_CONSTRAINT_NOTNULL, HF_DATABASE, HF__TX_FINAL, "23502", ""},
-    {SQLITE_CONSTRAINT_CHECK, HF_DATABASE, HF__TX_FINAL, "23514", ""},
-    {SQLITE_CONSTRAINT, HF_DATABASE, HF__TX_FINAL, "23000", ""},
-    {SQLITE_MISMATCH, HF_DATABASE, HF__TX_FINAL, "22P02", ""},
-    {SQLITE_TOOBIG, HF_DATABASE, HF__TX_FINAL, "54000", ""},
-    {SQLITE_BUSY_SNAPSHOT, HF_DATABASE, HF__TX_RETRY, "40001", ""},
-    {SQLITE_BUSY, HF_DATABASE, HF__TX_RETRY, "55P03", ""},
-    {SQLITE_LOCKED, HF_DATABASE, HF__TX_RETRY, "55P03", ""},
-    {SQLITE_SCHEMA, HF_DATABASE, HF__TX_RETRY, "40001", ""},
-    {SQLITE_CORRUPT, HF_DATABASE, HF__TX_FINAL, "XX001", "restore the file from a backup"},
-    {SQLITE_NOTADB, HF_CONFIG, HF__TX_FINAL, "", "move it away, or choose another folder"},
-    {SQLITE_CANTOPEN, HF_CONFIG, HF__TX_FINAL, "",
+    {SQLITE_CONSTRAINT_UNIQUE, HF_DATABASE, HF__FAULT_UNIQUE, "23505", ""},
+    {SQLITE_CONSTRAINT_PRIMARYKEY, HF_DATABASE, HF__FAULT_UNIQUE, "23505", ""},
+    {SQLITE_CONSTRAINT_ROWID, HF_DATABASE, HF__FAULT_UNIQUE, "23505", ""},
+    {SQLITE_CONSTRAINT_FOREIGNKEY, HF_DATABASE, HF__FAULT_FINAL, "23503", ""},
+    {SQLITE_CONSTRAINT_NOTNULL, HF_DATABASE, HF__FAULT_FINAL, "23502", ""},
+    {SQLITE_CONSTRAINT_CHECK, HF_DATABASE, HF__FAULT_FINAL, "23514", ""},
+    {SQLITE_CONSTRAINT, HF_DATABASE, HF__FAULT_FINAL, "23000", ""},
+    {SQLITE_MISMATCH, HF_DATABASE, HF__FAULT_FINAL, "22P02", ""},
+    {SQLITE_TOOBIG, HF_DATABASE, HF__FAULT_FINAL, "54000", ""},
+    {SQLITE_BUSY_SNAPSHOT, HF_DATABASE, HF__FAULT_RETRY, "40001", ""},
+    {SQLITE_BUSY, HF_DATABASE, HF__FAULT_RETRY, "55P03", ""},
+    {SQLITE_LOCKED, HF_DATABASE, HF__FAULT_RETRY, "55P03", ""},
+    {SQLITE_SCHEMA, HF_DATABASE, HF__FAULT_RETRY, "40001", ""},
+    {SQLITE_CORRUPT, HF_DATABASE, HF__FAULT_FINAL, "XX001", "restore the file from a backup"},
+    {SQLITE_NOTADB, HF_CONFIG, HF__FAULT_FINAL, "", "move it away, or choose another folder"},
+    {SQLITE_CANTOPEN, HF_CONFIG, HF__FAULT_FINAL, "",
      "choose a folder that you may write to: local:/path/to/folder"},
-    {SQLITE_PERM, HF_CONFIG, HF__TX_FINAL, "",
+    {SQLITE_PERM, HF_CONFIG, HF__FAULT_FINAL, "",
      "choose a folder that you may write to: local:/path/to/folder"},
-    {SQLITE_READONLY, HF_CONFIG, HF__TX_FINAL, "",
+    {SQLITE_READONLY, HF_CONFIG, HF__FAULT_FINAL, "",
      "choose a folder that you may write to: local:/path/to/folder"},
-    {SQLITE_FULL, HF_UNREACHABLE, HF__TX_FINAL, "", "make room on its filesystem"},
-    {SQLITE_IOERR, HF_UNREACHABLE, HF__TX_FINAL, "", "check its filesystem and disk"},
-    {SQLITE_NOMEM, HF_NO_MEMORY, HF__TX_FINAL, "", ""},
+    {SQLITE_FULL, HF_UNREACHABLE, HF__FAULT_FINAL, "", "make room on its filesystem"},
+    {SQLITE_IOERR, HF_UNREACHABLE, HF__FAULT_FINAL, "", "check its filesystem and disk"},
+    {SQLITE_NOMEM, HF_NO_MEMORY, HF__FAULT_FINAL, "", ""},
 };
 
 static failure find_failure(const hf__local_connection *connection, int code)
 {
     if ((code & 0xff) == SQLITE_READONLY && connection->read_only)
-        return (failure){code, HF_DATABASE, HF__TX_FINAL, "25006",
+        return (failure){code, HF_DATABASE, HF__FAULT_FINAL, "25006",
                          "the transaction was asked for as read-only"};
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         if (failures[i].code == code || failures[i].code == (code & 0xff))
             return failures[i];
-    return (failure){code, HF_DATABASE, HF__TX_FINAL, "", ""};
+    return (failure){code, HF_DATABASE, HF__FAULT_FINAL, "", ""};
 }
 
 hf_status hf__local_connection_fail(const hf__local_connection *connection, int code,
-                                    hf__tx_fault *fault, hf_error *err)
+                                    hf__attempt_fault *fault, hf_error *err)
 {
     failure found = find_failure(connection, code);
     const char *text =
@@ -258,7 +258,7 @@ static int set_up(hf__local_connection *connection, bool *wal)
 static hf_status open_connection(hf__local_connection *connection, hf_error *err)
 {
     hf__buf uri = {0};
-    hf__tx_fault fault = HF__TX_FINAL;
+    hf__attempt_fault fault = HF__FAULT_FINAL;
     char path[PATH_MAX];
     struct stat found;
     bool wal = false;
@@ -378,8 +378,8 @@ static bool keep_idle(hf__local_connection *connection)
     return room;
 }
 
-static hf_status new_connection(hf__local *local, const hf__tx_plan *plan, const char *database,
-                                hf__local_connection **out, hf_error *err)
+static hf_status new_connection(hf__local *local, const hf__attempt_plan *plan,
+                                const char *database, hf__local_connection **out, hf_error *err)
 {
     hf__local_connection *connection = calloc(1, sizeof *connection);
 
@@ -387,11 +387,11 @@ static hf_status new_connection(hf__local *local, const hf__tx_plan *plan, const
         return hf__no_memory(err);
     connection->local = local;
     connection->deadline = plan->deadline;
-    if (plan->place == HF__TX_FILE)
+    if (plan->place == HF__PLACE_FILE)
         connection->file = strdup(database);
     else
         (void)snprintf(connection->database, sizeof connection->database, "%s", database);
-    hf_status status = plan->place == HF__TX_FILE && connection->file == NULL
+    hf_status status = plan->place == HF__PLACE_FILE && connection->file == NULL
                            ? hf__no_memory(err)
                            : open_connection(connection, err);
     if (status != HF_OK) {
@@ -412,21 +412,21 @@ static hf_status prepare_own(hf__local *local, hf_error *err)
     return status;
 }
 
-hf_status hf__local_connection_get(hf__local *local, const hf__tx_plan *plan,
+hf_status hf__local_connection_get(hf__local *local, const hf__attempt_plan *plan,
                                    hf__local_connection **out, hf_error *err)
 {
     const char *given = plan->database != NULL ? plan->database : "data";
-    const char *database = plan->place == HF__TX_OWN ? "holdfast" : given;
+    const char *database = plan->place == HF__PLACE_OWN ? "holdfast" : given;
     hf_status status = HF_OK;
 
-    if (plan->place == HF__TX_DATA)
+    if (plan->place == HF__PLACE_DATA)
         status = check_database(database, err);
-    else if (plan->place == HF__TX_OWN)
+    else if (plan->place == HF__PLACE_OWN)
         status = prepare_own(local, err);
     if (status != HF_OK)
         return status;
     hf__local_connection *connection =
-        plan->place == HF__TX_FILE ? NULL : take_idle(local, database);
+        plan->place == HF__PLACE_FILE ? NULL : take_idle(local, database);
     while (connection != NULL && !is_current(connection)) {
         free_connection(connection);
         connection = take_idle(local, database);

@@ -96,7 +96,7 @@ static void local_unlisten(hf__backend *backend, int64_t wake)
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static const hf__backend_ops operations = {
-    .tx = &hf__local_tx_ops,
+    .attempt = &hf__local_attempt_ops,
     .close = local_close,
     .forget = local_forget,
     .try_claims = hf__local_try_claims,
@@ -151,7 +151,7 @@ static void identify(hf__local *local)
 }
 
 /* Absolute, for the process may change its folder. */
-static hf_status settle_in(hf__local *local, const char *path, hf_error *err)
+static hf_status name_folder(hf__local *local, const char *path, hf_error *err)
 {
     static const char scheme[] = "local:";
 
@@ -191,7 +191,7 @@ static hf_status set_up(hf__local *local, const hf_store_options *options, const
     if (local->application == NULL)
         return hf__no_memory(err);
     identify(local);
-    return settle_in(local, path, err);
+    return name_folder(local, path, err);
 }
 
 hf_status hf__local_open(const hf_store_options *options, hf__backend **backend, hf_error *err)

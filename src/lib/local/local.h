@@ -347,11 +347,11 @@ HF_MUST_CHECK hf_status hf__local_ask_kernel(const hf__local *local, hf__local_l
 
 hf_status hf__local_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
 
-/* ---- tx.c, tx_connection.c: transactions on FOLDER/data.db ------------------------------------ */
+/* ---- transaction.c, connection.c: transactions on FOLDER/data.db --------------------------------- */
 
 typedef struct hf__local_connection hf__local_connection;
 
-extern const hf__tx_ops hf__local_tx_ops;
+extern const hf__attempt_ops hf__local_attempt_ops;
 
 void hf__local_connections_close(hf__local *local); /* those that no transaction uses */
 

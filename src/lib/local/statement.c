@@ -42,7 +42,7 @@ static int position_of(const char *sql, int offset)
 }
 
 static hf_status fail_text(hf__local_connection *connection, const char *sql, int code,
-                           hf__tx_fault *fault, hf_error *err)
+                           hf__attempt_fault *fault, hf_error *err)
 {
     int position = position_of(sql, sqlite3_error_offset(connection->handle));
 
@@ -75,7 +75,7 @@ static bool has_statement(const char *sql)
 }
 
 static hf_status prepare(hf__local_connection *connection, const char *sql, sqlite3_stmt **prepared,
-                         hf__tx_fault *fault, hf_error *err)
+                         hf__attempt_fault *fault, hf_error *err)
 {
     const char *rest = NULL;
 
@@ -142,7 +142,8 @@ static int bind(sqlite3_stmt *prepared, int index, const hf_value *value)
 }
 
 static hf_status bind_all(hf__local_connection *connection, sqlite3_stmt *prepared,
-                          const hf__local_statement *statement, hf__tx_fault *fault, hf_error *err)
+                          const hf__local_statement *statement, hf__attempt_fault *fault,
+                          hf_error *err)
 {
     int wanted = sqlite3_bind_parameter_count(prepared);
 
@@ -164,7 +165,7 @@ static hf_status bind_all(hf__local_connection *connection, sqlite3_stmt *prepar
 /* ---- stepping -------------------------------------------------------------------------------- */
 
 static hf_status step_all(hf__local_connection *connection, sqlite3_stmt *prepared, bool binary,
-                          hf_rows *rows, int64_t *count, hf__tx_fault *fault, hf_error *err)
+                          hf_rows *rows, int64_t *count, hf__attempt_fault *fault, hf_error *err)
 {
     int code = SQLITE_ROW;
 
@@ -186,7 +187,7 @@ static int64_t count_affected(sqlite3 *handle, sqlite3_stmt *prepared, int64_t t
 }
 
 static hf_status execute(hf__local_connection *connection, sqlite3_stmt *prepared, bool binary_rows,
-                         hf_rows **rows, hf__tx_fault *fault, hf_error *err)
+                         hf_rows **rows, hf__attempt_fault *fault, hf_error *err)
 {
     int64_t before = sqlite3_total_changes64(connection->handle);
     int64_t count = 0;
@@ -213,11 +214,11 @@ static hf_status execute(hf__local_connection *connection, sqlite3_stmt *prepare
 
 hf_status hf__local_statement_run(hf__local_connection *connection,
                                   const hf__local_statement *statement, bool binary_rows,
-                                  hf_rows **rows, hf__tx_fault *fault, hf_error *err)
+                                  hf_rows **rows, hf__attempt_fault *fault, hf_error *err)
 {
     sqlite3_stmt *prepared = NULL;
 
-    *fault = HF__TX_FINAL;
+    *fault = HF__FAULT_FINAL;
     err->position = 0;
     hf_status status = prepare(connection, statement->sql, &prepared, fault, err);
     if (status == HF_OK)

@@ -15,17 +15,17 @@ typedef struct queued {
     hf_value values[];
 } queued;
 
-typedef struct local_tx {
-    hf__tx head;
+typedef struct local_attempt {
+    hf__attempt head;
     hf__local_connection *connection;
     queued *first;
     queued **last;
-    unsigned sent;      /* statements of the queue that have run */
-    hf_status failed;   /* the attempt is over: every call returns this again */
-    hf__tx_fault fault; /* and this: the caller may have reset the head's */
+    unsigned sent;           /* statements of the queue that have run */
+    hf_status failed;        /* the attempt is over: every call returns this again */
+    hf__attempt_fault fault; /* and this: the caller may have reset the head's */
     hf_error why;
     bool in_doubt;
-} local_tx;
+} local_attempt;
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
@@ -59,74 +59,76 @@ static queued *copy_statement(const char *sql, size_t count, const hf_value *val
     return copy;
 }
 
-static void drop_first(local_tx *tx)
+static void drop_first(local_attempt *attempt)
 {
-    queued *first = tx->first;
+    queued *first = attempt->first;
 
-    tx->first = first->next;
-    if (tx->first == NULL)
-        tx->last = &tx->first;
+    attempt->first = first->next;
+    if (attempt->first == NULL)
+        attempt->last = &attempt->first;
     free(first);
 }
 
 /* A position in a statement that the caller has left behind would only mislead without its number. */
-static void name_queued(local_tx *tx, unsigned number)
+static void name_queued(local_attempt *attempt, unsigned number)
 {
-    hf_error found = tx->why;
+    hf_error found = attempt->why;
     hf_status status =
-        hf__fail(&tx->why, found.code, "queued statement %u: %s", number, found.message);
+        hf__fail(&attempt->why, found.code, "queued statement %u: %s", number, found.message);
 
     (void)status;
-    strcpy(tx->why.sqlstate, found.sqlstate);
-    strcpy(tx->why.hint, found.hint);
-    tx->why.position = found.position;
+    strcpy(attempt->why.sqlstate, found.sqlstate);
+    strcpy(attempt->why.hint, found.hint);
+    attempt->why.position = found.position;
 }
 
-static hf_status run_queue(local_tx *tx)
+static hf_status run_queue(local_attempt *attempt)
 {
-    while (tx->first != NULL) {
-        hf_status status = hf__local_statement_run(tx->connection, &tx->first->statement, false,
-                                                   NULL, &tx->head.fault, &tx->why);
-        tx->sent++;
+    while (attempt->first != NULL) {
+        hf_status status =
+            hf__local_statement_run(attempt->connection, &attempt->first->statement, false, NULL,
+                                    &attempt->head.fault, &attempt->why);
+        attempt->sent++;
         if (status != HF_OK) {
-            name_queued(tx, tx->sent);
+            name_queued(attempt, attempt->sent);
             return status;
         }
-        drop_first(tx);
+        drop_first(attempt);
     }
     return HF_OK;
 }
 
-/* ---- the steps of an attempt; all fill tx->why and tx->head.fault ---------------------------- */
+/* ---- the steps of an attempt; all fill attempt->why and attempt->head.fault ---------------------------- */
 
-static hf_status run_own(local_tx *tx, const char *sql)
+static hf_status run_own(local_attempt *attempt, const char *sql)
 {
-    int code = hf__local_connection_run(tx->connection, sql);
+    int code = hf__local_connection_run(attempt->connection, sql);
 
     if (code == SQLITE_OK)
         return HF_OK;
-    return hf__local_connection_fail(tx->connection, code, &tx->head.fault, &tx->why);
+    return hf__local_connection_fail(attempt->connection, code, &attempt->head.fault,
+                                     &attempt->why);
 }
 
-static hf_status set_read_only(local_tx *tx, bool read_only)
+static hf_status set_read_only(local_attempt *attempt, bool read_only)
 {
-    if (tx->connection->read_only == read_only)
+    if (attempt->connection->read_only == read_only)
         return HF_OK;
     hf_status status =
-        run_own(tx, read_only ? "PRAGMA query_only = ON" : "PRAGMA query_only = OFF");
+        run_own(attempt, read_only ? "PRAGMA query_only = ON" : "PRAGMA query_only = OFF");
     if (status == HF_OK)
-        tx->connection->read_only = read_only;
+        attempt->connection->read_only = read_only;
     return status;
 }
 
-static hf_status begin(local_tx *tx, const hf__tx_plan *plan)
+static hf_status begin(local_attempt *attempt, const hf__attempt_plan *plan)
 {
-    if (tx->head.started)
+    if (attempt->head.started)
         return HF_OK;
-    tx->head.started = true;
-    hf_status status = set_read_only(tx, plan->read_only);
+    attempt->head.started = true;
+    hf_status status = set_read_only(attempt, plan->read_only);
     if (status == HF_OK)
-        status = run_own(tx, plan->read_only ? "BEGIN" : hf__sql_local_begin);
+        status = run_own(attempt, plan->read_only ? "BEGIN" : hf__sql_local_begin);
     return status;
 }
 
@@ -142,158 +144,164 @@ static bool is_undone(int code)
            kind == SQLITE_FULL || code == SQLITE_IOERR_WRITE;
 }
 
-static hf_status commit(local_tx *tx, const hf__tx_plan *plan)
+static hf_status commit(local_attempt *attempt, const hf__attempt_plan *plan)
 {
-    int code = hf__local_connection_run(tx->connection, hf__sql_local_commit);
+    int code = hf__local_connection_run(attempt->connection, hf__sql_local_commit);
 
     if (code == SQLITE_OK)
         return HF_OK;
-    hf_status status = hf__local_connection_fail(tx->connection, code, &tx->head.fault, &tx->why);
+    hf_status status =
+        hf__local_connection_fail(attempt->connection, code, &attempt->head.fault, &attempt->why);
     if (!plan->read_only && !is_undone(code)) {
-        tx->in_doubt = true;
-        tx->head.fault = HF__TX_BROKEN;
+        attempt->in_doubt = true;
+        attempt->head.fault = HF__FAULT_BROKEN;
     }
     return status;
 }
 
 /* A failure ends the attempt at once, so that others get their turn during the caller's pause. */
-static hf_status conclude(local_tx *tx, hf_status status, hf_error *err)
+static hf_status conclude(local_attempt *attempt, hf_status status, hf_error *err)
 {
     if (status == HF_OK)
         return HF_OK;
-    if (tx->failed == HF_OK) {
-        tx->failed = status;
-        tx->fault = tx->head.fault;
-        if (sqlite3_get_autocommit(tx->connection->handle) == 0)
-            (void)!hf__local_connection_run(tx->connection, hf__sql_local_rollback);
+    if (attempt->failed == HF_OK) {
+        attempt->failed = status;
+        attempt->fault = attempt->head.fault;
+        if (sqlite3_get_autocommit(attempt->connection->handle) == 0)
+            (void)!hf__local_connection_run(attempt->connection, hf__sql_local_rollback);
     }
-    tx->head.fault = tx->fault;
+    attempt->head.fault = attempt->fault;
     if (err != NULL)
-        *err = tx->why;
+        *err = attempt->why;
     return status;
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static hf_status tx_open(hf__backend *backend, const hf__tx_plan *plan, hf__tx **out, hf_error *err)
+static hf_status attempt_open(hf__backend *backend, const hf__attempt_plan *plan, hf__attempt **out,
+                              hf_error *err)
 {
-    local_tx *tx = calloc(1, sizeof *tx);
+    local_attempt *attempt = calloc(1, sizeof *attempt);
 
-    if (tx == NULL)
+    if (attempt == NULL)
         return hf__no_memory(err);
-    tx->head.backend = backend;
-    tx->last = &tx->first;
-    hf_status status = hf__local_connection_get((hf__local *)backend, plan, &tx->connection, err);
+    attempt->head.backend = backend;
+    attempt->last = &attempt->first;
+    hf_status status =
+        hf__local_connection_get((hf__local *)backend, plan, &attempt->connection, err);
     if (status != HF_OK) {
-        free(tx);
+        free(attempt);
         return status;
     }
-    *out = &tx->head;
+    *out = &attempt->head;
     return HF_OK;
 }
 
-static hf_status tx_query(hf__tx *head, const hf__tx_plan *plan, const char *sql, size_t count,
-                          const hf_value *values, bool binary_rows, hf_rows **rows, hf_error *err)
+static hf_status attempt_query(hf__attempt *head, const hf__attempt_plan *plan, const char *sql,
+                               size_t count, const hf_value *values, bool binary_rows,
+                               hf_rows **rows, hf_error *err)
 {
-    local_tx *tx = (local_tx *)head;
+    local_attempt *attempt = (local_attempt *)head;
     const hf__local_statement statement = {.sql = sql, .count = count, .values = values};
-    hf_status status = tx->failed;
+    hf_status status = attempt->failed;
 
     if (rows != NULL)
         *rows = NULL;
     if (status == HF_OK)
-        status = begin(tx, plan);
+        status = begin(attempt, plan);
     if (status == HF_OK)
-        status = run_queue(tx);
+        status = run_queue(attempt);
     if (status == HF_OK)
-        status = hf__local_statement_run(tx->connection, &statement, binary_rows, rows,
-                                         &tx->head.fault, &tx->why);
-    return conclude(tx, status, err);
+        status = hf__local_statement_run(attempt->connection, &statement, binary_rows, rows,
+                                         &attempt->head.fault, &attempt->why);
+    return conclude(attempt, status, err);
 }
 
-static hf_status tx_queue(hf__tx *head, const char *sql, size_t count, const hf_value *values,
-                          hf_error *err)
+static hf_status attempt_queue(hf__attempt *head, const char *sql, size_t count,
+                               const hf_value *values, hf_error *err)
 {
-    local_tx *tx = (local_tx *)head;
+    local_attempt *attempt = (local_attempt *)head;
 
-    if (tx->failed != HF_OK)
-        return conclude(tx, tx->failed, err);
+    if (attempt->failed != HF_OK)
+        return conclude(attempt, attempt->failed, err);
     queued *copy = copy_statement(sql, count, values);
     if (copy == NULL) {
-        tx->head.fault = HF__TX_FINAL;
-        return conclude(tx, hf__no_memory(&tx->why), err);
+        attempt->head.fault = HF__FAULT_FINAL;
+        return conclude(attempt, hf__no_memory(&attempt->why), err);
     }
-    *tx->last = copy;
-    tx->last = &copy->next;
+    *attempt->last = copy;
+    attempt->last = &copy->next;
     return HF_OK;
 }
 
 /* Not a failure of the attempt: the caller may go on without libpq. */
-static struct pg_conn *tx_connection(hf__tx *head, const hf__tx_plan *plan, hf_error *err)
+static struct pg_conn *attempt_connection(hf__attempt *head, const hf__attempt_plan *plan,
+                                          hf_error *err)
 {
     hf_status status = hf__fail(err, HF_INVALID, "the local store has no PostgreSQL connection");
 
     (void)plan;
     (void)status;
-    if (((local_tx *)head)->failed == HF_OK)
-        head->fault = HF__TX_FINAL;
+    if (((local_attempt *)head)->failed == HF_OK)
+        head->fault = HF__FAULT_FINAL;
     return NULL;
 }
 
-static hf_status tx_commit(hf__tx *head, const hf__tx_plan *plan, hf_error *err)
+static hf_status attempt_commit(hf__attempt *head, const hf__attempt_plan *plan, hf_error *err)
 {
-    local_tx *tx = (local_tx *)head;
-    hf_status status = tx->failed;
+    local_attempt *attempt = (local_attempt *)head;
+    hf_status status = attempt->failed;
 
-    if (status == HF_OK && tx->first == NULL && !tx->head.started)
+    if (status == HF_OK && attempt->first == NULL && !attempt->head.started)
         return HF_OK;
     if (status == HF_OK && plan->session != NULL && atomic_load(&plan->session->lost)) {
-        tx->why = plan->session->why;
-        tx->head.fault = HF__TX_FINAL;
+        attempt->why = plan->session->why;
+        attempt->head.fault = HF__FAULT_FINAL;
         status = HF_LOST;
     }
     if (status == HF_OK)
-        status = begin(tx, plan);
+        status = begin(attempt, plan);
     if (status == HF_OK)
-        status = run_queue(tx);
+        status = run_queue(attempt);
     if (status == HF_OK)
-        status = commit(tx, plan);
-    return conclude(tx, status, err);
+        status = commit(attempt, plan);
+    return conclude(attempt, status, err);
 }
 
-static hf__tx_outcome tx_settle(hf__tx *head, const hf__tx_plan *plan, hf_error *err)
+static hf__attempt_outcome attempt_outcome(hf__attempt *head, const hf__attempt_plan *plan,
+                                           hf_error *err)
 {
-    local_tx *tx = (local_tx *)head;
+    local_attempt *attempt = (local_attempt *)head;
 
     (void)plan;
-    if (!tx->in_doubt || hf__local_connection_seal(tx->connection))
-        return HF__TX_NOT_COMMITTED;
+    if (!attempt->in_doubt || hf__local_connection_seal(attempt->connection))
+        return HF__OUTCOME_NOT_COMMITTED;
     hf_status status =
-        hf__fail(err, HF_IN_DOUBT, "the store failed while committing: %s", tx->why.message);
+        hf__fail(err, HF_IN_DOUBT, "the store failed while committing: %s", attempt->why.message);
     (void)status;
     hf__hint(err, "check the disk, open the store again and look whether it was written");
-    return HF__TX_IN_DOUBT;
+    return HF__OUTCOME_IN_DOUBT;
 }
 
-static void tx_close(hf__tx *head)
+static void attempt_close(hf__attempt *head)
 {
-    local_tx *tx = (local_tx *)head;
+    local_attempt *attempt = (local_attempt *)head;
 
-    if (tx == NULL)
+    if (attempt == NULL)
         return;
-    while (tx->first != NULL)
-        drop_first(tx);
-    hf__local_connection_put(tx->connection);
-    free(tx);
+    while (attempt->first != NULL)
+        drop_first(attempt);
+    hf__local_connection_put(attempt->connection);
+    free(attempt);
 }
 
-const hf__tx_ops hf__local_tx_ops = {
+const hf__attempt_ops hf__local_attempt_ops = {
     .locks_labels = false,
-    .open = tx_open,
-    .query = tx_query,
-    .queue = tx_queue,
-    .connection = tx_connection,
-    .commit = tx_commit,
-    .settle = tx_settle,
-    .close = tx_close,
+    .open = attempt_open,
+    .query = attempt_query,
+    .queue = attempt_queue,
+    .connection = attempt_connection,
+    .commit = attempt_commit,
+    .outcome = attempt_outcome,
+    .close = attempt_close,
 };

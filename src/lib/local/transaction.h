@@ -8,7 +8,7 @@
 
 #include "lib/local/local.h"
 
-/* ---- tx_connection.c ------------------------------------------------------------------------- */
+/* ---- attempt_connection.c ------------------------------------------------------------------------- */
 
 struct hf__local_connection {
     hf__local *local;
@@ -26,7 +26,7 @@ struct hf__local_connection {
     struct hf__local_connection *next;
 };
 
-HF_MUST_CHECK hf_status hf__local_connection_get(hf__local *local, const hf__tx_plan *plan,
+HF_MUST_CHECK hf_status hf__local_connection_get(hf__local *local, const hf__attempt_plan *plan,
                                                  hf__local_connection **connection, hf_error *err);
 
 /* Rolls back what is open; keeps the connection for the next transaction or closes it. */
@@ -44,7 +44,7 @@ HF_MUST_CHECK bool hf__local_connection_seal(hf__local_connection *connection);
 
 /* The failure that SQLite has just reported. */
 HF_MUST_CHECK hf_status hf__local_connection_fail(const hf__local_connection *connection, int code,
-                                                  hf__tx_fault *fault, hf_error *err);
+                                                  hf__attempt_fault *fault, hf_error *err);
 
 /* ---- tx_statement.c -------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ typedef struct hf__local_statement {
 HF_MUST_CHECK hf_status hf__local_statement_run(hf__local_connection *connection,
                                                 const hf__local_statement *statement,
                                                 bool binary_rows, hf_rows **rows,
-                                                hf__tx_fault *fault, hf_error *err);
+                                                hf__attempt_fault *fault, hf_error *err);
 
 /* ---- tx_rows.c ------------------------------------------------------------------------------- */
 

@@ -198,7 +198,7 @@ static hf_status open_files(hf__local_wait *wait, hf_error *err)
 }
 
 /* All bytes are locked: are they still the ones that everybody else means? */
-static bool settle(hf__local_wait *wait)
+static bool is_current(hf__local_wait *wait)
 {
     hf__local_session *session = wait->session;
     const hf__request *request = wait->request;
@@ -294,7 +294,7 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
     status = open_files(wait, err);
     if (status == HF_OK)
         status = wait_for_helper(wait, err);
-    if (status == HF_OK && !settle(wait))
+    if (status == HF_OK && !is_current(wait))
         *again = true;
     if (status == HF_OK && !*again)
         status = hf__local_session_record(wait->session, request, wait->id, &request->token, err);

@@ -14,16 +14,16 @@ static bool holder_inside(hf_store *store, const hf__claim *claim, hf__holder *h
 {
     memset(holder, 0, sizeof *holder);
     pthread_mutex_lock(&store->mutex);
-    struct entry *entry = hf__entry_get(store, claim);
-    for (struct grant *grant = entry ? entry->grants : NULL; grant; grant = grant->next) {
+    struct key_state *key_state = hf__key_state_get(store, claim);
+    for (struct grant *grant = key_state ? key_state->grants : NULL; grant; grant = grant->next) {
         if (claim->mode == HF_SHARED && grant->claim.mode == HF_SHARED)
             continue;
         holder->found = true;
         holder->age_ms =
             grant->lock->acquired_wall ? hf__wall_ms() - grant->lock->acquired_wall : 0;
     }
-    if (entry)
-        hf__entry_settle(store, entry); /* frees it when it was made just now */
+    if (key_state)
+        hf__key_state_admit(store, key_state); /* frees it when it was made just now */
     pthread_mutex_unlock(&store->mutex);
     if (!holder->found)
         return false;
@@ -99,26 +99,26 @@ hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *er
     return status;
 }
 
-hf_status hf__refused(const struct attempt *attempt, const hf__claim *claim, hf_error *err)
+hf_status hf__refused(const struct acquiring *acquiring, const hf__claim *claim, hf_error *err)
 {
-    return attempt->quiet ? HF_NOT_ACQUIRED : hf__not_acquired(attempt->store, claim, err);
+    return acquiring->quiet ? HF_NOT_ACQUIRED : hf__not_acquired(acquiring->store, claim, err);
 }
 
-void hf__tell_waiting(struct attempt *attempt, const hf__claim *claim)
+void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim)
 {
     hf__holder holder;
     hf_error why;
     char name[200], who[560];
-    if (attempt->told)
+    if (acquiring->told)
         return;
-    attempt->told = true;
-    hf__note(attempt->lock, HF__EVENT_CONFLICT, hf__now_ms() - attempt->began, -1);
-    if (!attempt->spec->on_wait)
+    acquiring->told = true;
+    hf__note(acquiring->lock, HF__EVENT_CONFLICT, hf__now_ms() - acquiring->began, -1);
+    if (!acquiring->spec->on_wait)
         return;
-    find(attempt->store, claim, &holder);
+    find(acquiring->store, claim, &holder);
     describe_holder(who, sizeof who, &holder);
     (void)!hf__fail(&why, HF_NOT_ACQUIRED, "waiting for %s, held by %s",
                     hf__claim_name(name, sizeof name, claim), who);
     add_remedy(claim, &holder, &why);
-    attempt->spec->on_wait(&why, attempt->spec->arg);
+    acquiring->spec->on_wait(&why, acquiring->spec->arg);
 }

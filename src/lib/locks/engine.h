@@ -1,9 +1,9 @@
 /*
  * The lock engine. A process talks to the store only for keys that it does not hold yet: threads
- * that want the same key queue in the process, in order of arrival, and pass the key on.
+ * that want the same key queue in the process, in order of arrival, and hand the key over.
  *
- * One mutex per store guards all of it and is never held during I/O. An entry whose key is being
- * asked for or given up at the store is busy: everybody else queues until that is decided.
+ * One mutex per store guards all of it and is never held during I/O. A key state whose key is being
+ * asked for or released at the store is busy: everybody else queues until that is decided.
  */
 #ifndef HF_LOCK_ENGINE_H
 #define HF_LOCK_ENGINE_H
@@ -16,10 +16,10 @@
 #include "lib/registry/registry.h"
 #include "lib/tables/snowflake.h"
 
-struct entry;
+struct key_state;
 struct hf_lock;
 
-/* A key held at the store, by one holder or (shared, or passed on) by several of this process. */
+/* A key held at the store, by one holder or (shared, or handed over) by several of this process. */
 struct hold {
     hf__session *session;
     hf_mode mode;
@@ -30,48 +30,48 @@ struct hold {
 /* One key of one lock. */
 struct grant {
     struct hf_lock *lock;
-    struct entry *entry;
+    struct key_state *key_state;
     struct hold *hold;
     hf__claim claim;
-    struct grant *next; /* in entry->grants */
+    struct grant *next; /* in key_state->grants */
 };
 
-enum turn_state {
-    TURN_QUEUED,
-    TURN_JOINS,  /* the process holds the key already: hold says where */
-    TURN_CLAIMS, /* the key has to be asked for at the store */
+enum waiter_state {
+    WAITER_QUEUED,
+    WAITER_JOINS, /* the process holds the key already: hold says where */
+    WAITER_ASKS,  /* the key has to be asked for at the store */
 };
 
-/* A place in the queue of an entry. */
-struct turn {
-    struct turn *next;
-    struct entry *entry;
+/* A place in the queue of a key state. */
+struct waiter {
+    struct waiter *next;
+    struct key_state *key_state;
     hf_mode mode;
     bool alone; /* must ask the store itself */
-    enum turn_state state;
+    enum waiter_state state;
     bool reenters;
-    unsigned pass; /* entry->passes when it was assigned */
+    unsigned handover; /* key_state->handovers when it was assigned */
     struct hold *hold;
     pthread_cond_t *cond;
     pid_t owner;
-    struct turn *next_queued; /* in store->queued */
+    struct waiter *next_queued; /* in store->queued */
 };
 
-struct entry {
-    struct entry *next;
+struct key_state {
+    struct key_state *next;
     int64_t key;
     hf_space space;
-    struct turn *first, *last;
+    struct waiter *first, *last;
     unsigned holders[2]; /* by hf_mode */
     struct hold *hold;   /* one that others of this process may join or inherit */
-    unsigned busy;   /* requests under way at the store: one that claims, or several that release */
-    bool waiting;    /* busy, and in a wait that may last */
-    bool draining;   /* others wait outside: no more joining until it is empty */
-    unsigned passes; /* joins and hand-overs since the store was last asked */
+    unsigned busy; /* requests under way at the store: one that claims, or several that release */
+    bool waiting;  /* busy, and in a wait that may last */
+    bool draining; /* others wait outside: no more joining until it is empty */
+    unsigned handovers; /* joins and hand-overs since the store was last asked */
     struct grant *grants;
 };
 
-enum { ENTRY_BUCKETS = 1024, THREAD_BUCKETS = 64, MINTED_BUCKETS = 256 };
+enum { KEY_BUCKETS = 1024, THREAD_BUCKETS = 64, MINTED_BUCKETS = 256 };
 
 struct hf_store {
     hf__backend *backend;
@@ -82,11 +82,11 @@ struct hf_store {
     bool dispatch;
 
     pthread_mutex_t mutex;
-    pthread_cond_t settled; /* an entry is not busy any more, or a callback has ended */
-    struct entry *entries[ENTRY_BUCKETS];
+    pthread_cond_t changed; /* a key state is not busy any more, or a callback has ended */
+    struct key_state *key_states[KEY_BUCKETS];
     struct hf_lock *locks;
     struct hf_lock *threads[THREAD_BUCKETS]; /* held locks by owner, greatest key first */
-    struct turn *queued;                     /* all that wait for a turn */
+    struct waiter *queued;                   /* all waiters */
     int keys_held;
     bool interrupted;
     struct hf__known *known; /* labels that the registry gives away; built at the first need */
@@ -146,7 +146,7 @@ struct hf_lock {
 };
 
 /* An acquire while it goes on. */
-struct attempt {
+struct acquiring {
     hf_store *store;
     struct hf_lock *lock;
     const hf_lock_spec *spec;
@@ -157,28 +157,30 @@ struct attempt {
     int64_t began;
     int64_t deadline;
     bool told;      /* on_wait has been called */
-    bool alone;     /* joins nobody: see hf__take */
+    bool alone;     /* joins nobody: see hf__claims_acquire */
     bool quiet;     /* a refusal is expected: nobody asks who holds the key */
     size_t blocked; /* which claim was in the way last */
 };
 
-/* table.c: entries and turns; the mutex is held unless said otherwise */
-struct entry *hf__entry_get(hf_store *store, const hf__claim *claim); /* NULL: out of memory */
-void hf__entry_settle(hf_store *store, struct entry *entry); /* lets the next in, or frees it */
-bool hf__entry_is_free_for(const struct entry *entry, hf_mode mode);
-struct hold *hf__entry_held_by_me(const struct entry *entry, hf_mode mode);
+/* queue.c: key states and waiters; the mutex is held unless said otherwise */
+struct key_state *hf__key_state_get(hf_store *store,
+                                    const hf__claim *claim); /* NULL: out of memory */
+void hf__key_state_admit(hf_store *store,
+                         struct key_state *key_state); /* lets the next in, or frees it */
+bool hf__key_state_is_free_for(const struct key_state *key_state, hf_mode mode);
+struct hold *hf__key_state_held_by_me(const struct key_state *key_state, hf_mode mode);
 bool hf__held_by_me(const hf_store *store, const hf__claim *claim);
-void hf__turn_assign(struct turn *turn);
-void hf__turn_queue(struct turn *turn);
-void hf__turn_abandon(struct turn *turn);
-bool hf__may_pass_on(const struct entry *entry, const struct hold *hold);
+void hf__waiter_assign(struct waiter *waiter);
+void hf__waiter_queue(struct waiter *waiter);
+void hf__waiter_abandon(struct waiter *waiter);
+bool hf__may_hand_over(const struct key_state *key_state, const struct hold *hold);
 
 /* life.c: the mutex is held. False: there is no such step from where it is. */
 enum life_event { LIFE_LOSE, LIFE_RELEASE };
 bool hf__life_step(struct hf_lock *lock, enum life_event event);
 
 /* cycle.c: the mutex is held */
-bool hf__closes_cycle(const hf_store *store, const struct turn *turn);
+bool hf__closes_cycle(const hf_store *store, const struct waiter *waiter);
 
 /* order.c: the mutex is held, but for hf__compare_claims */
 int hf__compare_claims(const hf__claim *a, const hf__claim *b); /* by order, space and key */
@@ -206,27 +208,27 @@ hf_status hf__minted_ask(hf_store *store, const struct hf__table_name *name, int
 hf_status hf__minted_key(hf_store *store, const char *label, size_t size, const char **text,
                          int64_t *key, hf_error *err);
 /* *stale: an id is not its table's any more. The claims are held. */
-hf_status hf__minted_confirm(const struct attempt *attempt, const hf__claim *claims, size_t count,
-                             bool *stale, hf_error *err);
+hf_status hf__minted_confirm(const struct acquiring *acquiring, const hf__claim *claims,
+                             size_t count, bool *stale, hf_error *err);
 void hf__minted_free(hf_store *store);
 
-/* take.c: the mutex is not held */
-hf_status hf__take(struct attempt *attempt, const hf__claim *claims, size_t count, bool patient,
-                   hf_error *err);
-hf_status hf__give_up(struct hf_lock *lock, size_t from, hf_error *err); /* grants[from…] */
-void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);    /* mutex held */
+/* claims.c: the mutex is not held */
+hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                             bool patient, hf_error *err);
+hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err); /* grants[from…] */
+void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);           /* mutex held */
 
 /* slots.c */
 enum { HF__SLOT_DIGITS = 3, HF__SLOT_BASE = 16 };
 int64_t hf__slot_key(const hf__claim *base, unsigned slot);
 int64_t hf__slot_gate_key(const hf__claim *base);
 int64_t hf__slot_digit_key(const hf__claim *base, unsigned place, unsigned digit);
-hf_status hf__take_slot(struct attempt *attempt, const hf__claim *base, hf_error *err);
+hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err);
 
 /* describe.c */
 hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *err);
-hf_status hf__refused(const struct attempt *attempt, const hf__claim *claim, hf_error *err);
-void hf__tell_waiting(struct attempt *attempt, const hf__claim *claim);
+hf_status hf__refused(const struct acquiring *acquiring, const hf__claim *claim, hf_error *err);
+void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim);
 
 /* watch.c */
 hf_status hf__watch_start(hf_store *store, hf_error *err);

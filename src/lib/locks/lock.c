@@ -134,14 +134,14 @@ static struct hf_lock *new_lock(hf_store *store, const hf_lock_spec *spec, size_
 }
 
 /* Once it is in the list, the watcher may find it lost and the callback may free it. */
-static void publish(struct attempt *attempt)
+static void publish(struct acquiring *acquiring)
 {
-    struct hf_lock *lock = attempt->lock;
-    hf_store *store = attempt->store;
+    struct hf_lock *lock = acquiring->lock;
+    hf_store *store = acquiring->store;
     pthread_mutex_lock(&store->mutex);
     lock->acquired_ms = hf__now_ms();
     lock->acquired_wall = hf__wall_ms();
-    hf__note(lock, HF__EVENT_ACQUIRED, lock->acquired_ms - attempt->began, -1);
+    hf__note(lock, HF__EVENT_ACQUIRED, lock->acquired_ms - acquiring->began, -1);
     lock->next = store->locks;
     if (store->locks)
         store->locks->previous = lock;
@@ -207,22 +207,22 @@ static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf
     return status;
 }
 
-static hf_status take_borrowed(struct attempt *attempt, const hf__claim *claims, size_t count,
-                               hf_error *err)
+static hf_status acquire_borrowed(struct acquiring *acquiring, const hf__claim *claims,
+                                  size_t count, hf_error *err)
 {
-    hf__backend *backend = attempt->store->backend;
+    hf__backend *backend = acquiring->store->backend;
     hf__request request = {.claims = claims,
                            .count = count,
                            .lifetime = HF_TRANSACTION,
-                           .deadline = attempt->deadline};
+                           .deadline = acquiring->deadline};
     hf_status status = backend->ops->try_claims(backend, &request, err);
-    if (status == HF_NOT_ACQUIRED && attempt->spec->wait_ms != 0) {
-        hf__tell_waiting(attempt, &claims[request.blocked]);
+    if (status == HF_NOT_ACQUIRED && acquiring->spec->wait_ms != 0) {
+        hf__tell_waiting(acquiring, &claims[request.blocked]);
         status = backend->ops->wait_claims(backend, &request, err);
     }
     if (status == HF_NOT_ACQUIRED)
-        status = hf__not_acquired(attempt->store, &claims[request.blocked], err);
-    attempt->lock->snapshot_stale = request.snapshot_stale;
+        status = hf__not_acquired(acquiring->store, &claims[request.blocked], err);
+    acquiring->lock->snapshot_stale = request.snapshot_stale;
     if (request.snapshot_stale)
         hf__log(
             backend, HF_LOG_WARNING,
@@ -231,15 +231,15 @@ static hf_status take_borrowed(struct attempt *attempt, const hf__claim *claims,
     return status;
 }
 
-static hf_status take_all(struct attempt *attempt, const hf__claim *claims, size_t count,
-                          hf_error *err)
+static hf_status acquire_all(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                             hf_error *err)
 {
-    bool patient = attempt->spec->wait_ms != 0;
-    if (attempt->store->backend->borrowed)
-        return take_borrowed(attempt, claims, count, err);
-    if (attempt->spec->slots > 0)
-        return hf__take_slot(attempt, claims, err);
-    return hf__take(attempt, claims, count, patient, err);
+    bool patient = acquiring->spec->wait_ms != 0;
+    if (acquiring->store->backend->borrowed)
+        return acquire_borrowed(acquiring, claims, count, err);
+    if (acquiring->spec->slots > 0)
+        return hf__slot_acquire(acquiring, claims, err);
+    return hf__claims_acquire(acquiring, claims, count, patient, err);
 }
 
 static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lock_extra *extra,
@@ -273,44 +273,44 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
     if (status != HF_OK)
         goto out;
 
-    struct attempt attempt = {.store = store,
-                              .spec = spec,
-                              .extra = extra,
-                              .beside = beside,
-                              .began = hf__now_ms(),
-                              .deadline = hf__deadline(spec->wait_ms),
-                              .lock = new_lock(store, spec, count)};
-    if (!attempt.lock) {
+    struct acquiring acquiring = {.store = store,
+                                  .spec = spec,
+                                  .extra = extra,
+                                  .beside = beside,
+                                  .began = hf__now_ms(),
+                                  .deadline = hf__deadline(spec->wait_ms),
+                                  .lock = new_lock(store, spec, count)};
+    if (!acquiring.lock) {
         status = hf__no_memory(err);
         goto out;
     }
-    attempt.lock->labels = labels;
-    attempt.lock->name = claims[0];
-    attempt.lock->last = claims[count - 1];
+    acquiring.lock->labels = labels;
+    acquiring.lock->name = claims[0];
+    acquiring.lock->last = claims[count - 1];
     labels = NULL;
-    status = take_all(&attempt, claims, count, err);
-    if (status == HF_OK && (spec->flags & HF_NEED_TOKEN) && !attempt.lock->token) {
-        (void)!hf__give_up(attempt.lock, 0, NULL);
+    status = acquire_all(&acquiring, claims, count, err);
+    if (status == HF_OK && (spec->flags & HF_NEED_TOKEN) && !acquiring.lock->token) {
+        (void)!hf__claims_release(acquiring.lock, 0, NULL);
         status = no_token(store, err);
     }
     if (status == HF_OK) {
-        status = hf__minted_confirm(&attempt, claims, count, stale, err);
+        status = hf__minted_confirm(&acquiring, claims, count, stale, err);
         if (status != HF_OK || *stale)
-            (void)!hf__give_up(attempt.lock, 0, NULL);
+            (void)!hf__claims_release(acquiring.lock, 0, NULL);
     }
     if (*stale) {
-        hf__lock_forget(attempt.lock);
+        hf__lock_forget(acquiring.lock);
     } else if (status == HF_OK) {
         if (store->backend->borrowed)
-            remember_order(attempt.lock);
+            remember_order(acquiring.lock);
         else
-            publish(&attempt);
-        *out = attempt.lock;
+            publish(&acquiring);
+        *out = acquiring.lock;
     } else {
         if (status == HF_NOT_ACQUIRED)
-            hf__note(attempt.lock, attempt.told ? HF__EVENT_TIMEOUT : HF__EVENT_CONFLICT,
-                     hf__now_ms() - attempt.began, -1);
-        hf__lock_forget(attempt.lock);
+            hf__note(acquiring.lock, acquiring.told ? HF__EVENT_TIMEOUT : HF__EVENT_CONFLICT,
+                     hf__now_ms() - acquiring.began, -1);
+        hf__lock_forget(acquiring.lock);
     }
 out:
     free(claims);
@@ -432,7 +432,7 @@ static hf_status release(hf_lock *lock, hf_error *err)
 
     if (!first)
         return hf__fail(err, HF_INVALID, "the lock was released before");
-    status = hf__give_up(lock, 0, err);
+    status = hf__claims_release(lock, 0, err);
     if (lost) {
         if (err)
             *err = lock->why;
@@ -466,7 +466,7 @@ static void release_and_free(hf_lock *lock)
         (void)!release(lock, NULL);
     pthread_mutex_lock(&store->mutex);
     while (lock->delivering && !pthread_equal(lock->deliverer, pthread_self()))
-        pthread_cond_wait(&store->settled, &store->mutex);
+        pthread_cond_wait(&store->changed, &store->mutex);
     bool later = lock->delivering;
     lock->free_after = later;
     pthread_mutex_unlock(&store->mutex);

@@ -5,57 +5,57 @@
 #include "lib/locks/engine.h"
 
 /* How often a key may change hands inside the process before others get their chance outside. */
-enum { MOST_PASSES = 16 };
+enum { MOST_HANDOVERS = 16 };
 
 static size_t bucket_of(int64_t key)
 {
-    return (size_t)(hf__hash_int((uint64_t)key) % ENTRY_BUCKETS);
+    return (size_t)(hf__hash_int((uint64_t)key) % KEY_BUCKETS);
 }
 
-struct entry *hf__entry_get(hf_store *store, const hf__claim *claim)
+struct key_state *hf__key_state_get(hf_store *store, const hf__claim *claim)
 {
-    struct entry **head = &store->entries[bucket_of(claim->key)];
-    for (struct entry *entry = *head; entry; entry = entry->next)
-        if (entry->key == claim->key && entry->space == claim->space)
-            return entry;
-    struct entry *entry = calloc(1, sizeof *entry);
-    if (!entry)
+    struct key_state **head = &store->key_states[bucket_of(claim->key)];
+    for (struct key_state *key_state = *head; key_state; key_state = key_state->next)
+        if (key_state->key == claim->key && key_state->space == claim->space)
+            return key_state;
+    struct key_state *key_state = calloc(1, sizeof *key_state);
+    if (!key_state)
         return NULL;
-    entry->key = claim->key;
-    entry->space = claim->space;
-    entry->next = *head;
-    *head = entry;
-    return entry;
+    key_state->key = claim->key;
+    key_state->space = claim->space;
+    key_state->next = *head;
+    *head = key_state;
+    return key_state;
 }
 
-static bool is_unused(const struct entry *entry)
+static bool is_unused(const struct key_state *key_state)
 {
-    return !entry->busy && !entry->first && !entry->grants && entry->holders[HF_SHARED] == 0 &&
-           entry->holders[HF_EXCLUSIVE] == 0;
+    return !key_state->busy && !key_state->first && !key_state->grants &&
+           key_state->holders[HF_SHARED] == 0 && key_state->holders[HF_EXCLUSIVE] == 0;
 }
 
-static void free_entry(hf_store *store, struct entry *entry)
+static void free_key_state(hf_store *store, struct key_state *key_state)
 {
-    struct entry **at = &store->entries[bucket_of(entry->key)];
-    while (*at != entry)
+    struct key_state **at = &store->key_states[bucket_of(key_state->key)];
+    while (*at != key_state)
         at = &(*at)->next;
-    *at = entry->next;
-    free(entry);
+    *at = key_state->next;
+    free(key_state);
 }
 
-bool hf__entry_is_free_for(const struct entry *entry, hf_mode mode)
+bool hf__key_state_is_free_for(const struct key_state *key_state, hf_mode mode)
 {
-    if (entry->busy || entry->holders[HF_EXCLUSIVE] > 0)
+    if (key_state->busy || key_state->holders[HF_EXCLUSIVE] > 0)
         return false;
     if (mode == HF_EXCLUSIVE)
-        return entry->holders[HF_SHARED] == 0;
-    return !(entry->draining && entry->holders[HF_SHARED] > 0);
+        return key_state->holders[HF_SHARED] == 0;
+    return !(key_state->draining && key_state->holders[HF_SHARED] > 0);
 }
 
-struct hold *hf__entry_held_by_me(const struct entry *entry, hf_mode mode)
+struct hold *hf__key_state_held_by_me(const struct key_state *key_state, hf_mode mode)
 {
     pid_t me = gettid();
-    for (struct grant *grant = entry->grants; grant; grant = grant->next)
+    for (struct grant *grant = key_state->grants; grant; grant = grant->next)
         if (grant->lock->owner == me && grant->lock->state == HF_STATE_HELD &&
             (grant->claim.mode == HF_EXCLUSIVE || mode == HF_SHARED))
             return grant->hold;
@@ -64,84 +64,85 @@ struct hold *hf__entry_held_by_me(const struct entry *entry, hf_mode mode)
 
 bool hf__held_by_me(const hf_store *store, const hf__claim *claim)
 {
-    for (const struct entry *entry = store->entries[bucket_of(claim->key)]; entry;
-         entry = entry->next)
-        if (entry->key == claim->key && entry->space == claim->space)
-            return hf__entry_held_by_me(entry, claim->mode) != NULL;
+    for (const struct key_state *key_state = store->key_states[bucket_of(claim->key)]; key_state;
+         key_state = key_state->next)
+        if (key_state->key == claim->key && key_state->space == claim->space)
+            return hf__key_state_held_by_me(key_state, claim->mode) != NULL;
     return false;
 }
 
-static bool may_join(const struct entry *entry, const struct turn *turn)
+static bool may_join(const struct key_state *key_state, const struct waiter *waiter)
 {
-    return entry->hold && entry->hold->mode == turn->mode && !turn->alone &&
-           !atomic_load(&entry->hold->session->lost);
+    return key_state->hold && key_state->hold->mode == waiter->mode && !waiter->alone &&
+           !atomic_load(&key_state->hold->session->lost);
 }
 
-void hf__turn_assign(struct turn *turn)
+void hf__waiter_assign(struct waiter *waiter)
 {
-    struct entry *entry = turn->entry;
-    if (may_join(entry, turn)) {
-        turn->state = TURN_JOINS;
-        turn->hold = entry->hold;
-        turn->hold->refs++;
-        entry->holders[turn->mode]++;
-        turn->pass = ++entry->passes;
+    struct key_state *key_state = waiter->key_state;
+    if (may_join(key_state, waiter)) {
+        waiter->state = WAITER_JOINS;
+        waiter->hold = key_state->hold;
+        waiter->hold->refs++;
+        key_state->holders[waiter->mode]++;
+        waiter->handover = ++key_state->handovers;
     } else {
-        turn->state = TURN_CLAIMS;
-        entry->busy++;
-        entry->passes = 0;
+        waiter->state = WAITER_ASKS;
+        key_state->busy++;
+        key_state->handovers = 0;
     }
 }
 
-void hf__turn_queue(struct turn *turn)
+void hf__waiter_queue(struct waiter *waiter)
 {
-    struct entry *entry = turn->entry;
-    turn->next = NULL;
-    turn->state = TURN_QUEUED;
-    if (entry->last)
-        entry->last->next = turn;
+    struct key_state *key_state = waiter->key_state;
+    waiter->next = NULL;
+    waiter->state = WAITER_QUEUED;
+    if (key_state->last)
+        key_state->last->next = waiter;
     else
-        entry->first = turn;
-    entry->last = turn;
+        key_state->first = waiter;
+    key_state->last = waiter;
 }
 
-void hf__turn_abandon(struct turn *turn)
+void hf__waiter_abandon(struct waiter *waiter)
 {
-    struct entry *entry = turn->entry;
-    struct turn **at = &entry->first, *previous = NULL;
-    while (*at && *at != turn) {
+    struct key_state *key_state = waiter->key_state;
+    struct waiter **at = &key_state->first, *previous = NULL;
+    while (*at && *at != waiter) {
         previous = *at;
         at = &(*at)->next;
     }
     if (!*at)
         return;
-    *at = turn->next;
-    if (entry->last == turn)
-        entry->last = previous;
+    *at = waiter->next;
+    if (key_state->last == waiter)
+        key_state->last = previous;
 }
 
-bool hf__may_pass_on(const struct entry *entry, const struct hold *hold)
+bool hf__may_hand_over(const struct key_state *key_state, const struct hold *hold)
 {
-    const struct turn *next = entry->first;
-    return next && !entry->busy && hold == entry->hold && next->mode == hold->mode &&
-           !next->alone && entry->passes < MOST_PASSES && !atomic_load(&hold->session->lost);
+    const struct waiter *next = key_state->first;
+    return next && !key_state->busy && hold == key_state->hold && next->mode == hold->mode &&
+           !next->alone && key_state->handovers < MOST_HANDOVERS &&
+           !atomic_load(&hold->session->lost);
 }
 
-void hf__entry_settle(hf_store *store, struct entry *entry)
+void hf__key_state_admit(hf_store *store, struct key_state *key_state)
 {
-    if (entry->holders[HF_SHARED] == 0)
-        entry->draining = false;
-    while (entry->first && hf__entry_is_free_for(entry, entry->first->mode)) {
-        struct turn *turn = entry->first;
-        entry->first = turn->next;
-        if (!entry->first)
-            entry->last = NULL;
-        hf__turn_assign(turn);
-        pthread_cond_signal(turn->cond);
+    if (key_state->holders[HF_SHARED] == 0)
+        key_state->draining = false;
+    while (key_state->first && hf__key_state_is_free_for(key_state, key_state->first->mode)) {
+        struct waiter *waiter = key_state->first;
+        key_state->first = waiter->next;
+        if (!key_state->first)
+            key_state->last = NULL;
+        hf__waiter_assign(waiter);
+        pthread_cond_signal(waiter->cond);
     }
-    pthread_cond_broadcast(&store->settled);
-    if (is_unused(entry))
-        free_entry(store, entry);
+    pthread_cond_broadcast(&store->changed);
+    if (is_unused(key_state))
+        free_key_state(store, key_state);
 }
 
 /* --- cycle ------------------------------------------------------------------------------------ */
@@ -153,40 +154,41 @@ void hf__entry_settle(hf_store *store, struct entry *entry)
 
 enum { MOST_STEPS = 10000 };
 
-static const struct turn *wait_of(const hf_store *store, pid_t thread)
+static const struct waiter *wait_of(const hf_store *store, pid_t thread)
 {
-    for (const struct turn *turn = store->queued; turn; turn = turn->next_queued)
-        if (turn->owner == thread)
-            return turn;
+    for (const struct waiter *waiter = store->queued; waiter; waiter = waiter->next_queued)
+        if (waiter->owner == thread)
+            return waiter;
     return NULL;
 }
 
-static bool leads_to(const hf_store *store, const struct entry *entry, pid_t me, int *steps)
+static bool leads_to(const hf_store *store, const struct key_state *key_state, pid_t me, int *steps)
 {
-    for (const struct grant *grant = entry->grants; grant; grant = grant->next) {
+    for (const struct grant *grant = key_state->grants; grant; grant = grant->next) {
         pid_t owner = grant->lock->owner;
         if (--*steps <= 0)
             return false;
         if (owner == me)
             return true;
-        const struct turn *wait = wait_of(store, owner);
-        if (wait && leads_to(store, wait->entry, me, steps))
+        const struct waiter *wait = wait_of(store, owner);
+        if (wait && leads_to(store, wait->key_state, me, steps))
             return true;
     }
     return false;
 }
 
 /* A thread that waits for what it holds itself waits for another thread to release it. */
-static bool holds(const struct entry *entry, pid_t me)
+static bool holds(const struct key_state *key_state, pid_t me)
 {
-    for (const struct grant *grant = entry->grants; grant; grant = grant->next)
+    for (const struct grant *grant = key_state->grants; grant; grant = grant->next)
         if (grant->lock->owner == me)
             return true;
     return false;
 }
 
-bool hf__closes_cycle(const hf_store *store, const struct turn *turn)
+bool hf__closes_cycle(const hf_store *store, const struct waiter *waiter)
 {
     int steps = MOST_STEPS;
-    return !holds(turn->entry, turn->owner) && leads_to(store, turn->entry, turn->owner, &steps);
+    return !holds(waiter->key_state, waiter->owner) &&
+           leads_to(store, waiter->key_state, waiter->owner, &steps);
 }

@@ -91,30 +91,30 @@ static void digit_claims(const hf__claim *base, unsigned slots, bool ours, hf__c
                                           ours ? HF_SHARED : HF_EXCLUSIVE));
 }
 
-static hf_status probe(struct attempt *attempt, const hf__claim *claims, size_t count,
+static hf_status probe(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                        hf_error *err)
 {
     int64_t until = hf__deadline(PROBE_MS);
     struct timespec pause = {.tv_nsec = 20 * 1000000L};
     hf_status status;
-    attempt->quiet = true;
-    while ((status = hf__take(attempt, claims, count, false, err)) == HF_NOT_ACQUIRED &&
+    acquiring->quiet = true;
+    while ((status = hf__claims_acquire(acquiring, claims, count, false, err)) == HF_NOT_ACQUIRED &&
            hf__left_ms(until) != 0)
         (void)nanosleep(&pause, NULL);
-    attempt->quiet = false;
+    acquiring->quiet = false;
     return status;
 }
 
 /* Behind the gate: nobody else looks or spells at the same time. */
-static hf_status agree_on_size(struct attempt *attempt, const hf__claim *base, hf_error *err)
+static hf_status agree_on_size(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
     hf__claim claims[HF__SLOT_DIGITS * HF__SLOT_BASE];
-    size_t count = 0, from = attempt->lock->count;
-    unsigned slots = attempt->spec->slots;
+    size_t count = 0, from = acquiring->lock->count;
+    unsigned slots = acquiring->spec->slots;
     char name[200];
 
     digit_claims(base, slots, false, claims, &count);
-    hf_status status = probe(attempt, claims, count, err);
+    hf_status status = probe(acquiring, claims, count, err);
     if (status == HF_NOT_ACQUIRED) {
         status = hf__fail(err, HF_SLOTS, "%s is in use with another number of slots than %u",
                           hf__claim_name(name, sizeof name, base), slots);
@@ -123,18 +123,18 @@ static hf_status agree_on_size(struct attempt *attempt, const hf__claim *base, h
         return status;
     }
     if (status == HF_OK)
-        status = hf__give_up(attempt->lock, from, err);
+        status = hf__claims_release(acquiring->lock, from, err);
     if (status != HF_OK)
         return status;
     digit_claims(base, slots, true, claims, &count);
-    status = hf__take(attempt, claims, count, false, err);
+    status = hf__claims_acquire(acquiring, claims, count, false, err);
     return status == HF_NOT_ACQUIRED ? HF_SLOTS : status; /* err names who is in the way */
 }
 
 /* HF_NOT_ACQUIRED when all are taken. */
-static hf_status try_slots(struct attempt *attempt, const hf__claim *base, hf_error *err)
+static hf_status try_slots(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
-    unsigned slots = attempt->spec->slots;
+    unsigned slots = acquiring->spec->slots;
     for (unsigned slot = 1; slot <= slots; slot++) {
         hf__claim claim = inner_claim(hf__slot_key(base, slot), HF_EXCLUSIVE);
         claim.wake = wake_key(base);
@@ -142,31 +142,31 @@ static hf_status try_slots(struct attempt *attempt, const hf__claim *base, hf_er
         claim.label_size = base->label_size;
         claim.derivation = base->derivation;
         claim.slot = slot;
-        attempt->quiet = slot < slots; /* the last one's holder is named */
-        hf_status status = hf__take(attempt, &claim, 1, false, err);
-        attempt->quiet = false;
+        acquiring->quiet = slot < slots; /* the last one's holder is named */
+        hf_status status = hf__claims_acquire(acquiring, &claim, 1, false, err);
+        acquiring->quiet = false;
         if (status == HF_OK)
-            attempt->lock->slot = slot;
+            acquiring->lock->slot = slot;
         if (status != HF_NOT_ACQUIRED)
             return status;
     }
     return HF_NOT_ACQUIRED;
 }
 
-static hf_status doze_a_tick(const struct attempt *attempt, int64_t wake, uint64_t *ticket,
+static hf_status doze_a_tick(const struct acquiring *acquiring, int64_t wake, uint64_t *ticket,
                              hf_error *err)
 {
-    hf__backend *backend = attempt->store->backend;
-    int tick = hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS), left = hf__left_ms(attempt->deadline);
+    hf__backend *backend = acquiring->store->backend;
+    int tick = hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS), left = hf__left_ms(acquiring->deadline);
     hf_status status =
         backend->ops->doze(backend, wake, ticket, left >= 0 && left < tick ? left : tick, err);
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
 /* Listening anew each time finds a connection that has died; while it lives that costs nothing. */
-static hf_status wait_for_slot(struct attempt *attempt, const hf__claim *base, hf_error *err)
+static hf_status wait_for_slot(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
-    hf__backend *backend = attempt->store->backend;
+    hf__backend *backend = acquiring->store->backend;
     int64_t wake = wake_key(base);
     uint64_t ticket = 0;
     unsigned ears = 0;
@@ -179,18 +179,18 @@ static hf_status wait_for_slot(struct attempt *attempt, const hf__claim *base, h
             ears--;
         }
         if (status == HF_OK)
-            status = try_slots(attempt, base, err);
-        if (status == HF_NOT_ACQUIRED && hf__left_ms(attempt->deadline) == 0)
+            status = try_slots(acquiring, base, err);
+        if (status == HF_NOT_ACQUIRED && hf__left_ms(acquiring->deadline) == 0)
             break;
         if (status == HF_NOT_ACQUIRED)
-            status = doze_a_tick(attempt, wake, &ticket, err);
+            status = doze_a_tick(acquiring, wake, &ticket, err);
     }
     if (ears > 0)
         backend->ops->unlisten(backend, wake);
     return status;
 }
 
-static hf_status all_taken(const struct attempt *attempt, const hf__claim *base, hf_error *err)
+static hf_status all_taken(const struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
     char name[200];
     hf_error last;
@@ -200,7 +200,7 @@ static hf_status all_taken(const struct attempt *attempt, const hf__claim *base,
     const char *who = strstr(last.message, "is held by ");
     hf_status status =
         hf__fail(err, HF_NOT_ACQUIRED, "not acquired: all %u slots of %s are taken, one by %s",
-                 attempt->spec->slots, hf__claim_name(name, sizeof name, base),
+                 acquiring->spec->slots, hf__claim_name(name, sizeof name, base),
                  who ? who + strlen("is held by ") : "another session");
     hf__hint(err, "%s", last.hint);
     return status;
@@ -212,45 +212,45 @@ static hf_status open_gate(struct hf_lock *lock, size_t gate, hf_error *err)
     struct hf_lock behind = *lock;
     behind.grants = &lock->grants[gate];
     behind.count = 1;
-    return hf__give_up(&behind, 0, err);
+    return hf__claims_release(&behind, 0, err);
 }
 
-static hf_status pass_gate(struct attempt *attempt, const hf__claim *gate, bool patient,
+static hf_status pass_gate(struct acquiring *acquiring, const hf__claim *gate, bool patient,
                            hf_error *err)
 {
     if (patient)
-        return hf__take(attempt, gate, 1, true, err);
-    struct attempt brief = *attempt;
+        return hf__claims_acquire(acquiring, gate, 1, true, err);
+    struct acquiring brief = *acquiring;
     brief.deadline = hf__deadline(GATE_MS);
     brief.told = true;
-    return hf__take(&brief, gate, 1, true, err);
+    return hf__claims_acquire(&brief, gate, 1, true, err);
 }
 
-hf_status hf__take_slot(struct attempt *attempt, const hf__claim *base, hf_error *err)
+hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
-    struct hf_lock *lock = attempt->lock;
-    bool patient = attempt->spec->wait_ms != 0;
+    struct hf_lock *lock = acquiring->lock;
+    bool patient = acquiring->spec->wait_ms != 0;
     hf__claim label = *base, gate = inner_claim(hf__slot_gate_key(base), HF_EXCLUSIVE);
 
     label.mode = HF_SHARED;
-    hf_status status = hf__take(attempt, &label, 1, patient, err);
+    hf_status status = hf__claims_acquire(acquiring, &label, 1, patient, err);
     if (status != HF_OK)
         return status;
     size_t gate_at = lock->count;
-    status = pass_gate(attempt, &gate, patient, err);
+    status = pass_gate(acquiring, &gate, patient, err);
     if (status == HF_OK)
-        status = agree_on_size(attempt, base, err);
+        status = agree_on_size(acquiring, base, err);
     if (status == HF_OK)
-        status = try_slots(attempt, base, err);
+        status = try_slots(acquiring, base, err);
     if (status == HF_NOT_ACQUIRED && lock->count > gate_at && patient) {
-        hf__tell_waiting(attempt, &label);
-        status = wait_for_slot(attempt, base, err);
+        hf__tell_waiting(acquiring, &label);
+        status = wait_for_slot(acquiring, base, err);
     }
     if (status == HF_NOT_ACQUIRED)
-        status = all_taken(attempt, base, err);
+        status = all_taken(acquiring, base, err);
     if (status == HF_OK)
         status = open_gate(lock, gate_at, err);
     if (status != HF_OK)
-        (void)!hf__give_up(lock, 0, NULL);
+        (void)!hf__claims_release(lock, 0, NULL);
     return status;
 }

@@ -90,7 +90,7 @@ int hf__deliver_losses(hf_store *store)
         delivered++;
         pthread_mutex_lock(&store->mutex);
         lock->delivering = false;
-        pthread_cond_broadcast(&store->settled);
+        pthread_cond_broadcast(&store->changed);
         if (lock->free_after)
             hf__lock_forget(lock);
     }

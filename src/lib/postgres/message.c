@@ -6,28 +6,28 @@
 #include "base/clock.h"
 #include "lib/sql.h"
 
-static void post(pg_tx *tx, pg_message *message, const char *sql, int count,
+static void post(pg_attempt *attempt, pg_message *message, const char *sql, int count,
                  const char *const *values)
 {
-    message->ok = message->ok &&
-                  PQsendQueryParams(tx->session->conn, sql, count, NULL, values, NULL, NULL, 0);
+    message->ok = message->ok && PQsendQueryParams(attempt->session->conn, sql, count, NULL, values,
+                                                   NULL, NULL, 0);
     message->sent++;
 }
 
-static void post_known(pg_tx *tx, pg_message *message, pg_statement statement, const char *sql,
-                       int count, const char *const *values)
+static void post_known(pg_attempt *attempt, pg_message *message, pg_statement statement,
+                       const char *sql, int count, const char *const *values)
 {
-    if (!hf__pg_tx_prepares(pg_backend_of(tx->base.backend))) {
-        post(tx, message, sql, count, values);
+    if (!hf__pg_tx_prepares(pg_backend_of(attempt->base.backend))) {
+        post(attempt, message, sql, count, values);
         return;
     }
     message->ok =
-        message->ok && PQsendQueryPrepared(tx->session->conn, hf__pg_statement_name(statement),
+        message->ok && PQsendQueryPrepared(attempt->session->conn, hf__pg_statement_name(statement),
                                            count, values, NULL, NULL, 0);
     message->sent++;
 }
 
-void hf__pg_post_values(pg_tx *tx, pg_message *message, const char *sql, size_t count,
+void hf__pg_post_values(pg_attempt *attempt, pg_message *message, const char *sql, size_t count,
                         const hf_value *values, bool binary_rows)
 {
     enum { MOST = 65535 };
@@ -40,15 +40,15 @@ void hf__pg_post_values(pg_tx *tx, pg_message *message, const char *sql, size_t 
         lengths[i] = (int)values[i].size;
         formats[i] = values[i].binary;
     }
-    message->ok = message->ok && PQsendQueryParams(tx->session->conn, sql, (int)count, NULL, texts,
-                                                   lengths, formats, binary_rows);
+    message->ok = message->ok && PQsendQueryParams(attempt->session->conn, sql, (int)count, NULL,
+                                                   texts, lengths, formats, binary_rows);
     message->sent++;
     free(texts);
     free(lengths);
     free(formats);
 }
 
-static const char *isolation_sql(const hf__tx_plan *plan, bool begin)
+static const char *isolation_sql(const hf__attempt_plan *plan, bool begin)
 {
     static const char *const words[3][2][2] = {
         {{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE",
@@ -69,16 +69,16 @@ static const char *isolation_sql(const hf__tx_plan *plan, bool begin)
 
 /* The time that is left bounds the wait: lock_timeout for each label, statement_timeout for all. Our
  * own connections look for a dead client anyway; one that comes from a pooler has to be told to. */
-static void post_bounds(pg_tx *tx, pg_message *message, int64_t deadline)
+static void post_bounds(pg_attempt *attempt, pg_message *message, int64_t deadline)
 {
     char ms[16];
     int left = hf__left_ms(deadline);
-    bool told = !hf__pg_tx_prepares(pg_backend_of(tx->base.backend));
+    bool told = !hf__pg_tx_prepares(pg_backend_of(attempt->base.backend));
     if (left < 0 && !told)
         return;
     (void)snprintf(ms, sizeof ms, "%d", left < 0 ? 0 : (left > 0 ? left : 1));
     const char *params[] = {ms};
-    post(tx, message,
+    post(attempt, message,
          told ? "SELECT pg_catalog.set_config('lock_timeout', $1, true), "
                 "pg_catalog.set_config('statement_timeout', $1, true), "
                 "pg_catalog.set_config('client_connection_check_interval', '1000', true)"
@@ -87,7 +87,7 @@ static void post_bounds(pg_tx *tx, pg_message *message, int64_t deadline)
          1, params);
 }
 
-static void post_labels(pg_tx *tx, pg_message *message, const hf__tx_plan *plan,
+static void post_labels(pg_attempt *attempt, pg_message *message, const hf__attempt_plan *plan,
                         const pg_arrays *arrays)
 {
     const char *needs_id = plan->read_only ? "f" : "t";
@@ -97,48 +97,49 @@ static void post_labels(pg_tx *tx, pg_message *message, const hf__tx_plan *plan,
     const char *one[] = {key, needs_id};
     const char *set[] = {arrays->keys.data, arrays->spaces.data, needs_id};
 
-    post(tx, message, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
-    post_bounds(tx, message, plan->deadline);
+    post(attempt, message, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
+    post_bounds(attempt, message, plan->deadline);
     if (single)
-        post_known(tx, message, PG_TX_LOCK_ONE, hf__sql_postgres_tx_lock_one, 1, one);
+        post_known(attempt, message, PG_TX_LOCK_ONE, hf__sql_postgres_tx_lock_one, 1, one);
     else
-        post(tx, message, hf__sql_postgres_tx_lock, 2, set);
+        post(attempt, message, hf__sql_postgres_tx_lock, 2, set);
     message->keep_at = message->sent;
     if (single)
-        post_known(tx, message, PG_TX_KEEP_ONE, hf__sql_postgres_tx_keep_one, 1, one);
+        post_known(attempt, message, PG_TX_KEEP_ONE, hf__sql_postgres_tx_keep_one, 1, one);
     else
-        post(tx, message, hf__sql_postgres_tx_keep, 2, set);
-    post(tx, message, "COMMIT AND CHAIN", 0, NULL);
-    post(tx, message, isolation_sql(plan, false), 0, NULL);
+        post(attempt, message, hf__sql_postgres_tx_keep, 2, set);
+    post(attempt, message, "COMMIT AND CHAIN", 0, NULL);
+    post(attempt, message, isolation_sql(plan, false), 0, NULL);
     message->begun_at = message->sent;
     if (single)
-        post_known(tx, message, PG_TX_HAND_OVER_ONE, hf__sql_postgres_tx_hand_over_one, 2, one);
+        post_known(attempt, message, PG_TX_HAND_OVER_ONE, hf__sql_postgres_tx_hand_over_one, 2,
+                   one);
     else
-        post(tx, message, hf__sql_postgres_tx_hand_over, 3, set);
+        post(attempt, message, hf__sql_postgres_tx_hand_over, 3, set);
 }
 
 /* A session for locks names nothing by a path and does not wait for the disk; the caller's may. Kept
  * once the transaction is committed. */
-static void post_settings(pg_tx *tx, pg_message *message)
+static void post_settings(pg_attempt *attempt, pg_message *message)
 {
-    if (tx->session->purpose != PG_FOR_LOCKS || tx->session->is_callers)
+    if (attempt->session->purpose != PG_FOR_LOCKS || attempt->session->is_callers)
         return;
-    post(tx, message, "SET search_path TO DEFAULT", 0, NULL);
-    post(tx, message, "SET synchronous_commit TO DEFAULT", 0, NULL);
+    post(attempt, message, "SET search_path TO DEFAULT", 0, NULL);
+    post(attempt, message, "SET synchronous_commit TO DEFAULT", 0, NULL);
 }
 
-hf_status hf__pg_post_opening(pg_tx *tx, pg_message *message, const hf__tx_plan *plan,
-                              hf_error *err)
+hf_status hf__pg_post_opening(pg_attempt *attempt, pg_message *message,
+                              const hf__attempt_plan *plan, hf_error *err)
 {
     pg_arrays arrays = {0};
     hf_status status = HF_OK;
-    if (tx->open)
+    if (attempt->open)
         return HF_OK;
     if (plan->count == 0) {
-        post(tx, message, isolation_sql(plan, true), 0, NULL);
-        post_settings(tx, message);
+        post(attempt, message, isolation_sql(plan, true), 0, NULL);
+        post_settings(attempt, message);
         message->begun_at = message->sent;
-        post(tx, message,
+        post(attempt, message,
              plan->read_only
                  ? "SELECT pg_catalog.pg_backend_pid(), NULL"
                  : "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_current_xact_id()",
@@ -147,51 +148,51 @@ hf_status hf__pg_post_opening(pg_tx *tx, pg_message *message, const hf__tx_plan 
     }
     status = hf__pg_key_arrays(&arrays, plan->claims, plan->count, err);
     if (status == HF_OK)
-        post_labels(tx, message, plan, &arrays);
+        post_labels(attempt, message, plan, &arrays);
     hf__pg_arrays_free(&arrays);
     return status;
 }
 
-void hf__pg_drop_queue(pg_tx *tx)
+void hf__pg_drop_queue(pg_attempt *attempt)
 {
-    while (tx->first) {
-        pg_queued *next = tx->first->next;
-        free(tx->first->sql);
-        free(tx->first->values);
-        free(tx->first);
-        tx->first = next;
+    while (attempt->first) {
+        pg_queued *next = attempt->first->next;
+        free(attempt->first->sql);
+        free(attempt->first->values);
+        free(attempt->first);
+        attempt->first = next;
     }
-    tx->last = NULL;
+    attempt->last = NULL;
 }
 
-void hf__pg_post_queue(pg_tx *tx, pg_message *message)
+void hf__pg_post_queue(pg_attempt *attempt, pg_message *message)
 {
-    for (pg_queued *queued = tx->first; queued; queued = queued->next)
-        hf__pg_post_values(tx, message, queued->sql, queued->count, queued->values, false);
-    hf__pg_drop_queue(tx);
+    for (pg_queued *queued = attempt->first; queued; queued = queued->next)
+        hf__pg_post_values(attempt, message, queued->sql, queued->count, queued->values, false);
+    hf__pg_drop_queue(attempt);
 }
 
-void hf__pg_post_commit(pg_tx *tx, pg_message *message)
+void hf__pg_post_commit(pg_attempt *attempt, pg_message *message)
 {
-    const char *params[] = {tx->marker};
-    if (tx->marked)
-        post(tx, message, "INSERT INTO holdfast.commits (attempt) VALUES ($1)", 1, params);
+    const char *params[] = {attempt->marker};
+    if (attempt->marked)
+        post(attempt, message, "INSERT INTO holdfast.commits (attempt) VALUES ($1)", 1, params);
     message->commit_at = message->sent;
-    post(tx, message, "COMMIT", 0, NULL);
-    tx->commit_sent = true;
+    post(attempt, message, "COMMIT", 0, NULL);
+    attempt->commit_sent = true;
 }
 
 /* Behind COMMIT: the server comes here only if that has succeeded. One that only rolls back, because a
  * statement of the caller's own had failed, succeeds as well, but not with the marker before it. */
-void hf__pg_post_release(pg_tx *tx, pg_message *message, const hf__tx_plan *plan)
+void hf__pg_post_release(pg_attempt *attempt, pg_message *message, const hf__attempt_plan *plan)
 {
-    for (size_t i = 0; tx->marked && i < plan->release_count; i++) {
+    for (size_t i = 0; attempt->marked && i < plan->release_count; i++) {
         const hf__claim *claim = &plan->release[i];
         char key[24], companion[24], channel[24];
         hf__pg_format(key, claim->key);
         hf__pg_format(companion, hf__pg_companion(claim->wake));
         hf__pg_channel(channel, claim->wake);
         const char *params[] = {key, companion, channel};
-        post(tx, message, hf__sql_postgres_release_one, 3, params);
+        post(attempt, message, hf__sql_postgres_release_one, 3, params);
     }
 }

@@ -15,13 +15,13 @@ typedef struct pg_message {
 } pg_message; /* what is released stands behind COMMIT, to the end */
 
 /* The labels and the beginning, unless the transaction is open. */
-hf_status hf__pg_post_opening(pg_tx *tx, pg_message *message, const hf__tx_plan *plan,
-                              hf_error *err);
-void hf__pg_post_values(pg_tx *tx, pg_message *message, const char *sql, size_t count,
+hf_status hf__pg_post_opening(pg_attempt *attempt, pg_message *message,
+                              const hf__attempt_plan *plan, hf_error *err);
+void hf__pg_post_values(pg_attempt *attempt, pg_message *message, const char *sql, size_t count,
                         const hf_value *values, bool binary_rows);
-void hf__pg_post_queue(pg_tx *tx, pg_message *message); /* which is empty then */
-void hf__pg_post_commit(pg_tx *tx, pg_message *message);
-void hf__pg_post_release(pg_tx *tx, pg_message *message, const hf__tx_plan *plan);
-void hf__pg_drop_queue(pg_tx *tx);
+void hf__pg_post_queue(pg_attempt *attempt, pg_message *message); /* which is empty then */
+void hf__pg_post_commit(pg_attempt *attempt, pg_message *message);
+void hf__pg_post_release(pg_attempt *attempt, pg_message *message, const hf__attempt_plan *plan);
+void hf__pg_drop_queue(pg_attempt *attempt);
 
 #endif

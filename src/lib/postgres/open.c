@@ -55,7 +55,7 @@ static void pg_forget(hf__backend *base)
 }
 
 static const hf__backend_ops postgres_ops = {
-    .tx = &hf__pg_tx_ops,
+    .attempt = &hf__pg_attempt_ops,
     .close = pg_close,
     .forget = pg_forget,
     .try_claims = hf__pg_try_claims,

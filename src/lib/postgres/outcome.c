@@ -61,12 +61,12 @@ static hf_status ask_until(pg_backend *backend, pg_session **session, int64_t de
 }
 
 /* pid and id together: a pid alone may be somebody else's by now. */
-static void end_old_backend(pg_backend *backend, pg_session **session, const pg_tx *tx,
+static void end_old_backend(pg_backend *backend, pg_session **session, const pg_attempt *attempt,
                             int64_t deadline)
 {
     hf_error ignored;
-    const char *params[] = {tx->backend_pid, tx->xid};
-    bool gone = !tx->xid[0];
+    const char *params[] = {attempt->backend_pid, attempt->xid};
+    bool gone = !attempt->xid[0];
     while (!gone && hf__left_ms(deadline) != 0) {
         PGresult *result = NULL;
         hf_status status = ask_until(backend, session, deadline, hf__sql_postgres_tx_end_backend, 2,
@@ -78,38 +78,38 @@ static void end_old_backend(pg_backend *backend, pg_session **session, const pg_
     }
 }
 
-static const char *id_of(const pg_tx *tx)
+static const char *id_of(const pg_attempt *attempt)
 {
-    return tx->xid[0] ? tx->xid : "0";
+    return attempt->xid[0] ? attempt->xid : "0";
 }
 
 /* "" where the transaction's id says more. */
-static const char *start_of(const pg_tx *tx)
+static const char *start_of(const pg_attempt *attempt)
 {
-    return tx->xid[0] ? "" : tx->backend_start;
+    return attempt->xid[0] ? "" : attempt->backend_start;
 }
 
-static hf__tx_outcome in_doubt(const pg_tx *tx, const char *why, hf_error *err)
+static hf__attempt_outcome in_doubt(const pg_attempt *attempt, const char *why, hf_error *err)
 {
     (void)!hf__fail(err, HF_IN_DOUBT, "transaction %s may or may not have committed: %s",
-                    tx->xid[0] ? tx->xid : "(id unknown)", why);
+                    attempt->xid[0] ? attempt->xid : "(id unknown)", why);
     hf__hint(
         err,
         "look for its effects before doing it again; with the schema installed ('holdfast init') "
         "a marker row tells");
-    return HF__TX_IN_DOUBT;
+    return HF__OUTCOME_IN_DOUBT;
 }
 
 /* COMMIT was sent, and the backend waits for it in vain on a line that is dead on our side only: it
  * would keep the labels for as long as it takes the server to notice. One that is at work, or waits
  * for a standby, is left alone. */
-static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg_tx *tx,
+static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg_attempt *attempt,
                              int64_t began)
 {
     hf_error ignored;
     PGresult *result = NULL;
-    const char *params[] = {tx->backend_pid, id_of(tx), start_of(tx)};
-    if (!tx->backend_pid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
+    const char *params[] = {attempt->backend_pid, id_of(attempt), start_of(attempt)};
+    if (!attempt->backend_pid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
         return;
     (void)!ask_until(backend, session, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 3, params,
                      &result, &ignored);
@@ -117,11 +117,11 @@ static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg
 }
 
 /* The backend must be gone before an absent marker means anything: it may be about to commit. */
-static hf__tx_outcome by_marker(pg_backend *backend, pg_session **session, const pg_tx *tx,
-                                int64_t deadline, hf_error *err)
+static hf__attempt_outcome by_marker(pg_backend *backend, pg_session **session,
+                                     const pg_attempt *attempt, int64_t deadline, hf_error *err)
 {
-    const char *params[] = {tx->marker, tx->backend_pid[0] ? tx->backend_pid : "0", id_of(tx),
-                            start_of(tx)};
+    const char *params[] = {attempt->marker, attempt->backend_pid[0] ? attempt->backend_pid : "0",
+                            id_of(attempt), start_of(attempt)};
     bool was_gone = false;
     int64_t began = hf__now_ms();
     for (;;) {
@@ -130,27 +130,27 @@ static hf__tx_outcome by_marker(pg_backend *backend, pg_session **session, const
         hf_status status = ask_until(backend, session, deadline, hf__sql_postgres_tx_marker, 4,
                                      params, &result, &why);
         if (status != HF_OK)
-            return in_doubt(tx, why.message, err);
+            return in_doubt(attempt, why.message, err);
         bool marked = hf__pg_bool(result, 0, 0), alive = hf__pg_bool(result, 0, 1);
         PQclear(result);
         if (marked)
-            return HF__TX_COMMITTED;
+            return HF__OUTCOME_COMMITTED;
         if (was_gone)
-            return HF__TX_NOT_COMMITTED;
+            return HF__OUTCOME_NOT_COMMITTED;
         if (hf__left_ms(deadline) == 0)
-            return in_doubt(tx, "its backend is still at work", err);
+            return in_doubt(attempt, "its backend is still at work", err);
         was_gone = !alive; /* asked in one snapshot: look for the marker once more in a later one */
         if (alive) {
-            end_if_forgotten(backend, session, tx, began);
+            end_if_forgotten(backend, session, attempt, began);
             pause_briefly();
         }
     }
 }
 
-static hf__tx_outcome by_id(pg_backend *backend, pg_session **session, const pg_tx *tx,
-                            int64_t deadline, hf_error *err)
+static hf__attempt_outcome by_id(pg_backend *backend, pg_session **session,
+                                 const pg_attempt *attempt, int64_t deadline, hf_error *err)
 {
-    const char *params[] = {tx->xid};
+    const char *params[] = {attempt->xid};
     int64_t began = hf__now_ms();
     for (;;) {
         PGresult *result = NULL;
@@ -158,42 +158,44 @@ static hf__tx_outcome by_id(pg_backend *backend, pg_session **session, const pg_
         hf_status status = ask_until(backend, session, deadline, hf__sql_postgres_tx_status, 1,
                                      params, &result, &why);
         if (status == HF_DATABASE && strcmp(why.sqlstate, "22023") == 0)
-            return HF__TX_NOT_COMMITTED; /* the id is in the future: the server has forgotten it */
+            return HF__OUTCOME_NOT_COMMITTED; /* the id is in the future: the server has forgotten it */
         if (status != HF_OK)
-            return in_doubt(tx, why.message, err);
+            return in_doubt(attempt, why.message, err);
         char state[32];
         (void)snprintf(state, sizeof state, "%s", hf__pg_text(result, 0, 0));
-        bool same = tx->generation[0] && strcmp(hf__pg_text(result, 0, 1), tx->generation) == 0;
+        bool same =
+            attempt->generation[0] && strcmp(hf__pg_text(result, 0, 1), attempt->generation) == 0;
         PQclear(result);
         if (strcmp(state, "aborted") == 0)
-            return HF__TX_NOT_COMMITTED;
+            return HF__OUTCOME_NOT_COMMITTED;
         if (strcmp(state, "committed") == 0)
-            return same ? HF__TX_COMMITTED
-                        : in_doubt(tx, "the server has crashed or been replaced since", err);
+            return same ? HF__OUTCOME_COMMITTED
+                        : in_doubt(attempt, "the server has crashed or been replaced since", err);
         if (strcmp(state, "in progress") != 0)
-            return in_doubt(tx, "the server does not remember it", err);
+            return in_doubt(attempt, "the server does not remember it", err);
         if (hf__left_ms(deadline) == 0)
-            return in_doubt(tx, "its backend is still at work", err);
-        end_if_forgotten(backend, session, tx, began);
+            return in_doubt(attempt, "its backend is still at work", err);
+        end_if_forgotten(backend, session, attempt, began);
         pause_briefly();
     }
 }
 
-hf__tx_outcome hf__pg_tx_settle(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
+hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *base, const hf__attempt_plan *plan,
+                                           hf_error *err)
 {
-    const pg_tx *tx = (const pg_tx *)base;
+    const pg_attempt *attempt = (const pg_attempt *)base;
     pg_backend *backend = pg_backend_of(base->backend);
     pg_session *session = NULL;
     int64_t deadline = hf__deadline(RECONNECT_MS);
-    hf__tx_outcome outcome = HF__TX_NOT_COMMITTED;
+    hf__attempt_outcome outcome = HF__OUTCOME_NOT_COMMITTED;
 
-    if (!tx->commit_sent)
-        end_old_backend(backend, &session, tx,
+    if (!attempt->commit_sent)
+        end_old_backend(backend, &session, attempt,
                         plan->deadline < deadline ? plan->deadline : deadline);
-    else if (tx->marked)
-        outcome = by_marker(backend, &session, tx, deadline, err);
-    else if (tx->xid[0])
-        outcome = by_id(backend, &session, tx, deadline, err);
+    else if (attempt->marked)
+        outcome = by_marker(backend, &session, attempt, deadline, err);
+    else if (attempt->xid[0])
+        outcome = by_id(backend, &session, attempt, deadline, err);
     if (session) {
         pthread_mutex_lock(&backend->mutex);
         session->private_session = true; /* used once */

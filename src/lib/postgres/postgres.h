@@ -320,8 +320,8 @@ hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t
                                 bool *due, int64_t *wait_ms, hf_error *err);
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
 
-/* tx.c, tx_rows.c, tx_session.c, tx_settle.c */
-extern const hf__tx_ops hf__pg_tx_ops;
+/* transaction.c, tx_rows.c, pool.c, outcome.c */
+extern const hf__attempt_ops hf__pg_attempt_ops;
 
 typedef struct pg_queued {
     struct pg_queued *next;
@@ -330,8 +330,8 @@ typedef struct pg_queued {
     hf_value *values; /* with their data behind them, in the same allocation */
 } pg_queued;
 
-typedef struct pg_tx {
-    hf__tx base;
+typedef struct pg_attempt {
+    hf__attempt base;
     pg_session *session; /* checked out, its mutex held; NULL after a break */
     pg_queued *first, *last;
     bool open; /* the server has answered the opening: labels held, transaction begun */
@@ -340,16 +340,17 @@ typedef struct pg_tx {
     bool interrupted; /* while it waited for the labels */
     bool failed;
     hf_error failure; /* of the first statement that failed */
-    hf__tx_fault failure_fault;
+    hf__attempt_fault failure_fault;
     bool marked;     /* the transaction writes a marker row */
     char marker[40]; /* its UUID */
     char xid[24];
     char backend_pid[16];
     char backend_start[32]; /* with backend_pid it names the backend for good; "" unknown */
     char generation[64];    /* of the server's crash counter, "" unknown */
-} pg_tx;
+} pg_attempt;
 
-hf__tx_outcome hf__pg_tx_settle(hf__tx *tx, const hf__tx_plan *plan, hf_error *err);
+hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *attempt, const hf__attempt_plan *plan,
+                                           hf_error *err);
 
 /* On success the session's mutex is held, so that the watcher leaves it to the caller. */
 hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_session **session,

@@ -21,14 +21,14 @@ enum {
     SERVER_FIRST_MS = 200, /* the server's own timeout for the labels has this much of a start */
 };
 
-static pg_tx *pg_tx_of(hf__tx *tx)
+static pg_attempt *pg_attempt_of(hf__attempt *attempt)
 {
-    return (pg_tx *)tx;
+    return (pg_attempt *)attempt;
 }
 
-static pg_backend *backend_of(const pg_tx *tx)
+static pg_backend *backend_of(const pg_attempt *attempt)
 {
-    return pg_backend_of(tx->base.backend);
+    return pg_backend_of(attempt->base.backend);
 }
 
 static hf_status interrupted(hf_error *err)
@@ -38,53 +38,55 @@ static hf_status interrupted(hf_error *err)
 
 /* ---- its answers -------------------------------------------------------------------------------- */
 
-static hf__tx_fault fault_of(const char *sqlstate, bool opening)
+static hf__attempt_fault fault_of(const char *sqlstate, bool opening)
 {
     if (strcmp(sqlstate, "40001") == 0 || strcmp(sqlstate, "40P01") == 0)
-        return HF__TX_RETRY;
+        return HF__FAULT_RETRY;
     if (strcmp(sqlstate, "55P03") == 0)
-        return opening ? HF__TX_LOCKED : HF__TX_RETRY;
-    return strcmp(sqlstate, "23505") == 0 ? HF__TX_UNIQUE : HF__TX_FINAL;
+        return opening ? HF__FAULT_LOCKED : HF__FAULT_RETRY;
+    return strcmp(sqlstate, "23505") == 0 ? HF__FAULT_UNIQUE : HF__FAULT_FINAL;
 }
 
-static hf_status keep_failure(pg_tx *tx, hf_status status, hf__tx_fault fault, hf_error *err)
+static hf_status keep_failure(pg_attempt *attempt, hf_status status, hf__attempt_fault fault,
+                              hf_error *err)
 {
-    tx->base.fault = fault;
-    if (!tx->failed && err) {
-        tx->failed = true;
-        tx->failure = *err;
-        tx->failure_fault = fault;
+    attempt->base.fault = fault;
+    if (!attempt->failed && err) {
+        attempt->failed = true;
+        attempt->failure = *err;
+        attempt->failure_fault = fault;
     }
     return status;
 }
 
-static hf_status broken(pg_tx *tx, const char *what, hf_error *err)
+static hf_status broken(pg_attempt *attempt, const char *what, hf_error *err)
 {
-    hf__pg_session_fail(tx->session, what);
-    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", tx->session->base.why.message);
-    hf__pg_checkin(tx->session);
-    tx->session = NULL;
-    return keep_failure(tx, status, HF__TX_BROKEN, err);
+    hf__pg_session_fail(attempt->session, what);
+    hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", attempt->session->base.why.message);
+    hf__pg_checkin(attempt->session);
+    attempt->session = NULL;
+    return keep_failure(attempt, status, HF__FAULT_BROKEN, err);
 }
 
 /* Asked of the server, because PQcancel waits for ever where the server hangs. Behind a pooler only
  * the pooler knows which server it is. */
-static void cancel(pg_tx *tx)
+static void cancel(pg_attempt *attempt)
 {
     char pid[16], ignored_text[256];
     hf_error ignored;
     PGresult *result = NULL;
-    if (backend_of(tx)->pooled) {
-        PGcancel *handle = PQgetCancel(tx->session->conn);
+    if (backend_of(attempt)->pooled) {
+        PGcancel *handle = PQgetCancel(attempt->session->conn);
         if (handle)
             (void)PQcancel(handle, ignored_text, sizeof ignored_text);
         PQfreeCancel(handle);
         return;
     }
-    (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(tx->session->conn));
+    (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(attempt->session->conn));
     const char *params[] = {pid};
-    (void)!hf__pg_ask(backend_of(tx), "SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)", 1,
-                      params, &result, &ignored);
+    (void)!hf__pg_ask(backend_of(attempt),
+                      "SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)", 1, params,
+                      &result, &ignored);
     PQclear(result);
 }
 
@@ -97,41 +99,41 @@ static bool is_interrupted(pg_backend *backend)
 }
 
 /* Until the labels are ours, an interrupt ends the wait; a statement that runs is left to run. */
-static bool await_answer(pg_tx *tx, int64_t deadline, bool *timed_out)
+static bool await_answer(pg_attempt *attempt, int64_t deadline, bool *timed_out)
 {
-    while (!tx->open && !tx->base.cancelled) {
+    while (!attempt->open && !attempt->base.cancelled) {
         int64_t look = hf__deadline(LOOK_AROUND_MS);
         bool late = false;
         if (deadline <= look)
             break;
-        if (hf__pg_await_result(tx->session, look, &late))
+        if (hf__pg_await_result(attempt->session, look, &late))
             return true;
         if (!late)
             return false;
-        tx->interrupted = is_interrupted(backend_of(tx));
-        if (tx->interrupted) {
+        attempt->interrupted = is_interrupted(backend_of(attempt));
+        if (attempt->interrupted) {
             *timed_out = true;
             return false;
         }
     }
-    return hf__pg_await_result(tx->session, deadline, timed_out);
+    return hf__pg_await_result(attempt->session, deadline, timed_out);
 }
 
 /* The next answer; NULL when the connection is broken. Past the deadline the statement is cancelled. */
-static PGresult *next_answer(pg_tx *tx, int64_t *deadline)
+static PGresult *next_answer(pg_attempt *attempt, int64_t *deadline)
 {
-    PGconn *conn = tx->session->conn;
+    PGconn *conn = attempt->session->conn;
     for (;;) {
         bool timed_out = false;
-        if (!await_answer(tx, *deadline, &timed_out)) {
-            if (!timed_out || tx->base.cancelled)
+        if (!await_answer(attempt, *deadline, &timed_out)) {
+            if (!timed_out || attempt->base.cancelled)
                 return NULL;
-            tx->base.cancelled = true;
-            cancel(tx);
+            attempt->base.cancelled = true;
+            cancel(attempt);
             *deadline = hf__deadline(CANCEL_GRACE_MS);
             continue;
         }
-        PGresult *result = hf__pg_next_result(tx->session);
+        PGresult *result = hf__pg_next_result(attempt->session);
         if (result)
             return result;
         if (PQstatus(conn) != CONNECTION_OK)
@@ -139,12 +141,13 @@ static PGresult *next_answer(pg_tx *tx, int64_t *deadline)
     }
 }
 
-static void read_beginning(pg_tx *tx, const PGresult *result)
+static void read_beginning(pg_attempt *attempt, const PGresult *result)
 {
-    (void)snprintf(tx->backend_pid, sizeof tx->backend_pid, "%s", hf__pg_text(result, 0, 0));
-    (void)snprintf(tx->xid, sizeof tx->xid, "%s", hf__pg_text(result, 0, 1));
-    tx->open = true;
-    tx->base.locked_ms = hf__now_ms();
+    (void)snprintf(attempt->backend_pid, sizeof attempt->backend_pid, "%s",
+                   hf__pg_text(result, 0, 0));
+    (void)snprintf(attempt->xid, sizeof attempt->xid, "%s", hf__pg_text(result, 0, 1));
+    attempt->open = true;
+    attempt->base.locked_ms = hf__now_ms();
 }
 
 static hf_status not_really_committed(hf_error *err)
@@ -156,18 +159,18 @@ static hf_status not_really_committed(hf_error *err)
 }
 
 /* A failed message: from keep_at on session locks may be left, and must not. */
-static void clean_session(pg_tx *tx, const hf__tx_plan *plan)
+static void clean_session(pg_attempt *attempt, const hf__attempt_plan *plan)
 {
     hf_error ignored;
-    int64_t deadline = hf__deadline(backend_of(tx)->ping_deadline_ms);
-    if (hf__pg_script(tx->session, "ROLLBACK AND CHAIN", deadline, NULL, &ignored) == HF_OK) {
-        hf__pg_give_back(tx->session, plan->claims, plan->count);
-        if (!atomic_load(&tx->session->base.lost) &&
-            hf__pg_script(tx->session, "COMMIT", deadline, NULL, &ignored) == HF_OK)
+    int64_t deadline = hf__deadline(backend_of(attempt)->ping_deadline_ms);
+    if (hf__pg_script(attempt->session, "ROLLBACK AND CHAIN", deadline, NULL, &ignored) == HF_OK) {
+        hf__pg_give_back(attempt->session, plan->claims, plan->count);
+        if (!atomic_load(&attempt->session->base.lost) &&
+            hf__pg_script(attempt->session, "COMMIT", deadline, NULL, &ignored) == HF_OK)
             return;
     }
-    if (!atomic_load(&tx->session->base.lost))
-        hf__pg_session_fail(tx->session, "it could not be cleaned up after an error");
+    if (!atomic_load(&attempt->session->base.lost))
+        hf__pg_session_fail(attempt->session, "it could not be cleaned up after an error");
 }
 
 struct answers {
@@ -179,12 +182,12 @@ struct answers {
     size_t released;
 };
 
-static bool take_answers(pg_tx *tx, const pg_message *message, int64_t deadline,
+static bool take_answers(pg_attempt *attempt, const pg_message *message, int64_t deadline,
                          struct answers *answers)
 {
     int at = 0;
     for (;;) {
-        PGresult *result = next_answer(tx, &deadline);
+        PGresult *result = next_answer(attempt, &deadline);
         ExecStatusType state = PQresultStatus(result);
         if (!result)
             return false;
@@ -198,7 +201,7 @@ static bool take_answers(pg_tx *tx, const pg_message *message, int64_t deadline,
             if (at != message->query_at)
                 answers->failure.position = 0; /* about another statement than the caller's */
         } else if (state == PGRES_TUPLES_OK && at == message->begun_at) {
-            read_beginning(tx, result);
+            read_beginning(attempt, result);
         } else if (state != PGRES_PIPELINE_ABORTED && at == message->commit_at) {
             answers->rolled_back = strcmp(PQcmdStatus(result), "COMMIT") != 0;
         } else if (state == PGRES_TUPLES_OK && message->commit_at >= 0 && at > message->commit_at) {
@@ -220,80 +223,81 @@ static hf_status deadline_passed(hf_error *err)
     return status;
 }
 
-static hf_status judge(pg_tx *tx, const pg_message *message, const hf__tx_plan *plan,
+static hf_status judge(pg_attempt *attempt, const pg_message *message, const hf__attempt_plan *plan,
                        struct answers *answers, hf_error *err)
 {
     bool is_over = message->commit_at >= 0 && answers->failed_at > message->commit_at;
     if (answers->failed_at >= 0 && !is_over) {
         bool opening = message->begun_at >= 0 && answers->failed_at <= message->begun_at;
         if (opening && message->keep_at >= 0 && answers->failed_at >= message->keep_at)
-            clean_session(tx, plan);
+            clean_session(attempt, plan);
         if (message->commit_at >= 0 && strcmp(answers->failure.sqlstate, "25P02") == 0)
             answers->status = not_really_committed(&answers->failure);
-        hf__tx_fault fault = fault_of(answers->failure.sqlstate, opening);
+        hf__attempt_fault fault = fault_of(answers->failure.sqlstate, opening);
         hf_status status = answers->status;
         bool late =
             opening && hf__left_ms(plan->deadline) == 0; /* or statement_timeout for a set */
-        if ((late || tx->base.cancelled) && strcmp(answers->failure.sqlstate, "57014") == 0) {
-            status = tx->interrupted ? interrupted(&answers->failure)
-                     : opening       ? HF_NOT_ACQUIRED
-                                     : deadline_passed(&answers->failure);
-            fault = opening && !tx->interrupted ? HF__TX_LOCKED : HF__TX_FINAL;
+        if ((late || attempt->base.cancelled) && strcmp(answers->failure.sqlstate, "57014") == 0) {
+            status = attempt->interrupted ? interrupted(&answers->failure)
+                     : opening            ? HF_NOT_ACQUIRED
+                                          : deadline_passed(&answers->failure);
+            fault = opening && !attempt->interrupted ? HF__FAULT_LOCKED : HF__FAULT_FINAL;
         }
         if (err)
             *err = answers->failure;
-        return keep_failure(tx, status, fault, &answers->failure);
+        return keep_failure(attempt, status, fault, &answers->failure);
     }
     if (message->commit_at >= 0 && answers->rolled_back)
-        return keep_failure(tx, not_really_committed(err), HF__TX_FINAL, err);
-    tx->committed = message->commit_at >= 0;
-    if (tx->committed && tx->session->purpose == PG_FOR_LOCKS)
-        tx->session->is_callers = true;
-    tx->base.released = plan->release_count > 0 && answers->released == plan->release_count;
+        return keep_failure(attempt, not_really_committed(err), HF__FAULT_FINAL, err);
+    attempt->committed = message->commit_at >= 0;
+    if (attempt->committed && attempt->session->purpose == PG_FOR_LOCKS)
+        attempt->session->is_callers = true;
+    attempt->base.released = plan->release_count > 0 && answers->released == plan->release_count;
     return HF_OK;
 }
 
-static int64_t patience(const hf__tx_plan *plan, const pg_message *message)
+static int64_t patience(const hf__attempt_plan *plan, const pg_message *message)
 {
     bool bounded = plan->deadline != HF__FOREVER;
     return plan->deadline + (bounded && message->keep_at >= 0 ? SERVER_FIRST_MS : 0);
 }
 
 /* Sends what is due in one message: opening, queue, the statement, COMMIT. */
-static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, size_t count,
-                          const hf_value *values, bool binary_rows, bool commit, PGresult **rows,
-                          hf_error *err)
+static hf_status exchange(pg_attempt *attempt, const hf__attempt_plan *plan, const char *sql,
+                          size_t count, const hf_value *values, bool binary_rows, bool commit,
+                          PGresult **rows, hf_error *err)
 {
     pg_message message = {
         .keep_at = -1, .begun_at = -1, .query_at = -1, .commit_at = -1, .ok = true};
     struct answers answers = {.failed_at = -1};
     hf_error local_error = {0};
     hf_error *where = err ? err : &local_error;
-    PGconn *conn = tx->session->conn;
+    PGconn *conn = attempt->session->conn;
 
     message.ok = PQenterPipelineMode(conn) == 1;
-    hf_status status = hf__pg_post_opening(tx, &message, plan, where);
+    hf_status status = hf__pg_post_opening(attempt, &message, plan, where);
     if (status != HF_OK) {
         (void)PQexitPipelineMode(conn);
-        return keep_failure(tx, status, HF__TX_FINAL, where);
+        return keep_failure(attempt, status, HF__FAULT_FINAL, where);
     }
-    tx->base.started = true;
-    hf__pg_post_queue(tx, &message);
+    attempt->base.started = true;
+    hf__pg_post_queue(attempt, &message);
     if (sql) {
         message.query_at = message.sent;
-        hf__pg_post_values(tx, &message, sql, count, values, binary_rows);
+        hf__pg_post_values(attempt, &message, sql, count, values, binary_rows);
     }
     if (commit) {
-        hf__pg_post_commit(tx, &message);
-        hf__pg_post_release(tx, &message, plan);
+        hf__pg_post_commit(attempt, &message);
+        hf__pg_post_release(attempt, &message, plan);
     }
-    message.ok = message.ok && PQpipelineSync(conn) && hf__pg_flush(tx->session, plan->deadline);
-    if (!message.ok || !take_answers(tx, &message, patience(plan, &message), &answers)) {
+    message.ok =
+        message.ok && PQpipelineSync(conn) && hf__pg_flush(attempt->session, plan->deadline);
+    if (!message.ok || !take_answers(attempt, &message, patience(plan, &message), &answers)) {
         PQclear(answers.rows);
-        return broken(tx, NULL, where);
+        return broken(attempt, NULL, where);
     }
     (void)PQexitPipelineMode(conn);
-    status = judge(tx, &message, plan, &answers, where);
+    status = judge(attempt, &message, plan, &answers, where);
     if (status == HF_OK && rows)
         *rows = answers.rows;
     else
@@ -303,61 +307,65 @@ static hf_status exchange(pg_tx *tx, const hf__tx_plan *plan, const char *sql, s
 
 /* ---- operations --------------------------------------------------------------------------------- */
 
-static bool make_marker(pg_tx *tx)
+static bool make_marker(pg_attempt *attempt)
 {
     unsigned char bytes[16];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
     for (size_t i = 0; i < sizeof bytes; i++)
-        (void)snprintf(tx->marker + 2 * i, 3, "%02x", bytes[i]);
+        (void)snprintf(attempt->marker + 2 * i, 3, "%02x", bytes[i]);
     return true;
 }
 
-static hf_status tx_open(hf__backend *base, const hf__tx_plan *plan, hf__tx **out, hf_error *err)
+static hf_status attempt_open(hf__backend *base, const hf__attempt_plan *plan, hf__attempt **out,
+                              hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
-    pg_tx *tx = calloc(1, sizeof *tx);
-    if (!tx)
+    pg_attempt *attempt = calloc(1, sizeof *attempt);
+    if (!attempt)
         return hf__no_memory(err);
-    tx->base.backend = base;
+    attempt->base.backend = base;
     hf_status status = plan->session
-                           ? hf__pg_tx_checkout_held(plan->session, &tx->session, err)
-                           : hf__pg_tx_checkout(backend, plan->deadline, &tx->session, err);
+                           ? hf__pg_tx_checkout_held(plan->session, &attempt->session, err)
+                           : hf__pg_tx_checkout(backend, plan->deadline, &attempt->session, err);
     if (status == HF_OK) {
-        tx->marked = !plan->read_only && backend->schema == HF_SCHEMA_VERSION &&
-                     backend->schema_usable && backend->records_wanted != HF_RECORDS_OFF;
-        (void)snprintf(tx->generation, sizeof tx->generation, "%s", tx->session->generation);
-        (void)snprintf(tx->backend_pid, sizeof tx->backend_pid, "%s", tx->session->backend_pid);
-        (void)snprintf(tx->backend_start, sizeof tx->backend_start, "%s",
-                       tx->session->backend_start);
-        if (tx->marked && !make_marker(tx))
-            tx->marked = false;
-        *out = &tx->base;
+        attempt->marked = !plan->read_only && backend->schema == HF_SCHEMA_VERSION &&
+                          backend->schema_usable && backend->records_wanted != HF_RECORDS_OFF;
+        (void)snprintf(attempt->generation, sizeof attempt->generation, "%s",
+                       attempt->session->generation);
+        (void)snprintf(attempt->backend_pid, sizeof attempt->backend_pid, "%s",
+                       attempt->session->backend_pid);
+        (void)snprintf(attempt->backend_start, sizeof attempt->backend_start, "%s",
+                       attempt->session->backend_start);
+        if (attempt->marked && !make_marker(attempt))
+            attempt->marked = false;
+        *out = &attempt->base;
     } else {
-        free(tx);
+        free(attempt);
     }
     return status;
 }
 
-static hf_status refuse_if_failed(pg_tx *tx, hf_error *err)
+static hf_status refuse_if_failed(pg_attempt *attempt, hf_error *err)
 {
-    if (!tx->failed)
+    if (!attempt->failed)
         return HF_OK;
     if (err)
-        *err = tx->failure;
-    tx->base.fault = tx->failure_fault;
-    return tx->failure.code;
+        *err = attempt->failure;
+    attempt->base.fault = attempt->failure_fault;
+    return attempt->failure.code;
 }
 
-static hf_status tx_query(hf__tx *base, const hf__tx_plan *plan, const char *sql, size_t count,
-                          const hf_value *values, bool binary_rows, hf_rows **rows, hf_error *err)
+static hf_status attempt_query(hf__attempt *base, const hf__attempt_plan *plan, const char *sql,
+                               size_t count, const hf_value *values, bool binary_rows,
+                               hf_rows **rows, hf_error *err)
 {
-    pg_tx *tx = pg_tx_of(base);
+    pg_attempt *attempt = pg_attempt_of(base);
     PGresult *result = NULL;
-    hf_status status = refuse_if_failed(tx, err);
+    hf_status status = refuse_if_failed(attempt, err);
     if (status == HF_OK)
-        status =
-            exchange(tx, plan, sql, count, values, binary_rows, false, rows ? &result : NULL, err);
+        status = exchange(attempt, plan, sql, count, values, binary_rows, false,
+                          rows ? &result : NULL, err);
     if (status == HF_OK && rows)
         status = hf__pg_tx_rows(result, rows, err);
     return status;
@@ -384,11 +392,11 @@ static hf_value *copy_values(size_t count, const hf_value *values)
     return copies;
 }
 
-static hf_status tx_queue(hf__tx *base, const char *sql, size_t count, const hf_value *values,
-                          hf_error *err)
+static hf_status attempt_queue(hf__attempt *base, const char *sql, size_t count,
+                               const hf_value *values, hf_error *err)
 {
-    pg_tx *tx = pg_tx_of(base);
-    hf_status status = refuse_if_failed(tx, err);
+    pg_attempt *attempt = pg_attempt_of(base);
+    hf_status status = refuse_if_failed(attempt, err);
     if (status != HF_OK)
         return status;
     pg_queued *queued = calloc(1, sizeof *queued);
@@ -405,103 +413,105 @@ static hf_status tx_queue(hf__tx *base, const char *sql, size_t count, const hf_
         free(queued);
         return hf__no_memory(err);
     }
-    if (tx->last)
-        tx->last->next = queued;
+    if (attempt->last)
+        attempt->last->next = queued;
     else
-        tx->first = queued;
-    tx->last = queued;
+        attempt->first = queued;
+    attempt->last = queued;
     return HF_OK;
 }
 
-static struct pg_conn *tx_connection(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
+static struct pg_conn *attempt_connection(hf__attempt *base, const hf__attempt_plan *plan,
+                                          hf_error *err)
 {
-    pg_tx *tx = pg_tx_of(base);
-    hf_status status = refuse_if_failed(tx, err);
-    if (status == HF_OK && (!tx->open || tx->first))
-        status = exchange(tx, plan, NULL, 0, NULL, false, false, NULL, err);
+    pg_attempt *attempt = pg_attempt_of(base);
+    hf_status status = refuse_if_failed(attempt, err);
+    if (status == HF_OK && (!attempt->open || attempt->first))
+        status = exchange(attempt, plan, NULL, 0, NULL, false, false, NULL, err);
     if (status != HF_OK)
         return NULL;
-    (void)PQsetnonblocking(tx->session->conn, 0);
-    return tx->session->conn;
+    (void)PQsetnonblocking(attempt->session->conn, 0);
+    return attempt->session->conn;
 }
 
-static bool tx_is_broken(hf__tx *base)
+static bool attempt_is_broken(hf__attempt *base)
 {
-    pg_tx *tx = pg_tx_of(base);
+    pg_attempt *attempt = pg_attempt_of(base);
     hf_error ignored;
-    if (tx->session && PQstatus(tx->session->conn) != CONNECTION_OK)
-        (void)!broken(tx, NULL, &ignored);
-    return !tx->session;
+    if (attempt->session && PQstatus(attempt->session->conn) != CONNECTION_OK)
+        (void)!broken(attempt, NULL, &ignored);
+    return !attempt->session;
 }
 
 /* To find out what became of a lost COMMIT, it must be known beforehand what to look for: the marker, and the
  * backend that may still write it. Without them it is the transaction's id, which takes a trip more. */
-static bool can_commit_at_once(const pg_tx *tx, const hf__tx_plan *plan)
+static bool can_commit_at_once(const pg_attempt *attempt, const hf__attempt_plan *plan)
 {
-    return plan->read_only ||
-           (plan->count == 0 && tx->marked && tx->backend_start[0] && !backend_of(tx)->pooled);
+    return plan->read_only || (plan->count == 0 && attempt->marked && attempt->backend_start[0] &&
+                               !backend_of(attempt)->pooled);
 }
 
-static hf_status tx_commit(hf__tx *base, const hf__tx_plan *plan, hf_error *err)
+static hf_status attempt_commit(hf__attempt *base, const hf__attempt_plan *plan, hf_error *err)
 {
-    pg_tx *tx = pg_tx_of(base);
-    hf_status status = refuse_if_failed(tx, err);
-    if (status == HF_OK && !tx->open && !tx->first) {
-        tx->committed = true; /* nothing was done */
+    pg_attempt *attempt = pg_attempt_of(base);
+    hf_status status = refuse_if_failed(attempt, err);
+    if (status == HF_OK && !attempt->open && !attempt->first) {
+        attempt->committed = true; /* nothing was done */
         return HF_OK;
     }
-    if (status == HF_OK && PQstatus(tx->session->conn) != CONNECTION_OK)
-        return broken(tx, NULL, err);
+    if (status == HF_OK && PQstatus(attempt->session->conn) != CONNECTION_OK)
+        return broken(attempt, NULL, err);
     if (status == HF_OK)
-        (void)PQsetnonblocking(tx->session->conn, 1);
-    if (status == HF_OK && !tx->open && !can_commit_at_once(tx, plan))
-        status = exchange(tx, plan, NULL, 0, NULL, false, false, NULL, err);
+        (void)PQsetnonblocking(attempt->session->conn, 1);
+    if (status == HF_OK && !attempt->open && !can_commit_at_once(attempt, plan))
+        status = exchange(attempt, plan, NULL, 0, NULL, false, false, NULL, err);
     if (status == HF_OK)
-        status = exchange(tx, plan, NULL, 0, NULL, false, true, NULL, err);
+        status = exchange(attempt, plan, NULL, 0, NULL, false, true, NULL, err);
     return status;
 }
 
 /* A cancel may hit ROLLBACK itself: whoever got the session next would find it in a failed transaction. */
-static void roll_back(pg_tx *tx)
+static void roll_back(pg_attempt *attempt)
 {
     enum { TRIES = 5 };
     hf_error ignored;
-    pg_session *session = tx->session;
+    pg_session *session = attempt->session;
     for (int i = 0; i < TRIES && !atomic_load(&session->base.lost); i++) {
         if (PQtransactionStatus(session->conn) == PQTRANS_IDLE)
             return;
-        (void)!hf__pg_script(session, "ROLLBACK", hf__deadline(backend_of(tx)->ping_deadline_ms),
-                             NULL, &ignored);
+        (void)!hf__pg_script(session, "ROLLBACK",
+                             hf__deadline(backend_of(attempt)->ping_deadline_ms), NULL, &ignored);
     }
     if (!atomic_load(&session->base.lost) && PQtransactionStatus(session->conn) != PQTRANS_IDLE)
         hf__pg_session_fail(session, "its transaction could not be rolled back");
 }
 
-static void tx_close(hf__tx *base)
+static void attempt_close(hf__attempt *base)
 {
-    pg_tx *tx = pg_tx_of(base);
-    hf__pg_drop_queue(tx);
-    if (tx->session) {
-        if (!atomic_load(&tx->session->base.lost)) {
-            (void)PQsetnonblocking(tx->session->conn, 1);
-            roll_back(tx);
+    pg_attempt *attempt = pg_attempt_of(base);
+    hf__pg_drop_queue(attempt);
+    if (attempt->session) {
+        if (!atomic_load(&attempt->session->base.lost)) {
+            (void)PQsetnonblocking(attempt->session->conn, 1);
+            roll_back(attempt);
         }
-        if (tx->base.cancelled && !atomic_load(&tx->session->base.lost))
-            hf__pg_session_fail(tx->session, "a cancel under way would hit the next transaction");
-        atomic_store(&tx->session->used_ms, hf__now_ms());
-        hf__pg_checkin(tx->session);
+        if (attempt->base.cancelled && !atomic_load(&attempt->session->base.lost))
+            hf__pg_session_fail(attempt->session,
+                                "a cancel under way would hit the next transaction");
+        atomic_store(&attempt->session->used_ms, hf__now_ms());
+        hf__pg_checkin(attempt->session);
     }
-    free(tx);
+    free(attempt);
 }
 
-const hf__tx_ops hf__pg_tx_ops = {
+const hf__attempt_ops hf__pg_attempt_ops = {
     .locks_labels = true,
-    .open = tx_open,
-    .query = tx_query,
-    .queue = tx_queue,
-    .connection = tx_connection,
-    .commit = tx_commit,
-    .is_broken = tx_is_broken,
-    .settle = hf__pg_tx_settle,
-    .close = tx_close,
+    .open = attempt_open,
+    .query = attempt_query,
+    .queue = attempt_queue,
+    .connection = attempt_connection,
+    .commit = attempt_commit,
+    .is_broken = attempt_is_broken,
+    .outcome = hf__pg_attempt_outcome,
+    .close = attempt_close,
 };

@@ -320,8 +320,8 @@ static hf_status transact(struct run *run, hf_error *err)
     options.read_only = run->options.dry_run && run->store->backend->local;
     options.database = run->options.file;
     hf_status status =
-        hf__transact_at(run->store, run->store->backend->local ? HF__TX_FILE : HF__TX_OWN, &options,
-                        attempt, run, &failure);
+        hf__transact_at(run->store, run->store->backend->local ? HF__PLACE_FILE : HF__PLACE_OWN,
+                        &options, attempt, run, &failure);
     if (status == HF_OK)
         return HF_OK;
     if (strcmp(failure.sqlstate, "42501") == 0) {

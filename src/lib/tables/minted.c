@@ -99,17 +99,17 @@ hf_status hf__minted_key(hf_store *store, const char *label, size_t size, const 
 }
 
 /* The store may have looked in the message that took the lock. */
-static hf_status look_again(const struct attempt *attempt, const hf__table_name *name, int64_t *id,
-                            hf_error *err)
+static hf_status look_again(const struct acquiring *acquiring, const hf__table_name *name,
+                            int64_t *id, hf_error *err)
 {
-    if (!attempt->has_looked)
-        return hf__minted_ask(attempt->store, name, id, err);
-    *id = attempt->minted_id;
-    return hf__minted_keep(attempt->store, name->text, *id) ? HF_OK : hf__no_memory(err);
+    if (!acquiring->has_looked)
+        return hf__minted_ask(acquiring->store, name, id, err);
+    *id = acquiring->minted_id;
+    return hf__minted_keep(acquiring->store, name->text, *id) ? HF_OK : hf__no_memory(err);
 }
 
-hf_status hf__minted_confirm(const struct attempt *attempt, const hf__claim *claims, size_t count,
-                             bool *stale, hf_error *err)
+hf_status hf__minted_confirm(const struct acquiring *acquiring, const hf__claim *claims,
+                             size_t count, bool *stale, hf_error *err)
 {
     hf_status status = HF_OK;
     *stale = false;
@@ -120,7 +120,7 @@ hf_status hf__minted_confirm(const struct attempt *attempt, const hf__claim *cla
             continue;
         status = hf__table_name_parse(claims[i].label, claims[i].label_size, NULL, &name, err);
         if (status == HF_OK)
-            status = look_again(attempt, &name, &id, err);
+            status = look_again(acquiring, &name, &id, err);
         *stale = status == HF_OK && id != claims[i].key;
     }
     return status;

@@ -185,7 +185,7 @@ static hf_status change_locked(struct change *change, hf_tx_fn *fn, int64_t wait
     if (status != HF_OK)
         return status;
     change->may_retire = true;
-    status = hf__lock_transact_at(lock, HF__TX_OWN, &options, fn, change, &failure);
+    status = hf__lock_transact_at(lock, HF__PLACE_OWN, &options, fn, change, &failure);
     if (status != HF_OK)
         status = hf__say_no_tables(change->store->backend, &failure, err);
     if (status == HF_OK && change->retired &&

@@ -16,7 +16,7 @@ hf_status hf__table_transact(hf_store *store, bool read_only, hf_tx_fn *fn, void
     hf_error failure;
     options.isolation = HF_READ_COMMITTED;
     options.read_only = read_only;
-    hf_status status = hf__transact_at(store, HF__TX_OWN, &options, fn, arg, &failure);
+    hf_status status = hf__transact_at(store, HF__PLACE_OWN, &options, fn, arg, &failure);
     return status == HF_OK ? HF_OK : hf__say_no_tables(store->backend, &failure, err);
 }
 

@@ -24,9 +24,9 @@ enum {
 struct hf_tx {
     hf_store *store;
     hf_tx_options options; /* complete */
-    const hf__tx_ops *ops;
-    hf__tx *attempt;
-    hf__tx_plan plan;
+    const hf__attempt_ops *ops;
+    hf__attempt *attempt;
+    hf__attempt_plan plan;
 
     hf_target *targets; /* the options' labels and those that joined; label bytes are copied */
     size_t target_count, target_room;
@@ -37,7 +37,7 @@ struct hf_tx {
     hf_lock *lock;        /* where the store does not lock the labels itself */
     struct hf_lock place; /* where it does: the labels' place in the thread's order */
     bool lent;            /* the callback has the connection */
-    bool released;        /* with the commit: see hf__tx_plan */
+    bool released;        /* with the commit: see hf__attempt_plan */
     unsigned attempts;
     int64_t wait_ms;
     int64_t hold_ms;
@@ -193,7 +193,7 @@ static hf_status lock_around(struct hf_tx *tx, hf_error *err)
     if (status == HF_OK)
         tx->attempt->locked_ms = hf__now_ms();
     else
-        tx->attempt->fault = status == HF_NOT_ACQUIRED ? HF__TX_LOCKED : HF__TX_FINAL;
+        tx->attempt->fault = status == HF_NOT_ACQUIRED ? HF__FAULT_LOCKED : HF__FAULT_FINAL;
     return status;
 }
 
@@ -272,12 +272,12 @@ static hf_status name_blocked_label(struct hf_tx *tx, hf_error *err)
     return tx->plan.count > 0 ? hf__not_acquired(tx->store, tx->claims, err) : HF_NOT_ACQUIRED;
 }
 
-static enum verdict settle_broken(struct hf_tx *tx, hf_status *status, hf_error *err)
+static enum verdict judge_broken(struct hf_tx *tx, hf_status *status, hf_error *err)
 {
-    switch (tx->ops->settle(tx->attempt, &tx->plan, err)) {
-    case HF__TX_COMMITTED: *status = HF_OK; return DONE;
-    case HF__TX_NOT_COMMITTED: return AGAIN;
-    case HF__TX_IN_DOUBT: break;
+    switch (tx->ops->outcome(tx->attempt, &tx->plan, err)) {
+    case HF__OUTCOME_COMMITTED: *status = HF_OK; return DONE;
+    case HF__OUTCOME_NOT_COMMITTED: return AGAIN;
+    case HF__OUTCOME_IN_DOUBT: break;
     }
     *status = HF_IN_DOUBT;
     return DONE;
@@ -286,22 +286,22 @@ static enum verdict settle_broken(struct hf_tx *tx, hf_status *status, hf_error 
 static enum verdict judge(struct hf_tx *tx, hf_status *status, hf_error *err)
 {
     switch (tx->attempt->fault) {
-    case HF__TX_RETRY: return AGAIN;
-    case HF__TX_UNIQUE: return tx->options.retry_unique ? AGAIN : DONE;
-    case HF__TX_BROKEN: return settle_broken(tx, status, err);
-    case HF__TX_LOCKED: *status = name_blocked_label(tx, err); return DONE;
-    case HF__TX_FINAL: break;
+    case HF__FAULT_RETRY: return AGAIN;
+    case HF__FAULT_UNIQUE: return tx->options.retry_unique ? AGAIN : DONE;
+    case HF__FAULT_BROKEN: return judge_broken(tx, status, err);
+    case HF__FAULT_LOCKED: *status = name_blocked_label(tx, err); return DONE;
+    case HF__FAULT_FINAL: break;
     }
     return DONE;
 }
 
 /* What the callback did on the connection itself is known from what it says, and from the connection. */
-static hf__tx_fault fault_of_lent(struct hf_tx *tx, const hf_error *err)
+static hf__attempt_fault fault_of_lent(struct hf_tx *tx, const hf_error *err)
 {
     if (tx->ops->is_broken && tx->ops->is_broken(tx->attempt))
-        return HF__TX_BROKEN;
+        return HF__FAULT_BROKEN;
     bool passes = strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0;
-    return passes ? HF__TX_RETRY : HF__TX_FINAL;
+    return passes ? HF__FAULT_RETRY : HF__FAULT_FINAL;
 }
 
 /* A callback that fails for a reason of its own is returned as it is; one that only passes on what a
@@ -310,17 +310,17 @@ static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_st
                                 hf_error *err)
 {
     *err = (hf_error){.code = HF_OK};
-    tx->attempt->fault = HF__TX_FINAL;
+    tx->attempt->fault = HF__FAULT_FINAL;
     tx->lent = false;
     *status = fn(tx, arg, err);
     if (*status != HF_OK) {
-        if (tx->lent && tx->attempt->fault == HF__TX_FINAL)
+        if (tx->lent && tx->attempt->fault == HF__FAULT_FINAL)
             tx->attempt->fault = fault_of_lent(tx, err);
         if (err->code == HF_OK)
             (void)!hf__fail(err, *status, "the transaction's callback failed: %s",
                             hf_status_text(*status));
     } else {
-        tx->attempt->fault = HF__TX_FINAL;
+        tx->attempt->fault = HF__FAULT_FINAL;
         *status = lock_around(tx, err);
         if (*status == HF_OK)
             *status = tx->ops->commit(tx->attempt, &tx->plan, err);
@@ -439,7 +439,7 @@ static void free_tx(struct hf_tx *tx)
 static hf_status start(struct hf_tx *tx, const hf_tx_options *options, hf_error *err)
 {
     hf_status status = hf__check_process(tx->store, err);
-    if (status == HF_OK && !(tx->ops = tx->store->backend->ops->tx))
+    if (status == HF_OK && !(tx->ops = tx->store->backend->ops->attempt))
         status = hf__fail(err, HF_INVALID, "this store runs no transactions of its own");
     if (status == HF_OK)
         status = complete(options, &tx->options, err);
@@ -476,10 +476,10 @@ static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
 hf_status hf_transact(hf_store *store, const hf_tx_options *options, hf_tx_fn *fn, void *arg,
                       hf_error *err)
 {
-    return hf__transact_at(store, HF__TX_DATA, options, fn, arg, err);
+    return hf__transact_at(store, HF__PLACE_DATA, options, fn, arg, err);
 }
 
-hf_status hf__transact_at(hf_store *store, hf__tx_place place, const hf_tx_options *options,
+hf_status hf__transact_at(hf_store *store, hf__attempt_place place, const hf_tx_options *options,
                           hf_tx_fn *fn, void *arg, hf_error *err)
 {
     struct hf_tx tx = {.store = store, .plan = {.place = place}};
@@ -492,7 +492,7 @@ hf_status hf__transact_at(hf_store *store, hf__tx_place place, const hf_tx_optio
 hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options, hf_tx_fn *fn, void *arg,
                            hf_error *err)
 {
-    return hf__lock_transact_at(lock, HF__TX_DATA, options, fn, arg, err);
+    return hf__lock_transact_at(lock, HF__PLACE_DATA, options, fn, arg, err);
 }
 
 static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *options,
@@ -513,7 +513,7 @@ static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_option
     return status;
 }
 
-hf_status hf__lock_transact_at(hf_lock *lock, hf__tx_place place, const hf_tx_options *options,
+hf_status hf__lock_transact_at(hf_lock *lock, hf__attempt_place place, const hf_tx_options *options,
                                hf_tx_fn *fn, void *arg, hf_error *err)
 {
     if (!lock || !fn)
@@ -536,7 +536,7 @@ hf_status hf__lock_transact_last(hf_lock *const locks[2], const hf_tx_options *o
 {
     hf_store *store = locks[0]->store;
     hf__claim claims[2];
-    struct hf_tx tx = {.store = store, .plan = {.place = HF__TX_DATA, .release = claims}};
+    struct hf_tx tx = {.store = store, .plan = {.place = HF__PLACE_DATA, .release = claims}};
 
     pthread_mutex_lock(&store->mutex);
     bool together = goes_with(locks[0], locks[0]) && goes_with(locks[1], locks[0]);

@@ -7,13 +7,13 @@
 
 /* Transactions elsewhere than in the caller's database of the local store; on PostgreSQL like any. */
 
-/* As hf_transact. HF__TX_FILE takes options->database as the path of a file that must be there. */
-HF_MUST_CHECK hf_status hf__transact_at(hf_store *store, hf__tx_place place,
+/* As hf_transact. HF__PLACE_FILE takes options->database as the path of a file that must be there. */
+HF_MUST_CHECK hf_status hf__transact_at(hf_store *store, hf__attempt_place place,
                                         const hf_tx_options *options, hf_tx_fn *fn, void *arg,
                                         hf_error *err);
 
 /* As hf_lock_transact. */
-HF_MUST_CHECK hf_status hf__lock_transact_at(hf_lock *lock, hf__tx_place place,
+HF_MUST_CHECK hf_status hf__lock_transact_at(hf_lock *lock, hf__attempt_place place,
                                              const hf_tx_options *options, hf_tx_fn *fn, void *arg,
                                              hf_error *err);
 

@@ -161,7 +161,7 @@ hf_status hf__history_write(hf__history *history, hf_store *store, hf_error *err
     options.isolation = HF_READ_COMMITTED;
     if (history->closed.text.length == 0 || history->closed.text.broken)
         return HF_OK;
-    status = hf__transact_at(store, HF__TX_OWN, &options, write_column, history, err);
+    status = hf__transact_at(store, HF__PLACE_OWN, &options, write_column, history, err);
     hf__buf_clear(&history->closed.text);
     return status;
 }

@@ -239,7 +239,7 @@ static hf_status gather_files(hf__tables *tables, hf_store *store, hf__reading *
                               hf_error *err)
 {
     hf_tx_options options = hf__gather_options();
-    hf_status status = hf__transact_at(store, HF__TX_OWN, &options, read_tables, reading, err);
+    hf_status status = hf__transact_at(store, HF__PLACE_OWN, &options, read_tables, reading, err);
     options.database = "appends";
     if (status != HF_OK || hf__now_ms() < tables->due_ms || !hf__has_file(store, "appends"))
         return status;

@@ -384,7 +384,7 @@ static hf_status gather_files(struct gathering *gathering, hf_error *err)
     hf_tx_options options = hf__gather_options();
     hf_status status = hf_lock_list_read(store, &reading->list, err);
     if (status == HF_OK && hf_store_has_records(store) && hf__has_file(store, "holdfast")) {
-        status = hf__transact_at(store, HF__TX_OWN, &options, events_in_file, gathering, err);
+        status = hf__transact_at(store, HF__PLACE_OWN, &options, events_in_file, gathering, err);
         if (status == HF_OK)
             status = hf__tables_gather(&memory->tables, store, NULL, reading, err);
     }

@@ -183,7 +183,7 @@ static hf_status end_on_this_host(struct ending *ending, hf_error *err)
     options.isolation = HF_READ_COMMITTED;
     options.deadline_ms = DEADLINE_MS;
     hf_status status =
-        hf__transact_at(ending->store, HF__TX_OWN, &options, find_record, ending, err);
+        hf__transact_at(ending->store, HF__PLACE_OWN, &options, find_record, ending, err);
     if (status == HF_OK && !ending->found)
         status = not_any_more(ending->what, err);
     if (status == HF_OK && !ending->is_near) {
@@ -196,7 +196,7 @@ static hf_status end_on_this_host(struct ending *ending, hf_error *err)
     if (status == HF_OK)
         status = signal_process(ending, err);
     return status == HF_OK
-               ? hf__transact_at(ending->store, HF__TX_OWN, &options, write_event, ending, err)
+               ? hf__transact_at(ending->store, HF__PLACE_OWN, &options, write_event, ending, err)
                : status;
 }
 

@@ -15,8 +15,8 @@
 char folder[64];
 hf__backend *store;
 
-const hf__tx_plan writing = {.deadline = HF__FOREVER};
-const hf__tx_plan reading = {.read_only = true, .deadline = HF__FOREVER};
+const hf__attempt_plan writing = {.deadline = HF__FOREVER};
+const hf__attempt_plan reading = {.read_only = true, .deadline = HF__FOREVER};
 
 static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *at)
 {
@@ -39,55 +39,55 @@ hf__backend *open_store(void)
     return opened;
 }
 
-hf__tx *begin(const hf__tx_plan *plan)
+hf__attempt *begin(const hf__attempt_plan *plan)
 {
-    hf__tx *tx = NULL;
+    hf__attempt *attempt = NULL;
     hf_error err = {0};
 
-    if (store->ops->tx->open(store, plan, &tx, &err) != HF_OK)
+    if (store->ops->attempt->open(store, plan, &attempt, &err) != HF_OK)
         fail_msg("%s", err.message);
-    assert_false(tx->started);
-    return tx;
+    assert_false(attempt->started);
+    return attempt;
 }
 
-void finish(hf__tx *tx)
+void finish(hf__attempt *attempt)
 {
-    store->ops->tx->close(tx);
+    store->ops->attempt->close(attempt);
 }
 
-hf_status query(hf__tx *tx, const hf__tx_plan *plan, const char *sql, hf_error *err)
+hf_status query(hf__attempt *attempt, const hf__attempt_plan *plan, const char *sql, hf_error *err)
 {
-    return store->ops->tx->query(tx, plan, sql, 0, NULL, false, NULL, err);
+    return store->ops->attempt->query(attempt, plan, sql, 0, NULL, false, NULL, err);
 }
 
-void must(hf__tx *tx, const char *sql)
+void must(hf__attempt *attempt, const char *sql)
 {
     hf_error err = {0};
 
-    if (query(tx, &writing, sql, &err) != HF_OK)
+    if (query(attempt, &writing, sql, &err) != HF_OK)
         fail_msg("%s: %s", sql, err.message);
 }
 
-void must_queue(hf__tx *tx, const char *sql, size_t count, const hf_value *values)
+void must_queue(hf__attempt *attempt, const char *sql, size_t count, const hf_value *values)
 {
-    assert_int_equal(store->ops->tx->queue(tx, sql, count, values, NULL), HF_OK);
+    assert_int_equal(store->ops->attempt->queue(attempt, sql, count, values, NULL), HF_OK);
 }
 
-void must_commit(hf__tx *tx, const hf__tx_plan *plan)
+void must_commit(hf__attempt *attempt, const hf__attempt_plan *plan)
 {
     hf_error err = {0};
 
-    if (store->ops->tx->commit(tx, plan, &err) != HF_OK)
+    if (store->ops->attempt->commit(attempt, plan, &err) != HF_OK)
         fail_msg("COMMIT: %s", err.message);
 }
 
 void run(const char *sql)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
 
-    must(tx, sql);
-    must_commit(tx, &writing);
-    finish(tx);
+    must(attempt, sql);
+    must_commit(attempt, &writing);
+    finish(attempt);
 }
 
 const char *value(const hf_rows *rows, size_t row, size_t column)
@@ -95,36 +95,37 @@ const char *value(const hf_rows *rows, size_t row, size_t column)
     return rows->ops->value(rows, row, column, NULL);
 }
 
-hf_rows *ask(hf__tx *tx, const hf__tx_plan *plan, const char *sql, bool binary)
+hf_rows *ask(hf__attempt *attempt, const hf__attempt_plan *plan, const char *sql, bool binary)
 {
     hf_rows *rows = NULL;
     hf_error err = {0};
 
-    if (store->ops->tx->query(tx, plan, sql, 0, NULL, binary, &rows, &err) != HF_OK)
+    if (store->ops->attempt->query(attempt, plan, sql, 0, NULL, binary, &rows, &err) != HF_OK)
         fail_msg("%s: %s", sql, err.message);
     return rows;
 }
 
 int64_t number(const char *sql)
 {
-    hf__tx *tx = begin(&reading);
-    hf_rows *rows = ask(tx, &reading, sql, false);
+    hf__attempt *attempt = begin(&reading);
+    hf_rows *rows = ask(attempt, &reading, sql, false);
 
     assert_int_equal(rows->ops->count(rows), 1);
     int64_t found = strtoll(value(rows, 0, 0), NULL, 10);
     rows->ops->free(rows);
-    finish(tx);
+    finish(attempt);
     return found;
 }
 
-hf_status failure(const hf__tx_plan *plan, const char *sql, size_t count, const hf_value *values,
-                  hf__tx_fault *fault, hf_error *err)
+hf_status failure(const hf__attempt_plan *plan, const char *sql, size_t count,
+                  const hf_value *values, hf__attempt_fault *fault, hf_error *err)
 {
-    hf__tx *tx = begin(plan);
-    hf_status status = store->ops->tx->query(tx, plan, sql, count, values, false, NULL, err);
+    hf__attempt *attempt = begin(plan);
+    hf_status status =
+        store->ops->attempt->query(attempt, plan, sql, count, values, false, NULL, err);
 
-    *fault = tx->fault;
-    finish(tx);
+    *fault = attempt->fault;
+    finish(attempt);
     return status;
 }
 

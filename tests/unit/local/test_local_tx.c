@@ -15,12 +15,12 @@
 
 static void test_what_is_committed_is_there_and_what_is_closed_is_not(void **state)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
 
     (void)state;
-    must(tx, "UPDATE account SET balance = 1");
-    assert_true(tx->started);
-    finish(tx);
+    must(attempt, "UPDATE account SET balance = 1");
+    assert_true(attempt->started);
+    finish(attempt);
     assert_int_equal(number("SELECT sum(balance) FROM account"), 150);
     run("UPDATE account SET balance = 1");
     assert_int_equal(number("SELECT sum(balance) FROM account"), 2);
@@ -28,24 +28,24 @@ static void test_what_is_committed_is_there_and_what_is_closed_is_not(void **sta
 
 static void test_an_empty_transaction_commits(void **state)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
 
     (void)state;
-    must_commit(tx, &writing);
-    assert_false(tx->started);
-    finish(tx);
+    must_commit(attempt, &writing);
+    assert_false(attempt->started);
+    finish(attempt);
 }
 
 static void test_rows_are_text_with_names_and_nulls(void **state)
 {
-    hf__tx *tx = begin(&reading);
+    hf__attempt *attempt = begin(&reading);
     size_t size = 99;
 
     (void)state;
     hf_rows *rows =
-        ask(tx, &reading,
+        ask(attempt, &reading,
             "SELECT id, name, 1.5 AS half, note, '' AS empty FROM account ORDER BY id", false);
-    finish(tx); /* they outlive it */
+    finish(attempt); /* they outlive it */
     assert_int_equal(rows->ops->count(rows), 2);
     assert_int_equal(rows->ops->columns(rows), 5);
     assert_int_equal(rows->ops->affected(rows), 2);
@@ -67,11 +67,12 @@ static void test_rows_are_text_with_names_and_nulls(void **state)
 
 static void test_binary_rows_have_numbers_in_network_order(void **state)
 {
-    hf__tx *tx = begin(&reading);
+    hf__attempt *attempt = begin(&reading);
     size_t size = 0;
 
     (void)state;
-    hf_rows *rows = ask(tx, &reading, "SELECT -2, 1.5, 'text', x'00ff', NULL, zeroblob(0)", true);
+    hf_rows *rows =
+        ask(attempt, &reading, "SELECT -2, 1.5, 'text', x'00ff', NULL, zeroblob(0)", true);
     assert_memory_equal(rows->ops->value(rows, 0, 0, &size), "\xff\xff\xff\xff\xff\xff\xff\xfe", 8);
     assert_int_equal(size, 8);
     assert_memory_equal(rows->ops->value(rows, 0, 1, &size), "\x3f\xf8\0\0\0\0\0\0", 8);
@@ -84,16 +85,16 @@ static void test_binary_rows_have_numbers_in_network_order(void **state)
     assert_non_null(rows->ops->value(rows, 0, 5, &size));
     assert_int_equal(size, 0);
     rows->ops->free(rows);
-    finish(tx);
+    finish(attempt);
 }
 
 static void test_many_rows_are_copied_whole(void **state)
 {
-    hf__tx *tx = begin(&reading);
+    hf__attempt *attempt = begin(&reading);
     char wanted[16];
 
     (void)state;
-    hf_rows *rows = ask(tx, &reading,
+    hf_rows *rows = ask(attempt, &reading,
                         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < "
                         "9999) SELECT i, 'v' || i FROM n",
                         false);
@@ -103,7 +104,7 @@ static void test_many_rows_are_copied_whole(void **state)
         assert_string_equal(value(rows, i, 1), wanted);
     }
     rows->ops->free(rows);
-    finish(tx);
+    finish(attempt);
 }
 
 static void test_affected_counts_changed_rows_and_nothing_for_a_definition(void **state)
@@ -120,16 +121,16 @@ static void test_affected_counts_changed_rows_and_nothing_for_a_definition(void 
         {"DELETE FROM account", 3, 0},
         {"SELECT * FROM account", 0, 0},
     };
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hf_rows *rows = ask(tx, &writing, cases[i].sql, false);
+        hf_rows *rows = ask(attempt, &writing, cases[i].sql, false);
         assert_int_equal(rows->ops->affected(rows), cases[i].affected);
         assert_int_equal(rows->ops->count(rows), cases[i].count);
         rows->ops->free(rows);
     }
-    finish(tx);
+    finish(attempt);
 }
 
 static void test_parameters_are_found_by_number_and_may_repeat(void **state)
@@ -138,19 +139,19 @@ static void test_parameters_are_found_by_number_and_may_repeat(void **state)
         HF_TEXT("ünï"), HF_TEXT("7"), {.data = "\0\1", .size = 2, .binary = true}};
     const hf_value second[] = {HF_TEXT("8"), {.data = NULL}, {.data = "", .binary = true}};
     const hf_value bounds[] = {HF_TEXT("7"), HF_TEXT("5")};
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
     hf_rows *rows = NULL;
 
     (void)state;
-    must_queue(tx, "INSERT INTO account (note, name, id, balance) VALUES ($3, $1, $2, $2)", 3,
+    must_queue(attempt, "INSERT INTO account (note, name, id, balance) VALUES ($3, $1, $2, $2)", 3,
                first);
-    must_queue(tx, "INSERT INTO account VALUES ($1, $2, $1, $3)", 3, second);
-    assert_int_equal(
-        store->ops->tx->query(tx, &writing,
-                              "SELECT typeof(id), typeof(balance), name, hex(note), typeof(note) "
-                              "FROM account WHERE id >= $1 ORDER BY id LIMIT $2",
-                              2, bounds, false, &rows, NULL),
-        HF_OK);
+    must_queue(attempt, "INSERT INTO account VALUES ($1, $2, $1, $3)", 3, second);
+    assert_int_equal(store->ops->attempt->query(
+                         attempt, &writing,
+                         "SELECT typeof(id), typeof(balance), name, hex(note), typeof(note) "
+                         "FROM account WHERE id >= $1 ORDER BY id LIMIT $2",
+                         2, bounds, false, &rows, NULL),
+                     HF_OK);
     assert_int_equal(rows->ops->count(rows), 2);
     assert_string_equal(value(rows, 0, 0), "integer");
     assert_string_equal(value(rows, 0, 1), "integer");
@@ -159,21 +160,21 @@ static void test_parameters_are_found_by_number_and_may_repeat(void **state)
     assert_null(value(rows, 1, 2));
     assert_string_equal(value(rows, 1, 4), "blob");
     rows->ops->free(rows);
-    finish(tx);
+    finish(attempt);
 }
 
 static void test_savepoints_are_free_to_use(void **state)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
 
     (void)state;
-    must(tx, "SAVEPOINT one");
-    must(tx, "DELETE FROM account");
-    must(tx, "ROLLBACK TO one");
-    must(tx, "DELETE FROM account WHERE id = 1");
-    must(tx, "RELEASE one");
-    must_commit(tx, &writing);
-    finish(tx);
+    must(attempt, "SAVEPOINT one");
+    must(attempt, "DELETE FROM account");
+    must(attempt, "ROLLBACK TO one");
+    must(attempt, "DELETE FROM account WHERE id = 1");
+    must(attempt, "RELEASE one");
+    must_commit(attempt, &writing);
+    finish(attempt);
     assert_int_equal(number("SELECT count(*) FROM account"), 1);
 }
 
@@ -183,50 +184,50 @@ static void test_queued_statements_run_in_order_before_the_next(void **state)
 {
     char text[] = "from the stack";
     const hf_value values[] = {HF_TEXT(text), {.data = "\0", .size = 1, .binary = true}, {0}};
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
 
     (void)state;
-    must_queue(tx, "CREATE TABLE log (a, b, c)", 0, NULL);
-    must_queue(tx, "INSERT INTO log VALUES ($1, $2, $3)", 3, values);
-    assert_false(tx->started);
+    must_queue(attempt, "CREATE TABLE log (a, b, c)", 0, NULL);
+    must_queue(attempt, "INSERT INTO log VALUES ($1, $2, $3)", 3, values);
+    assert_false(attempt->started);
     memset(text, 'x', sizeof text - 1);
-    hf_rows *rows = ask(tx, &writing, "SELECT a, hex(b), c FROM log", false);
+    hf_rows *rows = ask(attempt, &writing, "SELECT a, hex(b), c FROM log", false);
     assert_string_equal(value(rows, 0, 0), "from the stack");
     assert_string_equal(value(rows, 0, 1), "00");
     assert_null(value(rows, 0, 2));
     rows->ops->free(rows);
-    must_queue(tx, "UPDATE log SET c = 1", 0, NULL);
-    must_commit(tx, &writing);
-    finish(tx);
+    must_queue(attempt, "UPDATE log SET c = 1", 0, NULL);
+    must_commit(attempt, &writing);
+    finish(attempt);
     assert_int_equal(number("SELECT c FROM log"), 1);
 }
 
 static void test_a_queue_alone_is_run_by_commit(void **state)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
 
     (void)state;
-    must_queue(tx, "DELETE FROM account WHERE id = 1", 0, NULL);
-    must_queue(tx, "DELETE FROM account WHERE id = 2", 0, NULL);
-    must_commit(tx, &writing);
-    finish(tx);
+    must_queue(attempt, "DELETE FROM account WHERE id = 1", 0, NULL);
+    must_queue(attempt, "DELETE FROM account WHERE id = 2", 0, NULL);
+    must_commit(attempt, &writing);
+    finish(attempt);
     assert_int_equal(number("SELECT count(*) FROM account"), 0);
 }
 
 static void test_a_failure_in_the_queue_is_told_by_number_and_undoes_all(void **state)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
     hf_error err = {0};
 
     (void)state;
-    must_queue(tx, "DELETE FROM account", 0, NULL);
-    must_queue(tx, "SELECT 1, typo", 0, NULL);
-    must_queue(tx, "SELECT 1", 0, NULL);
-    assert_int_equal(store->ops->tx->commit(tx, &writing, &err), HF_DATABASE);
+    must_queue(attempt, "DELETE FROM account", 0, NULL);
+    must_queue(attempt, "SELECT 1, typo", 0, NULL);
+    must_queue(attempt, "SELECT 1", 0, NULL);
+    assert_int_equal(store->ops->attempt->commit(attempt, &writing, &err), HF_DATABASE);
     assert_string_equal(err.message, "queued statement 2: no such column: typo");
     assert_string_equal(err.sqlstate, "42703");
     assert_int_equal(err.position, 11);
-    finish(tx);
+    finish(attempt);
     assert_int_equal(number("SELECT count(*) FROM account"), 2);
 }
 
@@ -234,16 +235,16 @@ static void test_a_failure_in_the_queue_is_told_by_number_and_undoes_all(void **
 
 static void test_a_second_writer_is_told_to_try_again(void **state)
 {
-    hf__tx *one = begin(&writing);
-    hf__tx *two = begin(&writing);
+    hf__attempt *one = begin(&writing);
+    hf__attempt *two = begin(&writing);
     hf_error err = {0};
 
     (void)state;
     must(one, "UPDATE account SET balance = balance + 1");
     assert_int_equal(query(two, &writing, "SELECT 1", &err), HF_DATABASE);
-    assert_int_equal(two->fault, HF__TX_RETRY);
+    assert_int_equal(two->fault, HF__FAULT_RETRY);
     assert_string_equal(err.sqlstate, "55P03");
-    assert_int_equal(store->ops->tx->commit(two, &writing, NULL), HF_DATABASE);
+    assert_int_equal(store->ops->attempt->commit(two, &writing, NULL), HF_DATABASE);
     finish(two);
     must_commit(one, &writing);
     finish(one);
@@ -254,18 +255,18 @@ static void test_a_second_writer_is_told_to_try_again(void **state)
 /* Not the 200 ms of one that has time: the quickest of some, as the machine may be busy with others. */
 static void test_a_writer_waits_no_longer_than_its_deadline(void **state)
 {
-    hf__tx *one = begin(&writing);
+    hf__attempt *one = begin(&writing);
     int64_t quickest = INT64_MAX;
 
     (void)state;
     must(one, "DELETE FROM account");
     for (int i = 0; i < 5; i++) {
-        const hf__tx_plan hurried = {.deadline = hf__now_ms() - 1};
-        hf__tx *two = begin(&hurried);
+        const hf__attempt_plan hurried = {.deadline = hf__now_ms() - 1};
+        hf__attempt *two = begin(&hurried);
         int64_t start = hf__now_ms();
 
         assert_int_equal(query(two, &hurried, "SELECT 1", NULL), HF_DATABASE);
-        assert_int_equal(two->fault, HF__TX_RETRY);
+        assert_int_equal(two->fault, HF__FAULT_RETRY);
         int64_t took = hf__now_ms() - start;
         quickest = took < quickest ? took : quickest;
         finish(two);
@@ -276,8 +277,8 @@ static void test_a_writer_waits_no_longer_than_its_deadline(void **state)
 
 static void test_readers_and_a_writer_do_not_wait_for_each_other(void **state)
 {
-    hf__tx *writer = begin(&writing);
-    hf__tx *reader = begin(&reading);
+    hf__attempt *writer = begin(&writing);
+    hf__attempt *reader = begin(&reading);
 
     (void)state;
     must(writer, "DELETE FROM account");
@@ -299,25 +300,27 @@ static void *add_often(void *arg)
 {
     (void)arg;
     for (int i = 0; i < ROUNDS;) {
-        hf__tx *tx = NULL;
+        hf__attempt *attempt = NULL;
         hf_rows *rows = NULL;
         char balance[32] = "";
-        if (store->ops->tx->open(store, &writing, &tx, NULL) != HF_OK)
+        if (store->ops->attempt->open(store, &writing, &attempt, NULL) != HF_OK)
             return "open";
-        hf_status status = store->ops->tx->query(
-            tx, &writing, "SELECT balance FROM account WHERE id = 1", 0, NULL, false, &rows, NULL);
+        hf_status status = store->ops->attempt->query(attempt, &writing,
+                                                      "SELECT balance FROM account WHERE id = 1", 0,
+                                                      NULL, false, &rows, NULL);
         if (status == HF_OK) {
             (void)snprintf(balance, sizeof balance, "%lld", atoll(value(rows, 0, 0)) + 1);
             rows->ops->free(rows);
-            status = store->ops->tx->queue(tx, "UPDATE account SET balance = $1 WHERE id = 1", 1,
-                                           &HF_TEXT(balance), NULL);
+            status =
+                store->ops->attempt->queue(attempt, "UPDATE account SET balance = $1 WHERE id = 1",
+                                           1, &HF_TEXT(balance), NULL);
         }
         if (status == HF_OK)
-            status = store->ops->tx->commit(tx, &writing, NULL);
-        if (status != HF_OK && tx->fault != HF__TX_RETRY)
+            status = store->ops->attempt->commit(attempt, &writing, NULL);
+        if (status != HF_OK && attempt->fault != HF__FAULT_RETRY)
             return "a failure that does not pass";
         i += status == HF_OK;
-        finish(tx);
+        finish(attempt);
     }
     return NULL;
 }
@@ -339,10 +342,10 @@ static void test_threads_that_read_and_then_write_lose_no_update(void **state)
 
 static void write_and_stop(void)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
 
-    must(tx, "UPDATE account SET balance = 1 WHERE id = 1");
-    must(tx, "DELETE FROM account WHERE id = 2");
+    must(attempt, "UPDATE account SET balance = 1 WHERE id = 1");
+    must(attempt, "DELETE FROM account WHERE id = 2");
 }
 
 static void test_a_process_killed_between_statements_leaves_nothing(void **state)
@@ -382,12 +385,12 @@ static void test_many_may_create_the_file_at_once(void **state)
     for (int i = 0; i < MANY; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {
-            hf__tx *tx = NULL;
+            hf__attempt *attempt = NULL;
             alarm(60);
             store = open_store();
             close(gate[1]);
             (void)!read(gate[0], &byte, 1);
-            hf_status status = store->ops->tx->open(store, &writing, &tx, NULL);
+            hf_status status = store->ops->attempt->open(store, &writing, &attempt, NULL);
             _exit(status == HF_OK ? 0 : 1);
         }
     }
@@ -408,7 +411,7 @@ static void test_many_may_create_the_file_at_once(void **state)
 
 static void test_what_a_transaction_does_to_its_connection_is_not_seen_by_the_next(void **state)
 {
-    hf__tx_fault fault = HF__TX_RETRY;
+    hf__attempt_fault fault = HF__FAULT_RETRY;
     hf_error err = {0};
 
     (void)state;
@@ -436,7 +439,7 @@ static void test_a_file_that_was_removed_is_not_written_to(void **state)
 
 static void test_more_transactions_than_idle_connections(void **state)
 {
-    hf__tx *open[20];
+    hf__attempt *open[20];
 
     (void)state;
     for (int round = 0; round < 2; round++) {
@@ -453,7 +456,7 @@ static void test_more_transactions_than_idle_connections(void **state)
 static void test_what_is_no_database_is_refused(void **state)
 {
     char path[96];
-    hf__tx *tx = NULL;
+    hf__attempt *attempt = NULL;
     hf_error err = {0};
 
     (void)state;
@@ -465,9 +468,9 @@ static void test_what_is_no_database_is_refused(void **state)
         (void)fputs("this is no database\n", file);
     (void)fclose(file);
     store = open_store();
-    assert_int_equal(store->ops->tx->open(store, &writing, &tx, &err), HF_CONFIG);
+    assert_int_equal(store->ops->attempt->open(store, &writing, &attempt, &err), HF_CONFIG);
     assert_non_null(strstr(err.message, "data.db"));
-    assert_null(tx);
+    assert_null(attempt);
 }
 
 static void test_a_folder_with_a_strange_name_works(void **state)

@@ -31,14 +31,14 @@ static void test_what_is_no_single_statement_with_its_parameters_is_invalid(void
         {"", 0, "empty"},
         {" -- nothing\n;", 0, "empty"},
     };
-    hf__tx_fault fault = HF__TX_RETRY;
+    hf__attempt_fault fault = HF__FAULT_RETRY;
     hf_error err = {0};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(failure(&writing, cases[i].sql, cases[i].count, values, &fault, &err),
                          HF_INVALID);
-        assert_int_equal(fault, HF__TX_FINAL);
+        assert_int_equal(fault, HF__FAULT_FINAL);
         if (strstr(err.message, cases[i].said) == NULL)
             fail_msg("%s: %s", cases[i].sql, err.message);
     }
@@ -65,13 +65,13 @@ static void test_what_would_end_the_transaction_is_refused_before_it_does(void *
 
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        hf__tx *tx = begin(&writing);
-        must(tx, "DELETE FROM account");
-        assert_int_equal(query(tx, &writing, refused[i], &err), HF_INVALID);
+        hf__attempt *attempt = begin(&writing);
+        must(attempt, "DELETE FROM account");
+        assert_int_equal(query(attempt, &writing, refused[i], &err), HF_INVALID);
         assert_non_null(strstr(err.message, "refused"));
-        assert_int_equal(tx->fault, HF__TX_FINAL);
-        assert_int_equal(store->ops->tx->commit(tx, &writing, NULL), HF_INVALID);
-        finish(tx);
+        assert_int_equal(attempt->fault, HF__FAULT_FINAL);
+        assert_int_equal(store->ops->attempt->commit(attempt, &writing, NULL), HF_INVALID);
+        finish(attempt);
         assert_int_equal(number("SELECT count(*) FROM account"), 2);
     }
 }
@@ -83,28 +83,28 @@ static void test_failures_have_the_codes_that_postgresql_gives(void **state)
     static const struct {
         const char *sql;
         const char *sqlstate;
-        hf__tx_fault fault;
+        hf__attempt_fault fault;
         int position;
     } cases[] = {
-        {"SELECT 'ünï', FORM", "42703", HF__TX_FINAL, 15},
-        {"SELECT 'ünï' FORM account x y", "42601", HF__TX_FINAL, 19},
-        {"SELEC 1", "42601", HF__TX_FINAL, 1},
-        {"SELECT \"typo\"", "42703", HF__TX_FINAL, 8},
-        {"SELECT (1", "42601", HF__TX_FINAL, 0},
-        {"SELECT 1 FROM nowhere", "42P01", HF__TX_FINAL, 0},
-        {"SELECT missing(1)", "42883", HF__TX_FINAL, 8},
-        {"CREATE TABLE account (a)", "42P07", HF__TX_FINAL, 14},
-        {"INSERT INTO account VALUES (1, 'cy', 1, NULL)", "23505", HF__TX_UNIQUE, 0},
-        {"INSERT INTO account VALUES (3, 'ann', 1, NULL)", "23505", HF__TX_UNIQUE, 0},
-        {"INSERT INTO account VALUES (3, 'cy', NULL, NULL)", "23502", HF__TX_FINAL, 0},
-        {"UPDATE account SET balance = balance - 51", "23514", HF__TX_FINAL, 0},
-        {"INSERT OR ROLLBACK INTO account VALUES (1, 'cy', 1, NULL)", "23505", HF__TX_UNIQUE, 0},
-        {"UPDATE account SET id = 'x' WHERE id = 1", "22P02", HF__TX_FINAL, 0},
+        {"SELECT 'ünï', FORM", "42703", HF__FAULT_FINAL, 15},
+        {"SELECT 'ünï' FORM account x y", "42601", HF__FAULT_FINAL, 19},
+        {"SELEC 1", "42601", HF__FAULT_FINAL, 1},
+        {"SELECT \"typo\"", "42703", HF__FAULT_FINAL, 8},
+        {"SELECT (1", "42601", HF__FAULT_FINAL, 0},
+        {"SELECT 1 FROM nowhere", "42P01", HF__FAULT_FINAL, 0},
+        {"SELECT missing(1)", "42883", HF__FAULT_FINAL, 8},
+        {"CREATE TABLE account (a)", "42P07", HF__FAULT_FINAL, 14},
+        {"INSERT INTO account VALUES (1, 'cy', 1, NULL)", "23505", HF__FAULT_UNIQUE, 0},
+        {"INSERT INTO account VALUES (3, 'ann', 1, NULL)", "23505", HF__FAULT_UNIQUE, 0},
+        {"INSERT INTO account VALUES (3, 'cy', NULL, NULL)", "23502", HF__FAULT_FINAL, 0},
+        {"UPDATE account SET balance = balance - 51", "23514", HF__FAULT_FINAL, 0},
+        {"INSERT OR ROLLBACK INTO account VALUES (1, 'cy', 1, NULL)", "23505", HF__FAULT_UNIQUE, 0},
+        {"UPDATE account SET id = 'x' WHERE id = 1", "22P02", HF__FAULT_FINAL, 0},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hf__tx_fault fault = HF__TX_LOCKED;
+        hf__attempt_fault fault = HF__FAULT_LOCKED;
         hf_error err = {.position = 99};
         assert_int_equal(failure(&writing, cases[i].sql, 0, NULL, &fault, &err), HF_DATABASE);
         if (strcmp(err.sqlstate, cases[i].sqlstate) != 0 || fault != cases[i].fault ||
@@ -116,50 +116,53 @@ static void test_failures_have_the_codes_that_postgresql_gives(void **state)
 
 static void test_after_a_failure_every_call_returns_it_again(void **state)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
     hf_error first = {0};
     hf_error again = {0};
 
     (void)state;
-    must(tx, "DELETE FROM account WHERE id = 1");
-    assert_int_equal(query(tx, &writing, "INSERT INTO account VALUES (2, 'x', 1, NULL)", &first),
-                     HF_DATABASE);
-    assert_int_equal(query(tx, &writing, "SELECT 1", &again), HF_DATABASE);
+    must(attempt, "DELETE FROM account WHERE id = 1");
+    assert_int_equal(
+        query(attempt, &writing, "INSERT INTO account VALUES (2, 'x', 1, NULL)", &first),
+        HF_DATABASE);
+    assert_int_equal(query(attempt, &writing, "SELECT 1", &again), HF_DATABASE);
     assert_string_equal(again.message, first.message);
-    assert_int_equal(store->ops->tx->queue(tx, "SELECT 1", 0, NULL, NULL), HF_DATABASE);
-    tx->fault = HF__TX_FINAL; /* as after a callback that kept the failure to itself */
-    assert_int_equal(store->ops->tx->commit(tx, &writing, &again), HF_DATABASE);
+    assert_int_equal(store->ops->attempt->queue(attempt, "SELECT 1", 0, NULL, NULL), HF_DATABASE);
+    attempt->fault = HF__FAULT_FINAL; /* as after a callback that kept the failure to itself */
+    assert_int_equal(store->ops->attempt->commit(attempt, &writing, &again), HF_DATABASE);
     assert_string_equal(again.sqlstate, "23505");
-    assert_int_equal(tx->fault, HF__TX_UNIQUE);
-    assert_int_equal(store->ops->tx->settle(tx, &writing, &again), HF__TX_NOT_COMMITTED);
-    finish(tx);
+    assert_int_equal(attempt->fault, HF__FAULT_UNIQUE);
+    assert_int_equal(store->ops->attempt->outcome(attempt, &writing, &again),
+                     HF__OUTCOME_NOT_COMMITTED);
+    finish(attempt);
     assert_int_equal(number("SELECT count(*) FROM account"), 2);
 }
 
 static void test_a_violation_that_commit_finds_rolls_back(void **state)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
     hf_error err = {0};
 
     (void)state;
-    must(tx, "CREATE TABLE item (owner REFERENCES account (id) DEFERRABLE INITIALLY DEFERRED)");
-    must(tx, "INSERT INTO item VALUES (77)");
-    assert_int_equal(store->ops->tx->commit(tx, &writing, &err), HF_DATABASE);
+    must(attempt,
+         "CREATE TABLE item (owner REFERENCES account (id) DEFERRABLE INITIALLY DEFERRED)");
+    must(attempt, "INSERT INTO item VALUES (77)");
+    assert_int_equal(store->ops->attempt->commit(attempt, &writing, &err), HF_DATABASE);
     assert_string_equal(err.sqlstate, "23503");
-    assert_int_equal(tx->fault, HF__TX_FINAL);
-    finish(tx);
+    assert_int_equal(attempt->fault, HF__FAULT_FINAL);
+    finish(attempt);
     assert_int_equal(number("SELECT count(*) FROM sqlite_schema WHERE name = 'item'"), 0);
 }
 
 static void test_a_read_only_transaction_writes_nothing(void **state)
 {
-    hf__tx_fault fault = HF__TX_RETRY;
+    hf__attempt_fault fault = HF__FAULT_RETRY;
     hf_error err = {0};
 
     (void)state;
     assert_int_equal(failure(&reading, "DELETE FROM account", 0, NULL, &fault, &err), HF_DATABASE);
     assert_string_equal(err.sqlstate, "25006");
-    assert_int_equal(fault, HF__TX_FINAL);
+    assert_int_equal(fault, HF__FAULT_FINAL);
     assert_int_equal(number("SELECT count(*) FROM account"), 2);
     run("DELETE FROM account"); /* on the same connection */
     assert_int_equal(number("SELECT count(*) FROM account"), 0);
@@ -167,16 +170,16 @@ static void test_a_read_only_transaction_writes_nothing(void **state)
 
 static void test_there_is_no_postgresql_connection_and_the_attempt_goes_on(void **state)
 {
-    hf__tx *tx = begin(&writing);
+    hf__attempt *attempt = begin(&writing);
     hf_error err = {0};
 
     (void)state;
-    assert_null(store->ops->tx->connection(tx, &writing, &err));
+    assert_null(store->ops->attempt->connection(attempt, &writing, &err));
     assert_int_equal(err.code, HF_INVALID);
     assert_string_equal(err.message, "the local store has no PostgreSQL connection");
-    must(tx, "DELETE FROM account");
-    must_commit(tx, &writing);
-    finish(tx);
+    must(attempt, "DELETE FROM account");
+    must_commit(attempt, &writing);
+    finish(attempt);
 }
 
 /* ---- a disk that does not sync: a VFS over the system's -------------------------------------- */
@@ -209,7 +212,7 @@ static int bad_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 }
 
 /* Only in a child: the parent's SQLite stays as it is. */
-static hf__tx *commit_without_sync(int failing)
+static hf__attempt *commit_without_sync(int failing)
 {
     static sqlite3_vfs bad;
 
@@ -220,28 +223,30 @@ static hf__tx *commit_without_sync(int failing)
     sqlite3_vfs_register(&bad, 1);
     run("UPDATE account SET balance = 60"); /* so that the log is there */
     syncs_to_fail = 0;
-    hf__tx *tx = begin(&writing);
-    must(tx, "UPDATE account SET balance = 70");
+    hf__attempt *attempt = begin(&writing);
+    must(attempt, "UPDATE account SET balance = 70");
     syncs_to_fail = failing;
-    if (store->ops->tx->commit(tx, &writing, NULL) != HF_UNREACHABLE || tx->fault != HF__TX_BROKEN)
+    if (store->ops->attempt->commit(attempt, &writing, NULL) != HF_UNREACHABLE ||
+        attempt->fault != HF__FAULT_BROKEN)
         _exit(2);
-    return tx;
+    return attempt;
 }
 
 static void fail_one_sync(void)
 {
-    hf__tx *tx = commit_without_sync(1);
+    hf__attempt *attempt = commit_without_sync(1);
 
-    if (store->ops->tx->settle(tx, &writing, NULL) != HF__TX_NOT_COMMITTED)
+    if (store->ops->attempt->outcome(attempt, &writing, NULL) != HF__OUTCOME_NOT_COMMITTED)
         _exit(3);
 }
 
 static void fail_all_syncs(void)
 {
-    hf__tx *tx = commit_without_sync(1000);
+    hf__attempt *attempt = commit_without_sync(1000);
     hf_error err = {0};
 
-    if (store->ops->tx->settle(tx, &writing, &err) != HF__TX_IN_DOUBT || err.code != HF_IN_DOUBT)
+    if (store->ops->attempt->outcome(attempt, &writing, &err) != HF__OUTCOME_IN_DOUBT ||
+        err.code != HF_IN_DOUBT)
         _exit(3);
 }
 

@@ -240,7 +240,8 @@ static hf_rows *stored(hf_store *store)
     hf_rows *rows = NULL;
     hf_error err = {0};
     hf_tx_options options = hf__gather_options();
-    assert_int_equal(hf__transact_at(store, HF__TX_OWN, &options, read_stored, &rows, &err), HF_OK);
+    assert_int_equal(hf__transact_at(store, HF__PLACE_OWN, &options, read_stored, &rows, &err),
+                     HF_OK);
     return rows;
 }
 

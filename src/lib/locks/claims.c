@@ -1,0 +1,532 @@
+/* Acquiring and releasing keys: first in line among the threads of the process, then at the store. */
+#include "lib/locks/engine.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* How many joins of a shared key go by before somebody looks whether others wait outside. */
+enum { LOOK_OUTSIDE_EVERY = 16 };
+
+static bool only_busy(const struct key_state *key_state, hf_mode mode)
+{
+    struct key_state idle = *key_state;
+    idle.busy = 0;
+    return key_state->busy && !key_state->waiting && !key_state->first &&
+           hf__key_state_is_free_for(&idle, mode);
+}
+
+static bool reenter(const struct acquiring *acquiring, struct waiter *waiter)
+{
+    if (!(acquiring->spec->flags & HF_REENTRANT))
+        return false;
+    waiter->hold = hf__key_state_held_by_me(waiter->key_state, waiter->mode);
+    if (!waiter->hold)
+        return false;
+    waiter->state = WAITER_JOINS;
+    waiter->reenters = true;
+    waiter->mode = waiter->hold->mode;
+    waiter->hold->refs++;
+    waiter->key_state->holders[waiter->mode]++;
+    return true;
+}
+
+static void list_waiting(hf_store *store, struct waiter *waiter)
+{
+    waiter->owner = gettid();
+    waiter->next_queued = store->queued;
+    store->queued = waiter;
+}
+
+static void unlist_waiting(hf_store *store, struct waiter *waiter)
+{
+    struct waiter **at = &store->queued;
+    while (*at != waiter)
+        at = &(*at)->next_queued;
+    *at = waiter->next_queued;
+}
+
+/* Mutex held. HF_OK once it is first in line. */
+static hf_status queue_up(const struct acquiring *acquiring, struct waiter *waiter)
+{
+    hf_store *store = acquiring->store;
+    struct timespec until = hf__timespec(acquiring->deadline);
+    int timed_out = 0;
+
+    hf__waiter_queue(waiter);
+    list_waiting(store, waiter);
+    bool deadlock = (acquiring->spec->flags & HF_ANY_ORDER) && hf__closes_cycle(store, waiter);
+    while (!deadlock && waiter->state == WAITER_QUEUED && !timed_out && !store->interrupted)
+        timed_out = pthread_cond_clockwait(waiter->cond, &store->mutex, CLOCK_MONOTONIC, &until);
+    unlist_waiting(store, waiter);
+    if (waiter->state != WAITER_QUEUED)
+        return HF_OK;
+    hf__waiter_abandon(waiter);
+    hf__key_state_admit(store, waiter->key_state);
+    if (deadlock)
+        return HF_DEADLOCK;
+    return store->interrupted ? HF_INTERRUPTED : HF_NOT_ACQUIRED;
+}
+
+/* HF_NOT_ACQUIRED, HF_INTERRUPTED and HF_DEADLOCK leave err alone. */
+static hf_status await_key(struct acquiring *acquiring, const hf__claim *claim,
+                           struct waiter *waiter, bool patient, hf_error *err)
+{
+    hf_store *store = acquiring->store;
+    hf_status status = HF_OK;
+
+    pthread_mutex_lock(&store->mutex);
+    for (;;) {
+        waiter->key_state = hf__key_state_get(store, claim);
+        if (!waiter->key_state) {
+            status = hf__no_memory(err);
+            break;
+        }
+        if (reenter(acquiring, waiter))
+            break;
+        if (!waiter->key_state->first &&
+            hf__key_state_is_free_for(waiter->key_state, waiter->mode)) {
+            hf__waiter_assign(waiter);
+            break;
+        }
+        if (!patient && only_busy(waiter->key_state, waiter->mode)) {
+            pthread_cond_wait(&store->changed, &store->mutex); /* a round trip at most */
+            continue;
+        }
+        if (patient && !acquiring->told) {
+            pthread_mutex_unlock(&store->mutex);
+            hf__tell_waiting(acquiring, claim);
+            pthread_mutex_lock(&store->mutex);
+            continue;
+        }
+        status = patient ? queue_up(acquiring, waiter) : HF_NOT_ACQUIRED;
+        break;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return status;
+}
+
+/* Mutex held. */
+static void attach(struct grant *grant, struct hf_lock *lock, struct key_state *key_state,
+                   struct hold *hold, const hf__claim *claim)
+{
+    grant->lock = lock;
+    grant->key_state = key_state;
+    grant->hold = hold;
+    grant->claim = *claim;
+    grant->claim.mode = hold->mode;
+    grant->next = key_state->grants;
+    key_state->grants = grant;
+}
+
+static void detach(struct grant *grant)
+{
+    struct grant **at = &grant->key_state->grants;
+    while (*at != grant)
+        at = &(*at)->next;
+    *at = grant->next;
+    grant->key_state->holders[grant->claim.mode]--;
+    grant->hold->refs--;
+}
+
+void hf__drop_grant(hf_store *store, struct grant *grant, bool lost)
+{
+    struct key_state *key_state = grant->key_state;
+    struct hold *hold = grant->hold;
+    detach(grant);
+    grant->hold = NULL;
+    if (hold->refs == 0 && lost) {
+        if (key_state->hold == hold)
+            key_state->hold = NULL;
+        store->keys_held--;
+        hf__session_leave(hold->session, 1);
+        free(hold);
+    }
+    hf__key_state_admit(store, key_state);
+}
+
+/* ---- releasing ---------------------------------------------------------------------------------- */
+
+/* Mutex held. True when the store has to be told; the key is busy until then. */
+static bool hand_over(hf_store *store, struct grant *grant)
+{
+    struct key_state *key_state = grant->key_state;
+    struct hold *hold = grant->hold;
+    bool lost = atomic_load(&hold->session->lost);
+
+    if (lost || hold->refs > 1) {
+        hf__drop_grant(store, grant, lost);
+        return false;
+    }
+    detach(grant);
+    if (hf__may_hand_over(key_state, hold)) {
+        grant->hold = NULL;
+        hf__key_state_admit(store, key_state);
+        return false;
+    }
+    if (key_state->hold == hold)
+        key_state->hold = NULL;
+    key_state->busy++;
+    return true;
+}
+
+/* Short of memory the keys go one by one. */
+static hf_status release_group(hf_store *store, struct grant *grants, size_t count, hf_error *err)
+{
+    hf__session *session = grants[0].hold->session;
+    hf__claim single = {0};
+    hf__claim *many = count > 1 ? calloc(count, sizeof *many) : NULL;
+    hf__claim *claims = many ? many : &single;
+    size_t step = many ? count : 1;
+    hf_status result = HF_OK;
+
+    for (size_t start = 0; start < count; start += step) {
+        for (size_t i = 0; i < step; i++)
+            claims[i] = grants[start + i].claim;
+        hf_status status = store->backend->ops->release_claims(session, claims, step, err);
+        if (status != HF_OK)
+            result = status;
+    }
+    free(many);
+    return result;
+}
+
+static void finish_release(hf_store *store, struct grant *grants, size_t count)
+{
+    hf__session *session = grants[0].hold->session;
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < count; i++) {
+        struct key_state *key_state = grants[i].key_state;
+        free(grants[i].hold);
+        grants[i].hold = NULL;
+        key_state->busy--;
+        hf__key_state_admit(store, key_state);
+    }
+    store->keys_held -= (int)count;
+    pthread_mutex_unlock(&store->mutex);
+    hf__session_leave(session, (unsigned)count);
+}
+
+static bool same_group(const struct grant *a, const struct grant *b)
+{
+    return b->hold && a->hold->session == b->hold->session && a->claim.mode == b->claim.mode;
+}
+
+hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err)
+{
+    hf_store *store = lock->store;
+    size_t until = lock->count;
+    hf_status result = HF_OK;
+
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = from; i < until; i++)
+        if (lock->grants[i].hold && !hand_over(store, &lock->grants[i]))
+            lock->grants[i].hold = NULL;
+    pthread_mutex_unlock(&store->mutex);
+    for (size_t start = from, end; start < until; start = end) {
+        end = start + 1;
+        if (!lock->grants[start].hold)
+            continue;
+        while (end < until && same_group(&lock->grants[start], &lock->grants[end]))
+            end++;
+        hf_status status = HF_OK;
+        if (!lock->is_unlocked)
+            status = release_group(store, &lock->grants[start], end - start, err);
+        if (status != HF_OK)
+            result = status;
+        finish_release(store, &lock->grants[start], end - start);
+    }
+    lock->count = from;
+    return result;
+}
+
+/* ---- acquiring ---------------------------------------------------------------------------------- */
+
+static hf_status check_quota(hf_store *store, size_t wanted, hf_error *err)
+{
+    pthread_mutex_lock(&store->mutex);
+    int held = store->keys_held;
+    pthread_mutex_unlock(&store->mutex);
+    if (wanted <= (size_t)store->backend->max_keys &&
+        held <= store->backend->max_keys - (int)wanted)
+        return HF_OK;
+    hf_status status =
+        hf__fail(err, HF_QUOTA, "%zu more keys would exceed this store's quota: %d of %d are held",
+                 wanted, held, store->backend->max_keys);
+    hf__hint(err, "a full lock table breaks every session of the server; hold fewer keys, or raise "
+                  "max_locks_per_transaction there and max_keys here");
+    return status;
+}
+
+static void mark_waiting(hf_store *store, struct waiter *waiters, size_t count, bool waiting)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < count; i++)
+        if (waiters[i].state == WAITER_ASKS)
+            waiters[i].key_state->waiting = waiting;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static hf_status wait_at_store(hf_store *store, hf__request *request, hf_error *err)
+{
+    hf__key *held = NULL;
+    pthread_mutex_lock(&store->mutex);
+    request->held_count = hf__order_held(store, &held);
+    pthread_mutex_unlock(&store->mutex);
+    request->held = held;
+    hf_status status = store->backend->ops->wait_claims(store->backend, request, err);
+    request->held = NULL;
+    request->held_count = 0;
+    free(held);
+    return status;
+}
+
+static hf_status ask_store(struct acquiring *acquiring, hf__request *request,
+                           struct waiter *waiters, size_t count, bool patient, hf_error *err)
+{
+    hf_store *store = acquiring->store;
+    const hf__backend_ops *ops = store->backend->ops;
+    hf_status status = check_quota(store, request->count, err);
+    if (status == HF_OK && acquiring->alone)
+        status = HF_NOT_ACQUIRED; /* it was tried before */
+    else if (status == HF_OK)
+        status = ops->try_claims(store->backend, request, err);
+    if (status == HF_NOT_ACQUIRED && patient && hf__left_ms(acquiring->deadline) != 0) {
+        mark_waiting(store, waiters, count, true);
+        hf__tell_waiting(acquiring, &request->claims[request->blocked]);
+        status = wait_at_store(store, request, err);
+        mark_waiting(store, waiters, count, false);
+    }
+    return status;
+}
+
+/* Mutex held: the store has granted the key to this process. */
+static void attach_granted(struct acquiring *acquiring, struct waiter *waiter,
+                           const hf__claim *claim, struct hold *hold, struct grant *grant)
+{
+    struct key_state *key_state = waiter->key_state;
+    key_state->busy--;
+    key_state->waiting = false;
+    key_state->holders[hold->mode]++;
+    if (!waiter->alone || (!key_state->hold && !(acquiring->spec->flags & HF_PRIVATE)))
+        key_state->hold = hold;
+    acquiring->store->keys_held++;
+    attach(grant, acquiring->lock, key_state, hold, claim);
+    hf__key_state_admit(acquiring->store, key_state);
+}
+
+static void leave_refused(hf_store *store, struct waiter *waiters, size_t count)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < count; i++) {
+        if (waiters[i].state != WAITER_ASKS)
+            continue;
+        waiters[i].key_state->busy--;
+        waiters[i].key_state->waiting = false;
+        hf__key_state_admit(store, waiters[i].key_state);
+    }
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static bool make_holds(struct waiter *waiters, size_t count, const hf__request *request)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (waiters[i].state != WAITER_ASKS)
+            continue;
+        if (!(waiters[i].hold = malloc(sizeof *waiters[i].hold)))
+            return false;
+        *waiters[i].hold = (struct hold){.session = request->session,
+                                         .mode = request->claims->mode,
+                                         .refs = 1,
+                                         .token = request->token};
+    }
+    return true;
+}
+
+static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *claims,
+                                  size_t count, struct waiter *waiters, bool patient, hf_error *err)
+{
+    hf_store *store = acquiring->store;
+    hf__claim single, *wanted = &single;
+    hf__request request = {.lifetime = acquiring->spec->lifetime,
+                           .private_session = acquiring->spec->flags & HF_PRIVATE,
+                           .any_order = acquiring->spec->flags & HF_ANY_ORDER,
+                           .deadline = acquiring->deadline,
+                           .beside = acquiring->beside};
+    if (acquiring->extra) {
+        request.riders = acquiring->extra->riders;
+        request.rider_count = acquiring->extra->rider_count;
+    }
+
+    if (count > 1 && !(wanted = calloc(count, sizeof *wanted))) {
+        leave_refused(store, waiters, count);
+        return hf__no_memory(err);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (waiters[i].state == WAITER_ASKS)
+            wanted[request.count++] = claims[i];
+    request.claims = wanted;
+    hf_status status =
+        request.count > 0 ? ask_store(acquiring, &request, waiters, count, patient, err) : HF_OK;
+    if (status == HF_NOT_ACQUIRED) {
+        acquiring->blocked = request.count == count ? request.blocked : 0;
+        status = hf__refused(acquiring, &wanted[request.blocked], err);
+    }
+    if (status == HF_OK && !make_holds(waiters, count, &request)) {
+        (void)!store->backend->ops->release_claims(request.session, wanted, request.count, NULL);
+        hf__session_leave(request.session, (unsigned)request.count);
+        status = hf__no_memory(err);
+    }
+    if (status != HF_OK) {
+        leave_refused(store, waiters, count);
+        goto out;
+    }
+    pthread_mutex_lock(&store->mutex);
+    struct grant *grants = acquiring->lock->grants + acquiring->lock->count - count;
+    for (size_t i = 0; i < count; i++)
+        if (waiters[i].state == WAITER_ASKS)
+            attach_granted(acquiring, &waiters[i], &claims[i], waiters[i].hold, &grants[i]);
+    pthread_mutex_unlock(&store->mutex);
+    if (request.token > acquiring->lock->token)
+        acquiring->lock->token = request.token;
+    acquiring->lock->snapshot_stale |= request.snapshot_stale;
+    acquiring->has_looked = request.has_looked;
+    acquiring->minted_id = request.minted_id;
+out:
+    if (wanted != &single)
+        free(wanted);
+    return status;
+}
+
+static void attach_joined(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                          struct waiter *waiters)
+{
+    struct hf_lock *lock = acquiring->lock;
+    pthread_mutex_lock(&acquiring->store->mutex);
+    for (size_t i = 0; i < count; i++) {
+        lock->grants[lock->count + i].hold = NULL;
+        if (waiters[i].state == WAITER_JOINS)
+            attach(&lock->grants[lock->count + i], lock, waiters[i].key_state, waiters[i].hold,
+                   &claims[i]);
+    }
+    pthread_mutex_unlock(&acquiring->store->mutex);
+    lock->count += count;
+}
+
+/* Who joins holds because another thread did: with a token of its own, and not for ever while
+ * others wait outside. */
+static hf_status renew_joined(struct acquiring *acquiring, size_t from, struct waiter *waiters,
+                              hf_error *err)
+{
+    hf_store *store = acquiring->store;
+    const hf__backend_ops *ops = store->backend->ops;
+    hf_status status = HF_OK;
+
+    for (size_t i = from; status == HF_OK && i < acquiring->lock->count; i++) {
+        struct grant *grant = &acquiring->lock->grants[i];
+        struct waiter *waiter = &waiters[i - from];
+        bool contended = false;
+        int64_t token = 0;
+        if (waiter->state != WAITER_JOINS)
+            continue;
+        if (waiter->reenters) {
+            token = grant->hold->token;
+        } else {
+            status = ops->renew_claims(grant->hold->session, &grant->claim, 1, &token, err);
+            if (status == HF_OK && waiter->mode == HF_SHARED &&
+                waiter->handover % LOOK_OUTSIDE_EVERY == 0)
+                status = ops->is_contended(store->backend, &grant->claim, &contended, err);
+        }
+        pthread_mutex_lock(&store->mutex);
+        grant->hold->token = token;
+        grant->key_state->draining |= contended;
+        pthread_mutex_unlock(&store->mutex);
+        if (token > acquiring->lock->token)
+            acquiring->lock->token = token;
+    }
+    return status;
+}
+
+static hf_status await_keys(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                            struct waiter *waiters, bool patient, hf_error *err)
+{
+    pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+    hf_status status = HF_OK;
+    size_t got = 0;
+
+    for (; got < count; got++) {
+        waiters[got] =
+            (struct waiter){.mode = claims[got].mode,
+                            .alone = acquiring->alone || (acquiring->spec->flags & HF_PRIVATE),
+                            .cond = &cond};
+        status = await_key(acquiring, &claims[got], &waiters[got], patient, err);
+        if (status != HF_OK)
+            break;
+        if (acquiring->alone)
+            mark_waiting(acquiring->store, &waiters[got], 1,
+                         true); /* the next key may take its time */
+    }
+    pthread_cond_destroy(&cond);
+    if (status == HF_OK)
+        return HF_OK;
+    acquiring->blocked = got;
+    leave_refused(acquiring->store, waiters, got);
+    attach_joined(acquiring, claims, got, waiters);
+    (void)!hf__claims_release(acquiring->lock, acquiring->lock->count - got, NULL);
+    if (status == HF_NOT_ACQUIRED)
+        status = hf__refused(acquiring, &claims[got], err);
+    else if (status == HF_INTERRUPTED)
+        status = hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    else if (status == HF_DEADLOCK)
+        status = hf__say_deadlock(&claims[got], err);
+    return status;
+}
+
+static hf_status acquire_once(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                              bool patient, hf_error *err)
+{
+    struct waiter single, *waiters = &single;
+    size_t from = acquiring->lock->count;
+
+    if (count > 1 && !(waiters = calloc(count, sizeof *waiters)))
+        return hf__no_memory(err);
+    hf_status status = await_keys(acquiring, claims, count, waiters, patient, err);
+    if (status == HF_OK) {
+        attach_joined(acquiring, claims, count, waiters);
+        status = acquire_at_store(acquiring, claims, count, waiters, patient, err);
+        if (status == HF_OK)
+            status = renew_joined(acquiring, from, waiters, err);
+        if (status != HF_OK)
+            (void)!hf__claims_release(acquiring->lock, from, NULL);
+    }
+    if (waiters != &single)
+        free(waiters);
+    return status;
+}
+
+/*
+ * A set is first tried as a whole. If it has to wait it starts over and joins nobody: a key that the
+ * process handed over to it, held while it waits for a smaller one, would be a deadlock with whoever
+ * takes them in their order.
+ */
+hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                             bool patient, hf_error *err)
+{
+    if (count == 1 || !patient) {
+        hf_status once = acquire_once(acquiring, claims, count, patient, err);
+        /* The session that was joined, or idled, has died: that is not this caller's loss. */
+        return once == HF_UNREACHABLE ? acquire_once(acquiring, claims, count, patient, err) : once;
+    }
+    acquiring->quiet = true;
+    hf_status status = acquire_once(acquiring, claims, count, false, err);
+    acquiring->quiet = false;
+    if (status != HF_NOT_ACQUIRED)
+        return status;
+    hf__tell_waiting(acquiring, &claims[acquiring->blocked]);
+    acquiring->alone = true;
+    status = acquire_once(acquiring, claims, count, true, err);
+    acquiring->alone = false;
+    return status;
+}
