@@ -121,7 +121,7 @@ typedef struct hf__event {
 const char *hf__event_name(const hf__event *event);
 
 /* A key that has been held for longer than a moment. */
-typedef struct hf__held {
+typedef struct hf__record {
     int session_id;
     int64_t key;
     hf_space space;
@@ -129,7 +129,7 @@ typedef struct hf__held {
     unsigned slot;
     int64_t age_ms;
     int64_t token;
-} hf__held;
+} hf__record;
 
 typedef struct hf__view_sink {
     hf_status (*add)(struct hf__view_sink *sink, const hf_lock_view *view, hf_error *err);
@@ -260,17 +260,18 @@ typedef struct hf__backend_ops {
     hf_status (*find_holder)(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                              hf_error *err);
 
-    /* Wake-ups by key, for waits that no queue serves: between listen and unlisten, doze returns
-     * when the key was released since the last listen or doze with this ticket, or when ms have
+    /* Wake-ups by key, for waits that no queue serves: between listen and unlisten, await_wake returns
+     * when the key was released since the last listen or await_wake with this ticket, or when ms have
      * passed; it may return early. */
     hf_status (*listen)(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
-    hf_status (*doze)(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms, hf_error *err);
+    hf_status (*await_wake)(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
+                            hf_error *err);
     void (*unlisten)(hf__backend *backend, int64_t wake);
 
     /* Writes down who holds what, and what note has buffered, from the scribe's thread; NULL where
      * acquiring and watching do it. Most locks are released before it comes to that, which is what
      * makes records cheap. */
-    bool (*record)(hf__backend *backend, const hf__held *held, size_t count);
+    bool (*record)(hf__backend *backend, const hf__record *records, size_t count);
     void (*flush)(hf__backend *backend);
 
     /* Runs in the watcher's thread: looks after all sessions for at most ms, sooner after wake. */

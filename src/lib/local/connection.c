@@ -348,7 +348,7 @@ static bool is_current(const hf__local_connection *connection)
 }
 
 /* database NULL: any */
-static hf__local_connection *take_idle(hf__local *local, const char *database)
+static hf__local_connection *pick_idle(hf__local *local, const char *database)
 {
     pthread_mutex_lock(&local->mutex);
     hf__local_connection **place = &local->idle;
@@ -426,10 +426,10 @@ hf_status hf__local_connection_get(hf__local *local, const hf__attempt_plan *pla
     if (status != HF_OK)
         return status;
     hf__local_connection *connection =
-        plan->place == HF__PLACE_FILE ? NULL : take_idle(local, database);
+        plan->place == HF__PLACE_FILE ? NULL : pick_idle(local, database);
     while (connection != NULL && !is_current(connection)) {
         free_connection(connection);
-        connection = take_idle(local, database);
+        connection = pick_idle(local, database);
     }
     if (connection == NULL)
         return new_connection(local, plan, database, out, err);
@@ -449,10 +449,10 @@ void hf__local_connection_put(hf__local_connection *connection)
 
 void hf__local_connections_close(hf__local *local)
 {
-    hf__local_connection *connection = take_idle(local, NULL);
+    hf__local_connection *connection = pick_idle(local, NULL);
 
     while (connection != NULL) {
         free_connection(connection);
-        connection = take_idle(local, NULL);
+        connection = pick_idle(local, NULL);
     }
 }

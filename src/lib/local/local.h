@@ -179,12 +179,12 @@ typedef struct hf__local_wait {
 hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
 void hf__local_interrupt(hf__backend *backend);
 
-/* Counts releases, so that none between a try and the doze after it is missed. Wakes may share a
- * counter: a doze may end early. */
+/* Counts releases, so that none between a try and the await_wake after it is missed. Wakes may share a
+ * counter: it may end early. */
 void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t count);
 hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
-hf_status hf__local_doze(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
-                         hf_error *err);
+hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
+                               hf_error *err);
 
 /*
  * HF_DEADLOCK when the wait is the youngest of a cycle that was there at the last search, too: the
@@ -382,7 +382,7 @@ struct hf__local {
     bool keeps_records;
 
     pthread_mutex_t mutex;   /* for what follows */
-    pthread_cond_t released; /* wakes who dozes */
+    pthread_cond_t released; /* wakes those in await_wake */
     bool interrupted;
     unsigned dozing;
     uint64_t releases[HF__LOCAL_WAKES];

@@ -153,7 +153,7 @@ static hf_status is_gate_taken(hf__local *local, hf__local_files *files, const h
     return HF_OK;
 }
 
-static hf_status take_one(hf__local *local, hf__local_session *session, const hf__claim *claim,
+static hf_status lock_one(hf__local *local, hf__local_session *session, const hf__claim *claim,
                           hf_error *err)
 {
     unsigned index = hf__local_lock_file(claim);
@@ -234,7 +234,7 @@ static bool drop_replaced(hf__local *local, hf__local_session *session, const hf
     return true;
 }
 
-static hf_status take_all(hf__local *local, hf__local_session *session, hf__request *request,
+static hf_status lock_all(hf__local *local, hf__local_session *session, hf__request *request,
                           bool *again, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -246,7 +246,7 @@ static hf_status take_all(hf__local *local, hf__local_session *session, hf__requ
     if (!hf__local_keys_reserve(&session->held, request->count))
         return hf__no_memory(err);
     while (status == HF_OK && taken < request->count) {
-        status = take_one(local, session, &request->claims[taken], err);
+        status = lock_one(local, session, &request->claims[taken], err);
         if (status == HF_OK)
             taken++;
     }
@@ -288,7 +288,7 @@ static hf_status try_on(hf__local *local, hf__local_session *session, hf__reques
                         bool *again, hf_error *err)
 {
     pthread_mutex_lock(&session->mutex);
-    hf_status status = take_all(local, session, request, again, err);
+    hf_status status = lock_all(local, session, request, again, err);
     pthread_mutex_unlock(&session->mutex);
     if (status != HF_OK || *again)
         return status;

@@ -39,7 +39,7 @@ static int open_fd(const hf__local_wait *wait, unsigned index)
     return wait->session->files.file[index].fd_plus_one - 1;
 }
 
-static int take_one(hf__local_wait *wait, size_t position)
+static int lock_one(hf__local_wait *wait, size_t position)
 {
     const hf__claim *claim = &wait->request->claims[position];
     int gate = open_fd(wait, hf__local_gate_file(claim));
@@ -56,13 +56,13 @@ static int take_one(hf__local_wait *wait, size_t position)
     return error_number;
 }
 
-static void *take_all(void *arg)
+static void *lock_all(void *arg)
 {
     hf__local_wait *wait = arg;
     int error_number = 0;
 
     for (size_t i = 0; i < wait->request->count && error_number == 0; i++)
-        error_number = take_one(wait, i);
+        error_number = lock_one(wait, i);
 
     pthread_mutex_lock(&wait->mutex);
     wait->error_number = error_number;
@@ -85,7 +85,7 @@ static hf_status start_helper(hf__local_wait *wait, hf_error *err)
         if (error_number == 0)
             error_number = pthread_attr_setstacksize(&attributes, STACK_SIZE);
         if (error_number == 0)
-            error_number = pthread_create(&wait->helper, &attributes, take_all, wait);
+            error_number = pthread_create(&wait->helper, &attributes, lock_all, wait);
         pthread_attr_destroy(&attributes);
     }
     if (error_number == 0)
@@ -383,8 +383,8 @@ hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket,
 }
 
 /* A release in this process wakes at once; from other processes nothing is heard, hence the tick. */
-hf_status hf__local_doze(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
-                         hf_error *err)
+hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
+                               hf_error *err)
 {
     hf__local *local = (hf__local *)backend;
     const struct timespec until =

@@ -17,19 +17,19 @@ enum {
 };
 
 /* Mutex held. */
-static size_t copy_held(struct hf_lock *lock, hf__held *held, int64_t age_ms)
+static size_t copy_records(struct hf_lock *lock, hf__record *records, int64_t age_ms)
 {
     size_t count = 0;
     for (size_t i = 0; i < lock->count; i++) {
         const struct grant *grant = &lock->grants[i];
         if (grant->hold)
-            held[count++] = (hf__held){.session_id = grant->hold->session->session_id,
-                                       .key = grant->claim.key,
-                                       .space = grant->claim.space,
-                                       .mode = grant->claim.mode,
-                                       .slot = grant->claim.slot,
-                                       .age_ms = age_ms,
-                                       .token = lock->token};
+            records[count++] = (hf__record){.session_id = grant->hold->session->session_id,
+                                         .key = grant->claim.key,
+                                         .space = grant->claim.space,
+                                         .mode = grant->claim.mode,
+                                         .slot = grant->claim.slot,
+                                         .age_ms = age_ms,
+                                         .token = lock->token};
     }
     lock->recorded = true;
     return count;
@@ -42,7 +42,7 @@ static bool is_due(const struct hf_lock *lock, int64_t now)
 }
 
 /* The newest locks stand first, so that the first recorded one ends the search. */
-static size_t find_unrecorded(hf_store *store, hf__held **held)
+static size_t find_unrecorded(hf_store *store, hf__record **records)
 {
     size_t wanted = 0, count = 0;
     int64_t now = hf__now_ms();
@@ -53,10 +53,10 @@ static size_t find_unrecorded(hf_store *store, hf__held **held)
         wanted += due ? lock->count : 0;
         store->record_soon |= !due && lock->token;
     }
-    if (wanted > 0 && (*held = malloc(wanted * sizeof **held)))
+    if (wanted > 0 && (*records = malloc(wanted * sizeof **records)))
         for (struct hf_lock *lock = store->locks; lock && !lock->recorded; lock = lock->next)
             if (is_due(lock, now))
-                count += copy_held(lock, *held + count, now - lock->acquired_ms);
+                count += copy_records(lock, *records + count, now - lock->acquired_ms);
     pthread_mutex_unlock(&store->mutex);
     return count;
 }
@@ -73,11 +73,11 @@ static void record_again(hf_store *store)
 static void write_down(hf_store *store)
 {
     hf__backend *backend = store->backend;
-    hf__held *held = NULL;
-    size_t count = find_unrecorded(store, &held);
-    if (count > 0 && !backend->ops->record(backend, held, count))
+    hf__record *records = NULL;
+    size_t count = find_unrecorded(store, &records);
+    if (count > 0 && !backend->ops->record(backend, records, count))
         record_again(store);
-    free(held);
+    free(records);
     backend->ops->flush(backend);
 }
 

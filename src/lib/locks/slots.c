@@ -153,13 +153,13 @@ static hf_status try_slots(struct acquiring *acquiring, const hf__claim *base, h
     return HF_NOT_ACQUIRED;
 }
 
-static hf_status doze_a_tick(const struct acquiring *acquiring, int64_t wake, uint64_t *ticket,
-                             hf_error *err)
+static hf_status await_wake_or_tick(const struct acquiring *acquiring, int64_t wake,
+                                    uint64_t *ticket, hf_error *err)
 {
     hf__backend *backend = acquiring->store->backend;
     int tick = hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS), left = hf__left_ms(acquiring->deadline);
-    hf_status status =
-        backend->ops->doze(backend, wake, ticket, left >= 0 && left < tick ? left : tick, err);
+    hf_status status = backend->ops->await_wake(backend, wake, ticket,
+                                                left >= 0 && left < tick ? left : tick, err);
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
@@ -169,23 +169,23 @@ static hf_status wait_for_slot(struct acquiring *acquiring, const hf__claim *bas
     hf__backend *backend = acquiring->store->backend;
     int64_t wake = wake_key(base);
     uint64_t ticket = 0;
-    unsigned ears = 0;
+    unsigned listeners = 0;
     hf_status status = HF_NOT_ACQUIRED;
 
     while (status == HF_NOT_ACQUIRED) {
         status = backend->ops->listen(backend, wake, &ticket, err);
-        if (status == HF_OK && ++ears > 1) {
+        if (status == HF_OK && ++listeners > 1) {
             backend->ops->unlisten(backend, wake);
-            ears--;
+            listeners--;
         }
         if (status == HF_OK)
             status = try_slots(acquiring, base, err);
         if (status == HF_NOT_ACQUIRED && hf__left_ms(acquiring->deadline) == 0)
             break;
         if (status == HF_NOT_ACQUIRED)
-            status = doze_a_tick(acquiring, wake, &ticket, err);
+            status = await_wake_or_tick(acquiring, wake, &ticket, err);
     }
-    if (ears > 0)
+    if (listeners > 0)
         backend->ops->unlisten(backend, wake);
     return status;
 }

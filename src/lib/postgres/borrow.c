@@ -269,8 +269,8 @@ static hf_status borrowed_listen(hf__backend *backend, int64_t wake, uint64_t *t
     return unsupported(err);
 }
 
-static hf_status borrowed_doze(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
-                               hf_error *err)
+static hf_status borrowed_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
+                                     hf_error *err)
 {
     (void)backend, (void)wake, (void)ticket, (void)ms;
     return unsupported(err);
@@ -347,7 +347,7 @@ static const hf__backend_ops borrowed_ops = {
     .is_contended = borrowed_contended,
     .find_holder = borrowed_holder,
     .listen = borrowed_listen,
-    .doze = borrowed_doze,
+    .await_wake = borrowed_await_wake,
     .unlisten = borrowed_unlisten,
     .watch = borrowed_watch,
     .wake = borrowed_nothing,

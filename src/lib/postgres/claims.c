@@ -48,10 +48,10 @@ hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
     return status;
 }
 
-static hf_status take_one(pg_session *session, hf__request *request, hf_error *err)
+static hf_status try_one(pg_session *session, hf__request *request, hf_error *err)
 {
     static const pg_statement statements[2][2] = {{PG_TRY_ONE, PG_TRY_ONE_SHARED},
-                                                  {PG_TAKE_ONE, PG_TAKE_ONE_SHARED}};
+                                                  {PG_TRY_ONE_TOKEN, PG_TRY_ONE_SHARED_TOKEN}};
     PGresult *taken = NULL;
     char key[24];
     bool records = keeps_records(session);
@@ -137,17 +137,18 @@ static hf_status ask_for_set(pg_session *session, const hf__request *request, bo
 {
     pg_arrays arrays = {0};
     if (are_plain(request->claims, request->count))
-        return run_plain(session, records ? PG_TAKE_KEYS : PG_TRY_KEYS, request->claims,
+        return run_plain(session, records ? PG_TRY_KEYS_TOKEN : PG_TRY_KEYS, request->claims,
                          request->count, taken, err);
     hf_status status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
     const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims)};
     if (status == HF_OK)
-        status = hf__pg_run(session, records ? PG_TAKE_SET : PG_TRY_SET, 3, params, taken, err);
+        status =
+            hf__pg_run(session, records ? PG_TRY_SET_TOKEN : PG_TRY_SET, 3, params, taken, err);
     hf__pg_arrays_free(&arrays);
     return status;
 }
 
-static hf_status take_set(pg_session *session, hf__request *request, hf_error *err)
+static hf_status try_set(pg_session *session, hf__request *request, hf_error *err)
 {
     PGresult *taken = NULL;
     int64_t missing = 0;
@@ -168,7 +169,7 @@ static hf_status take_set(pg_session *session, hf__request *request, hf_error *e
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
-void hf__pg_give_back(pg_session *session, const hf__claim *claims, size_t count)
+void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count)
 {
     pg_arrays arrays = {0};
     hf_error ignored;
@@ -177,7 +178,7 @@ void hf__pg_give_back(pg_session *session, const hf__claim *claims, size_t count
     hf_status status = hf__pg_key_arrays(&arrays, claims, count, &ignored);
     if (status == HF_OK) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
-        status = hf__pg_run(session, PG_GIVE_BACK, 3, params, NULL, &ignored);
+        status = hf__pg_run(session, PG_UNDO, 3, params, NULL, &ignored);
     }
     /* A key that may be held for nobody is worse than a lost session. */
     if (status != HF_OK)
@@ -192,17 +193,17 @@ hf_status hf__pg_start_recording(pg_session *session, hf_error *err)
     return late ? hf__pg_session_register(session, err) : HF_OK;
 }
 
-hf_status hf__pg_take_on(pg_session *session, hf__request *request, hf_error *err)
+hf_status hf__pg_try_on(pg_session *session, hf__request *request, hf_error *err)
 {
     hf_status status = hf__pg_start_recording(session, err);
     if (status != HF_OK)
         return status;
-    status = is_single(request->claims, request->count) ? take_one(session, request, err)
-                                                        : take_set(session, request, err);
+    status = is_single(request->claims, request->count) ? try_one(session, request, err)
+                                                        : try_set(session, request, err);
     if (status == HF_OK)
         request->session = &session->base;
     else if (status != HF_NOT_ACQUIRED)
-        hf__pg_give_back(session, request->claims, request->count);
+        hf__pg_undo(session, request->claims, request->count);
     return status;
 }
 
@@ -217,7 +218,7 @@ static hf_status try_on_shared_session(pg_backend *backend, hf__request *request
         pthread_mutex_lock(&shared_session->mutex);
         status = hf__pg_confirm_labels(shared_session, request->claims, request->count, err);
         if (status == HF_OK)
-            status = hf__pg_take_on(shared_session, request, err);
+            status = hf__pg_try_on(shared_session, request, err);
         if (status == HF_OK)
             atomic_fetch_add(&shared_session->base.holds, (unsigned)request->count);
         pthread_mutex_unlock(&shared_session->mutex);
@@ -230,7 +231,7 @@ static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error 
 {
     pg_session *session = NULL;
     bool done = false;
-    hf_status status = hf__pg_take_in_one(backend, request, &done, err);
+    hf_status status = hf__pg_try_in_one(backend, request, &done, err);
     if (status != HF_OK || done)
         return status;
     status = request->beside ? hf__pg_checkout_held(request->beside, &session, err)
@@ -239,7 +240,7 @@ static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error 
         return status;
     status = hf__pg_confirm_labels(session, request->claims, request->count, err);
     if (status == HF_OK)
-        status = hf__pg_take_on(session, request, err);
+        status = hf__pg_try_on(session, request, err);
     if (status == HF_OK)
         atomic_fetch_add(&session->base.holds, (unsigned)request->count);
     hf__pg_checkin(session);
@@ -293,7 +294,7 @@ hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size
                            ? release_one(session, claims, &missing, err)
                            : release_set(session, claims, count, &missing, err);
     if (status != HF_OK)
-        hf__pg_give_back(session, claims, count); /* an error does not say what was freed */
+        hf__pg_undo(session, claims, count); /* an error does not say what was freed */
     pthread_mutex_unlock(&session->mutex);
     if (status == HF_UNREACHABLE) {
         if (err)

@@ -170,7 +170,8 @@ void hf__pg_unlisten(hf__backend *base, int64_t wake)
         hf__pg_unpin(session);
 }
 
-hf_status hf__pg_doze(hf__backend *base, int64_t wake, uint64_t *ticket, int ms, hf_error *err)
+hf_status hf__pg_await_wake(hf__backend *base, int64_t wake, uint64_t *ticket, int ms,
+                            hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
     struct timespec until = hf__timespec(hf__deadline(ms));

@@ -11,7 +11,7 @@
 static void free_backend(pg_backend *backend)
 {
     hf__pg_conninfo_free(backend);
-    hf__pg_notes_free(backend->notes);
+    hf__pg_events_free(backend->unwritten);
     hf__pg_labels_free(backend->labels);
     if (backend->wake_fd >= 0)
         close(backend->wake_fd);
@@ -67,10 +67,10 @@ static const hf__backend_ops postgres_ops = {
     .find_table = hf__pg_find_table,
     .find_holder = hf__pg_find_holder,
     .listen = hf__pg_listen,
-    .doze = hf__pg_doze,
+    .await_wake = hf__pg_await_wake,
     .unlisten = hf__pg_unlisten,
     .record = hf__pg_record,
-    .flush = hf__pg_flush_notes,
+    .flush = hf__pg_flush_events,
     .watch = hf__pg_watch,
     .wake = hf__pg_wake,
     .interrupt = hf__pg_interrupt,
@@ -113,11 +113,11 @@ hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, 
     pthread_mutex_init(&backend->listen_mutex, NULL);
     pthread_cond_init(&backend->changed, NULL);
     backend->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    backend->notes = hf__pg_notes_new();
+    backend->unwritten = hf__pg_events_new();
     backend->labels = hf__pg_labels_new();
 
     hf_status status = HF_OK;
-    if (backend->wake_fd < 0 || !backend->notes || !backend->labels)
+    if (backend->wake_fd < 0 || !backend->unwritten || !backend->labels)
         status = hf__fail(err, HF_NO_MEMORY, "out of memory or descriptors");
     if (status == HF_OK)
         status = hf__pg_conninfo(backend, options, err);

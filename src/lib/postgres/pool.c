@@ -20,7 +20,7 @@ static pg_session *idle_tx_session(pg_backend *backend)
     return NULL;
 }
 
-void hf__pg_take_generation(pg_session *session, const PGresult *result)
+void hf__pg_keep_generation(pg_session *session, const PGresult *result)
 {
     (void)snprintf(session->generation, sizeof session->generation, "%s",
                    hf__pg_text(result, 0, 0));
@@ -35,7 +35,7 @@ static hf_status learn_generation(pg_session *session, hf_error *err)
     PGresult *result = NULL;
     hf_status status = hf__pg_query(session, hf__sql_postgres_tx_generation, 0, NULL, &result, err);
     if (status == HF_OK)
-        hf__pg_take_generation(session, result);
+        hf__pg_keep_generation(session, result);
     PQclear(result);
     return status;
 }

@@ -21,17 +21,17 @@ typedef enum pg_statement {
     PG_TRY_ONE_SHARED,
     PG_TRY_SET,
     PG_TRY_KEYS,
-    PG_TAKE_ONE,
-    PG_TAKE_ONE_SHARED,
-    PG_TAKE_SET,
-    PG_TAKE_KEYS,
+    PG_TRY_ONE_TOKEN,
+    PG_TRY_ONE_SHARED_TOKEN,
+    PG_TRY_SET_TOKEN,
+    PG_TRY_KEYS_TOKEN,
     PG_NEXT_TOKEN,
     PG_RELEASE_ONE,
     PG_RELEASE_ONE_SHARED,
     PG_RELEASE_SET,
     PG_RELEASE_KEYS,
     PG_TELL_LISTENERS,
-    PG_GIVE_BACK,
+    PG_UNDO,
     PG_NOTE_LABELS,
     PG_ADD_WAITER,
     PG_DROP_WAITER,
@@ -126,8 +126,8 @@ struct pg_backend {
     pthread_mutex_t listen_mutex;
     int wake_fd;
 
-    struct pg_notes *notes;   /* events and released records that are to be written */
-    struct pg_labels *labels; /* keys whose label has been confirmed */
+    struct pg_events *unwritten; /* events and released records that are to be written */
+    struct pg_labels *labels;    /* keys whose label has been confirmed */
 };
 
 static inline pg_backend *pg_backend_of(hf__backend *backend)
@@ -236,8 +236,8 @@ hf_status hf__pg_release_claims(hf__session *session, const hf__claim *claims, s
 hf_status hf__pg_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err);
 /* On a session that the caller holds the mutex of: all or none, now. */
-hf_status hf__pg_take_on(pg_session *session, hf__request *request, hf_error *err);
-void hf__pg_give_back(pg_session *session, const hf__claim *claims, size_t count);
+hf_status hf__pg_try_on(pg_session *session, hf__request *request, hf_error *err);
+void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count);
 hf_status hf__pg_start_recording(pg_session *session, hf_error *err);
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err);
 
@@ -252,7 +252,7 @@ void hf__pg_labels_free(struct pg_labels *labels);
 
 /* take.c: on a session of its own, or beside another lock, all in one message. HF_OK with *done false: it
  * cannot be done so, and nothing was. */
-hf_status hf__pg_take_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err);
+hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err);
 
 /* wait.c */
 hf_status hf__pg_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
@@ -266,7 +266,8 @@ void hf__pg_interrupt(hf__backend *backend);
 
 /* listen.c */
 hf_status hf__pg_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
-hf_status hf__pg_doze(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms, hf_error *err);
+hf_status hf__pg_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
+                            hf_error *err);
 void hf__pg_unlisten(hf__backend *backend, int64_t wake);
 void hf__pg_notified(pg_backend *backend, const char *channel);
 void hf__pg_listeners_wake_all(pg_backend *backend);
@@ -285,11 +286,11 @@ void hf__pg_watch(hf__backend *backend, int ms);
 void hf__pg_wake(hf__backend *backend);
 
 /* notes.c */
-struct pg_notes *hf__pg_notes_new(void);
-void hf__pg_notes_free(struct pg_notes *notes);
+struct pg_events *hf__pg_events_new(void);
+void hf__pg_events_free(struct pg_events *unwritten);
 void hf__pg_note(hf__backend *backend, const hf__event *event);
-bool hf__pg_record(hf__backend *backend, const hf__held *held, size_t count);
-void hf__pg_flush_notes(hf__backend *backend);
+bool hf__pg_record(hf__backend *backend, const hf__record *held, size_t count);
+void hf__pg_flush_events(hf__backend *backend);
 void hf__pg_flush_at_close(pg_backend *backend);
 
 /* view.c */
@@ -357,7 +358,7 @@ hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_session *
                              hf_error *err);
 /* The same on a session that holds a lock; given back with hf__pg_checkin like any. */
 hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **session, hf_error *err);
-void hf__pg_take_generation(pg_session *session, const PGresult *result); /* of tx_generation.sql */
+void hf__pg_keep_generation(pg_session *session, const PGresult *result); /* of tx_generation.sql */
 bool hf__pg_tx_prepares(
     const pg_backend *backend); /* are our statements prepared on its sessions? */
 hf_status hf__pg_tx_rows(PGresult *result, hf_rows **rows,

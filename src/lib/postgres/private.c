@@ -60,10 +60,10 @@ static void add_lock(struct taking *taking, const hf__claim *claim)
 {
     hf__pg_format(taking->key, claim->key);
     taking->key_params[0] = taking->key;
-    taking->taken_at =
-        add(taking,
-            claim->mode == HF_SHARED ? hf__sql_postgres_take_one_shared : hf__sql_postgres_take_one,
-            1, taking->key_params);
+    taking->taken_at = add(taking,
+                           claim->mode == HF_SHARED ? hf__sql_postgres_try_one_shared_token
+                                                    : hf__sql_postgres_try_one_token,
+                           1, taking->key_params);
 }
 
 static hf_status add_minted(struct taking *taking, const hf__claim *claim, hf_error *err)
@@ -176,12 +176,12 @@ static hf_status read_opening(pg_session *session, const struct taking *taking, 
 {
     if (taking->opened_at < 0)
         return HF_OK;
-    hf__pg_take_generation(session, answer(taking, taking->generation_at));
+    hf__pg_keep_generation(session, answer(taking, taking->generation_at));
     session->purpose = PG_FOR_LOCKS;
     return hf__pg_opened(session, answer(taking, taking->opened_at), err);
 }
 
-static hf_status take_on(pg_session *session, hf__request *request, bool opens, hf_error *err)
+static hf_status try_on(pg_session *session, hf__request *request, bool opens, hf_error *err)
 {
     struct taking taking;
     hf_status status = compose(&taking, pg_backend_of(session->base.backend), request, opens, err);
@@ -196,18 +196,18 @@ static hf_status take_on(pg_session *session, hf__request *request, bool opens, 
         request->session = &session->base;
         atomic_fetch_add(&session->base.holds, 1);
     } else if (status != HF_NOT_ACQUIRED && !opens) {
-        hf__pg_give_back(session, request->claims, 1);
+        hf__pg_undo(session, request->claims, 1);
     }
     return status;
 }
 
-static hf_status take_beside(hf__request *request, hf_error *err)
+static hf_status try_beside(hf__request *request, hf_error *err)
 {
     pg_session *session = NULL;
     hf_status status = hf__pg_checkout_held(request->beside, &session, err);
     if (status != HF_OK)
         return status;
-    status = take_on(session, request, false, err);
+    status = try_on(session, request, false, err);
     if (status == HF_UNREACHABLE && atomic_load(&session->base.lost)) {
         status = HF_LOST;
         if (err)
@@ -219,13 +219,13 @@ static hf_status take_beside(hf__request *request, hf_error *err)
 
 /* Where it fails the session goes, with all that it may hold, and the steps are taken one by one: each knows
  * what to say of its failure. */
-static hf_status take_first(pg_backend *backend, hf__request *request, bool *done, hf_error *err)
+static hf_status try_first(pg_backend *backend, hf__request *request, bool *done, hf_error *err)
 {
     pg_session *session = NULL;
     hf_status status = hf__pg_checkout_first(backend, &session, err);
     if (status != HF_OK)
         return status;
-    status = take_on(session, request, true, err);
+    status = try_on(session, request, true, err);
     *done = status == HF_OK || status == HF_NOT_ACQUIRED;
     if (!*done && !atomic_load(&session->base.lost))
         hf__pg_session_fail(session, "it could not be opened in one message");
@@ -233,7 +233,7 @@ static hf_status take_first(pg_backend *backend, hf__request *request, bool *don
     return *done ? status : HF_OK;
 }
 
-hf_status hf__pg_take_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err)
+hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err)
 {
     bool fits = request->count == 1 && request->claims->space == HF_BIGINT &&
                 atomic_load(&backend->base.records);
@@ -248,7 +248,7 @@ hf_status hf__pg_take_in_one(pg_backend *backend, hf__request *request, bool *do
         return HF_OK;
     if (request->beside) {
         *done = true;
-        return take_beside(request, err);
+        return try_beside(request, err);
     }
-    return take_first(backend, request, done, err);
+    return try_first(backend, request, done, err);
 }

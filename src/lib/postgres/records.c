@@ -18,7 +18,7 @@ enum {
     HOUSEKEEP_EVERY_MS = 3600 * 1000,
 };
 
-struct pg_notes {
+struct pg_events {
     pthread_mutex_t mutex;
     hf__event *events;
     size_t count;
@@ -28,44 +28,44 @@ struct pg_notes {
     atomic_bool has_holders; /* a record of a holder was written at some time */
 };
 
-struct pg_notes *hf__pg_notes_new(void)
+struct pg_events *hf__pg_events_new(void)
 {
-    struct pg_notes *notes = calloc(1, sizeof *notes);
-    if (!notes)
+    struct pg_events *unwritten = calloc(1, sizeof *unwritten);
+    if (!unwritten)
         return NULL;
-    notes->events = calloc(MOST_EVENTS, sizeof *notes->events);
-    if (!notes->events) {
-        free(notes);
+    unwritten->events = calloc(MOST_EVENTS, sizeof *unwritten->events);
+    if (!unwritten->events) {
+        free(unwritten);
         return NULL;
     }
-    pthread_mutex_init(&notes->mutex, NULL);
+    pthread_mutex_init(&unwritten->mutex, NULL);
     /* Not all processes of a fleet at once. */
-    notes->housekeep_at = hf__now_ms() + hf__jitter_ms(60 * 1000, HOUSEKEEP_EVERY_MS);
-    return notes;
+    unwritten->housekeep_at = hf__now_ms() + hf__jitter_ms(60 * 1000, HOUSEKEEP_EVERY_MS);
+    return unwritten;
 }
 
-void hf__pg_notes_free(struct pg_notes *notes)
+void hf__pg_events_free(struct pg_events *unwritten)
 {
-    if (!notes)
+    if (!unwritten)
         return;
-    pthread_mutex_destroy(&notes->mutex);
-    free(notes->events);
-    free(notes);
+    pthread_mutex_destroy(&unwritten->mutex);
+    free(unwritten->events);
+    free(unwritten);
 }
 
 void hf__pg_note(hf__backend *base, const hf__event *event)
 {
-    struct pg_notes *notes = pg_backend_of(base)->notes;
+    struct pg_events *unwritten = pg_backend_of(base)->unwritten;
     if (!atomic_load(&base->records))
         return;
-    pthread_mutex_lock(&notes->mutex);
-    if (notes->count == MOST_EVENTS)
-        notes->dropped++;
+    pthread_mutex_lock(&unwritten->mutex);
+    if (unwritten->count == MOST_EVENTS)
+        unwritten->dropped++;
     else
-        notes->events[notes->count++] = *event;
-    if (!notes->flush_at)
-        notes->flush_at = hf__deadline(FLUSH_EVERY_MS);
-    pthread_mutex_unlock(&notes->mutex);
+        unwritten->events[unwritten->count++] = *event;
+    if (!unwritten->flush_at)
+        unwritten->flush_at = hf__deadline(FLUSH_EVERY_MS);
+    pthread_mutex_unlock(&unwritten->mutex);
 }
 
 /* Nothing but buffers: finish and free_arrays walk over them. */
@@ -170,7 +170,7 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
     const char *freed[] = {arrays.freed.data, backend->host, pid};
     pthread_mutex_lock(&session->mutex);
     (void)!hf__pg_run(session, PG_ADD_EVENTS, 12, params, NULL, &ignored);
-    if (arrays.freed.length > 2 && atomic_load(&backend->notes->has_holders))
+    if (arrays.freed.length > 2 && atomic_load(&backend->unwritten->has_holders))
         (void)!hf__pg_run(session, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
     pthread_mutex_unlock(&session->mutex);
     hf__pg_unpin(session);
@@ -191,7 +191,7 @@ static bool write_holders(pg_backend *backend, const struct held_arrays *arrays)
     pg_session *session = NULL;
     if (writing_session(backend, false, &session, &ignored) != HF_OK)
         return false;
-    atomic_store(&backend->notes->has_holders, true);
+    atomic_store(&backend->unwritten->has_holders, true);
     pthread_mutex_lock(&session->mutex);
     hf_status status = hf__pg_run(session, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
     pthread_mutex_unlock(&session->mutex);
@@ -199,19 +199,19 @@ static bool write_holders(pg_backend *backend, const struct held_arrays *arrays)
     return status == HF_OK;
 }
 
-bool hf__pg_record(hf__backend *base, const hf__held *held, size_t count)
+bool hf__pg_record(hf__backend *base, const hf__record *records, size_t count)
 {
     struct held_arrays arrays = {0};
     hf__buf *all = (hf__buf *)&arrays;
     bool ok = true;
     for (size_t i = 0; i < count; i++) {
-        hf__pg_array_int(&arrays.session, held[i].session_id);
-        hf__pg_array_int(&arrays.key, held[i].key);
-        hf__pg_array_int(&arrays.space, held[i].space);
-        add_word(&arrays.shared, held[i].mode == HF_SHARED ? "t" : "f");
-        hf__pg_array_int(&arrays.slot, held[i].slot);
-        hf__pg_array_int(&arrays.age, held[i].age_ms);
-        hf__pg_array_int(&arrays.token, held[i].token);
+        hf__pg_array_int(&arrays.session, records[i].session_id);
+        hf__pg_array_int(&arrays.key, records[i].key);
+        hf__pg_array_int(&arrays.space, records[i].space);
+        add_word(&arrays.shared, records[i].mode == HF_SHARED ? "t" : "f");
+        hf__pg_array_int(&arrays.slot, records[i].slot);
+        hf__pg_array_int(&arrays.age, records[i].age_ms);
+        hf__pg_array_int(&arrays.token, records[i].token);
     }
     for (size_t i = 0; i < sizeof arrays / sizeof *all; i++) {
         hf__buf_puts(&all[i], "}");
@@ -223,30 +223,30 @@ bool hf__pg_record(hf__backend *base, const hf__held *held, size_t count)
     return ok;
 }
 
-static size_t take_events(struct pg_notes *notes, bool all, hf__event **taken)
+static size_t pick_events(struct pg_events *unwritten, bool all, hf__event **taken)
 {
     size_t count = 0;
-    pthread_mutex_lock(&notes->mutex);
-    bool due = all || (notes->flush_at && hf__left_ms(notes->flush_at) == 0);
-    if (due && notes->count > 0 && (*taken = malloc(notes->count * sizeof **taken))) {
-        count = notes->count;
-        memcpy(*taken, notes->events, count * sizeof **taken);
-        notes->count = 0;
-        notes->flush_at = 0;
+    pthread_mutex_lock(&unwritten->mutex);
+    bool due = all || (unwritten->flush_at && hf__left_ms(unwritten->flush_at) == 0);
+    if (due && unwritten->count > 0 && (*taken = malloc(unwritten->count * sizeof **taken))) {
+        count = unwritten->count;
+        memcpy(*taken, unwritten->events, count * sizeof **taken);
+        unwritten->count = 0;
+        unwritten->flush_at = 0;
     }
-    pthread_mutex_unlock(&notes->mutex);
+    pthread_mutex_unlock(&unwritten->mutex);
     return count;
 }
 
 static void housekeep(pg_backend *backend)
 {
-    struct pg_notes *notes = backend->notes;
+    struct pg_events *unwritten = backend->unwritten;
     hf_error ignored;
-    pthread_mutex_lock(&notes->mutex);
-    bool due = hf__left_ms(notes->housekeep_at) == 0;
+    pthread_mutex_lock(&unwritten->mutex);
+    bool due = hf__left_ms(unwritten->housekeep_at) == 0;
     if (due)
-        notes->housekeep_at = hf__deadline(HOUSEKEEP_EVERY_MS);
-    pthread_mutex_unlock(&notes->mutex);
+        unwritten->housekeep_at = hf__deadline(HOUSEKEEP_EVERY_MS);
+    pthread_mutex_unlock(&unwritten->mutex);
     pg_session *session = NULL;
     if (!due || writing_session(backend, false, &session, &ignored) != HF_OK)
         return;
@@ -261,7 +261,7 @@ static void flush(pg_backend *backend, bool closing)
     hf__event *events = NULL;
     if (!atomic_load(&backend->base.records))
         return;
-    size_t count = take_events(backend->notes, closing, &events);
+    size_t count = pick_events(backend->unwritten, closing, &events);
     if (count > 0)
         write_events(backend, closing, events, count);
     free(events);
@@ -269,7 +269,7 @@ static void flush(pg_backend *backend, bool closing)
         housekeep(backend);
 }
 
-void hf__pg_flush_notes(hf__backend *backend)
+void hf__pg_flush_events(hf__backend *backend)
 {
     flush(pg_backend_of(backend), false);
 }

@@ -164,7 +164,7 @@ static void clean_session(pg_attempt *attempt, const hf__attempt_plan *plan)
     hf_error ignored;
     int64_t deadline = hf__deadline(backend_of(attempt)->ping_deadline_ms);
     if (hf__pg_script(attempt->session, "ROLLBACK AND CHAIN", deadline, NULL, &ignored) == HF_OK) {
-        hf__pg_give_back(attempt->session, plan->claims, plan->count);
+        hf__pg_undo(attempt->session, plan->claims, plan->count);
         if (!atomic_load(&attempt->session->base.lost) &&
             hf__pg_script(attempt->session, "COMMIT", deadline, NULL, &ignored) == HF_OK)
             return;

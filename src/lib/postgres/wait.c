@@ -159,22 +159,22 @@ static bool is_single(const hf__request *request)
     return request->count == 1 && request->claims->space == HF_BIGINT;
 }
 
-static pg_statement take_statement(const hf__request *request, bool records)
+static pg_statement try_statement(const hf__request *request, bool records)
 {
     bool shared = request->claims->mode == HF_SHARED;
     if (!is_single(request))
-        return records ? PG_TAKE_SET : PG_TRY_SET;
+        return records ? PG_TRY_SET_TOKEN : PG_TRY_SET;
     if (records)
-        return shared ? PG_TAKE_ONE_SHARED : PG_TAKE_ONE;
+        return shared ? PG_TRY_ONE_SHARED_TOKEN : PG_TRY_ONE_TOKEN;
     return shared ? PG_TRY_ONE_SHARED : PG_TRY_ONE;
 }
 
-static void queue_one_script(hf__buf *script, const hf__request *request, const char *take, int ms)
+static void queue_one_script(hf__buf *script, const hf__request *request, const char *try, int ms)
 {
     char key[32], wait[16], execute[80];
     (void)snprintf(key, sizeof key, "'%lld'", (long long)request->claims->key);
     (void)snprintf(wait, sizeof wait, "%d", ms);
-    (void)snprintf(execute, sizeof execute, "%s(%s)", take, key);
+    (void)snprintf(execute, sizeof execute, "%s(%s)", try, key);
     const char *values[5] = {key, "",
                              request->claims->mode == HF_SHARED ? "pg_advisory_xact_lock_shared"
                                                                 : "pg_advisory_xact_lock",
@@ -183,7 +183,7 @@ static void queue_one_script(hf__buf *script, const hf__request *request, const 
 }
 
 static void queue_set_script(hf__buf *script, const hf__request *request, const pg_arrays *arrays,
-                             const char *take, int ms)
+                             const char *try, int ms)
 {
     hf__buf keys = {0}, spaces = {0}, execute = {0};
     const char *shared = request->claims->mode == HF_SHARED ? "true" : "false";
@@ -191,7 +191,7 @@ static void queue_set_script(hf__buf *script, const hf__request *request, const 
     (void)snprintf(wait, sizeof wait, "%d", ms);
     hf__buf_printf(&keys, "'%s'", arrays->keys.data);
     hf__buf_printf(&spaces, "'%s'", arrays->spaces.data);
-    hf__buf_printf(&execute, "%s('%s', '%s', %s)", take, arrays->keys.data, arrays->spaces.data,
+    hf__buf_printf(&execute, "%s('%s', '%s', %s)", try, arrays->keys.data, arrays->spaces.data,
                    shared);
     const char *values[5] = {keys.data, spaces.data, shared, wait, execute.data};
     if (keys.broken || spaces.broken || execute.broken)
@@ -228,7 +228,7 @@ static void clean_up_after(pg_session *session, const hf__request *request)
     if (session->crowded && request->claims->mode == HF_SHARED && !atomic_load(&session->base.lost))
         hf__pg_session_fail(session, "it could not be cleaned up after an error");
     else
-        hf__pg_give_back(session, request->claims, request->count);
+        hf__pg_undo(session, request->claims, request->count);
 }
 
 static hf_status queue_on(pg_session *session, hf__request *request, int slice_ms, hf_error *err)
@@ -238,22 +238,22 @@ static hf_status queue_on(pg_session *session, hf__request *request, int slice_m
     if (status != HF_OK)
         return status;
     bool records = atomic_load(&backend->base.records) && session->token_epoch;
-    pg_statement take = take_statement(request, records);
+    pg_statement try = try_statement(request, records);
     pg_arrays arrays = {0};
     hf__buf script = {0};
     PGresult *result = NULL;
 
     status = hf__pg_confirm_labels(session, request->claims, request->count, err);
     if (status == HF_OK)
-        status = hf__pg_prepare(session, take, err);
+        status = hf__pg_prepare(session, try, err);
     if (status == HF_OK)
         status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
     if (status != HF_OK)
         goto out;
     if (is_single(request))
-        queue_one_script(&script, request, hf__pg_statement_name(take), slice_ms);
+        queue_one_script(&script, request, hf__pg_statement_name(try), slice_ms);
     else
-        queue_set_script(&script, request, &arrays, hf__pg_statement_name(take), slice_ms);
+        queue_set_script(&script, request, &arrays, hf__pg_statement_name(try), slice_ms);
     if (script.broken) {
         status = hf__no_memory(err);
         goto out;
@@ -266,7 +266,7 @@ static hf_status queue_on(pg_session *session, hf__request *request, int slice_m
         clean_up_after(session, request);
     /* A set that is blocked in its middle has taken what stands before. */
     if (status == HF_NOT_ACQUIRED && request->blocked > 0)
-        hf__pg_give_back(session, request->claims, request->blocked);
+        hf__pg_undo(session, request->claims, request->blocked);
     if (status == HF_OK)
         atomic_fetch_add(&session->base.holds, (unsigned)request->count);
 out:
@@ -315,13 +315,13 @@ struct wait_notice {
 
 /* The tick keeps a pace of its own: if each wake-up put it off, a holder that takes the key again at
  * once would never be met by a slice. */
-static hf_status doze(pg_backend *backend, const hf__request *request, struct wait_notice *notice,
-                      hf_error *err)
+static hf_status await_wake(pg_backend *backend, const hf__request *request,
+                            struct wait_notice *notice, hf_error *err)
 {
     int64_t until = notice->tick_at < request->deadline ? notice->tick_at : request->deadline;
     uint64_t before = notice->ticket;
-    hf_status status =
-        hf__pg_doze(&backend->base, notice->heard->wake, &notice->ticket, hf__left_ms(until), err);
+    hf_status status = hf__pg_await_wake(&backend->base, notice->heard->wake, &notice->ticket,
+                                         hf__left_ms(until), err);
     notice->missed = notice->ticket == before ? 0 : notice->missed + 1;
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
@@ -387,7 +387,7 @@ static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, i
         if (is_deadlocked(backend, request, &notice))
             status = hf__say_deadlock(notice.heard, err);
         else
-            status = doze(backend, request, &notice, err);
+            status = await_wake(backend, request, &notice, err);
     }
     withdraw(backend, request, &notice);
     hf__pg_forget_waiter(backend, recorded);

@@ -138,7 +138,7 @@ static void tell(const hf__work *work, const hf__append_row *row)
                   row->id);
 }
 
-static hf_status settle_here(hf__work *work, hf__append_row *row, const hf__plan *plan,
+static hf_status finish_here(hf__work *work, hf__append_row *row, const hf__plan *plan,
                              hf_error *err)
 {
     char staging[128] = "";
@@ -169,7 +169,7 @@ hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err
     if (status == HF_OK)
         status = hf__cluster_follow(work, row->id, err);
     if (status == HF_OK)
-        status = settle_here(work, row, &plan, err);
+        status = finish_here(work, row, &plan, err);
     work->target = used;
     hf__plan_free(&plan);
     return status;
@@ -184,12 +184,12 @@ static hf_status try_table(hf__work *work, const hf__append_row *row, hf_error *
     hf__table_name name;
     hf_status status = hf__table_name_parse(row->table, strlen(row->table), NULL, &name, err);
 
-    /* Another table's append is settled by whoever appends to that one next. */
+    /* Another table's append is finished by whoever appends to that one next. */
     if (status != HF_OK || strcmp(name.text, work->name.text) != 0)
         return status;
     status = hf__work_lock_table(work, 0, err);
     if (status == HF_NOT_ACQUIRED)
-        return HF_OK; /* who has it settles it */
+        return HF_OK; /* who has it finishes it */
     if (status != HF_OK)
         return status;
     hf__append_row now = {0};

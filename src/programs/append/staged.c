@@ -35,7 +35,7 @@ static hf_status finish_own(hf__work *work, hf__append_row *row, hf_error *err)
         return status;
     hf__append_row_free(row);
     status =
-        hf__append_load(work->store, work->result->id, row, err); /* another may have settled it */
+        hf__append_load(work->store, work->result->id, row, err); /* another may have finished it */
     if (status == HF_OK && row->state == HF__APPEND_ATTACHING)
         status = hf__leftover_finish(work, row, err);
     work->result->outcome = HF__FINISHED;
@@ -117,7 +117,7 @@ static hf_status stage(hf__work *work, hf_error *err)
 /* ---- attaching ------------------------------------------------------------------------------------------ */
 
 /* Whoever died while it attached comes first: after our parts nobody could tell what it had done. */
-static hf_status settle_other(hf__work *work, hf_error *err)
+static hf_status finish_other(hf__work *work, hf_error *err)
 {
     hf__append_row row = {0};
     hf_status status = hf__append_load_attaching(work->store, work->name.text, &row, err);
@@ -140,7 +140,7 @@ static hf_status write_down(hf__work *work, hf__append_row *row, hf__plan *plan,
     }
     for (int i = 0; i < MOST_TRIES && in_the_way && status == HF_OK; i++) {
         if (i > 0)
-            status = settle_other(work, err);
+            status = finish_other(work, err);
         if (status == HF_OK)
             status = hf__write_down(work, row, plan, &in_the_way, err);
     }

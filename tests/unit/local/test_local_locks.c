@@ -417,14 +417,14 @@ static void test_an_interrupt_ends_waits_now_and_later(void **state)
     assert_int_equal((intptr_t)status, HF_INTERRUPTED);
     assert_int_equal(take_key(store, 7, HF_EXCLUSIVE, -1), HF_INTERRUPTED);
     assert_int_equal(store->ops->listen(store, 7, &ticket, NULL), HF_OK);
-    assert_int_equal(store->ops->doze(store, 7, &ticket, 1000, NULL), HF_INTERRUPTED);
+    assert_int_equal(store->ops->await_wake(store, 7, &ticket, 1000, NULL), HF_INTERRUPTED);
     write_word(holder.hears, 0);
     assert_int_equal(reap(holder), 0);
     assert_true(is_free(7, HF_EXCLUSIVE));
     close_store(store);
 }
 
-static void test_a_release_between_listen_and_doze_is_not_slept_over(void **state)
+static void test_a_release_between_listen_and_await_wake_is_not_slept_over(void **state)
 {
     hf__backend *store = open_store();
     hf__claim claim = claim_of(7, HF_EXCLUSIVE);
@@ -436,10 +436,10 @@ static void test_a_release_between_listen_and_doze_is_not_slept_over(void **stat
     assert_int_equal(take(store, &request, &claim, 1, 0, NULL), HF_OK);
     assert_int_equal(store->ops->listen(store, 7, &ticket, NULL), HF_OK);
     before = ticket;
-    assert_int_equal(store->ops->doze(store, 7, &ticket, 1, NULL), HF_OK);
+    assert_int_equal(store->ops->await_wake(store, 7, &ticket, 1, NULL), HF_OK);
     assert_true(ticket == before);
     assert_int_equal(give_back(&request, NULL), HF_OK);
-    assert_int_equal(store->ops->doze(store, 7, &ticket, 60000, NULL), HF_OK);
+    assert_int_equal(store->ops->await_wake(store, 7, &ticket, 60000, NULL), HF_OK);
     assert_true(ticket != before);
     close_store(store);
 }
@@ -542,7 +542,7 @@ int main(void)
         TEST(test_tokens_increase_from_holder_to_holder_in_all_processes),
         TEST(test_waiters_in_threads_and_processes_exclude_each_other),
         TEST(test_an_interrupt_ends_waits_now_and_later),
-        TEST(test_a_release_between_listen_and_doze_is_not_slept_over),
+        TEST(test_a_release_between_listen_and_await_wake_is_not_slept_over),
         TEST(test_a_removed_lock_file_is_a_loss),
         TEST(test_the_watch_finds_a_removed_lock_file),
         TEST(test_a_lock_taken_on_a_removed_file_is_taken_on_the_new_one),
