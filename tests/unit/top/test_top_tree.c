@@ -20,143 +20,120 @@ static void expect_tree(struct scene *made, const char *expected)
     scene_free(made);
 }
 
+enum { A, B, C, D, E, F };
+
+/* The first so many of a, b, c, …; their indexes are A, B, C, … */
+static struct scene *people(int count)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+    struct scene *made = scene_new(20);
+
+    for (int i = 0; i < count; i++)
+        add_party(made, names[i], "db1", i + 1);
+    return made;
+}
+
+struct stay {
+    size_t who;
+    int64_t ms;
+};
+
+/* QUEUE(made, "x", {A, 9}, {B, 5}): A has held x for 9 ms, and those behind it have waited as long. */
+#define QUEUE(made, label, ...)                                                                    \
+    add_queue(made, label, (const struct stay[]){__VA_ARGS__},                                     \
+              sizeof((const struct stay[]){__VA_ARGS__}) / sizeof(struct stay))
+
+static void add_queue(struct scene *made, const char *label, const struct stay *stays, size_t count)
+{
+    add_lock(made, label, label[0]);
+    hold(made, stays[0].who, stays[0].ms);
+    for (size_t i = 1; i < count; i++)
+        await(made, stays[i].who, stays[i].ms);
+}
+
 static void nobody_waits(void **state)
 {
-    struct scene *made = scene_new(10);
-    size_t a = add_party(made, "a", "db1", 1);
+    struct scene *made = people(1);
 
     (void)state;
-    add_lock(made, "x", 1);
-    hold(made, a, 5);
+    QUEUE(made, "x", {A, 5});
     expect_tree(made, "");
 }
 
 static void waiters_stand_below_the_one_who_keeps_them_the_longest_first(void **state)
 {
-    struct scene *made = scene_new(10);
-    size_t a = add_party(made, "a", "db1", 1);
-    size_t b = add_party(made, "b", "db1", 2);
-    size_t c = add_party(made, "c", "db1", 3);
+    struct scene *made = people(3);
 
     (void)state;
-    add_lock(made, "x", 1);
-    hold(made, a, 9000);
-    await(made, b, 2000);
-    await(made, c, 5000);
+    QUEUE(made, "x", {A, 9000}, {B, 2000}, {C, 5000});
     expect_tree(made, "a (1001)|├─ c (1003)|└─ b (1002)");
 }
 
 static void whoever_waits_for_a_waiter_stands_below_it(void **state)
 {
-    struct scene *made = scene_new(10);
-    size_t a = add_party(made, "a", "db1", 1);
-    size_t b = add_party(made, "b", "db1", 2);
-    size_t c = add_party(made, "c", "db1", 3);
-    size_t d = add_party(made, "d", "db1", 4);
+    struct scene *made = people(4);
 
     (void)state;
-    add_lock(made, "x", 1);
-    hold(made, a, 9000);
-    await(made, b, 5000);
-    await(made, d, 4000);
-    add_lock(made, "y", 2);
-    hold(made, b, 8000);
-    await(made, c, 3000);
+    QUEUE(made, "x", {A, 9000}, {B, 5000}, {D, 4000});
+    QUEUE(made, "y", {B, 8000}, {C, 3000});
     expect_tree(made, "a (1001)|├─ b (1002)|│  └─ c (1003)|└─ d (1004)");
 }
 
 static void roots_that_keep_more_come_first(void **state)
 {
-    struct scene *made = scene_new(20);
-    size_t a = add_party(made, "a", "db1", 1);
-    size_t b = add_party(made, "b", "db1", 2);
-    size_t c = add_party(made, "c", "db1", 3);
-    size_t d = add_party(made, "d", "db1", 4);
-    size_t e = add_party(made, "e", "db1", 5);
+    struct scene *made = people(5);
 
     (void)state;
-    add_lock(made, "x", 1);
-    hold(made, a, 1);
-    await(made, b, 1);
-    add_lock(made, "y", 2);
-    hold(made, c, 1);
-    await(made, d, 2);
-    await(made, e, 1);
+    QUEUE(made, "x", {A, 1}, {B, 1});
+    QUEUE(made, "y", {C, 1}, {D, 2}, {E, 1});
     expect_tree(made, "c (1003)|├─ d (1004)|└─ e (1005)|a (1001)|└─ b (1002)");
 }
 
 static void a_deadlock_comes_first_and_says_where_it_closes(void **state)
 {
-    struct scene *made = scene_new(20);
-    size_t a = add_party(made, "a", "db1", 1);
-    size_t b = add_party(made, "b", "db1", 2);
-    size_t c = add_party(made, "c", "db1", 3);
-    size_t d = add_party(made, "d", "db1", 4);
-    size_t e = add_party(made, "e", "db1", 5);
-    size_t f = add_party(made, "f", "db1", 6);
+    struct scene *made = people(6);
 
     (void)state;
-    add_lock(made, "z", 3);
-    hold(made, c, 1);
-    await(made, d, 1);
-    await(made, e, 1);
-    await(made, f, 1);
-    add_lock(made, "x", 1);
-    hold(made, a, 1);
-    await(made, b, 1);
-    add_lock(made, "y", 2);
-    hold(made, b, 1);
-    await(made, a, 1);
+    QUEUE(made, "z", {C, 1}, {D, 1}, {E, 1}, {F, 1});
+    QUEUE(made, "x", {A, 1}, {B, 1});
+    QUEUE(made, "y", {B, 1}, {A, 1});
     expect_tree(made, "↻ a (1001)|└─ ↻ b (1002)|   └─ ↻ a (1001) closes the deadlock|"
                       "c (1003)|├─ d (1004)|├─ e (1005)|└─ f (1006)");
 }
 
 static void whoever_waits_for_several_is_unfolded_once(void **state)
 {
-    struct scene *made = scene_new(20);
-    size_t a = add_party(made, "a", "db1", 1);
-    size_t b = add_party(made, "b", "db1", 2);
-    size_t c = add_party(made, "c", "db1", 3);
-    size_t d = add_party(made, "d", "db1", 4);
+    struct scene *made = people(4);
 
     (void)state;
     add_lock(made, "x", 1);
-    hold(made, a, 1);
-    hold(made, b, 1);
-    await(made, c, 2);
-    add_lock(made, "y", 2);
-    hold(made, c, 1);
-    await(made, d, 1);
+    hold(made, A, 1);
+    hold(made, B, 1);
+    await(made, C, 2);
+    QUEUE(made, "y", {C, 1}, {D, 1});
     expect_tree(made, "a (1001)|└─ c (1003)|   └─ d (1004)|b (1002)|└─ c (1003) as above");
 }
 
 /* Each waiter is behind the holder, and behind those who asked before it. */
 static void a_queue_stands_below_its_holder_and_not_below_itself(void **state)
 {
-    struct scene *made = scene_new(20);
-    size_t a = add_party(made, "a", "db1", 1);
-    size_t b = add_party(made, "b", "db1", 2);
-    size_t c = add_party(made, "c", "db1", 3);
+    struct scene *made = people(3);
 
     (void)state;
-    add_lock(made, "x", 1);
-    hold(made, a, 9);
-    await(made, b, 8);
-    await(made, c, 7);
-    made->seen.edges[made->seen.edge_count++] = (hf__seen_edge){.waiter = c, .holder = b};
-    made->seen.parties[b].blocking++;
-    made->seen.parties[c].blockers++;
+    QUEUE(made, "x", {A, 9}, {B, 8}, {C, 7});
+    made->seen.edges[made->seen.edge_count++] = (hf__seen_edge){.waiter = C, .holder = B};
+    made->seen.parties[B].blocking++;
+    made->seen.parties[C].blockers++;
     expect_tree(made, "a (1001)|├─ b (1002)|└─ c (1003)");
 }
 
 static void whoever_waits_for_somebody_unknown_is_not_forgotten(void **state)
 {
-    struct scene *made = scene_new(10);
-    size_t a = add_party(made, "a", "db1", 1);
+    struct scene *made = people(1);
 
     (void)state;
     add_lock(made, "x", 1); /* a prepared transaction has it */
-    await(made, a, 1);
+    await(made, A, 1);
     expect_tree(made, "a (1001)");
 }
 
@@ -219,20 +196,13 @@ static void a_queue_of_ten_thousand_is_no_trouble(void **state)
 
 static void a_filter_keeps_whole_trees(void **state)
 {
-    struct scene *made = scene_new(20);
-    size_t a = add_party(made, "a", "db1", 1);
-    size_t b = add_party(made, "report", "db1", 2);
-    size_t c = add_party(made, "c", "db1", 3);
-    size_t d = add_party(made, "d", "db1", 4);
+    struct scene *made = people(4);
     hf__top top;
 
     (void)state;
-    add_lock(made, "x", 1);
-    hold(made, a, 1);
-    await(made, b, 1);
-    add_lock(made, "y", 2);
-    hold(made, c, 1);
-    await(made, d, 1);
+    made->seen.parties[B].application = "report";
+    QUEUE(made, "x", {A, 1}, {B, 1});
+    QUEUE(made, "y", {C, 1}, {D, 1});
     finish(made);
     look_at(&top, made);
     press(&top, "2/REP");

@@ -9,6 +9,9 @@
 
 #include "programs/top/list.h"
 
+struct scene *stage;
+hf__top screen;
+
 static void *room_for(size_t count, size_t size)
 {
     void *memory = calloc(count + 1, size);
@@ -225,6 +228,14 @@ void look_at(hf__top *top, const struct scene *scene)
     hf__top_see(top, &scene->seen);
 }
 
+int look_away(void **state)
+{
+    (void)state;
+    hf__top_free(&screen);
+    scene_free(stage);
+    return 0;
+}
+
 /* Not as the frame counts them, but as the C library does. */
 static size_t terminal_cells(const char *text)
 {
@@ -289,6 +300,20 @@ char *rows_of(const hf__top *top)
     }
     hf__buf_free(&row);
     return text.data;
+}
+
+void expect_text(char *text, const char *wanted)
+{
+    if (strstr(text, wanted) == NULL)
+        fail_msg("no '%s' in:\n%s", wanted, text);
+    free(text);
+}
+
+void expect_no_text(char *text, const char *unwanted)
+{
+    if (strstr(text, unwanted) != NULL)
+        fail_msg("'%s' in:\n%s", unwanted, text);
+    free(text);
 }
 
 void press(hf__top *top, const char *keys)
