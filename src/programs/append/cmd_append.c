@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/time.h"
-#include "cli/append_stopping.h"
 #include "cli/choice.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -324,8 +323,9 @@ static int run_append(struct append *append)
     hf_error err;
 
     append->began_ms = hf__now_ms();
+    const struct stopping_options stopping = {.second_ends = true, .report = report};
     if (read_values(append, &err) != HF_OK ||
-        stopping_init(&append->stopping, report, &err) != HF_OK)
+        stopping_init(&append->stopping, &stopping, &err) != HF_OK)
         return report_error(report, &err);
     progress_begin(&append->progress, report, append->options.table);
     if (stopping_start(&append->stopping, &err) != HF_OK)
@@ -360,7 +360,7 @@ static int append_main(const struct command *self, int argc, char **argv)
     code = run_append(&append);
     hf__target_close(append.target);
     hf_store_close(append.store);
-    hf__stop_destroy(&append.stopping.stop);
+    stopping_destroy(&append.stopping);
     return code;
 }
 

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "cli/choice.h"
-#include "cli/ingest_stopping.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/stopping.h"
@@ -38,7 +37,13 @@ int backfill(const struct invocation *in, hf_store *store, hf_network *network,
 void show_ledgers(struct progress *progress, const hf__ingest_progress *now);
 void sum_up_ledgers(struct progress *progress, const hf__ingest_progress *now); /* at the end */
 
-enum { WORKERS_MOST = 32, MEMORY_LEAST_MB = 4, MEMORY_MOST_MB = 65536, LEDGER_MOST_MB = 64 };
+enum {
+    WORKERS_MOST = 32,
+    MEMORY_LEAST_MB = 4,
+    MEMORY_MOST_MB = 65536,
+    LEDGER_MOST_MB = 64,
+    GRACE_MS = 1700, /* less than the two seconds in which it promises to end */
+};
 
 struct ingest_values {
     struct network_values network;
@@ -265,13 +270,17 @@ static int run_backfill(struct ingest *ingest)
 static int run_ingest(struct ingest *ingest)
 {
     const struct report *report = &ingest->in.report;
+    const struct stopping_options stopping = {.grace_ms = GRACE_MS};
     hf_error err;
 
     if (read_values(ingest, &err) != HF_OK)
         return report_error(report, &err);
     if (open_network(&ingest->in, "holdfast ingest", &ingest->values.network, &ingest->store,
                      &ingest->network, &err) != HF_OK ||
-        stopping_start(&ingest->stopping, ingest->store, &err) != HF_OK)
+        stopping_init(&ingest->stopping, &stopping, &err) != HF_OK)
+        return report_error(report, &err);
+    stopping_work(&ingest->stopping, ingest->store); /* a signal that waits already ends it well */
+    if (stopping_start(&ingest->stopping, &err) != HF_OK)
         return report_error(report, &err);
     progress_begin(&ingest->progress, report, ingest->values.network.network);
     bool fills = ingest->values.backfill != NULL || ingest->values.gaps;
@@ -282,7 +291,7 @@ static int run_ingest(struct ingest *ingest)
 
 static int ingest_main(const struct command *self, int argc, char **argv)
 {
-    struct ingest ingest = {0};
+    struct ingest ingest = {.stopping = {.stop = {.fd = -1}}};
     int code = EXIT_OK;
 
     if (!parse_options(self, argc, argv, &ingest.values, &ingest.in, &code))
@@ -294,6 +303,7 @@ static int ingest_main(const struct command *self, int argc, char **argv)
     code = run_ingest(&ingest);
     hf_network_free(ingest.network);
     hf_store_close(ingest.store);
+    stopping_destroy(&ingest.stopping);
     return code;
 }
 

@@ -1,9 +1,6 @@
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "cli/choice.h"
@@ -69,23 +66,6 @@ static const struct option serve_options[] = {
     {0},
 };
 
-/* ---- signals ------------------------------------------------------------------------------------------- */
-
-static void *await_signal(void *arg)
-{
-    const atomic_bool *serves = arg;
-    sigset_t set = stop_signals();
-    int number = 0;
-
-    while (sigwait(&set, &number) != 0)
-        continue;
-    if (!atomic_load(serves))
-        _exit(EXIT_SIGNAL_BASE + number); /* it still waits for the store */
-    return NULL;
-}
-
-/* ---- serving ------------------------------------------------------------------------------------------- */
-
 /* A thousand viewers are more than the usual limit allows. */
 static void allow_many_files(void)
 {
@@ -105,7 +85,7 @@ struct serve {
     char *token;
     hf__view_options view;
     hf__server *server;
-    atomic_bool serves; /* the thread for signals looks at it, to the end of the process */
+    struct stopping stopping;
 };
 
 static hf_status read_values(struct serve *serve, hf_error *err)
@@ -146,32 +126,38 @@ static hf_status open_server(struct serve *serve, hf_error *err)
     return status;
 }
 
-static int run(struct serve *serve)
+/* Until it is told to stop. */
+static void serve_viewers(struct serve *serve)
 {
-    const struct report *report = &serve->in.report;
-    pthread_t awaiting;
-    hf_error err;
-
-    if (read_values(serve, &err) != HF_OK)
-        return report_error(report, &err);
-    if (pthread_create(&awaiting, NULL, await_signal, &serve->serves) != 0) {
-        hf__set_error(&err, HF_NO_MEMORY, "cannot start a thread for signals");
-        return report_error(report, &err);
-    }
-    if (open_server(serve, &err) != HF_OK)
-        return report_error(report, &err); /* the thread ends with the process */
-    atomic_store(&serve->serves, true);
     printf("listening on %s\n", hf__server_url(serve->server));
     fflush(stdout);
     notify_service_manager("READY=1\nSTATUS=listening on %s", hf__server_url(serve->server));
-    pthread_join(awaiting, NULL);
+    (void)hf__stop_pause(&serve->stopping.stop, -1);
     notify_service_manager("STOPPING=1");
-    return EXIT_OK;
+}
+
+static int run(struct serve *serve)
+{
+    const struct report *report = &serve->in.report;
+    const struct stopping_options stopping = {0};
+    hf_error err;
+
+    if (read_values(serve, &err) != HF_OK ||
+        stopping_init(&serve->stopping, &stopping, &err) != HF_OK ||
+        stopping_start(&serve->stopping, &err) != HF_OK)
+        return report_error(report, &err);
+    hf_status status = open_server(serve, &err); /* waits for the store */
+    if (status == HF_OK) {
+        stopping_work(&serve->stopping, NULL);
+        serve_viewers(serve);
+    }
+    stopping_end(&serve->stopping);
+    return status == HF_OK ? EXIT_OK : report_error(report, &err);
 }
 
 static int serve_main(const struct command *self, int argc, char **argv)
 {
-    struct serve serve = {0};
+    struct serve serve = {.stopping = {.stop = {.fd = -1}}};
     int code = EXIT_OK;
 
     if (!parse_options(self, argc, argv, &serve.values, &serve.in, &code))
@@ -185,6 +171,7 @@ static int serve_main(const struct command *self, int argc, char **argv)
     store_choice_free(&serve.choice);
     hf_registry_free(serve.registry);
     free(serve.token);
+    stopping_destroy(&serve.stopping);
     return code;
 }
 
