@@ -1,4 +1,7 @@
-/* Following every way through the automaton at once: slow but small. */
+/*
+ * Runs an automaton by following every way through it at once, which is slow but needs little
+ * memory, and trims one that was just drafted.
+ */
 #include "lib/patterns/automaton.h"
 
 #include <stdlib.h>
@@ -13,6 +16,23 @@ void hf__automaton_free(hf__automaton *automaton)
     free(automaton->ranges);
     *automaton = (hf__automaton){0};
 }
+
+bool hf__index_table_renew(hf__index_table *table)
+{
+    enum { FIRST_SIZE = 64 };
+    size_t size = table->size > 0 ? 2 * table->size : FIRST_SIZE;
+    uint32_t *places = malloc(size * sizeof *places);
+
+    if (places == NULL)
+        return false;
+    free(table->places);
+    *table = (hf__index_table){places, size};
+    for (size_t i = 0; i < size; i++)
+        places[i] = HF__NOWHERE;
+    return true;
+}
+
+/* ---- Running ---- */
 
 struct run {
     const hf__automaton *automaton;
@@ -33,7 +53,7 @@ static void add(struct run *run, uint32_t state)
     run->then[run->then_count++] = state;
 }
 
-/* What can be reached without a character is behind in the list, and its turn comes. */
+/* What a fork leads to is appended to the list, so that the loop comes to it. */
 static void follow_forks(struct run *run)
 {
     for (size_t i = 0; i < run->then_count; i++) {
@@ -106,9 +126,7 @@ hf_status hf__automaton_run(const hf__automaton *automaton, const char *text, si
     return run.steps <= STEPS_MAX ? HF_OK : HF_QUOTA;
 }
 
-/* --- trim ------------------------------------------------------------------------------------- */
-
-/* Leaves of an automaton what lies on the way of a word, and measures how far its end is. */
+/* ---- Trimming: keep what lies on the way of a word, and measure how far its end is ---- */
 
 struct trim {
     hf__state *states;
@@ -229,7 +247,7 @@ static bool is_passage(const hf__state *state)
     return state->set == HF__EITHER && state->out[1] == HF__NOWHERE;
 }
 
-/* Where the passages from here lead; those on the way are shortened. They never go in a circle. */
+/* Where the passages from here lead. Those on the way are shortened; they never form a circle. */
 static uint32_t follow(struct trim *trim, uint32_t index)
 {
     uint32_t end = index;

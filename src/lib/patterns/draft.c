@@ -1,4 +1,7 @@
-/* Thompson's construction. A fragment is a contiguous run of states, so repeating it is copying. */
+/*
+ * Thompson's construction: a fragment of an automaton for each part of an expression. The states
+ * of a fragment stand next to each other, so that they can be copied to repeat it.
+ */
 #include "lib/patterns/automaton.h"
 
 #include <stdlib.h>
@@ -14,11 +17,6 @@ static bool fail(hf__draft *draft, hf_status status)
     if (draft->status == HF_OK)
         draft->status = status;
     return false;
-}
-
-uint32_t hf__draft_place(const hf__draft *draft)
-{
-    return (uint32_t)draft->made.count;
 }
 
 static bool reserve_states(hf__draft *draft, size_t more)
@@ -51,15 +49,15 @@ static void link_states(hf__draft *draft, uint32_t from, uint32_t to)
         draft->made.states[from].out[0] = to;
 }
 
-/* The place in the table where the set stands, or where it would. */
+/* The place in the table where the set stands, or the free one where it belongs. */
 static uint32_t *find_set(hf__draft *draft, const hf__range *ranges, size_t count)
 {
     const hf__automaton *made = &draft->made;
-    size_t mask = draft->set_table_size - 1;
+    size_t mask = draft->set_table.size - 1;
     size_t start = (size_t)hf__hash_bytes(ranges, count * sizeof *ranges);
 
     for (size_t at = start & mask;; at = (at + 1) & mask) {
-        uint32_t *place = &draft->set_table[at];
+        uint32_t *place = &draft->set_table.places[at];
         if (*place == HF__NOWHERE)
             return place;
         if (made->sets[*place].count == count &&
@@ -72,15 +70,9 @@ static uint32_t *find_set(hf__draft *draft, const hf__range *ranges, size_t coun
 static bool grow_set_table(hf__draft *draft)
 {
     hf__automaton *made = &draft->made;
-    size_t size = draft->set_table_size > 0 ? 2 * draft->set_table_size : 64;
-    uint32_t *table = malloc(size * sizeof *table);
 
-    if (table == NULL)
+    if (!hf__index_table_renew(&draft->set_table))
         return fail(draft, HF_NO_MEMORY);
-    free(draft->set_table);
-    draft->set_table = table;
-    draft->set_table_size = size;
-    memset(table, 0xFF, size * sizeof *table);
     for (uint32_t i = 0; i < made->set_count; i++)
         *find_set(draft, hf__set_ranges(made, i), made->sets[i].count) = i;
     return true;
@@ -105,7 +97,8 @@ static bool intern_set(hf__draft *draft, const hf__range *ranges, size_t count, 
 {
     if (draft->status != HF_OK)
         return false;
-    if (2 * (draft->made.set_count + 1) > draft->set_table_size && !grow_set_table(draft))
+    if (!hf__index_table_has_room(&draft->set_table, draft->made.set_count) &&
+        !grow_set_table(draft))
         return false;
     uint32_t *place = find_set(draft, ranges, count);
     if (*place == HF__NOWHERE) {
@@ -158,7 +151,7 @@ static uint32_t shift(uint32_t target, uint32_t by)
     return target == HF__NOWHERE ? HF__NOWHERE : target + by;
 }
 
-/* Appends copies of the size states of the body until there are `total` of it. */
+/* The body has size states at the end of the draft: copies them until it is there `total` times. */
 static bool copy_body(hf__draft *draft, hf__fragment body, size_t size, size_t total)
 {
     if (draft->status != HF_OK)
@@ -257,6 +250,6 @@ hf_status hf__draft_finish(hf__draft *draft, hf__fragment whole, hf__automaton *
 void hf__draft_free(hf__draft *draft)
 {
     hf__automaton_free(&draft->made);
-    free(draft->set_table);
+    free(draft->set_table.places);
     *draft = (hf__draft){0};
 }

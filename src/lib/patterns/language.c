@@ -79,7 +79,7 @@ static hf_status build(hf__language *language, const hf__part *parts, size_t cou
         if (status == HF_QUOTA)
             status = hf__fail(err, HF_QUOTA, "the pattern has more than %d states", HF__STATES_MAX);
         else if (status != HF_OK)
-            status = hf__fail(err, status, "out of memory");
+            status = hf__no_memory(err);
     }
     hf__draft_free(&draft);
     return status;
@@ -122,7 +122,7 @@ hf_status hf__language_has(const hf__language *language, const char *text, size_
             hf__fail(err, HF_QUOTA, "matching a label of %zu bytes takes too many steps", size);
         hf__hint(err, "make the expressions of the pattern simpler: fewer optional repetitions");
     } else if (status != HF_OK) {
-        status = hf__fail(err, status, "out of memory");
+        status = hf__no_memory(err);
     }
     return status;
 }

@@ -9,8 +9,8 @@
 struct pair {
     uint32_t a;
     uint32_t b;
-    uint32_t from;      /* the pair before it, by its index */
-    uint32_t character; /* that led here; HF__NOWHERE: none was needed */
+    uint32_t from;      /* the index of the pair before it */
+    uint32_t character; /* the one that led here; HF__NOWHERE: none was needed */
 };
 
 struct search {
@@ -19,18 +19,17 @@ struct search {
     size_t most;
     struct pair *pairs; /* in the order in which they were found */
     size_t count, capacity;
-    uint32_t *table; /* a hash table of their indexes */
-    size_t table_size;
+    hf__index_table table;
     uint32_t end; /* the pair where both accept, or HF__NOWHERE */
 };
 
 static uint32_t *find(const struct search *search, uint32_t a, uint32_t b)
 {
-    size_t mask = search->table_size - 1;
+    size_t mask = search->table.size - 1;
     size_t start = (size_t)hf__hash_int((uint64_t)a << 32 | b);
 
     for (size_t at = start & mask;; at = (at + 1) & mask) {
-        uint32_t *place = &search->table[at];
+        uint32_t *place = &search->table.places[at];
         if (*place == HF__NOWHERE)
             return place;
         if (search->pairs[*place].a == a && search->pairs[*place].b == b)
@@ -40,15 +39,8 @@ static uint32_t *find(const struct search *search, uint32_t a, uint32_t b)
 
 static hf_status grow_table(struct search *search)
 {
-    size_t size = search->table_size > 0 ? 2 * search->table_size : 256;
-    uint32_t *table = malloc(size * sizeof *table);
-
-    if (table == NULL)
+    if (!hf__index_table_renew(&search->table))
         return HF_NO_MEMORY;
-    free(search->table);
-    search->table = table;
-    search->table_size = size;
-    memset(table, 0xFF, size * sizeof *table);
     for (uint32_t i = 0; i < search->count; i++)
         *find(search, search->pairs[i].a, search->pairs[i].b) = i;
     return HF_OK;
@@ -59,7 +51,7 @@ static hf_status add_pair(struct search *search, struct pair pair)
 {
     hf_status status = HF_OK;
 
-    if (2 * (search->count + 1) > search->table_size)
+    if (!hf__index_table_has_room(&search->table, search->count))
         status = grow_table(search);
     if (status != HF_OK)
         return status;
@@ -169,8 +161,6 @@ hf_status hf__language_meet(const hf__language *a, const hf__language *b, size_t
         status = write_witness(&search, witness);
     }
     free(search.pairs);
-    free(search.table);
-    if (status != HF_OK)
-        return hf__fail(err, status, "out of memory");
-    return HF_OK;
+    free(search.table.places);
+    return status == HF_OK ? HF_OK : hf__no_memory(err);
 }

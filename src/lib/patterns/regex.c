@@ -1,6 +1,6 @@
 /*
- * Reads the regular part of the syntax that PCRE, Python, JavaScript and others share; what is not
- * regular, or means different things to them, is refused by name.
+ * Reads the regular part of the syntax that PCRE, Python, JavaScript and others share. What is not
+ * regular, or does not mean the same to all of them, is refused by name.
  */
 #include "lib/patterns/regex.h"
 
@@ -68,7 +68,7 @@ bool hf__regex_eat(hf__regex *regex, const char *text)
     return true;
 }
 
-/* The draft is full, or out of memory, because of what stands at `at`. */
+/* False when the draft got too large, or ran out of memory, with what stands at `at`. */
 static bool check_draft(hf__regex *regex, size_t at)
 {
     if (regex->draft->status == HF_OK)
@@ -192,7 +192,7 @@ static bool group(hf__regex *regex, hf__fragment *fragment)
 
 /* ---- Repetitions ---- */
 
-/* Saturates: what is too much stays so. False without a digit. */
+/* A number that is too large stays at its maximum. False without a digit. */
 static bool number(hf__regex *regex, uint32_t *value)
 {
     size_t start = regex->at;
@@ -207,7 +207,7 @@ static bool number(hf__regex *regex, uint32_t *value)
     return regex->at > start;
 }
 
-/* Behind '{'. False, with the reader anywhere, when this is no repetition. */
+/* Reads what is behind '{'. False, with the reader anywhere, when it is not a repetition. */
 static bool counts(hf__regex *regex, uint32_t *least, uint32_t *most)
 {
     if (!number(regex, least))
@@ -240,7 +240,7 @@ static bool repetition(hf__regex *regex, bool *is_there, uint32_t *least, uint32
     return true;
 }
 
-/* Lazy is the same language; possessive is not regular in general, and twice is a slip. */
+/* A lazy repetition has the same words. A possessive one is not regular; a second one is a slip. */
 static bool repetition_suffix(hf__regex *regex, size_t start)
 {
     if (hf__regex_eat(regex, "+"))

@@ -1,6 +1,10 @@
-/* What the readers of expressions (regex.c) and of their classes and escapes (regex_class.c) share. */
-#ifndef HF_REGISTRY_REGEX_H
-#define HF_REGISTRY_REGEX_H
+/*
+ * What the reader of expressions (regex.c) and the reader of their classes and escapes
+ * (regex_class.c) share. A function that returns bool has read something, or has refused it: the
+ * first refusal fills status and err, and reading is over.
+ */
+#ifndef HF_PATTERNS_REGEX_H
+#define HF_PATTERNS_REGEX_H
 
 #include "lib/patterns/automaton.h"
 
@@ -20,14 +24,14 @@ typedef struct hf__regex {
     hf_error *err;
 } hf__regex;
 
-/* "FORMAT at character N" about the byte at `at`, with a hint; false. Only the first one counts. */
+/* Refuses with "FORMAT at character N", for the byte at `at`, and returns false. */
 bool hf__regex_refuse(hf__regex *regex, size_t at, hf_status code, const char *hint,
                       const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* About the construct whose bytes, from `at` to where the reader is, are shown. */
+/* Refuses the construct from `at` to where the reader is, whose bytes are shown. Returns false. */
 bool hf__regex_refuse_construct(hf__regex *regex, size_t at, const char *what, const char *hint);
 
-/* The character at this byte of the text, from 1. */
+/* The number of the character at this byte of the text, from 1. */
 size_t hf__regex_position(const char *text, size_t at);
 
 /* Of ASCII, whatever the locale. */
@@ -44,7 +48,7 @@ static inline bool hf__is_letter(uint32_t character)
 bool hf__regex_ahead(const hf__regex *regex, const char *text); /* does this come next? */
 bool hf__regex_eat(hf__regex *regex, const char *text);         /* the same, and moves behind it */
 
-/* Reads "[...]" or "\..." into regex->class, tidy. */
+/* Read "[...]" and "\..." into regex->class, which is tidy then. */
 bool hf__regex_class(hf__regex *regex);
 bool hf__regex_escape(hf__regex *regex);
 

@@ -11,7 +11,7 @@ struct named_class {
     size_t count;
 };
 
-/* Of ASCII, as in PCRE without its Unicode option. */
+/* ASCII only, as in PCRE without its Unicode option. */
 static const struct named_class posix_classes[] = {
     {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, 3},
     {"alpha", {{'A', 'Z'}, {'a', 'z'}}, 2},
@@ -190,8 +190,8 @@ bool hf__regex_escape(hf__regex *regex)
 /* ---- Classes ---- */
 
 /*
- * The size of "[:name:]" at the reader, or of the same with '.' or '='; 0 when there is none such. As
- * in PCRE, "[:" without its end is two characters.
+ * The size of "[:name:]" where the reader is, also with '.' or '=' instead of ':', or 0 when it is
+ * not there. As in PCRE, "[:" without its end is two characters.
  */
 static size_t bracketed_name(const hf__regex *regex)
 {

@@ -1,4 +1,4 @@
-/* The subset construction, as far as it is asked for. */
+/* The subset construction, as far as it is asked for, and the table that is made of all subsets. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,11 +105,11 @@ static int by_key(const void *left, const void *right)
 
 static uint32_t *find(const hf__subsets *subsets, const uint32_t *members, size_t count)
 {
-    size_t mask = subsets->table_size - 1;
+    size_t mask = subsets->table.size - 1;
     size_t start = (size_t)hf__hash_bytes(members, count * sizeof *members);
 
     for (size_t at = start & mask;; at = (at + 1) & mask) {
-        uint32_t *place = &subsets->table[at];
+        uint32_t *place = &subsets->table.places[at];
         if (*place == HF__NOWHERE)
             return place;
         const hf__subset *subset = &subsets->items[*place];
@@ -121,15 +121,8 @@ static uint32_t *find(const hf__subsets *subsets, const uint32_t *members, size_
 
 static hf_status grow_table(hf__subsets *subsets)
 {
-    size_t size = subsets->table_size > 0 ? 2 * subsets->table_size : 64;
-    uint32_t *table = malloc(size * sizeof *table);
-
-    if (table == NULL)
+    if (!hf__index_table_renew(&subsets->table))
         return HF_NO_MEMORY;
-    free(subsets->table);
-    subsets->table = table;
-    subsets->table_size = size;
-    memset(table, 0xFF, size * sizeof *table);
     for (uint32_t i = 0; i < subsets->count; i++) {
         const hf__subset *subset = &subsets->items[i];
         *find(subsets, subsets->members + subset->first, subset->count) = i;
@@ -171,14 +164,14 @@ static hf_status append(hf__subsets *subsets, const uint32_t *members, size_t co
     return HF_OK;
 }
 
-/* The subset that was made in the scratch; there is at most one of each. */
+/* *index is the subset with the members in the scratch, which is added if there is none yet. */
 static hf_status intern(hf__subsets *subsets, uint32_t *index)
 {
     struct hf__subsets_scratch *scratch = subsets->scratch;
     size_t count = scratch->key_count;
     hf_status status = HF_OK;
 
-    if (2 * (subsets->count + 1) > subsets->table_size)
+    if (!hf__index_table_has_room(&subsets->table, subsets->count))
         status = grow_table(subsets);
     if (status != HF_OK)
         return status;
@@ -201,7 +194,7 @@ static uint32_t set_of(const hf__subsets *subsets, size_t member)
     return subsets->automaton->states[subsets->members[member]].set;
 }
 
-/* Members stand in the order of their sets: the first one behind those with the set of this one. */
+/* Members stand in the order of their sets. Returns the first one that has another set. */
 static size_t next_set(const hf__subsets *subsets, size_t member, size_t end)
 {
     uint32_t set = set_of(subsets, member);
@@ -260,7 +253,7 @@ static hf_status find_cuts(hf__subsets *subsets, size_t first, size_t end)
     return status;
 }
 
-/* What the members become with this character; returns the work it took. */
+/* Puts what the character makes of the members into the scratch. Returns the work that it took. */
 static size_t advance(hf__subsets *subsets, size_t first, size_t end, uint32_t character)
 {
     const hf__automaton *automaton = subsets->automaton;
@@ -354,20 +347,18 @@ void hf__subsets_free(hf__subsets *subsets)
     free(subsets->items);
     free(subsets->members);
     free(subsets->moves);
-    free(subsets->table);
+    free(subsets->table.places);
     free_scratch(subsets->scratch);
     *subsets = (hf__subsets){0};
 }
 
-/* --- dfa -------------------------------------------------------------------------------------- */
-
-/* A deterministic automaton as a table: matching neither allocates nor tries anything twice. */
+/* ---- All subsets as a table: matching neither allocates nor tries anything twice ---- */
 
 enum {
     ASCII = 128,
     SUBSETS_MAX = 1024,
     STEPS_MAX = 2000000, /* some 20 ms */
-    DEAD = 0,            /* the state from which there is no word; the others follow */
+    DEAD = 0,            /* the state from which there is no word; subset i is state i + 1 */
 };
 
 struct hf__dfa {
@@ -414,7 +405,7 @@ bool hf__dfa_has(const hf__dfa *dfa, const char *text, size_t size)
     return dfa->accepts[state];
 }
 
-/* By character, then by state: a column per character. */
+/* The state behind each state, in one column per ASCII character. */
 static uint16_t *make_columns(const hf__subsets *subsets, size_t states)
 {
     uint16_t *columns = calloc(ASCII * states, sizeof *columns);
@@ -428,7 +419,7 @@ static uint16_t *make_columns(const hf__subsets *subsets, size_t states)
     return columns;
 }
 
-/* Characters with the same column share a class; returns the first character of each. */
+/* Characters with the same column share a class; firsts gets the first character of each class. */
 static void find_classes(hf__dfa *dfa, const uint16_t *columns, uint32_t firsts[ASCII])
 {
     size_t column_size = dfa->count * sizeof *columns;

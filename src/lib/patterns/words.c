@@ -1,7 +1,8 @@
 /*
- * Words of a language, the shortest first and those of one length in the order of their characters.
- * Sets are first narrowed to their plain characters, so that [^:]+ begins with 0, 1, ... 9, a, ... 00
- * and not with a million words of one character; what was left out comes after all those.
+ * The words of a language: the shortest first, and words of one length in the order of their
+ * characters. At first every set has only its plain characters, so that [^:]+ begins with 0, 1,
+ * ... 9, a, ... 00 and not with a million words of one character. What this leaves out comes
+ * afterwards.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ struct walk {
     uint32_t next_length; /* that words have; HF__NOWHERE: none */
 };
 
-/* The end of a walk that is no failure. */
+/* Ends a walk early, which is not a failure. */
 static hf_status cut(struct walk *walk)
 {
     walk->is_cut = true;
@@ -69,7 +70,10 @@ static uint32_t distance(const struct walk *walk, const hf__move *move)
     return walk->subsets.items[move->target].distance;
 }
 
-/* Remembers the length of the shortest words through a subset at this depth that are too long now. */
+/*
+ * Of the words through this subset that are too long for now, remembers the length of the
+ * shortest.
+ */
 static hf_status look_further(struct walk *walk, uint32_t subset, uint32_t depth)
 {
     if (walk->next_length == walk->length + 1 && depth == walk->length)
@@ -173,7 +177,7 @@ static hf_status deliver_length(struct walk *walk)
     return status;
 }
 
-/* A word that is longer than any label is no use. */
+/* Words that are longer than any label are of no use. */
 static hf_status walk_words(struct walk *walk, const hf__automaton *automaton)
 {
     hf_status status = hf__subsets_open(&walk->subsets, automaton, SUBSETS_MAX, STEPS_MAX);
@@ -202,7 +206,7 @@ static void add_common(hf__charset *to, const hf__range *ranges, size_t count, h
     }
 }
 
-/* Its digits and letters, else what can be printed of ASCII, else all of it. */
+/* Adds the digits and letters of the ranges; if there are none, printable ASCII; if none, all. */
 static void add_plain(hf__charset *to, const hf__range *ranges, size_t count)
 {
     static const hf__range plain[] = {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}};
@@ -216,7 +220,7 @@ static void add_plain(hf__charset *to, const hf__range *ranges, size_t count)
         hf__charset_add_ranges(to, ranges, count);
 }
 
-/* The same automaton with plain sets: *plain borrows its states, and owns its sets and ranges. */
+/* Makes the same automaton with plain sets. *plain borrows the states, and owns sets and ranges. */
 static hf_status make_plain(const hf__automaton *automaton, hf__automaton *plain)
 {
     hf__charset all = {0};
@@ -269,5 +273,5 @@ hf_status hf__language_words(const hf__language *language, size_t most, hf__word
     if (status == HF_OK || status == HF_QUOTA)
         return HF_OK;
     *complete = false;
-    return hf__fail(err, status, "out of memory");
+    return hf__no_memory(err);
 }
