@@ -1,8 +1,11 @@
-#define OPENSSL_SUPPRESS_DEPRECATED
+#define OPENSSL_SUPPRESS_DEPRECATED /* see hf__sha256_head */
+#include "lib/keys/keys.h"
+
 #include <openssl/sha.h>
 
 #include "base/text.h"
-#include "lib/keys/keys.h"
+
+/* ---- FNV-1a ---- */
 
 #define BASIS_64 UINT64_C(0xcbf29ce484222325)
 #define PRIME_64 UINT64_C(0x100000001b3)
@@ -52,10 +55,11 @@ hf_status hf__fnv1a32_js(const unsigned char *bytes, size_t size, uint32_t *hash
     return HF_OK;
 }
 
-/* --- pghash ----------------------------------------------------------------------------------- */
-
-/* Bob Jenkins's lookup3 in the form PostgreSQL gives it: its own start value, and a tail that keeps
- * the low byte of the third word for the length. */
+/*
+ * ---- PostgreSQL's hash ----
+ * Bob Jenkins's lookup3 as PostgreSQL has it: with a start value of its own, and with a tail that
+ * keeps the low byte of the third word for the length.
+ */
 
 struct state {
     uint32_t a, b, c;
@@ -93,7 +97,7 @@ static void finish(struct state *s)
     s->c = (s->c ^ s->b) - rotate(s->b, 24);
 }
 
-/* Up to four bytes, little endian whatever the machine. */
+/* Reads up to four bytes in little-endian order on every machine. */
 static uint32_t word_of(const unsigned char *bytes, size_t count)
 {
     uint32_t word = 0;
@@ -135,11 +139,12 @@ uint64_t hf__pg_hash_extended(const unsigned char *bytes, size_t size)
     return (uint64_t)s.b << 32 | s.c;
 }
 
-/* --- sha256 ----------------------------------------------------------------------------------- */
+/* ---- SHA-256 ---- */
 
-/* The low-level calls are deprecated, but they neither load OpenSSL's configuration nor fetch a
- * provider, which together cost a short-lived process more than its lock. */
-
+/*
+ * OpenSSL deprecates these low-level calls. But they neither load its configuration nor fetch a
+ * provider, which together cost a short-lived process more time than its lock.
+ */
 uint64_t hf__sha256_head(const unsigned char *bytes, size_t size)
 {
     SHA256_CTX context;

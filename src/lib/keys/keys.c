@@ -34,6 +34,7 @@ hf_status hf_derivation_parse(const char *name, hf_derivation *derivation, hf_er
     return status;
 }
 
+/* 32 bits become a key as PostgreSQL turns an int4 into a bigint: with the sign. */
 static int64_t widen(uint32_t hash)
 {
     return (int32_t)hash;

@@ -1,5 +1,10 @@
-#ifndef HF_KEY_KEY_H
-#define HF_KEY_KEY_H
+/*
+ * The hashes that make a key of a label. Other programs compute the same keys with functions of
+ * their own, so that no value may ever change: tests/vectors keeps them. All of it is pure, and
+ * any thread may call it. hf_key_derive and its like, which are public, are in keys.c.
+ */
+#ifndef HF_KEYS_KEYS_H
+#define HF_KEYS_KEYS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +14,10 @@
 uint64_t hf__fnv1a64(const unsigned char *bytes, size_t size);
 uint32_t hf__fnv1a32(const unsigned char *bytes, size_t size);
 
-/* Over the UTF-16 code units of valid UTF-8, as JavaScript's charCodeAt gives them. */
+/*
+ * FNV-1a over UTF-16 code units, as JavaScript's charCodeAt gives them. Returns HF_INVALID, and
+ * leaves *hash alone, when the bytes are not UTF-8.
+ */
 HF_MUST_CHECK hf_status hf__fnv1a32_js(const unsigned char *bytes, size_t size, uint32_t *hash,
                                        hf_error *err);
 

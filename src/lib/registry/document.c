@@ -39,14 +39,14 @@ const char *hf__node_kind_name(const hf__node *node)
     }
 }
 
-/* ---- the bytes ---------------------------------------------------------------------------------- */
+/* ---- the bytes ---- */
 
 static bool is_allowed(int32_t code)
 {
     return code >= 0x20 ? code != 0x7f : code == '\t' || code == '\n' || code == '\r';
 }
 
-/* libyaml would name the byte's offset, and nobody counts bytes in an editor. */
+/* libyaml would report the offset in bytes; editors show lines and columns. */
 static bool bytes_are_text(struct reader *reader, const char *text, size_t size)
 {
     hf__place at = {1, 1};
@@ -69,7 +69,7 @@ static bool bytes_are_text(struct reader *reader, const char *text, size_t size)
     return true;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------- */
+/* ---- nodes ---- */
 
 static hf__node *new_node(struct reader *reader, hf__node_kind kind, yaml_mark_t mark,
                           const yaml_char_t *anchor)
@@ -133,7 +133,7 @@ static bool key_is_fit(struct reader *reader, const hf__node *mapping, const hf_
     return true;
 }
 
-/* Puts a value where the file has it. False: reading is over. */
+/* Adds a value to the list or mapping that is open. Returns false when reading is over. */
 static bool place_node(struct reader *reader, hf__node *node)
 {
     reader->document->weight += node->weight;
@@ -167,7 +167,7 @@ static bool open_node(struct reader *reader, hf__node *node)
     return true;
 }
 
-/* What was counted while it grew belongs to everything around it too. */
+/* Closes a list or mapping. Its weight counts for everything around it too. */
 static bool close_node(struct reader *reader)
 {
     hf__node *node = reader->open[--reader->depth];
@@ -231,7 +231,7 @@ static bool refuse_tag(struct reader *reader, const yaml_event_t *event, const y
     return true;
 }
 
-/* ---- events ------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 static bool take_event(struct reader *reader, const yaml_event_t *event)
 {

@@ -18,7 +18,7 @@ const char *hf__severity_name(hf__severity severity)
     return "error";
 }
 
-/* Findings come file by file: most often it is the last one again. */
+/* Findings come file by file, so that the search begins with the last one. */
 static bool find_file(const hf__findings *findings, const char *file, size_t *index)
 {
     for (size_t i = findings->file_count; i-- > 0;) {
@@ -141,7 +141,7 @@ void hf__findings_free(hf__findings *findings)
     *findings = (hf__findings){0};
 }
 
-/* --- rules ------------------------------------------------------------------------------------ */
+/* ---- the rules of reading ---- */
 
 const hf__rule hf__reading_rules[] = {
     [HF__RULE_YAML] = {"yaml", HF__SEVERITY_BROKEN, "The file must be readable as YAML."},

@@ -1,3 +1,7 @@
+/*
+ * Findings: what is wrong, where, and what to do about it. Reading a registry file makes them, and
+ * so do the checks and the linter of `holdfast registry`. A list belongs to one thread.
+ */
 #ifndef HF_REGISTRY_FINDING_H
 #define HF_REGISTRY_FINDING_H
 
@@ -6,18 +10,16 @@
 
 #include "base/error.h"
 
-/* What is wrong, where, and what to do about it: the registry file's own faults and those of source code. */
-
 typedef enum hf__severity {
     HF__SEVERITY_NOTE,
-    HF__SEVERITY_WARNING, /* a registry with it can be used */
-    HF__SEVERITY_ERROR,   /* a registry with it is refused by every command that wants its locks */
-    HF__SEVERITY_BROKEN, /* the file cannot be read as a registry at all: exit 78 even for a check */
+    HF__SEVERITY_WARNING, /* the registry can be used all the same */
+    HF__SEVERITY_ERROR,   /* every command that needs the registry's locks refuses it */
+    HF__SEVERITY_BROKEN,  /* the file is not a registry at all: even a check exits with 78 */
 } hf__severity;
 
 const char *hf__severity_name(hf__severity severity); /* "note", "warning", "error", "error" */
 
-/* Rules are constants: an id that people write in their ignore comments never changes. */
+/* Rules are constants. An id never changes, because people write it in their ignore comments. */
 typedef struct hf__rule {
     const char *id; /* "duplicate-name" */
     hf__severity severity;
@@ -37,7 +39,7 @@ typedef struct hf__finding {
 
 enum { HF__FINDINGS_MAX = 100000 }; /* more are counted, not kept */
 
-/* Zero-initialise it. After a failed allocation it is marked broken and ignores what comes. */
+/* Zero-initialise it. After a failed allocation it is marked broken and ignores further calls. */
 typedef struct hf__findings {
     hf__finding *items;
     size_t count;
@@ -49,18 +51,23 @@ typedef struct hf__findings {
     bool broken;
 } hf__findings;
 
-/* Returns the new finding (to set its confidence), or NULL when it was not kept. */
+/*
+ * Adds a finding, with copies of all texts. Returns it, so that its confidence can be set, or NULL
+ * when it was not kept; it moves when the next one is added.
+ */
 hf__finding *hf__findings_add(hf__findings *findings, const hf__rule *rule, const char *file,
                               unsigned line, unsigned column, const char *remedy,
                               const char *format, ...) __attribute__((format(printf, 7, 8)));
 
-/* By file as first named, then line, column and rule; one that repeats another exactly goes. */
+/*
+ * Sorts by file, in the order in which files were first named, then by line, column and rule. A
+ * finding that repeats another exactly is removed.
+ */
 void hf__findings_sort(hf__findings *findings);
 hf__severity hf__findings_worst(const hf__findings *findings); /* HF__SEVERITY_NOTE when empty */
 void hf__findings_free(hf__findings *findings);
 
-/* The rules that reading a registry can report, by number. */
-
+/* The rules that reading a registry can report: indexes of hf__reading_rules. */
 enum hf__reading_rule {
     HF__RULE_YAML,
     HF__RULE_TOO_LARGE,
@@ -79,7 +86,7 @@ enum hf__reading_rule {
     HF__RULE_EXPRESSION_LIMIT,
 };
 
-/* Ended by one without an id. */
+/* The last one has no id. */
 extern const hf__rule hf__reading_rules[];
 
 #endif

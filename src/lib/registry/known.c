@@ -7,8 +7,8 @@
 
 enum {
     MOST_PER_PATTERN = 100000,
-    MOST_IN_ALL = 1000000, /* words that are looked at, of patterns that turn out too large too */
-    FEW_WORDS = 1000,      /* small patterns come first: large ones could use up the room */
+    MOST_IN_ALL = 1000000, /* words that are tried, also of patterns that turn out too large */
+    FEW_WORDS = 1000,      /* patterns with so few come first, before large ones use up the room */
     MOST_TEXT = 64 * 1048576, /* of one pattern */
     FIRST_SLOTS = 1024,       /* a power of two */
 };
@@ -28,7 +28,7 @@ struct hf__known {
     hf__buf text; /* labels, each ended by NUL */
 };
 
-/* ---- the map --------------------------------------------------------------------------------- */
+/* ---- the map ---- */
 
 static size_t first_place(const hf__known *known, hf_space space, int64_t key)
 {
@@ -72,7 +72,7 @@ static bool add(hf__known *known, const hf__lock_entry *entry, const char *label
 {
     int64_t key = 0;
     if (hf__entry_key(entry, label, strlen(label), &key, NULL) != HF_OK)
-        return true; /* a word that has no key is nobody's label */
+        return true; /* a word without a key is not a label */
     if (!make_room(known))
         return false;
     struct slot *slot = place_of(known, entry->view.space, key);
@@ -108,9 +108,9 @@ void hf__known_free(hf__known *known)
     free(known);
 }
 
-/* ---- which labels there are ------------------------------------------------------------------ */
+/* ---- which labels there are ---- */
 
-/* Only what can be told from afar: the words of the others are counted. */
+/* Tells the obvious cases from the expression alone. For the others the words are counted. */
 static bool is_surely_large(const char *regex)
 {
     for (const char *at = regex; *at; at++) {
@@ -155,13 +155,13 @@ static bool keep_word(void *arg, const char *word, size_t size)
     struct words *words = arg;
     words->count++;
     if (memchr(word, '\0', size))
-        return true; /* no text */
+        return true; /* a label has no NUL */
     hf__buf_add(&words->text, word, size);
     hf__buf_add(&words->text, "", 1);
     return !words->text.broken && words->text.length <= MOST_TEXT;
 }
 
-/* *complete: all labels of the entry have been added. */
+/* *complete says whether all labels of the entry have been added. */
 static hf_status add_labels(hf__known *known, const hf__lock_entry *entry, size_t most,
                             size_t *looked_at, bool *complete, hf_error *err)
 {
@@ -171,10 +171,6 @@ static hf_status add_labels(hf__known *known, const hf__lock_entry *entry, size_
     *looked_at += words.count;
     if (status == HF_OK && words.text.broken)
         status = hf__no_memory(err);
-    if (status == HF_QUOTA) { /* too hard to enumerate */
-        *complete = false;
-        status = HF_OK;
-    }
     const char *end = words.text.data ? words.text.data + words.text.length : NULL;
     for (const char *word = words.text.data; status == HF_OK && *complete && word < end;
          word += strlen(word) + 1)
@@ -220,7 +216,7 @@ hf_status hf__known_build(const hf_registry *registry, hf__known **out, hf_error
     return HF_OK;
 }
 
-/* ---- labels that are recorded ---------------------------------------------------------------- */
+/* ---- labels that are recorded ---- */
 
 static bool may_own(const hf__lock_entry *entry, hf_space space, int64_t key, const char *label,
                     size_t size)

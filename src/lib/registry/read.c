@@ -1,4 +1,6 @@
-/* locks.yaml: from the tree to entries. Every fault is reported, and what can be read is kept. */
+/*
+ * Makes entries of the tree of locks.yaml. Every fault is reported, and what can be read is kept.
+ */
 #include "lib/registry/read.h"
 
 #include <stdlib.h>
@@ -13,7 +15,7 @@ enum { NAME_MAX_SIZE = 128, ENTRIES_MAX = 20000, SHOWN = 80 };
 static const int64_t default_min_fixed = 1000;
 static const double default_max_risk = 0.01;
 
-/* ---- the fields of a lock ----------------------------------------------------------------------- */
+/* ---- the fields of a lock ---- */
 
 static void read_text_field(hf__reading *reading, const hf__field *field, const hf__node *value,
                             void *into)
@@ -118,7 +120,7 @@ static void read_sources(hf__reading *reading, const hf__field *field, const hf_
             add_source(reading, entry, value->items[i]);
 }
 
-/* Read with the key, which they belong to. */
+/* Nothing to do here: placeholders are read with the key, to which they belong. */
 static void leave_for_pattern(hf__reading *reading, const hf__field *field, const hf__node *value,
                               void *into)
 {
@@ -128,7 +130,7 @@ static void leave_for_pattern(hf__reading *reading, const hf__field *field, cons
     (void)into;
 }
 
-/* ---- the key ------------------------------------------------------------------------------------ */
+/* ---- the key ---- */
 
 struct key_fields {
     const hf__node *fixed, *pair, *pattern, *as, *class_id;
@@ -231,7 +233,7 @@ static void read_key_and_placeholders(hf__reading *reading, hf__lock_entry *entr
         hf__read_pattern(reading, entry, key.pattern, is_number ? NULL : placeholders);
 }
 
-/* ---- entries ------------------------------------------------------------------------------------ */
+/* ---- entries ---- */
 
 #define TEXT_FIELD(member)                                                                         \
     {                                                                                              \
@@ -298,7 +300,7 @@ static void read_locks(hf__reading *reading, const hf__field *field, const hf__n
         read_entry(reading, value->items[i]);
 }
 
-/* ---- the file ----------------------------------------------------------------------------------- */
+/* ---- the file ---- */
 
 static void read_version(hf__reading *reading, const hf__field *field, const hf__node *value,
                          void *into)
@@ -339,7 +341,10 @@ static void read_max_risk(hf__reading *reading, const hf__field *field, const hf
     (void)hf__read_number(reading, value, field->name, 0, 1, into);
 }
 
-/* "Operation:resource" is the one convention that can be checked; the words are the team's own. */
+/*
+ * The one convention that can be checked is "Operation:resource"; which words to use is up to the
+ * team.
+ */
 static void read_label_convention(hf__reading *reading, const hf__field *field,
                                   const hf__node *value, void *into)
 {

@@ -1,10 +1,14 @@
-/* Shared by the files that read locks.yaml. */
+/* What the files that read locks.yaml share: read.c, read_value.c and read_pattern.c. */
 #ifndef HF_REGISTRY_READ_H
 #define HF_REGISTRY_READ_H
 
 #include "lib/registry/document.h"
 #include "lib/registry/finding.h"
 
+/*
+ * One file as it is read, on one thread. A reader that finds a fault complains and goes on; when
+ * memory runs out it sets no_memory and returns.
+ */
 typedef struct hf__reading {
     hf_registry *registry;
     const char *path;
@@ -24,12 +28,17 @@ typedef struct hf__field {
     size_t offset; /* from what is read to what this field fills: into points there */
 } hf__field;
 
-/* Calls each field's reader, and complains about unknown ones and about what is no mapping. */
+/*
+ * Calls the reader of each field. Complains about unknown fields, and when node is not a mapping.
+ */
 void hf__read_mapping(hf__reading *reading, const hf__node *node, const char *what,
                       const hf__field *fields, void *into);
 const hf__node *hf__mapping_get(const hf__node *node, const char *name); /* NULL: not there */
 
-/* Each complains and leaves *out alone when the value is not what it should be. */
+/*
+ * Each of these returns true and sets *out, or complains, leaves *out alone and returns false. A
+ * text is a copy that the caller frees.
+ */
 bool hf__read_text(hf__reading *reading, const hf__node *node, const char *what, char **out);
 bool hf__read_integer(hf__reading *reading, const hf__node *node, const char *what, int64_t low,
                       int64_t high, int64_t *out);
@@ -37,16 +46,22 @@ bool hf__read_boolean(hf__reading *reading, const hf__node *node, const char *wh
 bool hf__read_number(hf__reading *reading, const hf__node *node, const char *what, double low,
                      double high, double *out);
 
-/* Which of the words, NULL-terminated; -1 and a complaint when none. */
+/*
+ * The index of the word in a NULL-terminated list; complains and returns -1 when it is not there.
+ */
 int hf__read_word(hf__reading *reading, const hf__node *node, const char *what,
                   const char *const *words);
 
-/* read_pattern.c: fills view.pattern, placeholders, language and prefix from the entry's key and
- * placeholders (NULL: none given). */
+/*
+ * Fills view.pattern, placeholders, language and literal_prefix from the entry's key and its
+ * placeholders (NULL: none are given).
+ */
 void hf__read_pattern(hf__reading *reading, hf__lock_entry *entry, const hf__node *pattern,
                       const hf__node *placeholders);
 
-/* names.c: after all entries have been read */
+/*
+ * Makes the tables of names and of fixed keys, after all entries have been read. False: no memory.
+ */
 HF_MUST_CHECK bool hf__names_build(hf_registry *registry);
 void hf__names_free(struct hf__names *names);
 

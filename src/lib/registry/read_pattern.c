@@ -9,7 +9,7 @@
 
 enum { PLACEHOLDERS_MAX = 32, VALUES_MAX = 1000, SHOWN = 80 };
 
-/* Anything but ':', and no control characters: labels have none. */
+/* Anything without a ':' and without control characters, which labels do not have. */
 static const char default_expression[] = "[^:\\x00-\\x1f\\x7f]+";
 
 struct parts {
@@ -23,7 +23,7 @@ static void out_of_memory(hf__reading *reading)
     reading->no_memory = true;
 }
 
-/* ---- the text of the pattern -------------------------------------------------------------------- */
+/* ---- the text of the pattern ---- */
 
 static hf__placeholder *find_placeholder(const hf__lock_entry *entry, const char *name, size_t size)
 {
@@ -73,7 +73,7 @@ static bool add_placeholder(hf__reading *reading, hf__lock_entry *entry, const h
     return true;
 }
 
-/* A literal part is kept as an offset until the buffer has stopped growing. */
+/* The buffer moves while it grows: until it is complete, a literal part is kept as an offset. */
 static void add_literal(struct parts *parts, const char *text, size_t size)
 {
     bool goes_on = parts->count > 0 && !parts->items[parts->count - 1].is_regex;
@@ -118,7 +118,7 @@ static bool has_control(const char *text)
     return false;
 }
 
-/* ---- what placeholders allow -------------------------------------------------------------------- */
+/* ---- what placeholders allow ---- */
 
 static void add_escaped(hf__buf *expression, const char *text)
 {
@@ -192,7 +192,7 @@ static bool read_placeholders(hf__reading *reading, hf__lock_entry *entry, const
     return ok;
 }
 
-/* ---- languages ---------------------------------------------------------------------------------- */
+/* ---- languages ---- */
 
 static const char *expression_of(const hf__placeholder *placeholder)
 {

@@ -1,4 +1,4 @@
-/* Single values and mappings: what they may be, and what is said when they are not. */
+/* Reads single values and mappings, and says what is wrong with them. */
 #include "lib/registry/read.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ bool hf__read_text(hf__reading *reading, const hf__node *node, const char *what,
     return true;
 }
 
-/* Decimal, or hexadecimal with 0x: what both YAML 1.1 and 1.2 read alike. */
+/* Decimal, or hexadecimal with 0x: the forms that mean the same in YAML 1.1 and 1.2. */
 static bool looks_like_integer(const char *text)
 {
     text += *text == '-' || *text == '+';
@@ -153,7 +153,7 @@ bool hf__read_integer(hf__reading *reading, const hf__node *node, const char *wh
     return true;
 }
 
-/* strtod would follow the process's locale, and '0,01' is no number here. */
+/* strtod follows the process's locale, in which '0,01' may be a number. */
 static bool parse_decimal(const char *text, double *value)
 {
     double number = 0, scale = 1;

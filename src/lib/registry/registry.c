@@ -1,4 +1,4 @@
-/* The handle that callers have. */
+/* The handle that callers have, and its entries by name and by fixed key. */
 #include "lib/registry/registry.h"
 
 #include <stdlib.h>
@@ -115,12 +115,10 @@ const hf_registry_entry *hf_registry_find(const hf_registry *registry, const cha
     return entry ? &entry->view : NULL;
 }
 
-/* --- names ------------------------------------------------------------------------------------ */
-
-/* Entries by name and by fixed key. */
+/* ---- entries by name and by fixed key ---- */
 
 struct hf__names {
-    const hf__lock_entry **by_name; /* sorted; of equals the first of the file comes first */
+    const hf__lock_entry **by_name; /* sorted; equal names in the order of the file */
     size_t name_count;
     const hf__lock_entry **by_key;
     size_t key_count;

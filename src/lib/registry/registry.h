@@ -1,13 +1,13 @@
+/*
+ * The registry: what locks.yaml says, checked and ready to be asked. It does not change once it
+ * has been read, and any thread may ask it. What the functions return belongs to the registry,
+ * unless they say otherwise.
+ */
 #ifndef HF_REGISTRY_REGISTRY_H
 #define HF_REGISTRY_REGISTRY_H
 
 #include "lib/patterns/patterns.h"
 #include "lib/registry/finding.h"
-
-/*
- * The registry: what locks.yaml says, checked and ready to be asked. Immutable once read; any thread
- * may ask it.
- */
 
 typedef struct hf__place {
     unsigned line; /* from 1; 0: not given */
@@ -45,9 +45,9 @@ typedef struct hf__lock_entry {
 typedef struct hf__conventions {
     bool operation_labels; /* label: "Operation:resource" */
     char *label;           /* as written, or NULL */
-    int64_t min_fixed;     /* fixed ids below it (and above its negative) are too common; 1000 */
-    char **generic;  /* labels that say nothing; NULL-terminated; the built-in list by default */
-    double max_risk; /* 0.01 */
+    int64_t min_fixed;     /* fixed ids nearer to 0 are too common; 1000 by default */
+    char **generic;  /* labels that say nothing, NULL-terminated; a built-in list by default */
+    double max_risk; /* 0.01 by default */
     hf__place at;
 } hf__conventions;
 
@@ -56,12 +56,13 @@ struct hf_registry {
     hf__lock_entry *entries; /* in the order of the file */
     size_t count;
     hf__conventions conventions;
-    struct hf__names *names; /* by name and by fixed key: see names.c */
+    struct hf__names *names; /* the entries by name and by fixed key */
 };
 
 /*
- * Reads as much as can be read and reports every fault; *registry is NULL when nothing could be.
- * Returns HF_OK unless the system failed (no such file, no memory): faults are findings.
+ * Reads as much as can be read, and adds a finding for every fault. *registry is the caller's to
+ * free with hf_registry_free, or NULL when nothing could be read. Fails only when the system does
+ * (no such file, no memory).
  */
 HF_MUST_CHECK hf_status hf__registry_examine(const char *path, hf_registry **registry,
                                              hf__findings *findings, hf_error *err);
@@ -77,14 +78,18 @@ const hf__lock_entry *hf__registry_by_name(const hf_registry *registry, const ch
                                            size_t size);
 
 /*
- * What a label is: the entry of that name, else the entries whose pattern it matches. *second is a
- * further entry that it matches under another key, or NULL.
+ * Finds what a label is: the entry of that name, or else the entry whose pattern it matches.
+ * *second is another entry that it matches with another key, or NULL. *first is NULL when there is
+ * none. Fails as hf__language_has.
  */
 HF_MUST_CHECK hf_status hf__registry_match(const hf_registry *registry, const char *label,
                                            size_t size, const hf__lock_entry **first,
                                            const hf__lock_entry **second, hf_error *err);
 
-/* The key of a label under the entry's derivation. HF_MINTED fails: such keys are not computed. */
+/*
+ * Computes the key of a label with the entry's derivation. Fails as hf_key_derive, also for
+ * HF_MINTED: such keys are looked up.
+ */
 HF_MUST_CHECK hf_status hf__entry_key(const hf__lock_entry *entry, const char *label, size_t size,
                                       int64_t *key, hf_error *err);
 
@@ -93,28 +98,34 @@ static inline const hf__lock_entry *hf__entry_of(const hf_registry_entry *view)
     return (const hf__lock_entry *)(const void *)view; /* its first member */
 }
 
+/* Is it one of the labels that say nothing, such as "lock"? */
 bool hf__registry_is_generic(const hf_registry *registry, const char *label, size_t size);
 
 /*
- * Whose key is it? By the label where one is recorded, else by what the registry lets know: every label
- * of a pattern whose placeholders have few values. A map of these is built once; any thread may ask it.
+ * A map from keys to the labels that the registry lets us know: those of every pattern whose
+ * placeholders have few values. It does not change once it is built, and any thread may ask it.
  */
-
 typedef struct hf__known hf__known;
 
-/* Patterns with too many labels, or endlessly many, are left out. */
+/*
+ * Leaves out patterns with too many labels. *known is the caller's to free, and must not outlive
+ * the registry. Fails only without memory.
+ */
 HF_MUST_CHECK hf_status hf__known_build(const hf_registry *registry, hf__known **known,
                                         hf_error *err);
 void hf__known_free(hf__known *known);
 
 /*
- * The entry one of whose labels has this key, or NULL. *label lives as long as known, and is NULL when
+ * The entry of which a label has this key, or NULL. *label lives as long as known, and is NULL when
  * several labels share the key.
  */
 const hf__lock_entry *hf__known_find(const hf__known *known, hf_space space, int64_t key,
                                      const char **label);
 
-/* *entry is the one that label matches with exactly this key, or NULL. */
+/*
+ * *entry is the one that the label matches with exactly this key, or NULL. Fails only without
+ * memory.
+ */
 HF_MUST_CHECK hf_status hf__registry_owner(const hf_registry *registry, hf_space space, int64_t key,
                                            const char *label, size_t size,
                                            const hf__lock_entry **entry, hf_error *err);

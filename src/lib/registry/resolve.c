@@ -1,4 +1,4 @@
-/* What a name or a label stands for, and labels made from patterns. */
+/* Finds what a name or a label stands for, and makes labels from patterns. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -144,7 +144,7 @@ hf_status hf_registry_resolve(const hf_registry *registry, const char *label, si
     return aim(entry, label, size, target, err);
 }
 
-/* ---- filling a pattern -------------------------------------------------------------------------- */
+/* ---- filling a pattern ---- */
 
 static hf_status refuse_value(const hf__lock_entry *entry, const char *why, const char *given,
                               hf_error *err)
