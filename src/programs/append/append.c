@@ -31,12 +31,9 @@ void hf__work_record(const hf__work *work, int64_t rows)
 
 hf_status hf__work_do(hf__work *work, const char *what, hf__buf *sql, hf_error *err)
 {
-    const hf__statement statement = {.sql = sql->data, .what = what, .is_once = true};
-    hf_status status =
-        sql->broken ? hf__no_memory(err) : hf__target_query(work->target, &statement, NULL, err);
+    const hf__statement statement = {.what = what, .is_once = true};
 
-    hf__buf_free(sql);
-    return status;
+    return hf__target_ask(work->target, &statement, sql, NULL, err);
 }
 
 hf_status hf__work_check(hf__work *work, hf_error *err)
@@ -59,7 +56,7 @@ bool hf__append_needs_no_lock(const char *table)
     return strncmp(name, "t_", 2) == 0;
 }
 
-static hf_status take_id(hf__work *work, hf_error *err)
+static hf_status choose_id(hf__work *work, hf_error *err)
 {
     unsigned char random[10];
     char *out = work->result->id;
@@ -77,7 +74,7 @@ static hf_status take_id(hf__work *work, hf_error *err)
     return HF_OK;
 }
 
-/* A direct append leaves nothing by which a repeat could tell what it had done. */
+/* A direct append leaves no trace by which a repeat could tell what was done. */
 static hf_status refuse_id(const hf__work *work, hf_error *err)
 {
     hf_status status =
@@ -91,8 +88,8 @@ static hf_status refuse_id(const hf__work *work, hf_error *err)
     return status;
 }
 
-/* A view is fed by INSERTs: it does not see parts that are attached. */
-static void tell_of_views(const hf__work *work, bool staged)
+/* INSERT feeds a view; ATTACH, which ends a staged append, does not. */
+static void note_views(const hf__work *work, bool staged)
 {
     if (work->views.length == 0 || !work->is_merge_tree || work->options->mode == HF__DIRECT)
         return;
@@ -123,14 +120,14 @@ static hf_status choose_mode(hf__work *work, bool *staged, hf_error *err)
     if (!*staged && options->id != NULL)
         return refuse_id(work, err);
     if (!is_private)
-        tell_of_views(work, *staged);
+        note_views(work, *staged);
     return HF_OK;
 }
 
 static hf_status run(hf__work *work, hf_error *err)
 {
     bool staged = false;
-    hf_status status = take_id(work, err);
+    hf_status status = choose_id(work, err);
 
     if (status == HF_OK)
         status = hf__clickhouse_check(work, err);
@@ -145,7 +142,7 @@ static hf_status run(hf__work *work, hf_error *err)
     return staged ? hf__staged_run(work, err) : hf__direct_run(work, err);
 }
 
-/* Before any row is sent for nothing. */
+/* Checked first, so that no row is sent in vain. */
 static hf_status check_store(const hf_store *store, hf_error *err)
 {
     if (store == NULL || hf_store_has_records(store))

@@ -1,14 +1,13 @@
-/* From the staging table into the table, under the table's lock. */
+/* Attaches the parts of a staging table to the table that is appended to, under its lock. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/append/target/target.h"
 #include "programs/append/work.h"
 
 enum {
-    STATEMENT_MAX = 200 << 10, /* ClickHouse reads 256 KiB (max_query_size) */
+    STATEMENT_MAX = 200 << 10, /* ClickHouse reads 256 KiB at most (max_query_size) */
     ATTACH_MS = 300000,
 };
 
@@ -29,20 +28,15 @@ static hf_status read_rows(hf__work *work, hf__grid *grid, hf_error *err)
 {
     hf__buf sql = {0};
 
-    hf__buf_puts(&sql,
-                 "SELECT partition_id, sum(rows) FROM system.parts WHERE active AND database = ");
-    hf__quote_text(&sql, work->name.database);
-    hf__buf_puts(&sql, " AND table = ");
-    hf__quote_text(&sql, work->name.table);
+    hf__buf_puts(&sql, "SELECT partition_id, sum(rows) FROM system.parts WHERE active AND ");
+    hf__put_table_condition(&sql, work->name.database, work->name.table);
     hf__buf_puts(&sql, " GROUP BY partition_id");
-    const hf__statement read = {.sql = sql.data, .what = "read system.parts"};
-    hf_status status =
-        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &read, grid, err);
-    hf__buf_free(&sql);
-    return status;
+    const hf__statement read = {.what = "read system.parts"};
+    return hf__target_ask(work->target, &read, &sql, grid, err);
 }
 
-hf_status hf__judge_all(hf__work *work, const hf__plan *plan, hf__verdict *verdicts, hf_error *err)
+hf_status hf__attach_judge(hf__work *work, const hf__plan *plan, hf__verdict *verdicts,
+                           hf_error *err)
 {
     hf__parts now = {0};
     hf__grid rows = {0};
@@ -59,9 +53,24 @@ hf_status hf__judge_all(hf__work *work, const hf__plan *plan, hf__verdict *verdi
     return status;
 }
 
+hf_status hf__attach_write_plan(hf__work *work, hf__append_row *row, hf__plan *plan,
+                                bool *in_the_way, hf_error *err)
+{
+    hf_status status =
+        hf__plan_look(plan, work->target, work->name.database, work->name.table, err);
+
+    hf__buf_clear(&row->plan);
+    hf__plan_write(plan, &row->plan);
+    if (status == HF_OK && row->plan.broken)
+        status = hf__no_memory(err);
+    row->state = HF__APPEND_ATTACHING;
+    return status == HF_OK ? hf__append_save(work->store, work->lock, row, in_the_way, err)
+                           : status;
+}
+
 /*
- * As many partitions as one statement takes, from *at on: a server finishes an ALTER whose client is gone, so
- * that all of them come or none. Returns how many are in it.
+ * Puts as many partitions as possible, from *at on, into one statement. A server finishes an ALTER
+ * even when its client is gone, so all of them get attached or none. Returns how many there are.
  */
 static size_t write_statement(const hf__work *work, const hf__plan *plan,
                               const hf__verdict *verdicts, const char *staging, size_t most,
@@ -103,7 +112,7 @@ static hf_status run_statement(hf__work *work, const hf__buf *sql, hf_error *err
     return status;
 }
 
-/* Refused before anything was done: it is too long for this server, or has too many parts. */
+/* The server refused it before it did anything: too long, or too many partitions at once. */
 static bool is_too_much(const hf__work *work, hf_status status, size_t count)
 {
     int code = work->target->fault.code;
@@ -112,8 +121,9 @@ static bool is_too_much(const hf__work *work, hf_status status, size_t count)
            (code == HF__CODE_SYNTAX_ERROR || code == HF__CODE_NOT_IMPLEMENTED);
 }
 
-static hf_status attach_in_turn(hf__work *work, const hf__plan *plan, const hf__verdict *verdicts,
-                                const char *staging, hf_error *err)
+static hf_status attach_by_statements(hf__work *work, const hf__plan *plan,
+                                      const hf__verdict *verdicts, const char *staging,
+                                      hf_error *err)
 {
     hf_status status = HF_OK;
     size_t at = 0, most = SIZE_MAX;
@@ -137,19 +147,19 @@ static hf_status attach_in_turn(hf__work *work, const hf__plan *plan, const hf__
     return status;
 }
 
-/* A statement that was not heard of may still be running. */
+/* Without an answer the statement may still be running: then nothing is known. */
 static hf_status say_how_far(hf__work *work, const hf__plan *plan, hf__verdict *verdicts,
                              hf_error *err)
 {
     const hf__fault fault = work->target->fault;
     hf_error plain = *err;
     size_t done = 0;
-    bool is_known =
-        (fault.code != 0 || !fault.was_sent) && hf__judge_all(work, plan, verdicts, NULL) == HF_OK;
+    bool is_known = (fault.code != 0 || !fault.was_sent) &&
+                    hf__attach_judge(work, plan, verdicts, NULL) == HF_OK;
 
     for (size_t i = 0; i < plan->partition_count && is_known; i++)
         done += verdicts[i] == HF__ATTACHED ? 1 : 0;
-    /* The rows may be there: who takes that for a failure would append them again. */
+    /* The rows may be there: a caller that takes this for a failure would append them again. */
     hf_status doubt = plain.code == HF_UNREACHABLE ? HF_IN_DOUBT : plain.code;
     hf_status status =
         is_known ? hf__fail(err, plain.code, "%s; %zu of %zu partitions are attached",
@@ -162,14 +172,14 @@ static hf_status say_how_far(hf__work *work, const hf__plan *plan, hf__verdict *
 
 static hf_status refuse_missing(hf__work *work, const hf__plan_partition *partition, hf_error *err)
 {
-    bool is_replicated = strncmp(work->engine, "Replicated", strlen("Replicated")) == 0;
+    bool is_replicated = hf__engine_is_replicated(work->engine);
     hf_status status =
         hf__fail(err, HF_DATABASE, "%s: partition %s was attached with %" PRId64 " rows, but %s",
                  work->target->name, partition->id, partition->rows,
                  is_replicated ? "the server left them out: it has attached equal ones before"
                                : "they are not there");
 
-    work->left_out = is_replicated;
+    work->was_deduplicated = is_replicated;
     if (is_replicated)
         hf__hint(err,
                  "a replicated table takes equal parts once; to have the rows twice, append them "
@@ -177,11 +187,11 @@ static hf_status refuse_missing(hf__work *work, const hf__plan_partition *partit
     return status;
 }
 
-/* What the server has answered may be wrong, or not all: it is asked. */
+/* An answer without an error is no proof: look at what is in the table. */
 static hf_status make_sure(hf__work *work, const hf__plan *plan, hf__verdict *verdicts,
                            hf_error *err)
 {
-    hf_status status = hf__judge_all(work, plan, verdicts, err);
+    hf_status status = hf__attach_judge(work, plan, verdicts, err);
 
     for (size_t i = 0; i < plan->partition_count && status == HF_OK; i++)
         if (verdicts[i] == HF__NOT_ATTACHED)
@@ -192,7 +202,7 @@ static hf_status make_sure(hf__work *work, const hf__plan *plan, hf__verdict *ve
 hf_status hf__attach_missing(hf__work *work, const hf__plan *plan, hf__verdict *verdicts,
                              const char *staging, hf_error *err)
 {
-    hf_status status = attach_in_turn(work, plan, verdicts, staging, err);
+    hf_status status = attach_by_statements(work, plan, verdicts, staging, err);
 
     if (status != HF_OK && err != NULL)
         return say_how_far(work, plan, verdicts, err);

@@ -1,17 +1,16 @@
-/* The server and the table that were named. */
+/* Looks at the server and the table before an append: who, what kind, which settings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/append/target/target.h"
 #include "programs/append/work.h"
 
 enum {
-    LOOKS = 8, /* one that picks by chance among two is missed once in 128 */
+    LOOKS = 8, /* a load balancer that picks one of two at random is missed once in 128 times */
     UPTIME_SLACK_S = 5,
 };
 
-/* ---- one server --------------------------------------------------------------------------------------- */
+/* ---- The server ------------------------------------------------------------------------------ */
 
 hf_status hf__clickhouse_ask(hf__target *target, hf__grid *grid, hf_error *err)
 {
@@ -40,7 +39,7 @@ bool hf__clickhouse_is_same(const hf__grid *a, const hf__grid *b)
            llabs(hf__grid_number(a, 0, 1) - hf__grid_number(b, 0, 1)) <= UPTIME_SLACK_S;
 }
 
-/* A staging table, a lock's orphan and the parts are one server's: behind a balancer they are nowhere. */
+/* Staging tables, parts and orphans are on one server: behind a balancer we could not find them. */
 static hf_status refuse_balancer(hf__work *work, const hf__grid *a, const hf__grid *b,
                                  hf_error *err)
 {
@@ -54,7 +53,7 @@ static hf_status refuse_balancer(hf__work *work, const hf__grid *a, const hf__gr
     return status;
 }
 
-/* *is_balanced: it leads to several. */
+/* Connects again and again to see whether other servers answer. */
 static hf_status look_again(hf__work *work, const hf__grid *first, bool *is_balanced, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -89,22 +88,12 @@ hf_status hf__clickhouse_check(hf__work *work, hf_error *err)
     return status;
 }
 
-static bool is_replicated(const hf__work *work)
+/* ---- The table ------------------------------------------------------------------------------- */
+
+bool hf__engine_is_replicated(const char *engine)
 {
-    return strncmp(work->engine, "Replicated", strlen("Replicated")) == 0;
+    return strncmp(engine, "Replicated", strlen("Replicated")) == 0;
 }
-
-hf_status hf__clickhouse_sync(hf__work *work, hf_error *err)
-{
-    hf__buf sql = {0};
-
-    if (work->replica_count < 2 || !is_replicated(work))
-        return HF_OK;
-    hf__buf_printf(&sql, "SYSTEM SYNC REPLICA %s", work->dest.data);
-    return hf__work_do(work, "wait for the other replicas' parts", &sql, err);
-}
-
-/* ---- the table ---------------------------------------------------------------------------------------- */
 
 static hf_status look_up(hf__work *work, bool *found, hf_error *err)
 {
@@ -116,9 +105,8 @@ static hf_status look_up(hf__work *work, bool *found, hf_error *err)
     hf__quote_text(&sql, work->name.database);
     hf__buf_puts(&sql, " AND name = ");
     hf__quote_text(&sql, work->name.table);
-    const hf__statement look = {.sql = sql.data, .what = "read system.tables", .gives_way = true};
-    hf_status status =
-        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &look, &grid, err);
+    const hf__statement look = {.what = "read system.tables", .gives_way = true};
+    hf_status status = hf__target_ask(work->target, &look, &sql, &grid, err);
     *found = status == HF_OK && grid.rows == 1;
     if (*found) {
         (void)snprintf(work->engine, sizeof work->engine, "%s", hf__grid_at(&grid, 0, 0));
@@ -128,11 +116,10 @@ static hf_status look_up(hf__work *work, bool *found, hf_error *err)
         hf__buf_puts(&work->views, hf__grid_at(&grid, 0, 2));
     }
     hf__grid_free(&grid);
-    hf__buf_free(&sql);
     return status;
 }
 
-/* Another one may create it at the same moment. ON CLUSTER answers with a row for every host. */
+/* Another client may create it at the same time. ON CLUSTER answers with one row for each host. */
 static hf_status create(hf__work *work, hf_error *err)
 {
     const hf__statement statement = {
@@ -171,7 +158,7 @@ hf_status hf__clickhouse_describe(hf__work *work, hf_error *err)
                           : "create it, or give --create 'CREATE TABLE …'");
         return status;
     }
-    if (work->is_balanced && !is_replicated(work)) {
+    if (work->is_balanced && !hf__engine_is_replicated(work->engine)) {
         status = hf__fail(err, HF_CONFIG, "%s leads to several servers, and %s is not replicated",
                           work->given->name, work->name.text);
         hf__hint(err, "give the address of the server whose table is meant");
@@ -185,7 +172,17 @@ hf_status hf__clickhouse_describe(hf__work *work, hf_error *err)
                                                                                : HF_OK;
 }
 
-/* --- settings --------------------------------------------------------------------------------- */
+hf_status hf__clickhouse_sync(hf__work *work, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    if (work->replica_count < 2 || !hf__engine_is_replicated(work->engine))
+        return HF_OK;
+    hf__buf_printf(&sql, "SYSTEM SYNC REPLICA %s", work->dest.data);
+    return hf__work_do(work, "wait for the other replicas' parts", &sql, err);
+}
+
+/* ---- The server's settings ------------------------------------------------------------------- */
 
 static const char question[] =
     "SELECT name, value, changed FROM system.settings WHERE name IN ("
@@ -227,9 +224,9 @@ static bool is_default(const hf__grid *settings, const char *name)
 }
 
 /*
- * A server that parses a stream in one thread is faster by a tenth when the rows that it parses at a time stay
- * in its caches. What it writes stays as large: blocks are put together until they have the least size. Where
- * somebody has set one of these it stays.
+ * A server that parses a stream in one thread is a tenth faster when the rows it parses at a time
+ * fit into its caches. The blocks that it writes stay as large, because it joins them up to a least
+ * size. A setting that somebody has changed stays as it is.
  */
 static bool wants_less_at_a_time(const hf__grid *settings)
 {
@@ -242,6 +239,6 @@ static bool wants_less_at_a_time(const hf__grid *settings)
 const char *hf__settings_for_rows(const hf__grid *settings)
 {
     if (hf__settings_value(settings, "async_insert") != NULL)
-        return "async_insert=0"; /* rows would be written later, by somebody else */
+        return "async_insert=0"; /* else the server writes the rows later, by itself */
     return wants_less_at_a_time(settings) ? "max_insert_block_size=65536" : "";
 }

@@ -1,13 +1,13 @@
 /*
- * A cluster: an orphan, a staging table and its parts are one replica's, so each is spoken to by its own
- * address, over HTTP at the port of the target. Statements over all of it need ZooKeeper or the passwords of
- * other users, and reach one replica of a shard only.
+ * A cluster. A staging table, its parts and an orphan are on one replica, so each replica is
+ * contacted by its own address, over HTTP at the port of the target. A statement to the whole
+ * cluster would need ZooKeeper or the passwords of other users, and would reach only one replica of
+ * each shard.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "programs/append/staging.h"
-#include "programs/append/target/target.h"
 
 static hf_status ask_replicas(hf__work *work, hf__grid *hosts, hf_error *err)
 {
@@ -16,14 +16,11 @@ static hf_status ask_replicas(hf__work *work, hf__grid *hosts, hf_error *err)
     hf__buf_puts(&sql, "SELECT DISTINCT host_name FROM system.clusters WHERE cluster = ");
     hf__quote_text(&sql, work->name.cluster);
     hf__buf_puts(&sql, " ORDER BY host_name");
-    const hf__statement ask = {.sql = sql.data, .what = "read system.clusters", .gives_way = true};
-    hf_status status =
-        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &ask, hosts, err);
-    hf__buf_free(&sql);
-    return status;
+    const hf__statement ask = {.what = "read system.clusters", .gives_way = true};
+    return hf__target_ask(work->target, &ask, &sql, hosts, err);
 }
 
-/* A statement may be running there: without an answer nobody can tell. */
+/* An orphan may be running on a replica that does not answer, so this is a failure. */
 static hf_status explain(hf__work *work, const char *host, hf_error *err)
 {
     hf_error plain = *err;
@@ -52,7 +49,7 @@ static hf_status add_replica(hf__work *work, const char *host, hf_error *err)
 
 static hf_status refuse_stranger(hf__work *work, bool is_balanced, hf_error *err)
 {
-    if (!is_balanced) { /* a name to tell tables apart, and nothing else */
+    if (!is_balanced) { /* then the name only tells equal tables of two clusters apart */
         hf__work_note(work,
                       "%s has no cluster %s in its remote_servers: no other server is looked at",
                       work->target->name, work->name.cluster);
@@ -65,7 +62,7 @@ static hf_status refuse_stranger(hf__work *work, bool is_balanced, hf_error *err
     return status;
 }
 
-/* The replica that the target leads to, or the first: all runs of an append should take the same. */
+/* The replica that the target leads to, or the first one: every run should choose the same. */
 static hf_status choose(hf__work *work, bool is_balanced, hf_error *err)
 {
     hf__grid ours = {0};

@@ -13,10 +13,6 @@
 #include "cli/stopping.h"
 #include "programs/append/append.h"
 
-/* How much of an append has gone to the table, for people. */
-
-void show_amounts(struct progress *progress, const hf__append_progress *now);
-
 enum { DAY_MS = 24 * 3600 * 1000 };
 
 struct append_values {
@@ -136,17 +132,38 @@ struct append {
     int64_t began_ms;
 };
 
+/* ---- Notes and progress ---------------------------------------------------------------------- */
+
 static void on_note(void *arg, const char *text)
 {
     progress_note(&((struct append *)arg)->progress, text);
 }
 
-static void on_progress(void *arg, const hf__append_progress *progress)
+static void describe_amount(char *out, size_t size, const struct progress *progress,
+                            const hf__append_progress *now)
 {
-    show_amounts(&((struct append *)arg)->progress, progress);
+    if (now->rows >= 0)
+        snprintf(out, size, "%.1f MB, %" PRId64 " rows, %.1f MB/s", (double)now->bytes / 1e6,
+                 now->rows, progress->rate / 1e6);
+    else
+        snprintf(out, size, "%.1f MB, %.1f MB/s", (double)now->bytes / 1e6, progress->rate / 1e6);
 }
 
-/* ---- what is asked for --------------------------------------------------------------------------------- */
+static void on_progress(void *arg, const hf__append_progress *now)
+{
+    struct progress *shown = &((struct append *)arg)->progress;
+    char text[96];
+
+    if (!progress_is_due(shown, now->bytes))
+        return;
+    describe_amount(text, sizeof text, shown, now);
+    if (shown->bar)
+        progress_draw(shown, now->bytes, now->size, text);
+    else
+        report_note(shown->report, "%s: %s", shown->name, text);
+}
+
+/* ---- The command line ------------------------------------------------------------------------ */
 
 static const char *contradiction(const struct append_values *values, const struct invocation *in)
 {
@@ -225,14 +242,14 @@ static hf_status read_values(struct append *append, hf_error *err)
         status = read_orphans(values->orphans, &options->orphans, err);
     if (status == HF_OK && values->id != NULL)
         status = hf__append_check_id(values->id, err);
-    if (status == HF_OK) /* before anything is asked of anybody */
+    if (status == HF_OK) /* now, before any server is contacted */
         status = check_table(options, err);
     return status;
 }
 
-/* ---- where it goes ------------------------------------------------------------------------------------- */
+/* ---- The store and the target ---------------------------------------------------------------- */
 
-/* The default on a local store: chdb beside its data. */
+/* On a local store the default is a chdb folder beside the store's data. */
 static hf_status default_target(const struct append *append, hf__buf *url, hf_error *err)
 {
     if (append->store != NULL && hf_store_is_local(append->store)) {
@@ -283,7 +300,7 @@ static hf_status open_both(struct append *append, hf_error *err)
     return status == HF_OK ? open_target(append, err) : status;
 }
 
-/* ---- what came of it ------------------------------------------------------------------------------------ */
+/* ---- Running it ------------------------------------------------------------------------------ */
 
 static int print_summary(const struct append *append, const hf__append_result *result)
 {
@@ -374,29 +391,3 @@ const struct command cmd_append = {
     .takes_operands = true,
     .main = append_main,
 };
-
-/* --- amounts ---------------------------------------------------------------------------------- */
-
-static const char *describe(char *out, size_t size, const struct progress *progress,
-                            const hf__append_progress *now)
-{
-    if (now->rows >= 0)
-        snprintf(out, size, "%.1f MB, %" PRId64 " rows, %.1f MB/s", (double)now->bytes / 1e6,
-                 now->rows, progress->rate / 1e6);
-    else
-        snprintf(out, size, "%.1f MB, %.1f MB/s", (double)now->bytes / 1e6, progress->rate / 1e6);
-    return out;
-}
-
-void show_amounts(struct progress *progress, const hf__append_progress *now)
-{
-    char text[96];
-
-    if (!progress_is_due(progress, now->bytes))
-        return;
-    describe(text, sizeof text, progress, now);
-    if (progress->bar)
-        progress_draw(progress, now->bytes, now->size, text);
-    else
-        report_note(progress->report, "%s: %s", progress->name, text);
-}

@@ -1,6 +1,7 @@
 /*
- * Direct: one INSERT under the table's lock. ClickHouse commits it block by block, so what is cut short is
- * partly there; all that can be done is to stop at once and to say how much.
+ * The direct append: one INSERT under the table's lock. ClickHouse commits an INSERT block by
+ * block, so one that is cut short leaves some of its rows in the table. All we can do is stop at
+ * once and say how many.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,40 +9,37 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "programs/append/target/target.h"
 #include "programs/append/work.h"
 
 enum { MOST_TRIES = 3, PAUSE_MS = 500, BACK_MS = 30000 };
 
+/* ---- Counting rows --------------------------------------------------------------------------- */
+
 /*
- * What the table had before, by partition. Rows of a writer that takes no lock come in as well, and no server
- * of every version tells whose a part is: what is counted is the most that can be ours.
+ * Asks for a table's parts, or for one row that looks like a part where the engine has none. A
+ * writer that acquires no lock may add rows as well, and servers do not say whose a part is: what
+ * is counted is the most that can be ours.
  */
-static hf_status ask(hf__work *work, const char *columns, const char *rest, hf__grid *grid,
-                     hf_error *err)
+static hf_status read_parts(hf__work *work, const char *columns, const char *rest, hf__grid *grid,
+                            hf_error *err)
 {
     hf__buf sql = {0};
 
     if (work->is_merge_tree) {
-        hf__buf_printf(&sql, "SELECT %s FROM system.parts WHERE database = ", columns);
-        hf__quote_text(&sql, work->name.database);
-        hf__buf_puts(&sql, " AND table = ");
-        hf__quote_text(&sql, work->name.table);
+        hf__buf_printf(&sql, "SELECT %s FROM system.parts WHERE ", columns);
+        hf__put_table_condition(&sql, work->name.database, work->name.table);
         hf__buf_puts(&sql, rest);
     } else {
         hf__buf_printf(&sql, "SELECT '', 0, count(), 0, 1 FROM %s", work->dest.data);
     }
-    const hf__statement count = {.sql = sql.data, .what = "count the rows"};
-    hf_status status =
-        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &count, grid, err);
-    hf__buf_free(&sql);
-    return status;
+    const hf__statement count = {.what = "count the rows"};
+    return hf__target_ask(work->target, &count, &sql, grid, err);
 }
 
-static hf_status look(hf__work *work, hf__grid *before, hf_error *err)
+static hf_status look_before(hf__work *work, hf__grid *before, hf_error *err)
 {
-    return ask(work, "partition_id, max(max_block_number), sum(rows * active), 0, 1",
-               " GROUP BY partition_id", before, err);
+    return read_parts(work, "partition_id, max(max_block_number), sum(rows * active), 0, 1",
+                      " GROUP BY partition_id", before, err);
 }
 
 static bool is_later(const hf__grid *before, const char *partition, int64_t block)
@@ -52,16 +50,19 @@ static bool is_later(const hf__grid *before, const char *partition, int64_t bloc
     return true;
 }
 
-/* As they were written, also where a merge has collapsed them; or as they are, where it has long forgotten. */
+/*
+ * Counts the rows that are new: those of new parts as they were written, since a merge may have
+ * collapsed them, or how many more rows are active, where the server has forgotten those parts.
+ */
 static hf_status count_new(hf__work *work, const hf__grid *before, int64_t *rows, int64_t *parts,
                            hf_error *err)
 {
     int64_t written = 0, more = 0;
     hf__grid now = {0};
-    hf_status status = ask(work,
-                           "partition_id, min_block_number, rows, "
-                           "level = 0 AND min_block_number = max_block_number, active",
-                           "", &now, err);
+    hf_status status = read_parts(work,
+                                  "partition_id, min_block_number, rows, "
+                                  "level = 0 AND min_block_number = max_block_number, active",
+                                  "", &now, err);
 
     *parts = 0;
     for (size_t i = 0; i < before->rows; i++)
@@ -81,6 +82,46 @@ static hf_status count_new(hf__work *work, const hf__grid *before, int64_t *rows
     return status;
 }
 
+/* ---- Does the server drop repeated blocks? --------------------------------------------------- */
+
+static const char on_insert[] = "insert_deduplicate",
+                  token_setting[] = "insert_deduplication_token",
+                  replicated_window[] = "replicated_deduplication_window",
+                  plain_window[] = "non_replicated_deduplication_window";
+
+/* The table's own value in "… SETTINGS index_granularity = 8192, NAME = 5", or NULL. */
+static const char *find_own(const char *engine_full, const char *name)
+{
+    const char *at = strstr(engine_full, " SETTINGS ");
+
+    while (at != NULL && (at = strstr(at + 1, name)) != NULL)
+        if (at[-1] == ' ' && strncmp(at + strlen(name), " = ", 3) == 0)
+            return at + strlen(name) + 3;
+    return NULL;
+}
+
+bool hf__dedup_has_token(const hf__grid *settings)
+{
+    return hf__settings_value(settings, token_setting) != NULL;
+}
+
+int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings)
+{
+    bool is_replicated = hf__engine_is_replicated(engine_full);
+    const char *name = is_replicated ? replicated_window : plain_window;
+    const char *inserts = hf__settings_value(settings, on_insert);
+    const char *window = find_own(engine_full, name);
+
+    if (window == NULL)
+        window = hf__settings_value(settings, name);
+    if (window == NULL || inserts == NULL || strcmp(inserts, "1") != 0 ||
+        (!is_replicated && !hf__dedup_has_token(settings)))
+        return 0;
+    return strtoll(window, NULL, 10);
+}
+
+/* ---- Sending again --------------------------------------------------------------------------- */
+
 static bool can_read_again(const hf__append_options *options)
 {
     bool can = options->select != NULL || options->concat_count > 0 || options->path_count > 0;
@@ -90,11 +131,10 @@ static bool can_read_again(const hf__append_options *options)
     return can;
 }
 
-/* ---- sent again ---------------------------------------------------------------------------------------- */
-
 /*
- * A server that leaves out blocks which it has had makes it safe to send the same file again: the blocks come
- * out the same, none half, since a cut stream has no seal. A query's result may be another one.
+ * Some servers drop a block that they have seen before. That makes it safe to send the same file
+ * twice: it yields the same blocks, and no half block, because a stream that was cut has no seal. A
+ * query may return other rows the second time, so it is not sent twice.
  */
 static hf_status learn_window(hf__work *work, hf_error *err)
 {
@@ -110,7 +150,7 @@ static hf_status learn_window(hf__work *work, hf_error *err)
     return status;
 }
 
-/* The connection broke: what it had sent must be over before all of it is sent again. */
+/* The connection broke: the first INSERT must have ended before the second one starts. */
 static bool may_send_again(hf__work *work, const hf__grid *before)
 {
     int64_t deadline = hf__deadline(BACK_MS), rows = 0, parts = 0;
@@ -126,7 +166,7 @@ static bool may_send_again(hf__work *work, const hf__grid *before)
            count_new(work, before, &rows, &parts, NULL) == HF_OK && parts < work->dedup_window;
 }
 
-/* Nothing has reached the table, or the server leaves out what has. */
+/* Only if nothing has reached the table, or the server drops what it has seen. */
 static bool may_repeat(hf__work *work, hf_status status, const hf__grid *before, hf_error *err)
 {
     const hf__fault fault = work->target->fault;
@@ -142,7 +182,7 @@ static bool may_repeat(hf__work *work, hf_status status, const hf__grid *before,
         return true;
     }
     bool again = may_send_again(work, before);
-    work->target->fault = fault; /* of the INSERT: the outcome is told by it */
+    work->target->fault = fault; /* the outcome depends on the INSERT's, not on a later one */
     if (again)
         hf__work_note(work, "sent again, since %s leaves out what it has had: %s", work->name.text,
                       err != NULL ? err->message : "the connection broke");
@@ -156,7 +196,7 @@ static hf_status insert(hf__work *work, const hf__grid *before, hf_error *err)
 
     if (work->result->key != 0)
         hf__writer_id(writer, work->result->key);
-    else /* nobody else writes there, but it is looked after and killed by its id as well */
+    else /* nobody else writes there, but we watch and kill the INSERT by its id */
         (void)snprintf(writer, sizeof writer, "holdfast-mine-%s", work->result->id);
     for (int i = 0; i < MOST_TRIES; i++) {
         status = hf__work_feed(work, work->dest.data, writer, err);
@@ -166,7 +206,7 @@ static hf_status insert(hf__work *work, const hf__grid *before, hf_error *err)
     return status;
 }
 
-/* ---- the outcome --------------------------------------------------------------------------------------- */
+/* ---- The outcome ----------------------------------------------------------------------------- */
 
 static hf_status say_visible(hf__work *work, hf_status code, bool counted, hf_error *err)
 {
@@ -192,7 +232,7 @@ static hf_status say_visible(hf__work *work, hf_status code, bool counted, hf_er
     return code;
 }
 
-/* The outcome is known once ClickHouse has said anything of the INSERT. */
+/* As soon as ClickHouse has said anything about the INSERT, its outcome is known. */
 static hf_status tell_outcome(hf__work *work, hf_status status, const hf__grid *before,
                               hf_error *err)
 {
@@ -200,7 +240,7 @@ static hf_status tell_outcome(hf__work *work, hf_status status, const hf__grid *
     bool is_heard = fault.code != 0 || !fault.was_sent;
     int64_t rows = 0, parts = 0;
 
-    /* It may go on without us: what it writes later would not be counted. */
+    /* It may still be running: rows that it writes later would not be counted. */
     if (status == HF_UNREACHABLE && !is_heard && work->result->key != 0 &&
         !hf__stop_is_set(work->stop))
         (void)!hf__orphan_end(work, false, NULL);
@@ -225,7 +265,7 @@ hf_status hf__direct_run(hf__work *work, hf_error *err)
             status = hf__orphan_end(work, false, err);
     }
     if (status == HF_OK)
-        status = look(work, &before, err);
+        status = look_before(work, &before, err);
     if (status == HF_OK)
         status = learn_window(work, err);
     if (status == HF_OK) {
@@ -235,41 +275,4 @@ hf_status hf__direct_run(hf__work *work, hf_error *err)
     hf__grid_free(&before);
     hf_status unlocked = hf__work_unlock_table(work, status == HF_OK ? err : NULL);
     return status != HF_OK ? status : unlocked;
-}
-
-/* --- dedup ------------------------------------------------------------------------------------ */
-
-static const char on_insert[] = "insert_deduplicate", token[] = "insert_deduplication_token",
-                  replicated[] = "replicated_deduplication_window",
-                  plain[] = "non_replicated_deduplication_window";
-
-/* "… SETTINGS index_granularity = 8192, NAME = 5": the table's own, or NULL. */
-static const char *find_own(const char *engine_full, const char *name)
-{
-    const char *at = strstr(engine_full, " SETTINGS ");
-
-    while (at != NULL && (at = strstr(at + 1, name)) != NULL)
-        if (at[-1] == ' ' && strncmp(at + strlen(name), " = ", 3) == 0)
-            return at + strlen(name) + 3;
-    return NULL;
-}
-
-int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings)
-{
-    bool is_replicated = strncmp(engine_full, "Replicated", strlen("Replicated")) == 0;
-    const char *name = is_replicated ? replicated : plain;
-    const char *inserts = hf__settings_value(settings, on_insert);
-    const char *window = find_own(engine_full, name);
-
-    if (window == NULL)
-        window = hf__settings_value(settings, name);
-    if (window == NULL || inserts == NULL || strcmp(inserts, "1") != 0 ||
-        (!is_replicated && !hf__dedup_has_token(settings)))
-        return 0;
-    return strtoll(window, NULL, 10);
-}
-
-bool hf__dedup_has_token(const hf__grid *settings)
-{
-    return hf__settings_value(settings, token) != NULL;
 }

@@ -1,372 +1,12 @@
-/* Rows into a table: a stream, a query's result, or whole tables one after the other. */
+/* Puts rows into a table: from files, from a query, or from other tables one after the other. */
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "programs/append/staging.h"
-#include "programs/append/target/target.h"
-#include "programs/append/work.h"
 
-static void tell(void *arg, const hf__rows_input *input)
-{
-    const hf__work *work = arg;
-    hf__append_progress progress = {.bytes = hf__rows_input_bytes(input),
-                                    .size = hf__rows_input_size(input),
-                                    .rows = hf__rows_input_rows(input)};
-
-    if (work->options->events.progress != NULL)
-        work->options->events.progress(work->options->events.arg, &progress);
-}
-
-/* ClickHouse counts rows; people look for lines. */
-static void add_place(const hf__work *work, const hf__rows_input *input, hf_error *err)
-{
-    const char *file = NULL;
-    int64_t line = 0;
-
-    if (err == NULL || work->target->fault.row == 0 ||
-        !hf__rows_input_place(input, work->target->fault.row, &file, &line))
-        return;
-    hf_error plain = *err;
-    hf__set_error(err, plain.code, "%s, line %" PRId64 ": %s", file, line, plain.message);
-    hf__hint(err, "%s", plain.hint);
-}
-
-static hf_status feed_stream(hf__work *work, const char *into, const char *query_id, hf_error *err)
-{
-    const hf__append_options *options = work->options;
-    const hf__flow flow = {.tell = tell, .arg = work};
-    hf__rows_input *input = NULL;
-    hf__buf sql = {0}, settings = {0};
-
-    hf__buf_printf(&sql, "INSERT INTO %s", into);
-    hf_status status =
-        hf__rows_input_open(options->format, options->paths, options->path_count, &input, err);
-    if (status == HF_OK)
-        status = hf__settings_read(work, err);
-    if (status == HF_OK)
-        status = hf__columns_add(work, input, &sql, err);
-    hf__buf_puts(&settings, hf__settings_for_rows(&work->settings));
-    if (work->token[0] != '\0')
-        hf__buf_printf(&settings, "%s%s", settings.length > 0 ? "&" : "", work->token);
-    if (status == HF_OK && (sql.broken || settings.broken))
-        status = hf__no_memory(err);
-    const hf__statement insert = {.sql = sql.data,
-                                  .what = "insert the rows",
-                                  .query_id = query_id,
-                                  .limit_ms = -1,
-                                  .is_once = true,
-                                  .settings = settings.data,
-                                  .is_sealed = work->dedup_window > 0};
-    if (status == HF_OK) {
-        status =
-            work->target->ops->insert(work->target, &insert, options->format, input, &flow, err);
-        work->result->bytes = hf__rows_input_bytes(input);
-        if (status == HF_BAD_DATA)
-            add_place(work, input, err);
-    }
-    hf__rows_input_close(input);
-    hf__buf_free(&settings);
-    hf__buf_free(&sql);
-    return status;
-}
-
-static hf_status feed_query(hf__work *work, const char *into, const char *query_id,
-                            const char *select, hf_error *err)
-{
-    hf__buf sql = {0};
-
-    hf__buf_printf(&sql, "INSERT INTO %s %s", into, select);
-    const hf__statement insert = {.sql = sql.data,
-                                  .what = "insert the result of the query",
-                                  .query_id = query_id,
-                                  .limit_ms = -1,
-                                  .is_once = true};
-    hf_status status =
-        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &insert, NULL, err);
-    hf__buf_free(&sql);
-    return status;
-}
-
-static hf_status feed_table(hf__work *work, const char *into, const char *query_id,
-                            const char *from, hf_error *err)
-{
-    const hf_table_name defaults = {.database = work->name.database};
-    hf__table_name name;
-    hf__buf select = {0};
-    hf_status status = hf__table_name_parse(from, strlen(from), &defaults, &name, err);
-
-    if (status != HF_OK)
-        return status;
-    hf__buf_puts(&select, "SELECT * FROM ");
-    hf__quote_table(&select, name.database, name.table);
-    status =
-        select.broken ? hf__no_memory(err) : feed_query(work, into, query_id, select.data, err);
-    hf__buf_free(&select);
-    return status;
-}
-
-hf_status hf__work_feed(hf__work *work, const char *into, const char *query_id, hf_error *err)
-{
-    const hf__append_options *options = work->options;
-    hf_status status = HF_OK;
-
-    if (options->select != NULL)
-        status = feed_query(work, into, query_id, options->select, err);
-    else if (options->concat_count == 0)
-        status = feed_stream(work, into, query_id, err);
-    while (work->merged < options->concat_count && status == HF_OK) {
-        status = feed_table(work, into, query_id, options->concat[work->merged], err);
-        if (status == HF_OK)
-            work->merged++;
-    }
-    return hf__work_blame(work, status, err);
-}
-
-hf_status hf__work_blame(hf__work *work, hf_status status, hf_error *err)
-{
-    hf_error why;
-    hf_status halted = hf__work_check(work, &why);
-    if (halted != HF_OK && (status == HF_OK || status == HF_DATABASE || status == HF_BAD_DATA)) {
-        if (err != NULL)
-            *err = why;
-        return halted;
-    }
-    return status;
-}
-
-/* --- halves ----------------------------------------------------------------------------------- */
-
-/*
- * ClickHouse may parse a stream in one thread: a large file goes in two, each into a staging table of its own.
- * The second one's parts then come behind the first one's, so that the rows stand in the file's order.
- */
-
-struct half {
-    hf__work *work;
-    hf__target *target;
-    hf__rows_input *input;
-    const char *table; /* its staging table, which is its query id */
-    struct halves *both;
-    hf_status status;
-    hf_error err;
-};
-
-struct halves {
-    struct half half[2];
-    hf__buf columns;    /* of the INSERTs */
-    atomic_bool stop;   /* one has failed */
-    atomic_int culprit; /* which: the other only stopped; -1 none */
-};
-
-static void tell_halves(void *arg, const hf__rows_input *input)
-{
-    const struct halves *halves = arg;
-    const hf__work *work = halves->half[0].work;
-    hf__append_progress progress = {.size = hf__rows_input_size(input)};
-
-    for (int i = 0; i < 2; i++) {
-        progress.bytes += hf__rows_input_bytes(halves->half[i].input);
-        progress.rows += hf__rows_input_rows(halves->half[i].input);
-    }
-    if (work->options->events.progress != NULL)
-        work->options->events.progress(work->options->events.arg, &progress);
-}
-
-static void feed(struct half *half, const hf__flow *flow)
-{
-    struct halves *both = half->both;
-    const hf__work *work = half->work;
-    int none = -1;
-    hf__buf sql = {0};
-
-    hf__buf_puts(&sql, "INSERT INTO ");
-    hf__quote_table(&sql, work->name.database, half->table);
-    hf__buf_add(&sql, both->columns.data, both->columns.length);
-    const hf__statement insert = {.sql = sql.data,
-                                  .what = "insert the rows",
-                                  .query_id = half->table,
-                                  .limit_ms = -1,
-                                  .is_once = true,
-                                  .settings = hf__settings_for_rows(&work->settings)};
-    half->status = sql.broken
-                       ? hf__no_memory(&half->err)
-                       : half->target->ops->insert(half->target, &insert, work->options->format,
-                                                   half->input, flow, &half->err);
-    if (half->status != HF_OK) {
-        (void)atomic_compare_exchange_strong(&both->culprit, &none, (int)(half - both->half));
-        atomic_store(&both->stop, true);
-    }
-    hf__buf_free(&sql);
-}
-
-static void *feed_second(void *arg)
-{
-    feed(arg, NULL);
-    return NULL;
-}
-
-static hf_status feed_both(struct halves *halves, hf_error *err)
-{
-    const hf__flow flow = {.tell = tell_halves, .arg = halves};
-    hf__work *work = halves->half[0].work;
-    pthread_t thread;
-    int failed = pthread_create(&thread, NULL, feed_second, &halves->half[1]);
-
-    if (failed != 0)
-        return hf__fail_errno(err, HF_SYSTEM, failed, "cannot start a thread");
-    feed(&halves->half[0], &flow);
-    (void)pthread_join(thread, NULL);
-    work->result->bytes =
-        hf__rows_input_bytes(halves->half[0].input) + hf__rows_input_bytes(halves->half[1].input);
-    int culprit = atomic_load(&halves->culprit);
-    if (culprit < 0)
-        return HF_OK;
-    const struct half *half = &halves->half[culprit];
-    work->target->fault = half->target->fault;
-    if (err != NULL)
-        *err = half->err;
-    return half->status;
-}
-
-/* ---- two tables become one ---------------------------------------------------------------------------- */
-
-static hf_status list_partitions(hf__work *work, const char *table, hf__grid *grid, hf_error *err)
-{
-    hf__buf sql = {0};
-
-    hf__buf_puts(&sql,
-                 "SELECT DISTINCT partition_id FROM system.parts WHERE active AND database = ");
-    hf__quote_text(&sql, work->name.database);
-    hf__buf_puts(&sql, " AND table = ");
-    hf__quote_text(&sql, table);
-    hf__buf_puts(&sql, " ORDER BY partition_id");
-    const hf__statement list = {.sql = sql.data, .what = "read system.parts"};
-    hf_status status =
-        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &list, grid, err);
-    hf__buf_free(&sql);
-    return status;
-}
-
-static hf_status join(hf__work *work, const char *second, hf_error *err)
-{
-    hf__grid grid = {0};
-    hf_status status = list_partitions(work, second, &grid, err);
-
-    for (size_t i = 0; i < grid.rows && status == HF_OK; i++) {
-        hf__buf sql = {0};
-        hf__buf_puts(&sql, "ALTER TABLE ");
-        hf__staging_quote(work, &sql);
-        hf__buf_puts(&sql, " ATTACH PARTITION ID ");
-        hf__quote_text(&sql, hf__grid_at(&grid, i, 0));
-        hf__buf_puts(&sql, " FROM ");
-        hf__quote_table(&sql, work->name.database, second);
-        status = hf__work_do(work, "join the staging tables", &sql, err);
-    }
-    hf__grid_free(&grid);
-    return status;
-}
-
-/* ---- the whole ----------------------------------------------------------------------------------------- */
-
-static hf_status create_second(hf__work *work, char second[128], hf_error *err)
-{
-    char first[128];
-
-    memcpy(first, work->staging, sizeof first);
-    hf_status status = hf__staging_create(work, err);
-    memcpy(second, work->staging, sizeof first);
-    memcpy(work->staging, first, sizeof first);
-    return status;
-}
-
-static hf_status open_inputs(struct halves *halves, int64_t middle, hf_error *err)
-{
-    const hf__append_options *options = halves->half[0].work->options;
-    const int64_t from[] = {0, middle}, to[] = {middle, -1};
-    hf_status status = HF_OK;
-
-    for (int i = 0; i < 2 && status == HF_OK; i++) {
-        status =
-            hf__rows_input_open(options->format, options->paths, 1, &halves->half[i].input, err);
-        if (status == HF_OK)
-            hf__rows_input_confine(halves->half[i].input, from[i], to[i], &halves->stop);
-    }
-    return status;
-}
-
-static hf_status feed_tables(hf__work *work, hf__target *twin, const char *second, int64_t middle,
-                             hf_error *err)
-{
-    struct halves halves = {.half = {{.work = work, .target = work->target, .table = work->staging},
-                                     {.work = work, .target = twin, .table = second}}};
-
-    halves.half[0].both = halves.half[1].both = &halves;
-    atomic_init(&halves.stop, false);
-    atomic_init(&halves.culprit, -1);
-    hf_status status = open_inputs(&halves, middle, err);
-    if (status == HF_OK)
-        status = hf__settings_read(work, err);
-    if (status == HF_OK)
-        status = hf__columns_add(work, halves.half[0].input, &halves.columns, err);
-    if (status == HF_OK && halves.columns.broken)
-        status = hf__no_memory(err);
-    if (status == HF_OK)
-        status = feed_both(&halves, err);
-    hf__rows_input_close(halves.half[0].input);
-    hf__rows_input_close(halves.half[1].input);
-    hf__buf_free(&halves.columns);
-    return status;
-}
-
-static hf_status feed_middle(hf__work *work, int64_t middle, hf_error *err)
-{
-    char second[128];
-    hf__target *twin = NULL;
-    hf_status status = work->target->ops->open_sibling(work->target, NULL, &twin, err);
-
-    if (status == HF_OK)
-        status = create_second(work, second, err);
-    if (status == HF_OK) {
-        status = feed_tables(work, twin, second, middle, err);
-        status = hf__work_blame(work, status, err);
-        if (status == HF_OK)
-            status = join(work, second, err);
-        if (hf__staging_drop(work, second, NULL) != HF_OK)
-            hf__work_note(work, "%s could not be dropped; the next append to the database does it",
-                          second);
-    }
-    hf__target_close(twin);
-    return status;
-}
-
-/* Not parsed, or cut where no row had ended after all: from the start as one stream, which knows the lines. */
-static hf_status start_over(hf__work *work, hf_error *err)
-{
-    hf_status status = hf__staging_drop(work, work->staging, err);
-
-    return status == HF_OK ? hf__staging_create(work, err) : status;
-}
-
-hf_status hf__feed_halves(hf__work *work, bool *done, hf_error *err)
-{
-    const hf__append_options *options = work->options;
-    int64_t middle = 0;
-
-    *done = false;
-    if (work->target->ops->open_sibling == NULL || options->select != NULL ||
-        options->concat_count > 0 || options->path_count != 1)
-        return HF_OK;
-    hf_status status = hf__rows_input_middle(options->format, options->paths[0], &middle, err);
-    if (status != HF_OK || middle == 0)
-        return status;
-    status = feed_middle(work, middle, err);
-    *done = status == HF_OK;
-    return status == HF_BAD_DATA ? start_over(work, err) : status;
-}
-
-/* --- columns ---------------------------------------------------------------------------------- */
+/* ---- Columns from a header ------------------------------------------------------------------- */
 
 struct reader {
     const char *at, *end;
@@ -430,7 +70,7 @@ static hf_status read_name(struct reader *reader, hf__buf *name, hf_error *err)
     return HF_OK;
 }
 
-/* The mark that some programs begin a file in UTF-8 with. */
+/* Some programs begin a UTF-8 file with a byte order mark. */
 static void skip_mark(struct reader *reader)
 {
     if (reader->end - reader->at >= 3 && memcmp(reader->at, "\xef\xbb\xbf", 3) == 0)
@@ -462,8 +102,6 @@ hf_status hf__columns_parse(const char *line, size_t size, char delimiter, hf__b
     hf__buf_free(&name);
     return status;
 }
-
-/* ---- of an input ----------------------------------------------------------------------------------------- */
 
 static hf_status wait_for_header(hf__work *work, hf__rows_input *input, hf_error *err)
 {
@@ -499,4 +137,352 @@ hf_status hf__columns_add(hf__work *work, hf__rows_input *input, hf__buf *out, h
         return status;
     const char *header = hf__rows_input_header(input, &size);
     return hf__columns_parse(header, size, delimiter_of(work), out, err);
+}
+
+/* ---- One stream, a query, or whole tables ---------------------------------------------------- */
+
+static void report(const hf__work *work, const hf__append_progress *progress)
+{
+    if (work->options->events.progress != NULL)
+        work->options->events.progress(work->options->events.arg, progress);
+}
+
+static void tell(void *arg, const hf__rows_input *input)
+{
+    const hf__append_progress progress = {.bytes = hf__rows_input_bytes(input),
+                                          .size = hf__rows_input_size(input),
+                                          .rows = hf__rows_input_rows(input)};
+
+    report(arg, &progress);
+}
+
+/* ClickHouse names the number of a row; people need the file and the line. */
+static void add_place(const hf__work *work, const hf__rows_input *input, hf_error *err)
+{
+    const char *file = NULL;
+    int64_t line = 0;
+
+    if (err == NULL || work->target->fault.row == 0 ||
+        !hf__rows_input_place(input, work->target->fault.row, &file, &line))
+        return;
+    hf_error plain = *err;
+    hf__set_error(err, plain.code, "%s, line %" PRId64 ": %s", file, line, plain.message);
+    hf__hint(err, "%s", plain.hint);
+}
+
+static hf_status feed_stream(hf__work *work, const char *into, const char *query_id, hf_error *err)
+{
+    const hf__append_options *options = work->options;
+    hf__flow flow = {.tell = tell, .arg = work};
+    hf__rows_input *input = NULL;
+    hf__buf sql = {0}, settings = {0};
+
+    hf__buf_printf(&sql, "INSERT INTO %s", into);
+    hf_status status =
+        hf__rows_input_open(options->format, options->paths, options->path_count, &input, err);
+    if (status == HF_OK)
+        status = hf__settings_read(work, err);
+    if (status == HF_OK)
+        status = hf__columns_add(work, input, &sql, err);
+    hf__buf_puts(&settings, hf__settings_for_rows(&work->settings));
+    if (work->token[0] != '\0')
+        hf__buf_printf(&settings, "%s%s", settings.length > 0 ? "&" : "", work->token);
+    if (status == HF_OK && (sql.broken || settings.broken))
+        status = hf__no_memory(err);
+    const hf__statement insert = {.sql = sql.data,
+                                  .what = "insert the rows",
+                                  .query_id = query_id,
+                                  .limit_ms = -1,
+                                  .is_once = true,
+                                  .settings = settings.data,
+                                  .is_sealed = work->dedup_window > 0};
+    if (status == HF_OK) {
+        status =
+            work->target->ops->insert(work->target, &insert, options->format, input, &flow, err);
+        work->result->bytes = hf__rows_input_bytes(input);
+        if (status == HF_BAD_DATA)
+            add_place(work, input, err);
+    }
+    hf__rows_input_close(input);
+    hf__buf_free(&settings);
+    hf__buf_free(&sql);
+    return status;
+}
+
+static hf_status feed_query(hf__work *work, const char *into, const char *query_id,
+                            const char *select, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    hf__buf_printf(&sql, "INSERT INTO %s %s", into, select);
+    const hf__statement insert = {.what = "insert the result of the query",
+                                  .query_id = query_id,
+                                  .limit_ms = -1,
+                                  .is_once = true};
+    return hf__target_ask(work->target, &insert, &sql, NULL, err);
+}
+
+static hf_status feed_table(hf__work *work, const char *into, const char *query_id,
+                            const char *from, hf_error *err)
+{
+    const hf_table_name defaults = {.database = work->name.database};
+    hf__table_name name;
+    hf__buf select = {0};
+    hf_status status = hf__table_name_parse(from, strlen(from), &defaults, &name, err);
+
+    if (status != HF_OK)
+        return status;
+    hf__buf_puts(&select, "SELECT * FROM ");
+    hf__quote_table(&select, name.database, name.table);
+    status =
+        select.broken ? hf__no_memory(err) : feed_query(work, into, query_id, select.data, err);
+    hf__buf_free(&select);
+    return status;
+}
+
+/* Whatever ClickHouse says about a statement that we ended, the reason is our stop. */
+static hf_status blame_stop(hf__work *work, hf_status status, hf_error *err)
+{
+    hf_error why;
+    hf_status stopped = hf__work_check(work, &why);
+    if (stopped != HF_OK && (status == HF_OK || status == HF_DATABASE || status == HF_BAD_DATA)) {
+        if (err != NULL)
+            *err = why;
+        return stopped;
+    }
+    return status;
+}
+
+hf_status hf__work_feed(hf__work *work, const char *into, const char *query_id, hf_error *err)
+{
+    const hf__append_options *options = work->options;
+    hf_status status = HF_OK;
+
+    if (options->select != NULL)
+        status = feed_query(work, into, query_id, options->select, err);
+    else if (options->concat_count == 0)
+        status = feed_stream(work, into, query_id, err);
+    while (work->concat_done < options->concat_count && status == HF_OK) {
+        status = feed_table(work, into, query_id, options->concat[work->concat_done], err);
+        if (status == HF_OK)
+            work->concat_done++;
+    }
+    return blame_stop(work, status, err);
+}
+
+/*
+ * A large file in two streams. Some versions of ClickHouse parse a stream in one thread, so each
+ * half gets a connection and a staging table of its own. Then the parts of the second table are
+ * attached behind those of the first, so that the rows keep the file's order.
+ */
+
+struct half {
+    hf__work *work;
+    hf__target *target;
+    hf__rows_input *input;
+    const char *table; /* its staging table; the name is also the query id */
+    struct halves *both;
+    hf_status status;
+    hf_error err;
+};
+
+struct halves {
+    struct half half[2];
+    hf__buf columns;    /* for both INSERTs */
+    atomic_bool stop;   /* one half has failed */
+    atomic_int culprit; /* which one; the other was only stopped; -1: none */
+};
+
+static void tell_halves(void *arg, const hf__rows_input *input)
+{
+    const struct halves *halves = arg;
+    hf__append_progress progress = {.size = hf__rows_input_size(input)};
+
+    for (int i = 0; i < 2; i++) {
+        progress.bytes += hf__rows_input_bytes(halves->half[i].input);
+        progress.rows += hf__rows_input_rows(halves->half[i].input);
+    }
+    report(halves->half[0].work, &progress);
+}
+
+static void feed(struct half *half, hf__flow *flow)
+{
+    struct halves *both = half->both;
+    const hf__work *work = half->work;
+    int none = -1;
+    hf__buf sql = {0};
+
+    hf__buf_puts(&sql, "INSERT INTO ");
+    hf__quote_table(&sql, work->name.database, half->table);
+    hf__buf_add(&sql, both->columns.data, both->columns.length);
+    const hf__statement insert = {.sql = sql.data,
+                                  .what = "insert the rows",
+                                  .query_id = half->table,
+                                  .limit_ms = -1,
+                                  .is_once = true,
+                                  .settings = hf__settings_for_rows(&work->settings)};
+    half->status = sql.broken
+                       ? hf__no_memory(&half->err)
+                       : half->target->ops->insert(half->target, &insert, work->options->format,
+                                                   half->input, flow, &half->err);
+    if (half->status != HF_OK) {
+        (void)atomic_compare_exchange_strong(&both->culprit, &none, (int)(half - both->half));
+        atomic_store(&both->stop, true);
+    }
+    hf__buf_free(&sql);
+}
+
+static void *feed_second(void *arg)
+{
+    feed(arg, NULL);
+    return NULL;
+}
+
+static hf_status feed_both(struct halves *halves, hf_error *err)
+{
+    hf__flow flow = {.tell = tell_halves, .arg = halves};
+    hf__work *work = halves->half[0].work;
+    pthread_t thread;
+    int failed = pthread_create(&thread, NULL, feed_second, &halves->half[1]);
+
+    if (failed != 0)
+        return hf__fail_errno(err, HF_SYSTEM, failed, "cannot start a thread");
+    feed(&halves->half[0], &flow);
+    (void)pthread_join(thread, NULL);
+    work->result->bytes =
+        hf__rows_input_bytes(halves->half[0].input) + hf__rows_input_bytes(halves->half[1].input);
+    int culprit = atomic_load(&halves->culprit);
+    if (culprit < 0)
+        return HF_OK;
+    const struct half *half = &halves->half[culprit];
+    work->target->fault = half->target->fault;
+    if (err != NULL)
+        *err = half->err;
+    return half->status;
+}
+
+static hf_status list_partitions(hf__work *work, const char *table, hf__grid *grid, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    hf__buf_puts(&sql, "SELECT DISTINCT partition_id FROM system.parts WHERE active AND ");
+    hf__put_table_condition(&sql, work->name.database, table);
+    hf__buf_puts(&sql, " ORDER BY partition_id");
+    const hf__statement list = {.what = "read system.parts"};
+    return hf__target_ask(work->target, &list, &sql, grid, err);
+}
+
+static hf_status join(hf__work *work, const char *second, hf_error *err)
+{
+    hf__grid grid = {0};
+    hf_status status = list_partitions(work, second, &grid, err);
+
+    for (size_t i = 0; i < grid.rows && status == HF_OK; i++) {
+        hf__buf sql = {0};
+        hf__buf_puts(&sql, "ALTER TABLE ");
+        hf__staging_quote(work, &sql);
+        hf__buf_puts(&sql, " ATTACH PARTITION ID ");
+        hf__quote_text(&sql, hf__grid_at(&grid, i, 0));
+        hf__buf_puts(&sql, " FROM ");
+        hf__quote_table(&sql, work->name.database, second);
+        status = hf__work_do(work, "join the staging tables", &sql, err);
+    }
+    hf__grid_free(&grid);
+    return status;
+}
+
+static hf_status create_second(hf__work *work, char second[128], hf_error *err)
+{
+    char first[128];
+
+    memcpy(first, work->staging, sizeof first);
+    hf_status status = hf__staging_create(work, err);
+    memcpy(second, work->staging, sizeof first);
+    memcpy(work->staging, first, sizeof first);
+    return status;
+}
+
+static hf_status open_inputs(struct halves *halves, int64_t middle, hf_error *err)
+{
+    const hf__append_options *options = halves->half[0].work->options;
+    const int64_t from[] = {0, middle}, to[] = {middle, -1};
+    hf_status status = HF_OK;
+
+    for (int i = 0; i < 2 && status == HF_OK; i++) {
+        status =
+            hf__rows_input_open(options->format, options->paths, 1, &halves->half[i].input, err);
+        if (status == HF_OK)
+            hf__rows_input_confine(halves->half[i].input, from[i], to[i], &halves->stop);
+    }
+    return status;
+}
+
+static hf_status feed_tables(hf__work *work, hf__target *twin, const char *second, int64_t middle,
+                             hf_error *err)
+{
+    struct halves halves = {.half = {{.work = work, .target = work->target, .table = work->staging},
+                                     {.work = work, .target = twin, .table = second}}};
+
+    halves.half[0].both = halves.half[1].both = &halves;
+    atomic_init(&halves.stop, false);
+    atomic_init(&halves.culprit, -1);
+    hf_status status = open_inputs(&halves, middle, err);
+    if (status == HF_OK)
+        status = hf__settings_read(work, err);
+    if (status == HF_OK)
+        status = hf__columns_add(work, halves.half[0].input, &halves.columns, err);
+    if (status == HF_OK && halves.columns.broken)
+        status = hf__no_memory(err);
+    if (status == HF_OK)
+        status = feed_both(&halves, err);
+    hf__rows_input_close(halves.half[0].input);
+    hf__rows_input_close(halves.half[1].input);
+    hf__buf_free(&halves.columns);
+    return status;
+}
+
+static hf_status feed_middle(hf__work *work, int64_t middle, hf_error *err)
+{
+    char second[128];
+    hf__target *twin = NULL;
+    hf_status status = work->target->ops->open_sibling(work->target, NULL, &twin, err);
+
+    if (status == HF_OK)
+        status = create_second(work, second, err);
+    if (status == HF_OK) {
+        status = feed_tables(work, twin, second, middle, err);
+        status = blame_stop(work, status, err);
+        if (status == HF_OK)
+            status = join(work, second, err);
+        hf__staging_discard(work, second);
+    }
+    hf__target_close(twin);
+    return status;
+}
+
+/*
+ * A row does not parse, or the cut was inside of one. A single stream can tell, and knows the line.
+ */
+static hf_status start_over(hf__work *work, hf_error *err)
+{
+    hf_status status = hf__staging_drop(work, work->staging, err);
+
+    return status == HF_OK ? hf__staging_create(work, err) : status;
+}
+
+hf_status hf__feed_halves(hf__work *work, bool *done, hf_error *err)
+{
+    const hf__append_options *options = work->options;
+    int64_t middle = 0;
+
+    *done = false;
+    if (work->target->ops->open_sibling == NULL || options->select != NULL ||
+        options->concat_count > 0 || options->path_count != 1)
+        return HF_OK;
+    hf_status status = hf__rows_input_middle(options->format, options->paths[0], &middle, err);
+    if (status != HF_OK || middle == 0)
+        return status;
+    status = feed_middle(work, middle, err);
+    *done = status == HF_OK;
+    return status == HF_BAD_DATA ? start_over(work, err) : status;
 }

@@ -1,8 +1,4 @@
-/*
- * An append that was attaching when it died. Its late ATTACH must not come after the look at the table,
- * so its staging table is renamed first: whatever still names the old one fails, and what is running
- * holds the rename up.
- */
+/* What appends that died have left: statements that still run, half an ATTACH, staging tables. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +10,134 @@
 #include "programs/append/target/target.h"
 #include "programs/append/work.h"
 
-/* fenced is "" where there is no staging table any more. */
+enum { LOOK_EVERY_MS = 50 };
+
+/*
+ * Orphans: statements of a dead append. Its lock is free at once, but its INSERT goes on in the
+ * server. Everything that writes under the table's lock has the same query id, so the server itself
+ * refuses to run a second statement beside it.
+ */
+
+/* A statement is running under the id as long as the server refuses another one. */
+static hf_status is_running(hf__work *work, const char *writer, bool *running, hf_error *err)
+{
+    const hf__statement probe = {
+        .sql = "SELECT 1", .what = "look for an orphan", .query_id = writer};
+    hf__grid grid = {0};
+    hf_status status = hf__target_query(work->target, &probe, &grid, err);
+
+    hf__grid_free(&grid);
+    *running = status != HF_OK && work->target->fault.code == HF__CODE_ID_IN_USE;
+    return *running ? HF_OK : status;
+}
+
+/* False: it cannot be killed, and the user has been told why. */
+static bool kill_orphan(hf__work *work, const char *writer)
+{
+    hf_error err;
+    hf_status status = hf__target_kill(work->target, writer, "kill the orphan", &err);
+
+    if (status != HF_OK && status != HF_NO_MEMORY)
+        hf__work_note(work, "the orphan is awaited: %s", err.message);
+    return status == HF_OK;
+}
+
+static hf_status await_orphan(hf__work *work, const char *writer, hf_error *err)
+{
+    char shown[32];
+    int64_t wait_ms = work->options->wait_ms;
+    int64_t deadline = hf__deadline(wait_ms);
+    bool running = true;
+    hf_status status = HF_OK;
+
+    while (status == HF_OK && running) {
+        status = hf__work_check(work, err);
+        if (status == HF_OK)
+            status = is_running(work, writer, &running, err);
+        if (status == HF_OK && running && hf__left_ms(deadline) == 0) {
+            status = hf__fail(
+                err, HF_NOT_ACQUIRED,
+                "a statement whose client is gone (query id %s) still writes to %s after %s",
+                writer, work->name.text, hf__show_duration(shown, sizeof shown, wait_ms));
+            hf__hint(err, "wait longer, or end it: KILL QUERY WHERE query_id = '%s'", writer);
+        }
+        if (status == HF_OK && running)
+            (void)hf__stop_pause(work->stop, LOOK_EVERY_MS);
+    }
+    return status;
+}
+
+static void describe_orphan(hf__work *work, const char *writer)
+{
+    hf__buf sql = {0};
+    hf__grid grid = {0};
+
+    hf__buf_puts(&sql,
+                 "SELECT toInt64(elapsed * 1000), written_rows, read_rows FROM system.processes "
+                 "WHERE query_id = ");
+    hf__quote_text(&sql, writer);
+    const hf__statement look = {.what = "describe the orphan"};
+    if (hf__target_ask(work->target, &look, &sql, &grid, NULL) == HF_OK && grid.rows > 0) {
+        char age[32];
+        hf__work_note(
+            work,
+            "an orphan writes to %s: a statement whose client is gone, %s old, %s rows read (query "
+            "id %s)",
+            work->name.text, hf__show_duration(age, sizeof age, hf__grid_number(&grid, 0, 0)),
+            hf__grid_at(&grid, 0, 2), writer);
+    } else {
+        hf__work_note(work, "an orphan writes to %s: a stream whose client is gone (query id %s)",
+                      work->name.text, writer);
+    }
+    hf__grid_free(&grid);
+}
+
+static hf_status end_orphan_here(hf__work *work, const char *writer, bool is_known, hf_error *err)
+{
+    bool running = is_known;
+    hf_status status = HF_OK;
+
+    if (!is_known)
+        status = is_running(work, writer, &running, err);
+    if (status != HF_OK || !running)
+        return status;
+    describe_orphan(work, writer);
+    bool killed = work->options->orphans == HF__KILL_ORPHANS && kill_orphan(work, writer);
+    status = await_orphan(work, writer, err);
+    if (status != HF_OK)
+        return status;
+    work->result->orphan = killed ? "killed" : "awaited";
+    if (work->lock != NULL)
+        hf_lock_note(work->lock, killed ? "orphan_killed" : "orphan_awaited", writer);
+    hf__work_note(work, "the orphan was %s; what it had written stays in the table",
+                  work->result->orphan);
+    return HF_OK;
+}
+
+hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err)
+{
+    char writer[40];
+    hf__target *const used = work->target;
+    hf_status status = HF_OK;
+
+    if (used->is_embedded)
+        return HF_OK;
+    hf__writer_id(writer, work->result->key);
+    for (size_t i = 0; status == HF_OK && hf__cluster_at(work, i) != NULL; i++) {
+        work->target = hf__cluster_at(work, i);
+        status = end_orphan_here(work, writer, is_known && work->target == used, err);
+    }
+    work->target = used;
+    return status;
+}
+
+/*
+ * Appends that died while they attached. Their ATTACH may still be on its way, and must not arrive
+ * after we have looked at the table. So the staging table is renamed first: a statement that names
+ * the old one then fails, and one that is running delays the rename until it has ended.
+ */
+
+/* Renames the staging table of an append; fenced is "" when there is none left. */
 static hf_status fence(hf__work *work, const char *id, char fenced[128], hf_error *err)
 {
     char found[128];
@@ -46,7 +169,7 @@ static size_t count_missing(const hf__plan *plan, const hf__verdict *verdicts)
     return missing;
 }
 
-/* Parts of partitions that are in the table already do not count. */
+/* Drops the parts of partitions that are in the table already from the list. */
 static void leave_out_attached(const hf__plan *plan, const hf__verdict *verdicts, hf__parts *staged)
 {
     for (size_t i = 0; i < plan->partition_count; i++)
@@ -55,28 +178,13 @@ static void leave_out_attached(const hf__plan *plan, const hf__verdict *verdicts
                 staged->items[p].is_active = false;
 }
 
-hf_status hf__write_down(hf__work *work, hf__append_row *row, hf__plan *plan, bool *in_the_way,
-                         hf_error *err)
-{
-    hf_status status =
-        hf__plan_look(plan, work->target, work->name.database, work->name.table, err);
-
-    hf__buf_clear(&row->plan);
-    hf__plan_write(plan, &row->plan);
-    if (status == HF_OK && row->plan.broken)
-        status = hf__no_memory(err);
-    row->state = HF__APPEND_ATTACHING;
-    return status == HF_OK ? hf__append_save(work->store, work->lock, row, in_the_way, err)
-                           : status;
-}
-
-/* The server may have merged what is staged since it was written down: it is written down anew. */
+/* The server may have merged staged parts since the plan was written, so a new plan is made. */
 static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan *plan,
                              hf__verdict *verdicts, hf_error *err)
 {
     hf__parts staged = {0};
     hf__plan fresh = {0};
-    bool in_the_way = false; /* nobody's: this row is the one that attaches */
+    bool in_the_way = false; /* cannot be: this append is the one that attaches */
     size_t missing = count_missing(plan, verdicts);
 
     if (missing == 0)
@@ -86,10 +194,10 @@ static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan
         leave_out_attached(plan, verdicts, &staged);
         status = hf__plan_make(&staged, &fresh, err);
     }
-    if (status == HF_OK && fresh.partition_count != missing) { /* somebody else was at it */
+    if (status == HF_OK && fresh.partition_count != missing) { /* someone else changed it */
         row->state = HF__APPEND_DOUBTFUL;
     } else if (status == HF_OK) {
-        status = hf__write_down(work, row, &fresh, &in_the_way, err);
+        status = hf__attach_write_plan(work, row, &fresh, &in_the_way, err);
         for (size_t i = 0; i < missing; i++)
             verdicts[i] = HF__NOT_ATTACHED;
         if (status == HF_OK)
@@ -102,15 +210,15 @@ static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan
     return status;
 }
 
-static hf_status finish(hf__work *work, hf__append_row *row, const hf__plan *plan,
-                        const char *staging, hf_error *err)
+static hf_status finish_parts(hf__work *work, hf__append_row *row, const hf__plan *plan,
+                              const char *staging, hf_error *err)
 {
     hf__verdict *verdicts = calloc(plan->partition_count + 1, sizeof *verdicts);
     bool in_the_way = false;
 
     if (verdicts == NULL)
         return hf__no_memory(err);
-    hf_status status = hf__judge_all(work, plan, verdicts, err);
+    hf_status status = hf__attach_judge(work, plan, verdicts, err);
     (void)snprintf(row->staging, sizeof row->staging, "%s", staging);
     if (status == HF_OK)
         row->state = decide(plan, verdicts, staging[0] != '\0');
@@ -118,7 +226,7 @@ static hf_status finish(hf__work *work, hf__append_row *row, const hf__plan *pla
         status = attach_rest(work, row, plan, verdicts, err);
     free(verdicts);
     if (status != HF_OK &&
-        work->left_out) { /* it would be left out again, and be in everybody's way */
+        work->was_deduplicated) { /* a retry would be dropped again, and block every other append */
         row->state = HF__APPEND_DOUBTFUL;
         status = HF_OK;
     }
@@ -127,7 +235,7 @@ static hf_status finish(hf__work *work, hf__append_row *row, const hf__plan *pla
     return status;
 }
 
-static void tell(const hf__work *work, const hf__append_row *row)
+static void note_finished(const hf__work *work, const hf__append_row *row)
 {
     if (strcmp(row->id, work->result->id) == 0)
         return;
@@ -149,14 +257,14 @@ static hf_status finish_here(hf__work *work, hf__append_row *row, const hf__plan
     if (status == HF_OK)
         status = hf__clickhouse_sync(work, err);
     if (status == HF_OK)
-        status = finish(work, row, plan, staging, err);
+        status = finish_parts(work, row, plan, staging, err);
     if (status != HF_OK)
         return status;
-    tell(work, row);
+    note_finished(work, row);
     if (row->state == HF__APPEND_DONE)
         hf__work_record(work, row->rows);
     if (row->state == HF__APPEND_DONE && staging[0] != '\0')
-        (void)!hf__staging_drop(work, staging, NULL); /* or it is swept */
+        (void)!hf__staging_drop(work, staging, NULL); /* else a later sweep drops it */
     return HF_OK;
 }
 
@@ -175,21 +283,19 @@ hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err
     return status;
 }
 
-/* --- sweep ------------------------------------------------------------------------------------ */
+/* Staging tables that dead appends have left. An append is dead when the lock of its id is free. */
 
-/* What dead appends have left behind. An append is dead when its lock is free. */
-
-static hf_status try_table(hf__work *work, const hf__append_row *row, hf_error *err)
+static hf_status finish_if_free(hf__work *work, const hf__append_row *row, hf_error *err)
 {
     hf__table_name name;
     hf_status status = hf__table_name_parse(row->table, strlen(row->table), NULL, &name, err);
 
-    /* Another table's append is finished by whoever appends to that one next. */
+    /* The next append to that other table finishes it. */
     if (status != HF_OK || strcmp(name.text, work->name.text) != 0)
         return status;
     status = hf__work_lock_table(work, 0, err);
     if (status == HF_NOT_ACQUIRED)
-        return HF_OK; /* who has it finishes it */
+        return HF_OK; /* the holder finishes it */
     if (status != HF_OK)
         return status;
     hf__append_row now = {0};
@@ -208,7 +314,7 @@ static hf_status sweep_complete(hf__work *work, const char *name, const char *id
     hf_status status = hf__append_load(work->store, id, &row, err);
 
     if (status == HF_OK && row.state == HF__APPEND_ATTACHING)
-        status = try_table(work, &row, err);
+        status = finish_if_free(work, &row, err);
     else if (status == HF_OK && row.state == HF__APPEND_DONE)
         status = hf__staging_drop(work, name, err);
     else if (status == HF_OK && age_ms >= work->options->keep_ms) {
@@ -232,7 +338,7 @@ static hf_status sweep_one(hf__work *work, const char *name, int64_t age_ms, hf_
     spec.wait_ms = 0;
     hf_status status = hf__append_lock(work->store, id, &spec, NULL, &lock, err);
     if (status == HF_NOT_ACQUIRED)
-        return HF_OK; /* it lives */
+        return HF_OK; /* it is alive */
     if (status != HF_OK)
         return status;
     if (is_complete) {
@@ -273,137 +379,4 @@ void hf__leftovers_sweep(hf__work *work)
         sweep_here(work);
         work->target = used;
     }
-}
-
-/* --- orphan ----------------------------------------------------------------------------------- */
-
-/*
- * A dead holder's lock is free at once, but its INSERT goes on in the server. Every statement that writes
- * under the table's lock has one query id, so the server itself refuses a second one.
- */
-
-enum { KILL_MS = 10000, LOOK_EVERY_MS = 50 };
-
-/* True as long as the server refuses the id. */
-static hf_status is_running(hf__work *work, const char *writer, bool *running, hf_error *err)
-{
-    const hf__statement probe = {
-        .sql = "SELECT 1", .what = "look for an orphan", .query_id = writer};
-    hf__grid grid = {0};
-    hf_status status = hf__target_query(work->target, &probe, &grid, err);
-
-    hf__grid_free(&grid);
-    *running = status != HF_OK && work->target->fault.code == HF__CODE_ID_IN_USE;
-    return *running ? HF_OK : status;
-}
-
-/* False: it cannot be killed, and why is said. */
-static bool kill_it(hf__work *work, const char *writer)
-{
-    hf__buf sql = {0};
-    hf__grid grid = {0};
-    hf_error err;
-
-    hf__buf_puts(&sql, "KILL QUERY WHERE query_id = ");
-    hf__quote_text(&sql, writer);
-    hf__buf_puts(&sql, " SYNC");
-    const hf__statement kill = {.sql = sql.data, .what = "kill the orphan", .limit_ms = KILL_MS};
-    hf_status status =
-        sql.broken ? HF_NO_MEMORY : hf__target_query(work->target, &kill, &grid, &err);
-    if (status != HF_OK && status != HF_NO_MEMORY)
-        hf__work_note(work, "the orphan is awaited: %s", err.message);
-    hf__grid_free(&grid);
-    hf__buf_free(&sql);
-    return status == HF_OK;
-}
-
-static hf_status await_it(hf__work *work, const char *writer, hf_error *err)
-{
-    char shown[32];
-    int64_t wait_ms = work->options->wait_ms;
-    int64_t deadline = hf__deadline(wait_ms);
-    bool running = true;
-    hf_status status = HF_OK;
-
-    while (status == HF_OK && running) {
-        status = hf__work_check(work, err);
-        if (status == HF_OK)
-            status = is_running(work, writer, &running, err);
-        if (status == HF_OK && running && hf__left_ms(deadline) == 0) {
-            status = hf__fail(
-                err, HF_NOT_ACQUIRED,
-                "a statement whose client is gone (query id %s) still writes to %s after %s",
-                writer, work->name.text, hf__show_duration(shown, sizeof shown, wait_ms));
-            hf__hint(err, "wait longer, or end it: KILL QUERY WHERE query_id = '%s'", writer);
-        }
-        if (status == HF_OK && running)
-            (void)hf__stop_pause(work->stop, LOOK_EVERY_MS);
-    }
-    return status;
-}
-
-static void describe(hf__work *work, const char *writer)
-{
-    hf__buf sql = {0};
-    hf__grid grid = {0};
-
-    hf__buf_puts(&sql,
-                 "SELECT toInt64(elapsed * 1000), written_rows, read_rows FROM system.processes "
-                 "WHERE query_id = ");
-    hf__quote_text(&sql, writer);
-    const hf__statement look = {.sql = sql.data, .what = "describe the orphan"};
-    if (!sql.broken && hf__target_query(work->target, &look, &grid, NULL) == HF_OK &&
-        grid.rows > 0) {
-        char age[32];
-        hf__work_note(
-            work,
-            "an orphan writes to %s: a statement whose client is gone, %s old, %s rows read (query "
-            "id %s)",
-            work->name.text, hf__show_duration(age, sizeof age, hf__grid_number(&grid, 0, 0)),
-            hf__grid_at(&grid, 0, 2), writer);
-    } else {
-        hf__work_note(work, "an orphan writes to %s: a stream whose client is gone (query id %s)",
-                      work->name.text, writer);
-    }
-    hf__grid_free(&grid);
-    hf__buf_free(&sql);
-}
-
-static hf_status end_here(hf__work *work, const char *writer, bool is_known, hf_error *err)
-{
-    bool running = is_known;
-    hf_status status = HF_OK;
-
-    if (!is_known)
-        status = is_running(work, writer, &running, err);
-    if (status != HF_OK || !running)
-        return status;
-    describe(work, writer);
-    bool killed = work->options->orphans == HF__KILL_ORPHANS && kill_it(work, writer);
-    status = await_it(work, writer, err);
-    if (status != HF_OK)
-        return status;
-    work->result->orphan = killed ? "killed" : "awaited";
-    if (work->lock != NULL)
-        hf_lock_note(work->lock, killed ? "orphan_killed" : "orphan_awaited", writer);
-    hf__work_note(work, "the orphan was %s; what it had written stays in the table",
-                  work->result->orphan);
-    return HF_OK;
-}
-
-hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err)
-{
-    char writer[40];
-    hf__target *const used = work->target;
-    hf_status status = HF_OK;
-
-    if (used->is_embedded)
-        return HF_OK;
-    hf__writer_id(writer, work->result->key);
-    for (size_t i = 0; status == HF_OK && hf__cluster_at(work, i) != NULL; i++) {
-        work->target = hf__cluster_at(work, i);
-        status = end_here(work, writer, is_known && work->target == used, err);
-    }
-    work->target = used;
-    return status;
 }

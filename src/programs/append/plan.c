@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/append/target/target.h"
-
-/* ---- parts ----------------------------------------------------------------------------------------- */
+/* ---- Parts of a table ------------------------------------------------------------------------ */
 
 void hf__parts_free(hf__parts *parts)
 {
@@ -16,12 +14,10 @@ void hf__parts_free(hf__parts *parts)
     *parts = (hf__parts){0};
 }
 
-static void add_table(hf__buf *sql, const char *database, const char *table)
+static void add_source(hf__buf *sql, const char *database, const char *table)
 {
-    hf__buf_puts(sql, " FROM system.parts WHERE database = ");
-    hf__quote_text(sql, database);
-    hf__buf_puts(sql, " AND table = ");
-    hf__quote_text(sql, table);
+    hf__buf_puts(sql, " FROM system.parts WHERE ");
+    hf__put_table_condition(sql, database, table);
 }
 
 static hf_status read_parts(const hf__grid *grid, hf__parts *parts, hf_error *err)
@@ -52,21 +48,19 @@ hf_status hf__parts_read(hf__target *target, const char *database, const char *t
     hf__buf_puts(&sql,
                  "SELECT partition_id, min_block_number, max_block_number, rows, bytes_on_disk, "
                  "active, level");
-    add_table(&sql, database, table);
+    add_source(&sql, database, table);
     if (above >= 0)
         hf__buf_printf(&sql, " AND max_block_number > %" PRId64, above);
     hf__buf_puts(&sql, " ORDER BY partition_id, min_block_number, max_block_number");
-    const hf__statement read = {.sql = sql.data, .what = "read system.parts"};
-    hf_status status =
-        sql.broken ? hf__no_memory(err) : hf__target_query(target, &read, &grid, err);
+    const hf__statement read = {.what = "read system.parts"};
+    hf_status status = hf__target_ask(target, &read, &sql, &grid, err);
     if (status == HF_OK)
         status = read_parts(&grid, parts, err);
     hf__grid_free(&grid);
-    hf__buf_free(&sql);
     return status;
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------- */
+/* ---- Making a plan --------------------------------------------------------------------------- */
 
 void hf__plan_free(hf__plan *plan)
 {
@@ -144,15 +138,13 @@ hf_status hf__plan_look(hf__plan *plan, hf__target *target, const char *database
     hf__grid grid = {0};
 
     hf__buf_puts(&sql, "SELECT partition_id, max(max_block_number), sum(rows * active)");
-    add_table(&sql, database, table);
+    add_source(&sql, database, table);
     hf__buf_puts(&sql, " GROUP BY partition_id");
-    const hf__statement look = {.sql = sql.data, .what = "read system.parts"};
-    hf_status status =
-        sql.broken ? hf__no_memory(err) : hf__target_query(target, &look, &grid, err);
+    const hf__statement look = {.what = "read system.parts"};
+    hf_status status = hf__target_ask(target, &look, &sql, &grid, err);
     if (status == HF_OK)
         fill_in(plan, &grid);
     hf__grid_free(&grid);
-    hf__buf_free(&sql);
     return status;
 }
 
@@ -166,7 +158,10 @@ int64_t hf__plan_least_block(const hf__plan *plan)
     return least;
 }
 
-/* ---- as text: "PARTITION LAST_BLOCK ROWS_BEFORE ROWS:BYTES,ROWS:BYTES…" a line -------------------------- */
+/*
+ * A plan as text has a line for each partition:
+ *     PARTITION LAST_BLOCK ROWS_BEFORE ROWS:BYTES,ROWS:BYTES,…
+ */
 
 void hf__plan_write(const hf__plan *plan, hf__buf *text)
 {
@@ -241,7 +236,7 @@ hf_status hf__plan_parse(const char *text, hf__plan *plan, hf_error *err)
     return HF_OK;
 }
 
-/* ---- was it done? ------------------------------------------------------------------------------------- */
+/* ---- Was it attached? ------------------------------------------------------------------------ */
 
 static bool is_in(const hf__plan_part *part, const hf__plan_partition *partition)
 {
@@ -249,8 +244,9 @@ static bool is_in(const hf__plan_part *part, const hf__plan_partition *partition
 }
 
 /*
- * How many of the partition's parts are there, in their order: ATTACH gives them new blocks and leaves their
- * files as they are. A part of the same rows in other files may be one that the server has rewritten.
+ * How many of the partition's parts are in the table, in their order? ATTACH gives a part new block
+ * numbers and keeps its files. same_files false: also count parts with as many rows but other
+ * files, which may be ours after the server has rewritten them.
  */
 static size_t count_there(const hf__plan *plan, const hf__plan_partition *partition,
                           const hf__parts *now, bool same_files)
@@ -267,7 +263,7 @@ static size_t count_there(const hf__plan *plan, const hf__plan_partition *partit
     return found;
 }
 
-/* Also of one part alone, by OPTIMIZE or a TTL: it may be ours with other rows. */
+/* OPTIMIZE or a TTL merges even a single part: it may be ours, with other rows. */
 static bool is_merged(const hf__plan_partition *partition, const hf__parts *now)
 {
     bool merged = false;
@@ -287,7 +283,7 @@ hf__verdict hf__plan_judge(const hf__plan *plan, const hf__plan_partition *parti
 
     if (count_there(plan, partition, now, true) == partition->count)
         return HF__ATTACHED;
-    if (alike == 0 && !is_merged(partition, now)) /* what is later and whole is somebody else's */
+    if (alike == 0 && !is_merged(partition, now)) /* newer parts, if any, are not ours */
         return HF__NOT_ATTACHED;
     if (collapses)
         return HF__UNSURE;

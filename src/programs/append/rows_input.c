@@ -12,13 +12,59 @@
 #include "base/buf.h"
 #include "base/text.h"
 
+/* ---- Formats --------------------------------------------------------------------------------- */
+
+/*
+ * A stream may have to stop anywhere, so the bytes that abort it must be wrong for every table and
+ * after every byte: at the start of a line, inside of a value (a text column accepts nearly
+ * everything) and inside of quotes. Two lines of different width do that, because one of them is no
+ * row. In CSV a quote between them also breaks a quoted value.
+ */
+#define TABS "\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t"
+#define MANY_TABS TABS TABS TABS TABS TABS TABS TABS TABS
+#define COMMAS ",,,,,,,,,,,,,,,,"
+#define MANY_COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS
+
+static const char bad_json[] = "\n\"holdfast: stream aborted\"\n";
+static const char bad_csv[] = "\nholdfast: stream aborted" MANY_COMMAS "\n\"x\n," MANY_COMMAS "\n";
+static const char bad_tsv[] = "\nholdfast: stream aborted" MANY_TABS "\n\t" MANY_TABS "\n";
+/* No block of columns begins with such numbers. */
+static const char bad_native[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
+
+static const hf__format formats[] = {
+    {"JSONEachRow", true, false, HF__ENDS_BY_BRACES, bad_json, sizeof bad_json - 1},
+    {"CSVWithNames", true, true, HF__ENDS_BY_QUOTES, bad_csv, sizeof bad_csv - 1},
+    {"TSV", true, false, HF__ENDS_BY_LINE, bad_tsv, sizeof bad_tsv - 1},
+    {"Native", false, false, HF__ENDS_UNKNOWN, bad_native, sizeof bad_native - 1},
+};
+
+hf_status hf__format_find(const char *name, const hf__format **format, hf_error *err)
+{
+    char shown[64];
+
+    *format = &formats[0];
+    if (name == NULL)
+        return HF_OK;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcasecmp(formats[i].name, name) == 0) {
+            *format = &formats[i];
+            return HF_OK;
+        }
+    hf_status status = hf__fail(err, HF_INVALID, "the format '%s' is not known",
+                                hf__show(shown, sizeof shown, name, strlen(name)));
+    hf__hint(err, "one of JSONEachRow, CSVWithNames, TSV, Native");
+    return status;
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
 enum { HEADER_MAX = 1 << 20 };
 
 struct source {
     const char *path;
     bool is_stdin;
     int64_t size;
-    int64_t rows_before; /* of the files before it; known once it is open */
+    int64_t rows_before; /* in the files before it; known once it is open */
 };
 
 struct hf__rows_input {
@@ -30,15 +76,15 @@ struct hf__rows_input {
     bool is_file;
     hf__buf header; /* of the first file */
     bool knows_header;
-    hf__buf seen;   /* of a later file, until its first line is whole */
-    bool in_header; /* of a later file */
-    hf__buf ready;  /* read, and to be given next */
+    hf__buf seen;   /* the start of a later file, until its first line is whole */
+    bool in_header; /* we are in the header of a later file */
+    hf__buf ready;  /* bytes that were read ahead and come out next */
     size_t ready_at;
     char last;
     atomic_llong lines;
     atomic_llong bytes;
     int64_t size;
-    int64_t from, to; /* of the one file; to -1: its end */
+    int64_t from, to; /* the part of the one file; to -1: its end */
     const atomic_bool *stop;
 };
 
@@ -122,23 +168,7 @@ void hf__rows_input_close(hf__rows_input *input)
     free(input);
 }
 
-static bool must_wait(const hf__rows_input *input)
-{
-    struct pollfd ready = {.fd = input->fd, .events = POLLIN};
-
-    return !input->is_file && poll(&ready, 1, 0) == 0;
-}
-
-static void count_lines(hf__rows_input *input, const char *bytes, size_t size)
-{
-    const char *end = bytes + size;
-
-    long long lines = 0;
-
-    for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        lines++;
-    atomic_fetch_add_explicit(&input->lines, lines, memory_order_relaxed);
-}
+/* ---- Headers --------------------------------------------------------------------------------- */
 
 static hf_status keep_header(hf__rows_input *input, hf__buf *header, const char *bytes, size_t size,
                              hf_error *err)
@@ -166,7 +196,7 @@ static size_t line_size(const hf__buf *line)
     return size;
 }
 
-/* The header of a later file: its bytes do not go out, what follows it does. */
+/* Leaves out the header of a later file and keeps what follows it. */
 static hf_status skip_header(hf__rows_input *input, const char *bytes, size_t *size, hf_error *err)
 {
     const char *end = memchr(bytes, '\n', *size);
@@ -191,7 +221,7 @@ static hf_status skip_header(hf__rows_input *input, const char *bytes, size_t *s
     return input->ready.broken ? hf__no_memory(err) : HF_OK;
 }
 
-/* A part that begins behind the header needs it all the same. */
+/* A part from the middle of a file still begins with the header. */
 static hf_status skip_to_part(hf__rows_input *input, hf_error *err)
 {
     const char *name = name_of(&input->sources[input->next - 1]);
@@ -208,6 +238,25 @@ static hf_status skip_to_part(hf__rows_input *input, hf_error *err)
     if (got < 0 || lseek(input->fd, input->from, SEEK_SET) < 0)
         return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name);
     return HF_OK;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static bool must_wait(const hf__rows_input *input)
+{
+    struct pollfd ready = {.fd = input->fd, .events = POLLIN};
+
+    return !input->is_file && poll(&ready, 1, 0) == 0;
+}
+
+static void count_lines(hf__rows_input *input, const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+    long long lines = 0;
+
+    for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+        lines++;
+    atomic_fetch_add_explicit(&input->lines, lines, memory_order_relaxed);
 }
 
 static hf_status open_next(hf__rows_input *input, hf_error *err)
@@ -227,7 +276,7 @@ static hf_status open_next(hf__rows_input *input, hf_error *err)
     return input->from > 0 ? skip_to_part(input, err) : HF_OK;
 }
 
-/* A file's last line may lack its end, and the next file's first line must not continue it. */
+/* A file may end without a newline, and the next file must not continue its last line. */
 static bool ends_line(hf__rows_input *input, char *bytes, size_t *got)
 {
     bool lacks_end = input->format->has_lines && input->last != '\n' && input->next < input->count;
@@ -280,7 +329,7 @@ hf_status hf__rows_input_read_header(hf__rows_input *input, bool *wait, hf_error
     hf_status status = input->next == 0 ? open_next(input, err) : HF_OK;
 
     *wait = false;
-    if (status == HF_OK && has_whole_line(&input->ready)) /* of a part */
+    if (status == HF_OK && has_whole_line(&input->ready)) /* skip_to_part has read it */
         hf__buf_add(&input->header, input->ready.data, input->ready.length);
     while (status == HF_OK && got > 0 && !has_whole_line(&input->header)) {
         got = 0;
@@ -341,6 +390,8 @@ int hf__rows_input_fd(const hf__rows_input *input)
     return input->fd;
 }
 
+/* ---- How far it is --------------------------------------------------------------------------- */
+
 int64_t hf__rows_input_bytes(const hf__rows_input *input)
 {
     return input->bytes;
@@ -372,47 +423,4 @@ bool hf__rows_input_place(const hf__rows_input *input, int64_t row, const char *
         }
     }
     return false;
-}
-
-/* --- format ----------------------------------------------------------------------------------- */
-
-/*
- * A stream may stop anywhere, so what aborts it must be wrong after every byte of every table's rows: after a
- * line's end, inside of a value (where a text column takes nearly all) and inside of quotes. Two lines of
- * different width are: one of them is no row. In CSV a quote between them ends a quoted value wrongly.
- */
-#define TABS "\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t"
-#define MANY_TABS TABS TABS TABS TABS TABS TABS TABS TABS
-#define COMMAS ",,,,,,,,,,,,,,,,"
-#define MANY_COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS
-
-static const char bad_json[] = "\n\"holdfast: stream aborted\"\n";
-static const char bad_csv[] = "\nholdfast: stream aborted" MANY_COMMAS "\n\"x\n," MANY_COMMAS "\n";
-static const char bad_tsv[] = "\nholdfast: stream aborted" MANY_TABS "\n\t" MANY_TABS "\n";
-/* Numbers that no block of columns begins with. */
-static const char bad_native[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
-
-static const hf__format formats[] = {
-    {"JSONEachRow", true, false, HF__ENDS_BY_BRACES, bad_json, sizeof bad_json - 1},
-    {"CSVWithNames", true, true, HF__ENDS_BY_QUOTES, bad_csv, sizeof bad_csv - 1},
-    {"TSV", true, false, HF__ENDS_BY_LINE, bad_tsv, sizeof bad_tsv - 1},
-    {"Native", false, false, HF__ENDS_UNKNOWN, bad_native, sizeof bad_native - 1},
-};
-
-hf_status hf__format_find(const char *name, const hf__format **format, hf_error *err)
-{
-    char shown[64];
-
-    *format = &formats[0];
-    if (name == NULL)
-        return HF_OK;
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcasecmp(formats[i].name, name) == 0) {
-            *format = &formats[i];
-            return HF_OK;
-        }
-    hf_status status = hf__fail(err, HF_INVALID, "the format '%s' is not known",
-                                hf__show(shown, sizeof shown, name, strlen(name)));
-    hf__hint(err, "one of JSONEachRow, CSVWithNames, TSV, Native");
-    return status;
 }

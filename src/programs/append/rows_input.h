@@ -1,77 +1,88 @@
-#ifndef HF_APPEND_INPUT_H
-#define HF_APPEND_INPUT_H
+/*
+ * The rows that are appended: files, or standard input, as one stream of bytes. Rows pass through
+ * unread; only where one ends is known here, and that depends on the format.
+ */
+#ifndef HF_APPEND_ROWS_INPUT_H
+#define HF_APPEND_ROWS_INPUT_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
-/* The formats that rows come in. Rows pass through as bytes; only their ends are known here. */
+/* ---- Formats --------------------------------------------------------------------------------- */
 
-/* How a place between two rows is told from the bytes around it. */
+/* How to tell, from the bytes around a place, that it is between two rows. */
 typedef enum hf__row_end {
-    HF__ENDS_UNKNOWN = 0, /* not at all */
-    HF__ENDS_BY_QUOTES,   /* a line's end outside of quotes, which takes all that stands before */
-    HF__ENDS_BY_LINE,     /* a line's end that is not escaped */
-    HF__ENDS_BY_BRACES,   /* a line's end between braces: in JSON a comma would stand there */
+    HF__ENDS_UNKNOWN = 0, /* it cannot be told */
+    HF__ENDS_BY_QUOTES,   /* a newline outside of quotes: all bytes before it must be read */
+    HF__ENDS_BY_LINE,     /* a newline that is not escaped */
+    HF__ENDS_BY_BRACES,   /* a newline between } and {: inside of a value there would be a comma */
 } hf__row_end;
 
 typedef struct hf__format {
     const char *name;
-    bool has_lines;  /* a row is a line */
+    bool has_lines;  /* each row is a line */
     bool has_header; /* the first line names the columns */
     hf__row_end ends;
-    const char *bad; /* what no table accepts as a row: it aborts a stream */
+    const char *bad; /* bytes that no table accepts as a row: they abort a stream */
     size_t bad_size;
 } hf__format;
 
-/* NULL: JSONEachRow. */
+/* Finds a format by its name; NULL is JSONEachRow. HF_INVALID: there is none of that name. */
 HF_MUST_CHECK hf_status hf__format_find(const char *name, const hf__format **format, hf_error *err);
 
-/* The rows that are appended: files one after the other, as one stream of bytes. */
+/* ---- Inputs ---------------------------------------------------------------------------------- */
 
 typedef struct hf__rows_input hf__rows_input;
 
 /*
- * paths may be "-" for standard input, and none means that too. Files are opened as they are needed,
- * all are looked for at once. Headers of later files are left out; one that differs is HF_BAD_DATA.
+ * Opens the files in their order; "-", or no path at all, is standard input. All files must be
+ * there now, but each is opened when the one before it ends. The header of a later file is left
+ * out; reading returns HF_BAD_DATA when it differs from the first. The paths must outlive the
+ * input.
  */
 HF_MUST_CHECK hf_status hf__rows_input_open(const hf__format *format, const char *const *paths,
                                             size_t count, hf__rows_input **input, hf_error *err);
 void hf__rows_input_close(hf__rows_input *input);
 
 /*
- * Where the rows of the file can be cut in two about its middle; 0: it is no file, too small, or no
- * such place is known.
+ * A place near the middle of a file where its rows can be cut in two. 0: it is not a regular file,
+ * is too small to be worth it, or no place is safe.
  */
 HF_MUST_CHECK hf_status hf__rows_input_middle(const hf__format *format, const char *path,
                                               int64_t *at, hf_error *err);
 /*
- * Only the bytes from..to of one file, to the end where that is -1, behind its header where it has one. Once
- * stop is set it fails with HF_INTERRUPTED.
+ * Confines the input to the bytes from..to of its one file (to -1: the end), with the file's header
+ * in front where there is one. Once *stop is set, reading fails with HF_INTERRUPTED.
  */
 void hf__rows_input_confine(hf__rows_input *input, int64_t from, int64_t to,
                             const atomic_bool *stop);
 
-/* *got 0 and *wait false: the end. *wait true: nothing yet, and hf__rows_input_fd turns readable. */
+/*
+ * Reads some bytes. *got 0 and *wait false: the end. *wait true: nothing is there yet, and
+ * hf__rows_input_fd turns readable when there is.
+ */
 HF_MUST_CHECK hf_status hf__rows_input_read(hf__rows_input *input, char *bytes, size_t size,
                                             size_t *got, bool *wait, hf_error *err);
 int hf__rows_input_fd(const hf__rows_input *input);
 
 /*
- * The first line of the first file, which hf__rows_input_read gives all the same. *wait true: it is not whole yet, and
- * hf__rows_input_fd turns readable. For a format that has a header, before anything is read.
+ * Reads the first line of the first file ahead; hf__rows_input_read still returns it. *wait true:
+ * the line is not whole yet, call again. Only for a format with a header, and before any other
+ * read.
  */
 HF_MUST_CHECK hf_status hf__rows_input_read_header(hf__rows_input *input, bool *wait,
                                                    hf_error *err);
+/* The line that was read ahead, which the input owns. */
 const char *hf__rows_input_header(const hf__rows_input *input, size_t *size);
 
-/* These also from another thread than the reader's. */
+/* How far the input is. Any thread may ask. */
 int64_t hf__rows_input_bytes(const hf__rows_input *input); /* read so far */
 int64_t hf__rows_input_size(const hf__rows_input *input);  /* of all files; -1: unknown */
 int64_t hf__rows_input_rows(const hf__rows_input *input);  /* read so far; -1: unknown */
 
-/* The file and line of a row, from 1, of a format whose rows are lines; false when not known. */
+/* The file and line, from 1, of a row. False: the format's rows are not lines. */
 bool hf__rows_input_place(const hf__rows_input *input, int64_t row, const char **file,
                           int64_t *line);
 

@@ -1,4 +1,4 @@
-/* A file of rows in two: a place between two rows about its middle, where the format surely has one. */
+/* Cuts a file of rows in two: finds a place near its middle that is surely between two rows. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,17 +9,17 @@
 #include "programs/append/rows_input.h"
 
 enum {
-    WORTH_IT = 16 << 20, /* a second table and connection cost some milliseconds */
+    WORTH_IT = 16 << 20, /* a second table and connection cost a few milliseconds */
     WINDOW = 1 << 20,
 };
 
-/* Bytes of the file, some at a time. */
+/* A piece of the file in memory. */
 struct window {
     int fd;
     const char *path;
     char *bytes;
     size_t size;
-    int64_t offset; /* of the first byte, in the file */
+    int64_t offset; /* where the piece begins in the file */
 };
 
 static hf_status move_to(struct window *window, int64_t offset, hf_error *err)
@@ -33,7 +33,7 @@ static hf_status move_to(struct window *window, int64_t offset, hf_error *err)
     return HF_OK;
 }
 
-/* ---- formats that show it around the place ------------------------------------------------------------- */
+/* ---- Formats where the bytes around the place tell ------------------------------------------- */
 
 static bool is_between_rows(hf__row_end ends, const struct window *window, size_t newline)
 {
@@ -68,17 +68,18 @@ static hf_status look_around(struct window *window, hf__row_end ends, int64_t mi
     return HF_OK;
 }
 
-/* ---- CSV: all that stands before must be read ---------------------------------------------------------- */
+/* ---- CSV, which must be read from the start -------------------------------------------------- */
 
 /*
- * A line's end counts unless it is quoted, and a quote opens a value only where one begins. What versions and
- * settings of ClickHouse read differently (single quotes, quotes inside of bare values, blanks around
- * quoted ones, another delimiter) is odd: such a file is not cut.
+ * A newline ends a row unless it is quoted, and a quote counts only at the start of a value. Some
+ * things mean different things to different versions and settings of ClickHouse: single quotes,
+ * quotes inside of bare values, blanks around quoted values, another delimiter. A file with any of
+ * these is odd, and is not cut.
  */
 struct csv {
     enum { BARE, QUOTED, AFTER_QUOTE } state;
-    char last;     /* the byte before, a line's end at first */
-    bool has_line; /* the header's end has been seen */
+    char last;     /* the byte before; a newline at the start */
+    bool has_line; /* the header has ended */
     bool is_odd;
     int64_t middle;
     int64_t cut;
@@ -92,7 +93,7 @@ static const char *find_quote(const char *at, const char *end)
     return single != NULL ? single : twofold;
 }
 
-/* A line's end from the middle on. */
+/* The first newline at or after the middle. */
 static int64_t find_cut_in(const struct csv *csv, const struct window *window, const char *at,
                            const char *stop)
 {
@@ -106,7 +107,7 @@ static int64_t find_cut_in(const struct csv *csv, const struct window *window, c
     return newline != NULL ? window->offset + (newline - window->bytes) + 1 : 0;
 }
 
-/* Up to the quote that opens a value. */
+/* Reads up to the quote that opens a value. */
 static const char *read_bare(struct csv *csv, const struct window *window, const char *at,
                              const char *end)
 {
@@ -130,7 +131,7 @@ static const char *read_quoted(struct csv *csv, const char *at, const char *end)
     const char *quote = memchr(at, '"', (size_t)(end - at));
     const char *stop = quote != NULL ? quote : end;
 
-    /* A header of several lines is nobody's. */
+    /* Nobody writes a header of several lines. */
     csv->is_odd = !csv->has_line && memchr(at, '\n', (size_t)(stop - at)) != NULL;
     if (quote == NULL)
         return end;
@@ -179,7 +180,7 @@ static hf_status read_from_start(struct window *window, int64_t middle, int64_t 
     return status;
 }
 
-/* ---- all ---------------------------------------------------------------------------------------------- */
+/* ---- Any format ------------------------------------------------------------------------------ */
 
 static hf_status find_cut(const hf__format *format, int fd, const char *path, int64_t size,
                           int64_t *cut, hf_error *err)
@@ -206,7 +207,7 @@ hf_status hf__rows_input_middle(const hf__format *format, const char *path, int6
     *at = 0;
     if (format->ends == HF__ENDS_UNKNOWN || strcmp(path, "-") == 0)
         return HF_OK;
-    /* A pipe must not be opened to look at it: its writer would find that its reader has gone. */
+    /* Do not open a pipe just to look: its writer would see its reader go away. */
     if (stat(path, &found) != 0 || !S_ISREG(found.st_mode) || found.st_size < WORTH_IT)
         return HF_OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC);

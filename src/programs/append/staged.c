@@ -1,6 +1,8 @@
 /*
- * Staged: rows go into a private table without a lock, so many can stream at once and none of it is seen;
- * under the table's lock its parts are attached. What is known at each step is written down before it.
+ * The staged append. Rows go into a private table first, without a lock: many appends can stream at
+ * once, and nobody sees their rows. Then the parts of that table are attached to the real one,
+ * under its lock. Each step is written into the store before it is done, so that a crash can be
+ * judged.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,7 @@
 
 enum { MOST_TRIES = 5 };
 
-/* ---- an id that was there before -------------------------------------------------------------------- */
+/* ---- An id that was used before -------------------------------------------------------------- */
 
 static hf_status refuse_doubtful(const hf__append_row *row, hf_error *err)
 {
@@ -47,8 +49,10 @@ static hf_status finish_own(hf__work *work, hf__append_row *row, hf_error *err)
     return status;
 }
 
-/* *over: there is nothing left to do. Else work->staging is "" or what had been staged. */
-static hf_status take_up(hf__work *work, bool *over, hf_error *err)
+/*
+ * *over: nothing is left to do. Otherwise work->staging is what an earlier run has staged, or "".
+ */
+static hf_status resume(hf__work *work, bool *over, hf_error *err)
 {
     hf__append_row row = {0};
     hf_status status = hf__work_load(work, &row, err);
@@ -81,7 +85,7 @@ static hf_status take_up(hf__work *work, bool *over, hf_error *err)
     return status;
 }
 
-/* ---- staging ------------------------------------------------------------------------------------------- */
+/* ---- Filling the staging table --------------------------------------------------------------- */
 
 static hf_status stage(hf__work *work, hf_error *err)
 {
@@ -108,15 +112,16 @@ static hf_status stage(hf__work *work, hf_error *err)
     }
     if (status == HF_OK)
         memcpy(work->staging, complete, sizeof complete);
-    else if (hf__staging_drop(work, work->staging, NULL) != HF_OK)
-        hf__work_note(work, "%s could not be dropped; the next append to the database does it",
-                      work->staging);
+    else
+        hf__staging_discard(work, work->staging);
     return status;
 }
 
-/* ---- attaching ------------------------------------------------------------------------------------------ */
+/* ---- Attaching its parts --------------------------------------------------------------------- */
 
-/* Whoever died while it attached comes first: after our parts nobody could tell what it had done. */
+/*
+ * An append that died while it attached goes first: after our parts nobody could tell what it did.
+ */
 static hf_status finish_other(hf__work *work, hf_error *err)
 {
     hf__append_row row = {0};
@@ -128,12 +133,12 @@ static hf_status finish_other(hf__work *work, hf_error *err)
     return status;
 }
 
-static hf_status write_down(hf__work *work, hf__append_row *row, hf__plan *plan, hf_error *err)
+static hf_status write_plan(hf__work *work, hf__append_row *row, hf__plan *plan, hf_error *err)
 {
     bool in_the_way = true;
     hf_status status = HF_OK;
 
-    if (work->replica_count > 1) { /* elsewhere nothing but a look keeps an orphan and this apart */
+    if (work->replica_count > 1) { /* other replicas do not refuse our id: look for orphans there */
         status = hf__orphan_end(work, false, err);
         if (status == HF_OK)
             status = hf__clickhouse_sync(work, err);
@@ -142,7 +147,7 @@ static hf_status write_down(hf__work *work, hf__append_row *row, hf__plan *plan,
         if (i > 0)
             status = finish_other(work, err);
         if (status == HF_OK)
-            status = hf__write_down(work, row, plan, &in_the_way, err);
+            status = hf__attach_write_plan(work, row, plan, &in_the_way, err);
     }
     if (status == HF_OK && in_the_way)
         status =
@@ -150,7 +155,7 @@ static hf_status write_down(hf__work *work, hf__append_row *row, hf__plan *plan,
     return status;
 }
 
-/* The rows are there; only the record of it lacks. */
+/* The rows are in the table; only the store does not say so yet. */
 static hf_status say_attached(hf_status status, hf_error *err)
 {
     hf_error plain = {0};
@@ -169,11 +174,11 @@ static hf_status attach_locked(hf__work *work, hf__append_row *row, hf__plan *pl
 
     if (verdicts == NULL)
         return hf__no_memory(err);
-    hf_status status = write_down(work, row, plan, err);
+    hf_status status = write_plan(work, row, plan, err);
     if (status == HF_OK)
         status = hf__attach_missing(work, plan, verdicts, work->staging, err);
     free(verdicts);
-    if (work->left_out) {
+    if (work->was_deduplicated) {
         bool in_the_way = false;
         row->state = HF__APPEND_DOUBTFUL;
         (void)!hf__append_save(work->store, work->lock, row, &in_the_way, NULL);
@@ -206,7 +211,7 @@ static hf_status attach(hf__work *work, hf__plan *plan, hf_error *err)
         status = attach_locked(work, &row, plan, err);
         if (status == HF_OK)
             hf__work_record(work, row.rows);
-        /* Once it is done, a lock that is lost on its way back changes nothing. */
+        /* The append is done: a lock that gets lost now changes nothing. */
         (void)!hf__work_unlock_table(work, NULL);
     }
     hf__append_row_free(&row);
@@ -247,7 +252,7 @@ hf_status hf__staged_run(hf__work *work, hf_error *err)
 
     work->result->is_staged = true;
     if (status == HF_OK && work->options->id != NULL)
-        status = take_up(work, &over, err);
+        status = resume(work, &over, err);
     if (status != HF_OK || over)
         return status;
     hf__leftovers_sweep(work);
@@ -258,8 +263,7 @@ hf_status hf__staged_run(hf__work *work, hf_error *err)
         status = stage(work, err);
     if (status == HF_OK)
         status = attach_staged(work, err);
-    if (status == HF_OK && hf__staging_drop(work, work->staging, NULL) != HF_OK)
-        hf__work_note(work, "%s could not be dropped; the next append to the database does it",
-                      work->staging);
+    if (status == HF_OK)
+        hf__staging_discard(work, work->staging);
     return status;
 }

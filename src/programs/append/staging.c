@@ -1,16 +1,17 @@
-/* Staging tables: their names, their making and their end. */
+#include "programs/append/staging.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "programs/append/staging.h"
-#include "programs/append/target/target.h"
 
 enum { NONCE = 8, MARK = 8, MERGES_MS = 60000, LOOK_EVERY_MS = 20 };
 
-/* Tells the tables apart that staged rows are for. */
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+/* A hash that tells for which table the staged rows are. */
 static unsigned mark_of(const char *table)
 {
     int64_t key = 0;
@@ -47,7 +48,7 @@ const char *hf__staging_id(const char *name, bool *is_complete)
     return hf__append_check_id(id, NULL) == HF_OK ? id : NULL;
 }
 
-/* name is that of a staging table. */
+/* Are the rows of this staging table for that table? */
 static bool is_for(const char *name, const char *table)
 {
     char mark[MARK + 1];
@@ -58,9 +59,9 @@ static bool is_for(const char *name, const char *table)
     return strncmp(id - 1 - MARK, mark, MARK) == 0;
 }
 
-/* ---- engines ------------------------------------------------------------------------------------------- */
+/* ---- Creating and renaming ------------------------------------------------------------------- */
 
-/* Behind the argument at text: its comma, or the closing parenthesis. */
+/* Returns the comma after the argument at text, or the closing parenthesis. */
 static const char *skip_argument(const char *text)
 {
     int depth = 0;
@@ -94,7 +95,7 @@ void hf__staging_engine(const char *engine_full, hf__buf *out)
     hf__buf_puts(out, " ENGINE = ");
     hf__buf_add(out, rest, name);
     rest += name;
-    if (*rest == '(' && rest[1] == '\'') { /* the path in ZooKeeper, and the replica */
+    if (*rest == '(' && rest[1] == '\'') { /* leave out the path in ZooKeeper and the replica */
         const char *end = skip_argument(rest + 1);
         if (*end == ',')
             end = skip_argument(end + 1);
@@ -103,8 +104,6 @@ void hf__staging_engine(const char *engine_full, hf__buf *out)
     }
     hf__buf_puts(out, rest);
 }
-
-/* ---- tables -------------------------------------------------------------------------------------------- */
 
 void hf__staging_quote(const hf__work *work, hf__buf *out)
 {
@@ -134,7 +133,7 @@ hf_status hf__staging_rename(hf__work *work, const char *from, const char *to, h
     return hf__work_do(work, "rename the staging table", &sql, err);
 }
 
-/* ---- merges ------------------------------------------------------------------------------------------------ */
+/* ---- Stopping merges ------------------------------------------------------------------------- */
 
 static hf_status set_merges(hf__work *work, const char *verb, const char *name, hf_error *err)
 {
@@ -149,11 +148,11 @@ hf_status hf__staging_try_freeze(hf__work *work, hf_error *err)
 {
     hf_status status = set_merges(work, "STOP", work->staging, err);
 
-    /* They go on while rows come in: a table takes so many parts and no more. */
+    /* Merges must go on while rows come in: a table with too many parts refuses more. */
     return status == HF_OK ? set_merges(work, "START", work->staging, err) : status;
 }
 
-/* One that was about to end when they were stopped does so. */
+/* A merge that was nearly done when merges were stopped still ends. */
 static hf_status await_merges(hf__work *work, const char *name, hf_error *err)
 {
     int64_t deadline = hf__deadline(MERGES_MS);
@@ -161,10 +160,8 @@ static hf_status await_merges(hf__work *work, const char *name, hf_error *err)
     hf__buf sql = {0};
     hf_status status = HF_OK;
 
-    hf__buf_puts(&sql, "SELECT count() FROM system.merges WHERE database = ");
-    hf__quote_text(&sql, work->name.database);
-    hf__buf_puts(&sql, " AND table = ");
-    hf__quote_text(&sql, name);
+    hf__buf_puts(&sql, "SELECT count() FROM system.merges WHERE ");
+    hf__put_table_condition(&sql, work->name.database, name);
     const hf__statement look = {.sql = sql.data, .what = "read system.merges"};
     if (sql.broken)
         status = hf__no_memory(err);
@@ -195,24 +192,7 @@ hf_status hf__staging_freeze(hf__work *work, const char *name, hf__parts *parts,
                            : status;
 }
 
-/* ---- their end, and finding them --------------------------------------------------------------------------- */
-
-/* DROP waits for what writes into the table: that is ended first, if it can be. */
-static void kill_writer(hf__work *work, const char *name)
-{
-    hf__buf sql = {0};
-    hf__grid grid = {0};
-
-    hf__buf_puts(&sql, "KILL QUERY WHERE query_id = ");
-    hf__quote_text(&sql, name);
-    hf__buf_puts(&sql, " SYNC");
-    const hf__statement kill = {
-        .sql = sql.data, .what = "kill a dead append's statement", .limit_ms = 10000};
-    if (!sql.broken)
-        (void)!hf__target_query(work->target, &kill, &grid, NULL);
-    hf__grid_free(&grid);
-    hf__buf_free(&sql);
-}
+/* ---- Dropping and finding -------------------------------------------------------------------- */
 
 hf_status hf__staging_drop(hf__work *work, const char *name, hf_error *err)
 {
@@ -221,11 +201,19 @@ hf_status hf__staging_drop(hf__work *work, const char *name, hf_error *err)
 
     if (hf__staging_id(name, &is_complete) == NULL)
         return hf__fail(err, HF_INVALID, "'%s' is no staging table", name);
+    /* DROP waits for what writes into the table. */
     if (!is_complete && !work->target->is_embedded)
-        kill_writer(work, name);
+        (void)!hf__target_kill(work->target, name, "kill a dead append's statement", NULL);
     hf__buf_puts(&sql, "DROP TABLE IF EXISTS ");
     hf__quote_table(&sql, work->name.database, name);
     return hf__work_do(work, "drop the staging table", &sql, err);
+}
+
+void hf__staging_discard(hf__work *work, const char *name)
+{
+    if (hf__staging_drop(work, name, NULL) != HF_OK)
+        hf__work_note(work, "%s could not be dropped; the next append to the database does it",
+                      name);
 }
 
 hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err)
@@ -237,11 +225,8 @@ hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err)
                  "toInt64(toUnixTimestamp(metadata_modification_time))) * 1000 FROM system.tables "
                  "WHERE name LIKE 'holdfast\\\\_stag%' AND database = ");
     hf__quote_text(&sql, work->name.database);
-    const hf__statement list = {.sql = sql.data, .what = "read system.tables", .gives_way = true};
-    hf_status status =
-        sql.broken ? hf__no_memory(err) : hf__target_query(work->target, &list, grid, err);
-    hf__buf_free(&sql);
-    return status;
+    const hf__statement list = {.what = "read system.tables", .gives_way = true};
+    return hf__target_ask(work->target, &list, &sql, grid, err);
 }
 
 static hf_status refuse_other(const hf__work *work, const char *id, const char *name, hf_error *err)
@@ -270,7 +255,7 @@ hf_status hf__staging_find(hf__work *work, const char *id, char out[128], hf_err
             status = refuse_other(work, id, name, err);
         else if (is_complete)
             (void)snprintf(out, 128, "%s", name);
-        else if (hf__staging_drop(work, name, NULL) != HF_OK) /* it is in nobody's way */
+        else if (hf__staging_drop(work, name, NULL) != HF_OK) /* it does no harm */
             hf__work_note(work, "%s could not be dropped; a later append does it", name);
     }
     hf__grid_free(&grid);

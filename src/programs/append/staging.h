@@ -1,27 +1,55 @@
-/* The staging tables of appends, in the database of their table. */
+/*
+ * Staging tables: private tables beside the one that is appended to, in the same database. Rows go
+ * in without a lock; then the whole table is renamed to say that it is complete. Its name carries
+ * the id of the append, so that a repeat, or the next append, finds what an append that died has
+ * left.
+ */
 #ifndef HF_APPEND_STAGING_H
 #define HF_APPEND_STAGING_H
 
 #include "programs/append/work.h"
 
-/* Like the table, with a name of its own in work->staging. */
-HF_MUST_CHECK hf_status hf__staging_create(hf__work *work, hf_error *err);
-/* `database`.`staging` */
+/* The prefix while rows come in, and once all of them are there. */
+#define HF__STAGING_PREFIX "holdfast_staging_"
+#define HF__STAGED_PREFIX "holdfast_staged_"
+
+/* "holdfast_staged_0123abcd4567cdef_ID", with a random part and a hash of the table's name. */
+void hf__staging_name(char out[128], bool is_complete, const char *id, const char *table);
+/* The append's id in the name of a staging table; NULL: it is no such name. */
+const char *hf__staging_id(const char *name, bool *is_complete);
+/* `database`.`staging`, of work->staging. */
 void hf__staging_quote(const hf__work *work, hf__buf *out);
-/* Before any row is sent: may its merges be stopped later? */
-HF_MUST_CHECK hf_status hf__staging_try_freeze(hf__work *work, hf_error *err);
-/* What is written down must be what is attached: its parts, which stay as they are from now on. */
-HF_MUST_CHECK hf_status hf__staging_freeze(hf__work *work, const char *name, hf__parts *parts,
-                                           hf_error *err);
+
+/* Creates a table like the destination and puts its name into work->staging. */
+HF_MUST_CHECK hf_status hf__staging_create(hf__work *work, hf_error *err);
 HF_MUST_CHECK hf_status hf__staging_rename(hf__work *work, const char *from, const char *to,
                                            hf_error *err);
+/* Ends what still writes into the table, then drops it. */
+HF_MUST_CHECK hf_status hf__staging_drop(hf__work *work, const char *name, hf_error *err);
+/* The same, where a failure is only worth a note: the next append drops the table. */
+void hf__staging_discard(hf__work *work, const char *name);
 
-/* What follows "AS table" for a replicated engine: the same without its replication. Else nothing. */
+/* Finds out, before any row is sent, whether the user may stop merges. */
+HF_MUST_CHECK hf_status hf__staging_try_freeze(hf__work *work, hf_error *err);
+/*
+ * Stops merges and reads the parts, which stay as they are from now on: what is written in the
+ * store must be what is attached. The caller frees parts.
+ */
+HF_MUST_CHECK hf_status hf__staging_freeze(hf__work *work, const char *name, hf__parts *parts,
+                                           hf_error *err);
+
+/*
+ * Adds " ENGINE = …" for a replicated engine: the same engine without its replication. Adds nothing
+ * for the others, which CREATE TABLE … AS copies.
+ */
 void hf__staging_engine(const char *engine_full, hf__buf *out);
 
-/* Name and age in milliseconds of all of them. */
+/* Name and age in milliseconds of every staging table of the database. The caller frees grid. */
 HF_MUST_CHECK hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err);
-/* The complete one of this append, or ""; incomplete ones are dropped. The append's lock is held. */
+/*
+ * The complete staging table of an append, or "". Drops incomplete ones. The caller holds the lock
+ * of the append's id. HF_INVALID: it has staged rows for another table.
+ */
 HF_MUST_CHECK hf_status hf__staging_find(hf__work *work, const char *id, char out[128],
                                          hf_error *err);
 

@@ -60,7 +60,7 @@ hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *s
     return status == HF_OK ? hf__lock_acquire_with(store, &own, extra, lock, err) : status;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static hf_tx_options tx_options(void)
 {
@@ -188,7 +188,7 @@ hf_status hf__append_load_attaching(hf_store *store, const char *table, hf__appe
     return load_where(store, "table_name = $1 AND state = 'attaching'", table, row, err);
 }
 
-/* ---- writing --------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct saving {
     bool is_local;

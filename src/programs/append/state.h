@@ -40,7 +40,10 @@ HF_MUST_CHECK hf_status hf__append_load_attaching(hf_store *store, const char *t
 HF_MUST_CHECK hf_status hf__append_save(hf_store *store, hf_lock *lock, const hf__append_row *row,
                                         bool *in_the_way, hf_error *err);
 
-/* The same for a row that is done, and releases both locks: the table's, and that of the append's id. */
+/*
+ * The same for a row that is done, and releases both locks: the table's, and that of the append's
+ * id.
+ */
 HF_MUST_CHECK hf_status hf__append_save_last(hf_store *store, hf_lock *const locks[2],
                                              const hf__append_row *row, hf_error *err);
 

@@ -1,3 +1,7 @@
+/*
+ * One append at work: what the files of this room share. The thread that runs the append uses it;
+ * a lost lock is reported from another thread, through work->stop.
+ */
 #ifndef HF_APPEND_WORK_H
 #define HF_APPEND_WORK_H
 
@@ -6,178 +10,171 @@
 #include "programs/append/plan.h"
 #include "programs/append/target/target.h"
 
-/* One append at work: what its parts share. */
-
-/* holdfast_staging_… while rows come in, holdfast_staged_… once all are there. */
-#define HF__STAGING_PREFIX "holdfast_staging_"
-#define HF__STAGED_PREFIX "holdfast_staged_"
-
 typedef struct hf__work {
     hf_store *store;
-    hf__target *target;
+    hf__target *target; /* where statements go; see cluster.c for when it changes */
     hf__stop *stop;
     const hf__append_options *options;
     hf__append_result *result;
 
-    hf__table_name name; /* with the database that is meant */
+    hf__table_name name; /* with the database filled in */
     hf__buf dest;        /* `database`.`table` */
     char engine[64];
     hf__buf engine_full;
-    hf__buf views; /* that the table feeds, in words; "": none */
+    hf__buf views; /* names of the views that the table feeds; "": none */
     bool is_merge_tree;
-    bool collapses;
+    bool collapses; /* merges of this engine change the number of rows */
 
-    hf_lock *own;  /* of the append's id */
-    hf_rows *seen; /* what the store knew of the id once that was held; NULL: it was not asked */
-    hf_lock *lock; /* of the table */
+    hf_lock *own;  /* the lock of the append's id */
+    hf_rows *seen; /* the store's row of the id, read with that lock; NULL: it was not asked for */
+    hf_lock *lock; /* the table's lock, while it is held */
     int64_t locked_us;
     hf_error why_lost;
     char staging[128];
-    size_t merged; /* tables of --concat that are in; a repeat of the rest leaves them out */
+    size_t concat_done; /* tables of --concat that are in: a retry leaves them out */
 
-    hf__grid settings; /* of the server, once they are asked for */
+    hf__grid settings; /* the server's, once they have been read */
 
-    /* Of a direct append that can be sent again: the server leaves out so many blocks that it has had. */
-    int64_t dedup_window;
-    char token[128]; /* the setting that names them, or "" */
-    bool left_out;   /* the server took parts for ones that it had attached before */
+    /* For a direct append that may be sent twice, because the server drops blocks that it knows. */
+    int64_t dedup_window;  /* how many blocks it remembers; 0: do not send twice */
+    char token[128];       /* the setting that names our blocks, or "" */
+    bool was_deduplicated; /* it dropped parts of a staged append for the same reason */
 
-    bool is_balanced;  /* the target that was given leads to several servers */
-    hf__target *given; /* by the caller, where another replica is meant; else NULL */
-    hf__target *
-        *replicas; /* all of the cluster, the one that is used too; none: there is one server */
-    size_t replica_count;
+    bool is_balanced;      /* the URL leads to several servers */
+    hf__target *given;     /* the caller's target, where another replica is used; else NULL */
+    hf__target **replicas; /* of the cluster, the one in use among them */
+    size_t replica_count;  /* 0: there is one server */
 } hf__work;
 
+/* ---- append.c -------------------------------------------------------------------------------- */
+
+/* Tells the user something, through options->events. */
 void hf__work_note(const hf__work *work, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* In the history of the table's lock: so many rows have come. */
+/* Writes the number of rows that were appended into the history of the table's lock. */
 void hf__work_record(const hf__work *work, int64_t rows);
 
-/* A statement without an answer. sql is freed. */
+/* Runs a statement that has no answer. Frees sql. */
 HF_MUST_CHECK hf_status hf__work_do(hf__work *work, const char *what, hf__buf *sql, hf_error *err);
 
-/* hf__stop_check, with the reason of the loss. */
+/* HF_OK, or why the append must stop: HF_LOST with the reason of the loss, or HF_INTERRUPTED. */
 HF_MUST_CHECK hf_status hf__work_check(hf__work *work, hf_error *err);
 
-/* ---- server.c ---------------------------------------------------------------------------------- */
+/* ---- clickhouse.c ---------------------------------------------------------------------------- */
 
-/* Is it one ClickHouse, and what is its database? */
+/* Checks that the target is one ClickHouse, or a cluster, and fills work->name. */
 HF_MUST_CHECK hf_status hf__clickhouse_check(hf__work *work, hf_error *err);
-/* The table's engine; creates the table if that was asked for. */
+/* Reads the table's engine and views. Creates the table first if the user asked for that. */
 HF_MUST_CHECK hf_status hf__clickhouse_describe(hf__work *work, hf_error *err);
 
-/* Who it is: host, start, version, database, folder; a row. */
+/* Asks a server who it is: one row of host, start, version, database and folder. */
 HF_MUST_CHECK hf_status hf__clickhouse_ask(hf__target *target, hf__grid *who, hf_error *err);
-/* Until a replica has what the others had a moment ago. */
-HF_MUST_CHECK hf_status hf__clickhouse_sync(hf__work *work, hf_error *err);
+/* Are these two answers from the same server? */
 bool hf__clickhouse_is_same(const hf__grid *a, const hf__grid *b);
+/* Waits until this replica has the parts that the others have now. */
+HF_MUST_CHECK hf_status hf__clickhouse_sync(hf__work *work, hf_error *err);
 
-/* ---- cluster.c: all replicas of the cluster, each by its own address ----------------------------- */
+/* By the engine's name, or its full text. */
+bool hf__engine_is_replicated(const char *engine);
 
-/* is_balanced: the target leads to several servers, and one of them is chosen in its place. */
+/* Reads the settings that an append depends on into work->settings, once. Does nothing for chdb. */
+HF_MUST_CHECK hf_status hf__settings_read(hf__work *work, hf_error *err);
+/* The value of a setting; NULL: this server does not have it. */
+const char *hf__settings_value(const hf__grid *settings, const char *name);
+/* What to set for an INSERT of a stream: "name=value", URL-encoded, or "". */
+const char *hf__settings_for_rows(const hf__grid *settings);
+
+/* ---- cluster.c: every replica, each by its own address --------------------------------------- */
+
+/* Opens all replicas. is_balanced: the target leads to several servers; one is chosen instead. */
 HF_MUST_CHECK hf_status hf__cluster_open(hf__work *work, bool is_balanced, hf_error *err);
 void hf__cluster_close(hf__work *work);
-/* Where the append of this id has left a staging table: statements go there from now on. */
+/* Moves work->target to the replica that has a staging table of this append, if one does. */
 HF_MUST_CHECK hf_status hf__cluster_follow(hf__work *work, const char *id, hf_error *err);
-/* Every server that may run a statement of the table's: i from 0, NULL behind the last. */
+/* The servers that may run a statement on the table: from 0, NULL after the last. */
 hf__target *hf__cluster_at(const hf__work *work, size_t i);
 
-/* ---- locks.c ----------------------------------------------------------------------------------- */
+/* ---- state.c: the two locks of an append ----------------------------------------------------- */
 
+/* Acquires the lock of the append's id, and reads the store's row of the id if it was given. */
 HF_MUST_CHECK hf_status hf__work_lock_id(hf__work *work, hf_error *err);
-/* What is known of the append's id, under its lock. */
-HF_MUST_CHECK hf_status hf__work_load(hf__work *work, struct hf__append_row *row, hf_error *err);
+/* What the store knows about the append's id, under its lock. The caller frees row. */
+HF_MUST_CHECK hf_status hf__work_load(hf__work *work, hf__append_row *row, hf_error *err);
+/* Acquires the table's lock. HF_NOT_ACQUIRED: not within wait_ms. */
 HF_MUST_CHECK hf_status hf__work_lock_table(hf__work *work, int64_t wait_ms, hf_error *err);
-/* HF_LOST when it had been lost. */
+/* Releases the table's lock, if it is held. HF_LOST: it had been lost before. */
 HF_MUST_CHECK hf_status hf__work_unlock_table(hf__work *work, hf_error *err);
 
-/* ---- feed.c ------------------------------------------------------------------------------------ */
+/* ---- feed.c: rows into a table --------------------------------------------------------------- */
 
-/* Puts all that is to be appended into `into`, a quoted name; every INSERT has the query id. */
+/* Inserts all rows into `into`, a quoted name. Every INSERT has the given query id. */
 HF_MUST_CHECK hf_status hf__work_feed(hf__work *work, const char *into, const char *query_id,
                                       hf_error *err);
-/* Whatever ClickHouse makes of a statement that was ended, the reason is ours. */
-HF_MUST_CHECK hf_status hf__work_blame(hf__work *work, hf_status status, hf_error *err);
-
-/* ---- halves.c ---------------------------------------------------------------------------------- */
-
-/* A large file into work->staging in two streams. *done false: it is for hf__work_feed. */
+/*
+ * Streams a large file into work->staging over two connections. *done false with HF_OK: the file is
+ * not suited to that, and hf__work_feed must do it.
+ */
 HF_MUST_CHECK hf_status hf__feed_halves(hf__work *work, bool *done, hf_error *err);
 
-/* ---- staged.c, settle.c, sweep.c ------------------------------------------------------------------ */
-
-HF_MUST_CHECK hf_status hf__staged_run(hf__work *work, hf_error *err);
-
-/* "holdfast_staged_0123abcd4567cdef_ID": the id in the name of a staging table, or NULL. */
-const char *hf__staging_id(const char *name, bool *is_complete);
-/* table: the text of the one that its rows are for. */
-void hf__staging_name(char out[128], bool is_complete, const char *id, const char *table);
-/* Ends what still writes into it, then drops it. */
-HF_MUST_CHECK hf_status hf__staging_drop(hf__work *work, const char *name, hf_error *err);
-
-/* What ClickHouse refuses to run twice at once: all that writes to the table under its lock has this id. */
-void hf__writer_id(char out[40], int64_t key);
-
-/* Which partitions of the plan are in the table? */
-HF_MUST_CHECK hf_status hf__judge_all(hf__work *work, const hf__plan *plan, hf__verdict *verdicts,
-                                      hf_error *err);
-/* Attaches those that are not, and makes sure. Under the table's lock. */
-HF_MUST_CHECK hf_status hf__attach_missing(hf__work *work, const hf__plan *plan,
-                                           hf__verdict *verdicts, const char *staging,
-                                           hf_error *err);
-/* What is about to be attached, and what the table had before: a crash from here on can be judged. */
-HF_MUST_CHECK hf_status hf__write_down(hf__work *work, hf__append_row *row, hf__plan *plan,
-                                       bool *in_the_way, hf_error *err);
 /*
- * Under the table's lock: finishes an append that was attaching when it died, ours or another's, and
- * saves its row as done or doubtful.
+ * Adds the columns that the input's header names, " (`a`, `b`)": not every server reads a header.
+ * Waits for the header; adds nothing for a format without one. Call hf__settings_read first.
  */
-HF_MUST_CHECK hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err);
-
-/* Drops staging tables whose append has died. Failures are noted, not returned. */
-void hf__leftovers_sweep(hf__work *work);
-
-/* ---- orphan.c ---------------------------------------------------------------------------------- */
-
-/*
- * A dead holder's statement may still write to the table: it is ended or awaited. Under the table's
- * lock. is_known: the server has just refused the id.
- */
-HF_MUST_CHECK hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err);
-
-/* ---- direct.c ---------------------------------------------------------------------------------- */
-
-HF_MUST_CHECK hf_status hf__direct_run(hf__work *work, hf_error *err);
-
-/* Does the server leave out blocks that a table has had before? */
-
-/* How many blocks it remembers: 0 where it does not, or where that is not known. */
-int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings);
-
-/* Blocks can be named by the client, so that equal ones of two appends are both kept. */
-bool hf__dedup_has_token(const hf__grid *settings);
-
-/* The columns that the header of a file names, for the INSERT: not every server reads the header itself. */
-
-/* Adds " (`a`, `b`)" for a header line of CSV; nothing for one without a name. */
+HF_MUST_CHECK hf_status hf__columns_add(hf__work *work, hf__rows_input *input, hf__buf *out,
+                                        hf_error *err);
+/* The same for one line of CSV. HF_BAD_DATA: it is not well formed. */
 HF_MUST_CHECK hf_status hf__columns_parse(const char *line, size_t size, char delimiter,
                                           hf__buf *out, hf_error *err);
 
-/* The same for the input's header, which is waited for; nothing for a format that has none. Knows the settings. */
-HF_MUST_CHECK hf_status hf__columns_add(hf__work *work, hf__rows_input *input, hf__buf *out,
-                                        hf_error *err);
+/* ---- staged.c, direct.c: the two ways -------------------------------------------------------- */
 
-/* What the server is set to, as far as an append has to know it. Asked once. */
+HF_MUST_CHECK hf_status hf__staged_run(hf__work *work, hf_error *err);
+HF_MUST_CHECK hf_status hf__direct_run(hf__work *work, hf_error *err);
 
-/* Once for an append, into work->settings: name, value, whether it has been changed. Nothing where a target is embedded. */
-HF_MUST_CHECK hf_status hf__settings_read(hf__work *work, hf_error *err);
+/* How many blocks the server remembers, to drop repeated ones; 0: none, or that is not known. */
+int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings);
+/* Can a client name its blocks, so that equal ones of two appends are both kept? */
+bool hf__dedup_has_token(const hf__grid *settings);
 
-/* NULL: the server has no such setting. */
-const char *hf__settings_value(const hf__grid *settings, const char *name);
+/* ---- attach.c: from the staging table into the table, under the table's lock ----------------- */
 
-/* What to set for the INSERT of a stream, as "name=value", encoded; "" for nothing. */
-const char *hf__settings_for_rows(const hf__grid *settings);
+/*
+ * The query id of everything that writes to the table under the lock with this key. ClickHouse
+ * refuses to run two statements of one id, so a late one of a dead append cannot overtake us.
+ */
+void hf__writer_id(char out[40], int64_t key);
+
+/* Which partitions of the plan are in the table? verdicts has one for each. */
+HF_MUST_CHECK hf_status hf__attach_judge(hf__work *work, const hf__plan *plan,
+                                         hf__verdict *verdicts, hf_error *err);
+/*
+ * Writes into the store what is about to be attached and what the table has now: after a crash that
+ * is enough to tell what was done. *in_the_way as for hf__append_save.
+ */
+HF_MUST_CHECK hf_status hf__attach_write_plan(hf__work *work, hf__append_row *row, hf__plan *plan,
+                                              bool *in_the_way, hf_error *err);
+/* Attaches the partitions whose verdict is HF__NOT_ATTACHED, then checks that they are there. */
+HF_MUST_CHECK hf_status hf__attach_missing(hf__work *work, const hf__plan *plan,
+                                           hf__verdict *verdicts, const char *staging,
+                                           hf_error *err);
+
+/* ---- leftovers.c: what dead appends have left ------------------------------------------------ */
+
+/*
+ * Ends a statement of a dead append that still writes to the table, or waits for its end. The
+ * caller holds the table's lock. is_known: the server has just refused its id. HF_NOT_ACQUIRED: it
+ * goes on.
+ */
+HF_MUST_CHECK hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err);
+
+/*
+ * Finishes an append, ours or another one, that died while it attached, and saves its row as done
+ * or doubtful. The caller holds the table's lock.
+ */
+HF_MUST_CHECK hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err);
+
+/* Drops the staging tables of appends that have died. Failures are noted, not returned. */
+void hf__leftovers_sweep(hf__work *work);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * chdb: ClickHouse in this process, from a library that is loaded when it is wanted. One process at a
- * time may have a folder open, so opens queue on a lock of their own beside its data.
+ * chdb: ClickHouse inside this process, from a library that is loaded only when it is needed. One
+ * process at a time may have a folder open, so processes wait for each other on a lock of a local
+ * store that is kept inside the folder.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,27 +23,13 @@
 #include "base/time.h"
 #include "programs/append/target/target.h"
 
-/* Rows for chdb through a named pipe, written by a thread of their own. */
-
-typedef struct hf__chdb_feed hf__chdb_feed;
-
-/* The pipe is made in the folder. input is the thread's until hf__chdb_feed_end. */
-HF_MUST_CHECK hf_status hf__chdb_feed_start(const char *folder, const hf__format *format,
-                                            hf__rows_input *input, const hf__flow *flow,
-                                            const hf__stop *stop, hf__chdb_feed **feed,
-                                            hf_error *err);
-const char *hf__chdb_feed_path(const hf__chdb_feed *feed);
-
-/* Ends the thread and frees it. status is that of the INSERT; returns it, or the input's own failure. */
-HF_MUST_CHECK hf_status hf__chdb_feed_end(hf__chdb_feed *feed, hf_status status, hf_error *err);
-
-enum { LOOK_MS = 50 };
+enum { LOOK_MS = 50, FEED_LOOK_MS = 20, PIECE = 256 << 10 };
 
 struct connection {
     void *internal;
 };
 
-/* The part of chdb.h that is used. */
+/* The functions of chdb.h that we use. */
 struct library {
     void *handle;
     struct connection **(*connect)(int argc, char **argv);
@@ -64,7 +51,7 @@ struct chdb {
     hf_lock *lock;
 };
 
-/* ---- the library ------------------------------------------------------------------------------------- */
+/* ---- The library ----------------------------------------------------------------------------- */
 
 static bool find_symbols(struct library *library)
 {
@@ -115,9 +102,9 @@ static hf_status load_library(struct library *library, const char *stated, hf_er
     return status;
 }
 
-/* ---- the folder ---------------------------------------------------------------------------------------- */
+/* ---- The folder ------------------------------------------------------------------------------ */
 
-static hf_status take_folder(struct chdb *chdb, const char *path, hf_error *err)
+static hf_status make_folder(struct chdb *chdb, const char *path, hf_error *err)
 {
     if (path[0] == '\0') {
         hf_status status = hf__fail(err, HF_INVALID, "chdb: needs a folder");
@@ -135,13 +122,9 @@ static hf_status take_folder(struct chdb *chdb, const char *path, hf_error *err)
     return name.broken ? hf__no_memory(err) : HF_OK;
 }
 
-struct waiting {
-    const hf__target_options *options;
-};
-
 static void on_wait(const hf_error *why, void *arg)
 {
-    const hf__target_options *options = ((struct waiting *)arg)->options;
+    const hf__target_options *options = arg;
     char text[sizeof why->message + 32];
 
     (void)snprintf(text, sizeof text, "waiting: %s", why->message);
@@ -149,9 +132,8 @@ static void on_wait(const hf_error *why, void *arg)
         options->note(options->arg, text);
 }
 
-static hf_status take_turn(struct chdb *chdb, const hf__target_options *options, hf_error *err)
+static hf_status lock_folder(struct chdb *chdb, const hf__target_options *options, hf_error *err)
 {
-    struct waiting waiting = {.options = options};
     hf_store_options store_options = HF_STORE_OPTIONS_INIT;
     hf_lock_spec spec = HF_LOCK_SPEC_INIT;
     const hf_target target = HF_LABEL(chdb->name);
@@ -169,7 +151,7 @@ static hf_status take_turn(struct chdb *chdb, const hf__target_options *options,
     spec.target_count = 1;
     spec.wait_ms = options->wait_ms;
     spec.on_wait = on_wait;
-    spec.arg = &waiting;
+    spec.arg = (void *)options;
     return hf_lock_acquire(chdb->store, &spec, &chdb->lock, err);
 }
 
@@ -197,7 +179,7 @@ static hf_status connect_folder(struct chdb *chdb, hf_error *err)
     return status;
 }
 
-/* ---- statements ---------------------------------------------------------------------------------------- */
+/* ---- Statements, and how a long one is killed ------------------------------------------------ */
 
 static hf_status run(struct chdb *chdb, const hf__statement *statement, const char *sql,
                      hf__buf *answer, bool during_rows, hf_error *err)
@@ -220,15 +202,13 @@ static hf_status run(struct chdb *chdb, const hf__statement *statement, const ch
     return status;
 }
 
-/* ---- a long one, and its end ------------------------------------------------------------------------- */
-
 struct watch {
     struct chdb *chdb;
     pthread_t thread;
     atomic_bool over;
 };
 
-/* Over a connection of its own: that of the statement is busy with it. */
+/* Needs a second connection: the first one is busy with the statement. */
 static void kill_statements(struct chdb *chdb)
 {
     struct library *library = &chdb->library;
@@ -252,7 +232,7 @@ static void *await_stop(void *arg)
 
     while (!atomic_load(&watch->over) && !hf__stop_pause(stop, LOOK_MS))
         continue;
-    while (!atomic_load(&watch->over)) { /* it may not have begun yet */
+    while (!atomic_load(&watch->over)) { /* again, for it may not have begun yet */
         kill_statements(watch->chdb);
         (void)poll(NULL, 0, LOOK_MS);
     }
@@ -276,111 +256,28 @@ static hf_status query(hf__target *target, const hf__statement *statement, hf__b
     return status;
 }
 
-/* chdb takes no stream, but it reads files: rows come through a pipe with a name. */
-static hf_status insert(hf__target *target, const hf__statement *statement,
-                        const hf__format *format, hf__rows_input *input, const hf__flow *flow,
-                        hf_error *err)
-{
-    struct chdb *chdb = (struct chdb *)target;
-    hf__chdb_feed *feed = NULL;
-    hf__buf sql = {0};
+/*
+ * Rows. chdb takes no stream, but it reads files: a thread writes the rows into a named pipe. The
+ * end of the pipe counts as the end of the rows, so a stream that must not count ends with a bad
+ * row.
+ */
 
-    target->fault = (hf__fault){0};
-    hf_status status =
-        hf__chdb_feed_start(chdb->folder, format, input, flow, target->stop, &feed, err);
-    if (status != HF_OK)
-        return status;
-    hf__buf_printf(&sql, "%s SELECT * FROM file(", statement->sql);
-    hf__quote_text(&sql, hf__chdb_feed_path(feed));
-    hf__buf_printf(&sql,
-                   ", '%s') SETTINGS use_structure_from_insertion_table_in_table_functions = 1",
-                   format->name);
-    status = sql.broken ? hf__no_memory(err) : run(chdb, statement, sql.data, NULL, true, err);
-    hf__buf_free(&sql);
-    return hf__chdb_feed_end(feed, status, err);
-}
-
-static void reconnect(hf__target *target)
-{
-    (void)target; /* there is one connection, to ourselves */
-}
-
-/* ---- life ---------------------------------------------------------------------------------------------- */
-
-static void close_chdb(hf__target *target)
-{
-    struct chdb *chdb = (struct chdb *)target;
-
-    if (chdb->connection != NULL)
-        chdb->library.close(chdb->connection);
-    hf_lock_free(chdb->lock);
-    hf_store_close(chdb->store);
-    /* The library has threads that outlive the connection: it stays loaded. */
-    free(chdb->name);
-    free(chdb->folder);
-    free(chdb);
-}
-
-static const hf__target_ops chdb_ops = {
-    .query = query,
-    .insert = insert,
-    .reconnect = reconnect,
-    .close = close_chdb,
-};
-
-hf_status hf__chdb_open(const hf__target_options *options, hf__target **target, hf_error *err)
-{
-    struct chdb *chdb = calloc(1, sizeof *chdb);
-
-    if (chdb == NULL)
-        return hf__no_memory(err);
-    hf_status status = load_library(&chdb->library, options->library, err);
-    if (status == HF_OK)
-        status = take_folder(chdb, options->url + strlen("chdb:"), err);
-    if (status == HF_OK)
-        status = take_turn(chdb, options, err);
-    if (status == HF_OK)
-        status = connect_folder(chdb, err);
-    if (status != HF_OK) {
-        close_chdb(&chdb->base);
-        return status;
-    }
-    chdb->base = (hf__target){.ops = &chdb_ops,
-                              .name = chdb->name,
-                              .database = "default",
-                              .user = "",
-                              .stop = options->stop,
-                              .is_embedded = true};
-    *target = &chdb->base;
-    return HF_OK;
-}
-
-/* --- chdb feed -------------------------------------------------------------------------------- */
-
-enum { PIECE = 256 << 10, FEED_LOOK_MS = 20, TELL_EVERY_MS = 100 };
-
-struct hf__chdb_feed {
+struct feed {
     char *folder;
     char *path;
     const hf__format *format;
     hf__rows_input *input;
-    const hf__flow *flow;
+    hf__flow *flow;
     const hf__stop *stop;
     pthread_t thread;
     atomic_bool over; /* the INSERT has ended */
-    int64_t told_ms;
     bool is_whole;    /* all of the input went through the pipe */
-    hf_status status; /* of the input */
+    hf_status status; /* of reading the input */
     hf_error err;
 };
 
-const char *hf__chdb_feed_path(const hf__chdb_feed *feed)
-{
-    return feed->path;
-}
-
-/* The reader may never come: the statement may fail before it opens the file. */
-static int open_pipe(const hf__chdb_feed *feed)
+/* chdb may never open the pipe, because the statement fails first. */
+static int open_pipe(const struct feed *feed)
 {
     int fd;
 
@@ -391,7 +288,7 @@ static int open_pipe(const hf__chdb_feed *feed)
 }
 
 /* False when nobody reads any more. */
-static bool write_all(const hf__chdb_feed *feed, int fd, const char *bytes, size_t size)
+static bool write_all(const struct feed *feed, int fd, const char *bytes, size_t size)
 {
     struct pollfd room = {.fd = fd, .events = POLLOUT};
 
@@ -409,7 +306,7 @@ static bool write_all(const hf__chdb_feed *feed, int fd, const char *bytes, size
     return true;
 }
 
-static void await_input(const hf__chdb_feed *feed)
+static void await_input(const struct feed *feed)
 {
     struct pollfd fds[2] = {{.fd = hf__rows_input_fd(feed->input), .events = POLLIN},
                             {.fd = feed->stop->fd, .events = POLLIN}};
@@ -417,18 +314,7 @@ static void await_input(const hf__chdb_feed *feed)
     (void)poll(fds, 2, FEED_LOOK_MS);
 }
 
-static void tell(hf__chdb_feed *feed)
-{
-    int64_t now = hf__now_ms();
-
-    if (feed->flow == NULL || now - feed->told_ms < TELL_EVERY_MS)
-        return;
-    feed->told_ms = now;
-    feed->flow->tell(feed->flow->arg, feed->input);
-}
-
-/* The end of the pipe counts as the end of the rows: what must not count ends with a bad row. */
-static void pump(hf__chdb_feed *feed, int fd, char *piece)
+static void pump(struct feed *feed, int fd, char *piece)
 {
     bool goes_on = true;
 
@@ -447,13 +333,13 @@ static void pump(hf__chdb_feed *feed, int fd, char *piece)
         else
             goes_on = got > 0 && write_all(feed, fd, piece, got);
         goes_on = goes_on && !atomic_load(&feed->over);
-        tell(feed);
+        hf__flow_tell(feed->flow, feed->input);
     }
 }
 
 static void *feed_pipe(void *arg)
 {
-    hf__chdb_feed *feed = arg;
+    struct feed *feed = arg;
     char *piece = malloc(PIECE);
     int fd = open_pipe(feed);
 
@@ -467,7 +353,7 @@ static void *feed_pipe(void *arg)
     return NULL;
 }
 
-static void free_feed(hf__chdb_feed *feed)
+static void free_feed(struct feed *feed)
 {
     if (feed->path != NULL)
         (void)unlink(feed->path);
@@ -478,7 +364,7 @@ static void free_feed(hf__chdb_feed *feed)
     free(feed);
 }
 
-/* Of processes that were killed: the folder is ours now. */
+/* Removes the pipes of processes that were killed. We have the folder to ourselves. */
 static void drop_old_pipes(const char *folder)
 {
     hf__buf pattern = {0};
@@ -495,7 +381,7 @@ static void drop_old_pipes(const char *folder)
     hf__buf_free(&pattern);
 }
 
-static hf_status make_pipe(hf__chdb_feed *feed, const char *folder, hf_error *err)
+static hf_status make_pipe(struct feed *feed, const char *folder, hf_error *err)
 {
     hf__buf text = {0};
 
@@ -519,8 +405,8 @@ static hf_status make_pipe(hf__chdb_feed *feed, const char *folder, hf_error *er
                : hf__fail_errno(err, HF_SYSTEM, errno, "cannot make the pipe %s", feed->path);
 }
 
-/* A write after the reader has gone must not end the process. */
-static bool start_thread(hf__chdb_feed *feed)
+/* All signals are blocked: SIGPIPE, when the reader goes away, must not end the process. */
+static bool start_thread(struct feed *feed)
 {
     sigset_t all, before;
 
@@ -531,11 +417,11 @@ static bool start_thread(hf__chdb_feed *feed)
     return started;
 }
 
-hf_status hf__chdb_feed_start(const char *folder, const hf__format *format, hf__rows_input *input,
-                              const hf__flow *flow, const hf__stop *stop, hf__chdb_feed **out,
-                              hf_error *err)
+/* Makes the pipe in the folder. input belongs to the thread until end_feed. */
+static hf_status start_feed(const char *folder, const hf__format *format, hf__rows_input *input,
+                            hf__flow *flow, const hf__stop *stop, struct feed **out, hf_error *err)
 {
-    hf__chdb_feed *feed = calloc(1, sizeof *feed);
+    struct feed *feed = calloc(1, sizeof *feed);
 
     if (feed == NULL)
         return hf__no_memory(err);
@@ -555,7 +441,10 @@ hf_status hf__chdb_feed_start(const char *folder, const hf__format *format, hf__
     return status;
 }
 
-hf_status hf__chdb_feed_end(hf__chdb_feed *feed, hf_status status, hf_error *err)
+/*
+ * Waits for the thread and frees it. Returns the status of the INSERT, or the input's own failure.
+ */
+static hf_status end_feed(struct feed *feed, hf_status status, hf_error *err)
 {
     atomic_store(&feed->over, true);
     pthread_join(feed->thread, NULL);
@@ -566,4 +455,81 @@ hf_status hf__chdb_feed_end(hf__chdb_feed *feed, hf_status status, hf_error *err
         status = hf__fail(err, HF_IN_DOUBT, "chdb stopped before the end of the rows");
     free_feed(feed);
     return input != HF_OK ? input : status;
+}
+
+static hf_status insert(hf__target *target, const hf__statement *statement,
+                        const hf__format *format, hf__rows_input *input, hf__flow *flow,
+                        hf_error *err)
+{
+    struct chdb *chdb = (struct chdb *)target;
+    struct feed *feed = NULL;
+    hf__buf sql = {0};
+
+    target->fault = (hf__fault){0};
+    hf_status status = start_feed(chdb->folder, format, input, flow, target->stop, &feed, err);
+    if (status != HF_OK)
+        return status;
+    hf__buf_printf(&sql, "%s SELECT * FROM file(", statement->sql);
+    hf__quote_text(&sql, feed->path);
+    hf__buf_printf(&sql,
+                   ", '%s') SETTINGS use_structure_from_insertion_table_in_table_functions = 1",
+                   format->name);
+    status = sql.broken ? hf__no_memory(err) : run(chdb, statement, sql.data, NULL, true, err);
+    hf__buf_free(&sql);
+    return end_feed(feed, status, err);
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+static void reconnect(hf__target *target)
+{
+    (void)target; /* the one connection is to ourselves */
+}
+
+static void close_chdb(hf__target *target)
+{
+    struct chdb *chdb = (struct chdb *)target;
+
+    if (chdb->connection != NULL)
+        chdb->library.close(chdb->connection);
+    hf_lock_free(chdb->lock);
+    hf_store_close(chdb->store);
+    /* The library stays loaded: its threads outlive the connection. */
+    free(chdb->name);
+    free(chdb->folder);
+    free(chdb);
+}
+
+static const hf__target_ops chdb_ops = {
+    .query = query,
+    .insert = insert,
+    .reconnect = reconnect,
+    .close = close_chdb,
+};
+
+hf_status hf__chdb_open(const hf__target_options *options, hf__target **target, hf_error *err)
+{
+    struct chdb *chdb = calloc(1, sizeof *chdb);
+
+    if (chdb == NULL)
+        return hf__no_memory(err);
+    hf_status status = load_library(&chdb->library, options->library, err);
+    if (status == HF_OK)
+        status = make_folder(chdb, options->url + strlen("chdb:"), err);
+    if (status == HF_OK)
+        status = lock_folder(chdb, options, err);
+    if (status == HF_OK)
+        status = connect_folder(chdb, err);
+    if (status != HF_OK) {
+        close_chdb(&chdb->base);
+        return status;
+    }
+    chdb->base = (hf__target){.ops = &chdb_ops,
+                              .name = chdb->name,
+                              .database = "default",
+                              .user = "",
+                              .stop = options->stop,
+                              .is_embedded = true};
+    *target = &chdb->base;
+    return HF_OK;
 }

@@ -25,7 +25,7 @@ static void init_libcurl(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* ---- one call ------------------------------------------------------------------------------------ */
+/* ---- one call -------------------------------------------------------------------------------- */
 
 static size_t keep_answer(char *bytes, size_t one, size_t count, void *arg)
 {
@@ -166,7 +166,7 @@ hf_status hf__http_turn(hf__http *http, struct curl_waitfd *fds, unsigned count,
                                          curl_multi_strerror(failed));
 }
 
-/* ---- statements ----------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 /* Until it is done. A long one is watched, and killed when the append must not go on. */
 static hf_status await_end(hf__http *http, const hf__statement *statement, hf_error *err)
@@ -202,8 +202,8 @@ static hf_status await_end(hf__http *http, const hf__statement *statement, hf_er
 }
 
 /*
- * A server takes a body that was cut for a whole one, and a list that was cut behind an item for a list. A
- * head arrives whole or counts for nothing; older servers take 16 KiB of it.
+ * A server takes a body that was cut for a whole one, and a list that was cut behind an item for a
+ * list. A head arrives whole or counts for nothing; older servers take 16 KiB of it.
  */
 static const char *write_head(const hf__statement *statement, hf__buf *extra)
 {
@@ -226,7 +226,9 @@ static hf_status query(hf__target *target, const hf__statement *statement, hf__b
     hf__buf extra = {0};
     const char *body = write_head(statement, &extra);
 
-    /* The answer is held back until all is known to be well: no exception in the middle of a 200. */
+    /*
+     * The answer is held back until all is known to be well: no exception in the middle of a 200.
+     */
     hf_status status = extra.broken ||
                                curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE,
                                                 (curl_off_t)strlen(body)) != CURLE_OK ||
@@ -251,7 +253,7 @@ static void reconnect(hf__target *target)
     ((hf__http *)target)->is_fresh = true;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void close_call(hf__call *call)
 {
@@ -294,7 +296,10 @@ static hf_status make_ready(hf__http *http, const hf__stop *stop, hf__target **t
                               .user = http->url.user,
                               .stop = stop};
     http->multi = curl_multi_init();
-    /* Poco, in ClickHouse, answers 100 whatever it thinks of the request: waiting for it is of no use. */
+    /*
+     * Poco, in ClickHouse, answers 100 whatever it thinks of the request: waiting for it is of no
+     * use.
+     */
     http->headers = curl_slist_append(NULL, "Expect:");
     if (http->multi == NULL || http->headers == NULL || !set_up(http, &http->call) ||
         !set_up(http, &http->side)) {

@@ -71,7 +71,7 @@ HF_MUST_CHECK hf_status hf__http_judge(hf__http *http, const hf__call *call,
                                        const hf__statement *statement, bool during_rows,
                                        hf_error *err);
 
-/* ---- http_watch.c: is a long statement still running there? ------------------------------------- */
+/* ---- http_watch.c: is a long statement still running there? ---------------------------------- */
 
 typedef struct hf__watch {
     const char *query_id; /* NULL: it has none, and is not watched */
@@ -87,10 +87,10 @@ typedef struct hf__watch {
 /* Asks now and then; HF_UNREACHABLE when nothing has answered for long. */
 HF_MUST_CHECK hf_status hf__watch_tick(hf__http *http, hf__watch *watch, hf_error *err);
 
-/* ---- http_insert.c ---------------------------------------------------------------------------- */
+/* ---- http_insert.c --------------------------------------------------------------------------- */
 
 hf_status hf__http_insert(hf__target *target, const hf__statement *statement,
-                          const hf__format *format, hf__rows_input *input, const hf__flow *flow,
+                          const hf__format *format, hf__rows_input *input, hf__flow *flow,
                           hf_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * INSERT of a stream over HTTP. The end of a body counts as the end of the rows, however it came about
- * and whatever had been meant to follow, so a stream that must not count is ended by a row that
- * ClickHouse refuses.
+ * INSERT of a stream over HTTP. ClickHouse takes the end of the body for the end of the rows, even
+ * when the connection broke. So a stream that must not count is ended with a row that ClickHouse
+ * refuses.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +12,9 @@
 
 enum {
     PIECE = 256 << 10,
-    TELL_EVERY_MS = 100,
-    ABORTED_MS = 30000, /* for the answer to an aborted stream */
+    ABORTED_MS = 30000, /* how long to wait for the answer to an aborted stream */
     SURELY_SEEN =
-        16 << 20, /* bytes after which a statement that is not on the server's list is over */
+        16 << 20, /* bytes after which the server must list the statement, or it has ended */
     MISSED_ENOUGH = 2,
     COMPRESSION = 1,
     GZIP_WINDOW = 15 + 16,
@@ -25,16 +24,15 @@ struct stream {
     hf__http *http;
     const hf__format *format;
     hf__rows_input *input;
-    const hf__flow *flow;
+    hf__flow *flow;
     hf__watch watch;
-    int64_t told_ms;
 
-    bool is_over;  /* the input's end has been read */
-    bool aborts;   /* no more rows: the bad one, and the end */
-    size_t bad_at; /* how much of it has gone out */
-    bool waits;    /* libcurl has paused it until there is input */
+    bool is_over;  /* the input has ended */
+    bool aborts;   /* send no more rows, but the bad one and the end */
+    size_t bad_at; /* how much of the bad row has been sent */
+    bool waits;    /* libcurl has paused the stream until there is input */
     int64_t abort_by;
-    hf_status status; /* of the input */
+    hf_status status; /* of reading the input */
     hf_error err;
 
     bool compresses;
@@ -43,7 +41,7 @@ struct stream {
     char *piece;
 };
 
-/* ---- what goes out --------------------------------------------------------------------------------- */
+/* ---- What is sent ---------------------------------------------------------------------------- */
 
 static void abort_stream(struct stream *stream)
 {
@@ -62,7 +60,7 @@ static size_t add_bad_row(struct stream *stream, char *bytes, size_t size)
     return got;
 }
 
-/* Bytes of the input, or of the bad row; 0: the end, or stream->waits. */
+/* Bytes of the input, or of the bad row. 0: the end, or there are none yet (stream->waits). */
 static size_t next_bytes(struct stream *stream, char *bytes, size_t size)
 {
     size_t got = 0;
@@ -113,19 +111,12 @@ static size_t give_bytes(char *bytes, size_t one, size_t count, void *arg)
     return got == 0 && stream->waits ? CURL_READFUNC_PAUSE : got;
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------- */
+/* ---- The loop -------------------------------------------------------------------------------- */
 
-static void tell(struct stream *stream)
-{
-    int64_t now = hf__now_ms();
-
-    if (stream->flow == NULL || now - stream->told_ms < TELL_EVERY_MS)
-        return;
-    stream->told_ms = now;
-    stream->flow->tell(stream->flow->arg, stream->input);
-}
-
-/* One that has failed reads the rest of the body before it says why: it need not wait for all of it. */
+/*
+ * A server that has failed reads the rest of the body before it says why. When its list no longer
+ * shows the statement we abort the stream, so as not to send all of it in vain.
+ */
 static bool has_failed_there(const struct stream *stream)
 {
     const hf__watch *watch = &stream->watch;
@@ -151,7 +142,7 @@ static hf_status turn(struct stream *stream, hf_error *err)
         abort_stream(stream);
     if (stream->waits && http->call.is_running)
         curl_easy_pause(http->call.easy, CURLPAUSE_CONT);
-    tell(stream);
+    hf__flow_tell(stream->flow, stream->input);
     if (status == HF_OK && stream->aborts && hf__left_ms(stream->abort_by) == 0) {
         http->base.fault.was_sent = true;
         status = hf__fail(err, HF_UNREACHABLE, "%s: no answer to an aborted stream within %d s",
@@ -207,8 +198,8 @@ static hf_status begin(struct stream *stream, const hf__statement *statement, hf
     return status;
 }
 
-/* The input's own fault is told before what ClickHouse says of the bad row. */
-static hf_status settle(struct stream *stream, const hf__statement *statement, hf_error *err)
+/* A failure of the input comes first: ClickHouse only complains about the bad row. */
+static hf_status judge_stream(struct stream *stream, const hf__statement *statement, hf_error *err)
 {
     hf__http *http = stream->http;
     hf_status judged = hf__http_judge(http, &http->call, statement, true, err);
@@ -217,15 +208,15 @@ static hf_status settle(struct stream *stream, const hf__statement *statement, h
         return judged;
     bool is_told_why = has_failed_there(stream) && judged != HF_OK;
     http->base.fault.was_ended = judged != HF_OK && http->base.fault.code != 0;
-    if (judged == HF_OK) /* it took the bad row for a good one */
+    if (judged == HF_OK) /* it accepted the bad row */
         return hf__fail(err, HF_IN_DOUBT, "%s: the stream was cut, and what had arrived was taken",
                         http->base.name);
     if (stream->status != HF_OK) {
         *err = stream->err;
         return stream->status;
     }
-    hf_status halted = is_told_why ? HF_OK : hf__stop_check(http->base.stop, err);
-    return halted != HF_OK ? halted : judged;
+    hf_status stopped = is_told_why ? HF_OK : hf__stop_check(http->base.stop, err);
+    return stopped != HF_OK ? stopped : judged;
 }
 
 static hf_status run(struct stream *stream, const hf__statement *statement, hf_error *err)
@@ -243,14 +234,14 @@ static hf_status run(struct stream *stream, const hf__statement *statement, hf_e
     if (http->side.is_running)
         hf__call_end(http, &http->side);
     if (status == HF_OK)
-        status = settle(stream, statement, err);
+        status = judge_stream(stream, statement, err);
     curl_easy_setopt(http->call.easy, CURLOPT_HTTPHEADER, http->headers);
     curl_slist_free_all(headers);
     return status;
 }
 
 hf_status hf__http_insert(hf__target *target, const hf__statement *statement,
-                          const hf__format *format, hf__rows_input *input, const hf__flow *flow,
+                          const hf__format *format, hf__rows_input *input, hf__flow *flow,
                           hf_error *err)
 {
     hf__http *http = (hf__http *)target;
@@ -260,7 +251,7 @@ hf_status hf__http_insert(hf__target *target, const hf__statement *statement,
                             .flow = flow,
                             .watch = {.query_id = statement->query_id},
                             .compresses = !http->url.is_local || statement->is_sealed};
-    /* What has a checksum at its end is not taken for whole without it, compressed or not. */
+    /* gzip has a checksum at its end: without it the server does not take the stream as whole. */
     int level = http->url.is_local ? Z_NO_COMPRESSION : COMPRESSION;
 
     target->fault = (hf__fault){0};

@@ -4,63 +4,139 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 
-hf_status hf__target_open(const hf__target_options *options, hf__target **target, hf_error *err)
+enum { KILL_MS = 10000, TELL_EVERY_MS = 100 };
+
+/* ---- Names and texts ------------------------------------------------------------------------- */
+
+static void quote(hf__buf *out, const char *text, char mark)
 {
-    char shown[96];
-
-    if (strncmp(options->url, "chdb:", 5) == 0)
-        return hf__chdb_open(options, target, err);
-    if (strncmp(options->url, "clickhouse+http://", 18) == 0 ||
-        strncmp(options->url, "clickhouse+https://", 19) == 0)
-        return hf__http_open(options, target, err);
-    const char *rest = strstr(options->url, "://"); /* a password may follow */
-    hf_status status = hf__fail(
-        err, HF_INVALID, "'%s…' is no target",
-        hf__show(shown, sizeof shown, options->url,
-                 rest != NULL ? (size_t)(rest - options->url) : strcspn(options->url, ":@")));
-    hf__hint(err,
-             "clickhouse+http://user@host:8123/database, clickhouse+https://…, or chdb:FOLDER");
-    return status;
-}
-
-void hf__target_close(hf__target *target)
-{
-    if (target != NULL)
-        target->ops->close(target);
-}
-
-hf_status hf__target_query(hf__target *target, const hf__statement *statement, hf__grid *rows,
-                           hf_error *err)
-{
-    hf__buf answer = {0};
-    char shown[96];
-
-    target->fault = (hf__fault){0};
-    hf_status status = target->ops->query(target, statement, &answer, err);
-    if (status == HF_OK && answer.broken)
-        status = hf__no_memory(err);
-    if (status == HF_OK && rows == NULL && answer.length > 0)
-        status =
-            hf__fail(err, HF_DATABASE, "%s: cannot %s: it answered '%s'", target->name,
-                     statement->what, hf__show(shown, sizeof shown, answer.data, answer.length));
-    if (status != HF_OK || rows == NULL) {
-        hf__buf_free(&answer);
-        return status;
+    hf__buf_add(out, &mark, 1);
+    for (; *text != '\0'; text++) {
+        if (*text == mark || *text == '\\')
+            hf__buf_add(out, "\\", 1);
+        hf__buf_add(out, text, 1);
     }
-    status = hf__grid_read(answer.data, answer.length, rows, err);
-    if (status != HF_OK && err != NULL) {
-        hf_error plain = *err;
-        status = hf__fail(err, plain.code, "%s: cannot %s: %s", target->name, statement->what,
-                          plain.message);
-    }
-    return status;
+    hf__buf_add(out, &mark, 1);
 }
 
-/* ---- what ClickHouse says ------------------------------------------------------------------------ */
+void hf__quote_name(hf__buf *out, const char *name)
+{
+    quote(out, name, '`');
+}
 
-/* "Code: 27, e.displayText() = DB::Exception: …" of old, "Code: 27. DB::Exception: …" of new. */
+void hf__quote_table(hf__buf *out, const char *database, const char *table)
+{
+    hf__quote_name(out, database);
+    hf__buf_add(out, ".", 1);
+    hf__quote_name(out, table);
+}
+
+void hf__quote_text(hf__buf *out, const char *text)
+{
+    quote(out, text, '\'');
+}
+
+void hf__put_table_condition(hf__buf *out, const char *database, const char *table)
+{
+    hf__buf_puts(out, "database = ");
+    hf__quote_text(out, database);
+    hf__buf_puts(out, " AND table = ");
+    hf__quote_text(out, table);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static char unescaped(char c)
+{
+    static const char from[] = "tnrb0f", to[] = "\t\n\r\b\0\f";
+    const char *at = strchr(from, c);
+
+    return c != '\0' && at != NULL ? to[at - from] : c;
+}
+
+/* Works in place. */
+static void unescape(char *cell, const char *end)
+{
+    char *out = cell;
+
+    for (const char *at = cell; at < end; at++)
+        *out++ = *at == '\\' && at + 1 < end ? unescaped(*++at) : *at;
+    *out = '\0';
+}
+
+static size_t count(const char *text, size_t size, char wanted)
+{
+    size_t found = 0;
+
+    for (const char *at = text; (at = memchr(at, wanted, size - (size_t)(at - text))) != NULL; at++)
+        found++;
+    return found;
+}
+
+static bool take_row(hf__grid *grid, char *row, const char *end)
+{
+    for (size_t column = 0; column < grid->columns; column++) {
+        char *cell_end = memchr(row, '\t', (size_t)(end - row));
+        bool is_last = cell_end == NULL;
+        if (is_last != (column + 1 == grid->columns))
+            return false;
+        if (is_last)
+            cell_end = row + (end - row);
+        grid->cells[grid->rows * grid->columns + column] = row;
+        unescape(row, cell_end);
+        row = is_last ? row : cell_end + 1;
+    }
+    grid->rows++;
+    return true;
+}
+
+hf_status hf__grid_read(char *text, size_t size, hf__grid *grid, hf_error *err)
+{
+    size_t lines = size > 0 ? count(text, size, '\n') : 0;
+    char *at = text;
+
+    *grid = (hf__grid){.text = text};
+    if (size > 0 && (text[size - 1] != '\n' || memchr(text, '\0', size) != NULL))
+        return hf__fail(err, HF_BAD_DATA, "the answer is no table of texts");
+    if (lines == 0)
+        return HF_OK;
+    grid->columns = count(text, (size_t)((char *)memchr(text, '\n', size) - text), '\t') + 1;
+    grid->cells = calloc(lines * grid->columns, sizeof *grid->cells);
+    if (grid->cells == NULL)
+        return hf__no_memory(err);
+    while (at < text + size) {
+        char *end = memchr(at, '\n', size - (size_t)(at - text));
+        if (end == NULL || !take_row(grid, at, end))
+            return hf__fail(err, HF_BAD_DATA, "the answer has rows of different width");
+        at = end + 1;
+    }
+    return HF_OK;
+}
+
+void hf__grid_free(hf__grid *grid)
+{
+    free(grid->text);
+    free(grid->cells);
+    *grid = (hf__grid){0};
+}
+
+const char *hf__grid_at(const hf__grid *grid, size_t row, size_t column)
+{
+    return row < grid->rows && column < grid->columns ? grid->cells[row * grid->columns + column]
+                                                      : "";
+}
+
+int64_t hf__grid_number(const hf__grid *grid, size_t row, size_t column)
+{
+    return strtoll(hf__grid_at(grid, row, column), NULL, 10);
+}
+
+/* ---- What ClickHouse says -------------------------------------------------------------------- */
+
+/* Old: "Code: 27, e.displayText() = DB::Exception: …". New: "Code: 27. DB::Exception: …". */
 int hf__exception_code(const char *text)
 {
     static const char head[] = "Code: ";
@@ -75,7 +151,7 @@ int hf__exception_code(const char *text)
                : 0;
 }
 
-/* The sentence of an exception without its frame. */
+/* Finds the sentence in an exception, without what ClickHouse puts around it. */
 static void find_sentence(const char *text, const char **start, size_t *size)
 {
     static const char mark[] = "Exception: "; /* DB::Exception, DB::ErrnoException */
@@ -177,120 +253,92 @@ hf_status hf__target_refused(hf__target *target, const hf__statement *statement,
     return status;
 }
 
-/* --- grid ------------------------------------------------------------------------------------- */
+/* ---- Targets --------------------------------------------------------------------------------- */
 
-static char unescaped(char c)
+hf_status hf__target_open(const hf__target_options *options, hf__target **target, hf_error *err)
 {
-    static const char from[] = "tnrb0f", to[] = "\t\n\r\b\0\f";
-    const char *at = strchr(from, c);
+    char shown[96];
 
-    return c != '\0' && at != NULL ? to[at - from] : c;
+    if (strncmp(options->url, "chdb:", 5) == 0)
+        return hf__chdb_open(options, target, err);
+    if (strncmp(options->url, "clickhouse+http://", 18) == 0 ||
+        strncmp(options->url, "clickhouse+https://", 19) == 0)
+        return hf__http_open(options, target, err);
+    const char *rest = strstr(options->url, "://"); /* a password may follow: show no more */
+    hf_status status = hf__fail(
+        err, HF_INVALID, "'%s…' is no target",
+        hf__show(shown, sizeof shown, options->url,
+                 rest != NULL ? (size_t)(rest - options->url) : strcspn(options->url, ":@")));
+    hf__hint(err,
+             "clickhouse+http://user@host:8123/database, clickhouse+https://…, or chdb:FOLDER");
+    return status;
 }
 
-/* In place; returns the end. */
-static char *unescape(char *cell, const char *end)
+void hf__target_close(hf__target *target)
 {
-    char *out = cell;
-
-    for (const char *at = cell; at < end; at++)
-        *out++ = *at == '\\' && at + 1 < end ? unescaped(*++at) : *at;
-    *out = '\0';
-    return out;
+    if (target != NULL)
+        target->ops->close(target);
 }
 
-static size_t count(const char *text, size_t size, char wanted)
+hf_status hf__target_query(hf__target *target, const hf__statement *statement, hf__grid *rows,
+                           hf_error *err)
 {
-    size_t found = 0;
+    hf__buf answer = {0};
+    char shown[96];
 
-    for (const char *at = text; (at = memchr(at, wanted, size - (size_t)(at - text))) != NULL; at++)
-        found++;
-    return found;
-}
-
-static bool take_row(hf__grid *grid, char *row, const char *end)
-{
-    for (size_t column = 0; column < grid->columns; column++) {
-        char *cell_end = memchr(row, '\t', (size_t)(end - row));
-        bool is_last = cell_end == NULL;
-        if (is_last != (column + 1 == grid->columns))
-            return false;
-        if (is_last)
-            cell_end = row + (end - row);
-        grid->cells[grid->rows * grid->columns + column] = row;
-        (void)unescape(row, cell_end);
-        row = is_last ? row : cell_end + 1;
+    target->fault = (hf__fault){0};
+    hf_status status = target->ops->query(target, statement, &answer, err);
+    if (status == HF_OK && answer.broken)
+        status = hf__no_memory(err);
+    if (status == HF_OK && rows == NULL && answer.length > 0)
+        status =
+            hf__fail(err, HF_DATABASE, "%s: cannot %s: it answered '%s'", target->name,
+                     statement->what, hf__show(shown, sizeof shown, answer.data, answer.length));
+    if (status != HF_OK || rows == NULL) {
+        hf__buf_free(&answer);
+        return status;
     }
-    grid->rows++;
-    return true;
-}
-
-hf_status hf__grid_read(char *text, size_t size, hf__grid *grid, hf_error *err)
-{
-    size_t lines = size > 0 ? count(text, size, '\n') : 0;
-    char *at = text;
-
-    *grid = (hf__grid){.text = text};
-    if (size > 0 && (text[size - 1] != '\n' || memchr(text, '\0', size) != NULL))
-        return hf__fail(err, HF_BAD_DATA, "the answer is no table of texts");
-    if (lines == 0)
-        return HF_OK;
-    grid->columns = count(text, (size_t)((char *)memchr(text, '\n', size) - text), '\t') + 1;
-    grid->cells = calloc(lines * grid->columns, sizeof *grid->cells);
-    if (grid->cells == NULL)
-        return hf__no_memory(err);
-    while (at < text + size) {
-        char *end = memchr(at, '\n', size - (size_t)(at - text));
-        if (end == NULL || !take_row(grid, at, end))
-            return hf__fail(err, HF_BAD_DATA, "the answer has rows of different width");
-        at = end + 1;
+    status = hf__grid_read(answer.data, answer.length, rows, err);
+    if (status != HF_OK && err != NULL) {
+        hf_error plain = *err;
+        status = hf__fail(err, plain.code, "%s: cannot %s: %s", target->name, statement->what,
+                          plain.message);
     }
-    return HF_OK;
+    return status;
 }
 
-void hf__grid_free(hf__grid *grid)
+hf_status hf__target_ask(hf__target *target, const hf__statement *statement, hf__buf *sql,
+                         hf__grid *rows, hf_error *err)
 {
-    free(grid->text);
-    free(grid->cells);
-    *grid = (hf__grid){0};
+    hf__statement with_text = *statement;
+    hf_status status = HF_OK;
+
+    with_text.sql = sql->data;
+    status = sql->broken ? hf__no_memory(err) : hf__target_query(target, &with_text, rows, err);
+    hf__buf_free(sql);
+    return status;
 }
 
-const char *hf__grid_at(const hf__grid *grid, size_t row, size_t column)
+hf_status hf__target_kill(hf__target *target, const char *query_id, const char *what, hf_error *err)
 {
-    return row < grid->rows && column < grid->columns ? grid->cells[row * grid->columns + column]
-                                                      : "";
+    const hf__statement kill = {.what = what, .limit_ms = KILL_MS};
+    hf__buf sql = {0};
+    hf__grid killed = {0};
+
+    hf__buf_puts(&sql, "KILL QUERY WHERE query_id = ");
+    hf__quote_text(&sql, query_id);
+    hf__buf_puts(&sql, " SYNC");
+    hf_status status = hf__target_ask(target, &kill, &sql, &killed, err);
+    hf__grid_free(&killed);
+    return status;
 }
 
-int64_t hf__grid_number(const hf__grid *grid, size_t row, size_t column)
+void hf__flow_tell(hf__flow *flow, const hf__rows_input *input)
 {
-    return strtoll(hf__grid_at(grid, row, column), NULL, 10);
-}
+    int64_t now = hf__now_ms();
 
-/* --- quote ------------------------------------------------------------------------------------ */
-
-static void quote(hf__buf *out, const char *text, char mark)
-{
-    hf__buf_add(out, &mark, 1);
-    for (; *text != '\0'; text++) {
-        if (*text == mark || *text == '\\')
-            hf__buf_add(out, "\\", 1);
-        hf__buf_add(out, text, 1);
-    }
-    hf__buf_add(out, &mark, 1);
-}
-
-void hf__quote_name(hf__buf *out, const char *name)
-{
-    quote(out, name, '`');
-}
-
-void hf__quote_table(hf__buf *out, const char *database, const char *table)
-{
-    hf__quote_name(out, database);
-    hf__buf_add(out, ".", 1);
-    hf__quote_name(out, table);
-}
-
-void hf__quote_text(hf__buf *out, const char *text)
-{
-    quote(out, text, '\'');
+    if (flow == NULL || now - flow->told_ms < TELL_EVERY_MS)
+        return;
+    flow->told_ms = now;
+    flow->tell(flow->arg, input);
 }

@@ -1,3 +1,8 @@
+/*
+ * A ClickHouse that rows are appended to, behind one vtable: a server over HTTP, or chdb inside
+ * this process. This folder knows how to send a statement and how to read its answer. It knows
+ * nothing about appends, locks and staging tables.
+ */
 #ifndef HF_APPEND_TARGET_H
 #define HF_APPEND_TARGET_H
 
@@ -8,35 +13,37 @@
 #include "base/stop.h"
 #include "programs/append/rows_input.h"
 
-/* A small answer of ClickHouse in memory: TabSeparated, unescaped. */
+/* ---- Answers --------------------------------------------------------------------------------- */
 
+/* A small answer in memory: ClickHouse's TabSeparated text, cut into cells and unescaped. */
 typedef struct hf__grid {
     char *text;   /* the cells, each ended by NUL */
-    char **cells; /* by row */
+    char **cells; /* row by row */
     size_t rows, columns;
 } hf__grid;
 
-/* text is taken over, also on failure. Rows of different width are HF_BAD_DATA. */
+/*
+ * Cuts text into cells. It takes text over and the caller frees the grid, also after a failure.
+ * HF_BAD_DATA: the rows differ in their number of cells.
+ */
 HF_MUST_CHECK hf_status hf__grid_read(char *text, size_t size, hf__grid *grid, hf_error *err);
 void hf__grid_free(hf__grid *grid);
 
+/* The text of a cell, which the grid owns; "" outside of the grid. */
 const char *hf__grid_at(const hf__grid *grid, size_t row, size_t column);
-/* 0 where it is no number: ClickHouse writes what the column's type says. */
+/* The same as a number; 0 when the cell is not one. */
 int64_t hf__grid_number(const hf__grid *grid, size_t row, size_t column);
 
-/*
- * A ClickHouse that rows are appended to, behind one vtable: a server over HTTP, or chdb in this
- * process. Used by one thread.
- */
+/* ---- Statements ------------------------------------------------------------------------------ */
 
 typedef struct hf__target hf__target;
 
-/* What ClickHouse said of the statement that failed last. */
+/* What ClickHouse said about the last statement that failed. */
 typedef struct hf__fault {
-    int code;       /* ClickHouse's own, or 0: it said nothing */
-    bool was_sent;  /* the statement, or a byte of it, may have reached it */
-    int64_t row;    /* of the stream, from 1, that does not parse; 0: not said */
-    bool was_ended; /* by an invalid row or a kill of ours, and it has confirmed that */
+    int code;       /* ClickHouse's own number; 0: it said nothing */
+    bool was_sent;  /* the statement, or a part of it, may have reached the server */
+    int64_t row;    /* the row of the stream that does not parse, from 1; 0: not said */
+    bool was_ended; /* we ended it, by an invalid row or a kill, and the server confirmed that */
 } hf__fault;
 
 enum {
@@ -53,80 +60,109 @@ enum {
 
 typedef struct hf__statement {
     const char *sql;
-    const char *what;     /* "create the staging table": for messages */
-    const char *query_id; /* NULL: the server's own choice */
-    int64_t limit_ms;     /* 0: 60 s; -1: none, and a wish to stop kills it */
-    const char *settings; /* "name=value", encoded, or NULL */
-    bool is_sealed;       /* of a stream: one that is cut must not count as whole */
-    bool is_list;         /* its first half would be a statement too: it must arrive whole */
-    bool is_once;         /* sent twice it would be done twice */
-    bool gives_way;       /* it only asks: who is told to stop does not wait for the answer */
+    const char *what;     /* completes "cannot …" in a message: "create the staging table" */
+    const char *query_id; /* NULL: the server picks one */
+    int64_t limit_ms;     /* for the answer; 0: 60 s; -1: no limit, but a stop kills it */
+    const char *settings; /* "name=value&…", URL-encoded, or NULL */
+    bool is_sealed;       /* a stream: when it is cut, the server must not take it as whole */
+    bool is_list;         /* cut short it would still be valid SQL: it must arrive whole */
+    bool is_once;         /* must not reach the server twice */
+    bool gives_way;       /* a question: a request to stop does not wait for its answer */
 } hf__statement;
 
-/* Called about every 100 ms while rows flow. */
+/* Hears about the progress while rows flow. */
 typedef struct hf__flow {
     void (*tell)(void *arg, const hf__rows_input *input);
     void *arg;
+    int64_t told_ms; /* when tell was called last */
 } hf__flow;
 
+/* Calls flow->tell, at most every 100 ms. flow may be NULL. */
+void hf__flow_tell(hf__flow *flow, const hf__rows_input *input);
+
+/* ---- Targets --------------------------------------------------------------------------------- */
+
 typedef struct hf__target_ops {
-    /* answer is TabSeparated. */
+    /* The answer is TabSeparated. */
     hf_status (*query)(hf__target *target, const hf__statement *statement, hf__buf *answer,
                        hf_error *err);
-    /* statement->sql ends where FORMAT would stand. */
+    /*
+     * Streams the rows of input. statement->sql ends where FORMAT would follow. flow may be NULL.
+     */
     hf_status (*insert)(hf__target *target, const hf__statement *statement,
-                        const hf__format *format, hf__rows_input *input, const hf__flow *flow,
+                        const hf__format *format, hf__rows_input *input, hf__flow *flow,
                         hf_error *err);
-    /* The next statement goes over a connection of its own. */
+    /* The next statement opens a new connection. */
     void (*reconnect)(hf__target *target);
-    /* Another server at the same port, with the same user; host NULL: the same server, for another thread.
-     * NULL: there are none. */
+    /*
+     * A second target for the caller to close: the server `host`, at the same port and with the
+     * same user, or with host NULL the same server for another thread. NULL where there is no such
+     * thing.
+     */
     hf_status (*open_sibling)(hf__target *target, const char *host, hf__target **sibling,
                               hf_error *err);
     void (*close)(hf__target *target);
 } hf__target_ops;
 
+/* One thread at a time may use a target. */
 struct hf__target {
     const hf__target_ops *ops;
     const char *name;     /* for messages, never with a password */
-    const char *database; /* "" or what the URL says */
+    const char *database; /* as in the URL, or "" */
     const char *user;     /* "" when there is none */
-    const hf__stop *stop; /* of the append that runs */
+    const hf__stop *stop; /* of the append that is running */
     hf__fault fault;
-    bool is_embedded; /* nobody else is in it, and what it runs ends with this process */
+    bool is_embedded; /* nobody else uses it, and its statements end with this process */
 };
 
 typedef struct hf__target_options {
     const char *url;
-    const char *password_file; /* NULL: the URL has it */
-    const hf__stop *stop;
-    const char *library; /* of chdb; NULL: the usual places */
-    int64_t wait_ms;     /* for a folder that another process has open; -1: for ever */
+    const char *password_file; /* NULL: the URL has the password, or there is none */
+    const hf__stop *stop;      /* must outlive the target */
+    const char *library;       /* libchdb.so; NULL: look in the usual places */
+    int64_t wait_ms;           /* for a chdb folder that another process has open; -1: for ever */
     void (*note)(void *arg, const char *text);
     void *arg;
 } hf__target_options;
 
-/* Opens nothing but chdb: a server is reached by the first statement. */
+/*
+ * The caller closes *target. A server is not contacted before the first statement; chdb opens here.
+ */
 HF_MUST_CHECK hf_status hf__target_open(const hf__target_options *options, hf__target **target,
                                         hf_error *err);
-void hf__target_close(hf__target *target);
+void hf__target_close(hf__target *target); /* NULL is fine */
 
-/* rows may be NULL: then an answer other than nothing is HF_DATABASE. */
-HF_MUST_CHECK hf_status hf__target_query(hf__target *target, const hf__statement *statement,
-                                         hf__grid *rows, hf_error *err);
-
+/* The kinds of target, for hf__target_open alone. */
 HF_MUST_CHECK hf_status hf__http_open(const hf__target_options *options, hf__target **target,
                                       hf_error *err);
 HF_MUST_CHECK hf_status hf__chdb_open(const hf__target_options *options, hf__target **target,
                                       hf_error *err);
 
-/* Fills target->fault.code and row and err from ClickHouse's own words. during_rows: of a stream. */
+/*
+ * Runs a statement; the caller frees rows, also after a failure. With rows NULL an answer that is
+ * not empty is HF_DATABASE. After a failure target->fault says what ClickHouse said.
+ */
+HF_MUST_CHECK hf_status hf__target_query(hf__target *target, const hf__statement *statement,
+                                         hf__grid *rows, hf_error *err);
+
+/* The same for a statement whose text is in sql. It frees sql. */
+HF_MUST_CHECK hf_status hf__target_ask(hf__target *target, const hf__statement *statement,
+                                       hf__buf *sql, hf__grid *rows, hf_error *err);
+
+/* Kills the statement with this id and waits until it has ended, for 10 s at most. */
+HF_MUST_CHECK hf_status hf__target_kill(hf__target *target, const char *query_id, const char *what,
+                                        hf_error *err);
+
+/*
+ * Turns ClickHouse's own words into target->fault and err; returns the status. during_rows: the
+ * statement was a stream of rows, so the rows may be to blame.
+ */
 hf_status hf__target_refused(hf__target *target, const hf__statement *statement, const char *text,
                              size_t size, bool during_rows, hf_error *err);
-/* Does the text begin as ClickHouse's exceptions do? Its code, or 0. */
+/* The code, when the text begins as ClickHouse's exceptions do; else 0. */
 int hf__exception_code(const char *text);
 
-/* Names and texts in ClickHouse's SQL. */
+/* ---- Names and texts in ClickHouse's SQL ----------------------------------------------------- */
 
 /* `a\`b` */
 void hf__quote_name(hf__buf *out, const char *name);
@@ -134,5 +170,7 @@ void hf__quote_name(hf__buf *out, const char *name);
 void hf__quote_table(hf__buf *out, const char *database, const char *table);
 /* 'o\'brien' */
 void hf__quote_text(hf__buf *out, const char *text);
+/* database = 'database' AND table = 'table' */
+void hf__put_table_condition(hf__buf *out, const char *database, const char *table);
 
 #endif
