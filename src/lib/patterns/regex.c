@@ -276,9 +276,9 @@ static bool repeated(hf__regex *regex, hf__fragment *fragment)
 
 static bool from_class(hf__regex *regex, size_t start, hf__fragment *fragment)
 {
-    if (regex->class.broken)
+    if (regex->chars.broken)
         return hf__regex_refuse(regex, start, HF_NO_MEMORY, "", "out of memory");
-    *fragment = hf__draft_one_of(regex->draft, regex->class.ranges, regex->class.count);
+    *fragment = hf__draft_one_of(regex->draft, regex->chars.ranges, regex->chars.count);
     return true;
 }
 
@@ -286,9 +286,9 @@ static bool any_character(hf__regex *regex, hf__fragment *fragment)
 {
     size_t start = regex->at++;
 
-    hf__charset_clear(&regex->class);
-    hf__charset_add(&regex->class, '\n', '\n');
-    hf__charset_negate(&regex->class);
+    hf__charset_clear(&regex->chars);
+    hf__charset_add(&regex->chars, '\n', '\n');
+    hf__charset_negate(&regex->chars);
     return from_class(regex, start, fragment);
 }
 
@@ -410,6 +410,6 @@ hf_status hf__regex_read(hf__draft *draft, const char *text, size_t size, hf__fr
     hf__regex regex = {.text = size > 0 ? text : "", .size = size, .draft = draft, .err = err};
 
     (void)whole(&regex, fragment);
-    hf__charset_free(&regex.class);
+    hf__charset_free(&regex.chars);
     return regex.status;
 }

@@ -19,7 +19,7 @@ typedef struct hf__regex {
     size_t at; /* in bytes */
     unsigned depth;
     hf__draft *draft;
-    hf__charset class; /* the one being read */
+    hf__charset chars; /* the one being read */
     hf_status status;
     hf_error *err;
 } hf__regex;
@@ -48,7 +48,7 @@ static inline bool hf__is_letter(uint32_t character)
 bool hf__regex_ahead(const hf__regex *regex, const char *text); /* does this come next? */
 bool hf__regex_eat(hf__regex *regex, const char *text);         /* the same, and moves behind it */
 
-/* Read "[...]" and "\..." into regex->class, which is tidy then. */
+/* Read "[...]" and "\..." into regex->chars, which is tidy then. */
 bool hf__regex_class(hf__regex *regex);
 bool hf__regex_escape(hf__regex *regex);
 

@@ -76,8 +76,8 @@ static bool add_named(hf__regex *regex, const struct named_class *named, bool is
     hf__charset_add_ranges(&set, named->ranges, named->count);
     if (is_negated)
         hf__charset_negate(&set);
-    hf__charset_add_ranges(&regex->class, set.ranges, set.count);
-    regex->class.broken = regex->class.broken || set.broken;
+    hf__charset_add_ranges(&regex->chars, set.ranges, set.count);
+    regex->chars.broken = regex->chars.broken || set.broken;
     hf__charset_free(&set);
     return true;
 }
@@ -158,7 +158,7 @@ static bool letter_escape(hf__regex *regex, size_t start, uint32_t letter, bool 
     }
 }
 
-/* *single is the character, or HF__NOWHERE after a class, which is then in regex->class. */
+/* *single is the character, or HF__NOWHERE after a class, which is then in regex->chars. */
 static bool escape(hf__regex *regex, bool in_class, uint32_t *single)
 {
     size_t start = regex->at++;
@@ -178,12 +178,12 @@ bool hf__regex_escape(hf__regex *regex)
 {
     uint32_t single = HF__NOWHERE;
 
-    hf__charset_clear(&regex->class);
+    hf__charset_clear(&regex->chars);
     if (!escape(regex, false, &single))
         return false;
     if (single != HF__NOWHERE)
-        hf__charset_add(&regex->class, single, single);
-    hf__charset_tidy(&regex->class);
+        hf__charset_add(&regex->chars, single, single);
+    hf__charset_tidy(&regex->chars);
     return true;
 }
 
@@ -254,7 +254,7 @@ static bool member_or_range(hf__regex *regex)
         hf__regex_ahead(regex, "-") && !hf__regex_ahead(regex, "-]") && regex->size - regex->at > 1;
     if (!is_range) {
         if (low != HF__NOWHERE)
-            hf__charset_add(&regex->class, low, low);
+            hf__charset_add(&regex->chars, low, low);
         return true;
     }
     regex->at++;
@@ -266,16 +266,16 @@ static bool member_or_range(hf__regex *regex)
     if (low > high)
         return hf__regex_refuse_construct(regex, start, "a range from high to low",
                                           "write the lower character first, or \\-");
-    hf__charset_add(&regex->class, low, high);
+    hf__charset_add(&regex->chars, low, high);
     return true;
 }
 
 static bool finish_class(hf__regex *regex, size_t start, bool is_negated)
 {
-    hf__charset_tidy(&regex->class);
+    hf__charset_tidy(&regex->chars);
     if (is_negated)
-        hf__charset_negate(&regex->class);
-    if (regex->class.count <= HF__CLASS_RANGES_MAX)
+        hf__charset_negate(&regex->chars);
+    if (regex->chars.count <= HF__CLASS_RANGES_MAX)
         return true;
     return hf__regex_refuse(regex, start, HF_QUOTA, "write wider ranges, or another class",
                             "a class of more than %d ranges", HF__CLASS_RANGES_MAX);
@@ -291,7 +291,7 @@ bool hf__regex_class(hf__regex *regex)
         return hf__regex_refuse_construct(regex, start, "a class name outside of a class",
                                           "write it inside of one, as in [[:alpha:]]");
     }
-    hf__charset_clear(&regex->class);
+    hf__charset_clear(&regex->chars);
     regex->at++;
     bool is_negated = hf__regex_eat(regex, "^");
     for (bool is_first = true; regex->at < regex->size; is_first = false) {

@@ -364,9 +364,9 @@ enum {
 struct hf__dfa {
     uint32_t count;
     uint32_t start;
-    uint32_t class_count;
-    uint8_t class_of[ASCII]; /* characters that lead to the same states everywhere */
-    uint16_t *next;          /* by state and class */
+    uint32_t kind_count;
+    uint8_t kind_of[ASCII]; /* characters of one kind lead to the same states everywhere */
+    uint16_t *next;         /* by state and kind */
     bool *accepts;
     uint32_t *wide_from; /* moves beyond ASCII: wide[wide_from[state]...[state + 1]] */
     hf__move *wide;
@@ -396,7 +396,7 @@ bool hf__dfa_has(const hf__dfa *dfa, const char *text, size_t size)
     for (size_t at = 0; at < size && state != DEAD;) {
         unsigned char byte = (unsigned char)text[at];
         if (byte < ASCII) {
-            state = dfa->next[state * dfa->class_count + dfa->class_of[byte]];
+            state = dfa->next[state * dfa->kind_count + dfa->kind_of[byte]];
             at++;
         } else {
             state = wide_next(dfa, state, hf__character_next(text, size, &at));
@@ -419,19 +419,19 @@ static uint16_t *make_columns(const hf__subsets *subsets, size_t states)
     return columns;
 }
 
-/* Characters with the same column share a class; firsts gets the first character of each class. */
-static void find_classes(hf__dfa *dfa, const uint16_t *columns, uint32_t firsts[ASCII])
+/* Characters with the same column are of one kind; firsts gets the first character of each kind. */
+static void find_kinds(hf__dfa *dfa, const uint16_t *columns, uint32_t firsts[ASCII])
 {
     size_t column_size = dfa->count * sizeof *columns;
 
     for (uint32_t c = 0; c < ASCII; c++) {
-        uint32_t class = 0;
-        while (class < dfa->class_count && memcmp(columns + firsts[class] * dfa->count,
-                                                  columns + c * dfa->count, column_size) != 0)
-            class ++;
-        if (class == dfa->class_count)
-            firsts[dfa->class_count++] = c;
-        dfa->class_of[c] = (uint8_t) class;
+        uint32_t kind = 0;
+        while (kind < dfa->kind_count && memcmp(columns + firsts[kind] * dfa->count,
+                                                columns + c * dfa->count, column_size) != 0)
+            kind++;
+        if (kind == dfa->kind_count)
+            firsts[dfa->kind_count++] = c;
+        dfa->kind_of[c] = (uint8_t)kind;
     }
 }
 
@@ -442,12 +442,11 @@ static hf_status fill_table(hf__dfa *dfa, const hf__subsets *subsets)
 
     if (columns == NULL)
         return HF_NO_MEMORY;
-    find_classes(dfa, columns, firsts);
-    dfa->next = calloc((size_t)dfa->count * dfa->class_count, sizeof *dfa->next);
-    for (uint32_t class = 0; dfa->next != NULL && class < dfa->class_count; class ++)
+    find_kinds(dfa, columns, firsts);
+    dfa->next = calloc((size_t)dfa->count * dfa->kind_count, sizeof *dfa->next);
+    for (uint32_t kind = 0; dfa->next != NULL && kind < dfa->kind_count; kind++)
         for (uint32_t state = 0; state < dfa->count; state++)
-            dfa->next[state * dfa->class_count + class] =
-                columns[firsts[class] * dfa->count + state];
+            dfa->next[state * dfa->kind_count + kind] = columns[firsts[kind] * dfa->count + state];
     free(columns);
     return dfa->next != NULL ? HF_OK : HF_NO_MEMORY;
 }

@@ -10,9 +10,9 @@
 
 /* ---- lists ------------------------------------------------------------------------------------------- */
 
-hf__list hf__list_begin(const hf__exchange *exchange, const hf__snapshot *snapshot)
+hf__api_list hf__api_list_begin(const hf__exchange *exchange, const hf__snapshot *snapshot)
 {
-    hf__list list = {
+    hf__api_list list = {
         .exchange = exchange,
         .snapshot = snapshot,
         .limit = hf__asked_number(exchange, "limit"),
@@ -24,7 +24,7 @@ hf__list hf__list_begin(const hf__exchange *exchange, const hf__snapshot *snapsh
     return list;
 }
 
-bool hf__list_takes(hf__list *list)
+bool hf__api_list_takes(hf__api_list *list)
 {
     if (list->total++ < list->offset || list->shown >= list->limit)
         return false;
@@ -32,7 +32,7 @@ bool hf__list_takes(hf__list *list)
     return true;
 }
 
-void hf__list_end_data(hf__list *list)
+void hf__api_list_end_data(hf__api_list *list)
 {
     hf__json_end_array(&list->json);
 }
@@ -56,7 +56,7 @@ static void write_next(const hf__exchange *exchange, const char *name, const cha
     hf__html_url(url, value);
 }
 
-static void put_next(hf__list *list, const char *name, const char *value)
+static void put_next(hf__api_list *list, const char *name, const char *value)
 {
     hf__buf url = {0};
 
@@ -66,7 +66,7 @@ static void put_next(hf__list *list, const char *name, const char *value)
     hf__buf_free(&url);
 }
 
-static void put_page(hf__list *list, const char *next_cursor)
+static void put_page(hf__api_list *list, const char *next_cursor)
 {
     char offset[24];
 
@@ -104,7 +104,7 @@ static void put_snapshot(hf__json *json, const hf__snapshot *snapshot)
     hf__json_end_object(json);
 }
 
-int hf__list_end(hf__list *list, const char *next_cursor, hf__buf *out)
+int hf__api_list_end(hf__api_list *list, const char *next_cursor, hf__buf *out)
 {
     put_page(list, next_cursor);
     put_snapshot(&list->json, list->snapshot);

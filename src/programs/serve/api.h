@@ -7,21 +7,21 @@
 enum { HF__LIMIT_DEFAULT = 100, HF__LIMIT_MAX = 1000 };
 
 /* A list on its way: {"data":[…],"page":{…},"snapshot":{…}}. */
-typedef struct hf__list {
+typedef struct hf__api_list {
     const hf__exchange *exchange;
     const hf__snapshot *snapshot;
     hf__json json;
     int64_t limit, offset;
     int64_t total; /* that fit the filters */
     int64_t shown;
-} hf__list;
+} hf__api_list;
 
-hf__list hf__list_begin(const hf__exchange *exchange, const hf__snapshot *snapshot);
+hf__api_list hf__api_list_begin(const hf__exchange *exchange, const hf__snapshot *snapshot);
 /* Counts one that fits; true: it belongs to this page and is to be written. */
-bool hf__list_takes(hf__list *list);
-void hf__list_end_data(hf__list *list); /* after it come extras */
+bool hf__api_list_takes(hf__api_list *list);
+void hf__api_list_end_data(hf__api_list *list); /* after it come extras */
 /* next_cursor: where the next page begins when it is not counted by offset; "": it is the last one. */
-int hf__list_end(hf__list *list, const char *next_cursor, hf__buf *out);
+int hf__api_list_end(hf__api_list *list, const char *next_cursor, hf__buf *out);
 
 /* Is q (may be "") part of one of the texts? Letters of ASCII are alike in both cases. */
 bool hf__text_fits(const char *q, const char *const *texts, size_t count);

@@ -112,17 +112,17 @@ static void put_network(hf__json *json, const hf__seen_network *network)
 int hf__api_ingest(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                    hf__problem *problem)
 {
-    hf__list list = hf__list_begin(exchange, snapshot);
+    hf__api_list list = hf__api_list_begin(exchange, snapshot);
     const char *name = hf__asked(exchange, "network");
 
     (void)problem;
     for (size_t i = 0; i < snapshot->network_count; i++) {
         const hf__seen_network *network = &snapshot->networks[i];
-        if ((name[0] == '\0' || strcmp(name, network->name) == 0) && hf__list_takes(&list))
+        if ((name[0] == '\0' || strcmp(name, network->name) == 0) && hf__api_list_takes(&list))
             put_network(&list.json, network);
     }
-    hf__list_end_data(&list);
-    return hf__list_end(&list, NULL, out);
+    hf__api_list_end_data(&list);
+    return hf__api_list_end(&list, NULL, out);
 }
 
 /* ---- gaps ------------------------------------------------------------------------------------------------- */
@@ -154,12 +154,12 @@ int hf__api_gaps(const hf__exchange *exchange, const hf__snapshot *snapshot, hf_
         hf__refuse(problem, 404, "there is no network of this name");
         return problem->status;
     }
-    hf__list list = hf__list_begin(exchange, snapshot);
+    hf__api_list list = hf__api_list_begin(exchange, snapshot);
     for (size_t i = 0; i < network->gap_count; i++)
-        if (network->gaps[i].to >= from && network->gaps[i].from <= to && hf__list_takes(&list))
+        if (network->gaps[i].to >= from && network->gaps[i].from <= to && hf__api_list_takes(&list))
             put_gap(&list.json, network->gaps[i]);
-    hf__list_end_data(&list);
-    return hf__list_end(&list, NULL, out);
+    hf__api_list_end_data(&list);
+    return hf__api_list_end(&list, NULL, out);
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------- */
@@ -189,18 +189,18 @@ static void put_table(hf__json *json, const hf__snapshot *snapshot, const hf__se
 int hf__api_tables(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                    hf__problem *problem)
 {
-    hf__list list = hf__list_begin(exchange, snapshot);
+    hf__api_list list = hf__api_list_begin(exchange, snapshot);
     const char *state = hf__asked(exchange, "state");
 
     (void)problem;
     for (size_t i = 0; i < snapshot->table_count; i++) {
         const hf__seen_table *table = &snapshot->tables[i];
         if ((state[0] == '\0' || strcmp(state, table->state) == 0) &&
-            hf__text_fits(hf__asked(exchange, "q"), &table->text, 1) && hf__list_takes(&list))
+            hf__text_fits(hf__asked(exchange, "q"), &table->text, 1) && hf__api_list_takes(&list))
             put_table(&list.json, snapshot, table);
     }
-    hf__list_end_data(&list);
-    return hf__list_end(&list, NULL, out);
+    hf__api_list_end_data(&list);
+    return hf__api_list_end(&list, NULL, out);
 }
 
 /* --- api lookup ------------------------------------------------------------------------------- */
@@ -250,8 +250,8 @@ struct lookup {
     hf_value values[3];
     size_t count;
     bool (*is_there)(const hf__tables_there *there);
-    void (*put)(hf__list *list, const hf_rows *rows, size_t row);
-    hf__list list;
+    void (*put)(hf__api_list *list, const hf_rows *rows, size_t row);
+    hf__api_list list;
     char next[24];
 };
 
@@ -293,7 +293,7 @@ static hf_status read_page(hf_tx *tx, void *arg, hf_error *err)
     hf_rows *rows = NULL;
 
     hf__buf_free(&lookup->list.json.text); /* of an attempt before */
-    lookup->list = hf__list_begin(lookup->exchange, lookup->snapshot);
+    lookup->list = hf__api_list_begin(lookup->exchange, lookup->snapshot);
     lookup->next[0] = '\0';
     hf_status status = hf__tables_look(tx, lookup->network, &there, err);
     if (status != HF_OK || !lookup->is_there(&there))
@@ -342,15 +342,15 @@ static int run(hf_store *store, struct lookup *lookup, hf__buf *out, hf__problem
 {
     hf_error err;
 
-    lookup->list = hf__list_begin(lookup->exchange, lookup->snapshot);
+    lookup->list = hf__api_list_begin(lookup->exchange, lookup->snapshot);
     hf_status status = read_rows(store, lookup, &err);
     if (status != HF_OK) {
         bool may_pass = status == HF_UNREACHABLE || status == HF_EXHAUSTED;
         hf__buf_free(&lookup->list.json.text);
         return refuse(problem, may_pass ? 503 : 500, err.message);
     }
-    hf__list_end_data(&lookup->list);
-    return hf__list_end(&lookup->list, lookup->next, out);
+    hf__api_list_end_data(&lookup->list);
+    return hf__api_list_end(&lookup->list, lookup->next, out);
 }
 
 static int open_and_run(hf_store *store, struct lookup *lookup, hf__buf *out, hf__problem *problem)
@@ -375,7 +375,7 @@ static bool has_ledgers(const hf__tables_there *there)
     return there->ledgers;
 }
 
-static void put_ledger(hf__list *list, const hf_rows *rows, size_t row)
+static void put_ledger(hf__api_list *list, const hf_rows *rows, size_t row)
 {
     hf__json *json = &list->json;
 
@@ -444,7 +444,7 @@ static void put_body(hf__json *json, const char *body, size_t size)
         hf__json_put_string(json, "body", body);
 }
 
-static void put_transaction(hf__list *list, const hf_rows *rows, size_t row)
+static void put_transaction(hf__api_list *list, const hf_rows *rows, size_t row)
 {
     hf__json *json = &list->json;
     size_t body_size = 0;

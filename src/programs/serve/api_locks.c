@@ -169,16 +169,16 @@ static bool fits(const hf__exchange *exchange, const hf__snapshot *snapshot,
 int hf__api_locks(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                   hf__problem *problem)
 {
-    hf__list list = hf__list_begin(exchange, snapshot);
+    hf__api_list list = hf__api_list_begin(exchange, snapshot);
 
     (void)problem;
     for (size_t i = 0; i < snapshot->lock_count; i++) {
         const hf__seen_lock *lock = &snapshot->locks[i];
-        if (fits(exchange, snapshot, lock) && hf__list_takes(&list))
+        if (fits(exchange, snapshot, lock) && hf__api_list_takes(&list))
             put_lock(&list.json, snapshot, lock);
     }
-    hf__list_end_data(&list);
-    return hf__list_end(&list, NULL, out);
+    hf__api_list_end_data(&list);
+    return hf__api_list_end(&list, NULL, out);
 }
 
 /* --- api waits -------------------------------------------------------------------------------- */
@@ -276,14 +276,14 @@ static bool wait_fits(const hf__exchange *exchange, const hf__snapshot *snapshot
 int hf__api_waits(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                   hf__problem *problem)
 {
-    hf__list list = hf__list_begin(exchange, snapshot);
+    hf__api_list list = hf__api_list_begin(exchange, snapshot);
 
     (void)problem;
     for (size_t i = 0; i < snapshot->edge_count; i++)
-        if (wait_fits(exchange, snapshot, &snapshot->edges[i]) && hf__list_takes(&list))
+        if (wait_fits(exchange, snapshot, &snapshot->edges[i]) && hf__api_list_takes(&list))
             put_wait(&list.json, snapshot, &snapshot->edges[i]);
-    hf__list_end_data(&list);
-    return hf__list_end(&list, NULL, out);
+    hf__api_list_end_data(&list);
+    return hf__api_list_end(&list, NULL, out);
 }
 
 /* --- api events ------------------------------------------------------------------------------- */
@@ -349,12 +349,12 @@ static bool event_fits(const hf__exchange *exchange, const hf__seen_event *event
 int hf__api_events(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                    hf__problem *problem)
 {
-    hf__list list = hf__list_begin(exchange, snapshot);
+    hf__api_list list = hf__api_list_begin(exchange, snapshot);
 
     (void)problem;
     for (size_t i = 0; i < snapshot->event_count; i++)
-        if (event_fits(exchange, &snapshot->events[i]) && hf__list_takes(&list))
+        if (event_fits(exchange, &snapshot->events[i]) && hf__api_list_takes(&list))
             put_event(&list.json, &snapshot->events[i]);
-    hf__list_end_data(&list);
-    return hf__list_end(&list, NULL, out);
+    hf__api_list_end_data(&list);
+    return hf__api_list_end(&list, NULL, out);
 }

@@ -144,17 +144,17 @@ static bool fits(const hf__exchange *exchange, const hf_registry_entry *entry)
 int hf__api_registry(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                      hf__problem *problem)
 {
-    hf__list list = hf__list_begin(exchange, snapshot);
+    hf__api_list list = hf__api_list_begin(exchange, snapshot);
     const char *path = snapshot->registry != NULL ? hf_registry_path(snapshot->registry) : "";
 
     (void)problem;
     for (size_t i = 0; i < snapshot->meter_count; i++) {
         const hf__lock_meter *meter = &snapshot->meters[i];
-        if (meter->entry != NULL && fits(exchange, meter->entry) && hf__list_takes(&list))
+        if (meter->entry != NULL && fits(exchange, meter->entry) && hf__api_list_takes(&list))
             put_entry(&list.json, meter);
     }
-    hf__list_end_data(&list);
+    hf__api_list_end_data(&list);
     hf__json_put_text(&list.json, "path", path);
     put_findings(&list.json, snapshot->findings);
-    return hf__list_end(&list, NULL, out);
+    return hf__api_list_end(&list, NULL, out);
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "programs/serve/http.h"
 

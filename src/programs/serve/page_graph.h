@@ -6,11 +6,11 @@
 
 enum { HF__GRAPH_PARTIES = 200, HF__GRAPH_ROOTS = 50, HF__GRAPH_WAITERS = 8 };
 
-typedef enum hf__node_kind { HF__NODE_PARTY, HF__NODE_LOCK, HF__NODE_MORE } hf__node_kind;
+typedef enum hf__graph_kind { HF__NODE_PARTY, HF__NODE_LOCK, HF__NODE_MORE } hf__graph_kind;
 
 /* A party or a lock; under a party hang the locks that it has, under a lock those who wait for it. */
 typedef struct hf__graph_node {
-    hf__node_kind kind;
+    hf__graph_kind kind;
     size_t index;    /* into parties or locks; of HF__NODE_MORE: how many waiters are left out */
     size_t parent;   /* SIZE_MAX: at the top */
     size_t end;      /* behind the last node under it: nodes are in the order of the tree */

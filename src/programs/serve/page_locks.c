@@ -143,13 +143,13 @@ static void put_form(const hf__page *page)
 }
 
 static void put_head_cell(const hf__page *page, const char *title, const char *sort,
-                          const char *class)
+                          const char *style)
 {
     const char *now = order_of(page->request->sort) != NULL ? page->request->sort : "wait";
     hf__page_request to = *page->request;
     hf__buf *out = page->out;
 
-    hf__html(out, "<th scope=\"col\" class=\"%s\"", class);
+    hf__html(out, "<th scope=\"col\" class=\"%s\"", style);
     if (sort == NULL) {
         hf__html(out, ">%s</th>", title);
         return;
@@ -262,10 +262,10 @@ static void put_row(const hf__page *page, size_t index)
     const hf__seen_lock *lock = &page->seen->locks[index];
     char ref[HF__REF_ROOM];
     bool open = is_open(page, lock);
-    const char *class = open ? "open" : lock->waiters > 0 ? "contended" : "";
+    const char *style = open ? "open" : lock->waiters > 0 ? "contended" : "";
 
     hf__html(page->out, "\n<tr id=\"lock-%s\" class=\"%s\">",
-             hf__lock_ref(ref, lock->space, lock->key), class);
+             hf__lock_ref(ref, lock->space, lock->key), style);
     put_title(page, lock, open);
     put_holder(page, lock);
     put_numbers(page, lock);

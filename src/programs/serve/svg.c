@@ -233,9 +233,9 @@ bool hf__svg_coverage_range(const hf__seen_network *network, hf_range *range)
     return (any || network->gap_count > 0) && range->from <= range->to;
 }
 
-static void put_rect(hf__buf *out, const char *class, double from, double to)
+static void put_rect(hf__buf *out, const char *style, double from, double to)
 {
-    hf__html(out, "<rect class=\"%s\" x=\"%.4f%%\" width=\"%.4f%%\" height=\"100%%\"/>", class,
+    hf__html(out, "<rect class=\"%s\" x=\"%.4f%%\" width=\"%.4f%%\" height=\"100%%\"/>", style,
              from, to - from);
 }
 

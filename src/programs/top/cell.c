@@ -23,7 +23,7 @@ void hf__put_age(hf__buf *out, int64_t ms, bool bound)
         hf__buf_printf(out, "%" PRId64 "d %" PRId64 "h", hours / 24, hours % 24);
 }
 
-void hf__put_key(hf__buf *out, int64_t key, hf_space space)
+void hf__cell_key(hf__buf *out, int64_t key, hf_space space)
 {
     uint32_t classid, objid;
 
@@ -70,7 +70,7 @@ void hf__put_title(hf__buf *out, const hf__seen_lock *lock)
     if (lock->label[0] != '\0')
         hf__buf_puts(out, lock->label);
     else
-        hf__put_key(out, lock->key, lock->space);
+        hf__cell_key(out, lock->key, lock->space);
 }
 
 const char *hf__mode_word(hf_mode mode)

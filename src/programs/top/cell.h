@@ -10,7 +10,7 @@
 void hf__put_age(hf__buf *out, int64_t ms, bool bound);
 
 /* "42", or "(1, -2)" for two int4. */
-void hf__put_key(hf__buf *out, int64_t key, hf_space space);
+void hf__cell_key(hf__buf *out, int64_t key, hf_space space);
 
 /* Local time: "14:03:59" of the same day, else "06-01 14:03". Nothing for 0. */
 void hf__put_moment(hf__buf *out, int64_t at_ms, int64_t now_ms);

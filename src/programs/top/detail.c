@@ -28,8 +28,8 @@ void hf__detail_open(hf__top *top)
 void hf__detail_heading(hf__frame *frame, const char *text)
 {
     if (frame->count > 0 && frame->lines[frame->count - 1].cells > 0)
-        hf__frame_line(frame);
-    hf__frame_line(frame);
+        hf__frame_add_line(frame);
+    hf__frame_add_line(frame);
     hf__frame_put(frame, HF__INK_HEAD, text);
 }
 
@@ -37,7 +37,7 @@ void hf__detail_field(hf__frame *frame, const char *name, hf__ink ink, const cha
 {
     if (value == NULL || value[0] == '\0')
         return;
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     hf__frame_put(frame, HF__INK_PLAIN, "  ");
     hf__frame_field(frame, HF__INK_DIM, name, NAME_CELLS, false);
     hf__frame_put(frame, HF__INK_PLAIN, "  ");
@@ -69,7 +69,7 @@ static void put_event(const hf__top *top, hf__frame *frame, const hf__seen_event
     hf__buf text = {0};
 
     hf__put_moment(&text, event->at_ms, top->snapshot->taken_ms);
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     hf__frame_put(frame, HF__INK_PLAIN, "  ");
     hf__frame_field(frame, HF__INK_DIM, text.data != NULL ? text.data : "", NAME_CELLS, false);
     hf__buf_clear(&text);
@@ -106,7 +106,7 @@ void hf__detail_history(const hf__top *top, hf__frame *frame, int64_t key, hf_sp
     }
     if (shown > 0)
         return;
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     hf__frame_put(frame, HF__INK_DIM,
                   top->snapshot->has_records ? "  nothing among the newest events"
                                              : "  nothing is recorded here: see holdfast init");
@@ -168,7 +168,7 @@ static void put_facts(const hf__top *top, hf__frame *frame, const hf__seen_lock 
     hf__buf text = {0};
 
     hf__detail_field(frame, "label", HF__INK_BOLD, lock->label);
-    hf__put_key(&text, lock->key, lock->space);
+    hf__cell_key(&text, lock->key, lock->space);
     hf__detail_made(frame, "key", &text);
     hf__detail_registry(frame, lock->entry);
     if (lock->entry == NULL && top->snapshot->registry != NULL)
@@ -213,7 +213,7 @@ void hf__detail_event(const hf__top *top, hf__frame *frame)
     hf__detail_field(frame, "event", HF__INK_BOLD, event->event);
     hf__detail_field(frame, "detail", HF__INK_PLAIN, event->detail);
     hf__detail_field(frame, "label", HF__INK_BOLD, event->label);
-    hf__put_key(&text, event->key, event->space);
+    hf__cell_key(&text, event->key, event->space);
     hf__detail_made(frame, "key", &text);
     hf__detail_field(frame, "mode", HF__INK_PLAIN, hf__mode_word(event->mode));
     hf__put_who(&text, event->application, event->host, event->pid);

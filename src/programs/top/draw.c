@@ -31,7 +31,7 @@ static void put_store(const hf__top *top, hf__frame *frame)
     int64_t age = top->now_ms - seen->taken_ms;
     hf__buf right = {0};
 
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     if (top->paused)
         hf__buf_puts(&right, "PAUSED · ");
     hf__buf_puts(&right, "every ");
@@ -61,7 +61,7 @@ static void put_store(const hf__top *top, hf__frame *frame)
 /* One figure of the glance, unless it would be cut. */
 static void put_figure(hf__frame *frame, hf__ink ink, hf__buf *text)
 {
-    const hf__line *line = &frame->lines[frame->count - 1];
+    const hf__frame_line *line = &frame->lines[frame->count - 1];
     size_t cells = text->broken ? SIZE_MAX : hf__text_cells(text->data, SIZE_MAX, frame->ascii);
     size_t between = line->cells > 0 ? 3 : 0;
 
@@ -79,7 +79,7 @@ static void put_figures(const hf__top *top, hf__frame *frame)
     const hf__snapshot *seen = top->snapshot;
     hf__buf text = {0};
 
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     if (frame->broken)
         return;
     hf__buf_printf(&text, "%zu held", seen->held);
@@ -130,12 +130,12 @@ static void put_alert(const hf__top *top, hf__frame *frame)
             hf__buf_printf(&text, " (and %zu more)", seen->attention_count - 1);
         ink = seen->attention[0].urgency == HF__URGENCY_PROBLEM ? HF__INK_PROBLEM : HF__INK_WARNING;
     }
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     hf__frame_put(frame, ink, text.broken ? "" : text.data);
     hf__buf_free(&text);
 }
 
-static void put_order(const hf__standing *standing, const hf__column *column, hf__buf *out)
+static void put_order(const hf__standing *standing, const hf__list_column *column, hf__buf *out)
 {
     hf__buf_puts(out, column->descending != standing->reversed ? " ▼" : " ▲");
 }
@@ -144,7 +144,7 @@ static void put_order(const hf__standing *standing, const hf__column *column, hf
 static void put_choices(const hf__top *top, hf__frame *frame, hf__buf *text)
 {
     const hf__standing *standing = &top->standings[top->tab];
-    const hf__column *column = &hf__list_of(top)->columns[standing->sort];
+    const hf__list_column *column = &hf__list_of(top)->columns[standing->sort];
     size_t cells[HF__COLUMNS_MAX] = {0};
 
     hf__layout(top, frame->width, cells);
@@ -164,7 +164,7 @@ static void put_tabs(const hf__top *top, hf__frame *frame)
     bool brief = frame->width < 60;
     hf__buf text = {0};
 
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     for (hf__tab tab = 0; tab < HF__TAB_COUNT; tab++) {
         const hf__list *list = hf__list_at(tab);
         hf__buf_clear(&text);
@@ -180,7 +180,7 @@ static void put_tabs(const hf__top *top, hf__frame *frame)
 
 /* ---- the list ------------------------------------------------------------------------------------------ */
 
-static bool is_right(const hf__column *column)
+static bool is_right(const hf__list_column *column)
 {
     return column->kind != HF__TEXT && column->kind != HF__MOMENT && column->show == NULL;
 }
@@ -192,9 +192,9 @@ static void put_heading(const hf__top *top, hf__frame *frame, const size_t cells
     hf__buf text = {0};
     bool first = true;
 
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     for (size_t i = 0; list->columns[i].title != NULL; i++) {
-        const hf__column *column = &list->columns[i];
+        const hf__list_column *column = &list->columns[i];
         if (cells[i] == 0)
             continue;
         hf__frame_put(frame, HF__INK_HEAD, first ? "" : "  ");
@@ -215,9 +215,9 @@ static void put_row(const hf__top *top, hf__frame *frame, const size_t cells[HF_
     const hf__list *list = hf__list_of(top);
     bool first = true;
 
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     for (size_t i = 0; list->columns[i].title != NULL; i++) {
-        const hf__column *column = &list->columns[i];
+        const hf__list_column *column = &list->columns[i];
         if (cells[i] == 0)
             continue;
         hf__frame_put(frame, HF__INK_PLAIN, first ? "" : "  ");
@@ -242,7 +242,7 @@ static void put_rows(const hf__top *top, hf__frame *frame, const size_t cells[HF
     hf__buf_free(&text);
     if (top->row_count > 0 || count == 0)
         return;
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     hf__frame_put(frame, HF__INK_DIM,
                   top->filter.size > 0 ? "Nothing matches the filter." : hf__list_of(top)->empty);
 }
@@ -299,7 +299,7 @@ static const char *const *keys_of(const hf__top *top)
 
 static void put_foot(const hf__top *top, hf__frame *frame)
 {
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     if (top->mode == HF__MODE_FILTER) {
         hf__frame_put(frame, HF__INK_KEY, "/");
         hf__frame_put(frame, HF__INK_BOLD, top->filter.text);
@@ -398,7 +398,7 @@ void hf__top_draw(hf__top *top, size_t width, size_t height, hf__frame *frame)
         put_tabs(top, frame);
     put_body(top, frame, parts.heading);
     while (frame->count < height - parts.foot && !frame->broken)
-        hf__frame_line(frame);
+        hf__frame_add_line(frame);
     if (parts.foot)
         put_foot(top, frame);
 }
@@ -409,12 +409,12 @@ void hf__top_print(hf__top *top, size_t width, hf__frame *frame)
 
     hf__frame_begin(frame, width, top->ascii);
     hf__layout(top, width, cells);
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     hf__frame_put(frame, HF__INK_BOLD, top->snapshot->store);
     put_figures(top, frame);
     if (has_alert(top))
         put_alert(top, frame);
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     put_heading(top, frame, cells);
     put_rows(top, frame, cells, 0, SIZE_MAX);
 }
@@ -450,8 +450,8 @@ void hf__help_put(hf__frame *frame)
 
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         if (lines[i].text == NULL && frame->count > 0)
-            hf__frame_line(frame);
-        hf__frame_line(frame);
+            hf__frame_add_line(frame);
+        hf__frame_add_line(frame);
         if (lines[i].text == NULL) {
             hf__frame_put(frame, HF__INK_HEAD, lines[i].keys);
             continue;

@@ -115,27 +115,28 @@ static bool grow_lines(hf__frame *frame)
     return true;
 }
 
-void hf__frame_line(hf__frame *frame)
+void hf__frame_add_line(hf__frame *frame)
 {
     if (frame->broken || !grow_lines(frame)) {
         frame->broken = true;
         return;
     }
-    hf__line *line = &frame->lines[frame->count++];
+    hf__frame_line *line = &frame->lines[frame->count++];
     hf__buf_clear(&line->text);
     line->span_count = 0;
     line->cells = 0;
     line->selected = false;
 }
 
-static hf__line *last_line(hf__frame *frame)
+static hf__frame_line *last_line(hf__frame *frame)
 {
     if (frame->count == 0)
-        hf__frame_line(frame);
+        hf__frame_add_line(frame);
     return frame->broken ? NULL : &frame->lines[frame->count - 1];
 }
 
-static void add_bytes(hf__frame *frame, hf__line *line, hf__ink ink, const char *bytes, size_t size)
+static void add_bytes(hf__frame *frame, hf__frame_line *line, hf__ink ink, const char *bytes,
+                      size_t size)
 {
     hf__span *last = line->span_count > 0 ? &line->spans[line->span_count - 1] : NULL;
 
@@ -152,20 +153,22 @@ static void add_bytes(hf__frame *frame, hf__line *line, hf__ink ink, const char 
     frame->broken |= line->text.broken;
 }
 
-static void add_piece(hf__frame *frame, hf__line *line, hf__ink ink, const struct piece *piece)
+static void add_piece(hf__frame *frame, hf__frame_line *line, hf__ink ink,
+                      const struct piece *piece)
 {
     add_bytes(frame, line, ink, piece->bytes, piece->size);
     line->cells += piece->cells;
 }
 
-static void add_spaces(hf__frame *frame, hf__line *line, hf__ink ink, size_t count)
+static void add_spaces(hf__frame *frame, hf__frame_line *line, hf__ink ink, size_t count)
 {
     for (; count > 0 && !frame->broken; count--, line->cells++)
         add_bytes(frame, line, ink, " ", 1);
 }
 
 /* As much as fits into so many cells; returns how many it took. */
-static size_t add_text(hf__frame *frame, hf__line *line, hf__ink ink, const char *text, size_t room)
+static size_t add_text(hf__frame *frame, hf__frame_line *line, hf__ink ink, const char *text,
+                       size_t room)
 {
     bool cut = room != SIZE_MAX && hf__text_cells(text, room + 1, frame->ascii) > room;
     size_t start = line->cells;
@@ -187,7 +190,7 @@ static size_t add_text(hf__frame *frame, hf__line *line, hf__ink ink, const char
     return line->cells - start;
 }
 
-static size_t room_left(const hf__frame *frame, const hf__line *line)
+static size_t room_left(const hf__frame *frame, const hf__frame_line *line)
 {
     if (frame->width == SIZE_MAX)
         return SIZE_MAX;
@@ -196,7 +199,7 @@ static size_t room_left(const hf__frame *frame, const hf__line *line)
 
 void hf__frame_put(hf__frame *frame, hf__ink ink, const char *text)
 {
-    hf__line *line = last_line(frame);
+    hf__frame_line *line = last_line(frame);
 
     if (line != NULL)
         add_text(frame, line, ink, text, room_left(frame, line));
@@ -204,7 +207,7 @@ void hf__frame_put(hf__frame *frame, hf__ink ink, const char *text)
 
 void hf__frame_field(hf__frame *frame, hf__ink ink, const char *text, size_t cells, bool right)
 {
-    hf__line *line = last_line(frame);
+    hf__frame_line *line = last_line(frame);
 
     if (line == NULL)
         return;
@@ -222,7 +225,7 @@ void hf__frame_field(hf__frame *frame, hf__ink ink, const char *text, size_t cel
 
 void hf__frame_pad(hf__frame *frame, size_t cell)
 {
-    hf__line *line = last_line(frame);
+    hf__frame_line *line = last_line(frame);
 
     if (line == NULL || line->cells >= cell)
         return;
@@ -234,9 +237,9 @@ void hf__frame_pad(hf__frame *frame, size_t cell)
 /* ---- paragraphs -------------------------------------------------------------------------------------- */
 
 /* NULL: broken. */
-static hf__line *begin_indented(hf__frame *frame, size_t indent)
+static hf__frame_line *begin_indented(hf__frame *frame, size_t indent)
 {
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
     hf__frame_pad(frame, indent);
     return last_line(frame);
 }
@@ -255,7 +258,7 @@ static size_t word_cells(const char *text, bool ascii)
 
 void hf__frame_wrap(hf__frame *frame, hf__ink ink, const char *text, size_t indent)
 {
-    hf__line *line = last_line(frame);
+    hf__frame_line *line = last_line(frame);
     struct piece piece;
     bool word_begins = true;
 
@@ -294,7 +297,7 @@ void hf__frame_keep(hf__frame *frame, size_t from, size_t skip, size_t count)
     if (count > there - skip)
         count = there - skip;
     for (size_t i = 0; i < count && skip > 0; i++) {
-        hf__line moved = frame->lines[from + skip + i];
+        hf__frame_line moved = frame->lines[from + skip + i];
         frame->lines[from + skip + i] = frame->lines[from + i];
         frame->lines[from + i] = moved;
     }

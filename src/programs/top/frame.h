@@ -27,16 +27,16 @@ typedef struct hf__span {
     hf__ink ink;
 } hf__span;
 
-typedef struct hf__line {
+typedef struct hf__frame_line {
     hf__buf text;
     hf__span *spans;
     size_t span_count, span_room;
     size_t cells;
     bool selected;
-} hf__line;
+} hf__frame_line;
 
 typedef struct hf__frame {
-    hf__line *lines;
+    hf__frame_line *lines;
     size_t count, room; /* lines beyond count keep their memory */
     size_t width;       /* cells; SIZE_MAX: no limit */
     bool ascii;         /* the terminal shows nothing else */
@@ -48,7 +48,7 @@ typedef struct hf__frame {
 void hf__frame_begin(hf__frame *frame, size_t width, bool ascii);
 void hf__frame_free(hf__frame *frame);
 
-void hf__frame_line(hf__frame *frame); /* what follows goes there */
+void hf__frame_add_line(hf__frame *frame); /* what follows goes there */
 
 /* Text that does not fit is cut with an ellipsis. */
 void hf__frame_put(hf__frame *frame, hf__ink ink, const char *text);

@@ -45,7 +45,7 @@ bool hf__has(const char *text, const char *needle)
 
 /* ---- cells ------------------------------------------------------------------------------------------- */
 
-void hf__list_show(const hf__top *top, const hf__column *column, size_t row, hf__buf *out)
+void hf__list_show(const hf__top *top, const hf__list_column *column, size_t row, hf__buf *out)
 {
     hf__buf_clear(out);
     hf__buf_puts(out, "");
@@ -62,7 +62,7 @@ void hf__list_show(const hf__top *top, const hf__column *column, size_t row, hf_
         break;
     case HF__AGE: hf__put_age(out, value.number, value.bound); break;
     case HF__MOMENT: hf__put_moment(out, value.number, top->snapshot->taken_ms); break;
-    case HF__KEY: hf__put_key(out, value.number, value.space); break;
+    case HF__KEY: hf__cell_key(out, value.number, value.space); break;
     case HF__RATE:
         if (value.number >= 0)
             hf__buf_printf(out, "%" PRId64 ".%" PRId64 "/s", value.number / 1000,
@@ -77,7 +77,7 @@ static void measure(hf__top *top, const hf__list *list)
     hf__buf text = {0};
 
     for (size_t i = 0; i < hf__list_columns(list); i++) {
-        const hf__column *column = &list->columns[i];
+        const hf__list_column *column = &list->columns[i];
         size_t widest = strlen(column->title) + 2; /* the sign of the order */
         for (size_t row = 0; row < top->row_count; row++) {
             hf__list_show(top, column, top->rows[row], &text);
@@ -96,7 +96,7 @@ static void measure(hf__top *top, const hf__list *list)
 
 /* ---- order ------------------------------------------------------------------------------------------- */
 
-static int compare_values(const hf__column *column, const hf__value *a, const hf__value *b)
+static int compare_values(const hf__list_column *column, const hf__value *a, const hf__value *b)
 {
     if (column->kind != HF__TEXT)
         return a->number < b->number ? -1 : a->number > b->number;
@@ -108,7 +108,7 @@ static int compare_rows(const void *left, const void *right, void *arg)
 {
     const hf__top *top = arg;
     const hf__standing *standing = &top->standings[top->tab];
-    const hf__column *column = &hf__list_of(top)->columns[standing->sort];
+    const hf__list_column *column = &hf__list_of(top)->columns[standing->sort];
     size_t row_a = *(const size_t *)left, row_b = *(const size_t *)right;
     hf__value a = column->value(top, row_a), b = column->value(top, row_b);
 
@@ -242,7 +242,7 @@ static size_t least_wanted(const hf__list *list, size_t count, const size_t cell
 }
 
 /* At last in steps, so that columns do not jump with every label that comes and goes. */
-static size_t wanted(const hf__top *top, const hf__column *column, size_t index, bool stretch)
+static size_t wanted(const hf__top *top, const hf__list_column *column, size_t index, bool stretch)
 {
     size_t natural = top->naturals[index];
 
@@ -276,7 +276,7 @@ static void give(const hf__top *top, const hf__list *list, size_t width, bool st
     } while (given > 0);
 }
 
-static bool is_number(const hf__column *column)
+static bool is_number(const hf__list_column *column)
 {
     return column->kind != HF__TEXT && column->show == NULL;
 }

@@ -22,7 +22,7 @@ typedef struct hf__value {
     hf__ink ink;
 } hf__value;
 
-typedef struct hf__column {
+typedef struct hf__list_column {
     const char *title;
     const char *word; /* of --sort and of JSON, where ages end in "_ms" */
     hf__kind kind;
@@ -35,13 +35,13 @@ typedef struct hf__column {
     hf__value (*value)(const hf__top *top, size_t row);
     /* Where the cell shows more than its value. */
     void (*show)(const hf__top *top, size_t row, hf__buf *out);
-} hf__column;
+} hf__list_column;
 
 typedef struct hf__list {
     const char *word, *title;
-    const hf__column *columns; /* ended by one without a title */
-    size_t sort;               /* column, to begin with */
-    const char *empty;         /* what is said when there is nothing */
+    const hf__list_column *columns; /* ended by one without a title */
+    size_t sort;                    /* column, to begin with */
+    const char *empty;              /* what is said when there is nothing */
     size_t (*count)(const hf__top *top);
     size_t (*figure)(const hf__top *top);           /* beside the tab's title */
     size_t (*span)(const hf__top *top, size_t row); /* rows that stay together; NULL: each alone */
@@ -64,7 +64,7 @@ bool hf__same_row(const hf__row_id *a, const hf__row_id *b);
 bool hf__has(const char *text, const char *needle); /* in any case of letters; NULL has nothing */
 
 /* One cell as it is shown. */
-void hf__list_show(const hf__top *top, const hf__column *column, size_t row, hf__buf *out);
+void hf__list_show(const hf__top *top, const hf__list_column *column, size_t row, hf__buf *out);
 
 /* layout.c: the cells of each column, 0 where it is left out. */
 void hf__layout(const hf__top *top, size_t width, size_t cells[HF__COLUMNS_MAX]);

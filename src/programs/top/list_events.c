@@ -45,7 +45,7 @@ static void show_label(const hf__top *top, size_t row, hf__buf *out)
     if (event->label[0] != '\0')
         hf__buf_puts(out, event->label);
     else
-        hf__put_key(out, event->key, event->space);
+        hf__cell_key(out, event->key, event->space);
 }
 
 static hf__value who(const hf__top *top, size_t row)
@@ -80,7 +80,7 @@ static hf__value key(const hf__top *top, size_t row)
     return (hf__value){.number = event->key, .space = event->space, .ink = HF__INK_DIM};
 }
 
-static const hf__column columns[] = {
+static const hf__list_column columns[] = {
     {.title = "WHEN",
      .word = "when",
      .kind = HF__MOMENT,
@@ -132,7 +132,7 @@ static bool matches(const hf__top *top, size_t row, const char *needle)
     const hf__seen_event *event = event_at(top, row);
     hf__buf text = {0};
 
-    hf__put_key(&text, event->key, event->space);
+    hf__cell_key(&text, event->key, event->space);
     bool found = hf__has(event->label, needle) || hf__has(event->name, needle) ||
                  hf__has(event->event, needle) || hf__has(event->application, needle) ||
                  hf__has(event->host, needle) || hf__has(event->detail, needle) ||

@@ -89,7 +89,7 @@ static void show_coverage(const hf__top *top, size_t row, hf__buf *out)
     hf__put_coverage(out, network_at(top, row), BAR_CELLS);
 }
 
-static const hf__column columns[] = {
+static const hf__list_column columns[] = {
     {.title = "NETWORK", .word = "network", .least = 10, .value = name},
     {.title = "LATEST",
      .word = "latest",

@@ -132,7 +132,7 @@ static hf__value key(const hf__top *top, size_t row)
     return (hf__value){.number = lock->key, .space = lock->space, .ink = HF__INK_DIM};
 }
 
-static const hf__column columns[] = {
+static const hf__list_column columns[] = {
     {.title = "LABEL",
      .word = "label",
      .least = 14,
@@ -209,7 +209,7 @@ static bool matches(const hf__top *top, size_t row, const char *needle)
     const hf__seen_lock *lock = lock_at(top, row);
     hf__buf text = {0};
 
-    hf__put_key(&text, lock->key, lock->space);
+    hf__cell_key(&text, lock->key, lock->space);
     bool found = hf__has(lock->label, needle) || hf__has(lock->name, needle) ||
                  hf__has(text.data, needle) || hf__has(owner(top, row).text, needle);
     hf__buf_free(&text);

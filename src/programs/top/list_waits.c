@@ -6,7 +6,7 @@ enum {
     LONG_WAIT_MS = 60000,
 };
 
-static const hf__node *node_at(const hf__top *top, size_t row)
+static const hf__tree_node *node_at(const hf__top *top, size_t row)
 {
     return &top->tree.nodes[row];
 }
@@ -32,7 +32,7 @@ static void put_levels(const hf__tree *tree, size_t node, hf__buf *out)
 
 static void put_branch(const hf__tree *tree, size_t node, hf__buf *out)
 {
-    const hf__node *at = &tree->nodes[node];
+    const hf__tree_node *at = &tree->nodes[node];
 
     if (at->depth == 0)
         return;
@@ -45,7 +45,7 @@ static void put_branch(const hf__tree *tree, size_t node, hf__buf *out)
 
 static hf__ink ink_of(const hf__top *top, size_t row)
 {
-    const hf__node *node = node_at(top, row);
+    const hf__tree_node *node = node_at(top, row);
 
     return node->in_cycle ? HF__INK_PROBLEM : node->depth == 0 ? HF__INK_BOLD : HF__INK_PLAIN;
 }
@@ -58,7 +58,7 @@ static hf__value who(const hf__top *top, size_t row)
 static void show_who(const hf__top *top, size_t row, hf__buf *out)
 {
     const hf__seen_party *party = party_at(top, row);
-    const hf__node *node = node_at(top, row);
+    const hf__tree_node *node = node_at(top, row);
     int pid = party->pid != 0 ? party->pid : party->id;
 
     put_branch(&top->tree, row, out);
@@ -76,7 +76,7 @@ static void show_who(const hf__top *top, size_t row, hf__buf *out)
 static const hf__seen_lock *lock_of(const hf__top *top, size_t row)
 {
     const hf__snapshot *seen = top->snapshot;
-    const hf__node *node = node_at(top, row);
+    const hf__tree_node *node = node_at(top, row);
     size_t waits_for = party_at(top, row)->waits_for;
 
     if (node->edge != SIZE_MAX)
@@ -115,7 +115,7 @@ static void copy_lock(const hf__top *top, size_t row, hf__buf *out)
 
 static hf__value since(const hf__top *top, size_t row)
 {
-    const hf__node *node = node_at(top, row);
+    const hf__tree_node *node = node_at(top, row);
     const hf__seen_lock *found = lock_of(top, row);
 
     if (node->wait == SIZE_MAX)
@@ -149,7 +149,7 @@ static hf__value backend(const hf__top *top, size_t row)
     return (hf__value){.number = party_at(top, row)->id, .ink = HF__INK_DIM};
 }
 
-static const hf__column columns[] = {
+static const hf__list_column columns[] = {
     {.title = "WHO", .word = "who", .least = 18, .stretches = true, .value = who, .show = show_who},
     {.title = "LOCK",
      .word = "lock",
@@ -213,7 +213,7 @@ static bool matches(const hf__top *top, size_t row, const char *needle)
 
 static hf__row_id id(const hf__top *top, size_t row)
 {
-    const hf__node *node = node_at(top, row);
+    const hf__tree_node *node = node_at(top, row);
     size_t parent = node->parent != SIZE_MAX ? top->tree.nodes[node->parent].party : SIZE_MAX;
 
     return (hf__row_id){.a = party_at(top, row)->id,

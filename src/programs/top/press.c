@@ -218,7 +218,7 @@ static void set_title(hf__victim *victim, const hf__seen_lock *lock)
 
     hf__show(victim->title, sizeof victim->title, lock->label, length);
     if (length == 0 || length > HF__TYPED_MOST) {
-        hf__put_key(&key, lock->key, lock->space);
+        hf__cell_key(&key, lock->key, lock->space);
         snprintf(victim->title, sizeof victim->title, "%s", key.broken ? "" : key.data);
     }
     hf__buf_free(&key);
@@ -384,8 +384,8 @@ void hf__confirm_put(const hf__top *top, hf__frame *frame)
     }
     hf__buf_free(&text);
     put_cost(top, frame, victim);
-    hf__frame_line(frame);
-    hf__frame_line(frame);
+    hf__frame_add_line(frame);
+    hf__frame_add_line(frame);
     hf__frame_put(frame, HF__INK_WARNING, "Type the name of the lock to confirm: ");
     hf__frame_put(frame, HF__INK_BOLD, top->typed.text);
     if (frame->count > 0) {

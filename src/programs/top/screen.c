@@ -112,7 +112,7 @@ static void set_ink(const hf__screen *screen, hf__ink ink, bool selected)
                    selected ? 0 : screen->pairs[ink], NULL);
 }
 
-static void show_line(const hf__screen *screen, const hf__line *line, int y)
+static void show_line(const hf__screen *screen, const hf__frame_line *line, int y)
 {
     const char *text = line->text.data;
 

@@ -34,7 +34,7 @@ bool hf__top_choose_tab(hf__top *top, const char *word)
 
 bool hf__top_choose_sort(hf__top *top, const char *word)
 {
-    const hf__column *columns = hf__list_of(top)->columns;
+    const hf__list_column *columns = hf__list_of(top)->columns;
     bool reversed = word[0] == '-';
 
     for (size_t i = 0; columns[i].title != NULL; i++)
@@ -59,7 +59,7 @@ void hf__top_list_tabs(hf__buf *out)
 
 void hf__top_list_columns(const hf__top *top, hf__buf *out)
 {
-    const hf__column *columns = hf__list_of(top)->columns;
+    const hf__list_column *columns = hf__list_of(top)->columns;
 
     for (size_t i = 0; columns[i].title != NULL; i++)
         hf__buf_printf(out, "%s%s", i > 0 ? ", " : "", columns[i].word);
@@ -106,7 +106,7 @@ static void put_pair(hf__json *json, int64_t key)
 }
 
 /* "held_ms": ages and moments say their unit. */
-static void put_number(hf__json *json, const hf__column *column, int64_t number, bool known)
+static void put_number(hf__json *json, const hf__list_column *column, int64_t number, bool known)
 {
     bool is_time = column->kind == HF__AGE || column->kind == HF__MOMENT;
     hf__buf key = {0};
@@ -121,7 +121,7 @@ static void put_number(hf__json *json, const hf__column *column, int64_t number,
     hf__buf_free(&key);
 }
 
-static void put_value(hf__json *json, const hf__column *column, const hf__value *value)
+static void put_value(hf__json *json, const hf__list_column *column, const hf__value *value)
 {
     switch (column->kind) {
     case HF__TEXT: hf__json_put_text(json, column->word, value->text); break;
@@ -168,7 +168,7 @@ void hf__top_print_json(const hf__top *top, hf__json *json)
         hf__json_begin_object(json, NULL);
         if (top->tab == HF__TAB_WAITS)
             hf__json_put_integer(json, "depth", (int64_t)top->tree.nodes[top->rows[row]].depth);
-        for (const hf__column *column = list->columns; column->title != NULL; column++) {
+        for (const hf__list_column *column = list->columns; column->title != NULL; column++) {
             hf__value value = column->value(top, top->rows[row]);
             put_value(json, column, &value);
         }

@@ -122,9 +122,9 @@ static size_t add_node(hf__tree *tree, struct graph *graph, size_t party, size_t
                        size_t parent)
 {
     size_t index = tree->count++;
-    hf__node *node = &tree->nodes[index];
+    hf__tree_node *node = &tree->nodes[index];
 
-    *node = (hf__node){
+    *node = (hf__tree_node){
         .party = party,
         .edge = edge,
         .parent = parent,
@@ -164,7 +164,7 @@ static void unfold(hf__tree *tree, struct graph *graph, struct level *stack, siz
     stack[depth++] = level_of(graph, tree, root);
     while (depth > 0) {
         struct level *level = &stack[depth - 1];
-        hf__node *above = &tree->nodes[level->node];
+        hf__tree_node *above = &tree->nodes[level->node];
         if (level->next == level->end) {
             above->size = tree->count - level->node;
             depth--;
@@ -173,7 +173,7 @@ static void unfold(hf__tree *tree, struct graph *graph, struct level *stack, siz
         size_t edge = graph->incoming[level->next++];
         size_t waiter = graph->seen->edges[edge].waiter;
         size_t index = add_node(tree, graph, waiter, edge, level->node);
-        hf__node *node = &tree->nodes[index];
+        hf__tree_node *node = &tree->nodes[index];
         node->is_last = level->next == level->end;
         node->closes = node->again && node->in_cycle && is_ancestor(tree, waiter, level->node);
         if (!node->again)

@@ -5,7 +5,7 @@
 #include "programs/view/snapshot.h"
 
 /* A party at one place of the tree, in the order of its lines. */
-typedef struct hf__node {
+typedef struct hf__tree_node {
     size_t party;  /* index into the snapshot's parties */
     size_t edge;   /* by which it waits for its parent; SIZE_MAX: it has none */
     size_t parent; /* node; SIZE_MAX: none */
@@ -16,10 +16,10 @@ typedef struct hf__node {
     bool again;    /* it stands above already, and those behind it do */
     bool closes;   /* again, and one of its own ancestors: the cycle closes here */
     bool in_cycle;
-} hf__node;
+} hf__tree_node;
 
 typedef struct hf__tree {
-    hf__node *nodes;
+    hf__tree_node *nodes;
     size_t count, room;
 } hf__tree;
 

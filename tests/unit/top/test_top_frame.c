@@ -25,7 +25,7 @@ static void expect_field(const char *text, size_t cells, bool right, const char 
     hf__frame frame = {0};
 
     hf__frame_begin(&frame, 80, false);
-    hf__frame_line(&frame);
+    hf__frame_add_line(&frame);
     hf__frame_field(&frame, HF__INK_PLAIN, text, cells, right);
     expect_line(&frame, 0, expected, cells);
     hf__frame_free(&frame);
@@ -93,10 +93,10 @@ static void nothing_goes_beyond_the_width(void **state)
     hf__frame_put(&frame, HF__INK_BOLD, "12345678");
     hf__frame_put(&frame, HF__INK_DIM, "日本語");
     expect_line(&frame, 0, "12345678…", 9);
-    hf__frame_line(&frame);
+    hf__frame_add_line(&frame);
     hf__frame_field(&frame, HF__INK_DIM, "abc", 50, false);
     expect_line(&frame, 1, "abc       ", 10);
-    hf__frame_line(&frame);
+    hf__frame_add_line(&frame);
     hf__frame_pad(&frame, 100);
     assert_int_equal(frame.lines[2].cells, 10);
     hf__frame_free(&frame);
@@ -154,7 +154,7 @@ static void a_window_of_lines_can_be_kept(void **state)
     (void)state;
     hf__frame_begin(&frame, 10, false);
     for (size_t i = 0; i < 6; i++) {
-        hf__frame_line(&frame);
+        hf__frame_add_line(&frame);
         hf__frame_put(&frame, HF__INK_PLAIN, texts[i]);
     }
     hf__frame_keep(&frame, 1, 2, 2);

@@ -254,7 +254,7 @@ static char *text_of(hf__frame *frame)
 
     assert_false(frame->broken);
     for (size_t i = 0; i < frame->count; i++) {
-        const hf__line *line = &frame->lines[i];
+        const hf__frame_line *line = &frame->lines[i];
         size_t length = line->text.length, spans = 0;
         for (size_t j = 0; j < line->span_count; j++)
             spans += line->spans[j].size;
