@@ -10,12 +10,14 @@ static const hf_registry_entry nightly = {.name = "nightly"};
 
 /* ---- hand-made snapshots ------------------------------------------------------------------------ */
 
-struct made {
+static struct made {
     hf__snapshot snapshot;
     hf__lock_meter meters[3];
     hf__seen_network networks[2];
     hf__table_meter tables[2];
-};
+} made;
+
+static char *text; /* what was rendered last */
 
 static void count_one(hf__histogram *histogram, size_t bucket, double seconds)
 {
@@ -24,9 +26,9 @@ static void count_one(hf__histogram *histogram, size_t bucket, double seconds)
     histogram->sum += seconds;
 }
 
-static void make_meters(struct made *made)
+static void make_meters(void)
 {
-    hf__lock_meter *busy = &made->meters[0], *other = &made->meters[2];
+    hf__lock_meter *busy = &made.meters[0], *other = &made.meters[2];
     *busy = (hf__lock_meter){.lock = "nightly", .entry = &nightly, .has_histogram = true};
     busy->held[HF_EXCLUSIVE] = 1;
     busy->waiters = 2;
@@ -41,16 +43,16 @@ static void make_meters(struct made *made)
     count_one(&busy->wait, 3, 0.05);
     count_one(&busy->wait, HF__HISTOGRAM_BUCKETS, 1000);
     count_one(&busy->hold, 6, 7.25);
-    made->meters[1] = (hf__lock_meter){.lock = "quiet", .entry = &nightly};
+    made.meters[1] = (hf__lock_meter){.lock = "quiet", .entry = &nightly};
     *other = (hf__lock_meter){.lock = HF__OTHER};
     other->held[HF_SHARED] = 4;
 }
 
-static void make_networks(struct made *made)
+static void make_networks(void)
 {
-    hf__network_status *status = &made->networks[0].status;
-    made->networks[0].name = "pubnet";
-    made->networks[0].lag = (hf__maybe){true, -2};
+    hf__network_status *status = &made.networks[0].status;
+    made.networks[0].name = "pubnet";
+    made.networks[0].lag = (hf__maybe){true, -2};
     status->exists = true;
     status->latest = (hf__maybe){true, 52};
     status->oldest = (hf__maybe){true, 2};
@@ -59,43 +61,54 @@ static void make_networks(struct made *made)
     status->last_success_ms = (hf__maybe){true, 1700000001000};
     status->live_ledgers = (hf__maybe){true, 40};
     status->backfill_ledgers = (hf__maybe){true, 0};
-    made->networks[1].name = "testnet"; /* of which nothing is known */
+    made.networks[1].name = "testnet"; /* of which nothing is known */
 }
 
-static void make(struct made *made)
+static int make(void **state)
 {
-    *made = (struct made){0};
-    make_meters(made);
-    make_networks(made);
-    made->tables[0] = (hf__table_meter){"c1/db.events", 123456};
-    made->tables[1] = (hf__table_meter){HF__OTHER, 9};
-    made->snapshot = (hf__snapshot){
+    (void)state;
+    made = (struct made){0};
+    make_meters();
+    make_networks();
+    made.tables[0] = (hf__table_meter){"c1/db.events", 123456};
+    made.tables[1] = (hf__table_meter){HF__OTHER, 9};
+    made.snapshot = (hf__snapshot){
         .taken_ms = 1700000002500,
         .took_ms = 12,
         .store = "postgresql://db/x",
         .problem = "",
-        .meters = made->meters,
+        .meters = made.meters,
         .meter_count = 3,
-        .networks = made->networks,
+        .networks = made.networks,
         .network_count = 2,
-        .table_meters = made->tables,
+        .table_meters = made.tables,
         .table_meter_count = 2,
         .unregistered = 6,
     };
+    return 0;
 }
 
-static char *render(const hf__snapshot *snapshot, bool openmetrics)
+static int forget(void **state)
+{
+    (void)state;
+    free(text);
+    text = NULL;
+    return 0;
+}
+
+static void render(const hf__snapshot *snapshot, bool openmetrics)
 {
     hf__buf out = {0};
     hf__render_metrics(snapshot, openmetrics, &out);
     assert_false(out.broken);
     assert_non_null(out.data);
-    return out.data;
+    free(text);
+    text = out.data;
 }
 
 /* ---- looking ------------------------------------------------------------------------------------ */
 
-static bool has_line(const char *text, const char *line)
+static bool has_line(const char *line)
 {
     size_t size = strlen(line);
     for (const char *at = strstr(text, line); at; at = strstr(at + 1, line))
@@ -104,14 +117,14 @@ static bool has_line(const char *text, const char *line)
     return false;
 }
 
-static void expect_lines(const char *text, const char *const *lines)
+static void expect_lines(const char *const *lines)
 {
     for (; *lines; lines++)
-        if (!has_line(text, *lines))
+        if (!has_line(*lines))
             fail_msg("no line '%s' in\n%s", *lines, text);
 }
 
-static size_t count_lines(const char *text, const char *begin)
+static size_t count_lines(const char *begin)
 {
     size_t count = 0, size = strlen(begin);
     for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
@@ -119,7 +132,7 @@ static size_t count_lines(const char *text, const char *begin)
     return count;
 }
 
-static void expect_promtool(const char *text)
+static void expect_promtool(void)
 {
     FILE *promtool = popen("promtool check metrics >&2", "w");
     assert_non_null(promtool);
@@ -161,13 +174,10 @@ static void test_every_number_has_its_name_and_labels(void **state)
         "holdfast_build_info{version=\"" HF_VERSION "\",store=\"postgresql\"} 1",
         NULL,
     };
-    struct made made;
     (void)state;
-    make(&made);
     for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
-        char *text = render(&made.snapshot, openmetrics);
-        expect_lines(text, lines);
-        free(text);
+        render(&made.snapshot, openmetrics);
+        expect_lines(lines);
     }
 }
 
@@ -184,12 +194,9 @@ static void test_a_registered_lock_that_nobody_uses_is_there_with_zeros(void **s
         "holdfast_run_exits_total{lock=\"quiet\",class=\"failed\"} 0",
         NULL,
     };
-    struct made made;
     (void)state;
-    make(&made);
-    char *text = render(&made.snapshot, false);
-    expect_lines(text, lines);
-    free(text);
+    render(&made.snapshot, false);
+    expect_lines(lines);
 }
 
 static void test_histograms_are_cumulated_and_only_of_marked_locks(void **state)
@@ -207,25 +214,18 @@ static void test_histograms_are_cumulated_and_only_of_marked_locks(void **state)
         "holdfast_lock_hold_seconds_sum{lock=\"nightly\"} 7.25",
         NULL,
     };
-    struct made made;
     (void)state;
-    make(&made);
-    char *text = render(&made.snapshot, false);
-    expect_lines(text, lines);
-    assert_int_equal(count_lines(text, "holdfast_lock_wait_seconds_bucket"),
-                     HF__HISTOGRAM_BUCKETS + 1);
+    render(&made.snapshot, false);
+    expect_lines(lines);
+    assert_int_equal(count_lines("holdfast_lock_wait_seconds_bucket"), HF__HISTOGRAM_BUCKETS + 1);
     assert_null(strstr(text, "seconds_bucket{lock=\"quiet\""));
-    free(text);
 }
 
 static void test_what_is_not_known_of_a_network_is_left_out(void **state)
 {
-    struct made made;
     (void)state;
-    make(&made);
-    char *text = render(&made.snapshot, false);
+    render(&made.snapshot, false);
     assert_null(strstr(text, "testnet"));
-    free(text);
 }
 
 static void test_families_are_headed_as_each_format_wants_it(void **state)
@@ -241,29 +241,22 @@ static void test_families_are_headed_as_each_format_wants_it(void **state)
         "# TYPE holdfast_lock_wait_seconds histogram", "# UNIT holdfast_lock_wait_seconds seconds",
         "# UNIT holdfast_ingest_lag_ledgers ledgers",  NULL,
     };
-    struct made made;
     (void)state;
-    make(&made);
-    char *text = render(&made.snapshot, false);
-    expect_lines(text, in_text);
+    render(&made.snapshot, false);
+    expect_lines(in_text);
     assert_null(strstr(text, "# UNIT"));
     assert_null(strstr(text, "# EOF"));
-    free(text);
-    text = render(&made.snapshot, true);
-    expect_lines(text, in_openmetrics);
+    render(&made.snapshot, true);
+    expect_lines(in_openmetrics);
     assert_string_equal(text + strlen(text) - 6, "# EOF\n");
-    free(text);
 }
 
 static void test_promtool_takes_it(void **state)
 {
-    struct made made;
     (void)state;
-    make(&made);
     made.tables[0].table = "c\"1/d\\b.\xff";
-    char *text = render(&made.snapshot, false);
-    expect_promtool(text);
-    free(text);
+    render(&made.snapshot, false);
+    expect_promtool();
 }
 
 static void test_label_values_are_escaped(void **state)
@@ -273,38 +266,30 @@ static void test_label_values_are_escaped(void **state)
         "holdfast_append_rows_total{table=\"caf\xc3\xa9 \xef\xbf\xbd\"} 9",
         NULL,
     };
-    struct made made;
     (void)state;
-    make(&made);
     made.tables[0].table = "a\"b\\c\nd";
     made.tables[1].table = "caf\xc3\xa9 \xff";
-    char *text = render(&made.snapshot, true);
-    expect_lines(text, lines);
-    free(text);
+    render(&made.snapshot, true);
+    expect_lines(lines);
 }
 
 static void test_a_store_that_is_away_shows(void **state)
 {
-    struct made made;
     (void)state;
-    make(&made);
     made.snapshot.problem = "PostgreSQL: connection refused";
     made.snapshot.local = true;
-    char *text = render(&made.snapshot, false);
-    assert_true(has_line(text, "holdfast_up 0"));
-    assert_true(
-        has_line(text, "holdfast_build_info{version=\"" HF_VERSION "\",store=\"local\"} 1"));
-    free(text);
+    render(&made.snapshot, false);
+    assert_true(has_line("holdfast_up 0"));
+    assert_true(has_line("holdfast_build_info{version=\"" HF_VERSION "\",store=\"local\"} 1"));
 }
 
 static void test_nothing_to_see_is_a_document_too(void **state)
 {
     hf__snapshot empty = {.store = "", .problem = ""};
     (void)state;
-    char *text = render(&empty, false);
-    assert_true(has_line(text, "holdfast_lock_held{lock=\"_other\",mode=\"exclusive\"} 0"));
-    expect_promtool(text);
-    free(text);
+    render(&empty, false);
+    assert_true(has_line("holdfast_lock_held{lock=\"_other\",mode=\"exclusive\"} 0"));
+    expect_promtool();
 }
 
 static void test_extremes_are_written_whole(void **state)
@@ -318,18 +303,15 @@ static void test_extremes_are_written_whole(void **state)
         "holdfast_lock_hold_seconds_sum{lock=\"nightly\"} 0.0",
         NULL,
     };
-    struct made made;
     (void)state;
-    make(&made);
     made.networks[0].lag.value = INT64_MIN;
     made.networks[0].status.latest.value = INT64_MAX;
     made.meters[0].waiters = UINT64_MAX;
     made.meters[0].longest_wait_ms = -5;
     made.meters[0].wait.sum = 1e300;
     made.meters[0].hold.sum = -1;
-    char *text = render(&made.snapshot, false);
-    expect_lines(text, lines);
-    free(text);
+    render(&made.snapshot, false);
+    expect_lines(lines);
 }
 
 enum { MANY = 2500, SHOWN = 2000 };
@@ -349,14 +331,13 @@ static void test_a_huge_registry_is_summed_up_beyond_a_cap(void **state)
         meters[i].longest_wait_ms = (int64_t)i;
     }
     meters[MANY] = (hf__lock_meter){.lock = HF__OTHER, .waiters = 3};
-    char *text = render(&snapshot, false);
-    assert_int_equal(count_lines(text, "holdfast_lock_waiters{"), SHOWN + 1);
-    assert_true(has_line(text, "holdfast_locks_folded 500"));
-    assert_true(has_line(text, "holdfast_lock_waiters{lock=\"lock-1999\"} 1"));
-    assert_true(has_line(text, "holdfast_lock_waiters{lock=\"_other\"} 503"));
-    assert_true(has_line(text, "holdfast_lock_longest_wait_seconds{lock=\"_other\"} 2.499"));
-    assert_true(has_line(text, "holdfast_lock_acquired_timestamp_seconds{lock=\"_other\"} 2001.0"));
-    free(text);
+    render(&snapshot, false);
+    assert_int_equal(count_lines("holdfast_lock_waiters{"), SHOWN + 1);
+    assert_true(has_line("holdfast_locks_folded 500"));
+    assert_true(has_line("holdfast_lock_waiters{lock=\"lock-1999\"} 1"));
+    assert_true(has_line("holdfast_lock_waiters{lock=\"_other\"} 503"));
+    assert_true(has_line("holdfast_lock_longest_wait_seconds{lock=\"_other\"} 2.499"));
+    assert_true(has_line("holdfast_lock_acquired_timestamp_seconds{lock=\"_other\"} 2001.0"));
     free(meters);
 }
 
@@ -368,29 +349,30 @@ static void test_a_lock_that_is_called_like_the_rest_makes_no_second_series(void
                                {.lock = HF__OTHER, .waiters = 8}};
     hf__snapshot snapshot = {.store = "", .problem = "", .meters = meters, .meter_count = 4};
     (void)state;
-    char *text = render(&snapshot, false);
-    assert_int_equal(count_lines(text, "holdfast_lock_waiters{"), 3);
-    assert_true(has_line(text, "holdfast_lock_waiters{lock=\"a\"} 1"));
-    assert_true(has_line(text, "holdfast_lock_waiters{lock=\"z\"} 4"));
-    assert_true(has_line(text, "holdfast_lock_waiters{lock=\"_other\"} 10"));
-    free(text);
+    render(&snapshot, false);
+    assert_int_equal(count_lines("holdfast_lock_waiters{"), 3);
+    assert_true(has_line("holdfast_lock_waiters{lock=\"a\"} 1"));
+    assert_true(has_line("holdfast_lock_waiters{lock=\"z\"} 4"));
+    assert_true(has_line("holdfast_lock_waiters{lock=\"_other\"} 10"));
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, forget)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_number_has_its_name_and_labels),
-        cmocka_unit_test(test_a_registered_lock_that_nobody_uses_is_there_with_zeros),
-        cmocka_unit_test(test_histograms_are_cumulated_and_only_of_marked_locks),
-        cmocka_unit_test(test_what_is_not_known_of_a_network_is_left_out),
-        cmocka_unit_test(test_families_are_headed_as_each_format_wants_it),
-        cmocka_unit_test(test_promtool_takes_it),
-        cmocka_unit_test(test_label_values_are_escaped),
-        cmocka_unit_test(test_a_store_that_is_away_shows),
-        cmocka_unit_test(test_nothing_to_see_is_a_document_too),
-        cmocka_unit_test(test_extremes_are_written_whole),
-        cmocka_unit_test(test_a_huge_registry_is_summed_up_beyond_a_cap),
-        cmocka_unit_test(test_a_lock_that_is_called_like_the_rest_makes_no_second_series),
+        TEST(test_every_number_has_its_name_and_labels),
+        TEST(test_a_registered_lock_that_nobody_uses_is_there_with_zeros),
+        TEST(test_histograms_are_cumulated_and_only_of_marked_locks),
+        TEST(test_what_is_not_known_of_a_network_is_left_out),
+        TEST(test_families_are_headed_as_each_format_wants_it),
+        TEST(test_promtool_takes_it),
+        TEST(test_label_values_are_escaped),
+        TEST(test_a_store_that_is_away_shows),
+        TEST(test_nothing_to_see_is_a_document_too),
+        TEST(test_extremes_are_written_whole),
+        TEST(test_a_huge_registry_is_summed_up_beyond_a_cap),
+        TEST(test_a_lock_that_is_called_like_the_rest_makes_no_second_series),
     };
     return RUN(tests);
 }

@@ -35,35 +35,65 @@ static void assert_lacks(const char *text, const char *part)
         fail_msg("the page has: %s", part);
 }
 
-/* A holder with two waiters, one of which has another lock with a waiter of its own. */
-static void make_chain(struct made *made)
+/* What a test makes, and the page that shows it. */
+static struct made made;
+static char *page;
+static const hf__page_request plain = {0}; /* every string NULL */
+
+static int begin(void **state)
 {
-    made_start(made);
-    made_lock(made, 11, "Transfer:a:b", &transfer);
-    made_holder(made, 101, "api", 60000);
-    made_waiter(made, 102, "batch", 9000);
-    made_waiter(made, 103, "psql", 4000);
-    made_lock(made, 12, "night", NULL);
-    made_holder(made, 102, "batch", 61000);
-    made_waiter(made, 104, "report", 3000);
+    (void)state;
+    made_start(&made);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    free(page);
+    page = NULL;
+    made_free(&made);
+    return 0;
+}
+
+static void show(const hf__page_request *request)
+{
+    free(page);
+    page = made_page(&made, request);
+}
+
+static void shows(const char *part)
+{
+    assert_has(page, part);
+}
+
+static void hides(const char *part)
+{
+    assert_lacks(page, part);
+}
+
+/* A holder with two waiters, one of which has another lock with a waiter of its own. */
+static void make_chain(void)
+{
+    made_lock(&made, 11, "Transfer:a:b", &transfer);
+    made_holder(&made, 101, "api", 60000);
+    made_waiter(&made, 102, "batch", 9000);
+    made_waiter(&made, 103, "psql", 4000);
+    made_lock(&made, 12, "night", NULL);
+    made_holder(&made, 102, "batch", 61000);
+    made_waiter(&made, 104, "report", 3000);
 }
 
 static void test_an_empty_snapshot_says_that_nothing_is_wrong(void **state)
 {
-    struct made made;
-    hf__page_request request = {0}; /* every string NULL */
-
     (void)state;
-    made_start(&made);
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, "Nothing needs attention.");
-    assert_has(page, "Nobody holds or waits for a lock.");
-    assert_has(page, "Nobody waits.");
-    assert_has(page, "No network is ingested.");
-    assert_has(page, "No event yet.");
-    free(page);
-    made_free(&made);
+    show(&plain);
+    shows("Nothing needs attention.");
+    shows("Nobody holds or waits for a lock.");
+    shows("Nobody waits.");
+    shows("No network is ingested.");
+    shows("No event yet.");
 }
 
 static void test_nothing_from_outside_becomes_markup(void **state)
@@ -86,10 +116,8 @@ static void test_nothing_from_outside_becomes_markup(void **state)
                                 .notice = evil,
                                 .may_terminate = true,
                                 .signed_in = true};
-    struct made made;
 
     (void)state;
-    made_start(&made);
     made_lock(&made, 1, evil, &entry);
     made_holder(&made, 7, evil, 1);
     made_waiter(&made, 8, evil, 1);
@@ -105,33 +133,28 @@ static void test_nothing_from_outside_becomes_markup(void **state)
     for (int with_q = 0; with_q < 2; with_q++) {
         request.q = request.event = request.network = with_q ? evil : "";
         network.problem = with_q ? evil : "";
-        char *page = made_page(&made, &request);
-        assert_lacks(page, "<script>alert");
-        assert_lacks(page, "</script>\"");
-        assert_lacks(page, "\x07");
-        assert_lacks(page, "\xff");
-        assert_lacks(page, "javascript:");
+        show(&request);
+        hides("<script>alert");
+        hides("</script>\"");
+        hides("\x07");
+        hides("\xff");
+        hides("javascript:");
         assert_int_equal(count_of(page, "<script"), 1);
-        free(page);
     }
-    made_free(&made);
 }
 
 static void test_the_policy_of_the_page_is_kept(void **state)
 {
-    struct made made;
     hf__page_request request = {.lock = "b:11", .may_terminate = true};
 
     (void)state;
-    make_chain(&made);
+    make_chain();
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_lacks(page, " style=");
-    assert_lacks(page, "<style");
-    assert_lacks(page, " onclick=");
-    assert_lacks(page, "//cdn");
-    free(page);
-    made_free(&made);
+    show(&request);
+    hides(" style=");
+    hides("<style");
+    hides(" onclick=");
+    hides("//cdn");
 }
 
 static void test_a_huge_label_is_cut(void **state)
@@ -139,96 +162,75 @@ static void test_a_huge_label_is_cut(void **state)
     enum { HUGE_SIZE = 64 * 1024 };
     char *label = malloc(HUGE_SIZE + 1);
     hf__page_request request = {.lock = "b:1", .may_terminate = true};
-    struct made made;
 
     (void)state;
     assert_non_null(label);
     memset(label, '<', HUGE_SIZE);
     label[HUGE_SIZE] = '\0';
-    made_start(&made);
     made_lock(&made, 1, label, NULL);
     made_holder(&made, 7, label, 1);
     made_event(&made, "acquired", 1, label, label);
     made_finish(&made);
-    char *page = made_page(&made, &request);
+    show(&request);
     assert_true(strlen(page) < HUGE_SIZE);
-    free(page);
     free(label);
-    made_free(&made);
 }
 
 static void test_an_open_row_shows_runbook_people_history_and_the_form(void **state)
 {
     hf__page_request request = {
         .lock = "b:11", .may_terminate = true, .csrf = "c5rf", .q = "api", .sort = "age"};
-    struct made made;
 
     (void)state;
-    make_chain(&made);
+    make_chain();
     made_event(&made, "lost", 11, "Transfer:a:b", "no_answer");
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, "href=\"https://runbooks.example/transfer?a=1&amp;b=2\"");
-    assert_has(page, "<h3>History</h3><table");
-    assert_has(page, "action=\"/terminate\"");
-    assert_has(page, "name=\"csrf\" value=\"c5rf\"");
-    assert_has(page, "name=\"party\" value=\"101\"");
-    assert_has(page, "name=\"token\" value=\"1101\"");
-    assert_has(page, "type <code>Transfer:a:b</code>");
-    assert_has(page, "href=\"/?q=api&amp;sort=age#locks\""); /* closes it, and keeps the filters */
-    free(page);
+    show(&request);
+    shows("href=\"https://runbooks.example/transfer?a=1&amp;b=2\"");
+    shows("<h3>History</h3><table");
+    shows("action=\"/terminate\"");
+    shows("name=\"csrf\" value=\"c5rf\"");
+    shows("name=\"party\" value=\"101\"");
+    shows("name=\"token\" value=\"1101\"");
+    shows("type <code>Transfer:a:b</code>");
+    shows("href=\"/?q=api&amp;sort=age#locks\""); /* closes it, and keeps the filters */
     request.may_terminate = false;
-    page = made_page(&made, &request);
-    assert_lacks(page, "/terminate");
-    free(page);
-    made_free(&made);
+    show(&request);
+    hides("/terminate");
 }
 
 static void test_only_web_addresses_become_links(void **state)
 {
     static const hf_registry_entry entry = {.name = "x", .runbook = "javascript:alert(1)"};
     hf__page_request request = {.lock = "b:1"};
-    struct made made;
 
     (void)state;
-    made_start(&made);
     made_lock(&made, 1, "x", &entry);
     made_holder(&made, 7, "a", 1);
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, "<dt>Runbook</dt><dd>javascript:alert(1)</dd>");
-    free(page);
-    made_free(&made);
+    show(&request);
+    shows("<dt>Runbook</dt><dd>javascript:alert(1)</dd>");
 }
 
 static void test_the_graph_has_an_edge_for_each_wait_and_each_holder(void **state)
 {
-    struct made made;
-    hf__page_request request = {0};
-
     (void)state;
-    make_chain(&made);
+    make_chain();
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, "data-from=\"party:102\" data-to=\"lock:b:11\"");
-    assert_has(page, "data-from=\"party:103\" data-to=\"lock:b:11\"");
-    assert_has(page, "data-from=\"party:104\" data-to=\"lock:b:12\"");
-    assert_has(page, "data-from=\"lock:b:11\" data-to=\"party:101\"");
-    assert_has(page, "data-from=\"lock:b:12\" data-to=\"party:102\"");
+    show(&plain);
+    shows("data-from=\"party:102\" data-to=\"lock:b:11\"");
+    shows("data-from=\"party:103\" data-to=\"lock:b:11\"");
+    shows("data-from=\"party:104\" data-to=\"lock:b:12\"");
+    shows("data-from=\"lock:b:11\" data-to=\"party:101\"");
+    shows("data-from=\"lock:b:12\" data-to=\"party:102\"");
     assert_int_equal(count_of(page, "<path class=\"edge"), 5);
     assert_int_equal(count_of(page, "class=\"node party root\""), 1);
-    assert_has(page, "keeps 3 waiting");
-    free(page);
-    made_free(&made);
+    shows("keeps 3 waiting");
 }
 
 static void test_a_deadlock_is_drawn_as_a_cycle(void **state)
 {
-    struct made made;
-    hf__page_request request = {0};
-
     (void)state;
-    made_start(&made);
     made_lock(&made, 1, "left", NULL);
     made_holder(&made, 11, "a", 10);
     made_waiter(&made, 12, "b", 5);
@@ -236,82 +238,65 @@ static void test_a_deadlock_is_drawn_as_a_cycle(void **state)
     made_holder(&made, 12, "b", 10);
     made_waiter(&made, 11, "a", 5);
     made_finish(&made);
-    char *page = made_page(&made, &request);
+    show(&plain);
     assert_int_equal(count_of(page, "<path class=\"edge cycle\""), 4);
     assert_int_equal(count_of(page, "<span class=\"tag bad\">deadlock</span>"), 2);
-    free(page);
-    made_free(&made);
 }
 
 static void test_a_lock_whose_holder_is_unknown_still_has_its_waiters(void **state)
 {
-    struct made made;
-    hf__page_request request = {0};
-
     (void)state;
-    made_start(&made);
     made_lock(&made, 1, "prepared", NULL);
     made_waiter(&made, 12, "b", 5);
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, "data-from=\"party:12\" data-to=\"lock:b:1\"");
-    free(page);
-    made_free(&made);
+    show(&plain);
+    shows("data-from=\"party:12\" data-to=\"lock:b:1\"");
 }
 
-static void make_crowd(struct made *made, int locks, int waiters)
+static void make_crowd(int locks, int waiters)
 {
-    made_start(made);
     for (int lock = 0; lock < locks; lock++) {
-        made_lock(made, lock, "crowded", &transfer);
-        made_holder(made, 1000 + lock, "holder", 1000);
+        made_lock(&made, lock, "crowded", &transfer);
+        made_holder(&made, 1000 + lock, "holder", 1000);
         for (int waiter = 0; waiter < waiters; waiter++)
-            made_waiter(made, 100000 + lock * waiters + waiter, "waiter", waiter);
+            made_waiter(&made, 100000 + lock * waiters + waiter, "waiter", waiter);
     }
-    made_finish(made);
+    made_finish(&made);
 }
 
 static void test_a_crowd_is_drawn_by_its_worst_roots(void **state)
 {
-    struct made made;
     hf__graph graph;
-    hf__page_request request = {0};
 
     (void)state;
-    make_crowd(&made, 60, 20);
+    make_crowd(60, 20);
     assert_true(hf__graph_make(&made.seen, false, &graph));
     assert_true(graph.shown <= HF__GRAPH_PARTIES);
     assert_int_equal(graph.involved, 60 * 21);
     hf__graph_free(&graph);
-    char *page = made_page(&made, &request);
-    assert_has(page, "of 1260 sessions: those behind the worst 50 roots");
-    assert_has(page, "and 12 more");
-    free(page);
-    made_free(&made);
+    show(&plain);
+    shows("of 1260 sessions: those behind the worst 50 roots");
+    shows("and 12 more");
 }
 
 static void test_two_hundred_parties_are_all_drawn(void **state)
 {
-    struct made made;
     hf__graph graph;
 
     (void)state;
-    make_crowd(&made, 1, 199);
+    make_crowd(1, 199);
     assert_true(hf__graph_make(&made.seen, false, &graph));
     assert_int_equal(graph.shown, 200);
     assert_int_equal(graph.link_count, 200);
     hf__graph_free(&graph);
-    made_free(&made);
 }
 
 static void test_a_picture_folds_a_crowd_but_not_who_keeps_others_waiting(void **state)
 {
-    struct made made;
     hf__graph picture;
     size_t more = 0;
 
     (void)state;
-    made_start(&made);
     made_lock(&made, 1, "crowded", NULL);
     made_holder(&made, 1, "holder", 1000);
     for (int i = 0; i < 50; i++)
@@ -327,46 +312,43 @@ static void test_a_picture_folds_a_crowd_but_not_who_keeps_others_waiting(void *
     assert_int_equal(picture.shown, 1 + HF__GRAPH_WAITERS + 2);
     assert_int_equal(more, 50 - HF__GRAPH_WAITERS - 1);
     hf__graph_free(&picture);
-    hf__page_request request = {0};
-    char *page = made_page(&made, &request);
+    show(&plain);
     assert_int_equal(count_of(page, "</span> waits "), 51); /* in the list */
-    free(page);
-    made_free(&made);
 }
 
-static double left_of_node(const char *page, const char *node)
+struct place {
+    double x, y;
+};
+
+static struct place place_of(const char *node)
 {
+    struct place found = {0};
     char wanted[64];
 
-    (void)snprintf(wanted, sizeof wanted, "data-node=\"%s\" x=\"", node);
+    (void)snprintf(wanted, sizeof wanted, "data-node=\"%s\"", node);
     const char *at = strstr(page, wanted);
     assert_non_null(at);
-    return strtod(at + strlen(wanted), NULL);
+    assert_int_equal(sscanf(at + strlen(wanted), " x=\"%lf\" y=\"%lf\"", &found.x, &found.y), 2);
+    return found;
 }
 
 static void test_a_root_is_at_the_left_however_long_its_chain_is(void **state)
 {
-    struct made made;
-    hf__page_request request = {0};
-
     (void)state;
-    made_start(&made);
     for (int i = 0; i < 30; i++) {
         made_lock(&made, i, "link", NULL);
         made_holder(&made, 100 + i, "holder", 10);
         made_waiter(&made, 101 + i, "holder", 5);
     }
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_true(left_of_node(page, "party:100") < 50);
-    assert_true(left_of_node(page, "party:101") > left_of_node(page, "lock:b:0"));
-    assert_true(left_of_node(page, "lock:b:0") > left_of_node(page, "party:100"));
-    free(page);
-    made_free(&made);
+    show(&plain);
+    assert_true(place_of("party:100").x < 50);
+    assert_true(place_of("party:101").x > place_of("lock:b:0").x);
+    assert_true(place_of("lock:b:0").x > place_of("party:100").x);
 }
 
 /* The y of the straight part of the way back of a cycle. */
-static double way_back_of(const char *page)
+static double way_back(void)
 {
     const char *at = strstr(page, "L");
     double x = 0;
@@ -380,27 +362,11 @@ static double way_back_of(const char *page)
     return 0;
 }
 
-static double top_of_node(const char *page, const char *node)
-{
-    char wanted[64];
-    double x = 0;
-    double y = 0;
-
-    (void)snprintf(wanted, sizeof wanted, "data-node=\"%s\"", node);
-    const char *at = strstr(page, wanted);
-    assert_non_null(at);
-    assert_int_equal(sscanf(at + strlen(wanted), " x=\"%lf\" y=\"%lf\"", &x, &y), 2);
-    return y;
-}
-
 static void test_the_way_back_of_a_cycle_crosses_nobody(void **state)
 {
     enum { BOX = 40 };
-    struct made made;
-    hf__page_request request = {0};
 
     (void)state;
-    made_start(&made);
     made_lock(&made, 1, "left", NULL);
     made_holder(&made, 11, "a", 10);
     made_waiter(&made, 12, "b", 5);
@@ -412,16 +378,14 @@ static void test_the_way_back_of_a_cycle_crosses_nobody(void **state)
     made_holder(&made, 21, "c", 10);
     made_waiter(&made, 22, "d", 5);
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_true(way_back_of(page) > top_of_node(page, "party:13") + BOX);
-    assert_true(way_back_of(page) < top_of_node(page, "party:22"));
-    free(page);
-    made_free(&made);
+    show(&plain);
+    assert_true(way_back() > place_of("party:13").y + BOX);
+    assert_true(way_back() < place_of("party:22").y);
 }
 
-static void add_queued_edge(struct made *made, size_t waiter, size_t ahead, size_t lock)
+static void add_queued_edge(size_t waiter, size_t ahead, size_t lock)
 {
-    hf__snapshot *seen = &made->seen;
+    hf__snapshot *seen = &made.seen;
     hf__seen_edge *edges = malloc((seen->edge_count + 1) * sizeof *edges);
 
     assert_non_null(edges);
@@ -435,143 +399,113 @@ static void add_queued_edge(struct made *made, size_t waiter, size_t ahead, size
 
 static void test_whoever_queues_in_front_of_others_is_not_drawn_as_a_holder(void **state)
 {
-    struct made made;
-    hf__page_request request = {0};
-
     (void)state;
-    made_start(&made);
     made_lock(&made, 1, "x", NULL);
     made_holder(&made, 11, "holder", 10);
     made_waiter(&made, 12, "writer", 5);
     made_waiter(&made, 13, "reader", 4);
     made_finish(&made);
-    add_queued_edge(&made, 2, 1, 0);
-    char *page = made_page(&made, &request);
-    assert_has(page, "data-from=\"lock:b:1\" data-to=\"party:11\"");
-    assert_lacks(page, "data-from=\"lock:b:1\" data-to=\"party:12\"");
+    add_queued_edge(2, 1, 0);
+    show(&plain);
+    shows("data-from=\"lock:b:1\" data-to=\"party:11\"");
+    hides("data-from=\"lock:b:1\" data-to=\"party:12\"");
     assert_int_equal(count_of(page, "<path class=\"edge"), 3);
-    free(page);
-    made_free(&made);
 }
 
 static void test_a_link_leads_to_a_lock_that_the_filter_leaves_out(void **state)
 {
     hf__page_request request = {.lock = "b:11", .q = "night", .state = "waiting"};
-    struct made made;
 
     (void)state;
-    make_chain(&made);
+    make_chain();
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, "id=\"lock-b:11\" class=\"open\"");
-    assert_has(page, "id=\"lock-b:12\"");
-    assert_has(page, "id=\"more-b:11\"");
-    free(page);
+    show(&request);
+    shows("id=\"lock-b:11\" class=\"open\"");
+    shows("id=\"lock-b:12\"");
+    shows("id=\"more-b:11\"");
     request.q = "no such lock";
-    page = made_page(&made, &request);
-    assert_has(page, "id=\"more-b:11\"");
-    assert_has(page, "No lock matches the filter.");
-    free(page);
-    made_free(&made);
+    show(&request);
+    shows("id=\"more-b:11\"");
+    shows("No lock matches the filter.");
 }
 
 static void test_a_lock_that_is_free_by_now_still_has_its_name_and_history(void **state)
 {
     hf__page_request request = {.lock = "b:77"};
-    struct made made;
 
     (void)state;
-    made_start(&made);
     made_event(&made, "lost", 77, "Transfer:x:y", "no_answer");
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, "Nobody holds or wants <b>Transfer:x:y</b> (b:77) any more.");
-    assert_has(page, "<h3>History</h3><table");
-    free(page);
-    made_free(&made);
+    show(&request);
+    shows("Nobody holds or wants <b>Transfer:x:y</b> (b:77) any more.");
+    shows("<h3>History</h3><table");
 }
 
 static void test_a_crowd_does_not_push_the_way_to_end_its_holder_out_of_sight(void **state)
 {
     hf__page_request request = {.lock = "b:1", .may_terminate = true};
-    struct made made;
 
     (void)state;
-    made_start(&made);
     made_lock(&made, 1, "", NULL);
     made_holder(&made, 1, "holder", 1000);
     for (int i = 0; i < 50; i++)
         made_waiter(&made, 100 + i, "waiter", 1000 - i);
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, "<details id=\"people-b:1\"><summary>39 more</summary>");
-    assert_has(page, "type <code>key 1</code>");
+    show(&request);
+    shows("<details id=\"people-b:1\"><summary>39 more</summary>");
+    shows("type <code>key 1</code>");
     assert_int_equal(count_of(page, "<th scope=\"row\">waits</th>"), 50);
-    free(page);
-    made_free(&made);
 }
 
 static void test_ten_thousand_locks_come_in_pages(void **state)
 {
-    struct made made;
     hf__page_request request = {.sort = "label", .q = "crowd"};
 
     (void)state;
-    made_start(&made);
     for (int lock = 0; lock < 10000; lock++) {
         made_lock(&made, lock, "crowded", NULL);
         made_holder(&made, 1000 + lock, "holder", lock);
     }
     made_finish(&made);
-    char *page = made_page(&made, &request);
+    show(&request);
     assert_int_equal(count_of(page, "<tr id=\"lock-b:"), 50);
-    assert_has(page, "href=\"/?q=crowd&amp;sort=label&amp;page=2#locks\">Next</a>");
+    shows("href=\"/?q=crowd&amp;sort=label&amp;page=2#locks\">Next</a>");
     assert_true(strlen(page) < 256 * 1024);
-    free(page);
     request.page = "200";
-    page = made_page(&made, &request);
-    assert_has(page, "id=\"lock-b:9999\"");
-    assert_lacks(page, ">Next</a>");
-    free(page);
+    show(&request);
+    shows("id=\"lock-b:9999\"");
+    hides(">Next</a>");
     request.page = "99999999999999999999999";
-    page = made_page(&made, &request);
-    assert_has(page, "id=\"lock-b:9999\"");
-    free(page);
-    made_free(&made);
+    show(&request);
+    shows("id=\"lock-b:9999\"");
 }
 
 static void test_filters_choose_and_order_the_locks(void **state)
 {
-    struct made made;
     hf__page_request request = {.state = "waiting"};
 
     (void)state;
-    make_chain(&made);
+    make_chain();
     made_lock(&made, 13, "calm", &transfer);
     made_holder(&made, 200, "quiet", 5);
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, "id=\"lock-b:11\"");
-    assert_lacks(page, "id=\"lock-b:13\"");
-    free(page);
+    show(&request);
+    shows("id=\"lock-b:11\"");
+    hides("id=\"lock-b:13\"");
     request.state = "unregistered";
-    page = made_page(&made, &request);
-    assert_has(page, "id=\"lock-b:12\"");
-    assert_lacks(page, "id=\"lock-b:11\"");
-    free(page);
+    show(&request);
+    shows("id=\"lock-b:12\"");
+    hides("id=\"lock-b:11\"");
     request.state = "";
     request.q = "QUIET";
-    page = made_page(&made, &request);
-    assert_has(page, "id=\"lock-b:13\"");
-    assert_lacks(page, "id=\"lock-b:12\"");
-    free(page);
+    show(&request);
+    shows("id=\"lock-b:13\"");
+    hides("id=\"lock-b:12\"");
     request.q = "";
     request.sort = "label";
-    page = made_page(&made, &request);
+    show(&request);
     assert_true(strstr(page, "id=\"lock-b:13\"") > strstr(page, "id=\"lock-b:11\""));
     assert_true(strstr(page, "id=\"lock-b:13\"") < strstr(page, "id=\"lock-b:12\""));
-    free(page);
-    made_free(&made);
 }
 
 static void test_a_gap_is_two_pixels_wide_in_any_range(void **state)
@@ -633,77 +567,56 @@ static void test_being_ahead_of_the_source_is_no_lag(void **state)
                                 .ingester = "ingest on db1 (pid 1)",
                                 .problem = "",
                                 .status = {.gaps = {true, 0}, .latest = {true, 100}}};
-    hf__page_request request = {0};
-    struct made made;
 
     (void)state;
-    made_start(&made);
     made_finish(&made);
     made.seen.networks = &network;
     made.seen.network_count = 1;
-    char *page = made_page(&made, &request);
-    assert_has(page, "none, 3 ahead");
-    assert_has(page, "2.5/s");
-    assert_has(page, "No gap.");
-    free(page);
+    show(&plain);
+    shows("none, 3 ahead");
+    shows("2.5/s");
+    shows("No gap.");
     network.lag.value = INT64_MIN;
-    page = made_page(&made, &request);
-    assert_has(page, " ahead");
-    free(page);
-    made_free(&made);
+    show(&plain);
+    shows(" ahead");
 }
 
 static void test_contention_says_in_words_what_it_paints(void **state)
 {
     hf__heat_cell cells[3] = {{0}, {10, 5, 0, 0}, {10, 10, 12, 4000}};
     hf__heat_row row = {"transfer", cells};
-    hf__page_request request = {0};
-    struct made made;
 
     (void)state;
-    made_start(&made);
     made_finish(&made);
     made.seen.hour = (hf__heat_map){made.seen.taken_ms - 180000, 60000, 3, &row, 1};
-    char *page = made_page(&made, &request);
-    assert_has(page, "held 75 % of the time, at most 12 waiting, longest wait: 4 s");
-    assert_has(page, "<rect class=\"h4\" x=\"2\" width=\"1\" height=\"10\"/>");
-    free(page);
-    made_free(&made);
+    show(&plain);
+    shows("held 75 % of the time, at most 12 waiting, longest wait: 4 s");
+    shows("<rect class=\"h4\" x=\"2\" width=\"1\" height=\"10\"/>");
 }
 
 static void test_events_are_chosen_by_kind(void **state)
 {
     hf__page_request request = {.event = "lost"};
-    struct made made;
 
     (void)state;
-    made_start(&made);
     made_event(&made, "acquired", 1, "first-lock", "");
     made_event(&made, "lost", 2, "second-lock", "no_answer");
     made_finish(&made);
-    char *page = made_page(&made, &request);
-    assert_has(page, ">second-lock</a>");
-    assert_lacks(page, ">first-lock</a>");
-    assert_has(page, "href=\"/#events\">all");
-    free(page);
-    made_free(&made);
+    show(&request);
+    shows(">second-lock</a>");
+    hides(">first-lock</a>");
+    shows("href=\"/#events\">all");
 }
 
 static void test_a_store_that_is_away_is_said_so(void **state)
 {
-    hf__page_request request = {0};
-    struct made made;
-
     (void)state;
-    made_start(&made);
     made_finish(&made);
     made.seen.problem = "connection refused";
     made.seen.problem_since_ms = made.seen.taken_ms + 2000;
-    char *page = made_page(&made, &request);
-    assert_has(page, "<b>The store is away</b>");
-    assert_has(page, "connection refused");
-    free(page);
-    made_free(&made);
+    show(&plain);
+    shows("<b>The store is away</b>");
+    shows("connection refused");
 }
 
 static void test_what_was_typed_comes_back_unchanged(void **state)
@@ -765,35 +678,37 @@ static void test_every_asset_has_a_type_and_bytes(void **state)
     assert_int_equal(count, 3);
 }
 
+#define PAGE_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_empty_snapshot_says_that_nothing_is_wrong),
-        cmocka_unit_test(test_nothing_from_outside_becomes_markup),
-        cmocka_unit_test(test_the_policy_of_the_page_is_kept),
-        cmocka_unit_test(test_a_huge_label_is_cut),
-        cmocka_unit_test(test_an_open_row_shows_runbook_people_history_and_the_form),
-        cmocka_unit_test(test_only_web_addresses_become_links),
-        cmocka_unit_test(test_the_graph_has_an_edge_for_each_wait_and_each_holder),
-        cmocka_unit_test(test_a_deadlock_is_drawn_as_a_cycle),
-        cmocka_unit_test(test_a_lock_whose_holder_is_unknown_still_has_its_waiters),
-        cmocka_unit_test(test_a_crowd_is_drawn_by_its_worst_roots),
-        cmocka_unit_test(test_two_hundred_parties_are_all_drawn),
-        cmocka_unit_test(test_a_picture_folds_a_crowd_but_not_who_keeps_others_waiting),
-        cmocka_unit_test(test_a_root_is_at_the_left_however_long_its_chain_is),
-        cmocka_unit_test(test_the_way_back_of_a_cycle_crosses_nobody),
-        cmocka_unit_test(test_whoever_queues_in_front_of_others_is_not_drawn_as_a_holder),
-        cmocka_unit_test(test_a_link_leads_to_a_lock_that_the_filter_leaves_out),
-        cmocka_unit_test(test_a_lock_that_is_free_by_now_still_has_its_name_and_history),
-        cmocka_unit_test(test_a_crowd_does_not_push_the_way_to_end_its_holder_out_of_sight),
-        cmocka_unit_test(test_ten_thousand_locks_come_in_pages),
-        cmocka_unit_test(test_filters_choose_and_order_the_locks),
+        PAGE_TEST(test_an_empty_snapshot_says_that_nothing_is_wrong),
+        PAGE_TEST(test_nothing_from_outside_becomes_markup),
+        PAGE_TEST(test_the_policy_of_the_page_is_kept),
+        PAGE_TEST(test_a_huge_label_is_cut),
+        PAGE_TEST(test_an_open_row_shows_runbook_people_history_and_the_form),
+        PAGE_TEST(test_only_web_addresses_become_links),
+        PAGE_TEST(test_the_graph_has_an_edge_for_each_wait_and_each_holder),
+        PAGE_TEST(test_a_deadlock_is_drawn_as_a_cycle),
+        PAGE_TEST(test_a_lock_whose_holder_is_unknown_still_has_its_waiters),
+        PAGE_TEST(test_a_crowd_is_drawn_by_its_worst_roots),
+        PAGE_TEST(test_two_hundred_parties_are_all_drawn),
+        PAGE_TEST(test_a_picture_folds_a_crowd_but_not_who_keeps_others_waiting),
+        PAGE_TEST(test_a_root_is_at_the_left_however_long_its_chain_is),
+        PAGE_TEST(test_the_way_back_of_a_cycle_crosses_nobody),
+        PAGE_TEST(test_whoever_queues_in_front_of_others_is_not_drawn_as_a_holder),
+        PAGE_TEST(test_a_link_leads_to_a_lock_that_the_filter_leaves_out),
+        PAGE_TEST(test_a_lock_that_is_free_by_now_still_has_its_name_and_history),
+        PAGE_TEST(test_a_crowd_does_not_push_the_way_to_end_its_holder_out_of_sight),
+        PAGE_TEST(test_ten_thousand_locks_come_in_pages),
+        PAGE_TEST(test_filters_choose_and_order_the_locks),
         cmocka_unit_test(test_a_gap_is_two_pixels_wide_in_any_range),
         cmocka_unit_test(test_gaps_that_would_overlap_are_one_with_a_count),
-        cmocka_unit_test(test_being_ahead_of_the_source_is_no_lag),
-        cmocka_unit_test(test_contention_says_in_words_what_it_paints),
-        cmocka_unit_test(test_events_are_chosen_by_kind),
-        cmocka_unit_test(test_a_store_that_is_away_is_said_so),
+        PAGE_TEST(test_being_ahead_of_the_source_is_no_lag),
+        PAGE_TEST(test_contention_says_in_words_what_it_paints),
+        PAGE_TEST(test_events_are_chosen_by_kind),
+        PAGE_TEST(test_a_store_that_is_away_is_said_so),
         cmocka_unit_test(test_what_was_typed_comes_back_unchanged),
         cmocka_unit_test(test_printf_for_html_writes_and_escapes),
         cmocka_unit_test(test_login_and_errors_are_pages_too),
