@@ -1,23 +1,11 @@
 /*
  * One line: it is a ledger by every rule, or refused with a reason; nothing may be read outside it.
- * An answer that contradicts another one ends the program.
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "fuzz.h"
+
 #include <string.h>
 
 #include "programs/ingest/sources/ndjson.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool is_so, const char *what)
-{
-    if (is_so)
-        return;
-    fprintf(stderr, "fuzz_ndjson: %s\n", what);
-    abort();
-}
 
 static bool is_inside(const hf__ledger *ledger, size_t size, hf__slice slice)
 {
