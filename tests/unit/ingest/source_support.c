@@ -1,6 +1,5 @@
 #include "unit.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "folder.h"
 #include "source_support.h"
 
 int place_setup(void **state)
@@ -22,27 +22,13 @@ int place_setup(void **state)
     return 0;
 }
 
-static void remove_folder(const char *folder)
-{
-    char path[512];
-    DIR *entries = opendir(folder);
-
-    assert_non_null(entries);
-    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path);
-    }
-    closedir(entries);
-    rmdir(folder);
-}
-
 int place_teardown(void **state)
 {
     struct place *place = *state;
 
     hf__source_close(place->source);
     hf__bad_ledger_free(&place->bad);
-    remove_folder(place->folder);
+    remove_tree(place->folder);
     close(place->stop[0]);
     close(place->stop[1]);
     free(place);
@@ -72,7 +58,12 @@ void place_write(struct place *place, const char *name, const void *bytes, size_
 
 void place_append(struct place *place, const char *name, const char *text)
 {
-    write_file(place, name, "a", text, strlen(text));
+    place_append_bytes(place, name, text, strlen(text));
+}
+
+void place_append_bytes(struct place *place, const char *name, const void *bytes, size_t size)
+{
+    write_file(place, name, "a", bytes, size);
 }
 
 void place_move(struct place *place, const char *from, const char *to)

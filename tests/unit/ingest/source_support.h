@@ -22,6 +22,7 @@ int place_teardown(void **state);
 const char *place_path(struct place *place, const char *name);
 void place_write(struct place *place, const char *name, const void *bytes, size_t size);
 void place_append(struct place *place, const char *name, const char *text);
+void place_append_bytes(struct place *place, const char *name, const void *bytes, size_t size);
 void place_move(struct place *place, const char *from, const char *to);
 
 /* A ledger without transactions, as a line without its end; lives until the next call but three. */

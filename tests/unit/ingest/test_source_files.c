@@ -109,10 +109,7 @@ static void write_long_line(struct place *place, const char *name, size_t size)
     memset(filling, 'x', size);
     place_write_ledgers(place, name, 1, 1);
     place_append(place, name, "{\"sequence\":2,\"hash\":\"");
-    FILE *file = fopen(place_path(place, name), "a");
-    assert_non_null(file);
-    assert_int_equal(fwrite(filling, 1, size, file), size);
-    fclose(file);
+    place_append_bytes(place, name, filling, size);
     free(filling);
     place_append(place, name, "\"}\n");
     place_append(place, name, ledger_line(3));
@@ -198,30 +195,27 @@ static void write_zstd(struct place *place, const char *name, int64_t first, int
     assert_non_null(packed);
     size_t size = ZSTD_compress(packed, room, text.data, text.length, 3);
     assert_false(ZSTD_isError(size));
-    FILE *file = fopen(place_path(place, name), "a");
-    assert_non_null(file);
-    assert_int_equal(fwrite(packed, 1, size, file), size);
-    fclose(file);
+    place_append_bytes(place, name, packed, size);
     free(packed);
     hf__buf_free(&text);
 }
 
+typedef void pack_fn(struct place *place, const char *name, int64_t first, int64_t last);
+
+static void unpack_two_members(struct place *place, const char *name, pack_fn *pack)
+{
+    pack(place, name, 1, 3000);
+    pack(place, name, 3001, 3002);
+    place_open_file(place, name, false);
+    expect_extent(place, 1, 0);
+    expect_ledgers(place, 1, 3002);
+    expect_end(place);
+}
+
 static void test_packed_files_are_unpacked(void **state)
 {
-    struct place *place = *state;
-
-    write_gzip(place, "a.ndjson.gz", 1, 3000);
-    write_gzip(place, "a.ndjson.gz", 3001, 3002);
-    place_open_file(place, "a.ndjson.gz", false);
-    expect_extent(place, 1, 0);
-    expect_ledgers(place, 1, 3002);
-    expect_end(place);
-    write_zstd(place, "b.ndjson.zst", 1, 3000);
-    write_zstd(place, "b.ndjson.zst", 3001, 3002);
-    place_open_file(place, "b.ndjson.zst", false);
-    expect_extent(place, 1, 0);
-    expect_ledgers(place, 1, 3002);
-    expect_end(place);
+    unpack_two_members(*state, "a.ndjson.gz", write_gzip);
+    unpack_two_members(*state, "b.ndjson.zst", write_zstd);
 }
 
 static void test_zeros_behind_gzip_are_no_data(void **state)
@@ -229,10 +223,7 @@ static void test_zeros_behind_gzip_are_no_data(void **state)
     struct place *place = *state;
 
     write_gzip(place, "a.ndjson.gz", 1, 2);
-    FILE *file = fopen(place_path(place, "a.ndjson.gz"), "a");
-    assert_non_null(file);
-    assert_int_equal(fwrite((char[512]){0}, 1, 512, file), 512);
-    fclose(file);
+    place_append_bytes(place, "a.ndjson.gz", (char[512]){0}, 512);
     place_open_file(place, "a.ndjson.gz", false);
     expect_ledgers(place, 1, 2);
     expect_end(place);
@@ -274,10 +265,7 @@ static void test_a_corrupt_packed_file_is_bad_data(void **state)
 
     memset(junk, 'x', sizeof junk);
     write_gzip(place, "a.ndjson.gz", 1, 2);
-    FILE *file = fopen(place_path(place, "a.ndjson.gz"), "a");
-    assert_non_null(file);
-    assert_int_equal(fwrite(junk, 1, sizeof junk, file), sizeof junk);
-    fclose(file);
+    place_append_bytes(place, "a.ndjson.gz", junk, sizeof junk);
     place_open_file(place, "a.ndjson.gz", false);
     expect_ledgers(place, 1, 2);
     expect_bad(place, "a.ndjson.gz:3", "cannot be unpacked: incorrect header check");

@@ -1,4 +1,4 @@
-/* What the tests of the local store share: a folder each, its calls, processes to talk to. */
+/* What the tests of the local store share: its calls, processes to talk to. */
 #ifndef TESTS_LOCAL_STORE_H
 #define TESTS_LOCAL_STORE_H
 
@@ -6,15 +6,10 @@
 
 #include <sys/types.h>
 
+#include "folder.h"
 #include "lib/backend/backend.h"
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, drop_folder)
-
-extern char folder[64];
-
-int make_folder(void **state);
-int drop_folder(void **state);
-void remove_tree(const char *path);
+#define FOLDER_TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, drop_folder)
 
 hf_status open_at(const char *path, hf_records records, hf__backend **store, hf_error *err);
 hf__backend *open_store(void);

@@ -1,43 +1,15 @@
 #include "local_tx_support.h"
 
-#include <fcntl.h>
-#include <ftw.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
-char folder[64];
 hf__backend *store;
 
 const hf__attempt_plan writing = {.deadline = HF__FOREVER};
 const hf__attempt_plan reading = {.read_only = true, .deadline = HF__FOREVER};
-
-static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *at)
-{
-    (void)found, (void)kind, (void)at;
-    return remove(path);
-}
-
-hf__backend *open_store(void)
-{
-    char url[96];
-    hf__backend *opened = NULL;
-    hf_error err = {0};
-    hf_store_options options = HF_STORE_OPTIONS_INIT;
-
-    (void)snprintf(url, sizeof url, "local:%s", folder);
-    options.url = url;
-    options.application = "test";
-    if (hf__local_open(&options, &opened, &err) != HF_OK)
-        fail_msg("%s", err.message);
-    return opened;
-}
 
 hf__attempt *begin(const hf__attempt_plan *plan)
 {
@@ -131,9 +103,7 @@ hf_status failure(const hf__attempt_plan *plan, const char *sql, size_t count,
 
 int set_up(void **state)
 {
-    (void)state;
-    strcpy(folder, "/tmp/hf-local-tx-XXXXXX");
-    if (mkdtemp(folder) == NULL)
+    if (make_folder(state) != 0)
         return -1;
     store = open_store();
     run("CREATE TABLE account (id integer PRIMARY KEY, name text UNIQUE,"
@@ -144,30 +114,24 @@ int set_up(void **state)
 
 int tear_down(void **state)
 {
-    (void)state;
-    store->ops->close(store);
-    return nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    close_store(store);
+    return drop_folder(state);
+}
+
+static void (*doing)(void);
+
+static void do_and_stay(int hear, int say)
+{
+    store = open_store();
+    doing();
+    write_word(say, 0);
+    (void)read_word(hear);
 }
 
 void kill_after(void (*act)(void))
 {
-    int says[2];
-    char byte = 0;
-
-    assert_int_equal(pipe2(says, O_CLOEXEC), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        alarm(60);
-        store = open_store();
-        act();
-        if (write(says[1], "", 1) != 1)
-            _exit(1);
-        for (;;)
-            pause();
-    }
-    close(says[1]);
-    assert_int_equal(read(says[0], &byte, 1), 1);
-    close(says[0]);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    doing = act;
+    peer child = spawn(do_and_stay);
+    assert_int_equal(read_word(child.says), 0);
+    kill_and_reap(child);
 }

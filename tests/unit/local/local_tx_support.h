@@ -2,13 +2,10 @@
 #ifndef TESTS_LOCAL_TX_SUPPORT_H
 #define TESTS_LOCAL_TX_SUPPORT_H
 
-#include "unit.h"
+#include "local_store.h"
 
-#include "lib/backend/backend.h"
+#define ACCOUNTS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-extern char folder[64];
 extern hf__backend *store;
 
 extern const hf__attempt_plan writing;
@@ -16,7 +13,6 @@ extern const hf__attempt_plan reading;
 
 int set_up(void **state);
 int tear_down(void **state);
-hf__backend *open_store(void);
 
 hf__attempt *begin(const hf__attempt_plan *plan);
 void finish(hf__attempt *attempt);

@@ -272,15 +272,15 @@ static void test_a_commit_on_a_disk_that_never_syncs_is_in_doubt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_what_is_no_single_statement_with_its_parameters_is_invalid),
-        TEST(test_what_would_end_the_transaction_is_refused_before_it_does),
-        TEST(test_failures_have_the_codes_that_postgresql_gives),
-        TEST(test_after_a_failure_every_call_returns_it_again),
-        TEST(test_a_violation_that_commit_finds_rolls_back),
-        TEST(test_a_read_only_transaction_writes_nothing),
-        TEST(test_there_is_no_postgresql_connection_and_the_attempt_goes_on),
-        TEST(test_a_commit_that_was_not_synced_is_undone_for_good_once_settled),
-        TEST(test_a_commit_on_a_disk_that_never_syncs_is_in_doubt),
+        ACCOUNTS_TEST(test_what_is_no_single_statement_with_its_parameters_is_invalid),
+        ACCOUNTS_TEST(test_what_would_end_the_transaction_is_refused_before_it_does),
+        ACCOUNTS_TEST(test_failures_have_the_codes_that_postgresql_gives),
+        ACCOUNTS_TEST(test_after_a_failure_every_call_returns_it_again),
+        ACCOUNTS_TEST(test_a_violation_that_commit_finds_rolls_back),
+        ACCOUNTS_TEST(test_a_read_only_transaction_writes_nothing),
+        ACCOUNTS_TEST(test_there_is_no_postgresql_connection_and_the_attempt_goes_on),
+        ACCOUNTS_TEST(test_a_commit_that_was_not_synced_is_undone_for_good_once_settled),
+        ACCOUNTS_TEST(test_a_commit_on_a_disk_that_never_syncs_is_in_doubt),
     };
     return RUN(tests);
 }

@@ -1,27 +1,19 @@
 /* Threads that are cancelled while they wait: the engine goes on working for the others. */
 #include "unit.h"
 
-#include <ftw.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "holdfast/holdfast.h"
 
 enum { HANGS_AFTER_S = 20 };
 
-static char folder[64];
 static hf_store *store;
-
-static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *at)
-{
-    (void)found, (void)kind, (void)at;
-    return remove(path);
-}
 
 static int open_store(void **state)
 {
@@ -29,10 +21,8 @@ static int open_store(void **state)
     hf_store_options options = HF_STORE_OPTIONS_INIT;
     hf_error err = {0};
 
-    (void)state;
     (void)alarm(HANGS_AFTER_S); /* what breaks here hangs */
-    strcpy(folder, "/tmp/hf-cancel-XXXXXX");
-    if (!mkdtemp(folder))
+    if (make_folder(state) != 0)
         return -1;
     (void)snprintf(url, sizeof url, "local:%s", folder);
     options.url = url;
@@ -43,11 +33,9 @@ static int open_store(void **state)
 
 static int close_store(void **state)
 {
-    (void)state;
     hf_store_close(store);
-    (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     (void)alarm(0);
-    return 0;
+    return drop_folder(state);
 }
 
 static const hf_target job = {.label = "job"};
@@ -76,7 +64,7 @@ static hf_lock *acquire(int64_t wait_ms)
 struct waiter {
     pthread_t thread;
     int64_t wait_ms;
-    int about_to_wait[2];
+    int about_to_wait[2]; /* its thread's id comes through here */
     bool entered;
 };
 
@@ -84,7 +72,8 @@ static void tell_waiting(const hf_error *why, void *arg)
 {
     struct waiter *waiter = arg;
     (void)why;
-    (void)!write(waiter->about_to_wait[1], "x", 1);
+    pid_t id = gettid();
+    (void)!write(waiter->about_to_wait[1], &id, sizeof id);
 }
 
 static hf_status enter(hf_lock *lock, void *arg, hf_error *err)
@@ -108,22 +97,39 @@ static void *wait_with(void *arg)
     return NULL;
 }
 
+static bool is_asleep(pid_t thread)
+{
+    char path[64], stat[512] = "";
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(stat, 1, sizeof stat - 1, file) > 0);
+    fclose(file);
+    const char *name_end = strrchr(stat, ')');
+    return name_end != NULL && name_end[2] == 'S';
+}
+
 static void start(struct waiter *waiter, int64_t wait_ms)
 {
-    char byte;
-    struct timespec moment = {.tv_nsec = 100 * 1000000L};
+    pid_t id = 0;
     *waiter = (struct waiter){.wait_ms = wait_ms};
     assert_int_equal(pipe(waiter->about_to_wait), 0);
     assert_int_equal(pthread_create(&waiter->thread, NULL, wait_with, waiter), 0);
-    assert_int_equal(read(waiter->about_to_wait[0], &byte, 1), 1);
-    (void)nanosleep(&moment, NULL); /* from being told to being in the wait */
+    assert_int_equal(read(waiter->about_to_wait[0], &id, sizeof id), sizeof id);
+    while (!is_asleep(id)) /* from being told to being in the wait */
+        (void)poll(NULL, 0, 1);
 }
 
-static void assert_cancelled(struct waiter *waiter)
+static void cancel(struct waiter *waiter)
+{
+    assert_int_equal(pthread_cancel(waiter->thread), 0);
+}
+
+static void assert_ended(struct waiter *waiter, bool is_cancelled)
 {
     void *end = NULL;
     assert_int_equal(pthread_join(waiter->thread, &end), 0);
-    assert_ptr_equal(end, PTHREAD_CANCELED);
+    assert_ptr_equal(end, is_cancelled ? PTHREAD_CANCELED : NULL);
     close(waiter->about_to_wait[0]);
     close(waiter->about_to_wait[1]);
 }
@@ -136,9 +142,9 @@ static void test_cancelled_waiter_gives_back_what_it_gets(void **state)
     (void)state;
     hf_lock *held = acquire(0);
     start(&waiter, -1);
-    assert_int_equal(pthread_cancel(waiter.thread), 0);
+    cancel(&waiter);
     hf_lock_free(held);
-    assert_cancelled(&waiter);
+    assert_ended(&waiter, true);
     assert_true(waiter.entered);
     hf_lock_free(acquire(0));
 }
@@ -149,8 +155,8 @@ static void test_cancelled_waiter_that_times_out_leaves_the_holder_alone(void **
     (void)state;
     hf_lock *held = acquire(0);
     start(&waiter, 300);
-    assert_int_equal(pthread_cancel(waiter.thread), 0);
-    assert_cancelled(&waiter);
+    cancel(&waiter);
+    assert_ended(&waiter, true);
     assert_false(waiter.entered);
     assert_int_equal(hf_lock_get_state(held), HF_STATE_HELD);
     hf_lock_free(held);
@@ -165,15 +171,11 @@ static void test_others_in_the_queue_go_on(void **state)
     for (int i = 0; i < 4; i++)
         start(&waiters[i], -1);
     for (int i = 0; i < 4; i += 2)
-        assert_int_equal(pthread_cancel(waiters[i].thread), 0);
+        cancel(&waiters[i]);
     hf_lock_free(held);
     for (int i = 0; i < 4; i++) {
-        void *end = NULL;
-        assert_int_equal(pthread_join(waiters[i].thread, &end), 0);
-        assert_ptr_equal(end, i % 2 == 0 ? PTHREAD_CANCELED : NULL);
+        assert_ended(&waiters[i], i % 2 == 0);
         assert_true(waiters[i].entered);
-        close(waiters[i].about_to_wait[0]);
-        close(waiters[i].about_to_wait[1]);
     }
     hf_lock_free(acquire(0));
 }
@@ -184,9 +186,9 @@ static void test_interrupt_ends_the_wait_of_a_cancelled_thread(void **state)
     (void)state;
     hf_lock *held = acquire(0);
     start(&waiter, -1);
-    assert_int_equal(pthread_cancel(waiter.thread), 0);
+    cancel(&waiter);
     hf_store_interrupt(store);
-    assert_cancelled(&waiter);
+    assert_ended(&waiter, true);
     assert_false(waiter.entered);
     hf_lock_free(held);
 }

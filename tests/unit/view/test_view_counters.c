@@ -349,7 +349,7 @@ int main(void)
         cmocka_unit_test(meters_say_what_is_held_now),
         cmocka_unit_test(minutes_and_ten_minutes_keep_the_worst),
         cmocka_unit_test(what_is_older_than_the_map_is_gone),
-        TEST(closed_columns_go_to_the_store_and_are_found_again),
+        FOLDER_TEST(closed_columns_go_to_the_store_and_are_found_again),
         cmocka_unit_test(arena_gives_zeroed_aligned_memory_of_any_size),
         cmocka_unit_test(arena_that_is_asked_for_too_much_breaks_and_stays_so),
         cmocka_unit_test(repeated_snapshots_hold_only_what_they_repeat),
