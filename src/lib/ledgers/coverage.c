@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/ledgers/sql.h"
+
 /* ---- reading ------------------------------------------------------------------------------------ */
 
 static hf_status read_range(const hf_rows *rows, size_t row, const hf_network *network,
@@ -67,11 +69,8 @@ hf_status hf__coverage_read(hf_tx *tx, const hf_network *network, int64_t from, 
     char first[24], last[24];
     const hf_value values[] = {hf__number_value(first, from), hf__number_value(last, to)};
     hf_rows *rows = NULL;
-    hf_status status = hf__network_query(
-        tx, network,
-        "SELECT lo, hi FROM @ingest_coverage WHERE lo <= $2 AND lo >= "
-        "coalesce((SELECT max(lo) FROM @ingest_coverage WHERE lo <= $1), $1) ORDER BY lo",
-        2, values, &rows, err);
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ledgers_coverage_read, 2, values, &rows, err);
     if (status == HF_OK)
         status = collect(rows, network, from, to, ranges, err);
     hf_rows_free(rows);
@@ -115,10 +114,8 @@ hf_status hf__coverage_last(hf_tx *tx, const hf_network *network, bool *found, h
         char number[24];
         hf_value value = hf__number_value(number, below);
         hf_rows *rows = NULL;
-        status = hf__network_query(
-            tx, network,
-            "SELECT lo, hi FROM @ingest_coverage WHERE lo < $1 ORDER BY lo DESC LIMIT 32", 1,
-            &value, &rows, err);
+        status =
+            hf__network_query(tx, network, &hf__sql_ledgers_coverage_last, 1, &value, &rows, err);
         if (status == HF_OK)
             status = join_down(rows, network, found, last, row_from, &ends, err);
         ends = ends || (status == HF_OK && hf_rows_count(rows) < PAGE);
@@ -147,27 +144,15 @@ static hf_status check_range(int64_t from, int64_t to, hf_error *err)
     return hf__fail(err, HF_INVALID, "%" PRId64 "-%" PRId64 " is no range of ledgers", from, to);
 }
 
-/*
- * The row before the range, the rows that begin in it, and a neighbour right behind it unless that is
- * the last row, which the live ingester may hold: it need not be waited for.
- */
 static hf_status lock_rows(hf_tx *tx, const hf_network *network, int64_t from, int64_t to,
                            hf_rows **rows, hf_error *err)
 {
     char first[24], last[24], next[24];
     const hf_value values[] = {hf__number_value(first, from), hf__number_value(last, to),
                                hf__number_value(next, to + 1)};
-    static const char with_lock[] =
-        "SELECT lo, hi, lo = (SELECT max(lo) FROM @ingest_coverage) FROM @ingest_coverage "
-        "WHERE lo >= coalesce((SELECT max(lo) FROM @ingest_coverage WHERE lo <= $1), $1) "
-        "AND (lo <= $2 OR (lo = $3 AND lo < (SELECT max(lo) FROM @ingest_coverage))) "
-        "ORDER BY lo FOR UPDATE";
-    char without[sizeof with_lock];
-    (void)snprintf(without, sizeof without, "%.*s", (int)(sizeof with_lock - sizeof " FOR UPDATE"),
-                   with_lock);
     hf_status status = hf__network_lock(tx, network, network->coverage_key, err);
     if (status == HF_OK)
-        status = hf__network_query(tx, network, network->local ? without : with_lock, 3, values,
+        status = hf__network_query(tx, network, &hf__sql_ledgers_coverage_lock_rows, 3, values,
                                    rows, err);
     return status;
 }
@@ -217,7 +202,7 @@ static hf_status plan_merge(const hf_rows *rows, const hf_network *network, int6
     return HF_OK;
 }
 
-static hf_status queue_row(hf_tx *tx, const hf_network *network, const char *sql, int64_t lo,
+static hf_status queue_row(hf_tx *tx, const hf_network *network, const hf__sql *sql, int64_t lo,
                            int64_t hi, hf_error *err)
 {
     char first[24], second[24];
@@ -228,20 +213,19 @@ static hf_status queue_row(hf_tx *tx, const hf_network *network, const char *sql
 static hf_status apply_merge(hf_tx *tx, const hf_network *network, const struct merge *merge,
                              int64_t to, hf_error *err)
 {
-    static const char raise[] = "UPDATE @ingest_coverage SET hi = $2 WHERE lo = $1";
     hf_status status = HF_OK;
     if (merge->is_there)
         return HF_OK;
     if (merge->swallows)
-        status = queue_row(tx, network, "DELETE FROM @ingest_coverage WHERE lo > $1 AND lo <= $2",
-                           merge->range.from, merge->range.to, err);
+        status = queue_row(tx, network, &hf__sql_ledgers_coverage_swallow, merge->range.from,
+                           merge->range.to, err);
     if (status == HF_OK)
         status = queue_row(tx, network,
-                           merge->has_row ? raise
-                                          : "INSERT INTO @ingest_coverage (lo, hi) VALUES ($1, $2)",
+                           merge->has_row ? &hf__sql_ledgers_coverage_raise
+                                          : &hf__sql_ledgers_coverage_insert,
                            merge->range.from, merge->range.to, err);
     if (status == HF_OK && merge->tail_grows)
-        status = queue_row(tx, network, raise, merge->tail.from, to, err);
+        status = queue_row(tx, network, &hf__sql_ledgers_coverage_raise, merge->tail.from, to, err);
     return status;
 }
 
@@ -273,15 +257,10 @@ static hf_status raise_end(hf_tx *tx, const hf_network *network, int64_t from, i
     hf_rows *rows = NULL;
     hf_status status = HF_OK;
     if (!network->local)
-        status = hf__network_queue(tx, network,
-                                   "SELECT FROM @ingest_coverage WHERE lo = $1 FOR NO KEY UPDATE",
-                                   1, values, err);
+        status = hf__network_queue(tx, network, &hf__sql_ledgers_coverage_lock_row, 1, values, err);
     if (status == HF_OK)
-        status = hf__network_query(
-            tx, network,
-            "UPDATE @ingest_coverage SET hi = $3 WHERE lo = $1 AND hi = $2 AND NOT EXISTS "
-            "(SELECT 1 FROM @ingest_coverage AS other WHERE other.lo > $1 AND other.lo <= $3)",
-            3, values, &rows, err);
+        status =
+            hf__network_query(tx, network, &hf__sql_ledgers_coverage_extend, 3, values, &rows, err);
     *raised = status == HF_OK && hf_rows_affected(rows) == 1;
     hf_rows_free(rows);
     return status;
@@ -294,9 +273,8 @@ static hf_status find_row(hf_tx *tx, const hf_network *network, int64_t end, boo
     char number[24];
     hf_value value = hf__number_value(number, end);
     hf_rows *rows = NULL;
-    hf_status status = hf__network_query(
-        tx, network, "SELECT lo, hi FROM @ingest_coverage WHERE lo <= $1 ORDER BY lo DESC LIMIT 1",
-        1, &value, &rows, err);
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ledgers_coverage_find, 1, &value, &rows, err);
     *found = status == HF_OK && hf_rows_count(rows) == 1;
     if (*found)
         status = read_range(rows, 0, network, row, err);
@@ -327,8 +305,8 @@ hf_status hf__coverage_extend(hf_tx *tx, const hf_network *network, int64_t from
 
 /* ---- clipping ----------------------------------------------------------------------------------- */
 
-static hf_status clip(hf_tx *tx, const hf_network *network, const char *remove, const char *cut,
-                      int64_t bound, hf_error *err)
+static hf_status clip(hf_tx *tx, const hf_network *network, const hf__sql *remove,
+                      const hf__sql *cut, int64_t bound, hf_error *err)
 {
     char number[24];
     hf_value value = hf__number_value(number, bound);
@@ -343,12 +321,10 @@ hf_status hf__coverage_clip(hf_tx *tx, const hf_network *network, int64_t floor,
 {
     hf_status status = hf__network_lock(tx, network, network->coverage_key, err);
     if (status == HF_OK)
-        status = clip(tx, network, "DELETE FROM @ingest_coverage WHERE lo < $1 AND hi < $1",
-                      "UPDATE @ingest_coverage SET lo = $1 WHERE lo < $1", floor, err);
+        status = clip(tx, network, &hf__sql_ledgers_coverage_drop_below,
+                      &hf__sql_ledgers_coverage_cut_below, floor, err);
     if (status == HF_OK && ceiling > 0)
-        status = clip(tx, network, "DELETE FROM @ingest_coverage WHERE lo > $1",
-                      "UPDATE @ingest_coverage SET hi = $1 WHERE hi > $1 AND lo = "
-                      "(SELECT max(lo) FROM @ingest_coverage WHERE lo <= $1)",
-                      ceiling, err);
+        status = clip(tx, network, &hf__sql_ledgers_coverage_drop_above,
+                      &hf__sql_ledgers_coverage_cut_above, ceiling, err);
     return status;
 }

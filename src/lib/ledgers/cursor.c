@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "lib/ledgers/sql.h"
 
 bool hf__cursor_is_own(const char *name)
 {
@@ -33,9 +34,8 @@ static hf_status fail_row(const hf_network *network, const char *name, const cha
 static hf_status read_row(hf_tx *tx, const hf_network *network, const char *name, bool lock_row,
                           hf_rows **rows, hf_error *err)
 {
-    const char *sql = lock_row && !network->local
-                          ? "SELECT value FROM @ingest_store WHERE key = $1 FOR UPDATE"
-                          : "SELECT value FROM @ingest_store WHERE key = $1";
+    const hf__sql *sql =
+        lock_row ? &hf__sql_ledgers_store_read_locked : &hf__sql_ledgers_store_read;
     hf_value value = HF_TEXT(name);
     hf_status status = hf__network_query(tx, network, sql, 1, &value, rows, err);
     size_t count = status == HF_OK ? hf_rows_count(*rows) : 0;
@@ -114,10 +114,8 @@ hf_status hf__text_write(hf_tx *tx, const hf_network *network, const char *name,
     const hf_value values[] = {HF_TEXT(name), HF_TEXT(text)};
     hf_error local = {0};
     hf_error *where = err ? err : &local;
-    hf_status status = hf__network_query(tx, network,
-                                         "INSERT INTO @ingest_store (key, value) VALUES ($1, $2) "
-                                         "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                                         2, values, NULL, where);
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ledgers_store_write, 2, values, NULL, where);
     return name_remedy(network, status, where);
 }
 
@@ -159,8 +157,7 @@ static hf_status update_row(hf_tx *tx, const hf_network *network, const char *na
 {
     char number[24];
     const hf_value values[] = {HF_TEXT(name), hf__number_value(number, value)};
-    return hf__network_queue(tx, network, "UPDATE @ingest_store SET value = $2 WHERE key = $1", 2,
-                             values, err);
+    return hf__network_queue(tx, network, &hf__sql_ledgers_store_update, 2, values, err);
 }
 
 /* The row did not match as text: it is missing, stands elsewhere, or is written like '0099'. */
@@ -186,9 +183,8 @@ hf_status hf__cursor_move(hf_tx *tx, const hf_network *network, const char *name
     hf_rows *rows = NULL;
     const hf_value values[] = {HF_TEXT(name), hf__number_value(first, from),
                                hf__number_value(second, to)};
-    hf_status status = hf__network_query(
-        tx, network, "UPDATE @ingest_store SET value = $3 WHERE key = $1 AND value = $2", 3, values,
-        &rows, err);
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ledgers_store_move, 3, values, &rows, err);
     int64_t moved = status == HF_OK ? hf_rows_affected(rows) : 0;
     hf_rows_free(rows);
     if (status != HF_OK || moved == 1)
@@ -335,11 +331,8 @@ static hf_status list(hf_tx *tx, void *arg, hf_error *err)
 {
     struct listing *listing = arg;
     hf_rows_free(listing->rows); /* of an attempt before */
-    return hf__network_query(
-        tx, listing->network,
-        listing->network->local ? "SELECT key, value FROM @ingest_store ORDER BY key"
-                                : "SELECT key, value FROM @ingest_store ORDER BY key COLLATE \"C\"",
-        0, NULL, &listing->rows, err);
+    return hf__network_query(tx, listing->network, &hf__sql_ledgers_store_list, 0, NULL,
+                             &listing->rows, err);
 }
 
 static void tell(const hf_rows *rows, hf_cursor_fn *fn, void *arg)

@@ -3,6 +3,7 @@
 
 #include "base/vec.h"
 #include "lib/ledgers/ledgers.h"
+#include "lib/ledgers/sql.h"
 
 struct question {
     hf_network *network;
@@ -34,9 +35,8 @@ static hf_status find_start(hf_tx *tx, const hf_network *network, const hf__tabl
     if (status == HF_OK && !wanted && there->store)
         status = hf__cursor_read(tx, network, network->oldest, false, &has_oldest, &oldest, err);
     if (status == HF_OK && !wanted && there->coverage)
-        status =
-            hf__network_query(tx, network, "SELECT coalesce(min(lo), $1) FROM @ingest_coverage", 1,
-                              &HF_TEXT("9223372036854775807"), &rows, err);
+        status = hf__network_query(tx, network, &hf__sql_ledgers_coverage_start, 1,
+                                   &HF_TEXT("9223372036854775807"), &rows, err);
     if (status == HF_OK && rows)
         status = hf__row_number(rows, 0, 0, "the start of coverage", from, err);
     hf_rows_free(rows);

@@ -2,7 +2,7 @@
 #define HF_CURSOR_CURSOR_H
 
 #include "base/buf.h"
-#include "lib/locks/engine.h"
+#include "lib/transactions/transactions.h"
 
 /*
  * Cursors, coverage and tables of one network, inside a transaction of the caller's: hf_transact, or
@@ -38,12 +38,12 @@ hf_tx_options hf__network_tx_options(const hf_network *network); /* read committ
 /* Read-only, in one snapshot. *there false, and fn not called: a local file that nobody has made yet. */
 HF_MUST_CHECK hf_status hf__network_read(hf_network *network, hf_tx_fn *fn, void *arg, bool *there,
                                          hf_error *err);
-/* SQL with every '@' replaced by the prefix. Runs it; rows may be NULL. */
-HF_MUST_CHECK hf_status hf__network_query(hf_tx *tx, const hf_network *network, const char *sql,
+/* hf__tx_query_sql, with the network's prefix for @prefix@; rows may be NULL. */
+HF_MUST_CHECK hf_status hf__network_query(hf_tx *tx, const hf_network *network, const hf__sql *sql,
                                           size_t count, const hf_value *values, hf_rows **rows,
                                           hf_error *err);
 /* The same, queued with the next query or COMMIT. */
-HF_MUST_CHECK hf_status hf__network_queue(hf_tx *tx, const hf_network *network, const char *sql,
+HF_MUST_CHECK hf_status hf__network_queue(hf_tx *tx, const hf_network *network, const hf__sql *sql,
                                           size_t count, const hf_value *values, hf_error *err);
 /* A number as a parameter, in a buffer of the caller's. */
 hf_value hf__number_value(char out[24], int64_t number);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "lib/ledgers/sql.h"
 
 enum { NETWORK_MAX = 40, SCHEMA_MAX = 63, CURSOR_MAX = 127 };
 
@@ -192,38 +193,18 @@ hf_status hf__network_read(hf_network *network, hf_tx_fn *fn, void *arg, bool *t
 
 /* ---- statements --------------------------------------------------------------------------------- */
 
-static void write_sql(hf__buf *out, const hf_network *network, const char *sql)
-{
-    for (const char *at = strchr(sql, '@'); at; at = strchr(sql, '@')) {
-        hf__buf_add(out, sql, (size_t)(at - sql));
-        hf__buf_puts(out, network->prefix);
-        sql = at + 1;
-    }
-    hf__buf_puts(out, sql);
-}
-
-hf_status hf__network_query(hf_tx *tx, const hf_network *network, const char *sql, size_t count,
+hf_status hf__network_query(hf_tx *tx, const hf_network *network, const hf__sql *sql, size_t count,
                             const hf_value *values, hf_rows **rows, hf_error *err)
 {
-    hf__buf text = {0};
-    if (rows)
-        *rows = NULL;
-    write_sql(&text, network, sql);
-    hf_status status = text.broken ? hf__no_memory(err)
-                                   : hf_tx_query(tx, text.data, count, values, false, rows, err);
-    hf__buf_free(&text);
-    return status;
+    const hf__sql_part parts[] = {{"prefix", network->prefix}, {0}};
+    return hf__tx_query_sql(tx, sql, parts, count, values, rows, err);
 }
 
-hf_status hf__network_queue(hf_tx *tx, const hf_network *network, const char *sql, size_t count,
+hf_status hf__network_queue(hf_tx *tx, const hf_network *network, const hf__sql *sql, size_t count,
                             const hf_value *values, hf_error *err)
 {
-    hf__buf text = {0};
-    write_sql(&text, network, sql);
-    hf_status status =
-        text.broken ? hf__no_memory(err) : hf_tx_queue(tx, text.data, count, values, err);
-    hf__buf_free(&text);
-    return status;
+    const hf__sql_part parts[] = {{"prefix", network->prefix}, {0}};
+    return hf__tx_queue_sql(tx, sql, parts, count, values, err);
 }
 
 hf_status hf__network_lock(hf_tx *tx, const hf_network *network, int64_t key, hf_error *err)
@@ -232,7 +213,7 @@ hf_status hf__network_lock(hf_tx *tx, const hf_network *network, int64_t key, hf
     hf_value value = hf__number_value(number, key);
     if (network->local)
         return HF_OK; /* SQLite has one writer at a time */
-    return hf_tx_queue(tx, "SELECT pg_catalog.pg_advisory_xact_lock($1)", 1, &value, err);
+    return hf__tx_queue_sql(tx, &hf__sql_ledgers_lock, NULL, 1, &value, err);
 }
 
 hf_value hf__number_value(char out[24], int64_t number)

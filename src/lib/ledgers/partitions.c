@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "lib/ledgers/sql.h"
 
 enum {
     ATTACH_LOCK_MS = 2000,
@@ -128,14 +129,7 @@ static hf_status read_parts(hf_tx *tx, const hf_network *network, struct parts *
     free(parts->items);
     *parts = (struct parts){0};
     hf_status status =
-        hf_tx_query(tx,
-                    "SELECT p.relname, p.relkind, c.relname, c.relnamespace = p.relnamespace, "
-                    "pg_catalog.pg_get_expr(c.relpartbound, c.oid) FROM pg_catalog.pg_class p "
-                    "JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace "
-                    "LEFT JOIN pg_catalog.pg_inherits i ON i.inhparent = p.oid AND p.relkind = 'p' "
-                    "LEFT JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid "
-                    "WHERE n.nspname = $1 AND p.relname IN ('ledgers', 'transactions')",
-                    1, &schema, false, &rows, err);
+        hf__tx_query_sql(tx, &hf__sql_ledgers_partitions, NULL, 1, &schema, &rows, err);
     if (status == HF_OK)
         status = take_parts(rows, network, parts, err);
     if (status == HF_OK)
@@ -202,19 +196,24 @@ static hf_status refuse_taken(const hf_network *network, const char *table, hf_e
 static hf_status create_part(hf_tx *tx, const hf_network *network, enum parent parent,
                              hf_range bounds, hf_error *err)
 {
-    char table[64], sql[400], end[24] = "MAXVALUE";
+    char table[64], first[24], end[24] = "MAXVALUE";
+    const hf__sql_part parts[] = {{"prefix", network->prefix},
+                                  {"parent", parents[parent].name},
+                                  {"table", table},
+                                  {"from", first},
+                                  {"to", end},
+                                  {0}};
     name_part(table, parent, bounds.from);
+    (void)snprintf(first, sizeof first, "%" PRId64, bounds.from);
     if (bounds.to < INT64_MAX)
         (void)snprintf(end, sizeof end, "%" PRId64, bounds.to + 1);
-    (void)snprintf(sql, sizeof sql, "CREATE TABLE @%s (LIKE @%s INCLUDING ALL)", table,
-                   parents[parent].name);
-    hf_status status = hf__network_query(tx, network, sql, 0, NULL, NULL, err);
+    hf_status status =
+        hf__tx_query_sql(tx, &hf__sql_ledgers_partition_create, parts, 0, NULL, NULL, err);
     if (status == HF_DATABASE && err && strcmp(err->sqlstate, "42P07") == 0)
         return refuse_taken(network, table, err);
-    (void)snprintf(sql, sizeof sql,
-                   "ALTER TABLE @%s ATTACH PARTITION @%s FOR VALUES FROM (%" PRId64 ") TO (%s)",
-                   parents[parent].name, table, bounds.from, end);
-    return status == HF_OK ? hf__network_query(tx, network, sql, 0, NULL, NULL, err) : status;
+    if (status == HF_OK)
+        status = hf__tx_query_sql(tx, &hf__sql_ledgers_partition_attach, parts, 0, NULL, NULL, err);
+    return status;
 }
 
 struct filling {
@@ -226,8 +225,7 @@ static hf_status set_lock_timeout(hf_tx *tx, int ms, hf_error *err)
 {
     char number[24];
     hf_value value = hf__number_value(number, ms);
-    return hf_tx_queue(tx, "SELECT pg_catalog.set_config('lock_timeout', $1, true)", 1, &value,
-                       err);
+    return hf__tx_queue_sql(tx, &hf__sql_ledgers_lock_timeout, NULL, 1, &value, err);
 }
 
 static hf_status fill(hf_tx *tx, void *arg, hf_error *err)
@@ -379,15 +377,14 @@ struct drop {
 static hf_status drop(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct drop *drop = arg;
-    hf__buf sql = {0};
-    hf__buf_printf(&sql, "DROP TABLE IF EXISTS %s\"", drop->network->prefix);
+    hf__buf name = {0};
     for (const char *at = drop->table; *at; at++)
-        hf__buf_printf(&sql, *at == '"' ? "\"\"" : "%c", *at);
-    hf__buf_puts(&sql, "\"");
-    hf_status status = sql.broken ? hf__no_memory(err) : set_lock_timeout(tx, DROP_LOCK_MS, err);
+        hf__buf_printf(&name, *at == '"' ? "\"\"" : "%c", *at);
+    const hf__sql_part parts[] = {{"prefix", drop->network->prefix}, {"table", name.data}, {0}};
+    hf_status status = name.broken ? hf__no_memory(err) : set_lock_timeout(tx, DROP_LOCK_MS, err);
     if (status == HF_OK)
-        status = hf_tx_query(tx, sql.data, 0, NULL, false, NULL, err);
-    hf__buf_free(&sql);
+        status = hf__tx_query_sql(tx, &hf__sql_ledgers_partition_drop, parts, 0, NULL, NULL, err);
+    hf__buf_free(&name);
     return status;
 }
 

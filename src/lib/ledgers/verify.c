@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/ledgers/ledgers.h"
+#include "lib/ledgers/sql.h"
 
 enum {
     PIECE = 16384, /* ledgers looked at in one statement */
@@ -64,13 +65,8 @@ static hf_status read_ledgers(hf_tx *tx, const hf_network *network, struct piece
                                hf__number_value(first_id, ledgers->from << 32),
                                hf__number_value(last_id, (ledgers->to << 32) | UINT32_MAX)};
     hf_rows *rows = NULL;
-    hf_status status = hf__network_query(
-        tx, network,
-        "SELECT l.sequence, l.transaction_count, coalesce(t.rows, 0) FROM @ledgers AS l "
-        "LEFT JOIN (SELECT to_id >> 32 AS ledger, count(*) AS rows FROM @transactions "
-        "WHERE to_id >= $3 AND to_id <= $4 GROUP BY to_id >> 32) AS t ON t.ledger = l.sequence "
-        "WHERE l.sequence >= $1 AND l.sequence <= $2 ORDER BY l.sequence",
-        4, values, &rows, err);
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ledgers_verify_ledgers, 4, values, &rows, err);
     if (status == HF_OK)
         status = take_ledgers(rows, network, piece, err);
     hf_rows_free(rows);
@@ -93,12 +89,8 @@ static hf_status find_next(hf_tx *tx, const hf_network *network, int64_t from, i
     int64_t end = 0;
     hf_rows *rows = NULL;
     *next = INT64_MAX;
-    hf_status status = hf__network_query(
-        tx, network,
-        "SELECT (SELECT min(sequence) FROM @ledgers WHERE sequence >= $1), "
-        "(SELECT min(lo) FROM @ingest_coverage WHERE lo >= $1), "
-        "(SELECT hi FROM @ingest_coverage WHERE lo < $1 ORDER BY lo DESC LIMIT 1)",
-        1, &value, &rows, err);
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ledgers_verify_next, 1, &value, &rows, err);
     if (status == HF_OK) {
         lower(next, rows, 0);
         lower(next, rows, 1);
@@ -260,17 +252,18 @@ static hf_status insert_ranges(hf_tx *tx, const hf_network *network, const hf__r
                                hf_error *err)
 {
     hf_status status = HF_OK;
-    hf__buf sql = {0};
+    hf__buf rows = {0};
     for (size_t i = 0; status == HF_OK && i < ranges->count;) {
-        hf__buf_clear(&sql);
-        hf__buf_puts(&sql, "INSERT INTO @ingest_coverage (lo, hi) VALUES ");
+        hf__buf_clear(&rows);
         for (size_t row = 0; row < ROWS_PER_INSERT && i < ranges->count; row++, i++)
-            hf__buf_printf(&sql, "%s(%" PRId64 ",%" PRId64 ")", row > 0 ? "," : "",
+            hf__buf_printf(&rows, "%s(%" PRId64 ",%" PRId64 ")", row > 0 ? "," : "",
                            ranges->items[i].from, ranges->items[i].to);
-        status = sql.broken ? out_of_memory(err)
-                            : hf__network_query(tx, network, sql.data, 0, NULL, NULL, err);
+        const hf__sql_part parts[] = {{"prefix", network->prefix}, {"rows", rows.data}, {0}};
+        status = rows.broken ? hf__no_memory(err)
+                             : hf__tx_query_sql(tx, &hf__sql_ledgers_coverage_fill, parts, 0, NULL,
+                                                NULL, err);
     }
-    hf__buf_free(&sql);
+    hf__buf_free(&rows);
     return status;
 }
 
@@ -287,7 +280,8 @@ hf_status hf__coverage_rebuild(hf_tx *tx, const hf_network *network, hf__ranges 
     if (status == HF_OK)
         status = collect_whole(tx, network, kept && floor > 0 ? floor : 0, ranges, err);
     if (status == HF_OK)
-        status = hf__network_query(tx, network, "DELETE FROM @ingest_coverage", 0, NULL, NULL, err);
+        status =
+            hf__network_query(tx, network, &hf__sql_ledgers_coverage_clear, 0, NULL, NULL, err);
     return status == HF_OK ? insert_ranges(tx, network, ranges, err) : status;
 }
 

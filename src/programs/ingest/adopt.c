@@ -6,6 +6,7 @@
 #include "lib/ledgers/ledgers.h"
 #include "programs/ingest/reconcile.h"
 #include "programs/ingest/reset.h"
+#include "programs/ingest/sql.h"
 
 struct adoption {
     hf_network *network;
@@ -43,8 +44,8 @@ static hf_status choose_evidence(hf_tx *tx, const struct adoption *job, enum evi
     int64_t one = 0;
     hf_status status = hf__has_column(tx, network, "ledgers", "sequence", &has_ledgers, err);
     if (status == HF_OK && has_ledgers)
-        status = hf__query_number(tx, network, "SELECT 1 FROM @ledgers LIMIT 1", 0, NULL,
-                                  &has_ledgers, &one, err);
+        status = hf__query_number(tx, network, &hf__sql_ingest_has_ledgers, 0, NULL, &has_ledgers,
+                                  &one, err);
     if (status == HF_OK)
         status = hf__has_column(tx, network, "ledgers", "transaction_count", &counted, err);
     if (status == HF_OK)
@@ -62,27 +63,19 @@ static hf_status choose_evidence(hf_tx *tx, const struct adoption *job, enum evi
     return nothing_to_adopt(network, "ledgers has no rows, and transactions no ledger_number", err);
 }
 
-/* Runs of numbers without a hole have one difference to their rank. */
 static hf_status rebuild_by_number(hf_tx *tx, const struct adoption *job, enum evidence evidence,
                                    int64_t floor, hf_error *err)
 {
     const hf_network *network = job->network;
     char number[24];
     hf_value value = hf__number_value(number, floor);
-    hf__buf sql = {0};
-    hf__buf_printf(&sql,
-                   "INSERT INTO @ingest_coverage (lo, hi) SELECT min(n), max(n) FROM (SELECT n, "
-                   "n - row_number() OVER (ORDER BY n) AS run FROM (%s) AS seen) AS ranked "
-                   "GROUP BY run",
-                   evidence == LEDGERS ? "SELECT sequence AS n FROM @ledgers WHERE sequence >= $1"
-                                       : "SELECT DISTINCT ledger_number AS n FROM @transactions "
-                                         "WHERE ledger_number >= $1");
-    hf_status status = sql.broken ? hf__no_memory(err) : HF_OK;
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ingest_clear_coverage, 0, NULL, NULL, err);
     if (status == HF_OK)
-        status = hf__network_query(tx, network, "DELETE FROM @ingest_coverage", 0, NULL, NULL, err);
-    if (status == HF_OK)
-        status = hf__network_query(tx, network, sql.data, 1, &value, NULL, err);
-    hf__buf_free(&sql);
+        status = hf__network_query(tx, network,
+                                   evidence == LEDGERS ? &hf__sql_ingest_cover_ledgers
+                                                       : &hf__sql_ingest_cover_transactions,
+                                   1, &value, NULL, err);
     return status == HF_OK
                ? hf__coverage_read(tx, network, 0, INT64_MAX - 1, &job->report->covered, err)
                : status;
@@ -95,9 +88,8 @@ static hf_status count_incomplete(hf_tx *tx, const struct adoption *job, int64_t
     hf_value value = hf__number_value(number, floor);
     bool found = false;
     int64_t ledgers = 0, covered = 0;
-    hf_status status =
-        hf__query_number(tx, job->network, "SELECT count(*) FROM @ledgers WHERE sequence >= $1", 1,
-                         &value, &found, &ledgers, err);
+    hf_status status = hf__query_number(tx, job->network, &hf__sql_ingest_count_ledgers, 1, &value,
+                                        &found, &ledgers, err);
     for (size_t i = 0; i < job->report->covered.count; i++)
         covered += job->report->covered.items[i].to - job->report->covered.items[i].from + 1;
     job->report->incomplete = ledgers - covered;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "programs/ingest/backfill_parts.h"
+#include "programs/ingest/sql.h"
 #include "programs/ingest/status.h"
 #include "programs/ingest/writer.h"
 
@@ -65,10 +66,8 @@ static hf_status check_neighbours(struct worker *worker, hf_tx *tx, hf_error *er
     const hf_value values[] = {hf__number_value(before, batch_first(&worker->batch) - 1),
                                hf__number_value(after, batch_last(&worker->batch) + 1)};
     hf_rows *rows = NULL;
-    hf_status status = hf__network_query(
-        tx, network_of(worker),
-        "SELECT sequence, hash, previous_hash FROM @ledgers WHERE sequence IN ($1, $2)", 2, values,
-        &rows, err);
+    hf_status status = hf__network_query(tx, network_of(worker), &hf__sql_ingest_neighbours, 2,
+                                         values, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
         status = check_neighbour(worker, rows, i, err);
     hf_rows_free(rows);
@@ -229,12 +228,8 @@ static hf_status look_at_rows(hf_tx *tx, void *arg, hf_error *err)
                                hf__number_value(last, batch_last(&worker->batch))};
     hf_rows *rows = NULL;
     looking->found = 0;
-    hf_status status = hf__network_query(
-        tx, network_of(worker),
-        "SELECT l.sequence, l.hash, l.transaction_count, (SELECT count(*) FROM @transactions AS t "
-        "WHERE t.to_id >= l.sequence * 4294967296 AND t.to_id < (l.sequence + 1) * 4294967296) "
-        "FROM @ledgers AS l WHERE l.sequence BETWEEN $1 AND $2",
-        2, values, &rows, err);
+    hf_status status = hf__network_query(tx, network_of(worker), &hf__sql_ingest_ledgers_there, 2,
+                                         values, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
         status = take_found(looking, rows, i, err);
     hf_rows_free(rows);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "programs/ingest/live.h"
+#include "programs/ingest/sql.h"
 #include "programs/ingest/writer.h"
 
 struct quarantined {
@@ -253,8 +254,8 @@ static hf_status read_hash(hf_tx *tx, const hf_network *network, int64_t sequenc
     char number[24];
     hf_value value = hf__number_value(number, sequence);
     hf_rows *rows = NULL;
-    hf_status status = hf__network_query(
-        tx, network, "SELECT hash FROM @ledgers WHERE sequence = $1", 1, &value, &rows, err);
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ingest_ledger_hash, 1, &value, &rows, err);
     *found = status == HF_OK && hf_rows_count(rows) > 0;
     if (*found)
         (void)snprintf(hash, HF__HASH_MAX + 1, "%s", hf_rows_value(rows, 0, 0, NULL));

@@ -4,10 +4,11 @@
 #include <stdio.h>
 
 #include "programs/ingest/sources/source.h"
+#include "programs/ingest/sql.h"
 
 /* ---- questions ----------------------------------------------------------------------------------- */
 
-hf_status hf__query_number(hf_tx *tx, const hf_network *network, const char *sql, size_t count,
+hf_status hf__query_number(hf_tx *tx, const hf_network *network, const hf__sql *sql, size_t count,
                            const hf_value *values, bool *found, int64_t *number, hf_error *err)
 {
     hf_rows *rows = NULL;
@@ -24,15 +25,7 @@ hf_status hf__has_column(hf_tx *tx, const hf_network *network, const char *table
 {
     const hf_value values[] = {HF_TEXT(table), HF_TEXT(column), HF_TEXT(network->schema)};
     int64_t one = 0;
-    if (network->local)
-        return hf__query_number(tx, network, "SELECT 1 FROM pragma_table_info($1) WHERE name = $2",
-                                2, values, has, &one, err);
-    return hf__query_number(
-        tx, network,
-        "SELECT 1 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid "
-        "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $1 "
-        "AND a.attname = $2 AND n.nspname = $3 AND a.attnum > 0 AND NOT a.attisdropped",
-        3, values, has, &one, err);
+    return hf__query_number(tx, network, &hf__sql_ingest_has_column, 3, values, has, &one, err);
 }
 
 /* ---- where the data begins ----------------------------------------------------------------------- */
@@ -45,7 +38,6 @@ struct start {
     bool has_id;          /* transactions has to_id, which grows with the ledger */
 };
 
-/* to_id has an index everywhere; ledger_number need not. */
 static hf_status find_transactions(hf_tx *tx, const hf_network *network, struct start *start,
                                    hf_error *err)
 {
@@ -57,9 +49,8 @@ static hf_status find_transactions(hf_tx *tx, const hf_network *network, struct 
     if (status != HF_OK || !has_number)
         return status;
     return hf__query_number(tx, network,
-                            start->has_id
-                                ? "SELECT ledger_number FROM @transactions ORDER BY to_id LIMIT 1"
-                                : "SELECT min(ledger_number) FROM @transactions",
+                            start->has_id ? &hf__sql_ingest_first_transaction
+                                          : &hf__sql_ingest_first_transaction_without_id,
                             0, NULL, &start->has_transactions, &start->transactions, err);
 }
 
@@ -72,7 +63,7 @@ static hf_status find_start(hf_tx *tx, const hf_network *network, const hf__tabl
     if (there->ledgers)
         status = hf__has_column(tx, network, "ledgers", "sequence", &has_sequence, err);
     if (status == HF_OK && has_sequence)
-        status = hf__query_number(tx, network, "SELECT min(sequence) FROM @ledgers", 0, NULL,
+        status = hf__query_number(tx, network, &hf__sql_ingest_first_ledger, 0, NULL,
                                   &start->has_ledgers, &start->ledgers, err);
     if (status == HF_OK && there->transactions)
         status = find_transactions(tx, network, start, err);
@@ -88,14 +79,10 @@ static hf_status is_partial(hf_tx *tx, const hf_network *network, const struct s
     const hf_value values[] = {hf__number_value(first, start->transactions),
                                hf__number_value(from, hf__toid(start->transactions, 0)),
                                hf__number_value(to, hf__toid(start->transactions + 1, 0))};
-    static const char by_id[] = "SELECT sequence FROM @ledgers WHERE sequence = $1 AND "
-                                "transaction_count > (SELECT count(*) FROM @transactions "
-                                "WHERE to_id >= $2 AND to_id < $3)";
-    static const char by_number[] = "SELECT sequence FROM @ledgers WHERE sequence = $1 AND "
-                                    "transaction_count > (SELECT count(*) FROM @transactions "
-                                    "WHERE ledger_number = $1)";
-    return hf__query_number(tx, network, start->has_id ? by_id : by_number, start->has_id ? 3 : 1,
-                            values, partial, &sequence, err);
+    return hf__query_number(tx, network,
+                            start->has_id ? &hf__sql_ingest_is_partial
+                                          : &hf__sql_ingest_is_partial_without_id,
+                            3, values, partial, &sequence, err);
 }
 
 /* The last ledger that has lost transactions at the lower end: all of them, or some. */
@@ -106,11 +93,8 @@ static hf_status find_lost(hf_tx *tx, const hf_network *network, const struct st
     bool partial = false;
     hf_value value =
         hf__number_value(first, start->has_transactions ? start->transactions : INT64_MAX);
-    hf_status status = hf__query_number(
-        tx, network,
-        "SELECT sequence FROM @ledgers WHERE sequence < $1 AND transaction_count > 0 "
-        "ORDER BY sequence DESC LIMIT 1",
-        1, &value, found, lost, err);
+    hf_status status =
+        hf__query_number(tx, network, &hf__sql_ingest_last_lost, 1, &value, found, lost, err);
     if (status == HF_OK && start->has_transactions)
         status = is_partial(tx, network, start, &partial, err);
     if (status == HF_OK && partial) {
@@ -169,10 +153,8 @@ static hf_status count_below(hf_tx *tx, const hf_network *network, int64_t floor
     hf_value value = hf__number_value(number, floor);
     bool found = false;
     *count = 0;
-    return hf__query_number(tx, network,
-                            "SELECT sum(CASE WHEN hi < $1 THEN hi ELSE $1 - 1 END - lo + 1) "
-                            "FROM @ingest_coverage WHERE lo < $1",
-                            1, &value, &found, count, err);
+    return hf__query_number(tx, network, &hf__sql_ingest_count_covered_below, 1, &value, &found,
+                            count, err);
 }
 
 /* Gone for good, as far as we can tell: gaps must not list it, nor a backfill fetch it again. */

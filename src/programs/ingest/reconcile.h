@@ -25,7 +25,7 @@ HF_MUST_CHECK hf_status hf__has_column(hf_tx *tx, const hf_network *network, con
                                        const char *column, bool *has, hf_error *err);
 
 /* The first number of the first row; *found false: no row, or NULL. */
-HF_MUST_CHECK hf_status hf__query_number(hf_tx *tx, const hf_network *network, const char *sql,
+HF_MUST_CHECK hf_status hf__query_number(hf_tx *tx, const hf_network *network, const hf__sql *sql,
                                          size_t count, const hf_value *values, bool *found,
                                          int64_t *number, hf_error *err);
 

@@ -9,6 +9,7 @@
 #include "programs/ingest/reconcile.h"
 #include "programs/ingest/retention.h"
 #include "programs/ingest/sources/source.h"
+#include "programs/ingest/sql.h"
 #include "programs/ingest/status.h"
 
 struct resetting {
@@ -20,8 +21,8 @@ struct resetting {
     size_t count;
 };
 
-static hf_status run_above(hf_tx *tx, const struct resetting *job, const char *sql, int64_t bound,
-                           hf_error *err)
+static hf_status run_above(hf_tx *tx, const struct resetting *job, const hf__sql *sql,
+                           int64_t bound, hf_error *err)
 {
     char number[24];
     hf_value value = hf__number_value(number, bound);
@@ -39,27 +40,23 @@ static hf_status keep_writers_out(hf_tx *tx, const struct resetting *job, hf_err
     hf_status status = HF_OK;
     if (job->network->local)
         return HF_OK;
-    status =
-        hf__network_query(tx, job->network, "SET LOCAL lock_timeout = '10s'", 0, NULL, NULL, err);
+    status = hf__network_query(tx, job->network, &hf__sql_ingest_patience, 0, NULL, NULL, err);
     if (status == HF_OK && job->there.transactions)
-        status = hf__network_query(tx, job->network,
-                                   "LOCK TABLE ONLY @transactions IN SHARE ROW EXCLUSIVE MODE", 0,
-                                   NULL, NULL, err);
-    if (status == HF_OK && job->there.ledgers)
-        status = hf__network_query(tx, job->network,
-                                   "LOCK TABLE ONLY @ledgers IN SHARE ROW EXCLUSIVE MODE", 0, NULL,
+        status = hf__network_query(tx, job->network, &hf__sql_ingest_lock_transactions, 0, NULL,
                                    NULL, err);
+    if (status == HF_OK && job->there.ledgers)
+        status =
+            hf__network_query(tx, job->network, &hf__sql_ingest_lock_ledgers, 0, NULL, NULL, err);
     return status;
 }
 
 static hf_status empty_partition(hf_tx *tx, const hf_network *network, const char *table,
                                  hf_error *err)
 {
-    char sql[300];
+    const hf__sql_part parts[] = {{"prefix", network->prefix}, {"table", table}, {0}};
     if (table[0] == '\0')
         return HF_OK;
-    (void)snprintf(sql, sizeof sql, "TRUNCATE %s\"%s\"", network->prefix, table);
-    return hf_tx_query(tx, sql, 0, NULL, false, NULL, err);
+    return hf__tx_query_sql(tx, &hf__sql_ingest_empty_partition, parts, 0, NULL, NULL, err);
 }
 
 /* Millions of rows at once, where a partition goes as a whole. */
@@ -82,13 +79,12 @@ static hf_status delete_transactions(hf_tx *tx, const struct resetting *job, hf_
     const hf_network *network = job->network;
     bool has_number = false;
     if (network->local || job->count > 0)
-        return run_above(tx, job, "DELETE FROM @transactions WHERE to_id >= $1",
-                         hf__toid(job->to + 1, 0), err);
+        return run_above(tx, job, &hf__sql_ingest_delete_transactions, hf__toid(job->to + 1, 0),
+                         err);
     hf_status status =
         hf__has_column(tx, network, "transactions", "ledger_number", &has_number, err);
     if (status == HF_OK && has_number)
-        status =
-            run_above(tx, job, "DELETE FROM @transactions WHERE ledger_number > $1", job->to, err);
+        status = run_above(tx, job, &hf__sql_ingest_delete_transactions_without_id, job->to, err);
     return status;
 }
 
@@ -100,10 +96,9 @@ static hf_status delete_data(hf_tx *tx, const struct resetting *job, hf_error *e
     if (status == HF_OK && job->there.transactions)
         status = delete_transactions(tx, job, err);
     if (status == HF_OK && job->there.ledgers)
-        status = run_above(tx, job, "DELETE FROM @ledgers WHERE sequence > $1", job->to, err);
+        status = run_above(tx, job, &hf__sql_ingest_delete_ledgers, job->to, err);
     if (status == HF_OK && job->there.quarantine)
-        status =
-            run_above(tx, job, "DELETE FROM @ingest_quarantine WHERE sequence > $1", job->to, err);
+        status = run_above(tx, job, &hf__sql_ingest_delete_quarantine, job->to, err);
     return status;
 }
 
@@ -114,8 +109,8 @@ static hf_status count_covered(hf_tx *tx, const struct resetting *job, int64_t *
 {
     bool found = false;
     *count = 0;
-    return hf__query_number(tx, job->network, "SELECT sum(hi - lo + 1) FROM @ingest_coverage", 0,
-                            NULL, &found, count, err);
+    return hf__query_number(tx, job->network, &hf__sql_ingest_count_covered, 0, NULL, &found, count,
+                            err);
 }
 
 static hf_status clip(hf_tx *tx, const struct resetting *job, hf_error *err)
@@ -128,8 +123,7 @@ static hf_status clip(hf_tx *tx, const struct resetting *job, hf_error *err)
 static hf_status remove_row(hf_tx *tx, const hf_network *network, const char *name, hf_error *err)
 {
     hf_value value = HF_TEXT(name);
-    return hf__network_query(tx, network, "DELETE FROM @ingest_store WHERE key = $1", 1, &value,
-                             NULL, err);
+    return hf__network_query(tx, network, &hf__sql_ingest_forget, 1, &value, NULL, err);
 }
 
 /* As before the first run: nothing is wanted, kept or claimed. Rows of others stay. */

@@ -12,6 +12,7 @@
 #include "cli/report.h"
 #include "lib/ledgers/ledgers.h"
 #include "programs/ingest/reconcile.h"
+#include "programs/ingest/sql.h"
 #include "programs/ingest/writer.h"
 
 enum {
@@ -48,15 +49,10 @@ static hf_status not_adopted(const hf_network *network, hf_error *err)
     return status;
 }
 
-/* Milliseconds since 1970, by the clock that all processes share. */
 static hf_status read_clock(hf_tx *tx, const hf_network *network, int64_t *now, hf_error *err)
 {
     bool found = false;
-    return hf__query_number(
-        tx, network,
-        network->local ? "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
-                       : "SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000)::bigint",
-        0, NULL, &found, now, err);
+    return hf__query_number(tx, network, &hf__sql_ingest_clock, 0, NULL, &found, now, err);
 }
 
 static hf_status check_due(hf_tx *tx, struct retention *run, hf_error *err)
@@ -82,11 +78,8 @@ static hf_status check_partitioned(hf_tx *tx, const hf_network *network, hf_erro
     int64_t others = 0;
     if (network->local)
         return HF_OK;
-    hf_status status = hf__query_number(
-        tx, network,
-        "SELECT count(*) FROM pg_catalog.pg_class WHERE relkind <> 'p' AND oid IN "
-        "(pg_catalog.to_regclass('@ledgers'), pg_catalog.to_regclass('@transactions'))",
-        0, NULL, &found, &others, err);
+    hf_status status = hf__query_number(tx, network, &hf__sql_ingest_not_partitioned, 0, NULL,
+                                        &found, &others, err);
     if (status != HF_OK || others == 0)
         return status;
     status = hf__fail(err, HF_CONFIG, "the tables of schema %s are not partitioned by ledger",
@@ -102,18 +95,11 @@ static hf_status check_partitioned(hf_tx *tx, const hf_network *network, hf_erro
 static hf_status find_cutoff(hf_tx *tx, const struct retention *run, int64_t latest, bool *found,
                              char out[HF__TIME_SIZE], hf_error *err)
 {
-    static const char on_postgres[] =
-        "SELECT (extract(epoch FROM closed_at::timestamptz) * 1000000)::bigint FROM @ledgers "
-        "WHERE sequence = $1";
-    static const char on_sqlite[] = "SELECT unixepoch(substr(closed_at, 1, 19)) * 1000000 + "
-                                    "CAST(substr(closed_at, 21, 6) AS INTEGER) "
-                                    "FROM @ledgers WHERE sequence = $1";
     char number[24];
     hf_value value = hf__number_value(number, latest);
     int64_t newest = 0;
-    hf_status status =
-        hf__query_number(tx, run->network, run->network->local ? on_sqlite : on_postgres, 1, &value,
-                         found, &newest, err);
+    hf_status status = hf__query_number(tx, run->network, &hf__sql_ingest_closed_at, 1, &value,
+                                        found, &newest, err);
     if (*found)
         hf__show_time(out, newest - run->keep->age_ms * 1000, 6);
     return status;
@@ -127,11 +113,8 @@ static hf_status find_by_age(hf_tx *tx, struct retention *run, int64_t latest, h
     hf_status status = find_cutoff(tx, run, latest, &found, cutoff, err);
     const hf_value value = HF_TEXT(cutoff);
     if (found)
-        status = hf__query_number(tx, run->network,
-                                  "SELECT sequence FROM @ledgers WHERE closed_at >= $1 AND "
-                                  "sequence >= coalesce((SELECT min(lo) FROM @ingest_coverage), 0) "
-                                  "ORDER BY sequence LIMIT 1",
-                                  1, &value, &found, &run->wanted, err);
+        status = hf__query_number(tx, run->network, &hf__sql_ingest_first_since, 1, &value, &found,
+                                  &run->wanted, err);
     if (status == HF_OK && !found)
         status = hf__fail(err, HF_CONFIG,
                           "ledger %" PRId64 ", the latest of network %s, has no row in ledgers, so "
@@ -291,7 +274,7 @@ static hf_status drop_partitions(struct retention *run, hf_error *err)
 
 struct deletion {
     const hf_network *network;
-    const char *sql;
+    const hf__sql *sql;
     int64_t below;
     int64_t rows; /* at most */
     int64_t gone;
@@ -331,7 +314,8 @@ static void let_others_write(const struct retention *run, int64_t took_ms)
         (void)nanosleep(&pause, NULL);
 }
 
-static hf_status delete_rows(struct retention *run, const char *sql, int64_t below, hf_error *err)
+static hf_status delete_rows(struct retention *run, const hf__sql *sql, int64_t below,
+                             hf_error *err)
 {
     struct deletion deletion = {
         .network = run->network, .sql = sql, .below = below, .rows = FIRST_ROWS};
@@ -355,16 +339,9 @@ static hf_status delete_rows(struct retention *run, const char *sql, int64_t bel
 static hf_status delete_ledgers(struct retention *run, hf_error *err)
 {
     int64_t floor = run->report->floor;
-    hf_status status =
-        delete_rows(run,
-                    "DELETE FROM @ledgers WHERE sequence IN (SELECT sequence FROM @ledgers "
-                    "WHERE sequence < $1 ORDER BY sequence LIMIT $2)",
-                    floor, err);
+    hf_status status = delete_rows(run, &hf__sql_ingest_expire_ledgers, floor, err);
     if (status == HF_OK)
-        status = delete_rows(run,
-                             "DELETE FROM @transactions WHERE to_id IN (SELECT to_id FROM "
-                             "@transactions WHERE to_id < $1 ORDER BY to_id LIMIT $2)",
-                             hf__toid(floor, 0), err);
+        status = delete_rows(run, &hf__sql_ingest_expire_transactions, hf__toid(floor, 0), err);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "lib/ledgers/ledgers.h"
 #include "programs/ingest/reconcile.h"
+#include "programs/ingest/sql.h"
 
 struct reading {
     hf_network *network;
@@ -75,13 +76,6 @@ static hf_status read_ranges(hf_tx *tx, const hf_network *network, hf__network_s
 static hf_status read_age(hf_tx *tx, const hf_network *network, hf__network_status *status,
                           hf_error *err)
 {
-    static const char on_postgres[] =
-        "SELECT to_char(closed_at::timestamptz AT TIME ZONE 'UTC', "
-        "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'), (extract(epoch FROM pg_catalog.clock_timestamp() "
-        "- closed_at::timestamptz) * 1000)::bigint FROM @ledgers WHERE sequence = $1";
-    static const char on_sqlite[] =
-        "SELECT strftime('%Y-%m-%dT%H:%M:%fZ', closed_at), CAST((julianday('now') - "
-        "julianday(closed_at)) * 86400000 AS INTEGER) FROM @ledgers WHERE sequence = $1";
     char number[24];
     hf_value value = hf__number_value(number, status->latest.value);
     hf_rows *rows = NULL;
@@ -89,8 +83,7 @@ static hf_status read_age(hf_tx *tx, const hf_network *network, hf__network_stat
     hf_status result = hf__has_column(tx, network, "ledgers", "closed_at", &has, err);
     if (result != HF_OK || !has)
         return result;
-    result = hf__network_query(tx, network, network->local ? on_sqlite : on_postgres, 1, &value,
-                               &rows, err);
+    result = hf__network_query(tx, network, &hf__sql_ingest_age, 1, &value, &rows, err);
     if (result == HF_OK && hf_rows_count(rows) > 0 && hf_rows_value(rows, 0, 0, NULL)) {
         (void)snprintf(status->closed_at, sizeof status->closed_at, "%s",
                        hf_rows_value(rows, 0, 0, NULL));
@@ -102,19 +95,13 @@ static hf_status read_age(hf_tx *tx, const hf_network *network, hf__network_stat
     return result;
 }
 
-/* As of the last ANALYZE or VACUUM: counting them would take minutes. */
 static hf_status estimate(hf_tx *tx, const hf_network *network, hf__network_status *status,
                           hf_error *err)
 {
     if (network->local)
         return HF_OK;
-    return hf__query_number(
-        tx, network,
-        "SELECT sum(reltuples) FILTER (WHERE reltuples >= 0)::bigint FROM pg_catalog.pg_class "
-        "WHERE relkind <> 'p' AND oid IN (SELECT inhrelid FROM pg_catalog.pg_inherits WHERE "
-        "inhparent = pg_catalog.to_regclass('@transactions') UNION ALL "
-        "SELECT pg_catalog.to_regclass('@transactions'))",
-        0, NULL, &status->transactions.known, &status->transactions.value, err);
+    return hf__query_number(tx, network, &hf__sql_ingest_estimate_transactions, 0, NULL,
+                            &status->transactions.known, &status->transactions.value, err);
 }
 
 hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *network,
@@ -138,7 +125,7 @@ hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *network,
     if (result == HF_OK && status->latest.known)
         result = read_age(tx, network, status, err);
     if (result == HF_OK && there.quarantine)
-        result = hf__query_number(tx, network, "SELECT count(*) FROM @ingest_quarantine", 0, NULL,
+        result = hf__query_number(tx, network, &hf__sql_ingest_count_quarantine, 0, NULL,
                                   &status->quarantined.known, &status->quarantined.value, err);
     if (result == HF_OK && there.transactions)
         result = estimate(tx, network, status, err);
@@ -222,13 +209,7 @@ static hf_status list_schemas(hf_tx *tx, void *arg, hf_error *err)
     hf_rows *rows = NULL;
     hf__networks_free(list->names, list->count); /* of an attempt before */
     *list = (struct list){0};
-    hf_status status = hf_tx_query(
-        tx,
-        "SELECT substr(n.nspname, 8) FROM pg_catalog.pg_namespace n WHERE "
-        "left(n.nspname, 7) = 'ingest_' AND EXISTS (SELECT FROM pg_catalog.pg_class c WHERE "
-        "c.relnamespace = n.oid AND c.relname = 'ingest_store' AND "
-        "pg_catalog.has_table_privilege(c.oid, 'SELECT'))",
-        0, NULL, false, &rows, err);
+    hf_status status = hf__tx_query_sql(tx, &hf__sql_ingest_networks, NULL, 0, NULL, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
         size_t size = 0;
         const char *name = hf_rows_value(rows, i, 0, &size);
@@ -319,9 +300,8 @@ static hf_status read_numbers(hf_tx *tx, const hf_network *network, struct numbe
     *numbers = (struct numbers){0};
     for (size_t i = 0; i < ROWS; i++)
         values[i] = HF_TEXT(names[i]);
-    hf_status status = hf__network_query(
-        tx, network, "SELECT key, value FROM @ingest_store WHERE key IN ($1, $2, $3, $4, $5)", ROWS,
-        values, &rows, err);
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ingest_read_activity, ROWS, values, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
         take(rows, i, numbers);
     hf_rows_free(rows);
@@ -338,27 +318,16 @@ hf_status hf__activity_write(hf_tx *tx, const hf_network *network, const hf__act
         HF_TEXT(HF__LIVE_LEDGERS), hf__number_value(ledgers, activity->ledgers),
         HF_TEXT(HF__LIVE_COUNTED), hf__number_value(counted, activity->counted_to),
     };
-    return hf__network_queue(tx, network,
-                             "INSERT INTO @ingest_store (key, value) VALUES ($1, $2), ($3, $4), "
-                             "($5, $6), ($7, $8) "
-                             "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                             8, values, err);
+    return hf__network_queue(tx, network, &hf__sql_ingest_write_activity, 8, values, err);
 }
 
 hf_status hf__activity_add_backfill(hf_tx *tx, const hf_network *network, int64_t ledgers,
                                     hf_error *err)
 {
-    static const char on_postgres[] =
-        "INSERT INTO @ingest_store AS s (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE "
-        "SET value = (CASE WHEN s.value ~ '^[0-9]{1,18}$' THEN s.value::bigint ELSE 0 END + "
-        "$3::bigint)::text";
-    static const char on_sqlite[] =
-        "INSERT INTO @ingest_store AS s (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE "
-        "SET value = CAST(CAST(s.value AS INTEGER) + $3 AS TEXT)";
     char first[24], added[24];
     const hf_value values[] = {HF_TEXT(HF__BACKFILL_LEDGERS), hf__number_value(first, ledgers),
                                hf__number_value(added, ledgers)};
-    return hf__network_queue(tx, network, network->local ? on_sqlite : on_postgres, 3, values, err);
+    return hf__network_queue(tx, network, &hf__sql_ingest_add_backfill, 3, values, err);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------ */

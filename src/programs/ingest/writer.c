@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "base/vec.h"
+#include "programs/ingest/sql.h"
 
 enum {
     COPY_BLOCK = 256 * 1024,
@@ -222,10 +223,10 @@ static void add_integer(struct insert *insert, size_t column, int64_t number)
     add_value(insert, column, text, (size_t)size);
 }
 
-static void write_statement(const struct insert *insert, hf__buf *sql)
+static void write_statement(const hf_network *network, const struct insert *insert, hf__buf *sql)
 {
     size_t number = 1;
-    hf__buf_printf(sql, "INSERT INTO @%s VALUES ", insert->into);
+    hf__buf_printf(sql, "INSERT INTO %s%s VALUES ", network->prefix, insert->into);
     for (size_t row = 0; row < insert->rows; row++) {
         hf__buf_puts(sql, row > 0 ? ",(" : "(");
         for (size_t column = 0; column < insert->columns; column++)
@@ -241,7 +242,7 @@ static hf_status flush_insert(hf_tx *tx, const hf_network *network, struct inser
     size_t count = insert->rows * insert->columns;
     if (insert->rows == 0)
         return HF_OK;
-    write_statement(insert, &sql);
+    write_statement(network, insert, &sql);
     for (size_t i = 0; i < count && !insert->texts.broken; i++) {
         hf_value *value = &insert->values[i];
         if (value->size > 0)
@@ -249,7 +250,7 @@ static hf_status flush_insert(hf_tx *tx, const hf_network *network, struct inser
     }
     hf_status status = sql.broken || insert->texts.broken
                            ? hf__no_memory(err)
-                           : hf__network_queue(tx, network, sql.data, count, insert->values, err);
+                           : hf_tx_queue(tx, sql.data, count, insert->values, err);
     hf__buf_free(&sql);
     hf__buf_clear(&insert->texts);
     insert->rows = 0;
@@ -452,10 +453,7 @@ hf_status hf__quarantine_add(hf_tx *tx, const hf_network *network, int64_t seque
                                HF_TEXT(hf__show_time(time, hf__wall_ms() * 1000, 6))};
     if (status == HF_OK)
         status =
-            hf__network_query(tx, network,
-                              "INSERT INTO @ingest_quarantine (sequence, reason, source, line, at) "
-                              "VALUES ($1, $2, $3, $4, $5)",
-                              5, values, NULL, err);
+            hf__network_query(tx, network, &hf__sql_ingest_add_quarantine, 5, values, NULL, err);
     free(line);
     return status;
 }
@@ -465,7 +463,5 @@ hf_status hf__quarantine_drop(hf_tx *tx, const hf_network *network, int64_t from
 {
     char first[24], last[24];
     const hf_value values[] = {hf__number_value(first, from), hf__number_value(last, to)};
-    return hf__network_queue(tx, network,
-                             "DELETE FROM @ingest_quarantine WHERE sequence BETWEEN $1 AND $2", 2,
-                             values, err);
+    return hf__network_queue(tx, network, &hf__sql_ingest_drop_quarantine, 2, values, err);
 }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "lib/ledgers/ledgers.h"
 #include "programs/serve/api.h"
+#include "programs/serve/sql.h"
 
 const hf__shape hf__network_shape[] = {
     HF__SHAPE("network", "string", "its name"),
@@ -232,13 +233,6 @@ const hf__shape hf__transaction_shape[] = {
     {0},
 };
 
-#define PG_TIME                                                                                    \
-    "to_char(closed_at::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
-#define LITE_TIME "strftime('%Y-%m-%dT%H:%M:%fZ', closed_at)"
-#define LEDGER_COLUMNS "SELECT sequence, hash, previous_hash, transaction_count, "
-#define TRANSACTION_COLUMNS                                                                        \
-    "SELECT to_id, hash, status, application_order, ledger_number, fee, body, "
-
 enum { LOOKUP_MS = 5000 };
 
 /* One page of rows of a table. */
@@ -246,7 +240,7 @@ struct lookup {
     const hf__exchange *exchange;
     const hf__snapshot *snapshot;
     hf_network *network;
-    const char *sql;
+    const hf__sql *sql;
     hf_value values[3];
     size_t count;
     bool (*is_there)(const hf__tables_there *there);
@@ -402,18 +396,14 @@ static int64_t after_cursor(const hf__exchange *exchange)
 int hf__api_ledgers(hf_store *store, const hf__exchange *exchange, const hf__snapshot *snapshot,
                     hf__buf *out, hf__problem *problem)
 {
-    static const char by_range[] = " FROM @ledgers WHERE sequence BETWEEN $1 AND $2 "
-                                   "ORDER BY sequence LIMIT $3";
-    char from[24], to[24], limit[24], sql[512];
+    char from[24], to[24], limit[24];
     struct lookup lookup = {.exchange = exchange,
                             .snapshot = snapshot,
-                            .sql = sql,
+                            .sql = &hf__sql_serve_ledgers,
                             .count = 3,
                             .is_there = has_ledgers,
                             .put = put_ledger};
 
-    (void)snprintf(sql, sizeof sql, LEDGER_COLUMNS "%s%s",
-                   hf_store_is_local(store) ? LITE_TIME : PG_TIME, by_range);
     lookup.values[0] =
         hf__number_value(from, later(hf__asked_number(exchange, "from"), after_cursor(exchange)));
     lookup.values[1] = hf__number_value(to, hf__asked_number(exchange, "to"));
@@ -469,7 +459,6 @@ static int64_t first_id(int64_t ledger)
     return ledger > INT32_MAX ? INT64_MAX : ledger << LEDGER_SHIFT;
 }
 
-/* A hash has an index of its own, which an order by the primary key would make PostgreSQL pass by. */
 static void ask_for_hash(struct lookup *lookup, char numbers[3][24])
 {
     lookup->values[0] = HF_TEXT(hf__asked(lookup->exchange, "hash"));
@@ -492,13 +481,12 @@ static void ask_for_range(struct lookup *lookup, char numbers[3][24])
 int hf__api_transactions(hf_store *store, const hf__exchange *exchange,
                          const hf__snapshot *snapshot, hf__buf *out, hf__problem *problem)
 {
-    static const char by_hash[] = "hash = $1 AND to_id >= $2 ORDER BY to_id + 0 LIMIT $3";
-    static const char by_range[] = "to_id BETWEEN $1 AND $2 ORDER BY to_id LIMIT $3";
     bool has_hash = hf__was_asked(exchange, "hash");
-    char numbers[3][24], sql[640];
+    char numbers[3][24];
     struct lookup lookup = {.exchange = exchange,
                             .snapshot = snapshot,
-                            .sql = sql,
+                            .sql = has_hash ? &hf__sql_serve_transactions_by_hash
+                                            : &hf__sql_serve_transactions,
                             .count = 3,
                             .is_there = has_transactions,
                             .put = put_transaction};
@@ -507,8 +495,6 @@ int hf__api_transactions(hf_store *store, const hf__exchange *exchange,
             ? has_hash || hf__was_asked(exchange, "id")
             : has_hash && hf__was_asked(exchange, "id"))
         return refuse(problem, 400, "give hash, id, or from and to");
-    (void)snprintf(sql, sizeof sql, TRANSACTION_COLUMNS "%s FROM @transactions WHERE %s",
-                   hf_store_is_local(store) ? LITE_TIME : PG_TIME, has_hash ? by_hash : by_range);
     if (has_hash)
         ask_for_hash(&lookup, numbers);
     else
