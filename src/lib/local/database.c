@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "lib/sql.h"
 
 enum {
@@ -300,7 +301,7 @@ static hf_status notice_boot(hf__local *local, hf_error *err)
     char boot_id[64];
     bool same = false;
 
-    hf__local_read_boot_id(boot_id, sizeof boot_id);
+    hf__read_boot_id(boot_id, sizeof boot_id);
     hf_status status = is_same_boot(local, boot_id, &same, err);
     if (status != HF_OK || same)
         return status;

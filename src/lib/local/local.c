@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/process.h"
+
 enum { MAX_KEYS = 100000 };
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -144,8 +146,8 @@ static void identify(hf__local *local)
         strcpy(local->host, "localhost");
     local->self = (hf__local_process){
         .pid = (int)getpid(),
-        .started = hf__local_process_started((int)getpid()),
-        .pid_space = hf__local_own_pid_space(),
+        .started = hf__process_started((int)getpid()),
+        .pid_space = hf__own_pid_space(),
         .host = local->host,
     };
 }

@@ -355,7 +355,7 @@ extern const hf__attempt_ops hf__local_attempt_ops;
 
 void hf__local_connections_close(hf__local *local); /* those that no transaction uses */
 
-/* ---- process.c: who is who ------------------------------------------------------------------- */
+/* ---- upkeep.c: who is who -------------------------------------------------------------------- */
 
 /* A process, as its records name it: a pid alone is soon somebody else's. */
 typedef struct hf__local_process {
@@ -367,9 +367,6 @@ typedef struct hf__local_process {
 
 /* False only when it is known to be gone. */
 bool hf__local_is_alive(const hf__local *local, const hf__local_process *process);
-int64_t hf__local_process_started(int pid);
-int64_t hf__local_own_pid_space(void);
-void hf__local_read_boot_id(char *out, size_t out_size); /* "" where there is none */
 
 /* ---- local.c --------------------------------------------------------------------------------- */
 

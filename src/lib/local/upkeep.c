@@ -2,8 +2,10 @@
 #include "lib/local/local.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 
 enum {
     FLUSH_MS = 1000,
@@ -12,6 +14,21 @@ enum {
     SWEEP_MS = 3600000,
     BATCH = 64,
 };
+
+/* ---- who is who ------------------------------------------------------------------------------ */
+
+bool hf__local_is_alive(const hf__local *local, const hf__local_process *process)
+{
+    const hf__local_process *self = &local->self;
+
+    if (process->pid_space != self->pid_space || strcmp(process->host, self->host) != 0)
+        return true; /* out of sight, not known to be dead */
+    if (self->started == 0)
+        return true; /* no /proc */
+    if (process->pid == self->pid)
+        return process->started == self->started;
+    return hf__process_started(process->pid) == process->started;
+}
 
 /* ---- events ---------------------------------------------------------------------------------- */
 

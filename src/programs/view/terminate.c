@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lib/local/local.h"
+#include "base/process.h"
 #include "lib/locks/engine.h"
 #include "lib/transactions/transactions.h"
 #include "programs/view/parts.h"
@@ -126,7 +126,7 @@ static hf_status find_record(hf_tx *tx, void *arg, hf_error *err)
         ending->started = hf__row_int(rows, 0, 0, 0);
         (void)snprintf(ending->host, sizeof ending->host, "%s", hf__row_text(rows, 0, 2));
         ending->shared = hf__row_bool(rows, 0, 3);
-        ending->is_near = hf__row_int(rows, 0, 1, 0) == hf__local_own_pid_space() &&
+        ending->is_near = hf__row_int(rows, 0, 1, 0) == hf__own_pid_space() &&
                           strcmp(ending->host, ending->store->host) == 0;
     }
     hf_rows_free(rows);
@@ -159,7 +159,7 @@ static hf_status signal_process(const struct ending *ending, hf_error *err)
                    ? not_any_more(ending->what, err)
                    : hf__fail_errno(err, HF_SYSTEM, errno, "cannot reach process %d", pid);
     hf_status status = HF_OK;
-    if (hf__local_process_started(pid) != ending->started)
+    if (hf__process_started(pid) != ending->started)
         status = not_any_more(ending->what, err);
     else if (syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0) != 0)
         status = hf__fail_errno(err, errno == EPERM ? HF_CONFIG : HF_SYSTEM, errno,

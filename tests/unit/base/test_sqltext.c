@@ -1,7 +1,7 @@
 /* Words in SQL that are replaced before it is sent. */
-#include "base/sqltext.h"
-
 #include "unit.h"
+
+#include "base/sqltext.h"
 
 static const hf__sql_part parts[] = {
     {"prefix", "\"ingest_x\"."}, {"table", "ledgers"}, {"nothing", ""}, {0}};
@@ -62,5 +62,5 @@ int main(void)
         cmocka_unit_test(test_what_is_no_known_word_stays),
         cmocka_unit_test(test_what_is_put_in_is_not_looked_at_again),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN(tests);
 }

@@ -1,4 +1,4 @@
-#include "lib/local/local.h"
+#include "base/process.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static bool read_small(const char *path, char *out, size_t out_size)
     return size > 0;
 }
 
-int64_t hf__local_process_started(int pid)
+int64_t hf__process_started(int pid)
 {
     enum { STARTED = 22, FIRST_AFTER_NAME = 3 }; /* proc(5) counts from 1 */
     char path[64];
@@ -36,28 +36,15 @@ int64_t hf__local_process_started(int pid)
     return field != NULL ? strtoll(field + 1, NULL, 10) : 0;
 }
 
-int64_t hf__local_own_pid_space(void)
+int64_t hf__own_pid_space(void)
 {
     struct stat space;
     return stat("/proc/self/ns/pid", &space) == 0 ? (int64_t)space.st_ino : 0;
 }
 
-void hf__local_read_boot_id(char *out, size_t out_size)
+void hf__read_boot_id(char *out, size_t out_size)
 {
     if (!read_small("/proc/sys/kernel/random/boot_id", out, out_size))
         out[0] = '\0';
     out[strcspn(out, "\n")] = '\0';
-}
-
-bool hf__local_is_alive(const hf__local *local, const hf__local_process *process)
-{
-    const hf__local_process *self = &local->self;
-
-    if (process->pid_space != self->pid_space || strcmp(process->host, self->host) != 0)
-        return true; /* out of sight, not known to be dead */
-    if (self->started == 0)
-        return true; /* no /proc */
-    if (process->pid == self->pid)
-        return process->started == self->started;
-    return hf__local_process_started(process->pid) == process->started;
 }

@@ -1,0 +1,66 @@
+/* What /proc says of processes. */
+#include "unit.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/process.h"
+
+static void test_the_start_of_a_process_stays_as_it_is(void **state)
+{
+    int64_t started = hf__process_started((int)getpid());
+
+    (void)state;
+    assert_true(started > 0);
+    assert_int_equal(hf__process_started((int)getpid()), started);
+}
+
+static void test_a_process_that_has_gone_has_no_start(void **state)
+{
+    int ended = 0;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0)
+        _exit(0);
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(hf__process_started((int)child), 0);
+}
+
+static void test_children_share_the_namespace_of_pids(void **state)
+{
+    int ended = 0;
+    int64_t space = hf__own_pid_space();
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0)
+        _exit(hf__own_pid_space() == space ? 0 : 1);
+    assert_true(space > 0);
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+}
+
+static void test_the_boot_has_an_id_of_one_line(void **state)
+{
+    char first[64], second[64];
+
+    (void)state;
+    hf__read_boot_id(first, sizeof first);
+    hf__read_boot_id(second, sizeof second);
+    assert_string_equal(first, second);
+    assert_int_equal(strcspn(first, "\n"), strlen(first));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_start_of_a_process_stays_as_it_is),
+        cmocka_unit_test(test_a_process_that_has_gone_has_no_start),
+        cmocka_unit_test(test_children_share_the_namespace_of_pids),
+        cmocka_unit_test(test_the_boot_has_an_id_of_one_line),
+    };
+    return RUN(tests);
+}
