@@ -12,7 +12,6 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "lib/sql.h"
 
 enum {
     BUSY_MS = 200,  /* then the whole transaction is tried again */
@@ -322,7 +321,7 @@ bool hf__local_connection_seal(hf__local_connection *connection)
 
     connection->deadline = deadline;
     do
-        code = hf__local_connection_run(connection, hf__sql_local_begin);
+        code = hf__local_connection_run(connection, hf__sql_local_begin.text[HF__SQLITE]);
     while ((code & 0xff) == SQLITE_BUSY && hf__now_ms() < deadline);
     if (code != SQLITE_OK)
         return false;
@@ -330,7 +329,7 @@ bool hf__local_connection_seal(hf__local_connection *connection)
     code = write_header(connection);
     connection->trusted = false;
     if (code == SQLITE_OK)
-        code = hf__local_connection_run(connection, hf__sql_local_commit);
+        code = hf__local_connection_run(connection, hf__sql_local_commit.text[HF__SQLITE]);
     return code == SQLITE_OK;
 }
 
@@ -440,8 +439,9 @@ hf_status hf__local_connection_get(hf__local *local, const hf__attempt_plan *pla
 
 void hf__local_connection_put(hf__local_connection *connection)
 {
-    bool clean = sqlite3_get_autocommit(connection->handle) != 0 ||
-                 hf__local_connection_run(connection, hf__sql_local_rollback) == SQLITE_OK;
+    bool clean =
+        sqlite3_get_autocommit(connection->handle) != 0 ||
+        hf__local_connection_run(connection, hf__sql_local_rollback.text[HF__SQLITE]) == SQLITE_OK;
 
     if (!clean || connection->altered || connection->file != NULL || !keep_idle(connection))
         free_connection(connection);

@@ -15,18 +15,11 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "lib/sql.h"
 
 enum {
     BUSY_MS = 5000,
     /* Small enough that the next process, which reads the whole log at its start, does so fast. */
     CHECKPOINT_PAGES = 200,
-};
-
-static const char *const statement_text[HF__LOCAL_SQL_COUNT] = {
-#define X(name) hf__sql_local_##name,
-    HF__LOCAL_STATEMENTS(X)
-#undef X
 };
 
 static void database_path(const hf__local *local, char *out, size_t out_size)
@@ -98,14 +91,14 @@ static int bind(sqlite3_stmt *statement, const char *types, va_list args)
     return code;
 }
 
-static hf_status query(hf__local *local, hf__local_sql sql, sqlite3_stmt **rows, hf_error *err,
+static hf_status query(hf__local *local, const hf__sql *sql, sqlite3_stmt **rows, hf_error *err,
                        const char *types, va_list args)
 {
-    sqlite3_stmt **statement = &local->db.statement[sql];
+    sqlite3_stmt **statement = &local->db.statement[sql->prepared];
     int code = SQLITE_OK;
 
     if (*statement == NULL)
-        code = sqlite3_prepare_v3(local->db.handle, statement_text[sql], -1,
+        code = sqlite3_prepare_v3(local->db.handle, sql->text[HF__SQLITE], -1,
                                   SQLITE_PREPARE_PERSISTENT, statement, NULL);
     if (code == SQLITE_OK)
         code = bind(*statement, types, args);
@@ -115,7 +108,7 @@ static hf_status query(hf__local *local, hf__local_sql sql, sqlite3_stmt **rows,
     return HF_OK;
 }
 
-hf_status hf__local_query(hf__local *local, hf__local_sql sql, sqlite3_stmt **rows, hf_error *err,
+hf_status hf__local_query(hf__local *local, const hf__sql *sql, sqlite3_stmt **rows, hf_error *err,
                           const char *types, ...)
 {
     va_list args;
@@ -138,7 +131,7 @@ hf_status hf__local_fetch(hf__local *local, sqlite3_stmt *rows, bool *more, hf_e
     return status;
 }
 
-hf_status hf__local_run(hf__local *local, hf__local_sql sql, hf_error *err, const char *types, ...)
+hf_status hf__local_run(hf__local *local, const hf__sql *sql, hf_error *err, const char *types, ...)
 {
     sqlite3_stmt *rows = NULL;
     bool more = true;
@@ -156,16 +149,16 @@ hf_status hf__local_run(hf__local *local, hf__local_sql sql, hf_error *err, cons
 
 hf_status hf__local_begin(hf__local *local, hf_error *err)
 {
-    return hf__local_run(local, HF__LOCAL_SQL_begin, err, "");
+    return hf__local_run(local, &hf__sql_local_begin, err, "");
 }
 
 hf_status hf__local_end(hf__local *local, hf_status status, hf_error *err)
 {
     if (status == HF_OK)
-        status = hf__local_run(local, HF__LOCAL_SQL_commit, err, "");
+        status = hf__local_run(local, &hf__sql_local_commit, err, "");
     /* Some failures, a full disk for one, have rolled back by themselves. */
     if (status != HF_OK && sqlite3_get_autocommit(local->db.handle) == 0) {
-        hf_status undone = hf__local_run(local, HF__LOCAL_SQL_rollback, NULL, "");
+        hf_status undone = hf__local_run(local, &hf__sql_local_rollback, NULL, "");
         (void)undone;
     }
     return status;
@@ -207,8 +200,10 @@ static hf_status read_version(const hf__local *local, int *version, hf_error *er
  */
 static hf_status install(hf__local *local, hf_error *err)
 {
+    char token[24], now[24], newest[16];
+    const hf__sql_part parts[] = {{"token", token}, {"now", now}, {"version", newest}, {0}};
     int64_t now_ms = hf__wall_ms();
-    char sql[256];
+    hf__buf sql = {0};
     int version = 0;
 
     hf_status status = read_version(local, &version, err);
@@ -217,12 +212,13 @@ static hf_status install(hf__local *local, hf_error *err)
     status = execute(local, hf__sql_local_schema_001, err);
     if (status != HF_OK)
         return status;
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO token (value, boot_id, swept_ms)"
-                   " VALUES (%" PRId64 ", '', %" PRId64 ");"
-                   "PRAGMA user_version = %d",
-                   (now_ms / 1000) << 24, now_ms, HF_SCHEMA_VERSION);
-    return execute(local, sql, err);
+    (void)snprintf(token, sizeof token, "%" PRId64, (now_ms / 1000) << 24);
+    (void)snprintf(now, sizeof now, "%" PRId64, now_ms);
+    (void)snprintf(newest, sizeof newest, "%d", HF_SCHEMA_VERSION);
+    hf__sql_expand(&sql, hf__sql_local_install.text[HF__SQLITE], parts);
+    status = sql.broken ? hf__no_memory(err) : execute(local, sql.data, err);
+    hf__buf_free(&sql);
+    return status;
 }
 
 /*
@@ -267,7 +263,7 @@ static hf_status is_same_boot(hf__local *local, const char *boot_id, bool *same,
     bool more = false;
 
     *same = false;
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_get_boot, &rows, err, "");
+    hf_status status = hf__local_query(local, &hf__sql_local_get_boot, &rows, err, "");
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, &more, err);
     if (status != HF_OK)
@@ -285,10 +281,9 @@ static hf_status enter_boot(hf__local *local, const char *boot_id, hf_error *err
     hf_status status = is_same_boot(local, boot_id, &same, err);
     if (status != HF_OK || same)
         return status; /* another process was faster */
-    status = hf__local_run(local, HF__LOCAL_SQL_jump_token, err, "t", boot_id);
-    /* Whoever is recorded died with the old boot. */
+    status = hf__local_run(local, &hf__sql_local_jump_token, err, "t", boot_id);
     if (status == HF_OK && boot_id[0] != '\0')
-        status = execute(local, "DELETE FROM holders; DELETE FROM waiters", err);
+        status = execute(local, hf__sql_local_drop_everybody.text[HF__SQLITE], err);
     return status;
 }
 
@@ -393,7 +388,7 @@ static hf_status open_database(hf__local *local, int *from, hf_error *err)
 
 void hf__local_db_close(hf__local_db *db)
 {
-    for (int i = 0; i < HF__LOCAL_SQL_COUNT; i++) {
+    for (int i = 0; i < HF__SQL_LOCAL_PREPARED; i++) {
         sqlite3_finalize(db->statement[i]);
         db->statement[i] = NULL;
     }

@@ -40,7 +40,7 @@ static hf_status read_graph(hf__local_wait *wait, struct graph *graph, hf_error 
     bool more = true;
 
     hf_status status =
-        hf__local_query(wait->local, HF__LOCAL_SQL_waits_for, &rows, err, "i", wait->id);
+        hf__local_query(wait->local, &hf__sql_local_waits_for, &rows, err, "i", wait->id);
     while (status == HF_OK && more) {
         status = hf__local_fetch(wait->local, rows, &more, err);
         if (status == HF_OK && more)
@@ -110,7 +110,7 @@ static hf_status describe(hf__local *local, int64_t id, hf__buf *text, bool *ali
     bool more = false;
 
     *alive = false;
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_get_wait, &rows, err, "i", id);
+    hf_status status = hf__local_query(local, &hf__sql_local_get_wait, &rows, err, "i", id);
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, &more, err);
     if (status != HF_OK || !more) {

@@ -44,7 +44,7 @@ static hf_status find_rival(hf__local *local, const hf__claim *claim, bool held,
     bool more = true;
 
     hf_status status =
-        hf__local_query(local, HF__LOCAL_SQL_find_rivals, &rows, err, "iii", (int64_t)claim->space,
+        hf__local_query(local, &hf__sql_local_find_rivals, &rows, err, "iii", (int64_t)claim->space,
                         claim->key, (int64_t)(claim->mode == HF_SHARED));
     while (status == HF_OK && more && !holder->found) {
         status = hf__local_fetch(local, rows, &more, err);
@@ -189,7 +189,7 @@ static hf_status read_records(hf__local *local, struct table *table, hf_error *e
     sqlite3_stmt *rows = NULL;
     bool more = true;
 
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_list_locks, &rows, err, "");
+    hf_status status = hf__local_query(local, &hf__sql_local_list_locks, &rows, err, "");
     while (status == HF_OK) {
         bool is = false;
         status = hf__local_fetch(local, rows, &more, err);
@@ -349,7 +349,7 @@ static hf_status read_rows(hf__local *local, int64_t since_ms, hf__view_sink *si
     int64_t now_ms = hf__wall_ms();
     bool more = true;
 
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_list_past, &rows, err, "i",
+    hf_status status = hf__local_query(local, &hf__sql_local_list_past, &rows, err, "i",
                                        since_ms < 0 ? INT64_C(0) : now_ms - since_ms);
     while (status == HF_OK) {
         status = hf__local_fetch(local, rows, &more, err);

@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "lib/backend/backend.h"
+#include "lib/local/sql.h"
 
 /* ---- files.c: where a key's bytes are -------------------------------------------------------- */
 
@@ -194,53 +195,10 @@ HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *
 
 /* ---- database.c ------------------------------------------------------------------------------ */
 
-/* Every statement is a file in sql/. */
-#define HF__LOCAL_STATEMENTS(X)                                                                    \
-    X(begin)                                                                                       \
-    X(commit)                                                                                      \
-    X(rollback)                                                                                    \
-    X(get_boot)                                                                                    \
-    X(next_token)                                                                                  \
-    X(jump_token)                                                                                  \
-    X(find_label)                                                                                  \
-    X(add_label)                                                                                   \
-    X(touch_label)                                                                                 \
-    X(drop_rivals)                                                                                 \
-    X(put_holder)                                                                                  \
-    X(drop_holder)                                                                                 \
-    X(drop_seat)                                                                                   \
-    X(next_wait)                                                                                   \
-    X(add_waiter)                                                                                  \
-    X(drop_wait)                                                                                   \
-    X(waits_for)                                                                                   \
-    X(get_wait)                                                                                    \
-    X(add_event)                                                                                   \
-    X(claim_sweep)                                                                                 \
-    X(drop_old_contention)                                                                         \
-    X(drop_old_events)                                                                             \
-    X(drop_old_labels)                                                                             \
-    X(list_processes)                                                                              \
-    X(drop_process_holders)                                                                        \
-    X(drop_process_waiters)                                                                        \
-    X(list_strangers)                                                                              \
-    X(get_schedule)                                                                                \
-    X(put_schedule)                                                                                \
-    X(list_locks)                                                                                  \
-    X(list_past)                                                                                   \
-    X(find_rivals)                                                                                 \
-    X(find_table)
-
-typedef enum hf__local_sql {
-#define X(name) HF__LOCAL_SQL_##name,
-    HF__LOCAL_STATEMENTS(X)
-#undef X
-        HF__LOCAL_SQL_COUNT
-} hf__local_sql;
-
 typedef struct hf__local_db {
     pthread_mutex_t mutex;
     sqlite3 *handle; /* NULL until the first need, so that a start is fast */
-    sqlite3_stmt *statement[HF__LOCAL_SQL_COUNT];
+    sqlite3_stmt *statement[HF__SQL_LOCAL_PREPARED]; /* by hf__sql.prepared */
     dev_t device;
     ino_t inode;
 } hf__local_db;
@@ -268,9 +226,9 @@ HF_MUST_CHECK hf_status hf__local_end(hf__local *local, hf_status status, hf_err
  * Binds the parameters in order: 'i' int64_t, 't' const char *, 'b' const void * and size_t.
  * run executes; query leaves *rows for fetch, which sets *more, and sqlite3_reset.
  */
-HF_MUST_CHECK hf_status hf__local_run(hf__local *local, hf__local_sql sql, hf_error *err,
+HF_MUST_CHECK hf_status hf__local_run(hf__local *local, const hf__sql *sql, hf_error *err,
                                       const char *types, ...);
-HF_MUST_CHECK hf_status hf__local_query(hf__local *local, hf__local_sql sql, sqlite3_stmt **rows,
+HF_MUST_CHECK hf_status hf__local_query(hf__local *local, const hf__sql *sql, sqlite3_stmt **rows,
                                         hf_error *err, const char *types, ...);
 HF_MUST_CHECK hf_status hf__local_fetch(hf__local *local, sqlite3_stmt *rows, bool *more,
                                         hf_error *err);

@@ -104,7 +104,7 @@ static hf_status find_label(hf__local *local, const hf__claim *claim, label_row 
 {
     sqlite3_stmt *rows = NULL;
 
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_find_label, &rows, err, "ii",
+    hf_status status = hf__local_query(local, &hf__sql_local_find_label, &rows, err, "ii",
                                        (int64_t)claim->space, claim->key);
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, &row->found, err);
@@ -132,11 +132,11 @@ static hf_status note_label(hf__local *local, const hf__claim *claim, int64_t no
         return status;
     if (!row.found) {
         const char *derivation = hf_derivation_name(claim->derivation);
-        status = hf__local_run(local, HF__LOCAL_SQL_add_label, err, "iibti", (int64_t)claim->space,
+        status = hf__local_run(local, &hf__sql_local_add_label, err, "iibti", (int64_t)claim->space,
                                claim->key, (const void *)claim->label, claim->label_size,
                                derivation != NULL ? derivation : "", now_ms);
     } else if (row.seen_ms < now_ms - DAY_MS) {
-        status = hf__local_run(local, HF__LOCAL_SQL_touch_label, err, "iii", (int64_t)claim->space,
+        status = hf__local_run(local, &hf__sql_local_touch_label, err, "iii", (int64_t)claim->space,
                                claim->key, now_ms);
     }
     return status;
@@ -164,7 +164,7 @@ static hf_status next_token(hf__local *local, int64_t *token, hf_error *err)
     sqlite3_stmt *rows = NULL;
     bool more = false;
 
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_next_token, &rows, err, "");
+    hf_status status = hf__local_query(local, &hf__sql_local_next_token, &rows, err, "");
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, &more, err);
     if (status != HF_OK)
@@ -184,14 +184,14 @@ static hf_status put_holder(hf__local *local, int64_t session_id, const hf__clai
     hf_status status = HF_OK;
 
     if (claim->mode == HF_EXCLUSIVE)
-        status = hf__local_run(local, HF__LOCAL_SQL_drop_rivals, err, "iii", space, claim->key,
+        status = hf__local_run(local, &hf__sql_local_drop_rivals, err, "iii", space, claim->key,
                                session_id);
     if (status == HF_OK)
-        status =
-            hf__local_run(local, HF__LOCAL_SQL_put_holder, err, "iiiiiiiiiiiitt", space, claim->key,
-                          session_id, (int64_t)(claim->mode == HF_SHARED), (int64_t)claim->slot,
-                          (int64_t)lifetime, token, now_ms, (int64_t)self->pid, (int64_t)gettid(),
-                          self->started, self->pid_space, self->host, local->application);
+        status = hf__local_run(local, &hf__sql_local_put_holder, err, "iiiiiiiiiiiitt", space,
+                               claim->key, session_id, (int64_t)(claim->mode == HF_SHARED),
+                               (int64_t)claim->slot, (int64_t)lifetime, token, now_ms,
+                               (int64_t)self->pid, (int64_t)gettid(), self->started,
+                               self->pid_space, self->host, local->application);
     return status;
 }
 
@@ -218,7 +218,7 @@ hf_status hf__local_put_holders(hf__local *local, int64_t session_id, const hf__
         return status;
     status = put_all(local, session_id, claims, count, lifetime, token, err);
     if (status == HF_OK && wait_id != 0)
-        status = hf__local_run(local, HF__LOCAL_SQL_drop_wait, err, "i", wait_id);
+        status = hf__local_run(local, &hf__sql_local_drop_wait, err, "i", wait_id);
     status = hf__local_end(local, status, err);
     /* Not before the commit: the table must say so, too. */
     for (size_t i = 0; i < count && status == HF_OK; i++)
@@ -238,7 +238,7 @@ hf_status hf__local_drop_holders(hf__local *local, int64_t session_id, const hf_
     if (status != HF_OK)
         return status;
     for (size_t i = 0; i < count && status == HF_OK; i++)
-        status = hf__local_run(local, HF__LOCAL_SQL_drop_holder, err, "iii",
+        status = hf__local_run(local, &hf__sql_local_drop_holder, err, "iii",
                                (int64_t)claims[i].space, claims[i].key, session_id);
     return one ? status : hf__local_end(local, status, err);
 }
@@ -250,7 +250,7 @@ static hf_status new_wait_id(hf__local_wait *wait, hf_error *err)
     sqlite3_stmt *rows = NULL;
     bool more = false;
 
-    hf_status status = hf__local_query(wait->local, HF__LOCAL_SQL_next_wait, &rows, err, "");
+    hf_status status = hf__local_query(wait->local, &hf__sql_local_next_wait, &rows, err, "");
     if (status == HF_OK)
         status = hf__local_fetch(wait->local, rows, &more, err);
     if (status == HF_OK) {
@@ -266,7 +266,7 @@ static hf_status add_waiter(const hf__local_wait *wait, const hf__claim *claim,
     hf__local *local = wait->local;
     const hf__local_process *self = &local->self;
 
-    return hf__local_run(local, HF__LOCAL_SQL_add_waiter, err, "iiiiiiiiiitt", wait->id,
+    return hf__local_run(local, &hf__sql_local_add_waiter, err, "iiiiiiiiiitt", wait->id,
                          (int64_t)claim->space, claim->key, (int64_t)(claim->mode == HF_SHARED),
                          (int64_t)standing, wait->since_ms, (int64_t)self->pid, (int64_t)gettid(),
                          self->started, self->pid_space, self->host, local->application);
@@ -278,7 +278,7 @@ static hf_status put_rows(hf__local_wait *wait, size_t position, bool at_head, h
 
     hf_status status =
         wait->id == 0 ? new_wait_id(wait, err)
-                      : hf__local_run(wait->local, HF__LOCAL_SQL_drop_wait, err, "i", wait->id);
+                      : hf__local_run(wait->local, &hf__sql_local_drop_wait, err, "i", wait->id);
     for (size_t i = 0; i < position && i < request->count && status == HF_OK; i++)
         status = add_waiter(wait, &request->claims[i], HF__LOCAL_TAKEN, err);
     if (position < request->count && status == HF_OK)
@@ -308,7 +308,7 @@ hf_status hf__local_put_wait(hf__local_wait *wait, size_t position, bool at_head
 
 hf_status hf__local_drop_wait(hf__local_wait *wait, hf_error *err)
 {
-    hf_status status = hf__local_run(wait->local, HF__LOCAL_SQL_drop_wait, err, "i", wait->id);
+    hf_status status = hf__local_run(wait->local, &hf__sql_local_drop_wait, err, "i", wait->id);
     wait->id = 0;
     return status;
 }
@@ -320,7 +320,7 @@ static hf_status last_start(hf__local *local, const char *label, bool *found, in
 {
     sqlite3_stmt *rows = NULL;
 
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_get_schedule, &rows, err, "t", label);
+    hf_status status = hf__local_query(local, &hf__sql_local_get_schedule, &rows, err, "t", label);
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, found, err);
     if (status == HF_OK) {
@@ -346,7 +346,7 @@ static hf_status claim_run(hf__local *local, const char *label, int64_t period_m
     *wait_ms = *due ? 0 : period_ms - passed;
     if (!*due)
         return HF_OK;
-    return hf__local_run(local, HF__LOCAL_SQL_put_schedule, err, "ti", label, now_ms);
+    return hf__local_run(local, &hf__sql_local_put_schedule, err, "ti", label, now_ms);
 }
 
 hf_status hf__local_claim_schedule(hf__backend *backend, const char *label, int64_t period_ms,

@@ -11,7 +11,7 @@ hf_status hf__local_find_table(hf__backend *backend, const hf_table_name *name, 
     hf_status status = hf__local_db_enter(local, err);
     if (status != HF_OK)
         return status;
-    status = hf__local_query(local, HF__LOCAL_SQL_find_table, &rows, err, "ttt", name->cluster,
+    status = hf__local_query(local, &hf__sql_local_find_table, &rows, err, "ttt", name->cluster,
                              name->database, name->table);
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, &found, err);

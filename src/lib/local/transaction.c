@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/sql.h"
-
 typedef struct queued {
     struct queued *next;
     hf__local_statement statement; /* with all that it points to in the same piece of memory */
@@ -128,7 +126,7 @@ static hf_status begin(local_attempt *attempt, const hf__attempt_plan *plan)
     attempt->head.started = true;
     hf_status status = set_read_only(attempt, plan->read_only);
     if (status == HF_OK)
-        status = run_own(attempt, plan->read_only ? "BEGIN" : hf__sql_local_begin);
+        status = run_own(attempt, plan->read_only ? "BEGIN" : hf__sql_local_begin.text[HF__SQLITE]);
     return status;
 }
 
@@ -146,7 +144,7 @@ static bool is_undone(int code)
 
 static hf_status commit(local_attempt *attempt, const hf__attempt_plan *plan)
 {
-    int code = hf__local_connection_run(attempt->connection, hf__sql_local_commit);
+    int code = hf__local_connection_run(attempt->connection, hf__sql_local_commit.text[HF__SQLITE]);
 
     if (code == SQLITE_OK)
         return HF_OK;
@@ -168,7 +166,8 @@ static hf_status conclude(local_attempt *attempt, hf_status status, hf_error *er
         attempt->failed = status;
         attempt->fault = attempt->head.fault;
         if (sqlite3_get_autocommit(attempt->connection->handle) == 0)
-            (void)!hf__local_connection_run(attempt->connection, hf__sql_local_rollback);
+            (void)!hf__local_connection_run(attempt->connection,
+                                            hf__sql_local_rollback.text[HF__SQLITE]);
     }
     attempt->head.fault = attempt->fault;
     if (err != NULL)

@@ -76,7 +76,7 @@ static size_t take_events(hf__local_bell *bell, hf__event *out, size_t most)
 
 static hf_status add_event(hf__local *local, const hf__event *event, hf_error *err)
 {
-    return hf__local_run(local, HF__LOCAL_SQL_add_event, err, "itiiiiiittit", event->at_ms,
+    return hf__local_run(local, &hf__sql_local_add_event, err, "itiiiiiittit", event->at_ms,
                          hf__event_name(event), (int64_t)event->space, event->key,
                          (int64_t)(event->mode == HF_SHARED), event->token, event->wait_ms,
                          event->hold_ms, local->application, local->host, (int64_t)local->self.pid,
@@ -139,7 +139,7 @@ static hf_status next_dead(hf__local *local, hf__local_process *dead, bool *foun
     bool more = true;
 
     *found = false;
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_list_processes, &rows, err, "");
+    hf_status status = hf__local_query(local, &hf__sql_local_list_processes, &rows, err, "");
     while (status == HF_OK && !*found) {
         status = hf__local_fetch(local, rows, &more, err);
         if (status != HF_OK || !more)
@@ -169,10 +169,10 @@ hf_status hf__local_bury(hf__local *local, int *dead, hf_error *err)
     while (status == HF_OK && found) {
         ++*dead;
         status =
-            hf__local_run(local, HF__LOCAL_SQL_drop_process_holders, err, "iiit",
+            hf__local_run(local, &hf__sql_local_drop_process_holders, err, "iiit",
                           (int64_t)process.pid, process.started, process.pid_space, process.host);
         if (status == HF_OK)
-            status = hf__local_run(local, HF__LOCAL_SQL_drop_process_waiters, err, "iiit",
+            status = hf__local_run(local, &hf__sql_local_drop_process_waiters, err, "iiit",
                                    (int64_t)process.pid, process.started, process.pid_space,
                                    process.host);
         if (status == HF_OK)
@@ -187,7 +187,7 @@ static hf_status bury_strangers(hf__local *local, int64_t now_ms, hf_error *err)
     sqlite3_stmt *rows = NULL;
     bool more = true;
 
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_list_strangers, &rows, err, "iit",
+    hf_status status = hf__local_query(local, &hf__sql_local_list_strangers, &rows, err, "iit",
                                        now_ms, local->self.pid_space, local->self.host);
     while (status == HF_OK && more) {
         bool held = true;
@@ -200,7 +200,7 @@ static hf_status bury_strangers(hf__local *local, int64_t now_ms, hf_error *err)
         };
         status = hf__local_is_held(local, &claim, &held, err);
         if (status == HF_OK && !held)
-            status = hf__local_run(local, HF__LOCAL_SQL_drop_holder, err, "iii",
+            status = hf__local_run(local, &hf__sql_local_drop_holder, err, "iii",
                                    (int64_t)claim.space, claim.key, sqlite3_column_int64(rows, 2));
     }
     if (rows != NULL)
@@ -212,11 +212,11 @@ static hf_status sweep_rows(hf__local *local, int64_t now_ms, hf_error *err)
 {
     int dead = 0;
 
-    hf_status status = hf__local_run(local, HF__LOCAL_SQL_drop_old_events, err, "i", now_ms);
+    hf_status status = hf__local_run(local, &hf__sql_local_drop_old_events, err, "i", now_ms);
     if (status == HF_OK)
-        status = hf__local_run(local, HF__LOCAL_SQL_drop_old_contention, err, "i", now_ms);
+        status = hf__local_run(local, &hf__sql_local_drop_old_contention, err, "i", now_ms);
     if (status == HF_OK)
-        status = hf__local_run(local, HF__LOCAL_SQL_drop_old_labels, err, "i", now_ms);
+        status = hf__local_run(local, &hf__sql_local_drop_old_labels, err, "i", now_ms);
     if (status == HF_OK)
         status = hf__local_bury(local, &dead, err);
     if (status == HF_OK)
@@ -230,7 +230,7 @@ static hf_status sweep_if_due(hf__local *local, hf_error *err)
     sqlite3_stmt *rows = NULL;
     bool due = false;
 
-    hf_status status = hf__local_query(local, HF__LOCAL_SQL_claim_sweep, &rows, err, "i", now_ms);
+    hf_status status = hf__local_query(local, &hf__sql_local_claim_sweep, &rows, err, "i", now_ms);
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, &due, err);
     if (rows != NULL)

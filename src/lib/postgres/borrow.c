@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 typedef struct borrowed {
     hf__backend base;
@@ -69,7 +68,7 @@ static hf_status try_keys(PGconn *conn, const pg_arrays *arrays, bool shared, si
 {
     PGresult *result = NULL;
     const char *params[] = {arrays->keys.data, arrays->spaces.data, shared ? "t" : "f"};
-    hf_status status = ask(conn, hf__sql_postgres_borrow_try, 3, params, &result, err);
+    hf_status status = ask(conn, pg_sql(&hf__sql_postgres_borrow_try), 3, params, &result, err);
     if (status != HF_OK)
         return status;
     int64_t position = hf__pg_int(result, 0, 0);
@@ -83,7 +82,7 @@ static hf_status try_keys(PGconn *conn, const pg_arrays *arrays, bool shared, si
 static hf_status wait_keys(PGconn *conn, const pg_arrays *arrays, bool shared, hf_error *err)
 {
     const char *params[] = {arrays->keys.data, arrays->spaces.data, shared ? "t" : "f"};
-    return ask(conn, hf__sql_postgres_borrow_wait, 3, params, NULL, err);
+    return ask(conn, pg_sql(&hf__sql_postgres_borrow_wait), 3, params, NULL, err);
 }
 
 static bool is_timeout(const hf_error *err)
@@ -98,10 +97,7 @@ static hf_status bound_wait(PGconn *conn, int64_t deadline, hf_error *err)
     int left = hf__left_ms(deadline);
     (void)snprintf(ms, sizeof ms, "%d", left < 0 ? 0 : (left > 0 ? left : 1));
     const char *params[] = {ms};
-    return ask(conn,
-               "SELECT pg_catalog.set_config('statement_timeout', $1, true), "
-               "pg_catalog.set_config('lock_timeout', '0', true)",
-               1, params, NULL, err);
+    return ask(conn, pg_sql(&hf__sql_postgres_borrow_bound), 1, params, NULL, err);
 }
 
 struct timeouts {
@@ -111,11 +107,7 @@ struct timeouts {
 static hf_status read_timeouts(PGconn *conn, struct timeouts *timeouts, bool *frozen, hf_error *err)
 {
     PGresult *result = NULL;
-    hf_status status = ask(conn,
-                           "SELECT pg_catalog.current_setting('statement_timeout'), "
-                           "pg_catalog.current_setting('lock_timeout'), "
-                           "pg_catalog.current_setting('transaction_isolation')",
-                           0, NULL, &result, err);
+    hf_status status = ask(conn, pg_sql(&hf__sql_postgres_borrow_timeouts), 0, NULL, &result, err);
     if (status != HF_OK)
         return status;
     (void)snprintf(timeouts->statement, sizeof timeouts->statement, "%s",
@@ -130,10 +122,7 @@ static hf_status read_timeouts(PGconn *conn, struct timeouts *timeouts, bool *fr
 static hf_status restore_timeouts(PGconn *conn, const struct timeouts *timeouts, hf_error *err)
 {
     const char *params[] = {timeouts->statement, timeouts->lock};
-    return ask(conn,
-               "SELECT pg_catalog.set_config('statement_timeout', $1, true), "
-               "pg_catalog.set_config('lock_timeout', $2, true)",
-               2, params, NULL, err);
+    return ask(conn, pg_sql(&hf__sql_postgres_borrow_restore), 2, params, NULL, err);
 }
 
 static void undo(PGconn *conn)
@@ -249,7 +238,7 @@ static hf_status borrowed_holder(hf__backend *backend, const hf__claim *claim, h
     hf_status status = ask(conn, "SAVEPOINT holdfast", 0, NULL, NULL, err);
     if (status != HF_OK)
         return status;
-    status = ask(conn, hf__sql_postgres_find_holder, 4, params, &result, err);
+    status = ask(conn, pg_sql(&hf__sql_postgres_find_holder), 4, params, &result, err);
     if (status == HF_OK && PQntuples(result) > 0)
         hf__pg_read_holder(result, false, holder);
     PQclear(result);

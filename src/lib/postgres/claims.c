@@ -50,8 +50,9 @@ hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
 
 static hf_status try_one(pg_session *session, hf__request *request, hf_error *err)
 {
-    static const pg_statement statements[2][2] = {{PG_TRY_ONE, PG_TRY_ONE_SHARED},
-                                                  {PG_TRY_ONE_TOKEN, PG_TRY_ONE_SHARED_TOKEN}};
+    static const hf__sql *const statements[2][2] = {
+        {&hf__sql_postgres_try_one, &hf__sql_postgres_try_one_shared},
+        {&hf__sql_postgres_try_one_token, &hf__sql_postgres_try_one_shared_token}};
     PGresult *taken = NULL;
     char key[24];
     bool records = keeps_records(session);
@@ -72,7 +73,7 @@ static hf_status try_one(pg_session *session, hf__request *request, hf_error *er
     return status;
 }
 
-static hf_status run_plain(pg_session *session, pg_statement statement, const hf__claim *claims,
+static hf_status run_plain(pg_session *session, const hf__sql *statement, const hf__claim *claims,
                            size_t count, PGresult **result, hf_error *err)
 {
     hf__buf keys = {0};
@@ -91,7 +92,7 @@ static hf_status tell_listeners(pg_session *session, const hf__claim *claims, si
     hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
     const char *params[] = {arrays.companions.data, arrays.channels.data};
     if (status == HF_OK)
-        status = hf__pg_run(session, PG_TELL_LISTENERS, 2, params, NULL, err);
+        status = hf__pg_run(session, &hf__sql_postgres_tell_listeners, 2, params, NULL, err);
     hf__pg_arrays_free(&arrays);
     return status;
 }
@@ -100,7 +101,8 @@ static hf_status release_plain(pg_session *session, const hf__claim *claims, siz
                                int64_t *missing, hf_error *err)
 {
     PGresult *released = NULL;
-    hf_status status = run_plain(session, PG_RELEASE_KEYS, claims, count, &released, err);
+    hf_status status =
+        run_plain(session, &hf__sql_postgres_release_keys, claims, count, &released, err);
     if (status != HF_OK)
         return status;
     bool heard = hf__pg_bool(released, 0, 1);
@@ -123,7 +125,7 @@ static hf_status release_set(pg_session *session, const hf__claim *claims, size_
         goto out;
     const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims),
                             arrays.companions.data, arrays.channels.data};
-    status = hf__pg_run(session, PG_RELEASE_SET, 5, params, &released, err);
+    status = hf__pg_run(session, &hf__sql_postgres_release_set, 5, params, &released, err);
     if (status == HF_OK)
         *missing = hf__pg_int(released, 0, 0);
 out:
@@ -137,13 +139,15 @@ static hf_status ask_for_set(pg_session *session, const hf__request *request, bo
 {
     pg_arrays arrays = {0};
     if (are_plain(request->claims, request->count))
-        return run_plain(session, records ? PG_TRY_KEYS_TOKEN : PG_TRY_KEYS, request->claims,
-                         request->count, taken, err);
+        return run_plain(session,
+                         records ? &hf__sql_postgres_try_keys_token : &hf__sql_postgres_try_keys,
+                         request->claims, request->count, taken, err);
     hf_status status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
     const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(request->claims)};
     if (status == HF_OK)
-        status =
-            hf__pg_run(session, records ? PG_TRY_SET_TOKEN : PG_TRY_SET, 3, params, taken, err);
+        status = hf__pg_run(session,
+                            records ? &hf__sql_postgres_try_set_token : &hf__sql_postgres_try_set,
+                            3, params, taken, err);
     hf__pg_arrays_free(&arrays);
     return status;
 }
@@ -178,7 +182,7 @@ void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count)
     hf_status status = hf__pg_key_arrays(&arrays, claims, count, &ignored);
     if (status == HF_OK) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
-        status = hf__pg_run(session, PG_UNDO, 3, params, NULL, &ignored);
+        status = hf__pg_run(session, &hf__sql_postgres_undo, 3, params, NULL, &ignored);
     }
     /* A key that may be held for nobody is worse than a lost session. */
     if (status != HF_OK)
@@ -275,7 +279,8 @@ static hf_status release_one(pg_session *session, const hf__claim *claim, int64_
     hf__pg_format(companion, hf__pg_companion(claim->wake));
     hf__pg_channel(channel, claim->wake);
     const char *params[] = {key, companion, channel};
-    pg_statement statement = claim->mode == HF_SHARED ? PG_RELEASE_ONE_SHARED : PG_RELEASE_ONE;
+    const hf__sql *statement = claim->mode == HF_SHARED ? &hf__sql_postgres_release_one_shared
+                                                        : &hf__sql_postgres_release_one;
     hf_status status = hf__pg_run(session, statement, 3, params, &released, err);
     if (status == HF_OK)
         *missing = hf__pg_bool(released, 0, 0) ? 0 : 1;
@@ -317,8 +322,9 @@ hf_status hf__pg_renew_claims(hf__session *base, const hf__claim *claims, size_t
     *token = 0;
     pthread_mutex_lock(&session->mutex);
     /* Without a token the trip is made all the same: nobody gets a key over a session that is dead. */
-    hf_status status = records ? hf__pg_run(session, PG_NEXT_TOKEN, 0, NULL, &renewed, err)
-                               : hf__pg_query(session, "SELECT 1", 0, NULL, NULL, err);
+    hf_status status =
+        records ? hf__pg_run(session, &hf__sql_postgres_next_token, 0, NULL, &renewed, err)
+                : hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);
     pthread_mutex_unlock(&session->mutex);
     if (status == HF_OK && records)
         *token = token_of(session, renewed, 0);

@@ -131,13 +131,8 @@ bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__
     PGresult *locks = NULL;
     hf_error ignored;
     hf__key from = {wanted->key, wanted->space};
-    hf_status status = hf__pg_ask(
-        backend,
-        "SELECT l.classid::bigint, l.objid::bigint, l.objsubid FROM pg_catalog.pg_locks l "
-        "WHERE l.locktype = 'advisory' AND l.granted AND l.database = "
-        "(SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = "
-        "pg_catalog.current_database())",
-        0, NULL, &locks, &ignored);
+    hf_status status =
+        hf__pg_ask(backend, pg_sql(&hf__sql_postgres_list_granted), 0, NULL, &locks, &ignored);
     bool found = status == HF_OK && search(locks, request, &from);
     PQclear(locks);
     return found;

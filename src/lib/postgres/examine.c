@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "lib/sql.h"
-
 /* Columns of examine.sql; names are quoted as SQL needs them. */
 enum fact {
     F_ROLE,
@@ -90,7 +88,8 @@ static hf_status measure(examination *of, hf_error *err)
     for (int i = 0; status == HF_OK && i < SAMPLES; i++) {
         PGresult *answer = NULL;
         int64_t wall = now_us(CLOCK_REALTIME), sent = now_us(CLOCK_MONOTONIC);
-        status = hf__pg_ask(of->backend, hf__sql_postgres_examine_clock, 0, NULL, &answer, err);
+        status =
+            hf__pg_ask(of->backend, pg_sql(&hf__sql_postgres_examine_clock), 0, NULL, &answer, err);
         int64_t trip = now_us(CLOCK_MONOTONIC) - sent;
         if (status == HF_OK && (i == 0 || trip < of->trip_us)) {
             of->trip_us = trip;
@@ -289,9 +288,10 @@ hf_status hf__pg_examine(hf__backend *base, hf_finding_fn *report, void *arg, hf
     if (status != HF_OK)
         return status;
     examine_connection(&of);
-    status = hf__pg_ask(backend, hf__sql_postgres_examine, 0, NULL, &of.facts, err);
+    status = hf__pg_ask(backend, pg_sql(&hf__sql_postgres_examine), 0, NULL, &of.facts, err);
     if (status == HF_OK)
-        status = hf__pg_ask(backend, hf__sql_postgres_examine_timeouts, 0, NULL, &of.timeouts, err);
+        status = hf__pg_ask(backend, pg_sql(&hf__sql_postgres_examine_timeouts), 0, NULL,
+                            &of.timeouts, err);
     for (size_t i = 0; status == HF_OK && i < sizeof topics / sizeof *topics; i++)
         topics[i](&of);
     PQclear(of.facts);

@@ -7,7 +7,6 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "lib/sql.h"
 
 enum { CACHE_SLOTS = 16384, MOST_PATIENCE_MS = 2000 };
 
@@ -94,7 +93,8 @@ static hf_status look_up(pg_session *session, const pg_arrays *arrays, const cha
 {
     PGresult *answer = NULL;
     const char *params[] = {arrays->keys.data, arrays->spaces.data, arrays->labels.data, patience};
-    hf_status status = hf__pg_query(session, hf__sql_postgres_knows_label, 4, params, &answer, err);
+    hf_status status =
+        hf__pg_query(session, pg_sql(&hf__sql_postgres_knows_label), 4, params, &answer, err);
     if (status == HF_OK)
         *known = hf__pg_bool(answer, 0, 0);
     PQclear(answer);
@@ -114,7 +114,7 @@ static hf_status note(pg_session *session, const hf__claim *claims, size_t count
     if (status == HF_OK && !known) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, arrays.labels.data,
                                 arrays.derivations.data, patience};
-        status = hf__pg_run(session, PG_NOTE_LABELS, 5, params, &noted, err);
+        status = hf__pg_run(session, &hf__sql_postgres_note_labels, 5, params, &noted, err);
     }
     if (status == HF_OK && noted && !PQgetisnull(noted, 0, 1))
         status = collision(noted, err);

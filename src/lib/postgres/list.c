@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "lib/postgres/postgres.h"
-#include "lib/sql.h"
 
 pg_lock_tag hf__pg_lock_tag(const hf__claim *claim)
 {
@@ -67,10 +66,10 @@ hf_status hf__pg_find_holder(hf__backend *base, const hf__claim *claim, hf__hold
                             claim->mode == HF_SHARED ? "t" : "f"};
 
     memset(holder, 0, sizeof *holder);
-    hf_status status =
-        hf__pg_ask(pg_backend_of(base),
-                   recorded ? hf__sql_postgres_find_holder_recorded : hf__sql_postgres_find_holder,
-                   4, params, &result, err);
+    hf_status status = hf__pg_ask(pg_backend_of(base),
+                                  recorded ? pg_sql(&hf__sql_postgres_find_holder_recorded)
+                                           : pg_sql(&hf__sql_postgres_find_holder),
+                                  4, params, &result, err);
     if (status == HF_OK && PQntuples(result) > 0)
         hf__pg_read_holder(result, recorded, holder);
     PQclear(result);
@@ -86,8 +85,8 @@ hf_status hf__pg_is_contended(hf__backend *base, const hf__claim *claim, bool *c
     (void)snprintf(class_text, sizeof class_text, "%u", (unsigned)PG_COMPANION_CLASS);
     (void)snprintf(companion, sizeof companion, "%u", (unsigned)hf__pg_companion(claim->wake));
     const char *params[] = {tag.classid, tag.objid, tag.objsubid, class_text, companion};
-    hf_status status =
-        hf__pg_ask(pg_backend_of(base), hf__sql_postgres_is_contended, 5, params, &result, err);
+    hf_status status = hf__pg_ask(pg_backend_of(base), pg_sql(&hf__sql_postgres_is_contended), 5,
+                                  params, &result, err);
     if (status == HF_OK)
         *contended = hf__pg_bool(result, 0, 0);
     PQclear(result);
@@ -333,8 +332,8 @@ hf_status hf__pg_list(hf__backend *base, struct pg_conn *conn, hf__view_sink *si
 {
     pg_backend *backend = pg_backend_of(base);
     PGresult *result = NULL;
-    const char *sql =
-        atomic_load(&base->records) ? hf__sql_postgres_list_recorded : hf__sql_postgres_list;
+    const char *sql = atomic_load(&base->records) ? pg_sql(&hf__sql_postgres_list_recorded)
+                                                  : pg_sql(&hf__sql_postgres_list);
     hf_status status =
         conn ? list_on(conn, sql, hf__deadline(backend->ping_deadline_ms), &result, err)
              : hf__pg_ask(backend, sql, 0, NULL, &result, err);
@@ -399,7 +398,7 @@ static hf_status ask(pg_backend *backend, int64_t since_ms, PGresult **result, h
     (void)snprintf(since, sizeof since, "%lld", (long long)since_ms);
     if (since_ms >= 0)
         params[0] = since;
-    status = hf__pg_query_until(session, hf__sql_postgres_list_past, 1, params,
+    status = hf__pg_query_until(session, pg_sql(&hf__sql_postgres_list_past), 1, params,
                                 hf__deadline(DEADLINE_MS), result, err);
     hf__pg_checkin(session);
     return status;

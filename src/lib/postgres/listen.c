@@ -228,7 +228,7 @@ void hf__pg_on_listening(pg_backend *backend, const char *sql, hf_error *err)
 }
 
 /* Best effort: a wait that no view shows is still a wait. */
-static void on_listening_session(pg_backend *backend, pg_statement statement, int count,
+static void on_listening_session(pg_backend *backend, const hf__sql *statement, int count,
                                  const char *const *params)
 {
     hf_error ignored;
@@ -253,7 +253,7 @@ void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t w
     (void)snprintf(space, sizeof space, "%d", (int)claim->space);
     (void)snprintf(waited, sizeof waited, "%lld", (long long)waited_ms);
     const char *params[] = {key, space, claim->mode == HF_SHARED ? "t" : "f", waited};
-    on_listening_session(backend, PG_ADD_WAITER, 4, params);
+    on_listening_session(backend, &hf__sql_postgres_add_waiter, 4, params);
 }
 
 void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim)
@@ -262,5 +262,5 @@ void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim)
     (void)snprintf(key, sizeof key, "%lld", (long long)claim->key);
     (void)snprintf(space, sizeof space, "%d", (int)claim->space);
     const char *params[] = {key, space};
-    on_listening_session(backend, PG_DROP_WAITER, 2, params);
+    on_listening_session(backend, &hf__sql_postgres_drop_waiter, 2, params);
 }

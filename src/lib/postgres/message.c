@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 static void post(pg_attempt *attempt, pg_message *message, const char *sql, int count,
                  const char *const *values)
@@ -14,16 +13,15 @@ static void post(pg_attempt *attempt, pg_message *message, const char *sql, int 
     message->sent++;
 }
 
-static void post_known(pg_attempt *attempt, pg_message *message, pg_statement statement,
-                       const char *sql, int count, const char *const *values)
+static void post_known(pg_attempt *attempt, pg_message *message, const hf__sql *statement,
+                       int count, const char *const *values)
 {
     if (!hf__pg_tx_prepares(pg_backend_of(attempt->base.backend))) {
-        post(attempt, message, sql, count, values);
+        post(attempt, message, pg_sql(statement), count, values);
         return;
     }
-    message->ok =
-        message->ok && PQsendQueryPrepared(attempt->session->conn, hf__pg_statement_name(statement),
-                                           count, values, NULL, NULL, 0);
+    message->ok = message->ok && PQsendQueryPrepared(attempt->session->conn, statement->name, count,
+                                                     values, NULL, NULL, 0);
     message->sent++;
 }
 
@@ -67,8 +65,6 @@ static const char *isolation_sql(const hf__attempt_plan *plan, bool begin)
     return words[plan->isolation][begin][plan->read_only];
 }
 
-/* The time that is left bounds the wait: lock_timeout for each label, statement_timeout for all. Our
- * own connections look for a dead client anyway; one that comes from a pooler has to be told to. */
 static void post_bounds(pg_attempt *attempt, pg_message *message, int64_t deadline)
 {
     char ms[16];
@@ -79,12 +75,8 @@ static void post_bounds(pg_attempt *attempt, pg_message *message, int64_t deadli
     (void)snprintf(ms, sizeof ms, "%d", left < 0 ? 0 : (left > 0 ? left : 1));
     const char *params[] = {ms};
     post(attempt, message,
-         told ? "SELECT pg_catalog.set_config('lock_timeout', $1, true), "
-                "pg_catalog.set_config('statement_timeout', $1, true), "
-                "pg_catalog.set_config('client_connection_check_interval', '1000', true)"
-              : "SELECT pg_catalog.set_config('lock_timeout', $1, true), "
-                "pg_catalog.set_config('statement_timeout', $1, true)",
-         1, params);
+         pg_sql(told ? &hf__sql_postgres_tx_bounds_pooled : &hf__sql_postgres_tx_bounds), 1,
+         params);
 }
 
 static void post_labels(pg_attempt *attempt, pg_message *message, const hf__attempt_plan *plan,
@@ -100,22 +92,21 @@ static void post_labels(pg_attempt *attempt, pg_message *message, const hf__atte
     post(attempt, message, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
     post_bounds(attempt, message, plan->deadline);
     if (single)
-        post_known(attempt, message, PG_TX_LOCK_ONE, hf__sql_postgres_tx_lock_one, 1, one);
+        post_known(attempt, message, &hf__sql_postgres_tx_lock_one, 1, one);
     else
-        post(attempt, message, hf__sql_postgres_tx_lock, 2, set);
+        post(attempt, message, pg_sql(&hf__sql_postgres_tx_lock), 2, set);
     message->keep_at = message->sent;
     if (single)
-        post_known(attempt, message, PG_TX_KEEP_ONE, hf__sql_postgres_tx_keep_one, 1, one);
+        post_known(attempt, message, &hf__sql_postgres_tx_keep_one, 1, one);
     else
-        post(attempt, message, hf__sql_postgres_tx_keep, 2, set);
+        post(attempt, message, pg_sql(&hf__sql_postgres_tx_keep), 2, set);
     post(attempt, message, "COMMIT AND CHAIN", 0, NULL);
     post(attempt, message, isolation_sql(plan, false), 0, NULL);
     message->begun_at = message->sent;
     if (single)
-        post_known(attempt, message, PG_TX_HAND_OVER_ONE, hf__sql_postgres_tx_hand_over_one, 2,
-                   one);
+        post_known(attempt, message, &hf__sql_postgres_tx_hand_over_one, 2, one);
     else
-        post(attempt, message, hf__sql_postgres_tx_hand_over, 3, set);
+        post(attempt, message, pg_sql(&hf__sql_postgres_tx_hand_over), 3, set);
 }
 
 /* A session for locks names nothing by a path and does not wait for the disk; the caller's may. Kept
@@ -140,9 +131,8 @@ hf_status hf__pg_post_opening(pg_attempt *attempt, pg_message *message,
         post_settings(attempt, message);
         message->begun_at = message->sent;
         post(attempt, message,
-             plan->read_only
-                 ? "SELECT pg_catalog.pg_backend_pid(), NULL"
-                 : "SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_current_xact_id()",
+             pg_sql(plan->read_only ? &hf__sql_postgres_tx_begun_read_only
+                                    : &hf__sql_postgres_tx_begun),
              0, NULL);
         return HF_OK;
     }
@@ -176,7 +166,7 @@ void hf__pg_post_commit(pg_attempt *attempt, pg_message *message)
 {
     const char *params[] = {attempt->marker};
     if (attempt->marked)
-        post(attempt, message, "INSERT INTO holdfast.commits (attempt) VALUES ($1)", 1, params);
+        post(attempt, message, pg_sql(&hf__sql_postgres_tx_mark), 1, params);
     message->commit_at = message->sent;
     post(attempt, message, "COMMIT", 0, NULL);
     attempt->commit_sent = true;
@@ -193,6 +183,6 @@ void hf__pg_post_release(pg_attempt *attempt, pg_message *message, const hf__att
         hf__pg_format(companion, hf__pg_companion(claim->wake));
         hf__pg_channel(channel, claim->wake);
         const char *params[] = {key, companion, channel};
-        post(attempt, message, hf__sql_postgres_release_one, 3, params);
+        post(attempt, message, pg_sql(&hf__sql_postgres_release_one), 3, params);
     }
 }

@@ -28,7 +28,8 @@ static void close_session(pg_session *session)
 {
     hf_error ignored;
     if (!atomic_load(&session->base.lost) && session->token_epoch)
-        (void)!hf__pg_query(session, "SELECT holdfast.close_session()", 0, NULL, NULL, &ignored);
+        (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_close_session), 0, NULL, NULL,
+                            &ignored);
 }
 
 static void pg_close(hf__backend *base)

@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 enum {
     RECONNECT_MS = 60000, /* a server that crashed or was promoted takes its time */
@@ -69,8 +68,9 @@ static void end_old_backend(pg_backend *backend, pg_session **session, const pg_
     bool gone = !attempt->xid[0];
     while (!gone && hf__left_ms(deadline) != 0) {
         PGresult *result = NULL;
-        hf_status status = ask_until(backend, session, deadline, hf__sql_postgres_tx_end_backend, 2,
-                                     params, &result, &ignored);
+        hf_status status =
+            ask_until(backend, session, deadline, pg_sql(&hf__sql_postgres_tx_end_backend), 2,
+                      params, &result, &ignored);
         gone = status != HF_OK || PQntuples(result) == 0;
         PQclear(result);
         if (!gone)
@@ -111,8 +111,8 @@ static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg
     const char *params[] = {attempt->backend_pid, id_of(attempt), start_of(attempt)};
     if (!attempt->backend_pid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
         return;
-    (void)!ask_until(backend, session, hf__now_ms(), hf__sql_postgres_tx_end_forgotten, 3, params,
-                     &result, &ignored);
+    (void)!ask_until(backend, session, hf__now_ms(), pg_sql(&hf__sql_postgres_tx_end_forgotten), 3,
+                     params, &result, &ignored);
     PQclear(result);
 }
 
@@ -127,8 +127,8 @@ static hf__attempt_outcome by_marker(pg_backend *backend, pg_session **session,
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status = ask_until(backend, session, deadline, hf__sql_postgres_tx_marker, 4,
-                                     params, &result, &why);
+        hf_status status = ask_until(backend, session, deadline,
+                                     pg_sql(&hf__sql_postgres_tx_marker), 4, params, &result, &why);
         if (status != HF_OK)
             return in_doubt(attempt, why.message, err);
         bool marked = hf__pg_bool(result, 0, 0), alive = hf__pg_bool(result, 0, 1);
@@ -155,8 +155,8 @@ static hf__attempt_outcome by_id(pg_backend *backend, pg_session **session,
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status = ask_until(backend, session, deadline, hf__sql_postgres_tx_status, 1,
-                                     params, &result, &why);
+        hf_status status = ask_until(backend, session, deadline,
+                                     pg_sql(&hf__sql_postgres_tx_status), 1, params, &result, &why);
         if (status == HF_DATABASE && strcmp(why.sqlstate, "22023") == 0)
             return HF__OUTCOME_NOT_COMMITTED; /* the id is in the future: the server has forgotten it */
         if (status != HF_OK)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 bool hf__pg_tx_prepares(const pg_backend *backend)
 {
@@ -33,7 +32,8 @@ void hf__pg_keep_generation(pg_session *session, const PGresult *result)
 static hf_status learn_generation(pg_session *session, hf_error *err)
 {
     PGresult *result = NULL;
-    hf_status status = hf__pg_query(session, hf__sql_postgres_tx_generation, 0, NULL, &result, err);
+    hf_status status =
+        hf__pg_query(session, pg_sql(&hf__sql_postgres_tx_generation), 0, NULL, &result, err);
     if (status == HF_OK)
         hf__pg_keep_generation(session, result);
     PQclear(result);
@@ -42,7 +42,9 @@ static hf_status learn_generation(pg_session *session, hf_error *err)
 
 static hf_status prepare_all(pg_session *session, hf_error *err)
 {
-    static const pg_statement wanted[] = {PG_TX_LOCK_ONE, PG_TX_KEEP_ONE, PG_TX_HAND_OVER_ONE};
+    static const hf__sql *const wanted[] = {&hf__sql_postgres_tx_lock_one,
+                                            &hf__sql_postgres_tx_keep_one,
+                                            &hf__sql_postgres_tx_hand_over_one};
     hf_status status = HF_OK;
     for (size_t i = 0; status == HF_OK && i < sizeof wanted / sizeof *wanted; i++)
         status = hf__pg_prepare(session, wanted[i], err);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "lib/backend/backend.h"
+#include "lib/postgres/sql.h"
 
 /* classid of the companion keys ("HOLD"), in the two-int space so that views can tell them apart. */
 #define PG_COMPANION_CLASS 1213156420
@@ -15,35 +16,6 @@
 /* Held shared by every listener besides its companions: free means that nobody listens at all. */
 #define PG_ANY_LISTENER 1
 #define PG_SQLSTATE_NO_MEMORY "53200"
-
-typedef enum pg_statement {
-    PG_TRY_ONE,
-    PG_TRY_ONE_SHARED,
-    PG_TRY_SET,
-    PG_TRY_KEYS,
-    PG_TRY_ONE_TOKEN,
-    PG_TRY_ONE_SHARED_TOKEN,
-    PG_TRY_SET_TOKEN,
-    PG_TRY_KEYS_TOKEN,
-    PG_NEXT_TOKEN,
-    PG_RELEASE_ONE,
-    PG_RELEASE_ONE_SHARED,
-    PG_RELEASE_SET,
-    PG_RELEASE_KEYS,
-    PG_TELL_LISTENERS,
-    PG_UNDO,
-    PG_NOTE_LABELS,
-    PG_ADD_WAITER,
-    PG_DROP_WAITER,
-    PG_ADD_EVENTS,
-    PG_ADD_HOLDERS,
-    PG_DROP_HOLDERS,
-    PG_FIND_TABLE,
-    PG_TX_LOCK_ONE,
-    PG_TX_KEEP_ONE,
-    PG_TX_HAND_OVER_ONE,
-    PG_STATEMENTS,
-} pg_statement;
 
 typedef struct pg_backend pg_backend;
 
@@ -62,15 +34,15 @@ typedef struct pg_session {
     hf__session base;
     PGconn *conn;
     pthread_mutex_t mutex;
-    struct pg_session *next;      /* in pg_backend.sessions */
-    unsigned uses[PG_STATEMENTS]; /* a statement is prepared at its third use */
-    atomic_llong used_ms;         /* when it last answered */
-    atomic_llong quiet_until;     /* the watcher saw it busy: leave it alone till then */
-    int64_t ping_deadline;        /* 0: no ping under way */
-    int64_t token_epoch;          /* already shifted into place */
-    char goodbye[256];            /* why the server hung up, in its own words */
-    char generation[64];          /* tx sessions: changes when the server crashes */
-    char backend_pid[16];         /* with it: who runs the transactions */
+    struct pg_session *next;                  /* in pg_backend.sessions */
+    unsigned uses[HF__SQL_POSTGRES_PREPARED]; /* a statement is prepared at its third use */
+    atomic_llong used_ms;                     /* when it last answered */
+    atomic_llong quiet_until; /* the watcher saw it busy: leave it alone till then */
+    int64_t ping_deadline;    /* 0: no ping under way */
+    int64_t token_epoch;      /* already shifted into place */
+    char goodbye[256];        /* why the server hung up, in its own words */
+    char generation[64];      /* tx sessions: changes when the server crashes */
+    char backend_pid[16];     /* with it: who runs the transactions */
     char backend_start[32];
     bool is_callers;      /* a session for locks that has the caller's settings by now */
     bool waiting_session; /* one of the bounded pool */
@@ -167,10 +139,15 @@ hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *e
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 
 /* query.c: the one way to talk to a server; session->mutex is held by the caller */
-hf_status hf__pg_run(pg_session *session, pg_statement statement, int count,
+static inline const char *pg_sql(const hf__sql *statement)
+{
+    return statement->text[HF__POSTGRES];
+}
+/* One of the statements that are prepared. */
+hf_status hf__pg_run(pg_session *session, const hf__sql *statement, int count,
                      const char *const *values, PGresult **result, hf_error *err);
 /* Keys as one binary array for $1, and $2 shared. */
-hf_status hf__pg_run_keys(pg_session *session, pg_statement statement, const hf__buf *keys,
+hf_status hf__pg_run_keys(pg_session *session, const hf__sql *statement, const hf__buf *keys,
                           bool shared, PGresult **result, hf_error *err);
 hf_status hf__pg_query(pg_session *session, const char *sql, int count, const char *const *values,
                        PGresult **result, hf_error *err);
@@ -181,8 +158,7 @@ hf_status hf__pg_query_until(pg_session *session, const char *sql, int count,
 /* Several statements in one message; *result is the last one that returned rows. */
 hf_status hf__pg_script(pg_session *session, const char *sql, int64_t deadline, PGresult **result,
                         hf_error *err);
-hf_status hf__pg_prepare(pg_session *session, pg_statement statement, hf_error *err);
-const char *hf__pg_statement_name(pg_statement statement);
+hf_status hf__pg_prepare(pg_session *session, const hf__sql *statement, hf_error *err);
 /* Takes in what a ping left to be answered; HF_LOST or HF_UNREACHABLE when the session has gone. */
 hf_status hf__pg_ready(pg_session *session, hf_error *err);
 bool hf__pg_is_error(const PGresult *result);

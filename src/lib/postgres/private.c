@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "lib/sql.h"
 #include "lib/tables/name.h"
 
 enum { OWN_STEPS = 5 }; /* beside the riders */
@@ -35,8 +34,9 @@ static int add(struct taking *taking, const char *sql, int count, const char *co
 static void add_opening(struct taking *taking, const pg_backend *backend)
 {
     hf__pg_opening(backend, &taking->opening);
-    taking->opened_at = add(taking, hf__sql_postgres_open_session, 4, taking->opening.params);
-    taking->generation_at = add(taking, hf__sql_postgres_tx_generation, 0, NULL);
+    taking->opened_at =
+        add(taking, pg_sql(&hf__sql_postgres_open_session), 4, taking->opening.params);
+    taking->generation_at = add(taking, pg_sql(&hf__sql_postgres_tx_generation), 0, NULL);
 }
 
 static hf_status add_label(struct taking *taking, pg_backend *backend, const hf__claim *claim,
@@ -52,7 +52,7 @@ static hf_status add_label(struct taking *taking, pg_backend *backend, const hf_
     taking->label_params[1] = taking->arrays.spaces.data;
     taking->label_params[2] = taking->arrays.labels.data;
     taking->label_params[3] = taking->patience;
-    taking->label_at = add(taking, hf__sql_postgres_knows_label, 4, taking->label_params);
+    taking->label_at = add(taking, pg_sql(&hf__sql_postgres_knows_label), 4, taking->label_params);
     return HF_OK;
 }
 
@@ -61,8 +61,8 @@ static void add_lock(struct taking *taking, const hf__claim *claim)
     hf__pg_format(taking->key, claim->key);
     taking->key_params[0] = taking->key;
     taking->taken_at = add(taking,
-                           claim->mode == HF_SHARED ? hf__sql_postgres_try_one_shared_token
-                                                    : hf__sql_postgres_try_one_token,
+                           claim->mode == HF_SHARED ? pg_sql(&hf__sql_postgres_try_one_shared_token)
+                                                    : pg_sql(&hf__sql_postgres_try_one_token),
                            1, taking->key_params);
 }
 
@@ -77,7 +77,7 @@ static hf_status add_minted(struct taking *taking, const hf__claim *claim, hf_er
     taking->name_params[0] = taking->name.cluster;
     taking->name_params[1] = taking->name.database;
     taking->name_params[2] = taking->name.table;
-    taking->minted_at = add(taking, hf__sql_postgres_find_table, 3, taking->name_params);
+    taking->minted_at = add(taking, pg_sql(&hf__sql_postgres_find_table), 3, taking->name_params);
     return HF_OK;
 }
 

@@ -9,52 +9,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 /* Preparing costs a trip of its own: not worth it for a command that locks once. */
 enum { PREPARE_AT_USE = 3 };
-
-struct statement_text {
-    const char *name;
-    const char *sql;
-};
-
-static struct statement_text text_of(pg_statement statement)
-{
-    static const struct statement_text texts[PG_STATEMENTS] = {
-        [PG_TRY_ONE] = {"hf_try_one", hf__sql_postgres_try_one},
-        [PG_TRY_ONE_SHARED] = {"hf_try_one_shared", hf__sql_postgres_try_one_shared},
-        [PG_TRY_SET] = {"hf_try_set", hf__sql_postgres_try_set},
-        [PG_TRY_KEYS] = {"hf_try_keys", hf__sql_postgres_try_keys},
-        [PG_TRY_ONE_TOKEN] = {"hf_take_one", hf__sql_postgres_try_one_token},
-        [PG_TRY_ONE_SHARED_TOKEN] = {"hf_take_one_shared", hf__sql_postgres_try_one_shared_token},
-        [PG_TRY_SET_TOKEN] = {"hf_take_set", hf__sql_postgres_try_set_token},
-        [PG_TRY_KEYS_TOKEN] = {"hf_take_keys", hf__sql_postgres_try_keys_token},
-        [PG_NEXT_TOKEN] = {"hf_next_token", hf__sql_postgres_next_token},
-        [PG_RELEASE_ONE] = {"hf_release_one", hf__sql_postgres_release_one},
-        [PG_RELEASE_ONE_SHARED] = {"hf_release_one_shared", hf__sql_postgres_release_one_shared},
-        [PG_RELEASE_SET] = {"hf_release_set", hf__sql_postgres_release_set},
-        [PG_RELEASE_KEYS] = {"hf_release_keys", hf__sql_postgres_release_keys},
-        [PG_TELL_LISTENERS] = {"hf_tell_listeners", hf__sql_postgres_tell_listeners},
-        [PG_UNDO] = {"hf_give_back", hf__sql_postgres_undo},
-        [PG_NOTE_LABELS] = {"hf_note_labels", hf__sql_postgres_note_labels},
-        [PG_ADD_WAITER] = {"hf_add_waiter", hf__sql_postgres_add_waiter},
-        [PG_DROP_WAITER] = {"hf_drop_waiter", hf__sql_postgres_drop_waiter},
-        [PG_ADD_EVENTS] = {"hf_add_events", hf__sql_postgres_add_events},
-        [PG_ADD_HOLDERS] = {"hf_add_holders", hf__sql_postgres_add_holders},
-        [PG_DROP_HOLDERS] = {"hf_drop_holders", hf__sql_postgres_drop_holders},
-        [PG_FIND_TABLE] = {"hf_find_table", hf__sql_postgres_find_table},
-        [PG_TX_LOCK_ONE] = {"hf_tx_lock_one", hf__sql_postgres_tx_lock_one},
-        [PG_TX_KEEP_ONE] = {"hf_tx_keep_one", hf__sql_postgres_tx_keep_one},
-        [PG_TX_HAND_OVER_ONE] = {"hf_tx_hand_over_one", hf__sql_postgres_tx_hand_over_one},
-    };
-    return texts[statement];
-}
-
-const char *hf__pg_statement_name(pg_statement statement)
-{
-    return text_of(statement).name;
-}
 
 static hf_status lost_here(pg_session *session, hf_error *err)
 {
@@ -215,18 +172,17 @@ hf_status hf__pg_script(pg_session *session, const char *sql, int64_t deadline, 
     return checked(session, PQsendQuery(session->conn, sql), deadline, result, err);
 }
 
-hf_status hf__pg_prepare(pg_session *session, pg_statement statement, hf_error *err)
+hf_status hf__pg_prepare(pg_session *session, const hf__sql *statement, hf_error *err)
 {
-    if (session->uses[statement] >= PREPARE_AT_USE)
+    if (session->uses[statement->prepared] >= PREPARE_AT_USE)
         return HF_OK;
     hf_status status = hf__pg_ready(session, err);
     if (status != HF_OK)
         return status;
-    struct statement_text text = text_of(statement);
-    int sent = PQsendPrepare(session->conn, text.name, text.sql, 0, NULL);
+    int sent = PQsendPrepare(session->conn, statement->name, pg_sql(statement), 0, NULL);
     status = checked(session, sent, statement_deadline(session), NULL, err);
     if (status == HF_OK)
-        session->uses[statement] = PREPARE_AT_USE;
+        session->uses[statement->prepared] = PREPARE_AT_USE;
     return status;
 }
 
@@ -244,39 +200,39 @@ static bool may_prepare(const pg_session *session)
     return !backend->pooled || backend->session_pool;
 }
 
-static hf_status run(pg_session *session, pg_statement statement, const struct parameters *with,
+static hf_status run(pg_session *session, const hf__sql *statement, const struct parameters *with,
                      PGresult **result, hf_error *err)
 {
-    struct statement_text text = text_of(statement);
-    bool prepared = may_prepare(session) && session->uses[statement] + 1 >= PREPARE_AT_USE;
+    bool prepared =
+        may_prepare(session) && session->uses[statement->prepared] + 1 >= PREPARE_AT_USE;
     hf_status status = HF_OK;
     int sent;
 
     if (prepared)
         status = hf__pg_prepare(session, statement, err);
     else
-        session->uses[statement]++;
+        session->uses[statement->prepared]++;
     if (status == HF_OK)
         status = hf__pg_ready(session, err);
     if (status != HF_OK)
         return status;
     if (prepared)
-        sent = PQsendQueryPrepared(session->conn, text.name, with->count, with->values,
+        sent = PQsendQueryPrepared(session->conn, statement->name, with->count, with->values,
                                    with->lengths, with->formats, 0);
     else
-        sent = PQsendQueryParams(session->conn, text.sql, with->count, NULL, with->values,
+        sent = PQsendQueryParams(session->conn, pg_sql(statement), with->count, NULL, with->values,
                                  with->lengths, with->formats, 0);
     return checked(session, sent, statement_deadline(session), result, err);
 }
 
-hf_status hf__pg_run(pg_session *session, pg_statement statement, int count,
+hf_status hf__pg_run(pg_session *session, const hf__sql *statement, int count,
                      const char *const *values, PGresult **result, hf_error *err)
 {
     struct parameters with = {.count = count, .values = values};
     return run(session, statement, &with, result, err);
 }
 
-hf_status hf__pg_run_keys(pg_session *session, pg_statement statement, const hf__buf *keys,
+hf_status hf__pg_run_keys(pg_session *session, const hf__sql *statement, const hf__buf *keys,
                           bool shared, PGresult **result, hf_error *err)
 {
     const char *values[] = {keys->data, shared ? "t" : "f"};

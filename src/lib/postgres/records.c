@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 enum {
     MOST_EVENTS = 4096,
@@ -169,9 +168,9 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
                             arrays.detail.data};
     const char *freed[] = {arrays.freed.data, backend->host, pid};
     pthread_mutex_lock(&session->mutex);
-    (void)!hf__pg_run(session, PG_ADD_EVENTS, 12, params, NULL, &ignored);
+    (void)!hf__pg_run(session, &hf__sql_postgres_add_events, 12, params, NULL, &ignored);
     if (arrays.freed.length > 2 && atomic_load(&backend->unwritten->has_holders))
-        (void)!hf__pg_run(session, PG_DROP_HOLDERS, 3, freed, NULL, &ignored);
+        (void)!hf__pg_run(session, &hf__sql_postgres_drop_holders, 3, freed, NULL, &ignored);
     pthread_mutex_unlock(&session->mutex);
     hf__pg_unpin(session);
 out:
@@ -193,7 +192,8 @@ static bool write_holders(pg_backend *backend, const struct held_arrays *arrays)
         return false;
     atomic_store(&backend->unwritten->has_holders, true);
     pthread_mutex_lock(&session->mutex);
-    hf_status status = hf__pg_run(session, PG_ADD_HOLDERS, 7, params, NULL, &ignored);
+    hf_status status =
+        hf__pg_run(session, &hf__sql_postgres_add_holders, 7, params, NULL, &ignored);
     pthread_mutex_unlock(&session->mutex);
     hf__pg_unpin(session);
     return status == HF_OK;
@@ -251,7 +251,7 @@ static void housekeep(pg_backend *backend)
     if (!due || writing_session(backend, false, &session, &ignored) != HF_OK)
         return;
     pthread_mutex_lock(&session->mutex);
-    (void)!hf__pg_query(session, hf__sql_postgres_housekeep, 0, NULL, NULL, &ignored);
+    (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_housekeep), 0, NULL, NULL, &ignored);
     pthread_mutex_unlock(&session->mutex);
     hf__pg_unpin(session);
 }

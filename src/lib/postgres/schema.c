@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 /* Two installers at once: the second waits here and finds the work done. A migration ends with the
  * definition of holdfast.schema_version() that returns its number. */
-#define INSTALL_LOCK "SELECT pg_catalog.pg_advisory_xact_lock(1213156420, 0)"
 
 enum { INSTALL_DEADLINE_MS = 60000 };
 
@@ -30,10 +28,7 @@ static hf_status installed_version(pg_session *session, int *version, hf_error *
 {
     PGresult *result = NULL;
     hf_status status =
-        hf__pg_query(session,
-                     "SELECT pg_catalog.to_regnamespace('holdfast') IS NOT NULL, "
-                     "pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL",
-                     0, NULL, &result, err);
+        hf__pg_query(session, pg_sql(&hf__sql_postgres_has_schema), 0, NULL, &result, err);
     bool exists = status == HF_OK && hf__pg_bool(result, 0, 0);
     bool ours = status == HF_OK && hf__pg_bool(result, 0, 1);
     PQclear(result);
@@ -42,7 +37,7 @@ static hf_status installed_version(pg_session *session, int *version, hf_error *
         return status;
     if (!ours)
         return not_ours(err);
-    status = hf__pg_query(session, "SELECT holdfast.schema_version()", 0, NULL, &result, err);
+    status = hf__pg_query(session, pg_sql(&hf__sql_postgres_schema_version), 0, NULL, &result, err);
     if (status == HF_OK) {
         *version = (int)hf__pg_int(result, 0, 0);
         PQclear(result);
@@ -70,10 +65,8 @@ static hf_status install_on(pg_session *session, int *from, int *to, hf_error *e
 {
     hf_error ignored;
     int64_t deadline = hf__deadline(INSTALL_DEADLINE_MS);
-    hf_status status = hf__pg_script(
-        session,
-        "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL search_path = ''; " INSTALL_LOCK,
-        deadline, NULL, err);
+    hf_status status =
+        hf__pg_script(session, pg_sql(&hf__sql_postgres_install_begin), deadline, NULL, err);
     if (status == HF_OK)
         status = installed_version(session, from, err);
     if (status == HF_OK && *from > HF_SCHEMA_VERSION)
@@ -125,7 +118,8 @@ static hf_status schedule_left(pg_backend *backend, const char *const *params, i
                                hf_error *err)
 {
     PGresult *result = NULL;
-    hf_status status = hf__pg_ask(backend, hf__sql_postgres_schedule_left, 2, params, &result, err);
+    hf_status status =
+        hf__pg_ask(backend, pg_sql(&hf__sql_postgres_schedule_left), 2, params, &result, err);
     if (status == HF_OK && PQntuples(result) > 0)
         *wait_ms = hf__pg_int(result, 0, 0);
     PQclear(result);
@@ -144,7 +138,8 @@ hf_status hf__pg_claim_schedule(hf__backend *base, const char *label, int64_t pe
     hf_status status = hf__pg_require_schema(backend, "schedules are recorded in the store", err);
     *wait_ms = 0;
     if (status == HF_OK)
-        status = hf__pg_ask(backend, hf__sql_postgres_claim_schedule, 2, params, &result, err);
+        status =
+            hf__pg_ask(backend, pg_sql(&hf__sql_postgres_claim_schedule), 2, params, &result, err);
     if (status == HF_OK) {
         *due = PQntuples(result) > 0;
         if (!*due)

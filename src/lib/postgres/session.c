@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 enum { OLDEST_SERVER = 140000, TRANSACTION_TIMEOUT_SINCE = 170000 };
 
@@ -60,11 +59,8 @@ static void settings(const pg_backend *backend, pg_purpose purpose, int version,
 
 static void connect_statement(hf__buf *sql, const hf__buf *list)
 {
-    static const char mark[] = "@SETTINGS@";
-    const char *at = strstr(hf__sql_postgres_connect, mark);
-    hf__buf_add(sql, hf__sql_postgres_connect, (size_t)(at - hf__sql_postgres_connect));
-    hf__buf_add(sql, list->data, list->length);
-    hf__buf_puts(sql, at + sizeof mark - 1);
+    const hf__sql_part parts[] = {{"settings", list->data}, {0}};
+    hf__sql_expand(sql, pg_sql(&hf__sql_postgres_connect), parts);
 }
 
 /* A server on a system that cannot see a closed socket refuses client_connection_check_interval. */
@@ -171,7 +167,8 @@ hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *e
         session->token_epoch = hf__pg_int(opened, 0, 1) << 40;
     session->base.session_id = (int)hf__pg_int(opened, 0, 3);
     if (hf__pg_bool(opened, 0, 2))
-        status = hf__pg_query(session, "SELECT holdfast.drop_leftovers()", 0, NULL, NULL, err);
+        status =
+            hf__pg_query(session, pg_sql(&hf__sql_postgres_drop_leftovers), 0, NULL, NULL, err);
     if (status == HF_OK && backend->schema > HF_SCHEMA_VERSION)
         status = hf__pg_refuse_newer(backend, backend->schema, err);
     return status;
@@ -182,8 +179,8 @@ hf_status hf__pg_session_register(pg_session *session, hf_error *err)
     PGresult *opened = NULL;
     pg_opening opening = {.params = {NULL}};
     hf__pg_opening(pg_backend_of(session->base.backend), &opening);
-    hf_status status =
-        hf__pg_query(session, hf__sql_postgres_open_session, 4, opening.params, &opened, err);
+    hf_status status = hf__pg_query(session, pg_sql(&hf__sql_postgres_open_session), 4,
+                                    opening.params, &opened, err);
     if (status == HF_OK)
         status = hf__pg_opened(session, opened, err);
     PQclear(opened);

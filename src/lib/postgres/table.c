@@ -17,7 +17,7 @@ hf_status hf__pg_find_table(hf__backend *base, const hf_table_name *name, int64_
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&shared_session->mutex);
-    status = hf__pg_run(shared_session, PG_FIND_TABLE, 3, params, &result, &failure);
+    status = hf__pg_run(shared_session, &hf__sql_postgres_find_table, 3, params, &result, &failure);
     pthread_mutex_unlock(&shared_session->mutex);
     hf__pg_unpin(shared_session);
     if (status == HF_OK && PQntuples(result) > 0)

@@ -13,7 +13,6 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 enum {
     CANCEL_GRACE_MS = 5000,
@@ -84,8 +83,7 @@ static void cancel(pg_attempt *attempt)
     }
     (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(attempt->session->conn));
     const char *params[] = {pid};
-    (void)!hf__pg_ask(backend_of(attempt),
-                      "SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)", 1, params,
+    (void)!hf__pg_ask(backend_of(attempt), pg_sql(&hf__sql_postgres_cancel_backend), 1, params,
                       &result, &ignored);
     PQclear(result);
 }

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/sql.h"
 
 enum {
     FIRST_SLICE_MS =
@@ -142,31 +141,19 @@ void hf__pg_checkin(pg_session *session)
     hf__pg_unpin(session);
 }
 
-/* Puts integers and names of our own into a script; nothing from outside comes here. */
-static void substitute(hf__buf *out, const char *script, const char *const values[5])
-{
-    for (const char *at = script; *at; at++) {
-        if (at[0] == '$' && at[1] >= '1' && at[1] <= '5') {
-            hf__buf_puts(out, values[*++at - '1']);
-        } else {
-            hf__buf_add(out, at, 1);
-        }
-    }
-}
-
 static bool is_single(const hf__request *request)
 {
     return request->count == 1 && request->claims->space == HF_BIGINT;
 }
 
-static pg_statement try_statement(const hf__request *request, bool records)
+static const hf__sql *try_statement(const hf__request *request, bool records)
 {
     bool shared = request->claims->mode == HF_SHARED;
     if (!is_single(request))
-        return records ? PG_TRY_SET_TOKEN : PG_TRY_SET;
+        return records ? &hf__sql_postgres_try_set_token : &hf__sql_postgres_try_set;
     if (records)
-        return shared ? PG_TRY_ONE_SHARED_TOKEN : PG_TRY_ONE_TOKEN;
-    return shared ? PG_TRY_ONE_SHARED : PG_TRY_ONE;
+        return shared ? &hf__sql_postgres_try_one_shared_token : &hf__sql_postgres_try_one_token;
+    return shared ? &hf__sql_postgres_try_one_shared : &hf__sql_postgres_try_one;
 }
 
 static void queue_one_script(hf__buf *script, const hf__request *request, const char *try, int ms)
@@ -175,11 +162,14 @@ static void queue_one_script(hf__buf *script, const hf__request *request, const 
     (void)snprintf(key, sizeof key, "'%lld'", (long long)request->claims->key);
     (void)snprintf(wait, sizeof wait, "%d", ms);
     (void)snprintf(execute, sizeof execute, "%s(%s)", try, key);
-    const char *values[5] = {key, "",
-                             request->claims->mode == HF_SHARED ? "pg_advisory_xact_lock_shared"
-                                                                : "pg_advisory_xact_lock",
-                             wait, execute};
-    substitute(script, hf__sql_postgres_queue_one, values);
+    const hf__sql_part parts[] = {{"key", key},
+                                  {"lock", request->claims->mode == HF_SHARED
+                                               ? "pg_advisory_xact_lock_shared"
+                                               : "pg_advisory_xact_lock"},
+                                  {"ms", wait},
+                                  {"execute", execute},
+                                  {0}};
+    hf__sql_expand(script, pg_sql(&hf__sql_postgres_queue_one), parts);
 }
 
 static void queue_set_script(hf__buf *script, const hf__request *request, const pg_arrays *arrays,
@@ -193,11 +183,13 @@ static void queue_set_script(hf__buf *script, const hf__request *request, const 
     hf__buf_printf(&spaces, "'%s'", arrays->spaces.data);
     hf__buf_printf(&execute, "%s('%s', '%s', %s)", try, arrays->keys.data, arrays->spaces.data,
                    shared);
-    const char *values[5] = {keys.data, spaces.data, shared, wait, execute.data};
+    const hf__sql_part parts[] = {{"keys", keys.data},       {"spaces", spaces.data},
+                                  {"shared", shared},        {"ms", wait},
+                                  {"execute", execute.data}, {0}};
     if (keys.broken || spaces.broken || execute.broken)
         script->broken = true;
     else
-        substitute(script, hf__sql_postgres_queue, values);
+        hf__sql_expand(script, pg_sql(&hf__sql_postgres_queue), parts);
     hf__buf_free(&keys);
     hf__buf_free(&spaces);
     hf__buf_free(&execute);
@@ -238,7 +230,7 @@ static hf_status queue_on(pg_session *session, hf__request *request, int slice_m
     if (status != HF_OK)
         return status;
     bool records = atomic_load(&backend->base.records) && session->token_epoch;
-    pg_statement try = try_statement(request, records);
+    const hf__sql *try = try_statement(request, records);
     pg_arrays arrays = {0};
     hf__buf script = {0};
     PGresult *result = NULL;
@@ -251,9 +243,9 @@ static hf_status queue_on(pg_session *session, hf__request *request, int slice_m
     if (status != HF_OK)
         goto out;
     if (is_single(request))
-        queue_one_script(&script, request, hf__pg_statement_name(try), slice_ms);
+        queue_one_script(&script, request, try->name, slice_ms);
     else
-        queue_set_script(&script, request, &arrays, hf__pg_statement_name(try), slice_ms);
+        queue_set_script(&script, request, &arrays, try->name, slice_ms);
     if (script.broken) {
         status = hf__no_memory(err);
         goto out;

@@ -1,0 +1,203 @@
+-- The records of the local store. Columns called seat hold the number of a session: a schema is not
+-- renamed. PRAGMAs, and scripts of several statements, are where they are run.
+
+-- ---- transactions --------------------------------------------------------------------------------
+
+-- name: begin prepared
+BEGIN IMMEDIATE
+
+-- name: commit prepared
+COMMIT
+
+-- name: rollback prepared
+ROLLBACK
+
+-- ---- tokens and boots ----------------------------------------------------------------------------
+
+-- name: get_boot prepared
+SELECT boot_id FROM token
+
+-- name: next_token prepared
+UPDATE token SET value = value + 1 RETURNING value
+
+-- name: jump_token prepared
+-- 2^24: more than could be handed out between two syncs.
+UPDATE token SET value = value + 16777216, boot_id = ?1
+
+-- ---- labels --------------------------------------------------------------------------------------
+
+-- name: find_label prepared
+SELECT label, seen_ms FROM labels WHERE space = ?1 AND key = ?2
+
+-- name: add_label prepared
+INSERT INTO labels (space, key, label, derivation, seen_ms) VALUES (?1, ?2, ?3, ?4, ?5)
+
+-- name: touch_label prepared
+UPDATE labels SET seen_ms = ?3 WHERE space = ?1 AND key = ?2
+
+-- ---- holders -------------------------------------------------------------------------------------
+
+-- name: put_holder prepared
+INSERT OR REPLACE INTO holders
+    (space, key, seat, shared, slot, lifetime, token, since_ms,
+     pid, tid, started, pid_space, host, application)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+
+-- name: drop_holder prepared
+DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat = ?3
+
+-- name: drop_seat prepared
+DELETE FROM holders WHERE seat = ?1
+
+-- name: drop_rivals prepared
+-- Who holds a key alone knows that whoever else is recorded is gone.
+DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat <> ?3
+
+-- name: find_rivals prepared
+-- Who is in the way of a key wanted shared (?3 = 1) or alone: holders first, the latest first.
+SELECT pid, started, pid_space, host, application, since_ms, standing
+FROM (
+    SELECT pid, started, pid_space, host, application, since_ms, -1 AS standing, token
+    FROM holders WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3)
+    UNION ALL
+    SELECT pid, started, pid_space, host, application, since_ms, standing, 0
+    FROM waiters WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3) AND standing < 2
+)
+ORDER BY standing, token DESC
+
+-- ---- waiters -------------------------------------------------------------------------------------
+
+-- name: next_wait prepared
+SELECT coalesce(max(wait), 0) + 1 FROM waiters
+
+-- name: add_waiter prepared
+INSERT INTO waiters
+    (wait, space, key, shared, standing, since_ms,
+     pid, tid, started, pid_space, host, application)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+
+-- name: drop_wait prepared
+DELETE FROM waiters WHERE wait = ?1
+
+-- name: get_wait prepared
+SELECT w.space, w.key, l.label, w.pid, w.tid, w.started, w.pid_space, w.host, w.application
+FROM waiters w LEFT JOIN labels l ON l.space = w.space AND l.key = w.key
+WHERE w.wait = ?1 AND w.standing > 0
+
+-- name: waits_for prepared
+-- Which wait is kept up by which other wait: because the other's thread holds the key, because the
+-- other has taken it as a part of a set, or because the other stands in the gate before it. Only
+-- waits up to ?1: in a cycle that matters to it, ?1 is the youngest.
+SELECT w.wait, b.wait
+FROM waiters w
+JOIN holders h ON h.space = w.space AND h.key = w.key AND NOT (h.shared AND w.shared)
+JOIN waiters b ON b.pid = h.pid AND b.tid = h.tid AND b.started = h.started
+    AND b.pid_space = h.pid_space AND b.host = h.host AND b.standing > 0
+WHERE w.standing > 0 AND w.wait <= ?1 AND b.wait <= ?1
+UNION
+SELECT w.wait, b.wait
+FROM waiters w
+JOIN waiters b ON b.space = w.space AND b.key = w.key AND b.wait <> w.wait
+    AND NOT (b.shared AND w.shared) AND (b.standing = 0 OR (b.standing = 1 AND w.standing = 2))
+WHERE w.standing > 0 AND w.wait <= ?1 AND b.wait <= ?1
+
+-- ---- history, and what is due --------------------------------------------------------------------
+
+-- name: add_event prepared
+INSERT INTO events
+    (at_ms, event, space, key, shared, token, wait_ms, hold_ms, application, host, pid, detail)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, nullif(?7, -1), nullif(?8, -1), ?9, ?10, ?11, nullif(?12, ''))
+
+-- name: get_schedule prepared
+SELECT last_start_ms FROM schedules WHERE label = ?1
+
+-- name: put_schedule prepared
+INSERT OR REPLACE INTO schedules (label, last_start_ms) VALUES (?1, ?2)
+
+-- name: find_table prepared
+SELECT advisory_id FROM table_registry
+WHERE cluster = ?1 AND database = ?2 AND table_name = ?3 AND dropped_ms IS NULL
+
+-- ---- sweeping ------------------------------------------------------------------------------------
+
+-- name: claim_sweep prepared
+-- A clock that was set back does not stop the sweeping.
+UPDATE token SET swept_ms = ?1
+WHERE swept_ms < ?1 - 3600000 OR swept_ms > ?1 + 3600000
+RETURNING 1
+
+-- name: list_processes prepared
+SELECT pid, started, pid_space, host FROM holders
+UNION
+SELECT pid, started, pid_space, host FROM waiters
+
+-- name: list_strangers prepared
+-- Holders whose process cannot be seen from here, old enough to have been removed by themselves.
+SELECT space, key, seat FROM holders
+WHERE since_ms < ?1 - 3600000 AND (pid_space <> ?2 OR host <> ?3)
+
+-- name: drop_process_holders prepared
+DELETE FROM holders WHERE pid = ?1 AND started = ?2 AND pid_space = ?3 AND host = ?4
+
+-- name: drop_process_waiters prepared
+DELETE FROM waiters WHERE pid = ?1 AND started = ?2 AND pid_space = ?3 AND host = ?4
+
+-- name: drop_old_events prepared
+DELETE FROM events
+WHERE id IN (SELECT id FROM events WHERE at_ms < ?1 - 30 * 86400000 ORDER BY at_ms LIMIT 5000)
+
+-- name: drop_old_labels prepared
+DELETE FROM labels
+WHERE seen_ms < ?1 - 90 * 86400000
+    AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.space = labels.space AND h.key = labels.key)
+
+-- name: drop_old_contention prepared
+DELETE FROM contention
+WHERE at_ms < ?1 - 30 * 86400000
+
+-- ---- lists ---------------------------------------------------------------------------------------
+
+-- name: list_locks prepared
+-- Holders, waiters, and what an unfinished set has taken; standing is -1 for holders.
+SELECT a.space, a.key, a.shared, a.standing, a.slot, a.lifetime, a.token, a.since_ms,
+    a.pid, a.started, a.pid_space, a.host, a.application, l.label
+FROM (
+    SELECT space, key, shared, -1 AS standing, slot, lifetime, token, since_ms,
+        pid, started, pid_space, host, application
+    FROM holders
+    UNION ALL
+    SELECT space, key, shared, standing, 0, 0, 0, since_ms,
+        pid, started, pid_space, host, application
+    FROM waiters
+) a
+LEFT JOIN labels l ON l.space = a.space AND l.key = a.key
+ORDER BY a.space, a.key, a.standing, a.since_ms
+
+-- name: list_past prepared
+-- What was recorded since ?1 (Unix time), one row per key. The slots of a semaphore are among them.
+SELECT a.space, a.key, l.label, a.times, a.at_ms, e.shared, e.application, e.host, e.pid
+FROM (
+    SELECT space, key, sum(times) AS times, max(at_ms) AS at_ms, max(id) AS id
+    FROM (
+        SELECT space, key, event = 'acquired' AS times, at_ms, id FROM events WHERE at_ms >= ?1
+        UNION ALL
+        SELECT space, key, 0, seen_ms, NULL FROM labels WHERE seen_ms >= ?1
+    )
+    GROUP BY space, key
+) a
+LEFT JOIN labels l ON l.space = a.space AND l.key = a.key
+LEFT JOIN events e ON e.id = a.id
+ORDER BY a.space, a.key
+
+-- ---- scripts, each sent as one line ----------------------------------------------------------------
+
+-- lines: joined
+
+-- name: install
+-- Behind the schema: the first token, and that it is installed.
+INSERT INTO token (value, boot_id, swept_ms)
+VALUES (@token@, '', @now@);PRAGMA user_version = @version@
+
+-- name: drop_everybody
+-- Whoever is recorded died with the old boot.
+DELETE FROM holders; DELETE FROM waiters

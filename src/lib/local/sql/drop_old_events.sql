@@ -1,2 +1,0 @@
-DELETE FROM events
-WHERE id IN (SELECT id FROM events WHERE at_ms < ?1 - 30 * 86400000 ORDER BY at_ms LIMIT 5000)

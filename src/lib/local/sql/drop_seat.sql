@@ -1,1 +1,0 @@
-DELETE FROM holders WHERE seat = ?1

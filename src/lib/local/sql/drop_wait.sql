@@ -1,1 +1,0 @@
-DELETE FROM waiters WHERE wait = ?1

@@ -1,2 +1,0 @@
-SELECT advisory_id FROM table_registry
-WHERE cluster = ?1 AND database = ?2 AND table_name = ?3 AND dropped_ms IS NULL

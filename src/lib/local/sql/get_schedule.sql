@@ -1,1 +1,0 @@
-SELECT last_start_ms FROM schedules WHERE label = ?1

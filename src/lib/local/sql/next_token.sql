@@ -1,1 +1,0 @@
-UPDATE token SET value = value + 1 RETURNING value

@@ -1,1 +1,0 @@
-SELECT coalesce(max(wait), 0) + 1 FROM waiters

@@ -1,4 +1,0 @@
-INSERT OR REPLACE INTO holders
-    (space, key, seat, shared, slot, lifetime, token, since_ms,
-     pid, tid, started, pid_space, host, application)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)

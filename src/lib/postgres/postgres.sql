@@ -1,0 +1,692 @@
+-- What Holdfast says to PostgreSQL. A statement that is prepared is called hf_NAME on the server, or as
+-- its heading says; it is prepared where it has been used a few times. @words@ are put in by the caller.
+-- BEGIN, COMMIT, SET and LISTEN are where they are sent.
+
+-- ---- trying claims -------------------------------------------------------------------------------
+
+-- name: try_one prepared
+SELECT pg_catalog.pg_try_advisory_lock($1::bigint)
+
+-- name: try_one_shared prepared
+SELECT pg_catalog.pg_try_advisory_lock_shared($1::bigint)
+
+-- name: try_set prepared
+-- The position of the first key that is not free; LIMIT stops the taking there.
+SELECT coalesce((
+    SELECT w.i
+    FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) WITH ORDINALITY AS w (key, space, i)
+    WHERE NOT CASE
+        WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_try_advisory_lock_shared(w.key)
+        WHEN w.space = 0 THEN pg_catalog.pg_try_advisory_lock(w.key)
+        WHEN $3::boolean
+            THEN pg_catalog.pg_try_advisory_lock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+        ELSE pg_catalog.pg_try_advisory_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+    END
+    LIMIT 1), 0)
+
+-- name: try_keys prepared
+-- try_set for bigint keys alone.
+SELECT coalesce((
+    SELECT w.i
+    FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS w (key, i)
+    WHERE NOT CASE WHEN $2::boolean THEN pg_catalog.pg_try_advisory_lock_shared(w.key)
+                   ELSE pg_catalog.pg_try_advisory_lock(w.key) END
+    LIMIT 1), 0)
+
+-- name: try_one_token prepared=hf_take_one
+-- The lock first, the token after it.
+SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END
+FROM (SELECT pg_catalog.pg_try_advisory_lock($1::bigint) AS ok OFFSET 0) AS got
+
+-- name: try_one_shared_token prepared=hf_take_one_shared
+SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END
+FROM (SELECT pg_catalog.pg_try_advisory_lock_shared($1::bigint) AS ok OFFSET 0) AS got
+
+-- name: try_set_token prepared=hf_take_set
+-- try_set, and the token of the whole once all are held.
+SELECT got.blocked, CASE WHEN got.blocked = 0 THEN pg_catalog.nextval('holdfast.token') END
+FROM (SELECT coalesce((
+    SELECT w.i
+    FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) WITH ORDINALITY AS w (key, space, i)
+    WHERE NOT CASE
+        WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_try_advisory_lock_shared(w.key)
+        WHEN w.space = 0 THEN pg_catalog.pg_try_advisory_lock(w.key)
+        WHEN $3::boolean
+            THEN pg_catalog.pg_try_advisory_lock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+        ELSE pg_catalog.pg_try_advisory_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+    END
+    LIMIT 1), 0) AS blocked OFFSET 0) AS got
+
+-- name: try_keys_token prepared=hf_take_keys
+SELECT got.blocked, CASE WHEN got.blocked = 0 THEN pg_catalog.nextval('holdfast.token') END
+FROM (SELECT coalesce((
+    SELECT w.i
+    FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS w (key, i)
+    WHERE NOT CASE WHEN $2::boolean THEN pg_catalog.pg_try_advisory_lock_shared(w.key)
+                   ELSE pg_catalog.pg_try_advisory_lock(w.key) END
+    LIMIT 1), 0) AS blocked OFFSET 0) AS got
+
+-- name: next_token prepared
+SELECT pg_catalog.nextval('holdfast.token')
+
+-- name: undo prepared=hf_give_back
+-- After an error nobody knows which keys of a batch were taken: frees those that are held, without
+-- a warning in the server's log for the others.
+WITH mine AS MATERIALIZED (
+    SELECT (l.classid::bigint << 32) | l.objid::bigint AS key, l.objsubid - 1 AS space
+    FROM pg_catalog.pg_locks l
+    WHERE l.locktype = 'advisory' AND l.pid = pg_catalog.pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+      AND l.mode = CASE WHEN $3::boolean THEN 'ShareLock' ELSE 'ExclusiveLock' END
+)
+SELECT count(CASE
+    WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_advisory_unlock_shared(w.key)
+    WHEN w.space = 0 THEN pg_catalog.pg_advisory_unlock(w.key)
+    WHEN $3::boolean
+        THEN pg_catalog.pg_advisory_unlock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+    ELSE pg_catalog.pg_advisory_unlock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+END)
+FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
+JOIN mine USING (key, space)
+
+-- ---- waiting -------------------------------------------------------------------------------------
+
+-- name: queue
+-- Waits in PostgreSQL's own queue with a transaction lock, at most @ms@ ms for all keys together, and
+-- keeps with a session lock: no timeout can strike between grant and answer. The timeout is caught
+-- here, so that it leaves no line in the server's log. A script takes no parameters: integers and names of our own are put in.
+BEGIN ISOLATION LEVEL READ COMMITTED;
+DO $queue$
+DECLARE
+    until timestamptz := pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => @ms@ / 1000.0);
+    keys bigint[] := @keys@;
+    spaces smallint[] := @spaces@;
+    want_shared boolean := @shared@;
+BEGIN
+    FOR i IN 1 .. pg_catalog.cardinality(keys) LOOP
+        PERFORM pg_catalog.set_config('lock_timeout', greatest(1, pg_catalog.ceil(
+            extract(epoch FROM until - pg_catalog.clock_timestamp()) * 1000))::int::text, true);
+        IF spaces[i] = 0 AND want_shared THEN
+            PERFORM pg_catalog.pg_advisory_xact_lock_shared(keys[i]);
+        ELSIF spaces[i] = 0 THEN
+            PERFORM pg_catalog.pg_advisory_xact_lock(keys[i]);
+        ELSIF want_shared THEN
+            PERFORM pg_catalog.pg_advisory_xact_lock_shared((keys[i] >> 32)::int, ((keys[i] << 32) >> 32)::int);
+        ELSE
+            PERFORM pg_catalog.pg_advisory_xact_lock((keys[i] >> 32)::int, ((keys[i] << 32) >> 32)::int);
+        END IF;
+    END LOOP;
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    NULL;
+END $queue$;
+SET LOCAL lock_timeout = 0;
+EXECUTE @execute@;
+COMMIT
+
+-- name: queue_one
+-- The same for one bigint key, which most waits are for.
+BEGIN ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = @ms@;
+DO $queue$BEGIN
+    PERFORM pg_catalog.@lock@(@key@);
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+    NULL;
+END$queue$;
+SET LOCAL lock_timeout = 0;
+EXECUTE @execute@;
+COMMIT
+
+-- name: is_contended
+-- $1 classid, $2 objid, $3 objsubid, $4 companion class, $5 companion.
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_locks l
+    WHERE l.locktype = 'advisory'
+      AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+      AND (l.classid = $1::bigint::oid AND l.objid = $2::bigint::oid AND l.objsubid = $3::smallint AND NOT l.granted
+           OR l.classid = $4::bigint::oid AND l.objid = $5::bigint::oid AND l.objsubid = 2 AND l.granted))
+
+-- ---- releasing -----------------------------------------------------------------------------------
+
+-- name: release_one prepared
+-- Unlock, then look whether anybody listens: a listener holds the companion key shared. NOTIFY
+-- takes a server-wide lock until commit, so it is sent only then. $2 companion, $3 channel.
+SELECT pg_catalog.pg_advisory_unlock($1::bigint),
+       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
+            THEN pg_catalog.pg_advisory_unlock(1213156420, $2::int)
+            ELSE pg_catalog.pg_notify($3::text, '') IS NULL END
+
+-- name: release_one_shared prepared
+SELECT pg_catalog.pg_advisory_unlock_shared($1::bigint),
+       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
+            THEN pg_catalog.pg_advisory_unlock(1213156420, $2::int)
+            ELSE pg_catalog.pg_notify($3::text, '') IS NULL END
+
+-- name: release_set prepared
+-- How many were not held after all. Unlocks come first, wake-ups after them, and key by key only when
+-- somebody listens for any key at all.
+WITH freed AS MATERIALIZED (
+    SELECT w.companion, w.channel, CASE
+        WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_advisory_unlock_shared(w.key)
+        WHEN w.space = 0 THEN pg_catalog.pg_advisory_unlock(w.key)
+        WHEN $3::boolean
+            THEN pg_catalog.pg_advisory_unlock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+        ELSE pg_catalog.pg_advisory_unlock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+    END AS ok
+    FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[]),
+                    pg_catalog.unnest($4::int[]), pg_catalog.unnest($5::text[]))
+         AS w (key, space, companion, channel)
+), counted AS MATERIALIZED (
+    SELECT pg_catalog.count(*) FILTER (WHERE NOT ok) AS missing FROM freed
+), heard AS MATERIALIZED (
+    SELECT c.missing, CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, 1)
+                           THEN NOT pg_catalog.pg_advisory_unlock(1213156420, 1)
+                           ELSE true END AS anybody
+    FROM counted c
+)
+SELECT h.missing,
+       CASE WHEN h.anybody THEN (
+           SELECT pg_catalog.count(CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, f.companion)
+                                        THEN pg_catalog.pg_advisory_unlock(1213156420, f.companion)
+                                        ELSE pg_catalog.pg_notify(f.channel, '') IS NULL END)
+           FROM freed f) END
+FROM heard h
+
+-- name: release_keys prepared
+-- How many were not held after all, and whether somebody listens for any key at all: then
+-- tell_listeners follows.
+SELECT freed.missing,
+       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, 1)
+            THEN NOT pg_catalog.pg_advisory_unlock(1213156420, 1)
+            ELSE true END
+FROM (SELECT pg_catalog.count(*) FILTER (
+                 WHERE NOT CASE WHEN $2::boolean THEN pg_catalog.pg_advisory_unlock_shared(w.key)
+                                ELSE pg_catalog.pg_advisory_unlock(w.key) END) AS missing
+      FROM pg_catalog.unnest($1::bigint[]) AS w (key)) AS freed
+
+-- name: tell_listeners prepared
+SELECT pg_catalog.count(CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, w.companion)
+                             THEN pg_catalog.pg_advisory_unlock(1213156420, w.companion)
+                             ELSE pg_catalog.pg_notify(w.channel, '') IS NULL END)
+FROM ROWS FROM (pg_catalog.unnest($1::int[]), pg_catalog.unnest($2::text[])) AS w (companion, channel)
+
+-- ---- records -------------------------------------------------------------------------------------
+
+-- name: knows_label
+-- The first of the arrays, which note_labels would get as well.
+SELECT holdfast.knows_label(($1::bigint[])[1], ($2::smallint[])[1], ($3::text[])[1])
+FROM (SELECT pg_catalog.set_config('lock_timeout', $4::text, true) OFFSET 0) AS bounded
+
+-- name: note_labels prepared
+-- $5 bounds the wait for the table: a statement that misses its deadline costs the session its locks.
+SELECT noted.wanted, noted.taken_by, noted.key
+FROM (SELECT pg_catalog.set_config('lock_timeout', $5::text, true) OFFSET 0) AS bounded,
+     LATERAL holdfast.note_labels($1::bigint[], $2::smallint[], $3::text[], $4::text[]) AS noted
+
+-- name: add_holders prepared
+-- What has been held for longer than a moment; the row of an earlier hold is overwritten.
+INSERT INTO holdfast.holders (backend_pid, key, space, shared, slot, since, token)
+SELECT DISTINCT ON (h.backend_pid, h.key, h.space) h.backend_pid, h.key, h.space, h.shared, h.slot,
+       pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => h.age_ms / 1000.0),
+       h.token & 1099511627775
+FROM ROWS FROM (pg_catalog.unnest($1::int[]), pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::smallint[]),
+                pg_catalog.unnest($4::boolean[]), pg_catalog.unnest($5::int[]), pg_catalog.unnest($6::bigint[]),
+                pg_catalog.unnest($7::bigint[]))
+     AS h (backend_pid, key, space, shared, slot, age_ms, token)
+ORDER BY h.backend_pid, h.key, h.space, h.token DESC
+ON CONFLICT (backend_pid, key, space) DO UPDATE
+SET shared = excluded.shared, slot = excluded.slot, since = excluded.since, token = excluded.token
+
+-- name: drop_holders prepared
+-- Records of released locks of this process ($2 host, $3 pid), whichever session held them. The
+-- table has the sequence's part of the token only.
+DELETE FROM holdfast.holders h
+USING holdfast.sessions s
+WHERE s.host = $2::text AND s.pid = $3::int AND h.backend_pid = s.backend_pid
+  AND h.token = ANY (SELECT t & 1099511627775 FROM pg_catalog.unnest($1::bigint[]) AS t)
+
+-- name: add_waiter prepared
+INSERT INTO holdfast.waiters (backend_pid, key, space, shared, since)
+VALUES (pg_catalog.pg_backend_pid(), $1::bigint, $2::smallint, $3::boolean,
+        pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $4::float8 / 1000))
+ON CONFLICT (backend_pid, key, space) DO UPDATE SET shared = excluded.shared, since = excluded.since
+
+-- name: drop_waiter prepared
+DELETE FROM holdfast.waiters
+WHERE backend_pid = pg_catalog.pg_backend_pid() AND key = $1::bigint AND space = $2::smallint
+
+-- name: add_events prepared
+INSERT INTO holdfast.events (at, event, key, space, shared, token, wait_ms, hold_ms, application, host, pid, detail)
+SELECT pg_catalog.to_timestamp(e.at_ms / 1000.0), e.event, e.key, e.space, e.shared, e.token,
+       nullif(e.wait_ms, -1), nullif(e.hold_ms, -1), $9::text, $10::text, $11::int, nullif(e.detail, '')
+FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::bigint[]), pg_catalog.unnest($4::smallint[]), pg_catalog.unnest($5::boolean[]), pg_catalog.unnest($6::bigint[]), pg_catalog.unnest($7::bigint[]), pg_catalog.unnest($8::bigint[]), pg_catalog.unnest($12::text[]))
+     AS e (at_ms, event, key, space, shared, token, wait_ms, hold_ms, detail)
+
+-- name: housekeep
+WITH alive AS MATERIALIZED (
+    SELECT a.pid FROM pg_catalog.pg_stat_get_activity(NULL) a
+), events AS (
+    DELETE FROM holdfast.events WHERE id IN (
+        SELECT id FROM holdfast.events WHERE at < pg_catalog.now() - interval '30 days' LIMIT 20000)
+), contention AS (
+    DELETE FROM holdfast.contention WHERE at < pg_catalog.now() - interval '30 days'
+), commits AS (
+    DELETE FROM holdfast.commits WHERE attempt IN (
+        SELECT attempt FROM holdfast.commits WHERE at < pg_catalog.now() - interval '1 day' LIMIT 100000)
+), labels AS (
+    DELETE FROM holdfast.labels WHERE (key, space) IN (
+        SELECT key, space FROM holdfast.labels WHERE seen < pg_catalog.now() - interval '90 days' LIMIT 20000)
+), holders AS (
+    DELETE FROM holdfast.holders WHERE backend_pid NOT IN (SELECT pid FROM alive)
+), waiters AS (
+    DELETE FROM holdfast.waiters WHERE backend_pid NOT IN (SELECT pid FROM alive)
+)
+DELETE FROM holdfast.sessions WHERE backend_pid NOT IN (SELECT pid FROM alive)
+
+-- name: schedule_left
+SELECT greatest(0, pg_catalog.ceil(extract(epoch FROM last_start - pg_catalog.clock_timestamp()) * 1000
+                                   + $2::float8))::bigint
+FROM holdfast.schedules WHERE label = $1::text
+
+-- name: claim_schedule
+-- Due when nothing was recorded, when the period has passed, or when the clock stepped far back.
+-- Durable before the job starts: a crash must not make it run twice in a period.
+WITH durable AS MATERIALIZED (SELECT pg_catalog.set_config('synchronous_commit', 'on', true))
+INSERT INTO holdfast.schedules AS s (label, last_start)
+SELECT $1::text, pg_catalog.clock_timestamp() FROM durable
+ON CONFLICT (label) DO UPDATE SET last_start = excluded.last_start
+WHERE s.last_start <= excluded.last_start - pg_catalog.make_interval(secs => $2::float8 / 1000)
+   OR s.last_start > excluded.last_start + pg_catalog.make_interval(secs => $2::float8 / 1000)
+RETURNING 1
+
+-- name: find_table prepared
+SELECT advisory_id FROM holdfast.table_registry
+WHERE cluster = $1 AND database = $2 AND table_name = $3 AND dropped_at IS NULL
+
+-- ---- who holds what ------------------------------------------------------------------------------
+
+-- name: find_holder
+-- Who has the key ($1 classid, $2 objid, $3 objsubid) in a mode that conflicts with $4 (shared?).
+SELECT coalesce(a.application_name, ''), coalesce(a.client_hostname, pg_catalog.host(a.client_addr), ''),
+       l.pid, (extract(epoch FROM pg_catalog.clock_timestamp() - a.backend_start) * 1000)::bigint, l.granted
+FROM pg_catalog.pg_locks l
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.classid = $1::bigint::oid AND l.objid = $2::bigint::oid AND l.objsubid = $3::smallint
+  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+  AND (NOT $4::boolean OR l.mode = 'ExclusiveLock')
+  AND l.pid <> pg_catalog.pg_backend_pid()
+ORDER BY l.granted DESC, a.backend_start
+LIMIT 1
+
+-- name: find_holder_recorded
+-- The same with the holder's own words where it recorded them.
+SELECT coalesce(s.application, a.application_name, ''),
+       coalesce(s.host, a.client_hostname, pg_catalog.host(a.client_addr), ''), l.pid,
+       -- A holder that records has a row soon: none yet means that it got the lock just now.
+       CASE WHEN s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
+            ELSE (extract(epoch FROM pg_catalog.clock_timestamp() - coalesce(h.since, a.backend_start)) * 1000)::bigint
+       END, l.granted, coalesce(s.pid, 0), s.backend_pid IS NOT NULL
+FROM pg_catalog.pg_locks l
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+LEFT JOIN holdfast.sessions s
+    ON s.backend_pid = l.pid AND s.backend_start = coalesce(a.backend_start, s.backend_start)
+LEFT JOIN holdfast.holders h
+    ON h.backend_pid = s.backend_pid AND h.key = ($1::bigint << 32 | $2::bigint) AND h.space = $3::smallint - 1
+   AND h.since >= s.backend_start
+WHERE l.locktype = 'advisory' AND l.classid = $1::bigint::oid AND l.objid = $2::bigint::oid AND l.objsubid = $3::smallint
+  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+  AND (NOT $4::boolean OR l.mode = 'ExclusiveLock')
+  AND l.pid <> pg_catalog.pg_backend_pid()
+ORDER BY l.granted DESC, a.backend_start
+LIMIT 1
+
+-- name: list
+-- Every advisory lock of the database from one read of pg_locks. Columns as in list_recorded.
+SELECT l.classid::bigint, l.objid::bigint, l.objsubid, l.mode = 'ShareLock', l.granted, l.pid,
+       coalesce(a.application_name, ''), coalesce(a.client_hostname, pg_catalog.host(a.client_addr), ''),
+       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - CASE WHEN l.granted THEN a.backend_start ELSE l.waitstart END) * 1000)::bigint,
+       CASE WHEN a.state = 'idle' AND a.state_change <= pg_catalog.statement_timestamp()
+            THEN (pg_catalog.date_part('epoch', pg_catalog.statement_timestamp() - a.state_change) * 1000)::bigint END,
+       a.state IS NULL OR a.state = 'disabled',
+       NULL::text, NULL::text, NULL::int, NULL::bigint, NULL::bigint, NULL::int
+FROM pg_catalog.pg_locks l
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory'
+  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+
+-- name: list_recorded
+-- From column 12 on what was recorded: label, host, pid, age in ms, token, slot. Waits that sleep
+-- without a snapshot are not in pg_locks; their rows come from holdfast.waiters. A session that has been
+-- idle since before the statement was so while pg_locks was read: what it holds are session locks.
+WITH live AS MATERIALIZED (
+    SELECT l.classid::bigint AS classid, l.objid::bigint AS objid, l.objsubid, l.mode = 'ShareLock' AS shared,
+           l.granted, l.pid, l.waitstart, NULL::timestamptz AS waiting_since,
+           (l.classid::bigint << 32) | l.objid::bigint AS key
+    FROM pg_catalog.pg_locks l
+    WHERE l.locktype = 'advisory'
+      AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+), sleeping AS (
+    SELECT (w.key >> 32) & 4294967295, w.key & 4294967295, w.space + 1, w.shared, false, w.backend_pid,
+           w.since, w.since, w.key
+    FROM holdfast.waiters w
+), rows AS (
+    SELECT * FROM live UNION ALL SELECT * FROM sleeping
+)
+SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
+       coalesce(s.application, a.application_name, ''),
+       coalesce(a.client_hostname, pg_catalog.host(a.client_addr), ''),
+       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - CASE WHEN r.granted THEN a.backend_start ELSE r.waitstart END) * 1000)::bigint,
+       CASE WHEN a.state = 'idle' AND a.state_change <= pg_catalog.statement_timestamp()
+            THEN (pg_catalog.date_part('epoch', pg_catalog.statement_timestamp() - a.state_change) * 1000)::bigint END,
+       a.state IS NULL OR a.state = 'disabled',
+       lb.label, s.host, s.pid,
+       -- A holder that records has a row soon: none yet means that it got the lock just now.
+       CASE WHEN r.granted AND s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
+            WHEN r.granted THEN (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
+            ELSE (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
+       CASE WHEN r.granted THEN (SELECT b.epoch::bigint << 40 FROM holdfast.boot b) | h.token END, CASE WHEN r.granted THEN h.slot END
+FROM rows r
+LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid
+LEFT JOIN holdfast.sessions s
+    ON s.backend_pid = r.pid AND s.backend_start = coalesce(a.backend_start, s.backend_start)
+LEFT JOIN holdfast.holders h
+    ON h.backend_pid = s.backend_pid AND h.key = r.key AND h.space = r.objsubid - 1
+   AND h.since >= s.backend_start
+LEFT JOIN holdfast.labels lb ON lb.key = r.key AND lb.space = r.objsubid - 1
+-- A prepared transaction has no session.
+WHERE (a.pid IS NOT NULL OR r.pid IS NULL)
+  AND (r.waiting_since IS NULL OR s.backend_pid IS NOT NULL)
+  -- A recorded waiter that queues for a slice is in pg_locks as well, under another of its sessions.
+  AND NOT (NOT r.granted AND r.waiting_since IS NULL AND EXISTS (
+      SELECT FROM holdfast.waiters w JOIN holdfast.sessions ws ON ws.backend_pid = w.backend_pid
+      JOIN pg_catalog.pg_stat_activity wa ON wa.pid = w.backend_pid
+      WHERE w.key = r.key AND w.space = r.objsubid - 1 AND ws.host = s.host AND ws.pid = s.pid
+        AND ws.backend_start = coalesce(wa.backend_start, ws.backend_start)))
+
+-- name: list_past
+-- What was recorded since $1 ms ago (NULL: ever), one row per key: label, how often it was acquired, ms
+-- since it was last seen, and who that was. The slots of a semaphore are among them, by their label.
+WITH bound AS (
+    SELECT coalesce(pg_catalog.now() - pg_catalog.make_interval(secs => $1::bigint / 1000.0), '-infinity') AS since
+), happened AS (
+    SELECT e.space, e.key, count(*) FILTER (WHERE e.event = 'acquired') AS times, max(e.at) AS at, max(e.id) AS id
+    FROM holdfast.events e
+    WHERE e.at >= (SELECT b.since FROM bound b)
+    GROUP BY e.space, e.key
+)
+SELECT coalesce(h.space, l.space) AS space, coalesce(h.key, l.key) AS key, l.label, coalesce(h.times, 0),
+       greatest(0, extract(epoch FROM pg_catalog.clock_timestamp() - greatest(h.at, l.seen)) * 1000)::bigint,
+       e.shared, e.application, e.host, e.pid
+FROM happened h
+FULL JOIN holdfast.labels l ON l.key = h.key AND l.space = h.space
+LEFT JOIN holdfast.events e ON e.id = h.id
+WHERE h.key IS NOT NULL OR l.seen >= (SELECT b.since FROM bound b)
+ORDER BY 1, 2
+
+-- ---- sessions ------------------------------------------------------------------------------------
+
+-- name: connect
+-- $1 the pid that the connection was told, $2 whether a pooler keeps the session for us, @settings@ a
+-- list of set_config calls. Behind a transaction pooler nothing is set: it would stay with the next
+-- client. This runs under the role's own search_path, hence every name in full; and on a session
+-- whose caches are empty, hence no function that is a query of its own.
+SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4,
+       pg_catalog.pg_is_in_recovery(),
+       pg_catalog.to_regnamespace('holdfast') IS NOT NULL,
+       CASE WHEN pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('holdfast')::pg_catalog.oid, 'USAGE')
+            THEN pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL
+                 AND coalesce(pg_catalog.has_table_privilege(
+                         pg_catalog.to_regclass('holdfast.holders')::pg_catalog.oid, 'INSERT'), false)
+            ELSE false END,
+       pg_catalog.current_setting('max_locks_per_transaction'),
+       pg_catalog.current_setting('max_connections'),
+       pg_catalog.current_setting('max_prepared_transactions'),
+       CASE WHEN $2::pg_catalog.bool OR pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4
+            THEN ARRAY[@settings@] END
+
+-- name: open_session
+SELECT v, o.epoch, o.leftovers, pg_catalog.pg_backend_pid()
+FROM holdfast.schema_version() AS v
+LEFT JOIN LATERAL (SELECT * FROM holdfast.open_session($1::text, $2::text, $3::int) WHERE v = $4::int) AS o ON true
+
+-- ---- transactions --------------------------------------------------------------------------------
+
+-- name: tx_lock_one prepared
+SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)
+
+-- name: tx_lock
+SELECT pg_catalog.count(CASE
+    WHEN w.space = 0 THEN pg_catalog.pg_advisory_xact_lock(w.key)::text
+    ELSE pg_catalog.pg_advisory_xact_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)::text
+END)
+FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
+
+-- name: tx_keep_one prepared
+SELECT pg_catalog.pg_advisory_lock($1::bigint)
+
+-- name: tx_keep
+SELECT pg_catalog.count(CASE
+    WHEN w.space = 0 THEN pg_catalog.pg_advisory_lock(w.key)::text
+    ELSE pg_catalog.pg_advisory_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)::text
+END)
+FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
+
+-- name: tx_hand_over_one prepared
+-- tx_hand_over for one bigint key. Columns are evaluated in their order.
+SELECT pg_catalog.pg_backend_pid(), CASE WHEN $2::boolean THEN pg_catalog.pg_current_xact_id()::text END,
+       pg_catalog.pg_advisory_xact_lock($1::bigint), pg_catalog.pg_advisory_unlock($1::bigint)
+
+-- name: tx_hand_over
+-- From the session to the transaction, which COMMIT and ROLLBACK free. The first statement with a
+-- snapshot: it is younger than the locks. $3 whether the transaction writes and needs an id.
+SELECT pg_catalog.pg_backend_pid(),
+       CASE WHEN $3::boolean THEN pg_catalog.pg_current_xact_id()::text END,
+       pg_catalog.count(handed.taken), pg_catalog.count(handed.given)
+FROM (SELECT CASE
+                 WHEN w.space = 0 THEN pg_catalog.pg_advisory_xact_lock(w.key)::text
+                 ELSE pg_catalog.pg_advisory_xact_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)::text
+             END AS taken,
+             CASE
+                 WHEN w.space = 0 THEN pg_catalog.pg_advisory_unlock(w.key)
+                 ELSE pg_catalog.pg_advisory_unlock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+             END AS given
+      FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
+      OFFSET 0) AS handed
+
+-- name: tx_generation
+-- Changes when the server crashes (its statistics start anew) and when a standby takes over (on another
+-- timeline, even if it began as a cold copy with the same statistics). And which backend this is, for good.
+SELECT w.stats_reset::pg_catalog.text OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||)
+       pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8),
+       pg_catalog.pg_backend_pid(),
+       (SELECT EXTRACT(epoch FROM a.backend_start)::pg_catalog.text
+        FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()) AS a)
+FROM pg_catalog.pg_stat_wal w
+
+-- name: tx_marker
+-- Has attempt $1 committed, and is its transaction ($3, in backend $2) still under way? Where COMMIT went
+-- before the id was known, as long as that backend lives, by its start $4, it may be.
+SELECT EXISTS (SELECT FROM holdfast.commits c WHERE c.attempt = $1::pg_catalog.uuid),
+       EXISTS (SELECT FROM pg_catalog.pg_stat_activity a
+               WHERE a.pid = $2::pg_catalog.int4
+                 AND (a.backend_xid = $3::pg_catalog.xid8::pg_catalog.xid
+                      OR EXTRACT(epoch FROM a.backend_start)::pg_catalog.text = $4::pg_catalog.text))
+
+-- name: tx_status
+-- What became of transaction $1, and tx_generation in the same breath: 'committed' counts only while
+-- that is what it was.
+SELECT coalesce(pg_catalog.pg_xact_status($1::pg_catalog.xid8), 'unknown'),
+       w.stats_reset::pg_catalog.text OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||)
+       pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8)
+FROM pg_catalog.pg_stat_wal w
+
+-- name: tx_end_backend
+-- pid and transaction id together: a pid alone may be somebody else's by now.
+SELECT pg_catalog.pg_terminate_backend(a.pid)
+FROM pg_catalog.pg_stat_activity a
+WHERE a.pid = $1::pg_catalog.int4 AND a.backend_xid = $2::pg_catalog.xid8::pg_catalog.xid
+
+-- name: tx_end_forgotten
+-- tx_end_backend for one that does nothing but wait for its client; by its start $3 where the transaction's
+-- id is not known.
+SELECT pg_catalog.pg_terminate_backend(a.pid)
+FROM pg_catalog.pg_stat_activity a
+WHERE a.pid = $1::pg_catalog.int4
+  AND (a.backend_xid = $2::pg_catalog.xid8::pg_catalog.xid
+       OR EXTRACT(epoch FROM a.backend_start)::pg_catalog.text = $3::pg_catalog.text)
+  AND a.wait_event = 'ClientRead'
+
+-- ---- a caller's connection -----------------------------------------------------------------------
+
+-- name: borrow_try
+SELECT coalesce((
+    SELECT w.i
+    FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) WITH ORDINALITY AS w (key, space, i)
+    WHERE NOT CASE
+        WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_try_advisory_xact_lock_shared(w.key)
+        WHEN w.space = 0 THEN pg_catalog.pg_try_advisory_xact_lock(w.key)
+        WHEN $3::boolean
+            THEN pg_catalog.pg_try_advisory_xact_lock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+        ELSE pg_catalog.pg_try_advisory_xact_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+    END
+    LIMIT 1), 0)
+
+-- name: borrow_wait
+SELECT count(CASE
+    WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_advisory_xact_lock_shared(w.key)::text
+    WHEN w.space = 0 THEN pg_catalog.pg_advisory_xact_lock(w.key)::text
+    WHEN $3::boolean
+        THEN pg_catalog.pg_advisory_xact_lock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)::text
+    ELSE pg_catalog.pg_advisory_xact_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)::text
+END)
+FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
+
+-- ---- doctor --------------------------------------------------------------------------------------
+
+-- name: examine
+-- Everything but timeouts and clock, in one row. Columns as enum fact in examine.c.
+SELECT pg_catalog.quote_ident(current_user),
+       pg_catalog.quote_ident(pg_catalog.current_database()),
+       pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'),
+       pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'),
+       pg_catalog.pg_is_in_recovery(),
+       (SELECT s.reset_val = 'on' FROM pg_catalog.pg_settings s WHERE s.name = 'default_transaction_read_only'),
+       -- Fast-path and predicate locks live elsewhere than in the table that advisory locks fill.
+       (SELECT count(*) FROM pg_catalog.pg_locks l WHERE NOT l.fastpath AND l.mode <> 'SIReadLock'),
+       pg_catalog.inet_client_addr() IS NULL,
+       (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'tcp_keepalives_idle'),
+       (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'tcp_keepalives_interval'),
+       (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'tcp_keepalives_count'),
+       (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'tcp_user_timeout'),
+       (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'client_connection_check_interval'),
+       -- The schema's version; 0: there is none, -1: one that Holdfast did not make.
+       CASE WHEN pg_catalog.to_regnamespace('holdfast') IS NULL THEN 0
+            ELSE coalesce((SELECT pg_catalog.substring(p.prosrc, '(\d+)')::int FROM pg_catalog.pg_proc p
+                           WHERE p.pronamespace = pg_catalog.to_regnamespace('holdfast')::oid
+                             AND p.proname = 'schema_version'), -1) END,
+       CASE WHEN pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('holdfast')::oid, 'USAGE')
+            THEN coalesce(pg_catalog.has_table_privilege(pg_catalog.to_regclass('holdfast.holders')::oid, 'INSERT'), false)
+            ELSE false END,
+       pg_catalog.quote_literal(pg_catalog.quote_ident(current_user))
+
+-- name: examine_clock
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
+
+-- name: examine_timeouts
+-- What sessions of this role in this database start with: our own SET hides it from the setting and
+-- its source, not from reset_val. Where it comes from is looked up in the order the server applies.
+SELECT s.name,
+       CASE WHEN v.ms % 3600000 = 0 THEN v.ms / 3600000 || ' h'
+            WHEN v.ms % 60000 = 0 THEN v.ms / 60000 || ' min'
+            WHEN v.ms % 1000 = 0 THEN v.ms / 1000 || ' s'
+            ELSE v.ms || ' ms' END,
+       coalesce((
+           SELECT CASE WHEN r.setrole <> 0 AND r.setdatabase <> 0 THEN 'role and database'
+                       WHEN r.setrole <> 0 THEN 'role'
+                       WHEN r.setdatabase <> 0 THEN 'database'
+                       ELSE 'all roles' END
+           FROM pg_catalog.pg_db_role_setting r, pg_catalog.unnest(r.setconfig) AS c (entry)
+           WHERE pg_catalog.lower(pg_catalog.split_part(c.entry, '=', 1)) = s.name
+             AND r.setrole IN (0, (SELECT u.oid FROM pg_catalog.pg_roles u WHERE u.rolname = session_user))
+             AND r.setdatabase IN (0, (SELECT d.oid FROM pg_catalog.pg_database d
+                                       WHERE d.datname = pg_catalog.current_database()))
+           ORDER BY r.setrole <> 0 DESC, r.setdatabase <> 0 DESC
+           LIMIT 1), 'server or connection')
+FROM pg_catalog.pg_settings s, LATERAL (SELECT s.reset_val::bigint) AS v (ms)
+WHERE s.name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout',
+                 'idle_in_transaction_session_timeout', 'transaction_timeout')
+  AND s.reset_val <> '0'
+ORDER BY s.name
+
+-- ---- short ones, each sent as one line ------------------------------------------------------------
+
+-- lines: joined
+
+-- name: ping
+SELECT 1
+
+-- name: schema_version
+SELECT holdfast.schema_version()
+
+-- name: has_schema
+-- Is there a schema of that name, and is it ours?
+SELECT pg_catalog.to_regnamespace('holdfast') IS NOT NULL,
+    pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL
+
+-- name: install_begin
+-- One installs at a time.
+BEGIN;
+SET LOCAL synchronous_commit = on;
+SET LOCAL search_path = '';
+SELECT pg_catalog.pg_advisory_xact_lock(1213156420, 0)
+
+-- name: close_session
+SELECT holdfast.close_session()
+
+-- name: drop_leftovers
+SELECT holdfast.drop_leftovers()
+
+-- name: cancel_backend
+SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)
+
+-- name: list_granted
+-- All advisory locks of the database that are held: edges of the wait-for graph are among them.
+SELECT l.classid::bigint, l.objid::bigint, l.objsubid
+FROM pg_catalog.pg_locks l
+WHERE l.locktype = 'advisory' AND l.granted
+    AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d
+    WHERE d.datname = pg_catalog.current_database())
+
+-- name: tx_bounds
+-- The time that is left bounds the wait: lock_timeout for each label, statement_timeout for all.
+SELECT pg_catalog.set_config('lock_timeout', $1, true),
+    pg_catalog.set_config('statement_timeout', $1, true)
+
+-- name: tx_bounds_pooled
+-- Our own connections look for a dead client anyway; one that comes from a pooler has to be told
+-- to.
+SELECT pg_catalog.set_config('lock_timeout', $1, true),
+    pg_catalog.set_config('statement_timeout', $1, true),
+    pg_catalog.set_config('client_connection_check_interval', '1000', true)
+
+-- name: tx_begun
+-- Who runs the transaction, and its id.
+SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_current_xact_id()
+
+-- name: tx_begun_read_only
+SELECT pg_catalog.pg_backend_pid(), NULL
+
+-- name: tx_mark
+INSERT INTO holdfast.commits (attempt) VALUES ($1)
+
+-- name: borrow_timeouts
+-- The caller's own, to come back.
+SELECT pg_catalog.current_setting('statement_timeout'), pg_catalog.current_setting('lock_timeout'),
+    pg_catalog.current_setting('transaction_isolation')
+
+-- name: borrow_bound
+SELECT pg_catalog.set_config('statement_timeout', $1, true),
+    pg_catalog.set_config('lock_timeout', '0', true)
+
+-- name: borrow_restore
+SELECT pg_catalog.set_config('statement_timeout', $1, true),
+    pg_catalog.set_config('lock_timeout', $2, true)

@@ -1,8 +1,0 @@
-SELECT count(CASE
-    WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_advisory_xact_lock_shared(w.key)::text
-    WHEN w.space = 0 THEN pg_catalog.pg_advisory_xact_lock(w.key)::text
-    WHEN $3::boolean
-        THEN pg_catalog.pg_advisory_xact_lock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)::text
-    ELSE pg_catalog.pg_advisory_xact_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)::text
-END)
-FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)

@@ -1,1 +1,0 @@
-SELECT pg_catalog.nextval('holdfast.token')

@@ -1,6 +1,0 @@
--- Unlock, then look whether anybody listens: a listener holds the companion key shared. NOTIFY
--- takes a server-wide lock until commit, so it is sent only then. $2 companion, $3 channel.
-SELECT pg_catalog.pg_advisory_unlock($1::bigint),
-       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
-            THEN pg_catalog.pg_advisory_unlock(1213156420, $2::int)
-            ELSE pg_catalog.pg_notify($3::text, '') IS NULL END

@@ -1,1 +1,0 @@
-SELECT pg_catalog.pg_try_advisory_lock($1::bigint)
