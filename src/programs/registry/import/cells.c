@@ -40,13 +40,13 @@ static unsigned type_words(const char *text)
            (exclusive ? HF__SAYS_EXCLUSIVE : 0U) | (shared ? HF__SAYS_SHARED : 0U);
 }
 
-static void read_type(hf__found *found, const hf__inline *cell)
+static void read_type(hf__import_lock *lock, const hf__inline *cell)
 {
     unsigned words = type_words(cell->text.data);
 
     if (words == 0)
-        hf__found_comment(found, "lock type", cell->text.data);
-    found->type |= words;
+        hf__import_lock_comment(lock, "lock type", cell->text.data);
+    lock->type |= words;
 }
 
 /* --- files --------------------------------------------------------------------------------------- */
@@ -111,7 +111,7 @@ static const char *path_in_url(const char *text)
     return strstr(text, "://") == NULL ? text : path != NULL ? path + 1 : "";
 }
 
-static bool add_source(hf__found *found, const char *text)
+static bool add_source(hf__import_lock *lock, const char *text)
 {
     while (strncmp(text, "./", 2) == 0)
         text += 2;
@@ -121,17 +121,17 @@ static bool add_source(hf__found *found, const char *text)
     if (!looks_like_path(text, size))
         return false;
     if (size < whole)
-        hf__found_comment(found, "file reference", text);
-    if (!has_line(&found->sources, text, size)) {
-        hf__buf_add(&found->sources, text, size);
-        hf__buf_puts(&found->sources, "\n");
+        hf__import_lock_comment(lock, "file reference", text);
+    if (!has_line(&lock->sources, text, size)) {
+        hf__buf_add(&lock->sources, text, size);
+        hf__buf_puts(&lock->sources, "\n");
     }
-    found->from_javascript |= is_javascript(text, size);
+    lock->from_javascript |= is_javascript(text, size);
     return true;
 }
 
 /* Pieces between the separators; false when one of them was no path. */
-static bool add_sources(hf__found *found, char *text, const char *separators)
+static bool add_sources(hf__import_lock *lock, char *text, const char *separators)
 {
     char *rest = text;
     bool all = true;
@@ -142,40 +142,40 @@ static bool add_sources(hf__found *found, char *text, const char *separators)
             piece[--size] = '\0';
         piece += strspn(piece, "(\"' ");
         if (*piece != '\0' && strcmp(piece, "and") != 0)
-            all = add_source(found, piece) && all;
+            all = add_source(lock, piece) && all;
     }
     return all;
 }
 
 /* "[lock.ts](server/src/lock.ts#L17)": where one link leads says more than what it shows. */
-static bool read_file_link(hf__found *found, const hf__inline *cell)
+static bool read_file_link(hf__import_lock *lock, const hf__inline *cell)
 {
     return cell->link.length > 0 && strpbrk(cell->text.data, ",; \n") == NULL &&
-           add_source(found, path_in_url(cell->link.data));
+           add_source(lock, path_in_url(cell->link.data));
 }
 
-static void read_files(hf__found *found, const hf__inline *cell)
+static void read_files(hf__import_lock *lock, const hf__inline *cell)
 {
     hf__buf copy = {0};
     bool all = true;
 
-    if (read_file_link(found, cell))
+    if (read_file_link(lock, cell))
         return;
     if (cell->span_count > 0) {
         for (size_t i = 0; i < cell->span_count; i++) {
             hf__buf_clear(&copy);
             hf__buf_add(&copy, cell->text.data + cell->spans[i].start,
                         cell->spans[i].end - cell->spans[i].start);
-            all = (copy.broken || add_sources(found, copy.data, "\n")) && all;
+            all = (copy.broken || add_sources(lock, copy.data, "\n")) && all;
         }
     } else {
         hf__buf_puts(&copy, cell->text.data);
-        all = copy.broken || add_sources(found, copy.data, ",;\n ");
+        all = copy.broken || add_sources(lock, copy.data, ",;\n ");
     }
-    if (found->sources.length == 0 && cell->link.length > 0)
-        all = add_source(found, path_in_url(cell->link.data)) && all;
+    if (lock->sources.length == 0 && cell->link.length > 0)
+        all = add_source(lock, path_in_url(cell->link.data)) && all;
     if (!all)
-        hf__found_comment(found, "file reference", cell->text.data);
+        hf__import_lock_comment(lock, "file reference", cell->text.data);
     hf__buf_free(&copy);
 }
 
@@ -188,15 +188,17 @@ static void put_span(hf__buf *out, const hf__inline *cell, size_t index)
 }
 
 /* `date`: `\d{4}`, `kind`: one of `a`, `b`, or `tenant`: anything but `:` */
-static void read_placeholder(hf__found *found, const hf__inline *cell, size_t first, size_t last)
+static void read_placeholder(hf__import_lock *lock, const hf__inline *cell, size_t first,
+                             size_t last)
 {
-    hf__buf *out = &found->placeholders;
+    hf__buf *out = &lock->placeholders;
     const char *between = cell->text.data + cell->spans[first].end;
 
     if (last - first < 2 || strncmp(between, ": anything", 10) == 0)
         return;
     if (strncmp(between, ": some of", 9) == 0) {
-        hf__found_doubt(found, "not all values of a placeholder are in the table, any assumed");
+        hf__import_lock_doubt(lock,
+                              "not all values of a placeholder are in the table, any assumed");
         return;
     }
     hf__buf_puts(out, out->length > 0 ? ", " : "");
@@ -213,7 +215,7 @@ static void read_placeholder(hf__found *found, const hf__inline *cell, size_t fi
     hf__buf_puts(out, "]");
 }
 
-void hf__found_read_placeholders(hf__found *found, const hf__inline *cell)
+void hf__import_lock_read_placeholders(hf__import_lock *lock, const hf__inline *cell)
 {
     for (size_t first = 0; first < cell->span_count;) {
         const char *line_end = strchrnul(cell->text.data + cell->spans[first].start, '\n');
@@ -221,14 +223,14 @@ void hf__found_read_placeholders(hf__found *found, const hf__inline *cell)
         size_t last = first + 1;
         while (last < cell->span_count && cell->spans[last].start < end)
             last++;
-        read_placeholder(found, cell, first, last);
+        read_placeholder(lock, cell, first, last);
         first = last;
     }
 }
 
 /* --- all columns --------------------------------------------------------------------------------- */
 
-static void read_count(hf__found *found, const hf__inline *cell, const char *what, int64_t low,
+static void read_count(hf__import_lock *lock, const hf__inline *cell, const char *what, int64_t low,
                        int64_t high, int64_t *value, bool *given)
 {
     hf__id id;
@@ -239,25 +241,25 @@ static void read_count(hf__found *found, const hf__inline *cell, const char *wha
         *value = id.key;
         *given = true;
     } else {
-        hf__found_comment(found, what, cell->text.data);
+        hf__import_lock_comment(lock, what, cell->text.data);
     }
 }
 
-static void read_derivation(hf__found *found, const hf__inline *cell)
+static void read_derivation(hf__import_lock *lock, const hf__inline *cell)
 {
     hf_derivation derivation;
 
     if (hf_derivation_parse(cell->text.data, &derivation, NULL) == HF_OK &&
         derivation != HF_FIXED) {
-        found->derivation = derivation;
-        found->derivation_given = true;
+        lock->derivation = derivation;
+        lock->derivation_given = true;
     } else {
-        hf__mentions_add(&found->mentions, found->line,
+        hf__mentions_add(&lock->mentions, lock->line,
                          (hf__slice){cell->text.data, cell->text.length});
     }
 }
 
-void hf__found_read_cell(hf__found *found, hf__column column, const hf__inline *cell)
+void hf__import_lock_read_cell(hf__import_lock *lock, hf__md_column column, const hf__inline *cell)
 {
     const char *text = cell->text.data;
     bool given = false;
@@ -265,28 +267,28 @@ void hf__found_read_cell(hf__found *found, hf__column column, const hf__inline *
     switch (column) {
     case HF__COLUMN_NAME:
     case HF__COLUMN_SYMBOL:
-        put_line(&found->name, text);
-        found->name_is_final = column == HF__COLUMN_NAME;
+        put_line(&lock->name, text);
+        lock->name_is_final = column == HF__COLUMN_NAME;
         break;
-    case HF__COLUMN_COMPONENT: put_line(&found->component, text); break;
-    case HF__COLUMN_PURPOSE: put_line(&found->purpose, text); break;
-    case HF__COLUMN_SCOPE: put_line(&found->scope, text); break;
-    case HF__COLUMN_OWNER: put_line(&found->owner, text); break;
+    case HF__COLUMN_COMPONENT: put_line(&lock->component, text); break;
+    case HF__COLUMN_PURPOSE: put_line(&lock->purpose, text); break;
+    case HF__COLUMN_SCOPE: put_line(&lock->scope, text); break;
+    case HF__COLUMN_OWNER: put_line(&lock->owner, text); break;
     case HF__COLUMN_RUNBOOK:
-        put_line(&found->runbook, cell->link.length > 0 && strncasecmp(text, "http", 4) != 0
-                                      ? cell->link.data
-                                      : text);
+        put_line(&lock->runbook, cell->link.length > 0 && strncasecmp(text, "http", 4) != 0
+                                     ? cell->link.data
+                                     : text);
         break;
-    case HF__COLUMN_TYPE: read_type(found, cell); break;
-    case HF__COLUMN_FILE: read_files(found, cell); break;
-    case HF__COLUMN_DERIVATION: read_derivation(found, cell); break;
+    case HF__COLUMN_TYPE: read_type(lock, cell); break;
+    case HF__COLUMN_FILE: read_files(lock, cell); break;
+    case HF__COLUMN_DERIVATION: read_derivation(lock, cell); break;
     case HF__COLUMN_ORDER:
-        read_count(found, cell, "order", INT32_MIN, INT32_MAX, &found->order, &found->has_order);
+        read_count(lock, cell, "order", INT32_MIN, INT32_MAX, &lock->order, &lock->has_order);
         break;
     case HF__COLUMN_EXPECTED:
-        read_count(found, cell, "expected", 1, INT64_MAX, &found->expected, &given);
+        read_count(lock, cell, "expected", 1, INT64_MAX, &lock->expected, &given);
         break;
-    case HF__COLUMN_HISTOGRAM: found->histogram = strcasecmp(text, "yes") == 0; break;
+    case HF__COLUMN_HISTOGRAM: lock->histogram = strcasecmp(text, "yes") == 0; break;
     default: break;
     }
 }

@@ -42,9 +42,9 @@ struct import {
     hf__table table;
     hf__mentions header_mentions;
     size_t lock_tables;
-    hf__found *locks; /* left-out ones too, in the order of the file */
+    hf__import_lock *locks; /* left-out ones too, in the order of the file */
     size_t count, capacity;
-    hf__found *more;
+    hf__import_lock *more;
     size_t more_count, more_capacity;
     hf_status status;
     hf_error *err;
@@ -193,27 +193,27 @@ static bool add_lock(struct import *import, const hf__row *row)
                                   import->name, row->line, HF__IMPORT_LOCKS_MAX);
         return false;
     }
-    hf__found *lock =
+    hf__import_lock *lock =
         add_item((void **)&import->locks, &import->count, &import->capacity, sizeof *lock);
     if (lock == NULL)
         return out_of_memory(import);
-    hf__found_read(lock, &import->table, row, import->own_document);
+    hf__import_lock_read(lock, &import->table, row, import->own_document);
     lock->section = import->section_count - 1;
     if (lock->mentions.kinds == 0)
         lock->mentions = import->header_mentions;
-    return !hf__found_is_broken(lock) || out_of_memory(import);
+    return !hf__import_lock_is_broken(lock) || out_of_memory(import);
 }
 
 static bool add_more(struct import *import, const hf__row *row)
 {
     if (import->more_count == HF__IMPORT_LOCKS_MAX)
         return true;
-    hf__found *more =
+    hf__import_lock *more =
         add_item((void **)&import->more, &import->more_count, &import->more_capacity, sizeof *more);
     if (more == NULL)
         return out_of_memory(import);
-    hf__found_read(more, &import->table, row, import->own_document);
-    return !hf__found_is_broken(more) || out_of_memory(import);
+    hf__import_lock_read(more, &import->table, row, import->own_document);
+    return !hf__import_lock_is_broken(more) || out_of_memory(import);
 }
 
 static bool on_row(void *arg, const hf__row *row)
@@ -234,7 +234,8 @@ static bool has_32_bits(hf_derivation derivation)
     return derivation == HF_HASHTEXT || derivation == HF_FNV1A32 || derivation == HF_FNV1A32_JS;
 }
 
-static const hf__mentions *nearest_mentions(const struct import *import, const hf__found *lock)
+static const hf__mentions *nearest_mentions(const struct import *import,
+                                            const hf__import_lock *lock)
 {
     const struct section *section = &import->sections[lock->section];
 
@@ -245,7 +246,7 @@ static const hf__mentions *nearest_mentions(const struct import *import, const h
 }
 
 /* What was said, or what is assumed instead, and a comment that tells which. */
-static void decide_hash(const struct import *import, hf__found *lock)
+static void decide_hash(const struct import *import, hf__import_lock *lock)
 {
     const hf__mentions *mentions = nearest_mentions(import, lock);
     hf__buf doubts = {0};
@@ -271,14 +272,14 @@ static void decide_hash(const struct import *import, hf__found *lock)
                            mentions == &import->everywhere ? ", in another section: check" : "");
         break;
     }
-    hf__found_doubts(lock, &doubts);
+    hf__import_lock_doubts(lock, &doubts);
     lock->comments.broken |= doubts.broken;
     hf__buf_free(&doubts);
 }
 
-static void decide_derivation(const struct import *import, hf__found *lock)
+static void decide_derivation(const struct import *import, hf__import_lock *lock)
 {
-    if (lock->kind != HF__FOUND_PATTERN)
+    if (lock->kind != HF__IMPORT_PATTERN)
         return;
     if (!lock->derivation_given)
         decide_hash(import, lock);
@@ -300,14 +301,14 @@ static int compare_numbers(int64_t a, int64_t b)
 
 static int compare_keys(const void *one, const void *other)
 {
-    const hf__found *a = one;
-    const hf__found *b = other;
+    const hf__import_lock *a = one;
+    const hf__import_lock *b = other;
     int order = compare_numbers(a->kind, b->kind);
 
     order = order != 0 ? order : compare_numbers(a->key, b->key);
     order = order != 0 ? order : compare_numbers(a->pair[0], b->pair[0]);
     order = order != 0 ? order : compare_numbers(a->pair[1], b->pair[1]);
-    if (order != 0 || a->kind != HF__FOUND_PATTERN)
+    if (order != 0 || a->kind != HF__IMPORT_PATTERN)
         return order;
     order = compare_numbers(a->has_class, b->has_class);
     order = order != 0 ? order : compare_numbers(a->derivation, b->derivation);
@@ -325,10 +326,10 @@ static bool find_repeated(struct import *import)
     bool ok = true;
 
     for (size_t i = 0; ok && i < import->count; i++) {
-        hf__found *lock = &import->locks[i];
-        if (lock->kind == HF__FOUND_NOTHING)
+        hf__import_lock *lock = &import->locks[i];
+        if (lock->kind == HF__IMPORT_NOTHING)
             continue;
-        hf__found **first = tsearch(lock, &tree, compare_keys);
+        hf__import_lock **first = tsearch(lock, &tree, compare_keys);
         ok = first != NULL;
         if (ok && *first != lock)
             lock->repeats = (*first)->line;
@@ -341,7 +342,7 @@ static bool find_repeated(struct import *import)
 
 static int compare_by_name(const void *a, const void *b)
 {
-    return strcmp(((const hf__found *)a)->name.data, ((const hf__found *)b)->name.data);
+    return strcmp(((const hf__import_lock *)a)->name.data, ((const hf__import_lock *)b)->name.data);
 }
 
 static void move_text(hf__buf *to, hf__buf *from)
@@ -353,7 +354,7 @@ static void move_text(hf__buf *to, hf__buf *from)
     *from = (hf__buf){0};
 }
 
-static void merge(hf__found *lock, hf__found *more)
+static void merge(hf__import_lock *lock, hf__import_lock *more)
 {
     move_text(&lock->owner, &more->owner);
     move_text(&lock->runbook, &more->runbook);
@@ -371,8 +372,8 @@ static bool merge_more(struct import *import)
     for (size_t i = 0; ok && i < import->count; i++)
         ok = tsearch(&import->locks[i], &tree, compare_by_name) != NULL;
     for (size_t i = 0; ok && i < import->more_count; i++) {
-        hf__found *more = &import->more[i];
-        hf__found **lock = more->name.length > 0 ? tfind(more, &tree, compare_by_name) : NULL;
+        hf__import_lock *more = &import->more[i];
+        hf__import_lock **lock = more->name.length > 0 ? tfind(more, &tree, compare_by_name) : NULL;
         char shown[SHOWN];
         if (lock != NULL)
             merge(*lock, more);
@@ -388,7 +389,7 @@ static bool merge_more(struct import *import)
 
 /* --- what comes out ------------------------------------------------------------------------------- */
 
-static void warn_left_out(struct import *import, const hf__found *lock)
+static void warn_left_out(struct import *import, const hf__import_lock *lock)
 {
     if (lock->repeats > 0)
         (void)hf__findings_add(import->notes, &rule_left_out, import->name, lock->line, 1, "",
@@ -400,7 +401,7 @@ static void warn_left_out(struct import *import, const hf__found *lock)
 }
 
 /* As comments, so that nothing of the table is lost. */
-static void write_left_out(const hf__found *lock, hf__buf *yaml)
+static void write_left_out(const hf__import_lock *lock, hf__buf *yaml)
 {
     hf__buf entry = {0};
 
@@ -409,7 +410,7 @@ static void write_left_out(const hf__found *lock, hf__buf *yaml)
                        lock->repeats);
     else
         hf__buf_printf(yaml, "  # left out: %s: check\n", lock->why);
-    hf__found_write(lock, &entry);
+    hf__import_lock_write(lock, &entry);
     yaml->broken |= entry.broken;
     for (const char *at = entry.data; at != NULL && *at != '\0';) {
         const char *end = strchrnul(at, '\n');
@@ -431,13 +432,13 @@ static void write_all(struct import *import, hf__buf *yaml)
     hf__buf_puts(yaml, ": check what is marked, then run\n# `holdfast registry check`.\n"
                        "version: 1\n");
     for (size_t i = 0; i < import->count; i++)
-        written += import->locks[i].kind != HF__FOUND_NOTHING && import->locks[i].repeats == 0;
+        written += import->locks[i].kind != HF__IMPORT_NOTHING && import->locks[i].repeats == 0;
     hf__buf_puts(yaml, written > 0 ? "locks:\n" : "locks: []\n");
     for (size_t i = 0; i < import->count; i++) {
-        const hf__found *lock = &import->locks[i];
+        const hf__import_lock *lock = &import->locks[i];
         hf__buf_puts(yaml, i > 0 ? "\n" : "");
-        if (lock->kind != HF__FOUND_NOTHING && lock->repeats == 0) {
-            hf__found_write(lock, yaml);
+        if (lock->kind != HF__IMPORT_NOTHING && lock->repeats == 0) {
+            hf__import_lock_write(lock, yaml);
         } else {
             warn_left_out(import, lock);
             write_left_out(lock, yaml);
@@ -461,7 +462,7 @@ static hf_status finish(struct import *import, hf__buf *yaml, hf_error *err)
         return import->status;
     write_all(import, yaml);
     for (size_t i = 0; i < import->count; i++)
-        yaml->broken |= hf__found_is_broken(&import->locks[i]);
+        yaml->broken |= hf__import_lock_is_broken(&import->locks[i]);
     if (yaml->broken || import->notes->broken)
         return hf__no_memory(err);
     if (yaml->length > HF__IMPORT_MAX)
@@ -492,9 +493,9 @@ static hf_status check_text(const char *name, const char *text, size_t size, hf_
 static void free_import(struct import *import)
 {
     for (size_t i = 0; i < import->count; i++)
-        hf__found_free(&import->locks[i]);
+        hf__import_lock_free(&import->locks[i]);
     for (size_t i = 0; i < import->more_count; i++)
-        hf__found_free(&import->more[i]);
+        hf__import_lock_free(&import->more[i]);
     free(import->locks);
     free(import->more);
     free(import->sections);

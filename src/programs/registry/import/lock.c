@@ -9,24 +9,24 @@
 
 enum { PATTERN_MAX_SIZE = 1024 }; /* far below what the registry can take */
 
-void hf__found_comment(hf__found *found, const char *what, const char *text)
+void hf__import_lock_comment(hf__import_lock *lock, const char *what, const char *text)
 {
-    hf__yaml_comment_text(&found->comments, what, strlen(what));
-    hf__buf_puts(&found->comments, ": ");
-    hf__yaml_comment_text(&found->comments, text, strlen(text));
-    hf__buf_puts(&found->comments, "\n");
+    hf__yaml_comment_text(&lock->comments, what, strlen(what));
+    hf__buf_puts(&lock->comments, ": ");
+    hf__yaml_comment_text(&lock->comments, text, strlen(text));
+    hf__buf_puts(&lock->comments, "\n");
 }
 
-void hf__found_doubt(hf__found *found, const char *what)
+void hf__import_lock_doubt(hf__import_lock *lock, const char *what)
 {
-    hf__buf_printf(&found->comments, "unknown: %s: check\n", what);
+    hf__buf_printf(&lock->comments, "unknown: %s: check\n", what);
 }
 
-void hf__found_doubts(hf__found *found, const hf__buf *lines)
+void hf__import_lock_doubts(hf__import_lock *lock, const hf__buf *lines)
 {
     for (const char *at = lines->data; at != NULL && *at != '\0';) {
         const char *end = strchrnul(at, '\n');
-        hf__buf_printf(&found->comments, "unknown: %.*s: check\n", (int)(end - at), at);
+        hf__buf_printf(&lock->comments, "unknown: %.*s: check\n", (int)(end - at), at);
         at = *end != '\0' ? end + 1 : end;
     }
 }
@@ -40,57 +40,58 @@ static bool looks_numeric(const char *text)
            text[strspn(text, "0123456789abcdefABCDEFxX_, ()/;nNlLuU-")] == '\0';
 }
 
-static void take_id(hf__found *found, const char *text)
+static void take_id(hf__import_lock *lock, const char *text)
 {
     hf__id id;
 
     switch (hf__id_parse(text, &id)) {
     case HF__ID_GOOD:
-        found->kind = id.is_pair ? HF__FOUND_PAIR : HF__FOUND_FIXED;
-        found->key = id.key;
-        memcpy(found->pair, id.pair, sizeof found->pair);
+        lock->kind = id.is_pair ? HF__IMPORT_PAIR : HF__IMPORT_FIXED;
+        lock->key = id.key;
+        memcpy(lock->pair, id.pair, sizeof lock->pair);
         if (id.doubt != NULL)
-            hf__found_doubt(found, id.doubt);
+            hf__import_lock_doubt(lock, id.doubt);
         break;
-    case HF__ID_NONE: found->why = "there is no lock id in it"; break;
-    case HF__ID_UNCLEAR: found->why = "it has several numbers"; break;
-    case HF__ID_OUT_OF_RANGE: found->why = "its id is more than PostgreSQL takes"; break;
+    case HF__ID_NONE: lock->why = "there is no lock id in it"; break;
+    case HF__ID_UNCLEAR: lock->why = "it has several numbers"; break;
+    case HF__ID_OUT_OF_RANGE: lock->why = "its id is more than PostgreSQL takes"; break;
     }
 }
 
-static void take_pattern(hf__found *found, const char *text, size_t size, bool own_document)
+static void take_pattern(hf__import_lock *lock, const char *text, size_t size, bool own_document)
 {
     hf__pattern pattern = {0};
 
     if (size == 0 || size > PATTERN_MAX_SIZE) {
-        found->why = size == 0 ? "there is no pattern in it" : "its pattern is too long";
+        lock->why = size == 0 ? "there is no pattern in it" : "its pattern is too long";
         return;
     }
-    found->kind = HF__FOUND_PATTERN;
+    lock->kind = HF__IMPORT_PATTERN;
     if (own_document) {
-        hf__buf_add(&found->pattern, text, size);
+        hf__buf_add(&lock->pattern, text, size);
         return;
     }
     hf__pattern_read(&pattern, text, size);
-    hf__buf_puts(&found->pattern, pattern.text.broken ? "" : pattern.text.data);
-    hf__buf_puts(&found->placeholders,
+    hf__buf_puts(&lock->pattern, pattern.text.broken ? "" : pattern.text.data);
+    hf__buf_puts(&lock->placeholders,
                  pattern.expressions.length > 0 ? pattern.expressions.data : "");
-    if (pattern.derivation_given && !found->derivation_given) {
-        found->derivation = pattern.derivation;
-        found->derivation_given = true;
+    if (pattern.derivation_given && !lock->derivation_given) {
+        lock->derivation = pattern.derivation;
+        lock->derivation_given = true;
     }
-    if (found->pattern.length == 0) {
-        found->kind = HF__FOUND_NOTHING;
-        found->why = "there is no pattern in it";
+    if (lock->pattern.length == 0) {
+        lock->kind = HF__IMPORT_NOTHING;
+        lock->why = "there is no pattern in it";
     }
-    if (!found->pattern.broken && strncmp(found->pattern.data, text, size) != 0)
-        hf__found_comment(found, "written as", text);
-    hf__found_doubts(found, &pattern.doubts);
+    if (!lock->pattern.broken && strncmp(lock->pattern.data, text, size) != 0)
+        hf__import_lock_comment(lock, "written as", text);
+    hf__import_lock_doubts(lock, &pattern.doubts);
     hf__pattern_free(&pattern);
 }
 
 /* The first piece of code in the cell is the key; what else is there explains it. */
-static void read_key(hf__found *found, hf__column column, const hf__inline *cell, bool own_document)
+static void read_key(hf__import_lock *lock, hf__md_column column, const hf__inline *cell,
+                     bool own_document)
 {
     hf__buf text = {0};
     bool has_code = cell->span_count > 0 && cell->spans[0].end > cell->spans[0].start;
@@ -105,53 +106,53 @@ static void read_key(hf__found *found, hf__column column, const hf__inline *cell
                         (column == HF__COLUMN_KEY && !looks_numeric(text.data)) ||
                         strpbrk(text.data, "'\"{<$%*") != NULL;
         if (is_label)
-            take_pattern(found, text.data, text.length, own_document);
+            take_pattern(lock, text.data, text.length, own_document);
         else
-            take_id(found, text.data);
-        if (text.length < cell->text.length || found->kind == HF__FOUND_NOTHING)
-            hf__found_comment(found, "the table says", cell->text.data);
+            take_id(lock, text.data);
+        if (text.length < cell->text.length || lock->kind == HF__IMPORT_NOTHING)
+            hf__import_lock_comment(lock, "the table says", cell->text.data);
     }
     hf__buf_free(&text);
 }
 
-static void apply_class(hf__found *found, const hf__inline *cell)
+static void apply_class(hf__import_lock *lock, const hf__inline *cell)
 {
     hf__id id;
     bool good = hf__id_parse(cell->text.data, &id) == HF__ID_GOOD && !id.is_pair &&
                 id.key >= INT32_MIN && id.key <= INT32_MAX;
 
-    if (found->kind == HF__FOUND_PATTERN && good) {
-        found->has_class = true;
-        found->pair[0] = (int32_t)id.key;
-    } else if (found->kind == HF__FOUND_FIXED && good && found->key >= INT32_MIN &&
-               found->key <= INT32_MAX) {
-        found->kind = HF__FOUND_PAIR;
-        found->pair[0] = (int32_t)id.key;
-        found->pair[1] = (int32_t)found->key;
+    if (lock->kind == HF__IMPORT_PATTERN && good) {
+        lock->has_class = true;
+        lock->pair[0] = (int32_t)id.key;
+    } else if (lock->kind == HF__IMPORT_FIXED && good && lock->key >= INT32_MIN &&
+               lock->key <= INT32_MAX) {
+        lock->kind = HF__IMPORT_PAIR;
+        lock->pair[0] = (int32_t)id.key;
+        lock->pair[1] = (int32_t)lock->key;
     } else {
-        hf__found_comment(found, "class", cell->text.data);
+        hf__import_lock_comment(lock, "class", cell->text.data);
     }
 }
 
-static bool is_key_column(hf__column column)
+static bool is_key_column(hf__md_column column)
 {
     return column == HF__COLUMN_ID || column == HF__COLUMN_PATTERN || column == HF__COLUMN_KEY;
 }
 
 struct key_cells {
     hf__inline key, class_id;
-    hf__column column;
+    hf__md_column column;
 };
 
-static void read_one(hf__found *found, const hf__table *table, const hf__row *row, size_t index,
-                     bool own_document, struct key_cells *keys)
+static void read_one(hf__import_lock *lock, const hf__table *table, const hf__row *row,
+                     size_t index, bool own_document, struct key_cells *keys)
 {
-    hf__column column = table->columns[index];
+    hf__md_column column = table->columns[index];
     hf__inline cell = {0};
 
     hf__inline_read(&cell, row->cells[index]);
     if (cell.text.broken || cell.link.broken) {
-        found->comments.broken = true;
+        lock->comments.broken = true;
     } else if (hf__inline_is_empty(&cell)) {
         /* nothing was said */
     } else if (is_key_column(column) && keys->column == HF__COLUMN_OTHER) {
@@ -162,28 +163,29 @@ static void read_one(hf__found *found, const hf__table *table, const hf__row *ro
         keys->class_id = cell;
         cell = (hf__inline){0};
     } else if (column == HF__COLUMN_PLACEHOLDERS && own_document) {
-        hf__found_read_placeholders(found, &cell);
+        hf__import_lock_read_placeholders(lock, &cell);
     } else if (column == HF__COLUMN_OTHER || column == HF__COLUMN_PLACEHOLDERS ||
                is_key_column(column)) {
-        hf__found_comment(found, table->titles[index], cell.text.data);
+        hf__import_lock_comment(lock, table->titles[index], cell.text.data);
     } else {
-        hf__found_read_cell(found, column, &cell);
+        hf__import_lock_read_cell(lock, column, &cell);
     }
     hf__inline_free(&cell);
 }
 
-void hf__found_read(hf__found *found, const hf__table *table, const hf__row *row, bool own_document)
+void hf__import_lock_read(hf__import_lock *lock, const hf__table *table, const hf__row *row,
+                          bool own_document)
 {
     struct key_cells keys = {0};
 
-    found->line = row->line;
-    found->why = "there is no lock id or pattern in it";
+    lock->line = row->line;
+    lock->why = "there is no lock id or pattern in it";
     for (size_t i = 0; i < row->count && i < table->count; i++)
-        read_one(found, table, row, i, own_document, &keys);
+        read_one(lock, table, row, i, own_document, &keys);
     if (keys.column != HF__COLUMN_OTHER)
-        read_key(found, keys.column, &keys.key, own_document);
+        read_key(lock, keys.column, &keys.key, own_document);
     if (keys.class_id.text.data != NULL)
-        apply_class(found, &keys.class_id);
+        apply_class(lock, &keys.class_id);
     hf__inline_free(&keys.key);
     hf__inline_free(&keys.class_id);
 }
@@ -199,34 +201,34 @@ static void write_text(hf__buf *yaml, const char *field, const hf__buf *text)
     hf__buf_puts(yaml, "\n");
 }
 
-static void write_key(const hf__found *found, hf__buf *yaml)
+static void write_key(const hf__import_lock *lock, hf__buf *yaml)
 {
-    if (found->kind == HF__FOUND_NOTHING)
+    if (lock->kind == HF__IMPORT_NOTHING)
         return;
     hf__buf_puts(yaml, "    key: { ");
-    if (found->kind == HF__FOUND_FIXED) {
-        hf__buf_printf(yaml, "fixed: %" PRId64, found->key);
-    } else if (found->kind == HF__FOUND_PAIR) {
-        hf__buf_printf(yaml, "pair: [%" PRId32 ", %" PRId32 "]", found->pair[0], found->pair[1]);
+    if (lock->kind == HF__IMPORT_FIXED) {
+        hf__buf_printf(yaml, "fixed: %" PRId64, lock->key);
+    } else if (lock->kind == HF__IMPORT_PAIR) {
+        hf__buf_printf(yaml, "pair: [%" PRId32 ", %" PRId32 "]", lock->pair[0], lock->pair[1]);
     } else {
-        if (found->has_class)
-            hf__buf_printf(yaml, "class: %" PRId32 ", ", found->pair[0]);
+        if (lock->has_class)
+            hf__buf_printf(yaml, "class: %" PRId32 ", ", lock->pair[0]);
         hf__buf_puts(yaml, "pattern: ");
-        hf__yaml_text(yaml, found->pattern.data, found->pattern.length);
-        hf__buf_printf(yaml, ", as: %s", hf_derivation_name(found->derivation));
+        hf__yaml_text(yaml, lock->pattern.data, lock->pattern.length);
+        hf__buf_printf(yaml, ", as: %s", hf_derivation_name(lock->derivation));
     }
     hf__buf_puts(yaml, " }\n");
-    if (found->kind == HF__FOUND_PATTERN && found->placeholders.length > 0)
-        hf__buf_printf(yaml, "    placeholders: { %s }\n", found->placeholders.data);
+    if (lock->kind == HF__IMPORT_PATTERN && lock->placeholders.length > 0)
+        hf__buf_printf(yaml, "    placeholders: { %s }\n", lock->placeholders.data);
 }
 
 /* One of the two words, or why neither is written. */
-static void write_word(const hf__found *found, hf__buf *yaml, const char *field, unsigned first_bit,
-                       const char *first, unsigned second_bit, const char *second,
-                       const char *otherwise)
+static void write_word(const hf__import_lock *lock, hf__buf *yaml, const char *field,
+                       unsigned first_bit, const char *first, unsigned second_bit,
+                       const char *second, const char *otherwise)
 {
-    bool says_first = (found->type & first_bit) != 0;
-    bool says_second = (found->type & second_bit) != 0;
+    bool says_first = (lock->type & first_bit) != 0;
+    bool says_second = (lock->type & second_bit) != 0;
 
     if (says_first != says_second)
         hf__buf_printf(yaml, "    %s: %s\n", field, says_first ? first : second);
@@ -235,70 +237,70 @@ static void write_word(const hf__found *found, hf__buf *yaml, const char *field,
                        says_first ? "stated both ways" : "not stated", otherwise);
 }
 
-static void write_sources(const hf__found *found, hf__buf *yaml)
+static void write_sources(const hf__import_lock *lock, hf__buf *yaml)
 {
-    if (found->sources.length == 0)
+    if (lock->sources.length == 0)
         return;
     hf__buf_puts(yaml, "    source: [");
-    for (const char *at = found->sources.data; *at != '\0';) {
+    for (const char *at = lock->sources.data; *at != '\0';) {
         const char *end = strchrnul(at, '\n');
-        hf__buf_puts(yaml, at > found->sources.data ? ", " : "");
+        hf__buf_puts(yaml, at > lock->sources.data ? ", " : "");
         hf__yaml_text(yaml, at, (size_t)(end - at));
         at = *end != '\0' ? end + 1 : end;
     }
     hf__buf_puts(yaml, "]\n");
 }
 
-static void write_comments(const hf__found *found, hf__buf *yaml)
+static void write_comments(const hf__import_lock *lock, hf__buf *yaml)
 {
-    hf__buf_printf(yaml, "  # line %u\n", found->line);
-    for (const char *at = found->comments.data; at != NULL && *at != '\0';) {
+    hf__buf_printf(yaml, "  # line %u\n", lock->line);
+    for (const char *at = lock->comments.data; at != NULL && *at != '\0';) {
         const char *end = strchrnul(at, '\n');
         hf__buf_printf(yaml, "  # %.*s\n", (int)(end - at), at);
         at = *end != '\0' ? end + 1 : end;
     }
 }
 
-void hf__found_write(const hf__found *found, hf__buf *yaml)
+void hf__import_lock_write(const hf__import_lock *lock, hf__buf *yaml)
 {
-    write_comments(found, yaml);
+    write_comments(lock, yaml);
     hf__buf_puts(yaml, "  - name: ");
-    hf__yaml_text(yaml, found->name.data, found->name.length);
+    hf__yaml_text(yaml, lock->name.data, lock->name.length);
     hf__buf_puts(yaml, "\n");
-    write_key(found, yaml);
-    write_word(found, yaml, "lifetime", HF__SAYS_SESSION, "session", HF__SAYS_TRANSACTION,
+    write_key(lock, yaml);
+    write_word(lock, yaml, "lifetime", HF__SAYS_SESSION, "session", HF__SAYS_TRANSACTION,
                "transaction", "session or transaction");
-    write_word(found, yaml, "mode", HF__SAYS_EXCLUSIVE, "exclusive", HF__SAYS_SHARED, "shared",
+    write_word(lock, yaml, "mode", HF__SAYS_EXCLUSIVE, "exclusive", HF__SAYS_SHARED, "shared",
                "exclusive assumed");
-    write_text(yaml, "scope", &found->scope);
-    write_text(yaml, "component", &found->component);
-    write_text(yaml, "purpose", &found->purpose);
-    write_sources(found, yaml);
-    write_text(yaml, "owner", &found->owner);
-    write_text(yaml, "runbook", &found->runbook);
-    if (found->kind == HF__FOUND_PATTERN && found->expected > 0)
-        hf__buf_printf(yaml, "    expected: %" PRId64 "\n", found->expected);
-    if (found->has_order)
-        hf__buf_printf(yaml, "    order: %" PRId64 "\n", found->order);
-    if (found->histogram)
+    write_text(yaml, "scope", &lock->scope);
+    write_text(yaml, "component", &lock->component);
+    write_text(yaml, "purpose", &lock->purpose);
+    write_sources(lock, yaml);
+    write_text(yaml, "owner", &lock->owner);
+    write_text(yaml, "runbook", &lock->runbook);
+    if (lock->kind == HF__IMPORT_PATTERN && lock->expected > 0)
+        hf__buf_printf(yaml, "    expected: %" PRId64 "\n", lock->expected);
+    if (lock->has_order)
+        hf__buf_printf(yaml, "    order: %" PRId64 "\n", lock->order);
+    if (lock->histogram)
         hf__buf_puts(yaml, "    histogram: true\n");
 }
 
-void hf__found_free(hf__found *found)
+void hf__import_lock_free(hf__import_lock *lock)
 {
-    hf__buf *all[] = {&found->name,    &found->pattern, &found->component, &found->purpose,
-                      &found->scope,   &found->owner,   &found->runbook,   &found->placeholders,
-                      &found->sources, &found->comments};
+    hf__buf *all[] = {&lock->name,    &lock->pattern, &lock->component, &lock->purpose,
+                      &lock->scope,   &lock->owner,   &lock->runbook,   &lock->placeholders,
+                      &lock->sources, &lock->comments};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         hf__buf_free(all[i]);
-    *found = (hf__found){0};
+    *lock = (hf__import_lock){0};
 }
 
-bool hf__found_is_broken(const hf__found *found)
+bool hf__import_lock_is_broken(const hf__import_lock *lock)
 {
-    return found->name.broken || found->pattern.broken || found->component.broken ||
-           found->purpose.broken || found->scope.broken || found->owner.broken ||
-           found->runbook.broken || found->placeholders.broken || found->sources.broken ||
-           found->comments.broken;
+    return lock->name.broken || lock->pattern.broken || lock->component.broken ||
+           lock->purpose.broken || lock->scope.broken || lock->owner.broken ||
+           lock->runbook.broken || lock->placeholders.broken || lock->sources.broken ||
+           lock->comments.broken;
 }

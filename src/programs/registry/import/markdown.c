@@ -242,7 +242,7 @@ bool hf__markdown_read(const char *text, size_t size, const hf__markdown_reader 
 
 static const struct {
     const char *title;
-    hf__column column;
+    hf__md_column column;
 } known[] = {
     {"lock id", HF__COLUMN_ID},
     {"lock ids", HF__COLUMN_ID},
@@ -376,7 +376,7 @@ static void normalise(const char *title, char *out, size_t out_size)
     out[used] = '\0';
 }
 
-static hf__column column_of(const char *title)
+static hf__md_column column_of(const char *title)
 {
     char plain[64];
 
@@ -387,7 +387,7 @@ static hf__column column_of(const char *title)
     return HF__COLUMN_OTHER;
 }
 
-static bool has(const hf__table *table, hf__column column)
+static bool has(const hf__table *table, hf__md_column column)
 {
     for (size_t i = 0; i < table->count; i++)
         if (table->columns[i] == column)
@@ -426,9 +426,9 @@ static void take_lock_for_key(hf__table *table)
 /* Says more about its keys than "| Key | Value |". */
 static bool describes(const hf__table *table)
 {
-    static const hf__column telling[] = {HF__COLUMN_NAME,  HF__COLUMN_COMPONENT, HF__COLUMN_PURPOSE,
-                                         HF__COLUMN_SCOPE, HF__COLUMN_TYPE,      HF__COLUMN_FILE,
-                                         HF__COLUMN_OWNER};
+    static const hf__md_column telling[] = {
+        HF__COLUMN_NAME, HF__COLUMN_COMPONENT, HF__COLUMN_PURPOSE, HF__COLUMN_SCOPE,
+        HF__COLUMN_TYPE, HF__COLUMN_FILE,      HF__COLUMN_OWNER};
 
     for (size_t i = 0; i < sizeof telling / sizeof telling[0]; i++)
         if (has(table, telling[i]))
@@ -458,7 +458,7 @@ static bool read_titles(hf__table *table, const hf__row *header)
         char *text = title.text.broken ? NULL : strdup(title.text.data);
         if (text == NULL)
             break;
-        hf__column column = column_of(text);
+        hf__md_column column = column_of(text);
         bool again = column != HF__COLUMN_TYPE && column != HF__COLUMN_FILE && has(table, column);
         table->titles[i] = text;
         table->columns[i] = again ? HF__COLUMN_OTHER : column;

@@ -35,7 +35,7 @@ hf__slice hf__slice_trim(hf__slice slice);
 
 /* Which column of a team's table is what. */
 
-typedef enum hf__column {
+typedef enum hf__md_column {
     HF__COLUMN_OTHER,
     HF__COLUMN_ID,      /* numbers */
     HF__COLUMN_PATTERN, /* labels */
@@ -56,7 +56,7 @@ typedef enum hf__column {
     HF__COLUMN_ORDER,
     HF__COLUMN_HISTOGRAM,
     HF__COLUMN_KINDS,
-} hf__column;
+} hf__md_column;
 
 typedef enum hf__table_kind {
     HF__TABLE_STRANGE, /* not about locks */
@@ -68,7 +68,7 @@ typedef struct hf__table {
     hf__table_kind kind;
     unsigned line;
     size_t count;
-    hf__column columns[HF__CELLS_MAX];
+    hf__md_column columns[HF__CELLS_MAX];
     char *titles[HF__CELLS_MAX]; /* as people see them */
 } hf__table;
 

@@ -133,7 +133,7 @@ static bool is_valid(const hf__buf *name)
     return name->length > 0 && name->length <= NAME_MAX_SIZE && name->data[0] != '-';
 }
 
-static void make_name(hf__found *lock, bool component_is_enough)
+static void make_name(hf__import_lock *lock, bool component_is_enough)
 {
     hf__buf name = {0};
 
@@ -152,7 +152,7 @@ static void make_name(hf__found *lock, bool component_is_enough)
     }
     if (name.length == 0 && lock->pattern.length > 0)
         hf__slug(&name, lock->pattern.data, MADE_MAX_SIZE);
-    if (name.length == 0 && lock->kind == HF__FOUND_PAIR)
+    if (name.length == 0 && lock->kind == HF__IMPORT_PAIR)
         hf__buf_printf(&name, "lock-%" PRId32 "-%" PRId32, lock->pair[0], lock->pair[1]);
     else if (name.length == 0)
         hf__buf_printf(&name, lock->key < 0 ? "lock-minus%" PRId64 : "lock-%" PRId64, lock->key);
@@ -160,7 +160,7 @@ static void make_name(hf__found *lock, bool component_is_enough)
     lock->name = name;
 }
 
-static bool make_unique(void **tree, hf__found *lock)
+static bool make_unique(void **tree, hf__import_lock *lock)
 {
     struct name *name = find_or_add(tree, lock->name.data);
     hf__buf numbered = {0};
@@ -172,7 +172,7 @@ static bool make_unique(void **tree, hf__found *lock)
         return true;
     }
     if (lock->name_is_final)
-        hf__found_doubt(lock, "the name stands in another row too, so a number was added");
+        hf__import_lock_doubt(lock, "the name stands in another row too, so a number was added");
     for (;;) {
         hf__buf_clear(&numbered);
         hf__buf_printf(&numbered, "%.*s-%u", NAME_MAX_SIZE - 12, lock->name.data, ++name->uses);
@@ -192,7 +192,7 @@ static bool make_unique(void **tree, hf__found *lock)
 }
 
 /* How many locks without a name each component has, by its slug. */
-static bool count_components(void **tree, const hf__found *locks, size_t count)
+static bool count_components(void **tree, const hf__import_lock *locks, size_t count)
 {
     bool ok = true;
 
@@ -210,7 +210,7 @@ static bool count_components(void **tree, const hf__found *locks, size_t count)
     return ok;
 }
 
-static bool is_only_one(void **components, const hf__found *lock)
+static bool is_only_one(void **components, const hf__import_lock *lock)
 {
     hf__buf slug = {0};
     bool only = false;
@@ -227,7 +227,7 @@ static bool is_only_one(void **components, const hf__found *lock)
 }
 
 /* Names that were given come first: a made one makes way. */
-bool hf__name_all(hf__found *locks, size_t count)
+bool hf__name_all(hf__import_lock *locks, size_t count)
 {
     void *components = NULL;
     void *names = NULL;
