@@ -1,11 +1,10 @@
-/* What the cells of a row say, apart from the key. */
+/* What the cells of a row say that are not about the key. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
 #include "programs/registry/import/key.h"
 #include "programs/registry/import/lock.h"
-#include "programs/registry/import/names.h"
 
 static void put_line(hf__buf *out, const char *text)
 {
@@ -14,7 +13,7 @@ static void put_line(hf__buf *out, const char *text)
         hf__buf_add(out, *text == '\n' ? " " : text, 1);
 }
 
-/* --- lifetime and mode --------------------------------------------------------------------------- */
+/* --- lifetime and mode ---------------------------------------------------------------------- */
 
 static bool has_word(const char *text, const char *word)
 {
@@ -49,7 +48,7 @@ static void read_type(hf__import_lock *lock, const hf__inline *cell)
     lock->type |= words;
 }
 
-/* --- files --------------------------------------------------------------------------------------- */
+/* --- file references ------------------------------------------------------------------------ */
 
 /* "a.ts:12-14", "a.ts#L12", "a.ts:12:3": where the path ends. */
 static size_t path_size(const char *text, size_t size)
@@ -92,13 +91,11 @@ static bool is_javascript(const char *text, size_t size)
 static bool has_line(const hf__buf *lines, const char *text, size_t size)
 {
     const char *at = lines->data;
+    hf__slice line;
 
-    while (at != NULL && *at != '\0') {
-        const char *end = strchrnul(at, '\n');
-        if ((size_t)(end - at) == size && memcmp(at, text, size) == 0)
+    while (hf__lines_next(&at, &line))
+        if (line.size == size && memcmp(line.text, text, size) == 0)
             return true;
-        at = *end != '\0' ? end + 1 : end;
-    }
     return false;
 }
 
@@ -130,7 +127,7 @@ static bool add_source(hf__import_lock *lock, const char *text)
     return true;
 }
 
-/* Pieces between the separators; false when one of them was no path. */
+/* Adds the pieces between the separators. False when one of them is no path. */
 static bool add_sources(hf__import_lock *lock, char *text, const char *separators)
 {
     char *rest = text;
@@ -179,7 +176,7 @@ static void read_files(hf__import_lock *lock, const hf__inline *cell)
     hf__buf_free(&copy);
 }
 
-/* --- placeholders, as `holdfast registry doc` writes them ------------------------------------------- */
+/* --- placeholders, on a page that `holdfast registry doc` wrote ----------------------------- */
 
 static void put_span(hf__buf *out, const hf__inline *cell, size_t index)
 {
@@ -228,7 +225,7 @@ void hf__import_lock_read_placeholders(hf__import_lock *lock, const hf__inline *
     }
 }
 
-/* --- all columns --------------------------------------------------------------------------------- */
+/* --- a cell by its column ------------------------------------------------------------------- */
 
 static void read_count(hf__import_lock *lock, const hf__inline *cell, const char *what, int64_t low,
                        int64_t high, int64_t *value, bool *given)

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "programs/registry/import/lock.h"
 #include "programs/registry/import/names.h"
 
@@ -24,9 +25,14 @@ struct heading {
     hf__mentions mentions; /* of the text before the next heading */
 };
 
-/* A section with locks in it: what its own text says, or else the text above it. */
+/* A section with locks in it: the hashes that its own text speaks of, and the text above it. */
 struct section {
     hf__mentions own, above;
+};
+
+struct lock_list {
+    hf__import_lock *items;
+    size_t count, room;
 };
 
 struct import {
@@ -37,15 +43,13 @@ struct import {
     size_t depth;
     hf__mentions everywhere;
     struct section *sections;
-    size_t section_count, section_capacity;
+    size_t section_count, section_room;
     bool in_section;
     hf__table table;
     hf__mentions header_mentions;
     size_t lock_tables;
-    hf__import_lock *locks; /* left-out ones too, in the order of the file */
-    size_t count, capacity;
-    hf__import_lock *more;
-    size_t more_count, more_capacity;
+    struct lock_list locks; /* in the order of the file, with those that will be left out */
+    struct lock_list more;  /* rows that say more about a lock, by its name */
     hf_status status;
     hf_error *err;
 };
@@ -56,23 +60,7 @@ static bool out_of_memory(struct import *import)
     return false;
 }
 
-/* Room for one more, zeroed; NULL without memory. */
-static void *add_item(void **items, size_t *count, size_t *capacity, size_t size)
-{
-    if (*count == *capacity) {
-        size_t wanted = *capacity > 0 ? *capacity * 2 : 64;
-        void *grown = reallocarray(*items, wanted, size);
-        if (grown == NULL)
-            return NULL;
-        *items = grown;
-        *capacity = wanted;
-    }
-    void *item = (char *)*items + (*count)++ * size;
-    memset(item, 0, size);
-    return item;
-}
-
-/* --- sections ------------------------------------------------------------------------------------- */
+/* --- sections: which text a table belongs to ------------------------------------------------ */
 
 static void end_section(struct import *import)
 {
@@ -119,10 +107,11 @@ static bool begin_section(struct import *import)
 {
     if (import->in_section)
         return true;
-    struct section *section = add_item((void **)&import->sections, &import->section_count,
-                                       &import->section_capacity, sizeof *section);
-    if (section == NULL)
+    if (!hf__grow(&import->sections, &import->section_room, import->section_count + 1,
+                  sizeof *import->sections))
         return out_of_memory(import);
+    struct section *section = &import->sections[import->section_count++];
+    *section = (struct section){0};
     for (size_t i = 0; i < import->depth; i++)
         if (import->headings[i].mentions.kinds != 0)
             section->above = import->headings[i].mentions;
@@ -130,7 +119,7 @@ static bool begin_section(struct import *import)
     return true;
 }
 
-/* --- tables --------------------------------------------------------------------------------------- */
+/* --- tables and their rows ------------------------------------------------------------------ */
 
 static bool check_cells(struct import *import, const hf__row *row)
 {
@@ -186,34 +175,43 @@ static bool is_empty_row(const hf__row *row)
     return true;
 }
 
+/* Adds what the row says to a list. Returns NULL, with the status set, without memory. */
+static hf__import_lock *read_row(struct import *import, struct lock_list *list, const hf__row *row)
+{
+    hf__import_lock *lock = NULL;
+
+    if (hf__grow(&list->items, &list->room, list->count + 1, sizeof *list->items)) {
+        lock = &list->items[list->count++];
+        *lock = (hf__import_lock){0};
+        hf__import_lock_read(lock, &import->table, row, import->own_document);
+    }
+    if (lock == NULL || hf__import_lock_is_broken(lock)) {
+        (void)out_of_memory(import);
+        return NULL;
+    }
+    return lock;
+}
+
 static bool add_lock(struct import *import, const hf__row *row)
 {
-    if (import->count == HF__IMPORT_LOCKS_MAX) {
+    if (import->locks.count == HF__IMPORT_LOCKS_MAX) {
         import->status = hf__fail(import->err, HF_BAD_DATA, "%s:%u: more than %d locks",
                                   import->name, row->line, HF__IMPORT_LOCKS_MAX);
         return false;
     }
-    hf__import_lock *lock =
-        add_item((void **)&import->locks, &import->count, &import->capacity, sizeof *lock);
+    hf__import_lock *lock = read_row(import, &import->locks, row);
     if (lock == NULL)
-        return out_of_memory(import);
-    hf__import_lock_read(lock, &import->table, row, import->own_document);
+        return false;
     lock->section = import->section_count - 1;
     if (lock->mentions.kinds == 0)
         lock->mentions = import->header_mentions;
-    return !hf__import_lock_is_broken(lock) || out_of_memory(import);
+    return true;
 }
 
 static bool add_more(struct import *import, const hf__row *row)
 {
-    if (import->more_count == HF__IMPORT_LOCKS_MAX)
-        return true;
-    hf__import_lock *more =
-        add_item((void **)&import->more, &import->more_count, &import->more_capacity, sizeof *more);
-    if (more == NULL)
-        return out_of_memory(import);
-    hf__import_lock_read(more, &import->table, row, import->own_document);
-    return !hf__import_lock_is_broken(more) || out_of_memory(import);
+    return import->more.count == HF__IMPORT_LOCKS_MAX ||
+           read_row(import, &import->more, row) != NULL;
 }
 
 static bool on_row(void *arg, const hf__row *row)
@@ -227,7 +225,7 @@ static bool on_row(void *arg, const hf__row *row)
     return import->table.kind == HF__TABLE_LOCKS ? add_lock(import, row) : add_more(import, row);
 }
 
-/* --- derivations ---------------------------------------------------------------------------------- */
+/* --- which derivation a pattern has --------------------------------------------------------- */
 
 static bool has_32_bits(hf_derivation derivation)
 {
@@ -245,7 +243,7 @@ static const hf__mentions *nearest_mentions(const struct import *import,
                                        : &import->everywhere;
 }
 
-/* What was said, or what is assumed instead, and a comment that tells which. */
+/* Uses what the text says, else an assumption, and writes a comment that tells which. */
 static void decide_hash(const struct import *import, hf__import_lock *lock)
 {
     const hf__mentions *mentions = nearest_mentions(import, lock);
@@ -292,7 +290,7 @@ static void decide_derivation(const struct import *import, hf__import_lock *lock
     }
 }
 
-/* --- keys that stand twice -------------------------------------------------------------------------- */
+/* --- keys that stand in two rows ------------------------------------------------------------ */
 
 static int compare_numbers(int64_t a, int64_t b)
 {
@@ -317,7 +315,7 @@ static int compare_keys(const void *one, const void *other)
 
 static void keep_node(void *node)
 {
-    (void)node; /* the locks belong to the import */
+    (void)node; /* the import owns the locks */
 }
 
 static bool find_repeated(struct import *import)
@@ -325,8 +323,8 @@ static bool find_repeated(struct import *import)
     void *tree = NULL;
     bool ok = true;
 
-    for (size_t i = 0; ok && i < import->count; i++) {
-        hf__import_lock *lock = &import->locks[i];
+    for (size_t i = 0; ok && i < import->locks.count; i++) {
+        hf__import_lock *lock = &import->locks.items[i];
         if (lock->kind == HF__IMPORT_NOTHING)
             continue;
         hf__import_lock **first = tsearch(lock, &tree, compare_keys);
@@ -338,7 +336,7 @@ static bool find_repeated(struct import *import)
     return ok || out_of_memory(import);
 }
 
-/* --- more about a lock, by its name ------------------------------------------------------------------ */
+/* --- tables that say more about a lock, by its name ----------------------------------------- */
 
 static int compare_by_name(const void *a, const void *b)
 {
@@ -369,10 +367,10 @@ static bool merge_more(struct import *import)
     void *tree = NULL;
     bool ok = true;
 
-    for (size_t i = 0; ok && i < import->count; i++)
-        ok = tsearch(&import->locks[i], &tree, compare_by_name) != NULL;
-    for (size_t i = 0; ok && i < import->more_count; i++) {
-        hf__import_lock *more = &import->more[i];
+    for (size_t i = 0; ok && i < import->locks.count; i++)
+        ok = tsearch(&import->locks.items[i], &tree, compare_by_name) != NULL;
+    for (size_t i = 0; ok && i < import->more.count; i++) {
+        hf__import_lock *more = &import->more.items[i];
         hf__import_lock **lock = more->name.length > 0 ? tfind(more, &tree, compare_by_name) : NULL;
         char shown[SHOWN];
         if (lock != NULL)
@@ -387,7 +385,7 @@ static bool merge_more(struct import *import)
     return ok || out_of_memory(import);
 }
 
-/* --- what comes out ------------------------------------------------------------------------------- */
+/* --- the registry that comes out ------------------------------------------------------------ */
 
 static void warn_left_out(struct import *import, const hf__import_lock *lock)
 {
@@ -400,10 +398,11 @@ static void warn_left_out(struct import *import, const hf__import_lock *lock)
                                "left out a row: %s", lock->why);
 }
 
-/* As comments, so that nothing of the table is lost. */
+/* Writes the row as a comment, so that nothing of the table is lost. */
 static void write_left_out(const hf__import_lock *lock, hf__buf *yaml)
 {
     hf__buf entry = {0};
+    hf__slice line;
 
     if (lock->repeats > 0)
         hf__buf_printf(yaml, "  # left out: its key stands in line %u already: the same lock?\n",
@@ -412,11 +411,10 @@ static void write_left_out(const hf__import_lock *lock, hf__buf *yaml)
         hf__buf_printf(yaml, "  # left out: %s: check\n", lock->why);
     hf__import_lock_write(lock, &entry);
     yaml->broken |= entry.broken;
-    for (const char *at = entry.data; at != NULL && *at != '\0';) {
-        const char *end = strchrnul(at, '\n');
-        bool is_comment = at[2] == '#';
-        hf__buf_printf(yaml, "  %s%.*s\n", is_comment ? "" : "# ", (int)(end - at) - 2, at + 2);
-        at = *end != '\0' ? end + 1 : end;
+    for (const char *at = entry.data; hf__lines_next(&at, &line);) {
+        bool is_comment = line.text[2] == '#';
+        hf__buf_printf(yaml, "  %s%.*s\n", is_comment ? "" : "# ", (int)line.size - 2,
+                       line.text + 2);
     }
     hf__buf_free(&entry);
 }
@@ -431,11 +429,12 @@ static void write_all(struct import *import, hf__buf *yaml)
     hf__yaml_comment_text(yaml, file, strlen(file));
     hf__buf_puts(yaml, ": check what is marked, then run\n# `holdfast registry check`.\n"
                        "version: 1\n");
-    for (size_t i = 0; i < import->count; i++)
-        written += import->locks[i].kind != HF__IMPORT_NOTHING && import->locks[i].repeats == 0;
+    for (size_t i = 0; i < import->locks.count; i++)
+        written += import->locks.items[i].kind != HF__IMPORT_NOTHING &&
+                   import->locks.items[i].repeats == 0;
     hf__buf_puts(yaml, written > 0 ? "locks:\n" : "locks: []\n");
-    for (size_t i = 0; i < import->count; i++) {
-        const hf__import_lock *lock = &import->locks[i];
+    for (size_t i = 0; i < import->locks.count; i++) {
+        const hf__import_lock *lock = &import->locks.items[i];
         hf__buf_puts(yaml, i > 0 ? "\n" : "");
         if (lock->kind != HF__IMPORT_NOTHING && lock->repeats == 0) {
             hf__import_lock_write(lock, yaml);
@@ -454,15 +453,15 @@ static hf_status finish(struct import *import, hf__buf *yaml, hf_error *err)
         hf__hint(err, "a table needs a column named 'Lock ID' or 'Hash Input Pattern'");
         return status;
     }
-    for (size_t i = 0; i < import->count; i++)
-        decide_derivation(import, &import->locks[i]);
-    if (!hf__name_all(import->locks, import->count))
+    for (size_t i = 0; i < import->locks.count; i++)
+        decide_derivation(import, &import->locks.items[i]);
+    if (!hf__name_all(import->locks.items, import->locks.count))
         return hf__no_memory(err);
     if (!merge_more(import) || !find_repeated(import))
         return import->status;
     write_all(import, yaml);
-    for (size_t i = 0; i < import->count; i++)
-        yaml->broken |= hf__import_lock_is_broken(&import->locks[i]);
+    for (size_t i = 0; i < import->locks.count; i++)
+        yaml->broken |= hf__import_lock_is_broken(&import->locks.items[i]);
     if (yaml->broken || import->notes->broken)
         return hf__no_memory(err);
     if (yaml->length > HF__IMPORT_MAX)
@@ -471,7 +470,7 @@ static hf_status finish(struct import *import, hf__buf *yaml, hf_error *err)
     return HF_OK;
 }
 
-/* --- what goes in --------------------------------------------------------------------------------- */
+/* --- the text that goes in ------------------------------------------------------------------ */
 
 static hf_status check_text(const char *name, const char *text, size_t size, hf_error *err)
 {
@@ -492,12 +491,12 @@ static hf_status check_text(const char *name, const char *text, size_t size, hf_
 
 static void free_import(struct import *import)
 {
-    for (size_t i = 0; i < import->count; i++)
-        hf__import_lock_free(&import->locks[i]);
-    for (size_t i = 0; i < import->more_count; i++)
-        hf__import_lock_free(&import->more[i]);
-    free(import->locks);
-    free(import->more);
+    for (size_t i = 0; i < import->locks.count; i++)
+        hf__import_lock_free(&import->locks.items[i]);
+    for (size_t i = 0; i < import->more.count; i++)
+        hf__import_lock_free(&import->more.items[i]);
+    free(import->locks.items);
+    free(import->more.items);
     free(import->sections);
     hf__table_free(&import->table);
 }

@@ -7,11 +7,13 @@
 #include <string.h>
 #include <strings.h>
 
+/* --- lock ids ------------------------------------------------------------------------------- */
+
 struct number {
     const char *start, *end;
     uint64_t magnitude;
     bool negative, hexadecimal, too_large;
-    bool thousands; /* "1,234": a number, or a pair in a hurry */
+    bool thousands; /* "1,234": one number, or a pair without a space */
 };
 
 /* Digits of this base with '_' between them. */
@@ -76,7 +78,7 @@ static struct number read_number(const char *text, const char *at)
     return number;
 }
 
-/* The numbers of the text that stand for themselves, not as part of a word. */
+/* Finds the numbers that are not part of a word. */
 static size_t find_numbers(const char *text, struct number *numbers, size_t most)
 {
     size_t count = 0;
@@ -99,7 +101,7 @@ static size_t find_numbers(const char *text, struct number *numbers, size_t most
     return count;
 }
 
-/* Between two halves of a key: a comma or a slash, and nothing else. */
+/* Two halves of a key have a comma, slash or semicolon between them, and nothing else. */
 static bool is_pair(const char *text, const struct number *numbers)
 {
     const char *gap = numbers[0].end + strspn(numbers[0].end, " ");
@@ -113,7 +115,7 @@ static bool is_pair(const char *text, const struct number *numbers)
            numbers[1].end[strspn(numbers[1].end, " )]")] == '\0';
 }
 
-/* "(1,234)" in parentheses is a pair, however it is spaced. */
+/* "(1,234)" is a pair, also without a space. */
 static bool split_thousands(const char *text, struct number *numbers)
 {
     const char *comma = strchr(text, ',');
@@ -127,7 +129,7 @@ static bool split_thousands(const char *text, struct number *numbers)
     return true;
 }
 
-/* Of `bits`: hexadecimal numbers may be the unsigned form of negative ones. */
+/* The number as a key of so many bits. A hexadecimal one may be the unsigned form of a negative. */
 static bool fit(const struct number *number, unsigned bits, int64_t *value, const char **doubt)
 {
     uint64_t most = (UINT64_C(1) << (bits - 1)) - 1;
@@ -151,7 +153,7 @@ static bool fit(const struct number *number, unsigned bits, int64_t *value, cons
     return true;
 }
 
-static hf__id_verdict take_pair(const struct number *numbers, hf__id *id)
+static hf__id_verdict read_pair(const struct number *numbers, hf__id *id)
 {
     int64_t halves[2];
 
@@ -173,9 +175,9 @@ hf__id_verdict hf__id_parse(const char *text, hf__id *id)
     if (count == 0)
         return HF__ID_NONE;
     if (count == 1 && numbers[0].thousands && split_thousands(text, numbers))
-        return take_pair(numbers, id);
+        return read_pair(numbers, id);
     if (count == 2 && is_pair(text, numbers))
-        return take_pair(numbers, id);
+        return read_pair(numbers, id);
     /* "42424242 (0x2876312)": the same number twice */
     if (count == 2 && numbers[0].magnitude == numbers[1].magnitude)
         count = 1;
@@ -186,10 +188,10 @@ hf__id_verdict hf__id_parse(const char *text, hf__id *id)
     return fit(&numbers[0], 64, &id->key, &id->doubt) ? HF__ID_GOOD : HF__ID_OUT_OF_RANGE;
 }
 
-/* --- import hash ------------------------------------------------------------------------------ */
+/* --- which hash a text speaks of ------------------------------------------------------------ */
 
 enum { SHA256 = 1, FNV = 2, HASHTEXT = 4, HASHTEXTEXTENDED = 8, FOREIGN = 16 };
-enum { LINE_MAX_SIZE = 1024 }; /* of prose; what comes later in a line is not looked at */
+enum { LINE_MAX_SIZE = 1024 }; /* the rest of a longer line is not read */
 
 static const struct {
     const char *word;
@@ -228,7 +230,7 @@ static void simplify(hf__slice text, char out[LINE_MAX_SIZE])
     out[used] = '\0';
 }
 
-/* FNV-1 and FNV-1a differ; a bare "FNV" is taken for the one that everybody uses. */
+/* FNV-1 is not FNV-1a. A bare "FNV" means the latter, which everybody uses. */
 static void add_fnv(hf__mentions *mentions, const char *line, const char *rest)
 {
     if (rest[0] == '1' && rest[1] != 'a') {
@@ -321,7 +323,7 @@ hf__hash_verdict hf__mentions_decide(const hf__mentions *mentions, bool from_jav
     }
 }
 
-/* --- import pattern --------------------------------------------------------------------------- */
+/* --- label patterns ------------------------------------------------------------------------- */
 
 /* ${tenantId}:${date}, tenant-<id>, {tenantId}:balance and the like → {tenant_id}… */
 
@@ -331,7 +333,7 @@ struct conversion {
     hf__pattern *out;
     const char *at, *end;
     char names[NAMES_MAX][NAME_MAX_SIZE + 8];
-    size_t no_close; /* bit by form: no closing mark is left, so none is looked for */
+    size_t no_close; /* forms whose closing mark does not come any more, one bit each */
 };
 
 static void doubt(hf__pattern *out, const char *text)
@@ -375,7 +377,7 @@ static bool is_taken(const struct conversion *c, const char *name)
     return false;
 }
 
-/* False when there is no room for one more: then its text stays as it is. */
+/* Returns false when there are too many already: the text then stays as it is. */
 static bool put_placeholder(struct conversion *c, const char *text, size_t size,
                             const char *fallback)
 {
@@ -410,7 +412,7 @@ static bool is_identifier(const char *text, size_t size)
 
 static const struct form {
     const char *open, *close;
-    bool identifier_only; /* otherwise it may be an expression */
+    bool identifier_only; /* else it may have an expression in it */
 } forms[] = {
     {"${", "}", false}, {"#{", "}", false}, {"{{", "}}", true},
     {"{", "}", false},  {"<", ">", true},   {"[", "]", true},
@@ -471,7 +473,7 @@ static bool read_argument(struct conversion *c)
     return false;
 }
 
-/* What stands for anything: '*', '…', '...'. It may well contain a ':'. */
+/* '*', '…' and '...' stand for anything, also with a ':' in it. */
 static bool read_wildcard(struct conversion *c)
 {
     static const char *const marks[] = {"…", "...", "*"};
@@ -517,7 +519,7 @@ static void convert(struct conversion *c)
     }
 }
 
-/* hashtext('label'), hashtextextended('label', 0), fnv1a32("label"): the call says how. */
+/* A call such as hashtext('label') or hashtextextended('label', 0) names the derivation. */
 static bool read_call(hf__pattern *pattern, const char **text, size_t *size)
 {
     char name[24];

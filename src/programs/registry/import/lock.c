@@ -3,11 +3,103 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/text.h"
 #include "programs/registry/import/key.h"
-#include "programs/registry/import/names.h"
 
-enum { PATTERN_MAX_SIZE = 1024 }; /* far below what the registry can take */
+/* --- text as YAML takes it ------------------------------------------------------------------ */
+
+/* Words that some version of YAML takes for something else than text. */
+static bool is_reserved(const char *text, size_t size)
+{
+    static const char *const words[] = {"yes",   "no",   "on", "off", "true",
+                                        "false", "null", "y",  "n"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i]) == size && strncasecmp(words[i], text, size) == 0)
+            return true;
+    return false;
+}
+
+static bool can_be_plain(const char *text, size_t size)
+{
+    if (size == 0 || !isascii(text[0]) || !isalpha((unsigned char)text[0]) ||
+        text[size - 1] == ' ' || is_reserved(text, size))
+        return false;
+    for (size_t i = 1; i < size; i++)
+        if (!isascii(text[i]) || (!isalnum((unsigned char)text[i]) && !strchr(" _./-", text[i])))
+            return false;
+    return true;
+}
+
+/* What YAML does not allow as it is, and what would hide or turn text in an editor. */
+static bool must_be_escaped(int32_t point)
+{
+    return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0xAD || point == 0x061C ||
+           (point >= 0x200B && point <= 0x200F) || (point >= 0x2028 && point <= 0x202E) ||
+           (point >= 0x2060 && point <= 0x206F) || point == 0xFEFF || (point & 0xFFFE) == 0xFFFE;
+}
+
+static void put_escaped(hf__buf *out, int32_t point)
+{
+    if (point == '\n')
+        hf__buf_puts(out, "\\n");
+    else if (point == '\t')
+        hf__buf_puts(out, "\\t");
+    else if (point <= 0xFF)
+        hf__buf_printf(out, "\\x%02X", (unsigned)point);
+    else if (point <= 0xFFFF)
+        hf__buf_printf(out, "\\u%04X", (unsigned)point);
+    else
+        hf__buf_printf(out, "\\U%08X", (unsigned)point);
+}
+
+void hf__yaml_text(hf__buf *out, const char *text, size_t size)
+{
+    if (can_be_plain(text, size)) {
+        hf__buf_add(out, text, size);
+        return;
+    }
+    hf__buf_puts(out, "\"");
+    for (size_t at = 0; at < size;) {
+        size_t start = at;
+        int32_t point = hf__utf8_next((const unsigned char *)text, size, &at);
+        if (point < 0)
+            put_escaped(out, 0xFFFD);
+        else if (must_be_escaped(point))
+            put_escaped(out, point);
+        else if (point == '"' || point == '\\')
+            hf__buf_printf(out, "\\%c", (char)point);
+        else
+            hf__buf_add(out, text + start, at - start);
+    }
+    hf__buf_puts(out, "\"");
+}
+
+void hf__yaml_comment_text(hf__buf *out, const char *text, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        size_t start = at;
+        int32_t point = hf__utf8_next((const unsigned char *)text, size, &at);
+        if (point < 0 || must_be_escaped(point))
+            hf__buf_puts(out, " ");
+        else
+            hf__buf_add(out, text + start, at - start);
+    }
+}
+
+/* --- comments for the person who checks the import ------------------------------------------ */
+
+bool hf__lines_next(const char **at, hf__slice *line)
+{
+    if (*at == NULL || **at == '\0')
+        return false;
+    const char *end = strchrnul(*at, '\n');
+    *line = (hf__slice){*at, (size_t)(end - *at)};
+    *at = *end != '\0' ? end + 1 : end;
+    return true;
+}
 
 void hf__import_lock_comment(hf__import_lock *lock, const char *what, const char *text)
 {
@@ -24,14 +116,16 @@ void hf__import_lock_doubt(hf__import_lock *lock, const char *what)
 
 void hf__import_lock_doubts(hf__import_lock *lock, const hf__buf *lines)
 {
-    for (const char *at = lines->data; at != NULL && *at != '\0';) {
-        const char *end = strchrnul(at, '\n');
-        hf__buf_printf(&lock->comments, "unknown: %.*s: check\n", (int)(end - at), at);
-        at = *end != '\0' ? end + 1 : end;
-    }
+    const char *at = lines->data;
+    hf__slice line;
+
+    while (hf__lines_next(&at, &line))
+        hf__buf_printf(&lock->comments, "unknown: %.*s: check\n", (int)line.size, line.text);
 }
 
-/* --- the key -------------------------------------------------------------------------------------- */
+/* --- what a row says ------------------------------------------------------------------------ */
+
+enum { PATTERN_MAX_SIZE = 1024 }; /* far below what the registry accepts */
 
 /* Digits, and what people put around them. */
 static bool looks_numeric(const char *text)
@@ -40,7 +134,7 @@ static bool looks_numeric(const char *text)
            text[strspn(text, "0123456789abcdefABCDEFxX_, ()/;nNlLuU-")] == '\0';
 }
 
-static void take_id(hf__import_lock *lock, const char *text)
+static void read_id(hf__import_lock *lock, const char *text)
 {
     hf__id id;
 
@@ -58,7 +152,7 @@ static void take_id(hf__import_lock *lock, const char *text)
     }
 }
 
-static void take_pattern(hf__import_lock *lock, const char *text, size_t size, bool own_document)
+static void read_pattern(hf__import_lock *lock, const char *text, size_t size, bool own_document)
 {
     hf__pattern pattern = {0};
 
@@ -106,9 +200,9 @@ static void read_key(hf__import_lock *lock, hf__md_column column, const hf__inli
                         (column == HF__COLUMN_KEY && !looks_numeric(text.data)) ||
                         strpbrk(text.data, "'\"{<$%*") != NULL;
         if (is_label)
-            take_pattern(lock, text.data, text.length, own_document);
+            read_pattern(lock, text.data, text.length, own_document);
         else
-            take_id(lock, text.data);
+            read_id(lock, text.data);
         if (text.length < cell->text.length || lock->kind == HF__IMPORT_NOTHING)
             hf__import_lock_comment(lock, "the table says", cell->text.data);
     }
@@ -190,7 +284,7 @@ void hf__import_lock_read(hf__import_lock *lock, const hf__table *table, const h
     hf__inline_free(&keys.class_id);
 }
 
-/* --- writing it down ------------------------------------------------------------------------------ */
+/* --- the lock as an entry of the registry --------------------------------------------------- */
 
 static void write_text(hf__buf *yaml, const char *field, const hf__buf *text)
 {
@@ -239,26 +333,27 @@ static void write_word(const hf__import_lock *lock, hf__buf *yaml, const char *f
 
 static void write_sources(const hf__import_lock *lock, hf__buf *yaml)
 {
+    const char *at = lock->sources.data;
+    hf__slice line;
+
     if (lock->sources.length == 0)
         return;
     hf__buf_puts(yaml, "    source: [");
-    for (const char *at = lock->sources.data; *at != '\0';) {
-        const char *end = strchrnul(at, '\n');
-        hf__buf_puts(yaml, at > lock->sources.data ? ", " : "");
-        hf__yaml_text(yaml, at, (size_t)(end - at));
-        at = *end != '\0' ? end + 1 : end;
+    while (hf__lines_next(&at, &line)) {
+        hf__buf_puts(yaml, line.text > lock->sources.data ? ", " : "");
+        hf__yaml_text(yaml, line.text, line.size);
     }
     hf__buf_puts(yaml, "]\n");
 }
 
 static void write_comments(const hf__import_lock *lock, hf__buf *yaml)
 {
+    const char *at = lock->comments.data;
+    hf__slice line;
+
     hf__buf_printf(yaml, "  # line %u\n", lock->line);
-    for (const char *at = lock->comments.data; at != NULL && *at != '\0';) {
-        const char *end = strchrnul(at, '\n');
-        hf__buf_printf(yaml, "  # %.*s\n", (int)(end - at), at);
-        at = *end != '\0' ? end + 1 : end;
-    }
+    while (hf__lines_next(&at, &line))
+        hf__buf_printf(yaml, "  # %.*s\n", (int)line.size, line.text);
 }
 
 void hf__import_lock_write(const hf__import_lock *lock, hf__buf *yaml)

@@ -8,13 +8,13 @@
 #include "programs/registry/import/markdown.h"
 
 typedef enum hf__import_kind {
-    HF__IMPORT_NOTHING, /* no key could be read; why tells */
+    HF__IMPORT_NOTHING, /* it has no usable key; `why` says so */
     HF__IMPORT_FIXED,
     HF__IMPORT_PAIR,
     HF__IMPORT_PATTERN,
 } hf__import_kind;
 
-/* Zero-initialise it, free it. Buffers are empty where nothing was said. */
+/* Zero-initialise it, and free it in any case. A buffer is empty where the table says nothing. */
 typedef struct hf__import_lock {
     hf__import_kind kind;
     unsigned line;
@@ -26,9 +26,9 @@ typedef struct hf__import_lock {
     bool has_class; /* of a pattern: pair[0] is its first key */
     hf_derivation derivation;
     bool derivation_given;
-    hf__mentions mentions; /* what the row itself says about hashing */
+    hf__mentions mentions; /* of hashes, in the row itself */
     bool from_javascript;
-    bool name_is_final; /* a name that was given, not one to make */
+    bool name_is_final; /* the table gives it: it is not made up here */
     hf__buf name, pattern, component, purpose, scope, owner, runbook;
     hf__buf placeholders; /* YAML, without the braces */
     hf__buf sources;      /* lines */
@@ -47,20 +47,35 @@ enum hf__type_word {
     HF__SAYS_SHARED = 8,
 };
 
-/* own_document: `holdfast registry doc` wrote it, so that patterns are those of the registry. */
+/*
+ * Fills lock from one row. own_document: `holdfast registry doc` wrote the file, so its patterns
+ * are already those of a registry.
+ */
 void hf__import_lock_read(hf__import_lock *lock, const hf__table *table, const hf__row *row,
                           bool own_document);
 void hf__import_lock_write(const hf__import_lock *lock, hf__buf *yaml);
 void hf__import_lock_free(hf__import_lock *lock);
-bool hf__import_lock_is_broken(const hf__import_lock *lock); /* memory ran out */
+bool hf__import_lock_is_broken(const hf__import_lock *lock); /* there was not enough memory */
 
-/* import_cells.c: what a cell of a column other than the keys says */
+/* cells.c: what a cell says that is not about the key. */
 void hf__import_lock_read_cell(hf__import_lock *lock, hf__md_column column, const hf__inline *cell);
 void hf__import_lock_read_placeholders(hf__import_lock *lock, const hf__inline *cell);
 
-/* One more line of comment; a doubt ends in "check". */
+/* Each adds a line of comment; a doubt ends in "check". lines has one doubt in each line. */
 void hf__import_lock_comment(hf__import_lock *lock, const char *what, const char *text);
 void hf__import_lock_doubt(hf__import_lock *lock, const char *what);
 void hf__import_lock_doubts(hf__import_lock *lock, const hf__buf *lines);
+
+/*
+ * Goes through the lines of a buffer. *at begins as the buffer's data, which may be NULL, and moves
+ * on. Returns false at the end.
+ */
+bool hf__lines_next(const char **at, hf__slice *line);
+
+/* Writes a YAML string: plain where nobody can misread it, also inside [] and {}, else quoted. */
+void hf__yaml_text(hf__buf *out, const char *text, size_t size);
+
+/* Writes text into a comment: control characters, newlines too, become blanks. */
+void hf__yaml_comment_text(hf__buf *out, const char *text, size_t size);
 
 #endif

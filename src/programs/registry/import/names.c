@@ -6,15 +6,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/text.h"
 
 enum { NAME_MAX_SIZE = 128, MADE_MAX_SIZE = 48 };
 
-/* --- slugs ---------------------------------------------------------------------------------------- */
+/* --- text as part of a name ----------------------------------------------------------------- */
 
-/* Letters of other scripts stay; blanks, controls and marks of direction beyond ASCII go. */
+/* Letters of every script are. Blanks, controls and marks of direction are not. */
 static bool is_letter(int32_t point)
 {
     if (point < 0x80)
@@ -34,7 +33,8 @@ static bool is_hump(const char *text, size_t at, size_t size)
            (islower(before) || isdigit(before) || (isupper(before) && islower(after)));
 }
 
-void hf__slug(hf__buf *out, const char *text, size_t most)
+/* Appends "idempotency-service" for "IdempotencyService": at most `most` bytes, cut at a word. */
+static void put_slug(hf__buf *out, const char *text, size_t most)
 {
     size_t size = strlen(text);
     size_t begin = out->length;
@@ -85,11 +85,11 @@ static void drop_last_small_words(hf__buf *name)
         name->data[name->length -= size] = '\0';
 }
 
-/* --- the set of names ----------------------------------------------------------------------------- */
+/* --- which names there are ------------------------------------------------------------------ */
 
 struct name {
     char *text;
-    unsigned uses; /* how often it was asked for; the last number that was put behind it */
+    unsigned uses; /* how often it was wanted, which is the last number behind it */
 };
 
 static int compare_names(const void *a, const void *b)
@@ -122,7 +122,7 @@ static void free_name(void *node)
     free(name);
 }
 
-/* --- names for locks ------------------------------------------------------------------------------ */
+/* --- a name for every lock ------------------------------------------------------------------ */
 
 static bool is_valid(const hf__buf *name)
 {
@@ -138,20 +138,20 @@ static void make_name(hf__import_lock *lock, bool component_is_enough)
     hf__buf name = {0};
 
     if (lock->name.length > 0)
-        hf__slug(&name, lock->name.data, MADE_MAX_SIZE);
+        put_slug(&name, lock->name.data, MADE_MAX_SIZE);
     if (name.length == 0 && lock->component.length > 0)
-        hf__slug(&name, lock->component.data, MADE_MAX_SIZE);
+        put_slug(&name, lock->component.data, MADE_MAX_SIZE);
     if ((name.length == 0 || (lock->name.length == 0 && !component_is_enough)) &&
         lock->purpose.length > 0) {
         size_t left = MADE_MAX_SIZE - name.length;
         hf__buf_puts(&name, name.length > 0 ? "-" : "");
-        hf__slug(&name, lock->purpose.data, left);
+        put_slug(&name, lock->purpose.data, left);
         if (name.length > 0 && name.data[name.length - 1] == '-')
             name.data[--name.length] = '\0';
         drop_last_small_words(&name);
     }
     if (name.length == 0 && lock->pattern.length > 0)
-        hf__slug(&name, lock->pattern.data, MADE_MAX_SIZE);
+        put_slug(&name, lock->pattern.data, MADE_MAX_SIZE);
     if (name.length == 0 && lock->kind == HF__IMPORT_PAIR)
         hf__buf_printf(&name, "lock-%" PRId32 "-%" PRId32, lock->pair[0], lock->pair[1]);
     else if (name.length == 0)
@@ -200,7 +200,7 @@ static bool count_components(void **tree, const hf__import_lock *locks, size_t c
         hf__buf slug = {0};
         if (locks[i].name.length > 0 || locks[i].component.length == 0)
             continue;
-        hf__slug(&slug, locks[i].component.data, MADE_MAX_SIZE);
+        put_slug(&slug, locks[i].component.data, MADE_MAX_SIZE);
         struct name *name = slug.data != NULL ? find_or_add(tree, slug.data) : NULL;
         ok = name != NULL || slug.length == 0;
         if (name != NULL)
@@ -216,7 +216,7 @@ static bool is_only_one(void **components, const hf__import_lock *lock)
     bool only = false;
 
     if (lock->component.length > 0)
-        hf__slug(&slug, lock->component.data, MADE_MAX_SIZE);
+        put_slug(&slug, lock->component.data, MADE_MAX_SIZE);
     if (slug.length > 0) {
         struct name wanted = {.text = slug.data};
         struct name **found = tfind(&wanted, components, compare_names);
@@ -226,7 +226,7 @@ static bool is_only_one(void **components, const hf__import_lock *lock)
     return only;
 }
 
-/* Names that were given come first: a made one makes way. */
+/* Names from the table first: a name that is made up must differ from them. */
 bool hf__name_all(hf__import_lock *locks, size_t count)
 {
     void *components = NULL;
@@ -247,85 +247,4 @@ bool hf__name_all(hf__import_lock *locks, size_t count)
     tdestroy(components, free_name);
     tdestroy(names, free_name);
     return ok;
-}
-
-/* --- import yaml ------------------------------------------------------------------------------ */
-
-/* Words that some version of YAML takes for something else than text. */
-static bool is_reserved(const char *text, size_t size)
-{
-    static const char *const words[] = {"yes",   "no",   "on", "off", "true",
-                                        "false", "null", "y",  "n"};
-
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strlen(words[i]) == size && strncasecmp(words[i], text, size) == 0)
-            return true;
-    return false;
-}
-
-static bool can_be_plain(const char *text, size_t size)
-{
-    if (size == 0 || !isascii(text[0]) || !isalpha((unsigned char)text[0]) ||
-        text[size - 1] == ' ' || is_reserved(text, size))
-        return false;
-    for (size_t i = 1; i < size; i++)
-        if (!isascii(text[i]) || (!isalnum((unsigned char)text[i]) && !strchr(" _./-", text[i])))
-            return false;
-    return true;
-}
-
-/* What YAML does not allow as it is, and what would hide or turn text in an editor. */
-static bool must_be_escaped(int32_t point)
-{
-    return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0xAD || point == 0x061C ||
-           (point >= 0x200B && point <= 0x200F) || (point >= 0x2028 && point <= 0x202E) ||
-           (point >= 0x2060 && point <= 0x206F) || point == 0xFEFF || (point & 0xFFFE) == 0xFFFE;
-}
-
-static void put_escaped(hf__buf *out, int32_t point)
-{
-    if (point == '\n')
-        hf__buf_puts(out, "\\n");
-    else if (point == '\t')
-        hf__buf_puts(out, "\\t");
-    else if (point <= 0xFF)
-        hf__buf_printf(out, "\\x%02X", (unsigned)point);
-    else if (point <= 0xFFFF)
-        hf__buf_printf(out, "\\u%04X", (unsigned)point);
-    else
-        hf__buf_printf(out, "\\U%08X", (unsigned)point);
-}
-
-void hf__yaml_text(hf__buf *out, const char *text, size_t size)
-{
-    if (can_be_plain(text, size)) {
-        hf__buf_add(out, text, size);
-        return;
-    }
-    hf__buf_puts(out, "\"");
-    for (size_t at = 0; at < size;) {
-        size_t start = at;
-        int32_t point = hf__utf8_next((const unsigned char *)text, size, &at);
-        if (point < 0)
-            put_escaped(out, 0xFFFD);
-        else if (must_be_escaped(point))
-            put_escaped(out, point);
-        else if (point == '"' || point == '\\')
-            hf__buf_printf(out, "\\%c", (char)point);
-        else
-            hf__buf_add(out, text + start, at - start);
-    }
-    hf__buf_puts(out, "\"");
-}
-
-void hf__yaml_comment_text(hf__buf *out, const char *text, size_t size)
-{
-    for (size_t at = 0; at < size;) {
-        size_t start = at;
-        int32_t point = hf__utf8_next((const unsigned char *)text, size, &at);
-        if (point < 0 || must_be_escaped(point))
-            hf__buf_puts(out, " ");
-        else
-            hf__buf_add(out, text + start, at - start);
-    }
 }
