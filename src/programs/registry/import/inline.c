@@ -7,20 +7,20 @@
 
 #include "base/text.h"
 
-enum { DEPTH_MAX = 8 }; /* emphasis in a link in emphasis: deeper, marks are taken literally */
+enum { DEPTH_MAX = 8 }; /* of emphasis in a link in emphasis; deeper marks are plain text */
 
-/* One stretch of a cell. What was looked for in vain is not looked for again: time stays linear. */
+/* One stretch of a cell. It remembers which ends are missing, so that time stays linear. */
 struct scan {
     hf__inline *out;
     const char *start, *at, *end;
     int depth;
-    bool no_close[3][4]; /* of emphasis, by mark and length */
-    uint32_t no_tag;     /* by place in known_tags */
+    bool no_close[3][4]; /* emphasis without an end, by mark and length */
+    uint32_t no_tag;     /* tags without an end, one bit by place in known_tags */
 };
 
 static void read_stretch(hf__inline *out, const char *start, const char *end, int depth);
 
-/* --- what goes out ------------------------------------------------------------------------------ */
+/* --- the text that comes out ---------------------------------------------------------------- */
 
 static void put_space(hf__buf *text, char space)
 {
@@ -69,7 +69,7 @@ static void note_link(hf__inline *out, const char *start, const char *end)
         hf__buf_add(&out->link, start, (size_t)(end - start));
 }
 
-/* --- code --------------------------------------------------------------------------------------- */
+/* --- `code` --------------------------------------------------------------------------------- */
 
 static size_t run_of(const char *at, const char *end)
 {
@@ -104,7 +104,7 @@ static void put_code(hf__inline *out, const char *start, const char *end)
     begin_span(out);
     for (const char *at = start; at < end; at++) {
         if (*at == '\\' && at + 1 < end && at[1] == '|')
-            at++; /* the one escape that counts in the code of a table */
+            at++; /* the only escape inside code, and only in a table */
         hf__buf_add(&out->text, at, 1);
     }
     end_span(out);
@@ -125,7 +125,7 @@ static bool read_code(struct scan *scan)
     return true;
 }
 
-/* --- tags --------------------------------------------------------------------------------------- */
+/* --- <br>, <https://…> and tags ------------------------------------------------------------- */
 
 static const char *const known_tags[] = {"code",  "b",   "i",  "em",  "strong", "sup",
                                          "sub",   "kbd", "tt", "del", "ins",    "span",
@@ -162,7 +162,7 @@ static bool read_break(struct scan *scan)
     return false;
 }
 
-/* A tag counts only with its end: '<s>' alone may well be somebody's placeholder. */
+/* A tag counts only with its end: '<s>' alone is more likely a placeholder. */
 static bool read_tag(struct scan *scan, size_t index)
 {
     char close[16];
@@ -219,9 +219,9 @@ static bool read_angle(struct scan *scan)
     return false;
 }
 
-/* --- links -------------------------------------------------------------------------------------- */
+/* --- [links](…) ----------------------------------------------------------------------------- */
 
-/* Up to the mark, but never over another '[': time stays linear. */
+/* Finds the mark, but stops at another '[', so that time stays linear. */
 static const char *find_mark(const char *at, const char *end, char mark)
 {
     for (; at < end && *at != '['; at++) {
@@ -247,7 +247,7 @@ static bool read_link(struct scan *scan)
     if (last == NULL)
         return false;
     if (open == '(') {
-        const char *space = memchr(target, ' ', (size_t)(last - target)); /* a title follows it */
+        const char *space = memchr(target, ' ', (size_t)(last - target)); /* before a title */
         note_link(scan->out, target, space != NULL ? space : last);
     }
     read_stretch(scan->out, scan->at + 1, close, scan->depth + 1);
@@ -255,7 +255,7 @@ static bool read_link(struct scan *scan)
     return true;
 }
 
-/* --- entities ----------------------------------------------------------------------------------- */
+/* --- &entities; ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -316,7 +316,7 @@ static bool read_entity(struct scan *scan)
     return true;
 }
 
-/* --- emphasis ----------------------------------------------------------------------------------- */
+/* --- *emphasis* ----------------------------------------------------------------------------- */
 
 static bool is_word(char c)
 {
@@ -373,7 +373,7 @@ static bool read_emphasis(struct scan *scan)
     return true;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------- */
+/* --- a whole cell --------------------------------------------------------------------------- */
 
 static bool read_mark(struct scan *scan)
 {

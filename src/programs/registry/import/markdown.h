@@ -7,11 +7,11 @@
 #include "base/text.h"
 
 /*
- * Reads the blocks of a Markdown file that matter to a registry: headings, tables and the prose
- * between them. What stands in a comment is not read; what stands in a code fence is prose.
+ * Reads from a Markdown file what matters to a registry: headings, tables and the prose between
+ * them. It skips comments. The lines of a code fence are prose.
  */
 
-enum { HF__CELLS_MAX = 64 }; /* of a row; further ones are ignored */
+enum { HF__CELLS_MAX = 64 }; /* in a row; any more are ignored */
 
 typedef struct hf__row {
     unsigned line; /* from 1 */
@@ -19,7 +19,7 @@ typedef struct hf__row {
     size_t count;
 } hf__row;
 
-/* Each returns false to stop the reading. */
+/* Called in the order of the file, with slices of its text. Each returns false to stop reading. */
 typedef struct hf__markdown_reader {
     bool (*heading)(void *arg, unsigned line, int level, hf__slice text);
     bool (*prose)(void *arg, unsigned line, hf__slice text);
@@ -28,10 +28,8 @@ typedef struct hf__markdown_reader {
     void *arg;
 } hf__markdown_reader;
 
-/* False when a callback stopped it. */
+/* Returns false when a callback stopped it. */
 bool hf__markdown_read(const char *text, size_t size, const hf__markdown_reader *reader);
-
-hf__slice hf__slice_trim(hf__slice slice);
 
 /* Which column of a team's table is what. */
 
@@ -46,7 +44,7 @@ typedef enum hf__md_column {
     HF__COLUMN_COMPONENT,
     HF__COLUMN_PURPOSE,
     HF__COLUMN_SCOPE,
-    HF__COLUMN_TYPE, /* lifetime, mode, or the function that takes it */
+    HF__COLUMN_TYPE, /* lifetime, mode, or the function that acquires it */
     HF__COLUMN_FILE,
     HF__COLUMN_OWNER,
     HF__COLUMN_RUNBOOK,
@@ -60,8 +58,8 @@ typedef enum hf__md_column {
 
 typedef enum hf__table_kind {
     HF__TABLE_STRANGE, /* not about locks */
-    HF__TABLE_LOCKS,   /* a lock in each row */
-    HF__TABLE_MORE,    /* more about locks of other tables, by name */
+    HF__TABLE_LOCKS,   /* each row is a lock */
+    HF__TABLE_MORE,    /* each row says more about a lock of another table, by its name */
 } hf__table_kind;
 
 typedef struct hf__table {
@@ -72,7 +70,10 @@ typedef struct hf__table {
     char *titles[HF__CELLS_MAX]; /* as people see them */
 } hf__table;
 
-/* about_locks: the heading above speaks of locks. False without memory. */
+/*
+ * Finds out what the columns mean. about_locks: a heading above speaks of locks. Free the table in
+ * any case, also when this returns false: there was not enough memory.
+ */
 bool hf__table_read(hf__table *table, const hf__row *header, bool about_locks);
 void hf__table_free(hf__table *table);
 
