@@ -64,8 +64,7 @@ hf_status hf__attach_write_plan(hf__work *work, hf__append_row *row, hf__plan *p
     if (status == HF_OK && row->plan.broken)
         status = hf__no_memory(err);
     row->state = HF__APPEND_ATTACHING;
-    return status == HF_OK ? hf__append_save(work->store, work->lock, row, in_the_way, err)
-                           : status;
+    return status == HF_OK ? hf__append_save(work->lock, row, in_the_way, err) : status;
 }
 
 /*

@@ -231,7 +231,7 @@ static hf_status finish_parts(hf__work *work, hf__append_row *row, const hf__pla
         status = HF_OK;
     }
     if (status == HF_OK)
-        status = hf__append_save(work->store, work->lock, row, &in_the_way, err);
+        status = hf__append_save(work->lock, row, &in_the_way, err);
     return status;
 }
 

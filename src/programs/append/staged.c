@@ -181,11 +181,11 @@ static hf_status attach_locked(hf__work *work, hf__append_row *row, hf__plan *pl
     if (work->was_deduplicated) {
         bool in_the_way = false;
         row->state = HF__APPEND_DOUBTFUL;
-        (void)!hf__append_save(work->store, work->lock, row, &in_the_way, NULL);
+        (void)!hf__append_save(work->lock, row, &in_the_way, NULL);
     }
     row->state = HF__APPEND_DONE;
     if (status == HF_OK) {
-        status = hf__append_save_last(work->store, locks, row, err);
+        status = hf__append_save_last(locks, row, err);
         if (status != HF_OK)
             status = say_attached(status, err);
     }

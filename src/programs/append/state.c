@@ -9,22 +9,12 @@
 #include "base/text.h"
 #include "lib/tables/tables.h"
 #include "lib/transactions/transactions.h"
+#include "programs/append/sql.h"
 #include "programs/append/work.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 static const char *const words[] = {"", "attaching", "done", "doubtful"};
-
-/* The local store has them in a file of its own. */
-static const char local_table[] =
-    "CREATE TABLE IF NOT EXISTS appends (id TEXT PRIMARY KEY, table_name TEXT NOT NULL, "
-    "state TEXT NOT NULL, staging TEXT NOT NULL, plan TEXT NOT NULL, row_count INTEGER NOT NULL, "
-    "at INTEGER NOT NULL DEFAULT (strftime('%s', 'now'))) WITHOUT ROWID";
-static const char local_attaching[] =
-    "CREATE UNIQUE INDEX IF NOT EXISTS appends_attaching ON appends (table_name) "
-    "WHERE state = 'attaching'";
-static const char local_at[] = "CREATE INDEX IF NOT EXISTS appends_at ON appends (at)";
-static const char *const local_schema[] = {local_table, local_attaching, local_at};
 
 void hf__append_row_free(hf__append_row *row)
 {
@@ -71,20 +61,25 @@ static hf_tx_options tx_options(void)
     return options;
 }
 
+static bool is_local(const hf_tx *tx)
+{
+    return hf__tx_dialect(tx) == HF__SQLITE;
+}
+
+/* The local store has them in a file of its own. */
 static hf_status make_local_tables(hf_tx *tx, hf_error *err)
 {
+    static const hf__sql *const schema[] = {
+        &hf__sql_append_create_table, &hf__sql_append_create_attaching, &hf__sql_append_create_at};
     hf_status status = HF_OK;
 
-    for (size_t i = 0; i < sizeof local_schema / sizeof *local_schema && status == HF_OK; i++)
-        status = hf_tx_query(tx, local_schema[i], 0, NULL, false, NULL, err);
+    for (size_t i = 0; i < sizeof schema / sizeof *schema && status == HF_OK; i++)
+        status = hf__tx_query_sql(tx, schema[i], NULL, 0, NULL, NULL, err);
     return status;
 }
 
-#define COLUMNS "id, table_name, state, staging, plan, row_count"
-
 struct loading {
-    hf_store *store;
-    const char *where;
+    const hf__sql *sql;
     const char *value;
     hf__append_row *row;
 };
@@ -115,25 +110,18 @@ static void take_row(const hf_rows *rows, hf__append_row *row)
 static hf_status load(hf_tx *tx, void *arg, hf_error *err)
 {
     struct loading *loading = arg;
-    bool is_local = hf_store_is_local(loading->store);
     hf_value value = HF_TEXT(loading->value);
     hf_rows *rows = NULL;
-    hf__buf sql = {0};
 
     loading->row->state = HF__APPEND_UNKNOWN;
-    hf_status status = is_local ? make_local_tables(tx, err) : HF_OK;
-    hf__buf_printf(&sql, "SELECT " COLUMNS " FROM %sappends WHERE %s", is_local ? "" : "holdfast.",
-                   loading->where);
-    if (status == HF_OK && sql.broken)
-        status = hf__no_memory(err);
+    hf_status status = is_local(tx) ? make_local_tables(tx, err) : HF_OK;
     if (status == HF_OK)
-        status = hf_tx_query(tx, sql.data, 1, &value, false, &rows, err);
+        status = hf__tx_query_sql(tx, loading->sql, NULL, 1, &value, &rows, err);
     if (status == HF_OK && hf_rows_count(rows) > 0)
         take_row(rows, loading->row);
     if (status == HF_OK && loading->row->plan.broken)
         status = hf__no_memory(err);
     hf_rows_free(rows);
-    hf__buf_free(&sql);
     return status;
 }
 
@@ -146,10 +134,10 @@ static hf_status explain(hf_status status, hf_error *err)
     return status;
 }
 
-static hf_status load_where(hf_store *store, const char *where, const char *value,
-                            hf__append_row *row, hf_error *err)
+static hf_status load_by(hf_store *store, const hf__sql *sql, const char *value,
+                         hf__append_row *row, hf_error *err)
 {
-    struct loading loading = {.store = store, .where = where, .value = value, .row = row};
+    struct loading loading = {.sql = sql, .value = value, .row = row};
     hf_tx_options options = tx_options();
     hf_error failure;
 
@@ -165,8 +153,7 @@ static hf_status load_where(hf_store *store, const char *where, const char *valu
 
 void hf__append_look(const hf_value *id, hf__rider *rider)
 {
-    *rider = (hf__rider){
-        .sql = "SELECT " COLUMNS " FROM holdfast.appends WHERE id = $1", .count = 1, .values = id};
+    *rider = (hf__rider){.sql = hf__sql_append_find.text[HF__POSTGRES], .count = 1, .values = id};
 }
 
 hf_status hf__append_looked(const hf_rows *rows, hf__append_row *row, hf_error *err)
@@ -179,19 +166,18 @@ hf_status hf__append_looked(const hf_rows *rows, hf__append_row *row, hf_error *
 
 hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row, hf_error *err)
 {
-    return load_where(store, "id = $1", id, row, err);
+    return load_by(store, &hf__sql_append_find, id, row, err);
 }
 
 hf_status hf__append_load_attaching(hf_store *store, const char *table, hf__append_row *row,
                                     hf_error *err)
 {
-    return load_where(store, "table_name = $1 AND state = 'attaching'", table, row, err);
+    return load_by(store, &hf__sql_append_find_attaching, table, row, err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
 struct saving {
-    bool is_local;
     const hf__append_row *row;
 };
 
@@ -209,35 +195,17 @@ static hf_status save(hf_tx *tx, void *arg, hf_error *err)
                                HF_TEXT(rows)};
 
     (void)snprintf(rows, sizeof rows, "%" PRId64, row->rows);
-    hf_status status = saving->is_local ? make_local_tables(tx, err) : HF_OK;
+    hf_status status = is_local(tx) ? make_local_tables(tx, err) : HF_OK;
     if (status == HF_OK)
-        status = hf_tx_queue(
-            tx,
-            saving->is_local
-                ? "INSERT INTO appends (id, table_name, state, staging, plan, row_count) "
-                  "VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET "
-                  "state = excluded.state, staging = excluded.staging, plan = excluded.plan, "
-                  "row_count = excluded.row_count, at = strftime('%s', 'now')"
-                : "INSERT INTO holdfast.appends (id, table_name, state, staging, plan, row_count) "
-                  "VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO UPDATE SET "
-                  "state = excluded.state, staging = excluded.staging, plan = excluded.plan, "
-                  "row_count = excluded.row_count, at = pg_catalog.now()",
-            6, values, err);
+        status = hf__tx_queue_sql(tx, &hf__sql_append_save, NULL, 6, values, err);
     if (status == HF_OK && row->state == HF__APPEND_DONE)
-        status = hf_tx_queue(tx,
-                             saving->is_local
-                                 ? "DELETE FROM appends WHERE state = 'done' "
-                                   "AND at < CAST(strftime('%s', 'now') AS INTEGER) - 2592000"
-                                 : "DELETE FROM holdfast.appends WHERE state = 'done' "
-                                   "AND at < pg_catalog.now() - interval '30 days'",
-                             0, NULL, err);
+        status = hf__tx_queue_sql(tx, &hf__sql_append_forget, NULL, 0, NULL, err);
     return status;
 }
 
-hf_status hf__append_save_last(hf_store *store, hf_lock *const locks[2], const hf__append_row *row,
-                               hf_error *err)
+hf_status hf__append_save_last(hf_lock *const locks[2], const hf__append_row *row, hf_error *err)
 {
-    struct saving saving = {.is_local = hf_store_is_local(store), .row = row};
+    struct saving saving = {.row = row};
     hf_tx_options options = tx_options();
     hf_error failure;
     hf_status status = hf__lock_transact_last(locks, &options, save, &saving, &failure);
@@ -249,10 +217,9 @@ hf_status hf__append_save_last(hf_store *store, hf_lock *const locks[2], const h
     return status;
 }
 
-hf_status hf__append_save(hf_store *store, hf_lock *lock, const hf__append_row *row,
-                          bool *in_the_way, hf_error *err)
+hf_status hf__append_save(hf_lock *lock, const hf__append_row *row, bool *in_the_way, hf_error *err)
 {
-    struct saving saving = {.is_local = hf_store_is_local(store), .row = row};
+    struct saving saving = {.row = row};
     hf_tx_options options = tx_options();
     hf_error failure;
 

@@ -37,15 +37,15 @@ HF_MUST_CHECK hf_status hf__append_load_attaching(hf_store *store, const char *t
  * Writes the row on the session of the table's lock, or not at all (HF_LOST). *in_the_way: another
  * append of the table has been attaching, and nothing was written.
  */
-HF_MUST_CHECK hf_status hf__append_save(hf_store *store, hf_lock *lock, const hf__append_row *row,
-                                        bool *in_the_way, hf_error *err);
+HF_MUST_CHECK hf_status hf__append_save(hf_lock *lock, const hf__append_row *row, bool *in_the_way,
+                                        hf_error *err);
 
 /*
  * The same for a row that is done, and releases both locks: the table's, and that of the append's
  * id.
  */
-HF_MUST_CHECK hf_status hf__append_save_last(hf_store *store, hf_lock *const locks[2],
-                                             const hf__append_row *row, hf_error *err);
+HF_MUST_CHECK hf_status hf__append_save_last(hf_lock *const locks[2], const hf__append_row *row,
+                                             hf_error *err);
 
 /* The key of the lock that an append holds as long as it lives: below all minted ids. */
 HF_MUST_CHECK hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *spec,
