@@ -6,7 +6,7 @@
 #include "cli/options.h"
 #include "cli/program.h"
 
-enum { WORDS_MAX = 64 * 1024 }; /* of one program: more is not ours */
+enum { WORDS_MAX = 64 * 1024 }; /* of one program; a longer answer is not from one of ours */
 
 static void print_command_names(void)
 {
@@ -22,7 +22,7 @@ static void print_all_names(char *const *programs)
         printf(" %s", *programs);
 }
 
-/* Nothing that bash could take for more than words. */
+/* Is there nothing in it that bash would take for more than words? */
 static bool is_list_of_words(const hf__buf *answer)
 {
     static const char allowed[] =
@@ -33,14 +33,14 @@ static bool is_list_of_words(const hf__buf *answer)
            strspn(answer->data, allowed) == answer->length;
 }
 
-/* One line, about the program itself: its options may stand anywhere. */
+/* The answer is one line of options: the program has no commands. */
 static bool has_no_commands(const hf__buf *answer)
 {
     return answer->data[0] == '-' &&
            strchr(answer->data, '\n') == answer->data + answer->length - 1;
 }
 
-/* A program answers with a line for each of its commands: the word, then the options. */
+/* A program answers with one line for each command: its name, then its options. */
 static void print_program(const char *name, hf__buf *answer)
 {
     hf__buf words = {0};
@@ -51,7 +51,7 @@ static void print_program(const char *name, hf__buf *answer)
     }
     for (char *line = answer->data, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         size_t length = strcspn(line, " \n");
-        bool is_fallback = line[0] == '-'; /* options of the program itself */
+        bool is_fallback = line[0] == '-'; /* the program's own options */
         printf("    '%s %.*s'%s) options='%.*s' ;;\n", name, (int)length, line,
                is_fallback ? "*" : "", (int)(end - line - (ptrdiff_t)length), line + length);
         if (is_fallback)
@@ -74,7 +74,7 @@ static void print_programs(char *const *programs)
     }
 }
 
-/* Sets options, or commands where a program's own command is still to come. */
+/* Prints cases that set options, or commands where the program's command is not typed yet. */
 static void print_cases(char *const *programs)
 {
     fputs("    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n", stdout);
@@ -88,7 +88,7 @@ static void print_cases(char *const *programs)
     fputs("    esac\n", stdout);
 }
 
-/* Options are offered up to the first operand that ends them, then commands and files. */
+/* Bash offers options up to the first operand, then commands and files. */
 static void print_bash(char *const *programs)
 {
     fputs("# bash completion for holdfast; made by 'holdfast completion bash'\n"

@@ -80,7 +80,7 @@ static int get(const struct request *request)
     return report_error(&request->in->report, &err);
 }
 
-/* A change says nothing; in JSON, where the cursor stands now. */
+/* A change prints nothing; with --json, the cursor as it is now. */
 static int end_change(const struct request *request, hf_status status, const hf_error *err)
 {
     if (status != HF_OK)
@@ -179,7 +179,7 @@ static int list(const struct request *request)
 
 static const struct action {
     const char *word;
-    int numbers; /* behind the name */
+    int numbers; /* how many follow the name */
     int (*run)(const struct request *request);
     const char *operands;
 } actions[] = {

@@ -5,7 +5,7 @@
 #include "cli/options.h"
 #include "cli/print.h"
 
-/* Findings go out as they come: an examination that hangs shows how far it got. */
+/* Findings are printed as they come: when the examination hangs, one sees how far it got. */
 struct findings {
     const struct invocation *in;
     bool colour;
@@ -109,7 +109,7 @@ const struct command cmd_doctor = {
     .main = doctor_main,
 };
 
-/* --- cmd init --------------------------------------------------------------------------------- */
+/* ---- holdfast init --------------------------------------------------------------------------- */
 
 static int print_result(const struct invocation *in, int from, int to)
 {

@@ -59,7 +59,7 @@ static const struct {
 
 enum { DISAGREEMENTS = sizeof disagreements / sizeof disagreements[0] };
 
-/* What --verify finds: on paper at once, for JSON in three lists. */
+/* What --verify finds: printed at once, or for JSON collected in three lists. */
 struct findings {
     bool json;
     size_t count;

@@ -50,7 +50,7 @@ static const struct column columns[] = {
     {0},
 };
 
-/* What stdout gets: numbers alone, a table, or JSON. */
+/* What is printed: numbers alone, a table, or JSON. */
 struct output {
     const hf_registry *registry; /* NULL: none */
     struct table *table;
@@ -74,7 +74,7 @@ static bool is_plain_text(const char *label)
     return plain;
 }
 
-/* hashtext is PostgreSQL's own, so its SQL can name the label; the others' must give the number. */
+/* PostgreSQL can compute hashtext itself, so its SQL has the label; other SQL has the number. */
 static void write_sql(hf__buf *sql, hf_derivation derivation, const char *label, int64_t key)
 {
     bool by_name =
@@ -142,7 +142,7 @@ static void add_to_json(hf__json *json, const char *name, const char *label,
 }
 
 static void add_key_row(struct output *output, const char *label, hf_derivation derivation,
-                    const int64_t *key)
+                        const int64_t *key)
 {
     hf__buf sql = {0};
 
@@ -155,7 +155,7 @@ static void add_key_row(struct output *output, const char *label, hf_derivation 
     hf__buf_free(&sql);
 }
 
-/* The one key that a registered lock has, with the call that takes it. */
+/* The one key of a registered lock, with the call that acquires it. */
 static void add_registered(struct output *output, const struct named_lock *lock)
 {
     const hf_target *target = &lock->target;
@@ -180,7 +180,7 @@ static void add_registered(struct output *output, const struct named_lock *lock)
     hf__buf_free(&sql);
 }
 
-/* A derivation that refuses the bytes of a label leaves a gap, and the others still show. */
+/* A derivation that does not accept the label's bytes is left out; the others are still shown. */
 static hf_status add_all_keys(struct output *output, const char *label, hf_error *err)
 {
     hf_target target;
@@ -194,7 +194,7 @@ static hf_status add_all_keys(struct output *output, const char *label, hf_error
     return status;
 }
 
-/* Asks the registry first; used is how many words that took, or 0: it does not know the first. */
+/* Looks in the registry first. *used is how many words that used; 0: it does not know the first. */
 static hf_status ask_registry(struct output *output, char **words, int count, int *used,
                               hf_error *err)
 {
@@ -278,7 +278,7 @@ static int print_table(const struct key_values *values, const struct invocation 
     return code;
 }
 
-/* All or nothing: no number is printed before every label has proved good. */
+/* All or nothing: prints no number before every label is known to be good. */
 static int print_numbers(const struct key_values *values, const struct invocation *in)
 {
     hf_target target;
@@ -317,7 +317,7 @@ static int decode(const struct command *self, const struct invocation *in)
     return print_document(&json, stdout) ? EXIT_OK : out_of_memory(&in->report);
 }
 
-/* A derivation that is stated asks no registry, and a broken one is none of its business. */
+/* With --as no registry is read, so a broken one does no harm. */
 static int print_keys(const struct key_values *values, const struct invocation *in)
 {
     hf_registry *registry = NULL;

@@ -14,29 +14,6 @@
 #include "cli/report.h"
 #include "holdfast/holdfast.h"
 
-/* Session locks that an idle session has held for too long, and what ends them. */
-
-/*
- * An idle session's lock is a session lock, and as old as the idleness at least. A session of Holdfast
- * is there for its locks, and pinged while it holds some: the recorded age says it all.
- */
-bool is_leak(const hf_lock_view *view, int64_t held_ms);
-
-/* Nobody can tell whether it is one. */
-bool may_be_leak(const hf_lock_view *view);
-
-enum { END_SHOWN_MAX = 64 };
-
-/* "SELECT pg_terminate_backend(4711);" or "kill 4711". Returns out. */
-const char *end_statement(char out[END_SHOWN_MAX], const hf_lock_view *view, bool local);
-
-/* named: with the registry's names. False when memory or the stream failed. */
-bool print_leaks(const hf_store *store, const hf_lock_view *const *leaks, size_t count, bool named);
-
-/* The notes below: what ending costs, and how many locks nobody can tell about. */
-void explain_leaks(const struct report *report, const hf_store *store, int64_t held_ms,
-                   size_t count, size_t untold);
-
 enum { WATCH_MS = 2000, WATCH_LEAST_MS = 100, WATCH_MOST_MS = 24 * 3600 * 1000 };
 
 struct locks_values {
@@ -87,6 +64,26 @@ static const struct option locks_options[] = {
     {0},
 };
 
+/* ---- Which locks to show --------------------------------------------------------------------- */
+
+static bool matches(const char *glob, const hf_lock_view *view)
+{
+    char key[KEY_SHOWN_MAX];
+    const char *label = view->label[0] != '\0' ? view->label : show_key(key, view);
+
+    return fnmatch(glob, label, 0) == 0 ||
+           (view->name[0] != '\0' && fnmatch(glob, view->name, 0) == 0);
+}
+
+static bool is_wanted(const struct locks_values *values, const hf_lock_view *view)
+{
+    if (values->waiting && !view->waiting)
+        return false;
+    return values->label == NULL || matches(values->label, view);
+}
+
+/* ---- All locks ------------------------------------------------------------------------------- */
+
 enum { NAME, LABEL, KEY, MODE, STATE, APPLICATION, HOST, PID, BACKEND, AGE, TOKEN, BLOCKED_BY };
 
 static const struct column columns[] = {
@@ -107,6 +104,18 @@ static const struct column columns[] = {
 
 enum { AGE_SHOWN_MAX = 40 };
 
+enum { END_SHOWN_MAX = 64 };
+
+/* "SELECT pg_terminate_backend(4711);" or "kill 4711". Returns out. */
+static const char *end_statement(char out[END_SHOWN_MAX], const hf_lock_view *view, bool local)
+{
+    if (local)
+        snprintf(out, END_SHOWN_MAX, "kill %d", view->pid);
+    else
+        snprintf(out, END_SHOWN_MAX, "SELECT pg_terminate_backend(%d);", view->backend_pid);
+    return out;
+}
+
 static const char *mode_name(const hf_lock_view *view)
 {
     return view->mode == HF_SHARED ? "shared" : "exclusive";
@@ -121,22 +130,6 @@ static const char *show_age(char out[AGE_SHOWN_MAX], const hf_lock_view *view)
         return "";
     snprintf(out, AGE_SHOWN_MAX, "%s%s", bound, hf__show_duration(age, sizeof age, view->age_ms));
     return out;
-}
-
-static bool matches(const char *glob, const hf_lock_view *view)
-{
-    char key[KEY_SHOWN_MAX];
-    const char *label = view->label[0] != '\0' ? view->label : show_key(key, view);
-
-    return fnmatch(glob, label, 0) == 0 ||
-           (view->name[0] != '\0' && fnmatch(glob, view->name, 0) == 0);
-}
-
-static bool is_wanted(const struct locks_values *values, const hf_lock_view *view)
-{
-    if (values->waiting && !view->waiting)
-        return false;
-    return values->label == NULL || matches(values->label, view);
 }
 
 static void add_to_table(struct table *table, const hf_lock_view *view, size_t first)
@@ -236,6 +229,101 @@ static bool print_table(const struct listing *listing, const hf_lock_view *const
     return printed;
 }
 
+/* ---- Leaks: session locks that an idle session has held for too long ------------------------- */
+
+enum { LEAK_NAME, LOCK, LEAK_APPLICATION, LEAK_HOST, HELD, END };
+
+static const struct column leak_columns[] = {
+    [LEAK_NAME] = {.title = "NAME"},
+    [LOCK] = {.title = "LOCK", .may_be_cut = true},
+    [LEAK_APPLICATION] = {.title = "APPLICATION", .may_be_cut = true, .rank = 1},
+    [LEAK_HOST] = {.title = "HOST", .may_be_cut = true, .rank = 2},
+    [HELD] = {.title = "HELD", .to_the_right = true},
+    [END] = {.title = "END IT WITH"},
+    {0},
+};
+
+/*
+ * The lock of an idle session is a session lock, and it is at least as old as the idleness. A
+ * session of Holdfast is there for its locks, and pinged while it holds any, so there the recorded
+ * age counts.
+ */
+static bool is_leak(const hf_lock_view *view, int64_t held_ms)
+{
+    if (view->waiting || (view->session_known && view->lifetime == HF_TRANSACTION))
+        return false;
+    return (view->ours ? view->age_ms : view->idle_ms) >= held_ms;
+}
+
+/* We may not see whether the session is idle. */
+static bool may_be_leak(const hf_lock_view *view)
+{
+    return !view->waiting && !view->ours && view->idle_hidden;
+}
+
+static void set_held(struct table *table, size_t column, const hf_lock_view *view)
+{
+    char held[32], text[40];
+    const char *bound = view->ours ? "" : output_is_utf8() ? "≥" : ">=";
+
+    snprintf(text, sizeof text, "%s%s", bound,
+             hf__show_duration(held, sizeof held, view->ours ? view->age_ms : view->idle_ms));
+    table_set(table, column, text);
+}
+
+static void add_row(struct table *table, const hf_lock_view *view, size_t first, bool local)
+{
+    char text[END_SHOWN_MAX];
+
+    table_add_row(table);
+    if (first == LEAK_NAME)
+        table_set(table, LEAK_NAME, shown_name(view));
+    table_set(table, LOCK - first, view->label[0] != '\0' ? view->label : show_key(text, view));
+    table_set(table, LEAK_APPLICATION - first, view->application);
+    table_set(table, LEAK_HOST - first, view->host);
+    set_held(table, HELD - first, view);
+    table_set(table, END - first, end_statement(text, view, local));
+}
+
+/* named: show the registry's names, too. False: memory is out, or the output failed. */
+static bool print_leaks(const hf_store *store, const hf_lock_view *const *leaks, size_t count,
+                        bool named)
+{
+    size_t first = named ? LEAK_NAME : LOCK;
+    struct table *table = table_new(leak_columns + first);
+
+    for (size_t i = 0; i < count; i++)
+        add_row(table, leaks[i], first, hf_store_is_local(store));
+    bool printed = table_print(table);
+    table_free(table);
+    return printed;
+}
+
+/* Notes below the list: what it costs to end a session, and how many locks we cannot judge. */
+static void explain_leaks(const struct report *report, const hf_store *store, int64_t held_ms,
+                          size_t count, size_t untold)
+{
+    char time[32];
+    bool local = hf_store_is_local(store);
+
+    if (count > 0)
+        report_note(report, "%s loses every lock that it holds",
+                    local ? "a process that is ended" : "a session that is ended");
+    else
+        report_note(report, "no idle session has held a session lock for %s",
+                    hf__show_duration(time, sizeof time, held_ms));
+    if (untold > 0 && local)
+        report_warning(report, "%zu held %s left out: nobody recorded who holds %s", untold,
+                       untold == 1 ? "lock is" : "locks are", untold == 1 ? "it" : "them");
+    else if (untold > 0)
+        report_warning(report,
+                       "%zu held %s left out: this role may not see whether their sessions are "
+                       "idle (GRANT pg_read_all_stats lets it, unless track_activities is off)",
+                       untold, untold == 1 ? "lock is" : "locks are");
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
 static void print_heading(const hf_store *store)
 {
     time_t now = time(NULL);
@@ -257,7 +345,7 @@ static void print_gap(void)
     fflush(stdout);
 }
 
-/* Signals that end a watch come between two snapshots, or while the store is slow to answer. */
+/* A signal may end a watch between two snapshots, or while the store is slow to answer. */
 static void hold_signals(int how)
 {
     sigset_t ends;
@@ -274,7 +362,7 @@ static void leave(int number)
     _exit(EXIT_OK);
 }
 
-/* Of all that match those that are leaks; *untold counts those of which nobody knows. */
+/* Chooses the locks that match; with --leaks the leaks among them. *untold counts unknown cases. */
 static size_t choose_views(const struct locks_values *values, const hf_lock_list *list,
                            const hf_lock_view **chosen, size_t *untold)
 {
@@ -400,96 +488,3 @@ const struct command cmd_locks = {
     .options = locks_options,
     .main = locks_main,
 };
-
-/* --- leaks ------------------------------------------------------------------------------------ */
-
-enum { LEAK_NAME, LOCK, LEAK_APPLICATION, LEAK_HOST, HELD, END };
-
-static const struct column leak_columns[] = {
-    [LEAK_NAME] = {.title = "NAME"},
-    [LOCK] = {.title = "LOCK", .may_be_cut = true},
-    [LEAK_APPLICATION] = {.title = "APPLICATION", .may_be_cut = true, .rank = 1},
-    [LEAK_HOST] = {.title = "HOST", .may_be_cut = true, .rank = 2},
-    [HELD] = {.title = "HELD", .to_the_right = true},
-    [END] = {.title = "END IT WITH"},
-    {0},
-};
-
-bool is_leak(const hf_lock_view *view, int64_t held_ms)
-{
-    if (view->waiting || (view->session_known && view->lifetime == HF_TRANSACTION))
-        return false;
-    return (view->ours ? view->age_ms : view->idle_ms) >= held_ms;
-}
-
-bool may_be_leak(const hf_lock_view *view)
-{
-    return !view->waiting && !view->ours && view->idle_hidden;
-}
-
-const char *end_statement(char out[END_SHOWN_MAX], const hf_lock_view *view, bool local)
-{
-    if (local)
-        snprintf(out, END_SHOWN_MAX, "kill %d", view->pid);
-    else
-        snprintf(out, END_SHOWN_MAX, "SELECT pg_terminate_backend(%d);", view->backend_pid);
-    return out;
-}
-
-static void set_held(struct table *table, size_t column, const hf_lock_view *view)
-{
-    char held[32], text[40];
-    const char *bound = view->ours ? "" : output_is_utf8() ? "≥" : ">=";
-
-    snprintf(text, sizeof text, "%s%s", bound,
-             hf__show_duration(held, sizeof held, view->ours ? view->age_ms : view->idle_ms));
-    table_set(table, column, text);
-}
-
-static void add_row(struct table *table, const hf_lock_view *view, size_t first, bool local)
-{
-    char text[END_SHOWN_MAX];
-
-    table_add_row(table);
-    if (first == LEAK_NAME)
-        table_set(table, LEAK_NAME, shown_name(view));
-    table_set(table, LOCK - first, view->label[0] != '\0' ? view->label : show_key(text, view));
-    table_set(table, LEAK_APPLICATION - first, view->application);
-    table_set(table, LEAK_HOST - first, view->host);
-    set_held(table, HELD - first, view);
-    table_set(table, END - first, end_statement(text, view, local));
-}
-
-bool print_leaks(const hf_store *store, const hf_lock_view *const *leaks, size_t count, bool named)
-{
-    size_t first = named ? LEAK_NAME : LOCK;
-    struct table *table = table_new(leak_columns + first);
-
-    for (size_t i = 0; i < count; i++)
-        add_row(table, leaks[i], first, hf_store_is_local(store));
-    bool printed = table_print(table);
-    table_free(table);
-    return printed;
-}
-
-void explain_leaks(const struct report *report, const hf_store *store, int64_t held_ms,
-                   size_t count, size_t untold)
-{
-    char time[32];
-    bool local = hf_store_is_local(store);
-
-    if (count > 0)
-        report_note(report, "%s loses every lock that it holds",
-                    local ? "a process that is ended" : "a session that is ended");
-    else
-        report_note(report, "no idle session has held a session lock for %s",
-                    hf__show_duration(time, sizeof time, held_ms));
-    if (untold > 0 && local)
-        report_warning(report, "%zu held %s left out: nobody recorded who holds %s", untold,
-                       untold == 1 ? "lock is" : "locks are", untold == 1 ? "it" : "them");
-    else if (untold > 0)
-        report_warning(report,
-                       "%zu held %s left out: this role may not see whether their sessions are "
-                       "idle (GRANT pg_read_all_stats lets it, unless track_activities is off)",
-                       untold, untold == 1 ? "lock is" : "locks are");
-}

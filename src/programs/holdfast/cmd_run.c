@@ -151,15 +151,15 @@ struct run {
     struct named_lock lock_name;
     hf_target target;
     char **command;
-    char name[128]; /* the label as people may see it */
+    char name[128]; /* the label, safe to print */
     hf_store *store;
     hf_lock *lock;
     int64_t acquired_at;
     bool lost;
-    hf_error why_lost; /* not reported yet, unless its code is HF_OK */
+    hf_error why_lost; /* a loss that is not reported yet, unless its code is HF_OK */
     struct signals signals;
     struct terminal terminal;
-    int interrupted_by; /* the signal that we should be seen to die of, or 0 */
+    int interrupted_by; /* the signal that must end us visibly, or 0 */
 };
 
 static const char *contradiction(const struct run_values *values)
@@ -179,7 +179,7 @@ static const char *contradiction(const struct run_values *values)
     return NULL;
 }
 
-static hf_status take_number(struct run *run, const char *label, hf_error *err)
+static hf_status read_number(struct run *run, const char *label, hf_error *err)
 {
     const hf_registry_entry *entry = run->registry ? hf_registry_find(run->registry, label) : NULL;
     hf_status status = check_label(label, err);
@@ -201,7 +201,7 @@ static hf_status find_target(struct run *run, char **words, int count, int *used
     *used = 1;
     hf_status status = open_registry(&run->in.common, &run->registry, err);
     if (status == HF_OK && run->values.key.given)
-        return take_number(run, words[0], err);
+        return read_number(run, words[0], err);
     if (status == HF_OK)
         status = read_lock_name(run->registry, words, count, run->values.derivation,
                                 &run->lock_name, used, err);
@@ -254,7 +254,7 @@ static void on_lost(hf_lock *lock, const hf_error *why, void *arg)
     (void)lock;
     run->lost = true;
     run->why_lost = *why;
-    if (!report_would_block()) /* else the command is ended first */
+    if (!report_would_block()) /* else we end the command first */
         report_loss(run);
 }
 
@@ -325,8 +325,8 @@ static int on_not_acquired(const struct run *run, const hf_error *err)
     return code;
 }
 
-/* The start is recorded before the command starts: a crash in between counts as a run. */
-static bool claim_turn(const struct run *run, int *code)
+/* Records the start before the command runs: a crash in between counts as a run. */
+static bool is_due(const struct run *run, int *code)
 {
     char left[32];
     char why[sizeof run->name + 64];
@@ -376,7 +376,7 @@ static int exit_code_of_outcome(struct run *run, const struct outcome *outcome)
     }
 }
 
-/* How the command ended, for history and metrics. */
+/* How the command ended, for the history and the metrics. */
 static const char *class_of_outcome(const struct outcome *outcome)
 {
     switch (outcome->cause) {
@@ -440,7 +440,9 @@ static int run_command(struct run *run)
     return code;
 }
 
-/* A lock that was lost before its release was not held to the end, whatever the command says. */
+/*
+ * A lock that was lost before the release was not held to the end, whatever the command returned.
+ */
 static int release(struct run *run, int code)
 {
     hf_error err;
@@ -463,7 +465,7 @@ static int run_under_lock(struct run *run)
         return report_error(&run->in.report, &err);
     if (acquire(run, &err) != HF_OK)
         return on_not_acquired(run, &err);
-    if (!run->values.every.given || claim_turn(run, &code))
+    if (!run->values.every.given || is_due(run, &code))
         code = run_command(run);
     notify_service_manager("STOPPING=1\nSTATUS=releasing '%s'", run->name);
     return release(run, code);

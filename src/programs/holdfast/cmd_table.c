@@ -89,7 +89,7 @@ static int64_t wait_of(const struct table_request *request)
     return request->values->wait.given ? request->values->wait.value : -1;
 }
 
-/* ---- what prints an id ------------------------------------------------------------------------ */
+/* ---- register and ref, which print an id ----------------------------------------------------- */
 
 static int print_id(const struct table_request *request, int64_t id, const char *flag, bool is)
 {
@@ -134,7 +134,7 @@ static int ref(const struct table_request *request)
     return print_id(request, id, NULL, false);
 }
 
-/* ---- what ends one ---------------------------------------------------------------------------- */
+/* ---- unref and drop -------------------------------------------------------------------------- */
 
 static int tell_retired(const struct table_request *request, bool retired)
 {
@@ -178,97 +178,7 @@ static int drop(const struct table_request *request)
     return tell_retired(request, true);
 }
 
-/* ---- the command ------------------------------------------------------------------------------ */
-
-static const struct action {
-    const char *word;
-    int operands; /* behind the word: TABLE, CONTEXT */
-    int (*run)(const struct table_request *request);
-    const char *usage;
-} actions[] = {
-    {"register", 1, register_one, "register TABLE"},
-    {"list", 0, table_list, "list"},
-    {"show", 1, table_show, "show TABLE"},
-    {"ref", 2, ref, "ref TABLE CONTEXT"},
-    {"unref", 2, unref, "unref TABLE CONTEXT"},
-    {"drop", 1, drop, "drop TABLE"},
-    {"adopt", 0, table_adopt, "adopt"},
-};
-
-static const struct action *find_action(const char *word)
-{
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
-        if (strcmp(actions[i].word, word) == 0)
-            return &actions[i];
-    return NULL;
-}
-
-static bool read_operands(const struct command *self, const struct invocation *in,
-                          const struct action **action, struct table_request *request,
-                          char **memory, int *code)
-{
-    char shown[SHOWN_MAX];
-    hf_error err;
-
-    *action = in->count > 0 ? find_action(in->operands[0]) : NULL;
-    if (*action == NULL) {
-        *code = in->count == 0 ? report_usage(&in->report, self, "what to do is missing")
-                               : report_usage(&in->report, self, "unknown: table %s",
-                                              show_argument(shown, in->operands[0]));
-        return false;
-    }
-    if (in->count != (*action)->operands + 1) {
-        *code = report_usage(&in->report, self, "the operands are: %s", (*action)->usage);
-        return false;
-    }
-    request->context = in->count > 2 ? in->operands[2] : NULL;
-    if (in->count > 1 &&
-        hf_table_name_parse(in->operands[1], &request->name, memory, &err) != HF_OK) {
-        *code = report_error(&in->report, &err);
-        return false;
-    }
-    return true;
-}
-
-static int table_main(const struct command *self, int argc, char **argv)
-{
-    struct table_values values = {0};
-    struct invocation in = {0};
-    struct table_request request = {.in = &in, .values = &values};
-    hf_store_options options = HF_STORE_OPTIONS_INIT;
-    const struct action *action = NULL;
-    char *memory = NULL;
-    int code = EXIT_OK;
-    hf_error err;
-
-    if (!parse_options(self, argc, argv, &values, &in, &code) ||
-        !read_operands(self, &in, &action, &request, &memory, &code))
-        return code;
-    options.application = "holdfast table";
-    if (open_store(&in, &options, &request.store, &err) == HF_OK)
-        code = action->run(&request);
-    else
-        code = report_error(&in.report, &err);
-    hf_store_close(request.store);
-    free(memory);
-    return code;
-}
-
-const struct command cmd_table = {
-    .name = "table",
-    .summary = "Register shared tables, each with an id of its own.",
-    .usage = "register|show TABLE\n"
-             "list [--all]\n"
-             "ref TABLE CONTEXT\n"
-             "unref [-n | -w TIME] TABLE CONTEXT\n"
-             "drop [--force] [-n | -w TIME] TABLE\n"
-             "adopt [--from NAME] [--file FILE] [--cluster NAME] [--database NAME] [--dry-run]",
-    .options = table_options,
-    .takes_operands = true,
-    .main = table_main,
-};
-
-/* --- cmd table adopt -------------------------------------------------------------------------- */
+/* ---- adopt ----------------------------------------------------------------------------------- */
 
 enum { PROBLEM, TABLE, CONTEXT, ID };
 
@@ -281,7 +191,7 @@ static const struct column columns[] = {
 };
 
 struct faults {
-    struct table *table; /* for people, or */
+    struct table *table; /* without --json; else NULL */
     hf__json json;
 };
 
@@ -313,7 +223,7 @@ static void add_fault(void *arg, const hf_table_fault *fault)
     table_set(faults->table, ID, fault->advisory_id != NULL ? fault->advisory_id : "NULL");
 }
 
-/* "app.refs" is a schema and a table on PostgreSQL; a SQLite file has only tables. */
+/* On PostgreSQL "app.refs" is a schema and a table; SQLite has only tables. */
 static void split_from(const struct table_request *request, char *from, hf_table_adoption *adoption)
 {
     char *dot = hf_store_is_local(request->store) ? NULL : strchr(from, '.');
@@ -399,3 +309,93 @@ int table_adopt(const struct table_request *request)
         tell(request, &adopted);
     return written ? EXIT_OK : table_cannot_write(request);
 }
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+static const struct action {
+    const char *word;
+    int operands; /* how many follow the word: TABLE, CONTEXT */
+    int (*run)(const struct table_request *request);
+    const char *usage;
+} actions[] = {
+    {"register", 1, register_one, "register TABLE"},
+    {"list", 0, table_list, "list"},
+    {"show", 1, table_show, "show TABLE"},
+    {"ref", 2, ref, "ref TABLE CONTEXT"},
+    {"unref", 2, unref, "unref TABLE CONTEXT"},
+    {"drop", 1, drop, "drop TABLE"},
+    {"adopt", 0, table_adopt, "adopt"},
+};
+
+static const struct action *find_action(const char *word)
+{
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+        if (strcmp(actions[i].word, word) == 0)
+            return &actions[i];
+    return NULL;
+}
+
+static bool read_operands(const struct command *self, const struct invocation *in,
+                          const struct action **action, struct table_request *request,
+                          char **memory, int *code)
+{
+    char shown[SHOWN_MAX];
+    hf_error err;
+
+    *action = in->count > 0 ? find_action(in->operands[0]) : NULL;
+    if (*action == NULL) {
+        *code = in->count == 0 ? report_usage(&in->report, self, "what to do is missing")
+                               : report_usage(&in->report, self, "unknown: table %s",
+                                              show_argument(shown, in->operands[0]));
+        return false;
+    }
+    if (in->count != (*action)->operands + 1) {
+        *code = report_usage(&in->report, self, "the operands are: %s", (*action)->usage);
+        return false;
+    }
+    request->context = in->count > 2 ? in->operands[2] : NULL;
+    if (in->count > 1 &&
+        hf_table_name_parse(in->operands[1], &request->name, memory, &err) != HF_OK) {
+        *code = report_error(&in->report, &err);
+        return false;
+    }
+    return true;
+}
+
+static int table_main(const struct command *self, int argc, char **argv)
+{
+    struct table_values values = {0};
+    struct invocation in = {0};
+    struct table_request request = {.in = &in, .values = &values};
+    hf_store_options options = HF_STORE_OPTIONS_INIT;
+    const struct action *action = NULL;
+    char *memory = NULL;
+    int code = EXIT_OK;
+    hf_error err;
+
+    if (!parse_options(self, argc, argv, &values, &in, &code) ||
+        !read_operands(self, &in, &action, &request, &memory, &code))
+        return code;
+    options.application = "holdfast table";
+    if (open_store(&in, &options, &request.store, &err) == HF_OK)
+        code = action->run(&request);
+    else
+        code = report_error(&in.report, &err);
+    hf_store_close(request.store);
+    free(memory);
+    return code;
+}
+
+const struct command cmd_table = {
+    .name = "table",
+    .summary = "Register shared tables, each with an id of its own.",
+    .usage = "register|show TABLE\n"
+             "list [--all]\n"
+             "ref TABLE CONTEXT\n"
+             "unref [-n | -w TIME] TABLE CONTEXT\n"
+             "drop [--force] [-n | -w TIME] TABLE\n"
+             "adopt [--from NAME] [--file FILE] [--cluster NAME] [--database NAME] [--dry-run]",
+    .options = table_options,
+    .takes_operands = true,
+    .main = table_main,
+};

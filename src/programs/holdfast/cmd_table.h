@@ -1,4 +1,4 @@
-/* The parts of `holdfast table`. */
+/* `holdfast table`: cmd_table.c reads the command line, cmd_table_list.c shows tables. */
 #ifndef HF_CLI_CMD_TABLE_H
 #define HF_CLI_CMD_TABLE_H
 
@@ -25,11 +25,12 @@ struct table_request {
     const char *context;
 };
 
-/* Each prints its result and returns the exit code. */
+/* Each prints its result, or reports its failure, and returns the exit code. */
 int table_list(const struct table_request *request);
 int table_show(const struct table_request *request);
 int table_adopt(const struct table_request *request);
 
+/* Reports that standard output cannot be written. Returns the exit code. */
 int table_cannot_write(const struct table_request *request);
 
 #endif

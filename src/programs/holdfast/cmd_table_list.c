@@ -27,7 +27,7 @@ static const char *time_of(char out[HF__TIME_SIZE], int64_t unix_ms)
 
 static const char *text_of(char out[HF_TABLE_TEXT_MAX], const hf_table_name *name)
 {
-    if (hf_table_name_text(name, out, NULL) != HF_OK) /* written by somebody else */
+    if (hf_table_name_text(name, out, NULL) != HF_OK) /* Holdfast did not write this row */
         (void)snprintf(out, HF_TABLE_TEXT_MAX, "%s", name->table);
     return out;
 }
@@ -100,14 +100,14 @@ int table_list(const struct table_request *request)
     return printed ? EXIT_OK : table_cannot_write(request);
 }
 
-/* ---- one table -------------------------------------------------------------------------------- */
+/* ---- show: one table ------------------------------------------------------------------------- */
 
-enum { CONTEXT_SHOWN_MAX = 4 * 1000 + 1 }; /* of a thousand bytes, all of them escaped */
+enum { CONTEXT_SHOWN_MAX = 4 * 1000 + 1 }; /* a thousand bytes, all of them escaped */
 
 struct shown {
     const hf_table_view *view;
     const hf_lock_view *holder; /* NULL: nobody holds its lock */
-    hf__json *references;       /* an array; NULL: for people */
+    hf__json *references;       /* an array; NULL: without --json */
 };
 
 static void add_reference(void *arg, const char *context_id)

@@ -103,15 +103,15 @@ struct tx_run {
     hf_tx_options options;
     hf_registry *registry; /* NULL: none */
     hf_target *labels;
-    struct named_lock *names; /* of the labels */
+    struct named_lock *names; /* one for each label */
     size_t name_count;
     hf__buf text;
     struct sql_variable *variables;
     struct sql_script script;
-    hf_rows **results; /* of the last attempt, one for each statement */
-    unsigned attempt;  /* whose statements ran last */
-    unsigned attempts; /* more than that when no connection was to be had in the end */
-    const struct sql_statement *reached; /* by that attempt; NULL: it has done them all */
+    hf_rows **results;                   /* of the last attempt, one for each statement */
+    unsigned attempt;                    /* whose statements ran last */
+    unsigned attempts;                   /* all of them, also those that found no connection */
+    const struct sql_statement *reached; /* where that attempt stopped; NULL: it did all of them */
 };
 
 static hf_status out_of_memory(hf_error *err)
@@ -119,9 +119,7 @@ static hf_status out_of_memory(hf_error *err)
     return hf__no_memory(err);
 }
 
-/* ---------------------------------------------------------------------------------------------- *
- * What is asked for
- * ---------------------------------------------------------------------------------------------- */
+/* ---- The command line ------------------------------------------------------------------------ */
 
 static hf_status read_isolation(const char *name, hf_isolation *isolation, hf_error *err)
 {
@@ -221,9 +219,7 @@ static hf_status read_variables(struct tx_run *run, hf_error *err)
     return HF_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------- *
- * The script
- * ---------------------------------------------------------------------------------------------- */
+/* ---- The script ------------------------------------------------------------------------------ */
 
 static hf_status read_stream(FILE *file, const char *name, hf__buf *text, hf_error *err)
 {
@@ -253,7 +249,7 @@ static hf_status read_file(const char *path, hf__buf *text, hf_error *err)
     return status;
 }
 
-/* Editors on some systems put a byte order mark in front, which is no SQL. */
+/* Some editors put a byte order mark at the start, which is not SQL. */
 static void drop_byte_order_mark(hf__buf *text)
 {
     static const char mark[] = "\xEF\xBB\xBF";
@@ -329,9 +325,7 @@ static int read_script(struct tx_run *run)
     return EXIT_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------- *
- * The transaction
- * ---------------------------------------------------------------------------------------------- */
+/* ---- The transaction ------------------------------------------------------------------------- */
 
 static void drop_results(struct tx_run *run)
 {
@@ -359,7 +353,7 @@ static hf_status run_statements(hf_tx *tx, void *arg, hf_error *err)
     return status;
 }
 
-/* The statement that the store takes for wrong, or NULL. */
+/* The statement that the store refused, or NULL. */
 static const struct sql_statement *statement_at_fault(const struct tx_run *run, const hf_error *err)
 {
     bool by_server = err->code == HF_CONFIG && err->sqlstate[0] != '\0'; /* no right to do this */
@@ -409,7 +403,7 @@ static bool print_results(const struct tx_run *run)
     return printed;
 }
 
-/* For somebody at a terminal; a script has the exit status. */
+/* For people at a terminal; a script looks at the exit status. */
 static void print_summary(const struct tx_run *run)
 {
     size_t count = run->script.count;

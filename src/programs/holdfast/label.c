@@ -54,7 +54,7 @@ hf_status target_label(const char *label, const char *derivation, hf_target *tar
     return status;
 }
 
-/* tenant=7, but not ./a=b or --x=y */
+/* Like tenant=7, but not ./a=b or --x=y. */
 static bool is_assignment(const char *word)
 {
     size_t size = 0;
@@ -98,8 +98,8 @@ static hf_status refuse_derivation(const char *label, hf_derivation derivation,
     return status;
 }
 
-/* The registry's word, unless --as says the same or the registry does not know the label. */
-static hf_status settle_derivation(const char *name, struct named_lock *lock, hf_error *err)
+/* --as may repeat what the registry says, or say it for a label that the registry does not know. */
+static hf_status choose_derivation(const char *name, struct named_lock *lock, hf_error *err)
 {
     hf_derivation derivation = HF_SHA256;
     hf_status status = name != NULL ? hf_derivation_parse(name, &derivation, err) : HF_OK;
@@ -117,7 +117,7 @@ static hf_status derive(struct named_lock *lock, hf_error *err)
     hf_target *target = &lock->target;
 
     if (target->space == HF_PAIR || (lock->entry != NULL && target->derivation == HF_FIXED) ||
-        target->derivation == HF_MINTED) /* which the store knows */
+        target->derivation == HF_MINTED) /* only the store knows that key */
         return HF_OK;
     return hf_key_derive(target->derivation, target->label, target->label_size, &target->key, err);
 }
@@ -139,7 +139,7 @@ hf_status read_lock_name(const hf_registry *registry, char **words, int count,
     if (registry != NULL)
         status = hf_registry_resolve(registry, label, 0, &lock->target, &lock->entry, err);
     if (status == HF_OK)
-        status = settle_derivation(derivation, lock, err);
+        status = choose_derivation(derivation, lock, err);
     return status == HF_OK ? derive(lock, err) : status;
 }
 

@@ -3,23 +3,27 @@
 
 #include "holdfast/holdfast.h"
 
-/* Refuses what no lock may be called, before a store is opened. */
+/* Refuses a label that no lock may have, before a store is opened. HF_INVALID. */
 HF_MUST_CHECK hf_status check_label(const char *label, hf_error *err);
 
-/* Fills target from a label and the name of a derivation (NULL: the default), for any bytes. */
+/*
+ * Fills target from a label, of any bytes, and the name of a derivation (NULL: the default). target
+ * points to the label.
+ */
 HF_MUST_CHECK hf_status target_label(const char *label, const char *derivation, hf_target *target,
                                      hf_error *err);
 
-/* A lock that a command line names. */
+/* A lock as the command line names it. */
 struct named_lock {
-    hf_target target;               /* with the key, also where it is derived */
-    const hf_registry_entry *entry; /* NULL: the registry does not know it */
-    char *filled;                   /* the label of a pattern; owned */
+    hf_target target;               /* with its key, unless only the store knows that */
+    const hf_registry_entry *entry; /* owned by the registry; NULL: it does not know the lock */
+    char *filled;                   /* the label that a pattern was filled to; owned */
 };
 
 /*
- * Reads a name of the registry with the NAME=VALUE words behind it, or a label; *used is how many
- * words that took. registry and derivation may be NULL.
+ * Reads a name of the registry and the NAME=VALUE words after it, or a label. *used is how many
+ * words that used. registry and derivation may be NULL. lock points into words; free it after a
+ * failure, too.
  */
 HF_MUST_CHECK hf_status read_lock_name(const hf_registry *registry, char **words, int count,
                                        const char *derivation, struct named_lock *lock, int *used,

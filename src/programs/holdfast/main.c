@@ -10,7 +10,7 @@ static const struct command *const commands[] = {
     &cmd_table, &cmd_doctor, &cmd_init, &cmd_help,  &cmd_completion, NULL,
 };
 
-/* What the programs of this version are about; others are listed by their names. */
+/* What the programs of this version do. Others are listed by name only. */
 static const struct {
     const char *name;
     const char *summary;
@@ -60,17 +60,12 @@ const struct program holdfast_program = {
     .has_programs = true,
 };
 
-int main(int argc, char **argv)
-{
-    return program_main(&holdfast_program, argc, argv);
-}
+/* ---- holdfast help --------------------------------------------------------------------------- */
 
-/* --- cmd help --------------------------------------------------------------------------------- */
-
-/* `help registry check` is `registry check --help`, which the program answers. */
+/* `help registry check` runs `registry check --help`. */
 static int help_of_program(const struct invocation *in)
 {
-    in->operands[in->count] = "--help"; /* there is room where the word "help" was */
+    in->operands[in->count] = "--help"; /* there is room: the word "help" is gone */
     in->operands[in->count + 1] = NULL;
     return run_program(&holdfast_program, in->operands);
 }
@@ -102,3 +97,8 @@ const struct command cmd_help = {
     .takes_operands = true,
     .main = help_main,
 };
+
+int main(int argc, char **argv)
+{
+    return program_main(&holdfast_program, argc, argv);
+}

@@ -26,7 +26,7 @@ static bool is_number(const char *text)
     return *end == '\0';
 }
 
-/* Types are not known here, but a column of numbers reads best to the right. */
+/* The types are not known here, but a column of numbers is easier to read on the right. */
 static bool is_column_of_numbers(const hf_rows *rows, size_t column)
 {
     size_t numbers = 0;
@@ -74,7 +74,7 @@ bool print_rows_as_table(const hf_rows *rows)
     return printed;
 }
 
-/* Its name; where an earlier column has the same, with a number that makes it another. */
+/* The column's name, with a number when an earlier column has the same name. */
 static void add_column_key(hf__buf *keys, const hf_rows *rows, size_t column)
 {
     const char *name = hf_rows_column(rows, column);
@@ -105,7 +105,7 @@ static void add_row(hf__json *json, const hf_rows *rows, size_t row, const char 
 bool print_rows_as_json(const hf_rows *rows)
 {
     hf__json json = {0};
-    hf__buf keys = {0}; /* one after the other, each with its NUL */
+    hf__buf keys = {0}; /* one after the other, each ended by NUL */
 
     for (size_t i = 0; i < hf_rows_columns(rows); i++)
         add_column_key(&keys, rows, i);

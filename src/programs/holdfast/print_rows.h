@@ -6,9 +6,9 @@
 #include "holdfast/holdfast.h"
 
 /*
- * Rows with at least one column, to stdout. False when memory or the stream failed. A table without
- * rows is nothing at all. In JSON, all values are strings or null, and of columns with one name the
- * second is name_2.
+ * Print rows, with at least one column, to stdout. False: memory is out, or the output failed.
+ * Without rows the table prints nothing. In JSON every value is a string or null, and the second of
+ * two columns with the same name is called name_2.
  */
 bool print_rows_as_table(const hf_rows *rows);
 bool print_rows_as_json(const hf_rows *rows);

@@ -98,7 +98,7 @@ const char *sql_skip_quoted(struct sql_cursor *cursor)
     return skip_quoted(cursor, false);
 }
 
-/* After a line break, perhaps with comments, a string goes on in the next quotes. */
+/* After a line break, and perhaps comments, a string continues in the next quotes. */
 static bool skip_to_continuation(struct sql_cursor *cursor)
 {
     size_t end = cursor->at;
@@ -141,9 +141,9 @@ const char *sql_skip_dollar_quoted(struct sql_cursor *cursor, size_t tag_size)
     return NULL;
 }
 
-/* --- sql place -------------------------------------------------------------------------------- */
+/* ---- Places in a script ---------------------------------------------------------------------- */
 
-/* A column beyond FAR is shown with so many bytes before it. */
+/* An excerpt begins BEFORE bytes before its column when the column is beyond FAR. */
 enum { FAR = 80, BEFORE = 40 };
 
 static size_t count_characters(const char *text, size_t size)

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The lexical rules of SQL, as PostgreSQL has them. */
+/* The lexical rules of SQL, as PostgreSQL reads it. */
 
 struct sql_cursor {
     const char *text;
@@ -12,22 +12,24 @@ struct sql_cursor {
     size_t at;
 };
 
-/* The byte so far ahead, or NUL. */
+/* The byte that is `ahead` bytes ahead, or NUL. */
 char sql_peek(const struct sql_cursor *cursor, size_t ahead);
 bool sql_at_pair(const struct sql_cursor *cursor, char first, char second);
 
 bool sql_is_space(char c);
 bool sql_is_digit(char c);
 
-/* Of a variable or of a dollar quote's tag; SQL's own words may have a $ too. */
+/*
+ * Characters of a variable's name, or of a dollar quote's tag. SQL's own words may also have a $.
+ */
 bool sql_starts_name(char c);
 bool sql_continues_name(char c);
 bool sql_continues_word(char c);
 size_t sql_name_size(const struct sql_cursor *cursor, size_t ahead);
 
 /*
- * These move behind what starts at the cursor. They return NULL, or what it is when it is not
- * closed: "the string".
+ * These move past what starts at the cursor. They return NULL, or what it is when it is not closed:
+ * "the string".
  */
 const char *sql_skip_block_comment(struct sql_cursor *cursor);
 const char *sql_skip_quoted(struct sql_cursor *cursor);        /* '…' or "…" */
@@ -38,10 +40,10 @@ void sql_skip_line_comment(struct sql_cursor *cursor);
 
 #define SQL_EXCERPT_MAX 160
 
-/* Where something is in a script, for people: both numbers from 1, the column in characters. */
+/* A place in a script, for messages. Both numbers count from 1, the column in characters. */
 struct sql_place {
     size_t line, column;
-    char excerpt[SQL_EXCERPT_MAX]; /* of that line, around the column */
+    char excerpt[SQL_EXCERPT_MAX]; /* the line, or the part of it around the column */
 };
 
 /* at may be the end of the text. */

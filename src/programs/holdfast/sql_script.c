@@ -15,18 +15,18 @@ struct word {
     size_t at, size;
 };
 
-/* What is known of the statement that is being read. */
+/* The statement that is being read. */
 struct draft {
-    bool started; /* something else than white space was seen */
-    bool solid;   /* something else than comments was */
+    bool started; /* it has more than white space */
+    bool solid;   /* it has more than comments */
     size_t start;
-    size_t copied; /* up to here the script is in sql, with its parameters */
+    size_t copied; /* the script up to here is in sql, with its parameters */
     hf__buf sql;
     struct sql_statement statement;
     struct word words[LEADING_WORDS];
     size_t word_count;
-    size_t depth;     /* of parentheses: a rule's actions are separated by semicolons in them */
-    size_t stream_at; /* STDIN or STDOUT */
+    size_t depth;     /* of parentheses: in them, semicolons separate the actions of a rule */
+    size_t stream_at; /* where STDIN or STDOUT is */
     bool has_stream;
 };
 
@@ -44,7 +44,7 @@ static hf_status out_of_memory(const struct reader *reader)
     return hf__no_memory(reader->err);
 }
 
-/* What a skip returned: NULL, or what is not closed. */
+/* open is what a skip returned: NULL, or what is not closed. */
 static hf_status check_closed(const struct reader *reader, size_t start, const char *open)
 {
     if (open == NULL)
@@ -53,9 +53,7 @@ static hf_status check_closed(const struct reader *reader, size_t start, const c
     return hf__fail(reader->err, HF_INVALID, "%s is not closed", open);
 }
 
-/* ---------------------------------------------------------------------------------------------- *
- * Words
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Words ----------------------------------------------------------------------------------- */
 
 static bool word_is(const struct reader *reader, const struct word *word, const char *keyword)
 {
@@ -95,7 +93,7 @@ static hf_status read_word(struct reader *reader)
     return HF_OK;
 }
 
-/* Inside a transaction block, and so of no harm: ROLLBACK [WORK | TRANSACTION] TO. */
+/* ROLLBACK [WORK | TRANSACTION] TO does no harm: it stays inside of the transaction. */
 static bool is_rollback_to(const struct reader *reader)
 {
     size_t next = leads_with(reader, 1, "work") || leads_with(reader, 1, "transaction") ? 2 : 1;
@@ -156,9 +154,7 @@ static hf_status check_statement(const struct reader *reader)
     return HF_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------- *
- * Variables
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Variables ------------------------------------------------------------------------------- */
 
 bool sql_variable_read(const char *assignment, struct sql_variable *variable)
 {
@@ -225,7 +221,7 @@ static void copy_up_to(struct reader *reader, size_t end)
     draft->copied = end;
 }
 
-/* Each place is a parameter of its own, so that its type is that of the place. */
+/* Each place gets a parameter of its own, so that PostgreSQL finds its type from the place. */
 static hf_status add_parameter(struct reader *reader, const struct sql_variable *variable)
 {
     struct draft *draft = &reader->draft;
@@ -248,7 +244,7 @@ static hf_status add_parameter(struct reader *reader, const struct sql_variable 
     return HF_OK;
 }
 
-/* Not '::type', ':=', nor 'from:to' in the bounds of an array's slice. */
+/* But not '::type', ':=', or 'from:to' in the bounds of an array slice. */
 static bool at_variable(const struct reader *reader)
 {
     char before = reader->cursor.at > 0 ? reader->cursor.text[reader->cursor.at - 1] : '\0';
@@ -299,9 +295,7 @@ static hf_status read_dollar(struct reader *reader)
     return HF_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------- *
- * Statements
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Statements ------------------------------------------------------------------------------ */
 
 static void free_statement(struct sql_statement *statement)
 {
@@ -336,7 +330,7 @@ static hf_status keep_statement(struct reader *reader)
     return HF_OK;
 }
 
-/* Without the white space, so that an error at the end points to what is written there. */
+/* Without white space at the end, so that an error there points to text. */
 static size_t end_of_text(const struct reader *reader)
 {
     size_t end = reader->cursor.at;
@@ -467,7 +461,7 @@ static size_t offset_of_character(const char *text, int position)
 size_t sql_statement_offset(const struct sql_statement *statement, int position)
 {
     size_t sent = offset_of_character(statement->sql, position);
-    size_t script_at = statement->start; /* where the text that follows a parameter goes on */
+    size_t script_at = statement->start; /* where the text after the last parameter begins */
     size_t sent_at = 0;
 
     for (size_t i = 0; i < statement->count; i++) {

@@ -1,6 +1,6 @@
 /*
- * A script of SQL as statements, with its :name variables turned into parameters. Strings, quoted
- * names, dollar quotes and comments are read as PostgreSQL reads them.
+ * Splits a script of SQL into statements and turns its :name variables into parameters. It reads
+ * strings, quoted names, dollar quotes and comments as PostgreSQL does.
  */
 #ifndef HF_CLI_SQL_SCRIPT_H
 #define HF_CLI_SQL_SCRIPT_H
@@ -17,7 +17,7 @@ struct sql_variable {
     bool used;
 };
 
-/* A :name of the script, and the $N that is sent in its place; offsets in bytes. */
+/* A :name in the script, and the $N that is sent instead. Offsets are in bytes. */
 struct sql_parameter {
     size_t script_at, script_size;
     size_t sent_at, sent_size;
@@ -25,9 +25,9 @@ struct sql_parameter {
 
 struct sql_statement {
     char *sql;        /* as it is sent */
-    size_t start;     /* of it in the script, comments before it included */
-    size_t first;     /* its first word */
-    hf_value *values; /* of $1…; the bytes are the variables' */
+    size_t start;     /* where it starts in the script, with the comments before it */
+    size_t first;     /* where its first word is */
+    hf_value *values; /* of $1…; they point to the values of the variables */
     struct sql_parameter *parameters;
     size_t count; /* of values and parameters */
     bool writes;  /* INSERT, UPDATE, DELETE or MERGE */
@@ -36,23 +36,24 @@ struct sql_statement {
 struct sql_script {
     struct sql_statement *statements;
     size_t count;
-    size_t wrong_at; /* the offset that a failure is about */
+    size_t wrong_at; /* after a failure: the offset that it is about */
 };
 
-/* Splits "name=value", which must outlive the variable; false when it is no such thing. */
+/* Splits "name=value", which must outlive the variable. False: it has no such form. */
 bool sql_variable_read(const char *assignment, struct sql_variable *variable);
 
 /*
- * Refuses, with script->wrong_at, what is not closed, variables without a value, $1 written by hand,
- * and statements that begin or end a transaction or copy from or to the client. Marks the variables
- * that are used. The script is freed with sql_script_free, after a failure too.
+ * Reads a script and marks the variables that it uses. HF_INVALID, with script->wrong_at: something
+ * is not closed, a variable has no value, $1 is written by hand, or a statement begins or ends a
+ * transaction or copies from or to the client. Free the script, also after a failure. The text need
+ * not outlive it; the variables must.
  */
 HF_MUST_CHECK hf_status sql_script_read(const char *text, size_t size,
                                         struct sql_variable *variables, size_t variable_count,
                                         struct sql_script *script, hf_error *err);
 void sql_script_free(struct sql_script *script);
 
-/* The offset in the script of a character, counted from 1, of the statement as it was sent. */
+/* Where a character of the statement as it was sent, counted from 1, is in the script. */
 size_t sql_statement_offset(const struct sql_statement *statement, int position);
 
 #endif

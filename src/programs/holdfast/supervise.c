@@ -15,9 +15,268 @@
 #include "base/error.h"
 #include "cli/report.h"
 
+/* ---- Signals --------------------------------------------------------------------------------- */
+
+static const int caught[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
+                             SIGUSR2, SIGCHLD, SIGCONT, SIGTSTP};
+
+/* SIGPIPE: a closed stderr must not end us before the command. SIGTTOU: see struct terminal. */
+static const int blocked[] = {SIGPIPE, SIGTTOU};
+
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+hf_status signals_catch(struct signals *signals, hf_error *err)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+    sigset_t to_read;
+    sigset_t to_block;
+
+    /* When SIGCHLD is ignored, the kernel reaps children and does not keep their exit status. */
+    if (sigaction(SIGCHLD, &by_default, &signals->child_action_before) != 0)
+        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot set up signals");
+
+    sigemptyset(&to_read);
+    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
+        if (!is_ignored(caught[i]))
+            sigaddset(&to_read, caught[i]);
+    to_block = to_read;
+    for (size_t i = 0; i < sizeof blocked / sizeof blocked[0]; i++)
+        sigaddset(&to_block, blocked[i]);
+    if (pthread_sigmask(SIG_BLOCK, &to_block, &signals->mask_before) != 0)
+        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot block signals");
+
+    signals->fd = signalfd(-1, &to_read, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals->fd < 0)
+        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot watch signals");
+    return HF_OK;
+}
+
+void signals_restore(const struct signals *signals)
+{
+    sigaction(SIGCHLD, &signals->child_action_before, NULL);
+    pthread_sigmask(SIG_SETMASK, &signals->mask_before, NULL);
+}
+
+int signals_next(const struct signals *signals)
+{
+    struct signalfd_siginfo info;
+
+    if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return 0;
+    return (int)info.ssi_signo;
+}
+
+bool signals_stop_here(bool whole_job)
+{
+    sigset_t stop;
+    sigset_t pending;
+
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    kill(whole_job ? 0 : getpid(), SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
+    pthread_sigmask(SIG_BLOCK, &stop, NULL);
+
+    /* The kernel drops SIGTSTP when nobody could continue the group, as in a container. */
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
+}
+
+void signals_die_of(int number)
+{
+    sigset_t mask;
+
+    signal(number, SIG_DFL);
+    sigemptyset(&mask);
+    sigaddset(&mask, number);
+    pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
+    raise(number);
+    _exit(128 + number);
+}
+
+/* ---- The terminal ---------------------------------------------------------------------------- */
+
+bool terminal_is_ours(const struct terminal *terminal)
+{
+    return terminal->fd >= 0 && tcgetpgrp(terminal->fd) == getpgrp();
+}
+
+void terminal_open(struct terminal *terminal)
+{
+    terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    terminal->interactive = terminal_is_ours(terminal) && isatty(STDIN_FILENO);
+}
+
+void terminal_close(struct terminal *terminal)
+{
+    if (terminal->fd >= 0)
+        close(terminal->fd);
+    terminal->fd = -1;
+}
+
+bool terminal_wanted_at_once(const struct terminal *terminal)
+{
+    return terminal->interactive && isatty(STDOUT_FILENO);
+}
+
+void terminal_lend(struct terminal *terminal, pid_t group)
+{
+    terminal->lent = tcsetpgrp(terminal->fd, group) == 0;
+}
+
+void terminal_take_back(struct terminal *terminal, pid_t group)
+{
+    if (terminal->lent && tcgetpgrp(terminal->fd) == group)
+        (void)tcsetpgrp(terminal->fd, getpgrp());
+    terminal->lent = false;
+}
+
+/* ---- Starting the command -------------------------------------------------------------------- */
+
+enum { FACTS = 4 };
+
+static const char *const fact_names[FACTS] = {"HOLDFAST_LABEL", "HOLDFAST_KEY", "HOLDFAST_TOKEN",
+                                              "HOLDFAST_SLOT"};
+
+/* One of our variables: what an outer holdfast has set is not about our lock. */
+static bool is_fact(const char *variable)
+{
+    size_t length = strcspn(variable, "=");
+
+    for (size_t i = 0; i < FACTS; i++)
+        if (strlen(fact_names[i]) == length && memcmp(fact_names[i], variable, length) == 0)
+            return true;
+    return false;
+}
+
+static void free_environment(char **environment, size_t inherited)
+{
+    if (environment != NULL)
+        for (char **v = environment + inherited; *v != NULL; v++)
+            free(*v);
+    free(environment);
+}
+
+/*
+ * Made before the child starts, which may not allocate. The first *inherited entries are environ's.
+ */
+static char **make_environment(const struct lock_facts *facts, size_t *inherited)
+{
+    const char *const values[FACTS] = {facts->label, facts->key, facts->token, facts->slot};
+    size_t count = 0;
+
+    while (environ[count] != NULL)
+        count++;
+    char **environment = calloc(count + FACTS + 1, sizeof *environment);
+    if (environment == NULL)
+        return NULL;
+
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!is_fact(environ[i]))
+            environment[used++] = environ[i];
+    *inherited = used;
+    for (size_t i = 0; i < FACTS; i++) {
+        if (values[i] == NULL)
+            continue;
+        if (asprintf(&environment[used], "%s=%s", fact_names[i], values[i]) < 0) {
+            environment[used] = NULL;
+            free_environment(environment, *inherited);
+            return NULL;
+        }
+        used++;
+    }
+    return environment;
+}
+
+struct plan {
+    char **argv;
+    char **environment;
+    const struct signals *signals;
+    const struct terminal *terminal;
+    bool lend_terminal;
+    pid_t parent;
+    volatile int exec_errno; /* the child writes it: after vfork we share memory */
+};
+
+/*
+ * Runs in the child, in our memory, while this thread waits (vfork). It may only make
+ * async-signal-safe calls, and write only to plan. No signal handler can run here, because we have
+ * none; the signal mask and dispositions are the child's own.
+ */
+static _Noreturn void become(struct plan *plan)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != plan->parent) /* the parent died before prctl */
+        _exit(EXIT_FAILED);
+    if (plan->lend_terminal)
+        tcsetpgrp(plan->terminal->fd, getpid());
+    signals_restore(plan->signals);
+    execvpe(plan->argv[0], plan->argv, plan->environment);
+
+    plan->exec_errno = errno;
+    _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+}
+
+/* vfork, because a copy of our address space would take longer than a short command. */
+static pid_t spawn(struct plan *plan)
+{
+    pid_t child = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+
+    if (child == 0)
+        become(plan); // NOLINT(clang-analyzer-unix.Vfork): it never returns
+    return child;
+}
+
+static hf_status start(struct plan *plan, struct terminal *terminal, pid_t *child, hf_error *err)
+{
+    char shown[SHOWN_MAX];
+
+    *child = spawn(plan);
+    if (*child < 0)
+        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot start a process");
+    if (plan->lend_terminal)
+        terminal_lend(terminal, *child); /* the child did it; this notes it here, too */
+    if (plan->exec_errno == 0)
+        return HF_OK;
+    waitpid(*child, NULL, 0);
+    terminal_take_back(terminal, *child);
+    return hf__fail_errno(err, HF_SYSTEM, plan->exec_errno, "cannot run '%s'",
+                          show_argument(shown, plan->argv[0]));
+}
+
+hf_status child_start(char **argv, const struct lock_facts *facts, const struct signals *signals,
+                      struct terminal *terminal, pid_t *child, int *exec_errno, hf_error *err)
+{
+    size_t inherited = 0;
+    struct plan plan = {
+        .argv = argv,
+        .environment = make_environment(facts, &inherited),
+        .signals = signals,
+        .terminal = terminal,
+        .lend_terminal = terminal_wanted_at_once(terminal),
+        .parent = getpid(),
+    };
+
+    *exec_errno = 0;
+    if (plan.environment == NULL)
+        return hf__no_memory(err);
+    hf_status status = start(&plan, terminal, child, err);
+    *exec_errno = plan.exec_errno;
+    free_environment(plan.environment, inherited);
+    return status;
+}
+
+/* ---- While the command runs ------------------------------------------------------------------ */
+
 enum {
-    GROUP_POLL_MS = 20,       /* no event tells when the last member of a group is gone */
-    AFTER_KILL_MS = 2 * 1000, /* nothing more can be done about a member that survives so long */
+    GROUP_POLL_MS = 20,       /* there is no event for the end of a group's last member */
+    AFTER_KILL_MS = 2 * 1000, /* a member that survives KILL so long cannot be helped */
 };
 
 struct watch {
@@ -26,8 +285,8 @@ struct watch {
     bool reaped;
     bool ending;
     bool killed;
-    bool wants_terminal; /* had it when it was stopped */
-    int64_t deadline;    /* of the limit, then of the grace, then of our patience */
+    bool wants_terminal; /* it had the terminal when it was stopped */
+    int64_t deadline;    /* of the time limit, then for TERM, then for KILL */
 };
 
 static bool group_is_alive(pid_t group)
@@ -44,7 +303,7 @@ static void end_group(struct watch *watch, enum end_cause cause)
     watch->ending = true;
     watch->deadline = hf__deadline(watch->s->kill_ms);
     kill(-watch->s->child, SIGTERM);
-    kill(-watch->s->child, SIGCONT); /* one that is stopped could not obey */
+    kill(-watch->s->child, SIGCONT); /* a stopped process cannot act on TERM */
 }
 
 static void kill_group(struct watch *watch)
@@ -62,9 +321,9 @@ static void suspend_with_child(struct watch *watch, bool asks_terminal)
     terminal_take_back(terminal, watch->s->child);
     watch->wants_terminal = had_terminal;
     if (signals_stop_here(had_terminal))
-        return; /* SIGCONT is on its way and continues the command */
+        return; /* SIGCONT is pending and will continue the command */
     if (asks_terminal)
-        return; /* continued, it would only ask again */
+        return; /* if continued, it would only ask again */
     if (had_terminal)
         terminal_lend(terminal, watch->s->child);
     kill(-watch->s->child, SIGCONT);
@@ -81,7 +340,7 @@ static void on_child_stopped(struct watch *watch, int number)
     } else if (terminal->lent || (terminal->fd >= 0 && (asks_terminal || number == SIGTSTP))) {
         suspend_with_child(watch, asks_terminal);
     }
-    /* Otherwise somebody stopped the command alone, and we had better go on watching the lock. */
+    /* Otherwise someone stopped only the command, and we go on watching the lock. */
 }
 
 static void on_continued(struct watch *watch)
@@ -93,7 +352,7 @@ static void on_continued(struct watch *watch)
     kill(-watch->s->child, SIGCONT);
 }
 
-/* Orphans of the command, which we adopt, are reaped and forgotten. */
+/* We also adopt the command's orphans: they are reaped and forgotten. */
 static void reap(struct watch *watch)
 {
     int status;
@@ -146,7 +405,7 @@ static void on_deadline(struct watch *watch)
         kill_group(watch);
 }
 
-/* Sleeps until a signal, a report of the store, or ms have passed; -1 means for ever. */
+/* Sleeps until a signal, an event of the store, or for ms; -1 is for ever. */
 static void sleep_until_event(const struct supervision *s, int ms)
 {
     struct pollfd events[] = {
@@ -167,7 +426,7 @@ static int time_to_sleep(const struct watch *watch)
     return left;
 }
 
-/* What the terminal would have done, had the command been in our group. */
+/* Does what the terminal would have done if the command were in our group. */
 static void pass_interrupt_on(struct watch *watch)
 {
     const struct terminal *terminal = watch->s->terminal;
@@ -188,7 +447,9 @@ struct outcome supervise(const struct supervision *supervision)
     };
     int number;
 
-    /* Where process 1 reaps nobody, as in many a container, the dead would count as members left. */
+    /*
+     * In many containers process 1 reaps nobody, and the dead would count as members of the group.
+     */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     while (!is_over(&watch)) {
         sleep_until_event(supervision, time_to_sleep(&watch));
@@ -218,259 +479,4 @@ void keep_lock_until(const struct supervision *supervision, int64_t deadline)
             if (asks_to_end(number))
                 return;
     }
-}
-
-/* --- child ------------------------------------------------------------------------------------ */
-
-enum { FACTS = 4 };
-
-static const char *const fact_names[FACTS] = {"HOLDFAST_LABEL", "HOLDFAST_KEY", "HOLDFAST_TOKEN",
-                                              "HOLDFAST_SLOT"};
-
-/* One that an outer holdfast has set says nothing about our lock. */
-static bool is_fact(const char *variable)
-{
-    size_t length = strcspn(variable, "=");
-
-    for (size_t i = 0; i < FACTS; i++)
-        if (strlen(fact_names[i]) == length && memcmp(fact_names[i], variable, length) == 0)
-            return true;
-    return false;
-}
-
-static void free_environment(char **environment, size_t inherited)
-{
-    if (environment != NULL)
-        for (char **v = environment + inherited; *v != NULL; v++)
-            free(*v);
-    free(environment);
-}
-
-/* Made before the child: it may not allocate. The first *inherited entries belong to environ. */
-static char **make_environment(const struct lock_facts *facts, size_t *inherited)
-{
-    const char *const values[FACTS] = {facts->label, facts->key, facts->token, facts->slot};
-    size_t count = 0;
-
-    while (environ[count] != NULL)
-        count++;
-    char **environment = calloc(count + FACTS + 1, sizeof *environment);
-    if (environment == NULL)
-        return NULL;
-
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!is_fact(environ[i]))
-            environment[used++] = environ[i];
-    *inherited = used;
-    for (size_t i = 0; i < FACTS; i++) {
-        if (values[i] == NULL)
-            continue;
-        if (asprintf(&environment[used], "%s=%s", fact_names[i], values[i]) < 0) {
-            environment[used] = NULL;
-            free_environment(environment, *inherited);
-            return NULL;
-        }
-        used++;
-    }
-    return environment;
-}
-
-struct plan {
-    char **argv;
-    char **environment;
-    const struct signals *signals;
-    const struct terminal *terminal;
-    bool lend_terminal;
-    pid_t parent;
-    volatile int exec_errno; /* written by the child: its memory is ours */
-};
-
-/*
- * In the child, in our memory, while this thread waits (vfork): only async-signal-safe calls, and no
- * write but to plan. No handler of ours can run here, for we have none; dispositions and the mask
- * are the child's own.
- */
-static _Noreturn void become(struct plan *plan)
-{
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != plan->parent) /* it died before prctl */
-        _exit(EXIT_FAILED);
-    if (plan->lend_terminal)
-        tcsetpgrp(plan->terminal->fd, getpid());
-    signals_restore(plan->signals);
-    execvpe(plan->argv[0], plan->argv, plan->environment);
-
-    plan->exec_errno = errno;
-    _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
-}
-
-/* A copy of our address space, libpq's libraries and all, would take longer than a short command. */
-static pid_t spawn(struct plan *plan)
-{
-    pid_t child = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork)
-
-    if (child == 0)
-        become(plan); // NOLINT(clang-analyzer-unix.Vfork): it never returns
-    return child;
-}
-
-static hf_status start(struct plan *plan, struct terminal *terminal, pid_t *child, hf_error *err)
-{
-    char shown[SHOWN_MAX];
-
-    *child = spawn(plan);
-    if (*child < 0)
-        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot start a process");
-    if (plan->lend_terminal)
-        terminal_lend(terminal, *child); /* it did so itself: this is for our books */
-    if (plan->exec_errno == 0)
-        return HF_OK;
-    waitpid(*child, NULL, 0);
-    terminal_take_back(terminal, *child);
-    return hf__fail_errno(err, HF_SYSTEM, plan->exec_errno, "cannot run '%s'",
-                          show_argument(shown, plan->argv[0]));
-}
-
-hf_status child_start(char **argv, const struct lock_facts *facts, const struct signals *signals,
-                      struct terminal *terminal, pid_t *child, int *exec_errno, hf_error *err)
-{
-    size_t inherited = 0;
-    struct plan plan = {
-        .argv = argv,
-        .environment = make_environment(facts, &inherited),
-        .signals = signals,
-        .terminal = terminal,
-        .lend_terminal = terminal_wanted_at_once(terminal),
-        .parent = getpid(),
-    };
-
-    *exec_errno = 0;
-    if (plan.environment == NULL)
-        return hf__no_memory(err);
-    hf_status status = start(&plan, terminal, child, err);
-    *exec_errno = plan.exec_errno;
-    free_environment(plan.environment, inherited);
-    return status;
-}
-
-/* --- signals ---------------------------------------------------------------------------------- */
-
-static const int caught[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
-                             SIGUSR2, SIGCHLD, SIGCONT, SIGTSTP};
-
-/* SIGPIPE: a closed stderr must not end us before the command is ended. SIGTTOU: see terminal.h. */
-static const int blocked[] = {SIGPIPE, SIGTTOU};
-
-static bool is_ignored(int number)
-{
-    struct sigaction action;
-
-    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-hf_status signals_catch(struct signals *signals, hf_error *err)
-{
-    struct sigaction by_default = {.sa_handler = SIG_DFL};
-    sigset_t to_read;
-    sigset_t to_block;
-
-    /* While SIGCHLD is ignored, the kernel reaps children and forgets how they ended. */
-    if (sigaction(SIGCHLD, &by_default, &signals->child_action_before) != 0)
-        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot set up signals");
-
-    sigemptyset(&to_read);
-    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
-        if (!is_ignored(caught[i]))
-            sigaddset(&to_read, caught[i]);
-    to_block = to_read;
-    for (size_t i = 0; i < sizeof blocked / sizeof blocked[0]; i++)
-        sigaddset(&to_block, blocked[i]);
-    if (pthread_sigmask(SIG_BLOCK, &to_block, &signals->mask_before) != 0)
-        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot block signals");
-
-    signals->fd = signalfd(-1, &to_read, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals->fd < 0)
-        return hf__fail_errno(err, HF_SYSTEM, errno, "cannot watch signals");
-    return HF_OK;
-}
-
-void signals_restore(const struct signals *signals)
-{
-    sigaction(SIGCHLD, &signals->child_action_before, NULL);
-    pthread_sigmask(SIG_SETMASK, &signals->mask_before, NULL);
-}
-
-int signals_next(const struct signals *signals)
-{
-    struct signalfd_siginfo info;
-
-    if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info)
-        return 0;
-    return (int)info.ssi_signo;
-}
-
-bool signals_stop_here(bool whole_job)
-{
-    sigset_t stop;
-    sigset_t pending;
-
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTSTP);
-    kill(whole_job ? 0 : getpid(), SIGTSTP);
-    pthread_sigmask(SIG_UNBLOCK, &stop, NULL); /* stops here */
-    pthread_sigmask(SIG_BLOCK, &stop, NULL);
-
-    /* The kernel drops SIGTSTP for a group that nobody could continue, as in a container. */
-    return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
-}
-
-void signals_die_of(int number)
-{
-    sigset_t mask;
-
-    signal(number, SIG_DFL);
-    sigemptyset(&mask);
-    sigaddset(&mask, number);
-    pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
-    raise(number);
-    _exit(128 + number);
-}
-
-/* --- terminal --------------------------------------------------------------------------------- */
-
-void terminal_open(struct terminal *terminal)
-{
-    terminal->fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-    terminal->interactive = terminal_is_ours(terminal) && isatty(STDIN_FILENO);
-}
-
-void terminal_close(struct terminal *terminal)
-{
-    if (terminal->fd >= 0)
-        close(terminal->fd);
-    terminal->fd = -1;
-}
-
-bool terminal_is_ours(const struct terminal *terminal)
-{
-    return terminal->fd >= 0 && tcgetpgrp(terminal->fd) == getpgrp();
-}
-
-bool terminal_wanted_at_once(const struct terminal *terminal)
-{
-    return terminal->interactive && isatty(STDOUT_FILENO);
-}
-
-void terminal_lend(struct terminal *terminal, pid_t group)
-{
-    terminal->lent = tcsetpgrp(terminal->fd, group) == 0;
-}
-
-void terminal_take_back(struct terminal *terminal, pid_t group)
-{
-    if (terminal->lent && tcgetpgrp(terminal->fd) == group)
-        (void)tcsetpgrp(terminal->fd, getpgrp());
-    terminal->lent = false;
 }

@@ -8,7 +8,12 @@
 
 #include "holdfast/holdfast.h"
 
-/* The signals of `holdfast run`, read from a descriptor while the command runs. */
+/*
+ * What `holdfast run` needs to look after its command: signals, the terminal, starting the command,
+ * and ending it when its lock is lost. All of it runs in the main thread.
+ */
+
+/* ---- Signals, read from a descriptor while the command runs ---------------------------------- */
 
 struct signals {
     int fd;
@@ -21,30 +26,35 @@ struct signals {
         .fd = -1                                                                                   \
     }
 
-/* From here on the signals of the table in signals.c wait on fd. One that was ignored stays so. */
+/*
+ * From now on signals arrive on fd: see `caught` in supervise.c. A signal that was ignored stays
+ * ignored. HF_SYSTEM: it cannot be set up.
+ */
 HF_MUST_CHECK hf_status signals_catch(struct signals *signals, hf_error *err);
 
-/* In the child, before exec: as if we had never been there. Async-signal-safe. */
+/* Undoes signals_catch in the child, before exec. Async-signal-safe. */
 void signals_restore(const struct signals *signals);
 
-/* The next signal that waits, or 0. */
+/* The next signal that has arrived, or 0. Does not wait. */
 int signals_next(const struct signals *signals);
 
-/* Stops this process (the whole job, if so) as SIGTSTP does; false when nobody could continue it. */
+/* Stops this process, or the whole job, as SIGTSTP does. False: nobody could continue it. */
 bool signals_stop_here(bool whole_job);
 
 /* Ends this process with the signal's default action. */
 _Noreturn void signals_die_of(int number);
 
+/* ---- The terminal ---------------------------------------------------------------------------- */
+
 /*
- * The controlling terminal, which the command's process group needs while it reads from it or sets
- * its modes. All of this runs with SIGTTOU blocked.
+ * The controlling terminal. The command's process group must be in its foreground to read from it
+ * or to set its modes. SIGTTOU is blocked throughout.
  */
 
 struct terminal {
     int fd;           /* -1: there is none */
-    bool interactive; /* we were started in its foreground with standard input from it */
-    bool lent;
+    bool interactive; /* we were started in its foreground, with standard input from it */
+    bool lent;        /* the command's group has it */
 };
 
 #define TERMINAL_INIT                                                                              \
@@ -55,33 +65,33 @@ struct terminal {
 void terminal_open(struct terminal *terminal);
 void terminal_close(struct terminal *terminal);
 
-/* Are we in its foreground process group? */
+/* Is our process group in its foreground? */
 bool terminal_is_ours(const struct terminal *terminal);
 
 /*
- * Should the command have it from the start? Not when its output is redirected: then it may be
- * part of a pipeline, whose other commands (a pager) need it, and gets it once it asks.
+ * Should the command get it from the start? Not when its output is redirected: it may be part of a
+ * pipeline whose other commands, such as a pager, need the terminal. Then it gets it when it asks.
  */
 bool terminal_wanted_at_once(const struct terminal *terminal);
 
 void terminal_lend(struct terminal *terminal, pid_t group);
 
-/* Leaves it alone when somebody else has it by now. */
+/* Does nothing when another group has the terminal by now. */
 void terminal_take_back(struct terminal *terminal, pid_t group);
 
-/* Looks after the command while the lock is held: signals, limits, and the loss of the lock. */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 struct supervision {
     hf_store *store;
     const struct signals *signals;
     struct terminal *terminal;
-    const bool *lost; /* set by the lock's on_lost, in hf_store_dispatch */
+    const bool *lost; /* on_lost of the lock sets it, during hf_store_dispatch */
     pid_t child;
     int64_t limit_ms; /* 0: none */
     int64_t kill_ms;  /* between TERM and KILL */
 };
 
-/* The graver cause is the greater one. */
+/* In order of weight: a loss counts more than a time limit. */
 enum end_cause {
     END_BY_ITSELF,
     END_BY_LIMIT,
@@ -90,20 +100,20 @@ enum end_cause {
 
 struct outcome {
     enum end_cause cause;
-    int wait_status;  /* as waitpid gives it */
-    bool interrupted; /* from the keyboard: whoever started us should see us die of SIGINT */
+    int wait_status;  /* from waitpid */
+    bool interrupted; /* from the keyboard: our parent should see us die of SIGINT */
 };
 
 /*
- * Returns when the command has ended. On the loss of the lock and at the limit its whole process
- * group gets TERM, and KILL when kill_ms later anything of it is left.
+ * Returns when the command has ended. When the lock is lost, or the time limit is reached, the
+ * whole process group gets TERM, and KILL if any of it is left kill_ms later.
  */
 struct outcome supervise(const struct supervision *supervision);
 
-/* Keeps the lock until deadline, its loss, or one of TERM, INT, HUP and QUIT. */
+/* Keeps the lock until the deadline, its loss, or one of TERM, INT, HUP and QUIT. */
 void keep_lock_until(const struct supervision *supervision, int64_t deadline);
 
-/* What the command learns about its lock; NULL leaves a variable unset. */
+/* What the command learns about its lock, in HOLDFAST_LABEL and the like. NULL: not set. */
 struct lock_facts {
     const char *label;
     const char *key;
@@ -112,8 +122,8 @@ struct lock_facts {
 };
 
 /*
- * Starts argv in a process group of its own, which it leads. It dies with us (PR_SET_PDEATHSIG).
- * When it cannot be executed the status is HF_SYSTEM and *exec_errno says why; else that is 0.
+ * Starts argv as the leader of a new process group. It dies with us (PR_SET_PDEATHSIG). When it
+ * cannot be executed the status is HF_SYSTEM and *exec_errno says why; otherwise *exec_errno is 0.
  */
 HF_MUST_CHECK hf_status child_start(char **argv, const struct lock_facts *facts,
                                     const struct signals *signals, struct terminal *terminal,

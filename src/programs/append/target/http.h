@@ -25,7 +25,7 @@ HF_MUST_CHECK hf_status hf__server_url_at(const hf__server_url *url, const char 
                                           hf__server_url *out, hf_error *err);
 void hf__server_url_free(hf__server_url *url);
 
-/* ---- http.c ---- */
+/* ---- http.c ---------------------------------------------------------------------------------- */
 
 /* One request at a time on a handle of its own. */
 typedef struct hf__call {

@@ -11,7 +11,7 @@ struct reader {
     size_t at;
     size_t limit;
     size_t depth;
-    bool in_literal; /* of SQL */
+    bool in_literal; /* inside of an SQL literal */
     bool stuck;
     hf__args *args;
 };
@@ -53,7 +53,7 @@ static void finish_argument(struct reader *in)
         args->start[args->count] = args->text.length;
 }
 
-/* A parenthesis or comma of SQL or of code; true when it closed the call. */
+/* Counts a parenthesis or a comma, of SQL or of code. True: it closed the call. */
 static bool punctuate(struct reader *in, char c)
 {
     if (c == '(' || c == '[' || c == '{') {
@@ -74,7 +74,7 @@ static bool punctuate(struct reader *in, char c)
     return false;
 }
 
-/* --- text ----------------------------------------------------------------------------------------- */
+/* ---- Inside of a string ---------------------------------------------------------------------- */
 
 static bool has_brace_holes(const hf__unit *unit)
 {
@@ -82,7 +82,7 @@ static bool has_brace_holes(const hf__unit *unit)
             (HF__LANG_PYTHON | HF__LANG_CSHARP | HF__LANG_RUST | HF__LANG_PHP)) != 0;
 }
 
-/* ${…}, #{…}, {…}: from the brace at `ahead`. */
+/* Reads ${…}, #{…} or {…}; the brace is at `ahead`. */
 static bool take_braced(struct reader *in, size_t ahead)
 {
     size_t depth = 0;
@@ -121,7 +121,7 @@ static bool take_interpolation(struct reader *in)
     return true;
 }
 
-/* %s, %d, %lld, %v; 0 when it is none. */
+/* The size of %s, %d, %lld or %v; 0 when it is none of these. */
 static size_t format_size(const char *text, size_t left)
 {
     size_t size = 1;
@@ -131,7 +131,7 @@ static size_t format_size(const char *text, size_t left)
     return text[0] == '%' && size < left && strchr("sdvuiqx", text[size]) != NULL ? size + 1 : 0;
 }
 
-/* Which '?' or '%s' of its string this one is, from 1. */
+/* The number of this '?' or '%s' in its string, from 1. */
 static unsigned ordinal(const struct reader *in)
 {
     const hf__unit *unit = in->unit;
@@ -198,7 +198,7 @@ static bool take_placeholder(struct reader *in)
     return (c == ':' || c == '@') && before != ':' && next != ':' && take_named(in, 1);
 }
 
-/* A backslash before a quote is the string's, not SQL's. */
+/* A backslash before a quote belongs to the string, not to SQL. */
 static bool take_escape(struct reader *in)
 {
     char next = peek(in, 1);
@@ -220,7 +220,7 @@ static bool take_text(struct reader *in)
         return false;
 
     char c = peek(in, 0);
-    /* In an SQL literal that is itself quoted by an SQL file, each quote is written twice. */
+    /* In an SQL file, a quote inside of a literal is written twice. */
     if (in->unit->syntax->id == HF__LANG_SQL && c == '\'' && peek(in, 1) == '\'')
         in->at++;
     if (c == '\'')
@@ -237,14 +237,14 @@ static bool take_text(struct reader *in)
     return false;
 }
 
-/* --- between strings ------------------------------------------------------------------------------- */
+/* ---- Between two strings --------------------------------------------------------------------- */
 
 static bool is_glue(char c)
 {
     return isspace((unsigned char)c) || strchr("+.&\\<>", c) != NULL;
 }
 
-/* The code between two pieces of a string: nothing but an operator, or an expression in operators. */
+/* The code between two strings: an operator alone, or an expression between two operators. */
 static void put_expression(struct reader *in, size_t start, size_t end)
 {
     const char *text = in->unit->text;
@@ -253,7 +253,7 @@ static void put_expression(struct reader *in, size_t start, size_t end)
         start++;
     while (end > start && is_glue(text[end - 1]))
         end--;
-    /* The prefix of the next string: f"…", L"…". */
+    /* The prefix of the next string, as in f"…" and L"…", is no expression. */
     if (end - start <= 2 && end > start && end < in->limit && in->unit->classes[end] == HF__QUOTE)
         end = start;
     if (end > start && end - start <= EXPRESSION_MAX)
@@ -300,9 +300,9 @@ static void read_text(struct reader *in)
     }
 }
 
-/* --- code ----------------------------------------------------------------------------------------- */
+/* ---- Code ------------------------------------------------------------------------------------ */
 
-/* A call without parentheses ends with its line, or where its block begins. */
+/* A call without parentheses ends with its line, or where a block begins. */
 static bool ends_bare_call(const struct reader *in)
 {
     const char *text = in->unit->text + in->at;
@@ -357,11 +357,11 @@ void hf__args_free(hf__args *args)
     hf__buf_free(&args->text);
 }
 
-/* --- bound ------------------------------------------------------------------------------------ */
+/* ---- Values that are bound to placeholders --------------------------------------------------- */
 
 enum { BIND_REACH = 2000 };
 
-/* The code behind a string: what a program hands over together with it. */
+/* A place in the code after a string, where a program passes the string's parameters. */
 struct cursor {
     const hf__unit *unit;
     size_t at;
@@ -385,7 +385,7 @@ static bool take(struct cursor *in, const char *word)
     return true;
 }
 
-/* One expression, up to a comma or a closing bracket of its own depth. */
+/* Reads one expression, up to a comma or a closing bracket at its own depth. */
 static void read_expression(struct cursor *in, size_t *start, size_t *size)
 {
     size_t depth = 0;
@@ -421,7 +421,7 @@ static bool take_nth(struct cursor *in, unsigned number, hf__buf *expression)
     return true;
 }
 
-/* query(sql, [a, b]), execute(sql, (a,)), QueryRow(sql, a, b), sql % (a,). */
+/* As in query(sql, [a, b]), execute(sql, (a,)), QueryRow(sql, a, b), sql % (a,). */
 static void find_nth(struct cursor in, unsigned number, hf__buf *expression)
 {
     static const char *const openings[] = {
@@ -437,7 +437,7 @@ static void find_nth(struct cursor in, unsigned number, hf__buf *expression)
     take_nth(&in, number, expression);
 }
 
-/* sqlx: query(sql).bind(a).bind(b). */
+/* As in sqlx: query(sql).bind(a).bind(b). */
 static void find_nth_bind(struct cursor in, unsigned number, hf__buf *expression)
 {
     take(&in, ")");
@@ -461,7 +461,7 @@ static bool is_bound_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* {"name": a}, name: a, name=a, 'name' => a, "name", a. */
+/* As in {"name": a}, name: a, name=a, 'name' => a, and "name", a. */
 static void find_named(struct cursor in, const char *name, size_t size, hf__buf *expression)
 {
     const hf__unit *unit = in.unit;
@@ -498,7 +498,7 @@ void hf__find_bound(const hf__unit *unit, size_t string_end, const char *placeho
         find_named(in, placeholder + 1, size - 1, expression);
         return;
     }
-    /* What follows the SQL in C is the count of the values, not the first of them. */
+    /* In C the argument after the SQL is the number of values, not the first of them. */
     unsigned number = (unsigned)strtoul(placeholder + 1, NULL, 10);
     if (number == 0 || number > 99 || (placeholder[0] == '$' && unit->syntax->id == HF__LANG_C))
         return;

@@ -27,7 +27,7 @@ static bool is_code(const hf__unit *unit, size_t at)
     return unit->classes[at] == HF__CODE;
 }
 
-/* --- braces --------------------------------------------------------------------------------------- */
+/* ---- Languages with braces ------------------------------------------------------------------- */
 
 struct bracket {
     size_t at;
@@ -51,7 +51,7 @@ static size_t skip_spaces_back(const hf__unit *unit, size_t at)
     return at;
 }
 
-/* Where the statement or declaration that leads to this byte begins. */
+/* Where the statement or declaration that ends at this byte begins. */
 static size_t introduction(const hf__unit *unit, size_t at)
 {
     size_t lowest = at > INTRODUCTION_MAX ? at - INTRODUCTION_MAX : 0;
@@ -71,7 +71,9 @@ static size_t introduction(const hf__unit *unit, size_t at)
     return at;
 }
 
-/* "if (…) {" and its like: the word before the parenthesis that closes at `close`. */
+/*
+ * Is this "if (…) {" or the like? Looks at the word before the parentheses that close at `close`.
+ */
 static bool is_control(const hf__unit *unit, size_t close)
 {
     static const char *const words[] = {"if",     "for",   "while",        "switch",  "catch",
@@ -105,7 +107,7 @@ static bool has_word(const hf__unit *unit, size_t from, size_t to, const char *w
     return false;
 }
 
-/* "func f(x int) (err error)", "fn f() -> T", "=> {", "f(x) throws E {", "function () {". */
+/* As "func f(x int) (err error)", "fn f() -> T", "=> {", "f(x) throws E {", "function () {" do. */
 static bool opens_function(const hf__unit *unit, size_t brace, size_t start)
 {
     static const char *const introducing[] = {"func", "fn", "fun", "function", "async"};
@@ -134,7 +136,7 @@ static bool opens_function(const hf__unit *unit, size_t brace, size_t start)
     return !is_control(unit, last_close);
 }
 
-/* Kotlin's and Rust's closures: db.transaction { … }, |tx| { … }. */
+/* A closure of Kotlin or Rust: db.transaction { … }, |tx| { … }. */
 static bool opens_closure(const hf__unit *unit, size_t brace)
 {
     size_t end = skip_spaces_back(unit, brace);
@@ -152,7 +154,7 @@ struct brackets {
     size_t count;
 };
 
-/* A closure takes the call that it is given to: the options of a transaction stand there. */
+/* The block of a closure includes the call that it is passed to, with a transaction's options. */
 static bool close_brace(hf__unit *unit, struct brackets *open, size_t brace, size_t end)
 {
     size_t start = introduction(unit, brace);
@@ -171,7 +173,7 @@ static char opening_of(char close)
     return close == ')' ? '(' : close == ']' ? '[' : '{';
 }
 
-/* Closes what is open up to the bracket's own kind: code that does not compile must not upset us. */
+/* Also closes brackets that were left open: the code may not compile. */
 static bool close_bracket(hf__unit *unit, struct brackets *open, size_t at)
 {
     char kind = opening_of(unit->text[at]);
@@ -209,7 +211,7 @@ static bool find_braces(hf__unit *unit)
     return ok;
 }
 
-/* --- indentation ---------------------------------------------------------------------------------- */
+/* ---- Languages with indentation -------------------------------------------------------------- */
 
 struct indented {
     size_t start;
@@ -221,7 +223,7 @@ static size_t line_end(const hf__unit *unit, size_t line)
     return line + 1 < unit->line_count ? unit->lines[line + 1] : unit->size;
 }
 
-/* The column of the first byte of code; false for blank lines and those inside of strings. */
+/* The column of the first byte of code. False: a blank line, or the inside of a string. */
 static bool indent_of(const hf__unit *unit, size_t line, size_t *indent)
 {
     size_t at = unit->lines[line];
@@ -278,7 +280,7 @@ static bool is_end(const hf__unit *unit, size_t line)
            starts_with_word(text + strspn(text, " \t"), "end");
 }
 
-/* Decorators belong to the function below them. */
+/* A decorator belongs to the function below it. */
 static size_t with_decorators(const hf__unit *unit, size_t line)
 {
     const char *text;
@@ -316,7 +318,7 @@ static bool find_indented(hf__unit *unit)
     return ok;
 }
 
-/* --- SQL ------------------------------------------------------------------------------------------ */
+/* ---- SQL ------------------------------------------------------------------------------------- */
 
 static bool word_at(const hf__unit *unit, size_t at, const char *word)
 {
@@ -341,7 +343,7 @@ static size_t dollar_end(const hf__unit *unit, size_t at)
     return end < unit->size ? end + 1 : unit->size;
 }
 
-/* The body of a function, from its opening dollar quote; *at moves behind it. */
+/* Adds the body of a function, from its opening dollar quote, and moves *at past it. */
 static bool take_body(hf__unit *unit, size_t *at)
 {
     size_t inner = dollar_end(unit, *at);
@@ -379,7 +381,7 @@ static enum mark transaction_mark(const hf__unit *unit, size_t at)
     return begins ? MARK_BEGIN : MARK_END;
 }
 
-/* Bodies of functions, and from BEGIN to COMMIT between them. */
+/* Finds the bodies of functions, and between them what stands from BEGIN to COMMIT. */
 static bool find_sql(hf__unit *unit)
 {
     size_t begin = SIZE_MAX;
@@ -403,7 +405,7 @@ static bool find_sql(hf__unit *unit)
     return ok && (begin == SIZE_MAX || add_block(unit, begin, unit->size));
 }
 
-/* --- all of it ------------------------------------------------------------------------------------- */
+/* ---- Any language ---------------------------------------------------------------------------- */
 
 static int by_start(const void *a, const void *b)
 {

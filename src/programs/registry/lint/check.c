@@ -44,7 +44,7 @@ void hf__check_report(hf__check *check, hf__lint_rule rule, size_t at, int confi
         finding->confidence = confidence_names[confidence];
 }
 
-/* The name as it is written, without quotes, schema and the parenthesis. */
+/* The function's name without quotes and schema, then the key. */
 const char *hf__show_call(const hf__check *check, const hf__use *use, char out[HF__CALL_SHOWN])
 {
     const char *text = check->unit->text + use->at;
@@ -72,7 +72,7 @@ const char *hf__show_call(const hf__check *check, const hf__use *use, char out[H
     return out;
 }
 
-/* --- the comments themselves ------------------------------------------------------------------------ */
+/* ---- Ignore comments ------------------------------------------------------------------------- */
 
 static bool is_on(const hf__check *check, hf__lint_rule rule)
 {
@@ -104,13 +104,13 @@ void hf__check_ignores(hf__check *check)
     }
 }
 
-/* --- check registry --------------------------------------------------------------------------- */
+/* ---- Against the registry -------------------------------------------------------------------- */
 
 enum { MEET_STATES = 20000 };
 
-/* What the registry says of a use. */
+/* What the registry says about a use. */
 struct known {
-    const hf__lock_entry *entry; /* NULL: none, or more than one may be meant */
+    const hf__lock_entry *entry; /* NULL: none fits, or several do */
     bool registered;
 };
 
@@ -148,7 +148,7 @@ static bool is_possible(const hf__lock_key *key, const hf__lock_entry *entry)
     return view->space == HF_BIGINT;
 }
 
-/* The label as a language: what is written, and anything for what is not known. */
+/* The label as a language: its known parts as they are, and anything for the others. */
 static hf_status build_template(const hf__lock_key *key, hf__language **language, hf_error *err)
 {
     hf__part *parts = calloc(key->label_size + 1, sizeof *parts);
@@ -173,7 +173,7 @@ static hf_status build_template(const hf__lock_key *key, hf__language **language
     return status;
 }
 
-/* A template is registered when an entry's pattern has a label in common with it. */
+/* A template is registered when it and the pattern of an entry have a label in common. */
 static hf_status find_template(const hf_registry *registry, const hf__lock_key *key,
                                struct known *known, hf_error *err)
 {
@@ -196,7 +196,7 @@ static hf_status find_template(const hf_registry *registry, const hf__lock_key *
     }
     hf__buf_free(&witness);
     hf__language_free(language);
-    if (status == HF_QUOTA || status == HF_INVALID) { /* too large a label: nothing can be said */
+    if (status == HF_QUOTA || status == HF_INVALID) { /* the label is too large to tell */
         *known = (struct known){.registered = true};
         status = HF_OK;
     }
@@ -229,7 +229,7 @@ static hf_status find_known(const hf_registry *registry, const hf__lock_key *key
     return HF_OK;
 }
 
-/* --- one use ---------------------------------------------------------------------------------------- */
+/* ---- One lock -------------------------------------------------------------------------------- */
 
 static void check_registered(hf__check *check, const hf__use *use, const struct known *known)
 {
@@ -306,10 +306,10 @@ static void check_hashtext(hf__check *check, const hf__use *use, const struct kn
         hf__show_call(check, use, call));
 }
 
-/* --- order ------------------------------------------------------------------------------------------- */
+/* ---- The order of two locks ------------------------------------------------------------------ */
 
-/* Was what the first took given back before the second? */
-static bool is_given_back(const hf__use *first, const hf__use *second)
+/* Is the first lock released before the second one is acquired? */
+static bool is_released_before(const hf__use *first, const hf__use *second)
 {
     for (const hf__use *use = first + 1; use < second; use++)
         if (use->unlocks && use->block == second->block &&
@@ -357,7 +357,7 @@ static void report_order(hf__check *check, const hf__use *first, const hf_regist
             b->name, line);
 }
 
-/* Each lock is compared with those before it in the same block; one finding is enough. */
+/* Compares each lock with those before it in the same block. One finding is enough. */
 static void check_order(hf__check *check, const struct known *known)
 {
     const hf__uses *uses = check->uses;
@@ -370,7 +370,7 @@ static void check_order(hf__check *check, const struct known *known)
             const hf__use *first = &uses->items[j];
             if (first->unlocks || known[j].entry == NULL || first->block != second->block ||
                 !is_out_of_order(first, &known[j], second, &known[i]) ||
-                is_given_back(first, second))
+                is_released_before(first, second))
                 continue;
             report_order(check, first, &known[j].entry->view, second, &known[i].entry->view);
             break;

@@ -26,7 +26,7 @@ const char *const hf__check_patterns[HF__CHECK_PATTERNS] = {
         "\\bfetch\\w*|getBoolean|\\bPQgetvalue|\\.Scan\\b|\\brs\\.next|->fetch|\\.next\\(",
 };
 
-/* --- pairs ------------------------------------------------------------------------------------------- */
+/* ---- Locks and their unlocks ----------------------------------------------------------------- */
 
 static bool needs_unlock(const hf__use *use)
 {
@@ -34,7 +34,7 @@ static bool needs_unlock(const hf__use *use)
            use->lifetime_known && use->lifetime == HF_SESSION;
 }
 
-/* The unlock that gives this lock back, as far as can be told; *other_mode: one that only looks so. */
+/* The unlock that releases this lock, as far as we can tell. *other_mode: one of the wrong mode. */
 static const hf__use *find_unlock(const hf__uses *uses, const hf__use *taken,
                                   const hf__use **other_mode)
 {
@@ -101,7 +101,7 @@ static void check_has_session_lock(hf__check *check, const hf__use *unlock)
                          hf__unit_line(check->unit, in_transaction->at));
 }
 
-/* --- the result --------------------------------------------------------------------------------------- */
+/* ---- An unlock's result that nobody looks at ------------------------------------------------- */
 
 static bool is_code(const hf__unit *unit, size_t at)
 {
@@ -116,7 +116,7 @@ static char code_before(const hf__unit *unit, size_t at)
     return at > 0 ? unit->text[at - 1] : '\0';
 }
 
-/* Does a statement go on over this newline? */
+/* Does the statement continue after this newline? */
 static bool goes_on(const hf__unit *unit, size_t newline)
 {
     char before = code_before(unit, newline);
@@ -128,7 +128,7 @@ static bool goes_on(const hf__unit *unit, size_t newline)
            (unit->text[next] == '|' && unit->text[next + 1] == '>');
 }
 
-/* Where the statement around a string begins; false when it stands inside of a literal object. */
+/* Where the statement around a string begins. False: the string is part of a literal object. */
 static bool statement_start(const hf__unit *unit, size_t string, size_t *start)
 {
     size_t lowest = string > STATEMENT_REACH ? string - STATEMENT_REACH : 0;
@@ -176,7 +176,7 @@ static bool finds(const hf__check *check, enum hf__check_pattern which, size_t s
                          &match) == HF__PCRE_FOUND;
 }
 
-/* Behind the list of parameters: what follows the parenthesis that the call opened. */
+/* The place after the parenthesis that closes the call. */
 static size_t behind_call(const hf__unit *unit, size_t at, size_t end)
 {
     long depth = 0;
@@ -192,7 +192,7 @@ static size_t behind_call(const hf__unit *unit, size_t at, size_t end)
     return end;
 }
 
-/* The last expression of a method is its value: nothing is ignored by handing it on. */
+/* The last expression of a method is its value, so the caller can look at it. */
 static bool is_returned(const hf__unit *unit, size_t end)
 {
     while (end < unit->size &&
@@ -282,7 +282,7 @@ void hf__check_unlocks(hf__check *check)
     }
 }
 
-/* --- check keys ------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------------------ */
 
 enum { COMMON_BELOW = 1000, STATEMENT_MAX = 1500 };
 
@@ -291,7 +291,7 @@ static void check_number(hf__check *check, const hf__use *use)
     const hf__lock_key *key = &use->key;
     char call[HF__CALL_SHOWN];
 
-    /* With a registry, such a number is registered, or reported as unregistered. */
+    /* With a registry another rule reports such a number when it is not registered. */
     if (check->options->registry != NULL || key->kind != HF__KEY_NUMBER ||
         key->number >= COMMON_BELOW || key->number <= -COMMON_BELOW)
         return;
@@ -324,7 +324,7 @@ static bool word_at(const hf__unit *unit, size_t at, const char *word)
            strchr(" \t\r\n)", unit->text[at - 1]) != NULL;
 }
 
-/* In an SQL file strings are part of a statement; elsewhere the statement ends with its string. */
+/* In an SQL file a statement may contain strings; elsewhere it ends with its string. */
 static bool is_end_of_statement(const hf__unit *unit, size_t at)
 {
     if (unit->syntax->id == HF__LANG_SQL)
@@ -332,7 +332,7 @@ static bool is_end_of_statement(const hf__unit *unit, size_t at)
     return unit->classes[at] != HF__TEXT || unit->text[at] == ';';
 }
 
-/* SELECT pg_advisory_lock(id) FROM t … LIMIT n: at the call's own depth of parentheses. */
+/* SELECT pg_advisory_lock(id) FROM t … LIMIT n, with LIMIT in the same parentheses as the call. */
 static void check_limit(hf__check *check, const hf__use *use)
 {
     const hf__unit *unit = check->unit;
@@ -377,11 +377,9 @@ void hf__check_keys(hf__check *check)
     }
 }
 
-/* --- check snapshots -------------------------------------------------------------------------- */
+/* ---- Locks under a strict isolation ---------------------------------------------------------- */
 
-/* --- the snapshot trap --------------------------------------------------------------------------------- */
-
-/* A session lock before the transaction that asks for the level is the right way round. */
+/* A session lock that is acquired before the transaction begins is right. */
 static bool is_under(const hf__check *check, const hf__use *use,
                      const hf__lint_statement *isolation)
 {
@@ -418,9 +416,9 @@ static void check_snapshot(hf__check *check, const hf__use *use)
     }
 }
 
-/* --- a read before the lock ------------------------------------------------------------------------------ */
+/* ---- A read before the lock ------------------------------------------------------------------ */
 
-/* Only the first lock of a block counts: what is read under it, or before it, is its own affair. */
+/* Only the first lock of a block counts: whatever the others follow is under that lock. */
 static bool is_first_lock(const hf__check *check, const hf__use *lock)
 {
     for (const hf__use *use = check->uses->items; use < lock; use++)
@@ -429,7 +427,7 @@ static bool is_first_lock(const hf__check *check, const hf__use *lock)
     return true;
 }
 
-/* A statement of this kind behind the lock, in its block; of the same table when one is given. */
+/* Is there such a statement after the lock, in its block? table: only one of that table. */
 static bool follows(const hf__check *check, const hf__use *lock, hf__statement_kind kind,
                     const hf__lint_statement *table)
 {
@@ -464,7 +462,9 @@ static bool is_stale(const hf__check *check, const hf__use *lock, const hf__lint
            !follows(check, lock, HF__READ, read);
 }
 
-/* A lock in the same statement as the read: SELECT …, pg_advisory_lock(id) FROM t, or a CTE. */
+/*
+ * Is the lock in the same statement as the read? SELECT …, pg_advisory_lock(id) FROM t, or a CTE.
+ */
 static bool is_one_statement(const hf__check *check, const hf__use *lock,
                              const hf__lint_statement *read)
 {

@@ -28,7 +28,7 @@ struct hf__gitignore {
     size_t capacity;
 };
 
-/* Spaces at the end count only behind a backslash. */
+/* A space at the end counts only after a backslash. */
 static size_t without_trailing_spaces(const char *line, size_t size)
 {
     size_t kept = 0;
@@ -113,7 +113,7 @@ hf_status hf__gitignore_parse(const hf__gitignore *parent, const char *name, con
     return HF_OK;
 }
 
-/* What is no plain file of a sensible size, or cannot be read, says nothing: git warns and goes on. */
+/* Like git, goes on without a file that is too large, cannot be read or is no regular file. */
 static void read_small_file(int fd, hf__buf *text)
 {
     struct stat status;
@@ -168,7 +168,9 @@ static const struct pattern *last_match(const hf__gitignore *ignore, const char 
     return NULL;
 }
 
-/* The path grows to the left on the way up: each file speaks of paths below its own folder. */
+/*
+ * Each .gitignore is about paths below its own folder, so the path grows to the left on the way up.
+ */
 bool hf__gitignore_excludes(const hf__gitignore *ignore, const char *name, bool is_folder)
 {
     char room[PATH_ROOM];
@@ -193,10 +195,10 @@ bool hf__gitignore_excludes(const hf__gitignore *ignore, const char *name, bool 
     return false;
 }
 
-/* --- glob ------------------------------------------------------------------------------------- */
+/* ---- Glob patterns --------------------------------------------------------------------------- */
 
 struct hf__glob {
-    char *plain; /* nothing in it is special: compared as it is */
+    char *plain; /* a pattern without special characters; else NULL */
     hf__pcre *regex;
     bool for_names;
 };
@@ -214,7 +216,7 @@ static void add_literal(hf__buf *regex, char c)
     hf__buf_add(regex, &c, 1);
 }
 
-/* A character of a bracket, which may be escaped; false at the end of the pattern. */
+/* Reads one character in brackets, which may be escaped. False: the pattern has ended. */
 static bool next_in_bracket(struct source *in, unsigned char *c)
 {
     if (in->at < in->size && in->text[in->at] == '\\')
@@ -257,7 +259,7 @@ static bool add_bracket_item(struct source *in, hf__buf *regex)
     if (add_named_class(in, regex))
         return true;
     if (strncmp(in->text + in->at, "[:", 2) == 0)
-        return false; /* a class that nobody knows: git matches nothing by it */
+        return false; /* git matches nothing with an unknown class */
     if (!next_in_bracket(in, &low))
         return false;
     high = low;
@@ -266,13 +268,13 @@ static bool add_bracket_item(struct source *in, hf__buf *regex)
         if (!next_in_bracket(in, &high))
             return false;
     }
-    if (high < low) /* git takes the first character of such a range, and no other */
+    if (high < low) /* git matches only the first character of such a range */
         high = low;
     hf__buf_printf(regex, "\\x%02x-\\x%02x", low, high);
     return true;
 }
 
-/* Behind '['. A bracket never matches a slash. */
+/* Reads what follows '['. Brackets never match a slash. */
 static bool add_bracket(struct source *in, hf__buf *regex)
 {
     bool first = true;
@@ -292,7 +294,7 @@ static bool add_bracket(struct source *in, hf__buf *regex)
     return false;
 }
 
-/* '**' between slashes is any number of folders, elsewhere it is one '*'. */
+/* '**' between slashes matches any number of folders; elsewhere it is the same as '*'. */
 static void add_stars(struct source *in, hf__buf *regex, bool for_names)
 {
     size_t start = in->at - 1;

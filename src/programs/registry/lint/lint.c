@@ -23,8 +23,8 @@ struct hf__lint {
     hf__pcre *statements[HF__STATEMENT_KINDS];
     hf__pcre *patterns[HF__CHECK_PATTERNS];
     hf__lint_totals totals;
-    hf__findings *findings; /* of the path under way */
-    char *text;             /* of the file under way */
+    hf__findings *findings; /* where findings of the current path go */
+    char *text;             /* of the current file */
     size_t room;
     void *seen; /* a tree of struct seen */
 };
@@ -80,7 +80,7 @@ hf__lint_totals hf__lint_totals_of(const hf__lint *lint)
     return lint->totals;
 }
 
-/* --- one file's text ------------------------------------------------------------------------------------ */
+/* ---- The text of one file -------------------------------------------------------------------- */
 
 static void report_limit(hf__check *check)
 {
@@ -135,7 +135,7 @@ static hf_status check_unit(hf__lint *lint, const hf__unit *unit, hf__findings *
     return status;
 }
 
-/* Text is NUL-terminated. */
+/* text ends with a NUL after size bytes. */
 static hf_status lint_text(hf__lint *lint, const char *path, const char *text, size_t size,
                            hf__findings *findings, hf_error *err)
 {
@@ -170,7 +170,7 @@ hf_status hf__lint_text(hf__lint *lint, const char *path, const char *text, size
     return status;
 }
 
-/* --- files ----------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 static hf_status skip(hf__lint *lint, const char *path, const char *why)
 {
@@ -190,7 +190,7 @@ static int by_identity(const void *a, const void *b)
     return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-/* Two paths may lead to one file: `lint . src`. */
+/* Two paths may lead to one file, as in `lint . src`. */
 static hf_status note_seen(hf__lint *lint, const struct stat *status, bool *again, hf_error *err)
 {
     struct seen *seen = malloc(sizeof *seen);
@@ -218,7 +218,7 @@ static bool make_room(hf__lint *lint, size_t size)
     return true;
 }
 
-/* Up to size bytes; -1 and errno when reading fails. */
+/* Reads up to size bytes. -1 and errno: it failed. */
 static ssize_t read_all(int fd, char *text, size_t size)
 {
     size_t done = 0;

@@ -1,4 +1,7 @@
-/* Finds advisory locks in source code and what is wrong with their use. Above libholdfast. */
+/*
+ * Finds advisory locks in source code, and what is wrong with their use. This is the front door of
+ * lint: `holdfast registry lint` makes one linter, gives it paths and prints the findings.
+ */
 #ifndef HF_LINT_LINT_H
 #define HF_LINT_LINT_H
 
@@ -13,33 +16,36 @@ typedef enum hf__confidence { HF__LOW, HF__MEDIUM, HF__HIGH } hf__confidence;
 
 typedef struct hf__lint_options {
     const hf_registry *registry; /* NULL: the rules that need one are off */
-    const char *const *includes; /* globs of files to look at beside those of known languages */
+    const char *const *includes; /* globs of files to read besides those of known languages */
     size_t include_count;
     bool off[HF__LINT_RULES];
-    hf__confidence least; /* of heuristics */
+    hf__confidence least; /* findings of less confidence are left out */
     uint32_t match_limit; /* 0: HF__MATCH_LIMIT */
     void (*warn)(void *arg, const char *path, const char *why);
     void *warn_arg;
 } hf__lint_options;
 
 typedef struct hf__lint_totals {
-    size_t files;   /* looked at */
+    size_t files;   /* that were read */
     size_t skipped; /* binary, too large or unreadable */
-    size_t ignored; /* findings that a comment asked to ignore */
+    size_t ignored; /* findings that an ignore comment covers */
 } hf__lint_totals;
 
-typedef struct hf__lint hf__lint;
+typedef struct hf__lint hf__lint; /* for one thread at a time */
 
-/* options must outlive it. */
+/* Compiles every expression. options must outlive *lint, which the caller frees. */
 HF_MUST_CHECK hf_status hf__lint_new(const hf__lint_options *options, hf__lint **lint,
                                      hf_error *err);
 void hf__lint_free(hf__lint *lint);
 
-/* A file, or a folder with all that is below it; a file that was seen before is not looked at again. */
+/*
+ * Examines a file, or every file below a folder, and adds to findings. A file that it has seen
+ * before is left out. HF_INVALID: there is no such path.
+ */
 HF_MUST_CHECK hf_status hf__lint_path(hf__lint *lint, const char *path, hf__findings *findings,
                                       hf_error *err);
 
-/* The same from memory; the path's suffix tells the language. */
+/* The same for a text in memory. The path's suffix tells the language. */
 HF_MUST_CHECK hf_status hf__lint_text(hf__lint *lint, const char *path, const char *text,
                                       size_t size, hf__findings *findings, hf_error *err);
 

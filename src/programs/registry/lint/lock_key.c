@@ -32,7 +32,7 @@ const char *const hf__key_patterns[HF__KEY_PATTERNS] = {
     [HF__KEY_IS_STRING] = "\\A[furb@$]{0,2}([\"'`])([\\s\\S]*)\\1\\z",
 };
 
-/* --- pieces of text -------------------------------------------------------------------------------- */
+/* ---- Pieces of text -------------------------------------------------------------------------- */
 
 struct piece {
     const char *text;
@@ -56,7 +56,7 @@ static struct piece group_of(struct piece piece, const hf__pcre_match *match, un
         (struct piece){piece.text + match->start[group], match->end[group] - match->start[group]});
 }
 
-/* Are all brackets closed in it, and none that it did not open? */
+/* Are its brackets in pairs? */
 static bool is_balanced(struct piece piece)
 {
     long depth = 0;
@@ -75,7 +75,7 @@ static bool matches(const hf__key_source *source, enum hf__key_pattern which, st
            HF__PCRE_FOUND;
 }
 
-/* One layer off: parentheses, casts, conversions. False when there is none. */
+/* Removes one layer: parentheses, a cast or a conversion. False: there is none. */
 static bool unwrap(const hf__key_source *source, struct piece *piece)
 {
     static const enum hf__key_pattern layers[] = {HF__KEY_IS_CAST, HF__KEY_IS_TYPED,
@@ -101,11 +101,11 @@ static bool unwrap(const hf__key_source *source, struct piece *piece)
     return false;
 }
 
-/* --- names and parameters -------------------------------------------------------------------------- */
+/* ---- Names and parameters -------------------------------------------------------------------- */
 
 /*
- * Follows an expression of the program: a parameter to what is bound to it, a name to its literal.
- * room keeps what was found.
+ * Follows a parameter to the expression that is bound to it, or a name to its literal. The result
+ * may point into room.
  */
 static struct piece follow(const hf__key_source *source, struct piece piece, hf__buf *room)
 {
@@ -128,7 +128,7 @@ static struct piece follow(const hf__key_source *source, struct piece piece, hf_
     return value != NULL ? (struct piece){value, size} : piece;
 }
 
-/* Takes off layers and follows names until a literal or something unknown remains. */
+/* Removes layers and follows names until a literal remains, or something unknown. */
 static struct piece reduce(const hf__key_source *source, struct piece piece, hf__buf *room)
 {
     piece = trimmed(piece);
@@ -144,7 +144,7 @@ static struct piece reduce(const hf__key_source *source, struct piece piece, hf_
     return follow(source, piece, room);
 }
 
-/* --- numbers --------------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 static bool parse_number(struct piece digits, int64_t *number)
 {
@@ -169,7 +169,7 @@ static bool read_number(const hf__key_source *source, struct piece piece, int64_
            parse_number(group_of(piece, &match, 1), number);
 }
 
-/* --- labels ---------------------------------------------------------------------------------------- */
+/* ---- Labels ---------------------------------------------------------------------------------- */
 
 static void add_hole(hf__buf *label)
 {
@@ -184,7 +184,7 @@ static size_t hole_size(struct piece rest)
     return end != NULL ? (size_t)(end - rest.text) + 1 : rest.size;
 }
 
-/* Inside of quotes of SQL: '' is one quote; %s is a hole, of format() or of the program. */
+/* A literal of SQL: '' is one quote, and %s, of format() or of the program, is a hole. */
 static void add_sql_literal(struct piece piece, hf__buf *label)
 {
     for (size_t i = 0; i < piece.size; i++) {
@@ -215,7 +215,7 @@ static size_t braced_size(struct piece rest)
     return size;
 }
 
-/* Inside of quotes of the program: backslashes, and ${…}, #{…}, {…}, %s are holes. */
+/* A literal of the program: it has backslashes, and ${…}, #{…}, {…} and %s are holes. */
 static void add_program_literal(struct piece piece, hf__buf *label)
 {
     for (size_t i = 0; i < piece.size; i++) {
@@ -236,7 +236,7 @@ static void add_program_literal(struct piece piece, hf__buf *label)
     }
 }
 
-/* One operand of a concatenation. */
+/* Adds one operand of a concatenation. */
 static void add_operand(const hf__key_source *source, struct piece piece, hf__buf *label)
 {
     hf__buf room = {0};
@@ -257,7 +257,7 @@ static void add_operand(const hf__key_source *source, struct piece piece, hf__bu
     hf__buf_free(&room);
 }
 
-/* 'a:' || x, "a:" + x: operands between operators outside of quotes, brackets and holes. */
+/* Reads 'a:' || x or "a:" + x. Operators in quotes, brackets and holes do not count. */
 static void read_label(const hf__key_source *source, struct piece piece, hf__buf *label)
 {
     size_t start = 0;
@@ -282,7 +282,7 @@ static void read_label(const hf__key_source *source, struct piece piece, hf__buf
     add_operand(source, (struct piece){piece.text + start, piece.size - start}, label);
 }
 
-/* What nothing is known of is no label. */
+/* A label that is only a hole says nothing, so it is not kept. */
 static void keep_label(hf__buf *label, hf__lock_key *key)
 {
     bool known = false;
@@ -300,7 +300,7 @@ static void keep_label(hf__buf *label, hf__lock_key *key)
     *label = (hf__buf){0};
 }
 
-/* The first argument only: hashtextextended(label, 0). Another seed is another derivation. */
+/* The label of hashtextextended(label, 0). With another seed it is another derivation. */
 static struct piece first_argument(struct piece piece, bool *plain_seed)
 {
     size_t depth = 0;
@@ -383,7 +383,7 @@ static bool fits_int4(int64_t number)
     return number >= INT32_MIN && number <= INT32_MAX;
 }
 
-/* Two numbers, or a number and what is hashed. */
+/* Reads a key of two numbers, or of a number and a hash. */
 static hf_status read_pair(const hf__key_source *source, const hf__args *args, size_t first,
                            hf__lock_key *key, hf_error *err)
 {

@@ -1,4 +1,4 @@
-/* Which lock a call is about, as far as the source tells. */
+/* The key of a lock in source code, as far as the source tells. */
 #ifndef HF_LINT_LOCK_KEY_H
 #define HF_LINT_LOCK_KEY_H
 
@@ -6,7 +6,7 @@
 #include "programs/registry/lint/args.h"
 #include "programs/registry/lint/statements.h"
 
-/* Stands in a label for a part that is known only when the program runs. */
+/* The part of a label that is known only when the program runs. */
 #define HF__LABEL_HOLE '\x01'
 
 typedef enum hf__key_kind {
@@ -26,7 +26,7 @@ typedef struct hf__lock_key {
     bool has_holes;
     bool derivation_known;
     hf_derivation derivation;
-    bool uses_hashtext; /* whatever is hashed */
+    bool uses_hashtext; /* also when the label is not known */
 } hf__lock_key;
 
 enum hf__key_pattern {
@@ -37,7 +37,7 @@ enum hf__key_pattern {
     HF__KEY_IS_CONVERTED,
     HF__KEY_IS_HASHED,
     HF__KEY_IS_SHA256,
-    HF__KEY_IS_OURS, /* 64 bits of SHA-256 as this project takes them */
+    HF__KEY_IS_OURS, /* the 64 bits of SHA-256 that this project uses */
     HF__KEY_IS_NAME,
     HF__KEY_IS_STRING,
     HF__KEY_PATTERNS,
@@ -45,25 +45,25 @@ enum hf__key_pattern {
 
 extern const char *const hf__key_patterns[HF__KEY_PATTERNS];
 
-/* What reading a key needs to know of its surroundings. */
+/* Where a key is, for those who read it. */
 typedef struct hf__key_source {
     const hf__unit *unit;
     const hf__constants *constants;
     hf__pcre *const *patterns; /* hf__key_patterns, compiled */
-    size_t
-        string_end; /* the SQL's string ends here: parameters follow; SIZE_MAX: it is no string */
-    bool labels;    /* a plain string is a label, not a number in quotes */
-    bool code;      /* the arguments are the program's own, not SQL */
+    size_t string_end; /* where the SQL's string ends and parameters follow; SIZE_MAX: no string */
+    bool labels;       /* a string is a label, not a number in quotes */
+    bool code;         /* the arguments are code of the program, not SQL */
 } hf__key_source;
 
+/* Reads the key that starts at argument `first`. What it cannot tell is HF__KEY_UNKNOWN. */
 HF_MUST_CHECK hf_status hf__lock_key_read(const hf__key_source *source, const hf__args *args,
                                           size_t first, hf__lock_key *key, hf_error *err);
 void hf__lock_key_free(hf__lock_key *key);
 
-/* Unknown keys, and labels with holes, may be any other. */
+/* May both be the same? An unknown key, or a label with holes, may be any. */
 bool hf__lock_key_may_equal(const hf__lock_key *a, const hf__lock_key *b);
 
-/* For messages: "42", "(7, 1)", "'booking:…'", or NULL when it is unknown. Returns out. */
+/* The key for messages: "42", "(7, 1)", "'booking:…'". Returns out, or NULL for an unknown key. */
 const char *hf__lock_key_show(const hf__lock_key *key, char *out, size_t out_size);
 
 #endif

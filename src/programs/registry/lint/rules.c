@@ -72,11 +72,11 @@ bool hf__lint_rule_needs_registry(hf__lint_rule rule)
     return rule <= HF__LOCK_ORDER;
 }
 
-/* --- ignore ----------------------------------------------------------------------------------- */
+/* ---- Ignore comments ------------------------------------------------------------------------- */
 
 enum { IGNORES_MAX = 2000, COMMENT_LINES_MAX = 40 };
 
-/* 1: the rules, 2: the reason up to the end of the line. */
+/* Group 1 has the rules, group 2 the reason up to the end of the line. */
 const char hf__ignore_pattern[] =
     "holdfast-ignore:[ \\t]*([a-z0-9-]*(?:[ \\t]*,[ \\t]*[a-z0-9-]+)*)([^\\r\\n]*)";
 
@@ -95,7 +95,7 @@ static bool only_comments(const hf__unit *unit, size_t line)
     return any;
 }
 
-/* A comment with a line to itself is about the next line that is more than a comment. */
+/* A comment alone on its line is about the next line that has code. */
 static unsigned line_meant(const hf__unit *unit, unsigned own)
 {
     size_t line = own - 1;
@@ -106,7 +106,7 @@ static unsigned line_meant(const hf__unit *unit, unsigned own)
     return (unsigned)line + 1;
 }
 
-/* What is left when the signs that end a comment are taken off. */
+/* Does anything remain besides the characters that end a comment? */
 static bool has_reason(const hf__unit *unit, size_t start, size_t end)
 {
     size_t letters = 0;
@@ -144,7 +144,7 @@ static hf_status add_rules(hf__ignores *ignores, const hf__unit *unit, const hf_
     return HF_OK;
 }
 
-/* A comment may also speak of ignore comments: only what it begins with counts. */
+/* A comment may also mention ignore comments: only one that begins so counts. */
 static bool begins_comment(const hf__unit *unit, size_t at)
 {
     while (at > 0 && unit->classes[at - 1] == HF__COMMENT &&

@@ -5,7 +5,7 @@
 #include "programs/registry/lint/pcre.h"
 #include "programs/registry/lint/unit.h"
 
-/* The rules of the lint; their ids are what people write in ignore comments and never change. */
+/* The rules of lint. Their ids never change: people write them in ignore comments. */
 
 typedef enum hf__lint_rule {
     HF__UNREGISTERED_ID,
@@ -31,42 +31,43 @@ typedef enum hf__lint_rule {
     HF__LINT_RULES,
 } hf__lint_rule;
 
-/* In the order of the enum, ended by one without an id. */
+/* In the order of the enum. The last one has no id. */
 extern const hf__rule hf__lint_rules[];
 
-/* HF__LINT_RULES when there is none of that id. */
+/* HF__LINT_RULES: there is no rule of that id. */
 hf__lint_rule hf__lint_rule_find(const char *id, size_t size);
 
-/* Does it say something only where a registry is known? */
+/* Does the rule need a registry? */
 bool hf__lint_rule_needs_registry(hf__lint_rule rule);
 
-/* `holdfast-ignore: RULE[,RULE] reason` in a comment, on the line of a finding or on the one above. */
+/* `holdfast-ignore: RULE[,RULE] reason`, in a comment on the line of a finding or above it. */
 
 typedef struct hf__ignored_rule {
-    size_t at; /* where its name stands */
+    size_t at; /* where the rule's name is */
     size_t size;
     hf__lint_rule rule;
-    unsigned line; /* the line it is about; the comment's own line counts too */
+    unsigned line; /* the line that it is about; it covers its own line too */
     unsigned own_line;
     bool used;
 } hf__ignored_rule;
 
 typedef struct hf__ignores {
-    hf__ignored_rule *items; /* by place */
+    hf__ignored_rule *items; /* in their order in the file */
     size_t count;
     size_t capacity;
-    size_t *without_reason; /* where such comments stand */
+    size_t *without_reason; /* where comments without a reason are */
     size_t without_reason_count;
     size_t without_reason_capacity;
 } hf__ignores;
 
 extern const char hf__ignore_pattern[];
 
+/* Reads the ignore comments of a file. The caller frees ignores. */
 HF_MUST_CHECK hf_status hf__ignores_read(hf__ignores *ignores, const hf__unit *unit,
                                          hf__pcre *pattern, hf_error *err);
 void hf__ignores_free(hf__ignores *ignores);
 
-/* Is the rule to be ignored on this line? Marks the comment as used. */
+/* Is the rule ignored on this line? Marks the comment as used. */
 bool hf__ignores_cover(hf__ignores *ignores, hf__lint_rule rule, unsigned line);
 
 #endif

@@ -5,7 +5,7 @@
 
 bool scanner_is_at(const struct scanner *in, const char *word)
 {
-    if (in->at >= in->size || in->text[in->at] != word[0]) /* most end here: this is the hot path */
+    if (in->at >= in->size || in->text[in->at] != word[0]) /* the hot path: most calls end here */
         return false;
 
     size_t size = strlen(word);
@@ -33,7 +33,7 @@ char scanner_code_before(const struct scanner *in, size_t at)
     return '\0';
 }
 
-/* --- comments ----------------------------------------------------------------------------------- */
+/* ---- Comments -------------------------------------------------------------------------------- */
 
 static bool take_line_comment(struct scanner *in)
 {
@@ -70,7 +70,7 @@ static bool take_block_comment(struct scanner *in)
     return true;
 }
 
-/* Ruby's =begin … =end, each at the start of a line. */
+/* =begin … =end in Ruby, each at the start of a line. */
 static bool take_ruby_comment(struct scanner *in)
 {
     if (in->syntax->id != HF__LANG_RUBY || !scanner_is_at(in, "=begin") ||
@@ -87,9 +87,9 @@ static bool take_ruby_comment(struct scanner *in)
     return true;
 }
 
-/* --- strings ------------------------------------------------------------------------------------ */
+/* ---- Strings --------------------------------------------------------------------------------- */
 
-/* A Python string that is a statement of its own. */
+/* Is the string a whole statement of Python? */
 static bool is_docstring(const struct scanner *in, size_t open)
 {
     if (in->depth > 0)
@@ -99,7 +99,7 @@ static bool is_docstring(const struct scanner *in, size_t open)
     return open == 0 || (in->text[open - 1] == '\n' && !(open > 1 && in->text[open - 2] == '\\'));
 }
 
-/* @doc """…""", @moduledoc "…". */
+/* Is it the string of @doc """…""" or @moduledoc "…"? */
 static bool is_elixir_doc(const struct scanner *in, size_t open)
 {
     while (open > 0 && in->text[open - 1] == ' ')
@@ -173,7 +173,7 @@ static bool take_string(struct scanner *in)
     return false;
 }
 
-/* --- SQL inside of strings ---------------------------------------------------------------------- */
+/* ---- SQL inside of strings ------------------------------------------------------------------- */
 
 static bool is_first_on_its_line(const struct scanner *in, size_t at)
 {
@@ -182,7 +182,7 @@ static bool is_first_on_its_line(const struct scanner *in, size_t at)
     return at == 0 || in->text[at - 1] == '\n';
 }
 
-/* "-- why", "--why" alone on its line; not the "--option" of a usage text. */
+/* "-- why", or "--why" alone on its line, but not "--option" in a usage text. */
 static bool is_sql_line_comment(const struct scanner *in, size_t at)
 {
     char before = at > 0 ? in->text[at - 1] : '\n';
@@ -225,9 +225,9 @@ static void mark_sql_comments(struct scanner *in)
     }
 }
 
-/* --- all of it ---------------------------------------------------------------------------------- */
+/* ---- A whole file ---------------------------------------------------------------------------- */
 
-/* PHP files begin as HTML, where an apostrophe is one. */
+/* A PHP file begins as HTML, where an apostrophe opens no string. */
 static void skip_html(struct scanner *in)
 {
     const char *open = memmem(in->text + in->at, in->size - in->at, "<?", 2);
@@ -257,7 +257,7 @@ static bool is_comment_sign(const struct scanner *in, size_t at)
            (at + 1 < in->size && in->text[at] == '/' && in->text[at + 1] == '/');
 }
 
-/* Of an unknown language only lines that begin as comments do are told apart. */
+/* In an unknown language we only recognise lines that begin like comments. */
 static void scan_text(struct scanner *in)
 {
     while (in->at < in->size) {

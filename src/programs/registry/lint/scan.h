@@ -5,24 +5,24 @@
 
 #include "programs/registry/lint/syntax.h"
 
-/* Tells code, text and comments apart, byte by byte. */
+/* The scanner tells for each byte of a file whether it is code, text or a comment. */
 
 typedef enum hf__class {
     HF__CODE,
-    HF__TEXT,    /* of a string, with the expressions that stand in it */
-    HF__QUOTE,   /* what opens or closes a string, and regex literals */
-    HF__COMMENT, /* SQL comments inside of strings too, and Python's docstrings */
+    HF__TEXT,    /* of a string, including expressions inside of it */
+    HF__QUOTE,   /* opens or closes a string; also a regex literal */
+    HF__COMMENT, /* also SQL comments inside of strings, and docstrings of Python */
 } hf__class;
 
-/* Fills classes, one for each byte of the text. What is never closed reaches to the end. */
+/* Fills classes, one for each byte. A string that is never closed reaches to the end. */
 void hf__scan(const hf__syntax *syntax, const char *text, size_t size, unsigned char *classes);
 
-/* The parts of the scanner, for its own files. */
+/* ---- Shared by scan.c and scan_special.c ----------------------------------------------------- */
 
 enum { HEREDOCS_MAX = 8 };
 
 struct heredoc {
-    size_t word; /* where the terminator's name stands */
+    size_t word; /* where the name of the terminator is */
     size_t size;
 };
 
@@ -33,7 +33,7 @@ struct scanner {
     size_t at;
     unsigned char *classes;
     size_t depth;                          /* of brackets */
-    struct heredoc heredocs[HEREDOCS_MAX]; /* opened on this line: their text starts on the next */
+    struct heredoc heredocs[HEREDOCS_MAX]; /* opened on this line; their text starts on the next */
     size_t heredoc_count;
 };
 
@@ -44,21 +44,21 @@ static inline char scanner_peek(const struct scanner *in, size_t ahead)
 
 bool scanner_is_at(const struct scanner *in, const char *word);
 
-/* Marks so many bytes from here, and moves behind them; stops at the end. */
+/* Marks the next count bytes and moves past them. Stops at the end of the text. */
 void scanner_mark(struct scanner *in, size_t count, hf__class class);
 
 bool scanner_is_word(char c);
 
-/* The last byte of code before `at` that is no space or newline, or NUL. */
+/* The last byte of code before `at` that is neither a space nor a newline; NUL: there is none. */
 char scanner_code_before(const struct scanner *in, size_t at);
 
-/* Strings that a table of quotes cannot describe: true when one stood here and was taken. */
+/* Scans a string that no table of quotes describes. False: there is none here. */
 bool scanner_special(struct scanner *in);
 
-/* The texts of the heredocs that the line which ends here has opened. */
+/* Scans the heredocs that were opened on the line that ends here. */
 void scanner_heredocs(struct scanner *in);
 
-/* An expression inside of a string, from its opening to its end, is part of the text. */
+/* Marks an expression inside of a string as text. opening is the size of what opens it. */
 void scanner_hole(struct scanner *in, size_t opening);
 
 #endif

@@ -3,12 +3,15 @@
 
 #include "programs/registry/lint/scan.h"
 
-/* How far to look for an end on the same line: a file that is one long line must not cost its square. */
+/*
+ * How far to look for an end on the same line. A file of one long line must not take quadratic
+ * time.
+ */
 enum { LOOK_AHEAD = 500 };
 
-/* --- expressions inside of strings ---------------------------------------------------------------- */
+/* ---- Expressions inside of strings ----------------------------------------------------------- */
 
-/* Behind the opening quote; a quote that is not closed on its line was none. */
+/* Called after the opening quote. One that is not closed on its line was no quote. */
 static void skip_inner_string(struct scanner *in, char quote)
 {
     size_t at = in->at;
@@ -40,9 +43,9 @@ void scanner_hole(struct scanner *in, size_t opening)
     }
 }
 
-/* --- heredocs ------------------------------------------------------------------------------------ */
+/* ---- Heredocs -------------------------------------------------------------------------------- */
 
-/* <<~SQL, <<-SQL, <<SQL, each with the name in quotes too. */
+/* <<~SQL, <<-SQL or <<SQL; the name may be in quotes. */
 static bool open_ruby_heredoc(struct scanner *in)
 {
     size_t ahead = 2;
@@ -126,7 +129,7 @@ static bool take_php_heredoc(struct scanner *in)
     return true;
 }
 
-/* --- quotes of one's own choice -------------------------------------------------------------------- */
+/* ---- Strings with a delimiter of choice ------------------------------------------------------ */
 
 static char closing_of(char open)
 {
@@ -139,7 +142,7 @@ static char closing_of(char open)
     }
 }
 
-/* From the opening delimiter; brackets may stand in it in pairs. */
+/* Called at the opening delimiter. The string may contain brackets in pairs. */
 static void take_delimited(struct scanner *in)
 {
     char open = scanner_peek(in, 0);
@@ -169,7 +172,7 @@ static bool is_operand(char c)
     return scanner_is_word(c) || c == ')' || c == ']' || c == '}' || c == '"' || c == '\'';
 }
 
-/* %q(…), %Q[…], %(…), %w[…]; not the remainder of a division. */
+/* %q(…), %Q[…], %(…), %w[…]; but not a modulo operator. */
 static bool take_ruby_percent(struct scanner *in)
 {
     size_t ahead = 1;
@@ -206,9 +209,9 @@ static bool take_elixir_sigil(struct scanner *in)
     return true;
 }
 
-/* --- raw strings --------------------------------------------------------------------------------- */
+/* ---- Raw strings ----------------------------------------------------------------------------- */
 
-/* Up to a terminator of at most 20 bytes. */
+/* Reads up to a terminator of at most 20 bytes. */
 static void take_until(struct scanner *in, const char *terminator, size_t size)
 {
     const char *end = memmem(in->text + in->at, in->size - in->at, terminator, size);
@@ -235,7 +238,7 @@ static bool take_rust_raw(struct scanner *in)
     return true;
 }
 
-/* 'a' and '\n' are characters, 'a alone is a lifetime. */
+/* 'a' and '\n' are characters; 'a alone is a lifetime. */
 static bool take_rust_quote(struct scanner *in)
 {
     size_t ahead = 1;
@@ -276,9 +279,9 @@ static bool take_cpp_raw(struct scanner *in)
     return true;
 }
 
-/* --- the rest ------------------------------------------------------------------------------------ */
+/* ---- Dollar quotes and regex literals -------------------------------------------------------- */
 
-/* What stands between dollar quotes is code again: the body of a function. */
+/* The text between dollar quotes is code again: the body of a function. */
 static bool take_dollar(struct scanner *in)
 {
     size_t size = 1;
@@ -294,7 +297,7 @@ static bool take_dollar(struct scanner *in)
     return true;
 }
 
-/* Where a value may begin, a slash opens a regex literal. */
+/* A slash opens a regex literal where a value may begin. */
 static bool expects_value(const struct scanner *in)
 {
     static const char *const words[] = {"return", "typeof", "case", "if",     "when",

@@ -11,7 +11,7 @@ enum { STATEMENTS_MAX = 3000, BEHIND = 400 };
 #define TABLE "[\"`]?((?:[a-z_]\\w*[\"`]?\\.[\"`]?)?[a-z_]\\w*)"
 #define STRICT "(serializable|repeatable[_ ]?read)"
 
-/* Group 1 is the table, or the level. */
+/* Group 1 is the table; of HF__ISOLATION, the level. */
 const char *const hf__statement_patterns[HF__STATEMENT_KINDS] = {
     [HF__READ] = "\\bselect\\b(?:(?!\\b(?:select|insert|update|delete)\\b)[^;]){0,500}?"
                  "\\bfrom\\s+(?:only\\s+)?" TABLE,
@@ -45,7 +45,7 @@ static bool is_filler(const char *name, size_t size)
            (size > 18 && strncasecmp(name, "information_schema", 18) == 0);
 }
 
-/* SELECT … FOR UPDATE reads what nobody else can change any more. */
+/* Nobody else can change what SELECT … FOR UPDATE has read. */
 static bool locks_its_rows(const hf__unit *unit, size_t at)
 {
     size_t end = unit->size - at > BEHIND ? at + BEHIND : unit->size;
@@ -133,7 +133,7 @@ bool hf__same_table(const hf__unit *unit, const hf__lint_statement *a, const hf_
            strncasecmp(unit->text + a->table, unit->text + b->table, a->table_size) == 0;
 }
 
-/* --- constants -------------------------------------------------------------------------------- */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 enum { CONSTANTS_MAX = 50000 };
 
@@ -143,7 +143,9 @@ enum { CONSTANTS_MAX = 50000 };
 #define LITERAL "(" STRING "|" NUMBER ")"
 
 const char *const hf__constant_patterns[HF__CONSTANT_PATTERNS] = {
-    /* x = 42; X: i64 = 42; x := int64(42); and, to know that x is not constant, x = f() and x++ */
+    /*
+     * x = 42; X: i64 = 42; x := int64(42). Also x = f() and x++, which show that x is no constant.
+     */
     "\\b" NAME
     "(?:\\s*:\\s*[\\w.:<>]+|\\s+(?:constant\\s+)?(?:u?int(?:eger)?\\d*|bigint|long|string|text))?"
     "\\s*"
@@ -186,7 +188,7 @@ static hf_status add(hf__constants *constants, const hf__pcre_match *match, hf_e
     return HF_OK;
 }
 
-/* Names that are given two values are given none. */
+/* A name with two values is no constant. */
 static void merge(hf__constants *constants, const char *text)
 {
     size_t kept = 0;

@@ -4,12 +4,12 @@
 #include "programs/registry/lint/pcre.h"
 #include "programs/registry/lint/unit.h"
 
-/* The SQL around the locks: what is read, what is written, and under which isolation. */
+/* The SQL around the locks: what it reads and writes, and under which isolation. */
 
 typedef enum hf__statement_kind {
     HF__READ,
     HF__WRITE,
-    HF__ISOLATION, /* SERIALIZABLE or REPEATABLE READ is asked for */
+    HF__ISOLATION, /* asks for SERIALIZABLE or REPEATABLE READ */
     HF__STATEMENT_KINDS,
 } hf__statement_kind;
 
@@ -17,7 +17,7 @@ typedef struct hf__lint_statement {
     hf__statement_kind kind;
     size_t at;
     size_t end;
-    size_t table; /* its name; of an isolation, the level */
+    size_t table; /* where the table's name is; of HF__ISOLATION, the level */
     size_t table_size;
     size_t block;
 } hf__lint_statement;
@@ -26,23 +26,24 @@ typedef struct hf__statements {
     hf__lint_statement *items; /* by kind, then by place */
     size_t count;
     size_t capacity;
-    size_t first[HF__STATEMENT_KINDS + 1]; /* the first of each kind */
-    bool incomplete;
+    size_t first[HF__STATEMENT_KINDS + 1]; /* the index of the first of each kind */
+    bool incomplete;                       /* a limit was reached */
 } hf__statements;
 
 extern const char *const hf__statement_patterns[HF__STATEMENT_KINDS];
 
+/* patterns: hf__statement_patterns, compiled. The caller frees statements. */
 HF_MUST_CHECK hf_status hf__statements_find(const hf__unit *unit, hf__pcre *const *patterns,
                                             hf__statements *statements, hf_error *err);
 void hf__statements_free(hf__statements *statements);
 
 bool hf__same_table(const hf__unit *unit, const hf__lint_statement *a, const hf__lint_statement *b);
 
-/* Names of a file that stand for one literal: LOCK_ID = 42, #define, const, final, val, @lock_id 42. */
+/* Names that stand for one literal: LOCK_ID = 42, #define, const, final, val, @lock_id 42. */
 
 typedef struct hf__constant {
     size_t name, name_size;
-    size_t value, value_size; /* the literal as written; 0 bytes: not one literal */
+    size_t value, value_size; /* the literal as written; size 0: it has no single literal */
 } hf__constant;
 
 typedef struct hf__constants {
@@ -52,15 +53,15 @@ typedef struct hf__constants {
     bool read;
 } hf__constants;
 
-/* The expressions that find them; see hf__constant_patterns. */
 enum { HF__CONSTANT_PATTERNS = 2 };
 extern const char *const hf__constant_patterns[HF__CONSTANT_PATTERNS];
 
+/* patterns: hf__constant_patterns, compiled. The caller frees constants. */
 HF_MUST_CHECK hf_status hf__constants_read(hf__constants *constants, const hf__unit *unit,
                                            hf__pcre *const *patterns, hf_error *err);
 void hf__constants_free(hf__constants *constants);
 
-/* The literal that a name stands for, or NULL when it has none or several. */
+/* The literal that a name stands for, in the unit's text. NULL: it has none, or several. */
 const char *hf__constants_find(const hf__constants *constants, const hf__unit *unit,
                                const char *name, size_t size, size_t *value_size);
 

@@ -1,4 +1,4 @@
-/* What a language's comments, strings and blocks look like: just enough to tell code from text. */
+/* What comments, strings and blocks look like in a language: enough to tell code from text. */
 #ifndef HF_LINT_SYNTAX_H
 #define HF_LINT_SYNTAX_H
 
@@ -19,39 +19,39 @@ typedef enum hf__language_id {
     HF__LANG_ELIXIR = 1 << 10,
     HF__LANG_SQL = 1 << 11,
     HF__LANG_PRISMA = 1 << 12,
-    HF__LANG_TEXT = 1 << 13, /* whatever --include adds: all of it is taken for text */
+    HF__LANG_TEXT = 1 << 13, /* a file that --include adds; all of it counts as text */
     HF__LANG_ANY = (1 << 14) - 1,
 } hf__language_id;
 
 typedef struct hf__quote {
-    const char *open; /* NULL ends a table; longer ones come first */
+    const char *open; /* NULL ends the table; longer ones come first */
     const char *close;
-    bool escapes;     /* a backslash takes the next character with it */
-    bool doubled;     /* the closing quote, twice, is one of the text */
-    bool lines;       /* it may span lines; else a newline ends it */
-    const char *hole; /* what opens an expression inside: "${"; NULL: nothing does */
+    bool escapes;     /* a backslash escapes the next character */
+    bool doubled;     /* the closing quote twice is a quote in the text */
+    bool lines;       /* it may span lines; otherwise a newline ends it */
+    const char *hole; /* what opens an expression inside, such as "${"; NULL: nothing does */
 } hf__quote;
 
 typedef enum hf__blocks_kind {
     HF__BLOCKS_BRACES,
-    HF__BLOCKS_INDENTED, /* Python: until a line as far to the left */
-    HF__BLOCKS_ENDED,    /* Ruby, Elixir: the same, with that line's `end` */
-    HF__BLOCKS_SQL,      /* BEGIN to COMMIT, and what stands between dollar quotes */
+    HF__BLOCKS_INDENTED, /* Python: up to a line that is indented no further */
+    HF__BLOCKS_ENDED,    /* Ruby, Elixir: the same, including the `end` on that line */
+    HF__BLOCKS_SQL,      /* from BEGIN to COMMIT, and between dollar quotes */
 } hf__blocks_kind;
 
 typedef struct hf__syntax {
     hf__language_id id;
-    const char *suffixes; /* "c h cc", each with a space before and behind it */
+    const char *suffixes; /* " c h cc ", each between two spaces */
     const char *line_comments[3];
     bool block_comments;
-    bool nested_comments; /* a block comment may hold others */
+    bool nested_comments; /* a block comment may contain others */
     bool regex_literals;
     bool newline_ends; /* a statement needs no ';' */
     hf__blocks_kind blocks;
     const hf__quote *quotes;
 } hf__syntax;
 
-/* By the suffix of a file's name; NULL when it is not one of ours. */
+/* The syntax for the suffix of a file's name; NULL: the language is not known. */
 const hf__syntax *hf__syntax_of(const char *name);
 
 extern const hf__syntax hf__text_syntax;

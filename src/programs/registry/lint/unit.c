@@ -5,7 +5,7 @@
 
 #include "base/vec.h"
 
-/* A file may be one long string with thousands of calls in it. */
+/* A limit, since a file may be one long string with thousands of calls. */
 enum { RUN_MAX = 16 * 1024 };
 
 static bool find_lines(hf__unit *unit)
@@ -108,7 +108,7 @@ size_t hf__unit_block(const hf__unit *unit, size_t at)
     size_t low = 0;
     size_t high = unit->block_count;
 
-    while (low < high) { /* the last one that starts at or before it */
+    while (low < high) { /* find the last one that starts at or before it */
         size_t middle = low + (high - low) / 2;
         if (unit->blocks[middle].start <= at)
             low = middle + 1;

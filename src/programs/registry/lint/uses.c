@@ -9,7 +9,7 @@
 
 enum { USES_MAX = 5000 };
 
-/* What each kind needs in a file for a closer look to be worth it. */
+/* A file without any of these has no use, and needs no closer look. */
 #define PREFILTER "advisory|holdfast|hf_label|hf_key|pglock"
 
 #define FUNCTION                                                                                   \
@@ -122,7 +122,7 @@ struct hf__use_finder {
     hf__pcre *constant_patterns[HF__CONSTANT_PATTERNS];
 };
 
-/* --- the finder ------------------------------------------------------------------------------------ */
+/* ---- The finder ------------------------------------------------------------------------------ */
 
 static hf_status compile_all(hf__use_finder *finder, hf_error *err)
 {
@@ -184,7 +184,7 @@ hf__pcre_found hf__use_finder_may_use(hf__use_finder *finder, const char *text, 
     return hf__pcre_find(finder->prefilter, text, size, 0, &match);
 }
 
-/* --- is it SQL, or does it only speak of it? --------------------------------------------------------- */
+/* ---- SQL, or prose about it? ----------------------------------------------------------------- */
 
 static bool is_sql_word(const char *word, size_t size)
 {
@@ -203,7 +203,7 @@ static bool is_sql_word(const char *word, size_t size)
     return false;
 }
 
-/* "failed to pg_advisory_lock(42)" is prose: the word before a call in SQL is one of SQL's own. */
+/* "failed to pg_advisory_lock(42)" is prose. In SQL the word before a call is a keyword. */
 static bool follows_sql(const hf__unit *unit, size_t at)
 {
     size_t end = at;
@@ -224,7 +224,7 @@ static bool follows_sql(const hf__unit *unit, size_t at)
     return is_sql_word(unit->text + start, end - start);
 }
 
-/* "pg_advisory_unlock_all() gives back…" too, when nothing stands before the call to tell. */
+/* "pg_advisory_unlock_all() releases…" is prose too: a plain word follows the call. */
 static bool continues_as_prose(const hf__unit *unit, const hf__use *use)
 {
     size_t at = use->end;
@@ -241,7 +241,7 @@ static bool continues_as_prose(const hf__unit *unit, const hf__use *use)
     return at > use->end && size > 0 && !is_sql_word(unit->text + at, size);
 }
 
-/* --- finding ---------------------------------------------------------------------------------------- */
+/* ---- Finding uses ---------------------------------------------------------------------------- */
 
 struct search {
     hf__use_finder *finder;
@@ -251,7 +251,7 @@ struct search {
     hf_error *err;
 };
 
-/* The function's own name, where the expression marks it: quotes and a schema may stand before. */
+/* Where the function's name begins: quotes and a schema may come before it. */
 static size_t place_of(const hf__pcre *regex, const hf__pcre_match *match)
 {
     unsigned name = hf__pcre_group(regex, "name");
@@ -286,7 +286,7 @@ static void describe(struct search *search, size_t index, const hf__pcre_match *
     use->lifetime_known = !kinds[index].lifetime_unknown;
 }
 
-/* Numbers alone need no look at what the file calls constants. */
+/* Without a name in the arguments there is no need to read the file's constants. */
 static bool has_names(const hf__args *args)
 {
     for (size_t i = 0; i < args->text.length; i++)

@@ -18,14 +18,14 @@
 enum { DEPTH_MAX = 200 };
 
 struct include {
-    hf__glob *glob; /* NULL: it can match nothing */
+    hf__glob *glob; /* NULL: it matches nothing */
 };
 
 struct walk {
     const hf__walker *walker;
     struct include *includes;
-    hf__buf path;  /* as people see it */
-    size_t prefix; /* bytes of it that lead to the folder that was asked for */
+    hf__buf path;  /* for messages */
+    size_t prefix; /* the length of the path that the user gave */
     unsigned depth;
     hf_error *err;
 };
@@ -53,7 +53,7 @@ static void free_names(struct names *names)
     free(names->items);
 }
 
-/* Plain files and folders only: false for links, sockets and what has gone meanwhile. */
+/* Is it a regular file or a folder, not a link, a socket or something that is gone by now? */
 static bool is_wanted_kind(int folder, const struct dirent *entry, bool *is_folder)
 {
     struct stat status;
@@ -154,7 +154,7 @@ static hf_status walk_names(struct walk *walk, DIR *stream, const hf__gitignore 
     return status;
 }
 
-/* Takes over the descriptor. A repository inside of another has patterns of its own only. */
+/* Closes the descriptor. A repository inside of another one has only its own patterns. */
 static hf_status walk_folder(struct walk *walk, int folder, const hf__gitignore *above,
                              const char *name)
 {
@@ -190,7 +190,7 @@ static bool has_git(const char *folder)
            access(path, F_OK) == 0;
 }
 
-/* The length of the part of an absolute path that is a repository's root; 0: there is none. */
+/* The length of the repository's root in an absolute path; 0: the path is in no repository. */
 static size_t repository_root(const char *absolute)
 {
     char folder[PATH_MAX];

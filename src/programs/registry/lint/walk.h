@@ -1,4 +1,4 @@
-/* Finds the files to look at: below folders, sorted, without what .gitignore leaves out. */
+/* Finds the files to examine: below folders, sorted, without those that .gitignore leaves out. */
 #ifndef HF_LINT_WALK_H
 #define HF_LINT_WALK_H
 
@@ -7,17 +7,17 @@
 #include "base/error.h"
 
 typedef struct hf__walker {
-    /* Called for each file; anything but HF_OK ends the walk. */
+    /* Called for each file, with its open folder. Any status but HF_OK ends the walk. */
     hf_status (*file)(void *arg, int folder, const char *name, const char *path, hf_error *err);
     void (*warn)(void *arg, const char *path, const char *why);
     void *arg;
-    const char *const *includes; /* globs of files to take beside those with a known suffix */
+    const char *const *includes; /* globs of files to visit besides those with a known suffix */
     size_t include_count;
 } hf__walker;
 
 /*
- * A file is taken whatever its name. A folder is walked; symbolic links in it are not followed, so
- * that no loop can be. HF_INVALID when there is no such path.
+ * Visits a file, whatever its name, or everything below a folder. It does not follow symbolic links
+ * in folders, so there are no loops. HF_INVALID: there is no such path.
  */
 HF_MUST_CHECK hf_status hf__walk(const hf__walker *walker, const char *path, hf_error *err);
 
