@@ -33,16 +33,16 @@ SELECT coalesce((
                    ELSE pg_catalog.pg_try_advisory_lock(w.key) END
     LIMIT 1), 0)
 
--- name: try_one_token prepared=hf_take_one
+-- name: try_one_token prepared as hf_take_one
 -- The lock first, the token after it.
 SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END
 FROM (SELECT pg_catalog.pg_try_advisory_lock($1::bigint) AS ok OFFSET 0) AS got
 
--- name: try_one_shared_token prepared=hf_take_one_shared
+-- name: try_one_shared_token prepared as hf_take_one_shared
 SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END
 FROM (SELECT pg_catalog.pg_try_advisory_lock_shared($1::bigint) AS ok OFFSET 0) AS got
 
--- name: try_set_token prepared=hf_take_set
+-- name: try_set_token prepared as hf_take_set
 -- try_set, and the token of the whole once all are held.
 SELECT got.blocked, CASE WHEN got.blocked = 0 THEN pg_catalog.nextval('holdfast.token') END
 FROM (SELECT coalesce((
@@ -57,7 +57,7 @@ FROM (SELECT coalesce((
     END
     LIMIT 1), 0) AS blocked OFFSET 0) AS got
 
--- name: try_keys_token prepared=hf_take_keys
+-- name: try_keys_token prepared as hf_take_keys
 SELECT got.blocked, CASE WHEN got.blocked = 0 THEN pg_catalog.nextval('holdfast.token') END
 FROM (SELECT coalesce((
     SELECT w.i
@@ -69,7 +69,7 @@ FROM (SELECT coalesce((
 -- name: next_token prepared
 SELECT pg_catalog.nextval('holdfast.token')
 
--- name: undo prepared=hf_give_back
+-- name: undo prepared as hf_give_back
 -- After an error nobody knows which keys of a batch were taken: frees those that are held, without
 -- a warning in the server's log for the others.
 WITH mine AS MATERIALIZED (
