@@ -157,11 +157,6 @@ static hf_status lock_rows(hf_tx *tx, const hf_network *network, int64_t from, i
     return status;
 }
 
-static bool is_true(const char *text)
-{
-    return text && (strcmp(text, "t") == 0 || strcmp(text, "1") == 0);
-}
-
 static void meet(struct merge *merge, const hf_range *row, bool is_last, int64_t from, int64_t to)
 {
     if (row->to < from - 1)
@@ -197,7 +192,7 @@ static hf_status plan_merge(const hf_rows *rows, const hf_network *network, int6
         if (row.from > row.to || (i > 0 && row.from <= end))
             return not_disjoint(network, &row, err);
         end = row.to;
-        meet(merge, &row, is_true(hf_rows_value(rows, i, 2, NULL)), from, to);
+        meet(merge, &row, hf__row_bool(rows, i, 2), from, to);
     }
     return HF_OK;
 }

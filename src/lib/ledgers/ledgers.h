@@ -45,11 +45,6 @@ HF_MUST_CHECK hf_status hf__network_query(hf_tx *tx, const hf_network *network, 
 /* The same, queued with the next query or COMMIT. */
 HF_MUST_CHECK hf_status hf__network_queue(hf_tx *tx, const hf_network *network, const hf__sql *sql,
                                           size_t count, const hf_value *values, hf_error *err);
-/* A number as a parameter, in a buffer of the caller's. */
-hf_value hf__number_value(char out[24], int64_t number);
-/* A cell as a number; fails with HF_BAD_DATA naming what. */
-HF_MUST_CHECK hf_status hf__row_number(const hf_rows *rows, size_t row, size_t column,
-                                       const char *what, int64_t *number, hf_error *err);
 
 /* cursor.c: one row of ingest_store */
 HF_MUST_CHECK hf_status hf__cursor_read(hf_tx *tx, const hf_network *network, const char *name,

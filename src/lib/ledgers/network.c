@@ -216,27 +216,6 @@ hf_status hf__network_lock(hf_tx *tx, const hf_network *network, int64_t key, hf
     return hf__tx_queue_sql(tx, &hf__sql_ledgers_lock, NULL, 1, &value, err);
 }
 
-hf_value hf__number_value(char out[24], int64_t number)
-{
-    (void)snprintf(out, 24, "%" PRId64, number);
-    return HF_TEXT(out);
-}
-
-hf_status hf__row_number(const hf_rows *rows, size_t row, size_t column, const char *what,
-                         int64_t *number, hf_error *err)
-{
-    char shown[64];
-    size_t size = 0;
-    const char *text = hf_rows_value(rows, row, column, &size);
-    if (!text)
-        return hf__fail(err, HF_BAD_DATA, "%s is NULL, not a number", what);
-    if (strlen(text) == size &&
-        hf__parse_int64(text, what, INT64_MIN, INT64_MAX, number, NULL) == HF_OK)
-        return HF_OK;
-    return hf__fail(err, HF_BAD_DATA, "%s is '%s', not a whole number of 64 bits", what,
-                    hf__show(shown, sizeof shown, text, size));
-}
-
 bool hf__is_missing_table(const hf_error *err)
 {
     return strcmp(err->sqlstate, "42P01") == 0 || strcmp(err->sqlstate, "3F000") == 0;

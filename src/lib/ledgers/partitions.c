@@ -75,7 +75,7 @@ static hf_status parse_part(const hf_rows *rows, size_t row, const hf_network *n
 {
     const char *table = hf_rows_value(rows, row, 2, NULL);
     const char *bounds = hf_rows_value(rows, row, 4, NULL);
-    part->here = hf_rows_value(rows, row, 3, NULL)[0] == 't';
+    part->here = hf__row_bool(rows, row, 3);
     (void)snprintf(part->table, sizeof part->table, "%s", table);
     if (parse_bound(bounds, "FROM ", &part->bounds.from) &&
         parse_bound(bounds, "TO ", &part->bounds.to)) {

@@ -154,9 +154,8 @@ static hf_status check_columns(const hf_rows *rows, const hf_network *network,
     for (size_t i = 0; i < hf_rows_count(rows); i++) {
         const char *table = hf_rows_value(rows, i, 0, NULL);
         const char *name = hf_rows_value(rows, i, 1, NULL);
-        const char *must_fill = hf_rows_value(rows, i, 3, NULL);
         const struct column *column = find_column(table, name);
-        bool required = must_fill && (must_fill[0] == 't' || must_fill[0] == '1');
+        bool required = hf__row_bool(rows, i, 3);
         if (!column && required && is_ours(table))
             return misfit(network, table, "its column", name, " has neither NULL nor a default",
                           err);

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "lib/ledgers/ledgers.h"
 #include "lib/tables/sql.h"
 
 enum { LISTED_NAMES = 100 };
@@ -131,7 +130,7 @@ static hf_status ask_registry(hf_tx *tx, struct run *run, hf_error *err)
             status = hf__row_number(rows, i, 1, "advisory_id", &id, err);
         if (status == HF_OK)
             status = take_word(&run->names.tables[place], id, hf_rows_value(rows, i, 2, NULL),
-                               hf_rows_value(rows, i, 3, NULL)[0] == 't', err);
+                               hf__row_bool(rows, i, 3), err);
     }
     hf_rows_free(rows);
     hf__buf_free(&json);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ledgers/ledgers.h"
-
 enum {
     COLUMN_NAME,
     COLUMN_ROWS,

@@ -5,7 +5,6 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "lib/ledgers/ledgers.h"
 #include "lib/tables/adopt.h"
 #include "lib/tables/sql.h"
 
@@ -50,9 +49,9 @@ static hf_status find_relation(hf_tx *tx, const hf_table_adoption *adoption,
         (void)snprintf(source->oid, sizeof source->oid, "%s", hf_rows_value(rows, 0, 0, NULL));
         if (source->relation.broken)
             status = hf__no_memory(err);
-        else if (hf_rows_value(rows, 0, 3, NULL)[0] == 't')
+        else if (hf__row_bool(rows, 0, 3))
             status = hf__fail(err, HF_CONFIG, "%s is Holdfast's own", source->relation.data);
-        else if (hf_rows_value(rows, 0, 2, NULL)[0] != 't')
+        else if (!hf__row_bool(rows, 0, 2))
             status = hf__fail(err, HF_CONFIG, "%s is not a table", source->relation.data);
     }
     hf_rows_free(rows);
@@ -85,7 +84,7 @@ static hf_status look_at_columns(hf_tx *tx, hf__adopt_source *source, hf_error *
         has_context = has_context || strcmp(name, "context_id") == 0;
         if (strcmp(name, "advisory_id") != 0)
             continue;
-        source->not_null = hf_rows_value(rows, i, 2, NULL)[0] == 't';
+        source->not_null = hf__row_bool(rows, i, 2);
         status = look_at_id(source, hf_rows_value(rows, i, 1, NULL), err);
     }
     hf_rows_free(rows);
@@ -142,7 +141,7 @@ static hf_status find_in_sqlite(hf_tx *tx, const hf_table_adoption *adoption,
         if (strcmp(name, "advisory_id") != 0)
             continue;
         source->has_id = true;
-        source->not_null = hf_rows_value(rows, i, 1, NULL)[0] == '1';
+        source->not_null = hf__row_bool(rows, i, 1);
     }
     hf_rows_free(rows);
     if (status == HF_OK && (!has_name || !has_context))
@@ -224,8 +223,8 @@ static hf_status refer_to_registry(hf_tx *tx, const hf__adopt_source *source, bo
     hf_rows *rows = NULL;
     hf_status status =
         hf__tx_query_sql(tx, &hf__sql_tables_adopt_foreign_key, NULL, 1, values, &rows, err);
-    bool there = status == HF_OK && hf_rows_value(rows, 0, 0, NULL)[0] == 't';
-    bool allowed = status == HF_OK && hf_rows_value(rows, 0, 1, NULL)[0] == 't';
+    bool there = status == HF_OK && hf__row_bool(rows, 0, 0);
+    bool allowed = status == HF_OK && hf__row_bool(rows, 0, 1);
     hf_rows_free(rows);
     if (status == HF_OK && !there && allowed)
         status = query(tx, source, &hf__sql_tables_adopt_add_foreign_key, 0, NULL, NULL, err);

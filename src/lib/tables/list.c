@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "lib/ledgers/ledgers.h"
 #include "lib/tables/sql.h"
 
 struct hf_table_list {

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "lib/ledgers/ledgers.h"
 #include "lib/postgres/sql.h"
 
 enum { MOST_TRIES = 20 };
@@ -24,7 +23,8 @@ void hf__table_look(const hf__table_name *name, hf_value values[3], hf__rider *r
     values[0] = HF_TEXT(name->cluster);
     values[1] = HF_TEXT(name->database);
     values[2] = HF_TEXT(name->table);
-    *rider = (hf__rider){.sql = hf__sql_postgres_find_table.text[HF__POSTGRES], .count = 3, .values = values};
+    *rider = (hf__rider){
+        .sql = hf__sql_postgres_find_table.text[HF__POSTGRES], .count = 3, .values = values};
 }
 
 void hf__table_looked(hf_store *store, const hf__table_name *name, const hf_rows *rows)

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "lib/ledgers/ledgers.h"
 #include "lib/tables/snowflake.h"
 #include "lib/tables/sql.h"
 #include "lib/tables/tables.h"

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "lib/ledgers/ledgers.h"
 #include "lib/tables/sql.h"
 
 enum { MOST_TRIES = 20 };

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "lib/ledgers/ledgers.h"
 #include "lib/tables/sql.h"
 
 enum { MOST_TRIES = 20 };

@@ -44,4 +44,17 @@ HF_MUST_CHECK hf_status hf__tx_query_sql(hf_tx *tx, const hf__sql *sql, const hf
 HF_MUST_CHECK hf_status hf__tx_queue_sql(hf_tx *tx, const hf__sql *sql, const hf__sql_part *parts,
                                          size_t count, const hf_value *values, hf_error *err);
 
+/* ---- rows.c: values in and out --------------------------------------------------------------------- */
+
+/* A number as a parameter, in a buffer of the caller's. */
+hf_value hf__number_value(char out[24], int64_t number);
+/* A cell as a number; fails with HF_BAD_DATA, calling the cell what. */
+HF_MUST_CHECK hf_status hf__row_number(const hf_rows *rows, size_t row, size_t column,
+                                       const char *what, int64_t *number, hf_error *err);
+
+/* Cells that the store itself has typed. The text is the rows' own. */
+int64_t hf__row_int(const hf_rows *rows, size_t row, size_t column, int64_t none);
+const char *hf__row_text(const hf_rows *rows, size_t row, size_t column); /* "" for NULL */
+bool hf__row_bool(const hf_rows *rows, size_t row, size_t column);        /* t or 1 */
+
 #endif

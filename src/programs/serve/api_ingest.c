@@ -259,13 +259,6 @@ static void put_number(hf__json *json, const char *name, const hf_rows *rows, si
     hf__put_maybe(json, name, value);
 }
 
-static const char *text_at(const hf_rows *rows, size_t row, size_t column)
-{
-    const char *text = hf_rows_value(rows, row, column, NULL);
-
-    return text != NULL ? text : "";
-}
-
 /* The last row of a page that is full tells where the next begins. */
 static hf_status write_rows(struct lookup *lookup, const hf_rows *rows)
 {
@@ -276,7 +269,7 @@ static hf_status write_rows(struct lookup *lookup, const hf_rows *rows)
         lookup->list.shown++;
     }
     if (hf_rows_count(rows) > limit)
-        (void)snprintf(lookup->next, sizeof lookup->next, "%s", text_at(rows, limit - 1, 0));
+        (void)snprintf(lookup->next, sizeof lookup->next, "%s", hf__row_text(rows, limit - 1, 0));
     return HF_OK;
 }
 
@@ -375,9 +368,9 @@ static void put_ledger(hf__api_list *list, const hf_rows *rows, size_t row)
 
     hf__json_begin_object(json, NULL);
     put_number(json, "sequence", rows, row, 0);
-    hf__json_put_string(json, "hash", text_at(rows, row, 1));
-    hf__json_put_text(json, "previous_hash", text_at(rows, row, 2));
-    hf__json_put_string(json, "closed_at", text_at(rows, row, 4));
+    hf__json_put_string(json, "hash", hf__row_text(rows, row, 1));
+    hf__json_put_text(json, "previous_hash", hf__row_text(rows, row, 2));
+    hf__json_put_string(json, "closed_at", hf__row_text(rows, row, 4));
     put_number(json, "transaction_count", rows, row, 3);
     hf__json_end_object(json);
 }
@@ -446,10 +439,10 @@ static void put_transaction(hf__api_list *list, const hf_rows *rows, size_t row)
         hf__put_big(json, "id", "id_text", id);
     put_number(json, "ledger", rows, row, 4);
     put_number(json, "application_order", rows, row, 3);
-    hf__json_put_string(json, "hash", text_at(rows, row, 1));
-    hf__json_put_text(json, "status", text_at(rows, row, 2));
+    hf__json_put_string(json, "hash", hf__row_text(rows, row, 1));
+    hf__json_put_text(json, "status", hf__row_text(rows, row, 2));
     put_number(json, "fee", rows, row, 5);
-    hf__json_put_string(json, "closed_at", text_at(rows, row, 7));
+    hf__json_put_string(json, "closed_at", hf__row_text(rows, row, 7));
     put_body(json, body, body_size);
     hf__json_end_object(json);
 }

@@ -148,7 +148,7 @@ static hf_status write_column(hf_tx *tx, void *arg, hf_error *err)
 {
     const hf__history *history = arg;
     char at[24];
-    const hf_value values[] = {hf__gather_number(at, history->closed_at_ms),
+    const hf_value values[] = {hf__number_value(at, history->closed_at_ms),
                                HF_TEXT(history->closed.text.data)};
     return hf__tx_query_sql(tx, &hf__sql_view_add_contention, NULL, 2, values, NULL, err);
 }

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "holdfast/holdfast.h"
+#include "lib/transactions/transactions.h"
 #include "programs/view/snapshot.h"
 
 /* What the files of this folder share: a snapshot while it is made, and what the collector remembers. */
@@ -259,7 +260,6 @@ HF_MUST_CHECK hf_status hf__gather(hf__memory *memory, hf__reading *reading, hf_
 hf_tx_options hf__gather_options(void); /* read only, one snapshot, bounded */
 bool hf__has_file(const hf_store *store,
                   const char *name); /* SQLite creates what it is asked to read */
-hf_value hf__gather_number(char out[24], int64_t value);
 
 HF_MUST_CHECK hf_status hf__memory_open(hf__memory *memory, hf_error *err);
 /* Writes down what is not yet; latest is the last snapshot. */
@@ -271,26 +271,5 @@ HF_MUST_CHECK hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__sna
 /* The older one's data, with the reason why there is none that is newer. */
 hf__snapshot *hf__repeat(const hf__memory *memory, hf__snapshot *older, uint64_t number,
                          const hf_error *why); /* or NULL */
-
-/* Cells of a row that the store itself has typed. */
-
-static inline const char *hf__row_text(const hf_rows *rows, size_t row, size_t column)
-{
-    const char *text = hf_rows_value(rows, row, column, NULL);
-    return text ? text : "";
-}
-
-static inline int64_t hf__row_int(const hf_rows *rows, size_t row, size_t column, int64_t none)
-{
-    const char *text = hf_rows_value(rows, row, column, NULL);
-    return text ? strtoll(text, NULL, 10) : none;
-}
-
-/* PostgreSQL says t, SQLite 1. */
-static inline bool hf__row_bool(const hf_rows *rows, size_t row, size_t column)
-{
-    const char *text = hf__row_text(rows, row, column);
-    return text[0] == 't' || text[0] == '1';
-}
 
 #endif

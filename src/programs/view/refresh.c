@@ -255,18 +255,12 @@ hf_tx_options hf__gather_options(void)
     return options;
 }
 
-hf_value hf__gather_number(char out[24], int64_t value)
-{
-    (void)snprintf(out, 24, "%" PRId64, value);
-    return HF_TEXT(out);
-}
-
 /* What a collector that has just started wants to know of the time before it. */
 static hf_status first_events(hf_tx *tx, hf__reading *reading, hf_error *err)
 {
     char limit[24], from[24];
-    const hf_value since = hf__gather_number(from, hf__wall_ms() - DAY_MS);
-    const hf_value shown = hf__gather_number(limit, HF__EVENTS_SHOWN);
+    const hf_value since = hf__number_value(from, hf__wall_ms() - DAY_MS);
+    const hf_value shown = hf__number_value(limit, HF__EVENTS_SHOWN);
     hf_status status =
         hf__tx_query_sql(tx, &hf__sql_view_losses, NULL, 1, &since, &reading->losses, err);
     if (status == HF_OK)
@@ -284,8 +278,8 @@ static hf_status new_events(hf_tx *tx, const hf__tail *tail, hf__reading *readin
     char limit[24], top[24];
     hf__buf missing = {0};
     hf__tail_write_missing(tail, &missing);
-    const hf_value values[] = {hf__gather_number(top, tail->top), HF_TEXT(missing.data),
-                               hf__gather_number(limit, HF__TAIL_ROWS)};
+    const hf_value values[] = {hf__number_value(top, tail->top), HF_TEXT(missing.data),
+                               hf__number_value(limit, HF__TAIL_ROWS)};
     hf_status status = missing.broken ? hf__no_memory(err)
                                       : hf__tx_query_sql(tx, &hf__sql_view_events, NULL, 3, values,
                                                          &reading->events, err);
@@ -360,8 +354,8 @@ static hf_status events_in_file(hf_tx *tx, void *arg, hf_error *err)
         *results[i] = NULL;
     }
     if (tail->started) {
-        const hf_value values[] = {hf__gather_number(from, tail->top),
-                                   hf__gather_number(limit, HF__TAIL_ROWS)};
+        const hf_value values[] = {hf__number_value(from, tail->top),
+                                   hf__number_value(limit, HF__TAIL_ROWS)};
         return hf__tx_query_sql(tx, &hf__sql_view_events, NULL, 2, values, &reading->events, err);
     }
     return first_events(tx, reading, err);
