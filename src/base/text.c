@@ -67,6 +67,17 @@ int32_t hf__utf8_next(const unsigned char *bytes, size_t size, size_t *at)
     return point;
 }
 
+size_t hf__utf8_write(char out[4], uint32_t point)
+{
+    static const unsigned char leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    size_t size = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+
+    for (size_t i = size - 1; i > 0; i--, point >>= 6)
+        out[i] = (char)(0x80 | (point & 0x3F));
+    out[0] = (char)(leads[size] | point);
+    return size;
+}
+
 bool hf__utf8_valid(const void *bytes, size_t size)
 {
     for (size_t at = 0; at < size;)

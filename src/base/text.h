@@ -27,6 +27,9 @@ bool hf__utf8_valid(const void *bytes, size_t size);
 /* Decodes one code point at *at < size and moves *at behind it; -1 and one byte when invalid. */
 int32_t hf__utf8_next(const unsigned char *bytes, size_t size, size_t *at);
 
+/* Writes a code point, which must be a valid one, as UTF-8 and returns its size in bytes. */
+size_t hf__utf8_write(char out[4], uint32_t point);
+
 /* Decimal int64, the whole string, no spaces. what names the thing in the message. */
 HF_MUST_CHECK hf_status hf__parse_int64(const char *text, const char *what, int64_t low,
                                         int64_t high, int64_t *value, hf_error *err);

@@ -170,17 +170,8 @@ uint32_t hf__character_next(const char *text, size_t size, size_t *at)
 
 size_t hf__character_write(char out[4], uint32_t character)
 {
-    size_t size = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
-    static const unsigned char leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
-
-    if (character == HF__STRAY_BYTE) {
-        out[0] = '\xFF';
-        return 1;
-    }
-    for (size_t i = size - 1; i > 0; i--) {
-        out[i] = (char)(0x80 | (character & 0x3F));
-        character >>= 6;
-    }
-    out[0] = (char)(leads[size] | character);
-    return size;
+    if (character != HF__STRAY_BYTE)
+        return hf__utf8_write(out, character);
+    out[0] = '\xFF';
+    return 1;
 }

@@ -398,20 +398,6 @@ void hf__confirm_put(const hf__top *top, hf__frame *frame)
 
 enum { CTRL_U = 'U' & 0x1F, CTRL_W = 'W' & 0x1F };
 
-static size_t encode(int32_t point, char out[4])
-{
-    if (point < 0x80) {
-        out[0] = (char)point;
-        return 1;
-    }
-    size_t size = point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
-    static const unsigned char leads[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t i = size - 1; i > 0; i--, point >>= 6)
-        out[i] = (char)(0x80 | (point & 0x3F));
-    out[0] = (char)(leads[size] | point);
-    return size;
-}
-
 static void cut(hf__entry *entry, size_t size)
 {
     entry->size = size;
@@ -451,7 +437,7 @@ bool hf__entry_press(hf__entry *entry, int32_t key)
     } else if (key < 0x20 || key == 0x7F || key > 0x10FFFF) {
         return false;
     } else {
-        size_t size = encode(key, bytes);
+        size_t size = hf__utf8_write(bytes, (uint32_t)key);
         if (entry->size + size < sizeof entry->text) {
             memcpy(entry->text + entry->size, bytes, size);
             cut(entry, entry->size + size);

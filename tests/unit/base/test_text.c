@@ -109,6 +109,21 @@ static void test_decoding_moves_behind_the_character(void **state)
     assert_int_equal(at, sizeof text - 1);
 }
 
+static void test_encoding_is_what_decoding_reads(void **state)
+{
+    static const uint32_t points[] = {1,      'a',    0x7F,   0x80,    0x7FF,   0x800,
+                                      0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x1F512, 0x10FFFF};
+    char bytes[4];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        size_t size = hf__utf8_write(bytes, points[i]);
+        size_t at = 0;
+        assert_int_equal(hf__utf8_next((const unsigned char *)bytes, size, &at), points[i]);
+        assert_int_equal(at, size);
+    }
+}
+
 static void test_integers_use_their_whole_range(void **state)
 {
     int64_t value = 0;
@@ -177,6 +192,7 @@ int main(void)
         cmocka_unit_test(test_the_smallest_rooms_are_respected),
         cmocka_unit_test(test_utf8_is_judged_strictly),
         cmocka_unit_test(test_decoding_moves_behind_the_character),
+        cmocka_unit_test(test_encoding_is_what_decoding_reads),
         cmocka_unit_test(test_integers_use_their_whole_range),
         cmocka_unit_test(test_what_is_no_integer_is_refused),
         cmocka_unit_test(test_a_slice_is_compared_whole),

@@ -35,20 +35,9 @@ static void put_space(hf__buf *text, char space)
 static void put_point(hf__buf *text, uint32_t point)
 {
     char bytes[4];
-    size_t size = 0;
+    bool is_character = point > 0 && point <= 0x10FFFF && (point < 0xD800 || point > 0xDFFF);
 
-    if (point == 0 || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF))
-        point = 0xFFFD;
-    if (point < 0x80) {
-        bytes[size++] = (char)point;
-    } else {
-        int more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
-        unsigned lead = more == 1 ? 0xC0 : more == 2 ? 0xE0 : 0xF0;
-        bytes[size++] = (char)(lead | point >> (6 * more));
-        while (more-- > 0)
-            bytes[size++] = (char)(0x80 | (point >> (6 * more) & 0x3F));
-    }
-    hf__buf_add(text, bytes, size);
+    hf__buf_add(text, bytes, hf__utf8_write(bytes, is_character ? point : 0xFFFD));
 }
 
 static void begin_span(hf__inline *out)
