@@ -9,7 +9,7 @@ import cli
 import hf
 import servers
 from counting import COUNTER
-from stores import StoreKind, make_kind, make_tx_kind
+from stores import StoreKind, new_kind, new_tx_kind
 
 pytest_plugins = ["appending", "ingesting"]  # their fixtures
 
@@ -106,6 +106,20 @@ def db15(pg15):
     database.drop()
 
 
+@pytest.fixture
+def recorded_db(db):
+    """With the schema."""
+    hf.install(db.url())
+    return db
+
+
+@pytest.fixture
+def conn(db):
+    """A connection of libpq, to be lent."""
+    with hf.PGconn(db.url()) as opened:
+        yield opened
+
+
 @pytest.fixture(params=["15", "18"])
 def own_pg(request):
     """A server that the test may crash, freeze and reconfigure."""
@@ -138,8 +152,7 @@ def kind(request, tmp_path):
         yield StoreKind(name, pooler.url(database.name), database, session_pool=True)
     else:
         if name == "pg18":
-            with hf.Store(database.url()) as store:
-                store.init()
+            hf.install(database.url())
         yield StoreKind(name, database.url(), database)
     database.drop()
 
@@ -172,7 +185,8 @@ def peer(kind):
 @pytest.fixture(params=["local", "pg15", "pg18"])
 def recorded(request, tmp_path):
     """Stores with tokens, holders and labels on record."""
-    yield from make_kind(request, tmp_path, request.param, schema=True)
+    with new_kind(request, tmp_path, request.param, schema=True) as made:
+        yield made
 
 
 # Where a transaction contract runs: PostgreSQL 15 plain, 18 and the pooler's 15 with the schema.
@@ -184,13 +198,15 @@ def tx_kind(request, tmp_path):
     """
     Has one table: counter (id int primary key, n int not null), with the row (1, 0).
     """
-    yield from make_tx_kind(request, tmp_path, request.param)
+    with new_tx_kind(request, tmp_path, request.param) as made:
+        yield made
 
 
 @pytest.fixture(params=TX_SERVERS)
 def tx_server(request, tmp_path):
     """The same without the local store."""
-    yield from make_tx_kind(request, tmp_path, request.param)
+    with new_tx_kind(request, tmp_path, request.param) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -205,8 +221,7 @@ def tx_databases(request):
         if name not in made:
             made[name] = request.getfixturevalue("pg18" if name == "pg18" else "pg15").create_database()
             if name != "pg15":
-                with hf.Store(made[name].url()) as store:
-                    store.init()
+                hf.install(made[name].url())
         database = made[name]
         database.sql(f"alter database {database.name} reset all")
         database.sql("drop schema public cascade; drop schema if exists side cascade;"

@@ -1,16 +1,12 @@
 import pytest
 
-import hf
 from appending import Appender
 from chdb import Chdb
 
 
 @pytest.fixture
-def store(db):
-    """A PostgreSQL database with the schema."""
-    with hf.Store(db.url()) as opened:
-        opened.init()
-    return db
+def store(recorded_db):
+    return recorded_db
 
 
 @pytest.fixture

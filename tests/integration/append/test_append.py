@@ -5,15 +5,12 @@ import json
 import os
 import pty
 import re
-import signal
-import socket
 import subprocess
-import urllib.parse
 
 import pytest
 
 import cli
-from appending import (BLOCK, SMALL_BLOCKS, Watcher, appends_by_block, counts, held_id, in_parallel, make_table,
+from appending import (BLOCK, SMALL_BLOCKS, Stream, Watcher, appends_by_block, counts, held_id, in_parallel, make_table,
                        rows_of, runs_of, slow_select, trigger)
 from awaiting import eventually
 
@@ -274,11 +271,7 @@ def test_an_id_belongs_to_one_table(appender15, ch):
 def test_what_was_staged_for_one_table_is_not_attached_to_another(appender15, store15, ch):
     make_table(ch)
     make_table(ch, "u")
-    with trigger(store15, "BEFORE INSERT", "NEW.state = 'attaching'", "PERFORM pg_sleep(60)"):
-        worker = appender15.start("--id", "x", "t", "--select", "SELECT toUInt32(1), number FROM numbers(100)")
-        eventually(lambda: sleeping(store15))
-        kill(worker)
-        end_sleepers(store15)
+    kill_before(appender15, store15, "attaching")
     refused = appender15("--id", "x", "u", input=rows_of(2, 10))
     assert refused.code == 64 and f"append x has staged rows for another table than {ch.name}.u" in refused.err, refused
     assert counts(ch, "u") == {}
@@ -293,41 +286,10 @@ def test_two_runs_of_one_id_at_once_append_once(appender15, ch):
     assert counts(ch) == {1: 100}
 
 
-def kill(process):
-    process.signal(signal.SIGKILL)
-    process.wait()
-
-
 def repeat(appender, identity, *how, **settings):
     summary = appender.done("--id", identity, "t", *how, **settings)
     assert appender.ch.staging_tables() == []
     return summary["outcome"]
-
-
-def test_killed_while_rows_come_in_nothing_is_seen_and_a_repeat_appends(appender, ch):
-    make_table(ch)
-    select = ["--select", slow_select(1, 300)]
-    worker = appender.start("--id", "x", "t", *select, **SMALL_BLOCKS)
-    eventually(lambda: ch.value("SELECT count() FROM system.parts WHERE database = currentDatabase()"
-                                " AND table LIKE 'holdfast_staging%'") > 5)
-    kill(worker)
-    assert counts(ch) == {}
-    assert repeat(appender, "x", "--select", slow_select(1, 30), **SMALL_BLOCKS) == "appended"
-    assert counts(ch) == {1: 300}
-
-
-def test_killed_after_staging_a_repeat_goes_on_from_there(appender, store, ch):
-    make_table(ch)
-    with trigger(store, "BEFORE INSERT", "NEW.state = 'attaching'", "PERFORM pg_sleep(60)"):
-        worker = appender.start("--id", "x", "t", "--select", "SELECT toUInt32(1), number FROM numbers(100)")
-        eventually(lambda: sleeping(store), what="the append writes down what it attaches")
-        kill(worker)
-        end_sleepers(store)
-    assert counts(ch) == {}
-    assert [name.startswith("holdfast_staged_") for name in ch.staging_tables()] == [True]
-    # The rows are staged: what is given now is not read.
-    assert repeat(appender, "x", input=b"") == "resumed"
-    assert counts(ch) == {1: 100}
 
 
 def sleeping(database):
@@ -341,13 +303,57 @@ def end_sleepers(database):
     eventually(lambda: not sleeping(database))
 
 
+def kill_before(appender, database, state, rows=100):
+    """Append x, killed while it writes down that it is in this state."""
+    when = "BEFORE INSERT" if state == "attaching" else "BEFORE UPDATE"
+    with trigger(database, when, f"NEW.state = '{state}'", "PERFORM pg_sleep(60)"):
+        worker = appender.start("--id", "x", "t", "--select", f"SELECT toUInt32(1), number FROM numbers({rows})")
+        eventually(lambda: sleeping(database), what=f"the append writes down that it is {state}")
+        worker.kill9()
+        end_sleepers(database)
+
+
+def kill_while_it_attaches(appender, ch):
+    """Append x, killed when it has written down what it attaches and waits for an orphan; another was there before."""
+    key = appender.done("t", input=rows_of(0, 1))["key"]
+    with held_id(ch, f"holdfast-{key}"):
+        worker = appender.start("--id", "x", "--orphans", "wait", "t", "--select",
+                                "SELECT toUInt32(1), number FROM numbers(100)")
+        worker.await_line("orphan", "err")
+        worker.kill9()
+
+
+def merge_with_a_stranger(ch):
+    ch.sql("INSERT INTO t SELECT 9, number FROM numbers(7)")
+    ch.sql(f"SYSTEM START MERGES {ch.name}.t")
+    ch.sql("OPTIMIZE TABLE t FINAL")
+
+
+def test_killed_while_rows_come_in_nothing_is_seen_and_a_repeat_appends(appender, ch):
+    make_table(ch)
+    select = ["--select", slow_select(1, 300)]
+    worker = appender.start("--id", "x", "t", *select, **SMALL_BLOCKS)
+    eventually(lambda: ch.value("SELECT count() FROM system.parts WHERE database = currentDatabase()"
+                                " AND table LIKE 'holdfast_staging%'") > 5)
+    worker.kill9()
+    assert counts(ch) == {}
+    assert repeat(appender, "x", "--select", slow_select(1, 30), **SMALL_BLOCKS) == "appended"
+    assert counts(ch) == {1: 300}
+
+
+def test_killed_after_staging_a_repeat_goes_on_from_there(appender, store, ch):
+    make_table(ch)
+    kill_before(appender, store, "attaching")
+    assert counts(ch) == {}
+    assert [name.startswith("holdfast_staged_") for name in ch.staging_tables()] == [True]
+    # The rows are staged: what is given now is not read.
+    assert repeat(appender, "x", input=b"") == "resumed"
+    assert counts(ch) == {1: 100}
+
+
 def test_killed_between_attaching_and_its_record_a_repeat_finds_the_rows(appender, store, ch):
     make_table(ch, engine="MergeTree PARTITION BY n % 3 ORDER BY tuple()")
-    with trigger(store, "BEFORE UPDATE", "NEW.state = 'done'", "PERFORM pg_sleep(60)"):
-        worker = appender.start("--id", "x", "t", "--select", "SELECT toUInt32(1), number FROM numbers(99)")
-        eventually(lambda: sleeping(store), what="the append writes down that it is done")
-        kill(worker)
-        end_sleepers(store)
+    kill_before(appender, store, "done", rows=99)
     assert counts(ch) == {1: 99}
     assert repeat(appender, "x", input=b"") == "finished"
     assert counts(ch) == {1: 99}
@@ -355,12 +361,7 @@ def test_killed_between_attaching_and_its_record_a_repeat_finds_the_rows(appende
 
 def test_killed_before_attaching_but_after_its_record_a_repeat_attaches(appender, store, ch):
     make_table(ch)
-    key = appender.done("t", input=rows_of(0, 1))["key"]
-    with held_id(ch, f"holdfast-{key}"):
-        worker = appender.start("--id", "x", "--orphans", "wait", "t", "--select",
-                                "SELECT toUInt32(1), number FROM numbers(100)")
-        worker.await_line("orphan", "err")
-        kill(worker)
+    kill_while_it_attaches(appender, ch)
     assert counts(ch) == {0: 1}
     assert store.value("SELECT state FROM holdfast.appends WHERE id = 'x'") == "attaching"
     assert repeat(appender, "x", input=b"") == "finished"
@@ -369,12 +370,7 @@ def test_killed_before_attaching_but_after_its_record_a_repeat_attaches(appender
 
 def test_the_next_append_finishes_for_one_that_died_while_it_attached(appender, store, ch):
     make_table(ch)
-    key = appender.done("t", input=rows_of(0, 1))["key"]
-    with held_id(ch, f"holdfast-{key}"):
-        worker = appender.start("--id", "x", "--orphans", "wait", "t", "--select",
-                                "SELECT toUInt32(1), number FROM numbers(100)")
-        worker.await_line("orphan", "err")
-        kill(worker)
+    kill_while_it_attaches(appender, ch)
     result = appender("--id", "y", "t", input=rows_of(2, 10))
     assert result.code == 0 and "finished append x" in result.err, result
     assert appends_by_block(ch) == [0, 1, 2]
@@ -385,41 +381,24 @@ def test_the_next_append_finishes_for_one_that_died_while_it_attached(appender, 
 def test_merges_and_other_writers_do_not_deceive_a_repeat(appender, store, ch):
     """Between the crash and the repeat the parts are merged with those of a stranger."""
     make_table(ch)
-    with trigger(store, "BEFORE UPDATE", "NEW.state = 'done'", "PERFORM pg_sleep(60)"):
-        worker = appender.start("--id", "x", "t", "--select", "SELECT toUInt32(1), number FROM numbers(100)")
-        eventually(lambda: sleeping(store))
-        kill(worker)
-        end_sleepers(store)
-    ch.sql("INSERT INTO t SELECT 9, number FROM numbers(7)")
-    ch.sql(f"SYSTEM START MERGES {ch.name}.t")
-    ch.sql("OPTIMIZE TABLE t FINAL")
+    kill_before(appender, store, "done")
+    merge_with_a_stranger(ch)
     assert repeat(appender, "x", input=b"") == "finished"
     assert counts(ch) == {1: 100, 9: 7}
 
 
 def test_control_a_plain_insert_that_is_killed_leaves_a_part_of_its_rows(ch):
     make_table(ch)
-    words = urllib.parse.urlencode({"database": ch.name, **SMALL_BLOCKS,
-                                    "query": "INSERT INTO t FORMAT JSONEachRow"})
-    with socket.create_connection(("127.0.0.1", ch.server.http_port)) as client:
-        client.sendall(f"POST /?{words} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
-        body = rows_of(1, 100)
-        client.sendall(b"%x\r\n%s\r\n" % (len(body), body))
+    Stream(ch).send(rows_of(1, 100)).cut()
     eventually(lambda: counts(ch) == {1: 100}, what="rows of a cut stream become visible")
 
 
 def test_where_nobody_can_tell_it_says_so_and_others_go_on(appender15, store15, ch):
     """The parts were merged, and the rows do not add up: as if the server had forgotten too much."""
     make_table(ch)
-    with trigger(store15, "BEFORE UPDATE", "NEW.state = 'done'", "PERFORM pg_sleep(60)"):
-        worker = appender15.start("--id", "x", "t", "--select", "SELECT toUInt32(1), number FROM numbers(100)")
-        eventually(lambda: sleeping(store15))
-        kill(worker)
-        end_sleepers(store15)
+    kill_before(appender15, store15, "done")
     store15.sql("UPDATE holdfast.appends SET plan = 'all 0 0 33:7\n' WHERE id = 'x'")
-    ch.sql("INSERT INTO t SELECT 9, number FROM numbers(7)")
-    ch.sql(f"SYSTEM START MERGES {ch.name}.t")
-    ch.sql("OPTIMIZE TABLE t FINAL")
+    merge_with_a_stranger(ch)
     other = appender15("t", input=rows_of(2, 10))
     assert other.code == 0 and "append x had died while it attached: nobody can tell" in other.err, other
     again = appender15("--id", "x", "t", input=b"")
@@ -434,7 +413,7 @@ def test_staging_tables_of_the_dead_are_swept_and_those_of_the_living_are_not(ap
     make_table(ch)
     dead = appender15.start("t", "--select", slow_select(1, 500), **SMALL_BLOCKS)
     eventually(lambda: len(ch.staging_tables()) == 1)
-    kill(dead)
+    dead.kill9()
     living = appender15.start("t", "--select", slow_select(2, 100), **SMALL_BLOCKS)
     eventually(lambda: len(set(ch.staging_tables())) == 1 and living.err and "dropped" in "".join(living.err))
     appender15.done("t", input=rows_of(3, 10))
@@ -446,11 +425,7 @@ def test_staging_tables_of_the_dead_are_swept_and_those_of_the_living_are_not(ap
 
 def test_what_a_dead_append_staged_is_kept_for_a_repeat_and_not_for_ever(appender15, store15, ch):
     make_table(ch)
-    with trigger(store15, "BEFORE INSERT", "NEW.state = 'attaching'", "PERFORM pg_sleep(60)"):
-        worker = appender15.start("--id", "x", "t", "--select", "SELECT toUInt32(1), number FROM numbers(100)")
-        eventually(lambda: sleeping(store15))
-        kill(worker)
-        end_sleepers(store15)
+    kill_before(appender15, store15, "attaching")
     appender15.done("t", input=rows_of(2, 10))
     assert len(ch.staging_tables()) == 1
     result = appender15("--keep", "0", "t", input=rows_of(3, 10))

@@ -5,7 +5,6 @@ import http.server
 import os
 import random
 import signal
-import socketserver
 import subprocess
 import threading
 
@@ -15,13 +14,13 @@ import cli
 import clickhouse
 from appending import BLOCK, SMALL_BLOCKS, WIDE, Appender, Feed, balanced, counts, make_table, rows_of, visible
 from awaiting import eventually
+from sockets import serving
 
 ROWS = rows_of(1, 10)
 
 
-@contextlib.contextmanager
 def web_server(answer):
-    """answer(handler) replies to a POST whose body has been read."""
+    """Gives its port; answer(handler) replies to a POST whose body has been read."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
@@ -31,10 +30,7 @@ def web_server(answer):
         def log_message(self, *_):
             pass
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
+    return serving(Handler)
 
 
 def reply(code, body, **headers):

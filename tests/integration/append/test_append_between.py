@@ -3,7 +3,6 @@
 import contextlib
 import http.client
 import http.server
-import socketserver
 import threading
 import urllib.parse
 
@@ -11,6 +10,7 @@ import pytest
 
 from appending import BLOCK, SMALL_BLOCKS, counts, make_table, rows_of, slow_select, visible
 from awaiting import eventually
+from sockets import serving
 
 
 class Between:
@@ -56,8 +56,8 @@ class Between:
         handler.end_headers()
         handler.wfile.write(text)
 
-    @contextlib.contextmanager
     def at_work(self):
+        """Gives its port."""
         between = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -69,13 +69,7 @@ class Between:
             def log_message(self, *_):
                 pass
 
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads = True
-
-        with Server(("127.0.0.1", 0), Handler) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            yield server.server_address[1]
-            server.shutdown()
+        return serving(Handler)
 
 
 def read_body(handler):

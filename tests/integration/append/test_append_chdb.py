@@ -10,19 +10,10 @@ from appending import Feed, rows_of
 from awaiting import eventually
 from chdb import DDL, LIBRARY, Chdb
 
-@pytest.fixture(params=["local", "pg15", "pg18"])
-def chdb(request, holdfast, tmp_path):
-    url = f"local:{tmp_path / 'store'}"
-    database = None
-    if request.param != "local":
-        database = request.getfixturevalue(request.param).create_database()
-        url = database.url()
-    with hf.Store(url) as store:
-        store.init()
-    yield Chdb(holdfast.at(url), tmp_path / "chdb")
-    holdfast.end_all()
-    if database:
-        database.drop()
+
+@pytest.fixture
+def chdb(recorded, holdfast, tmp_path):
+    return Chdb(holdfast.at(recorded.url), tmp_path / "chdb")
 
 
 def test_rows_are_appended_and_read_back_by_another_program(chdb):

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import json
-import signal
 import socket
 import socketserver
 import struct
@@ -15,6 +14,7 @@ import pytest
 import clickhouse
 from appending import BLOCK, SMALL_BLOCKS, Appender, balanced, counts, rows_of, slow_select, trigger
 from awaiting import eventually
+from sockets import serving
 
 pytestmark = pytest.mark.timeout(300)  # ZooKeeper and two servers take their time
 numbers = itertools.count()
@@ -74,8 +74,7 @@ def both_have(replicas, expected):
 
 
 def kill(worker):
-    worker.signal(signal.SIGKILL)
-    worker.wait()
+    worker.kill9()
 
 
 # --- replicated tables ------------------------------------------------------------------------------------
@@ -142,13 +141,8 @@ def breaking(server, when):
                 while data := there.recv(65536):
                     self.request.sendall(data)
 
-    class Line(socketserver.ThreadingTCPServer):
-        daemon_threads = allow_reuse_address = True
-
-    with Line(("127.0.0.1", 0), Handler) as line:
-        threading.Thread(target=line.serve_forever, daemon=True).start()
-        yield line.server_address[1], seen
-        line.shutdown()
+    with serving(Handler) as port:
+        yield port, seen
 
 
 ROWS, WIDTH = 400, 10000

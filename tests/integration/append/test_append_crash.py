@@ -2,7 +2,6 @@
 
 import os
 import random
-import signal
 import subprocess
 import sys
 
@@ -24,8 +23,7 @@ def kill_after(worker, seconds):
         worker.process.wait(seconds)
         return False
     except subprocess.TimeoutExpired:
-        worker.signal(signal.SIGKILL)
-        worker.wait()
+        worker.kill9()
         return True
 
 
@@ -132,8 +130,7 @@ def test_what_the_server_merged_before_a_repeat_is_attached_once(appender15, sto
         worker = appender15.start("--id", "x", "--orphans", "wait", "t", "--select",
                                   "SELECT toUInt32(1), number FROM numbers(3000)", **BLOCKS)
         worker.await_line("orphan", "err")
-        worker.signal(signal.SIGKILL)
-        worker.wait()
+        worker.kill9()
     [staged] = ch.staging_tables()
     assert ch.value(f"SELECT count() FROM system.parts WHERE table = '{staged}' AND active") > 1
     ch.sql(f"SYSTEM START MERGES {ch.name}.{staged}")

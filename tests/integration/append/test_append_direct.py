@@ -6,37 +6,13 @@ import urllib.parse
 
 import pytest
 
-from appending import (BLOCK, SMALL_BLOCKS, WIDE, Feed, appends_by_block, counts, make_table, rows_of, runs_of,
-                       slow_select, visible)
+from appending import (BLOCK, SMALL_BLOCKS, WIDE, Feed, Stream, appends_by_block, counts, make_table, rows_of,
+                       runs_of, slow_select, visible)
 from awaiting import eventually
-
-EXIT_LOST = 79
-
-
-def kill(process):
-    process.signal(signal.SIGKILL)
-    process.wait()
-
+from cli import EXIT_LOST
 
 def running(ch, query_id="holdfast-%"):
     return ch.rows(f"SELECT query_id FROM system.processes WHERE query_id LIKE '{query_id}'")
-
-
-class Stream:
-    """A stream of rows over a bare connection, which its owner may leave open or cut."""
-
-    def __init__(self, ch, **parameters):
-        words = urllib.parse.urlencode({"database": ch.name, **SMALL_BLOCKS, **parameters,
-                                        "query": "INSERT INTO t FORMAT JSONEachRow"})
-        self.socket = socket.create_connection(("127.0.0.1", ch.server.http_port))
-        self.socket.sendall(f"POST /?{words} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
-
-    def send(self, body):
-        self.socket.sendall(b"%x\r\n%s\r\n" % (len(body), body))
-        return self
-
-    def cut(self):
-        self.socket.close()
 
 
 # --- orphans --------------------------------------------------------------------------------------------
@@ -47,7 +23,7 @@ def test_an_orphan_is_ended_or_awaited_and_rows_do_not_interleave(appender, stor
     make_table(ch)
     dead = appender.start("--direct", "t", "--select", slow_select(1, 200), **SMALL_BLOCKS)
     eventually(lambda: len(appends_by_block(ch)) > 5)
-    kill(dead)
+    dead.kill9()
     assert running(ch), "the server goes on with a dead client's INSERT"
     summary = appender.done("--direct", "--orphans", how, "t", "--select", slow_select(2, 40), **SMALL_BLOCKS)
     assert summary["orphan"] == fate and summary["rows"] == 40 * BLOCK
@@ -68,7 +44,7 @@ def test_a_staged_append_too_comes_after_the_orphan(appender15, ch):
     make_table(ch)
     dead = appender15.start("--direct", "t", "--select", slow_select(1, 200), **SMALL_BLOCKS)
     eventually(lambda: len(appends_by_block(ch)) > 5)
-    kill(dead)
+    dead.kill9()
     summary = appender15.done("t", "--select", "SELECT toUInt32(2), number FROM numbers(400)", **SMALL_BLOCKS)
     assert summary["orphan"] == "killed"
     assert runs_of(appends_by_block(ch)) == 2

@@ -19,18 +19,18 @@ def rows_file(tmp_path_factory):
     return path
 
 
-def make_slow_table(ch, more=""):  # noqa: F811
+def make_slow_table(ch, more=""):
     """It takes its time for every block: two streams that are at work at once are seen, however busy the machine."""
     ch.sql(f"CREATE TABLE t (append UInt32, n UInt64{more}, slow UInt8 MATERIALIZED sleep(0.3))"
            " ENGINE = MergeTree ORDER BY tuple()")
 
 
-def streams(ch):  # noqa: F811
+def streams(ch):
     return ch.rows("SELECT query_id FROM system.processes WHERE query LIKE 'INSERT INTO%'"
                    " AND query_id LIKE 'holdfast\\\\_staging%'")
 
 
-def test_its_rows_stand_in_the_order_of_the_file(appender, ch, rows_file):  # noqa: F811
+def test_its_rows_stand_in_the_order_of_the_file(appender, ch, rows_file):
     make_slow_table(ch)
     worker = appender.start("--format", "TSV", "t", rows_file, **BLOCKS)
     eventually(lambda: len(streams(ch)) == 2, 30, "two streams at once")
@@ -45,7 +45,7 @@ def test_its_rows_stand_in_the_order_of_the_file(appender, ch, rows_file):  # no
     assert all(int(a["high"]) < int(b["low"]) for a, b in zip(parts, parts[1:])), parts
 
 
-def test_many_partitions_are_joined_too(appender15, ch, rows_file):  # noqa: F811
+def test_many_partitions_are_joined_too(appender15, ch, rows_file):
     make_table(ch, engine="MergeTree PARTITION BY n % 3 ORDER BY tuple()")
     summary = appender15.done("--format", "TSV", "t", rows_file)
     assert (summary["rows"], summary["partitions"]) == (ROWS, 3)
@@ -54,7 +54,7 @@ def test_many_partitions_are_joined_too(appender15, ch, rows_file):  # noqa: F81
 
 
 @pytest.mark.parametrize("line", [7, ROWS - 7])
-def test_a_row_that_does_not_parse_is_named_by_its_line(appender15, ch, rows_file, tmp_path, line):  # noqa: F811
+def test_a_row_that_does_not_parse_is_named_by_its_line(appender15, ch, rows_file, tmp_path, line):
     make_table(ch)
     lines = rows_file.read_text().splitlines(keepends=True)
     lines[line - 1] = "1\tno number\n"
@@ -64,7 +64,7 @@ def test_a_row_that_does_not_parse_is_named_by_its_line(appender15, ch, rows_fil
     assert counts(ch) == {} and ch.staging_tables() == []
 
 
-def test_what_looks_like_a_row_s_end_inside_of_a_text_is_none(appender15, ch, tmp_path):  # noqa: F811
+def test_what_looks_like_a_row_s_end_inside_of_a_text_is_none(appender15, ch, tmp_path):
     ch.sql("CREATE TABLE t (append UInt32, n UInt64, text String) ENGINE = MergeTree ORDER BY tuple()")
     text = "x}\n{" * 1000  # not escaped: ClickHouse takes it
     (tmp_path / "rows.json").write_text("".join(f'{{"append":1,"n":{n},"text":"{text}"}}\n' for n in range(5000)))
@@ -73,7 +73,7 @@ def test_what_looks_like_a_row_s_end_inside_of_a_text_is_none(appender15, ch, tm
     assert counts(ch) == {1: 5000} and ch.staging_tables() == []
 
 
-def test_parts_are_as_large_as_the_server_is_set_to_make_them(appender15, ch, rows_file):  # noqa: F811
+def test_parts_are_as_large_as_the_server_is_set_to_make_them(appender15, ch, rows_file):
     """However few rows it is given to parse at a time."""
     make_table(ch)
     assert appender15.done("--direct", "--format", "TSV", "t", rows_file)["rows"] == ROWS
@@ -81,7 +81,7 @@ def test_parts_are_as_large_as_the_server_is_set_to_make_them(appender15, ch, ro
     assert [int(part["rows"]) for part in sizes] == [1 << 20, ROWS - (1 << 20)]
 
 
-def test_csv_goes_in_two_with_its_header_on_both(appender15, ch, tmp_path):  # noqa: F811
+def test_csv_goes_in_two_with_its_header_on_both(appender15, ch, tmp_path):
     make_slow_table(ch, ", text String")
     text = '\n1,2,""x""\n' * 400  # lines that look like rows, in quotes
     (tmp_path / "rows.csv").write_text(
@@ -94,7 +94,7 @@ def test_csv_goes_in_two_with_its_header_on_both(appender15, ch, tmp_path):  # n
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
-def test_one_that_ends_while_both_stream_leaves_nothing(appender, ch, rows_file, end):  # noqa: F811
+def test_one_that_ends_while_both_stream_leaves_nothing(appender, ch, rows_file, end):
     make_slow_table(ch)
     words = ["--id", "one", "--format", "TSV", "t", rows_file]
     worker = appender.start(*words, **BLOCKS)

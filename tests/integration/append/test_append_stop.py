@@ -99,7 +99,7 @@ def test_told_twice_it_ends_at_once(appender15, ch):
 
 
 @pytest.mark.parametrize("mode", ["--staged", "--direct"])
-def test_a_query_in_chdb_is_ended_too(local_chdb, tmp_path, mode):  # noqa: F811
+def test_a_query_in_chdb_is_ended_too(local_chdb, tmp_path, mode):
     local_chdb.done("t", "--create", DDL, input=rows_of(0, 1))
     pipe = tmp_path / "numbers"
     os.mkfifo(pipe)

@@ -42,7 +42,7 @@ class Messages:
 
 
 @pytest.fixture
-def proxied(holdfast, store, ch):  # noqa: F811
+def proxied(holdfast, store, ch):
     make_table(ch)
     with wire.WireProxy(store.server.port) as proxy:
         appender = Appender(holdfast.at(store.url(host="127.0.0.1", port=proxy.port)), ch)
@@ -52,7 +52,7 @@ def proxied(holdfast, store, ch):  # noqa: F811
 
 
 @pytest.mark.parametrize("words, most", [(["--staged"], 3), (["--staged", "--id", "one"], 3), (["--direct"], 2)])
-def test_an_append_asks_postgresql_three_times_at_most(proxied, ch, words, most):  # noqa: F811
+def test_an_append_asks_postgresql_three_times_at_most(proxied, ch, words, most):
     proxied.proxy.rule = messages = Messages()
     assert proxied.done(*words, "t", input=rows_of(1, 100))["rows"] == 100
     assert len(messages.own) == most, messages.own
@@ -74,7 +74,7 @@ LOCK, ATTACHING, DONE = range(3)
     (DONE, ANSWER, 0, "nothing to do"),
 ])
 def test_a_line_cut_in_any_message_costs_no_row_and_doubles_none(
-        proxied, ch, at, where, code, outcome):  # noqa: F811
+        proxied, ch, at, where, code, outcome):
     proxied.proxy.rule = messages = Messages(at, where)
     first = proxied("--id", "one", "t", input=rows_of(1, 100))
     assert messages.was_hit and first.code == code, first
@@ -84,7 +84,7 @@ def test_a_line_cut_in_any_message_costs_no_row_and_doubles_none(
     assert counts(ch) == {0: 10, 1: 100} and ch.staging_tables() == []
 
 
-def test_the_message_that_says_done_gives_both_locks_back(proxied, store, tmp_path):  # noqa: F811
+def test_the_message_that_says_done_gives_both_locks_back(proxied, store, tmp_path):
     rows = tmp_path / "rows"
     rows.write_bytes(rows_of(1, 100))
     held = """SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)

@@ -8,12 +8,14 @@ import re
 import socket
 import socketserver
 import threading
+import urllib.parse
 
 import pytest
 
 import clickhouse
 import hf
 from awaiting import eventually
+from sockets import serving
 
 # Ten rows are a block and a part, so that a small append has many.
 BLOCK = 10
@@ -38,8 +40,7 @@ def ch(clickhouse_server):
 
 @pytest.fixture
 def store15(db15):
-    with hf.Store(db15.url()) as opened:
-        opened.init()
+    hf.install(db15.url())
     return db15
 
 
@@ -113,6 +114,23 @@ def counts(ch, name="t"):
 def visible(text):
     """How many rows of an append that failed are there, by its own words."""
     return int(re.search(r"(\d+) of its rows are visible", text).group(1))
+
+
+class Stream:
+    """A stream of rows over a bare connection, which its owner may leave open or cut."""
+
+    def __init__(self, ch, **parameters):
+        words = urllib.parse.urlencode({"database": ch.name, **SMALL_BLOCKS, **parameters,
+                                        "query": "INSERT INTO t FORMAT JSONEachRow"})
+        self.socket = socket.create_connection(("127.0.0.1", ch.server.http_port))
+        self.socket.sendall(f"POST /?{words} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+
+    def send(self, body):
+        self.socket.sendall(b"%x\r\n%s\r\n" % (len(body), body))
+        return self
+
+    def cut(self):
+        self.socket.close()
 
 
 class Feed:
@@ -261,10 +279,5 @@ def balanced(*servers, port=0, seen=None):
                 sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
 
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = allow_reuse_address = True
-
-    with Server(("127.0.0.1", port), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
+    with serving(Handler, port) as chosen:
+        yield chosen

@@ -1,4 +1,4 @@
-"""A headless Chromium: browser.open(url), then browser.click(selector="#pause") and the like (tests/browser/driver.js)."""
+"""A headless Chromium, driven by tests/browser/driver.js: browser.open(url), browser.click(selector="#pause")."""
 
 import json
 import subprocess

@@ -98,6 +98,10 @@ class Running:
     def signal(self, number):
         self.process.send_signal(number)
 
+    def kill9(self):
+        self.signal(signal.SIGKILL)
+        return self.wait()
+
     def wait(self, timeout=20):
         try:
             return self.process.wait(timeout)

@@ -165,12 +165,20 @@ def lib():
     found = [path for path in found if path.is_file() and not path.name.endswith((".p", ".symbols"))]
     if not found:
         raise RuntimeError(f"no libholdfast.so under {BUILD}: run `make`")
-    library = ctypes.CDLL(str(found[0]))
-    for name, (result, arguments) in PROTOTYPES.items():
+    return declare(ctypes.CDLL(str(found[0])), PROTOTYPES)
+
+
+def declare(library, prototypes):
+    for name, (result, arguments) in prototypes.items():
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
     return library
+
+
+def lib_with(prototypes):
+    """The lib() of a module on top of this one, which declares its functions at the first use."""
+    return functools.lru_cache(maxsize=None)(lambda: declare(lib(), prototypes))
 
 
 class HfError(Exception):
@@ -510,6 +518,12 @@ def open_error(url=None, **options):
         return error
     store.close()
     raise AssertionError(f"{url} was opened, against expectation")
+
+
+def install(url):
+    """The schema, as `holdfast init` does."""
+    with Store(url) as store:
+        store.init()
 
 
 # --- libpq: psycopg2 hides its PGconn -----------------------------------------------------------------

@@ -5,7 +5,6 @@ ingesters use inside (coverage, tables, partitions).
 
 import contextlib
 import ctypes
-import functools
 import subprocess
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
@@ -41,15 +40,7 @@ PROTOTYPES = {
                                 POINTER(CError)]),
 }
 
-
-@functools.lru_cache(maxsize=None)
-def lib():
-    library = hf.lib()
-    for name, (result, arguments) in PROTOTYPES.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
-    return library
+lib = hf.lib_with(PROTOTYPES)
 
 
 class Network:

@@ -1,7 +1,6 @@
 """Registries on top of hf.py."""
 
 import contextlib
-import functools
 from ctypes import POINTER, byref, c_char_p, c_int, c_void_p
 
 import hf
@@ -12,15 +11,7 @@ PROTOTYPES = {
     "hf_registry_free": (None, [c_void_p]),
 }
 
-
-@functools.lru_cache(maxsize=None)
-def lib():
-    library = hf.lib()
-    for name, (result, arguments) in PROTOTYPES.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
-    return library
+lib = hf.lib_with(PROTOTYPES)
 
 
 @contextlib.contextmanager

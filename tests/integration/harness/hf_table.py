@@ -1,7 +1,6 @@
 """Shared tables on top of hf.py: register(store, "app.events"), lock(store, "app.events"), adopt(store, …)."""
 
 import ctypes
-import functools
 import sqlite3
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
@@ -54,15 +53,7 @@ PROTOTYPES = {
                                POINTER(CError)]),
 }
 
-
-@functools.lru_cache(maxsize=None)
-def lib():
-    library = hf.lib()
-    for name, (result, arguments) in PROTOTYPES.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
-    return library
+lib = hf.lib_with(PROTOTYPES)
 
 
 def name_of(what):

@@ -61,15 +61,7 @@ PROTOTYPES = {
     "hf_rows_free": (None, [c_void_p]),
 }
 
-
-@functools.lru_cache(maxsize=None)
-def lib():
-    library = hf.lib()
-    for name, (result, arguments) in PROTOTYPES.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
-    return library
+lib = hf.lib_with(PROTOTYPES)
 
 
 def values(given):

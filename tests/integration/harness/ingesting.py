@@ -1,14 +1,17 @@
 """A network on each store in turn, with the commands that work on it."""
 
+import contextlib
 import json
 
 import pytest
 
 from awaiting import eventually
 from ledgers import Network, chain, write
-from stores import StoreKind
+from stores import new_kind
+from strangers import run
 
 PARTITION = 1000
+LOCK_KEY = -8622139916493065622  # of wallet-backend-ingest-testnet
 
 
 class World:
@@ -65,6 +68,13 @@ class World:
         """More of them for follow()."""
         self.source(ledgers, "more.ndjson", "a")
 
+    @contextlib.contextmanager
+    def open_reader(self, statement):
+        """A transaction that stays open after its statement; PostgreSQL only."""
+        with contextlib.closing(self.kind.database.connect("postgres", autocommit=False)) as connection:
+            run(connection, statement)
+            yield connection
+
     def own_row(self, name):
         """A row of Holdfast's own in ingest_store, or None."""
         rows = self.network.sql("select value from @ingest_store where key = %s", f"holdfast.{name}")
@@ -90,13 +100,9 @@ class World:
 
 @pytest.fixture(params=["local", "pg15", "pg18"])
 def world(request, tmp_path, holdfast):
-    if request.param == "local":
-        yield World(StoreKind("local", f"local:{tmp_path / 'state'}"), holdfast, tmp_path)
-        return
-    database = request.getfixturevalue(request.param).create_database()
-    yield World(StoreKind(request.param, database.url(), database), holdfast, tmp_path)
-    holdfast.end_all()
-    database.drop()
+    with new_kind(request, tmp_path, request.param) as kind:
+        yield World(kind, holdfast, tmp_path)
+        holdfast.end_all()
 
 
 def on_servers(function):

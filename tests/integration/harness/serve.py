@@ -9,6 +9,7 @@ import urllib.parse
 from awaiting import eventually
 
 REFRESH = "100ms"
+TOKEN = "0123456789abcdef0123456789abcdef"
 
 
 class Answer:

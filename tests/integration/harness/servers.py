@@ -23,6 +23,7 @@ import urllib.parse
 import psycopg2
 
 from awaiting import eventually
+from sockets import clients_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SERVER_USER = "postgres"
@@ -537,11 +538,7 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
+        for client in clients_of(self._listener):
             if self._refusing:
                 self._reset(client)
                 continue

@@ -27,6 +27,7 @@ PASSPHRASES = {
 }
 
 CLOSE_TIME = 1_700_000_000  # of ledger 0; one follows every 5 s
+METHODS = ["getNetwork", "getHealth", "getLedgers", "getTransactions"]
 GENESIS = 2  # the first ledger that a server serves
 MOST = 200
 

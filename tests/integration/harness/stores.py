@@ -1,7 +1,7 @@
 """Where a contract is tested: a store of one kind, and what tests do to it from outside."""
 
+import contextlib
 import pathlib
-import signal
 
 import hf
 import hf_tx
@@ -35,8 +35,7 @@ class StoreKind:
 
     def kill9(self, running):
         """The only command here; a server ends what it was asked for, and only then looks for its client."""
-        running.signal(signal.SIGKILL)
-        running.wait()
+        running.kill9()
         if self.database:
             eventually(lambda: not self.database.sessions(), what="no session of the dead is left")
 
@@ -50,20 +49,21 @@ class StoreKind:
             path.unlink()
 
 
-def make_kind(request, tmp_path, name, schema=False):
+@contextlib.contextmanager
+def new_kind(request, tmp_path, name, schema=False):
     """For a fixture: a folder, or a database of the server with that name, empty or with the schema."""
     if name == "local":
         yield StoreKind(name, f"local:{tmp_path / 'state'}")
         return
     database = request.getfixturevalue(name).create_database()
     if schema:
-        with hf.Store(database.url()) as store:
-            store.init()
+        hf.install(database.url())
     yield StoreKind(name, database.url(), database)
     database.drop()
 
 
-def make_tx_kind(request, tmp_path, name):
+@contextlib.contextmanager
+def new_tx_kind(request, tmp_path, name):
     """For a fixture: a store with the table of counting.py; one database serves all tests of a kind."""
     if name == "local":
         kind = StoreKind(name, f"local:{tmp_path / 'state'}")

@@ -3,10 +3,10 @@ A proxy that understands PostgreSQL's protocol: it forwards the client's message
 round trips, and cuts the line where a rule says so.
 
 A rule is called as rule(line, message) for each message of the client before it is forwarded and
-returns None (forward), SWALLOW (the server never hears of it), CUT (end both sides at once, the message is not forwarded), MUTE (forward,
-keep every answer from the client, and cut when the server has answered to the end), HOLD (the same
-without the cut), ABANDON (end the client's side only: the server hears nothing any more) or another
-Message to forward in its place.
+returns None (forward), SWALLOW (the server never hears of it), CUT (end both sides at once; the
+message is not forwarded), MUTE (forward, keep every answer from the client, and cut when the server
+has answered to the end), HOLD (the same without the cut), ABANDON (end the client's side only: the
+server hears nothing any more) or another Message to forward in its place.
 """
 
 import contextlib
@@ -14,6 +14,8 @@ import re
 import socket
 import struct
 import threading
+
+from sockets import clients_of
 
 SWALLOW, CUT, MUTE, HOLD, ABANDON = "swallow", "cut", "mute", "hold", "abandon"
 SSL_REQUEST, GSS_REQUEST, CANCEL_REQUEST = 80877103, 80877104, 80877102
@@ -160,11 +162,7 @@ class WireProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
+        for client in clients_of(self._listener):
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client):

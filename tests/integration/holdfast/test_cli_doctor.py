@@ -32,8 +32,7 @@ BAD = ("warning", "problem")
 
 
 def test_healthy_server_has_no_problem(holdfast, db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     found = findings(holdfast, db.url())
     assert not [f for f in found if f["level"] == "problem"], found
     assert not [f for f in found if f["level"] == "warning" and f["topic"] == "timeouts"], found
@@ -88,8 +87,7 @@ def test_full_lock_table_is_found(holdfast, own_pg):
 
 
 def test_newer_schema_is_a_problem(holdfast, db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     make_newer(db)
     about(findings(holdfast, db.url()), "schema", level=("problem",))
 

@@ -15,16 +15,10 @@ import pytest
 
 import cli
 import hf
+import hf_registry
 import servers
 from awaiting import Background, eventually, stays
 from hf import FOREVER, SHARED
-
-
-@pytest.fixture
-def recorded_db(db):
-    with hf.Store(db.url()) as store:
-        store.init()
-    return db
 
 
 def locks(holdfast, database, *options):
@@ -177,8 +171,7 @@ def test_local_locks_name_holder_and_waiter(holdfast, tmp_path):
 def test_killed_holder_is_not_shown(holdfast, recorded):
     command = holdfast.at(recorded.url)
     holder = command.hold("nightly")
-    holder.signal(signal.SIGKILL)
-    holder.wait()
+    holder.kill9()
     eventually(lambda: json.loads(command("locks", "--json").out)["locks"] == [])
 
 
@@ -219,27 +212,19 @@ def test_list_shows_rights_of_others_without_failing(holdfast, recorded_db):
 
 # --- names from the registry ---------------------------------------------------------------------------
 
-REGISTRY = """
-version: 1
-locks:
-  - { name: idempotency-cleanup, key: { fixed: 42424242 } }
-  - { name: two-numbers, key: { pair: [7, -8] } }
-  - { name: nightly, key: { pattern: "Report:nightly" } }
-  - { name: booking-create, key: { pattern: "Booking:{tenant}:{date}", as: fnv1a32-js } }
-  - name: rebuild
-    key: { pattern: "Rebuild:{region}", as: hashtextextended }
-    placeholders: { region: [eu, us] }
-  - name: shard
-    key: { class: -3, pattern: "Shard:{n}", as: hashtext }
-    placeholders: { n: "[0-9]" }
-"""
+LOCKS = [
+    "name: idempotency-cleanup, key: { fixed: 42424242 }",
+    "name: two-numbers, key: { pair: [7, -8] }",
+    "name: nightly, key: { pattern: 'Report:nightly' }",
+    "name: booking-create, key: { pattern: 'Booking:{tenant}:{date}', as: fnv1a32-js }",
+    "name: rebuild, key: { pattern: 'Rebuild:{region}', as: hashtextextended }, placeholders: { region: [eu, us] }",
+    "name: shard, key: { class: -3, pattern: 'Shard:{n}', as: hashtext }, placeholders: { n: '[0-9]' }",
+]
 
 
 @pytest.fixture
 def registry(tmp_path):
-    path = tmp_path / "locks.yaml"
-    path.write_text(REGISTRY)
-    return path
+    return hf_registry.write(tmp_path, LOCKS)
 
 
 def named(rows):
@@ -467,8 +452,7 @@ def test_prepared_transactions_lock_is_shown_and_no_leak(holdfast, template15, r
     with servers.Postgres.copy_of(template15, "prepared", "max_prepared_transactions = 2\n") as server:
         database = server.start().create_database()
         if records:
-            with hf.Store(database.url()) as store:
-                store.init()
+            hf.install(database.url())
         with contextlib.closing(database.connect()) as stranger, stranger.cursor() as cursor:
             cursor.execute("begin; select pg_advisory_xact_lock(7); prepare transaction 'left behind'")
         with contextlib.closing(database.connect()) as second, second.cursor() as cursor:

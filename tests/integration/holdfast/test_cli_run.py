@@ -14,6 +14,7 @@ import servers
 from awaiting import Background, eventually, stays
 from cli import (EXIT_CONFIG, EXIT_DATA, EXIT_LIMIT, EXIT_LOST, EXIT_NOT_ACQUIRED, EXIT_NOT_EXECUTABLE,
                  EXIT_NOT_FOUND, EXIT_UNREACHABLE, EXIT_USAGE)
+from stores import new_kind
 
 LOOP = "while :; do sleep 0.02; done"
 
@@ -21,17 +22,11 @@ LOOP = "while :; do sleep 0.02; done"
 @pytest.fixture(params=["local", "pg15", "pg18"])
 def run(request, holdfast, tmp_path):
     """The command on each store; PostgreSQL 18 with the schema."""
-    if request.param == "local":
-        yield holdfast.at(f"local:{tmp_path / 'state'}")
-        return
-    database = request.getfixturevalue(request.param).create_database()
-    command = holdfast.at(database.url())
-    command.database = database
-    if request.param == "pg18":
-        assert command("init").code == 0
-    yield command
-    holdfast.end_all()
-    database.drop()
+    with new_kind(request, tmp_path, request.param, schema=request.param == "pg18") as kind:
+        command = holdfast.at(kind.url)
+        command.database = kind.database
+        yield command
+        holdfast.end_all()
 
 
 @pytest.fixture
@@ -244,8 +239,7 @@ def test_signal_ends_a_wait(run, name, tmp_path):
 def test_command_ends_with_a_holdfast_that_is_killed(run):
     holder = run.hold("job")
     child, = holder.children()
-    holder.signal(signal.SIGKILL)
-    holder.wait()
+    holder.kill9()
     eventually(lambda: not servers.is_alive(child))
     assert run("run", "-w", "10s", "job", "--", "true").code == 0
 

@@ -381,8 +381,7 @@ def test_terminal_is_told_what_was_done(accounts):
 def test_answer_to_commit_lost_in_a_crash(holdfast, own_pg, own_db, schema, expected):
     """The marker of the schema tells; without it nobody can, and it says so."""
     if schema:
-        with hf.Store(own_db.url(user="postgres")) as store:
-            store.init()
+        hf.install(own_db.url(user="postgres"))
     own_db.sql("""
         create table t (n int);
         create function wait() returns trigger language plpgsql as

@@ -10,21 +10,8 @@ import pytest
 import ledgers
 from awaiting import eventually
 from cli import EXIT_CONFIG, EXIT_DATA, EXIT_NOT_ACQUIRED, EXIT_USAGE
+from ingesting import LOCK_KEY
 from ledgers import Network, chain, ledger, write
-from stores import make_kind
-
-LOCK_KEY = -8622139916493065622
-
-
-@pytest.fixture(params=["local", "pg15", "pg18"])
-def kind(request, tmp_path):
-    yield from make_kind(request, tmp_path, request.param)
-
-
-@pytest.fixture
-def network(kind):
-    return Network(kind)
-
 
 @pytest.fixture
 def ingest(kind, holdfast):
@@ -167,8 +154,7 @@ def test_a_refused_ingester_has_changed_nothing(running, ingest, network, source
 def test_a_standby_takes_over_when_the_ingester_is_killed(running, ingest, network, source):
     with ingest.start(source, "--follow", "--standby") as standby:
         standby.await_line(str(running.pid), "err")
-        running.signal(signal.SIGKILL)
-        running.wait()
+        running.kill9()
         write(source, [ledger(4)], "a")
         eventually(lambda: network.latest == 4, 20, "the standby has taken over")
     network.assert_holds(chain(1, 4))

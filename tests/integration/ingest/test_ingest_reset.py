@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pty
-import signal
 import subprocess
 
 import pytest
@@ -149,19 +148,22 @@ def test_a_network_that_is_not_there_is_a_mistake_and_nothing_is_made(world):
 # --- all or nothing ---------------------------------------------------------------------------------------
 
 
-@on_servers
-def test_killed_half_way_it_has_changed_nothing(world):
-    """Held up at the last partition that it empties."""
+@contextlib.contextmanager
+def reset_held_up(world):
+    """A reset at the last partition that it empties, the pid of its session, and the state before it."""
     world.ingest(1, 3500)
     before = world.state()
-    with contextlib.closing(world.kind.database.connect("postgres", autocommit=False)) as reader:
-        with reader.cursor() as cursor:
-            cursor.execute("select count(*) from ingest_testnet.ledgers_3000")
+    with world.open_reader("select count(*) from ingest_testnet.ledgers_3000"):
         reset = world.start("ingest", "reset", "--to", 500, *MEANT)
-        eventually(lambda: world.kind.database.value(
-            "select count(*) from pg_locks where not granted and relation = 'ingest_testnet.ledgers_3000'::regclass"))
-        reset.signal(signal.SIGKILL)
-        reset.wait()
+        (pid,) = eventually(lambda: [row[0] for row in world.kind.database.sql(
+            "select pid from pg_locks where not granted and relation = 'ingest_testnet.ledgers_3000'::regclass")])
+        yield reset, pid, before
+
+
+@on_servers
+def test_killed_half_way_it_has_changed_nothing(world):
+    with reset_held_up(world) as (reset, _, before):
+        reset.kill9()
     eventually(lambda: not world.kind.database.sessions("holdfast ingest reset%"))
     assert world.state() == before
     assert world("ingest", "reset", "--to", 500, *MEANT).code == 0
@@ -170,14 +172,7 @@ def test_killed_half_way_it_has_changed_nothing(world):
 
 @on_servers
 def test_a_lost_session_changes_nothing(world):
-    world.ingest(1, 3500)
-    before = world.state()
-    with contextlib.closing(world.kind.database.connect("postgres", autocommit=False)) as reader:
-        with reader.cursor() as cursor:
-            cursor.execute("select count(*) from ingest_testnet.ledgers_3000")
-        reset = world.start("ingest", "reset", "--to", 500, *MEANT)
-        (pid,) = eventually(lambda: [row[0] for row in world.kind.database.sql(
-            "select pid from pg_locks where not granted and relation = 'ingest_testnet.ledgers_3000'::regclass")])
+    with reset_held_up(world) as (reset, pid, before):
         world.kind.database.server.terminate(pid)
         assert reset.wait() == cli.EXIT_LOST, reset.describe()
     assert world.state() == before

@@ -6,26 +6,16 @@ import pytest
 
 from awaiting import eventually
 from cli import EXIT_CONFIG, EXIT_DATA
-from ledgers import Network
-from stellar_rpc import Cut, Error, Http, StellarRpc
-from stores import make_kind
+from stellar_rpc import Cut, Error, Http
+
+
+pytestmark = pytest.mark.parametrize("kind", ["local", "pg15"], indirect=True)
 
 
 @pytest.fixture
-def rpc():
-    with StellarRpc() as server:
-        server.close_ledgers(20, transactions=3)
-        yield server
-
-
-@pytest.fixture(params=["local", "pg15"])
-def kind(request, tmp_path):
-    yield from make_kind(request, tmp_path, request.param)
-
-
-@pytest.fixture
-def network(kind):
-    return Network(kind)
+def rpc(rpc):
+    rpc.close_ledgers(20, transactions=3)
+    return rpc
 
 
 @pytest.fixture

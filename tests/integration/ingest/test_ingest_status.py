@@ -6,10 +6,9 @@ import signal
 
 from awaiting import eventually
 from cli import EXIT_DATA, EXIT_UNREACHABLE, EXIT_USAGE
-from ingesting import on_servers
+from ingesting import LOCK_KEY, on_servers
 from ledgers import chain
 
-LOCK_KEY = -8622139916493065622
 
 
 def status(world, *options):

@@ -150,22 +150,13 @@ def test_an_ingester_keeps_what_it_is_told_to(world):
 # --- nobody waits -------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def open_reader(world, statement):
-    """A transaction that stays open after its statement."""
-    with contextlib.closing(world.kind.database.connect("postgres", autocommit=False)) as connection:
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-        yield connection
-
-
 @on_servers
 @pytest.mark.parametrize("what", ["transactions where to_id < 100", "transactions_0"])
 def test_a_reader_keeps_its_partition_and_live_goes_on(world, what):
     """The drop gives up after short attempts; each ledger is committed meanwhile."""
     world.ingest(1, 2500)
     live = world.follow()
-    with open_reader(world, f"select count(*) from ingest_testnet.{what}"):
+    with world.open_reader(f"select count(*) from ingest_testnet.{what}"):
         retention = world.start("retention", "--keep", "100-ledgers")
         eventually(lambda: world.floor == 2401)
         for n in range(2501, 2521):
@@ -185,7 +176,7 @@ def test_a_reader_keeps_its_partition_and_live_goes_on(world, what):
 @on_servers
 def test_readers_that_come_while_a_drop_tries_are_answered(world):
     world.ingest(1, 2500)
-    with open_reader(world, "select count(*) from ingest_testnet.transactions"):
+    with world.open_reader("select count(*) from ingest_testnet.transactions"):
         retention = Background(lambda: world("retention", "--keep", "100-ledgers"))
         while retention.running:
             world.kind.database.sql(
@@ -212,12 +203,19 @@ def test_live_goes_on_while_rows_are_deleted(world):
 # --- crashes ------------------------------------------------------------------------------------------
 
 
-@on_servers
-def test_killed_between_the_claim_and_the_drop_the_next_run_goes_on(world):
+@contextlib.contextmanager
+def retention_held_up(world, partition):
+    """It has claimed all but a hundred of 2500 ledgers, and cannot drop what somebody reads."""
     world.ingest(1, 2500)
-    with open_reader(world, "select count(*) from ingest_testnet.transactions_0"):
+    with world.open_reader(f"select count(*) from ingest_testnet.{partition}"):
         retention = world.start("retention", "--keep", "100-ledgers")
         eventually(lambda: world.floor == 2401)
+        yield retention
+
+
+@on_servers
+def test_killed_between_the_claim_and_the_drop_the_next_run_goes_on(world):
+    with retention_held_up(world, "transactions_0") as retention:
         world.kind.kill9(retention)
         assert world.network.coverage() == [(2401, 2500)] and world.network.oldest == 2401
         assert partitions(world)[0] == 0
@@ -229,10 +227,7 @@ def test_killed_between_the_claim_and_the_drop_the_next_run_goes_on(world):
 
 @on_servers
 def test_killed_between_the_two_tables_of_a_partition_the_next_run_goes_on(world):
-    world.ingest(1, 2500)
-    with open_reader(world, "select count(*) from ingest_testnet.ledgers_0"):
-        retention = world.start("retention", "--keep", "100-ledgers")
-        eventually(lambda: world.floor == 2401)
+    with retention_held_up(world, "ledgers_0") as retention:
         assert retention.wait(20) == EXIT_NOT_ACQUIRED
     assert world("retention", "--keep", "100-ledgers").code == 0
     assert world.network.sequences()[0] == 2000
@@ -241,10 +236,7 @@ def test_killed_between_the_two_tables_of_a_partition_the_next_run_goes_on(world
 
 @on_servers
 def test_a_session_that_is_ended_in_the_middle_leaves_nothing_half_done(world):
-    world.ingest(1, 2500)
-    with open_reader(world, "select count(*) from ingest_testnet.transactions_0"):
-        retention = world.start("retention", "--keep", "100-ledgers")
-        eventually(lambda: world.floor == 2401)
+    with retention_held_up(world, "transactions_0") as retention:
         for pid in world.kind.database.sessions("holdfast retention%"):
             world.kind.database.server.terminate(pid)
         assert retention.wait(20) != 0
@@ -417,7 +409,7 @@ def waits(world, count=1):
 @on_servers
 def test_reconcile_sees_the_data_of_a_set_min_that_commits_before_it(deployed):
     """It derives the oldest after it has the row, not before."""
-    with open_reader(deployed, "insert into ingest_testnet.transactions values (50::bigint << 32, 50)") as other:
+    with deployed.open_reader("insert into ingest_testnet.transactions values (50::bigint << 32, 50)") as other:
         with other.cursor() as cursor:
             cursor.execute(SET_MIN, [50])
         reconcile = deployed.start("retention", "reconcile", "--json")
@@ -432,7 +424,7 @@ def test_reconcile_sees_the_data_of_a_set_min_that_commits_before_it(deployed):
 def test_a_set_min_during_reconcile_is_not_lost(deployed):
     """Held up when it has the row and is about to look at the data."""
     deployed.network.sql("update @ingest_store set value = '150' where key = 'oldestLedgerCursor'")
-    with open_reader(deployed, "lock table ingest_testnet.transactions in access exclusive mode") as other:
+    with deployed.open_reader("lock table ingest_testnet.transactions in access exclusive mode") as other:
         reconcile = deployed.start("retention", "reconcile", "--json")
         eventually(lambda: waits(deployed))
         set_min = Background(deployed.kind.database.sql, SET_MIN, 50)

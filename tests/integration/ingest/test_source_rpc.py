@@ -8,24 +8,7 @@ import pytest
 
 from awaiting import eventually
 from source_reader import Reader, check_ledger, check_read
-from stellar_rpc import GENESIS, Body, Change, Cut, Http, Stall, StellarRpc
-
-METHODS = ["getNetwork", "getHealth", "getLedgers", "getTransactions"]
-
-
-@pytest.fixture
-def rpc():
-    with StellarRpc() as server:
-        yield server
-
-
-@pytest.fixture
-def reader(rpc):
-    """On a server that has ledgers 2 to 11 of two transactions each."""
-    rpc.close_ledgers(10)
-    with Reader(rpc.url) as opened:
-        assert opened.seek(GENESIS)["status"] == "HF_OK"
-        yield opened
+from stellar_rpc import GENESIS, METHODS, Body, Change, Cut, Http, Stall, StellarRpc
 
 
 # --- ledgers ----------------------------------------------------------------------------------------

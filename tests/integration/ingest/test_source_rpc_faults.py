@@ -6,30 +6,13 @@ import pytest
 
 from awaiting import stays
 from source_reader import Reader, check_ledger, check_read
-from stellar_rpc import (CLOSE_TIME, GENESIS, Body, Change, Cut, Drop, Error, Fine, Http, Stall, StellarRpc,
+from stellar_rpc import (CLOSE_TIME, GENESIS, METHODS, Body, Change, Cut, Drop, Error, Fine, Http, Stall, StellarRpc,
                          toid)
 
 MEGABYTE = 1024 * 1024
 
 
-@pytest.fixture
-def rpc():
-    with StellarRpc() as server:
-        yield server
-
-
-@pytest.fixture
-def reader(rpc):
-    """On a server that has ledgers 2 to 11 of two transactions each."""
-    rpc.close_ledgers(10)
-    with Reader(rpc.url) as opened:
-        assert opened.seek(GENESIS)["status"] == "HF_OK"
-        yield opened
-
-
 # --- failures that pass -----------------------------------------------------------------------------
-
-METHODS = ["getNetwork", "getHealth", "getLedgers", "getTransactions"]
 
 PASSING = {
     "429": Http(429), "500": Http(500), "502": Http(502, b"<html>"), "503": Http(503), "504": Http(504),
@@ -194,15 +177,20 @@ def test_small_ledgers_are_asked_for_in_growing_pages(rpc):
     assert asked == sorted(asked) and 50 < asked[-1] <= 200
 
 
-def test_large_ledgers_are_asked_for_in_pages_of_8_megabytes(rpc):
-    rpc.close_ledgers(12, transactions=0)
-    padding = "p" * (3 * MEGABYTE)
+def pad_ledgers(rpc, size):
+    """Every ledger that it gives is larger by so much."""
+    padding = "p" * size
 
     def grow(result):
         for each in result["ledgers"]:
             each["padding"] = padding
 
     rpc.fault("getLedgers", Change(grow), count=50)
+
+
+def test_large_ledgers_are_asked_for_in_pages_of_8_megabytes(rpc):
+    rpc.close_ledgers(12, transactions=0)
+    pad_ledgers(rpc, 3 * MEGABYTE)
     with Reader(rpc.url) as reader:
         check_read(rpc, reader, GENESIS, 13)
     assert limits(rpc, "getLedgers")[:4] == [5, 2, 2, 2]
@@ -217,13 +205,7 @@ def test_large_transactions_are_asked_for_in_pages_of_8_megabytes(rpc):
 
 def test_a_page_beyond_64_megabytes_is_left_and_asked_for_in_halves(rpc):
     rpc.close_ledgers(4, transactions=0)
-    padding = "p" * (20 * MEGABYTE)
-
-    def grow(result):
-        for each in result["ledgers"]:
-            each["padding"] = padding
-
-    rpc.fault("getLedgers", Change(grow), count=50)
+    pad_ledgers(rpc, 20 * MEGABYTE)
     with Reader(rpc.url) as reader:
         check_read(rpc, reader, GENESIS, 5)
     assert limits(rpc, "getLedgers")[:3] == [5, 2, 1]

@@ -6,22 +6,9 @@ import random
 import pytest
 
 from awaiting import Background, eventually
-from hf_network import Driver, Network, Refused, joined
+from hf_network import Driver, Refused, joined
 
 ADDERS, EACH = 8, 60
-
-
-@pytest.fixture
-def driver(recorded):
-    with Driver(recorded.url) as first:
-        first("install")
-        yield first
-
-
-@pytest.fixture
-def network(recorded):
-    with recorded.open() as store, Network(store) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -193,14 +180,19 @@ def test_a_range_that_grows_among_many_who_add_overlaps_with_none(recorded, driv
     assert joined(stored) == joined(added)
 
 
+def answer_after_commit(server, writer, waiter, *words):
+    """The waiter asks while the writer's transaction is open: it waits, and is answered after the commit."""
+    waiter.send(*words)
+    eventually(lambda: blocked(server))
+    writer("commit")
+    return waiter.answer()
+
+
 def test_the_second_who_adds_waits_and_merges_with_the_first(server, two):
     one, other = two
     one("begin")
     one("add", 10, 20)
-    other.send("add", 15, 30)
-    eventually(lambda: blocked(server))
-    one("commit")
-    other.answer()
+    answer_after_commit(server, one, other, "add", 15, 30)
     assert other.coverage() == [(10, 30)]
 
 
@@ -241,10 +233,7 @@ def test_a_range_begun_right_above_a_range_that_grows_is_met(server, two):
     live("add", 100, 200)
     live("begin")
     live("extend", 100, 200, 210)
-    other.send("add", 205, 220)
-    eventually(lambda: blocked(server))
-    live("commit")
-    other.answer()
+    answer_after_commit(server, live, other, "add", 205, 220)
     assert other.coverage() == [(100, 220)]
 
 
@@ -253,11 +242,8 @@ def test_a_range_does_not_grow_over_one_that_was_begun_meanwhile(server, two):
     live("add", 100, 200)
     other("begin")
     other("add", 205, 220)
-    live.send("extend", 100, 200, 210)
-    eventually(lambda: blocked(server))
-    other("commit")
     with pytest.raises(Refused, match="HF_CURSOR"):
-        live.answer()
+        answer_after_commit(server, other, live, "extend", 100, 200, 210)
     assert other.coverage() == [(100, 200), (205, 220)]
 
 
@@ -265,8 +251,5 @@ def test_clipping_waits_for_who_adds(server, two):
     one, other = two
     one("begin")
     one("add", 10, 20)
-    other.send("clip", 15, 0)
-    eventually(lambda: blocked(server))
-    one("commit")
-    other.answer()
+    answer_after_commit(server, one, other, "clip", 15, 0)
     assert other.coverage() == [(15, 20)]

@@ -28,17 +28,9 @@ def parse(text):
 
 
 @pytest.fixture
-def network(recorded):
-    with recorded.open() as store, Network(store) as opened:
-        yield opened
-
-
-@pytest.fixture
-def driver(recorded):
-    with Driver(recorded.url) as opened:
-        opened("install")
-        opened("ensure", 0, 9999, 1000)
-        yield opened
+def driver(driver):
+    driver("ensure", 0, 9999, 1000)
+    return driver
 
 
 @pytest.fixture

@@ -111,8 +111,7 @@ def test_tokens_increase_across_crashes_of_the_server(own_pg, crash):
     own_pg.extra_settings = "synchronous_commit = off\nwal_writer_delay = 10s\n"
     own_pg.restart()
     db = own_pg.create_database()
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     tokens, chance = [], random.Random(1)
     for _ in range(8):
         with hf.Store(db.url()) as store:
@@ -185,8 +184,7 @@ def test_tokens_increase_across_a_clean_restart(own_pg, own_db):
 
 @pytest.fixture
 def fenced(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     return db
 
 

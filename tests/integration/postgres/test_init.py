@@ -70,8 +70,7 @@ def test_failed_init_leaves_nothing_half_done(db):
 
 
 def test_newer_schema_is_refused(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     make_newer(db)
     with hf.Store(db.url(), records=hf.RECORDS_OFF) as store:
         error = init_error(store)
@@ -102,8 +101,7 @@ def test_role_without_the_right_to_create_is_told_so(db):
 
 
 def test_role_without_rights_on_the_schema_still_has_plain_locks(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     db.sql("do $$ begin create role visitor login; exception when duplicate_object then end $$")
     db.sql("revoke all on schema holdfast from public")
     with hf.Store(db.url(user="visitor")) as visitor, hf.Store(db.url()) as store:

@@ -10,12 +10,6 @@ from hf import FOREVER, SHARED, TRANSACTION, HfError, PGconn, State, Status, Sto
 
 
 @pytest.fixture
-def conn(db):
-    with PGconn(db.url()) as opened:
-        yield opened
-
-
-@pytest.fixture
 def lent(conn):
     with Store.borrow(conn) as store:
         yield store

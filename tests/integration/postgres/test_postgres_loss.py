@@ -127,38 +127,41 @@ def test_frozen_server_is_a_loss_and_the_store_recovers(own_pg, own_db):
         store.acquire("job", 10000)
 
 
+@contextlib.contextmanager
+def through_proxy(db, **options):
+    with servers.Proxy(db.server.port) as proxy, hf.Store(db.url(port=proxy.port), **options) as store:
+        yield proxy, store
+
+
 def test_silent_network_is_a_loss_within_ping_and_deadline(db):
     lost = Losses()
-    with servers.Proxy(db.server.port) as proxy:
-        with hf.Store(db.url(port=proxy.port), connect_timeout_ms=2000, **QUICK) as store:
-            lock = store.acquire("job", on_lost=lost)
-            proxy.blackhole()
-            assert lost.first.wait(QUICK_BOUND)
-            lost.assert_once()
-            assert_lost(lock)
-            proxy.cut()
+    with through_proxy(db, connect_timeout_ms=2000, **QUICK) as (proxy, store):
+        lock = store.acquire("job", on_lost=lost)
+        proxy.blackhole()
+        assert lost.first.wait(QUICK_BOUND)
+        lost.assert_once()
+        assert_lost(lock)
+        proxy.cut()
 
 
 def test_slow_network_is_no_loss(db):
     lost = Losses()
-    with servers.Proxy(db.server.port) as proxy:
-        with hf.Store(db.url(port=proxy.port), **QUICK) as store:
-            lock = store.acquire("job", on_lost=lost)
-            proxy.delay = 0.1
-            stays(lambda: lock.state is State.HELD, 2)
-            assert lost.errors == []
-            lock.end()
+    with through_proxy(db, **QUICK) as (proxy, store):
+        lock = store.acquire("job", on_lost=lost)
+        proxy.delay = 0.1
+        stays(lambda: lock.state is State.HELD, 2)
+        assert lost.errors == []
+        lock.end()
 
 
 def test_cut_connection_is_reported_at_once(db):
     lost = Losses()
-    with servers.Proxy(db.server.port) as proxy:
-        with hf.Store(db.url(port=proxy.port), **AT_ONCE) as store:
-            lock = store.acquire("job", on_lost=lost)
-            proxy.cut()
-            assert lost.first.wait(20)
-            lost.assert_once()
-            assert_lost(lock)
+    with through_proxy(db, **AT_ONCE) as (proxy, store):
+        lock = store.acquire("job", on_lost=lost)
+        proxy.cut()
+        assert lost.first.wait(20)
+        lost.assert_once()
+        assert_lost(lock)
 
 
 @pytest.mark.parametrize("crash", ["kill9", "kill9_postmaster", "stop"])
@@ -345,15 +348,14 @@ def test_without_dispatch_the_callback_runs_by_itself(db):
 @pytest.mark.parametrize("what", ["job", ["a", "b"]], ids=["one", "set"])
 def test_unlock_that_finds_nothing_is_a_loss(db, what):
     """Something in between ran a statement on our session, as a misconfigured pooler does."""
-    with servers.Proxy(db.server.port) as proxy:
-        with hf.Store(db.url(port=proxy.port), ping_interval_ms=60000) as store:
-            lock = store.acquire(what)
-            assert db.holders(lock.key)
-            proxy.inject("select pg_advisory_unlock_all()")
-            assert not db.holders(lock.key)
-            with pytest.raises(HfError) as raised:
-                lock.release()
-            assert raised.value.status is Status.LOST
+    with through_proxy(db, ping_interval_ms=60000) as (proxy, store):
+        lock = store.acquire(what)
+        assert db.holders(lock.key)
+        proxy.inject("select pg_advisory_unlock_all()")
+        assert not db.holders(lock.key)
+        with pytest.raises(HfError) as raised:
+            lock.release()
+        assert raised.value.status is Status.LOST
 
 
 def test_lock_taken_away_through_a_session_pooler_is_a_loss(db15, session_pooler):

@@ -35,9 +35,10 @@ def settings_through(pooler, database):
             return dict(cursor.fetchall())
 
 
-def test_session_lock_in_transaction_mode_is_refused_with_a_hint(db15, transaction_pooler):
+def refusal_through(pooler, database):
+    """The error of a lock through a pooler, at the opening or at the lock."""
     try:
-        store = hf.Store(transaction_pooler.url(db15.name))
+        store = hf.Store(pooler.url(database.name))
     except hf.HfError as raised:
         error = raised
     else:
@@ -45,20 +46,17 @@ def test_session_lock_in_transaction_mode_is_refused_with_a_hint(db15, transacti
             error = store.refusal("job")
     assert error.status is Status.CONFIG
     assert "pool" in error.message
+    return error
+
+
+def test_session_lock_in_transaction_mode_is_refused_with_a_hint(db15, transaction_pooler):
+    error = refusal_through(transaction_pooler, db15)
     assert "session" in error.hint
     assert db15.advisory_locks() == []
 
 
 def test_session_mode_must_be_stated(db15, session_pooler):
-    try:
-        store = hf.Store(session_pooler.url(db15.name))
-    except hf.HfError as raised:
-        error = raised
-    else:
-        with store:
-            error = store.refusal("job")
-    assert error.status is Status.CONFIG
-    assert "pool" in error.message
+    refusal_through(session_pooler, db15)
     with hf.Store(session_pooler.url(db15.name), session_pool=True) as store:
         assert store.acquire("job").state is State.HELD
 

@@ -209,8 +209,7 @@ def test_read_only_by_default_is_no_obstacle(db):
 
 
 def test_read_only_by_default_still_gives_tokens(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     db.sql(f"alter role app in database {db.name} set default_transaction_read_only = on")
     with hf.Store(db.url()) as store:
         assert store.acquire("job").token > 0
@@ -326,8 +325,10 @@ def test_wait_goes_on_when_the_server_has_no_connection_left(own_pg):
             with contextlib.suppress(Exception):
                 for _ in range(8):
                     crowd.enter_context(contextlib.closing(own_pg.connect(user="app")))
+            mark = own_pg.log_size()
             waiter = Background(store.acquire, 7, 30000)
-            stays(lambda: True, 0.5)
+            eventually(lambda: not waiter.running or "connection slots" in own_pg.log(mark)
+                       or "too many clients" in own_pg.log(mark), what="the waiter finds the server full")
             cursor.execute("select pg_advisory_unlock(7)")
             crowd.close()
             try:

@@ -202,14 +202,14 @@ class Aim:
         self._middle = max(2, self._middle * 0.95) if granted else min(60, self._middle * 1.05)
 
 
-def test_wait_that_times_out_around_the_grant_never_keeps_the_lock(db):
-    aim = Aim(3)
+def time_out_around_the_grant(db, aim, what, times, held):
+    """Waits of about as long as it takes: each is granted, or nothing of ours is held (a condition on pg_locks)."""
     refused = granted = 0
-    watcher = db.connect(user="postgres")
-    with hf.Store(db.url()) as store, queueing_strangers(db, 7, count=2, hold=0.004):
-        for limit in itertools.islice(aim, 400):
+    with contextlib.closing(db.connect(user="postgres")) as watcher, hf.Store(db.url()) as store, \
+            queueing_strangers(db, 7, count=2, hold=0.004):
+        for limit in itertools.islice(aim, times):
             try:
-                store.acquire(7, limit).end()
+                store.acquire(what, limit).end()
                 granted += 1
                 aim.was(granted=True)
             except HfError as error:
@@ -217,31 +217,17 @@ def test_wait_that_times_out_around_the_grant_never_keeps_the_lock(db):
                 refused += 1
                 aim.was(granted=False)
                 assert run(watcher, "select count(*) from pg_locks l join pg_stat_activity a using (pid)"
-                                    " where l.locktype = 'advisory' and l.objid = 7 and l.granted"
+                                    f" where l.locktype = 'advisory' and {held} and l.granted"
                                     " and a.application_name like 'holdfast%%'")[0][0] == 0
-    watcher.close()
     assert refused > 20 and granted > 20, f"the aim was off: {refused} refused, {granted} granted"
+
+
+def test_wait_that_times_out_around_the_grant_never_keeps_the_lock(db):
+    time_out_around_the_grant(db, Aim(3), 7, 400, held="l.objid = 7")
 
 
 def test_set_that_times_out_around_the_grant_never_keeps_a_part(db):
-    aim = Aim(4)
-    refused = granted = 0
-    watcher = db.connect(user="postgres")
-    with hf.Store(db.url()) as store, queueing_strangers(db, 7, count=2, hold=0.004):
-        for limit in itertools.islice(aim, 200):
-            try:
-                store.acquire([6, 7, 8], limit).end()
-                granted += 1
-                aim.was(granted=True)
-            except HfError as error:
-                assert error.status is Status.NOT_ACQUIRED
-                refused += 1
-                aim.was(granted=False)
-                assert run(watcher, "select count(*) from pg_locks l join pg_stat_activity a using (pid)"
-                                    " where l.locktype = 'advisory' and l.objsubid = 1 and l.granted"
-                                    " and a.application_name like 'holdfast%%'")[0][0] == 0
-    watcher.close()
-    assert refused > 20 and granted > 20, f"the aim was off: {refused} refused, {granted} granted"
+    time_out_around_the_grant(db, Aim(4), [6, 7, 8], 200, held="l.objsubid = 1")
 
 
 class PeakOfSessions:
@@ -380,8 +366,7 @@ def test_refusal_does_not_break_without_rights_on_other_sessions(db):
 def test_deadlock_of_any_order_waits_is_found(db, records):
     """Two processes hold one each and want the other's: PostgreSQL cannot see it, one must be told."""
     if records:
-        with hf.Store(db.url()) as store:
-            store.init()
+        hf.install(db.url())
     with Peer(db.url()) as one, Peer(db.url()) as two:
         one.begin("acquire", 1, thread="a").result()
         two.begin("acquire", 2, thread="a").result()
@@ -428,7 +413,7 @@ def test_waiter_survives_the_end_of_its_waiting_session(db, stranger):
         waiter = Background(store.acquire, 7, FOREVER)
         pid = eventually(lambda: db.waiters(7))[0]
         db.server.terminate(pid)
-        stays(lambda: True, 0.5)
+        eventually(lambda: not waiter.running or set(db.waiters(7)) - {pid}, what="it waits again, or has failed")
         run(stranger, "select pg_advisory_unlock(7)")
         try:
             lock = waiter.result()

@@ -8,26 +8,23 @@ import sqlite3
 import pytest
 
 import hf
+import hf_registry
 import servers
 from awaiting import Background, eventually
 from hf import FOREVER
 
-REGISTRY = """
-version: 1
-locks:
-  - { name: cleanup, key: { fixed: 42424242 }, lifetime: session }
-  - { name: nightly, key: { pattern: "Report:nightly" }, lifetime: session }
-  - { name: booking, key: { pattern: "Booking:{tenant}" }, lifetime: transaction }
-  - { name: payout, key: { fixed: 42424243 }, lifetime: transaction }
-  - { name: forgotten, key: { fixed: 99999999 } }
-"""
+LOCKS = [
+    "name: cleanup, key: { fixed: 42424242 }, lifetime: session",
+    "name: nightly, key: { pattern: 'Report:nightly' }, lifetime: session",
+    "name: booking, key: { pattern: 'Booking:{tenant}' }, lifetime: transaction",
+    "name: payout, key: { fixed: 42424243 }, lifetime: transaction",
+    "name: forgotten, key: { fixed: 99999999 }",
+]
 
 
 @pytest.fixture
 def registry(tmp_path):
-    path = tmp_path / "locks.yaml"
-    path.write_text(REGISTRY)
-    return path
+    return hf_registry.write(tmp_path, LOCKS)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 import hf
 import hf_registry
 import hf_tx
-from hf import ANY_ORDER, FOREVER, TRANSACTION, Derivation, PGconn, Status, Store
-from stores import make_tx_kind
+from hf import ANY_ORDER, FOREVER, TRANSACTION, Derivation, Status, Store
+from stores import new_tx_kind
 
 LOCKS = [
     "name: cleanup, key: { fixed: 42424242 }, order: 30, lifetime: session",
@@ -172,12 +172,6 @@ def test_a_set_is_taken_in_the_order_of_the_registry(kind, registry, store):
 # --- lifetimes ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def conn(db):
-    with PGconn(db.url()) as opened:
-        yield opened
-
-
 def test_a_lent_connection_takes_a_transaction_lock_where_the_registry_says_so(db, conn, registry):
     with Store.borrow(conn, registry=registry) as lent:
         conn.sql("begin")
@@ -224,9 +218,8 @@ def tx_store(tx_kind, registry):
 @pytest.fixture(params=["local", "pg15", "pg18"])
 def own_store(request, tmp_path, registry):
     """Without a pooler: session locks and transactions of one thread."""
-    for kind in make_tx_kind(request, tmp_path, request.param):
-        with kind.open(registry=registry) as opened:
-            yield opened
+    with new_tx_kind(request, tmp_path, request.param) as kind, kind.open(registry=registry) as opened:
+        yield opened
 
 
 def test_a_transactions_labels_are_derived_as_the_registry_says(tx_store):

@@ -26,11 +26,6 @@ def registry(tmp_path):
 
 
 @pytest.fixture
-def command(recorded, holdfast):
-    return holdfast.at(recorded.url)
-
-
-@pytest.fixture
 def server(command, registry):
     started = Serve(command, "--registry", registry)
     yield started
@@ -209,8 +204,7 @@ def test_appended_rows_count_by_table(appender15, ch):
 
 
 def test_a_store_that_is_away_shows_and_what_was_read_stays(own_pg, own_db, holdfast, registry):
-    with hf.Store(own_db.url()) as store:
-        store.init()
+    hf.install(own_db.url())
     server = Serve(holdfast.at(own_db.url()), "--registry", registry)
     holdfast.at(own_db.url()).hold("nightly")
     becomes(server, 1, "holdfast_lock_held", lock="nightly", mode="exclusive")

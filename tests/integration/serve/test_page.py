@@ -8,10 +8,9 @@ from awaiting import eventually
 from browser import Browser
 from hf import ANY_ORDER, FOREVER
 from ingesting import World
-from serve import Serve
+from serve import TOKEN, Serve
 from stores import StoreKind
 
-TOKEN = "0123456789abcdef0123456789abcdef"
 REGISTRY = """\
 version: 1
 locks:
@@ -51,8 +50,7 @@ def is_expected(line):
 def store(pg15):
     database = pg15.create_database()
     url = database.url(host="127.0.0.1", port=pg15.port)
-    with hf.Store(url) as opened:
-        opened.init()
+    hf.install(url)
     yield StoreKind("pg15", url, database)
     database.drop()
 

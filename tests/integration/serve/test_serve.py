@@ -28,11 +28,6 @@ def serve(recorded, holdfast):
     return start
 
 
-@pytest.fixture
-def command(recorded, holdfast):
-    return holdfast.at(recorded.url)
-
-
 # --- content ------------------------------------------------------------------------------------------
 
 
@@ -176,7 +171,7 @@ def test_metrics_come_in_the_format_that_is_asked_for(holdfast):
 # --- ledgers and transactions ---------------------------------------------------------------------------
 
 
-def test_ledgers_are_paged_by_a_cursor(world, holdfast):  # noqa: F811
+def test_ledgers_are_paged_by_a_cursor(world, holdfast):
     world.ingest(1, 25)
     server = Serve(holdfast.at(world.kind.url))
     seen, path = [], "/api/v1/ledgers?network=testnet&limit=10"
@@ -191,7 +186,7 @@ def test_ledgers_are_paged_by_a_cursor(world, holdfast):  # noqa: F811
     assert few[0]["closed_at"].endswith("Z") and few[1]["previous_hash"] == few[0]["hash"]
 
 
-def test_transactions_are_found_by_range_hash_and_id(world, holdfast):  # noqa: F811
+def test_transactions_are_found_by_range_hash_and_id(world, holdfast):
     world.ingest(1, 5)
     server = Serve(holdfast.at(world.kind.url))
     rows = world.network.sql("select to_id, hash, ledger_number from @transactions order by to_id")
@@ -210,7 +205,7 @@ def test_transactions_are_found_by_range_hash_and_id(world, holdfast):  # noqa: 
 
 
 @pytest.mark.parametrize("world", ["pg18"], indirect=True)
-def test_a_table_that_somebody_locks_holds_up_neither_the_refreshes_nor_the_end(world, holdfast):  # noqa: F811
+def test_a_table_that_somebody_locks_holds_up_neither_the_refreshes_nor_the_end(world, holdfast):
     world.ingest(1, 5)
     server = Serve(holdfast.at(world.kind.url))
     with world.kind.database.connect(autocommit=False) as connection:
@@ -223,7 +218,7 @@ def test_a_table_that_somebody_locks_holds_up_neither_the_refreshes_nor_the_end(
 
 
 @pytest.mark.parametrize("world", ["pg18"], indirect=True)
-def test_a_network_that_cannot_be_read_says_so_and_the_others_are_shown(world, holdfast):  # noqa: F811
+def test_a_network_that_cannot_be_read_says_so_and_the_others_are_shown(world, holdfast):
     world.ingest(1, 5)
     world.kind.database.sql("create schema ingest_broken; create table ingest_broken.ingest_store (other int);"
                             "grant usage on schema ingest_broken to app;"
@@ -236,7 +231,7 @@ def test_a_network_that_cannot_be_read_says_so_and_the_others_are_shown(world, h
     assert page.count("It cannot be read") == 1 and "Coverage of testnet" in page and "No ledger is there" not in page
 
 
-def test_gaps_of_a_network_are_listed(world, holdfast):  # noqa: F811
+def test_gaps_of_a_network_are_listed(world, holdfast):
     world.ingest(1, 20)
     world.network.sql("update @ingest_coverage set hi = 8 where lo = 1")
     world.network.sql("insert into @ingest_coverage (lo, hi) values (11, 14), (16, 20)")
@@ -275,7 +270,7 @@ def test_while_the_store_is_away_nobody_waits_for_what_takes_it(own_pg, own_db, 
 
 
 @pytest.mark.parametrize("tip, lag, status", [(16, 6, 503), (15, 5, 200), (3, -7, 200)])
-def test_health_fails_beyond_the_allowed_lag_only(world, holdfast, tip, lag, status):  # noqa: F811
+def test_health_fails_beyond_the_allowed_lag_only(world, holdfast, tip, lag, status):
     """Being ahead of what the source last said is healthy."""
     world.ingest(1, 10)
     world.network.sql("delete from @ingest_store where key = 'holdfast.sourceTip'")
@@ -306,7 +301,7 @@ def document(server):
     return server.get("/api/v1/openapi.json").json
 
 
-def test_every_json_answer_is_as_documented(world, holdfast, tmp_path):  # noqa: F811
+def test_every_json_answer_is_as_documented(world, holdfast, tmp_path):
     path = hf_registry.write(tmp_path, ["name: nightly, key: { pattern: 'nightly' }, owner: ops"])
     command = holdfast.at(world.kind.url)
     assert command("init").code == 0

@@ -6,9 +6,8 @@ import pytest
 
 import cli
 from awaiting import eventually
-from serve import Serve
+from serve import TOKEN, Serve
 
-TOKEN = "0123456789abcdef0123456789abcdef"
 CLOSED = ["/", "/metrics", "/api/v1/locks", "/api/v1/openapi.json", "/nowhere", "/api/v1/nowhere"]
 OPEN = ["/health", "/ready", "/login", "/assets/style.css"]
 
@@ -23,11 +22,6 @@ def token_file(folder, text=TOKEN + "\n", mode=0o600, name="token"):
 @pytest.fixture
 def guarded(holdfast, tmp_path):
     return lambda *options: Serve(holdfast, "--token-file", token_file(tmp_path), *options, token=TOKEN)
-
-
-@pytest.fixture
-def command(recorded, holdfast):
-    return holdfast.at(recorded.url)
 
 
 @pytest.fixture
@@ -210,11 +204,16 @@ def session_of(server):
     return headers, csrf_of(server.get("/", headers=headers))
 
 
+def about_to_end(server):
+    """The headers and the form of somebody who has logged in and typed the label."""
+    headers, csrf = session_of(server)
+    return headers, {**held(server), "csrf": csrf}
+
+
 def test_terminate_with_token_csrf_and_the_typed_label_ends_the_holder(ending, command):
     holder = command.hold("precious")
     server = ending()
-    headers, csrf = session_of(server)
-    form = {**held(server), "csrf": csrf}
+    headers, form = about_to_end(server)
     done = server.post("/terminate", form, headers=headers)
     assert done.status == 303 and done.headers["Location"].startswith("/?notice="), done
     page = server.get(done.headers["Location"].split("#")[0], headers=headers)
@@ -241,8 +240,7 @@ def test_terminate_answers_programs_in_json(ending, command):
 def test_terminate_refuses_whatever_is_missing_or_wrong(ending, command):
     holder = command.hold("precious")
     server = ending()
-    headers, csrf = session_of(server)
-    form = {**held(server), "csrf": csrf}
+    headers, form = about_to_end(server)
     foreign, foreign_csrf = session_of(server)
 
     def status(change=None, with_headers=None, **how):
@@ -270,8 +268,7 @@ def test_terminate_refuses_whatever_is_missing_or_wrong(ending, command):
 def test_terminate_is_off_unless_it_was_allowed(guarded, holdfast):
     holder = holdfast.hold("precious")
     server = guarded()
-    headers, csrf = session_of(server)
-    form = {**held(server), "csrf": csrf}
+    headers, form = about_to_end(server)
     refused = server.post("/terminate", form, headers=headers)
     assert refused.status == 403 and "/terminate" not in server.get("/?lock=b:" + form["key"], headers=headers).text
     open_one = Serve(holdfast)

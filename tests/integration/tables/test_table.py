@@ -21,19 +21,6 @@ from hf_table import drop, find, lock, ref, refs, register, registry_sql, tables
 EVENTS = "app.events"
 
 
-@pytest.fixture
-def store(recorded):
-    with recorded.open() as opened:
-        yield opened
-
-
-@pytest.fixture
-def other(recorded):
-    """A second store, with a cache of its own."""
-    with recorded.open() as opened:
-        yield opened
-
-
 def refusal(call, *arguments, **options):
     with pytest.raises(HfError) as caught:
         call(*arguments, **options)
@@ -470,8 +457,7 @@ def test_without_the_schema_it_says_what_to_run(db):
 
 
 def test_another_role_may_use_it_once_granted(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     db.sql("create role guest_" + db.name + " login")
     url = db.url(user="guest_" + db.name)
     with hf.Store(url) as guest:

@@ -74,12 +74,6 @@ class Legacy:
 
 
 @pytest.fixture
-def store(recorded):
-    with recorded.open() as opened:
-        yield opened
-
-
-@pytest.fixture
 def legacy(recorded, tmp_path):
     return Legacy(recorded, tmp_path)
 
@@ -254,24 +248,24 @@ def test_ids_that_the_registry_has_otherwise_are_refused(store, legacy):
     assert "retired" in found["app.gone", "c1", str(gone)]
 
 
-@pytest.mark.parametrize("value", ["'abc'", "1.5", "x'01'"])
-def test_ids_of_sqlite_that_are_no_whole_numbers_are_refused(tmp_path, value):
+def faults_of_file(tmp_path, rows):
+    """Of a table without types, as SQLite lets be."""
     with local_and_file(tmp_path) as (store, app):
         app.executescript("create table table_context_refs (table_name, context_id, advisory_id);"
-                          f"insert into table_context_refs values ('app.a', 'c', {value}), ('app.a', 'd', 5)")
+                          f"insert into table_context_refs values {rows}")
         with pytest.raises(Damaged) as caught:
             adopt(store, file=tmp_path / "a.db")
-        assert len(caught.value.faults) == 2
+        return caught.value.faults
+
+
+@pytest.mark.parametrize("value", ["'abc'", "1.5", "x'01'"])
+def test_ids_of_sqlite_that_are_no_whole_numbers_are_refused(tmp_path, value):
+    assert len(faults_of_file(tmp_path, f"('app.a', 'c', {value}), ('app.a', 'd', 5)")) == 2
 
 
 @pytest.mark.parametrize("name", ["x'6100'", "x'ff'", "7", "cast(x'6100ff' as text)", "cast(x'ff' as text)"])
 def test_names_of_sqlite_that_are_no_text_are_refused(tmp_path, name):
-    with local_and_file(tmp_path) as (store, app):
-        app.executescript("create table table_context_refs (table_name, context_id, advisory_id);"
-                          f"insert into table_context_refs values ({name}, 'c', 5)")
-        with pytest.raises(Damaged) as caught:
-            adopt(store, file=tmp_path / "a.db")
-        assert [fault[2:] for fault in caught.value.faults] == [("c", "5")]
+    assert [fault[2:] for fault in faults_of_file(tmp_path, f"({name}, 'c', 5)")] == [("c", "5")]
 
 
 # --- large ------------------------------------------------------------------------------------------

@@ -1,18 +1,10 @@
-"""The stores of these tests have a table to count in."""
-
 import pytest
 
 
 @pytest.fixture
-def store(tx_kind):
-    with tx_kind.open() as opened:
-        yield opened
-
-
-@pytest.fixture
-def other(tx_kind):
-    with tx_kind.open() as opened:
-        yield opened
+def kind(tx_kind):
+    """store and other are opened on these: they have a table to count in."""
+    return tx_kind
 
 
 @pytest.fixture

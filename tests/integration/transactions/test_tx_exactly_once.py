@@ -31,8 +31,7 @@ def create_tables(database):
 
 
 def install_schema(database):
-    with hf.Store(database.url()) as store:
-        store.init()
+    hf.install(database.url())
 
 
 def increment(tx, operation=0):

@@ -8,7 +8,7 @@ import hf
 import hf_tx
 from hf import HfError, PRIVATE, Status
 from hf_tx import lib
-from stores import make_tx_kind
+from stores import new_tx_kind
 
 
 class OnLock(hf_tx.Call):
@@ -25,7 +25,8 @@ class OnLock(hf_tx.Call):
 
 @pytest.fixture(params=["local", "pg15", "pg18"])
 def tx_kind(request, tmp_path):
-    yield from make_tx_kind(request, tmp_path, request.param)
+    with new_tx_kind(request, tmp_path, request.param) as made:
+        yield made
 
 
 def add_one(tx):

@@ -69,8 +69,7 @@ def test_chain_of_processes_has_one_root_that_keeps_them_all(recorded, viewer):
 
 
 def test_locks_of_strangers_are_seen_without_a_name(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     with sessions(db, 2) as (holder, waiter), Viewer(db.url()) as viewer:
         run(holder, "select pg_advisory_lock(-7), pg_advisory_lock(1, -2)")
         begin(waiter, "select pg_advisory_lock(-7)")
@@ -96,8 +95,7 @@ def test_reader_behind_a_waiting_writer_waits_for_the_writer(db):
 
 
 def test_deadlock_of_strangers_is_a_cycle(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     with sessions(db, 3, user="postgres") as (one, two, behind), Viewer(db.url()) as viewer:
         for connection in (one, two):
             run(connection, "set deadlock_timeout = '1h'")
@@ -163,8 +161,7 @@ ADD_EVENT = ("insert into holdfast.events (at, event, key, space, shared, token,
 
 
 def test_event_that_is_committed_late_is_neither_lost_nor_counted_twice(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     with Viewer(db.url()) as viewer, sessions(db, 2) as (slow, quick):
         run(quick, ADD_EVENT, "acquired")
         viewer.until(lambda s: len(s.events) == 1)
@@ -183,8 +180,7 @@ def test_event_that_is_committed_late_is_neither_lost_nor_counted_twice(db):
 
 
 def test_events_are_in_the_order_of_what_happened_though_some_are_written_late(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     with Viewer(db.url()) as viewer:
         for event, age in [("acquired", 2), ("released", 1), ("conflict", 3)]:
             db.sql(ADD_EVENT.replace("now()", f"now() - interval '{age} minutes'"), event)
@@ -206,8 +202,7 @@ def test_counters_start_at_zero_and_events_before_are_shown(recorded):
 
 def test_history_that_begins_anew_is_followed(db):
     """The schema was dropped and installed again: ids start at 1."""
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     with Viewer(db.url()) as viewer, sessions(db, 1) as (writer,):
         for _ in range(3):
             run(writer, ADD_EVENT, "acquired")
@@ -240,8 +235,7 @@ def test_losses_and_exits_are_counted_by_reason(db, tmp_path, holdfast):
 
 
 def test_losses_of_the_last_day_are_known_at_the_start(db):
-    with hf.Store(db.url()) as store:
-        store.init()
+    hf.install(db.url())
     db.sql("insert into holdfast.events (at, event, key, space, shared, token, application, host, pid)"
            " select now() - h * interval '1 hour', 'lost', 1, 0, false, 0, 'a', 'h', 1 from unnest(array[2, 23, 25]) h")
     with Viewer(db.url()) as viewer:

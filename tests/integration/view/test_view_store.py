@@ -17,13 +17,6 @@ from viewing import Viewer, ViewFailure
 MANY = 10000
 
 
-@pytest.fixture
-def schema_db(db):
-    with hf.Store(db.url()) as store:
-        store.init()
-    return db
-
-
 # --- what a refresh costs --------------------------------------------------------------------------------
 
 
@@ -131,14 +124,14 @@ def test_ingester_is_named(world):
         viewer.until(lambda s: not s.network("testnet")["ingester"])
 
 
-def test_a_network_that_cannot_be_read_hides_nothing_else(schema_db):
-    schema_db.sql("create schema ingest_broken; create table ingest_broken.ingest_store (other int);"
+def test_a_network_that_cannot_be_read_hides_nothing_else(recorded_db):
+    recorded_db.sql("create schema ingest_broken; create table ingest_broken.ingest_store (other int);"
                   "create schema ingest_odd; create table ingest_odd.ingest_store (key text, value text);"
                   "insert into ingest_odd.ingest_store values ('latestLedgerCursor', 'many');"
                   "create schema ingest_closed; create table ingest_closed.ingest_store (key text, value text);"
                   "grant usage on schema ingest_broken, ingest_odd to app;"
                   "grant select on ingest_broken.ingest_store, ingest_odd.ingest_store to app")
-    with sessions(schema_db, 1) as (holder,), Viewer(schema_db.url()) as viewer:
+    with sessions(recorded_db, 1) as (holder,), Viewer(recorded_db.url()) as viewer:
         run(holder, "select pg_advisory_lock(4)")
         seen = viewer.until(lambda s: s.lock(4))
         assert not seen.problem
@@ -163,16 +156,16 @@ def test_tables_show_their_appends_and_their_lock(recorded):
         assert seen.table_meters == {"db.events": 250}
 
 
-def test_doubtful_appends_ask_for_attention(schema_db):
-    with hf.Store(schema_db.url()) as store:
+def test_doubtful_appends_ask_for_attention(recorded_db):
+    with hf.Store(recorded_db.url()) as store:
         hf_table.register(store, "db.events")
     add = ("insert into holdfast.appends (id, table_name, state, staging, plan, row_count, at)"
            " values (%s, 'db.events', %s, '', '', %s, now() + %s * interval '1 second')")
-    schema_db.sql(add, "one", "done", 10, 0)
-    with Viewer(schema_db.url()) as viewer:
+    recorded_db.sql(add, "one", "done", 10, 0)
+    with Viewer(recorded_db.url()) as viewer:
         seen = viewer.until(lambda s: s.tables[0]["appends"])
         assert (seen.tables[0]["appended_rows"], seen.tables[0]["state"]) == (10, "done")
-        schema_db.sql(add, "two", "doubtful", 5, 1)
+        recorded_db.sql(add, "two", "doubtful", 5, 1)
         seen = viewer.until(lambda s: s.tables[0]["state"] == "doubtful")
         assert (seen.tables[0]["appends"], seen.tables[0]["appended_rows"]) == (1, 10)
         assert seen.attention_to("append")
@@ -191,11 +184,11 @@ def test_contention_is_noted_by_the_minute(recorded, viewer_of):
         assert len(seen.hour["_other"]) == 60 and len(seen.day["_other"]) == 144
 
 
-def test_contention_of_the_last_day_is_found_in_the_store(schema_db):
-    schema_db.sql("insert into holdfast.contention (at, lock, samples, held, waiters, longest_wait_ms)"
+def test_contention_of_the_last_day_is_found_in_the_store(recorded_db):
+    recorded_db.sql("insert into holdfast.contention (at, lock, samples, held, waiters, longest_wait_ms)"
                   " select to_timestamp(floor(extract(epoch from now()) / 600) * 600) - n * interval '10 minutes',"
                   " '_other', 300, 200 + n, n, 1000 from unnest(array[1, 143, 144]) n")
-    with Viewer(schema_db.url()) as viewer:
+    with Viewer(recorded_db.url()) as viewer:
         row = viewer.next().day["_other"]
         assert row[-2] == [300, 201, 1, 1000] and row[0] == [300, 343, 143, 1000]
         assert sum(cell[2] for cell in row) == 144
@@ -213,11 +206,11 @@ def test_contention_is_written_down_and_the_next_collector_goes_on_with_it(recor
         assert found[3] >= total(first)[3]
 
 
-def test_contention_is_not_written_by_who_was_not_told_to(schema_db):
-    with sessions(schema_db, 1) as (holder,), Viewer(schema_db.url()) as viewer:
+def test_contention_is_not_written_by_who_was_not_told_to(recorded_db):
+    with sessions(recorded_db, 1) as (holder,), Viewer(recorded_db.url()) as viewer:
         run(holder, "select pg_advisory_lock(6)")
         viewer.until(lambda s: s.lock(6) and total(s)[1] > 0)
-    assert schema_db.sql("select count(*) from holdfast.contention") == [(0,)]
+    assert recorded_db.sql("select count(*) from holdfast.contention") == [(0,)]
 
 
 def total(seen):
@@ -272,8 +265,8 @@ def test_terminate_spares_whoever_is_not_the_holder_any_more(recorded, viewer_of
         assert not [e for e in viewer.fresh().events if e["event"] == "terminated"]
 
 
-def test_terminate_without_the_right_names_the_grant(schema_db):
-    with sessions(schema_db, 1, user="postgres") as (holder,), Viewer(schema_db.url()) as viewer:
+def test_terminate_without_the_right_names_the_grant(recorded_db):
+    with sessions(recorded_db, 1, user="postgres") as (holder,), Viewer(recorded_db.url()) as viewer:
         run(holder, "select pg_advisory_lock(6)")
         viewer.until(lambda s: s.lock(6))
         with pytest.raises(ViewFailure) as refused:

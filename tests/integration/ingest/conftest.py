@@ -1,0 +1,33 @@
+import pytest
+
+from ledgers import Network
+from source_reader import Reader
+from stellar_rpc import GENESIS, StellarRpc
+from stores import new_kind
+
+
+@pytest.fixture(params=["local", "pg15", "pg18"])
+def kind(request, tmp_path):
+    """Stores with nothing in them; `world` has the commands, too."""
+    with new_kind(request, tmp_path, request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def network(kind):
+    return Network(kind)
+
+
+@pytest.fixture
+def rpc():
+    with StellarRpc() as server:
+        yield server
+
+
+@pytest.fixture
+def reader(rpc):
+    """On a server that has ledgers 2 to 11 of two transactions each."""
+    rpc.close_ledgers(10)
+    with Reader(rpc.url) as opened:
+        assert opened.seek(GENESIS)["status"] == "HF_OK"
+        yield opened
