@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "page_support.h"
 #include "programs/serve/html.h"
+#include "programs/serve/render.h"
 #include "programs/serve/svg.h"
+#include "view/scene.h"
 
 static const hf_registry_entry transfer = {.name = "transfer",
                                            .pattern = "Transfer:{a}:{b}",
@@ -36,14 +37,15 @@ static void assert_lacks(const char *text, const char *part)
 }
 
 /* What a test makes, and the page that shows it. */
-static struct made made;
+static struct scene *made;
 static char *page;
 static const hf__page_request plain = {0}; /* every string NULL */
 
 static int begin(void **state)
 {
     (void)state;
-    made_start(&made);
+    made = scene_new();
+    made->seen.registry = NULL; /* the page looks into it */
     return 0;
 }
 
@@ -52,14 +54,49 @@ static int end(void **state)
     (void)state;
     free(page);
     page = NULL;
-    made_free(&made);
+    scene_free(made);
     return 0;
 }
 
 static void show(const hf__page_request *request)
 {
+    hf__buf out = {0};
+
+    hf__render_page(&made->seen, request, &out);
+    assert_false(out.broken);
     free(page);
-    page = made_page(&made, request);
+    page = out.data;
+}
+
+static void lock(int64_t key, const char *label, const hf_registry_entry *entry)
+{
+    hf__seen_lock *added = add_lock(made, label, key);
+
+    added->entry = entry;
+    added->name = entry != NULL ? entry->name : "";
+}
+
+static size_t party_of(int id, const char *application)
+{
+    for (size_t i = 0; i < made->seen.party_count; i++)
+        if (made->seen.parties[i].id == id)
+            return i;
+    return add_party(made, application, "app1", id);
+}
+
+static void holder(int id, const char *application, int64_t age_ms)
+{
+    hold(made, party_of(id, application), age_ms);
+}
+
+static void waiter(int id, const char *application, int64_t age_ms)
+{
+    await(made, party_of(id, application), age_ms);
+}
+
+static void event(const char *word, int64_t key, const char *label, const char *detail)
+{
+    add_event(made, (int64_t)made->seen.event_count + 1, word, label, key)->detail = detail;
 }
 
 static void shows(const char *part)
@@ -75,19 +112,19 @@ static void hides(const char *part)
 /* A holder with two waiters, one of which has another lock with a waiter of its own. */
 static void make_chain(void)
 {
-    made_lock(&made, 11, "Transfer:a:b", &transfer);
-    made_holder(&made, 101, "api", 60000);
-    made_waiter(&made, 102, "batch", 9000);
-    made_waiter(&made, 103, "psql", 4000);
-    made_lock(&made, 12, "night", NULL);
-    made_holder(&made, 102, "batch", 61000);
-    made_waiter(&made, 104, "report", 3000);
+    lock(11, "Transfer:a:b", &transfer);
+    holder(101, "api", 60000);
+    waiter(102, "batch", 9000);
+    waiter(103, "psql", 4000);
+    lock(12, "night", NULL);
+    holder(102, "batch", 61000);
+    waiter(104, "report", 3000);
 }
 
 static void test_an_empty_snapshot_says_that_nothing_is_wrong(void **state)
 {
     (void)state;
-    made_finish(&made);
+    finish(made);
     show(&plain);
     shows("Nothing needs attention.");
     shows("Nobody holds or waits for a lock.");
@@ -118,18 +155,18 @@ static void test_nothing_from_outside_becomes_markup(void **state)
                                 .signed_in = true};
 
     (void)state;
-    made_lock(&made, 1, evil, &entry);
-    made_holder(&made, 7, evil, 1);
-    made_waiter(&made, 8, evil, 1);
-    made_event(&made, evil, 1, evil, evil);
-    made_finish(&made);
-    made.seen.problem = made.seen.store = evil;
-    made.seen.attention = &item;
-    made.seen.attention_count = 1;
-    made.seen.networks = &network;
-    made.seen.network_count = 1;
-    made.seen.tables = &table;
-    made.seen.table_count = 1;
+    lock(1, evil, &entry);
+    holder(7, evil, 1);
+    waiter(8, evil, 1);
+    event(evil, 1, evil, evil);
+    finish(made);
+    made->seen.problem = made->seen.store = evil;
+    made->seen.attention = &item;
+    made->seen.attention_count = 1;
+    made->seen.networks = &network;
+    made->seen.network_count = 1;
+    made->seen.tables = &table;
+    made->seen.table_count = 1;
     for (int with_q = 0; with_q < 2; with_q++) {
         request.q = request.event = request.network = with_q ? evil : "";
         network.problem = with_q ? evil : "";
@@ -149,7 +186,7 @@ static void test_the_policy_of_the_page_is_kept(void **state)
 
     (void)state;
     make_chain();
-    made_finish(&made);
+    finish(made);
     show(&request);
     hides(" style=");
     hides("<style");
@@ -167,10 +204,10 @@ static void test_a_huge_label_is_cut(void **state)
     assert_non_null(label);
     memset(label, '<', HUGE_SIZE);
     label[HUGE_SIZE] = '\0';
-    made_lock(&made, 1, label, NULL);
-    made_holder(&made, 7, label, 1);
-    made_event(&made, "acquired", 1, label, label);
-    made_finish(&made);
+    lock(1, label, NULL);
+    holder(7, label, 1);
+    event("acquired", 1, label, label);
+    finish(made);
     show(&request);
     assert_true(strlen(page) < HUGE_SIZE);
     free(label);
@@ -183,8 +220,8 @@ static void test_an_open_row_shows_runbook_people_history_and_the_form(void **st
 
     (void)state;
     make_chain();
-    made_event(&made, "lost", 11, "Transfer:a:b", "no_answer");
-    made_finish(&made);
+    event("lost", 11, "Transfer:a:b", "no_answer");
+    finish(made);
     show(&request);
     shows("href=\"https://runbooks.example/transfer?a=1&amp;b=2\"");
     shows("<h3>History</h3><table");
@@ -205,9 +242,9 @@ static void test_only_web_addresses_become_links(void **state)
     hf__page_request request = {.lock = "b:1"};
 
     (void)state;
-    made_lock(&made, 1, "x", &entry);
-    made_holder(&made, 7, "a", 1);
-    made_finish(&made);
+    lock(1, "x", &entry);
+    holder(7, "a", 1);
+    finish(made);
     show(&request);
     shows("<dt>Runbook</dt><dd>javascript:alert(1)</dd>");
 }
@@ -216,7 +253,7 @@ static void test_the_graph_has_an_edge_for_each_wait_and_each_holder(void **stat
 {
     (void)state;
     make_chain();
-    made_finish(&made);
+    finish(made);
     show(&plain);
     shows("data-from=\"party:102\" data-to=\"lock:b:11\"");
     shows("data-from=\"party:103\" data-to=\"lock:b:11\"");
@@ -231,13 +268,13 @@ static void test_the_graph_has_an_edge_for_each_wait_and_each_holder(void **stat
 static void test_a_deadlock_is_drawn_as_a_cycle(void **state)
 {
     (void)state;
-    made_lock(&made, 1, "left", NULL);
-    made_holder(&made, 11, "a", 10);
-    made_waiter(&made, 12, "b", 5);
-    made_lock(&made, 2, "right", NULL);
-    made_holder(&made, 12, "b", 10);
-    made_waiter(&made, 11, "a", 5);
-    made_finish(&made);
+    lock(1, "left", NULL);
+    holder(11, "a", 10);
+    waiter(12, "b", 5);
+    lock(2, "right", NULL);
+    holder(12, "b", 10);
+    waiter(11, "a", 5);
+    finish(made);
     show(&plain);
     assert_int_equal(count_of(page, "<path class=\"edge cycle\""), 4);
     assert_int_equal(count_of(page, "<span class=\"tag bad\">deadlock</span>"), 2);
@@ -246,22 +283,22 @@ static void test_a_deadlock_is_drawn_as_a_cycle(void **state)
 static void test_a_lock_whose_holder_is_unknown_still_has_its_waiters(void **state)
 {
     (void)state;
-    made_lock(&made, 1, "prepared", NULL);
-    made_waiter(&made, 12, "b", 5);
-    made_finish(&made);
+    lock(1, "prepared", NULL);
+    waiter(12, "b", 5);
+    finish(made);
     show(&plain);
     shows("data-from=\"party:12\" data-to=\"lock:b:1\"");
 }
 
 static void make_crowd(int locks, int waiters)
 {
-    for (int lock = 0; lock < locks; lock++) {
-        made_lock(&made, lock, "crowded", &transfer);
-        made_holder(&made, 1000 + lock, "holder", 1000);
-        for (int waiter = 0; waiter < waiters; waiter++)
-            made_waiter(&made, 100000 + lock * waiters + waiter, "waiter", waiter);
+    for (int i = 0; i < locks; i++) {
+        lock(i, "crowded", &transfer);
+        holder(1000 + i, "holder", 1000);
+        for (int j = 0; j < waiters; j++)
+            waiter(100000 + i * waiters + j, "waiter", j);
     }
-    made_finish(&made);
+    finish(made);
 }
 
 static void test_a_crowd_is_drawn_by_its_worst_roots(void **state)
@@ -270,7 +307,7 @@ static void test_a_crowd_is_drawn_by_its_worst_roots(void **state)
 
     (void)state;
     make_crowd(60, 20);
-    assert_true(hf__graph_make(&made.seen, false, &graph));
+    assert_true(hf__graph_make(&made->seen, false, &graph));
     assert_true(graph.shown <= HF__GRAPH_PARTIES);
     assert_int_equal(graph.involved, 60 * 21);
     hf__graph_free(&graph);
@@ -285,7 +322,7 @@ static void test_two_hundred_parties_are_all_drawn(void **state)
 
     (void)state;
     make_crowd(1, 199);
-    assert_true(hf__graph_make(&made.seen, false, &graph));
+    assert_true(hf__graph_make(&made->seen, false, &graph));
     assert_int_equal(graph.shown, 200);
     assert_int_equal(graph.link_count, 200);
     hf__graph_free(&graph);
@@ -297,15 +334,15 @@ static void test_a_picture_folds_a_crowd_but_not_who_keeps_others_waiting(void *
     size_t more = 0;
 
     (void)state;
-    made_lock(&made, 1, "crowded", NULL);
-    made_holder(&made, 1, "holder", 1000);
+    lock(1, "crowded", NULL);
+    holder(1, "holder", 1000);
     for (int i = 0; i < 50; i++)
-        made_waiter(&made, 100 + i, "waiter", 1000 - i);
-    made_lock(&made, 2, "behind", NULL);
-    made_holder(&made, 149, "waiter", 10); /* the last of them */
-    made_waiter(&made, 200, "hidden", 5);
-    made_finish(&made);
-    assert_true(hf__graph_make(&made.seen, true, &picture));
+        waiter(100 + i, "waiter", 1000 - i);
+    lock(2, "behind", NULL);
+    holder(149, "waiter", 10); /* the last of them */
+    waiter(200, "hidden", 5);
+    finish(made);
+    assert_true(hf__graph_make(&made->seen, true, &picture));
     for (size_t i = 0; i < picture.count; i++)
         if (picture.nodes[i].kind == HF__NODE_MORE)
             more = picture.nodes[i].index;
@@ -336,11 +373,11 @@ static void test_a_root_is_at_the_left_however_long_its_chain_is(void **state)
 {
     (void)state;
     for (int i = 0; i < 30; i++) {
-        made_lock(&made, i, "link", NULL);
-        made_holder(&made, 100 + i, "holder", 10);
-        made_waiter(&made, 101 + i, "holder", 5);
+        lock(i, "link", NULL);
+        holder(100 + i, "holder", 10);
+        waiter(101 + i, "holder", 5);
     }
-    made_finish(&made);
+    finish(made);
     show(&plain);
     assert_true(place_of("party:100").x < 50);
     assert_true(place_of("party:101").x > place_of("lock:b:0").x);
@@ -367,45 +404,31 @@ static void test_the_way_back_of_a_cycle_crosses_nobody(void **state)
     enum { BOX = 40 };
 
     (void)state;
-    made_lock(&made, 1, "left", NULL);
-    made_holder(&made, 11, "a", 10);
-    made_waiter(&made, 12, "b", 5);
-    made_waiter(&made, 13, "behind", 5);
-    made_lock(&made, 2, "right", NULL);
-    made_holder(&made, 12, "b", 10);
-    made_waiter(&made, 11, "a", 5);
-    made_lock(&made, 3, "next", NULL);
-    made_holder(&made, 21, "c", 10);
-    made_waiter(&made, 22, "d", 5);
-    made_finish(&made);
+    lock(1, "left", NULL);
+    holder(11, "a", 10);
+    waiter(12, "b", 5);
+    waiter(13, "behind", 5);
+    lock(2, "right", NULL);
+    holder(12, "b", 10);
+    waiter(11, "a", 5);
+    lock(3, "next", NULL);
+    holder(21, "c", 10);
+    waiter(22, "d", 5);
+    finish(made);
     show(&plain);
     assert_true(way_back() > place_of("party:13").y + BOX);
     assert_true(way_back() < place_of("party:22").y);
 }
 
-static void add_queued_edge(size_t waiter, size_t ahead, size_t lock)
-{
-    hf__snapshot *seen = &made.seen;
-    hf__seen_edge *edges = malloc((seen->edge_count + 1) * sizeof *edges);
-
-    assert_non_null(edges);
-    memcpy(edges, seen->edges, seen->edge_count * sizeof *edges);
-    edges[seen->edge_count] = (hf__seen_edge){waiter, ahead, lock};
-    free(seen->edges);
-    seen->edges = edges;
-    seen->edge_count++;
-    seen->parties[ahead].blocking++;
-}
-
 static void test_whoever_queues_in_front_of_others_is_not_drawn_as_a_holder(void **state)
 {
     (void)state;
-    made_lock(&made, 1, "x", NULL);
-    made_holder(&made, 11, "holder", 10);
-    made_waiter(&made, 12, "writer", 5);
-    made_waiter(&made, 13, "reader", 4);
-    made_finish(&made);
-    add_queued_edge(2, 1, 0);
+    lock(1, "x", NULL);
+    holder(11, "holder", 10);
+    waiter(12, "writer", 5);
+    waiter(13, "reader", 4);
+    finish(made);
+    add_edge(made, 2, 1, 0);
     show(&plain);
     shows("data-from=\"lock:b:1\" data-to=\"party:11\"");
     hides("data-from=\"lock:b:1\" data-to=\"party:12\"");
@@ -418,7 +441,7 @@ static void test_a_link_leads_to_a_lock_that_the_filter_leaves_out(void **state)
 
     (void)state;
     make_chain();
-    made_finish(&made);
+    finish(made);
     show(&request);
     shows("id=\"lock-b:11\" class=\"open\"");
     shows("id=\"lock-b:12\"");
@@ -434,8 +457,8 @@ static void test_a_lock_that_is_free_by_now_still_has_its_name_and_history(void 
     hf__page_request request = {.lock = "b:77"};
 
     (void)state;
-    made_event(&made, "lost", 77, "Transfer:x:y", "no_answer");
-    made_finish(&made);
+    event("lost", 77, "Transfer:x:y", "no_answer");
+    finish(made);
     show(&request);
     shows("Nobody holds or wants <b>Transfer:x:y</b> (b:77) any more.");
     shows("<h3>History</h3><table");
@@ -446,11 +469,11 @@ static void test_a_crowd_does_not_push_the_way_to_end_its_holder_out_of_sight(vo
     hf__page_request request = {.lock = "b:1", .may_terminate = true};
 
     (void)state;
-    made_lock(&made, 1, "", NULL);
-    made_holder(&made, 1, "holder", 1000);
+    lock(1, "", NULL);
+    holder(1, "holder", 1000);
     for (int i = 0; i < 50; i++)
-        made_waiter(&made, 100 + i, "waiter", 1000 - i);
-    made_finish(&made);
+        waiter(100 + i, "waiter", 1000 - i);
+    finish(made);
     show(&request);
     shows("<details id=\"people-b:1\"><summary>39 more</summary>");
     shows("type <code>key 1</code>");
@@ -462,11 +485,11 @@ static void test_ten_thousand_locks_come_in_pages(void **state)
     hf__page_request request = {.sort = "label", .q = "crowd"};
 
     (void)state;
-    for (int lock = 0; lock < 10000; lock++) {
-        made_lock(&made, lock, "crowded", NULL);
-        made_holder(&made, 1000 + lock, "holder", lock);
+    for (int i = 0; i < 10000; i++) {
+        lock(i, "crowded", NULL);
+        holder(1000 + i, "holder", i);
     }
-    made_finish(&made);
+    finish(made);
     show(&request);
     assert_int_equal(count_of(page, "<tr id=\"lock-b:"), 50);
     shows("href=\"/?q=crowd&amp;sort=label&amp;page=2#locks\">Next</a>");
@@ -486,9 +509,9 @@ static void test_filters_choose_and_order_the_locks(void **state)
 
     (void)state;
     make_chain();
-    made_lock(&made, 13, "calm", &transfer);
-    made_holder(&made, 200, "quiet", 5);
-    made_finish(&made);
+    lock(13, "calm", &transfer);
+    holder(200, "quiet", 5);
+    finish(made);
     show(&request);
     shows("id=\"lock-b:11\"");
     hides("id=\"lock-b:13\"");
@@ -569,9 +592,9 @@ static void test_being_ahead_of_the_source_is_no_lag(void **state)
                                 .status = {.gaps = {true, 0}, .latest = {true, 100}}};
 
     (void)state;
-    made_finish(&made);
-    made.seen.networks = &network;
-    made.seen.network_count = 1;
+    finish(made);
+    made->seen.networks = &network;
+    made->seen.network_count = 1;
     show(&plain);
     shows("none, 3 ahead");
     shows("2.5/s");
@@ -587,8 +610,8 @@ static void test_contention_says_in_words_what_it_paints(void **state)
     hf__heat_row row = {"transfer", cells};
 
     (void)state;
-    made_finish(&made);
-    made.seen.hour = (hf__heat_map){made.seen.taken_ms - 180000, 60000, 3, &row, 1};
+    finish(made);
+    made->seen.hour = (hf__heat_map){made->seen.taken_ms - 180000, 60000, 3, &row, 1};
     show(&plain);
     shows("held 75 % of the time, at most 12 waiting, longest wait: 4 s");
     shows("<rect class=\"h4\" x=\"2\" width=\"1\" height=\"10\"/>");
@@ -599,9 +622,9 @@ static void test_events_are_chosen_by_kind(void **state)
     hf__page_request request = {.event = "lost"};
 
     (void)state;
-    made_event(&made, "acquired", 1, "first-lock", "");
-    made_event(&made, "lost", 2, "second-lock", "no_answer");
-    made_finish(&made);
+    event("acquired", 1, "first-lock", "");
+    event("lost", 2, "second-lock", "no_answer");
+    finish(made);
     show(&request);
     shows(">second-lock</a>");
     hides(">first-lock</a>");
@@ -611,9 +634,9 @@ static void test_events_are_chosen_by_kind(void **state)
 static void test_a_store_that_is_away_is_said_so(void **state)
 {
     (void)state;
-    made_finish(&made);
-    made.seen.problem = "connection refused";
-    made.seen.problem_since_ms = made.seen.taken_ms + 2000;
+    finish(made);
+    made->seen.problem = "connection refused";
+    made->seen.problem_since_ms = made->seen.taken_ms + 2000;
     show(&plain);
     shows("<b>The store is away</b>");
     shows("connection refused");

@@ -8,7 +8,7 @@
 static int show_two_holders(void **state)
 {
     (void)state;
-    stage = scene_new(40);
+    stage = scene_new();
     size_t a = add_party(stage, "reader-a", "db1", 11);
     size_t b = add_party(stage, "reader-b", "db2", 12);
     size_t c = add_party(stage, "writer", "db3", 13);
@@ -127,7 +127,7 @@ static void enter_shows_all_that_is_known_of_a_lock(void **state)
 
 static void the_detail_of_a_lock_that_was_freed_says_so(void **state)
 {
-    struct scene *after = scene_new(5);
+    struct scene *after = scene_new();
 
     (void)state;
     finish(after);
@@ -211,7 +211,7 @@ static void an_empty_confirmation_ends_nobody(void **state)
 
 static void a_refresh_does_not_change_whom_a_confirmation_means(void **state)
 {
-    struct scene *after = scene_new(10);
+    struct scene *after = scene_new();
 
     (void)state;
     add_lock(after, "nightly", 30);

@@ -10,7 +10,7 @@
 static int show_some_locks(void **state)
 {
     (void)state;
-    stage = scene_new(40);
+    stage = scene_new();
     size_t ingest = add_party(stage, "ingest", "db1", 1);
     size_t nightly = add_party(stage, "nightly", "db2", 2);
     size_t psql = add_party(stage, "psql", "laptop", 3);
@@ -146,7 +146,7 @@ static void a_filter_finds_keys_holders_and_hosts(void **state)
 
 static void the_chosen_row_stays_chosen_when_others_come_and_go(void **state)
 {
-    struct scene *after = scene_new(40);
+    struct scene *after = scene_new();
     size_t party = add_party(after, "ingest", "db1", 1);
     hf__buf copied = {0};
 
@@ -181,7 +181,7 @@ static void nothing_to_see_is_said_in_words(void **state)
                                         "No network is ingested", "Nothing is recorded."};
 
     (void)state;
-    stage = scene_new(1);
+    stage = scene_new();
     finish(stage);
     look_at(&screen, stage);
     for (int i = 0; i < 4; i++) {
@@ -202,7 +202,7 @@ static void labels_that_would_break_the_screen_do_not(void **state)
     size_t party;
 
     (void)state;
-    stage = scene_new(10);
+    stage = scene_new();
     party = add_party(stage, "進行中の作業", "ホスト", 1);
     add_lock(stage, "a\033[2J\nb", 1);
     hold(stage, party, 1);
@@ -249,7 +249,7 @@ static void pages_follow_the_height(void **state)
     hf__buf copied = {0};
 
     (void)state;
-    stage = scene_new(MANY);
+    stage = scene_new();
     party = add_party(stage, "a", "db1", 1);
     for (int i = 0; i < MANY; i++) {
         snprintf(labels[i], sizeof labels[i], "l%02d", i);
@@ -281,7 +281,7 @@ static void ten_thousand_locks_are_sorted_filtered_and_drawn(void **state)
     char(*labels)[16] = calloc(MANY, sizeof *labels);
 
     (void)state;
-    stage = scene_new(MANY);
+    stage = scene_new();
     party = add_party(stage, "a", "db1", 1);
     assert_non_null(labels);
     for (int i = 0; i < MANY; i++) {
@@ -312,7 +312,7 @@ static void a_frame_for_scripts_has_all_rows_and_whole_labels(void **state)
     char longest[400];
 
     (void)state;
-    stage = scene_new(MANY);
+    stage = scene_new();
     party = add_party(stage, "a", "db1", 1);
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
