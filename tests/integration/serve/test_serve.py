@@ -55,7 +55,7 @@ def test_a_released_lock_is_gone_and_its_history_stays(serve, command):
     events = eventually(lambda: [event for event in server.api("events")["data"] if event["label"] == "brief"]
                         if any(event["event"] == "exit" for event in server.api("events")["data"]) else None)
     assert {"acquired", "released", "exit"} <= {event["event"] for event in events}
-    assert server.lock("brief") is None
+    eventually(lambda: server.lock("brief") is None, what="a snapshot that was begun after the release")
     newest = server.api("events")["data"]
     assert [event["id"] for event in newest] == sorted((event["id"] for event in newest), reverse=True)
 
