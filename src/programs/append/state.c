@@ -39,8 +39,8 @@ hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *s
 {
     char label[HF__APPEND_ID_MAX + 32];
     hf_lock_spec own = *spec;
-    hf_target target = {.derivation =
-                            HF_FIXED}; /* no label: every append would leave one on record */
+    /* Without a label: the store keeps every label for ever, and every append would add one. */
+    hf_target target = {.derivation = HF_FIXED};
     int size = snprintf(label, sizeof label, "holdfast:append:%s", id);
     hf_status status = hf_key_derive(HF_SHA256, label, (size_t)size, &target.key, err);
 
@@ -50,7 +50,7 @@ hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *s
     return status == HF_OK ? hf__lock_acquire_with(store, &own, extra, lock, err) : status;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- Reading the row of an append ------------------------------------------------------------ */
 
 static hf_tx_options tx_options(void)
 {
@@ -66,7 +66,7 @@ static bool is_local(const hf_tx *tx)
     return hf__tx_dialect(tx) == HF__SQLITE;
 }
 
-/* The local store has them in a file of its own. */
+/* The local store keeps them in a file of their own. */
 static hf_status make_local_tables(hf_tx *tx, hf_error *err)
 {
     static const hf__sql *const schema[] = {
@@ -125,8 +125,12 @@ static hf_status load(hf_tx *tx, void *arg, hf_error *err)
     return status;
 }
 
-static hf_status explain(hf_status status, hf_error *err)
+/* Hands a failure over to the caller, with a remedy when the schema is missing. */
+static hf_status explain(hf_status status, const hf_error *failure, hf_error *err)
 {
+    if (status == HF_OK || err == NULL)
+        return status;
+    *err = *failure;
     if (strcmp(err->sqlstate, "42P01") != 0 && strcmp(err->sqlstate, "3F000") != 0)
         return status;
     status = hf__fail(err, HF_NO_SCHEMA, "the store has no holdfast.appends");
@@ -143,12 +147,7 @@ static hf_status load_by(hf_store *store, const hf__sql *sql, const char *value,
 
     *row = (hf__append_row){0};
     options.read_only = !hf_store_is_local(store);
-    hf_status status = hf_transact(store, &options, load, &loading, &failure);
-    if (status != HF_OK && err != NULL) {
-        status = explain(status, &failure);
-        *err = failure;
-    }
-    return status;
+    return explain(hf_transact(store, &options, load, &loading, &failure), &failure, err);
 }
 
 void hf__append_look(const hf_value *id, hf__rider *rider)
@@ -175,17 +174,12 @@ hf_status hf__append_load_attaching(hf_store *store, const char *table, hf__appe
     return load_by(store, &hf__sql_append_find_attaching, table, row, err);
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- Writing it ------------------------------------------------------------------------------ */
 
-struct saving {
-    const hf__append_row *row;
-};
-
-/* Queued, so that all goes out in one message. Appends that are long over are forgotten. */
+/* Queues its statements, so that they go out in one message. Forgets appends of long ago. */
 static hf_status save(hf_tx *tx, void *arg, hf_error *err)
 {
-    const struct saving *saving = arg;
-    const hf__append_row *row = saving->row;
+    const hf__append_row *row = arg;
     char rows[24];
     const hf_value values[] = {HF_TEXT(row->id),
                                HF_TEXT(row->table),
@@ -205,39 +199,27 @@ static hf_status save(hf_tx *tx, void *arg, hf_error *err)
 
 hf_status hf__append_save_last(hf_lock *const locks[2], const hf__append_row *row, hf_error *err)
 {
-    struct saving saving = {.row = row};
     hf_tx_options options = tx_options();
     hf_error failure;
-    hf_status status = hf__lock_transact_last(locks, &options, save, &saving, &failure);
 
-    if (status != HF_OK && err != NULL) {
-        status = explain(status, &failure);
-        *err = failure;
-    }
-    return status;
+    return explain(hf__lock_transact_last(locks, &options, save, (void *)row, &failure), &failure,
+                   err);
 }
 
 hf_status hf__append_save(hf_lock *lock, const hf__append_row *row, bool *in_the_way, hf_error *err)
 {
-    struct saving saving = {.row = row};
     hf_tx_options options = tx_options();
     hf_error failure;
+    hf_status status = hf_lock_transact(lock, &options, save, (void *)row, &failure);
 
-    *in_the_way = false;
-    hf_status status = hf_lock_transact(lock, &options, save, &saving, &failure);
     *in_the_way = status == HF_DATABASE && strcmp(failure.sqlstate, "23505") == 0;
-    if (*in_the_way)
-        return HF_OK;
-    if (status != HF_OK && err != NULL) {
-        status = explain(status, &failure);
-        *err = failure;
-    }
-    return status;
+    return *in_the_way ? HF_OK : explain(status, &failure, err);
 }
 
-/* --- locks ------------------------------------------------------------------------------------ */
-
-/* The two locks of an append: of its id as long as it lives, of the table while it writes. */
+/*
+ * The two locks of an append: the lock of its id, which it holds as long as it lives, and the
+ * table's lock, which it holds while it writes to the table. Both are on one private session.
+ */
 
 static int64_t now_us(void)
 {
@@ -247,7 +229,7 @@ static int64_t now_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* In the watcher's thread: the append's own looks at the stop. */
+/* Runs in the thread that watches locks. The append's own thread sees the stop. */
 static void on_lost(hf_lock *lock, const hf_error *why, void *arg)
 {
     hf__work *work = arg;
@@ -282,13 +264,15 @@ static hf_lock_spec spec_of(hf__work *work)
     return spec;
 }
 
-/* The table's id and the append's row are asked for in the same message. */
+/*
+ * Acquires the lock of the id and asks for the table's id and the append's row in the same message.
+ */
 static hf_status lock_and_look(hf__work *work, const hf_lock_spec *spec, hf_error *err)
 {
     hf_value name[3];
     const hf_value id = HF_TEXT(work->result->id);
     hf__rider riders[2] = {{0}};
-    /* Nobody knows an id that was made up a moment ago. */
+    /* The store has no row of an id that we have just made up. */
     const hf__lock_extra extra = {.riders = riders,
                                   .rider_count = work->options->id != NULL ? 2 : 1};
 
@@ -313,8 +297,7 @@ hf_status hf__work_lock_id(hf__work *work, hf_error *err)
 {
     hf_lock_spec spec = spec_of(work);
 
-    spec.flags =
-        HF_PRIVATE; /* the table's goes beside it, and what is written down on their session */
+    spec.flags = HF_PRIVATE; /* the table's lock and our transactions share its session */
     spec.on_wait = on_wait_for_id;
     hf_status status = lock_and_look(work, &spec, err);
     if (status == HF_NOT_ACQUIRED && err != NULL) {

@@ -1,4 +1,7 @@
-/* What is kept in the store about an append: see holdfast.appends in the schema. */
+/*
+ * What the store keeps about an append: a row of holdfast.appends, and the lock of its id. The row
+ * is there from the moment parts are about to be attached.
+ */
 #ifndef HF_APPEND_STATE_H
 #define HF_APPEND_STATE_H
 
@@ -11,7 +14,7 @@ typedef enum hf__append_state {
     HF__APPEND_UNKNOWN = 0, /* there is no row */
     HF__APPEND_ATTACHING,
     HF__APPEND_DONE,
-    HF__APPEND_DOUBTFUL, /* nothing tells any more whether its rows are there */
+    HF__APPEND_DOUBTFUL, /* nobody can tell any more whether its rows are in the table */
 } hf__append_state;
 
 typedef struct hf__append_row {
@@ -25,37 +28,43 @@ typedef struct hf__append_row {
 
 void hf__append_row_free(hf__append_row *row);
 
-/* state is HF__APPEND_UNKNOWN where there is none. The caller frees the row. */
+/*
+ * Reads the row of an append; its state is HF__APPEND_UNKNOWN when there is none. The caller frees
+ * the row, also after a failure. HF_NO_SCHEMA: the store has no such table.
+ */
 HF_MUST_CHECK hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row,
                                         hf_error *err);
 
-/* The one append of the table that was attaching, or HF__APPEND_UNKNOWN. */
+/* The same for the append of this table that is attaching: there is one at most. */
 HF_MUST_CHECK hf_status hf__append_load_attaching(hf_store *store, const char *table,
                                                   hf__append_row *row, hf_error *err);
 
 /*
- * Writes the row on the session of the table's lock, or not at all (HF_LOST). *in_the_way: another
- * append of the table has been attaching, and nothing was written.
+ * Saves the row on the session of the table's lock. HF_LOST: the lock is gone, and nothing was
+ * written. *in_the_way, with HF_OK: another append to the table is attaching, and nothing was
+ * written.
  */
 HF_MUST_CHECK hf_status hf__append_save(hf_lock *lock, const hf__append_row *row, bool *in_the_way,
                                         hf_error *err);
 
 /*
- * The same for a row that is done, and releases both locks: the table's, and that of the append's
- * id.
+ * Saves a row that is done and releases both locks, the table's and the one of the id, in one
+ * message.
  */
 HF_MUST_CHECK hf_status hf__append_save_last(hf_lock *const locks[2], const hf__append_row *row,
                                              hf_error *err);
 
-/* The key of the lock that an append holds as long as it lives: below all minted ids. */
+/* Acquires the lock that an append holds as long as it lives. Its key is below all minted ids. */
 HF_MUST_CHECK hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *spec,
                                         const hf__lock_extra *extra, hf_lock **lock, hf_error *err);
 
-/* hf__append_load in the message that takes a lock. */
+/*
+ * hf__append_load in two steps, for the message that acquires a lock: the question, and its answer.
+ */
 void hf__append_look(const hf_value *id, hf__rider *rider);
 HF_MUST_CHECK hf_status hf__append_looked(const hf_rows *rows, hf__append_row *row, hf_error *err);
 
-/* 1 to 64 of letters, digits, '.', '_', ':' and '-'. */
+/* HF_INVALID: not 1 to 64 letters, digits, '.', '_', ':' and '-'. */
 HF_MUST_CHECK hf_status hf__append_check_id(const char *id, hf_error *err);
 
 #endif
