@@ -4,8 +4,9 @@
 #include "base/buf.h"
 
 /*
- * Named SQL. The statements of a room are in its .sql file; scripts/embed-sql turns them into constants
- * of the type hf__sql, hf__sql_ROOM_NAME, and writes their declarations to the room's sql.h.
+ * Named SQL. The statements of a room are in its .sql file; scripts/embed-sql turns them into
+ * constants of the type hf__sql, hf__sql_ROOM_NAME, and writes their declarations to the room's
+ * sql.h.
  */
 
 typedef enum hf__dialect { HF__POSTGRES, HF__SQLITE, HF__DIALECTS } hf__dialect;
@@ -24,9 +25,9 @@ typedef struct hf__sql_part {
 } hf__sql_part;
 
 /*
- * Appends the text to out, each @word@ replaced by the text of the part with that word. A word without
- * a part stays as it is, so that the store refuses the statement and shows it. Out of memory: out is
- * marked as broken.
+ * Appends the text to out, each @word@ replaced by the text of the part with that word. A word
+ * without a part stays as it is, so that the store refuses the statement and shows it. Out of
+ * memory: out is marked as broken.
  */
 void hf__sql_expand(hf__buf *out, const char *text, const hf__sql_part *parts);
 

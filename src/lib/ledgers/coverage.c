@@ -1,14 +1,16 @@
 /*
  * Coverage in the store: disjoint rows (lo, hi) of ingest_coverage.
  *
- * Whoever adds, clips or rebuilds holds the network's coverage lock until its transaction ends, so the
- * set of rows is stable for it; only the live ingester works beside it, and all that it does is to
- * raise `hi` of one row, under that row's lock. Hence who adds a range locks every row that it could
- * meet, the one before it included: that row may be growing towards it. And who extends looks under
- * the row's lock whether somebody has begun a range in the way.
+ * A transaction that adds, clips or rebuilds coverage holds the network's coverage lock until it
+ * ends, so no row appears or goes meanwhile. Only the live ingester does not take that lock. All it
+ * does is raise `hi` of one row, under the lock of that row. So:
  *
- * The last row keeps its `lo`: it is the live ingester's, who finds it by that. A range that ends right
- * before it stays a neighbour of its own.
+ * - Adding a range locks every row that the range could meet, also the row before it, which may be
+ *   growing towards it.
+ * - Extending a row looks, under the lock of that row, whether somebody has begun a range in the
+ *   way.
+ * - The last row keeps its `lo`, because the live ingester finds the row by it. A range that ends
+ *   right before the last row becomes a row of its own.
  */
 #include "lib/ledgers/ledgers.h"
 
@@ -18,7 +20,7 @@
 
 #include "lib/ledgers/sql.h"
 
-/* ---- reading ------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static hf_status read_range(const hf_rows *rows, size_t row, const hf_network *network,
                             hf_range *range, hf_error *err)
@@ -77,7 +79,9 @@ hf_status hf__coverage_read(hf_tx *tx, const hf_network *network, int64_t from, 
     return status;
 }
 
-/* Takes the rows, greatest first, as long as they are neighbours; *ends: there was one that is none. */
+/*
+ * Joins rows, greatest first, to the last range. *ends is set at the first one that does not touch.
+ */
 static hf_status join_down(const hf_rows *rows, const hf_network *network, bool *found,
                            hf_range *last, int64_t *row_from, bool *ends, hf_error *err)
 {
@@ -125,15 +129,15 @@ hf_status hf__coverage_last(hf_tx *tx, const hf_network *network, bool *found, h
     return status;
 }
 
-/* ---- adding ------------------------------------------------------------------------------------- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
-/* What becomes of the rows that a range meets. */
+/* What to do with the rows that a new range meets. */
 struct merge {
-    hf_range range; /* to be there as one row */
-    bool has_row;   /* a row begins where it does: only its end changes */
-    bool swallows;  /* further rows are part of it now, and go */
-    bool is_there;  /* a row has it all */
-    hf_range tail;  /* the last row, which keeps its start */
+    hf_range range; /* the row that must exist afterwards */
+    bool has_row;   /* a row with this start exists: only its end changes */
+    bool swallows;  /* it contains further rows, which go */
+    bool is_there;  /* one row covers all of it already */
+    hf_range tail;  /* the last row, if the range meets it; it keeps its start */
     bool tail_grows;
 };
 
@@ -160,7 +164,7 @@ static hf_status lock_rows(hf_tx *tx, const hf_network *network, int64_t from, i
 static void meet(struct merge *merge, const hf_range *row, bool is_last, int64_t from, int64_t to)
 {
     if (row->to < from - 1)
-        return; /* the row before, out of touch */
+        return; /* the row before, which the range does not touch */
     if (row->from <= from && row->to >= to)
         merge->is_there = true;
     if (is_last && row->from > from) {
@@ -240,9 +244,11 @@ hf_status hf__coverage_add(hf_tx *tx, const hf_network *network, int64_t from, i
     return status;
 }
 
-/* ---- the live ingester's step ------------------------------------------------------------------- */
+/* ---- the live ingester's step ---------------------------------------------------------------- */
 
-/* Under the row's lock, and in a statement of its own: it sees ranges that others have begun. */
+/*
+ * The update follows the lock in a statement of its own, so that it sees ranges others have begun.
+ */
 static hf_status raise_end(hf_tx *tx, const hf_network *network, int64_t from, int64_t end,
                            int64_t to, bool *raised, hf_error *err)
 {
@@ -261,7 +267,7 @@ static hf_status raise_end(hf_tx *tx, const hf_network *network, int64_t from, i
     return status;
 }
 
-/* Retention may have moved its start, a backfill may have joined it: the row that holds `end`. */
+/* Finds the row that holds `end`: retention or a backfill may have moved its start. */
 static hf_status find_row(hf_tx *tx, const hf_network *network, int64_t end, bool *found,
                           hf_range *row, hf_error *err)
 {
@@ -298,7 +304,7 @@ hf_status hf__coverage_extend(hf_tx *tx, const hf_network *network, int64_t from
                     network->name, end);
 }
 
-/* ---- clipping ----------------------------------------------------------------------------------- */
+/* ---- clipping -------------------------------------------------------------------------------- */
 
 static hf_status clip(hf_tx *tx, const hf_network *network, const hf__sql *remove,
                       const hf__sql *cut, int64_t bound, hf_error *err)

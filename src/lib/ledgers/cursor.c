@@ -1,7 +1,7 @@
 /*
- * Cursors: rows of ingest_store(key, value), as text, in a table that others may use beside us. A row
- * is read under its lock before it is changed, so that what is no number is never overwritten blindly
- * and the smaller of two values wins, whoever comes first.
+ * Cursors: rows of ingest_store(key, value). Values are text, and other programs may use the table
+ * too. A row is locked and read before it is changed, so that a value that is no number is never
+ * overwritten, and of two values the smaller one wins in either order.
  */
 #include "lib/ledgers/ledgers.h"
 
@@ -18,7 +18,7 @@ bool hf__cursor_is_own(const char *name)
     return strncmp(name, HF__OWN_ROWS, strlen(HF__OWN_ROWS)) == 0;
 }
 
-/* ---- one row ------------------------------------------------------------------------------------ */
+/* ---- one row --------------------------------------------------------------------------------- */
 
 static hf_status fail_row(const hf_network *network, const char *name, const char *what,
                           hf_error *err)
@@ -30,7 +30,7 @@ static hf_status fail_row(const hf_network *network, const char *name, const cha
     return status;
 }
 
-/* *rows has one row, or is NULL when there is none. */
+/* Sets *rows to one row, or to NULL if there is none. */
 static hf_status read_row(hf_tx *tx, const hf_network *network, const char *name, bool lock_row,
                           hf_rows **rows, hf_error *err)
 {
@@ -76,28 +76,14 @@ hf_status hf__cursor_read(hf_tx *tx, const hf_network *network, const char *name
     return status;
 }
 
-hf_status hf__text_read(hf_tx *tx, const hf_network *network, const char *name, hf__buf *value,
-                        bool *found, hf_error *err)
-{
-    hf_rows *rows = NULL;
-    hf_status status = read_row(tx, network, name, false, &rows, err);
-    *found = rows != NULL;
-    if (rows) {
-        const char *text = hf_rows_value(rows, 0, 0, NULL);
-        hf__buf_puts(value, text ? text : "");
-        if (value->broken)
-            status = hf__no_memory(err);
-    }
-    hf_rows_free(rows);
-    return status;
-}
-
 static bool lacks_unique_key(const hf_error *err)
 {
     return strcmp(err->sqlstate, "42P10") == 0 || strstr(err->message, "ON CONFLICT clause does");
 }
 
-/* An adopted table may lack what an upsert goes by; whoever else writes to it would then duplicate. */
+/*
+ * An adopted table may have no unique key. Then an upsert fails, and other writers make duplicates.
+ */
 static hf_status name_remedy(const hf_network *network, hf_status status, hf_error *err)
 {
     if (status != HF_DATABASE || !err || !lacks_unique_key(err))
@@ -127,7 +113,7 @@ hf_status hf__cursor_write(hf_tx *tx, const hf_network *network, const char *nam
     return hf__text_write(tx, network, name, text.data, err);
 }
 
-/* ---- moves -------------------------------------------------------------------------------------- */
+/* ---- moves ----------------------------------------------------------------------------------- */
 
 static hf_status not_initialised(const hf_network *network, const char *name, hf_error *err)
 {
@@ -160,7 +146,9 @@ static hf_status update_row(hf_tx *tx, const hf_network *network, const char *na
     return hf__network_queue(tx, network, &hf__sql_ledgers_store_update, 2, values, err);
 }
 
-/* The row did not match as text: it is missing, stands elsewhere, or is written like '0099'. */
+/*
+ * The row did not match as text: it does not exist, has another value, or is written like '0099'.
+ */
 static hf_status move_after_a_look(hf_tx *tx, const hf_network *network, const char *name,
                                    int64_t from, int64_t to, hf_error *err)
 {
@@ -194,7 +182,7 @@ hf_status hf__cursor_move(hf_tx *tx, const hf_network *network, const char *name
     return move_after_a_look(tx, network, name, from, to, err);
 }
 
-/* ---- calls for everybody ------------------------------------------------------------------------ */
+/* ---- calls for everybody --------------------------------------------------------------------- */
 
 struct call {
     hf_network *network;
@@ -244,7 +232,7 @@ hf_status hf_cursor_get(hf_network *network, const char *name, bool *found, int6
     return status;
 }
 
-/* A change where the table is missing fails as one where the row is. */
+/* Where the table does not exist, the error is the same as for a row that does not exist. */
 static hf_status change(hf_network *network, const char *name, hf_tx_fn *fn, struct call *call,
                         hf_error *err)
 {
@@ -320,7 +308,7 @@ hf_status hf_cursor_swap(hf_network *network, const char *name, int64_t from, in
     return change(network, name, move, &call, err);
 }
 
-/* ---- the list ----------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 struct listing {
     hf_network *network;

@@ -1,4 +1,4 @@
-/* Gaps: the window that is wanted, minus coverage. */
+/* Gaps: the ledgers that are wanted and not covered. And ranges of ledgers in memory. */
 #include <stdlib.h>
 
 #include "base/vec.h"
@@ -7,7 +7,7 @@
 
 struct question {
     hf_network *network;
-    hf_range window; /* 0: as far back as is wanted, up to the latest */
+    hf_range window; /* from 0: as far back as is wanted; to 0: up to the latest */
     hf__ranges missing;
 };
 
@@ -19,7 +19,7 @@ static hf_status needs_coverage(const hf_network *network, hf_error *err)
     return status;
 }
 
-/* Without a wish on record, the first ledger that the cursor or coverage knows of. */
+/* If no start is wanted, it is the first ledger that the cursor or coverage knows of. */
 static hf_status find_start(hf_tx *tx, const hf_network *network, const hf__tables_there *there,
                             int64_t *from, hf_error *err)
 {
@@ -121,9 +121,7 @@ hf_status hf_network_gaps(hf_network *network, int64_t from, int64_t to, hf_rang
     return HF_OK;
 }
 
-/* --- ranges ----------------------------------------------------------------------------------- */
-
-/* Ranges of ledgers in memory: ascending, disjoint, neighbours joined. Pure. */
+/* ---- ranges in memory: no I/O ---------------------------------------------------------------- */
 
 void hf__ranges_free(hf__ranges *ranges)
 {

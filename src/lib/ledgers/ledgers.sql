@@ -1,9 +1,9 @@
--- The tables of one network. @prefix@ is its schema, quoted, with a dot; a local network has a file of
--- its own, and no prefix.
+-- The tables of one network. @prefix@ is its schema, quoted, with a dot; a local network has a file
+-- of its own, and no prefix.
 
 -- lines: joined
 
--- ---- the store: cursors and rows of our own ------------------------------------------------------
+-- ---- the store: cursors and rows of our own -----------------------------------------------------
 
 -- name: store_read
 SELECT value FROM @prefix@ingest_store WHERE key = $1
@@ -33,7 +33,7 @@ SELECT key, value FROM @prefix@ingest_store ORDER BY key COLLATE "C"
 -- name: store_list sqlite
 SELECT key, value FROM @prefix@ingest_store ORDER BY key
 
--- ---- coverage ------------------------------------------------------------------------------------
+-- ---- coverage -----------------------------------------------------------------------------------
 
 -- name: coverage_read
 -- The rows that meet $1 to $2, and perhaps one before.
@@ -109,7 +109,7 @@ DELETE FROM @prefix@ingest_coverage
 -- @rows@: (lo,hi),(lo,hi),...
 INSERT INTO @prefix@ingest_coverage (lo, hi) VALUES @rows@
 
--- ---- coverage against the data -------------------------------------------------------------------
+-- ---- coverage against the data ------------------------------------------------------------------
 
 -- name: verify_next
 -- The first ledger from $1 on, the first range, and the end of the range before.
@@ -127,7 +127,7 @@ LEFT JOIN (SELECT to_id >> 32 AS ledger, count(*) AS rows FROM @prefix@transacti
 WHERE l.sequence >= $1 AND l.sequence <= $2
 ORDER BY l.sequence
 
--- ---- locks ---------------------------------------------------------------------------------------
+-- ---- locks --------------------------------------------------------------------------------------
 
 -- name: lock postgres
 SELECT pg_catalog.pg_advisory_xact_lock($1)
@@ -135,7 +135,7 @@ SELECT pg_catalog.pg_advisory_xact_lock($1)
 -- name: lock_timeout postgres
 SELECT pg_catalog.set_config('lock_timeout', $1, true)
 
--- ---- which tables are there, and do they fit -----------------------------------------------------
+-- ---- which tables are there, and do they fit ----------------------------------------------------
 
 -- name: tables postgres
 SELECT c.relname
@@ -173,10 +173,11 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.attname
 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique
     AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum)
 
--- ---- creating them -------------------------------------------------------------------------------
+-- ---- creating them ------------------------------------------------------------------------------
 
--- Times of the local store are text, RFC 3339 in UTC with six digits: they sort and compare as times.
--- hi and value are in no index, and pages keep room, so that updates stay on their page (HOT).
+-- Times of the local store are text, RFC 3339 in UTC with six digits: they sort and compare as
+-- times. hi and value are in no index, and pages keep room, so that updates stay on their page
+-- (HOT).
 
 -- name: has_schema postgres
 SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1
@@ -239,7 +240,7 @@ CREATE INDEX ingest_quarantine_sequence ON @prefix@ingest_quarantine (sequence)
 -- name: index_quarantine sqlite
 CREATE INDEX ingest_quarantine_sequence ON ingest_quarantine (sequence)
 
--- ---- partitions, on PostgreSQL only; their names are computed ------------------------------------
+-- ---- partitions, on PostgreSQL only; their names are computed -----------------------------------
 
 -- name: partitions postgres
 -- Rows of (parent, its kind, partition, is it in the same schema, its bounds).

@@ -1,4 +1,4 @@
-/* A network's names, and its statements: checked names, one prefix, one transaction on the store. */
+/* A network: its names are checked here, and its transactions and statements start here. */
 #include "lib/ledgers/ledgers.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ enum { NETWORK_MAX = 40, SCHEMA_MAX = 63, CURSOR_MAX = 127 };
 #define LARGE "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool is_made_of(const char *name, const char *allowed, size_t most)
 {
@@ -36,7 +36,7 @@ static hf_status check_network(const char *name, hf_error *err)
     return status;
 }
 
-/* Folders of the servers' own, and what belongs to Holdfast. */
+/* Schemas that belong to PostgreSQL or to Holdfast. */
 static bool is_taken(const char *schema)
 {
     return strcmp(schema, "holdfast") == 0 || strcmp(schema, "information_schema") == 0 ||
@@ -153,7 +153,7 @@ void hf_network_free(hf_network *network)
     free(network);
 }
 
-/* ---- transactions ------------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 hf_tx_options hf__network_tx_options(const hf_network *network)
 {
@@ -169,7 +169,7 @@ hf_status hf__network_transact(hf_network *network, hf_tx_fn *fn, void *arg, hf_
     return hf_transact(network->store, &options, fn, arg, err);
 }
 
-/* SQLite creates the file that it is asked to read. */
+/* Opening a file that does not exist would create it. */
 static bool has_database(const hf_network *network)
 {
     const char *folder = hf_store_name(network->store) + strlen("local:");
@@ -191,7 +191,7 @@ hf_status hf__network_read(hf_network *network, hf_tx_fn *fn, void *arg, bool *t
     return *there ? hf_transact(network->store, &options, fn, arg, err) : HF_OK;
 }
 
-/* ---- statements --------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 hf_status hf__network_query(hf_tx *tx, const hf_network *network, const hf__sql *sql, size_t count,
                             const hf_value *values, hf_rows **rows, hf_error *err)

@@ -1,8 +1,8 @@
 /*
- * PostgreSQL's partitions of ledgers and transactions: by ledger, created ahead as tables of their own
- * that are then attached. ATTACH lets readers and writers of the parent go on, CREATE … PARTITION OF
- * does not; and a new table has nothing to scan. Bounds that are there, of whatever width, stay: what
- * is created fills the holes between them.
+ * PostgreSQL's partitions of ledgers and transactions, by ranges of ledgers. A partition is created
+ * ahead of its use as a plain table and then attached: unlike CREATE … PARTITION OF, ATTACH lets
+ * readers and writers of the parent go on, and a new table has nothing to scan. Partitions that
+ * exist stay, whatever their width; new ones fill the holes between them.
  */
 #include "lib/ledgers/ledgers.h"
 
@@ -16,7 +16,7 @@
 
 enum {
     ATTACH_LOCK_MS = 2000,
-    DROP_LOCK_MS = 50, /* so long do readers of the parent wait at most behind one attempt */
+    DROP_LOCK_MS = 50, /* the longest that readers of the parent wait behind one attempt */
     DROP_ATTEMPTS = 12,
     DROP_PAUSE_MS = 25,
     MOST_AT_ONCE = 4096,
@@ -27,10 +27,10 @@ enum parent { LEDGERS, TRANSACTIONS, PARENTS };
 
 static const struct {
     const char *name;
-    int shift; /* from a ledger to a value of the partition key */
+    int shift; /* a ledger shifted left by this is a value of the partition key */
 } parents[PARENTS] = {{"ledgers", 0}, {"transactions", TO_ID_SHIFT}};
 
-/* One partition, by values of the key: both included. */
+/* One partition. Its bounds are values of the key, both included. */
 struct part {
     enum parent parent;
     hf_range bounds;
@@ -44,9 +44,9 @@ struct parts {
     bool partitioned[PARENTS];
 };
 
-/* ---- what is there ------------------------------------------------------------------------------ */
+/* ---- what is there --------------------------------------------------------------------------- */
 
-/* "('17')" or "(17)" or "(MINVALUE)" behind the word; false: another kind of key. */
+/* Reads the bound after the word: "('17')", "(17)" or "(MINVALUE)". False: another kind of key. */
 static bool parse_bound(const char *text, const char *word, int64_t *value)
 {
     char number[24] = "";
@@ -149,9 +149,9 @@ static hf_status read_all(hf_tx *tx, void *arg, hf_error *err)
     return read_parts(tx, reading->network, &reading->parts, err);
 }
 
-/* ---- creating ----------------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
-/* Values of a parent's key that belong to the ledgers. */
+/* The values of a parent's key that these ledgers have. */
 static hf_range key_range(enum parent parent, hf_range ledgers)
 {
     int shift = parents[parent].shift;
@@ -218,7 +218,7 @@ static hf_status create_part(hf_tx *tx, const hf_network *network, enum parent p
 
 struct filling {
     hf_network *network;
-    hf_range ledgers; /* one cell of the grid */
+    hf_range ledgers; /* from one multiple of the width to the next */
 };
 
 static hf_status set_lock_timeout(hf_tx *tx, int ms, hf_error *err)
@@ -309,7 +309,7 @@ hf_status hf__partitions_ensure(hf_network *network, int64_t from, int64_t to, i
     return status;
 }
 
-/* ---- listing and dropping ----------------------------------------------------------------------- */
+/* ---- listing and dropping -------------------------------------------------------------------- */
 
 static hf__partition *find_range(hf__partition *list, size_t count, hf_range range)
 {
@@ -326,7 +326,7 @@ static int compare_partitions(const void *a, const void *b)
     return (first->from > second->from) - (first->from < second->from);
 }
 
-/* Those of one range together; one of them may have been dropped already. */
+/* Makes one entry of the two tables with the same range. One of them may have been dropped. */
 static size_t pair_up(const struct parts *parts, hf__partition *list)
 {
     size_t count = 0;
@@ -408,7 +408,7 @@ static hf_status drop_table(hf_network *network, const char *table, hf_error *er
     return status;
 }
 
-/* Each in a transaction of its own: to hold one parent while waiting for the other would stall more. */
+/* Two transactions, so that readers of one parent do not wait until the other is free too. */
 hf_status hf__partition_drop(hf_network *network, const hf__partition *partition, hf_error *err)
 {
     if (network->local)

@@ -1,6 +1,7 @@
 /*
- * The tables of a network. What is missing is created, under a lock so that several may do it at once;
- * what is there already, because an older deployment made it, stays as it is and must only fit.
+ * The tables of a network. Those that do not exist are created, under a lock, so that several
+ * processes may do it at once. Those that an older deployment has made stay as they are; they only
+ * have to fit.
  */
 #include "lib/ledgers/ledgers.h"
 
@@ -23,7 +24,7 @@ static const struct table {
 
 enum { TABLES = sizeof tables / sizeof *tables };
 
-/* ---- what is there ------------------------------------------------------------------------------ */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 static void mark(hf__tables_there *there, const char *name)
 {
@@ -70,7 +71,7 @@ static bool has_all(const hf__tables_there *there)
     return all;
 }
 
-/* ---- does it fit? ------------------------------------------------------------------------------- */
+/* ---- does it fit? ---------------------------------------------------------------------------- */
 
 enum kind { TEXT, INTEGER, BIGINT, TIME, JSON };
 
@@ -105,7 +106,7 @@ static const struct column {
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* By the names that pg_type has for them; "" fits everything (the local store). */
+/* The types that fit, by their names in pg_type. The local store reports "", which always fits. */
 static const char *const kinds[][6] = {
     [TEXT] = {"text", "varchar", "bpchar", ""},
     [INTEGER] = {"int8", "int4", ""},
@@ -203,12 +204,12 @@ static hf_status check_shape(hf_tx *tx, const hf_network *network, const hf__tab
     return status == HF_OK ? check_keys(tx, network, err) : status;
 }
 
-/* ---- installing --------------------------------------------------------------------------------- */
+/* ---- installing ------------------------------------------------------------------------------ */
 
 struct install {
     hf_network *network;
-    size_t count;   /* of the tables, from the first: only the store, or all */
-    bool any_shape; /* what is there need not fit */
+    size_t count;   /* how many of the tables, from the first */
+    bool any_shape; /* tables that exist need not fit */
     hf__tables_there there;
 };
 

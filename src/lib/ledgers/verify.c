@@ -1,14 +1,15 @@
-/* Coverage against the data: what disagrees, and coverage built anew from it. */
+/* Compares coverage with the data, and builds it anew from the data. */
+#include "lib/ledgers/ledgers.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/ledgers/ledgers.h"
 #include "lib/ledgers/sql.h"
 
 enum {
-    PIECE = 16384, /* ledgers looked at in one statement */
+    PIECE = 16384, /* ledgers that one statement reads */
     ROWS_PER_INSERT = 500,
     KINDS = HF__DATA_UNCOVERED + 1,
 };
@@ -28,12 +29,7 @@ static void piece_free(struct piece *piece)
     hf__ranges_free(&piece->partial);
 }
 
-static hf_status out_of_memory(hf_error *err)
-{
-    return hf__no_memory(err);
-}
-
-/* ---- reading a piece ---------------------------------------------------------------------------- */
+/* ---- reading a piece ------------------------------------------------------------------------- */
 
 static hf_status take_ledgers(const hf_rows *rows, const hf_network *network, struct piece *piece,
                               hf_error *err)
@@ -50,7 +46,7 @@ static hf_status take_ledgers(const hf_rows *rows, const hf_network *network, st
             status = hf__row_number(rows, i, 2, what, &counted, err);
         if (status == HF_OK && !hf__ranges_add(stated == counted ? &piece->whole : &piece->partial,
                                                sequence, sequence))
-            status = out_of_memory(err);
+            status = hf__no_memory(err);
     }
     return status;
 }
@@ -80,7 +76,7 @@ static void lower(int64_t *next, const hf_rows *rows, size_t column)
         *next = value;
 }
 
-/* The next ledger that is there or covered, so that wide gaps cost nothing; *next > to: none. */
+/* The next ledger that exists or is covered. Wide gaps are skipped this way. INT64_MAX: none. */
 static hf_status find_next(hf_tx *tx, const hf_network *network, int64_t from, int64_t *next,
                            hf_error *err)
 {
@@ -127,13 +123,13 @@ static hf_status check_tables(hf_tx *tx, const hf_network *network, hf_error *er
     return status;
 }
 
-/* ---- verifying ---------------------------------------------------------------------------------- */
+/* ---- verifying ------------------------------------------------------------------------------- */
 
 struct verification {
     hf_network *network;
     hf_range left;
     struct piece piece;
-    hf_range pending[KINDS]; /* not told yet: it may go on in the next piece; to 0: none */
+    hf_range pending[KINDS]; /* not reported yet, as it may go on in the next piece; to 0: none */
     hf__disagreement_fn *fn;
     void *arg;
 };
@@ -172,7 +168,7 @@ static void tell_rest(const struct verification *verification)
                              verification->pending[kind]);
 }
 
-/* a − b, both within the piece */
+/* Adds a without b to out. */
 static bool subtract(const hf__ranges *a, const hf__ranges *b, hf__ranges *out)
 {
     bool ok = true;
@@ -196,7 +192,7 @@ static hf_status compare(struct verification *verification, hf_error *err)
     hf__ranges_free(&not_whole);
     hf__ranges_free(&missing);
     hf__ranges_free(&uncovered);
-    return ok ? HF_OK : out_of_memory(err);
+    return ok ? HF_OK : hf__no_memory(err);
 }
 
 hf_status hf__coverage_verify(hf_network *network, int64_t from, int64_t to,
@@ -223,7 +219,7 @@ hf_status hf__coverage_verify(hf_network *network, int64_t from, int64_t to,
     return status;
 }
 
-/* ---- rebuilding --------------------------------------------------------------------------------- */
+/* ---- rebuilding ------------------------------------------------------------------------------ */
 
 static hf_status collect_whole(hf_tx *tx, const hf_network *network, int64_t from,
                                hf__ranges *ranges, hf_error *err)
@@ -243,7 +239,7 @@ static hf_status collect_whole(hf_tx *tx, const hf_network *network, int64_t fro
         from = piece.ledgers.to + 1;
         piece_free(&piece);
         if (!ok)
-            return out_of_memory(err);
+            return hf__no_memory(err);
     }
     return status;
 }
@@ -273,7 +269,9 @@ hf_status hf__coverage_rebuild(hf_tx *tx, const hf_network *network, hf__ranges 
     bool kept = false;
     int64_t floor = 0;
     ranges->count = 0;
-    /* Retention stores the floor before it drops anything: what is dropped meanwhile is below it. */
+    /*
+     * Retention stores the floor before it drops anything, so what it drops now is below the floor.
+     */
     hf_status status = hf__network_lock(tx, network, network->coverage_key, err);
     if (status == HF_OK)
         status = hf__cursor_read(tx, network, HF__RETENTION_FLOOR, false, &kept, &floor, err);

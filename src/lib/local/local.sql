@@ -1,7 +1,7 @@
 -- The records of the local store. Columns called seat hold the number of a session: a schema is not
 -- renamed. PRAGMAs, and scripts of several statements, are where they are run.
 
--- ---- transactions --------------------------------------------------------------------------------
+-- ---- transactions -------------------------------------------------------------------------------
 
 -- name: begin prepared
 BEGIN IMMEDIATE
@@ -12,7 +12,7 @@ COMMIT
 -- name: rollback prepared
 ROLLBACK
 
--- ---- tokens and boots ----------------------------------------------------------------------------
+-- ---- tokens and boots ---------------------------------------------------------------------------
 
 -- name: get_boot prepared
 SELECT boot_id FROM token
@@ -24,7 +24,7 @@ UPDATE token SET value = value + 1 RETURNING value
 -- 2^24: more than could be handed out between two syncs.
 UPDATE token SET value = value + 16777216, boot_id = ?1
 
--- ---- labels --------------------------------------------------------------------------------------
+-- ---- labels -------------------------------------------------------------------------------------
 
 -- name: find_label prepared
 SELECT label, seen_ms FROM labels WHERE space = ?1 AND key = ?2
@@ -35,7 +35,7 @@ INSERT INTO labels (space, key, label, derivation, seen_ms) VALUES (?1, ?2, ?3, 
 -- name: touch_label prepared
 UPDATE labels SET seen_ms = ?3 WHERE space = ?1 AND key = ?2
 
--- ---- holders -------------------------------------------------------------------------------------
+-- ---- holders ------------------------------------------------------------------------------------
 
 -- name: put_holder prepared
 INSERT OR REPLACE INTO holders
@@ -65,7 +65,7 @@ FROM (
 )
 ORDER BY standing, token DESC
 
--- ---- waiters -------------------------------------------------------------------------------------
+-- ---- waiters ------------------------------------------------------------------------------------
 
 -- name: next_wait prepared
 SELECT coalesce(max(wait), 0) + 1 FROM waiters
@@ -101,7 +101,7 @@ JOIN waiters b ON b.space = w.space AND b.key = w.key AND b.wait <> w.wait
     AND NOT (b.shared AND w.shared) AND (b.standing = 0 OR (b.standing = 1 AND w.standing = 2))
 WHERE w.standing > 0 AND w.wait <= ?1 AND b.wait <= ?1
 
--- ---- history, and what is due --------------------------------------------------------------------
+-- ---- history, and what is due -------------------------------------------------------------------
 
 -- name: add_event prepared
 INSERT INTO events
@@ -118,7 +118,7 @@ INSERT OR REPLACE INTO schedules (label, last_start_ms) VALUES (?1, ?2)
 SELECT advisory_id FROM table_registry
 WHERE cluster = ?1 AND database = ?2 AND table_name = ?3 AND dropped_ms IS NULL
 
--- ---- sweeping ------------------------------------------------------------------------------------
+-- ---- sweeping -----------------------------------------------------------------------------------
 
 -- name: claim_sweep prepared
 -- A clock that was set back does not stop the sweeping.
@@ -155,7 +155,7 @@ WHERE seen_ms < ?1 - 90 * 86400000
 DELETE FROM contention
 WHERE at_ms < ?1 - 30 * 86400000
 
--- ---- lists ---------------------------------------------------------------------------------------
+-- ---- lists --------------------------------------------------------------------------------------
 
 -- name: list_locks prepared
 -- Holders, waiters, and what an unfinished set has taken; standing is -1 for holders.
@@ -189,7 +189,7 @@ LEFT JOIN labels l ON l.space = a.space AND l.key = a.key
 LEFT JOIN events e ON e.id = a.id
 ORDER BY a.space, a.key
 
--- ---- scripts, each sent as one line ----------------------------------------------------------------
+-- ---- scripts, each sent as one line -------------------------------------------------------------
 
 -- lines: joined
 

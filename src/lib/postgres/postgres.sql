@@ -1,8 +1,8 @@
--- What Holdfast says to PostgreSQL. A statement that is prepared is called hf_NAME on the server, or as
--- its heading says; it is prepared where it has been used a few times. @words@ are put in by the caller.
--- BEGIN, COMMIT, SET and LISTEN are where they are sent.
+-- What Holdfast says to PostgreSQL. A statement that is prepared is called hf_NAME on the server,
+-- or as its heading says; it is prepared where it has been used a few times. @words@ are put in by
+-- the caller. BEGIN, COMMIT, SET and LISTEN are where they are sent.
 
--- ---- trying claims -------------------------------------------------------------------------------
+-- ---- trying claims ------------------------------------------------------------------------------
 
 -- name: try_one prepared
 SELECT pg_catalog.pg_try_advisory_lock($1::bigint)
@@ -89,12 +89,13 @@ END)
 FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
 JOIN mine USING (key, space)
 
--- ---- waiting -------------------------------------------------------------------------------------
+-- ---- waiting ------------------------------------------------------------------------------------
 
 -- name: queue
--- Waits in PostgreSQL's own queue with a transaction lock, at most @ms@ ms for all keys together, and
--- keeps with a session lock: no timeout can strike between grant and answer. The timeout is caught
--- here, so that it leaves no line in the server's log. A script takes no parameters: integers and names of our own are put in.
+-- Waits in PostgreSQL's own queue with a transaction lock, at most @ms@ ms for all keys together,
+-- and keeps with a session lock: no timeout can strike between grant and answer. The timeout is
+-- caught here, so that it leaves no line in the server's log. A script takes no parameters:
+-- integers and names of our own are put in.
 BEGIN ISOLATION LEVEL READ COMMITTED;
 DO $queue$
 DECLARE
@@ -145,7 +146,7 @@ SELECT EXISTS (
       AND (l.classid = $1::bigint::oid AND l.objid = $2::bigint::oid AND l.objsubid = $3::smallint AND NOT l.granted
            OR l.classid = $4::bigint::oid AND l.objid = $5::bigint::oid AND l.objsubid = 2 AND l.granted))
 
--- ---- releasing -----------------------------------------------------------------------------------
+-- ---- releasing ----------------------------------------------------------------------------------
 
 -- name: release_one prepared
 -- Unlock, then look whether anybody listens: a listener holds the companion key shared. NOTIFY
@@ -162,8 +163,8 @@ SELECT pg_catalog.pg_advisory_unlock_shared($1::bigint),
             ELSE pg_catalog.pg_notify($3::text, '') IS NULL END
 
 -- name: release_set prepared
--- How many were not held after all. Unlocks come first, wake-ups after them, and key by key only when
--- somebody listens for any key at all.
+-- How many were not held after all. Unlocks come first, wake-ups after them, and key by key only
+-- when somebody listens for any key at all.
 WITH freed AS MATERIALIZED (
     SELECT w.companion, w.channel, CASE
         WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_advisory_unlock_shared(w.key)
@@ -209,7 +210,7 @@ SELECT pg_catalog.count(CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, w.
                              ELSE pg_catalog.pg_notify(w.channel, '') IS NULL END)
 FROM ROWS FROM (pg_catalog.unnest($1::int[]), pg_catalog.unnest($2::text[])) AS w (companion, channel)
 
--- ---- records -------------------------------------------------------------------------------------
+-- ---- records ------------------------------------------------------------------------------------
 
 -- name: knows_label
 -- The first of the arrays, which note_labels would get as well.
@@ -217,7 +218,8 @@ SELECT holdfast.knows_label(($1::bigint[])[1], ($2::smallint[])[1], ($3::text[])
 FROM (SELECT pg_catalog.set_config('lock_timeout', $4::text, true) OFFSET 0) AS bounded
 
 -- name: note_labels prepared
--- $5 bounds the wait for the table: a statement that misses its deadline costs the session its locks.
+-- $5 bounds the wait for the table: a statement that misses its deadline costs the session its
+-- locks.
 SELECT noted.wanted, noted.taken_by, noted.key
 FROM (SELECT pg_catalog.set_config('lock_timeout', $5::text, true) OFFSET 0) AS bounded,
      LATERAL holdfast.note_labels($1::bigint[], $2::smallint[], $3::text[], $4::text[]) AS noted
@@ -302,7 +304,7 @@ RETURNING 1
 SELECT advisory_id FROM holdfast.table_registry
 WHERE cluster = $1 AND database = $2 AND table_name = $3 AND dropped_at IS NULL
 
--- ---- who holds what ------------------------------------------------------------------------------
+-- ---- who holds what -----------------------------------------------------------------------------
 
 -- name: find_holder
 -- Who has the key ($1 classid, $2 objid, $3 objsubid) in a mode that conflicts with $4 (shared?).
@@ -355,8 +357,9 @@ WHERE l.locktype = 'advisory'
 
 -- name: list_recorded
 -- From column 12 on what was recorded: label, host, pid, age in ms, token, slot. Waits that sleep
--- without a snapshot are not in pg_locks; their rows come from holdfast.waiters. A session that has been
--- idle since before the statement was so while pg_locks was read: what it holds are session locks.
+-- without a snapshot are not in pg_locks; their rows come from holdfast.waiters. A session that has
+-- been idle since before the statement was so while pg_locks was read: what it holds are session
+-- locks.
 WITH live AS MATERIALIZED (
     SELECT l.classid::bigint AS classid, l.objid::bigint AS objid, l.objsubid, l.mode = 'ShareLock' AS shared,
            l.granted, l.pid, l.waitstart, NULL::timestamptz AS waiting_since,
@@ -403,8 +406,9 @@ WHERE (a.pid IS NOT NULL OR r.pid IS NULL)
         AND ws.backend_start = coalesce(wa.backend_start, ws.backend_start)))
 
 -- name: list_past
--- What was recorded since $1 ms ago (NULL: ever), one row per key: label, how often it was acquired, ms
--- since it was last seen, and who that was. The slots of a semaphore are among them, by their label.
+-- What was recorded since $1 ms ago (NULL: ever), one row per key: label, how often it was
+-- acquired, ms since it was last seen, and who that was. The slots of a semaphore are among them,
+-- by their label.
 WITH bound AS (
     SELECT coalesce(pg_catalog.now() - pg_catalog.make_interval(secs => $1::bigint / 1000.0), '-infinity') AS since
 ), happened AS (
@@ -422,13 +426,13 @@ LEFT JOIN holdfast.events e ON e.id = h.id
 WHERE h.key IS NOT NULL OR l.seen >= (SELECT b.since FROM bound b)
 ORDER BY 1, 2
 
--- ---- sessions ------------------------------------------------------------------------------------
+-- ---- sessions -----------------------------------------------------------------------------------
 
 -- name: connect
--- $1 the pid that the connection was told, $2 whether a pooler keeps the session for us, @settings@ a
--- list of set_config calls. Behind a transaction pooler nothing is set: it would stay with the next
--- client. This runs under the role's own search_path, hence every name in full; and on a session
--- whose caches are empty, hence no function that is a query of its own.
+-- $1 the pid that the connection was told, $2 whether a pooler keeps the session for us, @settings@
+-- a list of set_config calls. Behind a transaction pooler nothing is set: it would stay with the
+-- next client. This runs under the role's own search_path, hence every name in full; and on a
+-- session whose caches are empty, hence no function that is a query of its own.
 SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4,
        pg_catalog.pg_is_in_recovery(),
        pg_catalog.to_regnamespace('holdfast') IS NOT NULL,
@@ -448,7 +452,7 @@ SELECT v, o.epoch, o.leftovers, pg_catalog.pg_backend_pid()
 FROM holdfast.schema_version() AS v
 LEFT JOIN LATERAL (SELECT * FROM holdfast.open_session($1::text, $2::text, $3::int) WHERE v = $4::int) AS o ON true
 
--- ---- transactions --------------------------------------------------------------------------------
+-- ---- transactions -------------------------------------------------------------------------------
 
 -- name: tx_lock_one prepared
 SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)
@@ -493,8 +497,9 @@ FROM (SELECT CASE
       OFFSET 0) AS handed
 
 -- name: tx_generation
--- Changes when the server crashes (its statistics start anew) and when a standby takes over (on another
--- timeline, even if it began as a cold copy with the same statistics). And which backend this is, for good.
+-- Changes when the server crashes (its statistics start anew) and when a standby takes over (on
+-- another timeline, even if it began as a cold copy with the same statistics). And which backend
+-- this is, for good.
 SELECT w.stats_reset::pg_catalog.text OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||)
        pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8),
        pg_catalog.pg_backend_pid(),
@@ -503,8 +508,8 @@ SELECT w.stats_reset::pg_catalog.text OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_ca
 FROM pg_catalog.pg_stat_wal w
 
 -- name: tx_marker
--- Has attempt $1 committed, and is its transaction ($3, in backend $2) still under way? Where COMMIT went
--- before the id was known, as long as that backend lives, by its start $4, it may be.
+-- Has attempt $1 committed, and is its transaction ($3, in backend $2) still under way? Where
+-- COMMIT went before the id was known, as long as that backend lives, by its start $4, it may be.
 SELECT EXISTS (SELECT FROM holdfast.commits c WHERE c.attempt = $1::pg_catalog.uuid),
        EXISTS (SELECT FROM pg_catalog.pg_stat_activity a
                WHERE a.pid = $2::pg_catalog.int4
@@ -512,8 +517,8 @@ SELECT EXISTS (SELECT FROM holdfast.commits c WHERE c.attempt = $1::pg_catalog.u
                       OR EXTRACT(epoch FROM a.backend_start)::pg_catalog.text = $4::pg_catalog.text))
 
 -- name: tx_status
--- What became of transaction $1, and tx_generation in the same breath: 'committed' counts only while
--- that is what it was.
+-- What became of transaction $1, and tx_generation in the same breath: 'committed' counts only
+-- while that is what it was.
 SELECT coalesce(pg_catalog.pg_xact_status($1::pg_catalog.xid8), 'unknown'),
        w.stats_reset::pg_catalog.text OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||)
        pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8)
@@ -526,8 +531,8 @@ FROM pg_catalog.pg_stat_activity a
 WHERE a.pid = $1::pg_catalog.int4 AND a.backend_xid = $2::pg_catalog.xid8::pg_catalog.xid
 
 -- name: tx_end_forgotten
--- tx_end_backend for one that does nothing but wait for its client; by its start $3 where the transaction's
--- id is not known.
+-- tx_end_backend for one that does nothing but wait for its client; by its start $3 where the
+-- transaction's id is not known.
 SELECT pg_catalog.pg_terminate_backend(a.pid)
 FROM pg_catalog.pg_stat_activity a
 WHERE a.pid = $1::pg_catalog.int4
@@ -535,7 +540,7 @@ WHERE a.pid = $1::pg_catalog.int4
        OR EXTRACT(epoch FROM a.backend_start)::pg_catalog.text = $3::pg_catalog.text)
   AND a.wait_event = 'ClientRead'
 
--- ---- a caller's connection -----------------------------------------------------------------------
+-- ---- a caller's connection ----------------------------------------------------------------------
 
 -- name: borrow_try
 SELECT coalesce((
@@ -560,7 +565,7 @@ SELECT count(CASE
 END)
 FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
 
--- ---- doctor --------------------------------------------------------------------------------------
+-- ---- doctor -------------------------------------------------------------------------------------
 
 -- name: examine
 -- Everything but timeouts and clock, in one row. Columns as enum fact in examine.c.
@@ -617,7 +622,7 @@ WHERE s.name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout',
   AND s.reset_val <> '0'
 ORDER BY s.name
 
--- ---- short ones, each sent as one line ------------------------------------------------------------
+-- ---- short ones, each sent as one line ----------------------------------------------------------
 
 -- lines: joined
 

@@ -1,9 +1,9 @@
--- The registry of shared tables: ids, references, and the adoption of references that somebody else has
--- made. @relation@ is the table that is adopted, quoted, with its schema.
+-- The registry of shared tables: ids, references, and the adoption of references that somebody else
+-- has made. @relation@ is the table that is adopted, quoted, with its schema.
 
 -- lines: joined
 
--- ---- one table -----------------------------------------------------------------------------------
+-- ---- one table ----------------------------------------------------------------------------------
 
 -- name: live_id postgres
 -- The id of cluster $1, database $2, table $3, locked against changes until the transaction ends.
@@ -55,7 +55,7 @@ WHERE chosen <= 1023
 ON CONFLICT (machine) DO UPDATE SET until_ms = excluded.until_ms, holder = excluded.holder
 RETURNING machine, until_ms, CAST($3 AS INTEGER)
 
--- ---- references ----------------------------------------------------------------------------------
+-- ---- references ---------------------------------------------------------------------------------
 
 -- name: add_ref postgres
 INSERT INTO holdfast.table_context_refs (table_name, context_id, advisory_id)
@@ -105,7 +105,7 @@ JOIN table_registry r USING (advisory_id)
 WHERE r.cluster = $1 AND r.database = $2 AND r.table_name = $3 AND r.dropped_ms IS NULL
 ORDER BY c.context_id
 
--- ---- the list, which is put together from these pieces -------------------------------------------
+-- ---- the list, which is put together from these pieces ------------------------------------------
 
 -- name: list postgres
 SELECT r.cluster, r.database, r.table_name, r.advisory_id,
@@ -133,7 +133,7 @@ AND r.cluster = $1 AND r.database = $2 AND r.table_name = $3
 -- name: list_order
 ORDER BY r.cluster, r.database, r.table_name, r.advisory_id
 
--- ---- adoption: the relation ----------------------------------------------------------------------
+-- ---- adoption: the relation ---------------------------------------------------------------------
 
 -- name: adopt_patience postgres
 SET LOCAL lock_timeout = '5s'
@@ -225,7 +225,7 @@ FROM @relation@
 WHERE CAST(table_name AS TEXT) COLLATE BINARY IS CAST($1 AS TEXT)
 ORDER BY 1, 2 LIMIT 100
 
--- ---- adoption: the registry ----------------------------------------------------------------------
+-- ---- adoption: the registry ---------------------------------------------------------------------
 
 -- name: adopt_clashes postgres
 -- $1 is JSON, [[cluster, database, table, id, place], ...]. Rows of (place, live id of that name)
@@ -273,7 +273,7 @@ SELECT json_extract(value, '$[3]'), json_extract(value, '$[0]'), json_extract(va
     json_extract(value, '$[2]'), CAST($2 AS INTEGER)
 FROM json_each($1)
 
--- ---- adoption: ids and references ----------------------------------------------------------------
+-- ---- adoption: ids and references ---------------------------------------------------------------
 
 -- name: adopt_make_ids sqlite
 -- A table of its own: SQLite would look through the JSON for every row.
@@ -321,7 +321,7 @@ FROM json_each($1)
 WHERE true
 ON CONFLICT DO NOTHING
 
--- ---- adoption: constraints -----------------------------------------------------------------------
+-- ---- adoption: constraints ----------------------------------------------------------------------
 
 -- name: adopt_check_now postgres
 -- Deferred checks of the rows that were changed would forbid to alter the table.

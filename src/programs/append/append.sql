@@ -1,5 +1,6 @@
--- What is recorded of appends: holdfast.appends, or the file appends.db of a local store. ClickHouse's
--- SQL is where it is sent: it is composed from the table's own columns, settings and partitions.
+-- What is recorded of appends: holdfast.appends, or the file appends.db of a local store.
+-- ClickHouse's SQL is where it is sent: it is composed from the table's own columns, settings and
+-- partitions.
 
 -- lines: joined
 

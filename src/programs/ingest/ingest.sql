@@ -1,10 +1,10 @@
--- What ingesting asks and writes, besides cursors and coverage, which are lib/ledgers' own. @prefix@ is
--- the network's schema, quoted, with a dot. COPY and the INSERT of many rows are in writer.c: they are
--- as wide as their rows.
+-- What ingesting asks and writes, besides cursors and coverage, which are lib/ledgers' own.
+-- @prefix@ is the network's schema, quoted, with a dot. COPY and the INSERT of many rows are in
+-- writer.c: they are as wide as their rows.
 
 -- lines: joined
 
--- ---- looking at what is there --------------------------------------------------------------------
+-- ---- looking at what is there -------------------------------------------------------------------
 
 -- name: has_column postgres
 -- Has table $1 of schema $3 a column $2?
@@ -47,7 +47,7 @@ SELECT l.sequence, l.hash, l.transaction_count,
 FROM @prefix@ledgers AS l
 WHERE l.sequence BETWEEN $1 AND $2
 
--- ---- rows that are lost at the lower end ---------------------------------------------------------
+-- ---- rows that are lost at the lower end --------------------------------------------------------
 
 -- name: is_partial
 -- Are rows missing of ledger $1, whose transactions have the ids from $2 to below $3?
@@ -68,7 +68,7 @@ FROM @prefix@ledgers
 WHERE sequence < $1 AND transaction_count > 0
 ORDER BY sequence DESC LIMIT 1
 
--- ---- adopting: coverage from numbers -------------------------------------------------------------
+-- ---- adopting: coverage from numbers ------------------------------------------------------------
 
 -- name: clear_coverage
 DELETE FROM @prefix@ingest_coverage
@@ -89,7 +89,7 @@ FROM (SELECT n, n - row_number() OVER (ORDER BY n) AS run
     AS seen) AS ranked
 GROUP BY run
 
--- ---- counting coverage ---------------------------------------------------------------------------
+-- ---- counting coverage --------------------------------------------------------------------------
 
 -- name: count_covered
 SELECT sum(hi - lo + 1) FROM @prefix@ingest_coverage
@@ -99,7 +99,7 @@ SELECT sum(CASE WHEN hi < $1 THEN hi ELSE $1 - 1 END - lo + 1)
 FROM @prefix@ingest_coverage
 WHERE lo < $1
 
--- ---- reset ---------------------------------------------------------------------------------------
+-- ---- reset --------------------------------------------------------------------------------------
 
 -- name: patience postgres
 SET LOCAL lock_timeout = '10s'
@@ -128,7 +128,7 @@ DELETE FROM @prefix@ingest_quarantine WHERE sequence > $1
 -- name: forget
 DELETE FROM @prefix@ingest_store WHERE key = $1
 
--- ---- retention -----------------------------------------------------------------------------------
+-- ---- retention ----------------------------------------------------------------------------------
 
 -- name: clock postgres
 -- Milliseconds since 1970, by the clock that all processes share.
@@ -170,7 +170,7 @@ WHERE sequence IN (SELECT sequence FROM @prefix@ledgers WHERE sequence < $1 ORDE
 DELETE FROM @prefix@transactions
 WHERE to_id IN (SELECT to_id FROM @prefix@transactions WHERE to_id < $1 ORDER BY to_id LIMIT $2)
 
--- ---- status --------------------------------------------------------------------------------------
+-- ---- status -------------------------------------------------------------------------------------
 
 -- name: networks postgres
 SELECT substr(n.nspname, 8)
@@ -222,7 +222,7 @@ INSERT INTO @prefix@ingest_store AS s (key, value)
 VALUES ($1, $2)
 ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(s.value AS INTEGER) + $3 AS TEXT)
 
--- ---- quarantine ----------------------------------------------------------------------------------
+-- ---- quarantine ---------------------------------------------------------------------------------
 
 -- name: add_quarantine
 INSERT INTO @prefix@ingest_quarantine (sequence, reason, source, line, at)

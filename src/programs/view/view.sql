@@ -1,5 +1,6 @@
--- What the collector reads, and the little that it writes. Two sections with one name are one statement:
--- their columns are the same, and where a dialect needs fewer parameters, the last ones are left out.
+-- What the collector reads, and the little that it writes. Two sections with one name are one
+-- statement: their columns are the same, and where a dialect needs fewer parameters, the last ones
+-- are left out.
 
 -- name: losses postgres
 -- Losses of the last day, by the minute of Unix time.
@@ -66,8 +67,8 @@ LEFT JOIN labels l ON l.key = e.key AND l.space = e.space
 ORDER BY e.id
 
 -- name: events postgres
--- What has happened since: above id $1 (at most $3), and of the ids in $2. In every row, also where nothing
--- has, the newest id of all, by which a history that began anew is noticed.
+-- What has happened since: above id $1 (at most $3), and of the ids in $2. In every row, also where
+-- nothing has, the newest id of all, by which a history that began anew is noticed.
 SELECT m.newest, e.id, (extract(epoch FROM e.at) * 1000)::bigint, e.event, e.key, e.space, e.shared, e.token,
        e.wait_ms, e.hold_ms, e.application, e.host, e.pid, e.detail, l.label
 FROM (SELECT coalesce(max(n.id), 0) AS newest FROM holdfast.events n) m
@@ -80,7 +81,8 @@ LEFT JOIN holdfast.labels l ON l.key = e.key AND l.space = e.space
 ORDER BY e.id
 
 -- name: events sqlite
--- What has happened since id $1, at most $2; columns as in postgres_events. One writes at a time: ids come in order.
+-- What has happened since id $1, at most $2; columns as in postgres_events. One writes at a time:
+-- ids come in order.
 SELECT m.newest, e.id, e.at_ms, e.event, e.key, e.space, e.shared, e.token,
        e.wait_ms, e.hold_ms, e.application, e.host, e.pid, e.detail, CAST(l.label AS TEXT)
 FROM (SELECT coalesce(max(id), 0) AS newest FROM events) m
@@ -142,8 +144,8 @@ WITH held AS MATERIALIZED (
 SELECT h.pid FROM held h WHERE pg_catalog.pg_terminate_backend(h.pid)
 
 -- name: terminate_recorded postgres
--- Ends backend $3 if it holds the key ($1, in space $2) now, under token $4 (0: any), and writes down that $5
--- asked for it, from application $6 on host $7, process $8.
+-- Ends backend $3 if it holds the key ($1, in space $2) now, under token $4 (0: any), and writes
+-- down that $5 asked for it, from application $6 on host $7, process $8.
 WITH held AS MATERIALIZED (
     SELECT l.pid, pg_catalog.bool_and(l.mode = 'ShareLock') AS shared
     FROM pg_catalog.pg_locks l

@@ -82,17 +82,6 @@ static hf_status read_last(hf_tx *tx, struct driver *driver, hf_error *err)
     return status;
 }
 
-static hf_status read_text(hf_tx *tx, struct driver *driver, hf_error *err)
-{
-    bool found = false;
-    hf__buf text = {0};
-    hf_status status = hf__text_read(tx, driver->network, driver->words[1], &text, &found, err);
-    if (found)
-        hf__buf_printf(&driver->answer, " %s", text.data);
-    hf__buf_free(&text);
-    return status;
-}
-
 static hf_status in_transaction(hf_tx *tx, struct driver *driver, hf_error *err)
 {
     hf_network *network = driver->network;
@@ -112,8 +101,6 @@ static hf_status in_transaction(hf_tx *tx, struct driver *driver, hf_error *err)
                                err);
     if (is(driver, "put"))
         return hf__text_write(tx, network, driver->words[1], driver->words[2], err);
-    if (is(driver, "text"))
-        return read_text(tx, driver, err);
     return hf__fail(err, HF_INVALID, "no such command: %s",
                     driver->count > 0 ? driver->words[0] : "");
 }
