@@ -46,3 +46,14 @@ def test_the_library_leaves_the_process_alone():
         for why, pattern in FORBIDDEN.items()
     }
     assert not {why: names for why, names in found.items() if names}
+
+
+def test_what_only_programs_need_is_not_in_the_library():
+    room = (ROOT / "src/base/meson.build").read_text()
+    listed = re.search(r"base_program_sources = files\((.*?)\)", room, flags=re.S).group(1)
+    for_programs = set(re.findall(r"'(\w+\.c)'", listed))
+    command = ["ar", "t", LIBRARY.with_suffix(".a")]
+    members = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    of_base = {name for member in members for name in re.findall(r"base_(\w+\.c)\.o$", member)}
+    assert for_programs and "buf.c" in of_base
+    assert not for_programs & of_base

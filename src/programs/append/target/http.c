@@ -1,6 +1,5 @@
 #include "programs/append/target/http.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,27 +17,7 @@ enum {
     HEAD_MAX = 12 << 10,
 };
 
-static pthread_once_t libcurl_once = PTHREAD_ONCE_INIT;
-
-static void init_libcurl(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 /* ---- one call -------------------------------------------------------------------------------- */
-
-static size_t keep_answer(char *bytes, size_t one, size_t count, void *arg)
-{
-    hf__call *call = arg;
-    size_t size = one * count;
-
-    if (size > call->answer_max - call->answer.length) {
-        call->is_too_large = true;
-        return 0;
-    }
-    hf__buf_add(&call->answer, bytes, size);
-    return call->answer.broken ? 0 : size;
-}
 
 static size_t note_header(char *bytes, size_t one, size_t count, void *arg)
 {
@@ -58,31 +37,22 @@ static size_t note_header(char *bytes, size_t one, size_t count, void *arg)
 
 static bool set_up(const hf__http *http, hf__call *call)
 {
+    const char *user = http->url.user[0] != '\0' ? http->url.user : NULL;
+    const hf__http_options options = {
+        .connect_ms = CONNECT_TIMEOUT_MS,
+        .user = user == NULL && http->url.password != NULL ? "default" : user,
+        .password = http->url.password,
+    };
     CURLcode failed = CURLE_OK;
 
-    call->easy = curl_easy_init();
-    if (call->easy == NULL)
+    if (!hf__http_call_open(&call->curl, &options))
         return false;
-#define SET(option, value) failed |= curl_easy_setopt(call->easy, CURLOPT_##option, value)
-    SET(PROTOCOLS_STR, "http,https");
-    SET(NOSIGNAL, 1L);
+#define SET(option, value) failed |= curl_easy_setopt(call->curl.easy, CURLOPT_##option, value)
     SET(HTTPHEADER, http->headers);
-    SET(USERAGENT, "holdfast/" HF_VERSION);
     SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    SET(TCP_KEEPALIVE, 1L);
-    SET(CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
-    SET(ERRORBUFFER, call->trouble);
-    SET(WRITEFUNCTION, keep_answer);
-    SET(WRITEDATA, call);
     SET(HEADERFUNCTION, note_header);
     SET(HEADERDATA, call);
-    SET(PRIVATE, call);
     SET(POST, 1L);
-    if (http->url.user[0] != '\0' || http->url.password != NULL) {
-        SET(HTTPAUTH, (long)CURLAUTH_BASIC);
-        SET(USERNAME, http->url.user[0] != '\0' ? http->url.user : "default");
-        SET(PASSWORD, http->url.password != NULL ? http->url.password : "");
-    }
 #undef SET
     return failed == CURLE_OK;
 }
@@ -101,9 +71,10 @@ static void add_parameter(hf__buf *url, const char *name, const char *value)
 hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *statement,
                          const char *extra, hf_error *err)
 {
+    hf__http_call_begin(&call->curl, &call->answer,
+                        call == &http->side ? SIDE_ANSWER_MAX : ANSWER_MAX);
+    hf__buf_puts(&call->answer, ""); /* a string, whatever comes */
     hf__buf_clear(&call->url);
-    hf__buf_clear(&call->answer);
-    hf__buf_puts(&call->answer, "");
     hf__buf_puts(&call->url, http->url.base);
     add_parameter(&call->url, "database", http->url.database);
     if (statement->query_id != NULL)
@@ -115,17 +86,14 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
     hf__buf_puts(&call->url, extra);
     if (statement->query_id != NULL) /* what has the id is ended by us, or not at all */
         hf__buf_puts(&call->url, "&replace_running_query=0");
-    call->is_too_large = false;
     call->exception_code = 0;
-    call->trouble[0] = '\0';
-    call->response = 0;
-    call->answer_max = call == &http->side ? SIDE_ANSWER_MAX : ANSWER_MAX;
     /* Over a connection that was used before libcurl sends again what got no answer. */
     bool fresh = call == &http->call && (http->is_fresh || statement->is_once);
-    bool good = !call->url.broken && !call->answer.broken &&
-                curl_easy_setopt(call->easy, CURLOPT_URL, call->url.data) == CURLE_OK &&
-                curl_easy_setopt(call->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) == CURLE_OK &&
-                curl_multi_add_handle(http->multi, call->easy) == CURLM_OK;
+    bool good =
+        !call->url.broken && !call->answer.broken &&
+        curl_easy_setopt(call->curl.easy, CURLOPT_URL, call->url.data) == CURLE_OK &&
+        curl_easy_setopt(call->curl.easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) == CURLE_OK &&
+        curl_multi_add_handle(http->multi, call->curl.easy) == CURLM_OK;
     http->is_fresh = http->is_fresh && call != &http->call;
     call->is_running = good;
     return good ? HF_OK : hf__no_memory(err);
@@ -133,7 +101,7 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
 
 void hf__call_end(hf__http *http, hf__call *call)
 {
-    curl_multi_remove_handle(http->multi, call->easy);
+    curl_multi_remove_handle(http->multi, call->curl.easy);
     call->is_running = false;
 }
 
@@ -143,11 +111,10 @@ static void note_ends(hf__http *http)
     const CURLMsg *message;
 
     while ((message = curl_multi_info_read(http->multi, &left)) != NULL) {
-        hf__call *call = message->easy_handle == http->call.easy ? &http->call : &http->side;
+        hf__call *call = message->easy_handle == http->call.curl.easy ? &http->call : &http->side;
         if (message->msg != CURLMSG_DONE)
             continue;
-        call->code = message->data.result;
-        curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &call->response);
+        hf__http_call_end(&call->curl, message->data.result);
         call->is_running = false;
     }
 }
@@ -229,12 +196,13 @@ static hf_status query(hf__target *target, const hf__statement *statement, hf__b
     /*
      * The answer is held back until all is known to be well: no exception in the middle of a 200.
      */
-    hf_status status = extra.broken ||
-                               curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                                                (curl_off_t)strlen(body)) != CURLE_OK ||
-                               curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, body) != CURLE_OK
-                           ? hf__no_memory(err)
-                           : hf__call_begin(http, call, statement, extra.data, err);
+    hf_status status =
+        extra.broken ||
+                curl_easy_setopt(call->curl.easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                                 (curl_off_t)strlen(body)) != CURLE_OK ||
+                curl_easy_setopt(call->curl.easy, CURLOPT_POSTFIELDS, body) != CURLE_OK
+            ? hf__no_memory(err)
+            : hf__call_begin(http, call, statement, extra.data, err);
     hf__buf_free(&extra);
     if (status == HF_OK)
         status = await_end(http, statement, err);
@@ -257,7 +225,7 @@ static void reconnect(hf__target *target)
 
 static void close_call(hf__call *call)
 {
-    curl_easy_cleanup(call->easy);
+    hf__http_call_close(&call->curl);
     hf__buf_free(&call->url);
     hf__buf_free(&call->body);
     hf__buf_free(&call->answer);
@@ -295,14 +263,15 @@ static hf_status make_ready(hf__http *http, const hf__stop *stop, hf__target **t
                               .database = http->url.database,
                               .user = http->url.user,
                               .stop = stop};
-    http->multi = curl_multi_init();
     /*
      * Poco, in ClickHouse, answers 100 whatever it thinks of the request: waiting for it is of no
      * use.
      */
     http->headers = curl_slist_append(NULL, "Expect:");
-    if (http->multi == NULL || http->headers == NULL || !set_up(http, &http->call) ||
-        !set_up(http, &http->side)) {
+    bool is_set_up =
+        http->headers != NULL && set_up(http, &http->call) && set_up(http, &http->side);
+    http->multi = is_set_up ? curl_multi_init() : NULL;
+    if (http->multi == NULL) {
         close_http(&http->base);
         return hf__fail(err, HF_NO_MEMORY, "libcurl cannot be set up");
     }
@@ -327,7 +296,6 @@ static hf_status open_sibling(hf__target *target, const char *host, hf__target *
 
 hf_status hf__http_open(const hf__target_options *options, hf__target **target, hf_error *err)
 {
-    pthread_once(&libcurl_once, init_libcurl);
     hf__http *http = calloc(1, sizeof *http);
     if (http == NULL)
         return hf__no_memory(err);
@@ -343,24 +311,11 @@ hf_status hf__http_open(const hf__target_options *options, hf__target **target, 
 
 /* What an answer over HTTP means. */
 
-/* Faults of what was configured here; all others may pass. */
-static bool is_our_fault(CURLcode code)
-{
-    switch (code) {
-    case CURLE_URL_MALFORMAT:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER: return true;
-    default: return false;
-    }
-}
-
 static bool may_have_arrived(const hf__call *call)
 {
     long request = 0;
 
-    return curl_easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &request) != CURLE_OK ||
+    return curl_easy_getinfo(call->curl.easy, CURLINFO_REQUEST_SIZE, &request) != CURLE_OK ||
            request > 0;
 }
 
@@ -368,17 +323,16 @@ static hf_status judge_transfer(hf__http *http, const hf__call *call,
                                 const hf__statement *statement, hf_error *err)
 {
     const char *name = http->base.name;
-    const char *why = call->trouble[0] != '\0' ? call->trouble : curl_easy_strerror(call->code);
+    hf_status status = hf__http_call_status(&call->curl);
 
     http->base.fault.was_sent = may_have_arrived(call);
-    if (call->is_too_large)
+    if (status == HF_BAD_DATA)
         return hf__fail(err, HF_DATABASE, "%s: cannot %s: the answer is larger than %zu bytes",
-                        name, statement->what, call->answer_max);
-    if (call->answer.broken || call->code == CURLE_OUT_OF_MEMORY)
+                        name, statement->what, call->curl.answer_max);
+    if (status == HF_NO_MEMORY)
         return hf__no_memory(err);
-    if (is_our_fault(call->code))
-        return hf__fail(err, HF_CONFIG, "%s: cannot %s: %s", name, statement->what, why);
-    return hf__fail(err, HF_UNREACHABLE, "%s: cannot %s: %s", name, statement->what, why);
+    return hf__fail(err, status, "%s: cannot %s: %s", name, statement->what,
+                    hf__http_call_trouble(&call->curl));
 }
 
 static hf_status refuse_redirect(hf__http *http, const hf__call *call, hf_error *err)
@@ -386,11 +340,12 @@ static hf_status refuse_redirect(hf__http *http, const hf__call *call, hf_error 
     char shown[160];
     char *place = NULL;
 
-    if (curl_easy_getinfo(call->easy, CURLINFO_REDIRECT_URL, &place) != CURLE_OK || place == NULL)
+    if (curl_easy_getinfo(call->curl.easy, CURLINFO_REDIRECT_URL, &place) != CURLE_OK ||
+        place == NULL)
         place = "";
     hf_status status =
-        hf__fail(err, HF_CONFIG, "%s redirects (HTTP %ld) to '%s'", http->base.name, call->response,
-                 hf__show(shown, sizeof shown, place, strlen(place)));
+        hf__fail(err, HF_CONFIG, "%s redirects (HTTP %ld) to '%s'", http->base.name,
+                 call->curl.response, hf__show(shown, sizeof shown, place, strlen(place)));
     hf__hint(err, "rows go to the server that was named, or nowhere: give its own address");
     return status;
 }
@@ -402,7 +357,7 @@ static hf_status refuse_stranger(hf__http *http, const hf__call *call,
 
     hf_status status =
         hf__fail(err, HF_CONFIG, "%s: cannot %s: it is no ClickHouse: HTTP %ld, '%s'",
-                 http->base.name, statement->what, call->response,
+                 http->base.name, statement->what, call->curl.response,
                  hf__show(shown, sizeof shown, call->answer.data, call->answer.length));
     hf__hint(err, "give the address of ClickHouse's HTTP interface, usually port 8123");
     return status;
@@ -424,22 +379,22 @@ static const char *find_exception(const hf__call *call)
 hf_status hf__http_judge(hf__http *http, const hf__call *call, const hf__statement *statement,
                          bool during_rows, hf_error *err)
 {
-    if (call->code != CURLE_OK)
+    if (call->curl.code != CURLE_OK)
         return judge_transfer(http, call, statement, err);
     http->base.fault.was_sent = true;
-    if (call->response / 100 == 3)
+    if (call->curl.response / 100 == 3)
         return refuse_redirect(http, call, err);
     const char *exception = find_exception(call);
-    bool may_be_data = call->response == 200 && call->exception_code == 0 && !during_rows &&
+    bool may_be_data = call->curl.response == 200 && call->exception_code == 0 && !during_rows &&
                        exception != call->answer.data;
     if (exception != NULL && !may_be_data)
         return hf__target_refused(&http->base, statement, exception, strlen(exception), during_rows,
                                   err);
     if (call->exception_code != 0 ||
-        (during_rows && call->response == 200 && call->answer.length > 0))
+        (during_rows && call->curl.response == 200 && call->answer.length > 0))
         return hf__target_refused(&http->base, statement, call->answer.data, call->answer.length,
                                   during_rows, err);
-    return call->response == 200 ? HF_OK : refuse_stranger(http, call, statement, err);
+    return call->curl.response == 200 ? HF_OK : refuse_stranger(http, call, statement, err);
 }
 
 /* --- http watch ------------------------------------------------------------------------------- */
@@ -472,9 +427,9 @@ static hf_status ask(hf__http *http, hf__watch *watch, hf_error *err)
     write_look(&side->body, watch);
     watch->answer_by = hf__deadline(ANSWER_MS);
     if (side->body.broken ||
-        curl_easy_setopt(side->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)side->body.length) !=
-            CURLE_OK ||
-        curl_easy_setopt(side->easy, CURLOPT_POSTFIELDS, side->body.data) != CURLE_OK)
+        curl_easy_setopt(side->curl.easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                         (curl_off_t)side->body.length) != CURLE_OK ||
+        curl_easy_setopt(side->curl.easy, CURLOPT_POSTFIELDS, side->body.data) != CURLE_OK)
         return hf__no_memory(err);
     return hf__call_begin(http, side, &look, "&default_format=TabSeparated", err);
 }
@@ -483,8 +438,8 @@ static hf_status ask(hf__http *http, hf__watch *watch, hf_error *err)
 static void take_answer(hf__http *http, hf__watch *watch)
 {
     const hf__call *side = &http->side;
-    bool answered = side->code == CURLE_OK;
-    bool told = answered && side->response == 200 && side->exception_code == 0 &&
+    bool answered = side->curl.code == CURLE_OK;
+    bool told = answered && side->curl.response == 200 && side->exception_code == 0 &&
                 side->answer.length > 0 && strspn(side->answer.data, "0123456789") > 0;
 
     hf__call_end(http, &http->side);
@@ -515,7 +470,7 @@ hf_status hf__watch_tick(hf__http *http, hf__watch *watch, hf_error *err)
     if (watch->answer_by != 0 && !http->side.is_running) {
         take_answer(http, watch);
     } else if (watch->answer_by != 0 && now >= watch->answer_by) {
-        http->side.code = CURLE_OPERATION_TIMEDOUT;
+        http->side.curl.code = CURLE_OPERATION_TIMEDOUT;
         take_answer(http, watch);
     }
     if (watch->silent_since != 0 && now - watch->silent_since > SILENT_MS) {

@@ -2,8 +2,7 @@
 #ifndef HF_APPEND_HTTP_H
 #define HF_APPEND_HTTP_H
 
-#include <curl/curl.h>
-
+#include "base/http.h"
 #include "programs/append/target/target.h"
 
 /* ---- url.c: clickhouse+http(s)://user[:password]@host[:port][/database][?setting=value&…] ---- */
@@ -29,17 +28,12 @@ void hf__server_url_free(hf__server_url *url);
 
 /* One request at a time on a handle of its own. */
 typedef struct hf__call {
-    CURL *easy;
+    hf__http_call curl;
     hf__buf url;
     hf__buf body;
     hf__buf answer;
-    size_t answer_max;
-    bool is_too_large;
     int exception_code; /* of the header */
-    char trouble[CURL_ERROR_SIZE];
     bool is_running;
-    CURLcode code;
-    long response;
 } hf__call;
 
 typedef struct hf__http {

@@ -141,7 +141,7 @@ static hf_status turn(struct stream *stream, hf_error *err)
     if (hf__stop_is_set(http->base.stop) || has_failed_there(stream))
         abort_stream(stream);
     if (stream->waits && http->call.is_running)
-        curl_easy_pause(http->call.easy, CURLPAUSE_CONT);
+        curl_easy_pause(http->call.curl.easy, CURLPAUSE_CONT);
     hf__flow_tell(stream->flow, stream->input);
     if (status == HF_OK && stream->aborts && hf__left_ms(stream->abort_by) == 0) {
         http->base.fault.was_sent = true;
@@ -153,7 +153,7 @@ static hf_status turn(struct stream *stream, hf_error *err)
 
 static bool set_options(struct stream *stream)
 {
-    CURL *easy = stream->http->call.easy;
+    CURL *easy = stream->http->call.curl.easy;
     CURLcode failed = CURLE_OK;
 
     failed |= curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL);
@@ -223,7 +223,7 @@ static hf_status run(struct stream *stream, const hf__statement *statement, hf_e
 {
     hf__http *http = stream->http;
     struct curl_slist *headers = stream_headers(stream->compresses);
-    hf_status status = headers == NULL || curl_easy_setopt(http->call.easy, CURLOPT_HTTPHEADER,
+    hf_status status = headers == NULL || curl_easy_setopt(http->call.curl.easy, CURLOPT_HTTPHEADER,
                                                            headers) != CURLE_OK
                            ? hf__no_memory(err)
                            : begin(stream, statement, err);
@@ -235,7 +235,7 @@ static hf_status run(struct stream *stream, const hf__statement *statement, hf_e
         hf__call_end(http, &http->side);
     if (status == HF_OK)
         status = judge_stream(stream, statement, err);
-    curl_easy_setopt(http->call.easy, CURLOPT_HTTPHEADER, http->headers);
+    curl_easy_setopt(http->call.curl.easy, CURLOPT_HTTPHEADER, http->headers);
     curl_slist_free_all(headers);
     return status;
 }

@@ -1,13 +1,12 @@
 #include "programs/ingest/sources/rpc.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/http.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 5000,
@@ -19,64 +18,32 @@ enum {
 struct hf__rpc_http {
     const hf__rpc_endpoint *endpoint;
     int stop_fd;
-    CURL *easy;
+    hf__http_call call;
     CURLM *multi; /* has the connections */
     struct curl_slist *headers;
     char *url;          /* the endpoint's, or where it redirected to */
     int64_t not_before; /* the server asked for a pause until then */
     bool is_distrusted;
     bool was_cut;
-
-    /* Of the request that runs. */
-    hf__buf *answer;
-    size_t answer_max;
-    bool is_too_large;
-    char trouble[CURL_ERROR_SIZE];
 };
 
-static pthread_once_t libcurl_once = PTHREAD_ONCE_INIT;
-
-static void init_libcurl(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-static size_t keep_bytes(char *bytes, size_t one, size_t count, void *arg)
-{
-    hf__rpc_http *http = arg;
-    size_t size = one * count;
-
-    if (size > http->answer_max - http->answer->length) {
-        http->is_too_large = true;
-        return 0;
-    }
-    hf__buf_add(http->answer, bytes, size);
-    return http->answer->broken ? 0 : size;
-}
-
-static bool set_options(hf__rpc_http *http)
+static bool set_up(hf__rpc_http *http)
 {
     const hf__rpc_endpoint *endpoint = http->endpoint;
+    const hf__http_options options = {
+        .connect_ms = CONNECT_TIMEOUT_MS,
+        .user = endpoint->user,
+        .password = endpoint->password,
+    };
     CURLcode failed = CURLE_OK;
 
-#define SET(option, value) failed |= curl_easy_setopt(http->easy, CURLOPT_##option, value)
-    SET(PROTOCOLS_STR, "http,https");
-    SET(NOSIGNAL, 1L);
+    if (!hf__http_call_open(&http->call, &options))
+        return false;
+#define SET(option, value) failed |= curl_easy_setopt(http->call.easy, CURLOPT_##option, value)
     SET(HTTPHEADER, http->headers);
-    SET(USERAGENT, "holdfast/" HF_VERSION);
     SET(ACCEPT_ENCODING, "");
-    SET(TCP_KEEPALIVE, 1L);
-    SET(CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     SET(LOW_SPEED_LIMIT, (long)LOW_SPEED_BYTES);
     SET(LOW_SPEED_TIME, (long)(endpoint->timeout_ms / 1000));
-    SET(ERRORBUFFER, http->trouble);
-    SET(WRITEFUNCTION, keep_bytes);
-    SET(WRITEDATA, http);
-    if (endpoint->user != NULL || endpoint->password != NULL) {
-        SET(HTTPAUTH, (long)CURLAUTH_BASIC);
-        SET(USERNAME, endpoint->user != NULL ? endpoint->user : "");
-        SET(PASSWORD, endpoint->password != NULL ? endpoint->password : "");
-    }
     if (endpoint->ca_file != NULL)
         SET(CAINFO, endpoint->ca_file);
 #undef SET
@@ -86,18 +53,16 @@ static bool set_options(hf__rpc_http *http)
 hf_status hf__rpc_http_open(const hf__rpc_endpoint *endpoint, int stop_fd, hf__rpc_http **http,
                             hf_error *err)
 {
-    pthread_once(&libcurl_once, init_libcurl);
     hf__rpc_http *made = calloc(1, sizeof *made);
     if (made == NULL)
         return hf__no_memory(err);
     made->endpoint = endpoint;
     made->stop_fd = stop_fd;
     made->url = strdup(endpoint->url);
-    made->easy = curl_easy_init();
-    made->multi = curl_multi_init();
     made->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    if (made->url == NULL || made->easy == NULL || made->multi == NULL || made->headers == NULL ||
-        !set_options(made)) {
+    bool is_set_up = made->headers != NULL && set_up(made);
+    made->multi = is_set_up ? curl_multi_init() : NULL;
+    if (made->url == NULL || made->multi == NULL) {
         hf__rpc_http_close(made);
         return hf__fail(err, HF_NO_MEMORY, "%s: libcurl cannot be set up", endpoint->name);
     }
@@ -109,7 +74,7 @@ void hf__rpc_http_close(hf__rpc_http *http)
 {
     if (http == NULL)
         return;
-    curl_easy_cleanup(http->easy);
+    hf__http_call_close(&http->call);
     curl_multi_cleanup(http->multi);
     curl_slist_free_all(http->headers);
     free(http->url);
@@ -155,11 +120,11 @@ hf_status hf__rpc_pause(int stop_fd, int64_t deadline, hf_error *err)
 }
 
 /* Runs the handle to its end, or until stop_fd is readable. */
-static hf_status transfer(hf__rpc_http *http, CURLcode *code, hf_error *err)
+static hf_status transfer(hf__rpc_http *http, hf_error *err)
 {
     struct curl_waitfd stop = {.fd = http->stop_fd, .events = CURL_WAIT_POLLIN};
     unsigned int stop_count = http->stop_fd >= 0 ? 1 : 0;
-    CURLMcode failed = curl_multi_add_handle(http->multi, http->easy);
+    CURLMcode failed = curl_multi_add_handle(http->multi, http->call.easy);
     hf_status status = HF_OK;
     int running = 1;
 
@@ -172,56 +137,42 @@ static hf_status transfer(hf__rpc_http *http, CURLcode *code, hf_error *err)
     }
     int left = 0;
     const CURLMsg *message = curl_multi_info_read(http->multi, &left);
-    *code = message != NULL && message->msg == CURLMSG_DONE ? message->data.result
-                                                            : CURLE_ABORTED_BY_CALLBACK;
-    curl_multi_remove_handle(http->multi, http->easy);
+    hf__http_call_end(&http->call, message != NULL && message->msg == CURLMSG_DONE
+                                       ? message->data.result
+                                       : CURLE_ABORTED_BY_CALLBACK);
+    curl_multi_remove_handle(http->multi, http->call.easy);
     if (status == HF_OK && failed != CURLM_OK)
         status = hf__fail(err, HF_UNREACHABLE, "%s: %s", http->endpoint->name,
                           curl_multi_strerror(failed));
     return status;
 }
 
-/* Faults of what was configured here; all others may pass. */
-static bool is_our_fault(CURLcode code)
-{
-    switch (code) {
-    case CURLE_URL_MALFORMAT:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER: return true;
-    default: return false;
-    }
-}
-
-static hf_status judge_transfer(hf__rpc_http *http, const char *method, CURLcode code,
-                                hf__rpc_fault *fault, hf_error *err)
+static hf_status judge_transfer(hf__rpc_http *http, const char *method, hf__rpc_fault *fault,
+                                hf_error *err)
 {
     const char *name = http->endpoint->name;
-    const char *why = http->trouble[0] != '\0' ? http->trouble : curl_easy_strerror(code);
+    hf_status status = hf__http_call_status(&http->call);
 
-    if (http->is_too_large) {
+    if (status == HF_BAD_DATA) {
         *fault = HF__RPC_TOO_LARGE;
         return hf__fail(err, HF_BAD_DATA, "%s: %s: the answer is larger than %zu bytes", name,
-                        method, http->answer_max);
+                        method, http->call.answer_max);
     }
-    if (http->answer->broken || code == CURLE_OUT_OF_MEMORY)
+    if (status == HF_NO_MEMORY)
         return hf__fail(err, HF_NO_MEMORY, "%s: %s: out of memory", name, method);
-    if (is_our_fault(code))
-        return hf__fail(err, HF_CONFIG, "%s: %s: %s", name, method, why);
-    http->was_cut = true;
-    if (code == CURLE_OPERATION_TIMEDOUT)
+    http->was_cut = status == HF_UNREACHABLE;
+    if (http->was_cut && http->call.code == CURLE_OPERATION_TIMEDOUT)
         *fault = HF__RPC_TOO_SLOW;
-    return hf__fail(err, HF_UNREACHABLE, "%s: %s: %s", name, method, why);
+    return hf__fail(err, status, "%s: %s: %s", name, method, hf__http_call_trouble(&http->call));
 }
 
 /* Whether *url was changed and is to be asked instead. */
-static bool follow_redirect(hf__rpc_http *http, long response)
+static bool follow_redirect(hf__rpc_http *http)
 {
     char *target = NULL;
 
-    if (response / 100 != 3 ||
-        curl_easy_getinfo(http->easy, CURLINFO_REDIRECT_URL, &target) != CURLE_OK ||
+    if (http->call.response / 100 != 3 ||
+        curl_easy_getinfo(http->call.easy, CURLINFO_REDIRECT_URL, &target) != CURLE_OK ||
         target == NULL || !hf__rpc_may_redirect(http->url, target))
         return false;
     char *url = strdup(target);
@@ -236,15 +187,17 @@ static int64_t asked_pause_s(hf__rpc_http *http)
 {
     curl_off_t seconds = 0;
 
-    if (curl_easy_getinfo(http->easy, CURLINFO_RETRY_AFTER, &seconds) != CURLE_OK || seconds < 0)
+    if (curl_easy_getinfo(http->call.easy, CURLINFO_RETRY_AFTER, &seconds) != CURLE_OK ||
+        seconds < 0)
         return 0;
     return seconds < RETRY_AFTER_MAX_S ? (int64_t)seconds : RETRY_AFTER_MAX_S;
 }
 
-static hf_status judge_response(hf__rpc_http *http, const char *method, long response,
-                                hf__rpc_fault *fault, hf_error *err)
+static hf_status judge_response(hf__rpc_http *http, const char *method, hf__rpc_fault *fault,
+                                hf_error *err)
 {
     const char *name = http->endpoint->name;
+    long response = http->call.response;
     bool is_busy = response == 408 || response == 425 || response == 429 || response >= 500;
 
     if (response == 200)
@@ -269,28 +222,22 @@ static hf_status judge_response(hf__rpc_http *http, const char *method, long res
     return status;
 }
 
-static hf_status post_once(hf__rpc_http *http, const hf__buf *request, CURLcode *code,
-                           long *response, hf_error *err)
+static hf_status post_once(hf__rpc_http *http, const hf__buf *request, size_t answer_max,
+                           hf__buf *answer, hf_error *err)
 {
-    hf__buf_clear(http->answer);
-    http->is_too_large = false;
-    http->trouble[0] = '\0';
-    *response = 0;
-    if (curl_easy_setopt(http->easy, CURLOPT_URL, http->url) != CURLE_OK ||
-        curl_easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE, (long)request->length) != CURLE_OK ||
-        curl_easy_setopt(http->easy, CURLOPT_POSTFIELDS, request->data) != CURLE_OK)
+    CURL *easy = http->call.easy;
+
+    hf__http_call_begin(&http->call, answer, answer_max);
+    if (curl_easy_setopt(easy, CURLOPT_URL, http->url) != CURLE_OK ||
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)request->length) != CURLE_OK ||
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->data) != CURLE_OK)
         return hf__no_memory(err);
-    hf_status status = transfer(http, code, err);
-    if (status == HF_OK && *code == CURLE_OK)
-        curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, response);
-    return status;
+    return transfer(http, err);
 }
 
 hf_status hf__rpc_http_post(hf__rpc_http *http, const char *method, const hf__buf *request,
                             size_t answer_max, hf__buf *answer, hf__rpc_fault *fault, hf_error *err)
 {
-    CURLcode code = CURLE_OK;
-    long response = 0;
     int redirects = 0;
 
     *fault = HF__RPC_NO_FAULT;
@@ -298,19 +245,16 @@ hf_status hf__rpc_http_post(hf__rpc_http *http, const char *method, const hf__bu
     hf_status status = hf__rpc_pause(http->stop_fd, http->not_before, err);
     if (status == HF_OK && http->is_distrusted)
         status = drop_connections(http, err);
-    http->answer = answer;
-    http->answer_max = answer_max;
     do {
         if (status == HF_OK)
-            status = post_once(http, request, &code, &response, err);
-    } while (status == HF_OK && code == CURLE_OK && redirects++ < REDIRECTS_MAX &&
-             follow_redirect(http, response));
-    if (status == HF_OK && code != CURLE_OK)
-        status = judge_transfer(http, method, code, fault, err);
+            status = post_once(http, request, answer_max, answer, err);
+    } while (status == HF_OK && http->call.code == CURLE_OK && redirects++ < REDIRECTS_MAX &&
+             follow_redirect(http));
+    if (status == HF_OK && http->call.code != CURLE_OK)
+        status = judge_transfer(http, method, fault, err);
     else if (status == HF_OK)
-        status = judge_response(http, method, response, fault, err);
+        status = judge_response(http, method, fault, err);
     if (status != HF_OK)
         http->is_distrusted = true;
-    http->answer = NULL;
     return status;
 }
