@@ -1,4 +1,4 @@
-/* What a person should look at, in sentences, the gravest first. */
+/* What a person should look at, in sentences, the most urgent first. */
 #include "programs/view/parts.h"
 
 #include <inttypes.h>
@@ -12,12 +12,12 @@
 enum {
     LONG_WAIT_MS = 60 * 1000,
     SILENT_MS = 5 * 60 * 1000,
-    LISTED = 5, /* of one topic; the rest is counted */
+    LISTED = 5, /* sentences about one topic; the rest is counted */
     MOST = 200,
 };
 
 struct pile {
-    hf__draft *draft;
+    hf__view_draft *draft;
     hf__attention items[MOST];
     size_t count;
 };
@@ -44,7 +44,7 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* ---- locks --------------------------------------------------------------------------------------- */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 static const char *lock_name(const hf__seen_lock *lock, char *out, size_t size)
 {
@@ -131,7 +131,7 @@ static void tell_unregistered(struct pile *pile)
             seen->unregistered == 1 ? " is" : "s are");
 }
 
-/* ---- networks ------------------------------------------------------------------------------------ */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 static bool is_silent(const hf__seen_network *network, int64_t now_ms)
 {
@@ -177,7 +177,7 @@ static void tell_network(struct pile *pile, const hf__seen_network *network, int
             "The cursor of %s does not stand where its coverage ends.", name);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------ */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static void tell_appends(struct pile *pile, int64_t doubtful)
 {
@@ -218,7 +218,8 @@ static int by_urgency(const void *a, const void *b)
 
 static void sort(hf__attention *items, size_t count)
 {
-    for (size_t i = 1; i < count; i++) { /* few, and those of one urgency stay as they are */
+    for (size_t i = 1; i < count;
+         i++) { /* insertion sort: there are few, and equal ones keep their order */
         hf__attention item = items[i];
         size_t at = i;
         for (; at > 0 && by_urgency(&items[at - 1], &item) > 0; at--)
@@ -227,7 +228,7 @@ static void sort(hf__attention *items, size_t count)
     }
 }
 
-void hf__attention_gather(hf__draft *draft, const hf__worries *worries)
+void hf__attention_gather(hf__view_draft *draft, const hf__worries *worries)
 {
     struct pile pile = {.draft = draft};
     hf__snapshot *seen = &draft->seen;

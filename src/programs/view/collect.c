@@ -1,4 +1,6 @@
-/* The collector's thread: refreshes, jobs between them, and who is told. */
+/*
+ * The thread of the collector: it refreshes, runs jobs between refreshes, and tells the listener.
+ */
 #include "programs/view/view.h"
 
 #include <pthread.h>
@@ -12,7 +14,7 @@
 enum {
     REFRESH_MS = 2000,
     REFRESH_MIN_MS = 10,
-    REST = 10, /* a pause is at least so many times what the refresh before it took */
+    REST = 10, /* a pause is at least this many times as long as the last refresh */
     FAILURES_MAX = 30,
     BACKOFF_MAX_MS = 30000,
     JOBS_MAX = 64,
@@ -26,15 +28,15 @@ struct job {
 };
 
 struct hf__view {
-    hf__memory memory; /* the collector's alone */
-    unsigned failures; /* likewise: in a row */
+    hf__memory memory; /* used by the collector's thread only */
+    unsigned failures; /* refreshes that failed in a row; likewise */
 
     pthread_mutex_t mutex;
-    pthread_cond_t published; /* a snapshot */
-    pthread_cond_t wanted;    /* something of the collector */
+    pthread_cond_t published; /* there is a new snapshot */
+    pthread_cond_t wanted;    /* there is something for the collector to do */
     hf__snapshot *latest;
     int64_t refresh_ms;
-    int64_t ended_ms; /* monotonic, of the last refresh */
+    int64_t ended_ms; /* of the last refresh, monotonic */
     bool paused, closing;
     struct job *first, *last;
     size_t job_count;
@@ -46,7 +48,7 @@ struct hf__view {
     pthread_t thread;
 };
 
-/* ---- snapshots ----------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 static void tell_listener(hf__view *view, hf__snapshot *snapshot)
 {
@@ -56,7 +58,7 @@ static void tell_listener(hf__view *view, hf__snapshot *snapshot)
     pthread_mutex_unlock(&view->listening);
 }
 
-/* Takes the snapshot over. */
+/* Takes ownership of the snapshot. */
 static void publish(hf__view *view, hf__snapshot *snapshot)
 {
     pthread_mutex_lock(&view->mutex);
@@ -69,7 +71,7 @@ static void publish(hf__view *view, hf__snapshot *snapshot)
     hf__snapshot_release(snapshot);
 }
 
-/* Only the collector publishes: what it reads here nobody else replaces. */
+/* Only this thread replaces the latest snapshot, so it may read it without holding it. */
 static void refresh(hf__view *view)
 {
     hf_error err = {0};
@@ -101,7 +103,7 @@ static int64_t pause_ms(const hf__view *view)
     return pause;
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 /* Mutex held. */
 static struct job *take_job(hf__view *view)
@@ -132,7 +134,7 @@ static void refuse_job(struct job *job)
     free(job);
 }
 
-/* Takes the job over, unless it returns false. */
+/* Takes ownership of the job. False: the queue is full, and it does not. */
 static bool add_job(hf__view *view, struct job *job)
 {
     pthread_mutex_lock(&view->mutex);
@@ -163,9 +165,9 @@ hf_status hf__view_ask(hf__view *view, hf__view_job *run, hf__view_done *done, v
     return hf__fail(err, HF_QUOTA, "too many questions wait for the store already");
 }
 
-/* ---- the thread ---------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Mutex held. Waits until there is something to do: *job, or a refresh; false: to end. */
+/* Mutex held. Waits for a job, or, with *job NULL, until a refresh is due. False: the end. */
 static bool await_work(hf__view *view, struct job **job)
 {
     for (;;) {
@@ -207,14 +209,14 @@ static hf_status start_thread(hf__view *view, hf_error *err)
 {
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's own threads handle signals */
     int failure = pthread_create(&view->thread, NULL, collect, view);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failure ? hf__fail_errno(err, HF_SYSTEM, failure, "cannot start the collector's thread")
                    : HF_OK;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static hf__view *new_view(const hf__view_options *options)
 {
@@ -282,7 +284,7 @@ void hf__view_close(hf__view *view)
     free_view(view);
 }
 
-/* ---- for everybody ------------------------------------------------------------------------------- */
+/* ---- for everybody --------------------------------------------------------------------------- */
 
 hf__snapshot *hf__view_latest(hf__view *view)
 {

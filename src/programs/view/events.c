@@ -1,6 +1,8 @@
 /*
- * The newest events. Ids are taken before their transactions commit, so that a greater one may be seen
- * first: ids that are missing below the greatest are asked for again until their time is over.
+ * The newest events, and what is counted from events.
+ *
+ * An event's id is assigned before its transaction commits, so a greater id may become visible
+ * first. Ids that are missing below the greatest one are asked for again for a while.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -29,7 +31,7 @@ enum column {
     C_LABEL,
 };
 
-/* ---- ids ----------------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 static void expect(hf__tail *tail, int64_t from, int64_t to, int64_t now_ms)
 {
@@ -37,7 +39,7 @@ static void expect(hf__tail *tail, int64_t from, int64_t to, int64_t now_ms)
         tail->missing[tail->missing_count++] = (struct hf__missing){id, now_ms};
 }
 
-/* True for one that was missing; it is no more. */
+/* Was the id missing? Then it is not any more. */
 static bool was_missing(hf__tail *tail, int64_t id)
 {
     for (size_t i = 0; i < tail->missing_count; i++)
@@ -67,14 +69,14 @@ void hf__tail_write_missing(const hf__tail *tail, hf__buf *out)
     hf__buf_puts(out, "}");
 }
 
-/* ---- losses -------------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 static uint32_t *loss_at(hf__tail *tail, int64_t minute)
 {
     return &tail->losses[(size_t)(minute % HF__DAY_MINUTES)];
 }
 
-/* Minutes that have begun since have seen no loss yet. */
+/* Clears the minutes that have begun since. */
 static void move_losses(hf__tail *tail, int64_t minute)
 {
     if (minute - tail->losses_until >= HF__DAY_MINUTES) {
@@ -103,7 +105,7 @@ uint64_t hf__tail_losses(const hf__tail *tail, int64_t now_ms, int64_t minutes)
     return count;
 }
 
-/* ---- events -------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void free_event(hf__kept_event *event)
 {
@@ -117,7 +119,7 @@ void hf__tail_reset(hf__tail *tail)
     memset(tail, 0, sizeof *tail);
 }
 
-/* Keeps the order of ids; the oldest makes room. Takes the event over; false: it is older than all. */
+/* Inserts by id and drops the oldest if need be. False: all are newer, and the caller keeps it. */
 static bool keep(hf__tail *tail, hf__kept_event *event)
 {
     size_t at = tail->kept_count;
@@ -203,13 +205,13 @@ static hf_status read_event(hf_store *store, const hf_rows *rows, size_t row, hf
     return HF_OK;
 }
 
-/* ---- a refresh ----------------------------------------------------------------------------------- */
+/* ---- a refresh ------------------------------------------------------------------------------- */
 
 struct taking {
     hf__tail *tail;
     hf_store *store;
     const hf_rows *rows;
-    bool first; /* what is there already has not happened since the start */
+    bool first; /* these happened before the start */
     int64_t now_ms;
     hf__new_event_fn *fn;
     void *arg;
@@ -261,7 +263,8 @@ hf_status hf__tail_take(hf__tail *tail, hf_store *store, const hf_rows *events,
 {
     struct taking taking = {tail, store, events, !tail->started, now_ms, fn, arg};
     int64_t newest = hf_rows_count(events) > 0 ? hf__row_int(events, 0, C_NEWEST, 0) : 0;
-    if (tail->started && newest < tail->top) { /* the history began anew: so do we, next time */
+    if (tail->started &&
+        newest < tail->top) { /* the history began anew, so the next refresh does too */
         hf__tail_reset(tail);
         return HF_OK;
     }
@@ -274,7 +277,7 @@ hf_status hf__tail_take(hf__tail *tail, hf_store *store, const hf_rows *events,
     return status;
 }
 
-/* Who waits writes its events down when it has time to: the newest is not always the last. */
+/* By time, not by id: events are written some time after they happen. */
 static int by_time(const void *a, const void *b)
 {
     const hf__seen_event *left = a, *right = b;
@@ -283,7 +286,7 @@ static int by_time(const void *a, const void *b)
     return (left->id < right->id) - (left->id > right->id);
 }
 
-void hf__tail_show(const hf__tail *tail, hf__draft *draft)
+void hf__tail_show(const hf__tail *tail, hf__view_draft *draft)
 {
     hf__snapshot *seen = &draft->seen;
     seen->losses_24h = hf__tail_losses(tail, seen->taken_ms, HF__DAY_MINUTES);
@@ -302,9 +305,12 @@ void hf__tail_show(const hf__tail *tail, hf__draft *draft)
         qsort(seen->events, seen->event_count, sizeof *seen->events, by_time);
 }
 
-/* --- counters --------------------------------------------------------------------------------- */
-
-/* Counts of what happened, under names that the registry gives: nobody else's may become a label. */
+/*
+ * Counters.
+ *
+ * They go by names of the registry: a label that anybody may choose must not become the name of a
+ * metric.
+ */
 
 bool hf__counters_init(hf__counters *counters, const hf_registry *registry)
 {
@@ -336,12 +342,12 @@ size_t hf__counters_index(const hf__counters *counters, const hf_registry_entry 
     size_t other = counters->lock_count - 1;
     if (!entry || other == 0)
         return other;
-    /* The registry keeps its entries in one array, each at the head of what it knows of it. */
+    /* The registry has its entries in one array, each at the start of a larger struct. */
     size_t index = (size_t)(hf__entry_of(entry) - hf__entry_of(counters->locks[0].entry));
     return index < other ? index : other;
 }
 
-/* ---- words --------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 #define X(word) #word,
 static const char *const outcomes[] = {HF__OUTCOMES(X)};
@@ -349,7 +355,7 @@ static const char *const losses[] = {HF__LOSSES(X)};
 static const char *const exits[] = {HF__EXITS(X)};
 #undef X
 
-/* count when it is none of them. */
+/* The index of the word, or count if it is none of them. */
 static size_t find_word(const char *const *words, size_t count, const char *word)
 {
     size_t at = 0;
@@ -358,14 +364,14 @@ static size_t find_word(const char *const *words, size_t count, const char *word
     return at;
 }
 
-/* The last word stands for all that are not known. */
+/* The last word stands for all others. */
 static size_t find_reason(const char *const *words, size_t count, const char *word)
 {
     size_t at = find_word(words, count, word);
     return at < count ? at : count - 1;
 }
 
-/* ---- events -------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void observe(hf__histogram *histogram, int64_t ms)
 {
@@ -428,7 +434,7 @@ void hf__counters_add(hf__counters *counters, const hf__kept_event *kept)
         observe(&meter->hold, event->hold_ms);
 }
 
-/* ---- a snapshot's meters ------------------------------------------------------------------------- */
+/* ---- a snapshot's meters --------------------------------------------------------------------- */
 
 static void add_holder(hf__lock_meter *meter, const hf_lock_view *view, int64_t now_ms)
 {
@@ -449,7 +455,7 @@ static void add_lock(hf__lock_meter *meter, const hf__snapshot *seen, const hf__
         meter->longest_wait_ms = lock->longest_wait_ms;
 }
 
-static void show_tables(const hf__counters *counters, hf__draft *draft)
+static void show_tables(const hf__counters *counters, hf__view_draft *draft)
 {
     hf__snapshot *seen = &draft->seen;
     const hf__table_meter *other = &counters->tables[HF__TABLE_METERS];
@@ -466,7 +472,7 @@ static void show_tables(const hf__counters *counters, hf__draft *draft)
     seen->table_meter_count = count;
 }
 
-void hf__counters_show(const hf__counters *counters, hf__draft *draft)
+void hf__counters_show(const hf__counters *counters, hf__view_draft *draft)
 {
     hf__snapshot *seen = &draft->seen;
     hf__lock_meter *meters = hf__arena_array(&draft->arena, counters->lock_count, sizeof *meters);

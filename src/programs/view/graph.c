@@ -1,7 +1,7 @@
 /*
- * Who waits for whom. The sessions of one process are one party: Holdfast holds on one of its
- * connections and waits on another. All of it is linear in views and edges but `kept`, which has a
- * budget.
+ * Who waits for whom. The sessions of one process are one party, because Holdfast holds on one of
+ * its connections and waits on another. Everything here takes time linear in views and edges,
+ * except `kept`, which has a budget.
  */
 #include "programs/view/parts.h"
 
@@ -10,24 +10,24 @@
 
 #include "base/hash.h"
 
-enum { KEPT_BUDGET = 4000000 }; /* steps, for all roots together */
+enum { KEPT_BUDGET = 4000000 }; /* steps for `kept`, for all roots together */
 
 #define NOBODY SIZE_MAX
 
-/* Open addressing; what is looked up is compared by the caller. */
+/* A hash table with open addressing. The caller compares what it looks up. */
 struct map {
-    size_t *slots; /* index + 1 */
+    size_t *slots; /* indexes + 1; 0: free */
     size_t mask;
 };
 
 struct drawing {
-    hf__draft *draft;
+    hf__view_draft *draft;
     hf__snapshot *seen;
     hf__arena scratch;
     struct map people;   /* by host and pid, or by session */
-    struct map sessions; /* of the first view with that session id, by id */
-    bool *holds;         /* a party's id is that of a session that holds something */
-    size_t *mark;        /* of each party: the last waiter that an edge leads from, + 1 */
+    struct map sessions; /* by session: the first view of it */
+    bool *holds;         /* does the session with the party's id hold something? */
+    size_t *mark;        /* of each party: the waiter of the last edge to it, + 1 */
     size_t edge_room;
 };
 
@@ -41,7 +41,7 @@ static bool make_map(hf__arena *arena, struct map *map, size_t count)
     return map->slots != NULL;
 }
 
-/* ---- parties ------------------------------------------------------------------------------------- */
+/* ---- parties --------------------------------------------------------------------------------- */
 
 static int session_of(const struct drawing *drawing, const hf_lock_view *view)
 {
@@ -69,7 +69,7 @@ static bool is_same_person(const struct drawing *drawing, const hf_lock_view *a,
                          : session_of(drawing, a) == session_of(drawing, b);
 }
 
-/* The view that stood for the same person before, or this one from now on. */
+/* The first view of the same party, which may be this one. */
 static size_t first_of_person(struct drawing *drawing, size_t view)
 {
     const hf_lock_view *const *views = drawing->seen->views;
@@ -111,7 +111,7 @@ static void add_party(struct drawing *drawing, const hf_lock_view *view)
     };
 }
 
-/* Who holds is ended by the session that holds: that one stands for the party. */
+/* A party is ended by the session that holds something, so that session gives it its id. */
 static void join_party(struct drawing *drawing, size_t party, const hf_lock_view *view)
 {
     if (view->waiting || drawing->holds[party])
@@ -127,7 +127,7 @@ static void find_parties(struct drawing *drawing)
         const hf_lock_view *view = seen->views[i];
         seen->view_party[i] = NOBODY;
         if (session_of(drawing, view) == 0)
-            continue; /* a prepared transaction; a local lock that nobody wrote down */
+            continue; /* a prepared transaction, or a local lock without a record */
         size_t first = first_of_person(drawing, i);
         if (first == i)
             add_party(drawing, view);
@@ -142,14 +142,14 @@ static void find_parties(struct drawing *drawing)
 static void find_waits(struct drawing *drawing)
 {
     hf__snapshot *seen = drawing->seen;
-    for (size_t i = 0; i < seen->lock_count; i++) /* the longest wait comes first */
+    for (size_t i = 0; i < seen->lock_count; i++) /* the longest wait */
         for (size_t j = seen->locks[i].first; j < seen->locks[i].first + seen->locks[i].count; j++)
             if (seen->views[j]->waiting && seen->view_party[j] != NOBODY &&
                 seen->parties[seen->view_party[j]].waits_for == NOBODY)
                 seen->parties[seen->view_party[j]].waits_for = i;
 }
 
-/* ---- edges --------------------------------------------------------------------------------------- */
+/* ---- edges ----------------------------------------------------------------------------------- */
 
 static bool make_edge_room(struct drawing *drawing)
 {
@@ -207,7 +207,7 @@ static bool conflicts(const hf_lock_view *a, const hf_lock_view *b)
     return a->mode == HF_EXCLUSIVE || b->mode == HF_EXCLUSIVE;
 }
 
-/* The list names holders in the way. Without one a waiter queues behind the other waiter that is. */
+/* The list names the holders in the way. If there is none, a waiter queues behind other waiters. */
 static void add_queued(struct drawing *drawing, size_t view, size_t lock, size_t ahead)
 {
     hf__snapshot *seen = drawing->seen;
@@ -238,9 +238,9 @@ static void find_edges_of(struct drawing *drawing, size_t lock)
     }
 }
 
-/* ---- cycles -------------------------------------------------------------------------------------- */
+/* ---- cycles ---------------------------------------------------------------------------------- */
 
-/* Edges by one of their ends: those of party p are items[start[p]] … items[start[p + 1] - 1]. */
+/* Edges by one of their ends. Those of party p are items[start[p]] to items[start[p + 1] - 1]. */
 struct adjacency {
     size_t *start;
     size_t *items; /* the other ends */
@@ -265,13 +265,13 @@ static bool index_edges(struct drawing *drawing, bool by_waiter, struct adjacenc
     return true;
 }
 
-/* Tarjan's algorithm, without recursion: chains may be long. */
+/* Tarjan's algorithm for cycles, without recursion, because chains may be long. */
 struct search {
     const struct adjacency *out;
     hf__seen_party *parties;
-    size_t *number, *low, *next; /* of each party; number 0: not met yet */
-    size_t *path, path_count;    /* how the search came to where it is */
-    size_t *open, open_count;    /* met, and not yet known to which component they belong */
+    size_t *number, *low, *next; /* of each party; number 0: not visited yet */
+    size_t *path, path_count;    /* the path of the search */
+    size_t *open, open_count;    /* visited, and not assigned to a component yet */
     bool *is_open;
     size_t met;
 };
@@ -346,9 +346,9 @@ static void find_cycles(struct drawing *drawing)
             search_from(&search, i);
 }
 
-/* ---- roots --------------------------------------------------------------------------------------- */
+/* ---- roots ----------------------------------------------------------------------------------- */
 
-/* Counts who is behind a root; stops, with what it has, when the budget is spent. */
+/* Counts the parties behind a root, as far as the budget goes. */
 static size_t count_behind(const struct adjacency *in, size_t root, size_t *mark, size_t *stack,
                            size_t *budget)
 {
@@ -409,7 +409,7 @@ static void draw(struct drawing *drawing)
     find_roots(drawing);
 }
 
-void hf__graph_draw(hf__draft *draft)
+void hf__graph_draw(hf__view_draft *draft)
 {
     struct drawing drawing = {.draft = draft, .seen = &draft->seen};
     draw(&drawing);

@@ -1,6 +1,7 @@
 /*
- * How contended locks were: every minute of the last hour, every ten minutes of the last day. The latter go
- * to the store as they are closed, and at the end, and are found there by the next collector.
+ * How contended locks were: by the minute for the last hour, by ten minutes for the last day. The
+ * columns of the day are written to the store when they are complete, and at the end. The next
+ * collector reads them from there.
  */
 #include "programs/view/parts.h"
 
@@ -11,7 +12,7 @@
 #include "lib/transactions/transactions.h"
 #include "programs/view/sql.h"
 
-/* ---- a ring of columns --------------------------------------------------------------------------- */
+/* ---- a ring of columns ----------------------------------------------------------------------- */
 
 static bool heat_init(hf__heat *heat, size_t columns, int64_t step_ms, size_t locks)
 {
@@ -44,7 +45,7 @@ static void forget(hf__heat *heat, int64_t column)
             heat->rows[i][at] = (hf__heat_cell){0};
 }
 
-/* A row in which nothing is left gives its memory back. */
+/* Frees rows that have nothing to show. */
 static void drop_empty(hf__heat *heat)
 {
     for (size_t i = 0; i < heat->row_count; i++) {
@@ -58,7 +59,7 @@ static void drop_empty(hf__heat *heat)
     }
 }
 
-/* The ring turns; a clock that was set back writes into the newest column. */
+/* Makes the column of now_ms the newest. After the clock was set back the newest column stays. */
 static void move_to(hf__heat *heat, int64_t now_ms)
 {
     int64_t column = now_ms / heat->step_ms;
@@ -109,7 +110,7 @@ static bool note(hf__heat *heat, const hf__snapshot *seen)
     return ok;
 }
 
-/* ---- what goes to the store ---------------------------------------------------------------------- */
+/* ---- what goes to the store ------------------------------------------------------------------ */
 
 static void put_cell(hf__json *json, const char *lock, const hf__heat_cell *cell, uint32_t samples)
 {
@@ -122,7 +123,7 @@ static void put_cell(hf__json *json, const char *lock, const hf__heat_cell *cell
     hf__json_end_object(json);
 }
 
-/* The newest column of the day, before it is left. */
+/* Writes the newest column of the day as JSON, before the next one begins. */
 static void close_column(hf__history *history, const hf__snapshot *seen)
 {
     const hf__heat *day = &history->day;
@@ -166,7 +167,7 @@ hf_status hf__history_write(hf__history *history, hf_store *store, hf_error *err
     return status;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 bool hf__history_init(hf__history *history, size_t locks)
 {
@@ -215,7 +216,7 @@ bool hf__history_load(hf__history *history, const hf_rows *rows, const hf__count
         };
         if (column > day->now || column <= day->now - (int64_t)day->columns ||
             (!entry && strcmp(lock, HF__OTHER) != 0))
-            continue; /* of another registry, or another clock */
+            continue; /* written with another registry or another clock */
         hf__heat_cell *cell = cell_of(day, hf__counters_index(counters, entry), column);
         uint32_t *samples = &day->samples[place(day, column)];
         uint32_t recorded = (uint32_t)hf__row_int(rows, i, 2, 0);
@@ -228,7 +229,7 @@ bool hf__history_load(hf__history *history, const hf_rows *rows, const hf__count
     return true;
 }
 
-/* ---- for the snapshot ---------------------------------------------------------------------------- */
+/* ---- for the snapshot ------------------------------------------------------------------------ */
 
 static void show_row(const hf__heat *heat, size_t row, hf__heat_cell *cells)
 {
@@ -245,7 +246,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const hf__heat_row *)a)->lock, ((const hf__heat_row *)b)->lock);
 }
 
-static void show(const hf__heat *heat, hf__draft *draft, hf__heat_map *map)
+static void show(const hf__heat *heat, hf__view_draft *draft, hf__heat_map *map)
 {
     const hf__snapshot *seen = &draft->seen;
     size_t rows = 0;
@@ -267,7 +268,7 @@ static void show(const hf__heat *heat, hf__draft *draft, hf__heat_map *map)
         qsort(map->rows, map->count, sizeof *map->rows, by_name);
 }
 
-void hf__history_show(const hf__history *history, hf__draft *draft)
+void hf__history_show(const hf__history *history, hf__view_draft *draft)
 {
     show(&history->hour, draft, &draft->seen.hour);
     show(&history->day, draft, &draft->seen.day);

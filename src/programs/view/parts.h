@@ -9,11 +9,15 @@
 #include "lib/transactions/transactions.h"
 #include "programs/view/snapshot.h"
 
-/* What the files of this folder share: a snapshot while it is made, and what the collector remembers. */
+/*
+ * What the files of this room share: a snapshot while it is made, and what the collector keeps
+ * between refreshes. All of it belongs to the collector's thread, except that any thread may
+ * release a snapshot.
+ */
 
-/* ---- snapshot.c: a snapshot with its memory ------------------------------------------------------ */
+/* ---- snapshot.c: a snapshot with its memory -------------------------------------------------- */
 
-/* What all snapshots of a view refer to. */
+/* What all snapshots of a view share. */
 typedef struct hf__common {
     atomic_uint users;
     hf__findings findings;
@@ -22,64 +26,64 @@ typedef struct hf__common {
 hf__common *hf__common_new(void); /* NULL: out of memory */
 void hf__common_release(hf__common *common);
 
-typedef struct hf__draft {
-    hf__snapshot seen; /* first: what readers have is a pointer to it */
+/* A snapshot with its memory, while it is made and as long as somebody holds it. */
+typedef struct hf__view_draft {
+    hf__snapshot seen; /* first, because readers have a pointer to it */
     atomic_uint users;
     hf__arena arena;
-    struct hf__draft *older; /* whose data it shows, because the store was away */
+    struct hf__view_draft *older; /* whose data it shows, if the store was down; or NULL */
     hf__common *common;
     struct hf__lock_place *by_key; /* of each lock */
-} hf__draft;
+} hf__view_draft;
 
-hf__draft *hf__draft_new(hf__common *common);                     /* NULL: out of memory */
-hf__draft *hf__draft_again(hf__snapshot *older, uint64_t number); /* the same data once more */
+hf__view_draft *hf__view_draft_new(hf__common *common); /* NULL: out of memory */
+/* A snapshot with the data of an older one. NULL: out of memory. */
+hf__view_draft *hf__view_draft_again(hf__snapshot *older, uint64_t number);
 
-/* ---- gather.c: what is read from the store, before anything is made of it ------------------------- */
+/* ---- refresh.c: what is read from the store -------------------------------------------------- */
 
 typedef struct hf__network_reading {
     char name[48];
     int64_t lock_key;
     hf__network_status status;
     hf__ranges coverage, gaps;
-    char problem[256]; /* "" unless it could not be read */
+    char problem[256]; /* why it could not be read, or "" */
 } hf__network_reading;
 
-typedef struct hf__reading {
+typedef struct hf__view_reading {
     hf_lock_list *list;
-    hf_rows *events;  /* NULL, like the next three: nothing is recorded */
-    hf_rows *losses;  /* of a day by the minute; only at the start */
-    hf_rows *history; /* of contention; likewise */
+    hf_rows *events;  /* like the next three, NULL if the store keeps no records */
+    hf_rows *losses;  /* of the last day, by the minute; only at the start */
+    hf_rows *history; /* contention of the last day; only at the start */
     hf_rows *tables;
-    hf_rows *appends; /* of each table; only when they have changed */
-    hf_rows *queries; /* of sessions; only on demand */
+    hf_rows *appends; /* sums for each table; only when they have changed */
+    hf_rows *queries; /* of sessions; only if show_queries is set */
     hf__network_reading *networks;
     size_t network_count;
     bool schema_appeared; /* since the store was opened */
-} hf__reading;
+} hf__view_reading;
 
-void hf__reading_clear(hf__reading *reading);
+void hf__view_reading_clear(hf__view_reading *reading);
 
-/* ---- read_locks.c: views, locks, and what is true of them all ----------------------------------------- */
+/* ---- read_locks.c: locks --------------------------------------------------------------------- */
 
-/* Takes the list over. */
-void hf__locks_sort(hf__draft *draft, hf_lock_list *list, const hf_registry *registry);
-/* Index of the lock with that key, SIZE_MAX: nobody holds or wants it. */
-size_t hf__locks_find(const hf__draft *draft, hf_space space, int64_t key);
+/* Fills views and locks from the list, and takes ownership of it. */
+void hf__locks_sort(hf__view_draft *draft, hf_lock_list *list, const hf_registry *registry);
+/* The index of the lock with this key; SIZE_MAX: nobody holds it or waits for it. */
+size_t hf__locks_find(const hf__view_draft *draft, hf_space space, int64_t key);
 
-/* ---- graph.c ---------------------------------------------------------------------------------------- */
+/* ---- graph.c --------------------------------------------------------------------------------- */
 
-enum {
-    HF__EDGES_MAX = 200000
-}; /* a thousand waiters behind a thousand readers are as good as fewer */
+enum { HF__EDGES_MAX = 200000 }; /* a picture of more would show nothing more */
 
-/* parties, edges and view_party from views and locks. */
-void hf__graph_draw(hf__draft *draft);
+/* Fills parties, edges and view_party from views and locks. */
+void hf__graph_draw(hf__view_draft *draft);
 
-/* ---- tail.c: events, each once, however late it is committed ------------------------------------------ */
+/* ---- events.c: the newest events, each seen once, however late it was committed -------------- */
 
 enum { HF__TAIL_MISSING = 4096, HF__TAIL_ROWS = 20000, HF__DAY_MINUTES = 24 * 60 };
 
-/* An event that is shown; strings are behind it. */
+/* An event, with its strings in the same block of memory. */
 typedef struct hf__kept_event {
     hf__seen_event event;
     const hf_registry_entry *entry;
@@ -87,52 +91,52 @@ typedef struct hf__kept_event {
 
 typedef struct hf__tail {
     bool started;
-    int64_t top; /* the greatest id so far */
+    int64_t top; /* the greatest id seen */
     struct hf__missing {
-        int64_t id;       /* below top: taken by somebody who had not committed */
-        int64_t since_ms; /* or never will */
+        int64_t id;       /* below top, and not seen: its transaction may commit later, */
+        int64_t since_ms; /* or never */
     } missing[HF__TAIL_MISSING];
     size_t missing_count;
     hf__kept_event *kept[HF__EVENTS_SHOWN]; /* by id */
     size_t kept_count;
     uint32_t losses[HF__DAY_MINUTES]; /* by minute of Unix time, modulo a day */
-    int64_t losses_until;             /* the minute up to which they are right */
+    int64_t losses_until;             /* the minute up to which they are valid */
 } hf__tail;
 
 typedef void hf__new_event_fn(void *arg, const hf__kept_event *event);
 
-void hf__tail_reset(hf__tail *tail); /* frees; it starts anew */
-/* The ids that have to be asked for again, as "{1,2}". */
+void hf__tail_reset(hf__tail *tail); /* frees all; the next refresh starts anew */
+/* Writes the ids to ask for again, as "{1,2}". */
 void hf__tail_write_missing(const hf__tail *tail, hf__buf *out);
-/* Takes what was read; fn hears of each event that has happened since the start, by id. */
+/* Adds what was read, and calls fn for each event since the start, by id. */
 HF_MUST_CHECK hf_status hf__tail_take(hf__tail *tail, hf_store *store, const hf_rows *events,
                                       const hf_rows *losses, int64_t now_ms, hf__new_event_fn *fn,
                                       void *arg, hf_error *err);
-void hf__tail_show(const hf__tail *tail, hf__draft *draft);
+void hf__tail_show(const hf__tail *tail, hf__view_draft *draft);
 uint64_t hf__tail_losses(const hf__tail *tail, int64_t now_ms, int64_t minutes);
 
-/* ---- counters.c: what has happened since the start, by registered name --------------------------------- */
+/* ---- events.c: counts since the start, by registered name ------------------------------------ */
 
-enum { HF__TABLE_METERS = 200 }; /* tables beyond are counted together */
+enum { HF__TABLE_METERS = 200 }; /* tables beyond this number are counted together */
 
 typedef struct hf__counters {
-    hf__lock_meter *locks; /* one per entry of the registry, and HF__OTHER */
+    hf__lock_meter *locks; /* one for each entry of the registry, and HF__OTHER */
     size_t lock_count;
-    hf__table_meter tables[HF__TABLE_METERS + 1]; /* the last is HF__OTHER; names are owned */
-    size_t table_count;                           /* of those with a name */
+    hf__table_meter tables[HF__TABLE_METERS + 1]; /* the last is HF__OTHER; owns the names */
+    size_t table_count;                           /* without HF__OTHER */
 } hf__counters;
 
 HF_MUST_CHECK bool hf__counters_init(hf__counters *counters, const hf_registry *registry);
 void hf__counters_free(hf__counters *counters);
-/* Of the registry that the counters were made for; NULL: HF__OTHER. */
+/* The index of an entry of the counters' registry; NULL: of HF__OTHER. */
 size_t hf__counters_index(const hf__counters *counters, const hf_registry_entry *entry);
 void hf__counters_add(hf__counters *counters, const hf__kept_event *event);
-/* A table that is to be shown, with zero as long as nothing is appended. */
+/* Makes sure that a table is shown, even if nothing was appended to it. */
 void hf__counters_know_table(hf__counters *counters, const char *table);
-/* meters and table_meters, with what is true now from the snapshot's locks. */
-void hf__counters_show(const hf__counters *counters, hf__draft *draft);
+/* Fills meters and table_meters, with the current values from the snapshot's locks. */
+void hf__counters_show(const hf__counters *counters, hf__view_draft *draft);
 
-/* ---- history.c: contention over time --------------------------------------------------------------------- */
+/* ---- history.c: contention over time --------------------------------------------------------- */
 
 enum {
     HF__HOUR_COLUMNS = 60,
@@ -141,44 +145,44 @@ enum {
     HF__DAY_STEP_MS = 10 * 60 * 1000,
 };
 
-/* The last columns of time, as a ring. */
+/* A ring of columns of time. */
 typedef struct hf__heat {
     size_t columns;
     int64_t step_ms;
     int64_t now;          /* the newest column: Unix time / step_ms */
     uint32_t *samples;    /* of each column */
-    hf__heat_cell **rows; /* of each lock, by hf__counters_index; NULL: nothing to show */
+    hf__heat_cell **rows; /* by hf__counters_index; NULL: nothing to show */
     size_t row_count;
 } hf__heat;
 
 typedef struct hf__history {
     hf__heat hour, day;
-    hf__json closed; /* the column of the day that is to be written: an array of rows; or empty */
+    hf__json closed; /* JSON of the column that is to be written; or empty */
     int64_t closed_at_ms;
 } hf__history;
 
 HF_MUST_CHECK bool hf__history_init(hf__history *history, size_t locks);
 void hf__history_free(hf__history *history);
-/* Notes what the snapshot's meters say at its time. False: out of memory. */
+/* Adds the values of the snapshot's meters. False: out of memory. */
 HF_MUST_CHECK bool hf__history_note(hf__history *history, const hf__snapshot *seen);
-/* Nothing comes after: the newest column is closed as it is. */
+/* Closes the newest column, as this was the last snapshot. */
 void hf__history_end(hf__history *history, const hf__snapshot *seen);
-/* Rows of holdfast.contention. */
+/* Adds rows of holdfast.contention. False: out of memory. */
 HF_MUST_CHECK bool hf__history_load(hf__history *history, const hf_rows *rows,
                                     const hf__counters *counters, const hf_registry *registry,
                                     int64_t now_ms);
-void hf__history_show(const hf__history *history, hf__draft *draft);
-/* Writes the column that is closed, if there is one, to the store, and forgets it. */
+void hf__history_show(const hf__history *history, hf__view_draft *draft);
+/* Writes the closed column, if there is one, to the store, and forgets it. */
 HF_MUST_CHECK hf_status hf__history_write(hf__history *history, hf_store *store, hf_error *err);
 
-/* ---- read_networks.c ----------------------------------------------------------------------------------------- */
+/* ---- read_networks.c ------------------------------------------------------------------------- */
 
 enum { HF__RATE_SAMPLES = 64, HF__NETWORKS_SKIPPED = 16 };
 
-/* What a network's speed is told from. */
+/* Samples from which a network's speed is computed. */
 typedef struct hf__rate_of {
     char name[48];
-    bool counted; /* by the ingesters themselves, not from coverage */
+    bool counted; /* by the ingesters, not from coverage */
     struct {
         int64_t at_ms, ledgers;
     } samples[HF__RATE_SAMPLES];
@@ -191,57 +195,62 @@ typedef struct hf__networks {
     struct {
         char name[48];
         char problem[256];
-        int64_t until_ms;            /* monotonic: not read before */
-    } skipped[HF__NETWORKS_SKIPPED]; /* whose failure would fail the transaction of all */
+        int64_t until_ms;            /* monotonic: not read before this time */
+    } skipped[HF__NETWORKS_SKIPPED]; /* networks that would fail the transaction for all */
     size_t next_skipped;
 } hf__networks;
 
 void hf__networks_clear(hf__networks *networks);
-/* tx NULL: the local store's, a transaction each. HF_DATABASE with *again: one is skipped from now on. */
+/*
+ * Reads all networks in tx, or, with tx NULL, each one in a transaction on its file. HF_DATABASE
+ * with *again set: one network failed and will be skipped, so try again.
+ */
 HF_MUST_CHECK hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx,
-                                            hf__reading *reading, bool *again, hf_error *err);
-void hf__networks_reading_free(hf__reading *reading);
-void hf__networks_show(hf__networks *networks, const hf__reading *reading, hf__draft *draft);
+                                            hf__view_reading *reading, bool *again, hf_error *err);
+void hf__networks_reading_free(hf__view_reading *reading);
+void hf__networks_show(hf__networks *networks, const hf__view_reading *reading,
+                       hf__view_draft *draft);
 
-/* ---- read_tables.c -------------------------------------------------------------------------------------------- */
+/* ---- read_locks.c: shared tables ------------------------------------------------------------- */
 
-/* What was appended to a table, as recorded. */
+/* What the records say was appended to a table. */
 typedef struct hf__appended {
     char *table;
     int64_t appends, rows, last_ms, doubtful;
     char state[16];
 } hf__appended;
 
-typedef struct hf__tables {
+typedef struct hf__view_tables {
     hf__appended *appended; /* by table */
     size_t count;
-    int64_t newest; /* change of an append that they include, as the store counts */
-    int64_t due_ms; /* monotonic: they are not read again before */
-} hf__tables;
+    int64_t newest; /* the newest append that they include, in the store's time */
+    int64_t due_ms; /* monotonic: not read again before this time */
+} hf__view_tables;
 
-void hf__tables_clear(hf__tables *tables);
-/* Reads tables, and appends where those have changed; tx NULL: the local store's files. */
-HF_MUST_CHECK hf_status hf__tables_gather(hf__tables *tables, hf_store *store, hf_tx *tx,
-                                          hf__reading *reading, hf_error *err);
-HF_MUST_CHECK bool hf__tables_take(hf__tables *tables, const hf__reading *reading);
-void hf__tables_show(const hf__tables *tables, const hf__reading *reading, hf__draft *draft);
+void hf__view_tables_clear(hf__view_tables *tables);
+/* Reads the tables, and the appends if they have changed; tx NULL: in the local store's files. */
+HF_MUST_CHECK hf_status hf__view_tables_gather(hf__view_tables *tables, hf_store *store, hf_tx *tx,
+                                               hf__view_reading *reading, hf_error *err);
+HF_MUST_CHECK bool hf__view_tables_take(hf__view_tables *tables, const hf__view_reading *reading);
+void hf__view_tables_show(const hf__view_tables *tables, const hf__view_reading *reading,
+                          hf__view_draft *draft);
 
-/* ---- attention.c: needs all the rest ----------------------------------------------------------------------------- */
+/* ---- attention.c ----------------------------------------------------------------------------- */
 
 typedef struct hf__worries {
     uint64_t losses_1h;
     int64_t max_lag;     /* 0: none */
     int64_t doubtful;    /* appends */
-    const char *problem; /* of the store, or "" */
+    const char *problem; /* with the store, or "" */
 } hf__worries;
 
-void hf__attention_gather(hf__draft *draft, const hf__worries *worries);
+void hf__attention_gather(hf__view_draft *draft, const hf__worries *worries);
 
-/* ---- refresh.c: one refresh ----------------------------------------------------------------------------------------- */
+/* ---- refresh.c: one refresh ------------------------------------------------------------------ */
 
-/* What a collector knows beyond one refresh. Its thread's alone. */
+/* What the collector keeps between refreshes. */
 typedef struct hf__memory {
-    hf_store_options options; /* strings are owned */
+    hf_store_options options; /* owns the strings */
     hf_store *store;
     int64_t reopened_ms;
     const hf_registry *registry;
@@ -252,24 +261,24 @@ typedef struct hf__memory {
     hf__counters counters;
     hf__history history;
     hf__networks networks;
-    hf__tables tables;
+    hf__view_tables tables;
 } hf__memory;
 
-/* gather.c: one transaction on PostgreSQL, one per file on the local store. */
-HF_MUST_CHECK hf_status hf__gather(hf__memory *memory, hf__reading *reading, hf_error *err);
-hf_tx_options hf__gather_options(void); /* read only, one snapshot, bounded */
-bool hf__has_file(const hf_store *store,
-                  const char *name); /* SQLite creates what it is asked to read */
+/* Reads everything: in one transaction on PostgreSQL, in one for each file of a local store. */
+HF_MUST_CHECK hf_status hf__gather(hf__memory *memory, hf__view_reading *reading, hf_error *err);
+hf_tx_options hf__gather_options(void); /* read only, one snapshot, with a deadline */
+/* Does this file of a local store exist? SQLite would create it. */
+bool hf__has_file(const hf_store *store, const char *name);
 
 HF_MUST_CHECK hf_status hf__memory_open(hf__memory *memory, hf_error *err);
-/* Writes down what is not yet; latest is the last snapshot. */
+/* Writes what is not written yet; latest is the last snapshot. */
 void hf__memory_end(hf__memory *memory, const hf__snapshot *latest);
 void hf__memory_clear(hf__memory *memory);
-/* The snapshot with this number; the caller releases it. */
+/* Reads the store and makes a snapshot with this number. The caller releases it. */
 HF_MUST_CHECK hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapshot,
                                     hf_error *err);
-/* The older one's data, with the reason why there is none that is newer. */
+/* A snapshot with the data of the older one, and the reason why there is no newer data. */
 hf__snapshot *hf__repeat(const hf__memory *memory, hf__snapshot *older, uint64_t number,
-                         const hf_error *why); /* or NULL */
+                         const hf_error *why); /* NULL: out of memory */
 
 #endif

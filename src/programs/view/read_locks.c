@@ -1,4 +1,4 @@
-/* The rows of the list by lock: holders, then waiters, the oldest first. */
+/* Locks and shared tables of a snapshot. Of each lock: holders, then waiters, the oldest first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,8 +96,8 @@ static void name(hf__snapshot *seen)
     }
 }
 
-/* The rows stand in the order of their locks. */
-static void order_views(hf__draft *draft)
+/* Puts the rows in the order of their locks. */
+static void order_views(hf__view_draft *draft)
 {
     hf__snapshot *seen = &draft->seen;
     size_t at = 0;
@@ -114,7 +114,7 @@ static void order_views(hf__draft *draft)
     seen->views = views;
 }
 
-/* ---- by key -------------------------------------------------------------------------------------- */
+/* ---- by key ---------------------------------------------------------------------------------- */
 
 struct hf__lock_place {
     hf_space space;
@@ -129,7 +129,7 @@ static int compare_places(const void *a, const void *b)
     return order ? order : compare_numbers(left->key, right->key);
 }
 
-static void index_locks(hf__draft *draft)
+static void index_locks(hf__view_draft *draft)
 {
     const hf__snapshot *seen = &draft->seen;
     draft->by_key = hf__arena_array(&draft->arena, seen->lock_count, sizeof *draft->by_key);
@@ -140,7 +140,7 @@ static void index_locks(hf__draft *draft)
     qsort(draft->by_key, seen->lock_count, sizeof *draft->by_key, compare_places);
 }
 
-size_t hf__locks_find(const hf__draft *draft, hf_space space, int64_t key)
+size_t hf__locks_find(const hf__view_draft *draft, hf_space space, int64_t key)
 {
     const struct hf__lock_place wanted = {.space = space, .key = key};
     const struct hf__lock_place *found =
@@ -162,7 +162,7 @@ static void count(hf__snapshot *seen)
     }
 }
 
-void hf__locks_sort(hf__draft *draft, hf_lock_list *list, const hf_registry *registry)
+void hf__locks_sort(hf__view_draft *draft, hf_lock_list *list, const hf_registry *registry)
 {
     hf__snapshot *seen = &draft->seen;
     size_t size = hf_lock_list_count(list);
@@ -184,26 +184,22 @@ void hf__locks_sort(hf__draft *draft, hf_lock_list *list, const hf_registry *reg
     count(seen);
 }
 
-/* --- read tables ------------------------------------------------------------------------------ */
-
-/* Shared tables, and what was appended to them. */
+/* ---- shared tables, and what was appended to them -------------------------------------------- */
 
 enum {
-    APPENDS_MS = 2000,  /* appends are not summed up more often, */
-    APPENDS_REST = 100, /* and the longer that takes, the less often */
+    APPENDS_MS = 2000,  /* appends are summed up at most this often, */
+    APPENDS_REST = 100, /* and after a pause of this many times what it took */
 };
 
 enum column { C_NEWEST, C_CLUSTER, C_DATABASE, C_TABLE, C_ID, C_CREATED, C_REFERENCES };
 
-/* ---- reading ------------------------------------------------------------------------------------- */
-
-static bool is_due(const hf__tables *tables, const hf_rows *rows)
+static bool is_due(const hf__view_tables *tables, const hf_rows *rows)
 {
     int64_t newest = hf_rows_count(rows) > 0 ? hf__row_int(rows, 0, C_NEWEST, 0) : 0;
     return newest != tables->newest && hf__now_ms() >= tables->due_ms;
 }
 
-static void rest(hf__tables *tables, int64_t began)
+static void rest(hf__view_tables *tables, int64_t began)
 {
     int64_t now = hf__now_ms(), pause = (now - began) * APPENDS_REST;
     tables->due_ms = now + (pause > APPENDS_MS ? pause : APPENDS_MS);
@@ -211,19 +207,19 @@ static void rest(hf__tables *tables, int64_t began)
 
 static hf_status read_tables(hf_tx *tx, void *arg, hf_error *err)
 {
-    hf__reading *reading = arg;
+    hf__view_reading *reading = arg;
     hf_rows_free(reading->tables); /* of an attempt before */
     return hf__tx_query_sql(tx, &hf__sql_view_tables, NULL, 0, NULL, &reading->tables, err);
 }
 
 static hf_status read_appends(hf_tx *tx, void *arg, hf_error *err)
 {
-    hf__reading *reading = arg;
+    hf__view_reading *reading = arg;
     hf_rows_free(reading->appends);
     return hf__tx_query_sql(tx, &hf__sql_view_appends, NULL, 0, NULL, &reading->appends, err);
 }
 
-static hf_status gather_on_postgres(hf__tables *tables, hf_tx *tx, hf__reading *reading,
+static hf_status gather_on_postgres(hf__view_tables *tables, hf_tx *tx, hf__view_reading *reading,
                                     hf_error *err)
 {
     hf_status status = read_tables(tx, reading, err);
@@ -235,7 +231,7 @@ static hf_status gather_on_postgres(hf__tables *tables, hf_tx *tx, hf__reading *
     return status;
 }
 
-static hf_status gather_files(hf__tables *tables, hf_store *store, hf__reading *reading,
+static hf_status gather_files(hf__view_tables *tables, hf_store *store, hf__view_reading *reading,
                               hf_error *err)
 {
     hf_tx_options options = hf__gather_options();
@@ -249,16 +245,16 @@ static hf_status gather_files(hf__tables *tables, hf_store *store, hf__reading *
     return status;
 }
 
-hf_status hf__tables_gather(hf__tables *tables, hf_store *store, hf_tx *tx, hf__reading *reading,
-                            hf_error *err)
+hf_status hf__view_tables_gather(hf__view_tables *tables, hf_store *store, hf_tx *tx,
+                                 hf__view_reading *reading, hf_error *err)
 {
     return tx ? gather_on_postgres(tables, tx, reading, err)
               : gather_files(tables, store, reading, err);
 }
 
-/* ---- appends, remembered ------------------------------------------------------------------------- */
+/* ---- tables: appends, which are kept between refreshes --------------------------------------- */
 
-static void drop_appended(hf__tables *tables)
+static void drop_appended(hf__view_tables *tables)
 {
     for (size_t i = 0; i < tables->count; i++)
         free(tables->appended[i].table);
@@ -267,10 +263,10 @@ static void drop_appended(hf__tables *tables)
     tables->count = 0;
 }
 
-void hf__tables_clear(hf__tables *tables)
+void hf__view_tables_clear(hf__view_tables *tables)
 {
     drop_appended(tables);
-    *tables = (hf__tables){0};
+    *tables = (hf__view_tables){0};
 }
 
 static bool take_appended(const hf_rows *rows, size_t row, hf__appended *appended)
@@ -287,7 +283,7 @@ static bool take_appended(const hf_rows *rows, size_t row, hf__appended *appende
     return appended->table != NULL;
 }
 
-bool hf__tables_take(hf__tables *tables, const hf__reading *reading)
+bool hf__view_tables_take(hf__view_tables *tables, const hf__view_reading *reading)
 {
     if (!reading->appends)
         return true;
@@ -309,17 +305,17 @@ static int compare_appended(const void *name, const void *appended)
     return strcmp(name, ((const hf__appended *)appended)->table);
 }
 
-/* ---- for the snapshot ---------------------------------------------------------------------------- */
+/* ---- tables: into the snapshot --------------------------------------------------------------- */
 
-static const char *text_of(hf__draft *draft, const hf_rows *rows, size_t row)
+static const char *text_of(hf__view_draft *draft, const hf_rows *rows, size_t row)
 {
     const char *cluster = hf__row_text(rows, row, C_CLUSTER);
     return hf__arena_printf(&draft->arena, "%s%s%s.%s", cluster, cluster[0] ? "/" : "",
                             hf__row_text(rows, row, C_DATABASE), hf__row_text(rows, row, C_TABLE));
 }
 
-static void show_table(const hf__tables *tables, const hf_rows *rows, size_t row, hf__draft *draft,
-                       hf__seen_table *table)
+static void show_table(const hf__view_tables *tables, const hf_rows *rows, size_t row,
+                       hf__view_draft *draft, hf__seen_table *table)
 {
     hf__arena *arena = &draft->arena;
     *table = (hf__seen_table){
@@ -345,7 +341,8 @@ static void show_table(const hf__tables *tables, const hf_rows *rows, size_t row
     table->state = hf__arena_text(arena, appended->state);
 }
 
-void hf__tables_show(const hf__tables *tables, const hf__reading *reading, hf__draft *draft)
+void hf__view_tables_show(const hf__view_tables *tables, const hf__view_reading *reading,
+                          hf__view_draft *draft)
 {
     hf__snapshot *seen = &draft->seen;
     size_t count = reading->tables ? hf_rows_count(reading->tables) : 0;

@@ -1,4 +1,4 @@
-/* Networks: where they stand, who works on them, and how fast. */
+/* Networks of a snapshot: their status, who ingests, and how fast. */
 #include "programs/view/parts.h"
 
 #include <stdio.h>
@@ -10,12 +10,12 @@
 enum {
     SKIP_MS = 60 * 1000,
     RATE_WINDOW_MS = 60 * 1000,
-    RATE_STEP_MS = 1000, /* samples are not closer than that */
+    RATE_STEP_MS = 1000, /* the least time between two samples */
 };
 
-/* ---- reading ------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-void hf__networks_reading_free(hf__reading *reading)
+void hf__networks_reading_free(hf__view_reading *reading)
 {
     for (size_t i = 0; i < reading->network_count; i++) {
         hf__ranges_free(&reading->networks[i].coverage);
@@ -35,7 +35,7 @@ static const char *why_skipped(const hf__networks *networks, const char *name)
     return NULL;
 }
 
-/* The server has refused what was asked about this network: it takes the whole transaction along. */
+/* The server refused a statement on this network, and the whole transaction fails with it. */
 static bool is_its_own_fault(hf_status status, const hf_error *err)
 {
     return status == HF_DATABASE &&
@@ -71,7 +71,7 @@ static hf_status read_file(hf_tx *tx, void *arg, hf_error *err)
     return read_in(tx, local->network, local->reading, err);
 }
 
-/* What is wrong with one network is told of that one, as far as the others can still be read. */
+/* A problem with one network goes into its reading, so that the others are still shown. */
 static hf_status read_network(hf__networks *networks, hf_tx *tx, hf_network *network,
                               hf__network_reading *reading, bool *again, hf_error *err)
 {
@@ -116,7 +116,7 @@ static hf_status read_named(hf__networks *networks, hf_store *store, hf_tx *tx, 
 }
 
 hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx,
-                              hf__reading *reading, bool *again, hf_error *err)
+                              hf__view_reading *reading, bool *again, hf_error *err)
 {
     char **names = NULL;
     size_t count = 0;
@@ -134,7 +134,7 @@ hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx
     return status;
 }
 
-/* ---- rate ---------------------------------------------------------------------------------------- */
+/* ---- rate ------------------------------------------------------------------------------------ */
 
 void hf__networks_clear(hf__networks *networks)
 {
@@ -169,14 +169,14 @@ static void add_sample(hf__rate_of *rate, bool counted, int64_t ledgers, int64_t
     size_t last = rate->count - 1, old = 0;
     if (rate->count > 0 && (rate->counted != counted || ledgers < rate->samples[last].ledgers ||
                             now_ms < rate->samples[last].at_ms))
-        rate->count = 0; /* it counts anew */
+        rate->count = 0; /* the counter started again */
     rate->counted = counted;
     if (rate->count > 0 && now_ms - rate->samples[rate->count - 1].at_ms < RATE_STEP_MS)
         return;
     while (old < rate->count && now_ms - rate->samples[old].at_ms > RATE_WINDOW_MS)
         old++;
     if (old == rate->count && old > 0)
-        old--; /* after a long pause it still tells what happened meanwhile */
+        old--; /* keeps one sample from before a long pause */
     if (rate->count - old == HF__RATE_SAMPLES)
         old++;
     drop_samples(rate, old);
@@ -193,7 +193,7 @@ static double rate_of(const hf__rate_of *rate)
     return (double)ledgers * 1000 / (double)ms;
 }
 
-/* ---- for the snapshot ---------------------------------------------------------------------------- */
+/* ---- for the snapshot ------------------------------------------------------------------------ */
 
 static hf_range *copy_ranges(hf__arena *arena, const hf__ranges *ranges)
 {
@@ -203,7 +203,7 @@ static hf_range *copy_ranges(hf__arena *arena, const hf__ranges *ranges)
     return copy;
 }
 
-static const char *holder_of(hf__draft *draft, int64_t key)
+static const char *holder_of(hf__view_draft *draft, int64_t key)
 {
     const hf__snapshot *seen = &draft->seen;
     size_t at = hf__locks_find(draft, HF_BIGINT, key);
@@ -218,7 +218,7 @@ static const char *holder_of(hf__draft *draft, int64_t key)
 }
 
 static void show_network(hf__networks *networks, const hf__network_reading *reading,
-                         hf__draft *draft, hf__seen_network *network)
+                         hf__view_draft *draft, hf__seen_network *network)
 {
     const hf__network_status *status = &reading->status;
     hf__arena *arena = &draft->arena;
@@ -247,8 +247,8 @@ static void show_network(hf__networks *networks, const hf__network_reading *read
     network->rate = rate_of(rate);
 }
 
-/* Of networks that are gone nothing is remembered. */
-static void forget_others(hf__networks *networks, const hf__reading *reading)
+/* Forgets networks that do not exist any more. */
+static void forget_others(hf__networks *networks, const hf__view_reading *reading)
 {
     size_t kept = 0;
     for (size_t i = 0; i < networks->rate_count; i++)
@@ -262,7 +262,8 @@ static void forget_others(hf__networks *networks, const hf__reading *reading)
     networks->rate_count = kept;
 }
 
-void hf__networks_show(hf__networks *networks, const hf__reading *reading, hf__draft *draft)
+void hf__networks_show(hf__networks *networks, const hf__view_reading *reading,
+                       hf__view_draft *draft)
 {
     hf__snapshot *seen = &draft->seen;
     seen->networks = hf__arena_array(&draft->arena, reading->network_count, sizeof *seen->networks);

@@ -1,4 +1,4 @@
-/* One refresh: read, then made into a snapshot that nobody changes any more. */
+/* One refresh: reads the store, and makes a snapshot of what it read. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 
 enum { REOPEN_MS = 60 * 1000, CONNECT_MS = 5000 };
 
-/* ---- memory -------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Reopens later what the caller may have forgotten by then. */
+/* Copies the options: the store may be opened again when the caller has freed them. */
 static bool own_options(hf__memory *memory)
 {
     hf_store_options *options = &memory->options;
@@ -50,7 +50,7 @@ void hf__memory_clear(hf__memory *memory)
     hf__counters_free(&memory->counters);
     hf__history_free(&memory->history);
     hf__networks_clear(&memory->networks);
-    hf__tables_clear(&memory->tables);
+    hf__view_tables_clear(&memory->tables);
     hf__common_release(memory->common);
     hf_store_close(memory->store);
     free((void *)(uintptr_t)memory->options.url);
@@ -58,7 +58,7 @@ void hf__memory_clear(hf__memory *memory)
     *memory = (hf__memory){0};
 }
 
-/* The schema is there since a moment ago. One that the store cannot use is not asked for all the time. */
+/* The schema has been installed. If the store still cannot use it, this is tried now and then. */
 static void reopen(hf__memory *memory)
 {
     hf_store *store = NULL;
@@ -73,14 +73,14 @@ static void reopen(hf__memory *memory)
     memory->store = store;
 }
 
-/* ---- a snapshot ---------------------------------------------------------------------------------- */
+/* ---- a snapshot ------------------------------------------------------------------------------ */
 
 static void count_event(void *arg, const hf__kept_event *event)
 {
     hf__counters_add(arg, event);
 }
 
-static void show_queries(const hf__reading *reading, hf__draft *draft)
+static void show_queries(const hf__view_reading *reading, hf__view_draft *draft)
 {
     hf__snapshot *seen = &draft->seen;
     for (size_t i = 0; reading->queries && i < hf_rows_count(reading->queries); i++) {
@@ -92,7 +92,7 @@ static void show_queries(const hf__reading *reading, hf__draft *draft)
     }
 }
 
-static void worry(const hf__memory *memory, hf__draft *draft, const char *problem)
+static void worry(const hf__memory *memory, hf__view_draft *draft, const char *problem)
 {
     hf__worries worries = {
         .losses_1h = hf__tail_losses(&memory->tail, hf__wall_ms(), 60),
@@ -104,25 +104,26 @@ static void worry(const hf__memory *memory, hf__draft *draft, const char *proble
     hf__attention_gather(draft, &worries);
 }
 
-static hf_status take_records(hf__memory *memory, const hf__reading *reading,
-                              const hf__draft *draft, hf_error *err)
+static hf_status take_records(hf__memory *memory, const hf__view_reading *reading,
+                              const hf__view_draft *draft, hf_error *err)
 {
     bool ok = true;
     if (!reading->events) {
-        memory->tail.started = true; /* no history yet: all that comes is new */
+        memory->tail.started = true; /* there is no history yet, so all that comes is new */
         return HF_OK;
     }
     if (reading->history)
         ok = hf__history_load(&memory->history, reading->history, &memory->counters,
                               memory->registry, draft->seen.taken_ms);
-    ok = hf__tables_take(&memory->tables, reading) && ok;
+    ok = hf__view_tables_take(&memory->tables, reading) && ok;
     if (!ok)
         return hf__no_memory(err);
     return hf__tail_take(&memory->tail, memory->store, reading->events, reading->losses,
                          draft->seen.taken_ms, count_event, &memory->counters, err);
 }
 
-static hf_status digest(hf__memory *memory, hf__reading *reading, hf__draft *draft, hf_error *err)
+static hf_status digest(hf__memory *memory, hf__view_reading *reading, hf__view_draft *draft,
+                        hf_error *err)
 {
     hf_lock_list *list = reading->list;
     reading->list = NULL;
@@ -134,7 +135,7 @@ static hf_status digest(hf__memory *memory, hf__reading *reading, hf__draft *dra
         return status == HF_OK ? hf__no_memory(err) : status;
     hf__tail_show(&memory->tail, draft);
     hf__networks_show(&memory->networks, reading, draft);
-    hf__tables_show(&memory->tables, reading, draft);
+    hf__view_tables_show(&memory->tables, reading, draft);
     for (size_t i = 0; i < draft->seen.table_count; i++)
         hf__counters_know_table(&memory->counters, draft->seen.tables[i].text);
     hf__counters_show(&memory->counters, draft);
@@ -144,7 +145,7 @@ static hf_status digest(hf__memory *memory, hf__reading *reading, hf__draft *dra
     return draft->arena.broken || !noted ? hf__no_memory(err) : HF_OK;
 }
 
-static void describe(const hf__memory *memory, hf__draft *draft, uint64_t number)
+static void describe(const hf__memory *memory, hf__view_draft *draft, uint64_t number)
 {
     hf__snapshot *seen = &draft->seen;
     seen->number = number;
@@ -155,7 +156,7 @@ static void describe(const hf__memory *memory, hf__draft *draft, uint64_t number
     seen->findings = memory->registry ? &draft->common->findings : NULL;
 }
 
-/* What cannot be written is lost: the views matter more. */
+/* A column that cannot be written is lost. The snapshots matter more. */
 static void keep_history(hf__memory *memory)
 {
     if (memory->keep_history && hf_store_has_records(memory->store))
@@ -164,13 +165,13 @@ static void keep_history(hf__memory *memory)
 
 void hf__memory_end(hf__memory *memory, const hf__snapshot *latest)
 {
-    if (latest->problem[0]) /* nobody waits for a store that is away */
+    if (latest->problem[0]) /* the store is down: do not wait for it */
         return;
     hf__history_end(&memory->history, latest);
     keep_history(memory);
 }
 
-static void finish(hf__memory *memory, const hf__reading *reading)
+static void finish(hf__memory *memory, const hf__view_reading *reading)
 {
     keep_history(memory);
     if (reading->schema_appeared)
@@ -179,9 +180,9 @@ static void finish(hf__memory *memory, const hf__reading *reading)
 
 hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapshot, hf_error *err)
 {
-    hf__reading reading = {0};
+    hf__view_reading reading = {0};
     int64_t began = hf__now_ms();
-    hf__draft *draft = hf__draft_new(memory->common);
+    hf__view_draft *draft = hf__view_draft_new(memory->common);
     if (!draft)
         return hf__no_memory(err);
     hf_status status = hf__gather(memory, &reading, err);
@@ -195,14 +196,14 @@ hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapsh
     } else {
         hf__snapshot_release(&draft->seen);
     }
-    hf__reading_clear(&reading);
+    hf__view_reading_clear(&reading);
     return status;
 }
 
 hf__snapshot *hf__repeat(const hf__memory *memory, hf__snapshot *older, uint64_t number,
                          const hf_error *why)
 {
-    hf__draft *draft = hf__draft_again(older, number);
+    hf__view_draft *draft = hf__view_draft_again(older, number);
     if (!draft)
         return NULL;
     hf__snapshot *seen = &draft->seen;
@@ -213,26 +214,26 @@ hf__snapshot *hf__repeat(const hf__memory *memory, hf__snapshot *older, uint64_t
     return seen;
 }
 
-/* --- gather ----------------------------------------------------------------------------------- */
-
 /*
- * One refresh's reading. PostgreSQL is asked in one transaction with one snapshot, so that what belongs
- * together is told as of one moment; the local store has a file, and so a transaction, for each thing.
+ * Reading.
+ *
+ * PostgreSQL is read in one transaction with one snapshot, so that everything is from the same
+ * moment. The local store has several files, and takes a transaction for each.
  */
 
 enum {
-    DEADLINE_MS = 8000, /* a server that takes longer is told of as a problem */
+    DEADLINE_MS = 8000, /* a server that takes longer is a problem */
     ATTEMPTS = 2,
     DAY_MS = 24 * 60 * 60 * 1000,
 };
 
 struct gathering {
     hf__memory *memory;
-    hf__reading *reading;
-    bool again; /* without a network that has failed */
+    hf__view_reading *reading;
+    bool again; /* try again, without the network that failed */
 };
 
-void hf__reading_clear(hf__reading *reading)
+void hf__view_reading_clear(hf__view_reading *reading)
 {
     hf_lock_list_free(reading->list);
     hf_rows_free(reading->events);
@@ -242,7 +243,7 @@ void hf__reading_clear(hf__reading *reading)
     hf_rows_free(reading->appends);
     hf_rows_free(reading->queries);
     hf__networks_reading_free(reading);
-    *reading = (hf__reading){0};
+    *reading = (hf__view_reading){0};
 }
 
 hf_tx_options hf__gather_options(void)
@@ -255,8 +256,8 @@ hf_tx_options hf__gather_options(void)
     return options;
 }
 
-/* What a collector that has just started wants to know of the time before it. */
-static hf_status first_events(hf_tx *tx, hf__reading *reading, hf_error *err)
+/* What a new collector reads of the time before its start. */
+static hf_status first_events(hf_tx *tx, hf__view_reading *reading, hf_error *err)
 {
     char limit[24], from[24];
     const hf_value since = hf__number_value(from, hf__wall_ms() - DAY_MS);
@@ -271,9 +272,10 @@ static hf_status first_events(hf_tx *tx, hf__reading *reading, hf_error *err)
                            : status;
 }
 
-/* ---- PostgreSQL ---------------------------------------------------------------------------------- */
+/* ---- PostgreSQL ------------------------------------------------------------------------------ */
 
-static hf_status new_events(hf_tx *tx, const hf__tail *tail, hf__reading *reading, hf_error *err)
+static hf_status new_events(hf_tx *tx, const hf__tail *tail, hf__view_reading *reading,
+                            hf_error *err)
 {
     char limit[24], top[24];
     hf__buf missing = {0};
@@ -290,14 +292,15 @@ static hf_status new_events(hf_tx *tx, const hf__tail *tail, hf__reading *readin
 static hf_status gather_records(hf_tx *tx, struct gathering *gathering, hf_error *err)
 {
     hf__memory *memory = gathering->memory;
-    hf__reading *reading = gathering->reading;
+    hf__view_reading *reading = gathering->reading;
     hf_status status = memory->tail.started ? new_events(tx, &memory->tail, reading, err)
                                             : first_events(tx, reading, err);
-    return status == HF_OK ? hf__tables_gather(&memory->tables, memory->store, tx, reading, err)
-                           : status;
+    return status == HF_OK
+               ? hf__view_tables_gather(&memory->tables, memory->store, tx, reading, err)
+               : status;
 }
 
-static hf_status look_for_schema(hf_tx *tx, hf__reading *reading, hf_error *err)
+static hf_status look_for_schema(hf_tx *tx, hf__view_reading *reading, hf_error *err)
 {
     hf_rows *rows = NULL;
     hf_status status = hf__tx_query_sql(tx, &hf__sql_view_has_schema, NULL, 0, NULL, &rows, err);
@@ -310,8 +313,8 @@ static hf_status gather_in(hf_tx *tx, void *arg, hf_error *err)
 {
     struct gathering *gathering = arg;
     hf__memory *memory = gathering->memory;
-    hf__reading *reading = gathering->reading;
-    hf__reading_clear(reading); /* of an attempt before */
+    hf__view_reading *reading = gathering->reading;
+    hf__view_reading_clear(reading); /* of an attempt before */
     struct pg_conn *conn = hf_tx_connection(tx, err);
     if (!conn)
         return err->code;
@@ -340,13 +343,13 @@ static hf_status gather_on_postgres(struct gathering *gathering, hf_error *err)
     return status;
 }
 
-/* ---- the local store ----------------------------------------------------------------------------- */
+/* ---- the local store ------------------------------------------------------------------------- */
 
 static hf_status events_in_file(hf_tx *tx, void *arg, hf_error *err)
 {
     struct gathering *gathering = arg;
     const hf__tail *tail = &gathering->memory->tail;
-    hf__reading *reading = gathering->reading;
+    hf__view_reading *reading = gathering->reading;
     char limit[24], from[24];
     hf_rows **const results[] = {&reading->events, &reading->losses, &reading->history};
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
@@ -374,13 +377,13 @@ static hf_status gather_files(struct gathering *gathering, hf_error *err)
 {
     hf__memory *memory = gathering->memory;
     hf_store *store = memory->store;
-    hf__reading *reading = gathering->reading;
+    hf__view_reading *reading = gathering->reading;
     hf_tx_options options = hf__gather_options();
     hf_status status = hf_lock_list_read(store, &reading->list, err);
     if (status == HF_OK && hf_store_has_records(store) && hf__has_file(store, "holdfast")) {
         status = hf__transact_at(store, HF__PLACE_OWN, &options, events_in_file, gathering, err);
         if (status == HF_OK)
-            status = hf__tables_gather(&memory->tables, store, NULL, reading, err);
+            status = hf__view_tables_gather(&memory->tables, store, NULL, reading, err);
     }
     if (status == HF_OK)
         status =
@@ -388,7 +391,7 @@ static hf_status gather_files(struct gathering *gathering, hf_error *err)
     return status;
 }
 
-hf_status hf__gather(hf__memory *memory, hf__reading *reading, hf_error *err)
+hf_status hf__gather(hf__memory *memory, hf__view_reading *reading, hf_error *err)
 {
     struct gathering gathering = {.memory = memory, .reading = reading};
     return hf_store_is_local(memory->store) ? gather_files(&gathering, err)

@@ -1,3 +1,4 @@
+/* A snapshot and its memory. */
 #include "programs/view/snapshot.h"
 
 #include <stdalign.h>
@@ -28,9 +29,9 @@ void hf__common_release(hf__common *common)
     free(common);
 }
 
-hf__draft *hf__draft_new(hf__common *common)
+hf__view_draft *hf__view_draft_new(hf__common *common)
 {
-    hf__draft *draft = calloc(1, sizeof *draft);
+    hf__view_draft *draft = calloc(1, sizeof *draft);
     if (!draft)
         return NULL;
     atomic_init(&draft->users, 1);
@@ -41,16 +42,16 @@ hf__draft *hf__draft_new(hf__common *common)
     return draft;
 }
 
-/* Of one that is such a repetition itself only what it repeats is kept. */
-hf__draft *hf__draft_again(hf__snapshot *older, uint64_t number)
+/* If the older one repeats another one itself, that one is kept and not it. */
+hf__view_draft *hf__view_draft_again(hf__snapshot *older, uint64_t number)
 {
-    hf__draft *source = (hf__draft *)older;
+    hf__view_draft *source = (hf__view_draft *)older;
     if (source->older)
         source = source->older;
-    hf__draft *draft = hf__draft_new(source->common);
+    hf__view_draft *draft = hf__view_draft_new(source->common);
     if (!draft)
         return NULL;
-    draft->older = (hf__draft *)hf__snapshot_hold(&source->seen);
+    draft->older = (hf__view_draft *)hf__snapshot_hold(&source->seen);
     draft->seen = source->seen;
     draft->seen.number = number;
     return draft;
@@ -58,11 +59,11 @@ hf__draft *hf__draft_again(hf__snapshot *older, uint64_t number)
 
 hf__snapshot *hf__snapshot_hold(hf__snapshot *snapshot)
 {
-    atomic_fetch_add(&((hf__draft *)snapshot)->users, 1);
+    atomic_fetch_add(&((hf__view_draft *)snapshot)->users, 1);
     return snapshot;
 }
 
-static void free_draft(hf__draft *draft)
+static void free_draft(hf__view_draft *draft)
 {
     if (!draft->older)
         hf_lock_list_free(draft->seen.list);
@@ -73,15 +74,15 @@ static void free_draft(hf__draft *draft)
 
 void hf__snapshot_release(hf__snapshot *snapshot)
 {
-    hf__draft *draft = (hf__draft *)snapshot;
+    hf__view_draft *draft = (hf__view_draft *)snapshot;
     while (draft && atomic_fetch_sub(&draft->users, 1) == 1) {
-        hf__draft *older = draft->older;
+        hf__view_draft *older = draft->older;
         free_draft(draft);
         draft = older;
     }
 }
 
-/* --- arena ------------------------------------------------------------------------------------ */
+/* ---- the arena ------------------------------------------------------------------------------- */
 
 enum { CHUNK_BYTES = 64 * 1024 };
 
@@ -104,7 +105,7 @@ static struct hf__arena_chunk *add_chunk(hf__arena *arena, size_t size)
     return chunk;
 }
 
-/* What is too large for the rest of a chunk gets the next one: the rest stays unused. */
+/* What does not fit into the rest of a chunk goes into a new one. */
 static void *take(hf__arena *arena, size_t size)
 {
     struct hf__arena_chunk *chunk = arena->chunks;

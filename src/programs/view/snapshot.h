@@ -9,42 +9,42 @@
 #include "programs/ingest/status.h"
 
 /*
- * What there is to see at one moment, for the page, the API, the metrics and the terminal. The
- * collector makes one per refresh; nobody changes it afterwards, and all share it by reference.
- * Strings live as long as the snapshot and are "" where nothing is known, unless said otherwise.
+ * What can be seen of a store at one moment, for the page, the API, the metrics and the terminal.
+ * The collector makes one snapshot per refresh. Nobody changes it afterwards, so all threads share
+ * it by reference. Its strings live as long as it does; one that is not known is "".
  */
 
-#define HF__OTHER "_other" /* whatever has no name in the registry, where names are counted */
+#define HF__OTHER "_other" /* counts everything that has no name in the registry */
 
-/* One key that is held or waited for. */
+/* A key that somebody holds or waits for. */
 typedef struct hf__seen_lock {
     int64_t key;
     hf_space space;
-    const char *label; /* what people call it: label, else its registered name, else "" */
-    const char *name;  /* in the registry; "": unregistered */
-    const hf_registry_entry *entry; /* NULL: unregistered */
-    size_t first, count; /* of its rows in snapshot->views: holders first, then waiters by age */
+    const char *label;              /* or, where that is not known, its registered name */
+    const char *name;               /* in the registry; "": not registered */
+    const hf_registry_entry *entry; /* NULL: not registered */
+    size_t first, count; /* its rows in snapshot->views: holders, then waiters, the oldest first */
     size_t holders, waiters;
-    int64_t held_ms;         /* of the oldest holder; -1: nobody holds it, or unknown */
-    bool held_is_bound;      /* at most held_ms */
+    int64_t held_ms;         /* since the oldest holder acquired it; -1: not known, or no holder */
+    bool held_is_bound;      /* held_ms is an upper bound */
     int64_t longest_wait_ms; /* -1: nobody waits */
 } hf__seen_lock;
 
-/* Somebody who holds or waits: a session of PostgreSQL, a process on the local store. */
+/* Somebody who holds or waits. The sessions of one process are one party. */
 typedef struct hf__seen_party {
     int id; /* backend pid; local: pid */
     const char *application, *host;
-    int pid;           /* of the client, 0: unknown */
-    size_t waits_for;  /* index into locks of what it waits for; SIZE_MAX: nothing */
-    size_t blockers;   /* edges that leave it */
-    size_t blocking;   /* edges that come in: whom it keeps waiting, directly */
-    size_t kept;       /* everybody behind it, also over others; 0 outside of roots */
-    bool root;         /* it keeps others waiting and waits for nobody: whom to look at first */
-    bool in_cycle;     /* it waits, in the end, for itself: a deadlock */
-    const char *query; /* what it runs or ran last; "" unless the view was told to show it */
+    int pid;           /* of the client; 0: not known */
+    size_t waits_for;  /* index into locks; SIZE_MAX: it does not wait */
+    size_t blockers;   /* how many edges have it as the waiter */
+    size_t blocking;   /* how many edges have it as the holder */
+    size_t kept;       /* for a root: all who wait for it, also through others; else 0 */
+    bool root;         /* others wait for it and it waits for nobody: look here first */
+    bool in_cycle;     /* it waits for itself through others: a deadlock */
+    const char *query; /* the statement that it runs or ran last, if show_queries is set */
 } hf__seen_party;
 
-/* waiter waits for lock, which holder has. */
+/* One party waits for a lock that another one holds. */
 typedef struct hf__seen_edge {
     size_t waiter, holder; /* indexes into parties */
     size_t lock;           /* index into locks */
@@ -53,23 +53,23 @@ typedef struct hf__seen_edge {
 typedef struct hf__seen_event {
     int64_t id;
     int64_t at_ms;     /* Unix time */
-    const char *event; /* acquired conflict timeout lost released exit orphan_killed … */
+    const char *event; /* acquired, conflict, timeout, lost, released, exit, orphan_killed, … */
     int64_t key;
     hf_space space;
     hf_mode mode;
     const char *label, *name;
     int64_t token;            /* 0: none */
-    int64_t wait_ms, hold_ms; /* -1: says nothing */
+    int64_t wait_ms, hold_ms; /* -1: the event has none */
     const char *application, *host;
     int pid;
     const char *detail;
 } hf__seen_event;
 
-/* Contention of one lock in one span of time. */
+/* Contention of one lock in one column of time. */
 typedef struct hf__heat_cell {
-    uint32_t samples; /* refreshes that fell into it; 0: nothing known */
-    uint32_t held;    /* of them with a holder */
-    uint32_t waiters; /* the most at once */
+    uint32_t samples; /* how many refreshes saw it; 0: nothing is known */
+    uint32_t held;    /* in how many of them it was held */
+    uint32_t waiters; /* the greatest number at once */
     int64_t longest_wait_ms;
 } hf__heat_cell;
 
@@ -81,7 +81,7 @@ typedef struct hf__heat_row {
 typedef struct hf__heat_map {
     int64_t from_ms, step_ms; /* Unix time of the first column, and its width */
     size_t columns;
-    hf__heat_row *rows; /* by name; only locks with something to show */
+    hf__heat_row *rows; /* by name, without locks that have nothing to show */
     size_t count;
 } hf__heat_map;
 
@@ -90,12 +90,13 @@ typedef struct hf__seen_network {
     hf__network_status status;
     hf_range *coverage; /* ascending, disjoint */
     size_t coverage_count;
-    hf_range *gaps; /* what is wanted and not there */
+    hf_range *gaps; /* ledgers that are wanted and not stored */
     size_t gap_count;
-    hf__maybe lag; /* source_tip - latest of status: negative when we are ahead of what it said */
-    double rate;   /* ledgers a second over the last minute; negative: unknown */
+    hf__maybe
+        lag;     /* source_tip - latest; negative: the source has not reported newer ledgers yet */
+    double rate; /* ledgers per second over the last minute; negative: not known */
     const char *ingester; /* who holds the network's lock: "ingest on db1 (pid 4711)"; "": nobody */
-    const char *problem;  /* why it could not be read: only its name is right; "": it was */
+    const char *problem; /* why it could not be read, in which case only the name is valid; or "" */
 } hf__seen_network;
 
 typedef struct hf__seen_table {
@@ -106,16 +107,16 @@ typedef struct hf__seen_table {
     int64_t references;
     int64_t appends, appended_rows; /* as recorded */
     int64_t last_append_ms;         /* Unix time; 0: none */
-    const char *state;              /* of its last append: attaching done doubtful; "" none */
-    size_t lock;                    /* index into locks; SIZE_MAX: nobody holds or wants it */
+    const char *state;              /* of its last append: attaching, done, doubtful; "": none */
+    size_t lock; /* index into locks; SIZE_MAX: nobody holds it or waits for it */
 } hf__seen_table;
 
-/* Counted from the events since the collector started, by registered name. */
-enum { HF__HISTOGRAM_BUCKETS = 9 };                              /* and +Inf */
+/* Events are counted by registered name, from the start of the collector. */
+enum { HF__HISTOGRAM_BUCKETS = 9 };                              /* besides +Inf */
 extern const double hf__histogram_bounds[HF__HISTOGRAM_BUCKETS]; /* seconds */
 
 typedef struct hf__histogram {
-    uint64_t buckets[HF__HISTOGRAM_BUCKETS + 1]; /* not cumulated */
+    uint64_t buckets[HF__HISTOGRAM_BUCKETS + 1]; /* each counts its own range only */
     uint64_t count;
     double sum; /* seconds */
 } hf__histogram;
@@ -133,7 +134,7 @@ enum hf__loss { HF__LOSSES(X) HF__LOSS_COUNT };
 enum hf__exit { HF__EXITS(X) HF__EXIT_COUNT };
 #undef X
 
-/* One per name of the registry, in its order, and last HF__OTHER: also where all is zero. */
+/* One for each name of the registry, in its order, and one for HF__OTHER, even if all are 0. */
 typedef struct hf__lock_meter {
     const char *lock;
     const hf_registry_entry *entry; /* NULL: HF__OTHER */
@@ -149,18 +150,19 @@ typedef struct hf__lock_meter {
 } hf__lock_meter;
 
 typedef struct hf__table_meter {
-    const char *table; /* "cluster/database.table", or HF__OTHER beyond the cap */
+    const char *table; /* "cluster/database.table", or HF__OTHER for those beyond the limit */
     uint64_t rows;     /* appended since the collector started */
 } hf__table_meter;
 
 typedef enum hf__urgency { HF__URGENCY_NOTE, HF__URGENCY_WARNING, HF__URGENCY_PROBLEM } hf__urgency;
 
-/* Something a person should look at; the gravest first. */
+/* Something that a person should look at. */
 typedef struct hf__attention {
     hf__urgency urgency;
-    const char *topic; /* deadlock loss wait unregistered gap lag ingest registry store append */
-    const char *text;  /* one sentence */
-    const char *link;  /* fragment or path of the page that shows it: "#locks" */
+    const char
+        *topic; /* deadlock, loss, wait, unregistered, gap, lag, ingest, registry, store, append */
+    const char *text; /* one sentence */
+    const char *link; /* fragment or path of the page that shows it: "#locks" */
 } hf__attention;
 
 typedef struct hf__snapshot {
@@ -170,42 +172,42 @@ typedef struct hf__snapshot {
     const char *store; /* hf_store_name */
     bool local;
     bool has_records;
-    const char *problem; /* why the last refresh failed: the data is older than it should be; "" */
+    const char *problem; /* why the last refresh failed, so that the data is old; or "" */
     int64_t problem_since_ms;
 
     hf_lock_list *list;
-    const hf_lock_view **views; /* of list, grouped by lock */
+    const hf_lock_view **views; /* the rows of list, by lock */
     size_t view_count;
-    hf__seen_lock *locks; /* waited-for first (longest wait), then by age */
+    hf__seen_lock *locks; /* the longest wait first, then the longest held */
     size_t lock_count;
     hf__seen_party *parties;
     size_t party_count;
     hf__seen_edge *edges;
     size_t edge_count;
-    size_t *view_party; /* of each view; SIZE_MAX: a prepared transaction */
+    size_t *view_party; /* index into parties for each view; SIZE_MAX: a prepared transaction */
 
     hf__seen_event *events; /* newest first, at most HF__EVENTS_SHOWN */
     size_t event_count;
-    hf__heat_map hour, day;     /* by the minute, by ten minutes */
+    hf__heat_map hour, day;     /* columns of a minute, of ten minutes */
     hf__seen_network *networks; /* by name */
     size_t network_count;
-    hf__seen_table *tables; /* by name, live ones */
+    hf__seen_table *tables; /* by name; not those that were dropped */
     size_t table_count;
 
     const hf_registry *registry;  /* NULL: none */
-    const hf__findings *findings; /* of it; NULL: none */
+    const hf__findings *findings; /* what is wrong with it; NULL: no registry */
 
     hf__lock_meter *meters;
     size_t meter_count;
     hf__table_meter *table_meters;
     size_t table_meter_count;
 
-    hf__attention *attention;
+    hf__attention *attention; /* the most urgent first */
     size_t attention_count;
 
-    /* at a glance */
-    size_t held, waiting,
-        unregistered;        /* keys held, waiters, keys held or waited for without a name */
+    /* sums */
+    size_t held, waiting;    /* keys, waiters */
+    size_t unregistered;     /* keys without a name in the registry */
     int64_t longest_wait_ms; /* 0: nobody waits */
     uint64_t losses_24h;
     int64_t missing_ledgers;
@@ -214,21 +216,22 @@ typedef struct hf__snapshot {
 
 enum { HF__EVENTS_SHOWN = 1000 };
 
-/* Any thread. */
+/* Any thread may call these. A snapshot is freed when nobody holds it any more. */
 hf__snapshot *hf__snapshot_hold(hf__snapshot *snapshot);
 void hf__snapshot_release(hf__snapshot *snapshot); /* NULL is safe */
 
-/* Memory that is given back all at once: a snapshot's. One thread fills it. */
-
-/* Zero-initialise it. After a failed allocation it is marked broken, so that only the end needs a check. */
+/*
+ * The memory of a snapshot, freed all at once. One thread fills it; initialise it with zeros. After
+ * a failed allocation it is marked broken, so that only the end needs a check.
+ */
 typedef struct hf__arena {
     struct hf__arena_chunk *chunks; /* the newest first */
     bool broken;
 } hf__arena;
 
-/* count things of size bytes, zeroed and aligned for anything; NULL when broken. 0 of them are fine. */
+/* An array of zeros, aligned for anything; NULL if the arena is broken. count may be 0. */
 void *hf__arena_array(hf__arena *arena, size_t count, size_t size);
-/* Never NULL: "" when broken, and for NULL. */
+/* A copy of the text, never NULL: "" for NULL, or if the arena is broken. */
 const char *hf__arena_text(hf__arena *arena, const char *text);
 const char *hf__arena_printf(hf__arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

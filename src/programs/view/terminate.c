@@ -1,4 +1,6 @@
-/* Ends whoever holds a lock, if it is still the one that was meant, and writes down who asked for it. */
+/*
+ * Ends the holder of a lock, if it is still the one that was meant, and records who asked for it.
+ */
 #include "programs/view/view.h"
 
 #include <errno.h>
@@ -22,7 +24,7 @@ struct ending {
     hf_store *store;
     const hf__terminate *what;
     bool ended;
-    /* local: the holder, as it is recorded */
+    /* local: the record of the holder */
     bool found, is_near, shared;
     int64_t started;
     char host[256];
@@ -38,7 +40,7 @@ static hf_status not_any_more(const hf__terminate *what, hf_error *err)
     return status;
 }
 
-/* What the statements take, in this order; of the last four each takes what it needs. */
+/* The parameters of all statements here; each uses as many of the first ones as it has. */
 enum { KEY, SPACE, PARTY, TOKEN, BY, APPLICATION, HOST, PID, AT, VALUES };
 
 struct values {
@@ -66,7 +68,7 @@ static void fill(const struct ending *ending, struct values *values)
     values->items[HOST] = HF_TEXT(ending->store->host);
 }
 
-/* ---- PostgreSQL ---------------------------------------------------------------------------------- */
+/* ---- PostgreSQL ------------------------------------------------------------------------------ */
 
 static hf_status end_backend(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -100,7 +102,7 @@ static hf_status end_on_postgres(struct ending *ending, hf_error *err)
     options.isolation = HF_READ_COMMITTED;
     options.read_only = !hf_store_has_records(ending->store);
     options.deadline_ms = DEADLINE_MS;
-    options.max_attempts = 1; /* a second one would find that it holds nothing any more */
+    options.max_attempts = 1; /* a second attempt would find that it holds nothing any more */
     hf_status status = hf_transact(ending->store, &options, end_backend, ending, &why);
     if (strcmp(why.sqlstate, "42501") == 0)
         status = not_allowed(&why);
@@ -111,7 +113,7 @@ static hf_status end_on_postgres(struct ending *ending, hf_error *err)
     return status;
 }
 
-/* ---- the local store ----------------------------------------------------------------------------- */
+/* ---- the local store ------------------------------------------------------------------------- */
 
 static hf_status find_record(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -133,7 +135,7 @@ static hf_status find_record(hf_tx *tx, void *arg, hf_error *err)
     return status;
 }
 
-/* Records outlive who wrote them: the list shows only what the kernel confirms. */
+/* A record may be older than its process. The list shows only what the kernel confirms. */
 static hf_status confirm(struct ending *ending, hf_error *err)
 {
     hf_lock_list *list = NULL;
@@ -149,7 +151,7 @@ static hf_status confirm(struct ending *ending, hf_error *err)
     return status == HF_OK && !held ? not_any_more(what, err) : status;
 }
 
-/* A descriptor of the process stays that process's, whatever becomes of its pid. */
+/* By a descriptor, which stays with the process even if its pid is given to another one. */
 static hf_status signal_process(const struct ending *ending, hf_error *err)
 {
     int pid = ending->what->party;
@@ -173,7 +175,8 @@ static hf_status write_event(hf_tx *tx, void *arg, hf_error *err)
     struct ending *ending = arg;
     struct values values = {0};
     fill(ending, &values);
-    set_number(&values, PARTY, ending->shared); /* the statement's third is the mode */
+    set_number(&values, PARTY,
+               ending->shared); /* the third parameter of this statement is the mode */
     return hf__tx_query_sql(tx, &hf__sql_view_terminated, NULL, VALUES, values.items, NULL, err);
 }
 

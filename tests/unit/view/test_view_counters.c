@@ -101,7 +101,7 @@ static void tables_beyond_the_cap_are_counted_together(void **state)
         hf__counters_add(&counters, &kept);
         hf__counters_add(&counters, &kept);
     }
-    hf__draft *draft = draft_of(empty_list(), NULL);
+    hf__view_draft *draft = draft_of(empty_list(), NULL);
     hf__counters_show(&counters, draft);
     assert_int_equal(draft->seen.table_meter_count, HF__TABLE_METERS + 1);
     assert_int_equal(draft->seen.table_meters[0].rows, 20);
@@ -123,7 +123,7 @@ static void meters_say_what_is_held_now(void **state)
             (hf_lock_view){
                 .key = 8, .backend_pid = 2, .mode = HF_SHARED, .age_ms = 9, .age_is_bound = true});
     add_row(&list, (hf_lock_view){.key = 8, .backend_pid = 3, .waiting = true, .age_ms = 70});
-    hf__draft *draft = draft_of(list, registry);
+    hf__view_draft *draft = draft_of(list, registry);
     draft->seen.taken_ms = 1000000;
     hf__counters_show(&counters, draft);
     const hf__lock_meter *meters = draft->seen.meters;
@@ -155,10 +155,10 @@ static void note(hf__history *history, int64_t at_ms, unsigned held, unsigned wa
     assert_true(hf__history_note(history, &seen));
 }
 
-static hf__draft *show(const hf__history *history)
+static hf__view_draft *show(const hf__history *history)
 {
     static hf__lock_meter meters[] = {{.lock = "one"}, {.lock = HF__OTHER}};
-    hf__draft *draft = draft_of(empty_list(), NULL);
+    hf__view_draft *draft = draft_of(empty_list(), NULL);
     draft->seen.meters = meters;
     draft->seen.meter_count = 2;
     hf__history_show(history, draft);
@@ -174,7 +174,7 @@ static void minutes_and_ten_minutes_keep_the_worst(void **state)
     note(&history, NOON + 1000, 1, 4);
     note(&history, NOON + 2000, 0, 0);
     note(&history, NOON + 60000, 1, 2);
-    hf__draft *draft = show(&history);
+    hf__view_draft *draft = show(&history);
     const hf__heat_map *hour = &draft->seen.hour, *day = &draft->seen.day;
     assert_int_equal(hour->count, 1); /* the other has nothing to show */
     assert_string_equal(hour->rows[0].lock, "one");
@@ -201,7 +201,7 @@ static void what_is_older_than_the_map_is_gone(void **state)
     assert_true(hf__history_init(&history, 2));
     note(&history, NOON, 1, 1);
     note(&history, NOON + INT64_C(3600000) * 2, 0, 0);
-    hf__draft *draft = show(&history);
+    hf__view_draft *draft = show(&history);
     assert_int_equal(draft->seen.hour.count, 0);
     assert_int_equal(draft->seen.day.count, 1);
     drop(draft);
@@ -275,7 +275,7 @@ static void closed_columns_go_to_the_store_and_are_found_again(void **state)
     assert_true(hf__counters_init(&counters, registry));
     assert_true(hf__history_init(&later, counters.lock_count));
     assert_true(hf__history_load(&later, rows, &counters, registry, NOON + 2 * HF__DAY_STEP_MS));
-    hf__draft *draft = show(&later);
+    hf__view_draft *draft = show(&later);
     assert_int_equal(draft->seen.day.count, 1);
     const hf__heat_cell *cell = &draft->seen.day.rows[0].cells[141];
     assert_int_equal(cell->samples, 2);
@@ -327,11 +327,11 @@ static void arena_that_is_asked_for_too_much_breaks_and_stays_so(void **state)
 
 static void repeated_snapshots_hold_only_what_they_repeat(void **state)
 {
-    hf__draft *draft = draft_of(empty_list(), NULL);
+    hf__view_draft *draft = draft_of(empty_list(), NULL);
     (void)state;
     draft->seen.number = 7;
-    hf__draft *again = hf__draft_again(&draft->seen, 8);
-    hf__draft *third = hf__draft_again(&again->seen, 9);
+    hf__view_draft *again = hf__view_draft_again(&draft->seen, 8);
+    hf__view_draft *third = hf__view_draft_again(&again->seen, 9);
     assert_ptr_equal(third->older, draft);
     drop(again);
     drop(draft);

@@ -13,7 +13,7 @@ static void chain_has_one_root_that_keeps_all(void **state)
     add_holder(&list, 2, 200, HF_EXCLUSIVE);
     add_waiter(&list, 1, 200, HF_EXCLUSIVE, "100");
     add_waiter(&list, 2, 300, HF_EXCLUSIVE, "200");
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     assert_int_equal(draft->seen.edge_count, 2);
     assert_true(has_edge(draft, 200, 100, 1));
     assert_true(has_edge(draft, 300, 200, 2));
@@ -35,7 +35,7 @@ static void writer_waits_for_all_readers_and_each_is_a_root(void **state)
         add_holder(&list, 9, reader, HF_SHARED);
     add_waiter(&list, 9, 50, HF_EXCLUSIVE, "1,2,3");
     add_waiter(&list, 9, 51, HF_SHARED, "");
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     assert_int_equal(draft->seen.edge_count, 4);
     assert_true(has_edge(draft, 51, 50, 9)); /* queued behind the writer, not behind readers */
     assert_int_equal(party(draft, 50)->blockers, 3);
@@ -53,7 +53,7 @@ static void who_waits_for_a_lock_of_an_unknown_holder_is_no_root(void **state)
     add_holder(&list, 1, 0, HF_EXCLUSIVE); /* a prepared transaction */
     add_waiter(&list, 1, 10, HF_EXCLUSIVE, "");
     add_waiter(&list, 1, 11, HF_EXCLUSIVE, "");
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     assert_true(has_edge(draft, 11, 10, 1));
     assert_false(party(draft, 10)->root);
     drop(draft);
@@ -71,7 +71,7 @@ static void cycle_is_marked_and_who_waits_behind_it_is_not(void **state)
     add_waiter(&list, 1, 4, HF_EXCLUSIVE, "1");
     add_holder(&list, 5, 5, HF_EXCLUSIVE);
     add_waiter(&list, 5, 6, HF_EXCLUSIVE, "5");
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     for (int i = 1; i <= 3; i++)
         assert_true(party(draft, i)->in_cycle);
     for (int i = 4; i <= 6; i++)
@@ -93,7 +93,7 @@ static void sessions_of_one_process_are_one_party(void **state)
                                   .pid = 77,
                                   .waiting = true,
                                   .blocked_by = "21"});
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     assert_int_equal(draft->seen.party_count, 2);
     assert_int_equal(party(draft, 11)->blockers, 1); /* known by the session that holds */
     assert_true(has_edge(draft, 11, 21, 2));
@@ -111,7 +111,7 @@ static void process_that_waits_for_its_own_lock_is_no_deadlock(void **state)
                                   .pid = 77,
                                   .waiting = true,
                                   .blocked_by = "11"});
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     assert_int_equal(draft->seen.edge_count, 0);
     assert_false(party(draft, 11)->in_cycle);
     drop(draft);
@@ -124,7 +124,7 @@ static void who_is_nobody_has_no_edges(void **state)
     add_holder(&list, 1, 0, HF_EXCLUSIVE); /* a prepared transaction */
     add_waiter(&list, 1, 5, HF_EXCLUSIVE, "0");
     add_waiter(&list, 3, 6, HF_EXCLUSIVE, "4711,no number");
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     assert_int_equal(draft->seen.party_count, 2);
     assert_int_equal(draft->seen.edge_count, 0);
     for (size_t i = 0; i < draft->seen.view_count; i++)
@@ -148,7 +148,7 @@ static void ten_thousand_in_a_chain_are_one_root_and_no_cycle(void **state)
         (void)snprintf(before, sizeof before, "%d", i - 1);
         add_waiter(&list, i - 1, i, HF_EXCLUSIVE, before);
     }
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     assert_int_equal(draft->seen.party_count, MANY);
     assert_int_equal(draft->seen.edge_count, MANY - 1);
     assert_int_equal(party(draft, 1)->kept, MANY - 1);
@@ -168,7 +168,7 @@ static void ten_thousand_in_a_ring_are_one_cycle(void **state)
         (void)snprintf(next, sizeof next, "%d", i % MANY + 1);
         add_waiter(&list, i % MANY + 1, i, HF_EXCLUSIVE, next);
     }
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     for (size_t i = 0; i < draft->seen.party_count; i++) {
         assert_true(draft->seen.parties[i].in_cycle);
         assert_false(draft->seen.parties[i].root);
@@ -188,7 +188,7 @@ static void edges_have_a_bound(void **state)
     }
     for (int i = 1; i <= WRITERS; i++)
         add_waiter(&list, 1, READERS + i, HF_EXCLUSIVE, all.data);
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     assert_int_equal(draft->seen.edge_count, HF__EDGES_MAX);
     assert_true(party(draft, 1)->root);
     drop(draft);
@@ -208,7 +208,7 @@ static void locks_come_by_need_and_their_rows_by_age(void **state)
     add_row(&list, (hf_lock_view){.key = 2, .backend_pid = 4, .waiting = true, .age_ms = 7});
     add_row(&list, (hf_lock_view){.key = 3, .backend_pid = 1, .age_ms = -1});
     add_row(&list, (hf_lock_view){.key = 1, .space = HF_PAIR, .backend_pid = 1, .age_ms = 50});
-    hf__draft *draft = draft_of(list, NULL);
+    hf__view_draft *draft = draft_of(list, NULL);
     const hf__snapshot *seen = &draft->seen;
     const int64_t keys[] = {2, 1, 1, 3};
     assert_int_equal(seen->lock_count, 4);
@@ -232,7 +232,7 @@ static void locks_come_by_need_and_their_rows_by_age(void **state)
 static void nothing_at_all_is_fine(void **state)
 {
     (void)state;
-    hf__draft *draft = draft_of(empty_list(), NULL);
+    hf__view_draft *draft = draft_of(empty_list(), NULL);
     assert_int_equal(draft->seen.lock_count, 0);
     assert_int_equal(hf__locks_find(draft, HF_BIGINT, 0), SIZE_MAX);
     drop(draft);

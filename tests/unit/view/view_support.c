@@ -53,11 +53,11 @@ void add_waiter(hf_lock_list **list, int64_t key, int session, hf_mode mode, con
                                  .blocked_by = blocked_by});
 }
 
-hf__draft *draft_of(hf_lock_list *list, const hf_registry *registry)
+hf__view_draft *draft_of(hf_lock_list *list, const hf_registry *registry)
 {
     hf__common *common = hf__common_new();
     assert_non_null(common);
-    hf__draft *draft = hf__draft_new(common);
+    hf__view_draft *draft = hf__view_draft_new(common);
     assert_non_null(draft);
     hf__common_release(common);
     hf__locks_sort(draft, list, registry);
@@ -66,12 +66,12 @@ hf__draft *draft_of(hf_lock_list *list, const hf_registry *registry)
     return draft;
 }
 
-void drop(hf__draft *draft)
+void drop(hf__view_draft *draft)
 {
     hf__snapshot_release(&draft->seen);
 }
 
-const hf__seen_party *party(const hf__draft *draft, int id)
+const hf__seen_party *party(const hf__view_draft *draft, int id)
 {
     for (size_t i = 0; i < draft->seen.party_count; i++)
         if (draft->seen.parties[i].id == id)
@@ -80,7 +80,7 @@ const hf__seen_party *party(const hf__draft *draft, int id)
     return NULL;
 }
 
-bool has_edge(const hf__draft *draft, int waiter, int holder, int64_t key)
+bool has_edge(const hf__view_draft *draft, int waiter, int holder, int64_t key)
 {
     const hf__snapshot *seen = &draft->seen;
     for (size_t i = 0; i < seen->edge_count; i++)

@@ -13,11 +13,11 @@ void add_waiter(hf_lock_list **list, int64_t key, int session, hf_mode mode,
                 const char *blocked_by);
 
 /* Takes the list over. */
-hf__draft *draft_of(hf_lock_list *list, const hf_registry *registry);
-void drop(hf__draft *draft);
+hf__view_draft *draft_of(hf_lock_list *list, const hf_registry *registry);
+void drop(hf__view_draft *draft);
 
 /* The party with that id; fails the test when there is none. */
-const hf__seen_party *party(const hf__draft *draft, int id);
-bool has_edge(const hf__draft *draft, int waiter, int holder, int64_t key);
+const hf__seen_party *party(const hf__view_draft *draft, int id);
+bool has_edge(const hf__view_draft *draft, int waiter, int holder, int64_t key);
 
 #endif
