@@ -1,4 +1,7 @@
-/* What the page posts: the token, the end of a session. */
+/*
+ * The routes that answer by themselves: signing in and out, the page and its files, metrics,
+ * /terminate, /health and /ready.
+ */
 #include <inttypes.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -10,11 +13,17 @@
 #include "base/error.h"
 #include "programs/serve/api.h"
 #include "programs/serve/http.h"
-#include "programs/serve/render.h"
+#include "programs/serve/metrics.h"
+#include "programs/serve/page/page.h"
 
 #define HTML "text/html; charset=utf-8"
 
-/* Nobody has a session yet: what binds it is that only this process can have made it. */
+/* ---- signing in and out ---- */
+
+/*
+ * Before signing in there is no session to bind a CSRF token to: that this process made it must
+ * do.
+ */
 static const char nobody[] = "login";
 
 static hf__answer *login_page(const hf__exchange *exchange, int status, bool wrong)
@@ -36,7 +45,7 @@ hf__answer *hf__act_login_form(hf__exchange *exchange, hf__problem *problem)
                       false);
 }
 
-/* TLS ends in front of us, if anywhere. */
+/* If there is TLS, a proxy in front of us ends it. */
 static bool is_over_tls(const hf__exchange *exchange)
 {
     const char *scheme = hf__header(exchange, "X-Forwarded-Proto");
@@ -90,9 +99,7 @@ hf__answer *hf__act_logout(hf__exchange *exchange, hf__problem *problem)
     return with_cookie("/login", &cookie);
 }
 
-/* --- fixed ------------------------------------------------------------------------------------ */
-
-/* The page, the metrics and the files that the page loads, as routes. */
+/* ---- the page, the metrics, and the files that the page loads ---- */
 
 int hf__metrics_render(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                        hf__problem *problem)
@@ -159,11 +166,10 @@ hf__answer *hf__act_openapi(hf__exchange *exchange, hf__problem *problem)
     return hf__answer_hold(exchange->server->openapi);
 }
 
-/* --- terminate -------------------------------------------------------------------------------- */
-
 /*
- * POST /terminate: the only thing here that changes anything. It takes --allow-terminate, a token, a
- * CSRF token of the session and the lock's title, typed.
+ * ---- ending a holder ---- POST /terminate is the only request that changes anything. It needs
+ * --allow-terminate, a token, the session's CSRF token, and the title of the lock, which somebody
+ * must have typed.
  */
 
 const hf__shape hf__terminated_shape[] = {
@@ -241,7 +247,7 @@ static hf__answer *report(const hf__exchange *exchange)
     return hf__answer_make(200, "application/json", "no-store", &json.text);
 }
 
-/* "serve, from 127.0.0.1": who did it, for the history. */
+/* "serve, from 127.0.0.1": who did it, for the lock's history. */
 static void name_client(const hf__exchange *exchange, char *out, size_t size)
 {
     const union MHD_ConnectionInfo *info =
@@ -286,9 +292,10 @@ hf__answer *hf__act_terminate(hf__exchange *exchange, hf__problem *problem)
     return NULL;
 }
 
-/* --- health ----------------------------------------------------------------------------------- */
-
-/* /health and /ready: never cached, and without the token, for whoever restarts or routes. */
+/*
+ * ---- /health and /ready ---- Programs that restart this one, or route to it, ask these. They
+ * need no token and are never cached.
+ */
 
 enum { REFRESHES = 5, GRACE_MS = 10000 };
 
@@ -308,7 +315,10 @@ static int64_t age_of(hf__server *server)
     return age;
 }
 
-/* What the server says of itself, its address and its roles, is only for who may look. */
+/*
+ * What the store's server says about itself, its address and its roles is only for those who may
+ * look.
+ */
 static size_t put_store(hf__json *json, const hf__exchange *exchange, int64_t age,
                         int64_t refresh_ms)
 {
@@ -329,7 +339,7 @@ static size_t put_store(hf__json *json, const hf__exchange *exchange, int64_t ag
     return 1;
 }
 
-/* Being ahead of what the source last said is no lag. */
+/* To be ahead of what the source said last is no lag. */
 static size_t put_lag(hf__json *json, const hf__snapshot *snapshot, hf__maybe most)
 {
     size_t count = 0;

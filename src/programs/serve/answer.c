@@ -9,9 +9,12 @@
 
 #include "base/hash.h"
 #include "programs/serve/http.h"
-#include "programs/serve/render.h"
+#include "programs/serve/page/page.h"
 
-/* On every answer. Nothing is loaded from elsewhere, nothing stands inside the markup. */
+/*
+ * Every answer has these. The page loads nothing from elsewhere, and has no script or style
+ * inside.
+ */
 static const char *const safety_headers[][2] = {
     {"Content-Security-Policy",
      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -22,7 +25,7 @@ static const char *const safety_headers[][2] = {
     {"Cross-Origin-Resource-Policy", "same-origin"},
 };
 
-const char *hf__status_title(int status)
+static const char *status_title(int status)
 {
     const char *title = MHD_get_reason_phrase_for((unsigned)status);
 
@@ -44,7 +47,7 @@ static bool add_headers(hf__answer *answer, const char *type)
     return added;
 }
 
-/* Takes the response over. */
+/* Takes the response over, also when it fails. */
 static hf__answer *wrap(int status, const char *type, const char *cache_control,
                         struct MHD_Response *response, size_t size)
 {
@@ -99,7 +102,7 @@ static void write_problem(const hf__problem *problem, hf__buf *out)
     hf__json_begin_object(&json, NULL);
     hf__json_begin_object(&json, "error");
     hf__json_put_integer(&json, "status", problem->status);
-    hf__json_put_string(&json, "title", hf__status_title(problem->status));
+    hf__json_put_string(&json, "title", status_title(problem->status));
     hf__json_put_string(&json, "detail", problem->detail);
     hf__json_end_object(&json);
     hf__json_end_object(&json);
@@ -114,8 +117,7 @@ hf__answer *hf__answer_problem(const hf__exchange *exchange, const hf__problem *
     if (exchange->wants_json)
         write_problem(problem, &text);
     else
-        hf__render_error(problem->status, hf__status_title(problem->status), problem->detail,
-                         &text);
+        hf__render_error(problem->status, status_title(problem->status), problem->detail, &text);
     return hf__answer_make(problem->status,
                            exchange->wants_json ? "application/json" : "text/html; charset=utf-8",
                            "no-store", &text);
@@ -160,7 +162,7 @@ void hf__answer_release(hf__answer *answer)
     free(answer);
 }
 
-/* Weak or strong: for a GET they are compared the same way. */
+/* For a GET, weak and strong tags are compared in the same way. */
 static bool client_has_it(struct MHD_Connection *connection, const hf__answer *answer)
 {
     const char *known = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "If-None-Match");
@@ -191,9 +193,7 @@ enum MHD_Result hf__answer_send(struct MHD_Connection *connection, hf__answer *a
     return MHD_queue_response(connection, (unsigned)answer->status, answer->response);
 }
 
-/* --- cache ------------------------------------------------------------------------------------ */
-
-/* Answers that were made of one snapshot, until the next one comes. */
+/* ---- editions: the answers that were made of one snapshot, until the next one comes ---- */
 
 enum { ANSWERS_MAX = 256, BYTES_MAX = 64 << 20 };
 
@@ -289,7 +289,7 @@ void hf__edition_keep(hf__edition *edition, const char *key, size_t size, hf__an
     pthread_mutex_unlock(&edition->guard);
 }
 
-/* --- gzip ------------------------------------------------------------------------------------- */
+/* ---- gzip ---- */
 
 enum {
     WORTH_IT = 1400, /* bytes: less fits into one packet anyway */
@@ -298,7 +298,7 @@ enum {
     MEMORY = 8,
 };
 
-/* "gzip;q=0" is a refusal. */
+/* "gzip;q=0" means no. */
 bool hf__takes_gzip(const char *accepted)
 {
     const char *word = accepted != NULL ? strcasestr(accepted, "gzip") : NULL;

@@ -6,9 +6,9 @@
 #include <strings.h>
 
 #include "base/time.h"
-#include "programs/serve/html.h"
+#include "programs/serve/page/html.h"
 
-/* ---- lists ------------------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 
 hf__api_list hf__api_list_begin(const hf__exchange *exchange, const hf__snapshot *snapshot)
 {
@@ -37,7 +37,7 @@ void hf__api_list_end_data(hf__api_list *list)
     hf__json_end_array(&list->json);
 }
 
-/* The URL of this request with another place to begin at. */
+/* Writes the URL of this request with another place to begin at. */
 static void write_next(const hf__exchange *exchange, const char *name, const char *value,
                        hf__buf *url)
 {
@@ -114,7 +114,7 @@ int hf__api_list_end(hf__api_list *list, const char *next_cursor, hf__buf *out)
     return 200;
 }
 
-/* ---- filters ------------------------------------------------------------------------------------------- */
+/* ---- filters ---- */
 
 bool hf__text_fits(const char *q, const char *const *texts, size_t count)
 {
@@ -131,7 +131,7 @@ bool hf__key_fits(const hf__exchange *exchange, int64_t key)
     return !hf__was_asked(exchange, "key") || hf__asked_number(exchange, "key") == key;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 const char *hf__mode_name(hf_mode mode)
 {

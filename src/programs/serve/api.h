@@ -1,4 +1,7 @@
-/* What the REST answers write alike. */
+/*
+ * What all REST answers share: lists in pages, filters, and values of JSON. Pure functions, for
+ * any thread.
+ */
 #ifndef HF_SERVE_API_H
 #define HF_SERVE_API_H
 
@@ -6,27 +9,33 @@
 
 enum { HF__LIMIT_DEFAULT = 100, HF__LIMIT_MAX = 1000 };
 
-/* A list on its way: {"data":[…],"page":{…},"snapshot":{…}}. */
+/* A list that is being written: {"data":[…],"page":{…},"snapshot":{…}}. */
 typedef struct hf__api_list {
     const hf__exchange *exchange;
     const hf__snapshot *snapshot;
     hf__json json;
     int64_t limit, offset;
-    int64_t total; /* that fit the filters */
+    int64_t total; /* items that pass the filters */
     int64_t shown;
 } hf__api_list;
 
 hf__api_list hf__api_list_begin(const hf__exchange *exchange, const hf__snapshot *snapshot);
-/* Counts one that fits; true: it belongs to this page and is to be written. */
+/* Counts an item that passes the filters. True: it is on this page, write it. */
 bool hf__api_list_takes(hf__api_list *list);
-void hf__api_list_end_data(hf__api_list *list); /* after it come extras */
-/* next_cursor: where the next page begins when it is not counted by offset; "": it is the last one. */
+void hf__api_list_end_data(hf__api_list *list); /* extras may follow */
+/*
+ * Ends the list, moves its text to out, and returns the HTTP status. next_cursor is where the next
+ * page begins, "" after the last one, or NULL when pages are counted by offset.
+ */
 int hf__api_list_end(hf__api_list *list, const char *next_cursor, hf__buf *out);
 
-/* Is q (may be "") part of one of the texts? Letters of ASCII are alike in both cases. */
+/* Is q (may be "") part of one of the texts? ASCII letters match in both cases. */
 bool hf__text_fits(const char *q, const char *const *texts, size_t count);
 
-/* key, key_text, space and pair: JavaScript cannot hold 64 bits in a number, so each such number comes as text too. */
+/*
+ * Writes key, key_text, space and pair. A number in JavaScript cannot hold 64 bits, so that each
+ * such number comes as text too.
+ */
 void hf__put_key(hf__json *json, hf_space space, int64_t key);
 void hf__put_big(hf__json *json, const char *name, const char *text_name, int64_t number);
 void hf__put_when(hf__json *json, const char *name, int64_t unix_ms); /* 0: null */
@@ -36,10 +45,10 @@ void hf__put_positive(hf__json *json, const char *name, int64_t number); /* 0: n
 void hf__put_token(hf__json *json, int64_t token); /* and token_text; 0: null */
 const char *hf__mode_name(hf_mode mode);
 
-/* A filter by key, as decimal text. */
+/* Does the key pass the filter `key`, which is decimal text? */
 bool hf__key_fits(const hf__exchange *exchange, int64_t key);
 
-/* Rows of shapes. */
+/* Rows of tables of shapes. */
 #define HF__SHAPE(name, type, about)                                                               \
     {                                                                                              \
         name, type, about, false, NULL, NULL                                                       \

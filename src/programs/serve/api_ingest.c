@@ -1,4 +1,4 @@
-/* /api/v1/ingest, its gaps, and /api/v1/tables. */
+/* /api/v1/ingest, its gaps, /api/v1/tables, and the lookups /api/v1/ledgers and /transactions. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ const hf__shape hf__table_shape[] = {
     {0},
 };
 
-/* ---- networks -------------------------------------------------------------------------------------------- */
+/* ---- networks ---- */
 
 static void put_progress(hf__json *json, const hf__seen_network *network)
 {
@@ -126,7 +126,7 @@ int hf__api_ingest(const hf__exchange *exchange, const hf__snapshot *snapshot, h
     return hf__api_list_end(&list, NULL, out);
 }
 
-/* ---- gaps ------------------------------------------------------------------------------------------------- */
+/* ---- gaps ---- */
 
 static const hf__seen_network *find_network(const hf__snapshot *snapshot, const char *name)
 {
@@ -163,7 +163,7 @@ int hf__api_gaps(const hf__exchange *exchange, const hf__snapshot *snapshot, hf_
     return hf__api_list_end(&list, NULL, out);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 static void put_table(hf__json *json, const hf__snapshot *snapshot, const hf__seen_table *table)
 {
@@ -204,11 +204,9 @@ int hf__api_tables(const hf__exchange *exchange, const hf__snapshot *snapshot, h
     return hf__api_list_end(&list, NULL, out);
 }
 
-/* --- api lookup ------------------------------------------------------------------------------- */
-
 /*
- * /api/v1/ledgers and /api/v1/transactions: read from the store in the collector's thread, by primary key
- * from the cursor on, so that no page costs more than another.
+ * ---- lookups ---- Ledgers and transactions are read from the store, on the collector's thread.
+ * They come by primary key from the cursor on, so that no page costs more than another.
  */
 
 const hf__shape hf__ledger_shape[] = {
@@ -259,7 +257,7 @@ static void put_number(hf__json *json, const char *name, const hf_rows *rows, si
     hf__put_maybe(json, name, value);
 }
 
-/* The last row of a page that is full tells where the next begins. */
+/* If the page is full, its last row says where the next page begins. */
 static hf_status write_rows(struct lookup *lookup, const hf_rows *rows)
 {
     size_t limit = (size_t)lookup->list.limit;
@@ -308,8 +306,8 @@ static int refuse(hf__problem *problem, int status, const char *detail)
 }
 
 /*
- * The collector waits meanwhile, and so does the end of the program: nobody's ALTER TABLE may hold them
- * up. SQLite has nothing that a reader waits for.
+ * The collector waits for this, and so does the end of the program. Therefore the lookup gives up
+ * soon when somebody's ALTER TABLE is in its way. With SQLite a reader never waits.
  */
 static hf_status read_rows(hf_store *store, struct lookup *lookup, hf_error *err)
 {
@@ -355,7 +353,7 @@ static int open_and_run(hf_store *store, struct lookup *lookup, hf__buf *out, hf
     return status;
 }
 
-/* ---- ledgers ------------------------------------------------------------------------------------------------ */
+/* ---- ledgers ---- */
 
 static bool has_ledgers(const hf__tables_there *there)
 {
@@ -380,7 +378,7 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What comes after the cursor, which is the last that was shown. */
+/* Where to go on: the cursor is the last one that was shown. */
 static int64_t after_cursor(const hf__exchange *exchange)
 {
     return hf__was_asked(exchange, "cursor") ? hf__asked_number(exchange, "cursor") + 1 : 0;
@@ -404,9 +402,9 @@ int hf__api_ledgers(hf_store *store, const hf__exchange *exchange, const hf__sna
     return open_and_run(store, &lookup, out, problem);
 }
 
-/* ---- transactions ------------------------------------------------------------------------------------------- */
+/* ---- transactions ---- */
 
-/* As the ids of the network are made: the ledger above, its order and the operation below. */
+/* An id has the ledger in its high bits, and order and operation in its low bits. */
 enum { LEDGER_SHIFT = 32 };
 
 static bool has_transactions(const hf__tables_there *there)
@@ -414,7 +412,7 @@ static bool has_transactions(const hf__tables_there *there)
     return there->transactions;
 }
 
-/* As it stands. A table that was adopted may hold what is no JSON: that is text. */
+/* JSON as it is. An adopted table may have other text, which becomes a string. */
 static void put_body(hf__json *json, const char *body, size_t size)
 {
     hf__json_value value;

@@ -1,4 +1,4 @@
-/* /api/v1/locks: every key that is held or waited for, with who does. */
+/* /api/v1/locks: every key that is held or waited for, and by whom. Also /waits and /events. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +121,7 @@ static void put_lock(hf__json *json, const hf__snapshot *snapshot, const hf__see
     hf__json_end_object(json);
 }
 
-/* ---- which of them ------------------------------------------------------------------------------------- */
+/* ---- which of them ---- */
 
 static bool is_in_state(const hf__seen_lock *lock, const char *state)
 {
@@ -181,9 +181,7 @@ int hf__api_locks(const hf__exchange *exchange, const hf__snapshot *snapshot, hf
     return hf__api_list_end(&list, NULL, out);
 }
 
-/* --- api waits -------------------------------------------------------------------------------- */
-
-/* /api/v1/waits: who waits for whom, one row per edge of the graph. */
+/* ---- /api/v1/waits: who waits for whom, one row per edge of the graph ---- */
 
 static const hf__shape party_shape[] = {
     HF__SHAPE("party", "integer", "backend pid of PostgreSQL, pid on a local store"),
@@ -286,9 +284,7 @@ int hf__api_waits(const hf__exchange *exchange, const hf__snapshot *snapshot, hf
     return hf__api_list_end(&list, NULL, out);
 }
 
-/* --- api events ------------------------------------------------------------------------------- */
-
-/* /api/v1/events: what happened lately, the newest first. */
+/* ---- /api/v1/events: what happened lately, the newest first ---- */
 
 const hf__shape hf__event_shape[] = {
     HF__SHAPE("id", "integer", "grows with time"),

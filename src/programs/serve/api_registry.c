@@ -1,4 +1,6 @@
-/* /api/v1/registry: what the registry says of each lock, how it stands now, and what is wrong with it. */
+/*
+ * /api/v1/registry: what the registry says about each lock, its state, and what is wrong with it.
+ */
 #include <string.h>
 
 #include "programs/serve/api.h"

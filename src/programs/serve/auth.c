@@ -1,7 +1,7 @@
 /*
- * Who may look. The token comes as `Authorization: Bearer`, or once by the login form, which gives a
- * cookie that this process has signed: nothing is kept per session but which ones were signed out, and a
- * restart ends them all.
+ * Who may look. The token comes as `Authorization: Bearer`, or once by the login form, which
+ * answers with a cookie that this process has signed. Of sessions nothing is kept except which
+ * ones were signed out; a restart ends them all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ enum {
     NONCE_SIZE = 16,
     SESSION_MS = 12 * 3600 * 1000,
     SIGNATURE_SIZE = 2 * DIGEST_SIZE + 1,
-    ENDED = 256, /* sessions that were signed out lately */
+    ENDED = 256, /* how many signed-out sessions are remembered */
 };
 
 struct hf__auth {
@@ -42,11 +42,11 @@ struct hf__auth {
     size_t next_ended;
 };
 
-/* ---- digests ------------------------------------------------------------------------------------------- */
+/* ---- digests ---- */
 
 /*
- * purpose keeps a value that was made for one thing from being used for another. False, without memory:
- * then nothing fits.
+ * A digest that only this process can make. purpose keeps a digest that was made for one thing
+ * from being used for another. False without memory; then nothing matches.
  */
 static bool digest_of(const hf__auth *auth, const char *purpose, const char *text,
                       unsigned char digest[DIGEST_SIZE])
@@ -67,8 +67,8 @@ static void write_hex(char *out, const unsigned char *bytes, size_t size)
 }
 
 /*
- * Takes as long for every wrong token, of whatever length. Nobody is barred for wrong ones: they cannot be
- * guessed in any time, and behind a proxy everybody has one address.
+ * Takes equally long for every wrong token, whatever its length. Wrong tokens do not bar anybody:
+ * a token is too long to be guessed, and behind a proxy everybody has the same address.
  */
 static hf__access try_token(const hf__auth *auth, const char *token)
 {
@@ -110,7 +110,7 @@ void hf__auth_close(hf__auth *auth)
     free(auth);
 }
 
-/* ---- sessions: "TIME.NONCE.DIGEST" ----------------------------------------------------------------------- */
+/* ---- sessions: "TIME.NONCE.DIGEST" ---- */
 
 static bool sign(const hf__auth *auth, const char *text, char hex[SIGNATURE_SIZE])
 {
@@ -138,7 +138,7 @@ void hf__auth_logout(hf__auth *auth, const char *identity)
     const char *dot = strrchr(identity, '.');
 
     if (dot == NULL || strlen(dot + 1) != SIGNATURE_SIZE - 1)
-        return; /* whoever presents the token each time has no session */
+        return; /* who sends the token with each request has no session */
     pthread_mutex_lock(&auth->guard);
     memcpy(auth->ended[auth->next_ended++ % ENDED], dot + 1, SIGNATURE_SIZE);
     pthread_mutex_unlock(&auth->guard);
@@ -211,7 +211,7 @@ hf__access hf__auth_login(const hf__auth *auth, const char *token)
     return auth->has_token ? try_token(auth, token) : HF__ACCESS_OPEN;
 }
 
-/* ---- requests from elsewhere ------------------------------------------------------------------------------ */
+/* ---- requests from elsewhere ---- */
 
 void hf__auth_csrf(const hf__auth *auth, const char *identity, char csrf[HF__CSRF_SIZE])
 {
@@ -263,7 +263,7 @@ bool hf__is_host_ours(const hf__server *server, const char *host)
     return strlen(server->listen_host) == size && strncasecmp(server->listen_host, host, size) == 0;
 }
 
-/* --- token ------------------------------------------------------------------------------------ */
+/* ---- the file with the token ---- */
 
 static hf_status check_mode(int fd, const char *path, hf_error *err)
 {
@@ -281,7 +281,7 @@ static hf_status check_mode(int fd, const char *path, hf_error *err)
     return status;
 }
 
-/* The first line, without what stands around it. */
+/* Takes the first line, without the spaces around it. */
 static hf_status take_token(const char *path, char *text, size_t size, char **token, hf_error *err)
 {
     char *start = text + strspn(text, " \t");

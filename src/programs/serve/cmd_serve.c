@@ -66,7 +66,7 @@ static const struct option serve_options[] = {
     {0},
 };
 
-/* A thousand viewers are more than the usual limit allows. */
+/* The usual limit is too low for a thousand viewers. */
 static void allow_many_files(void)
 {
     struct rlimit limit;
@@ -126,7 +126,7 @@ static hf_status open_server(struct serve *serve, hf_error *err)
     return status;
 }
 
-/* Until it is told to stop. */
+/* Serves until it is told to stop. */
 static void serve_viewers(struct serve *serve)
 {
     printf("listening on %s\n", hf__server_url(serve->server));

@@ -1,5 +1,5 @@
-/* One request: what is wrong with it, else what it is answered with. */
-#include "programs/serve/exchange.h"
+/* One request: what is wrong with it, or else its answer. */
+#include "programs/serve/http.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ const char *hf__header(const hf__exchange *exchange, const char *name)
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------- */
+/* ---- making and freeing ---- */
 
 hf__exchange *hf__exchange_make(hf__server *server, const char *target,
                                 struct MHD_Connection *connection)
@@ -49,9 +49,9 @@ void hf__exchange_free(hf__exchange *exchange)
     free(exchange);
 }
 
-/* ---- what is asked ----------------------------------------------------------------------------------------- */
+/* ---- what is asked ---- */
 
-/* A proxy's form of a URL begins with the host. */
+/* A URL in the form for proxies begins with the host. */
 static const char *path_of(const char *target)
 {
     if (strncasecmp(target, "http://", 7) != 0)
@@ -148,7 +148,10 @@ static enum MHD_Result look_at_header(void *arg, enum MHD_ValueKind kind, const 
     return MHD_YES;
 }
 
-/* Where a proxy in front could understand it in another way, its next request may be somebody else's. */
+/*
+ * If a proxy in front could see the end of the request elsewhere, the next request could be
+ * somebody else's.
+ */
 static bool check_framing(hf__exchange *exchange, const char *version)
 {
     struct framing framing = {0};
@@ -163,7 +166,7 @@ static bool check_framing(hf__exchange *exchange, const char *version)
            hf__refuse(&exchange->problem, 400, "the Host header is missing");
 }
 
-/* Refused before any of it is read. */
+/* Refuses a body before any of it is read. */
 static bool check_body(hf__exchange *exchange)
 {
     const char *length = hf__header(exchange, "Content-Length");
@@ -204,13 +207,14 @@ bool hf__exchange_take(hf__exchange *exchange, const char *data, size_t size)
     return true;
 }
 
-/* ---- what is answered -------------------------------------------------------------------------------------- */
+/* ---- what is answered ---- */
 
 static bool is_compressed(const hf__exchange *exchange)
 {
     bool has_secret = exchange->route->render == hf__page_render && exchange->identity[0] != '\0';
 
-    return exchange->takes_gzip && !has_secret; /* none beside what others chose */
+    return exchange->takes_gzip &&
+           !has_secret; /* a secret is never compressed with text that others chose */
 }
 
 static void key_of(const hf__exchange *exchange, hf__buf *key)
@@ -218,7 +222,7 @@ static void key_of(const hf__exchange *exchange, hf__buf *key)
     hf__route_key(exchange, key);
     if (is_compressed(exchange))
         hf__buf_puts(key, "|gzip");
-    if (exchange->route->render == hf__page_render) /* its forms are of one session */
+    if (exchange->route->render == hf__page_render) /* its forms belong to one session */
         hf__buf_printf(key, "|%s", exchange->identity);
 }
 
@@ -245,7 +249,7 @@ static hf__answer *wrap(const hf__exchange *exchange, hf__buf *text)
     return NULL;
 }
 
-/* From the cache, else made by `make`, which is the route's render or lookup. */
+/* The answer of the edition, or else a new one from the route's render or lookup. */
 static hf__answer *find_or_make(hf__exchange *exchange, hf_store *store, hf__problem *problem)
 {
     const hf__route *route = exchange->route;
@@ -284,14 +288,14 @@ static hf__answer *answer_options(const hf__exchange *exchange)
     hf__answer *answer = hf__answer_make(204, NULL, "no-store", &nothing);
 
     if (!hf__route_allows(exchange->path, &allowed))
-        hf__buf_puts(&allowed, "GET, HEAD, POST, OPTIONS"); /* "*": of the server */
+        hf__buf_puts(&allowed, "GET, HEAD, POST, OPTIONS"); /* "*" asks for the whole server */
     if (answer != NULL && !allowed.broken)
         (void)hf__answer_add(answer, "Allow", allowed.data);
     hf__buf_free(&allowed);
     return answer;
 }
 
-/* What goes with the status of a problem. */
+/* Adds the headers that belong to the status of a problem. */
 static void add_advice(const hf__exchange *exchange, const hf__problem *problem, hf__answer *answer)
 {
     hf__buf allowed = {0};
@@ -325,7 +329,7 @@ static bool is_form(const hf__exchange *exchange)
     return given != NULL && strncasecmp(given, type, sizeof type - 1) == 0;
 }
 
-/* NULL, and no problem: later. */
+/* NULL without a problem: the answer comes later. */
 static hf__answer *act(hf__exchange *exchange, hf__problem *problem)
 {
     const hf__route *route = exchange->route;

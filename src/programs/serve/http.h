@@ -1,3 +1,8 @@
+/*
+ * What the files of this room share: a request on its way to its answer. A request is an exchange;
+ * a row of the table of routes says how it is answered; answers are made of an edition, which is
+ * one snapshot with all that was made of it.
+ */
 #ifndef HF_SERVE_HTTP_H
 #define HF_SERVE_HTTP_H
 
@@ -11,22 +16,20 @@
 #include "programs/serve/query.h"
 #include "programs/serve/serve.h"
 
-/* What the files of this folder share: a request on its way to its answer. */
-
 enum {
     HF__TARGET_MAX = 4096, /* bytes of a URL */
     HF__HEADERS_MAX = 16384,
     HF__BODY_MAX = 4096,
     HF__PARAMETERS_MAX = 12, /* of one route */
     HF__SEGMENT_MAX = 64,
-    HF__AHEAD = 8, /* answers that are made before anybody asks */
+    HF__AHEAD = 8, /* how many answers can be made before anybody asks */
 };
 
 typedef struct hf__exchange hf__exchange;
 
-/* ---- answers: answer.c ---------------------------------------------------------------------------- */
+/* ---- answers (answer.c) ---- */
 
-/* Shared by reference; any thread. */
+/* Counted references; any thread may send one, once it is made. */
 typedef struct hf__answer {
     atomic_uint references;
     int status;
@@ -37,35 +40,37 @@ typedef struct hf__answer {
     const char *vary; /* or NULL */
 } hf__answer;
 
-/* Takes the text over, whatever happens; NULL: out of memory. */
+/* These make an answer with one reference, the caller's. NULL: out of memory. */
+
+/* Takes the text over, also when it fails. */
 hf__answer *hf__answer_make(int status, const char *type, const char *cache_control, hf__buf *text);
-/* The same of bytes that live for ever. */
+/* Of bytes that live as long as the program. */
 hf__answer *hf__answer_of(const char *type, const char *cache_control, const void *bytes,
                           size_t size);
 hf__answer *hf__answer_problem(const hf__exchange *exchange, const hf__problem *problem);
 hf__answer *hf__answer_redirect(const char *location);                   /* 303 */
-void hf__answer_tag(hf__answer *answer, const void *bytes, size_t size); /* gives it its ETag */
+void hf__answer_tag(hf__answer *answer, const void *bytes, size_t size); /* sets its ETag */
 bool hf__answer_add(hf__answer *answer, const char *header, const char *value);
 hf__answer *hf__answer_hold(hf__answer *answer);
 void hf__answer_release(hf__answer *answer); /* NULL is safe */
-/* 304 where the client has it already. */
+/* Sends 304 when the client has it already. */
 enum MHD_Result hf__answer_send(struct MHD_Connection *connection, hf__answer *answer);
-const char *hf__status_title(int status);
 
-/* ---- one snapshot and what was made of it: cache.c ------------------------------------------------- */
+/* ---- editions: one snapshot and the answers that were made of it (answer.c) ---- */
 
+/* Counted references, with a lock of its own: any thread. */
 typedef struct hf__edition hf__edition;
 
 hf__edition *hf__edition_make(hf__snapshot *snapshot); /* holds the snapshot */
 hf__edition *hf__edition_hold(hf__edition *edition);
 void hf__edition_release(hf__edition *edition); /* NULL is safe */
 const hf__snapshot *hf__edition_snapshot(const hf__edition *edition);
-/* The caller releases it; NULL: not there. */
+/* The answer that was kept for this key, or NULL. The caller releases it. */
 hf__answer *hf__edition_find(hf__edition *edition, const char *key, size_t size);
-/* Keeps it too, unless the edition has enough already. */
+/* Holds the answer too, unless the edition has enough already. */
 void hf__edition_keep(hf__edition *edition, const char *key, size_t size, hf__answer *answer);
 
-/* ---- routes: route.c, routes.c ---------------------------------------------------------------------- */
+/* ---- routes (route.c, routes.c) ---- */
 
 typedef enum hf__parameter_type {
     HF__PARAMETER_TEXT,
@@ -83,23 +88,29 @@ typedef struct hf__parameter {
     bool required;
 } hf__parameter;
 
-/* What a JSON value looks like, for the OpenAPI document and whoever relies on it. */
+/* What a JSON value looks like, for the OpenAPI document and for those who rely on it. */
 typedef struct hf__shape {
     const char *name; /* NULL ends a list */
     const char *type; /* "integer", "string", "boolean", "number", "object", "array", "any" */
     const char *about;
     bool nullable;
-    const char *item;           /* type of an array's items; "object" where members says which */
+    const char *item;           /* type of an array's items; "object": see of */
     const struct hf__shape *of; /* members of the object, or of the array's items */
 } hf__shape;
 
-/* Writes the body; HTTP status, and *problem for all but 200. Pure: any thread. */
+/*
+ * Writes the body. Returns the HTTP status, and fills *problem unless it is 200. Pure, for any
+ * thread.
+ */
 typedef int hf__render_fn(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                           hf__problem *problem);
-/* Reads from the store in the collector's thread. */
+/* The same with the store, on the collector's thread. */
 typedef int hf__lookup_fn(hf_store *store, const hf__exchange *exchange,
                           const hf__snapshot *snapshot, hf__buf *out, hf__problem *problem);
-/* Answers by itself; NULL and a suspended connection: later. Out of memory: a problem. */
+/*
+ * Makes the answer itself. NULL: *problem says why, or the exchange is suspended and answered
+ * later.
+ */
 typedef hf__answer *hf__act_fn(hf__exchange *exchange, hf__problem *problem);
 
 typedef struct hf__route {
@@ -107,70 +118,79 @@ typedef struct hf__route {
     const char *path;   /* with at most one {name} */
     const char *summary;
     const hf__parameter *parameters; /* of the query, or of the form that is posted; may be NULL */
-    const char *type;                /* of what comes */
-    hf__render_fn *render;           /* one of these three */
+    const char *type;                /* media type of the answer */
+    hf__render_fn *render;           /* one of these three is set */
     hf__lookup_fn *lookup;
     hf__act_fn *act;
-    const hf__shape *shape;  /* of the JSON object that comes, or of one of its data (is_list) */
-    const hf__shape *extras; /* beside data, page and snapshot */
+    const hf__shape
+        *shape; /* of the JSON object that is sent, or of an item of its data (is_list) */
+    const hf__shape *extras; /* members besides data, page and snapshot */
     bool is_list;
-    bool is_open; /* without the token too */
+    bool is_open; /* needs no token */
 } hf__route;
 
 extern const hf__route hf__routes[];
 
-/* Finds the route and checks everything that the URL says; false: exchange->problem says what is wrong. */
+/* Finds the route and checks all parameters. False: exchange->problem says what is wrong. */
 bool hf__route_find(hf__exchange *exchange, const char *method);
-/* The same of a form that was posted. */
+/* The same for a form that was posted. */
 bool hf__route_check_form(hf__exchange *exchange);
-/* "GET, HEAD, OPTIONS" for a path; false: there is nothing. */
+/* "GET, HEAD, OPTIONS" for a path. False: there is no such path. */
 bool hf__route_allows(const char *path, hf__buf *methods);
-/* What tells the answer of this request from others of the same snapshot. */
+/* Writes the key under which an edition keeps the answer of this request. */
 void hf__route_key(const hf__exchange *exchange, hf__buf *key);
 
-/* What was asked for; "" and the fallback where the URL says nothing. The name is one of the route's. */
+/*
+ * What was asked for: "" or the fallback where the URL says nothing. The name must be a parameter
+ * of the route. Texts live as long as the exchange.
+ */
 const char *hf__asked(const hf__exchange *exchange, const char *name);
 int64_t hf__asked_number(const hf__exchange *exchange, const char *name);
 bool hf__was_asked(const hf__exchange *exchange, const char *name);
 
-/* ---- who asks: auth.c -------------------------------------------------------------------------------- */
+/* ---- who asks (auth.c) ---- */
 
+/* Any thread may use it. */
 typedef struct hf__auth hf__auth;
 
 typedef enum hf__access {
-    HF__ACCESS_OPEN,  /* there is no token */
-    HF__ACCESS_NONE,  /* nothing was presented, or nothing that counts */
-    HF__ACCESS_WRONG, /* a wrong token */
+    HF__ACCESS_OPEN,  /* the server has no token */
+    HF__ACCESS_NONE,  /* no token and no valid cookie was presented */
+    HF__ACCESS_WRONG, /* a wrong token was */
     HF__ACCESS_GRANTED,
 } hf__access;
 
+/* Keeps only a digest of the token; NULL: everybody may look. */
 HF_MUST_CHECK hf_status hf__auth_open(const char *token, unsigned port, hf__auth **auth,
                                       hf_error *err);
 void hf__auth_close(hf__auth *auth);
-/* identity: what CSRF tokens of whoever was granted access are bound to. */
+/* identity gets what the CSRF tokens of this viewer are bound to. */
 enum { HF__IDENTITY_MAX = 160, HF__CSRF_SIZE = 65 };
 hf__access hf__auth_check(hf__auth *auth, struct MHD_Connection *connection,
                           char identity[HF__IDENTITY_MAX]);
-/* The token of a login form. */
+/* Checks the token of a login form. */
 hf__access hf__auth_login(const hf__auth *auth, const char *token);
-void hf__auth_logout(hf__auth *auth, const char *identity); /* its cookie counts no more */
-/* "" without memory, which fits nothing. */
+void hf__auth_logout(hf__auth *auth, const char *identity); /* its cookie is not valid any more */
+/* Without memory the token is "", which never fits. */
 void hf__auth_csrf(const hf__auth *auth, const char *identity, char csrf[HF__CSRF_SIZE]);
 bool hf__auth_csrf_fits(const hf__auth *auth, const char *identity, const char *csrf);
-/* The value of Set-Cookie; an empty cookie ends the session. */
+/* These write the value of Set-Cookie: a new session, and an empty cookie that ends one. */
 void hf__auth_cookie(hf__auth *auth, bool secure, hf__buf *out);
 void hf__auth_no_cookie(const hf__auth *auth, hf__buf *out);
-/* Did a page of ours send this? */
+/* Did a page of this server send the request? */
 bool hf__is_same_origin(struct MHD_Connection *connection);
-/* Another name for this host would let other sites read from it. */
+/* If any name for this host were accepted, other sites could read from it. */
 bool hf__is_host_ours(const hf__server *server, const char *host);
 
-/* ---- the exchange: server.c ---------------------------------------------------------------------------- */
+/* ---- the exchange (exchange.c) and the server (server.c) ---- */
 
+/*
+ * One request. It belongs to the thread of its connection, or while suspended to the collector's.
+ */
 struct hf__exchange {
     hf__server *server;
     struct MHD_Connection *connection;
-    char *target; /* as it came */
+    char *target; /* the URL as it came */
     char *path;   /* decoded */
     hf__query query;
     hf__buf body;
@@ -180,14 +200,14 @@ struct hf__exchange {
     const char *texts[HF__PARAMETERS_MAX];
     int64_t numbers[HF__PARAMETERS_MAX];
     hf__problem problem; /* of the request; status 0: none */
-    bool wants_json;     /* of errors, and of what a form came to */
+    bool wants_json;     /* for errors, and for the result of a form */
     bool wants_openmetrics;
     bool takes_gzip;
     bool is_head;
     bool begun;
-    bool misframed; /* what follows may be anything: its connection ends */
+    bool misframed; /* where it ends is not certain: close the connection after it */
     bool suspended; /* its answer comes later */
-    bool resumed;   /* it was, and an answer or a problem is there by now */
+    bool resumed;   /* it was suspended, and has an answer or a problem now */
     hf__access access;
     char identity[HF__IDENTITY_MAX];
     hf__edition *edition; /* what it is answered from */
@@ -205,27 +225,46 @@ struct hf__server {
     hf__auth *auth;
     struct hf__visits *visits;
     int socket;
-    pthread_mutex_t guard; /* of what follows */
+    pthread_mutex_t guard; /* of the next two */
     hf__edition *edition;
-    int64_t good_ms;        /* monotonic: the last refresh that worked */
-    pthread_mutex_t asking; /* of stopping: nothing more may be asked of the view */
+    int64_t good_ms;        /* when a refresh worked last, monotonic */
+    pthread_mutex_t asking; /* of stopping, after which the view must not be asked */
     bool stopping;
-    atomic_llong asked_ms[HF__AHEAD]; /* when each answer that is made ahead was asked for last */
+    atomic_llong asked_ms[HF__AHEAD]; /* when somebody last asked for each answer made ahead */
     hf__answer *openapi;
 };
+
+/* target is the URL as it came; it is copied. NULL: out of memory. */
+hf__exchange *hf__exchange_make(hf__server *server, const char *target,
+                                struct MHD_Connection *connection);
+void hf__exchange_free(hf__exchange *exchange); /* NULL is safe */
+
+/*
+ * Call it once the headers are there. False: send hf__exchange_refuse at once, and do not read the
+ * body.
+ */
+bool hf__exchange_begin(hf__exchange *exchange, const char *method, const char *version);
+bool hf__exchange_take(hf__exchange *exchange, const char *data, size_t size); /* false: too much */
+
+/* NULL: exchange->suspended, and it goes on later, or else out of memory. */
+hf__answer *hf__exchange_answer(hf__exchange *exchange, const char *method);
+hf__answer *hf__exchange_refuse(hf__exchange *exchange);
+
+/* Makes the answer of a route that renders, and keeps it in the edition for others. */
+hf__answer *hf__exchange_render(hf__exchange *exchange, hf__problem *problem);
 
 const char *hf__header(const hf__exchange *exchange, const char *name); /* NULL: not given */
 hf__edition *hf__server_edition(hf__server *server);                    /* the caller releases it */
 int64_t hf__server_refresh_ms(const hf__server *server);
 
 /*
- * Suspends the exchange and runs the job in the collector's thread; the exchange goes on once `done` has
- * given it an answer or a problem. False: it could not be asked, *problem says why.
+ * Suspends the exchange and runs the job on the collector's thread. The job gives the exchange an
+ * answer or a problem, and then it goes on. False: the job will not run, *problem says why.
  */
 typedef void hf__job_fn(hf_store *store, hf__exchange *exchange);
 bool hf__server_ask(hf__exchange *exchange, hf__job_fn *job, hf__problem *problem);
 
-/* ---- the rest ------------------------------------------------------------------------------------------ */
+/* ---- what the routes call ---- */
 
 hf__render_fn hf__api_locks, hf__api_waits, hf__api_events, hf__api_registry, hf__api_ingest,
     hf__api_gaps, hf__api_tables;
@@ -238,10 +277,12 @@ extern const hf__shape hf__lock_shape[], hf__wait_shape[], hf__event_shape[], hf
     hf__registry_extras[], hf__network_shape[], hf__gap_shape[], hf__table_shape[],
     hf__ledger_shape[], hf__transaction_shape[], hf__health_shape[], hf__terminated_shape[];
 
-/* openapi.c: the document that describes all routes */
+/* The document that describes all routes. */
 void hf__openapi_write(hf__buf *out);
 
-/* listen.c: a bound socket that does not listen yet */
+/* ---- addresses and connections (listen.c) ---- */
+
+/* A bound socket that does not listen yet. */
 typedef struct hf__address {
     int socket;
     unsigned port;
@@ -249,33 +290,39 @@ typedef struct hf__address {
     char host[64]; /* as it was given, without brackets */
     char url[96];
 } hf__address;
+
+/* The caller closes address->socket. HF_CONFIG: the address is wrong, taken, or needs a token. */
 HF_MUST_CHECK hf_status hf__address_bind(const char *text, bool has_token, hf__address *address,
                                          hf_error *err);
 
-/* Connections, and how long each may take for what it does. */
-
+/* All connections, and how long each may take for each step. Any thread may use it. */
 typedef struct hf__visits hf__visits;
 typedef struct hf__visit hf__visit;
 
 typedef enum hf__visit_step {
-    HF__VISIT_IDLE,     /* the next request may come */
-    HF__VISIT_REQUESTS, /* its first line is there */
-    HF__VISIT_ANSWERED, /* all of it is */
+    HF__VISIT_IDLE,     /* waits for the next request */
+    HF__VISIT_REQUESTS, /* the first line of a request is there */
+    HF__VISIT_ANSWERED, /* all of the request is there */
 } hf__visit_step;
 
 HF_MUST_CHECK hf_status hf__visits_open(hf__visits **visits, hf_error *err);
-void hf__visits_close(hf__visits *visits); /* NULL is safe; no connection is left */
+void hf__visits_close(hf__visits *visits); /* NULL is safe; there must be no connection left */
 
 void hf__visits_step(hf__visits *visits, struct MHD_Connection *connection, hf__visit_step step);
 
-/* For MHD_OPTION_NOTIFY_CONNECTION, with the visits. */
+/* For MHD_OPTION_NOTIFY_CONNECTION; arg is the visits. */
 void hf__visits_notify(void *arg, struct MHD_Connection *connection, void **state,
                        enum MHD_ConnectionNotificationCode code);
+
+/* ---- compression (answer.c) ---- */
 
 /* Does the client's Accept-Encoding (may be NULL) allow gzip? */
 bool hf__takes_gzip(const char *accepted);
 
-/* Replaces the text by its gzip form; false, and nothing is changed: it is not worth it, or memory is out. */
+/*
+ * Replaces the text by its gzip form. False, and nothing has changed, if that is not worth it or
+ * without memory.
+ */
 bool hf__gzip(hf__buf *text);
 
 #endif

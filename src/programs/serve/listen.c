@@ -58,7 +58,7 @@ static hf_status demand_token(const char *text, hf_error *err)
     return status;
 }
 
-/* 0, or errno. */
+/* Returns 0, or errno. */
 static int bind_to(const struct addrinfo *found, hf__address *address)
 {
     int on = 1;
@@ -76,8 +76,9 @@ static int bind_to(const struct addrinfo *found, hf__address *address)
 }
 
 /*
- * To the first address that this host has: localhost is often ::1 first, where there is no IPv6 too. One
- * that another program has is not passed by, for that one would be reached under the name instead.
+ * Binds to the first address that this host has: localhost is often ::1 first, even where there is
+ * no IPv6. An address that another program uses is an error: viewers would reach that program
+ * instead.
  */
 static hf_status bind_first(const char *text, const struct addrinfo *found, hf__address *address,
                             hf_error *err)
@@ -105,7 +106,7 @@ static bool are_loopback(const struct addrinfo *found)
     return true;
 }
 
-/* What was picked for port 0. */
+/* Asks which port was picked for port 0, and writes the URL. */
 static hf_status name_it(hf__address *address, hf_error *err)
 {
     struct sockaddr_storage name;
@@ -151,12 +152,11 @@ hf_status hf__address_bind(const char *text, bool has_token, hf__address *addres
     return status;
 }
 
-/* --- visits ----------------------------------------------------------------------------------- */
-
 /*
- * libmicrohttpd cuts who is silent for too long; this cuts who sends or reads a byte now and then, and who
- * has left in the middle of a request, which it may miss behind the request before. A connection that is
- * shut down here libmicrohttpd then closes by itself.
+ * ---- connections and their deadlines ---- libmicrohttpd ends connections that are silent for too
+ * long. This ends those that send or read a byte now and then, and those that were left in the
+ * middle of a request, which libmicrohttpd may miss after an earlier request. It shuts a
+ * connection down, and libmicrohttpd closes it.
  */
 
 enum {
@@ -170,7 +170,7 @@ enum {
 struct hf__visit {
     int fd;
     hf__visit_step step;
-    int64_t since_ms; /* of the step; HF__FOREVER: it was cut */
+    int64_t since_ms; /* when the step began; HF__FOREVER: it was ended */
     hf__visit *next, **back;
 };
 
@@ -263,7 +263,7 @@ static void begin(hf__visits *visits, hf__visit *visit)
     pthread_mutex_unlock(&visits->guard);
 }
 
-/* The socket is closed only after this. */
+/* libmicrohttpd closes the socket only after this. */
 static void end(hf__visits *visits, hf__visit *visit)
 {
     pthread_mutex_lock(&visits->guard);

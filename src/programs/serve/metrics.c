@@ -1,13 +1,11 @@
 /*
- * Both formats say the same series under the same names; they differ in how a family is headed. Counters
- * of the text format are headed with their _total, those of OpenMetrics without.
+ * Which metrics there are. Both formats have the same series under the same names, and differ in
+ * how a family begins: the text format names a counter with its _total, OpenMetrics without.
  */
-#include "programs/serve/metrics_format.h"
+#include "programs/serve/metrics.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "programs/serve/render.h"
 
 static const char *const outcomes[] = {
 #define X(word) #word,
@@ -28,23 +26,23 @@ static const char *const exits[] = {
 };
 
 enum {
-    LOCKS_BY_NAME = 2000,   /* the others are summed up: a hundred thousand series help nobody */
+    LOCKS_BY_NAME = 2000,   /* the others are added up: nobody can use a hundred thousand series */
     BYTES_PER_LOCK = 2048,  /* of its samples, about */
     BYTES_PER_SERIES = 128, /* and its heading */
 };
 
 static const char *const modes[] = {[HF_EXCLUSIVE] = "exclusive", [HF_SHARED] = "shared"};
 
-/* What is shown of the meters: the first ones by name, and all others together. */
+/* The meters that are shown: the first ones by name, and all others together. */
 struct shown {
     const hf__lock_meter *meters;
     size_t count;
-    size_t namesake; /* index of one that is called HF__OTHER itself: it is among them */
+    size_t namesake; /* a lock that is itself called HF__OTHER: it counts with the others */
     hf__lock_meter rest;
     hf__metric_labels labels; /* of count + 1 */
 };
 
-/* ---- locks -------------------------------------------------------------------------------------- */
+/* ---- locks ---- */
 
 static void add_histogram(hf__histogram *sum, const hf__histogram *part)
 {
@@ -80,7 +78,7 @@ static const hf__lock_meter *meter_at(const struct shown *shown, size_t at)
     return at < shown->count ? &shown->meters[at + (at >= shown->namesake)] : &shown->rest;
 }
 
-/* Two series of one name would make Prometheus refuse all of them. */
+/* Prometheus refuses a document in which two series have one name. */
 static void leave_out_namesake(struct shown *shown)
 {
     shown->namesake = SIZE_MAX;
@@ -110,7 +108,7 @@ static bool begin_shown(const hf__snapshot *snapshot, struct shown *shown)
     return !hf__metric_labels_broken(&shown->labels);
 }
 
-/* One family of counts of each lock, a label with a few values on top of its name. */
+/* A family that has one count for each lock and each of a few words, which are the second label. */
 static void write_split(hf__metrics *metrics, const struct shown *shown, const char *label,
                         const char *const *values, size_t count, size_t offset)
 {
@@ -214,7 +212,7 @@ static void write_locks(hf__metrics *metrics, const struct shown *shown)
     write_histograms(metrics, shown);
 }
 
-/* ---- ingestion and appends ---------------------------------------------------------------------- */
+/* ---- ingestion and appends ---- */
 
 enum { LATEST, OLDEST, LAG, GAPS, MISSING, LIVE, BACKFILL, LAST_SUCCESS };
 
@@ -292,7 +290,7 @@ static void write_tables(hf__metrics *metrics, const hf__snapshot *snapshot,
     }
 }
 
-/* ---- the collector ------------------------------------------------------------------------------ */
+/* ---- the collector ---- */
 
 static void write_collector(hf__metrics *metrics, const hf__snapshot *snapshot, size_t folded)
 {

@@ -1,12 +1,15 @@
-/* Numbers are written by hand: printf's follow the locale, and cost most of the time with 1 000 locks. */
-#include "programs/serve/metrics_format.h"
+/*
+ * Writes numbers without printf, which follows the locale and takes most of the time with 1 000
+ * locks.
+ */
+#include "programs/serve/metrics.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/text.h"
 
-/* ---- labels ------------------------------------------------------------------------------------- */
+/* ---- labels ---- */
 
 static void add_escaped(hf__buf *out, const char *value)
 {
@@ -59,7 +62,7 @@ void hf__metric_labels_free(hf__metric_labels *labels)
     hf__buf_free(&labels->ends);
 }
 
-/* ---- families ----------------------------------------------------------------------------------- */
+/* ---- families ---- */
 
 static void add_comment(hf__metrics *metrics, const char *keyword, const char *suffix,
                         const char *text)
@@ -93,7 +96,7 @@ void hf__metric_family(hf__metrics *metrics, const char *name, hf__metric_type t
         add_comment(metrics, "# UNIT ", suffix, unit);
 }
 
-/* ---- samples ------------------------------------------------------------------------------------ */
+/* ---- samples ---- */
 
 void hf__metric_begin(hf__metrics *metrics, const char *suffix)
 {
@@ -137,7 +140,7 @@ static void add_unsigned(hf__buf *out, uint64_t value)
     hf__buf_add(out, digits + at, sizeof digits - at);
 }
 
-/* value / 10^places, at least one and as few places as say it exactly. */
+/* Writes value / 10^places exactly, with as few decimal places as possible but at least one. */
 static void add_decimal(hf__buf *out, uint64_t value, size_t places)
 {
     char digits[8] = "";

@@ -1,4 +1,4 @@
-/* The OpenAPI 3 document, from the table of routes and the shapes of what they answer. */
+/* Writes the OpenAPI 3 document from the table of routes and the shapes of their answers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static void put_shape(hf__json *json, const hf__shape *shape)
     hf__json_end_object(json);
 }
 
-/* Every member is always there, and there are no others. */
+/* Every member is required, and others are not allowed. */
 static void put_members(hf__json *json, const hf__shape *shapes, const hf__shape *more)
 {
     const hf__shape *const lists[] = {shapes, more};
@@ -77,7 +77,7 @@ static const hf__shape error_shape[] = {
     {0},
 };
 
-/* ---- parameters ----------------------------------------------------------------------------------------- */
+/* ---- parameters ---- */
 
 static void put_parameter_schema(hf__json *json, const hf__parameter *parameter)
 {
@@ -157,7 +157,7 @@ static void put_form(hf__json *json, const hf__route *route)
     hf__json_end_object(json);
 }
 
-/* ---- answers -------------------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static void put_list_schema(hf__json *json, const hf__route *route)
 {
@@ -171,7 +171,7 @@ static void put_list_schema(hf__json *json, const hf__route *route)
     put_members(json, list, route->extras);
 }
 
-/* Without the version of a format. */
+/* A media type without its parameters. */
 static const char *bare_type(const char *type, char *out, size_t size)
 {
     (void)snprintf(out, size, "%.*s", (int)strcspn(type, ";"), type);
@@ -232,7 +232,7 @@ static void put_operation(hf__json *json, const hf__route *route)
     hf__json_end_object(json);
 }
 
-/* ---- the document --------------------------------------------------------------------------------------- */
+/* ---- the document ---- */
 
 static bool is_first_of_path(const hf__route *route)
 {

@@ -28,7 +28,7 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The byte that "%XX" stands for; -1: it is none. */
+/* The byte that "%XX" stands for, or -1. */
 static int escaped_byte(const char *text)
 {
     int high = hex_digit(text[1]);
@@ -49,7 +49,7 @@ bool hf__percent_decode(char *text, bool plus_is_space)
         } else if (byte == '+' && plus_is_space) {
             byte = ' ';
         }
-        if (byte < 0x20 || byte == 0x7f) /* what is no escape is -1 */
+        if (byte < 0x20 || byte == 0x7f) /* a wrong escape is -1 */
             return false;
         *out++ = (char)byte;
     }

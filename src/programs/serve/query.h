@@ -1,4 +1,4 @@
-/* Names and values of a URL's query or of a form, decoded. */
+/* Names and values of a URL's query or of a form, decoded. Pure functions, for any thread. */
 #ifndef HF_SERVE_QUERY_H
 #define HF_SERVE_QUERY_H
 
@@ -12,7 +12,7 @@ typedef struct hf__problem {
     char detail[400];
 } hf__problem;
 
-/* Fills *problem and is false, so that checks read well. */
+/* Fills *problem and returns false, so that a check can return it. */
 bool hf__refuse(hf__problem *problem, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -26,8 +26,12 @@ typedef struct hf__query {
     char *memory;
 } hf__query;
 
-/* %XX in place, and '+' as a space in a form; false: not well formed, a NUL, a control character or no UTF-8. */
+/*
+ * Decodes %XX in place, and '+' to a space if asked to. False when an escape is wrong, or the text
+ * has control characters or is not UTF-8.
+ */
 bool hf__percent_decode(char *text, bool plus_is_space);
+/* Copies what it keeps; free the query in any case. False: *problem says why. */
 bool hf__query_parse(const char *text, size_t size, hf__query *query, hf__problem *problem);
 const char *hf__query_find(const hf__query *query, const char *name); /* NULL: not there */
 /* RFC 3339, or Unix time in milliseconds; false: neither. */

@@ -1,4 +1,4 @@
-/* From a URL to the row of the table that answers it, with its parameters checked. */
+/* Finds the row of the table that answers a URL, and checks its parameters. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 
 enum { TEXT_MAX = 512 };
 
-/* ---- the path ---------------------------------------------------------------------------------------- */
+/* ---- the path ---- */
 
-/* *segment: what stands in the place of {name}; not empty, and no slash in it. */
+/* *segment is what stands in the place of {name}: it is not empty and has no slash. */
 static bool fits(const char *pattern, const char *path, const char **segment, size_t *size)
 {
     const char *brace = strchr(pattern, '{');
@@ -61,7 +61,7 @@ static const hf__route *find_route(hf__exchange *exchange, const char *method)
     return NULL;
 }
 
-/* ---- the parameters ------------------------------------------------------------------------------------ */
+/* ---- the parameters ---- */
 
 static bool check_choice(const hf__parameter *parameter, const char *text, hf__problem *problem)
 {
@@ -138,7 +138,7 @@ static bool check_parameters(hf__exchange *exchange, const hf__query *given)
         const char *text = hf__query_find(given, parameter->name);
         exchange->texts[i] = text != NULL ? text : "";
         exchange->numbers[i] = parameter->fallback;
-        if (exchange->texts[i][0] == '\0') { /* a field of a form that was left empty */
+        if (exchange->texts[i][0] == '\0') { /* a field of a form that was not filled in */
             if (parameter->required)
                 return hf__refuse(&exchange->problem, 400, "%s is missing", parameter->name);
             continue;
@@ -203,7 +203,7 @@ void hf__route_key(const hf__exchange *exchange, hf__buf *key)
             hf__buf_printf(key, "&%zu=%s\n", i, exchange->texts[i]); /* no value has a newline */
 }
 
-/* ---- what was asked for ---------------------------------------------------------------------------------- */
+/* ---- what was asked for ---- */
 
 static size_t index_of(const hf__exchange *exchange, const char *name)
 {

@@ -1,4 +1,4 @@
-/* Every address there is. Dispatch, the checks of parameters and the OpenAPI document come from here. */
+/* The table of all routes: dispatch, the checks of parameters and the OpenAPI document use it. */
 #include "programs/serve/api.h"
 
 #define JSON "application/json"

@@ -1,24 +1,23 @@
+/* The server of `holdfast serve`: a page, REST and metrics over one view of a store. */
 #ifndef HF_SERVE_SERVE_H
 #define HF_SERVE_SERVE_H
 
 #include "cli/command.h"
 #include "programs/view/view.h"
 
-/* The server of `holdfast serve`: a page, REST and metrics over one view of a store. */
-
 typedef struct hf__server hf__server;
 
 typedef struct hf__server_options {
     const char *listen;   /* "127.0.0.1:7433", "[::1]:0", "localhost:7433"; port 0 picks one */
-    const char *token;    /* who looks must present it; NULL: nobody has to, on loopback only */
-    bool allow_terminate; /* holders may be ended from the page; takes a token */
+    const char *token;    /* which viewers must present; NULL: none, on loopback only */
+    bool allow_terminate; /* holders may be ended from the page; needs a token */
     hf__maybe max_lag;    /* /health fails when a network is further behind its source */
-    int64_t refresh_ms;   /* as the view was told; 0: 2 000 */
+    int64_t refresh_ms;   /* how often the view refreshes; 0: every 2 000 */
 } hf__server_options;
 
 /*
- * Binds the address, opens the view, which the server owns from then on, and answers. HF_CONFIG:
- * the address is taken or needs a token.
+ * Binds the address, opens a view, which the server owns, and answers on threads of its own. options are copied. Fails with HF_CONFIG when the address is taken or needs a
+ * token, or as hf__view_open does. Close it on any one thread.
  */
 HF_MUST_CHECK hf_status hf__server_open(const hf__server_options *options,
                                         const hf__view_options *view, hf__server **server,
@@ -28,12 +27,13 @@ void hf__server_close(hf__server *server); /* NULL is safe */
 /* "http://127.0.0.1:7433/" */
 const char *hf__server_url(const hf__server *server);
 
-/* The first line of the file without spaces around it; at least HF__TOKEN_MIN printable characters, and not for
- * everybody's eyes. The caller frees it. */
+/*
+ * Reads the first line of the file, without the spaces around it. It must have at least
+ * HF__TOKEN_MIN printable characters, and others must not be able to read the file. The caller
+ * frees *token.
+ */
 enum { HF__TOKEN_MIN = 16, HF__TOKEN_MAX = 512 };
 HF_MUST_CHECK hf_status hf__token_read(const char *path, char **token, hf_error *err);
-
-/* The command of holdfast-serve. */
 
 extern const struct command cmd_serve;
 

@@ -31,7 +31,7 @@ WHERE to_id BETWEEN $1 AND $2
 ORDER BY to_id LIMIT $3
 
 -- name: transactions_by_hash postgres
--- A hash has an index of its own, which an order by the primary key would make PostgreSQL pass by.
+-- There is an index on hash. PostgreSQL would not use it if the rows were ordered by the plain id.
 SELECT to_id, hash, status, application_order, ledger_number, fee, body,
     to_char(closed_at::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
 FROM @prefix@transactions

@@ -1,4 +1,7 @@
-/* libmicrohttpd around it: connections, life and the editions that follow each other. */
+/*
+ * The server around libmicrohttpd: connections, opening and closing, and one edition after the
+ * other.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,20 +10,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "programs/serve/exchange.h"
 #include "programs/serve/http.h"
 
 enum {
     THREADS = 2,
     CONNECTIONS = 4096, /* libmicrohttpd divides them among the threads */
-    FILES_SPARED = 48,  /* for the store, which may have to be reached anew, and for threads */
+    FILES_SPARED = 48,  /* for the store, which may have to be connected again, and for threads */
     IDLE_S = 60,
     MEMORY = 32768, /* of a connection */
     BACKLOG = 1024,
     KEEP_MAKING_MS = 60 * 1000,
 };
 
-/* Whoever polls these finds them made, as long as somebody polls. */
+/* These are made ahead for each snapshot, as long as somebody keeps asking for them. */
 static const struct {
     const char *path;
     bool openmetrics, gzip;
@@ -53,7 +55,7 @@ const char *hf__server_url(const hf__server *server)
     return server->url;
 }
 
-/* ---- editions ------------------------------------------------------------------------------------------------ */
+/* ---- editions ---- */
 
 static void note_demand(const hf__exchange *exchange)
 {
@@ -79,14 +81,14 @@ static void make_ahead(hf__server *server, hf__edition *edition, size_t which)
     free(exchange.path);
 }
 
-/* In the collector's thread. */
+/* Called on the collector's thread. */
 static void on_snapshot(void *arg, hf__snapshot *snapshot)
 {
     hf__server *server = arg;
     hf__edition *edition = hf__edition_make(snapshot);
 
     if (edition == NULL)
-        return; /* the last one serves on */
+        return; /* the last edition stays */
     for (size_t i = 0; i < HF__AHEAD; i++) {
         int64_t asked = atomic_load(&server->asked_ms[i]);
         bool is_for_all = server->token == NULL || strcmp(ahead[i].path, "/") != 0;
@@ -102,7 +104,7 @@ static void on_snapshot(void *arg, hf__snapshot *snapshot)
     hf__edition_release(last);
 }
 
-/* ---- what takes the store -------------------------------------------------------------------------------------- */
+/* ---- jobs that need the store ---- */
 
 struct errand {
     hf__exchange *exchange;
@@ -118,7 +120,7 @@ static hf_status run_errand(hf_store *store, void *arg, hf_error *err)
     return HF_OK;
 }
 
-/* From here on the exchange belongs to its connection again. */
+/* Called when the job has run: from here on the exchange belongs to its connection again. */
 static void end_errand(void *arg, hf_status status, const hf_error *err)
 {
     struct errand *errand = arg;
@@ -146,7 +148,7 @@ bool hf__server_ask(hf__exchange *exchange, hf__job_fn *job, hf__problem *proble
     const char *away = hf__edition_snapshot(exchange->edition)->problem;
     hf_error err;
 
-    if (away[0] != '\0') /* nobody waits behind attempts to reach it */
+    if (away[0] != '\0') /* nobody should wait while it is being connected */
         return hf__refuse(problem, 503, "the store cannot be read: %.340s", away);
     struct errand *errand = calloc(1, sizeof *errand);
     if (errand == NULL)
@@ -160,7 +162,7 @@ bool hf__server_ask(hf__exchange *exchange, hf__job_fn *job, hf__problem *proble
     return true;
 }
 
-/* ---- libmicrohttpd ----------------------------------------------------------------------------------------------- */
+/* ---- libmicrohttpd ---- */
 
 static void *on_target(void *arg, const char *target, struct MHD_Connection *connection)
 {
@@ -170,7 +172,7 @@ static void *on_target(void *arg, const char *target, struct MHD_Connection *con
     return hf__exchange_make(server, target, connection);
 }
 
-/* The exchange decodes by itself, and finds what is wrong. */
+/* The exchange decodes escapes, and refuses wrong ones. */
 static size_t leave_escaped(void *arg, struct MHD_Connection *connection, char *text)
 {
     (void)arg;
@@ -195,7 +197,7 @@ static enum MHD_Result respond(hf__exchange *exchange, hf__answer *answer)
         return exchange->suspended ? MHD_YES : MHD_NO;
     enum MHD_Result sent = hf__answer_send(exchange->connection, answer);
     hf__answer_release(answer);
-    hf__edition_release(exchange->edition); /* who reads slowly keeps one answer, not all of them */
+    hf__edition_release(exchange->edition); /* a slow reader keeps one answer, not all of them */
     exchange->edition = NULL;
     return sent;
 }
@@ -226,7 +228,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     return respond(exchange, hf__exchange_answer(exchange, method));
 }
 
-/* Viewers must not take the descriptors that the collector needs. */
+/* How many viewers leave the collector the descriptors that it needs. */
 static unsigned connection_limit(void)
 {
     struct rlimit files;
@@ -237,7 +239,10 @@ static unsigned connection_limit(void)
                                               : (unsigned)files.rlim_cur / 2;
 }
 
-/* Strict as it can be, libmicrohttpd refuses by itself, and twice in one answer: check_framing does it instead. */
+/*
+ * When libmicrohttpd is told to be strict, it refuses twice in one answer. check_framing does it
+ * instead.
+ */
 static struct MHD_Daemon *start_daemon(hf__server *server)
 {
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
@@ -252,7 +257,7 @@ static struct MHD_Daemon *start_daemon(hf__server *server)
         hf__visits_notify, server->visits, MHD_OPTION_END);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------------------------- */
+/* ---- opening and closing ---- */
 
 static hf_status prepare(hf__server *server, const hf__server_options *options, hf_error *err)
 {
@@ -333,7 +338,9 @@ hf_status hf__server_open(const hf__server_options *options, const hf__view_opti
     return status;
 }
 
-/* libmicrohttpd must not end with suspended connections: the view lets all of them go first. */
+/*
+ * libmicrohttpd must not be stopped while a connection is suspended: the view ends all jobs first.
+ */
 static void stop(hf__server *server)
 {
     pthread_mutex_lock(&server->asking);

@@ -1,4 +1,4 @@
-#include "programs/serve/render.h"
+#include "programs/serve/metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>

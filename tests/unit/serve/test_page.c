@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/serve/html.h"
-#include "programs/serve/render.h"
-#include "programs/serve/svg.h"
+#include "programs/serve/page/html.h"
+#include "programs/serve/page/page.h"
+#include "programs/serve/page/svg.h"
 #include "view/scene.h"
 
 static const hf_registry_entry transfer = {.name = "transfer",

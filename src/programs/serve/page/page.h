@@ -1,14 +1,17 @@
-/* Bodies of answers, from a snapshot: pure functions without I/O, for any thread. */
-#ifndef HF_SERVE_RENDER_H
-#define HF_SERVE_RENDER_H
+/*
+ * The page: HTML made of a snapshot. All functions are pure, and any thread may call them. Nothing
+ * fails: without memory out is broken.
+ */
+#ifndef HF_SERVE_PAGE_H
+#define HF_SERVE_PAGE_H
 
 #include "base/buf.h"
 #include "programs/view/snapshot.h"
 
-/* metrics.c: Prometheus' text format 0.0.4, or OpenMetrics 1.0.0, which ends with # EOF. */
-void hf__render_metrics(const hf__snapshot *snapshot, bool openmetrics, hf__buf *out);
-
-/* What the URL asks of the page; strings are "" where it says nothing, decoded, and not trusted. */
+/*
+ * What the URL asks of the page. Strings are decoded but not trusted, and "" where it says
+ * nothing.
+ */
 typedef struct hf__page_request {
     const char *q;       /* part of a label, name, holder, host */
     const char *state;   /* "held", "waiting", "unregistered" */
@@ -18,7 +21,7 @@ typedef struct hf__page_request {
     const char *span;    /* of the heat map: "1h" (default), "24h" */
     const char *sort;    /* of the locks: "wait" (default), "age", "label", "waiters" */
     const char *page;    /* of the locks, from "1" */
-    bool may_terminate;  /* forms that end a holder: space, key, party, token, csrf, label */
+    bool may_terminate;  /* show the forms that end a holder */
     bool signed_in;
     const char *csrf;   /* for those forms */
     const char *notice; /* what the last action came to */
@@ -26,16 +29,15 @@ typedef struct hf__page_request {
     int64_t refresh_ms;
 } hf__page_request;
 
-/* page.c */
 void hf__render_page(const hf__snapshot *snapshot, const hf__page_request *request, hf__buf *out);
-/* Where a token is needed to look; wrong: the last one was. Posts token and csrf to /login. */
+/* The form that asks for the token, and posts token and csrf to /login. wrong: the last one was. */
 void hf__render_login(const char *csrf, bool wrong, hf__buf *out);
 /* A page for people about a failed request: 404 and the like. */
 void hf__render_error(int status, const char *title, const char *text, hf__buf *out);
 
 /*
- * html.c: a lock as the page calls it, and what must be typed to end its holder: the label as hf__show
- * writes it, else the registered name, else "key N" or "key (A, B)". Returns out.
+ * The name of a lock on the page, which must also be typed to end its holder: the label as hf__show
+ * writes it, or else the registered name, or else "key N" or "key (A, B)". Returns out.
  */
 enum { HF__TITLE_ROOM = 256 };
 const char *hf__lock_title(char out[HF__TITLE_ROOM], const hf__seen_lock *lock);
@@ -45,7 +47,10 @@ const char *hf__lock_ref(char out[HF__REF_ROOM], hf_space space, int64_t key);
 /* "N" or "(A, B)", for people. Returns out. */
 const char *hf__lock_key(char out[HF__REF_ROOM], hf_space space, int64_t key);
 
-/* assets.c: what the page loads, all from this host; ended by one without a path. */
+/*
+ * The files that the page loads, all from this host. The last one has no path.
+ * scripts/embed-assets makes the table.
+ */
 typedef struct hf__asset {
     const char *path; /* "/assets/style.css" */
     const char *type;

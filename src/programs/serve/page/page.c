@@ -1,8 +1,10 @@
-#include "programs/serve/page.h"
+/* The page around its sections, the form to sign in, and the pages that say what went wrong. */
+#include "programs/serve/page/page.h"
 
 #include <string.h>
 
 #include "base/time.h"
+#include "programs/serve/page/parts.h"
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

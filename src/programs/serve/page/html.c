@@ -1,4 +1,4 @@
-#include "programs/serve/html.h"
+#include "programs/serve/page/html.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
-#include "programs/serve/render.h"
+#include "programs/serve/page/page.h"
 
 enum { TEXT_ROOM = 4000 };
 
@@ -40,7 +40,7 @@ static void put_text(hf__buf *out, const char *text, size_t room)
     escape(out, shown, strlen(shown));
 }
 
-/* One conversion behind its '%'; returns what follows it. */
+/* Writes one conversion; at is behind its '%'. Returns what follows it in the format. */
 static const char *convert(hf__buf *out, const char *at, va_list *args)
 {
     size_t precision = SIZE_MAX;

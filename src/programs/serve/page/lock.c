@@ -1,6 +1,7 @@
+/* What the open row of a lock shows: facts, runbook, who has it, how to end a holder, history. */
 #include <string.h>
 
-#include "programs/serve/page.h"
+#include "programs/serve/page/parts.h"
 
 enum { PEOPLE_AT_ONCE = 12, PEOPLE = 200, HISTORY = 15 };
 
@@ -121,7 +122,7 @@ static void put_some(const hf__page *page, size_t from, size_t to)
     hf__buf_puts(out, "</tbody></table>");
 }
 
-/* A crowd must not push what can be done about it out of sight. */
+/* With many waiters most of them are folded away, so that the forms below stay in sight. */
 static void put_people(const hf__page *page, const hf__seen_lock *lock)
 {
     hf__buf *out = page->out;
@@ -168,7 +169,7 @@ void hf__page_history(const hf__page *page, const char *ref)
                                           : "<p class=\"note\">This store keeps no records.</p>");
 }
 
-/* The label is typed so that nobody ends the wrong one by a slip. */
+/* The label must be typed, so that nobody ends the wrong holder by a slip. */
 static void put_terminate(const hf__page *page, const hf__seen_lock *lock, int party,
                           const hf_lock_view *view)
 {
@@ -219,105 +220,4 @@ void hf__page_lock(const hf__page *page, size_t lock)
     put_people(page, seen);
     put_endings(page, seen);
     hf__page_history(page, hf__lock_ref(ref, seen->space, seen->key));
-}
-
-/* --- page link -------------------------------------------------------------------------------- */
-
-enum { PARAMETERS = 8 };
-
-/* Filters that are not in force are not in the URL. */
-struct parameter {
-    const char *name, *value;
-};
-
-static void list_parameters(const hf__page_request *request, struct parameter list[PARAMETERS])
-{
-    list[0] = (struct parameter){"q", request->q};
-    list[1] = (struct parameter){"state", request->state};
-    list[2] = (struct parameter){"sort", request->sort};
-    list[3] = (struct parameter){"page", request->page};
-    list[4] = (struct parameter){"lock", request->lock};
-    list[5] = (struct parameter){"span", request->span};
-    list[6] = (struct parameter){"network", request->network};
-    list[7] = (struct parameter){"event", request->event};
-}
-
-void hf__page_href(hf__buf *out, const hf__page_request *request, const char *fragment)
-{
-    struct parameter list[PARAMETERS];
-    const char *separator = "?";
-
-    list_parameters(request, list);
-    hf__buf_puts(out, "href=\"/");
-    for (size_t i = 0; i < PARAMETERS; i++) {
-        if (list[i].value[0] == '\0')
-            continue;
-        hf__buf_puts(out, separator);
-        hf__buf_puts(out, list[i].name);
-        hf__buf_puts(out, "=");
-        hf__html_url(out, list[i].value);
-        separator = "&amp;";
-    }
-    hf__buf_puts(out, fragment);
-    hf__buf_puts(out, "\"");
-}
-
-static bool is_listed(const char *names, const char *name)
-{
-    size_t length = strlen(name);
-
-    for (const char *at = strstr(names, name); at != NULL; at = strstr(at + 1, name))
-        if ((at == names || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
-            return true;
-    return false;
-}
-
-void hf__page_hidden(hf__buf *out, const hf__page_request *request, const char *except)
-{
-    struct parameter list[PARAMETERS];
-
-    list_parameters(request, list);
-    for (size_t i = 0; i < PARAMETERS; i++) {
-        if (list[i].value[0] == '\0' || is_listed(except, list[i].name))
-            continue;
-        hf__html(out, "<input type=\"hidden\" name=\"%s\" value=\"", list[i].name);
-        hf__html_value(out, list[i].value);
-        hf__buf_puts(out, "\">");
-    }
-}
-
-void hf__page_lock_href(const hf__page *page, hf_space space, int64_t key)
-{
-    hf__page_request to = *page->request;
-    char ref[HF__REF_ROOM];
-    char fragment[HF__REF_ROOM + 8] = "#lock-";
-
-    to.lock = hf__lock_ref(ref, space, key);
-    strncat(fragment, ref, sizeof fragment - sizeof "#lock-");
-    hf__page_href(page->out, &to, fragment);
-}
-
-void hf__page_who(hf__buf *out, const char *application, const char *host, int pid, int backend)
-{
-    hf__html(out, "%.80s", application[0] != '\0' ? application : "unnamed");
-    if (host[0] != '\0')
-        hf__html(out, " <span class=\"on\">on %.80s</span>", host);
-    if (pid != 0)
-        hf__html(out, "<span class=\"on\">, pid %d</span>", pid);
-    else if (backend != 0)
-        hf__html(out, "<span class=\"on\">, backend %d</span>", backend);
-}
-
-void hf__page_cell(hf__buf *out, const char *title, bool is_number, bool is_blank)
-{
-    hf__html(out, "<td data-label=\"%s\"", title);
-    if (is_number || is_blank)
-        hf__html(out, " class=\"%s%s\"", is_number ? "num " : "", is_blank ? "blank" : "");
-    hf__buf_puts(out, ">");
-}
-
-void hf__page_count(hf__buf *out, size_t count, const char *one, const char *many)
-{
-    hf__html_number(out, (int64_t)count);
-    hf__html(out, " %s", count == 1 ? one : many);
 }

@@ -1,10 +1,18 @@
-/* How metrics are written down: Prometheus' text format 0.0.4, or OpenMetrics 1.0.0. */
-#ifndef HF_SERVE_METRICS_FORMAT_H
-#define HF_SERVE_METRICS_FORMAT_H
+/*
+ * Metrics: the families that are made of a snapshot (metrics.c), and how they are written in
+ * Prometheus' text format 0.0.4 or in OpenMetrics 1.0.0 (metrics_format.c). Pure functions, for
+ * any thread.
+ */
+#ifndef HF_SERVE_METRICS_H
+#define HF_SERVE_METRICS_H
 
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "programs/view/snapshot.h"
+
+/* All metrics of a snapshot. Without memory out is broken. */
+void hf__render_metrics(const hf__snapshot *snapshot, bool openmetrics, hf__buf *out);
 
 typedef enum hf__metric_type {
     HF__METRIC_GAUGE,
@@ -18,7 +26,7 @@ typedef struct hf__metric_text {
     size_t size;
 } hf__metric_text;
 
-/* NAME="VALUE", escaped once for all the samples that carry it. */
+/* A list of NAME="VALUE", each escaped once for all the samples that have it. */
 typedef struct hf__metric_labels {
     hf__buf text;
     hf__buf ends; /* size_t each */
@@ -28,16 +36,16 @@ hf__metric_text hf__metric_label_at(const hf__metric_labels *labels, size_t at);
 bool hf__metric_labels_broken(const hf__metric_labels *labels); /* there was no memory */
 void hf__metric_labels_free(hf__metric_labels *labels);
 
-/* One document. Out of memory shows in out->broken. */
+/* One document. Without memory out is broken. */
 typedef struct hf__metrics {
     hf__buf *out;
     bool openmetrics;
-    hf__metric_text name; /* of the family in hand */
+    hf__metric_text name; /* of the family that is being written */
     const char *suffix;   /* of its plain samples */
-    bool has_labels;      /* of the sample in hand */
+    bool has_labels;      /* of the sample that is being written */
 } hf__metrics;
 
-/* name is without _total and _info. unit is "" or what the name ends with. */
+/* Begins a family. name is without _total and _info; unit is "" or the end of the name. */
 void hf__metric_family(hf__metrics *metrics, const char *name, hf__metric_type type,
                        const char *unit, const char *help);
 

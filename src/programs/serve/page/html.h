@@ -1,4 +1,4 @@
-/* Writing HTML so that nothing which came from outside can become markup. */
+/* Writes HTML so that no text from outside can become markup. Pure functions, for any thread. */
 #ifndef HF_SERVE_HTML_H
 #define HF_SERVE_HTML_H
 
@@ -7,12 +7,16 @@
 #include "base/buf.h"
 
 /*
- * printf for HTML. Every %s is made visible by hf__show and escaped, for text and for quoted attributes
- * alike; "%.80s" cuts it at 80 bytes, otherwise 4 000. Besides: %c %d %u %zu %ld %lu %.Nf %%.
+ * printf for HTML. Every %s goes through hf__show and is escaped, so that it may stand in text and
+ * in quoted attributes; "%.80s" cuts it at 80 bytes, %s at 4 000. It also knows %c %d %u %zu %ld
+ * %lu %.Nf and %%.
  */
 void hf__html(hf__buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A value that comes back with a form: escaped as it is, controls and what is no UTF-8 as U+FFFD. */
+/*
+ * A value that a form sends back: escaped, but not changed otherwise. Control characters and bytes
+ * that are not UTF-8 become U+FFFD.
+ */
 void hf__html_value(hf__buf *out, const char *text);
 
 /* Percent-encoded, for a query string; safe inside of a quoted attribute. */

@@ -1,10 +1,15 @@
-#include "programs/serve/svg.h"
+#include "programs/serve/page/svg.h"
 
 #include "base/time.h"
-#include "programs/serve/html.h"
-#include "programs/serve/render.h"
+#include "programs/serve/page/html.h"
+#include "programs/serve/page/page.h"
 
-/* Roots are in the first column, where a deep one is seen too; a lock stands between who waits and who has it. */
+/* ---- who waits for whom ---- */
+
+/*
+ * Roots are in the first column, where one with many levels behind it is seen too. A lock stands
+ * between those who wait and its holder.
+ */
 enum {
     PARTY_WIDTH = 214,
     LOCK_WIDTH = 206,
@@ -55,7 +60,7 @@ static void put_name(hf__buf *out, const hf__snapshot *seen, const hf__graph_nod
     }
 }
 
-/* Below all that hangs together with the node. */
+/* The row below everything that is in one tree with the node. */
 static double below_all(const hf__graph *graph, size_t node)
 {
     double last = 0;
@@ -68,7 +73,10 @@ static double below_all(const hf__graph *graph, size_t node)
     return MARGIN + last * ROW + BOX + (double)(ROW - BOX) * 2;
 }
 
-/* From the left side of who waits to the right side of what it waits for; against the order, around. */
+/*
+ * Goes from the left side of the waiter to the right side of what it waits for, or around all if
+ * that is not further left.
+ */
 static void put_link(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph,
                      const hf__graph_link *link)
 {
@@ -95,7 +103,7 @@ static void put_link(hf__buf *out, const hf__snapshot *seen, const hf__graph *gr
                  x2 + bend, y2, x2, y2);
 }
 
-/* The end of it may be cut. */
+/* Its end may be cut. */
 static void put_detail(hf__buf *out, const hf__seen_party *party, const hf__graph_node *node)
 {
     char wait[40];
@@ -150,7 +158,7 @@ static void put_lock(hf__buf *out, const hf__seen_lock *lock)
     hf__html(out, "%.25s</text>", lock->label[0] != '\0' ? lock->label : title);
 }
 
-/* An <svg> of its own clips what is too long. */
+/* Each node is an <svg> of its own, which clips text that is too long. */
 static void put_node(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph,
                      const hf__graph_node *node)
 {
@@ -193,9 +201,9 @@ void hf__svg_graph(hf__buf *out, const hf__snapshot *seen, const hf__graph *grap
     hf__buf_puts(out, "</svg>");
 }
 
-/* --- svg coverage ----------------------------------------------------------------------------- */
+/* ---- coverage of a network ---- */
 
-/* A thousandth of the bar: 2 px of a wide screen are two of them. */
+/* On a wide screen 2 px are two thousandths of the bar. */
 static const double overlap_percent = 0.2;
 static const double hairline_percent = 0.05;
 
@@ -239,7 +247,7 @@ static void put_rect(hf__buf *out, const char *style, double from, double to)
              from, to - from);
 }
 
-/* Neighbours that no screen tells apart are one; the gaps between are drawn over it. */
+/* Ranges that no screen tells apart are drawn as one; the gaps between them are drawn over it. */
 static void put_covered(hf__buf *out, const hf__seen_network *network, const struct scale *scale)
 {
     for (size_t i = 0; i < network->coverage_count;) {
@@ -259,7 +267,7 @@ static double ledgers_in(const hf_range *gap)
     return (double)gap->to - (double)gap->from + 1;
 }
 
-/* Gaps first..last-1 in one: its true width, and in its middle a mark of 2 px. */
+/* Draws so many gaps as one: its true width, and in the middle a mark of 2 px. */
 static void put_gap(hf__buf *out, const hf_range *gaps, size_t count, double from, double to,
                     double missing)
 {
@@ -311,7 +319,7 @@ void hf__svg_coverage(hf__buf *out, const hf__seen_network *network)
     hf__buf_puts(out, "</svg>");
 }
 
-/* --- svg heat --------------------------------------------------------------------------------- */
+/* ---- contention over time ---- */
 
 enum level { UNKNOWN, IDLE, HELD, ONE, FEW, MANY, CROWD };
 

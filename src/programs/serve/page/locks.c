@@ -1,8 +1,9 @@
-#include "programs/serve/page.h"
-
+/* The table of locks: filter, order and pages. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "programs/serve/page/parts.h"
 
 enum { ROWS = 50 };
 
@@ -59,7 +60,7 @@ static int by_label(const hf__seen_lock *a, const hf__seen_lock *b)
     return strcmp(hf__lock_title(left, a), hf__lock_title(right, b));
 }
 
-/* The snapshot's own order is by wait. */
+/* There is none for "wait": the snapshot is in that order already. */
 typedef int compare_locks(const hf__seen_lock *a, const hf__seen_lock *b);
 
 static compare_locks *order_of(const char *sort)
@@ -85,7 +86,7 @@ static int compare_indexes(const void *left, const void *right, void *arg)
     return order != 0 ? order : (a > b) - (a < b);
 }
 
-/* The locks to show, in order; NULL and a broken page when there is no memory. */
+/* The locks to show, in order; the caller frees them. NULL, and a broken page, without memory. */
 static size_t *choose(const hf__page *page, size_t *count)
 {
     const hf__snapshot *seen = page->seen;
@@ -197,7 +198,7 @@ static void put_holder(const hf__page *page, const hf__seen_lock *lock)
     hf__buf_puts(out, "</td>");
 }
 
-/* The cells behind the holder's. */
+/* The cells after the holder. */
 static void put_numbers(const hf__page *page, const hf__seen_lock *lock)
 {
     const hf_lock_view *view = page->seen->views[lock->first];
@@ -245,7 +246,7 @@ static void put_title(const hf__page *page, const hf__seen_lock *lock, bool open
         hf__page_href(out, &closed, "#locks");
     else
         hf__page_lock_href(page, lock->space, lock->key);
-    /* hf__lock_title has made it visible: only the markup is left to escape. */
+    /* hf__lock_title has escaped what cannot be seen: only the markup is left. */
     hf__buf_puts(out, ">");
     hf__html_value(out, hf__lock_title(title, lock));
     hf__buf_puts(out, "</a>");
@@ -308,7 +309,7 @@ static void put_pages(const hf__page *page, size_t at, size_t count)
     hf__buf_puts(out, "</nav>");
 }
 
-/* The page asked for, from 0, and never one behind the last. */
+/* The page that was asked for, from 0; the last one if there are fewer. */
 static size_t page_index(const char *text, size_t count)
 {
     size_t last = count > 0 ? (count - 1) / ROWS : 0;
@@ -318,7 +319,7 @@ static size_t page_index(const char *text, size_t count)
     return index < last ? index : last;
 }
 
-/* SIZE_MAX: none is open, or it is free by now. */
+/* The lock whose row is open. SIZE_MAX: there is none, or it is free by now. */
 static size_t find_open(const hf__page *page)
 {
     for (size_t i = 0; page->request->lock[0] != '\0' && i < page->seen->lock_count; i++)
@@ -327,7 +328,7 @@ static size_t find_open(const hf__page *page)
     return SIZE_MAX;
 }
 
-/* An open lock is there too where the filter or the page leaves it out: links lead to it. */
+/* An open lock is shown even if it is on another page or filtered out, because links lead to it. */
 static void put_table(const hf__page *page, const size_t *chosen, size_t count, size_t open)
 {
     size_t at = page_index(page->request->page, count);
@@ -345,7 +346,7 @@ static void put_table(const hf__page *page, const size_t *chosen, size_t count, 
     put_pages(page, at, count);
 }
 
-/* As its last event calls it. */
+/* A lock that is free is named as in its last event. */
 static void put_name_of_free(const hf__page *page, const char *ref)
 {
     char own[HF__REF_ROOM];
@@ -361,7 +362,7 @@ static void put_name_of_free(const hf__page *page, const char *ref)
     hf__html(page->out, "<b>%.40s</b>", ref);
 }
 
-/* An open lock that is free by now has no row to open. */
+/* An open lock that is free by now has no row: its history is shown by itself. */
 static void put_open_but_free(const hf__page *page)
 {
     const char *ref = page->request->lock;

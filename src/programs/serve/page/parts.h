@@ -1,0 +1,52 @@
+/*
+ * The parts of the page, which page.c puts together. Each writes one <section>, and depends on
+ * nothing but its argument. Nothing fails: without memory page->out is broken.
+ */
+#ifndef HF_SERVE_PARTS_H
+#define HF_SERVE_PARTS_H
+
+#include "programs/serve/page/html.h"
+#include "programs/serve/page/page.h"
+
+typedef struct hf__page {
+    const hf__snapshot *seen;
+    const hf__page_request *request; /* no string is NULL */
+    hf__buf *out;
+} hf__page;
+
+void hf__page_locks(const hf__page *page);
+void hf__page_waits(const hf__page *page);
+void hf__page_contention(const hf__page *page);
+void hf__page_ingest(const hf__page *page);
+void hf__page_tables(const hf__page *page);
+void hf__page_events(const hf__page *page);
+void hf__page_registry(const hf__page *page);
+
+/* What an open row shows: the index of a lock of the snapshot. */
+void hf__page_lock(const hf__page *page, size_t lock);
+/* The last events of a lock; ref is as in the URL. */
+void hf__page_history(const hf__page *page, const char *ref);
+
+/* One row of a table of events; with_lock: it also says which lock the event is about. */
+void hf__page_event_row(const hf__page *page, const hf__seen_event *event, bool with_lock);
+
+/* ---- links, and what all parts write alike ---- */
+
+/* href="/?…#fragment" with the filters of the request. */
+void hf__page_href(hf__buf *out, const hf__page_request *request, const char *fragment);
+/* The filters of the request as hidden fields of a form, except those in the list: " q page ". */
+void hf__page_hidden(hf__buf *out, const hf__page_request *request, const char *except);
+/* href that opens the row of a lock. */
+void hf__page_lock_href(const hf__page *page, hf_space space, int64_t key);
+
+/* "ingest on db1, pid 4711", or "psql, backend 815" without a pid. 0: not known. */
+void hf__page_who(hf__buf *out, const char *application, const char *host, int pid, int backend);
+/*
+ * Opens a <td> with the title of its column, for narrow screens, which show no line for a blank
+ * one.
+ */
+void hf__page_cell(hf__buf *out, const char *title, bool is_number, bool is_blank);
+/* "1 lock", "2 locks" */
+void hf__page_count(hf__buf *out, size_t count, const char *one, const char *many);
+
+#endif
