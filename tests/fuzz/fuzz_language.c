@@ -1,6 +1,6 @@
 /*
- * Two expressions, divided by a newline: what is said of their languages must be so, and nothing may
- * crash, leak or take long.
+ * Two expressions, divided by a newline: what is said of their languages must be so, and nothing
+ * may crash, leak or take long.
  */
 #include "fuzz.h"
 

@@ -1,6 +1,7 @@
 /*
- * Reads a source as it is told: read_source SPEC NETWORK [--stop-fd N] [--line-max N] [--follow]. Each line of the
- * standard input (extent, seek N, next) is answered by one line of JSON; notes go to stderr.
+ * read_source SPEC NETWORK [--stop-fd N] [--line-max N] [--follow]: reads a source as it is told.
+ * Each line of the standard input (extent, seek N, next) is answered by one line of JSON; notes go
+ * to stderr. See source_reader.py.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * Holds a label, then gives it up and takes it again at once, over and over, and keeps it each time.
+ * Holds a label, then releases it and acquires it again at once, over and over.
  * Usage: retake URL LABEL FIRST_MS KEEP_MS. Prints "held" when it first holds; ends when killed.
  */
 #define _GNU_SOURCE

@@ -1,11 +1,12 @@
 /*
- * view_driver URL [registry=FILE] [refresh=MS] [history] [queries] [max_lag=N]: a collector, driven by a
- * command a line on standard input, with an answer a line: "ok JSON" or "STATUS message". See viewing.py.
+ * view_driver URL [registry=FILE] [refresh=MS] [history] [queries] [max_lag=N]: a collector, driven
+ * by a command a line on standard input, with an answer a line: "ok JSON" or "STATUS message". See
+ * viewing.py.
  *
- *   next AFTER WAIT_MS                       the snapshot as JSON, once its number is greater
- *   spin COUNT                               so many refreshes as fast as they go: what each took, in ms
- *   look THREADS COUNT                       so many threads, each of which looks at so many refreshes
- *   terminate KEY SPACE PARTY TOKEN BY       as a job
+ *   next AFTER WAIT_MS                  the snapshot as JSON, once its number is greater
+ *   spin COUNT                          so many refreshes as fast as they go: what each took, in ms
+ *   look THREADS COUNT                  so many threads, each of which looks at so many refreshes
+ *   terminate KEY SPACE PARTY TOKEN BY  as a job
  *   pause 0|1 · refresh MS
  */
 #include <inttypes.h>
@@ -28,7 +29,7 @@ struct answer {
     hf__terminate what;
 };
 
-/* ---- a snapshot as JSON -------------------------------------------------------------------------- */
+/* ---- a snapshot as JSON ---------------------------------------------------------------------- */
 
 static void put_size(hf__json *json, const char *key, size_t value)
 {
@@ -293,7 +294,7 @@ static void say_snapshot(hf__view *view, uint64_t after, int64_t wait_ms)
     hf__snapshot_release(seen);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------ */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static void spin(hf__view *view, int64_t count)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "programs/append/staging.h"
-#include "programs/append/target/target.h"
 #include "programs/append/target/http.h"
+#include "programs/append/target/target.h"
 
 static void test_a_url_has_its_parts_and_its_name_no_password(void **state)
 {

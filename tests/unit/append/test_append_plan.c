@@ -65,8 +65,8 @@ static void test_a_damaged_plan_is_refused(void **state)
 static void test_a_plan_is_made_of_active_parts_by_partition(void **state)
 {
     hf__plan_part parts[] = {{.partition = "a", .rows = 5, .bytes = 50, .is_active = true},
-                        {.partition = "a", .rows = 9, .bytes = 90},
-                        {.partition = "b", .rows = 6, .bytes = 60, .is_active = true}};
+                             {.partition = "a", .rows = 9, .bytes = 90},
+                             {.partition = "b", .rows = 6, .bytes = 60, .is_active = true}};
     const hf__parts staged = {.items = parts, .count = 3};
     hf__plan plan;
 

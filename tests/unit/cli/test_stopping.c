@@ -150,35 +150,34 @@ static void test_work_that_goes_on_is_cut_off_after_the_grace(void **state)
     assert_int_equal(exit_code(pid), 0);
 }
 
-static void test_a_second_signal_ends_at_once_where_it_may(void **state)
+/* What it exits with when signals come again and again. */
+static int code_under_signals(pid_t pid)
 {
-    const struct report report = {.json = true};
-    const struct stopping_options options = {.second_ends = true, .report = &report};
     int status = 0;
 
-    (void)state;
-    pid_t pid = start(&options, work_on_for_ever);
     while (waitpid(pid, &status, WNOHANG) == 0) {
         kill(pid, SIGTERM);
         sleep_ms(100);
     }
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 128 + SIGTERM);
+    return WEXITSTATUS(status);
+}
+
+static void test_a_second_signal_ends_at_once_where_it_may(void **state)
+{
+    const struct report report = {.json = true};
+    const struct stopping_options options = {.second_ends = true, .report = &report};
+
+    (void)state;
+    assert_int_equal(code_under_signals(start(&options, work_on_for_ever)), 128 + SIGTERM);
 }
 
 static void test_else_a_second_signal_changes_nothing(void **state)
 {
     const struct stopping_options options = {0};
-    int status = 0;
 
     (void)state;
-    pid_t pid = start(&options, work_on_a_little);
-    while (waitpid(pid, &status, WNOHANG) == 0) {
-        kill(pid, SIGTERM);
-        sleep_ms(100);
-    }
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), ENDED_BY_ITSELF);
+    assert_int_equal(code_under_signals(start(&options, work_on_a_little)), ENDED_BY_ITSELF);
 }
 
 static void test_a_thread_that_heard_nothing_ends_when_it_is_told(void **state)

@@ -215,7 +215,7 @@ static void test_what_a_command_leaves_behind_at_its_end_is_ended(void **state)
     await_death(left);
 }
 
-/* Reads from a command in a process of its own, which tells the command's pid and waits to be killed. */
+/* Reads from a command in a process of its own, which tells its pid and is killed. */
 static void be_a_reader(struct place *place, int tell)
 {
     open_command(place, "exec:echo $$; exec sleep 1000; :", false);

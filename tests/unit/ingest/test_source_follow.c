@@ -1,5 +1,7 @@
-/* Files that grow while they are read. A writer in a thread of its own may come at any moment: what is
- * read must be the same whenever that is. */
+/*
+ * Files that grow while they are read. A writer in a thread of its own may come at any moment: what
+ * is read must be the same whenever that is.
+ */
 #include "unit.h"
 
 #include <pthread.h>

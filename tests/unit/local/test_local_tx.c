@@ -1,4 +1,4 @@
-/* Transactions of the local store through their vtable: one attempt each, without the retry loop. */
+/* Transactions of the local store through their vtable: one attempt each, no retry loop. */
 #include "local_tx_support.h"
 
 #include <pthread.h>
@@ -252,7 +252,7 @@ static void test_a_second_writer_is_told_to_try_again(void **state)
     assert_int_equal(number("SELECT sum(balance) FROM account"), 154);
 }
 
-/* Not the 200 ms of one that has time: the quickest of some, as the machine may be busy with others. */
+/* Not the 200 ms of one that has time: the quickest of some, as the machine may be busy. */
 static void test_a_writer_waits_no_longer_than_its_deadline(void **state)
 {
     hf__attempt *one = begin(&writing);

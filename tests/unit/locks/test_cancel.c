@@ -59,7 +59,7 @@ static hf_lock *acquire(int64_t wait_ms)
     return lock;
 }
 
-/* ---- the threads ------------------------------------------------------------------------------- */
+/* ---- the threads ----------------------------------------------------------------------------- */
 
 struct waiter {
     pthread_t thread;
@@ -134,7 +134,7 @@ static void assert_ended(struct waiter *waiter, bool is_cancelled)
     close(waiter->about_to_wait[1]);
 }
 
-/* ---- tests --------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_cancelled_waiter_gives_back_what_it_gets(void **state)
 {

@@ -8,7 +8,7 @@
 #include "programs/registry/collisions.h"
 #include "programs/registry/matcher.h"
 
-/* --- sorting -------------------------------------------------------------------------------------- */
+/* --- sorting ---------------------------------------------------------------------------------- */
 
 static uint64_t mixed(uint64_t number)
 {
@@ -48,7 +48,7 @@ static void test_items_come_sorted_and_keep_their_places(void **state)
     }
 }
 
-/* --- labels --------------------------------------------------------------------------------------- */
+/* --- labels ----------------------------------------------------------------------------------- */
 
 struct seen {
     struct hf__collisions found;
@@ -291,7 +291,7 @@ static void test_many_labels_of_one_key_are_counted(void **state)
     hf__buf_free(&text);
 }
 
-/* --- with a registry ------------------------------------------------------------------------------ */
+/* --- with a registry -------------------------------------------------------------------------- */
 
 static struct seen look_with(const char *locks, const char *text)
 {

@@ -7,7 +7,7 @@
 
 #include "programs/registry/risk.h"
 
-/* --- words ---------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static void assert_words(double p, const char *wanted)
 {
@@ -83,7 +83,7 @@ static void test_counts_are_grouped_and_cut_to_the_room(void **state)
         assert_true(strlen(hf__risk_count(out, size, UINT64_MAX)) < size);
 }
 
-/* --- registries ----------------------------------------------------------------------------------- */
+/* --- registries ------------------------------------------------------------------------------- */
 
 struct assessed {
     hf_registry *registry;

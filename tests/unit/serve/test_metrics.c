@@ -8,7 +8,7 @@
 
 static const hf_registry_entry nightly = {.name = "nightly"};
 
-/* ---- hand-made snapshots ------------------------------------------------------------------------ */
+/* ---- hand-made snapshots --------------------------------------------------------------------- */
 
 static struct made {
     hf__snapshot snapshot;
@@ -106,7 +106,7 @@ static void render(const hf__snapshot *snapshot, bool openmetrics)
     text = out.data;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------ */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static bool has_line(const char *line)
 {
@@ -140,7 +140,7 @@ static void expect_promtool(void)
     assert_int_equal(pclose(promtool), 0);
 }
 
-/* ---- tests -------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_every_number_has_its_name_and_labels(void **state)
 {

@@ -7,7 +7,7 @@
 #include "programs/serve/http.h"
 #include "programs/serve/query.h"
 
-/* ---- percent-encoding ---------------------------------------------------------------------------------- */
+/* ---- percent-encoding ------------------------------------------------------------------------ */
 
 static void test_escapes_become_the_bytes_they_stand_for(void **state)
 {
@@ -47,7 +47,7 @@ static void test_what_is_no_text_is_refused(void **state)
     }
 }
 
-/* ---- queries -------------------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 static void test_a_query_is_split_into_names_and_values(void **state)
 {
@@ -89,7 +89,7 @@ static void test_a_query_that_cannot_be_meant_is_refused(void **state)
     hf__query_free(&query);
 }
 
-/* ---- times ---------------------------------------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 static void test_times_are_read_as_rfc_3339_or_milliseconds(void **state)
 {
@@ -146,7 +146,7 @@ static void test_what_is_no_time_is_refused(void **state)
     }
 }
 
-/* ---- encodings ------------------------------------------------------------------------------------------ */
+/* ---- encodings ------------------------------------------------------------------------------- */
 
 static void test_gzip_is_taken_unless_refused(void **state)
 {

@@ -38,7 +38,7 @@ struct stay {
     int64_t ms;
 };
 
-/* QUEUE(made, "x", {A, 9}, {B, 5}): A has held x for 9 ms, and those behind it have waited as long. */
+/* QUEUE(made, "x", {A, 9}, {B, 5}): A has held x for 9 ms, and B has waited for 5. */
 #define QUEUE(made, label, ...)                                                                    \
     add_queue(made, label, (const struct stay[]){__VA_ARGS__},                                     \
               sizeof((const struct stay[]){__VA_ARGS__}) / sizeof(struct stay))

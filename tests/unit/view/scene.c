@@ -152,7 +152,7 @@ hf__seen_network *add_network(struct scene *scene, const char *name)
     return network;
 }
 
-/* ---- the graph --------------------------------------------------------------------------------- */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 void add_edge(struct scene *scene, size_t waiter, size_t holder, size_t lock)
 {

@@ -28,7 +28,7 @@ static hf_registry *read_registry(void)
     return registry;
 }
 
-/* ---- counters ------------------------------------------------------------------------------------ */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static void count(hf__counters *counters, const hf_registry *registry, const char *lock,
                   hf__seen_event event)
@@ -140,7 +140,7 @@ static void meters_say_what_is_held_now(void **state)
     hf_registry_free(registry);
 }
 
-/* ---- history ------------------------------------------------------------------------------------- */
+/* ---- history --------------------------------------------------------------------------------- */
 
 #define NOON INT64_C(1700000400000) /* begins a column of ten minutes */
 
@@ -291,7 +291,7 @@ static void closed_columns_go_to_the_store_and_are_found_again(void **state)
     hf_store_close(store);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void arena_gives_zeroed_aligned_memory_of_any_size(void **state)
 {
