@@ -13,7 +13,7 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/stopping.h"
-#include "programs/ingest/backfill.h"
+#include "programs/ingest/backfill/backfill.h"
 #include "programs/ingest/ingest.h"
 #include "programs/ingest/live.h"
 #include "programs/ingest/retention.h"

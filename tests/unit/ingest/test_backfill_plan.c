@@ -1,7 +1,7 @@
 /* Which cells a backfill has, and who takes them. */
-#include "programs/ingest/backfill_plan.h"
+#include "programs/ingest/backfill/plan.h"
 
-#include "programs/ingest/backfill.h"
+#include "programs/ingest/backfill/backfill.h"
 #include "unit.h"
 
 static struct plan plan_of(int64_t from, int64_t to)

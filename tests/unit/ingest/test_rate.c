@@ -1,5 +1,5 @@
 /* The token bucket, with a clock of the test's own. */
-#include "programs/ingest/backfill_parts.h"
+#include "programs/ingest/backfill/parts.h"
 
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-#include "programs/ingest/backfill.h"
+#include "programs/ingest/backfill/backfill.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "programs/ingest/backfill_parts.h"
+#include "programs/ingest/backfill/parts.h"
 
 enum {
     WORKERS = 2,

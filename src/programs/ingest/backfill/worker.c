@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/ingest/backfill_parts.h"
+#include "programs/ingest/backfill/parts.h"
 
 enum {
     TRIES = 3,

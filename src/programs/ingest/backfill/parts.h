@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "programs/ingest/backfill.h"
-#include "programs/ingest/backfill_plan.h"
+#include "programs/ingest/backfill/backfill.h"
+#include "programs/ingest/backfill/plan.h"
 #include "programs/ingest/reader.h"
 #include "programs/ingest/writer.h"
 

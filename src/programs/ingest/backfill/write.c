@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "programs/ingest/backfill_parts.h"
+#include "programs/ingest/backfill/parts.h"
 #include "programs/ingest/sql.h"
 #include "programs/ingest/status.h"
 #include "programs/ingest/writer.h"

@@ -1,11 +1,11 @@
-#include "programs/ingest/backfill_plan.h"
+#include "programs/ingest/backfill/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
-#include "programs/ingest/backfill.h"
-#include "programs/ingest/backfill_parts.h"
+#include "programs/ingest/backfill/backfill.h"
+#include "programs/ingest/backfill/parts.h"
 
 static int64_t cell_of(int64_t sequence)
 {
