@@ -100,6 +100,14 @@ void hf__set_error_errno(hf_error *err, hf_status code, int error_number, const 
     store_error(err, code, message);
 }
 
+const char *hf__error_detail(const hf_error *err)
+{
+    const size_t size = sizeof HF__NOT_ACQUIRED_PREFIX - 1;
+
+    return strncmp(err->message, HF__NOT_ACQUIRED_PREFIX, size) == 0 ? err->message + size
+                                                                     : err->message;
+}
+
 void hf__hint(hf_error *err, const char *format, ...)
 {
     char hint[HINT_SIZE];

@@ -16,6 +16,12 @@
 /* The one message for malloc's refusal; it allocates nothing itself. */
 #define hf__no_memory(err) hf__fail((err), HF_NO_MEMORY, "out of memory")
 
+/* Begins the message of every HF_NOT_ACQUIRED that tells who has the lock. */
+#define HF__NOT_ACQUIRED_PREFIX "not acquired: "
+
+/* The message behind that prefix, for sentences that say in words of their own what failed. */
+const char *hf__error_detail(const hf_error *err);
+
 void hf__set_error(hf_error *err, hf_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void hf__set_error_errno(hf_error *err, hf_status code, int error_number, const char *format, ...)

@@ -93,7 +93,7 @@ hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *er
         return HF_NOT_ACQUIRED;
     find(store, claim, &holder);
     describe_holder(who, sizeof who, &holder);
-    hf_status status = hf__fail(err, HF_NOT_ACQUIRED, "not acquired: %s is held by %s",
+    hf_status status = hf__fail(err, HF_NOT_ACQUIRED, HF__NOT_ACQUIRED_PREFIX "%s is held by %s",
                                 hf__claim_name(name, sizeof name, claim), who);
     add_remedy(claim, &holder, err);
     return status;

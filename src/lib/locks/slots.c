@@ -198,10 +198,10 @@ static hf_status all_taken(const struct acquiring *acquiring, const hf__claim *b
         return HF_NOT_ACQUIRED;
     last = *err;
     const char *who = strstr(last.message, "is held by ");
-    hf_status status =
-        hf__fail(err, HF_NOT_ACQUIRED, "not acquired: all %u slots of %s are taken, one by %s",
-                 acquiring->spec->slots, hf__claim_name(name, sizeof name, base),
-                 who ? who + strlen("is held by ") : "another session");
+    hf_status status = hf__fail(err, HF_NOT_ACQUIRED,
+                                HF__NOT_ACQUIRED_PREFIX "all %u slots of %s are taken, one by %s",
+                                acquiring->spec->slots, hf__claim_name(name, sizeof name, base),
+                                who ? who + strlen("is held by ") : "another session");
     hf__hint(err, "%s", last.hint);
     return status;
 }

@@ -307,18 +307,10 @@ static int skip(const struct run *run, const char *why)
     return (int)run->values.conflict_exit_code.value;
 }
 
-/* "not acquired: 'x' is held by …" is no failure of a job that skips. */
-static const char *without_prefix(const char *message)
-{
-    static const char prefix[] = "not acquired: ";
-
-    return strncmp(message, prefix, sizeof prefix - 1) == 0 ? message + sizeof prefix - 1 : message;
-}
-
 static int on_not_acquired(const struct run *run, const hf_error *err)
 {
-    if (run->values.every.given && err->code == HF_NOT_ACQUIRED)
-        return skip(run, without_prefix(err->message));
+    if (run->values.every.given && err->code == HF_NOT_ACQUIRED) /* no failure: it skips */
+        return skip(run, hf__error_detail(err));
     int code = report_error(&run->in.report, err);
     if (code == EXIT_NOT_ACQUIRED && run->values.conflict_exit_code.given)
         code = (int)run->values.conflict_exit_code.value;

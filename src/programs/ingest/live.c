@@ -27,12 +27,9 @@ static hf_status name_network(const struct live *live, hf_status status, hf_erro
 {
     if (status != HF_NOT_ACQUIRED || !err)
         return status;
-    static const char prefix[] = "not acquired: ";
-    hf_error found = *err;
-    bool prefixed = strncmp(found.message, prefix, sizeof prefix - 1) == 0;
+    const hf_error found = *err;
     status = hf__fail(err, HF_NOT_ACQUIRED, "network %s (key %" PRId64 ") is ingested already: %s",
-                      live->network->name, live->network->lock_key,
-                      found.message + (prefixed ? sizeof prefix - 1 : 0));
+                      live->network->name, live->network->lock_key, hf__error_detail(&found));
     hf__hint(err, "one ingester per network; --standby waits to take over");
     return status;
 }

@@ -101,6 +101,19 @@ static void test_without_memory_there_is_one_message(void **state)
     assert_int_equal(hf__no_memory(NULL), HF_NO_MEMORY);
 }
 
+static void test_the_detail_of_a_refusal_is_told_alone(void **state)
+{
+    hf_error err;
+
+    (void)state;
+    assert_int_equal(hf__fail(&err, HF_NOT_ACQUIRED, HF__NOT_ACQUIRED_PREFIX "'x' is held by me"),
+                     HF_NOT_ACQUIRED);
+    assert_string_equal(err.message, "not acquired: 'x' is held by me");
+    assert_string_equal(hf__error_detail(&err), "'x' is held by me");
+    assert_int_equal(hf__fail(&err, HF_NOT_ACQUIRED, "it is taken"), HF_NOT_ACQUIRED);
+    assert_string_equal(hf__error_detail(&err), "it is taken");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +125,7 @@ int main(void)
         cmocka_unit_test(test_a_long_message_is_cut_at_a_character),
         cmocka_unit_test(test_an_error_may_quote_itself),
         cmocka_unit_test(test_without_memory_there_is_one_message),
+        cmocka_unit_test(test_the_detail_of_a_refusal_is_told_alone),
     };
     return RUN(tests);
 }
