@@ -47,6 +47,54 @@ const struct option common_options[] = {
     {0},
 };
 
+/* ---- near words ------------------------------------------------------------------------------- */
+
+enum { WORD_MAX = 32 };
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+    size_t ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+/* Levenshtein's distance; both words are at most WORD_MAX long. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[WORD_MAX + 1];
+    size_t b_length = strlen(b);
+
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = least(row[j] + 1, row[j - 1] + 1, replaced);
+        }
+    }
+    return row[b_length];
+}
+
+void suggest(struct suggestion *suggestion, const char *candidate)
+{
+    size_t length = strlen(suggestion->word);
+
+    if (length > WORD_MAX || strlen(candidate) > WORD_MAX)
+        return;
+    size_t distance = edit_distance(suggestion->word, candidate);
+    size_t tolerated = length <= 2 ? 1 : length <= 5 ? 2 : 3;
+    if (distance > tolerated)
+        return;
+    if (suggestion->nearest == NULL || distance < suggestion->distance) {
+        suggestion->nearest = candidate;
+        suggestion->distance = distance;
+    }
+}
+
+/* ---- parsing ---------------------------------------------------------------------------------- */
+
 struct parser {
     const struct command *command;
     void *values;
@@ -252,7 +300,6 @@ bool parse_options(const struct command *command, int argc, char **argv, void *v
                    struct invocation *in, int *exit_code)
 {
     struct parser parser = {command, values, in, argc, argv, 1};
-
     char shown[SHOWN_MAX];
 
     *in = (struct invocation){.report = report_to_stderr(false)};
@@ -270,6 +317,34 @@ bool parse_options(const struct command *command, int argc, char **argv, void *v
         return true;
     return false;
 }
+
+/* ---- actions ---------------------------------------------------------------------------------- */
+
+const void *choose_action(const struct command *command, const struct invocation *in,
+                          const char *missing, const void *actions, size_t count, size_t size,
+                          int *exit_code)
+{
+    const struct action *found = NULL;
+    char shown[SHOWN_MAX];
+
+    for (size_t i = 0; i < count && in->count > 0 && found == NULL; i++) {
+        const struct action *action = (const void *)((const char *)actions + i * size);
+        if (strcmp(action->word, in->operands[0]) == 0)
+            found = action;
+    }
+    if (in->count == 0)
+        *exit_code = report_usage(&in->report, command, "%s", missing);
+    else if (found == NULL)
+        *exit_code = report_usage(&in->report, command, "unknown: %s %s", command->name,
+                                  show_argument(shown, in->operands[0]));
+    else if (in->count != found->operands + 1)
+        *exit_code = report_usage(&in->report, command, "the operands are: %s", found->usage);
+    else
+        return found;
+    return NULL;
+}
+
+/* ---- help ------------------------------------------------------------------------------------- */
 
 void print_version(FILE *out)
 {
@@ -312,50 +387,4 @@ void print_help(const struct command *command, FILE *out)
         print_option(o, out);
     for (const struct option *o = common_options; o->name != NULL; o++)
         print_option(o, out);
-}
-
-/* --- suggest ---------------------------------------------------------------------------------- */
-
-enum { WORD_MAX = 32 };
-
-static size_t least(size_t a, size_t b, size_t c)
-{
-    size_t ab = a < b ? a : b;
-    return ab < c ? ab : c;
-}
-
-/* Levenshtein's distance; both words are at most WORD_MAX long. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[WORD_MAX + 1];
-    size_t b_length = strlen(b);
-
-    for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = least(row[j] + 1, row[j - 1] + 1, replaced);
-        }
-    }
-    return row[b_length];
-}
-
-void suggest(struct suggestion *suggestion, const char *candidate)
-{
-    size_t length = strlen(suggestion->word);
-
-    if (length > WORD_MAX || strlen(candidate) > WORD_MAX)
-        return;
-    size_t distance = edit_distance(suggestion->word, candidate);
-    size_t tolerated = length <= 2 ? 1 : length <= 5 ? 2 : 3;
-    if (distance > tolerated)
-        return;
-    if (suggestion->nearest == NULL || distance < suggestion->distance) {
-        suggestion->nearest = candidate;
-        suggestion->distance = distance;
-    }
 }

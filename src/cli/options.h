@@ -34,6 +34,22 @@ struct invocation {
 bool parse_options(const struct command *command, int argc, char **argv, void *values,
                    struct invocation *in, int *exit_code);
 
+/* One thing that a command does, named by its first operand: `holdfast table list`. */
+struct action {
+    const char *word;
+    int operands;      /* how many follow the word */
+    const char *usage; /* "ref TABLE CONTEXT" */
+};
+
+/*
+ * Finds what the first operand names among `count` structs of `size` bytes, each of which begins with a
+ * struct action, and checks how many operands follow. NULL when the usage was wrong: that has been
+ * reported, and *exit_code says so. missing is the complaint about no operand at all.
+ */
+const void *choose_action(const struct command *command, const struct invocation *in,
+                          const char *missing, const void *actions, size_t count, size_t size,
+                          int *exit_code);
+
 void print_usage(const struct command *command, FILE *out);
 void print_help(const struct command *command, FILE *out);
 void print_version(FILE *out);

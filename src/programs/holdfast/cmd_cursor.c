@@ -177,49 +177,26 @@ static int list(const struct request *request)
     return printed ? EXIT_OK : cannot_write(request);
 }
 
-static const struct action {
-    const char *word;
-    int numbers; /* how many follow the name */
+static const struct cursor_action {
+    struct action action;
     int (*run)(const struct request *request);
-    const char *operands;
 } actions[] = {
-    {"get", 0, get, "get NAME"},
-    {"set", 1, set, "set NAME VALUE"},
-    {"set-min", 1, set_min, "set-min NAME VALUE"},
-    {"advance", 1, advance, "advance NAME VALUE"},
-    {"swap", 2, swap, "swap NAME FROM TO"},
-    {"list", -1, list, "list"},
+    {{"get", 1, "get NAME"}, get},
+    {{"set", 2, "set NAME VALUE"}, set},
+    {{"set-min", 2, "set-min NAME VALUE"}, set_min},
+    {{"advance", 2, "advance NAME VALUE"}, advance},
+    {{"swap", 3, "swap NAME FROM TO"}, swap},
+    {{"list", 0, "list"}, list},
 };
 
-static const struct action *find_action(const char *word)
+/* The name of the cursor, then values. False: *code says how it ends. */
+static bool read_operands(const struct invocation *in, struct request *request, int *code)
 {
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
-        if (strcmp(actions[i].word, word) == 0)
-            return &actions[i];
-    return NULL;
-}
-
-static bool read_operands(const struct command *self, const struct invocation *in,
-                          const struct action **action, struct request *request, int *code)
-{
-    char shown[SHOWN_MAX];
     hf_error err;
 
-    *action = in->count > 0 ? find_action(in->operands[0]) : NULL;
-    if (*action == NULL) {
-        *code = in->count == 0
-                    ? report_usage(&in->report, self, "what to do with the cursor is missing")
-                    : report_usage(&in->report, self, "unknown: cursor %s",
-                                   show_argument(shown, in->operands[0]));
-        return false;
-    }
-    if (in->count != (*action)->numbers + 2) {
-        *code = report_usage(&in->report, self, "the operands are: %s", (*action)->operands);
-        return false;
-    }
     request->name = in->count > 1 ? in->operands[1] : NULL;
-    for (int i = 0; i < (*action)->numbers; i++)
-        if (hf__parse_int64(in->operands[2 + i], "the value", 0, INT64_MAX, &request->values[i],
+    for (int i = 2; i < in->count; i++)
+        if (hf__parse_int64(in->operands[i], "the value", 0, INT64_MAX, &request->values[i - 2],
                             &err) != HF_OK) {
             *code = report_error(&in->report, &err);
             return false;
@@ -232,13 +209,16 @@ static int cursor_main(const struct command *self, int argc, char **argv)
     struct network_values values = {0};
     struct invocation in = {0};
     struct request request = {.in = &in};
-    const struct action *action = NULL;
+    const struct cursor_action *action;
     hf_store *store = NULL;
     int code = EXIT_OK;
     hf_error err;
 
-    if (!parse_options(self, argc, argv, &values, &in, &code) ||
-        !read_operands(self, &in, &action, &request, &code))
+    if (!parse_options(self, argc, argv, &values, &in, &code))
+        return code;
+    action = choose_action(self, &in, "what to do with the cursor is missing", actions,
+                           sizeof actions / sizeof *actions, sizeof *actions, &code);
+    if (action == NULL || !read_operands(&in, &request, &code))
         return code;
     if (values.network == NULL)
         return report_usage(&in.report, self, "--network is missing");

@@ -312,47 +312,25 @@ int table_adopt(const struct table_request *request)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static const struct action {
-    const char *word;
-    int operands; /* how many follow the word: TABLE, CONTEXT */
+static const struct table_action {
+    struct action action;
     int (*run)(const struct table_request *request);
-    const char *usage;
 } actions[] = {
-    {"register", 1, register_one, "register TABLE"},
-    {"list", 0, table_list, "list"},
-    {"show", 1, table_show, "show TABLE"},
-    {"ref", 2, ref, "ref TABLE CONTEXT"},
-    {"unref", 2, unref, "unref TABLE CONTEXT"},
-    {"drop", 1, drop, "drop TABLE"},
-    {"adopt", 0, table_adopt, "adopt"},
+    {{"register", 1, "register TABLE"}, register_one},
+    {{"list", 0, "list"}, table_list},
+    {{"show", 1, "show TABLE"}, table_show},
+    {{"ref", 2, "ref TABLE CONTEXT"}, ref},
+    {{"unref", 2, "unref TABLE CONTEXT"}, unref},
+    {{"drop", 1, "drop TABLE"}, drop},
+    {{"adopt", 0, "adopt"}, table_adopt},
 };
 
-static const struct action *find_action(const char *word)
+/* TABLE, whose parts are then in *memory, and CONTEXT. False: *code says how it ends. */
+static bool read_operands(const struct invocation *in, struct table_request *request, char **memory,
+                          int *code)
 {
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
-        if (strcmp(actions[i].word, word) == 0)
-            return &actions[i];
-    return NULL;
-}
-
-static bool read_operands(const struct command *self, const struct invocation *in,
-                          const struct action **action, struct table_request *request,
-                          char **memory, int *code)
-{
-    char shown[SHOWN_MAX];
     hf_error err;
 
-    *action = in->count > 0 ? find_action(in->operands[0]) : NULL;
-    if (*action == NULL) {
-        *code = in->count == 0 ? report_usage(&in->report, self, "what to do is missing")
-                               : report_usage(&in->report, self, "unknown: table %s",
-                                              show_argument(shown, in->operands[0]));
-        return false;
-    }
-    if (in->count != (*action)->operands + 1) {
-        *code = report_usage(&in->report, self, "the operands are: %s", (*action)->usage);
-        return false;
-    }
     request->context = in->count > 2 ? in->operands[2] : NULL;
     if (in->count > 1 &&
         hf_table_name_parse(in->operands[1], &request->name, memory, &err) != HF_OK) {
@@ -368,13 +346,16 @@ static int table_main(const struct command *self, int argc, char **argv)
     struct invocation in = {0};
     struct table_request request = {.in = &in, .values = &values};
     hf_store_options options = HF_STORE_OPTIONS_INIT;
-    const struct action *action = NULL;
+    const struct table_action *action;
     char *memory = NULL;
     int code = EXIT_OK;
     hf_error err;
 
-    if (!parse_options(self, argc, argv, &values, &in, &code) ||
-        !read_operands(self, &in, &action, &request, &memory, &code))
+    if (!parse_options(self, argc, argv, &values, &in, &code))
+        return code;
+    action = choose_action(self, &in, "what to do is missing", actions,
+                           sizeof actions / sizeof *actions, sizeof *actions, &code);
+    if (action == NULL || !read_operands(&in, &request, &memory, &code))
         return code;
     options.application = "holdfast table";
     if (open_store(&in, &options, &request.store, &err) == HF_OK)
