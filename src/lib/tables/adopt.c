@@ -1,7 +1,7 @@
 /*
- * Taking over a table_context_refs that somebody else has made. On PostgreSQL all of it is one
- * transaction. With SQLite the references and the registry are two files: ids are committed to the
- * registry first, and whoever repeats after a crash in between finds them there.
+ * Adopting a table_context_refs that somebody else has made. On PostgreSQL this is one transaction.
+ * With SQLite the references and the registry are in two files: ids are committed to the registry
+ * first, so after a crash between the two commits a repeat finds them there.
  */
 #include "lib/tables/adopt.h"
 
@@ -34,7 +34,7 @@ struct run {
     hf__adopt_names names;
     struct fault *faults;
     size_t fault_count;
-    size_t ids_short; /* how many ids the attempt lacked */
+    size_t ids_short; /* how many ids the attempt needed; 0: it had enough */
     hf_table_adopted adopted;
 };
 
@@ -59,9 +59,9 @@ static void reset(struct run *run)
     run->adopted = (hf_table_adopted){0};
 }
 
-/* ---- JSON: names that were checked need no escapes ---------------------------------------------- */
+/* ---- JSON: names that were checked need no escapes ------------------------------------------- */
 
-/* [[cluster, database, table, id], …]; only_new: those that the registry has not. */
+/* Writes [[cluster, database, table, id, place], …]; only_new: tables that are not registered. */
 static void write_tables(const hf__adopt_names *names, bool only_new, hf__buf *json)
 {
     hf__table_name name;
@@ -81,7 +81,7 @@ static void write_tables(const hf__adopt_names *names, bool only_new, hf__buf *j
     hf__buf_puts(json, "]");
 }
 
-/* [[table_name, id, text], …] */
+/* Writes [[table_name, id, text], …] */
 static void write_spellings(const hf__adopt_names *names, hf__buf *json)
 {
     const char *comma = "";
@@ -95,7 +95,7 @@ static void write_spellings(const hf__adopt_names *names, hf__buf *json)
     hf__buf_puts(json, "]");
 }
 
-/* ---- the registry's word ------------------------------------------------------------------------ */
+/* ---- what the registry says ------------------------------------------------------------------ */
 
 static hf_status take_word(hf__adopt_table *table, int64_t id, const char *other, bool retired,
                            hf_error *err)
@@ -137,7 +137,7 @@ static hf_status ask_registry(hf_tx *tx, struct run *run, hf_error *err)
     return status;
 }
 
-/* ---- registering -------------------------------------------------------------------------------- */
+/* ---- registering ----------------------------------------------------------------------------- */
 
 static bool give_minted(struct run *run)
 {
@@ -168,7 +168,7 @@ static hf_status insert_tables(hf_tx *tx, const struct run *run, hf_error *err)
     return status;
 }
 
-/* ---- references --------------------------------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------------------ */
 
 static hf_status copy_in_postgres(hf_tx *tx, struct run *run, const char *ids, hf_error *err)
 {
@@ -200,7 +200,7 @@ static hf_status copy_over_files(hf_tx *tx, struct run *run, hf_error *err)
     return status;
 }
 
-/* In the transaction on the registry, which is the relation's too on PostgreSQL. */
+/* Runs in the transaction on the registry, which on PostgreSQL is the one on the relation. */
 static hf_status settle(hf_tx *tx, void *arg, hf_error *err)
 {
     struct run *run = arg;
@@ -224,7 +224,7 @@ static hf_status settle(hf_tx *tx, void *arg, hf_error *err)
     return status;
 }
 
-/* ---- faults ------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 static char *copy(const char *text)
 {
@@ -273,7 +273,7 @@ static hf_status list_faults(struct run *run, hf_error *err)
     return status;
 }
 
-/* ---- one attempt -------------------------------------------------------------------------------- */
+/* ---- one attempt ----------------------------------------------------------------------------- */
 
 static hf_status read_source(hf_tx *tx, struct run *run, hf_error *err)
 {
@@ -338,7 +338,7 @@ static hf_status transact(struct run *run, hf_error *err)
     return hf__say_no_tables(run->store->backend, &failure, err);
 }
 
-/* Ids are minted between two attempts: minting needs a transaction of its own. */
+/* Ids are minted between two attempts, because minting needs a transaction of its own. */
 static hf_status adopt(struct run *run, hf_error *err)
 {
     for (;;) {
@@ -361,7 +361,7 @@ static hf_status adopt(struct run *run, hf_error *err)
     }
 }
 
-/* ---- the call ----------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 static hf_status check_file(const struct run *run, hf_error *err)
 {

@@ -43,7 +43,7 @@ void hf__adopt_names_free(hf__adopt_names *names)
     *names = (hf__adopt_names){0};
 }
 
-/* ---- one spelling ------------------------------------------------------------------------------- */
+/* ---- one spelling ---------------------------------------------------------------------------- */
 
 static hf_status read_name(const hf_rows *rows, size_t row, const hf_table_name *defaults,
                            hf__adopt_spelling *spelling, hf_error *err)
@@ -121,9 +121,9 @@ static hf_status read_spelling(const hf_rows *rows, size_t row, const hf_table_n
     return status == HF_OK ? read_contexts(rows, row, spelling, err) : status;
 }
 
-/* ---- tables ------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Those that name no table come last. */
+/* By table; spellings that name no table come last. */
 static int by_text(const void *a, const void *b)
 {
     const hf__adopt_spelling *left = a, *right = b;

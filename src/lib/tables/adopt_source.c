@@ -1,4 +1,4 @@
-/* The relation that is adopted: what it looks like, and the statements that change it. */
+/* The relation that is adopted: looking at it, and changing it. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "lib/tables/sql.h"
 
 #define DEFAULT_RELATION "table_context_refs"
+#define NO_ROW SIZE_MAX
 
 /* A statement on the relation. */
 static hf_status query(hf_tx *tx, const hf__adopt_source *source, const hf__sql *sql, size_t count,
@@ -26,7 +27,25 @@ static hf_status misses(const hf__adopt_source *source, const char *column, hf_e
     return status;
 }
 
-/* ---- PostgreSQL --------------------------------------------------------------------------------- */
+/*
+ * Looks through the columns, whose names come first in the rows. Returns the one that is not there,
+ * or NULL. *id is the row of advisory_id, or NO_ROW.
+ */
+static const char *find_missing(const hf_rows *rows, size_t *id)
+{
+    bool has_name = false, has_context = false;
+    *id = NO_ROW;
+    for (size_t i = 0; i < hf_rows_count(rows); i++) {
+        const char *name = hf_rows_value(rows, i, 0, NULL);
+        has_name = has_name || strcmp(name, "table_name") == 0;
+        has_context = has_context || strcmp(name, "context_id") == 0;
+        if (strcmp(name, "advisory_id") == 0)
+            *id = i;
+    }
+    return !has_name ? "table_name" : !has_context ? "context_id" : NULL;
+}
+
+/* ---- PostgreSQL ------------------------------------------------------------------------------ */
 
 static hf_status find_relation(hf_tx *tx, const hf_table_adoption *adoption,
                                hf__adopt_source *source, hf_error *err)
@@ -74,27 +93,23 @@ static hf_status look_at_id(hf__adopt_source *source, const char *type, hf_error
 static hf_status look_at_columns(hf_tx *tx, hf__adopt_source *source, hf_error *err)
 {
     const hf_value values[] = {HF_TEXT(source->oid)};
-    bool has_name = false, has_context = false;
+    size_t id = NO_ROW;
     hf_rows *rows = NULL;
     hf_status status =
         hf__tx_query_sql(tx, &hf__sql_tables_adopt_columns, NULL, 1, values, &rows, err);
-    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
-        const char *name = hf_rows_value(rows, i, 0, NULL);
-        has_name = has_name || strcmp(name, "table_name") == 0;
-        has_context = has_context || strcmp(name, "context_id") == 0;
-        if (strcmp(name, "advisory_id") != 0)
-            continue;
-        source->not_null = hf__row_bool(rows, i, 2);
-        status = look_at_id(source, hf_rows_value(rows, i, 1, NULL), err);
+    const char *missing = status == HF_OK ? find_missing(rows, &id) : NULL;
+    if (id != NO_ROW) {
+        source->not_null = hf__row_bool(rows, id, 2);
+        status = look_at_id(source, hf_rows_value(rows, id, 1, NULL), err);
     }
     hf_rows_free(rows);
-    if (status == HF_OK && (!has_name || !has_context))
-        status = misses(source, has_name ? "context_id" : "table_name", err);
-    return status;
+    return status == HF_OK && missing ? misses(source, missing, err) : status;
 }
 
-/* The relation before the registry, as everybody who takes both; a reader that stays long is not
- * waited for with all others queueing behind: the attempt ends and is made again. */
+/*
+ * Locks the relation before the registry, as everybody does who needs both. If a reader holds the
+ * relation for long, the attempt ends and is repeated, so that others do not queue behind us.
+ */
 static hf_status find_in_postgres(hf_tx *tx, const hf_table_adoption *adoption,
                                   hf__adopt_source *source, hf_error *err)
 {
@@ -111,14 +126,14 @@ static hf_status find_in_postgres(hf_tx *tx, const hf_table_adoption *adoption,
     return status == HF_OK ? look_at_columns(tx, source, err) : status;
 }
 
-/* ---- SQLite ------------------------------------------------------------------------------------- */
+/* ---- SQLite ---------------------------------------------------------------------------------- */
 
 static hf_status find_in_sqlite(hf_tx *tx, const hf_table_adoption *adoption,
                                 hf__adopt_source *source, hf_error *err)
 {
     const char *relation = adoption->relation ? adoption->relation : DEFAULT_RELATION;
     const hf_value values[] = {HF_TEXT(relation)};
-    bool has_name = false, has_context = false;
+    size_t id = NO_ROW;
     hf_rows *rows = NULL;
     hf__buf_clear(&source->relation);
     hf__buf_puts(&source->relation, "\"");
@@ -134,19 +149,13 @@ static hf_status find_in_sqlite(hf_tx *tx, const hf_table_adoption *adoption,
                           adoption->file);
         hf__hint(err, "name the file and the table that have the references");
     }
-    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
-        const char *name = hf_rows_value(rows, i, 0, NULL);
-        has_name = has_name || strcmp(name, "table_name") == 0;
-        has_context = has_context || strcmp(name, "context_id") == 0;
-        if (strcmp(name, "advisory_id") != 0)
-            continue;
+    const char *missing = status == HF_OK ? find_missing(rows, &id) : NULL;
+    if (id != NO_ROW) {
         source->has_id = true;
-        source->not_null = hf__row_bool(rows, i, 1);
+        source->not_null = hf__row_bool(rows, id, 1);
     }
     hf_rows_free(rows);
-    if (status == HF_OK && (!has_name || !has_context))
-        status = misses(source, has_name ? "context_id" : "table_name", err);
-    return status;
+    return missing ? misses(source, missing, err) : status;
 }
 
 hf_status hf__adopt_find(hf_tx *tx, const hf_table_adoption *adoption, hf__adopt_source *source,
@@ -157,7 +166,7 @@ hf_status hf__adopt_find(hf_tx *tx, const hf_table_adoption *adoption, hf__adopt
                                          : find_in_postgres(tx, adoption, source, err);
 }
 
-/* ---- both --------------------------------------------------------------------------------------- */
+/* ---- either store ---------------------------------------------------------------------------- */
 
 hf_status hf__adopt_add_column(hf_tx *tx, hf__adopt_source *source, hf_error *err)
 {
@@ -214,7 +223,7 @@ hf_status hf__adopt_give_ids(hf_tx *tx, const hf__adopt_source *source, const ch
     return status;
 }
 
-/* ---- constraints -------------------------------------------------------------------------------- */
+/* ---- constraints ----------------------------------------------------------------------------- */
 
 static hf_status refer_to_registry(hf_tx *tx, const hf__adopt_source *source, bool *refers,
                                    hf_error *err)
@@ -280,7 +289,7 @@ static hf_status rewrite_schema(hf_tx *tx, const char *name, const char *sql, hf
     return status;
 }
 
-/* The changed statement is read by SQLite before it is committed. */
+/* SQLite reads the changed statement before the commit, so a mistake does not reach the file. */
 static hf_status constrain_sqlite(hf_tx *tx, const hf__adopt_source *source, const char *relation,
                                   hf_table_adopted *adopted, hf_error *err)
 {
@@ -317,14 +326,16 @@ hf_status hf__adopt_constrain(hf_tx *tx, hf__adopt_source *source,
                                          : constrain_postgres(tx, source, adopted, err);
 }
 
-/* --- adopt sqlite ----------------------------------------------------------------------------- */
-
 /*
- * SQLite cannot add NOT NULL to a column; it keeps the CREATE TABLE statement as it was written, and
- * that is what is changed. Nothing else in the file depends on the constraint.
+ * Adding NOT NULL on SQLite.
+ *
+ * SQLite cannot do that to a column that exists. It keeps the CREATE TABLE statement as it was
+ * written, so the statement is changed. Nothing else in the file depends on the constraint.
  */
 
-/* Behind a string, a quoted name or a comment at *at; else behind one character. */
+/*
+ * Returns the place after the string, quoted name or comment at *at, or else after one character.
+ */
 static const char *skip(const char *at)
 {
     const char *end = NULL;
@@ -360,7 +371,7 @@ static bool is_column(const char *at, const char *column)
            !isalnum((unsigned char)at[size]) && (unsigned char)at[size] < 0x80;
 }
 
-/* The ',' or ')' that ends a column's definition. */
+/* Finds the ',' or ')' that ends the definition of a column. */
 static const char *end_of(const char *at)
 {
     int depth = 0;

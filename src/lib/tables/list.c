@@ -1,4 +1,4 @@
-/* What is registered, and for whom. */
+/* Lists of the tables that are registered, and of who refers to them. */
 #include "lib/tables/tables.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "lib/tables/sql.h"
 
 struct hf_table_list {
-    hf_rows *rows; /* which the names point into */
+    hf_rows *rows; /* the names in views point into them */
     hf_table_view *views;
     size_t count;
 };
@@ -42,7 +42,7 @@ static hf_status read_tables(hf_tx *tx, void *arg, hf_error *err)
         values[2] = HF_TEXT(name->table);
     }
     add_piece(&sql, tx, &hf__sql_tables_list_order);
-    hf_rows_free(reading->rows); /* of an attempt before */
+    hf_rows_free(reading->rows); /* of an earlier attempt */
     reading->rows = NULL;
     hf_status status =
         sql.broken ? hf__no_memory(err)

@@ -1,4 +1,4 @@
-/* Names of shared tables: no name may be read in two ways, here or in a statement that quotes it. */
+/* Names of shared tables. A name has only one reading, here and in SQL that quotes it. */
 #include "lib/tables/name.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static bool is_control(int32_t c)
            c == PARAGRAPH_SEPARATOR;
 }
 
-/* What is wrong with a character, or NULL. */
+/* Says what is wrong with a character, or returns NULL. */
 static const char *fault_of(int32_t c)
 {
     switch (c) {
@@ -112,7 +112,7 @@ hf_status hf__table_name_check(const hf_table_name *given, hf__table_name *name,
                       (struct part){given->table, strlen(given->table)}, name, err);
 }
 
-/* What is before the mark, if it is there; the rest stays. */
+/* Cuts off what stands before the mark, if the mark is there. */
 static struct part cut_before(struct part *rest, char mark, struct part otherwise)
 {
     const char *at = memchr(rest->text, mark, rest->size);

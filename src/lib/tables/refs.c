@@ -1,6 +1,6 @@
 /*
- * Who owns a table, and its end. An id is retired on the very session that holds the table's lock: a
- * lost lock retires nothing, and nobody else can be in the table meanwhile.
+ * References to a table, and its end. An id is retired on the session that holds the table's lock:
+ * if the lock is lost nothing is retired, and nobody else uses the table meanwhile.
  */
 #include "lib/tables/tables.h"
 
@@ -23,7 +23,7 @@ struct change {
     bool needs_lock;
 };
 
-/* is_new: else it may be one that was adopted, with whatever is in it. */
+/* An adopted reference may have control characters, a new one may not. */
 static hf_status check_context(const char *context_id, bool is_new, hf_error *err)
 {
     char shown[80];
@@ -81,7 +81,7 @@ static hf_status retire(hf_tx *tx, struct change *change, hf_error *err)
     return hf__tx_queue_sql(tx, &hf__sql_tables_retire, NULL, 2, values, err);
 }
 
-/* ---- adding one --------------------------------------------------------------------------------- */
+/* ---- adding one ------------------------------------------------------------------------------ */
 
 static hf_status add_ref(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -109,7 +109,7 @@ hf_status hf_table_ref(hf_store *store, const hf_table_name *given, const char *
         if (status == HF_OK)
             status = hf__table_transact(store, false, add_ref, &change, err);
         if (status == HF_IN_DOUBT)
-            status = HF_OK; /* again, which changes nothing if it is there */
+            status = HF_OK; /* try again: it changes nothing if the reference exists */
         else if (status == HF_OK && change.id) {
             if (id)
                 *id = change.id;
@@ -122,7 +122,7 @@ hf_status hf_table_ref(hf_store *store, const hf_table_name *given, const char *
                : status;
 }
 
-/* ---- giving up ---------------------------------------------------------------------------------- */
+/* ---- removing references, and the table ------------------------------------------------------ */
 
 static hf_status drop_ref(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -170,7 +170,7 @@ static hf_status drop_table(hf_tx *tx, void *arg, hf_error *err)
     return status == HF_OK ? retire(tx, change, err) : status;
 }
 
-/* The table is not in use as long as this holds its lock, and cannot be retired unless it does. */
+/* Runs fn on the session that holds the table's lock, so that nobody uses the table meanwhile. */
 static hf_status change_locked(struct change *change, hf_tx_fn *fn, int64_t wait_ms, hf_error *err)
 {
     hf_lock_spec spec = HF_LOCK_SPEC_INIT;

@@ -1,4 +1,4 @@
-/* One live row per table: whoever comes second finds the first one's id. */
+/* Registering a table. Each table has one live row: whoever comes second finds the id in it. */
 #include "lib/tables/tables.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ struct registering {
     hf_store *store;
     const hf__table_name *name;
     int64_t minted;
-    int64_t id; /* 0: the row that was in the way is gone, or another table's with the same id */
+    int64_t id; /* 0: the row in the way has gone, or another table has the minted id */
     bool created;
 };
 
@@ -79,7 +79,7 @@ hf_status hf__table_register(hf_store *store, const hf__table_name *name, int64_
         if (status == HF_OK)
             status = hf__table_transact(store, false, insert_or_read, &r, err);
         if (status == HF_IN_DOUBT)
-            continue; /* it is there now, or not: look again */
+            continue; /* it may be registered or not: look again */
         if (status != HF_OK)
             return status;
         if (!r.id)
