@@ -145,7 +145,8 @@ def test_tables_show_their_appends_and_their_lock(recorded):
         number = hf_table.register(store, "db.events")[0]
         hf_table.ref(store, "db.events", "ctx")
         lock = hf_table.lock(store, "db.events")
-        seen = viewer.until(lambda s: s.tables and s.tables[0]["lock"] is not None and s.tables[0]["references"])
+        seen = viewer.until(lambda s: s.tables and s.tables[0]["lock"] is not None and s.tables[0]["references"]
+                            and s.locks[s.tables[0]["lock"]]["label"])  # which is on record a little later
         table = seen.tables[0]
         assert (table["text"], table["id"], table["references"]) == ("db.events", number, 1)
         assert seen.locks[table["lock"]]["label"] == "db.events"
