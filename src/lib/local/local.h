@@ -17,7 +17,7 @@
 #include <sqlite3.h>
 #include <sys/types.h>
 
-#include "lib/backend/backend.h"
+#include "lib/backend/attempt.h"
 #include "lib/local/sql.h"
 
 /* ---- files.c: where a key's bytes are -------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* The life of a lock: acquire → held → released | lost. */
+/* The life of a lock once it is held: its events, its release, its loss. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lib/locks/engine.h"
-
-enum { SLOT_GRANTS = 64 }; /* what a semaphore takes on its way, at most */
 
 static hf__event event_of(const struct hf_lock *lock, hf__event_kind kind)
 {
@@ -64,46 +62,6 @@ void hf_lock_note(const hf_lock *lock, const char *name, const char *detail)
     add_note(lock, &event);
 }
 
-static hf_status no_token(const hf_store *store, hf_error *err)
-{
-    hf_status status =
-        hf__fail(err, HF_NO_SCHEMA, "a fencing token needs the schema 'holdfast' on %s",
-                 store->backend->name);
-    hf__hint(err, "run 'holdfast init' once on that database");
-    return status;
-}
-
-static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_error *err)
-{
-    hf_status status = HF_OK;
-    if (spec->size < offsetof(hf_lock_spec, arg) + sizeof spec->arg)
-        return hf__fail(err, HF_INVALID,
-                        "hf_lock_spec.size is not set: start from HF_LOCK_SPEC_INIT");
-    if (spec->mode != HF_EXCLUSIVE && spec->mode != HF_SHARED)
-        return hf__fail(err, HF_INVALID, "unknown lock mode %d", (int)spec->mode);
-    if (spec->wait_ms < -1)
-        return hf__fail(err, HF_INVALID, "a wait of %lld ms is negative", (long long)spec->wait_ms);
-    if (spec->slots > HF_SLOTS_MAX)
-        return hf__fail(err, HF_INVALID, "%u slots are more than %d", spec->slots, HF_SLOTS_MAX);
-    if (spec->slots > 0 && (spec->target_count != 1 || spec->mode == HF_SHARED))
-        return hf__fail(err, HF_INVALID, "slots go with one exclusive target");
-    if (spec->slots > 0 && (spec->flags & (HF_REENTRANT | HF_PRIVATE)))
-        return hf__fail(err, HF_INVALID, "slots go with neither HF_REENTRANT nor HF_PRIVATE");
-    if (spec->lifetime == HF_TRANSACTION && !store->backend->borrowed) {
-        status =
-            hf__fail(err, HF_INVALID, "a transaction lock needs the connection of its transaction");
-        hf__hint(err, "lend that connection with hf_store_borrow");
-    } else if (spec->lifetime == HF_SESSION && store->backend->borrowed) {
-        status = hf__fail(err, HF_INVALID, "a borrowed connection serves transaction locks only");
-        hf__hint(err, "open a store of its own for session locks: its session can be watched");
-    } else if (spec->lifetime == HF_TRANSACTION && spec->slots > 0) {
-        status = hf__fail(err, HF_INVALID, "slots go with session locks");
-    } else if ((spec->flags & HF_NEED_TOKEN) && !atomic_load(&store->backend->records)) {
-        status = no_token(store, err);
-    }
-    return status;
-}
-
 void hf__lock_forget(struct hf_lock *lock)
 {
     if (!lock)
@@ -111,59 +69,6 @@ void hf__lock_forget(struct hf_lock *lock)
     free(lock->grants);
     free(lock->labels);
     free(lock);
-}
-
-static struct hf_lock *new_lock(hf_store *store, const hf_lock_spec *spec, size_t count)
-{
-    struct hf_lock *lock = calloc(1, sizeof *lock);
-    if (!lock)
-        return NULL;
-    lock->room = spec->slots > 0 ? SLOT_GRANTS : count;
-    lock->grants = calloc(lock->room, sizeof *lock->grants);
-    if (!lock->grants) {
-        free(lock);
-        return NULL;
-    }
-    lock->store = store;
-    lock->flags = spec->flags;
-    lock->lifetime = spec->lifetime;
-    lock->owner = gettid();
-    lock->on_lost = spec->on_lost;
-    lock->arg = spec->arg;
-    return lock;
-}
-
-/* Once it is in the list, the watcher may find it lost and the callback may free it. */
-static void publish(struct acquiring *acquiring)
-{
-    struct hf_lock *lock = acquiring->lock;
-    hf_store *store = acquiring->store;
-    pthread_mutex_lock(&store->mutex);
-    lock->acquired_ms = hf__now_ms();
-    lock->acquired_wall = hf__wall_ms();
-    hf__note(lock, HF__EVENT_ACQUIRED, lock->acquired_ms - acquiring->began, -1);
-    lock->next = store->locks;
-    if (store->locks)
-        store->locks->previous = lock;
-    store->locks = lock;
-    hf__order_add(store, lock);
-    if (lock->token)
-        hf__scribe_soon(store);
-    bool lost = hf__lost_session(lock) != NULL;
-    pthread_mutex_unlock(&store->mutex);
-    if (lost) /* between the grant and here: nobody was looking for this lock */
-        store->backend->ops->wake(store->backend);
-}
-
-/* The server ends a transaction's lock without telling: its place in the order goes with the handle. */
-static void remember_order(struct hf_lock *lock)
-{
-    hf_store *store = lock->store;
-    if (!store->registry)
-        return;
-    pthread_mutex_lock(&store->mutex);
-    hf__order_add(store, lock);
-    pthread_mutex_unlock(&store->mutex);
 }
 
 /* Mutex held. */
@@ -177,163 +82,6 @@ static void unpublish(hf_store *store, struct hf_lock *lock)
     if (lock->next)
         lock->next->previous = lock->previous;
     lock->next = lock->previous = NULL;
-}
-
-static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf__claim *claims,
-                             size_t count, hf_error *err)
-{
-    /* Who does not wait cannot be part of a deadlock that we hide. */
-    bool may_hide = spec->wait_ms != 0 && !store->backend->borrowed;
-    if (!may_hide && !store->registry)
-        return HF_OK;
-    hf_error order;
-    hf_status status = HF_OK;
-    bool by_registry = false;
-    size_t first = 0;
-    pthread_mutex_lock(&store->mutex);
-    while (first < count && (spec->flags & HF_REENTRANT) && hf__held_by_me(store, &claims[first]))
-        first++; /* entered again at once, without a wait */
-    if (first < count)
-        status = hf__order_check(store, &claims[first], &by_registry, &order);
-    pthread_mutex_unlock(&store->mutex);
-    if (!may_hide && !by_registry)
-        return HF_OK;
-    if (status == HF_ORDER && (spec->flags & HF_ANY_ORDER)) {
-        hf__log(store->backend, HF_LOG_WARNING, "%s", order.message);
-        return HF_OK;
-    }
-    if (status != HF_OK && err)
-        *err = order;
-    return status;
-}
-
-static hf_status acquire_borrowed(struct acquiring *acquiring, const hf__claim *claims,
-                                  size_t count, hf_error *err)
-{
-    hf__backend *backend = acquiring->store->backend;
-    hf__request request = {.claims = claims,
-                           .count = count,
-                           .lifetime = HF_TRANSACTION,
-                           .deadline = acquiring->deadline};
-    hf_status status = backend->ops->try_claims(backend, &request, err);
-    if (status == HF_NOT_ACQUIRED && acquiring->spec->wait_ms != 0) {
-        hf__tell_waiting(acquiring, &claims[request.blocked]);
-        status = backend->ops->wait_claims(backend, &request, err);
-    }
-    if (status == HF_NOT_ACQUIRED)
-        status = hf__not_acquired(acquiring->store, &claims[request.blocked], err);
-    acquiring->lock->snapshot_stale = request.snapshot_stale;
-    if (request.snapshot_stale)
-        hf__log(
-            backend, HF_LOG_WARNING,
-            "the transaction's snapshot is older than the lock it waited for: it cannot see what "
-            "the last holder committed; lock first, then begin, or use READ COMMITTED");
-    return status;
-}
-
-static hf_status acquire_all(struct acquiring *acquiring, const hf__claim *claims, size_t count,
-                             hf_error *err)
-{
-    bool patient = acquiring->spec->wait_ms != 0;
-    if (acquiring->store->backend->borrowed)
-        return acquire_borrowed(acquiring, claims, count, err);
-    if (acquiring->spec->slots > 0)
-        return hf__slot_acquire(acquiring, claims, err);
-    return hf__claims_acquire(acquiring, claims, count, patient, err);
-}
-
-static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lock_extra *extra,
-                         hf__session *beside, hf_lock **out, bool *stale, hf_error *err)
-{
-    hf__claim *claims = NULL;
-    char *labels = NULL;
-    size_t count = 0;
-
-    *stale = false;
-    if (!store || !spec || !out)
-        return hf__fail(err, HF_INVALID,
-                        "hf_lock_acquire needs a store, a spec and a place for the lock");
-    *out = NULL;
-    hf_status status = hf__check_process(store, err);
-    hf_lock_spec for_transaction;
-    if (store->backend->borrowed && spec->lifetime == HF_SESSION &&
-        hf__are_for_transactions(store, spec)) {
-        for_transaction = *spec;
-        for_transaction.lifetime = HF_TRANSACTION;
-        spec = &for_transaction;
-    }
-    if (status == HF_OK)
-        status = check_spec(store, spec, err);
-    if (status == HF_OK)
-        status = hf__resolve(store, spec, &claims, &count, &labels, err);
-    if (status == HF_OK)
-        status = check_order(store, spec, claims, count, err);
-    if (status == HF_OK && !store->backend->borrowed)
-        status = hf__watch_start(store, err);
-    if (status != HF_OK)
-        goto out;
-
-    struct acquiring acquiring = {.store = store,
-                                  .spec = spec,
-                                  .extra = extra,
-                                  .beside = beside,
-                                  .began = hf__now_ms(),
-                                  .deadline = hf__deadline(spec->wait_ms),
-                                  .lock = new_lock(store, spec, count)};
-    if (!acquiring.lock) {
-        status = hf__no_memory(err);
-        goto out;
-    }
-    acquiring.lock->labels = labels;
-    acquiring.lock->name = claims[0];
-    acquiring.lock->last = claims[count - 1];
-    labels = NULL;
-    status = acquire_all(&acquiring, claims, count, err);
-    if (status == HF_OK && (spec->flags & HF_NEED_TOKEN) && !acquiring.lock->token) {
-        (void)!hf__claims_release(acquiring.lock, 0, NULL);
-        status = no_token(store, err);
-    }
-    if (status == HF_OK) {
-        status = hf__minted_confirm(&acquiring, claims, count, stale, err);
-        if (status != HF_OK || *stale)
-            (void)!hf__claims_release(acquiring.lock, 0, NULL);
-    }
-    if (*stale) {
-        hf__lock_forget(acquiring.lock);
-    } else if (status == HF_OK) {
-        if (store->backend->borrowed)
-            remember_order(acquiring.lock);
-        else
-            publish(&acquiring);
-        *out = acquiring.lock;
-    } else {
-        if (status == HF_NOT_ACQUIRED)
-            hf__note(acquiring.lock, acquiring.told ? HF__EVENT_TIMEOUT : HF__EVENT_CONFLICT,
-                     hf__now_ms() - acquiring.began, -1);
-        hf__lock_forget(acquiring.lock);
-    }
-out:
-    free(claims);
-    free(labels);
-    return status;
-}
-
-/* A shared table was dropped and made anew, and has another key: the same again with that one. */
-static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
-                                 const hf__lock_extra *extra, hf__session *beside, hf_lock **out,
-                                 hf_error *err)
-{
-    bool stale = false;
-    int64_t began = hf__now_ms();
-    hf_status status = acquire(store, spec, extra, beside, out, &stale, err);
-    while (stale) {
-        hf_lock_spec again = *spec;
-        int64_t spent = hf__now_ms() - began;
-        if (spec->wait_ms > 0)
-            again.wait_ms = spent < spec->wait_ms ? spec->wait_ms - spent : 0;
-        status = acquire(store, &again, extra, beside, out, &stale, err);
-    }
-    return status;
 }
 
 /* The session counts one more hold meanwhile, so that a loss does not free it under the caller's hands. */
@@ -364,30 +112,6 @@ void hf__session_leave(hf__session *session, unsigned keys)
         session->backend->ops->leave_session(session, keys);
     else
         atomic_fetch_sub(&session->holds, keys);
-}
-
-/* A thread that is cancelled in the middle would leave the engine's mutex locked: it goes on to the
- * end of the call, and hf_store_interrupt is what ends a wait. */
-hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *spec,
-                                const hf__lock_extra *extra, hf_lock **out, hf_error *err)
-{
-    int before;
-    hf__session *beside = NULL;
-    hf_status status = HF_OK;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (extra && extra->beside)
-        status = hf__lock_use_session(extra->beside, &beside, err);
-    if (status == HF_OK)
-        status = acquire_current(store, spec, extra, beside, out, err);
-    if (beside)
-        hf__session_leave(beside, 1);
-    (void)pthread_setcancelstate(before, NULL);
-    return status;
-}
-
-hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec, hf_lock **out, hf_error *err)
-{
-    return hf__lock_acquire_with(store, spec, NULL, out, err);
 }
 
 hf_lock_state hf_lock_get_state(const hf_lock *lock)

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
-#include "lib/backend/backend.h"
+#include "lib/backend/attempt.h"
 #include "lib/postgres/sql.h"
 
 /* classid of the companion keys ("HOLD"), in the two-int space so that views can tell them apart. */

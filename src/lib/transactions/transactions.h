@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/sqltext.h"
+#include "lib/backend/attempt.h"
 #include "lib/locks/engine.h"
 
 /* Transactions elsewhere than in the caller's database of the local store; on PostgreSQL like any. */
