@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "lib/registry/registry.h"
+#include "lib/tables/tables.h"
 
 enum {
     PING_INTERVAL_MS = 5000,
@@ -72,10 +73,15 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
     store->pid = getpid();
     store->dispatch = options->dispatch;
     store->registry = options->registry;
-    store->machine = options->machine;
     (void)snprintf(store->application, sizeof store->application, "%s", options->application);
     if (gethostname(store->host, sizeof store->host - 1) != 0)
         (void)snprintf(store->host, sizeof store->host, "unknown-host");
+    store->lookup = hf__tables_new(options->machine, store->host);
+    if (!store->lookup) {
+        close(store->event_fd);
+        free(store);
+        return hf__no_memory(err);
+    }
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->changed, NULL);
     pthread_cond_init(&store->scribe_due, NULL);
@@ -86,7 +92,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
 static void free_store(hf_store *store)
 {
     hf__known_free(store->known);
-    hf__minted_free(store);
+    store->lookup->ops->free(store->lookup);
     close(store->event_fd);
     pthread_cond_destroy(&store->changed);
     pthread_cond_destroy(&store->scribe_due);

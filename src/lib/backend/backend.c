@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "lib/backend/attempt.h"
 
 bool hf__session_lose(hf__session *session, const char *reason, const hf_error *why)
 {
@@ -17,6 +18,13 @@ bool hf__session_lose(hf__session *session, const char *reason, const hf_error *
     atomic_store(&session->lost, true);
     session->backend->ops->wake(session->backend);
     return true;
+}
+
+void hf__question_forget(hf__question *question)
+{
+    if (question->rows)
+        question->rows->ops->free(question->rows);
+    question->rows = NULL;
 }
 
 const char *hf__event_name(const hf__event *event)
@@ -66,22 +74,5 @@ hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err)
                  "waiting for %s is a deadlock: its holder waits for what this thread holds",
                  hf__claim_name(name, sizeof name, claim));
     hf__hint(err, "release what this thread holds and try again, or take the locks in one order");
-    return status;
-}
-
-hf_status hf__say_no_tables(const hf__backend *backend, const hf_error *failure, hf_error *err)
-{
-    hf_status status = failure->code;
-    if (strcmp(failure->sqlstate, "42P01") == 0 || strcmp(failure->sqlstate, "3F000") == 0) {
-        status = hf__fail(err, HF_NO_SCHEMA, "shared tables need the schema 'holdfast' on %s",
-                          backend->name);
-        hf__hint(err, "run 'holdfast init' once on that database");
-    } else if (strcmp(failure->sqlstate, "42501") == 0) {
-        status = hf__fail(err, HF_NO_SCHEMA, "this role may not use shared tables on %s: %s",
-                          backend->name, failure->message);
-        hf__hint(err, "as the owner of the schema: SELECT holdfast.grant_use('ROLE')");
-    } else if (err) {
-        *err = *failure;
-    }
     return status;
 }

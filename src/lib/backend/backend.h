@@ -65,13 +65,18 @@ typedef struct hf__key {
     hf_space space;
 } hf__key;
 
-/* A question that goes to the store in the message that takes a lock, and is answered under it. */
-typedef struct hf__rider {
-    const char *sql; /* the store's own, one SELECT */
+/* One SELECT on the store's records. With a request it goes in the message that acquires the lock, where
+ * the backend can do that, and is answered under the lock. */
+typedef struct hf__question {
+    const char
+        *name; /* what the statement may be prepared as, where it is asked by itself; or NULL */
+    const char *sql; /* for the store's kind */
     size_t count;
     const hf_value *values; /* text */
-    hf_rows *rows;          /* NULL: it was not asked, which is no failure; the caller's to free */
-} hf__rider;
+    hf_rows *rows;          /* the answer, the asker's to free; NULL: not asked yet */
+} hf__question;
+
+void hf__question_forget(hf__question *question); /* frees the rows */
 
 /* A request for keys, sorted by (order, space, key) without repeats, all or none. */
 typedef struct hf__request {
@@ -79,21 +84,22 @@ typedef struct hf__request {
     size_t count;
     hf_lifetime lifetime;
     bool private_session; /* a session that holds nothing else */
-    hf__session *beside;  /* a private session to take it on, where the backend can; or NULL */
-    hf__rider *riders;
-    size_t rider_count;
+    hf__question *const
+        *questions; /* to be answered under the lock, if it can be done on the way */
+    size_t question_count;
     bool any_order;      /* the caller may deadlock: search for cycles while waiting */
     const hf__key *held; /* what the calling thread holds already; only for wait */
     size_t held_count;
     int64_t deadline; /* hf__now_ms() clock, HF__FOREVER; only for wait */
 
+    /* In: the private session to acquire them on, where the backend can, or NULL. Out, with HF_OK: the one
+     * that holds them; the backend has raised its holds by count. */
+    hf__session *session;
+
     /* results */
-    hf__session *session; /* where they are held now; the backend has raised holds by count */
-    int64_t token;        /* 0: the backend records nothing */
-    size_t blocked;       /* index of the claim in the way, with HF_NOT_ACQUIRED */
-    bool snapshot_stale;  /* transaction locks only */
-    bool has_looked;      /* for a shared table's lock: minted_id was read once it was held */
-    int64_t minted_id;
+    int64_t token;       /* 0: the backend records nothing */
+    size_t blocked;      /* index of the claim in the way, with HF_NOT_ACQUIRED */
+    bool snapshot_stale; /* transaction locks only */
 } hf__request;
 
 typedef enum hf__event_kind {
@@ -165,9 +171,8 @@ typedef struct hf__backend_ops {
     hf_status (*is_contended)(hf__backend *backend, const hf__claim *claim, bool *contended,
                               hf_error *err);
 
-    /* The live id of a shared table, 0 where it has none. NULL: the store has no table registry. */
-    hf_status (*find_table)(hf__backend *backend, const hf_table_name *name, int64_t *id,
-                            hf_error *err);
+    /* Answers the question by itself, in one trip. NULL: the store has no records of its own. */
+    hf_status (*ask)(hf__backend *backend, hf__question *question, hf_error *err);
 
     hf_status (*find_holder)(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                              hf_error *err);
@@ -224,10 +229,6 @@ void hf__log(const hf__backend *backend, hf_log_level level, const char *format,
 
 /* "'nightly'" or "key 42" or "key (1, 2)", as messages name a claim. Returns out. */
 const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim);
-
-/* The failure of a statement about shared tables; HF_NO_SCHEMA where it is the schema that lacks. */
-HF_MUST_CHECK hf_status hf__say_no_tables(const hf__backend *backend, const hf_error *failure,
-                                          hf_error *err);
 
 /* HF_DEADLOCK, told to the one whose wait for claim would close a cycle. */
 HF_MUST_CHECK hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err);

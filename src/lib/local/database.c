@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "lib/local/transaction.h"
 
 enum {
     BUSY_MS = 5000,
@@ -227,7 +228,7 @@ static hf_status install(hf__local *local, hf_error *err)
  */
 static hf_status create_schema(hf__local *local, hf_error *err)
 {
-    const hf__claim turn = {.mode = HF_EXCLUSIVE};
+    const hf__claim gate = {.mode = HF_EXCLUSIVE};
     const struct timespec pause = {.tv_nsec = 2000000};
     int64_t deadline = hf__deadline(BUSY_MS);
     char path[PATH_MAX];
@@ -238,7 +239,7 @@ static hf_status create_schema(hf__local *local, hf_error *err)
     if (fd < 0)
         return hf__fail_errno(err, errno == ENOSPC ? HF_UNREACHABLE : HF_CONFIG, errno,
                               "cannot open %s", path);
-    while (hf__local_lock_byte(fd, &turn, false) != 0 && hf__left_ms(deadline) > 0)
+    while (hf__local_lock_byte(fd, &gate, false) != 0 && hf__left_ms(deadline) > 0)
         (void)nanosleep(&pause, NULL);
 
     hf_status status = read_version(local, &version, err);
@@ -454,4 +455,59 @@ hf_status hf__local_init(hf__backend *backend, int *from, int *to, hf_error *err
     hf__local_db_leave(local);
     *to = HF_SCHEMA_VERSION;
     return HF_OK;
+}
+
+/* ---- questions --------------------------------------------------------------------------------- */
+
+static hf_status bind_values(hf__local *local, sqlite3_stmt *statement,
+                             const hf__question *question, hf_error *err)
+{
+    for (size_t i = 0; i < question->count; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "$%zu", i + 1);
+        int index = sqlite3_bind_parameter_index(statement, name);
+        if (sqlite3_bind_text(statement, index, question->values[i].data, -1, SQLITE_STATIC) !=
+            SQLITE_OK)
+            return hf__local_db_fail(local, err);
+    }
+    return HF_OK;
+}
+
+static hf_status copy_rows(hf__local *local, sqlite3_stmt *statement, hf_rows **out, hf_error *err)
+{
+    hf_rows *rows = hf__local_rows_new(statement);
+    hf_status status = rows != NULL ? HF_OK : hf__no_memory(err);
+    int64_t count = 0;
+
+    for (bool more = true; status == HF_OK && more; count += more) {
+        status = hf__local_fetch(local, statement, &more, err);
+        if (status == HF_OK && more && !hf__local_rows_add(rows, statement, false))
+            status = hf__no_memory(err);
+    }
+    if (status != HF_OK) {
+        hf__local_rows_free(rows);
+        return status;
+    }
+    hf__local_rows_finish(rows, count);
+    *out = rows;
+    return HF_OK;
+}
+
+hf_status hf__local_ask(hf__backend *backend, hf__question *question, hf_error *err)
+{
+    hf__local *local = (hf__local *)backend;
+    sqlite3_stmt *statement = NULL;
+
+    hf_status status = hf__local_db_enter(local, err);
+    if (status != HF_OK)
+        return status;
+    if (sqlite3_prepare_v3(local->db.handle, question->sql, -1, 0, &statement, NULL) != SQLITE_OK)
+        status = hf__local_db_fail(local, err);
+    if (status == HF_OK)
+        status = bind_values(local, statement, question, err);
+    if (status == HF_OK)
+        status = copy_rows(local, statement, &question->rows, err);
+    sqlite3_finalize(statement);
+    hf__local_db_leave(local);
+    return status;
 }

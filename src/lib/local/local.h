@@ -138,11 +138,6 @@ void hf__local_leave_session(hf__session *session, unsigned keys);
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                                  hf_error *err);
 
-/* ---- table.c --------------------------------------------------------------------------------- */
-
-hf_status hf__local_find_table(hf__backend *backend, const hf_table_name *name, int64_t *id,
-                               hf_error *err);
-
 /* ---- wait.c, deadlock.c ---------------------------------------------------------------------- */
 
 /* What stands between a wait and its next key, as the table waiters keeps it. */
@@ -232,6 +227,8 @@ HF_MUST_CHECK hf_status hf__local_query(hf__local *local, const hf__sql *sql, sq
                                         hf_error *err, const char *types, ...);
 HF_MUST_CHECK hf_status hf__local_fetch(hf__local *local, sqlite3_stmt *rows, bool *more,
                                         hf_error *err);
+/* The backend's ask: on the records. Enters by itself. */
+hf_status hf__local_ask(hf__backend *backend, hf__question *question, hf_error *err);
 HF_MUST_CHECK hf_status hf__local_db_fail(const hf__local *local, hf_error *err);
 
 /* ---- records.c: what is written; all between enter and leave unless said otherwise ----------- */
@@ -339,7 +336,7 @@ struct hf__local {
     pthread_mutex_t mutex;   /* for what follows */
     pthread_cond_t released; /* wakes those in await_wake */
     bool interrupted;
-    unsigned dozing;
+    unsigned awaiting;
     uint64_t releases[HF__LOCAL_WAKES];
     hf__local_session *shared_session;
     hf__local_session *sessions;

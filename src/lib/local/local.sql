@@ -114,10 +114,6 @@ SELECT last_start_ms FROM schedules WHERE label = ?1
 -- name: put_schedule prepared
 INSERT OR REPLACE INTO schedules (label, last_start_ms) VALUES (?1, ?2)
 
--- name: find_table prepared
-SELECT advisory_id FROM table_registry
-WHERE cluster = ?1 AND database = ?2 AND table_name = ?3 AND dropped_ms IS NULL
-
 -- ---- sweeping -----------------------------------------------------------------------------------
 
 -- name: claim_sweep prepared

@@ -1,4 +1,4 @@
-/* Seats: taking what is free, giving it back, and noticing that it was taken away. */
+/* Sessions: locking what is free, releasing it, and noticing that it was taken away. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@ enum {
     RECORD_INTERVAL_MS = 100,  /* at most so often while a set moves on */
     SEARCH_INTERVAL_MS = 1000, /* for deadlocks */
     CONFIRM_AFTER_MS = 250,
-    DOZE_MS = 20,
+    WAKE_MS = 20,
     PATIENCE = 16,
 };
 
@@ -366,7 +366,7 @@ void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t 
     pthread_mutex_lock(&local->mutex);
     for (size_t i = 0; i < count; i++)
         ++*releases_of(local, claims[i].wake);
-    if (local->dozing > 0)
+    if (local->awaiting > 0)
         pthread_cond_broadcast(&local->released);
     pthread_mutex_unlock(&local->mutex);
 }
@@ -388,7 +388,7 @@ hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *tic
 {
     hf__local *local = (hf__local *)backend;
     const struct timespec until =
-        hf__timespec(hf__deadline(ms >= 0 && ms < DOZE_MS ? ms : DOZE_MS));
+        hf__timespec(hf__deadline(ms >= 0 && ms < WAKE_MS ? ms : WAKE_MS));
     hf_status status = HF_OK;
     int cancel_state = 0;
     int code = 0;
@@ -396,10 +396,10 @@ hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *tic
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     pthread_mutex_lock(&local->mutex);
     const uint64_t *releases = releases_of(local, wake);
-    local->dozing++;
+    local->awaiting++;
     while (!local->interrupted && *releases == *ticket && code == 0)
         code = pthread_cond_clockwait(&local->released, &local->mutex, CLOCK_MONOTONIC, &until);
-    local->dozing--;
+    local->awaiting--;
     *ticket = *releases;
     if (local->interrupted)
         status = hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");

@@ -165,7 +165,7 @@ static hf_status acquire_all(struct acquiring *acquiring, const hf__claim *claim
 }
 
 static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lock_extra *extra,
-                         hf__session *beside, hf_lock **out, bool *stale, hf_error *err)
+                         hf__session *on, hf_lock **out, bool *stale, hf_error *err)
 {
     hf__claim *claims = NULL;
     char *labels = NULL;
@@ -198,7 +198,7 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
     struct acquiring acquiring = {.store = store,
                                   .spec = spec,
                                   .extra = extra,
-                                  .beside = beside,
+                                  .on = on,
                                   .began = hf__now_ms(),
                                   .deadline = hf__deadline(spec->wait_ms),
                                   .lock = new_lock(store, spec, count)};
@@ -210,16 +210,19 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
     acquiring.lock->name = claims[0];
     acquiring.lock->last = claims[count - 1];
     labels = NULL;
-    status = acquire_all(&acquiring, claims, count, err);
+    status = hf__lookup_prepare(&acquiring, claims, count, err);
+    if (status == HF_OK)
+        status = acquire_all(&acquiring, claims, count, err);
     if (status == HF_OK && (spec->flags & HF_NEED_TOKEN) && !acquiring.lock->token) {
         (void)!hf__claims_release(acquiring.lock, 0, NULL);
         status = no_token(store, err);
     }
     if (status == HF_OK) {
-        status = hf__minted_confirm(&acquiring, claims, count, stale, err);
+        status = hf__lookup_confirm(&acquiring, claims, count, stale, err);
         if (status != HF_OK || *stale)
             (void)!hf__claims_release(acquiring.lock, 0, NULL);
     }
+    hf__lookup_finish(&acquiring);
     if (*stale) {
         hf__lock_forget(acquiring.lock);
     } else if (status == HF_OK) {
@@ -240,20 +243,20 @@ out:
     return status;
 }
 
-/* A shared table was dropped and made anew, and has another key: the same again with that one. */
+/* A key that was looked up is its label's no more, which has another one: the same again with that. */
 static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
-                                 const hf__lock_extra *extra, hf__session *beside, hf_lock **out,
+                                 const hf__lock_extra *extra, hf__session *on, hf_lock **out,
                                  hf_error *err)
 {
     bool stale = false;
     int64_t began = hf__now_ms();
-    hf_status status = acquire(store, spec, extra, beside, out, &stale, err);
+    hf_status status = acquire(store, spec, extra, on, out, &stale, err);
     while (stale) {
         hf_lock_spec again = *spec;
         int64_t spent = hf__now_ms() - began;
         if (spec->wait_ms > 0)
             again.wait_ms = spent < spec->wait_ms ? spec->wait_ms - spent : 0;
-        status = acquire(store, &again, extra, beside, out, &stale, err);
+        status = acquire(store, &again, extra, on, out, &stale, err);
     }
     return status;
 }
@@ -264,15 +267,15 @@ hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *spec,
                                 const hf__lock_extra *extra, hf_lock **out, hf_error *err)
 {
     int before;
-    hf__session *beside = NULL;
+    hf__session *on = NULL;
     hf_status status = HF_OK;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    if (extra && extra->beside)
-        status = hf__lock_use_session(extra->beside, &beside, err);
+    if (extra && extra->on)
+        status = hf__lock_use_session(extra->on, &on, err);
     if (status == HF_OK)
-        status = acquire_current(store, spec, extra, beside, out, err);
-    if (beside)
-        hf__session_leave(beside, 1);
+        status = acquire_current(store, spec, extra, on, out, err);
+    if (on)
+        hf__session_leave(on, 1);
     (void)pthread_setcancelstate(before, NULL);
     return status;
 }

@@ -213,7 +213,8 @@ static bool same_group(const struct grant *a, const struct grant *b)
     return b->hold && a->hold->session == b->hold->session && a->claim.mode == b->claim.mode;
 }
 
-hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err)
+/* is_free: the store has let go of them already. */
+static hf_status end_claims(struct hf_lock *lock, size_t from, bool is_free, hf_error *err)
 {
     hf_store *store = lock->store;
     size_t until = lock->count;
@@ -231,7 +232,7 @@ hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err)
         while (end < until && same_group(&lock->grants[start], &lock->grants[end]))
             end++;
         hf_status status = HF_OK;
-        if (!lock->is_unlocked)
+        if (!is_free)
             status = release_group(store, &lock->grants[start], end - start, err);
         if (status != HF_OK)
             result = status;
@@ -239,6 +240,16 @@ hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err)
     }
     lock->count = from;
     return result;
+}
+
+hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err)
+{
+    return end_claims(lock, from, false, err);
+}
+
+void hf__claims_leave(struct hf_lock *lock)
+{
+    (void)!end_claims(lock, 0, true, NULL);
 }
 
 /* ---- acquiring ---------------------------------------------------------------------------------- */
@@ -354,12 +365,9 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
                            .private_session = acquiring->spec->flags & HF_PRIVATE,
                            .any_order = acquiring->spec->flags & HF_ANY_ORDER,
                            .deadline = acquiring->deadline,
-                           .beside = acquiring->beside};
-    if (acquiring->extra) {
-        request.riders = acquiring->extra->riders;
-        request.rider_count = acquiring->extra->rider_count;
-    }
+                           .session = acquiring->on};
 
+    hf__lookup_attach(acquiring, &request);
     if (count > 1 && !(wanted = calloc(count, sizeof *wanted))) {
         leave_refused(store, waiters, count);
         return hf__no_memory(err);
@@ -392,8 +400,6 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
     if (request.token > acquiring->lock->token)
         acquiring->lock->token = request.token;
     acquiring->lock->snapshot_stale |= request.snapshot_stale;
-    acquiring->has_looked = request.has_looked;
-    acquiring->minted_id = request.minted_id;
 out:
     if (wanted != &single)
         free(wanted);

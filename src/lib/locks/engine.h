@@ -5,8 +5,8 @@
  * One mutex per store guards all of it and is never held during I/O. A key state whose key is being
  * asked for or released at the store is busy: everybody else queues until that is decided.
  */
-#ifndef HF_LOCK_ENGINE_H
-#define HF_LOCK_ENGINE_H
+#ifndef HF_LOCKS_ENGINE_H
+#define HF_LOCKS_ENGINE_H
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -14,7 +14,6 @@
 #include "lib/backend/backend.h"
 #include "lib/locks/locks.h"
 #include "lib/registry/registry.h"
-#include "lib/tables/snowflake.h"
 
 struct key_state;
 struct hf_lock;
@@ -71,11 +70,12 @@ struct key_state {
     struct grant *grants;
 };
 
-enum { KEY_BUCKETS = 1024, THREAD_BUCKETS = 64, MINTED_BUCKETS = 256 };
+enum { KEY_BUCKETS = 1024, THREAD_BUCKETS = 64 };
 
 struct hf_store {
     hf__backend *backend;
     const hf_registry *registry; /* the caller's, or NULL */
+    hf__lookup *lookup;          /* for keys that are not computed; the store's own */
     pid_t pid;
     char application[128];
     char host[256];
@@ -90,12 +90,6 @@ struct hf_store {
     int keys_held;
     bool interrupted;
     struct hf__known *known; /* labels that the registry gives away; built at the first need */
-    struct hf__minted *minted[MINTED_BUCKETS]; /* ids of shared tables by name */
-
-    /* ids that this process mints */
-    int machine; /* as configured, 0: leased */
-    hf__snowflake mint;
-    int64_t mint_offset; /* from the monotonic clock to the store's */
 
     /* the watcher */
     pthread_t watcher;
@@ -125,7 +119,6 @@ struct hf_lock {
     unsigned slot;
     unsigned flags;
     bool snapshot_stale;
-    bool is_unlocked; /* at the store, by the last transaction on its session */
     hf_lifetime lifetime;
     pid_t owner;         /* gettid(): pthread_t is reused at once */
     int64_t acquired_ms; /* monotonic */
@@ -151,9 +144,9 @@ struct acquiring {
     struct hf_lock *lock;
     const hf_lock_spec *spec;
     const hf__lock_extra *extra;
-    hf__session *beside; /* of extra->beside */
-    bool has_looked;     /* see hf__request */
-    int64_t minted_id;
+    hf__session *on;          /* of extra->on */
+    hf__question **questions; /* those of looked-up keys, then extra's; NULL: extra's alone */
+    size_t lookup_count;
     int64_t began;
     int64_t deadline;
     bool told;      /* on_wait has been called */
@@ -198,25 +191,23 @@ hf_status hf__resolve(hf_store *store, const hf_lock_spec *spec, hf__claim **cla
 /* Does the registry say that all targets are transaction locks? */
 bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec);
 
-/* minted.c: the mutex is not held */
-struct hf__table_name;
-/* The id as last seen; 0: none. The text that keep returns lives as the store; NULL: out of memory. */
-int64_t hf__minted_kept(hf_store *store, const char *text);
-const char *hf__minted_keep(hf_store *store, const char *text, int64_t id);
-hf_status hf__minted_ask(hf_store *store, const struct hf__table_name *name, int64_t *id,
-                         hf_error *err); /* at the store; 0: there is none */
-hf_status hf__minted_key(hf_store *store, const char *label, size_t size, const char **text,
-                         int64_t *key, hf_error *err);
-/* *stale: an id is not its table's any more. The claims are held. */
-hf_status hf__minted_confirm(const struct acquiring *acquiring, const hf__claim *claims,
-                             size_t count, bool *stale, hf_error *err);
-void hf__minted_free(hf_store *store);
+/* lookup.c: keys that are looked up; the mutex is not held */
+/* The questions that are to be answered under the lock of these claims, before the caller's own. */
+hf_status hf__lookup_prepare(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                             hf_error *err);
+/* The claims are held. *stale: one of the keys is not its label's any more. */
+hf_status hf__lookup_confirm(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                             bool *stale, hf_error *err);
+/* Puts the questions into a request, without the answers of an earlier one. */
+void hf__lookup_attach(const struct acquiring *acquiring, hf__request *request);
+void hf__lookup_finish(struct acquiring *acquiring); /* frees its questions */
 
 /* claims.c: the mutex is not held */
 hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool patient, hf_error *err);
 hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err); /* grants[from…] */
-void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);           /* mutex held */
+void hf__claims_leave(struct hf_lock *lock); /* all of them; the store has let go of them already */
+void hf__drop_grant(hf_store *store, struct grant *grant, bool lost); /* mutex held */
 
 /* slots.c */
 enum { HF__SLOT_DIGITS = 3, HF__SLOT_BASE = 16 };
@@ -247,12 +238,11 @@ int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store); 
 /* Its session, which is not freed until it is left; HF_LOST where it is gone. */
 hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_error *err);
 void hf__session_leave(hf__session *session, unsigned keys);
+/* hf_lock_release; is_free: the store has let go of it already, with a commit on its session. */
+hf_status hf__lock_end(struct hf_lock *lock, bool is_free, hf_error *err);
 void hf__name_loss(struct hf_lock *lock, const hf_error *why); /* lock->why: which lock, and why */
 void hf__lock_forget(struct hf_lock *lock);                    /* frees memory, releases nothing */
 void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);
 void hf__note_loss(const struct hf_lock *lock, const char *reason);
-
-/* store_handle.c */
-hf_status hf__check_process(const hf_store *store, hf_error *err);
 
 #endif

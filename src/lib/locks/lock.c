@@ -133,7 +133,7 @@ void hf__name_loss(struct hf_lock *lock, const hf_error *why)
     hf__hint(&lock->why, "%s", why->hint);
 }
 
-static hf_status release(hf_lock *lock, hf_error *err)
+static hf_status release(hf_lock *lock, bool is_free, hf_error *err)
 {
     if (!lock)
         return hf__fail(err, HF_INVALID, "no lock to release");
@@ -156,7 +156,10 @@ static hf_status release(hf_lock *lock, hf_error *err)
 
     if (!first)
         return hf__fail(err, HF_INVALID, "the lock was released before");
-    status = hf__claims_release(lock, 0, err);
+    if (is_free)
+        hf__claims_leave(lock);
+    else
+        status = hf__claims_release(lock, 0, err);
     if (lost) {
         if (err)
             *err = lock->why;
@@ -169,13 +172,18 @@ static hf_status release(hf_lock *lock, hf_error *err)
     return status;
 }
 
-hf_status hf_lock_release(hf_lock *lock, hf_error *err)
+hf_status hf__lock_end(hf_lock *lock, bool is_free, hf_error *err)
 {
     int before;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    hf_status status = release(lock, err);
+    hf_status status = release(lock, is_free, err);
     (void)pthread_setcancelstate(before, NULL);
     return status;
+}
+
+hf_status hf_lock_release(hf_lock *lock, hf_error *err)
+{
+    return hf__lock_end(lock, false, err);
 }
 
 static void release_and_free(hf_lock *lock)
@@ -187,7 +195,7 @@ static void release_and_free(hf_lock *lock)
     bool released = lock->state == HF_STATE_RELEASED;
     pthread_mutex_unlock(&store->mutex);
     if (!released)
-        (void)!release(lock, NULL);
+        (void)!release(lock, false, NULL);
     pthread_mutex_lock(&store->mutex);
     while (lock->delivering && !pthread_equal(lock->deliverer, pthread_self()))
         pthread_cond_wait(&store->changed, &store->mutex);

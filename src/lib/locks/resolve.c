@@ -95,8 +95,8 @@ static hf_status ask_registry(const hf_registry *registry, hf_target *target,
 }
 
 /* Under the table's one name: two spellings of it would be two labels for one key. */
-static hf_status resolve_minted(hf_store *store, hf_target *target, const hf_lock_spec *spec,
-                                int64_t *key, hf_error *err)
+static hf_status look_up(hf_store *store, hf_target *target, const hf_lock_spec *spec, int64_t *key,
+                         hf_error *err)
 {
     const char *text = NULL;
     if (spec->lifetime == HF_TRANSACTION) {
@@ -105,7 +105,8 @@ static hf_status resolve_minted(hf_store *store, hf_target *target, const hf_loc
         hf__hint(err, "use hf_table_lock, or 'holdfast run'");
         return status;
     }
-    hf_status status = hf__minted_key(store, target->label, label_size(target), &text, key, err);
+    hf_status status = store->lookup->ops->find(store->lookup, store, target->label,
+                                                label_size(target), &text, key, err);
     if (status == HF_OK) {
         target->label = text;
         target->label_size = strlen(text);
@@ -138,7 +139,7 @@ static hf_status resolve_one(hf_store *store, const hf_target *given, const hf_l
     else if (target->derivation == HF_FIXED)
         claim->key = target->key;
     else if (target->derivation == HF_MINTED)
-        status = resolve_minted(store, target, spec, &claim->key, err);
+        status = look_up(store, target, spec, &claim->key, err);
     else
         status =
             hf_key_derive(target->derivation, target->label, label_size(target), &claim->key, err);

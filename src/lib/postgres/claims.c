@@ -238,8 +238,8 @@ static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error 
     hf_status status = hf__pg_try_in_one(backend, request, &done, err);
     if (status != HF_OK || done)
         return status;
-    status = request->beside ? hf__pg_checkout_held(request->beside, &session, err)
-                             : hf__pg_checkout(backend, true, hf__now_ms(), &session, err);
+    status = request->session ? hf__pg_checkout_held(request->session, &session, err)
+                              : hf__pg_checkout(backend, true, hf__now_ms(), &session, err);
     if (status != HF_OK)
         return status;
     status = hf__pg_confirm_labels(session, request->claims, request->count, err);

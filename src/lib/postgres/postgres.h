@@ -17,6 +17,13 @@
 #define PG_ANY_LISTENER 1
 #define PG_SQLSTATE_NO_MEMORY "53200"
 
+/* How often a question of this name was asked on a session. */
+enum { PG_QUESTIONS = 4 };
+struct pg_asked {
+    char name[24];
+    unsigned uses;
+};
+
 typedef struct pg_backend pg_backend;
 
 /* The caller's statements run under the caller's settings, ours under our own. */
@@ -36,6 +43,7 @@ typedef struct pg_session {
     pthread_mutex_t mutex;
     struct pg_session *next;                  /* in pg_backend.sessions */
     unsigned uses[HF__SQL_POSTGRES_PREPARED]; /* a statement is prepared at its third use */
+    struct pg_asked asked[PG_QUESTIONS];      /* likewise for questions */
     atomic_llong used_ms;                     /* when it last answered */
     atomic_llong quiet_until; /* the watcher saw it busy: leave it alone till then */
     int64_t ping_deadline;    /* 0: no ping under way */
@@ -159,6 +167,8 @@ hf_status hf__pg_query_until(pg_session *session, const char *sql, int count,
 hf_status hf__pg_script(pg_session *session, const char *sql, int64_t deadline, PGresult **result,
                         hf_error *err);
 hf_status hf__pg_prepare(pg_session *session, const hf__sql *statement, hf_error *err);
+/* The backend's ask: on the shared session. */
+hf_status hf__pg_answer(hf__backend *backend, hf__question *question, hf_error *err);
 /* Takes in what a ping left to be answered; HF_LOST or HF_UNREACHABLE when the session has gone. */
 hf_status hf__pg_ready(pg_session *session, hf_error *err);
 bool hf__pg_is_error(const PGresult *result);
@@ -283,10 +293,6 @@ hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool
 hf_status hf__pg_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
                       hf_error *err);
 
-/* table.c */
-hf_status hf__pg_find_table(hf__backend *backend, const hf_table_name *name, int64_t *id,
-                            hf_error *err);
-
 /* list_past.c */
 hf_status hf__pg_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
                            hf_error *err);
@@ -337,8 +343,7 @@ hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **session, hf_er
 void hf__pg_keep_generation(pg_session *session, const PGresult *result); /* of tx_generation.sql */
 bool hf__pg_tx_prepares(
     const pg_backend *backend); /* are our statements prepared on its sessions? */
-hf_status hf__pg_tx_rows(PGresult *result, hf_rows **rows,
-                         hf_error *err); /* takes the result over */
+hf_status hf__pg_rows(PGresult *result, hf_rows **rows, hf_error *err); /* takes the result over */
 
 /* examine.c */
 hf_status hf__pg_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);

@@ -300,10 +300,6 @@ WHERE s.last_start <= excluded.last_start - pg_catalog.make_interval(secs => $2:
    OR s.last_start > excluded.last_start + pg_catalog.make_interval(secs => $2::float8 / 1000)
 RETURNING 1
 
--- name: find_table prepared
-SELECT advisory_id FROM holdfast.table_registry
-WHERE cluster = $1 AND database = $2 AND table_name = $3 AND dropped_at IS NULL
-
 -- ---- who holds what -----------------------------------------------------------------------------
 
 -- name: find_holder

@@ -7,22 +7,19 @@
 
 #include <stdlib.h>
 
-#include "lib/tables/name.h"
-
-enum { OWN_STEPS = 5 }; /* beside the riders */
+enum { OWN_STEPS = 4 }; /* besides the questions */
 
 /* What a message consists of: the place of each step, -1 none. */
 struct taking {
     pg_step *steps;
     size_t count;
-    int opened_at, generation_at, label_at, taken_at, minted_at, riders_at;
+    int opened_at, generation_at, label_at, taken_at, questions_at;
 
     pg_opening opening;
     pg_arrays arrays;
     char patience[16], key[24];
-    hf__table_name name;
-    const char *label_params[4], *key_params[1], *name_params[3];
-    const char **rider_params;
+    const char *label_params[4], *key_params[1];
+    const char **question_params;
 };
 
 static int add(struct taking *taking, const char *sql, int count, const char *const *values)
@@ -66,49 +63,33 @@ static void add_lock(struct taking *taking, const hf__claim *claim)
                            1, taking->key_params);
 }
 
-static hf_status add_minted(struct taking *taking, const hf__claim *claim, hf_error *err)
+static void add_questions(struct taking *taking, const hf__request *request)
 {
-    if (claim->derivation != HF_MINTED)
-        return HF_OK;
-    hf_status status =
-        hf__table_name_parse(claim->label, claim->label_size, NULL, &taking->name, err);
-    if (status != HF_OK)
-        return status;
-    taking->name_params[0] = taking->name.cluster;
-    taking->name_params[1] = taking->name.database;
-    taking->name_params[2] = taking->name.table;
-    taking->minted_at = add(taking, pg_sql(&hf__sql_postgres_find_table), 3, taking->name_params);
-    return HF_OK;
-}
-
-static void add_riders(struct taking *taking, const hf__request *request)
-{
-    const char **param = taking->rider_params;
-    taking->riders_at = (int)taking->count;
-    for (size_t i = 0; i < request->rider_count; i++) {
-        const hf__rider *rider = &request->riders[i];
+    const char **param = taking->question_params;
+    taking->questions_at = (int)taking->count;
+    for (size_t i = 0; i < request->question_count; i++) {
+        const hf__question *question = request->questions[i];
         const char **first = param;
-        for (size_t j = 0; j < rider->count; j++)
-            *param++ = rider->values[j].data;
-        (void)add(taking, rider->sql, (int)rider->count, first);
+        for (size_t j = 0; j < question->count; j++)
+            *param++ = question->values[j].data;
+        (void)add(taking, question->sql, (int)question->count, first);
     }
 }
 
 static hf_status make_room(struct taking *taking, const hf__request *request, hf_error *err)
 {
     size_t params = 1;
-    for (size_t i = 0; i < request->rider_count; i++)
-        params += request->riders[i].count;
-    taking->steps = calloc(OWN_STEPS + request->rider_count, sizeof *taking->steps);
-    taking->rider_params = calloc(params, sizeof(char *));
-    return taking->steps && taking->rider_params ? HF_OK : hf__no_memory(err);
+    for (size_t i = 0; i < request->question_count; i++)
+        params += request->questions[i]->count;
+    taking->steps = calloc(OWN_STEPS + request->question_count, sizeof *taking->steps);
+    taking->question_params = calloc(params, sizeof(char *));
+    return taking->steps && taking->question_params ? HF_OK : hf__no_memory(err);
 }
 
 static hf_status compose(struct taking *taking, pg_backend *backend, const hf__request *request,
                          bool opens, hf_error *err)
 {
-    *taking = (struct taking){
-        .opened_at = -1, .generation_at = -1, .label_at = -1, .taken_at = -1, .minted_at = -1};
+    *taking = (struct taking){.opened_at = -1, .generation_at = -1, .label_at = -1, .taken_at = -1};
     hf_status status = make_room(taking, request, err);
     if (status != HF_OK)
         return status;
@@ -116,9 +97,7 @@ static hf_status compose(struct taking *taking, pg_backend *backend, const hf__r
         add_opening(taking, backend);
     status = add_label(taking, backend, request->claims, err);
     add_lock(taking, request->claims);
-    if (status == HF_OK)
-        status = add_minted(taking, request->claims, err);
-    add_riders(taking, request);
+    add_questions(taking, request);
     return status;
 }
 
@@ -127,7 +106,7 @@ static void dissolve(struct taking *taking)
     for (size_t i = 0; i < taking->count; i++)
         PQclear(taking->steps[i].result);
     free(taking->steps);
-    free(taking->rider_params);
+    free(taking->question_params);
     hf__pg_arrays_free(&taking->arrays);
 }
 
@@ -139,9 +118,9 @@ static const PGresult *answer(const struct taking *taking, int at)
 static hf_status hand_rows_over(struct taking *taking, hf__request *request, hf_error *err)
 {
     hf_status status = HF_OK;
-    for (size_t i = 0; status == HF_OK && i < request->rider_count; i++) {
-        pg_step *step = &taking->steps[(size_t)taking->riders_at + i];
-        status = hf__pg_tx_rows(step->result, &request->riders[i].rows, err);
+    for (size_t i = 0; status == HF_OK && i < request->question_count; i++) {
+        pg_step *step = &taking->steps[(size_t)taking->questions_at + i];
+        status = hf__pg_rows(step->result, &request->questions[i]->rows, err);
         step->result = NULL;
     }
     return status;
@@ -153,7 +132,6 @@ static hf_status read_answers(pg_session *session, struct taking *taking, hf__re
 {
     const PGresult *taken = answer(taking, taking->taken_at);
     const PGresult *known = answer(taking, taking->label_at);
-    const PGresult *minted = answer(taking, taking->minted_at);
     hf_status status = HF_OK;
 
     if (known && hf__pg_bool(known, 0, 0))
@@ -167,8 +145,6 @@ static hf_status read_answers(pg_session *session, struct taking *taking, hf__re
         return HF_NOT_ACQUIRED;
     }
     request->token = session->token_epoch + hf__pg_int(taken, 0, 1);
-    request->has_looked = minted != NULL;
-    request->minted_id = minted && PQntuples(minted) > 0 ? hf__pg_int(minted, 0, 0) : 0;
     return hand_rows_over(taking, request, err);
 }
 
@@ -192,6 +168,8 @@ static hf_status try_on(pg_session *session, hf__request *request, bool opens, h
     if (status == HF_OK)
         status = read_answers(session, &taking, request, err);
     dissolve(&taking);
+    for (size_t i = 0; status != HF_OK && i < request->question_count; i++)
+        hf__question_forget(request->questions[i]);
     if (status == HF_OK) {
         request->session = &session->base;
         atomic_fetch_add(&session->base.holds, 1);
@@ -201,10 +179,10 @@ static hf_status try_on(pg_session *session, hf__request *request, bool opens, h
     return status;
 }
 
-static hf_status try_beside(hf__request *request, hf_error *err)
+static hf_status try_held(hf__request *request, hf_error *err)
 {
     pg_session *session = NULL;
-    hf_status status = hf__pg_checkout_held(request->beside, &session, err);
+    hf_status status = hf__pg_checkout_held(request->session, &session, err);
     if (status != HF_OK)
         return status;
     status = try_on(session, request, false, err);
@@ -237,18 +215,12 @@ hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, bool *don
 {
     bool fits = request->count == 1 && request->claims->space == HF_BIGINT &&
                 atomic_load(&backend->base.records);
-    for (size_t i = 0; i < request->rider_count; i++) { /* of an attempt that failed */
-        hf_rows *rows = request->riders[i].rows;
-        if (rows)
-            rows->ops->free(rows);
-        request->riders[i].rows = NULL;
-    }
     *done = false;
     if (!fits)
         return HF_OK;
-    if (request->beside) {
+    if (request->session) {
         *done = true;
-        return try_beside(request, err);
+        return try_held(request, err);
     }
     return try_first(backend, request, done, err);
 }

@@ -13,6 +13,16 @@
 /* Preparing costs a trip of its own: not worth it for a command that locks once. */
 enum { PREPARE_AT_USE = 3 };
 
+struct statement_text {
+    const char *name;
+    const char *sql;
+};
+
+static struct statement_text text_of(const hf__sql *statement)
+{
+    return (struct statement_text){statement->name, pg_sql(statement)};
+}
+
 static hf_status lost_here(pg_session *session, hf_error *err)
 {
     hf_status status = hf__fail(err, HF_UNREACHABLE, "%s", session->base.why.message);
@@ -172,18 +182,24 @@ hf_status hf__pg_script(pg_session *session, const char *sql, int64_t deadline, 
     return checked(session, PQsendQuery(session->conn, sql), deadline, result, err);
 }
 
-hf_status hf__pg_prepare(pg_session *session, const hf__sql *statement, hf_error *err)
+static hf_status prepare(pg_session *session, struct statement_text text, unsigned *uses,
+                         hf_error *err)
 {
-    if (session->uses[statement->prepared] >= PREPARE_AT_USE)
+    if (*uses >= PREPARE_AT_USE)
         return HF_OK;
     hf_status status = hf__pg_ready(session, err);
     if (status != HF_OK)
         return status;
-    int sent = PQsendPrepare(session->conn, statement->name, pg_sql(statement), 0, NULL);
+    int sent = PQsendPrepare(session->conn, text.name, text.sql, 0, NULL);
     status = checked(session, sent, statement_deadline(session), NULL, err);
     if (status == HF_OK)
-        session->uses[statement->prepared] = PREPARE_AT_USE;
+        *uses = PREPARE_AT_USE;
     return status;
+}
+
+hf_status hf__pg_prepare(pg_session *session, const hf__sql *statement, hf_error *err)
+{
+    return prepare(session, text_of(statement), &session->uses[statement->prepared], err);
 }
 
 /* Parameters of any format; lengths and formats may be NULL for text. */
@@ -200,27 +216,27 @@ static bool may_prepare(const pg_session *session)
     return !backend->pooled || backend->session_pool;
 }
 
-static hf_status run(pg_session *session, const hf__sql *statement, const struct parameters *with,
-                     PGresult **result, hf_error *err)
+/* uses counts those of this statement on the session; NULL: it is never prepared. */
+static hf_status run(pg_session *session, struct statement_text text, unsigned *uses,
+                     const struct parameters *with, PGresult **result, hf_error *err)
 {
-    bool prepared =
-        may_prepare(session) && session->uses[statement->prepared] + 1 >= PREPARE_AT_USE;
+    bool prepared = uses && may_prepare(session) && *uses + 1 >= PREPARE_AT_USE;
     hf_status status = HF_OK;
     int sent;
 
     if (prepared)
-        status = hf__pg_prepare(session, statement, err);
-    else
-        session->uses[statement->prepared]++;
+        status = prepare(session, text, uses, err);
+    else if (uses)
+        ++*uses;
     if (status == HF_OK)
         status = hf__pg_ready(session, err);
     if (status != HF_OK)
         return status;
     if (prepared)
-        sent = PQsendQueryPrepared(session->conn, statement->name, with->count, with->values,
+        sent = PQsendQueryPrepared(session->conn, text.name, with->count, with->values,
                                    with->lengths, with->formats, 0);
     else
-        sent = PQsendQueryParams(session->conn, pg_sql(statement), with->count, NULL, with->values,
+        sent = PQsendQueryParams(session->conn, text.sql, with->count, NULL, with->values,
                                  with->lengths, with->formats, 0);
     return checked(session, sent, statement_deadline(session), result, err);
 }
@@ -229,7 +245,8 @@ hf_status hf__pg_run(pg_session *session, const hf__sql *statement, int count,
                      const char *const *values, PGresult **result, hf_error *err)
 {
     struct parameters with = {.count = count, .values = values};
-    return run(session, statement, &with, result, err);
+    return run(session, text_of(statement), &session->uses[statement->prepared], &with, result,
+               err);
 }
 
 hf_status hf__pg_run_keys(pg_session *session, const hf__sql *statement, const hf__buf *keys,
@@ -238,7 +255,50 @@ hf_status hf__pg_run_keys(pg_session *session, const hf__sql *statement, const h
     const char *values[] = {keys->data, shared ? "t" : "f"};
     const int lengths[] = {(int)keys->length, 0}, formats[] = {1, 0};
     struct parameters with = {.count = 2, .values = values, .lengths = lengths, .formats = formats};
-    return run(session, statement, &with, result, err);
+    return run(session, text_of(statement), &session->uses[statement->prepared], &with, result,
+               err);
+}
+
+/* NULL: the question has no name, or there are too many of them. */
+static unsigned *uses_of(pg_session *session, const char *name)
+{
+    for (size_t i = 0; name && i < PG_QUESTIONS; i++) {
+        struct pg_asked *asked = &session->asked[i];
+        if (!asked->name[0])
+            (void)snprintf(asked->name, sizeof asked->name, "%s", name);
+        if (strcmp(asked->name, name) == 0)
+            return &asked->uses;
+    }
+    return NULL;
+}
+
+static const char **params_of(const hf__question *question)
+{
+    const char **params = calloc(question->count + 1, sizeof *params);
+    for (size_t i = 0; params && i < question->count; i++)
+        params[i] = question->values[i].data;
+    return params;
+}
+
+hf_status hf__pg_answer(hf__backend *base, hf__question *question, hf_error *err)
+{
+    pg_session *session = NULL;
+    PGresult *result = NULL;
+    const char **params = params_of(question);
+    const struct parameters with = {.count = (int)question->count, .values = params};
+    hf_status status =
+        params ? hf__pg_shared_session(pg_backend_of(base), &session, err) : hf__no_memory(err);
+    if (status == HF_OK) {
+        pthread_mutex_lock(&session->mutex);
+        status = run(session, (struct statement_text){question->name, question->sql},
+                     uses_of(session, question->name), &with, &result, err);
+        pthread_mutex_unlock(&session->mutex);
+        hf__pg_unpin(session);
+    }
+    if (status == HF_OK)
+        status = hf__pg_rows(result, &question->rows, err);
+    free(params);
+    return status;
 }
 
 static hf_status status_of(const char *sqlstate)

@@ -365,7 +365,7 @@ static hf_status attempt_query(hf__attempt *base, const hf__attempt_plan *plan, 
         status = exchange(attempt, plan, sql, count, values, binary_rows, false,
                           rows ? &result : NULL, err);
     if (status == HF_OK && rows)
-        status = hf__pg_tx_rows(result, rows, err);
+        status = hf__pg_rows(result, rows, err);
     return status;
 }
 

@@ -53,7 +53,7 @@ static void rows_free(hf_rows *rows)
 static const hf__rows_ops pg_rows_ops = {rows_count, rows_columns,  rows_column,
                                          rows_value, rows_affected, rows_free};
 
-hf_status hf__pg_tx_rows(PGresult *result, hf_rows **out, hf_error *err)
+hf_status hf__pg_rows(PGresult *result, hf_rows **out, hf_error *err)
 {
     struct pg_rows *rows = malloc(sizeof *rows);
     if (!rows) {

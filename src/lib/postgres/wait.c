@@ -156,12 +156,12 @@ static const hf__sql *try_statement(const hf__request *request, bool records)
     return shared ? &hf__sql_postgres_try_one_shared : &hf__sql_postgres_try_one;
 }
 
-static void queue_one_script(hf__buf *script, const hf__request *request, const char *try, int ms)
+static void queue_one_script(hf__buf *script, const hf__request *request, const char *trial, int ms)
 {
     char key[32], wait[16], execute[80];
     (void)snprintf(key, sizeof key, "'%lld'", (long long)request->claims->key);
     (void)snprintf(wait, sizeof wait, "%d", ms);
-    (void)snprintf(execute, sizeof execute, "%s(%s)", try, key);
+    (void)snprintf(execute, sizeof execute, "%s(%s)", trial, key);
     const hf__sql_part parts[] = {{"key", key},
                                   {"lock", request->claims->mode == HF_SHARED
                                                ? "pg_advisory_xact_lock_shared"
@@ -173,7 +173,7 @@ static void queue_one_script(hf__buf *script, const hf__request *request, const 
 }
 
 static void queue_set_script(hf__buf *script, const hf__request *request, const pg_arrays *arrays,
-                             const char *try, int ms)
+                             const char *trial, int ms)
 {
     hf__buf keys = {0}, spaces = {0}, execute = {0};
     const char *shared = request->claims->mode == HF_SHARED ? "true" : "false";
@@ -181,7 +181,7 @@ static void queue_set_script(hf__buf *script, const hf__request *request, const 
     (void)snprintf(wait, sizeof wait, "%d", ms);
     hf__buf_printf(&keys, "'%s'", arrays->keys.data);
     hf__buf_printf(&spaces, "'%s'", arrays->spaces.data);
-    hf__buf_printf(&execute, "%s('%s', '%s', %s)", try, arrays->keys.data, arrays->spaces.data,
+    hf__buf_printf(&execute, "%s('%s', '%s', %s)", trial, arrays->keys.data, arrays->spaces.data,
                    shared);
     const hf__sql_part parts[] = {{"keys", keys.data},       {"spaces", spaces.data},
                                   {"shared", shared},        {"ms", wait},
@@ -230,22 +230,22 @@ static hf_status queue_on(pg_session *session, hf__request *request, int slice_m
     if (status != HF_OK)
         return status;
     bool records = atomic_load(&backend->base.records) && session->token_epoch;
-    const hf__sql *try = try_statement(request, records);
+    const hf__sql *trial = try_statement(request, records);
     pg_arrays arrays = {0};
     hf__buf script = {0};
     PGresult *result = NULL;
 
     status = hf__pg_confirm_labels(session, request->claims, request->count, err);
     if (status == HF_OK)
-        status = hf__pg_prepare(session, try, err);
+        status = hf__pg_prepare(session, trial, err);
     if (status == HF_OK)
         status = hf__pg_key_arrays(&arrays, request->claims, request->count, err);
     if (status != HF_OK)
         goto out;
     if (is_single(request))
-        queue_one_script(&script, request, try->name, slice_ms);
+        queue_one_script(&script, request, trial->name, slice_ms);
     else
-        queue_set_script(&script, request, &arrays, try->name, slice_ms);
+        queue_set_script(&script, request, &arrays, trial->name, slice_ms);
     if (script.broken) {
         status = hf__no_memory(err);
         goto out;
@@ -283,9 +283,9 @@ static hf_status queue_slice(pg_backend *backend, hf__request *request, int want
     hf_status status = HF_OK;
     for (int attempt = 0; attempt <= backend->max_waits; attempt++) {
         pg_session *session = NULL;
-        status = request->beside ? hf__pg_checkout_held(request->beside, &session, err)
-                                 : hf__pg_checkout(backend, request->private_session,
-                                                   request->deadline, &session, err);
+        status = request->session ? hf__pg_checkout_held(request->session, &session, err)
+                                  : hf__pg_checkout(backend, request->private_session,
+                                                    request->deadline, &session, err);
         if (status != HF_OK)
             return status;
         status = queue_on(session, request, slice_length(session, wanted, request->deadline), err);

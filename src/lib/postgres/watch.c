@@ -12,13 +12,13 @@
 #include "base/clock.h"
 
 enum {
-    MOST_SEATS = 256, /* per round; a round lasts ms */
-    QUIET_MS = 20,    /* how long a session that was seen busy is left alone */
+    MOST_SESSIONS = 256, /* per round; a round lasts ms */
+    QUIET_MS = 20,       /* how long a session that was seen busy is left alone */
 };
 
 struct round {
-    struct pollfd fds[MOST_SEATS + 1];
-    pg_session *sessions[MOST_SEATS + 1];
+    struct pollfd fds[MOST_SESSIONS + 1];
+    pg_session *sessions[MOST_SESSIONS + 1];
     nfds_t count;
     int64_t until;
 };
@@ -42,7 +42,7 @@ static void collect_sessions(pg_backend *backend, struct round *round)
     round->count = 1;
     pthread_mutex_lock(&backend->mutex);
     for (pg_session *session = backend->sessions; session; session = session->next) {
-        if (atomic_load(&session->base.lost) || round->count > MOST_SEATS)
+        if (atomic_load(&session->base.lost) || round->count > MOST_SESSIONS)
             continue;
         session->pins++;
         round->sessions[round->count++] = session;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "lib/tables/ids.h"
 #include "lib/tables/sql.h"
 
 enum { LISTED_NAMES = 100 };
@@ -218,8 +219,8 @@ static hf_status settle(hf_tx *tx, void *arg, hf_error *err)
         status = hf__adopt_give_ids(run->source_tx, &run->source, ids.data,
                                     &run->adopted.rows_given, err);
     if (status == HF_OK)
-        status = run->store->backend->local ? copy_over_files(tx, run, err)
-                                            : copy_in_postgres(tx, run, ids.data, err);
+        status = hf_store_is_local(run->store) ? copy_over_files(tx, run, err)
+                                               : copy_in_postgres(tx, run, ids.data, err);
     hf__buf_free(&ids);
     return status;
 }
@@ -299,7 +300,7 @@ static hf_status attempt(hf_tx *tx, void *arg, hf_error *err)
     run->source_tx = tx;
     hf_status status = read_source(tx, run, err);
     if (status == HF_OK)
-        status = run->store->backend->local
+        status = hf_store_is_local(run->store)
                      ? hf__table_transact(run->store, run->options.dry_run, settle, run, err)
                      : settle(tx, run, err);
     if (status == HF_OK && run->adopted.faults > 0)
@@ -316,10 +317,10 @@ static hf_status transact(struct run *run, hf_error *err)
     hf_tx_options options = HF_TX_OPTIONS_INIT;
     hf_error failure;
     options.isolation = HF_READ_COMMITTED;
-    options.read_only = run->options.dry_run && run->store->backend->local;
+    options.read_only = run->options.dry_run && hf_store_is_local(run->store);
     options.database = run->options.file;
     hf_status status =
-        hf__transact_at(run->store, run->store->backend->local ? HF__PLACE_FILE : HF__PLACE_OWN,
+        hf__transact_at(run->store, hf_store_is_local(run->store) ? HF__PLACE_FILE : HF__PLACE_OWN,
                         &options, attempt, run, &failure);
     if (status == HF_OK)
         return HF_OK;
@@ -335,7 +336,7 @@ static hf_status transact(struct run *run, hf_error *err)
     if (strcmp(failure.sqlstate, "23505") == 0)
         hf__hint(&failure, "all rows of a name get the same id: a constraint of %s forbids it",
                  run->source.relation.data ? run->source.relation.data : "the table");
-    return hf__say_no_tables(run->store->backend, &failure, err);
+    return hf__table_explain(run->store, &failure, err);
 }
 
 /* Ids are minted between two attempts, because minting needs a transaction of its own. */
@@ -367,7 +368,7 @@ static hf_status check_file(const struct run *run, hf_error *err)
 {
     char own[4200];
     struct stat file, records;
-    (void)snprintf(own, sizeof own, "%s/holdfast.db", run->store->backend->name + strlen("local:"));
+    (void)snprintf(own, sizeof own, "%s/holdfast.db", hf_store_name(run->store) + strlen("local:"));
     if (stat(run->options.file, &file) != 0)
         return hf__fail_errno(err, HF_CONFIG, errno, "cannot open %s", run->options.file);
     if (stat(own, &records) == 0 && records.st_ino == file.st_ino && records.st_dev == file.st_dev)
@@ -377,7 +378,7 @@ static hf_status check_file(const struct run *run, hf_error *err)
 
 static hf_status check(const struct run *run, hf_error *err)
 {
-    bool local = run->store->backend->local;
+    bool local = hf_store_is_local(run->store);
     hf_status status = HF_OK;
     hf__table_name name;
     const hf_table_name probe = {run->defaults.cluster, run->defaults.database, "x"};
@@ -386,7 +387,7 @@ static hf_status check(const struct run *run, hf_error *err)
         hf__hint(err, "the local store adopts from a SQLite file: --file app.db");
     } else if (!local && run->options.file) {
         status = hf__fail(err, HF_INVALID, "%s adopts from its own database, not from a file",
-                          run->store->backend->name);
+                          hf_store_name(run->store));
         hf__hint(err, "a SQLite file goes with the local store");
     } else if (local && run->options.schema) {
         status = hf__fail(err, HF_INVALID, "a SQLite file has no schemas");

@@ -60,7 +60,7 @@ static hf_status find_relation(hf_tx *tx, const hf_table_adoption *adoption,
     if (hf_rows_count(rows) == 0) {
         status = hf__fail(err, HF_CONFIG, "there is no table %s%s%s on %s",
                           adoption->schema ? adoption->schema : "", adoption->schema ? "." : "",
-                          relation, source->store->backend->name);
+                          relation, hf_store_name(source->store));
         hf__hint(err, "name its schema and table, as in --from app.table_context_refs");
     } else {
         hf__buf_clear(&source->relation);
@@ -162,8 +162,8 @@ hf_status hf__adopt_find(hf_tx *tx, const hf_table_adoption *adoption, hf__adopt
                          hf_error *err)
 {
     source->has_id = source->id_is_narrow = source->not_null = false;
-    return source->store->backend->local ? find_in_sqlite(tx, adoption, source, err)
-                                         : find_in_postgres(tx, adoption, source, err);
+    return hf_store_is_local(source->store) ? find_in_sqlite(tx, adoption, source, err)
+                                            : find_in_postgres(tx, adoption, source, err);
 }
 
 /* ---- either store ---------------------------------------------------------------------------- */
@@ -192,8 +192,9 @@ hf_status hf__adopt_spellings(hf_tx *tx, const hf__adopt_source *source, hf_rows
 hf_status hf__adopt_rows_of(hf_tx *tx, const hf__adopt_source *source,
                             const hf__adopt_spelling *spelling, hf_rows **rows, hf_error *err)
 {
-    const hf_value name = {
-        .data = spelling->raw, .size = spelling->raw_size, .binary = source->store->backend->local};
+    const hf_value name = {.data = spelling->raw,
+                           .size = spelling->raw_size,
+                           .binary = hf_store_is_local(source->store)};
     return query(tx, source,
                  source->has_id ? &hf__sql_tables_adopt_rows
                                 : &hf__sql_tables_adopt_rows_without_id,
@@ -214,7 +215,7 @@ hf_status hf__adopt_give_ids(hf_tx *tx, const hf__adopt_source *source, const ch
 {
     const hf_value values[] = {HF_TEXT(ids)};
     hf_rows *rows = NULL;
-    hf_status status = source->store->backend->local ? spread_ids(tx, values, err) : HF_OK;
+    hf_status status = hf_store_is_local(source->store) ? spread_ids(tx, values, err) : HF_OK;
     if (status == HF_OK)
         status = query(tx, source, &hf__sql_tables_adopt_give_ids, 1, values, &rows, err);
     if (status == HF_OK)
@@ -322,8 +323,8 @@ hf_status hf__adopt_constrain(hf_tx *tx, hf__adopt_source *source,
                               hf_error *err)
 {
     const char *relation = adoption->relation ? adoption->relation : DEFAULT_RELATION;
-    return source->store->backend->local ? constrain_sqlite(tx, source, relation, adopted, err)
-                                         : constrain_postgres(tx, source, adopted, err);
+    return hf_store_is_local(source->store) ? constrain_sqlite(tx, source, relation, adopted, err)
+                                            : constrain_postgres(tx, source, adopted, err);
 }
 
 /*

@@ -6,11 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "lib/tables/snowflake.h"
+#include "lib/tables/ids.h"
 #include "lib/tables/sql.h"
-#include "lib/tables/tables.h"
 
 enum { LEASES_TRIED = 30, PAUSE_MS = 100, LEASES_PER_ID = 3 };
 
@@ -26,7 +26,8 @@ static hf_status take_lease(hf_tx *tx, void *arg, hf_error *err)
     struct lease *lease = arg;
     hf_rows *rows = NULL;
     char last[24], now[24], holder[300];
-    (void)snprintf(holder, sizeof holder, "%s:%d", lease->store->host, (int)lease->store->pid);
+    (void)snprintf(holder, sizeof holder, "%s:%d", hf__table_ids_of(lease->store)->host,
+                   (int)getpid());
     const hf_value values[] = {hf__number_value(last, lease->last_ms), HF_TEXT(holder),
                                hf__number_value(now, hf__wall_ms())};
     hf_status status =
@@ -45,7 +46,7 @@ static hf_status take_lease(hf_tx *tx, void *arg, hf_error *err)
 static hf_status all_leased(const hf_store *store, hf_error *err)
 {
     hf_status status = hf__fail(err, HF_QUOTA, "all %d machine numbers of %s are in use",
-                                HF__MACHINE_MAX, store->backend->name);
+                                HF__MACHINE_MAX, hf_store_name(store));
     hf__hint(err, "they are leased for a second each: try again, or give long-running processes a "
                   "number of their own (hf_store_options.machine, HOLDFAST_MACHINE)");
     return status;
@@ -56,12 +57,13 @@ static hf_status lease_machine(hf_store *store, hf_error *err)
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
     struct lease lease = {.store = store};
     hf_status status = HF_OK;
-    pthread_mutex_lock(&store->mutex);
-    lease.last_ms = store->mint.last_ms;
-    if (store->machine)
-        hf__snowflake_lease(&store->mint, store->machine, INT64_MAX);
-    pthread_mutex_unlock(&store->mutex);
-    if (store->machine)
+    hf__table_ids *ids = hf__table_ids_of(store);
+    pthread_mutex_lock(&ids->mutex);
+    lease.last_ms = ids->mint.last_ms;
+    if (ids->machine)
+        hf__snowflake_lease(&ids->mint, ids->machine, INT64_MAX);
+    pthread_mutex_unlock(&ids->mutex);
+    if (ids->machine)
         return HF_OK;
     for (int i = 0; status == HF_OK && !lease.granted && i < LEASES_TRIED; i++) {
         if (i > 0)
@@ -74,27 +76,28 @@ static hf_status lease_machine(hf_store *store, hf_error *err)
         status = all_leased(store, err);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&store->mutex);
-    hf__snowflake_lease(&store->mint, (int)lease.machine, lease.until_ms);
-    store->mint_offset = lease.now_ms - hf__now_ms();
-    pthread_mutex_unlock(&store->mutex);
+    pthread_mutex_lock(&ids->mutex);
+    hf__snowflake_lease(&ids->mint, (int)lease.machine, lease.until_ms);
+    ids->mint_offset = lease.now_ms - hf__now_ms();
+    pthread_mutex_unlock(&ids->mutex);
     return HF_OK;
 }
 
 /* Mutex held. */
-static int64_t mint_clock(const hf_store *store)
+static int64_t mint_clock(const hf__table_ids *ids)
 {
-    return store->machine ? hf__wall_ms() : hf__now_ms() + store->mint_offset;
+    return ids->machine ? hf__wall_ms() : hf__now_ms() + ids->mint_offset;
 }
 
 static hf_status mint_one(hf_store *store, int64_t *id, hf_error *err)
 {
+    hf__table_ids *ids = hf__table_ids_of(store);
     int64_t now = 0;
     for (int i = 0; i <= LEASES_PER_ID; i++) {
-        pthread_mutex_lock(&store->mutex);
-        now = mint_clock(store);
-        bool minted = hf__snowflake_next(&store->mint, now, id);
-        pthread_mutex_unlock(&store->mutex);
+        pthread_mutex_lock(&ids->mutex);
+        now = mint_clock(ids);
+        bool minted = hf__snowflake_next(&ids->mint, now, id);
+        pthread_mutex_unlock(&ids->mutex);
         if (minted)
             return HF_OK;
         hf_status status = i < LEASES_PER_ID ? lease_machine(store, err) : HF_OK;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "lib/tables/ids.h"
 #include "lib/tables/sql.h"
 
 enum { MOST_TRIES = 20 };
@@ -42,7 +43,7 @@ static hf_status check_context(const char *context_id, bool is_new, hf_error *er
 static hf_status not_registered(const struct change *change, hf_error *err)
 {
     hf_status status = hf__fail(err, HF_INVALID, "no shared table '%s' is registered on %s",
-                                change->name->text, change->store->backend->name);
+                                change->name->text, hf_store_name(change->store));
     hf__hint(err, "'holdfast table list' shows those that are");
     return status;
 }
@@ -186,9 +187,8 @@ static hf_status change_locked(struct change *change, hf_tx_fn *fn, int64_t wait
     change->may_retire = true;
     status = hf__lock_transact_at(lock, HF__PLACE_OWN, &options, fn, change, &failure);
     if (status != HF_OK)
-        status = hf__say_no_tables(change->store->backend, &failure, err);
-    if (status == HF_OK && change->retired &&
-        !hf__minted_keep(change->store, change->name->text, 0))
+        status = hf__table_explain(change->store, &failure, err);
+    if (status == HF_OK && change->retired && !hf__table_keep(change->store, change->name->text, 0))
         status = hf__no_memory(err);
     hf_lock_free(lock);
     return status;

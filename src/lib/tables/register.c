@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "lib/tables/ids.h"
 #include "lib/tables/sql.h"
 
 enum { MOST_TRIES = 20 };
@@ -16,7 +17,7 @@ hf_status hf__table_transact(hf_store *store, bool read_only, hf_tx_fn *fn, void
     options.isolation = HF_READ_COMMITTED;
     options.read_only = read_only;
     hf_status status = hf__transact_at(store, HF__PLACE_OWN, &options, fn, arg, &failure);
-    return status == HF_OK ? HF_OK : hf__say_no_tables(store->backend, &failure, err);
+    return status == HF_OK ? HF_OK : hf__table_explain(store, &failure, err);
 }
 
 hf_status hf__table_start(hf_store *store, const hf_table_name *given, hf__table_name *name,
@@ -72,7 +73,7 @@ hf_status hf__table_register(hf_store *store, const hf__table_name *name, int64_
     struct registering r = {.store = store, .name = name};
     *created = false;
     for (int i = 0; i < MOST_TRIES; i++) {
-        hf_status status = hf__minted_ask(store, name, id, err);
+        hf_status status = hf__table_ask(store, name, id, err);
         if (status != HF_OK || *id)
             return status;
         status = hf__table_mint(store, 1, &r.minted, err);
@@ -86,7 +87,7 @@ hf_status hf__table_register(hf_store *store, const hf__table_name *name, int64_
             continue;
         *id = r.id;
         *created = r.created;
-        return hf__minted_keep(store, name->text, r.id) ? HF_OK : hf__no_memory(err);
+        return hf__table_keep(store, name->text, r.id) ? HF_OK : hf__no_memory(err);
     }
     return hf__fail(err, HF_EXHAUSTED,
                     "'%s' was not registered in %d attempts: others drop it, or mint its ids",
@@ -96,7 +97,7 @@ hf_status hf__table_register(hf_store *store, const hf__table_name *name, int64_
 hf_status hf__table_ensure(hf_store *store, const hf__table_name *name, int64_t *id, hf_error *err)
 {
     bool created = false;
-    *id = hf__minted_kept(store, name->text);
+    *id = hf__table_kept(store, name->text);
     return *id ? HF_OK : hf__table_register(store, name, id, &created, err);
 }
 
@@ -117,5 +118,5 @@ hf_status hf_table_find(hf_store *store, const hf_table_name *given, int64_t *id
 {
     hf__table_name name;
     hf_status status = hf__table_start(store, given, &name, err);
-    return status == HF_OK ? hf__minted_ask(store, &name, id, err) : status;
+    return status == HF_OK ? hf__table_ask(store, &name, id, err) : status;
 }

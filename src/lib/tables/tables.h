@@ -1,8 +1,9 @@
-#ifndef HF_TABLE_TABLE_H
-#define HF_TABLE_TABLE_H
+#ifndef HF_TABLES_TABLES_H
+#define HF_TABLES_TABLES_H
 
 #include "lib/locks/locks.h"
 #include "lib/tables/name.h"
+#include "lib/tables/snowflake.h"
 #include "lib/transactions/transactions.h"
 
 /*
@@ -30,7 +31,7 @@ HF_MUST_CHECK hf_status hf__table_live(hf_tx *tx, const hf__table_name *name, in
 HF_MUST_CHECK hf_status hf__table_start(hf_store *store, const hf_table_name *given,
                                         hf__table_name *name, hf_error *err);
 
-/* lock_table.c: does not register; extra may be NULL */
+/* lock.c: does not register; extra may be NULL */
 HF_MUST_CHECK hf_status hf__table_lock_live(hf_store *store, const hf__table_name *name,
                                             const hf_lock_spec *spec, const hf__lock_extra *extra,
                                             hf_lock **lock, hf_error *err);
@@ -41,8 +42,22 @@ HF_MUST_CHECK hf_status hf__table_lock_live(hf_store *store, const hf__table_nam
 HF_MUST_CHECK hf_status hf__table_lock_with(hf_store *store, const hf_table_name *name,
                                             const hf_lock_spec *spec, const hf__lock_extra *extra,
                                             hf_lock **lock, hf_error *err);
-/* Asks for the table's id in the message of another lock, and keeps it for hf__table_lock_with. */
-void hf__table_look(const hf__table_name *name, hf_value values[3], hf__rider *rider);
-void hf__table_looked(hf_store *store, const hf__table_name *name, const hf_rows *rows);
+/*
+ * Asks for the table's id in the message of another lock. finish keeps the answer for hf__table_lock_with, if
+ * there is one, and frees the rows. It points into itself: not to be copied.
+ */
+typedef struct hf__table_question {
+    hf__question base;
+    hf__table_name name;
+    hf_value values[3];
+} hf__table_question;
+
+void hf__table_question_init(hf__table_question *question, const hf_store *store,
+                             const hf__table_name *name);
+void hf__table_question_finish(hf__table_question *question, const hf_store *store);
+
+/* What looks up the keys of shared tables for the lock engine; NULL: out of memory. machine is the
+ * number that ids are minted with, 0: leased; host is what a lease is recorded under. */
+hf__lookup *hf__tables_new(int machine, const char *host);
 
 #endif

@@ -5,6 +5,15 @@
 
 -- ---- one table ----------------------------------------------------------------------------------
 
+-- name: find_id postgres
+-- The id of cluster $1, database $2, table $3, as it is now.
+SELECT advisory_id FROM holdfast.table_registry
+WHERE cluster = $1 AND database = $2 AND table_name = $3 AND dropped_at IS NULL
+
+-- name: find_id sqlite
+SELECT advisory_id FROM table_registry
+WHERE cluster = $1 AND database = $2 AND table_name = $3 AND dropped_ms IS NULL
+
 -- name: live_id postgres
 -- The id of cluster $1, database $2, table $3, locked against changes until the transaction ends.
 SELECT advisory_id

@@ -547,11 +547,8 @@ hf_status hf__lock_transact_last(hf_lock *const locks[2], const hf_tx_options *o
     hf_status status = transact_on(locks[0], &tx, options, fn, arg, err);
     if (status != HF_OK)
         return status;
-    for (size_t i = 0; i < 2; i++) {
-        locks[i]->is_unlocked = tx.released;
-        (void)!hf_lock_release(locks[i],
-                               NULL); /* one that is lost on its way back was held till then */
-    }
+    for (size_t i = 0; i < 2; i++) /* one that is lost on its way back was held till then */
+        (void)!hf__lock_end(locks[i], tx.released, NULL);
     return HF_OK;
 }
 

@@ -150,12 +150,13 @@ static hf_status load_by(hf_store *store, const hf__sql *sql, const char *value,
     return explain(hf_transact(store, &options, load, &loading, &failure), &failure, err);
 }
 
-void hf__append_look(const hf_value *id, hf__rider *rider)
+void hf__append_question(const hf_value *id, hf__question *question)
 {
-    *rider = (hf__rider){.sql = hf__sql_append_find.text[HF__POSTGRES], .count = 1, .values = id};
+    *question =
+        (hf__question){.sql = hf__sql_append_find.text[HF__POSTGRES], .count = 1, .values = id};
 }
 
-hf_status hf__append_looked(const hf_rows *rows, hf__append_row *row, hf_error *err)
+hf_status hf__append_answer(const hf_rows *rows, hf__append_row *row, hf_error *err)
 {
     *row = (hf__append_row){0};
     if (hf_rows_count(rows) > 0)
@@ -267,22 +268,22 @@ static hf_lock_spec spec_of(hf__work *work)
 /*
  * Acquires the lock of the id and asks for the table's id and the append's row in the same message.
  */
-static hf_status lock_and_look(hf__work *work, const hf_lock_spec *spec, hf_error *err)
+static hf_status lock_and_ask(hf__work *work, const hf_lock_spec *spec, hf_error *err)
 {
-    hf_value name[3];
     const hf_value id = HF_TEXT(work->result->id);
-    hf__rider riders[2] = {{0}};
+    hf__table_question table;
+    hf__question row;
+    hf__question *const questions[] = {&table.base, &row};
     /* The store has no row of an id that we have just made up. */
-    const hf__lock_extra extra = {.riders = riders,
-                                  .rider_count = work->options->id != NULL ? 2 : 1};
+    const hf__lock_extra extra = {.questions = questions,
+                                  .question_count = work->options->id != NULL ? 2 : 1};
 
-    hf__table_look(&work->name, name, &riders[0]);
-    hf__append_look(&id, &riders[1]);
+    hf__table_question_init(&table, work->store, &work->name);
+    hf__append_question(&id, &row);
     hf_status status =
         hf__append_lock(work->store, work->result->id, spec, &extra, &work->own, err);
-    hf__table_looked(work->store, &work->name, riders[0].rows);
-    hf_rows_free(riders[0].rows);
-    work->seen = riders[1].rows;
+    hf__table_question_finish(&table, work->store);
+    work->seen = row.rows;
     return status;
 }
 
@@ -290,7 +291,7 @@ hf_status hf__work_load(hf__work *work, hf__append_row *row, hf_error *err)
 {
     if (work->seen == NULL)
         return hf__append_load(work->store, work->result->id, row, err);
-    return hf__append_looked(work->seen, row, err);
+    return hf__append_answer(work->seen, row, err);
 }
 
 hf_status hf__work_lock_id(hf__work *work, hf_error *err)
@@ -299,7 +300,7 @@ hf_status hf__work_lock_id(hf__work *work, hf_error *err)
 
     spec.flags = HF_PRIVATE; /* the table's lock and our transactions share its session */
     spec.on_wait = on_wait_for_id;
-    hf_status status = lock_and_look(work, &spec, err);
+    hf_status status = lock_and_ask(work, &spec, err);
     if (status == HF_NOT_ACQUIRED && err != NULL) {
         hf_error plain = *err;
         status = hf__fail(err, HF_NOT_ACQUIRED, "append %s runs already: %s", work->result->id,
@@ -312,7 +313,7 @@ hf_status hf__work_lock_table(hf__work *work, int64_t wait_ms, hf_error *err)
 {
     const hf_table_name name = {work->name.cluster, work->name.database, work->name.table};
     hf_lock_spec spec = spec_of(work);
-    const hf__lock_extra extra = {.beside = work->own};
+    const hf__lock_extra extra = {.on = work->own};
     int64_t asked = now_us();
 
     spec.flags = HF_PRIVATE;

@@ -61,8 +61,8 @@ HF_MUST_CHECK hf_status hf__append_lock(hf_store *store, const char *id, const h
 /*
  * hf__append_load in two steps, for the message that acquires a lock: the question, and its answer.
  */
-void hf__append_look(const hf_value *id, hf__rider *rider);
-HF_MUST_CHECK hf_status hf__append_looked(const hf_rows *rows, hf__append_row *row, hf_error *err);
+void hf__append_question(const hf_value *id, hf__question *question);
+HF_MUST_CHECK hf_status hf__append_answer(const hf_rows *rows, hf__append_row *row, hf_error *err);
 
 /* HF_INVALID: not 1 to 64 letters, digits, '.', '_', ':' and '-'. */
 HF_MUST_CHECK hf_status hf__append_check_id(const char *id, hf_error *err);

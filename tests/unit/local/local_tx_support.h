@@ -4,6 +4,8 @@
 
 #include "local_store.h"
 
+#include "lib/backend/attempt.h"
+
 #define ACCOUNTS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 extern hf__backend *store;
