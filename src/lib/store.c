@@ -20,16 +20,6 @@ enum {
     MAX_TRANSACTIONS = 16,
 };
 
-hf_status hf__check_process(const hf_store *store, hf_error *err)
-{
-    if (store->pid == getpid())
-        return HF_OK;
-    hf_status status = hf__fail(
-        err, HF_FORKED, "this store was opened by process %d, before a fork", (int)store->pid);
-    hf__hint(err, "close it in the child, and open one there if the child needs locks");
-    return status;
-}
-
 static int positive_or(int value, int otherwise)
 {
     return value > 0 ? value : otherwise;
@@ -76,7 +66,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
     (void)snprintf(store->application, sizeof store->application, "%s", options->application);
     if (gethostname(store->host, sizeof store->host - 1) != 0)
         (void)snprintf(store->host, sizeof store->host, "unknown-host");
-    store->lookup = hf__tables_new(options->machine, store->host);
+    store->lookup = hf__tables_new(options->machine);
     if (!store->lookup) {
         close(store->event_fd);
         free(store);

@@ -39,7 +39,7 @@ static void drop_records(hf__local *local)
             continue;
         hf_status status = hf__local_db_enter(local, &err);
         if (status == HF_OK) {
-            status = hf__local_run(local, &hf__sql_local_drop_seat, &err, "i", session->id);
+            status = hf__local_run(local, &hf__sql_local_drop_session, &err, "i", session->id);
             hf__local_db_leave(local);
         }
         if (status != HF_OK)

@@ -46,7 +46,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 -- name: drop_holder prepared
 DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat = ?3
 
--- name: drop_seat prepared
+-- name: drop_session prepared
 DELETE FROM holders WHERE seat = ?1
 
 -- name: drop_rivals prepared

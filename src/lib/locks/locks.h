@@ -54,6 +54,8 @@ struct hf__lookup { /* the head of what provides it */
 };
 
 hf__lookup *hf__store_lookup(const hf_store *store);
+const char *hf__store_application(const hf_store *store); /* as records name this process */
+const char *hf__store_host(const hf_store *store);
 bool hf__store_is_borrowed(const hf_store *store); /* the caller's connection: no questions */
 
 /* Answers a question by itself, in one trip. The rows are the caller's. */

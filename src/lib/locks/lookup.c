@@ -6,6 +6,29 @@
 #include "lib/locks/engine.h"
 
 #include <stdlib.h>
+#include <unistd.h>
+
+/* ---- what other rooms may know of a store ----------------------------------------------------------- */
+
+hf_status hf__check_process(const hf_store *store, hf_error *err)
+{
+    if (store->pid == getpid())
+        return HF_OK;
+    hf_status status = hf__fail(
+        err, HF_FORKED, "this store was opened by process %d, before a fork", (int)store->pid);
+    hf__hint(err, "close it in the child, and open one there if the child needs locks");
+    return status;
+}
+
+const char *hf__store_application(const hf_store *store)
+{
+    return store->application;
+}
+
+const char *hf__store_host(const hf_store *store)
+{
+    return store->host;
+}
 
 hf__lookup *hf__store_lookup(const hf_store *store)
 {
@@ -24,6 +47,8 @@ hf_status hf__store_ask(hf_store *store, hf__question *question, hf_error *err)
         return hf__fail(err, HF_INVALID, "a borrowed connection answers no questions");
     return backend->ops->ask(backend, question, err);
 }
+
+/* ---- questions about keys ------------------------------------------------------------------------- */
 
 static size_t count_looked_up(const hf__claim *claims, size_t count)
 {

@@ -24,12 +24,12 @@ static size_t copy_records(struct hf_lock *lock, hf__record *records, int64_t ag
         const struct grant *grant = &lock->grants[i];
         if (grant->hold)
             records[count++] = (hf__record){.session_id = grant->hold->session->session_id,
-                                         .key = grant->claim.key,
-                                         .space = grant->claim.space,
-                                         .mode = grant->claim.mode,
-                                         .slot = grant->claim.slot,
-                                         .age_ms = age_ms,
-                                         .token = lock->token};
+                                            .key = grant->claim.key,
+                                            .space = grant->claim.space,
+                                            .mode = grant->claim.mode,
+                                            .slot = grant->claim.slot,
+                                            .age_ms = age_ms,
+                                            .token = lock->token};
     }
     lock->recorded = true;
     return count;

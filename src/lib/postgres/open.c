@@ -5,7 +5,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "lib/postgres/postgres.h"
 
 static void free_backend(pg_backend *backend)

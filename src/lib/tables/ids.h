@@ -13,7 +13,6 @@ struct hf__kept_id;
 
 typedef struct hf__table_ids {
     hf__lookup base;
-    char host[256];
     int machine; /* as configured, 0: leased */
 
     pthread_mutex_t mutex;                    /* all below */

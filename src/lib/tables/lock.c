@@ -5,7 +5,6 @@
  */
 #include "lib/tables/tables.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,7 +210,7 @@ static void lookup_free(hf__lookup *lookup)
     free(ids);
 }
 
-hf__lookup *hf__tables_new(int machine, const char *host)
+hf__lookup *hf__tables_new(int machine)
 {
     static const hf__lookup_ops ops = {.find = lookup_find,
                                        .question = lookup_question,
@@ -223,7 +222,6 @@ hf__lookup *hf__tables_new(int machine, const char *host)
         return NULL;
     ids->base.ops = &ops;
     ids->machine = machine;
-    (void)snprintf(ids->host, sizeof ids->host, "%s", host);
     pthread_mutex_init(&ids->mutex, NULL);
     return &ids->base;
 }

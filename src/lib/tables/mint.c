@@ -26,8 +26,7 @@ static hf_status take_lease(hf_tx *tx, void *arg, hf_error *err)
     struct lease *lease = arg;
     hf_rows *rows = NULL;
     char last[24], now[24], holder[300];
-    (void)snprintf(holder, sizeof holder, "%s:%d", hf__table_ids_of(lease->store)->host,
-                   (int)getpid());
+    (void)snprintf(holder, sizeof holder, "%s:%d", hf__store_host(lease->store), (int)getpid());
     const hf_value values[] = {hf__number_value(last, lease->last_ms), HF_TEXT(holder),
                                hf__number_value(now, hf__wall_ms())};
     hf_status status =

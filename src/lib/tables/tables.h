@@ -57,7 +57,7 @@ void hf__table_question_init(hf__table_question *question, const hf_store *store
 void hf__table_question_finish(hf__table_question *question, const hf_store *store);
 
 /* What looks up the keys of shared tables for the lock engine; NULL: out of memory. machine is the
- * number that ids are minted with, 0: leased; host is what a lease is recorded under. */
-hf__lookup *hf__tables_new(int machine, const char *host);
+ * number that ids are minted with, 0: leased. */
+hf__lookup *hf__tables_new(int machine);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "lib/locks/engine.h"
 #include "base/vec.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/sqltext.h"
 #include "lib/backend/attempt.h"
-#include "lib/locks/engine.h"
+#include "lib/locks/locks.h"
 
 /* Transactions elsewhere than in the caller's database of the local store; on PostgreSQL like any. */
 

@@ -5,7 +5,7 @@
 #ifndef HF_APPEND_WORK_H
 #define HF_APPEND_WORK_H
 
-#include "lib/tables/name.h"
+#include "lib/tables/tables.h"
 #include "programs/append/append.h"
 #include "programs/append/plan.h"
 #include "programs/append/target/target.h"

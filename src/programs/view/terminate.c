@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "lib/locks/engine.h"
+#include "lib/locks/locks.h"
 #include "lib/transactions/transactions.h"
 #include "programs/view/parts.h"
 #include "programs/view/sql.h"
@@ -64,8 +64,8 @@ static void fill(const struct ending *ending, struct values *values)
     set_number(values, PID, getpid());
     set_number(values, AT, hf__wall_ms());
     values->items[BY] = HF_TEXT(what->by ? what->by : "");
-    values->items[APPLICATION] = HF_TEXT(ending->store->application);
-    values->items[HOST] = HF_TEXT(ending->store->host);
+    values->items[APPLICATION] = HF_TEXT(hf__store_application(ending->store));
+    values->items[HOST] = HF_TEXT(hf__store_host(ending->store));
 }
 
 /* ---- PostgreSQL ------------------------------------------------------------------------------ */
@@ -129,7 +129,7 @@ static hf_status find_record(hf_tx *tx, void *arg, hf_error *err)
         (void)snprintf(ending->host, sizeof ending->host, "%s", hf__row_text(rows, 0, 2));
         ending->shared = hf__row_bool(rows, 0, 3);
         ending->is_near = hf__row_int(rows, 0, 1, 0) == hf__own_pid_space() &&
-                          strcmp(ending->host, ending->store->host) == 0;
+                          strcmp(ending->host, hf__store_host(ending->store)) == 0;
     }
     hf_rows_free(rows);
     return status;
