@@ -122,6 +122,20 @@ void hf__hint(hf_error *err, const char *format, ...)
     strcpy(err->hint, hint);
 }
 
+hf_status hf__options_copy(void *out, size_t out_size, const void *given, size_t least,
+                           const char *type, const char *init, hf_error *err)
+{
+    enum { MOST_SIZE = 4096 }; /* more is a member that was never set */
+    size_t size = 0;
+
+    memset(out, 0, out_size);
+    memcpy(&size, given, sizeof size);
+    if (size < least || size > MOST_SIZE)
+        return hf__fail(err, HF_INVALID, "%s.size is not set: start from %s", type, init);
+    memcpy(out, given, size < out_size ? size : out_size);
+    return HF_OK;
+}
+
 /* --- status ----------------------------------------------------------------------------------- */
 
 const char *hf_version(void)

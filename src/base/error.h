@@ -27,6 +27,15 @@ void hf__set_error(hf_error *err, hf_status code, const char *format, ...)
 void hf__set_error_errno(hf_error *err, hf_status code, int error_number, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/*
+ * Copies a caller's options, whose first member says how large they are: a program that was built
+ * against an older header has fewer members, and those it does not know are 0. least: where the
+ * size must reach at least. HF_INVALID: the size was never set; type and init name what to write.
+ */
+HF_MUST_CHECK hf_status hf__options_copy(void *out, size_t out_size, const void *given,
+                                         size_t least, const char *type, const char *init,
+                                         hf_error *err);
+
 /* Adds the remedy to the error that was just made; err may be NULL. */
 void hf__hint(hf_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

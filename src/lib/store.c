@@ -28,13 +28,12 @@ static int positive_or(int value, int otherwise)
 /* Callers built against an older header pass a smaller struct. */
 static hf_status complete(const hf_store_options *given, hf_store_options *options, hf_error *err)
 {
-    memset(options, 0, sizeof *options);
-    if (given) {
-        if (given->size < offsetof(hf_store_options, application) || given->size > 4096)
-            return hf__fail(err, HF_INVALID,
-                            "hf_store_options.size is not set: start from HF_STORE_OPTIONS_INIT");
-        memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
-    }
+    const hf_store_options defaults = HF_STORE_OPTIONS_INIT;
+    hf_status status = hf__options_copy(options, sizeof *options, given ? given : &defaults,
+                                        offsetof(hf_store_options, application), "hf_store_options",
+                                        "HF_STORE_OPTIONS_INIT", err);
+    if (status != HF_OK)
+        return status;
     options->size = sizeof *options;
     if (options->machine < 0 || options->machine > HF__MACHINE_MAX)
         return hf__fail(err, HF_INVALID, "machine %d is not between 1 and %d", options->machine,

@@ -128,13 +128,14 @@ static hf_status take_names(hf_network *network, const hf_network_options *optio
 hf_status hf_network_open(hf_store *store, const hf_network_options *given, hf_network **out,
                           hf_error *err)
 {
-    hf_network_options options = {0};
+    hf_network_options options;
     if (!store || !given || !out)
         return hf__fail(err, HF_INVALID, "hf_network_open needs a store and options");
-    if (given->size < offsetof(hf_network_options, schema) || given->size > 4096)
-        return hf__fail(err, HF_INVALID,
-                        "hf_network_options.size is not set: start from HF_NETWORK_OPTIONS_INIT");
-    memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    hf_status copied =
+        hf__options_copy(&options, sizeof options, given, offsetof(hf_network_options, schema),
+                         "hf_network_options", "HF_NETWORK_OPTIONS_INIT", err);
+    if (copied != HF_OK)
+        return copied;
     hf_network *network = calloc(1, sizeof *network);
     if (!network)
         return hf__no_memory(err);

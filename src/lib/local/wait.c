@@ -7,10 +7,10 @@
 #include "lib/local/local.h"
 
 #include <errno.h>
-#include <signal.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/thread.h"
 
 enum {
     STACK_SIZE = 128 * 1024,
@@ -74,20 +74,7 @@ static void *lock_all(void *arg)
 
 static hf_status start_helper(hf__local_wait *wait, hf_error *err)
 {
-    pthread_attr_t attributes;
-    sigset_t all;
-
-    int error_number = pthread_attr_init(&attributes);
-    if (error_number == 0) {
-        sigfillset(&all);
-        /* The program's signals are not for our thread; the attribute leaves no gap at its start. */
-        error_number = pthread_attr_setsigmask_np(&attributes, &all);
-        if (error_number == 0)
-            error_number = pthread_attr_setstacksize(&attributes, STACK_SIZE);
-        if (error_number == 0)
-            error_number = pthread_create(&wait->helper, &attributes, lock_all, wait);
-        pthread_attr_destroy(&attributes);
-    }
+    int error_number = hf__thread_start(&wait->helper, STACK_SIZE, lock_all, wait);
     if (error_number == 0)
         return HF_OK;
     hf_status status =

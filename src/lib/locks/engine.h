@@ -231,8 +231,7 @@ int hf__deliver_losses(hf_store *store);                         /* mutex not he
 /* scribe.c */
 hf_status hf__scribe_start(hf_store *store, hf_error *err); /* mutex held */
 void hf__scribe_stop(hf_store *store);
-void hf__scribe_soon(hf_store *store);                                          /* mutex held */
-int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store); /* no signals */
+void hf__scribe_soon(hf_store *store); /* mutex held */
 
 /* lock.c */
 /* Its session, which is not freed until it is left; HF_LOST where it is gone. */

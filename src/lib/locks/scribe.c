@@ -5,10 +5,10 @@
  */
 #include "lib/locks/engine.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 enum {
     ROUND_MS = 1000,
@@ -106,24 +106,11 @@ void hf__scribe_soon(hf_store *store)
     pthread_cond_signal(&store->scribe_due);
 }
 
-/* The application's signals are not for our threads. */
-int hf__thread_start(pthread_t *thread, void *(*run)(void *), hf_store *store)
-{
-    sigset_t all;
-    pthread_attr_t attributes;
-    (void)sigfillset(&all);
-    (void)pthread_attr_init(&attributes);
-    (void)pthread_attr_setsigmask_np(&attributes, &all);
-    int failed = pthread_create(thread, &attributes, run, store);
-    (void)pthread_attr_destroy(&attributes);
-    return failed;
-}
-
 hf_status hf__scribe_start(hf_store *store, hf_error *err)
 {
     if (store->scribing || !store->backend->ops->record || !atomic_load(&store->backend->records))
         return HF_OK;
-    int failed = hf__thread_start(&store->scribe, scribe, store);
+    int failed = hf__thread_start(&store->scribe, 0, scribe, store);
     store->scribing = failed == 0;
     return failed ? hf__fail_errno(err, HF_SYSTEM, failed, "cannot start the scribe's thread")
                   : HF_OK;

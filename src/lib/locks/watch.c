@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 
 enum { ROUND_MS = 1000 };
 
@@ -122,7 +123,7 @@ hf_status hf__watch_start(hf_store *store, hf_error *err)
     int failed = 0;
     pthread_mutex_lock(&store->mutex);
     if (!store->watching) {
-        failed = hf__thread_start(&store->watcher, watch, store);
+        failed = hf__thread_start(&store->watcher, 0, watch, store);
         store->watching = failed == 0;
     }
     hf_status scribing = failed ? HF_OK : hf__scribe_start(store, err);

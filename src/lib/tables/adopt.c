@@ -414,13 +414,13 @@ hf_status hf_table_adopt(hf_store *store, const hf_table_adoption *adoption,
     struct run run = {.store = store, .source = {.store = store}};
     if (!store || !adoption)
         return hf__fail(err, HF_INVALID, "hf_table_adopt needs a store and what to adopt");
-    if (adoption->size < offsetof(hf_table_adoption, dry_run) || adoption->size > 4096)
-        return hf__fail(err, HF_INVALID,
-                        "hf_table_adoption.size is not set: start from HF_TABLE_ADOPTION_INIT");
-    memcpy(&run.options, adoption,
-           adoption->size < sizeof run.options ? adoption->size : sizeof run.options);
+    hf_status status = hf__options_copy(&run.options, sizeof run.options, adoption,
+                                        offsetof(hf_table_adoption, dry_run), "hf_table_adoption",
+                                        "HF_TABLE_ADOPTION_INIT", err);
+    if (status != HF_OK)
+        return status;
     run.defaults = (hf_table_name){run.options.cluster, run.options.database, NULL};
-    hf_status status = hf__check_process(store, err);
+    status = hf__check_process(store, err);
     if (status == HF_OK)
         status = check(&run, err);
     if (status == HF_OK)

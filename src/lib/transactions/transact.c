@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "lib/locks/engine.h"
 #include "base/vec.h"
+#include "lib/locks/engine.h"
 
 enum {
     DEFAULT_ATTEMPTS = 20,
@@ -392,13 +392,12 @@ static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, h
 
 static hf_status complete(const hf_tx_options *given, hf_tx_options *options, hf_error *err)
 {
-    memset(options, 0, sizeof *options);
-    if (given) {
-        if (given->size < offsetof(hf_tx_options, isolation) || given->size > 4096)
-            return hf__fail(err, HF_INVALID,
-                            "hf_tx_options.size is not set: start from HF_TX_OPTIONS_INIT");
-        memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
-    }
+    const hf_tx_options defaults = HF_TX_OPTIONS_INIT;
+    hf_status status = hf__options_copy(options, sizeof *options, given ? given : &defaults,
+                                        offsetof(hf_tx_options, isolation), "hf_tx_options",
+                                        "HF_TX_OPTIONS_INIT", err);
+    if (status != HF_OK)
+        return status;
     if (options->isolation > HF_READ_COMMITTED || options->deadline_ms < 0)
         return hf__fail(err, HF_INVALID, "unknown isolation level, or a negative deadline");
     if (!options->max_attempts)

@@ -4,11 +4,11 @@
 #include "programs/view/view.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "programs/view/parts.h"
 
 enum {
@@ -207,11 +207,7 @@ static void *collect(void *arg)
 
 static hf_status start_thread(hf__view *view, hf_error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's own threads handle signals */
-    int failure = pthread_create(&view->thread, NULL, collect, view);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failure = hf__thread_start(&view->thread, 0, collect, view);
     return failure ? hf__fail_errno(err, HF_SYSTEM, failure, "cannot start the collector's thread")
                    : HF_OK;
 }

@@ -114,6 +114,40 @@ static void test_the_detail_of_a_refusal_is_told_alone(void **state)
     assert_string_equal(hf__error_detail(&err), "it is taken");
 }
 
+struct given {
+    size_t size;
+    int first, second;
+};
+
+static void test_options_are_copied_as_far_as_the_caller_knows_them(void **state)
+{
+    struct given older = {.size = offsetof(struct given, second), .first = 1, .second = 2};
+    struct given newer = {.size = sizeof newer + 8, .first = 1, .second = 2};
+    struct given out = {.second = 9};
+    const size_t least = offsetof(struct given, first);
+
+    (void)state;
+    assert_int_equal(hf__options_copy(&out, sizeof out, &older, least, "t", "I", NULL), HF_OK);
+    assert_int_equal(out.first, 1);
+    assert_int_equal(out.second, 0);
+    assert_int_equal(hf__options_copy(&out, sizeof out, &newer, least, "t", "I", NULL), HF_OK);
+    assert_int_equal(out.second, 2);
+}
+
+static void test_options_without_a_size_are_refused(void **state)
+{
+    struct given forgotten = {.size = 0}, garbage = {.size = 1 << 20}, out;
+    hf_error err;
+    const size_t least = offsetof(struct given, first);
+
+    (void)state;
+    assert_int_equal(hf__options_copy(&out, sizeof out, &forgotten, least, "t", "I", &err),
+                     HF_INVALID);
+    assert_string_equal(err.message, "t.size is not set: start from I");
+    assert_int_equal(hf__options_copy(&out, sizeof out, &garbage, least, "t", "I", NULL),
+                     HF_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +159,8 @@ int main(void)
         cmocka_unit_test(test_a_long_message_is_cut_at_a_character),
         cmocka_unit_test(test_an_error_may_quote_itself),
         cmocka_unit_test(test_without_memory_there_is_one_message),
+        cmocka_unit_test(test_options_are_copied_as_far_as_the_caller_knows_them),
+        cmocka_unit_test(test_options_without_a_size_are_refused),
         cmocka_unit_test(test_the_detail_of_a_refusal_is_told_alone),
     };
     return RUN(tests);

@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/time.h"
 #include "programs/append/target/target.h"
 
@@ -248,7 +248,7 @@ static hf_status query(hf__target *target, const hf__statement *statement, hf__b
     if (statement->limit_ms >= 0)
         return run(chdb, statement, statement->sql, answer, false, err);
     atomic_init(&watch.over, false);
-    if (pthread_create(&watch.thread, NULL, await_stop, &watch) != 0)
+    if (hf__thread_start(&watch.thread, 0, await_stop, &watch) != 0)
         return hf__fail(err, HF_NO_MEMORY, "cannot start a thread");
     hf_status status = run(chdb, statement, statement->sql, answer, false, err);
     atomic_store(&watch.over, true);
@@ -408,13 +408,7 @@ static hf_status make_pipe(struct feed *feed, const char *folder, hf_error *err)
 /* All signals are blocked: SIGPIPE, when the reader goes away, must not end the process. */
 static bool start_thread(struct feed *feed)
 {
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&feed->thread, NULL, feed_pipe, feed) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
+    return hf__thread_start(&feed->thread, 0, feed_pipe, feed) == 0;
 }
 
 /* Makes the pipe in the folder. input belongs to the thread until end_feed. */
