@@ -72,7 +72,4 @@ const char *hf__json_plain_end(const char *at, const char *end);
 
 hf__json_kind hf__json_kind_of(char first);
 
-/* Reads the value at `at` < end in text that was checked; returns its end. Never beyond end. */
-const char *hf__json_read(const char *at, const char *end, hf__json_value *value);
-
 #endif

@@ -133,7 +133,8 @@ hf__json_kind hf__json_kind_of(char first)
     }
 }
 
-const char *hf__json_read(const char *at, const char *end, hf__json_value *value)
+/* Reads the value at `at` < end in text that was checked; returns its end. Never beyond end. */
+static const char *read_value(const char *at, const char *end, hf__json_value *value)
 {
     const char *start = at;
 
@@ -179,13 +180,13 @@ bool hf__json_walk_next(hf__json_walk *walk, hf__slice *key, hf__json_value *val
     if (walk->is_object && walk->at < walk->end) {
         if (*walk->at != '"')
             return false;
-        walk->at = hf__json_read(walk->at, walk->end, &name);
+        walk->at = read_value(walk->at, walk->end, &name);
         walk->at = next_token(walk->at, walk->end);
     }
     if (walk->at >= walk->end)
         return false;
     const char *start = walk->at;
-    walk->at = hf__json_read(walk->at, walk->end, value);
+    walk->at = read_value(walk->at, walk->end, value);
     if (walk->at == start) /* a bracket out of place, in text that was not checked */
         return false;
     if (key != NULL)

@@ -72,7 +72,9 @@ static hf_status take_local(struct store_choice *choice, hf_error *err)
     return take(choice, NULL, &url, err);
 }
 
-hf_status choose_store(const struct common *common, struct store_choice *choice, hf_error *err)
+/* Nothing falls back to the local store once anything points to PostgreSQL. */
+static hf_status choose_store(const struct common *common, struct store_choice *choice,
+                              hf_error *err)
 {
     const char *text = NULL;
 
@@ -247,7 +249,8 @@ static hf_status search_upwards(char **path, hf_error *err)
     return status;
 }
 
-hf_status choose_registry(const struct common *common, char **path, hf_error *err)
+/* *path is NULL when there is none; the caller frees it. What was named but is missing is an error. */
+static hf_status choose_registry(const struct common *common, char **path, hf_error *err)
 {
     const char *from_environment = getenv(variable);
 

@@ -10,9 +10,6 @@ struct store_choice {
     const char *variable; /* of the environment that said so, or NULL */
 };
 
-/* Nothing falls back to the local store once anything points to PostgreSQL. */
-HF_MUST_CHECK hf_status choose_store(const struct common *common, struct store_choice *choice,
-                                     hf_error *err);
 void store_choice_free(struct store_choice *choice);
 
 /* For whoever opens the store by another call: completes options (url, session_pool, log) up to that. The
@@ -31,9 +28,6 @@ HF_MUST_CHECK hf_status open_store(const struct invocation *in, hf_store_options
                                    hf_store **store, hf_error *err);
 
 /* Which registry is meant: --registry, else HOLDFAST_REGISTRY, else locks.yaml upwards from here. */
-
-/* *path is NULL when there is none; the caller frees it. What was named but is missing is an error. */
-HF_MUST_CHECK hf_status choose_registry(const struct common *common, char **path, hf_error *err);
 
 /* The same, where a registry is needed: none is an error. */
 HF_MUST_CHECK hf_status demand_registry(const struct common *common, char **path, hf_error *err);

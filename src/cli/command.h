@@ -66,16 +66,4 @@ struct command {
     int (*main)(const struct command *self, int argc, char **argv);
 };
 
-extern const struct command cmd_run;
-extern const struct command cmd_tx;
-extern const struct command cmd_key;
-extern const struct command cmd_locks;
-extern const struct command cmd_cursor;
-extern const struct command cmd_gaps;
-extern const struct command cmd_table;
-extern const struct command cmd_doctor;
-extern const struct command cmd_init;
-extern const struct command cmd_help;
-extern const struct command cmd_completion;
-
 #endif

@@ -351,7 +351,7 @@ void print_version(FILE *out)
     fprintf(out, "holdfast %s\n", hf_version());
 }
 
-void print_usage(const struct command *command, FILE *out)
+static void print_usage(const struct command *command, FILE *out)
 {
     const char *intro = "Usage:";
 

@@ -50,7 +50,6 @@ const void *choose_action(const struct command *command, const struct invocation
                           const char *missing, const void *actions, size_t count, size_t size,
                           int *exit_code);
 
-void print_usage(const struct command *command, FILE *out);
 void print_help(const struct command *command, FILE *out);
 void print_version(FILE *out);
 

@@ -9,7 +9,8 @@
 #include "cli/libexec.h"
 #include "cli/options.h"
 
-const char *command_word(const struct command *command)
+/* The word after the program's name: "check" of "registry check". */
+static const char *command_word(const struct command *command)
 {
     const char *space = strrchr(command->name, ' ');
 

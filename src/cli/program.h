@@ -21,9 +21,6 @@ struct program {
 /* The whole of main(): runs the command that argv names and returns the exit code. */
 int program_main(const struct program *program, int argc, char **argv);
 
-/* The word after the program's name: "check" of "registry check". */
-const char *command_word(const struct command *command);
-
 const struct command *find_command(const struct program *program, const char *word);
 void print_overview(const struct program *program, FILE *out);
 

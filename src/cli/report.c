@@ -28,7 +28,7 @@ struct report report_to_stderr(bool json)
     return (struct report){.json = json, .colour = !json && wants_colour(STDERR_FILENO)};
 }
 
-int exit_code_of(hf_status status)
+static int exit_code_of(hf_status status)
 {
     switch (status) {
     case HF_OK: return EXIT_OK;
@@ -173,18 +173,7 @@ void report_log(void *arg, hf_log_level level, const char *message)
         report_warning(arg, "%s", message);
 }
 
-const char *show_argument(char out[SHOWN_MAX], const char *argument)
-{
-    char *redacted = redact_passwords(argument);
-
-    if (redacted == NULL)
-        return "(out of memory)";
-    hf__show(out, SHOWN_MAX, redacted, strlen(redacted));
-    free(redacted);
-    return out;
-}
-
-/* --- redact ----------------------------------------------------------------------------------- */
+/* ---- what may not be shown ------------------------------------------------------------------- */
 
 static const char mask[] = "***";
 
@@ -226,7 +215,11 @@ static const char *parameter_end(const char *value)
     return *value == '\'' ? value + 1 : value;
 }
 
-char *redact_passwords(const char *text)
+/*
+ * A copy of text with *** for whatever may be a password: in scheme://user:password@host, in a
+ * password=… parameter and in a conninfo's password = '…'. The caller frees it; NULL without memory.
+ */
+static char *redact_passwords(const char *text)
 {
     hf__buf out = {0};
     const char *start = NULL;
@@ -251,4 +244,15 @@ char *redact_passwords(const char *text)
         return NULL;
     }
     return out.data;
+}
+
+const char *show_argument(char out[SHOWN_MAX], const char *argument)
+{
+    char *redacted = redact_passwords(argument);
+
+    if (redacted == NULL)
+        return "(out of memory)";
+    hf__show(out, SHOWN_MAX, redacted, strlen(redacted));
+    free(redacted);
+    return out;
 }

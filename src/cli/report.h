@@ -19,8 +19,6 @@ struct report report_to_stderr(bool json);
 /* Colour on this descriptor: a terminal that can, and NO_COLOR unset. */
 bool wants_colour(int fd);
 
-int exit_code_of(hf_status status);
-
 /* Prints the error with its hint and returns its exit code. */
 int report_error(const struct report *report, const hf_error *err);
 
@@ -48,11 +46,5 @@ void report_log(void *arg, hf_log_level level, const char *message);
 
 /* An argument as it may be printed: escaped, cut, and without a password. Returns out. */
 const char *show_argument(char out[SHOWN_MAX], const char *argument);
-
-/*
- * A copy of text with *** for whatever may be a password: in scheme://user:password@host, in a
- * password=… parameter and in a conninfo's password = '…'. The caller frees it; NULL without memory.
- */
-char *redact_passwords(const char *text);
 
 #endif

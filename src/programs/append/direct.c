@@ -100,7 +100,8 @@ static const char *find_own(const char *engine_full, const char *name)
     return NULL;
 }
 
-bool hf__dedup_has_token(const hf__grid *settings)
+/* Can a client name its blocks, so that equal ones of two appends are both kept? */
+static bool has_token(const hf__grid *settings)
 {
     return hf__settings_value(settings, token_setting) != NULL;
 }
@@ -115,7 +116,7 @@ int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings)
     if (window == NULL)
         window = hf__settings_value(settings, name);
     if (window == NULL || inserts == NULL || strcmp(inserts, "1") != 0 ||
-        (!is_replicated && !hf__dedup_has_token(settings)))
+        (!is_replicated && !has_token(settings)))
         return 0;
     return strtoll(window, NULL, 10);
 }
@@ -144,7 +145,7 @@ static hf_status learn_window(hf__work *work, hf_error *err)
     hf_status status = hf__settings_read(work, err);
     if (status == HF_OK)
         work->dedup_window = hf__dedup_window(work->engine_full.data, &work->settings);
-    if (work->dedup_window > 0 && hf__dedup_has_token(&work->settings))
+    if (work->dedup_window > 0 && has_token(&work->settings))
         (void)snprintf(work->token, sizeof work->token, "insert_deduplication_token=%s",
                        work->result->id);
     return status;

@@ -126,7 +126,11 @@ static char delimiter_of(const hf__work *work)
     return value != NULL && value[0] != '\0' ? value[0] : ',';
 }
 
-hf_status hf__columns_add(hf__work *work, hf__rows_input *input, hf__buf *out, hf_error *err)
+/*
+ * Adds the columns that the input's header names, " (`a`, `b`)": not every server reads a header.
+ * Waits for the header; adds nothing for a format without one. Call hf__settings_read first.
+ */
+static hf_status columns_add(hf__work *work, hf__rows_input *input, hf__buf *out, hf_error *err)
 {
     size_t size = 0;
 
@@ -183,7 +187,7 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
     if (status == HF_OK)
         status = hf__settings_read(work, err);
     if (status == HF_OK)
-        status = hf__columns_add(work, input, &sql, err);
+        status = columns_add(work, input, &sql, err);
     hf__buf_puts(&settings, hf__settings_for_rows(&work->settings));
     if (work->token[0] != '\0')
         hf__buf_printf(&settings, "%s%s", settings.length > 0 ? "&" : "", work->token);
@@ -430,7 +434,7 @@ static hf_status feed_tables(hf__work *work, hf__target *twin, const char *secon
     if (status == HF_OK)
         status = hf__settings_read(work, err);
     if (status == HF_OK)
-        status = hf__columns_add(work, halves.half[0].input, &halves.columns, err);
+        status = columns_add(work, halves.half[0].input, &halves.columns, err);
     if (status == HF_OK && halves.columns.broken)
         status = hf__no_memory(err);
     if (status == HF_OK)

@@ -117,12 +117,6 @@ HF_MUST_CHECK hf_status hf__work_feed(hf__work *work, const char *into, const ch
  */
 HF_MUST_CHECK hf_status hf__feed_halves(hf__work *work, bool *done, hf_error *err);
 
-/*
- * Adds the columns that the input's header names, " (`a`, `b`)": not every server reads a header.
- * Waits for the header; adds nothing for a format without one. Call hf__settings_read first.
- */
-HF_MUST_CHECK hf_status hf__columns_add(hf__work *work, hf__rows_input *input, hf__buf *out,
-                                        hf_error *err);
 /* The same for one line of CSV. HF_BAD_DATA: it is not well formed. */
 HF_MUST_CHECK hf_status hf__columns_parse(const char *line, size_t size, char delimiter,
                                           hf__buf *out, hf_error *err);
@@ -134,8 +128,6 @@ HF_MUST_CHECK hf_status hf__direct_run(hf__work *work, hf_error *err);
 
 /* How many blocks the server remembers, to drop repeated ones; 0: none, or that is not known. */
 int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings);
-/* Can a client name its blocks, so that equal ones of two appends are both kept? */
-bool hf__dedup_has_token(const hf__grid *settings);
 
 /* ---- attach.c: from the staging table into the table, under the table's lock ----------------- */
 

@@ -5,6 +5,7 @@
 #include "cli/libexec.h"
 #include "cli/options.h"
 #include "cli/program.h"
+#include "programs/holdfast/commands.h"
 
 enum { WORDS_MAX = 64 * 1024 }; /* of one program; a longer answer is not from one of ours */
 

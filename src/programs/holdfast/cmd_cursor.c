@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/choice.h"
 #include "cli/print.h"
+#include "programs/holdfast/commands.h"
 
 enum { NAME, VALUE };
 

@@ -4,6 +4,7 @@
 #include "cli/choice.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "programs/holdfast/commands.h"
 
 /* Findings are printed as they come: when the examination hangs, one sees how far it got. */
 struct findings {

@@ -6,6 +6,7 @@
 #include "cli/choice.h"
 #include "cli/print.h"
 #include "lib/ledgers/ledgers.h"
+#include "programs/holdfast/commands.h"
 
 struct gaps_values {
     struct network_values network;

@@ -9,6 +9,7 @@
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "programs/holdfast/commands.h"
 #include "programs/holdfast/label.h"
 
 struct key_values {

@@ -13,6 +13,7 @@
 #include "cli/print.h"
 #include "cli/report.h"
 #include "holdfast/holdfast.h"
+#include "programs/holdfast/commands.h"
 
 enum { WATCH_MS = 2000, WATCH_LEAST_MS = 100, WATCH_MOST_MS = 24 * 3600 * 1000 };
 

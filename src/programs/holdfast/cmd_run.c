@@ -12,6 +12,7 @@
 #include "cli/choice.h"
 #include "cli/notify.h"
 #include "cli/options.h"
+#include "programs/holdfast/commands.h"
 #include "programs/holdfast/label.h"
 #include "programs/holdfast/supervise.h"
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/choice.h"
 #include "cli/print.h"
+#include "programs/holdfast/commands.h"
 
 static const struct option table_options[] = {
     {
@@ -272,7 +273,7 @@ static void tell(const struct table_request *request, const hf_table_adopted *ad
                 adopted->references);
 }
 
-int table_adopt(const struct table_request *request)
+static int table_adopt(const struct table_request *request)
 {
     hf_table_adoption adoption = HF_TABLE_ADOPTION_INIT;
     hf_table_adopted adopted = {0};

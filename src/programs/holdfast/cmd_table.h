@@ -28,7 +28,6 @@ struct table_request {
 /* Each prints its result, or reports its failure, and returns the exit code. */
 int table_list(const struct table_request *request);
 int table_show(const struct table_request *request);
-int table_adopt(const struct table_request *request);
 
 /* Reports that standard output cannot be written. Returns the exit code. */
 int table_cannot_write(const struct table_request *request);

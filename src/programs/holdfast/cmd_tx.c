@@ -10,6 +10,7 @@
 #include "cli/choice.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "programs/holdfast/commands.h"
 #include "programs/holdfast/label.h"
 #include "programs/holdfast/print_rows.h"
 #include "programs/holdfast/sql_lex.h"

@@ -4,6 +4,9 @@
 #include "cli/libexec.h"
 #include "cli/options.h"
 #include "cli/program.h"
+#include "programs/holdfast/commands.h"
+
+static const struct command cmd_help;
 
 static const struct command *const commands[] = {
     &cmd_run,   &cmd_tx,     &cmd_key,  &cmd_locks, &cmd_cursor,     &cmd_gaps,
@@ -90,7 +93,7 @@ static int help_main(const struct command *self, int argc, char **argv)
     return EXIT_OK;
 }
 
-const struct command cmd_help = {
+static const struct command cmd_help = {
     .name = "help",
     .summary = "Show the commands, or the options of one.",
     .usage = "[COMMAND]",

@@ -56,13 +56,15 @@ hf_status signals_catch(struct signals *signals, hf_error *err)
     return HF_OK;
 }
 
-void signals_restore(const struct signals *signals)
+/* Undoes signals_catch in the child, before exec. Async-signal-safe. */
+static void signals_restore(const struct signals *signals)
 {
     sigaction(SIGCHLD, &signals->child_action_before, NULL);
     pthread_sigmask(SIG_SETMASK, &signals->mask_before, NULL);
 }
 
-int signals_next(const struct signals *signals)
+/* The next signal that has arrived, or 0. Does not wait. */
+static int signals_next(const struct signals *signals)
 {
     struct signalfd_siginfo info;
 
@@ -71,7 +73,8 @@ int signals_next(const struct signals *signals)
     return (int)info.ssi_signo;
 }
 
-bool signals_stop_here(bool whole_job)
+/* Stops this process, or the whole job, as SIGTSTP does. False: nobody could continue it. */
+static bool signals_stop_here(bool whole_job)
 {
     sigset_t stop;
     sigset_t pending;
@@ -100,7 +103,8 @@ void signals_die_of(int number)
 
 /* ---- The terminal ---------------------------------------------------------------------------- */
 
-bool terminal_is_ours(const struct terminal *terminal)
+/* Is our process group in its foreground? */
+static bool terminal_is_ours(const struct terminal *terminal)
 {
     return terminal->fd >= 0 && tcgetpgrp(terminal->fd) == getpgrp();
 }
@@ -118,17 +122,22 @@ void terminal_close(struct terminal *terminal)
     terminal->fd = -1;
 }
 
-bool terminal_wanted_at_once(const struct terminal *terminal)
+/*
+ * Should the command get it from the start? Not when its output is redirected: it may be part of a
+ * pipeline whose other commands, such as a pager, need the terminal. Then it gets it when it asks.
+ */
+static bool terminal_wanted_at_once(const struct terminal *terminal)
 {
     return terminal->interactive && isatty(STDOUT_FILENO);
 }
 
-void terminal_lend(struct terminal *terminal, pid_t group)
+static void terminal_lend(struct terminal *terminal, pid_t group)
 {
     terminal->lent = tcsetpgrp(terminal->fd, group) == 0;
 }
 
-void terminal_take_back(struct terminal *terminal, pid_t group)
+/* Does nothing when another group has the terminal by now. */
+static void terminal_take_back(struct terminal *terminal, pid_t group)
 {
     if (terminal->lent && tcgetpgrp(terminal->fd) == group)
         (void)tcsetpgrp(terminal->fd, getpgrp());

@@ -32,15 +32,6 @@ struct signals {
  */
 HF_MUST_CHECK hf_status signals_catch(struct signals *signals, hf_error *err);
 
-/* Undoes signals_catch in the child, before exec. Async-signal-safe. */
-void signals_restore(const struct signals *signals);
-
-/* The next signal that has arrived, or 0. Does not wait. */
-int signals_next(const struct signals *signals);
-
-/* Stops this process, or the whole job, as SIGTSTP does. False: nobody could continue it. */
-bool signals_stop_here(bool whole_job);
-
 /* Ends this process with the signal's default action. */
 _Noreturn void signals_die_of(int number);
 
@@ -64,20 +55,6 @@ struct terminal {
 
 void terminal_open(struct terminal *terminal);
 void terminal_close(struct terminal *terminal);
-
-/* Is our process group in its foreground? */
-bool terminal_is_ours(const struct terminal *terminal);
-
-/*
- * Should the command get it from the start? Not when its output is redirected: it may be part of a
- * pipeline whose other commands, such as a pager, need the terminal. Then it gets it when it asks.
- */
-bool terminal_wanted_at_once(const struct terminal *terminal);
-
-void terminal_lend(struct terminal *terminal, pid_t group);
-
-/* Does nothing when another group has the terminal by now. */
-void terminal_take_back(struct terminal *terminal, pid_t group);
 
 /* ---- The command ----------------------------------------------------------------------------- */
 

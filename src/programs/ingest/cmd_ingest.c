@@ -18,8 +18,6 @@
 #include "programs/ingest/live.h"
 #include "programs/ingest/retention.h"
 
-/* What --backfill and --gaps do, and what they say at the end. */
-
 struct backfilling {
     const char *range; /* "FROM-TO", or NULL */
     bool all_gaps;
@@ -28,15 +26,6 @@ struct backfilling {
     const hf__ingest_options *options;
 };
 
-/* Returns the exit code. */
-int backfill(const struct invocation *in, hf_store *store, hf_network *network,
-             const struct backfilling *backfilling, hf__stop *stop);
-
-/* How far the ingester has come, for people. */
-
-void show_ledgers(struct progress *progress, const hf__ingest_progress *now);
-void sum_up_ledgers(struct progress *progress, const hf__ingest_progress *now); /* at the end */
-
 enum {
     WORKERS_MOST = 32,
     MEMORY_LEAST_MB = 4,
@@ -44,6 +33,156 @@ enum {
     LEDGER_MOST_MB = 64,
     GRACE_MS = 1700, /* less than the two seconds in which it promises to end */
 };
+
+/* ---- what --backfill and --gaps do, and what they say at the end ----------------------------- */
+
+enum { RANGES_SHOWN = 20 };
+
+static hf_status read_range(const char *text, hf_range *range, hf_error *err)
+{
+    char from[24] = "", shown[SHOWN_MAX];
+    const char *dash = strchr(text, '-');
+    size_t size = dash != NULL ? (size_t)(dash - text) : sizeof from;
+    hf_status status = HF_INVALID;
+
+    if (size < sizeof from) {
+        memcpy(from, text, size);
+        status = hf__parse_int64(from, "FROM", 1, HF__LEDGER_MAX, &range->from, NULL);
+        if (status == HF_OK)
+            status = hf__parse_int64(dash + 1, "TO", 1, HF__LEDGER_MAX, &range->to, NULL);
+    }
+    if (status == HF_OK && range->from <= range->to)
+        return HF_OK;
+    status = hf__fail(err, HF_INVALID, "--backfill cannot be '%s'", show_argument(shown, text));
+    hf__hint(err, "give FROM-TO, such as 1-100000");
+    return status;
+}
+
+static void report_failures(const struct report *report, const struct hf__backfill_report *done)
+{
+    for (size_t i = 0; i < done->failure_count && i < RANGES_SHOWN; i++) {
+        const struct hf__backfill_failure *failure = &done->failures[i];
+        report_warning(report, "not filled: %" PRId64 "-%" PRId64 ": %s", failure->range.from,
+                       failure->range.to, failure->why.message);
+    }
+    if (done->failure_count > RANGES_SHOWN)
+        report_warning(report, "and %zu ranges more", done->failure_count - RANGES_SHOWN);
+}
+
+static void report_done(const struct report *report, const struct hf__backfill_report *done)
+{
+    if (done->missing == 0)
+        report_note(report, "nothing is missing from %" PRId64 " to %" PRId64, done->window.from,
+                    done->window.to);
+    else
+        report_note(report,
+                    "filled %" PRId64 " of %" PRId64 " missing ledgers, %" PRId64 " transactions",
+                    done->ledgers + done->known, done->missing, done->transactions);
+    if (done->quarantined > 0)
+        report_note(report, "%" PRId64 " ledgers are in quarantine", done->quarantined);
+}
+
+/* Returns the exit code. */
+static int backfill(const struct invocation *in, hf_store *store, hf_network *network,
+                    const struct backfilling *backfilling, hf__stop *stop)
+{
+    const hf__ingest_options *live = backfilling->options;
+    struct hf__backfill_options options = {
+        .source = live->source,
+        .all_gaps = backfilling->all_gaps,
+        .workers = backfilling->workers,
+        .rate = backfilling->rate,
+        .commit_every = live->commit_every,
+        .memory = live->memory,
+        .partition_ledgers = live->partition_ledgers,
+        .on_bad = live->on_bad,
+        .events = live->events,
+    };
+    struct hf__backfill_report done = {0};
+    hf_error err;
+
+    if (backfilling->range != NULL &&
+        read_range(backfilling->range, &options.window, &err) != HF_OK)
+        return report_error(&in->report, &err);
+    hf_status status = hf__backfill_run(store, network, &options, stop, &done, &err);
+    if (status == HF_OK || done.ledgers > 0)
+        report_done(&in->report, &done);
+    report_failures(&in->report, &done);
+    int code = status == HF_OK ? EXIT_OK : report_error(&in->report, &err);
+    if (done.failure_count > 0)
+        code = EXIT_FINDINGS;
+    hf__backfill_report_free(&done);
+    return code;
+}
+
+/* ---- how far the ingester has come, for people ----------------------------------------------- */
+
+/* Being ahead of a source that has forgotten is no lag. */
+static int64_t lag_of(const hf__ingest_progress *now)
+{
+    return now->tip > now->latest ? now->tip - now->latest : 0;
+}
+
+static const char *show_rest(char *out, size_t size, const struct progress *progress,
+                             const hf__ingest_progress *now)
+{
+    char left[32];
+    int64_t lag = lag_of(now);
+
+    if (now->tip == 0)
+        snprintf(out, size, "%.0f/s", progress->rate);
+    else if (lag == 0 || progress->rate < 0.01)
+        snprintf(out, size, "lag %" PRId64 ", %.0f/s", lag, progress->rate);
+    else
+        snprintf(out, size, "lag %" PRId64 ", %.0f/s, %s left", lag, progress->rate,
+                 hf__show_duration(left, sizeof left,
+                                   (int64_t)((double)lag / progress->rate) * 1000 + 1000));
+    return out;
+}
+
+static void draw(struct progress *progress, const hf__ingest_progress *now)
+{
+    char rest[96], text[128];
+    int64_t span = now->tip > 0 ? now->tip - now->first + 1 : 0;
+
+    snprintf(text, sizeof text, "ledger %" PRId64 ", %s", now->latest,
+             show_rest(rest, sizeof rest, progress, now));
+    progress_draw(progress, now->latest - now->first + 1, span, text);
+}
+
+static void show_ledgers(struct progress *progress, const hf__ingest_progress *now)
+{
+    char rest[96];
+
+    if (!progress_is_due(progress, now->ledgers))
+        return;
+    if (progress->bar)
+        draw(progress, now);
+    else
+        report_note(progress->report,
+                    "%s: ledger %" PRId64 ", %" PRId64 " ledgers, %" PRId64 " transactions, %s",
+                    progress->name, now->latest, now->ledgers, now->transactions,
+                    show_rest(rest, sizeof rest, progress, now));
+}
+
+static void sum_up_ledgers(struct progress *progress, const hf__ingest_progress *now)
+{
+    char time[32];
+
+    if (progress->bar && now->ledgers > 0)
+        draw(progress, now);
+    progress_clear(progress);
+    if (now->ledgers == 0 && now->quarantined == 0) {
+        report_note(progress->report, "%s: nothing new", progress->name);
+        return;
+    }
+    report_note(progress->report,
+                "%s: %" PRId64 " ledgers up to %" PRId64 ", %" PRId64 " transactions in %s",
+                progress->name, now->ledgers, now->latest, now->transactions,
+                hf__show_duration(time, sizeof time, hf__now_ms() - progress->began_ms));
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
 
 struct ingest_values {
     struct network_values network;
@@ -315,150 +454,3 @@ const struct command cmd_ingest = {
     .options = ingest_options,
     .main = ingest_main,
 };
-
-/* --- backfilling ------------------------------------------------------------------------------ */
-
-enum { RANGES_SHOWN = 20 };
-
-static hf_status read_range(const char *text, hf_range *range, hf_error *err)
-{
-    char from[24] = "", shown[SHOWN_MAX];
-    const char *dash = strchr(text, '-');
-    size_t size = dash != NULL ? (size_t)(dash - text) : sizeof from;
-    hf_status status = HF_INVALID;
-
-    if (size < sizeof from) {
-        memcpy(from, text, size);
-        status = hf__parse_int64(from, "FROM", 1, HF__LEDGER_MAX, &range->from, NULL);
-        if (status == HF_OK)
-            status = hf__parse_int64(dash + 1, "TO", 1, HF__LEDGER_MAX, &range->to, NULL);
-    }
-    if (status == HF_OK && range->from <= range->to)
-        return HF_OK;
-    status = hf__fail(err, HF_INVALID, "--backfill cannot be '%s'", show_argument(shown, text));
-    hf__hint(err, "give FROM-TO, such as 1-100000");
-    return status;
-}
-
-static void report_failures(const struct report *report, const struct hf__backfill_report *done)
-{
-    for (size_t i = 0; i < done->failure_count && i < RANGES_SHOWN; i++) {
-        const struct hf__backfill_failure *failure = &done->failures[i];
-        report_warning(report, "not filled: %" PRId64 "-%" PRId64 ": %s", failure->range.from,
-                       failure->range.to, failure->why.message);
-    }
-    if (done->failure_count > RANGES_SHOWN)
-        report_warning(report, "and %zu ranges more", done->failure_count - RANGES_SHOWN);
-}
-
-static void report_done(const struct report *report, const struct hf__backfill_report *done)
-{
-    if (done->missing == 0)
-        report_note(report, "nothing is missing from %" PRId64 " to %" PRId64, done->window.from,
-                    done->window.to);
-    else
-        report_note(report,
-                    "filled %" PRId64 " of %" PRId64 " missing ledgers, %" PRId64 " transactions",
-                    done->ledgers + done->known, done->missing, done->transactions);
-    if (done->quarantined > 0)
-        report_note(report, "%" PRId64 " ledgers are in quarantine", done->quarantined);
-}
-
-int backfill(const struct invocation *in, hf_store *store, hf_network *network,
-             const struct backfilling *backfilling, hf__stop *stop)
-{
-    const hf__ingest_options *live = backfilling->options;
-    struct hf__backfill_options options = {
-        .source = live->source,
-        .all_gaps = backfilling->all_gaps,
-        .workers = backfilling->workers,
-        .rate = backfilling->rate,
-        .commit_every = live->commit_every,
-        .memory = live->memory,
-        .partition_ledgers = live->partition_ledgers,
-        .on_bad = live->on_bad,
-        .events = live->events,
-    };
-    struct hf__backfill_report done = {0};
-    hf_error err;
-
-    if (backfilling->range != NULL &&
-        read_range(backfilling->range, &options.window, &err) != HF_OK)
-        return report_error(&in->report, &err);
-    hf_status status = hf__backfill_run(store, network, &options, stop, &done, &err);
-    if (status == HF_OK || done.ledgers > 0)
-        report_done(&in->report, &done);
-    report_failures(&in->report, &done);
-    int code = status == HF_OK ? EXIT_OK : report_error(&in->report, &err);
-    if (done.failure_count > 0)
-        code = EXIT_FINDINGS;
-    hf__backfill_report_free(&done);
-    return code;
-}
-
-/* --- ledgers ---------------------------------------------------------------------------------- */
-
-/* Being ahead of a source that has forgotten is no lag. */
-static int64_t lag_of(const hf__ingest_progress *now)
-{
-    return now->tip > now->latest ? now->tip - now->latest : 0;
-}
-
-static const char *show_rest(char *out, size_t size, const struct progress *progress,
-                             const hf__ingest_progress *now)
-{
-    char left[32];
-    int64_t lag = lag_of(now);
-
-    if (now->tip == 0)
-        snprintf(out, size, "%.0f/s", progress->rate);
-    else if (lag == 0 || progress->rate < 0.01)
-        snprintf(out, size, "lag %" PRId64 ", %.0f/s", lag, progress->rate);
-    else
-        snprintf(out, size, "lag %" PRId64 ", %.0f/s, %s left", lag, progress->rate,
-                 hf__show_duration(left, sizeof left,
-                                   (int64_t)((double)lag / progress->rate) * 1000 + 1000));
-    return out;
-}
-
-static void draw(struct progress *progress, const hf__ingest_progress *now)
-{
-    char rest[96], text[128];
-    int64_t span = now->tip > 0 ? now->tip - now->first + 1 : 0;
-
-    snprintf(text, sizeof text, "ledger %" PRId64 ", %s", now->latest,
-             show_rest(rest, sizeof rest, progress, now));
-    progress_draw(progress, now->latest - now->first + 1, span, text);
-}
-
-void show_ledgers(struct progress *progress, const hf__ingest_progress *now)
-{
-    char rest[96];
-
-    if (!progress_is_due(progress, now->ledgers))
-        return;
-    if (progress->bar)
-        draw(progress, now);
-    else
-        report_note(progress->report,
-                    "%s: ledger %" PRId64 ", %" PRId64 " ledgers, %" PRId64 " transactions, %s",
-                    progress->name, now->latest, now->ledgers, now->transactions,
-                    show_rest(rest, sizeof rest, progress, now));
-}
-
-void sum_up_ledgers(struct progress *progress, const hf__ingest_progress *now)
-{
-    char time[32];
-
-    if (progress->bar && now->ledgers > 0)
-        draw(progress, now);
-    progress_clear(progress);
-    if (now->ledgers == 0 && now->quarantined == 0) {
-        report_note(progress->report, "%s: nothing new", progress->name);
-        return;
-    }
-    report_note(progress->report,
-                "%s: %" PRId64 " ledgers up to %" PRId64 ", %" PRId64 " transactions in %s",
-                progress->name, now->ledgers, now->latest, now->transactions,
-                hf__show_duration(time, sizeof time, hf__now_ms() - progress->began_ms));
-}

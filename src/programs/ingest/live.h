@@ -37,10 +37,6 @@ typedef struct hf__ingest_state {
  */
 HF_MUST_CHECK hf_status hf__state_read(hf_network *network, hf__ingest_state *state, hf_error *err);
 
-/* The hash of a ledger that is there; *found false: it is not. In a transaction of its own. */
-HF_MUST_CHECK hf_status hf__ledger_hash(hf_network *network, int64_t sequence, bool *found,
-                                        char hash[HF__HASH_MAX + 1], hf_error *err);
-
 /* The parts of the live ingester; only live*.c include it. */
 
 struct live {
@@ -78,16 +74,10 @@ void hf__live_note(const struct live *live, const char *text);
 /* One transaction: rows, coverage, cursor. An empty batch is committed already. */
 HF_MUST_CHECK hf_status hf__live_commit(struct live *live, hf_error *err);
 
-/* live_tell.c: the numbers for those who look on */
-HF_MUST_CHECK hf_status hf__live_resume_telling(struct live *live, hf_error *err);
-/* Around the commit of a batch: are they part of it, and now they are as they shall be. */
+/* The numbers for those who look on, around the commit of a batch: are they part of it, and now they
+ * are as they shall be. */
 void hf__live_prepare_telling(struct live *live);
 void hf__live_has_told(struct live *live);
-/* How long there is nothing to tell unless a ledger comes. */
-int hf__live_silence_ms(const struct live *live);
-/* In a transaction of its own, when no ledger came for so long. */
-HF_MUST_CHECK hf_status hf__live_tell_idle(struct live *live, hf_error *err);
-void hf__live_tell_last(struct live *live);
 
 /* live_check.c: ledgers that are not as they should be */
 /* Keeps a ledger apart or stops. Whatever came before it has been committed. */

@@ -7,203 +7,7 @@
 #include "programs/ingest/sql.h"
 #include "programs/ingest/writer.h"
 
-struct quarantined {
-    const struct live *live;
-    int64_t sequence;
-    const char *reason;
-    const hf__bad_ledger *bad;
-};
-
-static hf_status write_quarantine(hf_tx *tx, void *arg, hf_error *err)
-{
-    const struct quarantined *one = arg;
-    return hf__quarantine_add(tx, one->live->network, one->sequence, one->reason, one->bad, err);
-}
-
-/* Keeps the ledger apart or stops. Whatever came before it has been committed. */
-hf_status hf__live_bad(struct live *live, const hf__bad_ledger *bad, const hf_error *why,
-                       hf_error *err)
-{
-    hf_tx_options options = hf__network_tx_options(live->network);
-    int64_t next = live->state.latest + 1 + live->guessed_bad;
-    int64_t sequence = bad->sequence > 0 ? bad->sequence : next;
-    char text[256];
-    if (live->options->on_bad == HF__BAD_STOPS || (bad->sequence == 0 && !live->state.started)) {
-        if (err)
-            *err = *why;
-        hf__hint(err, "mend the source; --on-bad quarantine keeps such a ledger apart and goes on");
-        return HF_BAD_DATA;
-    }
-    struct quarantined one = {live, sequence, why->message, bad};
-    hf_status status = hf_lock_transact(live->lock, &options, write_quarantine, &one, err);
-    if (status != HF_OK)
-        return status;
-    live->progress->quarantined++;
-    live->guessed_bad += sequence >= next;
-    live->link_is_unknown = true;
-    (void)snprintf(text, sizeof text, "ledger %" PRId64 " is in quarantine: %.180s", sequence,
-                   why->message);
-    hf__live_note(live, text);
-    return HF_OK;
-}
-
-static hf_status refuse_fork(const struct live *live, int64_t sequence, hf__slice theirs,
-                             const char *ours, hf_error *err)
-{
-    hf_status status = hf__fail(err, HF_BAD_DATA,
-                                "network %s has forked or was reset: ledger %" PRId64
-                                " is %s here and %.*s at the source",
-                                live->network->name, sequence, ours, (int)theirs.size, theirs.text);
-    hf__hint(err, "'holdfast ingest reset --network %s --to LEDGER' removes what is behind LEDGER",
-             live->network->name);
-    return status;
-}
-
-/* A ledger that came before: skipped if it is the one that is there. */
-hf_status hf__live_compare_known(struct live *live, const hf__ledger *ledger, hf_error *err)
-{
-    char hash[HF__HASH_MAX + 1] = "";
-    bool found = ledger->sequence == live->state.latest && live->state.tip_hash[0] != '\0';
-    hf_status status = HF_OK;
-    if (found || ledger->sequence == live->state.latest)
-        (void)snprintf(hash, sizeof hash, "%s", live->state.tip_hash);
-    else
-        status = hf__ledger_hash(live->network, ledger->sequence, &found, hash, err);
-    if (status == HF_OK && found && !hf__slice_is(ledger->hash, hash))
-        status = refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
-    if (status == HF_OK)
-        live->progress->skipped++;
-    return status;
-}
-
-static hf_status refuse_jump(const struct live *live, int64_t expected, int64_t sequence,
-                             hf_error *err)
-{
-    hf_status status =
-        hf__fail(err, HF_BAD_DATA,
-                 "the source jumps to ledger %" PRId64 " where %" PRId64 " of network %s is next",
-                 sequence, expected, live->network->name);
-    hf__hint(err, "a source gives ledgers one after the other; fetch the missing ones first");
-    return status;
-}
-
-static int64_t next_expected(const struct live *live)
-{
-    if (live->batch.count > 0)
-        return batch_last(&live->batch) + 1;
-    return live->state.started ? live->state.latest + 1 : 0;
-}
-
-static const char *last_hash(const struct live *live, char out[HF__HASH_MAX + 1])
-{
-    if (live->batch.count > 0) {
-        hf__slice hash = live->batch.ledgers[live->batch.count - 1]->hash;
-        (void)snprintf(out, HF__HASH_MAX + 1, "%.*s", (int)hash.size, hash.text);
-    } else {
-        (void)snprintf(out, HF__HASH_MAX + 1, "%s", live->state.tip_hash);
-    }
-    return out;
-}
-
-/* Is it the one that comes next, and does it follow from the one before? */
-hf_status hf__live_check_link(const struct live *live, const hf__ledger *ledger, hf_error *err)
-{
-    char hash[HF__HASH_MAX + 1];
-    int64_t expected = next_expected(live);
-    bool excused = ledger->sequence > expected &&
-                   ledger->sequence <= expected + live->guessed_bad && live->batch.count == 0;
-    if (expected == 0)
-        return HF_OK;
-    if (ledger->sequence != expected && !excused)
-        return refuse_jump(live, expected, ledger->sequence, err);
-    if (excused || live->link_is_unknown || !ledger->previous_hash.text)
-        return HF_OK;
-    last_hash(live, hash);
-    return hash[0] == '\0' || hf__slice_is(ledger->previous_hash, hash)
-               ? HF_OK
-               : refuse_fork(live, expected - 1, ledger->previous_hash, hash, err);
-}
-
-/* One that is about to be written came again. */
-hf_status hf__live_compare_pending(struct live *live, const hf__ledger *ledger, hf_error *err)
-{
-    const struct batch *batch = &live->batch;
-    char hash[HF__HASH_MAX + 1];
-    const hf__ledger *pending = batch->ledgers[ledger->sequence - batch_first(batch)];
-    (void)snprintf(hash, sizeof hash, "%.*s", (int)pending->hash.size, pending->hash.text);
-    live->progress->skipped++;
-    return hf__slice_is(ledger->hash, hash)
-               ? HF_OK
-               : refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
-}
-
-/* ---- when the store refuses one ----------------------------------------------------------------- */
-
-bool hf__live_is_class(const hf_error *err, const char *class_name)
-{
-    return strncmp(err->sqlstate, class_name, 2) == 0;
-}
-
-/* The store did not like what it was given, and will not like it any better later. */
-bool hf__live_is_about_data(const hf_error *err)
-{
-    return err->code == HF_DATABASE &&
-           (hf__live_is_class(err, "22") || hf__live_is_class(err, "23") ||
-            hf__live_is_class(err, "42"));
-}
-
-/* Rows of a ledger that is not covered: written by something else. The same ledger may be covered by
- * now; another one under its number is a fork. */
-static hf_status look_at_duplicate(struct live *live, const hf_error *why, hf_error *err)
-{
-    const hf__ledger *ledger = live->batch.ledgers[0];
-    char hash[HF__HASH_MAX + 1];
-    bool found = false;
-    hf_status status = hf__ledger_hash(live->network, ledger->sequence, &found, hash, err);
-    if (status != HF_OK)
-        return status;
-    if (found && !hf__slice_is(ledger->hash, hash))
-        return refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
-    status = hf__state_read(live->network, &live->state, err);
-    if (status != HF_OK)
-        return status;
-    if (live->state.started && live->state.latest >= ledger->sequence) {
-        batch_drop_known(&live->batch, live->state.latest);
-        return HF_OK;
-    }
-    status = hf__fail(err, HF_BAD_DATA,
-                      "rows of ledger %" PRId64 " are there, but it is not covered: %.200s",
-                      ledger->sequence, why->message);
-    hf__hint(err, "'holdfast gaps --network %s --repair' rebuilds coverage from the ledgers",
-             live->network->name);
-    return status;
-}
-
-hf_status hf__live_blame(struct live *live, const hf_error *why, hf_error *err)
-{
-    const hf__ledger *ledger = live->batch.ledgers[0];
-    hf__bad_ledger bad;
-    hf_error reason;
-    if (strcmp(why->sqlstate, "23505") == 0)
-        return look_at_duplicate(live, why, err);
-    (void)!hf__fail(&reason, HF_BAD_DATA, "ledger %" PRId64 " cannot be stored: %.400s",
-                    ledger->sequence, why->message);
-    memcpy(reason.sqlstate, why->sqlstate, sizeof reason.sqlstate);
-    if (hf__live_is_class(why,
-                          "42")) { /* a table that somebody altered is not the ledger's fault */
-        *err = reason;
-        hf__hint(err, "the tables of network %s are not as they were made", live->network->name);
-        return HF_CONFIG;
-    }
-    hf__quarantine_describe(ledger, &bad);
-    hf_status status = hf__live_bad(live, &bad, &reason, err);
-    if (status == HF_OK)
-        batch_drop_known(&live->batch, bad.sequence);
-    hf__bad_ledger_free(&bad);
-    return status;
-}
-
-/* --- state ------------------------------------------------------------------------------------ */
+/* ---- the state ------------------------------------------------------------------------------- */
 
 struct reading {
     hf_network *network;
@@ -313,9 +117,206 @@ static hf_status look_up(hf_tx *tx, void *arg, hf_error *err)
     return read_hash(tx, lookup->network, lookup->sequence, lookup->found, lookup->hash, err);
 }
 
-hf_status hf__ledger_hash(hf_network *network, int64_t sequence, bool *found,
-                          char hash[HF__HASH_MAX + 1], hf_error *err)
+/* The hash of a ledger that is there; *found false: it is not. In a transaction of its own. */
+static hf_status ledger_hash(hf_network *network, int64_t sequence, bool *found,
+                             char hash[HF__HASH_MAX + 1], hf_error *err)
 {
     struct lookup lookup = {.network = network, .sequence = sequence, .found = found, .hash = hash};
     return hf__network_transact(network, look_up, &lookup, err);
+}
+
+struct quarantined {
+    const struct live *live;
+    int64_t sequence;
+    const char *reason;
+    const hf__bad_ledger *bad;
+};
+
+static hf_status write_quarantine(hf_tx *tx, void *arg, hf_error *err)
+{
+    const struct quarantined *one = arg;
+    return hf__quarantine_add(tx, one->live->network, one->sequence, one->reason, one->bad, err);
+}
+
+/* Keeps the ledger apart or stops. Whatever came before it has been committed. */
+hf_status hf__live_bad(struct live *live, const hf__bad_ledger *bad, const hf_error *why,
+                       hf_error *err)
+{
+    hf_tx_options options = hf__network_tx_options(live->network);
+    int64_t next = live->state.latest + 1 + live->guessed_bad;
+    int64_t sequence = bad->sequence > 0 ? bad->sequence : next;
+    char text[256];
+    if (live->options->on_bad == HF__BAD_STOPS || (bad->sequence == 0 && !live->state.started)) {
+        if (err)
+            *err = *why;
+        hf__hint(err, "mend the source; --on-bad quarantine keeps such a ledger apart and goes on");
+        return HF_BAD_DATA;
+    }
+    struct quarantined one = {live, sequence, why->message, bad};
+    hf_status status = hf_lock_transact(live->lock, &options, write_quarantine, &one, err);
+    if (status != HF_OK)
+        return status;
+    live->progress->quarantined++;
+    live->guessed_bad += sequence >= next;
+    live->link_is_unknown = true;
+    (void)snprintf(text, sizeof text, "ledger %" PRId64 " is in quarantine: %.180s", sequence,
+                   why->message);
+    hf__live_note(live, text);
+    return HF_OK;
+}
+
+static hf_status refuse_fork(const struct live *live, int64_t sequence, hf__slice theirs,
+                             const char *ours, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_BAD_DATA,
+                                "network %s has forked or was reset: ledger %" PRId64
+                                " is %s here and %.*s at the source",
+                                live->network->name, sequence, ours, (int)theirs.size, theirs.text);
+    hf__hint(err, "'holdfast ingest reset --network %s --to LEDGER' removes what is behind LEDGER",
+             live->network->name);
+    return status;
+}
+
+/* A ledger that came before: skipped if it is the one that is there. */
+hf_status hf__live_compare_known(struct live *live, const hf__ledger *ledger, hf_error *err)
+{
+    char hash[HF__HASH_MAX + 1] = "";
+    bool found = ledger->sequence == live->state.latest && live->state.tip_hash[0] != '\0';
+    hf_status status = HF_OK;
+    if (found || ledger->sequence == live->state.latest)
+        (void)snprintf(hash, sizeof hash, "%s", live->state.tip_hash);
+    else
+        status = ledger_hash(live->network, ledger->sequence, &found, hash, err);
+    if (status == HF_OK && found && !hf__slice_is(ledger->hash, hash))
+        status = refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
+    if (status == HF_OK)
+        live->progress->skipped++;
+    return status;
+}
+
+static hf_status refuse_jump(const struct live *live, int64_t expected, int64_t sequence,
+                             hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_BAD_DATA,
+                 "the source jumps to ledger %" PRId64 " where %" PRId64 " of network %s is next",
+                 sequence, expected, live->network->name);
+    hf__hint(err, "a source gives ledgers one after the other; fetch the missing ones first");
+    return status;
+}
+
+static int64_t next_expected(const struct live *live)
+{
+    if (live->batch.count > 0)
+        return batch_last(&live->batch) + 1;
+    return live->state.started ? live->state.latest + 1 : 0;
+}
+
+static const char *last_hash(const struct live *live, char out[HF__HASH_MAX + 1])
+{
+    if (live->batch.count > 0) {
+        hf__slice hash = live->batch.ledgers[live->batch.count - 1]->hash;
+        (void)snprintf(out, HF__HASH_MAX + 1, "%.*s", (int)hash.size, hash.text);
+    } else {
+        (void)snprintf(out, HF__HASH_MAX + 1, "%s", live->state.tip_hash);
+    }
+    return out;
+}
+
+/* Is it the one that comes next, and does it follow from the one before? */
+hf_status hf__live_check_link(const struct live *live, const hf__ledger *ledger, hf_error *err)
+{
+    char hash[HF__HASH_MAX + 1];
+    int64_t expected = next_expected(live);
+    bool excused = ledger->sequence > expected &&
+                   ledger->sequence <= expected + live->guessed_bad && live->batch.count == 0;
+    if (expected == 0)
+        return HF_OK;
+    if (ledger->sequence != expected && !excused)
+        return refuse_jump(live, expected, ledger->sequence, err);
+    if (excused || live->link_is_unknown || !ledger->previous_hash.text)
+        return HF_OK;
+    last_hash(live, hash);
+    return hash[0] == '\0' || hf__slice_is(ledger->previous_hash, hash)
+               ? HF_OK
+               : refuse_fork(live, expected - 1, ledger->previous_hash, hash, err);
+}
+
+/* One that is about to be written came again. */
+hf_status hf__live_compare_pending(struct live *live, const hf__ledger *ledger, hf_error *err)
+{
+    const struct batch *batch = &live->batch;
+    char hash[HF__HASH_MAX + 1];
+    const hf__ledger *pending = batch->ledgers[ledger->sequence - batch_first(batch)];
+    (void)snprintf(hash, sizeof hash, "%.*s", (int)pending->hash.size, pending->hash.text);
+    live->progress->skipped++;
+    return hf__slice_is(ledger->hash, hash)
+               ? HF_OK
+               : refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
+}
+
+/* ---- when the store refuses one ----------------------------------------------------------------- */
+
+bool hf__live_is_class(const hf_error *err, const char *class_name)
+{
+    return strncmp(err->sqlstate, class_name, 2) == 0;
+}
+
+/* The store did not like what it was given, and will not like it any better later. */
+bool hf__live_is_about_data(const hf_error *err)
+{
+    return err->code == HF_DATABASE &&
+           (hf__live_is_class(err, "22") || hf__live_is_class(err, "23") ||
+            hf__live_is_class(err, "42"));
+}
+
+/* Rows of a ledger that is not covered: written by something else. The same ledger may be covered by
+ * now; another one under its number is a fork. */
+static hf_status look_at_duplicate(struct live *live, const hf_error *why, hf_error *err)
+{
+    const hf__ledger *ledger = live->batch.ledgers[0];
+    char hash[HF__HASH_MAX + 1];
+    bool found = false;
+    hf_status status = ledger_hash(live->network, ledger->sequence, &found, hash, err);
+    if (status != HF_OK)
+        return status;
+    if (found && !hf__slice_is(ledger->hash, hash))
+        return refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
+    status = hf__state_read(live->network, &live->state, err);
+    if (status != HF_OK)
+        return status;
+    if (live->state.started && live->state.latest >= ledger->sequence) {
+        batch_drop_known(&live->batch, live->state.latest);
+        return HF_OK;
+    }
+    status = hf__fail(err, HF_BAD_DATA,
+                      "rows of ledger %" PRId64 " are there, but it is not covered: %.200s",
+                      ledger->sequence, why->message);
+    hf__hint(err, "'holdfast gaps --network %s --repair' rebuilds coverage from the ledgers",
+             live->network->name);
+    return status;
+}
+
+hf_status hf__live_blame(struct live *live, const hf_error *why, hf_error *err)
+{
+    const hf__ledger *ledger = live->batch.ledgers[0];
+    hf__bad_ledger bad;
+    hf_error reason;
+    if (strcmp(why->sqlstate, "23505") == 0)
+        return look_at_duplicate(live, why, err);
+    (void)!hf__fail(&reason, HF_BAD_DATA, "ledger %" PRId64 " cannot be stored: %.400s",
+                    ledger->sequence, why->message);
+    memcpy(reason.sqlstate, why->sqlstate, sizeof reason.sqlstate);
+    if (hf__live_is_class(why,
+                          "42")) { /* a table that somebody altered is not the ledger's fault */
+        *err = reason;
+        hf__hint(err, "the tables of network %s are not as they were made", live->network->name);
+        return HF_CONFIG;
+    }
+    hf__quarantine_describe(ledger, &bad);
+    hf_status status = hf__live_bad(live, &bad, &reason, err);
+    if (status == HF_OK)
+        batch_drop_known(&live->batch, bad.sequence);
+    hf__bad_ledger_free(&bad);
+    return status;
 }

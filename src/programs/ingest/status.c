@@ -16,6 +16,113 @@ struct reading {
     hf__network_status *status;
 };
 
+/* ---- activity -------------------------------------------------------------------------------- */
+
+enum { ROWS = 5 };
+
+static const char *const activity_names[ROWS] = {HF__SOURCE_TIP, HF__LAST_SUCCESS, HF__LIVE_LEDGERS,
+                                                 HF__LIVE_COUNTED, HF__BACKFILL_LEDGERS};
+
+/* In the order of activity_names. */
+struct numbers {
+    hf__maybe of[ROWS];
+};
+
+static void take(const hf_rows *rows, size_t row, struct numbers *numbers)
+{
+    const char *name = hf_rows_value(rows, row, 0, NULL);
+    int64_t value = 0;
+    if (!name || hf__row_number(rows, row, 1, name, &value, NULL) != HF_OK || value < 0 ||
+        value > INT64_MAX / 2) /* sums must fit too */
+        return;
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(activity_names[i], name) == 0)
+            numbers->of[i] = (hf__maybe){true, value};
+}
+
+static hf_status read_numbers(hf_tx *tx, const hf_network *network, struct numbers *numbers,
+                              hf_error *err)
+{
+    hf_value values[ROWS];
+    hf_rows *rows = NULL;
+    *numbers = (struct numbers){0};
+    for (size_t i = 0; i < ROWS; i++)
+        values[i] = HF_TEXT(activity_names[i]);
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ingest_read_activity, ROWS, values, &rows, err);
+    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
+        take(rows, i, numbers);
+    hf_rows_free(rows);
+    return status;
+}
+
+hf_status hf__activity_write(hf_tx *tx, const hf_network *network, const hf__activity *activity,
+                             hf_error *err)
+{
+    char tip[24], at[24], ledgers[24], counted[24];
+    const hf_value values[] = {
+        HF_TEXT(HF__SOURCE_TIP),   hf__number_value(tip, activity->source_tip),
+        HF_TEXT(HF__LAST_SUCCESS), hf__number_value(at, activity->last_success_ms),
+        HF_TEXT(HF__LIVE_LEDGERS), hf__number_value(ledgers, activity->ledgers),
+        HF_TEXT(HF__LIVE_COUNTED), hf__number_value(counted, activity->counted_to),
+    };
+    return hf__network_queue(tx, network, &hf__sql_ingest_write_activity, 8, values, err);
+}
+
+hf_status hf__activity_add_backfill(hf_tx *tx, const hf_network *network, int64_t ledgers,
+                                    hf_error *err)
+{
+    char first[24], added[24];
+    const hf_value values[] = {HF_TEXT(HF__BACKFILL_LEDGERS), hf__number_value(first, ledgers),
+                               hf__number_value(added, ledgers)};
+    return hf__network_queue(tx, network, &hf__sql_ingest_add_backfill, 3, values, err);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+struct resuming {
+    const hf_network *network;
+    struct numbers numbers;
+};
+
+static hf_status resume(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct resuming *resuming = arg;
+    return read_numbers(tx, resuming->network, &resuming->numbers, err);
+}
+
+hf_status hf__activity_resume(hf_network *network, int64_t latest, hf__activity *written,
+                              hf__activity *actual, hf_error *err)
+{
+    struct resuming resuming = {.network = network};
+    hf_status status = hf__network_transact(network, resume, &resuming, err);
+    const hf__maybe *of = resuming.numbers.of;
+    *written = (hf__activity){.source_tip = of[0].value,
+                              .last_success_ms = of[1].value,
+                              .ledgers = of[2].value,
+                              .counted_to = of[3].value};
+    *actual = *written;
+    actual->counted_to = latest;
+    if (of[3].known && of[3].value < latest)
+        actual->ledgers += latest - of[3].value;
+    return status;
+}
+
+/* Into the last four of status. */
+static hf_status show_activity(hf_tx *tx, const hf_network *network, hf__network_status *status,
+                               hf_error *err)
+{
+    struct numbers numbers;
+    hf_status result = read_numbers(tx, network, &numbers, err);
+    status->source_tip = numbers.of[0];
+    status->last_success_ms = numbers.of[1];
+    status->live_ledgers = numbers.of[2];
+    status->backfill_ledgers = numbers.of[4];
+    status->source_tip.known = status->source_tip.value > 0;
+    status->last_success_ms.known = status->last_success_ms.value > 0;
+    return result;
+}
+
 /* ---- one network --------------------------------------------------------------------------------- */
 
 static hf_status read_cursors(hf_tx *tx, const hf_network *network, hf__network_status *status,
@@ -117,7 +224,7 @@ hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *network,
     if (result == HF_OK && there.store)
         result = read_cursors(tx, network, status, err);
     if (result == HF_OK && there.store)
-        result = hf__activity_show(tx, network, status, err);
+        result = show_activity(tx, network, status, err);
     if (result == HF_OK && there.coverage)
         result = read_ranges(tx, network, status, coverage, gaps, err);
     else
@@ -266,110 +373,4 @@ hf_status hf__networks_list(hf_store *store, char ***names, size_t *count, hf_er
     hf_status status = hf_transact(store, &options, list_schemas, &list, err);
     finish_list(store, &list, names, count);
     return status;
-}
-
-/* --- activity --------------------------------------------------------------------------------- */
-
-enum { ROWS = 5 };
-
-static const char *const names[ROWS] = {HF__SOURCE_TIP, HF__LAST_SUCCESS, HF__LIVE_LEDGERS,
-                                        HF__LIVE_COUNTED, HF__BACKFILL_LEDGERS};
-
-/* In the order of names. */
-struct numbers {
-    hf__maybe of[ROWS];
-};
-
-static void take(const hf_rows *rows, size_t row, struct numbers *numbers)
-{
-    const char *name = hf_rows_value(rows, row, 0, NULL);
-    int64_t value = 0;
-    if (!name || hf__row_number(rows, row, 1, name, &value, NULL) != HF_OK || value < 0 ||
-        value > INT64_MAX / 2) /* sums must fit too */
-        return;
-    for (size_t i = 0; i < ROWS; i++)
-        if (strcmp(names[i], name) == 0)
-            numbers->of[i] = (hf__maybe){true, value};
-}
-
-static hf_status read_numbers(hf_tx *tx, const hf_network *network, struct numbers *numbers,
-                              hf_error *err)
-{
-    hf_value values[ROWS];
-    hf_rows *rows = NULL;
-    *numbers = (struct numbers){0};
-    for (size_t i = 0; i < ROWS; i++)
-        values[i] = HF_TEXT(names[i]);
-    hf_status status =
-        hf__network_query(tx, network, &hf__sql_ingest_read_activity, ROWS, values, &rows, err);
-    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
-        take(rows, i, numbers);
-    hf_rows_free(rows);
-    return status;
-}
-
-hf_status hf__activity_write(hf_tx *tx, const hf_network *network, const hf__activity *activity,
-                             hf_error *err)
-{
-    char tip[24], at[24], ledgers[24], counted[24];
-    const hf_value values[] = {
-        HF_TEXT(HF__SOURCE_TIP),   hf__number_value(tip, activity->source_tip),
-        HF_TEXT(HF__LAST_SUCCESS), hf__number_value(at, activity->last_success_ms),
-        HF_TEXT(HF__LIVE_LEDGERS), hf__number_value(ledgers, activity->ledgers),
-        HF_TEXT(HF__LIVE_COUNTED), hf__number_value(counted, activity->counted_to),
-    };
-    return hf__network_queue(tx, network, &hf__sql_ingest_write_activity, 8, values, err);
-}
-
-hf_status hf__activity_add_backfill(hf_tx *tx, const hf_network *network, int64_t ledgers,
-                                    hf_error *err)
-{
-    char first[24], added[24];
-    const hf_value values[] = {HF_TEXT(HF__BACKFILL_LEDGERS), hf__number_value(first, ledgers),
-                               hf__number_value(added, ledgers)};
-    return hf__network_queue(tx, network, &hf__sql_ingest_add_backfill, 3, values, err);
-}
-
-/* ---- reading ------------------------------------------------------------------------------------ */
-
-struct resuming {
-    const hf_network *network;
-    struct numbers numbers;
-};
-
-static hf_status resume(hf_tx *tx, void *arg, hf_error *err)
-{
-    struct resuming *resuming = arg;
-    return read_numbers(tx, resuming->network, &resuming->numbers, err);
-}
-
-hf_status hf__activity_resume(hf_network *network, int64_t latest, hf__activity *written,
-                              hf__activity *actual, hf_error *err)
-{
-    struct resuming resuming = {.network = network};
-    hf_status status = hf__network_transact(network, resume, &resuming, err);
-    const hf__maybe *of = resuming.numbers.of;
-    *written = (hf__activity){.source_tip = of[0].value,
-                              .last_success_ms = of[1].value,
-                              .ledgers = of[2].value,
-                              .counted_to = of[3].value};
-    *actual = *written;
-    actual->counted_to = latest;
-    if (of[3].known && of[3].value < latest)
-        actual->ledgers += latest - of[3].value;
-    return status;
-}
-
-hf_status hf__activity_show(hf_tx *tx, const hf_network *network, hf__network_status *status,
-                            hf_error *err)
-{
-    struct numbers numbers;
-    hf_status result = read_numbers(tx, network, &numbers, err);
-    status->source_tip = numbers.of[0];
-    status->last_success_ms = numbers.of[1];
-    status->live_ledgers = numbers.of[2];
-    status->backfill_ledgers = numbers.of[4];
-    status->source_tip.known = status->source_tip.value > 0;
-    status->last_success_ms.known = status->last_success_ms.value > 0;
-    return result;
 }

@@ -83,8 +83,4 @@ HF_MUST_CHECK hf_status hf__activity_resume(hf_network *network, int64_t latest,
 HF_MUST_CHECK hf_status hf__activity_add_backfill(hf_tx *tx, const hf_network *network,
                                                   int64_t ledgers, hf_error *err);
 
-/* Into the last four of status. */
-HF_MUST_CHECK hf_status hf__activity_show(hf_tx *tx, const hf_network *network,
-                                          hf__network_status *status, hf_error *err);
-
 #endif

@@ -10,9 +10,7 @@ HF_MUST_CHECK hf_status hf__doc_write(const hf_registry *registry, hf__buf *out,
 /* doc_inspect.c: how to look at these locks in a database. */
 void hf__doc_write_inspection(const hf_registry *registry, hf__buf *out);
 
-/* doc_markdown.c: inside of a table, whatever is in the text. */
-void hf__markdown_text(hf__buf *out, const char *text);
+/* Text as code inside of a table, whatever is in it. */
 void hf__markdown_code(hf__buf *out, const char *text, size_t size);
-void hf__markdown_link(hf__buf *out, const char *url); /* plain text unless it is http or https */
 
 #endif

@@ -46,7 +46,7 @@ bool choose_findings_format(const struct command *self, struct invocation *in, c
     return *exit_code == EXIT_OK;
 }
 
-struct findings_counts count_findings(const hf__findings *findings)
+static struct findings_counts count_findings(const hf__findings *findings)
 {
     struct findings_counts counts = {0};
 
@@ -126,7 +126,7 @@ static void put_for_people(const hf__finding *finding, bool colour)
     put_remedy(finding->remedy, colour);
 }
 
-void print_findings_for_people(const hf__findings *findings)
+static void print_findings_for_people(const hf__findings *findings)
 {
     bool colour = wants_colour(STDOUT_FILENO);
 
@@ -154,7 +154,8 @@ static void add_finding(hf__json *json, const hf__finding *finding)
     hf__json_end_object(json);
 }
 
-bool print_findings_as_json(const struct findings_output *output, const hf__findings *findings)
+static bool print_findings_as_json(const struct findings_output *output,
+                                   const hf__findings *findings)
 {
     struct findings_counts counts = count_findings(findings);
     hf__json json = {0};
@@ -215,43 +216,7 @@ static void report_broken(const struct report *report, const hf__findings *findi
     }
 }
 
-static bool print_in_format(const struct findings_output *output, const hf__findings *findings)
-{
-    switch (output->format) {
-    case FINDINGS_JSON: return print_findings_as_json(output, findings);
-    case FINDINGS_SARIF: return print_findings_as_sarif(output, findings);
-    case FINDINGS_GITHUB: print_findings_for_github(findings); break;
-    case FINDINGS_HUMAN: print_findings_for_people(findings); break;
-    }
-    return true;
-}
-
-static int report_failure(const struct report *report)
-{
-    hf_error err = {.code = HF_NO_MEMORY, .message = "out of memory"};
-
-    if (ferror(stdout))
-        hf__set_error_errno(&err, HF_SYSTEM, errno, "cannot write to standard output");
-    return report_error(report, &err);
-}
-
-int print_findings(const struct invocation *in, const struct findings_output *output,
-                   hf__findings *findings)
-{
-    hf__findings_sort(findings);
-    hf__severity worst = hf__findings_worst(findings);
-    if (findings->broken || !print_in_format(output, findings) || fflush(stdout) != 0)
-        return report_failure(&in->report);
-    if (output->format != FINDINGS_JSON)
-        print_summary(output, findings);
-    if (worst == HF__SEVERITY_BROKEN && output->format != FINDINGS_HUMAN)
-        report_broken(&in->report, findings);
-    return worst == HF__SEVERITY_BROKEN    ? EXIT_CONFIG
-           : worst >= HF__SEVERITY_WARNING ? EXIT_FINDINGS
-                                           : EXIT_OK;
-}
-
-/* --- findings github -------------------------------------------------------------------------- */
+/* ---- for GitHub ------------------------------------------------------------------------------ */
 
 /* Workflow commands, which GitHub shows beside the lines of a change. */
 
@@ -285,13 +250,13 @@ static void put_command(const hf__finding *finding)
     putchar('\n');
 }
 
-void print_findings_for_github(const hf__findings *findings)
+static void print_findings_for_github(const hf__findings *findings)
 {
     for (size_t i = 0; i < findings->count; i++)
         put_command(&findings->items[i]);
 }
 
-/* --- findings sarif --------------------------------------------------------------------------- */
+/* ---- as SARIF --------------------------------------------------------------------------------- */
 
 /* SARIF 2.1.0, which code hosts and editors read. */
 
@@ -448,7 +413,8 @@ static void add_result(hf__json *json, const struct rule_list *rules, const hf__
     hf__json_end_object(json);
 }
 
-bool print_findings_as_sarif(const struct findings_output *output, const hf__findings *findings)
+static bool print_findings_as_sarif(const struct findings_output *output,
+                                    const hf__findings *findings)
 {
     struct rule_list rules = {0};
     hf__json json = {0};
@@ -470,4 +436,42 @@ bool print_findings_as_sarif(const struct findings_output *output, const hf__fin
     hf__json_end_object(&json);
     free(rules.items);
     return print_document(&json, stdout);
+}
+
+/* ---- in any format --------------------------------------------------------------------------- */
+
+static bool print_in_format(const struct findings_output *output, const hf__findings *findings)
+{
+    switch (output->format) {
+    case FINDINGS_JSON: return print_findings_as_json(output, findings);
+    case FINDINGS_SARIF: return print_findings_as_sarif(output, findings);
+    case FINDINGS_GITHUB: print_findings_for_github(findings); break;
+    case FINDINGS_HUMAN: print_findings_for_people(findings); break;
+    }
+    return true;
+}
+
+static int report_failure(const struct report *report)
+{
+    hf_error err = {.code = HF_NO_MEMORY, .message = "out of memory"};
+
+    if (ferror(stdout))
+        hf__set_error_errno(&err, HF_SYSTEM, errno, "cannot write to standard output");
+    return report_error(report, &err);
+}
+
+int print_findings(const struct invocation *in, const struct findings_output *output,
+                   hf__findings *findings)
+{
+    hf__findings_sort(findings);
+    hf__severity worst = hf__findings_worst(findings);
+    if (findings->broken || !print_in_format(output, findings) || fflush(stdout) != 0)
+        return report_failure(&in->report);
+    if (output->format != FINDINGS_JSON)
+        print_summary(output, findings);
+    if (worst == HF__SEVERITY_BROKEN && output->format != FINDINGS_HUMAN)
+        report_broken(&in->report, findings);
+    return worst == HF__SEVERITY_BROKEN    ? EXIT_CONFIG
+           : worst >= HF__SEVERITY_WARNING ? EXIT_FINDINGS
+                                           : EXIT_OK;
 }

@@ -39,10 +39,4 @@ struct findings_counts {
     size_t errors, warnings, notes;
 };
 
-struct findings_counts count_findings(const hf__findings *findings);
-void print_findings_for_people(const hf__findings *findings);
-bool print_findings_as_json(const struct findings_output *output, const hf__findings *findings);
-bool print_findings_as_sarif(const struct findings_output *output, const hf__findings *findings);
-void print_findings_for_github(const hf__findings *findings);
-
 #endif

@@ -51,7 +51,7 @@ void hf__detail_made(hf__frame *frame, const char *name, hf__buf *scratch)
     hf__buf_clear(scratch);
 }
 
-void hf__detail_registry(hf__frame *frame, const hf_registry_entry *entry)
+static void detail_registry(hf__frame *frame, const hf_registry_entry *entry)
 {
     if (entry == NULL)
         return;
@@ -92,7 +92,7 @@ static void put_event(const hf__top *top, hf__frame *frame, const hf__seen_event
     hf__buf_free(&text);
 }
 
-void hf__detail_history(const hf__top *top, hf__frame *frame, int64_t key, hf_space space)
+static void detail_history(const hf__top *top, hf__frame *frame, int64_t key, hf_space space)
 {
     size_t shown = 0;
 
@@ -110,16 +110,6 @@ void hf__detail_history(const hf__top *top, hf__frame *frame, int64_t key, hf_sp
     hf__frame_put(frame, HF__INK_DIM,
                   top->snapshot->has_records ? "  nothing among the newest events"
                                              : "  nothing is recorded here: see holdfast init");
-}
-
-void hf__detail_put(const hf__top *top, hf__frame *frame)
-{
-    switch (top->tab) {
-    case HF__TAB_LOCKS: hf__detail_lock(top, frame); break;
-    case HF__TAB_WAITS: hf__detail_party(top, frame); break;
-    case HF__TAB_INGEST: hf__detail_network(top, frame); break;
-    default: hf__detail_event(top, frame); break;
-    }
 }
 
 /* --- detail lock ------------------------------------------------------------------------------ */
@@ -170,13 +160,13 @@ static void put_facts(const hf__top *top, hf__frame *frame, const hf__seen_lock 
     hf__detail_field(frame, "label", HF__INK_BOLD, lock->label);
     hf__cell_key(&text, lock->key, lock->space);
     hf__detail_made(frame, "key", &text);
-    hf__detail_registry(frame, lock->entry);
+    detail_registry(frame, lock->entry);
     if (lock->entry == NULL && top->snapshot->registry != NULL)
         hf__detail_field(frame, "name", HF__INK_WARNING, "not in the registry");
     hf__buf_free(&text);
 }
 
-void hf__detail_lock(const hf__top *top, hf__frame *frame)
+static void detail_lock(const hf__top *top, hf__frame *frame)
 {
     int64_t key = top->detail.a;
     hf_space space = (hf_space)top->detail.b;
@@ -191,10 +181,10 @@ void hf__detail_lock(const hf__top *top, hf__frame *frame)
         hf__detail_field(frame, "label", HF__INK_BOLD, top->detail_title);
         hf__detail_field(frame, "now", HF__INK_GOOD, "free: nobody holds it or waits for it");
     }
-    hf__detail_history(top, frame, key, space);
+    detail_history(top, frame, key, space);
 }
 
-void hf__detail_event(const hf__top *top, hf__frame *frame)
+static void detail_event(const hf__top *top, hf__frame *frame)
 {
     const hf__snapshot *seen = top->snapshot;
     const hf__seen_event *event = NULL;
@@ -226,9 +216,9 @@ void hf__detail_event(const hf__top *top, hf__frame *frame)
         hf__buf_printf(&text, "%" PRId64, event->token);
     hf__detail_made(frame, "token", &text);
     if (seen->registry != NULL && event->name[0] != '\0')
-        hf__detail_registry(frame, hf_registry_find(seen->registry, event->name));
+        detail_registry(frame, hf_registry_find(seen->registry, event->name));
     hf__buf_free(&text);
-    hf__detail_history(top, frame, event->key, event->space);
+    detail_history(top, frame, event->key, event->space);
 }
 
 /* --- detail party ----------------------------------------------------------------------------- */
@@ -296,7 +286,7 @@ static void put_party(const hf__top *top, hf__frame *frame, const hf__seen_party
     hf__buf_free(&text);
 }
 
-void hf__detail_party(const hf__top *top, hf__frame *frame)
+static void detail_party(const hf__top *top, hf__frame *frame)
 {
     const hf__snapshot *seen = top->snapshot;
     const hf__seen_party *party = hf__find_party(seen, (int)top->detail.a);
@@ -411,7 +401,7 @@ static void put_network(const hf__top *top, hf__frame *frame, const hf__seen_net
     put_gaps(frame, network);
 }
 
-void hf__detail_network(const hf__top *top, hf__frame *frame)
+static void detail_network(const hf__top *top, hf__frame *frame)
 {
     hf__detail_heading(frame, "Network");
     for (size_t i = 0; i < top->snapshot->network_count; i++) {
@@ -422,4 +412,16 @@ void hf__detail_network(const hf__top *top, hf__frame *frame)
         }
     }
     hf__detail_field(frame, "now", HF__INK_DIM, "it is not in the store any more");
+}
+
+/* ---- any row --------------------------------------------------------------------------------- */
+
+void hf__detail_put(const hf__top *top, hf__frame *frame)
+{
+    switch (top->tab) {
+    case HF__TAB_LOCKS: detail_lock(top, frame); break;
+    case HF__TAB_WAITS: detail_party(top, frame); break;
+    case HF__TAB_INGEST: detail_network(top, frame); break;
+    default: detail_event(top, frame); break;
+    }
 }

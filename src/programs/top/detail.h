@@ -13,11 +13,4 @@ void hf__detail_field(hf__frame *frame, const char *name, hf__ink ink, const cha
 /* The same with what was just made in scratch, which is emptied. */
 void hf__detail_made(hf__frame *frame, const char *name, hf__buf *scratch);
 
-void hf__detail_registry(hf__frame *frame, const hf_registry_entry *entry);
-void hf__detail_history(const hf__top *top, hf__frame *frame, int64_t key, hf_space space);
-void hf__detail_lock(const hf__top *top, hf__frame *frame);
-void hf__detail_party(const hf__top *top, hf__frame *frame);
-void hf__detail_network(const hf__top *top, hf__frame *frame);
-void hf__detail_event(const hf__top *top, hf__frame *frame);
-
 #endif

@@ -314,6 +314,49 @@ static void put_foot(const hf__top *top, hf__frame *frame)
     }
 }
 
+/* ---- help ------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *keys, *text; /* text NULL: a heading */
+} lines[] = {
+    {"Where", NULL},
+    {"1 2 3 4", "Locks, Waits, Ingest, Events"},
+    {"tab ← →", "the next tab, the one before"},
+    {"↑ ↓ k j", "one row"},
+    {"PgUp PgDn", "one page; Home and End, or g and G: the first row, the last"},
+    {"What", NULL},
+    {"/", "filter: part of a label, name, key, holder, host; Enter keeps it, Esc clears it"},
+    {"s", "order by the next column; r: the other way round"},
+    {"space", "pause, and go on"},
+    {"+ -", "refresh less often, more often"},
+    {"The chosen row", NULL},
+    {"enter", "all that is known of it; Esc goes back"},
+    {"y", "copy its label, or its key, to the clipboard of the terminal"},
+    {"K", "end the session or process that holds it, after the label is typed"},
+    {"And", NULL},
+    {"h ?", "this help"},
+    {"Ctrl-L", "draw all of it again"},
+    {"q", "quit"},
+};
+
+static void put_help(hf__frame *frame)
+{
+    enum { KEYS_CELLS = 11 };
+
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        if (lines[i].text == NULL && frame->count > 0)
+            hf__frame_add_line(frame);
+        hf__frame_add_line(frame);
+        if (lines[i].text == NULL) {
+            hf__frame_put(frame, HF__INK_HEAD, lines[i].keys);
+            continue;
+        }
+        hf__frame_put(frame, HF__INK_PLAIN, "  ");
+        hf__frame_field(frame, HF__INK_KEY, lines[i].keys, KEYS_CELLS, false);
+        hf__frame_wrap(frame, HF__INK_PLAIN, lines[i].text, KEYS_CELLS + 2);
+    }
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------ */
 
 /* Which lines there is room for, the most important ones first. */
@@ -369,7 +412,7 @@ static void put_body(hf__top *top, hf__frame *frame, bool heading)
     if (top->mode == HF__MODE_CONFIRM)
         hf__confirm_put(top, frame);
     else if (top->mode == HF__MODE_HELP)
-        hf__help_put(frame);
+        put_help(frame);
     else
         hf__detail_put(top, frame);
     top->detail_lines = frame->count - from;
@@ -417,47 +460,4 @@ void hf__top_print(hf__top *top, size_t width, hf__frame *frame)
     hf__frame_add_line(frame);
     put_heading(top, frame, cells);
     put_rows(top, frame, cells, 0, SIZE_MAX);
-}
-
-/* --- help ------------------------------------------------------------------------------------- */
-
-static const struct {
-    const char *keys, *text; /* text NULL: a heading */
-} lines[] = {
-    {"Where", NULL},
-    {"1 2 3 4", "Locks, Waits, Ingest, Events"},
-    {"tab ← →", "the next tab, the one before"},
-    {"↑ ↓ k j", "one row"},
-    {"PgUp PgDn", "one page; Home and End, or g and G: the first row, the last"},
-    {"What", NULL},
-    {"/", "filter: part of a label, name, key, holder, host; Enter keeps it, Esc clears it"},
-    {"s", "order by the next column; r: the other way round"},
-    {"space", "pause, and go on"},
-    {"+ -", "refresh less often, more often"},
-    {"The chosen row", NULL},
-    {"enter", "all that is known of it; Esc goes back"},
-    {"y", "copy its label, or its key, to the clipboard of the terminal"},
-    {"K", "end the session or process that holds it, after the label is typed"},
-    {"And", NULL},
-    {"h ?", "this help"},
-    {"Ctrl-L", "draw all of it again"},
-    {"q", "quit"},
-};
-
-void hf__help_put(hf__frame *frame)
-{
-    enum { KEYS_CELLS = 11 };
-
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        if (lines[i].text == NULL && frame->count > 0)
-            hf__frame_add_line(frame);
-        hf__frame_add_line(frame);
-        if (lines[i].text == NULL) {
-            hf__frame_put(frame, HF__INK_HEAD, lines[i].keys);
-            continue;
-        }
-        hf__frame_put(frame, HF__INK_PLAIN, "  ");
-        hf__frame_field(frame, HF__INK_KEY, lines[i].keys, KEYS_CELLS, false);
-        hf__frame_wrap(frame, HF__INK_PLAIN, lines[i].text, KEYS_CELLS + 2);
-    }
 }

@@ -68,6 +68,4 @@ void hf__frame_keep(hf__frame *frame, size_t from, size_t skip, size_t count);
 /* How many cells the text takes when it is put, counted up to `most`. */
 size_t hf__text_cells(const char *text, size_t most, bool ascii);
 
-void hf__help_put(hf__frame *frame);
-
 #endif

@@ -161,11 +161,7 @@ void hf__top_draw(hf__top *top, size_t width, size_t height, hf__frame *frame);
 void hf__top_print(hf__top *top, size_t width, hf__frame *frame);
 void hf__top_print_json(const hf__top *top, hf__json *json);
 
-/* Ending a holder: whom, what it costs, and the label typed as a proof that it was meant. */
-
-/* Finds whom the chosen row could end; nobody: a message says why. */
-void hf__confirm_open(hf__top *top);
-hf__act hf__confirm_press(hf__top *top, int32_t key);
+/* The question whether to end a holder: whom, what it costs, and what must be typed as a proof. */
 void hf__confirm_put(const hf__top *top, hf__frame *frame);
 
 #endif

@@ -264,8 +264,6 @@ typedef struct hf__memory {
     hf__view_tables tables;
 } hf__memory;
 
-/* Reads everything: in one transaction on PostgreSQL, in one for each file of a local store. */
-HF_MUST_CHECK hf_status hf__gather(hf__memory *memory, hf__view_reading *reading, hf_error *err);
 hf_tx_options hf__gather_options(void); /* read only, one snapshot, with a deadline */
 /* Does this file of a local store exist? SQLite would create it. */
 bool hf__has_file(const hf_store *store, const char *name);

@@ -73,147 +73,6 @@ static void reopen(hf__memory *memory)
     memory->store = store;
 }
 
-/* ---- a snapshot ------------------------------------------------------------------------------ */
-
-static void count_event(void *arg, const hf__kept_event *event)
-{
-    hf__counters_add(arg, event);
-}
-
-static void show_queries(const hf__view_reading *reading, hf__view_draft *draft)
-{
-    hf__snapshot *seen = &draft->seen;
-    for (size_t i = 0; reading->queries && i < hf_rows_count(reading->queries); i++) {
-        int64_t pid = hf__row_int(reading->queries, i, 0, 0);
-        for (size_t p = 0; p < seen->party_count; p++)
-            if (seen->parties[p].id == pid)
-                seen->parties[p].query =
-                    hf__arena_text(&draft->arena, hf__row_text(reading->queries, i, 1));
-    }
-}
-
-static void worry(const hf__memory *memory, hf__view_draft *draft, const char *problem)
-{
-    hf__worries worries = {
-        .losses_1h = hf__tail_losses(&memory->tail, hf__wall_ms(), 60),
-        .max_lag = memory->max_lag,
-        .problem = problem,
-    };
-    for (size_t i = 0; i < memory->tables.count; i++)
-        worries.doubtful += memory->tables.appended[i].doubtful;
-    hf__attention_gather(draft, &worries);
-}
-
-static hf_status take_records(hf__memory *memory, const hf__view_reading *reading,
-                              const hf__view_draft *draft, hf_error *err)
-{
-    bool ok = true;
-    if (!reading->events) {
-        memory->tail.started = true; /* there is no history yet, so all that comes is new */
-        return HF_OK;
-    }
-    if (reading->history)
-        ok = hf__history_load(&memory->history, reading->history, &memory->counters,
-                              memory->registry, draft->seen.taken_ms);
-    ok = hf__view_tables_take(&memory->tables, reading) && ok;
-    if (!ok)
-        return hf__no_memory(err);
-    return hf__tail_take(&memory->tail, memory->store, reading->events, reading->losses,
-                         draft->seen.taken_ms, count_event, &memory->counters, err);
-}
-
-static hf_status digest(hf__memory *memory, hf__view_reading *reading, hf__view_draft *draft,
-                        hf_error *err)
-{
-    hf_lock_list *list = reading->list;
-    reading->list = NULL;
-    hf__locks_sort(draft, list, memory->registry);
-    hf__graph_draw(draft);
-    show_queries(reading, draft);
-    hf_status status = take_records(memory, reading, draft, err);
-    if (status != HF_OK || draft->arena.broken)
-        return status == HF_OK ? hf__no_memory(err) : status;
-    hf__tail_show(&memory->tail, draft);
-    hf__networks_show(&memory->networks, reading, draft);
-    hf__view_tables_show(&memory->tables, reading, draft);
-    for (size_t i = 0; i < draft->seen.table_count; i++)
-        hf__counters_know_table(&memory->counters, draft->seen.tables[i].text);
-    hf__counters_show(&memory->counters, draft);
-    bool noted = hf__history_note(&memory->history, &draft->seen);
-    hf__history_show(&memory->history, draft);
-    worry(memory, draft, "");
-    return draft->arena.broken || !noted ? hf__no_memory(err) : HF_OK;
-}
-
-static void describe(const hf__memory *memory, hf__view_draft *draft, uint64_t number)
-{
-    hf__snapshot *seen = &draft->seen;
-    seen->number = number;
-    seen->taken_ms = hf__wall_ms();
-    seen->store = hf__arena_text(&draft->arena, hf_store_name(memory->store));
-    seen->local = hf_store_is_local(memory->store);
-    seen->has_records = hf_store_has_records(memory->store);
-    seen->findings = memory->registry ? &draft->common->findings : NULL;
-}
-
-/* A column that cannot be written is lost. The snapshots matter more. */
-static void keep_history(hf__memory *memory)
-{
-    if (memory->keep_history && hf_store_has_records(memory->store))
-        (void)!hf__history_write(&memory->history, memory->store, NULL);
-}
-
-void hf__memory_end(hf__memory *memory, const hf__snapshot *latest)
-{
-    if (latest->problem[0]) /* the store is down: do not wait for it */
-        return;
-    hf__history_end(&memory->history, latest);
-    keep_history(memory);
-}
-
-static void finish(hf__memory *memory, const hf__view_reading *reading)
-{
-    keep_history(memory);
-    if (reading->schema_appeared)
-        reopen(memory);
-}
-
-hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapshot, hf_error *err)
-{
-    hf__view_reading reading = {0};
-    int64_t began = hf__now_ms();
-    hf__view_draft *draft = hf__view_draft_new(memory->common);
-    if (!draft)
-        return hf__no_memory(err);
-    hf_status status = hf__gather(memory, &reading, err);
-    describe(memory, draft, number);
-    if (status == HF_OK)
-        status = digest(memory, &reading, draft, err);
-    draft->seen.took_ms = hf__now_ms() - began;
-    if (status == HF_OK) {
-        finish(memory, &reading);
-        *snapshot = &draft->seen;
-    } else {
-        hf__snapshot_release(&draft->seen);
-    }
-    hf__view_reading_clear(&reading);
-    return status;
-}
-
-hf__snapshot *hf__repeat(const hf__memory *memory, hf__snapshot *older, uint64_t number,
-                         const hf_error *why)
-{
-    hf__view_draft *draft = hf__view_draft_again(older, number);
-    if (!draft)
-        return NULL;
-    hf__snapshot *seen = &draft->seen;
-    seen->problem =
-        hf__arena_text(&draft->arena, why->message[0] ? why->message : hf_status_text(why->code));
-    seen->problem_since_ms = older->problem[0] ? older->problem_since_ms : hf__wall_ms();
-    worry(memory, draft, seen->problem);
-    return seen;
-}
-
 /*
  * Reading.
  *
@@ -391,9 +250,151 @@ static hf_status gather_files(struct gathering *gathering, hf_error *err)
     return status;
 }
 
-hf_status hf__gather(hf__memory *memory, hf__view_reading *reading, hf_error *err)
+/* Reads everything: in one transaction on PostgreSQL, in one for each file of a local store. */
+static hf_status gather(hf__memory *memory, hf__view_reading *reading, hf_error *err)
 {
     struct gathering gathering = {.memory = memory, .reading = reading};
     return hf_store_is_local(memory->store) ? gather_files(&gathering, err)
                                             : gather_on_postgres(&gathering, err);
+}
+
+/* ---- a snapshot ------------------------------------------------------------------------------ */
+
+static void count_event(void *arg, const hf__kept_event *event)
+{
+    hf__counters_add(arg, event);
+}
+
+static void show_queries(const hf__view_reading *reading, hf__view_draft *draft)
+{
+    hf__snapshot *seen = &draft->seen;
+    for (size_t i = 0; reading->queries && i < hf_rows_count(reading->queries); i++) {
+        int64_t pid = hf__row_int(reading->queries, i, 0, 0);
+        for (size_t p = 0; p < seen->party_count; p++)
+            if (seen->parties[p].id == pid)
+                seen->parties[p].query =
+                    hf__arena_text(&draft->arena, hf__row_text(reading->queries, i, 1));
+    }
+}
+
+static void worry(const hf__memory *memory, hf__view_draft *draft, const char *problem)
+{
+    hf__worries worries = {
+        .losses_1h = hf__tail_losses(&memory->tail, hf__wall_ms(), 60),
+        .max_lag = memory->max_lag,
+        .problem = problem,
+    };
+    for (size_t i = 0; i < memory->tables.count; i++)
+        worries.doubtful += memory->tables.appended[i].doubtful;
+    hf__attention_gather(draft, &worries);
+}
+
+static hf_status take_records(hf__memory *memory, const hf__view_reading *reading,
+                              const hf__view_draft *draft, hf_error *err)
+{
+    bool ok = true;
+    if (!reading->events) {
+        memory->tail.started = true; /* there is no history yet, so all that comes is new */
+        return HF_OK;
+    }
+    if (reading->history)
+        ok = hf__history_load(&memory->history, reading->history, &memory->counters,
+                              memory->registry, draft->seen.taken_ms);
+    ok = hf__view_tables_take(&memory->tables, reading) && ok;
+    if (!ok)
+        return hf__no_memory(err);
+    return hf__tail_take(&memory->tail, memory->store, reading->events, reading->losses,
+                         draft->seen.taken_ms, count_event, &memory->counters, err);
+}
+
+static hf_status digest(hf__memory *memory, hf__view_reading *reading, hf__view_draft *draft,
+                        hf_error *err)
+{
+    hf_lock_list *list = reading->list;
+    reading->list = NULL;
+    hf__locks_sort(draft, list, memory->registry);
+    hf__graph_draw(draft);
+    show_queries(reading, draft);
+    hf_status status = take_records(memory, reading, draft, err);
+    if (status != HF_OK || draft->arena.broken)
+        return status == HF_OK ? hf__no_memory(err) : status;
+    hf__tail_show(&memory->tail, draft);
+    hf__networks_show(&memory->networks, reading, draft);
+    hf__view_tables_show(&memory->tables, reading, draft);
+    for (size_t i = 0; i < draft->seen.table_count; i++)
+        hf__counters_know_table(&memory->counters, draft->seen.tables[i].text);
+    hf__counters_show(&memory->counters, draft);
+    bool noted = hf__history_note(&memory->history, &draft->seen);
+    hf__history_show(&memory->history, draft);
+    worry(memory, draft, "");
+    return draft->arena.broken || !noted ? hf__no_memory(err) : HF_OK;
+}
+
+static void describe(const hf__memory *memory, hf__view_draft *draft, uint64_t number)
+{
+    hf__snapshot *seen = &draft->seen;
+    seen->number = number;
+    seen->taken_ms = hf__wall_ms();
+    seen->store = hf__arena_text(&draft->arena, hf_store_name(memory->store));
+    seen->local = hf_store_is_local(memory->store);
+    seen->has_records = hf_store_has_records(memory->store);
+    seen->findings = memory->registry ? &draft->common->findings : NULL;
+}
+
+/* A column that cannot be written is lost. The snapshots matter more. */
+static void keep_history(hf__memory *memory)
+{
+    if (memory->keep_history && hf_store_has_records(memory->store))
+        (void)!hf__history_write(&memory->history, memory->store, NULL);
+}
+
+void hf__memory_end(hf__memory *memory, const hf__snapshot *latest)
+{
+    if (latest->problem[0]) /* the store is down: do not wait for it */
+        return;
+    hf__history_end(&memory->history, latest);
+    keep_history(memory);
+}
+
+static void finish(hf__memory *memory, const hf__view_reading *reading)
+{
+    keep_history(memory);
+    if (reading->schema_appeared)
+        reopen(memory);
+}
+
+hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapshot, hf_error *err)
+{
+    hf__view_reading reading = {0};
+    int64_t began = hf__now_ms();
+    hf__view_draft *draft = hf__view_draft_new(memory->common);
+    if (!draft)
+        return hf__no_memory(err);
+    hf_status status = gather(memory, &reading, err);
+    describe(memory, draft, number);
+    if (status == HF_OK)
+        status = digest(memory, &reading, draft, err);
+    draft->seen.took_ms = hf__now_ms() - began;
+    if (status == HF_OK) {
+        finish(memory, &reading);
+        *snapshot = &draft->seen;
+    } else {
+        hf__snapshot_release(&draft->seen);
+    }
+    hf__view_reading_clear(&reading);
+    return status;
+}
+
+hf__snapshot *hf__repeat(const hf__memory *memory, hf__snapshot *older, uint64_t number,
+                         const hf_error *why)
+{
+    hf__view_draft *draft = hf__view_draft_again(older, number);
+    if (!draft)
+        return NULL;
+    hf__snapshot *seen = &draft->seen;
+    seen->problem =
+        hf__arena_text(&draft->arena, why->message[0] ? why->message : hf_status_text(why->code));
+    seen->problem_since_ms = older->problem[0] ? older->problem_since_ms : hf__wall_ms();
+    worry(memory, draft, seen->problem);
+    return seen;
 }

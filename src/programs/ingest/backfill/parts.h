@@ -25,10 +25,6 @@ struct stream {
 /* Compressed files and commands must be read from their start. */
 bool stream_spec_seeks(const char *spec);
 
-/* What is taken next is ledger `from`, or what the source has behind it; `until` may be needed later. */
-HF_MUST_CHECK hf_status stream_aim(struct stream *stream, int64_t from, int64_t until,
-                                   hf_error *err);
-hf__read stream_take(struct stream *stream, int ms);
 void stream_close(struct stream *stream);
 
 /* A token bucket: so many a second, whoever takes them. */

@@ -107,12 +107,6 @@ HF_MUST_CHECK hf_status hf__rpc_classify(hf__rpc_client *client, const char *met
                                          const hf__json_value *error, hf__rpc_fault *fault,
                                          hf_error *err);
 
-HF_MUST_CHECK hf_status hf__rpc_health(hf__rpc_client *client, int64_t *oldest, int64_t *latest,
-                                       hf_error *err);
-/* HF_CONFIG when the server is of another network. */
-HF_MUST_CHECK hf_status hf__rpc_check_network(hf__rpc_client *client, const char *passphrase,
-                                              hf_error *err);
-
 /* Members of an object by name, in one pass; those that are not there have a NULL text. */
 void hf__rpc_pick(const hf__json_value *object, const char *const *names, size_t count,
                   hf__json_value *values);
@@ -218,8 +212,6 @@ typedef struct hf__rpc {
     hf__rpc_draft draft; /* of heads[head_at] */
 } hf__rpc;
 
-/* The bytes of an answer with so many items. */
-size_t hf__rpc_answer_max(const hf__rpc *rpc, int asked);
 /* Fills heads from next on. HF_OK without any: the server that answered has no such ledger yet. */
 HF_MUST_CHECK hf_status hf__rpc_fetch_heads(hf__rpc *rpc, hf__bad_ledger *bad, hf_error *err);
 /* Makes the ledger of heads[head_at]. What is here already survives HF_UNREACHABLE. */

@@ -42,6 +42,13 @@ static int64_t count_missing(const hf__rpc *rpc)
     return missing;
 }
 
+/* The bytes of an answer with so many items. */
+static size_t answer_max(const hf__rpc *rpc, int asked)
+{
+    return asked == 1 && rpc->ledger_max > HF__RPC_ANSWER_BYTES ? rpc->ledger_max
+                                                                : HF__RPC_ANSWER_BYTES;
+}
+
 /* A cursor leads on inside a ledger only; each ledger is entered by its number. */
 static hf_status ask_page(hf__rpc *rpc, hf__json_value *result, hf__rpc_fault *fault, hf_error *err)
 {
@@ -59,7 +66,7 @@ static hf_status ask_page(hf__rpc *rpc, hf__json_value *result, hf__rpc_fault *f
         snprintf(params, sizeof params,
                  "{%s\"pagination\":{%s\"limit\":%d},\"xdrFormat\":\"json\"}", start, cursor,
                  asked);
-        hf__rpc_request request = {"getTransactions", params, hf__rpc_answer_max(rpc, asked)};
+        hf__rpc_request request = {"getTransactions", params, answer_max(rpc, asked)};
         hf_status status =
             hf__rpc_call(&rpc->client, &request, &rpc->stream.answer, result, fault, err);
         if (status == HF_OK)
@@ -281,12 +288,6 @@ void hf__rpc_page_learn(hf__rpc_page *page, int asked, size_t bytes)
         page->limit = HF__RPC_PAGE_ITEMS;
 }
 
-size_t hf__rpc_answer_max(const hf__rpc *rpc, int asked)
-{
-    return asked == 1 && rpc->ledger_max > HF__RPC_ANSWER_BYTES ? rpc->ledger_max
-                                                                : HF__RPC_ANSWER_BYTES;
-}
-
 static bool take_hash(const hf__json_value *value, char hash[HF__HASH_MAX + 1])
 {
     if (value->text.text == NULL || value->kind != HF__JSON_STRING || value->escaped ||
@@ -385,7 +386,7 @@ static hf_status ask_heads(hf__rpc *rpc, hf__buf *answer, hf__json_value *result
                  "{\"startLedger\":%" PRId64
                  ",\"pagination\":{\"limit\":%d},\"xdrFormat\":\"json\"}",
                  rpc->next, asked);
-        hf__rpc_request request = {"getLedgers", params, hf__rpc_answer_max(rpc, asked)};
+        hf__rpc_request request = {"getLedgers", params, answer_max(rpc, asked)};
         hf_status status = hf__rpc_call(&rpc->client, &request, answer, result, fault, err);
         if (status == HF_OK)
             hf__rpc_page_learn(&rpc->ledgers, asked, answer->length);
