@@ -41,3 +41,12 @@ hf_status hf__read_file(const char *path, size_t most, hf__buf *text, hf_status 
     close(fd);
     return status;
 }
+
+void hf__put_path_beside(hf__buf *out, const char *path, const char *other)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (other[0] != '/' && slash != NULL)
+        hf__buf_add(out, path, (size_t)(slash - path) + 1);
+    hf__buf_puts(out, other);
+}

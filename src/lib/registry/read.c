@@ -179,11 +179,6 @@ static void read_derivation(hf__reading *reading, hf__lock_entry *entry, const h
         entry->view.derivation = derivation;
 }
 
-static bool has_32_bits(hf_derivation derivation)
-{
-    return derivation == HF_FNV1A32 || derivation == HF_FNV1A32_JS || derivation == HF_HASHTEXT;
-}
-
 static void read_class(hf__reading *reading, hf__lock_entry *entry, const hf__node *node)
 {
     int64_t number = 0;
@@ -191,7 +186,7 @@ static void read_class(hf__reading *reading, hf__lock_entry *entry, const hf__no
     if (!hf__read_integer(reading, node, "class", INT32_MIN, INT32_MAX, &number))
         return;
     entry->view.pair[0] = (int32_t)number;
-    if (!has_32_bits(entry->view.derivation))
+    if (!hf__has_32_bits(entry->view.derivation))
         hf__complain(reading, HF__RULE_WRONG_VALUE, node->at,
                      "give as: hashtext, fnv1a32 or fnv1a32-js, or leave the class out",
                      "the second key beside a class has 32 bits, and %s gives 64",

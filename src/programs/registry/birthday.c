@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* Below e^-SURE nothing of "no two meet" is left that a double could take from 1. */
+/* e^-SURE is too small to make a difference when a double subtracts it from 1. */
 #define SURE 800.0
 
 enum { FEW = 64, SMALL_ROOM = 1 << 20 };
@@ -64,7 +64,7 @@ static double log_of_none(unsigned bits, uint64_t taken, uint64_t labels)
     double all = room_of(bits);
     double room = all - (double)taken;
     double log_beside_taken = count * log1p(-(double)taken / all);
-    if (!(count * (count - 1) / (2 * room) - log_beside_taken <= SURE)) /* or no number at all */
+    if (!(count * (count - 1) / (2 * room) - log_beside_taken <= SURE)) /* also if it is NaN */
         return -SURE;
     if (labels <= FEW || room < SMALL_ROOM)
         return log_beside_taken + sum_each(room, labels);
@@ -119,26 +119,14 @@ uint64_t hf__crowd_size_at(const struct hf__crowd *crowd, double p)
     return low;
 }
 
-static struct hf__crowd crowd_of(unsigned bits, uint64_t taken, uint64_t labels)
+double hf__birthday_probability(unsigned bits, uint64_t taken, uint64_t labels)
 {
-    return (struct hf__crowd){
+    const struct hf__crowd crowd = {
         .fixed = taken,
         .fixed_small = bits == 32 ? taken : 0,
         .labels32 = bits == 32 ? labels : 0,
         .labels64 = bits == 32 ? 0 : labels,
     };
-}
-
-double hf__birthday_probability(unsigned bits, uint64_t taken, uint64_t labels)
-{
-    struct hf__crowd crowd = crowd_of(bits, taken, labels);
 
     return hf__crowd_probability(&crowd);
-}
-
-uint64_t hf__birthday_size_at(unsigned bits, uint64_t taken, double p)
-{
-    struct hf__crowd crowd = crowd_of(bits, taken, 1);
-
-    return hf__crowd_size_at(&crowd, p);
 }

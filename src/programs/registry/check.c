@@ -5,13 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "programs/registry/risk.h"
 
 enum {
-    STATES_MAX = 1000000, /* of two patterns together: more leaves it undecided */
-    SAMPLE = 10000,       /* labels of one pattern that are held against the fixed ids */
-    SAMPLES_MAX = 2000000,
+    STATES_MAX = 1000000,  /* of two patterns together; beyond it is not decided if they meet */
+    SAMPLE = 10000,        /* labels of one pattern that are compared with the fixed ids */
+    SAMPLES_MAX = 2000000, /* of all patterns */
     SHOWN = 128,
 };
 
@@ -64,7 +65,7 @@ struct check {
     ((void)hf__findings_add((check)->findings, &hf__check_rules[rule], (check)->registry->path,    \
                             (at).line, (at).column, (remedy), __VA_ARGS__))
 
-/* ---- fixed ids ---------------------------------------------------------------------------------- */
+/* --- fixed ids ------------------------------------------------------------------------------ */
 
 static bool is_fixed(const hf__lock_entry *entry)
 {
@@ -81,7 +82,7 @@ static const char *show_id(char out[SHOWN], const hf__lock_entry *entry)
     return out;
 }
 
-/* What people type when they need some number. */
+/* Numbers that people type when any number will do. */
 static bool is_popular(int64_t id)
 {
     static const int64_t popular[] = {
@@ -111,7 +112,7 @@ static void check_id(const struct check *check, const hf__lock_entry *entry)
              "%s has the id %s, which %s in line %u has too", entry->view.name, show_id(id, entry),
              first->view.name, first->key_at.line);
     if (entry->view.space == HF_PAIR)
-        return; /* the class is the team's own */
+        return; /* nobody else uses the team's class */
     if (key > -least && key < least)
         find(check, COMMON_ID, entry->key_at,
              "take a random 64-bit number, or a pattern with sha256",
@@ -123,7 +124,7 @@ static void check_id(const struct check *check, const hf__lock_entry *entry)
              "%s has the id %" PRId64 ", which is suspiciously common", entry->view.name, key);
 }
 
-/* ---- patterns ----------------------------------------------------------------------------------- */
+/* --- patterns that meet --------------------------------------------------------------------- */
 
 static bool same_keys(const hf__lock_entry *a, const hf__lock_entry *b)
 {
@@ -205,7 +206,7 @@ static hf_status check_pattern(const struct check *check, size_t index, hf_error
     return status;
 }
 
-/* ---- labels that hit an id ---------------------------------------------------------------------- */
+/* --- labels whose key is a fixed id --------------------------------------------------------- */
 
 struct sample {
     const struct check *check;
@@ -241,7 +242,7 @@ static hf_status check_hits(const struct check *check, const hf__lock_entry *ent
     return hf__language_words(entry->language, most, try_label, &sample, &complete, err);
 }
 
-/* ---- conventions -------------------------------------------------------------------------------- */
+/* --- conventions and source files ----------------------------------------------------------- */
 
 static void check_conventions(const struct check *check, const hf__lock_entry *entry)
 {
@@ -267,15 +268,12 @@ static void check_conventions(const struct check *check, const hf__lock_entry *e
 static hf_status check_sources(const struct check *check, const hf__lock_entry *entry,
                                hf_error *err)
 {
-    const char *path = check->registry->path, *slash = strrchr(path, '/');
     hf__buf full = {0};
     for (size_t i = 0; i < entry->source_count; i++) {
         const hf__source_file *source = &entry->sources[i];
         char shown[SHOWN];
         hf__buf_clear(&full);
-        if (source->path[0] != '/' && slash)
-            hf__buf_add(&full, path, (size_t)(slash - path) + 1);
-        hf__buf_puts(&full, source->path);
+        hf__put_path_beside(&full, check->registry->path, source->path);
         if (!full.broken && access(full.data, F_OK) != 0)
             find(check, MISSING_SOURCE, source->at, "mend the path, or remove it",
                  "the source file '%s' of %s is not there",
@@ -287,14 +285,14 @@ static hf_status check_sources(const struct check *check, const hf__lock_entry *
     return broken ? hf__no_memory(err) : HF_OK;
 }
 
-/* ---- risk --------------------------------------------------------------------------------------- */
+/* --- risk ----------------------------------------------------------------------------------- */
 
 static hf__place expected_place(const hf__lock_entry *entry)
 {
     return entry->expected_at.line > 0 ? entry->expected_at : entry->key_at;
 }
 
-/* The space of keys that makes an entry's labels too likely to meet. */
+/* The row of the space that the keys of the entry are in. */
 static const struct hf__risk_row *row_of(const struct hf__risk *risk, const hf__lock_entry *entry)
 {
     char name[sizeof risk->rows->name];
@@ -343,14 +341,14 @@ static hf_status check_risk(const struct check *check, double limit, hf_error *e
     return HF_OK;
 }
 
-/* ---- all ---------------------------------------------------------------------------------------- */
+/* --- the whole registry --------------------------------------------------------------------- */
 
 static hf_status check_entry(const struct check *check, size_t index, size_t sample, hf_error *err)
 {
     const hf__lock_entry *entry = &check->registry->entries[index];
     hf_status status = HF_OK;
     if (!entry->view.name)
-        return HF_OK; /* said already, and what follows would have no subject */
+        return HF_OK; /* reported when it was read; the findings below need a name */
     if (is_fixed(entry))
         check_id(check, entry);
     check_conventions(check, entry);

@@ -1,13 +1,16 @@
-/* What a registry that can be read may still have wrong. */
-#ifndef HF_AUDIT_CHECK_H
-#define HF_AUDIT_CHECK_H
+/* What may be wrong with a registry that can be read. */
+#ifndef HF_PROGRAMS_REGISTRY_CHECK_H
+#define HF_PROGRAMS_REGISTRY_CHECK_H
 
 #include "lib/registry/registry.h"
 
-/* Ended by one without an id. */
+/* The rules of the check; the last one has no id. */
 extern const hf__rule hf__check_rules[];
 
-/* max_risk below 0: what the file's conventions say. */
+/*
+ * Adds what is wrong to findings, and sorts them. A max_risk below 0 means that of the registry's
+ * conventions. Fails only for want of memory: what it finds is no failure.
+ */
 HF_MUST_CHECK hf_status hf__check_registry(const hf_registry *registry, double max_risk,
                                            hf__findings *findings, hf_error *err);
 

@@ -16,35 +16,11 @@
 #include "programs/registry/commands.h"
 #include "programs/registry/doc.h"
 
-struct doc_values {
-    const char *output;
-    bool check;
-};
-
-static const struct option doc_options[] = {
-    {
-        .letter = 'o',
-        .name = "output",
-        .value = "FILE",
-        .help = "write to this file, all or nothing, instead of to standard output",
-        .kind = OPTION_TEXT,
-        .offset = offsetof(struct doc_values, output),
-    },
-    {
-        .name = "check",
-        .help = "write nothing; fail when the file (LOCKS.md beside the registry) is stale",
-        .offset = offsetof(struct doc_values, check),
-    },
-    {0},
-};
-
-enum { SHOWN = 160 };
-
-/* ---- the new file ---------------------------------------------------------------------------- */
+/* --- writing a file, all or nothing --------------------------------------------------------- */
 
 enum { MOST_LINKS = 40, SHOWN_PATH = 200 };
 
-/* Each sets errno and returns false when it fails. */
+/* Each of these sets errno when it fails, and returns false or NULL. */
 
 static bool write_all(int fd, const char *text, size_t size)
 {
@@ -60,21 +36,18 @@ static bool write_all(int fd, const char *text, size_t size)
     return true;
 }
 
-/* The path with its last part replaced, or the other path if that is absolute. */
+/* The other path as the file at path sees it; the caller frees it. */
 static char *beside(const char *path, const char *other)
 {
-    const char *slash = strrchr(path, '/');
     hf__buf joined = {0};
 
-    if (other[0] != '/' && slash != NULL)
-        hf__buf_add(&joined, path, (size_t)(slash - path) + 1);
-    hf__buf_puts(&joined, other);
+    hf__put_path_beside(&joined, path, other);
     if (joined.broken)
         errno = ENOMEM;
     return joined.broken ? NULL : joined.data;
 }
 
-/* Where the file itself is or shall be, behind every link; NULL and errno. */
+/* The path of the file itself, behind every link. The file need not exist. The caller frees it. */
 static char *follow(const char *path)
 {
     char target[PATH_MAX];
@@ -112,7 +85,7 @@ static bool fill(int fd, const char *path, const char *text, size_t size)
     return write_all(fd, text, size) && fchmod(fd, mode_for(path)) == 0 && fsync(fd) == 0;
 }
 
-/* So that the new name outlives a crash as well; some file systems cannot, and need not. */
+/* The new name outlives a crash as well. Some file systems cannot sync folders, and need not. */
 static void sync_folder(const char *path)
 {
     char *folder = beside(path, ".");
@@ -166,8 +139,9 @@ static bool overwrite(const char *path, const char *text, size_t size)
 }
 
 /*
- * The file has either its old contents or all of the new ones, also after a crash. It keeps its mode,
- * and a symbolic link stays one. What is no regular file (a terminal, a pipe) is written to.
+ * The file has either its old contents or all of the new ones, also after a crash. It keeps its
+ * mode, and a symbolic link stays one. What is no regular file (a terminal, a pipe) is just
+ * written to.
  */
 static hf_status replace_file(const char *path, const char *text, size_t size, hf_error *err)
 {
@@ -190,7 +164,9 @@ static hf_status replace_file(const char *path, const char *text, size_t size, h
                           hf__show(shown, sizeof shown, path, strlen(path)));
 }
 
-/* --- is the file as it should be? ------------------------------------------------------------------- */
+/* --- is the file what the registry gives? --------------------------------------------------- */
+
+enum { SHOWN = 160 };
 
 struct line {
     const char *text;
@@ -198,7 +174,7 @@ struct line {
     bool there;
 };
 
-/* CRLF counts as LF: git may have made it so. */
+/* CRLF counts as LF: git may have changed it. */
 static struct line next_line(const char **at, const char *end)
 {
     struct line line = {.text = *at, .there = *at < end};
@@ -216,7 +192,7 @@ static bool same_line(const struct line *a, const struct line *b)
     return a->there == b->there && a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
 }
 
-/* The first line that differs, from 1; 0 when none does. */
+/* The number of the first line that differs, from 1; 0 when none does. */
 static unsigned first_difference(const hf__buf *wanted, const hf__buf *found, struct line *want,
                                  struct line *find)
 {
@@ -279,7 +255,7 @@ static int check_page(const struct report *report, const char *path, const hf__b
     if (stat(path, &stat_of) != 0 && (errno == ENOENT || errno == ENOTDIR))
         return report_stale(report, path, "does not exist", NULL);
     hf__buf_puts(&there, "");
-    /* Every newline may have become two bytes; what is longer than that differs anyway. */
+    /* Each newline may have become two bytes. A file that is even longer differs anyway. */
     if (hf__read_file(path, page->length * 2, &there, HF_SYSTEM, &err) != HF_OK)
         code = report_error(report, &err);
     else
@@ -288,24 +264,35 @@ static int check_page(const struct report *report, const char *path, const hf__b
     return code;
 }
 
-/* --- the command ------------------------------------------------------------------------------------ */
+/* --- the command ---------------------------------------------------------------------------- */
 
-/* LOCKS.md in the folder of the registry; the caller frees it. NULL without memory. */
-static char *default_path(const char *registry)
-{
-    const char *slash = strrchr(registry, '/');
-    hf__buf path = {0};
+struct doc_values {
+    const char *output;
+    bool check;
+};
 
-    if (slash != NULL)
-        hf__buf_add(&path, registry, (size_t)(slash - registry) + 1);
-    hf__buf_puts(&path, "LOCKS.md");
-    return path.broken ? NULL : path.data;
-}
+static const struct option doc_options[] = {
+    {
+        .letter = 'o',
+        .name = "output",
+        .value = "FILE",
+        .help = "write to this file, all or nothing, instead of to standard output",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct doc_values, output),
+    },
+    {
+        .name = "check",
+        .help = "write nothing; fail when the file (LOCKS.md beside the registry) is stale",
+        .offset = offsetof(struct doc_values, check),
+    },
+    {0},
+};
 
+/* Without -o the page is LOCKS.md in the folder of the registry. */
 static int check_or_fail(const struct report *report, const struct doc_values *values,
                          const char *registry, const hf__buf *page)
 {
-    char *path = values->output != NULL ? strdup(values->output) : default_path(registry);
+    char *path = values->output != NULL ? strdup(values->output) : beside(registry, "LOCKS.md");
     hf_error err = {.code = HF_NO_MEMORY, .message = "out of memory"};
     int code = path != NULL ? check_page(report, path, page) : report_error(report, &err);
 
@@ -329,19 +316,6 @@ static int use_page(const struct report *report, const struct doc_values *values
     return EXIT_OK;
 }
 
-static hf_status read_registry(const struct common *common, hf_registry **registry, hf_error *err)
-{
-    char *path = NULL;
-    hf_status status = demand_registry(common, &path, err);
-
-    free(path);
-    if (status == HF_OK)
-        status = open_registry(common, registry, err);
-    if (status == HF_OK && *registry == NULL)
-        status = hf__fail(err, HF_CONFIG, "the registry has just been removed");
-    return status;
-}
-
 static int doc_main(const struct command *self, int argc, char **argv)
 {
     struct doc_values values = {0};
@@ -355,7 +329,7 @@ static int doc_main(const struct command *self, int argc, char **argv)
         return code;
     if (values.output != NULL && values.output[0] == '\0')
         return report_usage(&in.report, self, "the name of the file is empty");
-    if (read_registry(&in.common, &registry, &err) != HF_OK ||
+    if (open_needed_registry(&in.common, &registry, &err) != HF_OK ||
         hf__doc_write(registry, &page, &err) != HF_OK)
         code = report_error(&in.report, &err);
     else

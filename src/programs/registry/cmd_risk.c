@@ -8,35 +8,7 @@
 #include "programs/registry/risk.h"
 #include "programs/registry/risk_labels.h"
 
-struct risk_values {
-    const char *labels;
-    const char *derivation;
-    bool null_separated;
-};
-
-static const struct option risk_options[] = {
-    {
-        .name = "labels",
-        .value = "FILE",
-        .help = "find the real collisions in a list, one label a line; -: standard input",
-        .kind = OPTION_TEXT,
-        .offset = offsetof(struct risk_values, labels),
-    },
-    {
-        .name = "as",
-        .value = "DERIVATION",
-        .help = "derive every label of the list so, instead of as the registry says",
-        .kind = OPTION_TEXT,
-        .offset = offsetof(struct risk_values, derivation),
-    },
-    {
-        .letter = '0',
-        .name = "null",
-        .help = "labels of the list end with NUL, not with a newline",
-        .offset = offsetof(struct risk_values, null_separated),
-    },
-    {0},
-};
+/* --- as a table for people ------------------------------------------------------------------ */
 
 enum { KEYS, BITS, FIXED, LABELS, COLLISION, AT_1_PERCENT, AT_50_PERCENT };
 
@@ -51,21 +23,6 @@ static const struct column columns[] = {
     {0},
 };
 
-enum { TEXT_MAX = HF__WORDS_MAX + 32 };
-
-static const char *kind_name(hf__risk_kind kind)
-{
-    static const char *const names[] = {
-        [HF__RISK_DERIVATION] = "derivation",
-        [HF__RISK_BIGINT] = "bigint",
-        [HF__RISK_CLASS] = "class",
-    };
-
-    return names[kind];
-}
-
-/* --- for people ----------------------------------------------------------------------------------- */
-
 static void set_count(struct table *table, size_t column, uint64_t count, const char *suffix)
 {
     char number[32], text[48];
@@ -74,20 +31,9 @@ static void set_count(struct table *table, size_t column, uint64_t count, const 
     table_set(table, column, text);
 }
 
-static const char *show_collision(char out[TEXT_MAX], const struct hf__risk_row *row)
-{
-    char words[HF__WORDS_MAX];
-
-    if (row->unknown > 0 && row->labels == 0)
-        return "unknown";
-    snprintf(out, TEXT_MAX, "%s%s", hf__risk_words(words, sizeof words, row->probability),
-             row->unknown > 0 ? " or more" : "");
-    return out;
-}
-
 static void add_row(struct table *table, const struct hf__risk_row *row)
 {
-    char text[TEXT_MAX];
+    char text[HF__WORDS_MAX];
 
     table_add_row(table);
     table_set(table, KEYS, row->name);
@@ -95,7 +41,7 @@ static void add_row(struct table *table, const struct hf__risk_row *row)
     table_set(table, BITS, text);
     set_count(table, FIXED, row->fixed, "");
     set_count(table, LABELS, row->labels, row->unknown > 0 ? " + ?" : "");
-    table_set(table, COLLISION, show_collision(text, row));
+    table_set(table, COLLISION, hf__risk_row_words(text, sizeof text, row));
     if (row->count_1pc > 0) {
         set_count(table, AT_1_PERCENT, row->count_1pc, "");
         set_count(table, AT_50_PERCENT, row->count_50pc, "");
@@ -121,21 +67,23 @@ static void write_advice(hf__buf *out, const struct hf__risk_advice *advice)
         hf__buf_puts(out, ", without a class");
 }
 
+static void put_place(hf__buf *out, const hf_registry *registry, const hf__lock_entry *entry)
+{
+    hf__buf_printf(out, "\n%s:%u:%u: %s: ", hf_registry_path(registry), entry->key_at.line,
+                   entry->key_at.column, entry->view.name);
+}
+
 static void print_advice(const hf_registry *registry, const struct hf__risk *risk)
 {
     hf__buf text = {0};
 
     for (size_t i = 0; i < risk->advice_count; i++) {
-        const hf__lock_entry *entry = risk->advice[i].entry;
-        hf__buf_printf(&text, "\n%s:%u:%u: %s: ", hf_registry_path(registry), entry->key_at.line,
-                       entry->key_at.column, entry->view.name);
+        put_place(&text, registry, risk->advice[i].entry);
         write_advice(&text, &risk->advice[i]);
     }
     for (size_t i = 0; i < risk->unknown_count; i++) {
-        const hf__lock_entry *entry = risk->unknown[i];
-        hf__buf_printf(&text, "\n%s:%u:%u: %s: nobody says how many labels it has: give expected",
-                       hf_registry_path(registry), entry->key_at.line, entry->key_at.column,
-                       entry->view.name);
+        put_place(&text, registry, risk->unknown[i]);
+        hf__buf_puts(&text, "nobody says how many labels it has: give expected");
     }
     if (text.length > 0)
         hf__buf_puts(&text, "\n");
@@ -157,7 +105,18 @@ static bool print_table(const hf_registry *registry, const struct hf__risk *risk
     return printed;
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------- */
+/* --- as JSON -------------------------------------------------------------------------------- */
+
+static const char *kind_name(hf__risk_kind kind)
+{
+    static const char *const names[] = {
+        [HF__RISK_DERIVATION] = "derivation",
+        [HF__RISK_BIGINT] = "bigint",
+        [HF__RISK_CLASS] = "class",
+    };
+
+    return names[kind];
+}
 
 static void add_count(hf__json *json, const char *key, uint64_t count)
 {
@@ -166,7 +125,7 @@ static void add_count(hf__json *json, const char *key, uint64_t count)
 
 static void add_row_as_json(hf__json *json, const struct hf__risk_row *row)
 {
-    char words[TEXT_MAX];
+    char words[HF__WORDS_MAX];
 
     hf__json_begin_object(json, NULL);
     hf__json_put_string(json, "kind", kind_name(row->kind));
@@ -176,7 +135,7 @@ static void add_row_as_json(hf__json *json, const struct hf__risk_row *row)
     add_count(json, "labels", row->labels);
     add_count(json, "unknown", row->unknown);
     hf__json_put_real(json, "probability", row->probability);
-    hf__json_put_string(json, "words", show_collision(words, row));
+    hf__json_put_string(json, "words", hf__risk_row_words(words, sizeof words, row));
     if (row->count_1pc > 0) {
         add_count(json, "labels_at_1_percent", row->count_1pc);
         add_count(json, "labels_at_50_percent", row->count_50pc);
@@ -230,7 +189,37 @@ static bool print_json(const hf_registry *registry, const struct hf__risk *risk)
     return print_document(&json, stdout);
 }
 
-/* -------------------------------------------------------------------------------------------------- */
+/* --- the command ---------------------------------------------------------------------------- */
+
+struct risk_values {
+    const char *labels;
+    const char *derivation;
+    bool null_separated;
+};
+
+static const struct option risk_options[] = {
+    {
+        .name = "labels",
+        .value = "FILE",
+        .help = "find the real collisions in a list, one label a line; -: standard input",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct risk_values, labels),
+    },
+    {
+        .name = "as",
+        .value = "DERIVATION",
+        .help = "derive every label of the list so, instead of as the registry says",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct risk_values, derivation),
+    },
+    {
+        .letter = '0',
+        .name = "null",
+        .help = "labels of the list end with NUL, not with a newline",
+        .offset = offsetof(struct risk_values, null_separated),
+    },
+    {0},
+};
 
 static int show_risk(const struct invocation *in, const hf_registry *registry)
 {
@@ -244,21 +233,6 @@ static int show_risk(const struct invocation *in, const hf_registry *registry)
         report_note(&in->report, "%s has no locks", hf_registry_path(registry));
     hf__risk_free(&risk);
     return printed ? EXIT_OK : report_error(&in->report, &err);
-}
-
-/* A list can do without a registry, the risk of one cannot. */
-static hf_status open_wanted(const struct invocation *in, bool needed, hf_registry **registry,
-                             hf_error *err)
-{
-    char *path = NULL;
-    hf_status status = needed ? demand_registry(&in->common, &path, err) : HF_OK;
-
-    free(path);
-    if (status == HF_OK)
-        status = open_registry(&in->common, registry, err);
-    if (status == HF_OK && needed && *registry == NULL)
-        status = hf__fail(err, HF_CONFIG, "the registry has just been removed");
-    return status;
 }
 
 static bool usage_is_wrong(const struct command *self, const struct invocation *in,
@@ -291,7 +265,10 @@ static int risk_main(const struct command *self, int argc, char **argv)
         return report_error(&in.report, &err);
     if (derivation == HF_MINTED)
         return report_usage(&in.report, self, "minted keys are not computed from labels");
-    if (open_wanted(&in, values.labels == NULL, &registry, &err) != HF_OK)
+    /* A list of labels can do without a registry. */
+    hf_status status = values.labels != NULL ? open_registry(&in.common, &registry, &err)
+                                             : open_needed_registry(&in.common, &registry, &err);
+    if (status != HF_OK)
         return report_error(&in.report, &err);
     struct label_choice choice = {
         .path = values.labels,

@@ -7,11 +7,13 @@
 #include "base/text.h"
 #include "programs/registry/matcher.h"
 
-/* Spreads keys over the high bits, where the sort begins, and back. */
+/*
+ * Multiplying by SPREAD spreads keys over the high bits, where the sort begins; GATHER undoes it.
+ */
 #define SPREAD UINT64_C(0x9e3779b97f4a7c15)
 #define GATHER UINT64_C(0xf1de83e19937733d) /* SPREAD × GATHER = 1 (mod 2^64) */
 
-/* A place is an offset into the list, or with KNOWN the index of an entry of the registry. */
+/* A place is an offset into the list or, with KNOWN, the index of an entry of the registry. */
 #define IN_PAIR (UINT64_C(1) << 63)
 #define KNOWN (UINT64_C(1) << 62)
 #define OFFSET (KNOWN - 1)
@@ -27,12 +29,7 @@ struct finder {
     struct hf__collisions *found;
 };
 
-struct span {
-    const char *text;
-    size_t size;
-};
-
-/* --- keys ----------------------------------------------------------------------------------------- */
+/* --- the key of a label --------------------------------------------------------------------- */
 
 struct derived {
     int64_t key;
@@ -40,7 +37,7 @@ struct derived {
     bool minted;
 };
 
-static hf_status derive_by_registry(const hf__matcher *matcher, struct span label,
+static hf_status derive_by_registry(const hf__matcher *matcher, hf__slice label,
                                     struct derived *derived, hf_error *err)
 {
     const hf_registry_entry *entry = NULL;
@@ -60,7 +57,7 @@ static hf_status derive_by_registry(const hf__matcher *matcher, struct span labe
     return status;
 }
 
-static hf_status derive(const struct finder *f, struct span label, struct derived *derived,
+static hf_status derive(const struct finder *f, hf__slice label, struct derived *derived,
                         hf_error *err)
 {
     *derived = (struct derived){0};
@@ -88,12 +85,12 @@ static hf_status add_item(struct finder *f, const struct derived *derived, uint6
     return HF_OK;
 }
 
-/* --- the list ------------------------------------------------------------------------------------- */
+/* --- the labels of the list ----------------------------------------------------------------- */
 
 /* The label at an offset, without its separator. */
-static struct span line_at(const struct hf__label_list *list, size_t offset)
+static hf__slice line_at(const struct hf__label_list *list, size_t offset)
 {
-    struct span line = {.text = list->text + offset, .size = list->size - offset};
+    hf__slice line = {.text = list->text + offset, .size = list->size - offset};
     const char *end = memchr(line.text, list->separator, line.size);
 
     if (end != NULL)
@@ -101,19 +98,19 @@ static struct span line_at(const struct hf__label_list *list, size_t offset)
     return line;
 }
 
-static struct span label_of(const struct hf__label_list *list, struct span line)
+static hf__slice label_of(const struct hf__label_list *list, hf__slice line)
 {
     if (list->separator == '\n' && line.size > 0 && line.text[line.size - 1] == '\r')
         line.size--;
     return line;
 }
 
-static struct span label_at(const struct hf__label_list *list, size_t offset)
+static hf__slice label_at(const struct hf__label_list *list, size_t offset)
 {
     return label_of(list, line_at(list, offset));
 }
 
-static bool has_control(struct span label)
+static bool has_control(hf__slice label)
 {
     bool has = false;
 
@@ -122,7 +119,7 @@ static bool has_control(struct span label)
     return has;
 }
 
-static hf_status check(struct span label, hf_error *err)
+static hf_status check(hf__slice label, hf_error *err)
 {
     hf_status status = HF_OK;
 
@@ -139,7 +136,7 @@ static hf_status check(struct span label, hf_error *err)
     return status;
 }
 
-/* The same failure with its place; a label that cannot be one is bad data here. */
+/* The same failure with its place. Text that cannot be a label is bad data here. */
 static hf_status fail_at(const struct finder *f, uint64_t line, hf_status status, hf_error *err)
 {
     char name[256];
@@ -157,7 +154,7 @@ static hf_status fail_at(const struct finder *f, uint64_t line, hf_status status
     return status;
 }
 
-static hf_status add_label(struct finder *f, struct span label, hf_error *err)
+static hf_status add_label(struct finder *f, hf__slice label, hf_error *err)
 {
     struct derived derived;
     hf_status status = check(label, err);
@@ -180,8 +177,8 @@ static hf_status add_list(struct finder *f, hf_error *err)
     uint64_t number = 0;
 
     for (size_t at = 0; at < f->list->size;) {
-        struct span line = line_at(f->list, at);
-        struct span label = label_of(f->list, line);
+        hf__slice line = line_at(f->list, at);
+        hf__slice label = label_of(f->list, line);
         number++;
         if (label.size > 0)
             status = add_label(f, label, err);
@@ -192,19 +189,19 @@ static hf_status add_list(struct finder *f, hf_error *err)
     return HF_OK;
 }
 
-/* --- the registry's own keys ---------------------------------------------------------------------- */
+/* --- the keys of the registry --------------------------------------------------------------- */
 
 static bool has_one_key(const hf__lock_entry *entry)
 {
     return entry->placeholder_count == 0 && entry->view.derivation != HF_MINTED;
 }
 
-/* Its only label; a number goes by its name. */
-static struct span entry_label(const hf__lock_entry *entry)
+/* The only label of an entry; an id goes by its name. */
+static hf__slice entry_label(const hf__lock_entry *entry)
 {
     if (entry->view.pattern != NULL)
-        return (struct span){entry->literal_prefix, entry->literal_prefix_size};
-    return (struct span){entry->view.name, strlen(entry->view.name)};
+        return (hf__slice){entry->literal_prefix, entry->literal_prefix_size};
+    return (hf__slice){entry->view.name, strlen(entry->view.name)};
 }
 
 static hf_status add_known(struct finder *f, hf_error *err)
@@ -215,7 +212,7 @@ static hf_status add_known(struct finder *f, hf_error *err)
         return HF_OK;
     for (size_t i = 0; status == HF_OK && i < f->registry->count; i++) {
         const hf__lock_entry *entry = &f->registry->entries[i];
-        struct span label = entry_label(entry);
+        hf__slice label = entry_label(entry);
         struct derived derived = {.space = entry->view.space};
         if (!has_one_key(entry))
             continue;
@@ -232,40 +229,33 @@ static const hf__lock_entry *known_entry(const struct finder *f, uint64_t place)
 }
 
 /* The name of an entry in the list means its label: the two do not collide. */
-static struct span meant_at(const struct finder *f, uint64_t place)
+static hf__slice meant_at(const struct finder *f, uint64_t place)
 {
     const hf__lock_entry *entry = known_entry(f, place);
 
     if (entry != NULL)
         return entry_label(entry);
-    struct span label = label_at(f->list, place & OFFSET);
+    hf__slice label = label_at(f->list, place & OFFSET);
     if (f->matcher != NULL)
         entry = hf__registry_by_name(f->registry, label.text, label.size);
     return entry != NULL ? entry_label(entry) : label;
 }
 
-/* --- items of one key ----------------------------------------------------------------------------- */
-
-static int compare_labels(struct span a, struct span b)
-{
-    int order = memcmp(a.text, b.text, a.size < b.size ? a.size : b.size);
-
-    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
-}
+/* --- different labels with the same key ----------------------------------------------------- */
 
 static bool same_label(const struct finder *f, uint64_t a, uint64_t b)
 {
-    return (a & IN_PAIR) == (b & IN_PAIR) && compare_labels(meant_at(f, a), meant_at(f, b)) == 0;
+    return (a & IN_PAIR) == (b & IN_PAIR) && hf__compare_text(meant_at(f, a), meant_at(f, b)) == 0;
 }
 
-/* By space, label and place: the registry's own come last. */
+/* By space, label and place. What comes from the registry is last. */
 static bool comes_before(const struct finder *f, uint64_t a, uint64_t b)
 {
     int order = 0;
 
     if ((a & IN_PAIR) != (b & IN_PAIR))
         return (a & IN_PAIR) < (b & IN_PAIR);
-    order = compare_labels(meant_at(f, a), meant_at(f, b));
+    order = hf__compare_text(meant_at(f, a), meant_at(f, b));
     return order != 0 ? order < 0 : a < b;
 }
 
@@ -283,7 +273,7 @@ static void sift_down(const struct finder *f, hf__keyed *items, size_t at, size_
     items[at] = item;
 }
 
-/* Heap sort: a list may be made so that all its labels have one key, and memory stays bounded. */
+/* Heap sort needs no memory, even for a list that was made so that all labels have one key. */
 static void sort_by_label(const struct finder *f, hf__keyed *items, size_t count)
 {
     for (size_t i = count / 2; i-- > 0;)
@@ -296,7 +286,7 @@ static void sort_by_label(const struct finder *f, hf__keyed *items, size_t count
     }
 }
 
-/* How many of the items from the first on have its label; *listed: of these, in the list. */
+/* How many items have the label of the first one, and how many of those the list has. */
 static size_t first_label(const struct finder *f, const hf__keyed *items, size_t count,
                           uint64_t *listed)
 {
@@ -308,7 +298,7 @@ static size_t first_label(const struct finder *f, const hf__keyed *items, size_t
     return same;
 }
 
-static const hf__lock_entry *entry_for(const struct finder *f, struct span label)
+static const hf__lock_entry *entry_for(const struct finder *f, hf__slice label)
 {
     const hf_registry_entry *entry = NULL;
     hf_target target;
@@ -323,7 +313,7 @@ static const hf__lock_entry *entry_for(const struct finder *f, struct span label
 static struct hf__collider collider_at(const struct finder *f, uint64_t place, uint64_t listed)
 {
     const hf__lock_entry *entry = known_entry(f, place);
-    struct span label = entry != NULL ? entry_label(entry) : label_at(f->list, place & OFFSET);
+    hf__slice label = entry != NULL ? entry_label(entry) : label_at(f->list, place & OFFSET);
 
     return (struct hf__collider){
         .label = label.text,
@@ -357,7 +347,7 @@ static hf_status keep(struct finder *f, const hf__keyed *items, size_t count, si
     return HF_OK;
 }
 
-/* Items of one key and one space, by label. */
+/* Judges the items of one key and one space, which are sorted by label. */
 static hf_status judge(struct finder *f, const hf__keyed *items, size_t count, hf_error *err)
 {
     size_t labels = 0;
@@ -402,7 +392,7 @@ static hf_status find_shared_keys(struct finder *f, hf_error *err)
     return status;
 }
 
-/* --- lines ---------------------------------------------------------------------------------------- */
+/* --- line numbers --------------------------------------------------------------------------- */
 
 static int compare_places(const void *left, const void *right)
 {
@@ -412,7 +402,7 @@ static int compare_places(const void *left, const void *right)
     return a->label < b->label ? -1 : a->label > b->label;
 }
 
-/* What is in the registry only comes last. */
+/* A label that only the registry has comes last. */
 static int compare_lines(const void *left, const void *right)
 {
     uint64_t a = ((const struct hf__collider *)left)->line - 1;
@@ -429,7 +419,7 @@ static int compare_first_lines(const void *left, const void *right)
     return compare_lines(a->colliders, b->colliders);
 }
 
-/* One walk over the list for all of them, in the order of their places. */
+/* Walks over the list once. The colliders are in the order of their places. */
 static void count_lines(const struct hf__label_list *list, struct hf__collider **colliders,
                         size_t count)
 {
@@ -474,7 +464,7 @@ static void sort_by_line(struct hf__collisions *found)
     qsort(found->items, found->kept, sizeof *found->items, compare_first_lines);
 }
 
-/* --- the whole ------------------------------------------------------------------------------------ */
+/* --- the whole search ----------------------------------------------------------------------- */
 
 hf_status hf__collisions_find(const struct hf__label_list *list, const hf_registry *registry,
                               const hf_derivation *as, struct hf__collisions *collisions,

@@ -9,35 +9,9 @@
 #include "base/text.h"
 #include "programs/registry/risk.h"
 
-enum { MOST_VALUES = 20, TEXT_MAX = HF__WORDS_MAX + 32 };
+/* --- text inside a table -------------------------------------------------------------------- */
 
-typedef void write_cell(hf__buf *out, const hf__lock_entry *entry);
-
-struct column {
-    const char *title; /* NULL ends a table; `holdfast registry import` knows these titles */
-    bool to_the_right;
-    write_cell *write;
-};
-
-typedef bool choose_entry(const hf__lock_entry *entry);
-
-struct choice {
-    const hf__lock_entry *entry;
-};
-
-static bool is_fixed(const hf__lock_entry *entry)
-{
-    return entry->view.pattern == NULL;
-}
-
-static bool is_pattern(const hf__lock_entry *entry)
-{
-    return entry->view.pattern != NULL;
-}
-
-/* ---- Markdown -------------------------------------------------------------------------------- */
-
-/* Controls, and what hides or turns text. */
+/* Controls, and characters that hide text or turn its direction. */
 static bool is_unsafe(int32_t point)
 {
     return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0x061C || point == 0x200E ||
@@ -50,7 +24,7 @@ static bool is_inside_word(const char *text, size_t at)
     return at > 0 && isalnum((unsigned char)text[at - 1]) && isalnum((unsigned char)text[at + 1]);
 }
 
-/* One character that means something to Markdown or HTML. */
+/* Writes a character that means something to Markdown or HTML; returns false for any other. */
 static bool put_special(hf__buf *out, const char *text, size_t at)
 {
     char c = text[at];
@@ -70,7 +44,7 @@ static bool put_special(hf__buf *out, const char *text, size_t at)
     return true;
 }
 
-static void markdown_text(hf__buf *out, const char *text)
+static void put_text(hf__buf *out, const char *text)
 {
     size_t size = strlen(text);
 
@@ -86,7 +60,7 @@ static void markdown_text(hf__buf *out, const char *text)
     }
 }
 
-/* Can it stand between backticks in a cell? There "\|" is '|', and "\\|" cannot be said. */
+/* Can the text stand between backticks in a cell? There "\|" is '|', and "\\|" has no spelling. */
 static bool fits_backticks(const char *text, size_t size)
 {
     if (text[0] == ' ' || text[size - 1] == ' ')
@@ -101,8 +75,10 @@ static bool fits_backticks(const char *text, size_t size)
     return true;
 }
 
-void hf__markdown_code(hf__buf *out, const char *text, size_t size)
+void hf__doc_code(hf__buf *out, const char *text)
 {
+    size_t size = strlen(text);
+
     if (size == 0)
         return;
     bool plain = fits_backticks(text, size);
@@ -132,15 +108,18 @@ static bool is_web_address(const char *url)
     return true;
 }
 
-/* What could end the link, or the cell, is written by its number. */
-static void markdown_link(hf__buf *out, const char *url)
+/*
+ * A link if it is one to the web, else plain text. Bytes that could end the link or the cell are
+ * written by their number.
+ */
+static void put_link(hf__buf *out, const char *url)
 {
     if (!is_web_address(url)) {
-        markdown_text(out, url);
+        put_text(out, url);
         return;
     }
     hf__buf_puts(out, "[");
-    markdown_text(out, url);
+    put_text(out, url);
     hf__buf_puts(out, "](");
     for (const char *at = url; *at != '\0'; at++) {
         if (*at == '&')
@@ -153,21 +132,30 @@ static void markdown_link(hf__buf *out, const char *url)
     hf__buf_puts(out, ")");
 }
 
-/* --- cells ---------------------------------------------------------------------------------------- */
+/* --- cells of an entry ---------------------------------------------------------------------- */
 
-static void put_text(hf__buf *out, const char *text)
+enum { MOST_VALUES = 20 }; /* of a placeholder: a cell with more is hard to read */
+
+bool hf__doc_is_fixed(const hf__lock_entry *entry)
 {
-    if (text != NULL)
-        markdown_text(out, text);
+    return entry->view.pattern == NULL;
 }
 
-static void put_code(hf__buf *out, const char *text)
+static bool is_pattern(const hf__lock_entry *entry)
 {
-    hf__markdown_code(out, text, strlen(text));
+    return entry->view.pattern != NULL;
+}
+
+static void put_optional(hf__buf *out, const char *text)
+{
+    if (text != NULL)
+        put_text(out, text);
 }
 
 static void write_id(hf__buf *out, const hf__lock_entry *entry)
 {
+    if (is_pattern(entry))
+        return;
     if (entry->view.space == HF_PAIR)
         hf__buf_printf(out, "`(%" PRId32 ", %" PRId32 ")`", entry->view.pair[0],
                        entry->view.pair[1]);
@@ -177,23 +165,25 @@ static void write_id(hf__buf *out, const hf__lock_entry *entry)
 
 static void write_pattern(hf__buf *out, const hf__lock_entry *entry)
 {
-    put_code(out, entry->view.pattern);
+    if (is_pattern(entry))
+        hf__doc_code(out, entry->view.pattern);
 }
 
 static void write_class(hf__buf *out, const hf__lock_entry *entry)
 {
-    if (entry->view.space == HF_PAIR)
+    if (is_pattern(entry) && entry->view.space == HF_PAIR)
         hf__buf_printf(out, "`%" PRId32 "`", entry->view.pair[0]);
 }
 
 static void write_name(hf__buf *out, const hf__lock_entry *entry)
 {
-    put_code(out, entry->view.name);
+    hf__doc_code(out, entry->view.name);
 }
 
 static void write_derivation(hf__buf *out, const hf__lock_entry *entry)
 {
-    put_code(out, hf_derivation_name(entry->view.derivation));
+    if (is_pattern(entry))
+        hf__doc_code(out, hf_derivation_name(entry->view.derivation));
 }
 
 static void write_values(hf__buf *out, const hf__placeholder *placeholder)
@@ -204,7 +194,7 @@ static void write_values(hf__buf *out, const hf__placeholder *placeholder)
     hf__buf_puts(out, all ? "one of " : "some of ");
     for (size_t i = 0; i < count && i < MOST_VALUES; i++) {
         hf__buf_puts(out, i > 0 ? ", " : "");
-        put_code(out, placeholder->values[i]);
+        hf__doc_code(out, placeholder->values[i]);
     }
     if (!all)
         hf__buf_printf(out, " and %zu more", count - MOST_VALUES);
@@ -215,12 +205,12 @@ static void write_placeholders(hf__buf *out, const hf__lock_entry *entry)
     for (size_t i = 0; i < entry->placeholder_count; i++) {
         const hf__placeholder *placeholder = &entry->placeholders[i];
         hf__buf_puts(out, i > 0 ? "<br>" : "");
-        put_code(out, placeholder->name);
+        hf__doc_code(out, placeholder->name);
         hf__buf_puts(out, ": ");
         if (placeholder->values != NULL)
             write_values(out, placeholder);
         else if (placeholder->regex != NULL)
-            put_code(out, placeholder->regex);
+            hf__doc_code(out, placeholder->regex);
         else
             hf__buf_puts(out, "anything but `:`");
     }
@@ -228,23 +218,23 @@ static void write_placeholders(hf__buf *out, const hf__lock_entry *entry)
 
 static void write_expected(hf__buf *out, const hf__lock_entry *entry)
 {
-    if (entry->view.expected > 0)
+    if (is_pattern(entry) && entry->view.expected > 0)
         hf__buf_printf(out, "%" PRId64, entry->view.expected);
 }
 
 static void write_component(hf__buf *out, const hf__lock_entry *entry)
 {
-    put_text(out, entry->view.component);
+    put_optional(out, entry->view.component);
 }
 
 static void write_purpose(hf__buf *out, const hf__lock_entry *entry)
 {
-    put_text(out, entry->view.purpose);
+    put_optional(out, entry->view.purpose);
 }
 
 static void write_scope(hf__buf *out, const hf__lock_entry *entry)
 {
-    put_text(out, entry->view.scope);
+    put_optional(out, entry->view.scope);
 }
 
 static void write_type(hf__buf *out, const hf__lock_entry *entry)
@@ -263,7 +253,7 @@ static void write_sources(hf__buf *out, const hf__lock_entry *entry)
 {
     for (size_t i = 0; i < entry->source_count; i++) {
         hf__buf_puts(out, i > 0 ? "<br>" : "");
-        put_code(out, entry->sources[i].path);
+        hf__doc_code(out, entry->sources[i].path);
     }
 }
 
@@ -274,16 +264,30 @@ static void write_order(hf__buf *out, const hf__lock_entry *entry)
 
 static void write_owner(hf__buf *out, const hf__lock_entry *entry)
 {
-    put_text(out, entry->view.owner);
+    put_optional(out, entry->view.owner);
 }
 
 static void write_runbook(hf__buf *out, const hf__lock_entry *entry)
 {
     if (entry->view.runbook != NULL)
-        markdown_link(out, entry->view.runbook);
+        put_link(out, entry->view.runbook);
 }
 
-/* --- tables of entries ---------------------------------------------------------------------------- */
+/* --- tables of entries ---------------------------------------------------------------------- */
+
+typedef void write_cell(hf__buf *out, const hf__lock_entry *entry);
+
+struct column {
+    const char *title; /* NULL ends a table; `holdfast registry import` knows these titles */
+    bool to_the_right;
+    write_cell *write;
+};
+
+typedef bool choose_entry(const hf__lock_entry *entry);
+
+struct choice {
+    const hf__lock_entry *entry;
+};
 
 static void begin_table(hf__buf *out, const struct column *columns, const bool *used)
 {
@@ -312,7 +316,7 @@ static void write_row(hf__buf *out, const struct column *columns, const bool *us
 
 enum { COLUMNS_MAX = 16 };
 
-/* Is there anything to say in each of the columns? */
+/* Finds the columns in which some row has something to say. The others are not written. */
 static void find_used(const struct choice *chosen, size_t count, const struct column *columns,
                       bool used[COLUMNS_MAX])
 {
@@ -340,12 +344,12 @@ static void write_table(hf__buf *out, const struct column *columns, const struct
         write_row(out, columns, used, chosen[i].entry);
 }
 
-/* --- sections ------------------------------------------------------------------------------------- */
+/* --- sections of the page ------------------------------------------------------------------- */
 
 struct doc {
     const hf_registry *registry;
     hf__buf *out;
-    struct choice *chosen; /* room for all entries */
+    struct choice *chosen; /* has room for all entries */
     size_t count;
 };
 
@@ -365,19 +369,9 @@ static void write_chosen(struct doc *doc, const char *heading, const struct colu
     write_table(doc->out, columns, doc->chosen, doc->count);
 }
 
-static const struct column fixed_columns[] = {
+/* Of ids and of patterns: each table has the columns that its entries say something in. */
+static const struct column lock_columns[] = {
     {"Lock ID", true, write_id},
-    {"Name", false, write_name},
-    {"Component", false, write_component},
-    {"Purpose", false, write_purpose},
-    {"Scope", false, write_scope},
-    {"Lock Type", false, write_type},
-    {"Histogram", false, write_histogram},
-    {"File Reference", false, write_sources},
-    {0},
-};
-
-static const struct column pattern_columns[] = {
     {"Hash Input Pattern", false, write_pattern},
     {"Name", false, write_name},
     {"Class", true, write_class},
@@ -406,7 +400,7 @@ static const struct column owner_columns[] = {
     {0},
 };
 
-/* A lifetime and a mode, the locks that have both, and how PostgreSQL takes them. */
+/* A lifetime and a mode, how PostgreSQL acquires such locks, and when it releases them. */
 static const struct {
     bool given;
     hf_lifetime lifetime;
@@ -466,7 +460,7 @@ static int compare_order(const void *a, const void *b)
 
     if (one->view.order != other->view.order)
         return one->view.order < other->view.order ? -1 : 1;
-    return (one > other) - (one < other); /* entries are one array, in the order of the file */
+    return (one > other) - (one < other); /* the entries are an array in the order of the file */
 }
 
 static void write_orders(struct doc *doc)
@@ -484,20 +478,16 @@ static bool has_owner(const hf__lock_entry *entry)
     return entry->view.owner != NULL || entry->view.runbook != NULL;
 }
 
-/* --- risk ----------------------------------------------------------------------------------------- */
+/* --- the section on risk -------------------------------------------------------------------- */
 
 static void write_risk_row(hf__buf *out, const struct hf__risk_row *row)
 {
     char words[HF__WORDS_MAX], fixed[32], labels[32], few[32], many[32];
-    bool is_unknown = row->unknown > 0 && row->labels == 0;
 
-    hf__buf_printf(out, "| %s | %u | %s | %s%s | ", row->name, row->bits,
+    hf__buf_printf(out, "| %s | %u | %s | %s%s | %s | ", row->name, row->bits,
                    hf__risk_count(fixed, sizeof fixed, row->fixed),
                    hf__risk_count(labels, sizeof labels, row->labels),
-                   row->unknown > 0 ? " + ?" : "");
-    hf__buf_printf(out, "%s%s | ",
-                   is_unknown ? "unknown" : hf__risk_words(words, sizeof words, row->probability),
-                   row->unknown > 0 && !is_unknown ? " or more" : "");
+                   row->unknown > 0 ? " + ?" : "", hf__risk_row_words(words, sizeof words, row));
     hf__buf_printf(out, "%s | %s |\n",
                    row->count_1pc > 0 ? hf__risk_count(few, sizeof few, row->count_1pc) : "",
                    row->count_50pc > 0 ? hf__risk_count(many, sizeof many, row->count_50pc) : "");
@@ -542,9 +532,9 @@ static hf_status write_risk(struct doc *doc, hf_error *err)
     return HF_OK;
 }
 
-/* --- the page ------------------------------------------------------------------------------------- */
+/* --- the page ------------------------------------------------------------------------------- */
 
-/* The first line is what `holdfast registry import` knows its own pages by. */
+/* `holdfast registry import` knows a page of this command by its first line. */
 static void write_beginning(struct doc *doc)
 {
     size_t patterns;
@@ -567,10 +557,10 @@ hf_status hf__doc_write(const hf_registry *registry, hf__buf *out, hf_error *err
     if (doc.chosen == NULL)
         return hf__no_memory(err);
     write_beginning(&doc);
-    choose(&doc, is_fixed);
-    write_chosen(&doc, "## Fixed ids", fixed_columns);
+    choose(&doc, hf__doc_is_fixed);
+    write_chosen(&doc, "## Fixed ids", lock_columns);
     choose(&doc, is_pattern);
-    write_chosen(&doc, "## Patterns", pattern_columns);
+    write_chosen(&doc, "## Patterns", lock_columns);
     write_lifetimes(&doc);
     write_orders(&doc);
     hf_status status = write_risk(&doc, err);

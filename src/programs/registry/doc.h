@@ -1,16 +1,24 @@
 /* A registry as a page of Markdown tables. */
-#ifndef HF_AUDIT_DOC_H
-#define HF_AUDIT_DOC_H
+#ifndef HF_PROGRAMS_REGISTRY_DOC_H
+#define HF_PROGRAMS_REGISTRY_DOC_H
 
 #include "lib/registry/registry.h"
 
-/* Appends the page: the same bytes for the same registry, wherever it lies. */
+/*
+ * Appends the page. The same registry gives the same bytes, in whatever folder it is. Returns
+ * HF_NO_MEMORY when out broke on the way.
+ */
 HF_MUST_CHECK hf_status hf__doc_write(const hf_registry *registry, hf__buf *out, hf_error *err);
 
-/* doc_inspect.c: how to look at these locks in a database. */
-void hf__doc_write_inspection(const hf_registry *registry, hf__buf *out);
+/* What doc.c and doc_inspect.c share. */
 
-/* Text as code inside of a table, whatever is in it. */
-void hf__markdown_code(hf__buf *out, const char *text, size_t size);
+/* Is the entry an id, and not a pattern of labels? */
+bool hf__doc_is_fixed(const hf__lock_entry *entry);
+
+/* Appends text as code in a cell of a table, whatever is in it. */
+void hf__doc_code(hf__buf *out, const char *text);
+
+/* Appends the section on how to look at these locks in a database. */
+void hf__doc_write_inspection(const hf_registry *registry, hf__buf *out);
 
 #endif

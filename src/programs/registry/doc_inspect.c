@@ -1,35 +1,32 @@
+/* The section of the page that tells how to look at the locks in a database. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "programs/registry/doc.h"
 
-static bool is_fixed(const hf__lock_entry *entry)
-{
-    return entry->view.pattern == NULL;
-}
-
 static bool has_fixed(const hf_registry *registry)
 {
     for (size_t i = 0; i < registry->count; i++)
-        if (is_fixed(&registry->entries[i]))
+        if (hf__doc_is_fixed(&registry->entries[i]))
             return true;
     return false;
 }
 
-/* How pg_locks shows it: both halves unsigned. */
-static void split_key(const hf__lock_entry *entry, uint32_t *classid, uint32_t *objid)
-{
-    if (entry->view.space == HF_PAIR) {
-        *classid = (uint32_t)entry->view.pair[0];
-        *objid = (uint32_t)entry->view.pair[1];
-    } else {
-        hf_key_split(entry->view.key, classid, objid);
-    }
-}
+/* A key as pg_locks shows it: both halves unsigned. */
+struct shown {
+    uint32_t classid, objid;
+    int objsubid;
+};
 
-static int subid_of(const hf__lock_entry *entry)
+static struct shown show_key(const hf__lock_entry *entry)
 {
-    return entry->view.space == HF_PAIR ? 2 : 1;
+    struct shown shown = {(uint32_t)entry->view.pair[0], (uint32_t)entry->view.pair[1], 2};
+
+    if (entry->view.space != HF_PAIR) {
+        hf_key_split(entry->view.key, &shown.classid, &shown.objid);
+        shown.objsubid = 1;
+    }
+    return shown;
 }
 
 static void put_sql_string(hf__buf *out, const char *text)
@@ -47,14 +44,13 @@ static void write_fixed_table(const hf_registry *registry, hf__buf *out)
                       "|---|---:|---:|---:|\n");
     for (size_t i = 0; i < registry->count; i++) {
         const hf__lock_entry *entry = &registry->entries[i];
-        uint32_t classid, objid;
-        if (!is_fixed(entry))
+        struct shown shown = show_key(entry);
+        if (!hf__doc_is_fixed(entry))
             continue;
-        split_key(entry, &classid, &objid);
         hf__buf_puts(out, "| ");
-        hf__markdown_code(out, entry->view.name, strlen(entry->view.name));
-        hf__buf_printf(out, " | %" PRIu32 " | %" PRIu32 " | %d |\n", classid, objid,
-                       subid_of(entry));
+        hf__doc_code(out, entry->view.name);
+        hf__buf_printf(out, " | %" PRIu32 " | %" PRIu32 " | %d |\n", shown.classid, shown.objid,
+                       shown.objsubid);
     }
 }
 
@@ -68,13 +64,13 @@ static void write_fixed_query(const hf_registry *registry, hf__buf *out)
                       "FROM (VALUES\n");
     for (size_t i = 0; i < registry->count; i++) {
         const hf__lock_entry *entry = &registry->entries[i];
-        uint32_t classid, objid;
-        if (!is_fixed(entry))
+        struct shown shown = show_key(entry);
+        if (!hf__doc_is_fixed(entry))
             continue;
-        split_key(entry, &classid, &objid);
         hf__buf_puts(out, is_first ? "    (" : ",\n    (");
         put_sql_string(out, entry->view.name);
-        hf__buf_printf(out, ", %" PRIu32 ", %" PRIu32 ", %d)", classid, objid, subid_of(entry));
+        hf__buf_printf(out, ", %" PRIu32 ", %" PRIu32 ", %d)", shown.classid, shown.objid,
+                       shown.objsubid);
         is_first = false;
     }
     hf__buf_puts(out, "\n) AS lock (name, classid, objid, objsubid)\n"
@@ -88,6 +84,7 @@ static void write_fixed_query(const hf_registry *registry, hf__buf *out)
                       "ORDER BY lock.name, held.granted DESC, held.pid;\n```\n");
 }
 
+/* How a database computes the key of a label. NULL: it cannot. */
 static const struct {
     hf_derivation derivation;
     const char *how;
@@ -104,7 +101,8 @@ static const struct {
 static bool uses(const hf_registry *registry, hf_derivation derivation)
 {
     for (size_t i = 0; i < registry->count; i++)
-        if (!is_fixed(&registry->entries[i]) && registry->entries[i].view.derivation == derivation)
+        if (!hf__doc_is_fixed(&registry->entries[i]) &&
+            registry->entries[i].view.derivation == derivation)
             return true;
     return false;
 }

@@ -1,7 +1,10 @@
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "cli/choice.h"
 #include "cli/program.h"
 #include "programs/registry/commands.h"
 
-/* In this order: check, risk, lint, doc, import, seen. */
 static const struct command *const commands[] = {
     &cmd_registry_check,
     &cmd_registry_risk,
@@ -11,6 +14,19 @@ static const struct command *const commands[] = {
     &cmd_registry_seen,
     NULL,
 };
+
+hf_status open_needed_registry(const struct common *common, hf_registry **registry, hf_error *err)
+{
+    char *path = NULL;
+    hf_status status = demand_registry(common, &path, err);
+
+    free(path);
+    if (status == HF_OK)
+        status = open_registry(common, registry, err);
+    if (status == HF_OK && *registry == NULL)
+        status = hf__fail(err, HF_CONFIG, "the registry has just been removed");
+    return status;
+}
 
 static void print_rest(FILE *out)
 {

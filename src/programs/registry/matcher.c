@@ -1,6 +1,7 @@
 /*
- * Patterns are sorted by the text that they begin with, and each knows the next shorter one that is a
- * beginning of its own. All beginnings of a label are on the way up from its neighbour in this order.
+ * Patterns are sorted by the text that they begin with, and each knows the next shorter one that
+ * is a beginning of its own. All beginnings of a label are on the way up from its neighbour in
+ * this order.
  */
 #include "programs/registry/matcher.h"
 
@@ -20,34 +21,34 @@ struct hf__matcher {
     struct beginning beginnings[];
 };
 
-static int compare_text(const char *a, size_t a_size, const char *b, size_t b_size)
+int hf__compare_text(hf__slice a, hf__slice b)
 {
-    int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
+    int order = memcmp(a.text, b.text, a.size < b.size ? a.size : b.size);
 
-    return order != 0 ? order : (a_size > b_size) - (a_size < b_size);
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static hf__slice prefix_of(const struct beginning *beginning)
+{
+    return (hf__slice){beginning->entry->literal_prefix, beginning->entry->literal_prefix_size};
 }
 
 static int compare_beginnings(const void *left, const void *right)
 {
-    const hf__lock_entry *a = ((const struct beginning *)left)->entry;
-    const hf__lock_entry *b = ((const struct beginning *)right)->entry;
-
-    return compare_text(a->literal_prefix, a->literal_prefix_size, b->literal_prefix,
-                        b->literal_prefix_size);
+    return hf__compare_text(prefix_of(left), prefix_of(right));
 }
 
-static bool begins(const struct beginning *beginning, const char *text, size_t size)
+static bool begins(const struct beginning *beginning, hf__slice text)
 {
-    const hf__lock_entry *entry = beginning->entry;
+    hf__slice prefix = prefix_of(beginning);
 
-    return entry->literal_prefix_size <= size &&
-           memcmp(entry->literal_prefix, text, entry->literal_prefix_size) == 0;
+    return prefix.size <= text.size && memcmp(prefix.text, text.text, prefix.size) == 0;
 }
 
-/* From `at` upwards, the first that begins the text. */
-static size_t climb(const struct beginning *beginnings, size_t at, const char *text, size_t size)
+/* The first on the way up from `at` that begins the text. */
+static size_t climb(const struct beginning *beginnings, size_t at, hf__slice text)
 {
-    while (at != NONE && !begins(&beginnings[at], text, size))
+    while (at != NONE && !begins(&beginnings[at], text))
         at = beginnings[at].shorter;
     return at;
 }
@@ -63,11 +64,9 @@ hf_status hf__matcher_new(const hf_registry *registry, hf__matcher **matcher, hf
         if (registry->entries[i].language != NULL)
             made->beginnings[made->count++].entry = &registry->entries[i];
     qsort(made->beginnings, made->count, sizeof made->beginnings[0], compare_beginnings);
-    for (size_t i = 0; i < made->count; i++) {
-        const hf__lock_entry *entry = made->beginnings[i].entry;
-        made->beginnings[i].shorter = climb(made->beginnings, i > 0 ? i - 1 : NONE,
-                                            entry->literal_prefix, entry->literal_prefix_size);
-    }
+    for (size_t i = 0; i < made->count; i++)
+        made->beginnings[i].shorter =
+            climb(made->beginnings, i > 0 ? i - 1 : NONE, prefix_of(&made->beginnings[i]));
     *matcher = made;
     return HF_OK;
 }
@@ -77,16 +76,15 @@ void hf__matcher_free(hf__matcher *matcher)
     free(matcher);
 }
 
-/* The last one that is not behind the label in the order. */
-static size_t neighbour(const hf__matcher *matcher, const char *label, size_t size)
+/* The last one in the order that does not come behind the label. */
+static size_t neighbour(const hf__matcher *matcher, hf__slice label)
 {
     size_t low = 0;
     size_t high = matcher->count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const hf__lock_entry *entry = matcher->beginnings[middle].entry;
-        if (compare_text(entry->literal_prefix, entry->literal_prefix_size, label, size) <= 0)
+        if (hf__compare_text(prefix_of(&matcher->beginnings[middle]), label) <= 0)
             low = middle + 1;
         else
             high = middle;
@@ -94,16 +92,17 @@ static size_t neighbour(const hf__matcher *matcher, const char *label, size_t si
     return low > 0 ? low - 1 : NONE;
 }
 
-/* How many patterns have the label, two at most, and the first of them. */
-static hf_status count_matches(const hf__matcher *matcher, const char *label, size_t size,
-                               unsigned *count, const hf__lock_entry **first, hf_error *err)
+/* Counts the patterns that have the label, up to two, and finds the first of them. */
+static hf_status count_matches(const hf__matcher *matcher, hf__slice label, unsigned *count,
+                               const hf__lock_entry **first, hf_error *err)
 {
     const struct beginning *all = matcher->beginnings;
-    size_t at = climb(all, neighbour(matcher, label, size), label, size);
+    size_t at = climb(all, neighbour(matcher, label), label);
 
     for (*count = 0; at != NONE && *count < 2; at = all[at].shorter) {
         bool has = false;
-        hf_status status = hf__language_has(all[at].entry->language, label, size, &has, err);
+        hf_status status =
+            hf__language_has(all[at].entry->language, label.text, label.size, &has, err);
         if (status != HF_OK)
             return status;
         if (has && (*count)++ == 0)
@@ -112,7 +111,10 @@ static hf_status count_matches(const hf__matcher *matcher, const char *label, si
     return HF_OK;
 }
 
-/* Names, labels with two matches, keys of two numbers and failures are left to the registry itself. */
+/*
+ * Names, labels with two matches, keys of two numbers and failures are left to the registry
+ * itself.
+ */
 hf_status hf__matcher_resolve(const hf__matcher *matcher, const char *label, size_t size,
                               hf_target *target, const hf_registry_entry **entry, hf_error *err)
 {
@@ -120,8 +122,8 @@ hf_status hf__matcher_resolve(const hf__matcher *matcher, const char *label, siz
     unsigned count = 0;
 
     if (hf__registry_by_name(matcher->registry, label, size) != NULL ||
-        count_matches(matcher, label, size, &count, &first, err) != HF_OK || count > 1 ||
-        (count == 1 && first->view.space == HF_PAIR))
+        count_matches(matcher, (hf__slice){label, size}, &count, &first, err) != HF_OK ||
+        count > 1 || (count == 1 && first->view.space == HF_PAIR))
         return hf_registry_resolve(matcher->registry, label, size, target, entry, err);
     *target = (hf_target){.label = label, .label_size = size};
     *entry = NULL;
@@ -132,10 +134,12 @@ hf_status hf__matcher_resolve(const hf__matcher *matcher, const char *label, siz
     return HF_OK;
 }
 
-/* --- keyed ------------------------------------------------------------------------------------ */
+/* --- sorting many keys ---------------------------------------------------------------------- */
 
-/* A radix sort from the highest byte on (American flag sort): each pass puts every item into the part
- * of the array that belongs to its byte, by swaps, then goes into the parts. */
+/*
+ * A radix sort from the highest byte on (American flag sort): each pass puts every item into the
+ * part of the array that belongs to its byte, by swaps, then goes into the parts.
+ */
 
 enum { RADIX = 256, FEW = 24 };
 

@@ -10,7 +10,7 @@
 
 enum part_kind { FIXED, LABELS32, LABELS64, MINTED };
 
-/* What one entry brings into its space. */
+/* What one entry adds to its space of keys. */
 struct part {
     const hf__lock_entry *entry;
     enum part_kind kind;
@@ -21,18 +21,13 @@ struct part {
 
 #define ANY_BIGINT INT64_MIN
 
-/* The parts that share one space, side by side. */
+/* The parts that share one space; they are side by side. */
 struct group {
     struct part *parts;
     size_t count;
     struct hf__crowd crowd;
     size_t unknown;
 };
-
-static bool is_32_bits(hf_derivation derivation)
-{
-    return derivation == HF_FNV1A32 || derivation == HF_FNV1A32_JS || derivation == HF_HASHTEXT;
-}
 
 static enum part_kind kind_of(const hf_registry_entry *view)
 {
@@ -42,7 +37,7 @@ static enum part_kind kind_of(const hf_registry_entry *view)
         return LABELS32;
     if (view->derivation == HF_MINTED)
         return MINTED;
-    return is_32_bits(view->derivation) ? LABELS32 : LABELS64;
+    return hf__has_32_bits(view->derivation) ? LABELS32 : LABELS64;
 }
 
 /* An entry without placeholders is one label; one that could not be read is none. */
@@ -77,7 +72,7 @@ static int compare(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* By space; in it by kind, fixed ids by number, labels from the most to the fewest. */
+/* By space and kind; then ids by number, and labels from the most to the fewest. */
 static int compare_parts(const void *left, const void *right)
 {
     const struct part *a = left;
@@ -141,7 +136,7 @@ static struct group first_group(struct part *parts, size_t count)
     return group;
 }
 
-/* --- rows ----------------------------------------------------------------------------------------- */
+/* --- rows: how likely keys collide ---------------------------------------------------------- */
 
 static void measure(struct hf__risk_row *row, const struct hf__crowd *crowd, double limit)
 {
@@ -172,7 +167,7 @@ static void add_space_row(struct hf__risk *risk, const struct group *group)
     measure(row, &group->crowd, risk->limit);
 }
 
-/* The parts of this derivation only, beside everything that is fixed. False when there are none. */
+/* Finds the parts of one derivation, and counts all fixed keys. False when there are none. */
 static bool pick_derivation(const struct group *group, hf_derivation derivation,
                             struct hf__crowd *crowd, struct hf__risk_row *row)
 {
@@ -198,18 +193,18 @@ static void add_derivation_rows(struct hf__risk *risk, const struct group *group
     for (int i = HF_SHA256; i <= HF_MINTED; i++) {
         hf_derivation derivation = (hf_derivation)i;
         struct hf__risk_row row = {.kind = HF__RISK_DERIVATION,
-                                   .bits = is_32_bits(derivation) ? 32 : 64};
+                                   .bits = hf__has_32_bits(derivation) ? 32 : 64};
         struct hf__crowd crowd;
         if (!pick_derivation(group, derivation, &crowd, &row))
             continue;
         snprintf(row.name, sizeof row.name, "%s", hf_derivation_name(derivation));
-        if (derivation != HF_MINTED) /* whose keys are a table's, and differ */
+        if (derivation != HF_MINTED) /* the store gives these out, each once */
             measure(&row, &crowd, risk->limit);
         risk->rows[risk->row_count++] = row;
     }
 }
 
-/* --- advice --------------------------------------------------------------------------------------- */
+/* --- advice: which entries to derive in another way ----------------------------------------- */
 
 static void advise(struct hf__risk *risk, const struct part *part, hf_derivation instead)
 {
@@ -229,7 +224,7 @@ static const struct part *largest(const struct group *group, enum part_kind kind
     return NULL;
 }
 
-/* Takes a part out of the range of 32 bits. */
+/* Moves a part out of the range of 32 bits. */
 static void widen(struct hf__risk *risk, const struct part *part, struct hf__crowd *crowd)
 {
     uint64_t labels64 = add(crowd->labels64, part->labels);
@@ -251,7 +246,7 @@ static void mint(struct hf__risk *risk, const struct part *part, struct hf__crow
     advise(risk, part, HF_MINTED);
 }
 
-/* From the most labels on, until the rest is unlikely enough to meet. */
+/* Begins with the most labels, and stops when the rest is unlikely enough to collide. */
 static void advise_group(struct hf__risk *risk, const struct group *group)
 {
     const struct part *end = group->parts + group->count;
@@ -274,7 +269,7 @@ static void advise_group(struct hf__risk *risk, const struct group *group)
     }
 }
 
-/* --- the whole ------------------------------------------------------------------------------------ */
+/* --- the whole registry --------------------------------------------------------------------- */
 
 static void assess_groups(struct hf__risk *risk, struct part *parts, size_t count)
 {
@@ -295,7 +290,8 @@ hf_status hf__risk_assess(const hf_registry *registry, double limit, struct hf__
     struct part *parts = calloc(count + 1, sizeof *parts);
 
     *risk = (struct hf__risk){.limit = limit};
-    risk->rows = calloc(count + HF_MINTED + 1, sizeof *risk->rows); /* each group has an entry */
+    risk->rows =
+        calloc(count + HF_MINTED + 1, sizeof *risk->rows); /* a row for each space at most */
     risk->advice = calloc(count + 1, sizeof *risk->advice);
     risk->unknown = calloc(count + 1, sizeof(const hf__lock_entry *));
     if (parts == NULL || risk->rows == NULL || risk->advice == NULL || risk->unknown == NULL) {
@@ -322,10 +318,9 @@ void hf__risk_free(struct hf__risk *risk)
     *risk = (struct hf__risk){0};
 }
 
-/* --- risk words ------------------------------------------------------------------------------- */
+/* --- probabilities as people say them ------------------------------------------------------- */
 
-/* Probabilities as people say them. Written digit by digit: the radix character of printf is the
- * locale's. */
+/* Digit by digit: printf would write the decimal point of the locale. */
 
 /* About digits × 10^exponent, where digits has `count` places. */
 struct rounded {
@@ -426,5 +421,17 @@ const char *hf__risk_words(char *out, size_t out_size, double p)
         hf__buf_puts(&text, "certain");
     snprintf(out, out_size, "%s", text.broken ? "?" : text.data);
     hf__buf_free(&text);
+    return out;
+}
+
+const char *hf__risk_row_words(char *out, size_t out_size, const struct hf__risk_row *row)
+{
+    char words[HF__WORDS_MAX];
+
+    if (row->unknown > 0 && row->labels == 0)
+        snprintf(out, out_size, "unknown");
+    else
+        snprintf(out, out_size, "%s%s", hf__risk_words(words, sizeof words, row->probability),
+                 row->unknown > 0 ? " or more" : "");
     return out;
 }

@@ -1,6 +1,6 @@
-/* How likely two labels of a registry get the same key: by derivation, and by space of keys. */
-#ifndef HF_AUDIT_RISK_H
-#define HF_AUDIT_RISK_H
+/* How likely two labels of a registry get the same key, by derivation and by space of keys. */
+#ifndef HF_PROGRAMS_REGISTRY_RISK_H
+#define HF_PROGRAMS_REGISTRY_RISK_H
 
 #include "lib/registry/registry.h"
 
@@ -41,24 +41,34 @@ struct hf__risk {
     size_t unknown_count;
 };
 
-/* Points into the registry, which must outlive it. */
+/*
+ * Fills risk, which the caller frees and which points into the registry. limit is the probability
+ * above which it gives advice.
+ */
 HF_MUST_CHECK hf_status hf__risk_assess(const hf_registry *registry, double limit,
                                         struct hf__risk *risk, hf_error *err);
 void hf__risk_free(struct hf__risk *risk);
 
-/* Has an entry placeholders? Without, it is one label at most. */
+/* Does the entry have placeholders? If not, it is one label at most. */
 static inline bool hf__entry_is_open(const hf__lock_entry *entry)
 {
     return entry->placeholder_count > 0;
 }
 
-enum { HF__WORDS_MAX = 64 };
+enum { HF__WORDS_MAX = 96 };
 
 /*
- * "about 1 in 8 600 (0.0116 %)", "practically never (1 in 3.7e13)", "almost certain (99.2 %)". What is
- * not 0 is never shown as 0 %, nor as 100 % what is below 1. The same in every locale. Returns out.
+ * "about 1 in 8 600 (0.0116 %)", "practically never (1 in 3.7e13)", "almost certain (99.2 %)".
+ * What is not 0 is never shown as 0 %, nor as 100 % what is below 1. The same in every locale.
+ * Returns out.
  */
 const char *hf__risk_words(char *out, size_t out_size, double p);
+
+/*
+ * The same for a row: "unknown" when no pattern says how many labels it has, and "… or more" when
+ * some do not. Returns out.
+ */
+const char *hf__risk_row_words(char *out, size_t out_size, const struct hf__risk_row *row);
 
 /* "5 056 937 541". Returns out. */
 const char *hf__risk_count(char *out, size_t out_size, uint64_t count);

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/vec.h"
+#include "lib/registry/registry.h"
 #include "programs/registry/import/lock.h"
 #include "programs/registry/import/names.h"
 
@@ -227,11 +228,6 @@ static bool on_row(void *arg, const hf__row *row)
 
 /* --- which derivation a pattern has --------------------------------------------------------- */
 
-static bool has_32_bits(hf_derivation derivation)
-{
-    return derivation == HF_HASHTEXT || derivation == HF_FNV1A32 || derivation == HF_FNV1A32_JS;
-}
-
 static const hf__mentions *nearest_mentions(const struct import *import,
                                             const hf__import_lock *lock)
 {
@@ -281,7 +277,7 @@ static void decide_derivation(const struct import *import, hf__import_lock *lock
         return;
     if (!lock->derivation_given)
         decide_hash(import, lock);
-    if (lock->has_class && !has_32_bits(lock->derivation)) {
+    if (lock->has_class && !hf__has_32_bits(lock->derivation)) {
         hf__buf_printf(&lock->comments,
                        "unknown: class %d left out, for beside it %s has too many "
                        "bits: check\n",
