@@ -27,7 +27,7 @@ static const struct option check_options[] = {
     {0},
 };
 
-/* "0.01" or "1%"; false for what is no probability. */
+/* Reads "0.01" or "1%"; returns false for anything else. */
 static bool read_probability(const char *text, double *probability)
 {
     size_t digits = strspn(text, "0123456789.");

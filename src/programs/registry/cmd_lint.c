@@ -72,7 +72,7 @@ static int list_rules(void)
     return EXIT_OK;
 }
 
-/* --- options --------------------------------------------------------------------------------------- */
+/* --- what the options choose ---------------------------------------------------------------- */
 
 static bool choose_rules(const struct invocation *in, const struct command *self,
                          const struct texts *names, bool off, hf__lint_options *options,
@@ -125,7 +125,7 @@ static bool choose(const struct invocation *in, const struct command *self,
            choose_confidence(in, self, values->confidence, &options->least, exit_code);
 }
 
-/* --- looking ---------------------------------------------------------------------------------------- */
+/* --- reading the sources -------------------------------------------------------------------- */
 
 static void warn(void *arg, const char *path, const char *why)
 {
@@ -135,7 +135,7 @@ static void warn(void *arg, const char *path, const char *why)
     report_warning(&in->report, "%s: %s", show_argument(shown, path), why);
 }
 
-/* Before anything is printed: a path that is not there is a slip of the hand. */
+/* Looks for typing errors before anything is printed. */
 static hf_status check_paths(const struct invocation *in, hf_error *err)
 {
     struct stat status;

@@ -10,20 +10,20 @@
 #include "holdfast/holdfast.h"
 #include "programs/registry/commands.h"
 
-/* What the store holds and has recorded, key by key, as the registry sees it. */
+/* --- what the store holds and has recorded, key by key -------------------------------------- */
 
-/* A key, from all that is known of it. */
+/* All that is known of one key. */
 struct sighting {
-    const hf_lock_view *view;       /* who it was: one who has it now, else the last one */
-    const hf_registry_entry *entry; /* NULL: unregistered */
+    const hf_lock_view *view;       /* a holder or waiter of now, else the last one */
+    const hf_registry_entry *entry; /* NULL: the registry does not have it */
     const char *label;
     bool held; /* or waited for, now */
     int64_t times;
     int64_t seen_ms;     /* ago; 0 when it is held */
-    bool wrong_lifetime; /* it was seen for sure with another one than the registry says */
+    bool wrong_lifetime; /* for sure another one than the registry says */
 };
 
-/* Zero-initialise it. */
+/* Zero-initialise it, and free it in any case. */
 struct sightings {
     hf_lock_list *live;
     hf_lock_list *past; /* NULL: the store keeps no records */
@@ -31,8 +31,6 @@ struct sightings {
     size_t count;
     bool *used; /* for each entry of the registry */
 };
-
-/* ---- key by key ------------------------------------------------------------------------------ */
 
 struct piece {
     const hf_lock_view *view;
@@ -44,7 +42,7 @@ static size_t count_of(const hf_lock_list *list)
     return list != NULL ? hf_lock_list_count(list) : 0;
 }
 
-/* Of one key those who have it now come first. */
+/* By key. Of one key, what is held now comes first. */
 static int by_key(const void *a, const void *b)
 {
     const struct piece *left = a, *right = b;
@@ -94,19 +92,24 @@ static void add_piece(struct sighting *to, const struct piece *piece, const hf_r
         to->wrong_lifetime = true;
 }
 
-static void combine(struct sightings *sightings, const struct piece *pieces, size_t count,
-                    const hf_registry *registry, bool lifetimes_count)
+/* Makes one sighting of all pieces that have the same key. Returns NULL without memory. */
+static struct sighting *combine(const struct piece *pieces, size_t count,
+                                const hf_registry *registry, bool lifetimes_count, size_t *made)
 {
-    for (size_t i = 0; i < count; i++) {
+    struct sighting *items = calloc(count + 1, sizeof *items);
+
+    *made = 0;
+    for (size_t i = 0; items != NULL && i < count; i++) {
         if (i == 0 || !is_same_key(pieces[i].view, pieces[i - 1].view))
-            sightings->items[sightings->count++] = (struct sighting){
+            items[(*made)++] = (struct sighting){
                 .view = pieces[i].view,
                 .label = "",
                 .held = pieces[i].live,
                 .seen_ms = pieces[i].view->seen_ms,
             };
-        add_piece(&sightings->items[sightings->count - 1], &pieces[i], registry, lifetimes_count);
+        add_piece(&items[*made - 1], &pieces[i], registry, lifetimes_count);
     }
+    return items;
 }
 
 static void mark_used(struct sightings *sightings, const hf_registry *registry)
@@ -117,7 +120,7 @@ static void mark_used(struct sightings *sightings, const hf_registry *registry)
                 sightings->used[j] = true;
 }
 
-/* Of the last since_ms; -1: all that is recorded. The store was opened with the registry. */
+/* Reads what was seen in the last since_ms; -1: all that is recorded. Free it in any case. */
 static hf_status read_sightings(hf_store *store, const hf_registry *registry, int64_t since_ms,
                                 struct sightings *out, hf_error *err)
 {
@@ -130,20 +133,19 @@ static hf_status read_sightings(hf_store *store, const hf_registry *registry, in
     if (status != HF_OK)
         return status;
     pieces = gather(out, &count);
-    out->items = calloc(count + 1, sizeof *out->items);
     out->used = calloc(hf_registry_count(registry) + 1, sizeof *out->used);
-    if (pieces == NULL || out->items == NULL || out->used == NULL) {
-        free(pieces);
-        return hf__no_memory(err);
-    }
-    /* On the local store transactions hold their labels by session locks: a lifetime says nothing. */
-    combine(out, pieces, count, registry, !hf_store_is_local(store));
-    mark_used(out, registry);
+    /* A transaction on the local store holds its labels by session locks: lifetimes say nothing. */
+    if (pieces != NULL)
+        out->items = combine(pieces, count, registry, !hf_store_is_local(store), &out->count);
+    if (out->items == NULL || out->used == NULL)
+        status = hf__no_memory(err);
+    else
+        mark_used(out, registry);
     free(pieces);
-    return HF_OK;
+    return status;
 }
 
-/* Is there a past to judge by which entries are in use? */
+/* Is there a past that tells which entries are in use? */
 static bool knows_the_past(const struct sightings *sightings)
 {
     return count_of(sightings->past) > 0;
@@ -158,22 +160,7 @@ static void sightings_free(struct sightings *sightings)
     *sightings = (struct sightings){0};
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
-struct seen_values {
-    struct number since;
-};
-
-static const struct option seen_options[] = {
-    {
-        .name = "since",
-        .value = "TIME",
-        .help = "only what was seen in the last TIME (default: all that is recorded)",
-        .kind = OPTION_DURATION,
-        .offset = offsetof(struct seen_values, since),
-    },
-    {0},
-};
+/* --- compared with the registry ------------------------------------------------------------- */
 
 struct comparison {
     const struct invocation *in;
@@ -198,7 +185,7 @@ static void count_findings(struct comparison *comparison)
         comparison->unused += !seen->used[i];
 }
 
-/* ---- for people ------------------------------------------------------------------------------- */
+/* --- as a table for people ------------------------------------------------------------------ */
 
 enum { FINDING, NAME, LABEL, KEY, LIFETIME, APPLICATION, TIMES, SEEN };
 
@@ -214,7 +201,7 @@ static const struct column columns[] = {
     {0},
 };
 
-/* There are two: what is not the registry's is the other one. */
+/* There are only two: a wrong one is the one that the registry does not say. */
 static const char *seen_lifetime(const struct sighting *sighting)
 {
     const hf_registry_entry *entry = sighting->entry;
@@ -286,7 +273,7 @@ static bool print_table(const struct comparison *comparison)
     return printed;
 }
 
-/* ---- for programs ----------------------------------------------------------------------------- */
+/* --- as JSON -------------------------------------------------------------------------------- */
 
 static void write_sighting(hf__json *json, const struct sighting *sighting)
 {
@@ -357,7 +344,22 @@ static bool print_json(const struct comparison *comparison)
     return print_document(&json, stdout);
 }
 
-/* ----------------------------------------------------------------------------------------------- */
+/* --- the command ---------------------------------------------------------------------------- */
+
+struct seen_values {
+    struct number since;
+};
+
+static const struct option seen_options[] = {
+    {
+        .name = "since",
+        .value = "TIME",
+        .help = "only what was seen in the last TIME (default: all that is recorded)",
+        .kind = OPTION_DURATION,
+        .offset = offsetof(struct seen_values, since),
+    },
+    {0},
+};
 
 static int show(struct comparison *comparison)
 {
@@ -378,12 +380,8 @@ static hf_status open_both(struct comparison *comparison, hf_error *err)
 {
     const struct invocation *in = comparison->in;
     hf_store_options options = HF_STORE_OPTIONS_INIT;
-    char *path = NULL;
-    hf_status status = demand_registry(&in->common, &path, err);
+    hf_status status = open_needed_registry(&in->common, &comparison->registry, err);
 
-    free(path);
-    if (status == HF_OK)
-        status = open_registry(&in->common, &comparison->registry, err);
     options.application = "holdfast registry seen";
     options.registry = comparison->registry;
     if (status == HF_OK)

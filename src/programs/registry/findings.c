@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "cli/print.h"
+
+/* --- which format --------------------------------------------------------------------------- */
 
 static const char *const format_names[] = {
     [FINDINGS_HUMAN] = "human",
@@ -46,22 +49,9 @@ bool choose_findings_format(const struct command *self, struct invocation *in, c
     return *exit_code == EXIT_OK;
 }
 
-static struct findings_counts count_findings(const hf__findings *findings)
-{
-    struct findings_counts counts = {0};
+/* --- for people ----------------------------------------------------------------------------- */
 
-    for (size_t i = 0; i < findings->count; i++) {
-        switch (findings->items[i].rule->severity) {
-        case HF__SEVERITY_NOTE: counts.notes++; break;
-        case HF__SEVERITY_WARNING: counts.warnings++; break;
-        case HF__SEVERITY_ERROR:
-        case HF__SEVERITY_BROKEN: counts.errors++; break;
-        }
-    }
-    return counts;
-}
-
-/* Nothing that a terminal would obey; unlike hf__show it leaves backslashes as they are. */
+/* Prints nothing that a terminal would obey. Unlike hf__show it leaves backslashes as they are. */
 static void put_visible(const char *text)
 {
     const unsigned char *bytes = (const unsigned char *)text;
@@ -126,12 +116,33 @@ static void put_for_people(const hf__finding *finding, bool colour)
     put_remedy(finding->remedy, colour);
 }
 
-static void print_findings_for_people(const hf__findings *findings)
+static void print_for_people(const hf__findings *findings)
 {
     bool colour = wants_colour(STDOUT_FILENO);
 
     for (size_t i = 0; i < findings->count; i++)
         put_for_people(&findings->items[i], colour);
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+struct findings_counts {
+    size_t errors, warnings, notes;
+};
+
+static struct findings_counts count_findings(const hf__findings *findings)
+{
+    struct findings_counts counts = {0};
+
+    for (size_t i = 0; i < findings->count; i++) {
+        switch (findings->items[i].rule->severity) {
+        case HF__SEVERITY_NOTE: counts.notes++; break;
+        case HF__SEVERITY_WARNING: counts.warnings++; break;
+        case HF__SEVERITY_ERROR:
+        case HF__SEVERITY_BROKEN: counts.errors++; break;
+        }
+    }
+    return counts;
 }
 
 static void add_finding(hf__json *json, const hf__finding *finding)
@@ -154,8 +165,7 @@ static void add_finding(hf__json *json, const hf__finding *finding)
     hf__json_end_object(json);
 }
 
-static bool print_findings_as_json(const struct findings_output *output,
-                                   const hf__findings *findings)
+static bool print_as_json(const struct findings_output *output, const hf__findings *findings)
 {
     struct findings_counts counts = count_findings(findings);
     hf__json json = {0};
@@ -176,89 +186,7 @@ static bool print_findings_as_json(const struct findings_output *output,
     return print_document(&json, stdout);
 }
 
-static void add_count(hf__buf *line, size_t count, const char *one, const char *many)
-{
-    if (count > 0)
-        hf__buf_printf(line, "%s%zu %s", line->length > 0 ? ", " : "", count,
-                       count == 1 ? one : many);
-}
-
-static void print_summary(const struct findings_output *output, const hf__findings *findings)
-{
-    struct findings_counts counts = count_findings(findings);
-    hf__buf line = {0};
-
-    add_count(&line, counts.errors, "error", "errors");
-    add_count(&line, counts.warnings, "warning", "warnings");
-    add_count(&line, counts.notes, "note", "notes");
-    if (line.length == 0)
-        hf__buf_puts(&line, "no findings");
-    add_count(&line, findings->dropped, "more that is not listed", "more that are not listed");
-    add_count(&line, output->ignored, "ignored", "ignored");
-    if (!line.broken)
-        fprintf(stderr, "%s, %s\n", output->examined, line.data);
-    hf__buf_free(&line);
-}
-
-/* The first fault that made a file no registry, where stdout is not for people. */
-static void report_broken(const struct report *report, const hf__findings *findings)
-{
-    for (size_t i = 0; i < findings->count; i++) {
-        const hf__finding *finding = &findings->items[i];
-        if (finding->rule->severity != HF__SEVERITY_BROKEN)
-            continue;
-        hf_error err;
-        hf__set_error(&err, HF_CONFIG, "%s:%u:%u: %s", finding->file, finding->line,
-                      finding->column, finding->message);
-        hf__hint(&err, "%s", finding->remedy);
-        (void)report_error(report, &err);
-        return;
-    }
-}
-
-/* ---- for GitHub ------------------------------------------------------------------------------ */
-
-/* Workflow commands, which GitHub shows beside the lines of a change. */
-
-/* Inside a property ':' and ',' have a meaning too. */
-static void put_escaped(const char *text, const char *special)
-{
-    for (; *text != '\0'; text++) {
-        if (strchr(special, *text) != NULL)
-            printf("%%%02X", (unsigned char)*text);
-        else
-            putchar(*text);
-    }
-}
-
-static void put_command(const hf__finding *finding)
-{
-    hf__severity severity = finding->rule->severity;
-
-    printf("::%s file=", severity == HF__SEVERITY_NOTE ? "notice" : hf__severity_name(severity));
-    put_escaped(finding->file, "%\r\n:,");
-    if (finding->line > 0)
-        printf(",line=%u", finding->line);
-    if (finding->line > 0 && finding->column > 0)
-        printf(",col=%u", finding->column);
-    printf(",title=%s::", finding->rule->id);
-    put_escaped(finding->message, "%\r\n");
-    if (finding->remedy[0] != '\0') {
-        fputs("%0A", stdout);
-        put_escaped(finding->remedy, "%\r\n");
-    }
-    putchar('\n');
-}
-
-static void print_findings_for_github(const hf__findings *findings)
-{
-    for (size_t i = 0; i < findings->count; i++)
-        put_command(&findings->items[i]);
-}
-
-/* ---- as SARIF --------------------------------------------------------------------------------- */
-
-/* SARIF 2.1.0, which code hosts and editors read. */
+/* --- SARIF 2.1.0, which code hosts and editors read ----------------------------------------- */
 
 static void add_text_object(hf__json *json, const char *key, const char *text)
 {
@@ -278,14 +206,14 @@ static void add_rule(hf__json *json, const hf__rule *rule)
     hf__json_end_object(json);
 }
 
-/* The rules of the tables, then those that only findings name. */
 struct listed_rule {
     const hf__rule *rule;
 };
 
+/* The rules of the tables, then those that only findings name. */
 struct rule_list {
     struct listed_rule *items;
-    size_t count;
+    size_t count, room;
 };
 
 static bool find_rule(const struct rule_list *list, const hf__rule *rule, size_t *index)
@@ -302,11 +230,9 @@ static bool list_rule(struct rule_list *list, const hf__rule *rule)
 
     if (find_rule(list, rule, &index))
         return true;
-    struct listed_rule *items = reallocarray(list->items, list->count + 1, sizeof *items);
-    if (items == NULL)
+    if (!hf__grow(&list->items, &list->room, list->count + 1, sizeof *list->items))
         return false;
-    items[list->count++].rule = rule;
-    list->items = items;
+    list->items[list->count++].rule = rule;
     return true;
 }
 
@@ -340,7 +266,7 @@ static void add_tool(hf__json *json, const char *command, const struct rule_list
     hf__json_end_object(json);
 }
 
-/* A path as a URI: relative as it is, absolute with its scheme. */
+/* A path as a URI: an absolute one gets its scheme. */
 static void add_uri(hf__json *json, const char *path)
 {
     hf__buf uri = {0};
@@ -381,7 +307,7 @@ static void add_location(hf__json *json, const hf__finding *finding)
     hf__json_end_array(json);
 }
 
-/* The remedy stands under the message: SARIF's own place for it wants the exact replacement. */
+/* The remedy goes below the message. SARIF's field for fixes wants an exact replacement. */
 static void add_message(hf__json *json, const hf__finding *finding)
 {
     hf__buf text = {0};
@@ -413,8 +339,7 @@ static void add_result(hf__json *json, const struct rule_list *rules, const hf__
     hf__json_end_object(json);
 }
 
-static bool print_findings_as_sarif(const struct findings_output *output,
-                                    const hf__findings *findings)
+static bool print_as_sarif(const struct findings_output *output, const hf__findings *findings)
 {
     struct rule_list rules = {0};
     hf__json json = {0};
@@ -438,15 +363,93 @@ static bool print_findings_as_sarif(const struct findings_output *output,
     return print_document(&json, stdout);
 }
 
-/* ---- in any format --------------------------------------------------------------------------- */
+/* --- workflow commands, which GitHub shows beside the lines of a change --------------------- */
+
+/* Inside a property ':' and ',' have a meaning too. */
+static void put_escaped(const char *text, const char *special)
+{
+    for (; *text != '\0'; text++) {
+        if (strchr(special, *text) != NULL)
+            printf("%%%02X", (unsigned char)*text);
+        else
+            putchar(*text);
+    }
+}
+
+static void put_command(const hf__finding *finding)
+{
+    hf__severity severity = finding->rule->severity;
+
+    printf("::%s file=", severity == HF__SEVERITY_NOTE ? "notice" : hf__severity_name(severity));
+    put_escaped(finding->file, "%\r\n:,");
+    if (finding->line > 0)
+        printf(",line=%u", finding->line);
+    if (finding->line > 0 && finding->column > 0)
+        printf(",col=%u", finding->column);
+    printf(",title=%s::", finding->rule->id);
+    put_escaped(finding->message, "%\r\n");
+    if (finding->remedy[0] != '\0') {
+        fputs("%0A", stdout);
+        put_escaped(finding->remedy, "%\r\n");
+    }
+    putchar('\n');
+}
+
+static void print_for_github(const hf__findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        put_command(&findings->items[i]);
+}
+
+/* --- in the format that was chosen ---------------------------------------------------------- */
+
+static void add_count(hf__buf *line, size_t count, const char *one, const char *many)
+{
+    if (count > 0)
+        hf__buf_printf(line, "%s%zu %s", line->length > 0 ? ", " : "", count,
+                       count == 1 ? one : many);
+}
+
+static void print_summary(const struct findings_output *output, const hf__findings *findings)
+{
+    struct findings_counts counts = count_findings(findings);
+    hf__buf line = {0};
+
+    add_count(&line, counts.errors, "error", "errors");
+    add_count(&line, counts.warnings, "warning", "warnings");
+    add_count(&line, counts.notes, "note", "notes");
+    if (line.length == 0)
+        hf__buf_puts(&line, "no findings");
+    add_count(&line, findings->dropped, "more that is not listed", "more that are not listed");
+    add_count(&line, output->ignored, "ignored", "ignored");
+    if (!line.broken)
+        fprintf(stderr, "%s, %s\n", output->examined, line.data);
+    hf__buf_free(&line);
+}
+
+/* Where stdout is not for people, they are told the first fault that broke the file. */
+static void report_broken(const struct report *report, const hf__findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        const hf__finding *finding = &findings->items[i];
+        if (finding->rule->severity != HF__SEVERITY_BROKEN)
+            continue;
+        hf_error err;
+        hf__set_error(&err, HF_CONFIG, "%s:%u:%u: %s", finding->file, finding->line,
+                      finding->column, finding->message);
+        hf__hint(&err, "%s", finding->remedy);
+        (void)report_error(report, &err);
+        return;
+    }
+}
 
 static bool print_in_format(const struct findings_output *output, const hf__findings *findings)
 {
     switch (output->format) {
-    case FINDINGS_JSON: return print_findings_as_json(output, findings);
-    case FINDINGS_SARIF: return print_findings_as_sarif(output, findings);
-    case FINDINGS_GITHUB: print_findings_for_github(findings); break;
-    case FINDINGS_HUMAN: print_findings_for_people(findings); break;
+    case FINDINGS_JSON: return print_as_json(output, findings);
+    case FINDINGS_SARIF: return print_as_sarif(output, findings);
+    case FINDINGS_GITHUB: print_for_github(findings); break;
+    case FINDINGS_HUMAN: print_for_people(findings); break;
     }
     return true;
 }

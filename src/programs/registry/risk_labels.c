@@ -14,7 +14,7 @@
 #include "programs/registry/collisions.h"
 #include "programs/registry/risk.h"
 
-/* --- reading -------------------------------------------------------------------------------------- */
+/* --- reading the list ----------------------------------------------------------------------- */
 
 struct text {
     char *data;
@@ -67,7 +67,7 @@ static hf_status read_labels(const char *path, const char *name, struct text *te
     return status;
 }
 
-/* Editors on some systems put a byte order mark in front, which is no part of the first label. */
+/* Some editors put a byte order mark in front, which is not part of the first label. */
 static struct hf__label_list list_of(const struct label_choice *choice, const char *name,
                                      const struct text *text)
 {
@@ -84,7 +84,7 @@ static struct hf__label_list list_of(const struct label_choice *choice, const ch
     };
 }
 
-/* --- for people ----------------------------------------------------------------------------------- */
+/* --- as a table for people ------------------------------------------------------------------ */
 
 enum { KEY, LINE, LABEL, TIMES, LOCK };
 
@@ -168,7 +168,7 @@ static void summarise(const struct report *report, const char *name,
                     HF__COLLIDERS_MAX);
 }
 
-/* --- JSON ----------------------------------------------------------------------------------------- */
+/* --- as JSON -------------------------------------------------------------------------------- */
 
 static void add_collider(hf__json *json, const struct hf__collider *collider)
 {
@@ -228,7 +228,7 @@ static bool print_json(const char *name, const struct hf__collisions *found)
     return print_document(&json, stdout);
 }
 
-/* -------------------------------------------------------------------------------------------------- */
+/* --- the command ---------------------------------------------------------------------------- */
 
 static int print(const struct invocation *in, const char *name, const struct hf__collisions *found)
 {

@@ -1,6 +1,6 @@
 /* `holdfast registry risk --labels`: the collisions that a list of labels really has. */
-#ifndef HF_CLI_REGISTRY_RISK_LABELS_H
-#define HF_CLI_REGISTRY_RISK_LABELS_H
+#ifndef HF_PROGRAMS_REGISTRY_RISK_LABELS_H
+#define HF_PROGRAMS_REGISTRY_RISK_LABELS_H
 
 #include "cli/options.h"
 #include "lib/registry/registry.h"
@@ -12,7 +12,7 @@ struct label_choice {
     const hf_registry *registry; /* may be NULL */
 };
 
-/* Prints them and returns the exit code. */
+/* Prints the collisions and returns the exit code. */
 int examine_labels(const struct invocation *in, const struct label_choice *choice);
 
 #endif

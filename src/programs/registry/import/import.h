@@ -1,6 +1,6 @@
 /* Makes a registry of the Markdown tables in which a team keeps its locks. */
-#ifndef HF_AUDIT_IMPORT_H
-#define HF_AUDIT_IMPORT_H
+#ifndef HF_PROGRAMS_REGISTRY_IMPORT_IMPORT_H
+#define HF_PROGRAMS_REGISTRY_IMPORT_IMPORT_H
 
 #include "base/buf.h"
 #include "lib/registry/finding.h"

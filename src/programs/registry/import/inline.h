@@ -1,6 +1,6 @@
 /* The text of a Markdown cell as people see it, without any marks of Markdown or HTML. */
-#ifndef HF_AUDIT_IMPORT_INLINE_H
-#define HF_AUDIT_IMPORT_INLINE_H
+#ifndef HF_PROGRAMS_REGISTRY_IMPORT_INLINE_H
+#define HF_PROGRAMS_REGISTRY_IMPORT_INLINE_H
 
 #include "base/buf.h"
 #include "programs/registry/import/markdown.h"

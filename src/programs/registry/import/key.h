@@ -1,5 +1,5 @@
-#ifndef HF_AUDIT_IMPORT_KEY_H
-#define HF_AUDIT_IMPORT_KEY_H
+#ifndef HF_PROGRAMS_REGISTRY_IMPORT_KEY_H
+#define HF_PROGRAMS_REGISTRY_IMPORT_KEY_H
 
 #include <stdint.h>
 

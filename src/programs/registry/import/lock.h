@@ -1,6 +1,6 @@
 /* One lock as a row of a table describes it, and how it is written into the registry. */
-#ifndef HF_AUDIT_IMPORT_LOCK_H
-#define HF_AUDIT_IMPORT_LOCK_H
+#ifndef HF_PROGRAMS_REGISTRY_IMPORT_LOCK_H
+#define HF_PROGRAMS_REGISTRY_IMPORT_LOCK_H
 
 #include "base/error.h"
 #include "programs/registry/import/inline.h"

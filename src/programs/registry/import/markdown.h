@@ -1,5 +1,5 @@
-#ifndef HF_AUDIT_IMPORT_MARKDOWN_H
-#define HF_AUDIT_IMPORT_MARKDOWN_H
+#ifndef HF_PROGRAMS_REGISTRY_IMPORT_MARKDOWN_H
+#define HF_PROGRAMS_REGISTRY_IMPORT_MARKDOWN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-#ifndef HF_AUDIT_IMPORT_NAMES_H
-#define HF_AUDIT_IMPORT_NAMES_H
+#ifndef HF_PROGRAMS_REGISTRY_IMPORT_NAMES_H
+#define HF_PROGRAMS_REGISTRY_IMPORT_NAMES_H
 
 #include "programs/registry/import/lock.h"
 
