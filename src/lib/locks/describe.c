@@ -85,30 +85,40 @@ static void add_remedy(const hf__claim *claim, const hf__holder *holder, hf_erro
         hf__hint(err, "key %lld; wait for it, or end the holder", (long long)claim->key);
 }
 
-hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *err)
+/* Leaves who alone where nobody wants to know. */
+static hf_status name_holder(hf_store *store, const hf__claim *claim, char who[WHO_SIZE],
+                             hf_error *err)
 {
     hf__holder holder;
-    char name[200], who[560];
+    char name[200];
     if (!err)
         return HF_NOT_ACQUIRED;
     find(store, claim, &holder);
-    describe_holder(who, sizeof who, &holder);
+    describe_holder(who, WHO_SIZE, &holder);
     hf_status status = hf__fail(err, HF_NOT_ACQUIRED, HF__NOT_ACQUIRED_PREFIX "%s is held by %s",
                                 hf__claim_name(name, sizeof name, claim), who);
     add_remedy(claim, &holder, err);
     return status;
 }
 
-hf_status hf__refused(const struct acquiring *acquiring, const hf__claim *claim, hf_error *err)
+hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *err)
 {
-    return acquiring->quiet ? HF_NOT_ACQUIRED : hf__not_acquired(acquiring->store, claim, err);
+    char who[WHO_SIZE];
+    return name_holder(store, claim, who, err);
+}
+
+hf_status hf__refused(struct acquiring *acquiring, const hf__claim *claim, hf_error *err)
+{
+    if (acquiring->quiet)
+        return HF_NOT_ACQUIRED;
+    return name_holder(acquiring->store, claim, acquiring->who, err);
 }
 
 void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim)
 {
     hf__holder holder;
     hf_error why;
-    char name[200], who[560];
+    char name[200], who[WHO_SIZE];
     if (acquiring->told)
         return;
     acquiring->told = true;
@@ -116,7 +126,7 @@ void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim)
     if (!acquiring->spec->on_wait)
         return;
     find(acquiring->store, claim, &holder);
-    describe_holder(who, sizeof who, &holder);
+    describe_holder(who, WHO_SIZE, &holder);
     (void)!hf__fail(&why, HF_NOT_ACQUIRED, "waiting for %s, held by %s",
                     hf__claim_name(name, sizeof name, claim), who);
     add_remedy(claim, &holder, &why);

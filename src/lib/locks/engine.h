@@ -70,7 +70,7 @@ struct key_state {
     struct grant *grants;
 };
 
-enum { KEY_BUCKETS = 1024, THREAD_BUCKETS = 64 };
+enum { KEY_BUCKETS = 1024, THREAD_BUCKETS = 64, WHO_SIZE = 560 };
 
 struct hf_store {
     hf__backend *backend;
@@ -149,10 +149,11 @@ struct acquiring {
     size_t lookup_count;
     int64_t began;
     int64_t deadline;
-    bool told;      /* on_wait has been called */
-    bool alone;     /* joins nobody: see hf__claims_acquire */
-    bool quiet;     /* a refusal is expected: nobody asks who holds the key */
-    size_t blocked; /* which claim was in the way last */
+    bool told;          /* on_wait has been called */
+    bool alone;         /* joins nobody: see hf__claims_acquire */
+    bool quiet;         /* a refusal is expected: nobody asks who holds the key */
+    size_t blocked;     /* which claim was in the way last */
+    char who[WHO_SIZE]; /* and who held it, as people are told; "": nobody asked */
 };
 
 /* queue.c: key states and waiters; the mutex is held unless said otherwise */
@@ -218,7 +219,7 @@ hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, h
 
 /* describe.c */
 hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *err);
-hf_status hf__refused(const struct acquiring *acquiring, const hf__claim *claim, hf_error *err);
+hf_status hf__refused(struct acquiring *acquiring, const hf__claim *claim, hf_error *err);
 void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim);
 
 /* watch.c */

@@ -192,17 +192,15 @@ static hf_status wait_for_slot(struct acquiring *acquiring, const hf__claim *bas
 
 static hf_status all_taken(const struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
-    char name[200];
-    hf_error last;
+    char name[200], hint[sizeof err->hint];
     if (!err)
         return HF_NOT_ACQUIRED;
-    last = *err;
-    const char *who = strstr(last.message, "is held by ");
+    memcpy(hint, err->hint, sizeof hint); /* it names the holder, too */
     hf_status status = hf__fail(err, HF_NOT_ACQUIRED,
                                 HF__NOT_ACQUIRED_PREFIX "all %u slots of %s are taken, one by %s",
                                 acquiring->spec->slots, hf__claim_name(name, sizeof name, base),
-                                who ? who + strlen("is held by ") : "another session");
-    hf__hint(err, "%s", last.hint);
+                                acquiring->who[0] ? acquiring->who : "another session");
+    hf__hint(err, "%s", hint);
     return status;
 }
 
@@ -223,7 +221,9 @@ static hf_status pass_gate(struct acquiring *acquiring, const hf__claim *gate, b
     struct acquiring brief = *acquiring;
     brief.deadline = hf__deadline(GATE_MS);
     brief.told = true;
-    return hf__claims_acquire(&brief, gate, 1, true, err);
+    hf_status status = hf__claims_acquire(&brief, gate, 1, true, err);
+    memcpy(acquiring->who, brief.who, sizeof acquiring->who);
+    return status;
 }
 
 hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
