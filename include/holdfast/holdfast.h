@@ -1,9 +1,10 @@
 /*
- * Holdfast: dependable advisory locks on PostgreSQL, or on an embedded store with the same semantics.
+ * Holdfast: dependable advisory locks on PostgreSQL, or on an embedded store with the same
+ * semantics.
  *
- * Handles are opaque. Every call that can fail returns a must-check hf_status and fills the caller's
- * hf_error (which may be NULL). The library never logs, exits, handles signals or reads the
- * environment (libpq reads its own PG* variables); messages for people go to the log callback.
+ * Handles are opaque. Every call that can fail returns a must-check hf_status and fills the
+ * caller's hf_error (which may be NULL). The library never logs, exits, handles signals or reads
+ * the environment (libpq reads its own PG* variables); messages for people go to the log callback.
  */
 #ifndef HOLDFAST_HOLDFAST_H
 #define HOLDFAST_HOLDFAST_H

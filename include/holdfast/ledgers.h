@@ -1,4 +1,4 @@
-/* Networks: cursors, and the exact set of ledgers that are there. */
+/* Networks: cursors, and the exact set of ledgers that are in the store. */
 #ifndef HOLDFAST_LEDGERS_H
 #define HOLDFAST_LEDGERS_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Where one network's ledgers are kept in a store. Any thread may use it; the store must outlive it. */
+/* The ledgers of one network in a store. Any thread may use it; the store must outlive it. */
 typedef struct hf_network hf_network;
 
 typedef struct hf_network_options {
@@ -25,14 +25,15 @@ typedef struct hf_network_options {
         .size = sizeof(hf_network_options)                                                         \
     }
 
-/* Checks the names and touches nothing. */
+/* Only checks the names. The caller frees *network. */
 HF_API HF_MUST_CHECK hf_status hf_network_open(hf_store *store, const hf_network_options *options,
                                                hf_network **network, hf_error *err);
 HF_API void hf_network_free(hf_network *network);
 
 /*
  * Cursors are rows of ingest_store(key, value), as text. *found false: there is no such row, or no
- * such table yet, which is not zero. What is no number there is HF_BAD_DATA, naming the row.
+ * such table yet, which is not the same as zero. HF_BAD_DATA: the value is not a number; err names
+ * the row.
  */
 HF_API HF_MUST_CHECK hf_status hf_cursor_get(hf_network *network, const char *name, bool *found,
                                              int64_t *value, hf_error *err);
@@ -41,18 +42,22 @@ HF_API HF_MUST_CHECK hf_status hf_cursor_get(hf_network *network, const char *na
 HF_API HF_MUST_CHECK hf_status hf_cursor_set(hf_network *network, const char *name, int64_t value,
                                              hf_error *err);
 
-/* The rest is HF_CURSOR, and changes nothing, where the row is missing or stands elsewhere. */
+/*
+ * The next three return HF_CURSOR, and change nothing, when the row is missing or is not where it
+ * should be. hf_cursor_set_min lowers the cursor, or leaves it when it is lower already.
+ */
 HF_API HF_MUST_CHECK hf_status hf_cursor_set_min(hf_network *network, const char *name,
                                                  int64_t value, hf_error *err);
-/* Only from value - 1. */
+/* Moves the cursor to value, only from value - 1. */
 HF_API HF_MUST_CHECK hf_status hf_cursor_advance(hf_network *network, const char *name,
                                                  int64_t value, hf_error *err);
+/* Moves the cursor to `to`, only from `from`. */
 HF_API HF_MUST_CHECK hf_status hf_cursor_swap(hf_network *network, const char *name, int64_t from,
                                               int64_t to, hf_error *err);
 
 typedef void hf_cursor_fn(void *arg, const char *name, int64_t value);
 
-/* Every row that holds a number, by name. */
+/* Calls fn for every row that is a number, by name. */
 HF_API HF_MUST_CHECK hf_status hf_cursor_list(hf_network *network, hf_cursor_fn *fn, void *arg,
                                               hf_error *err);
 
@@ -61,8 +66,8 @@ typedef struct hf_range {
 } hf_range;
 
 /*
- * What coverage lacks in the window; from and to 0: from as far back as is wanted (and kept) to the
- * latest ledger. The caller frees *gaps with free().
+ * The ledgers between from and to that are missing. from 0: the first ledger that is wanted and
+ * that retention keeps. to 0: the latest ledger. The caller frees *gaps with free().
  */
 HF_API HF_MUST_CHECK hf_status hf_network_gaps(hf_network *network, int64_t from, int64_t to,
                                                hf_range **gaps, size_t *count, hf_error *err);

@@ -64,7 +64,7 @@ HF_API const char *hf_status_text(hf_status status);
 /* Owned by the caller; filled by the call that failed, untouched by one that succeeds. */
 typedef struct hf_error {
     hf_status code;
-    char sqlstate[6];   /* "" when no server spoke */
+    char sqlstate[6];   /* "" when it is not from a server */
     char message[1024]; /* one line: what, where, who */
     char hint[512];     /* what to do, or "" */
     int position;       /* the character of the SQL statement it is about, from 1; 0: none */
@@ -80,14 +80,14 @@ typedef enum hf_derivation {
     HF_SHA256 = 0, /* first 8 bytes of SHA-256, big endian: the default */
     HF_FNV1A64,
     HF_FNV1A32,          /* sign-extended, as PostgreSQL casts int4 to bigint */
-    HF_FNV1A32_JS,       /* over UTF-16 code units, as charCodeAt gives them */
+    HF_FNV1A32_JS,       /* over UTF-16 code units, as charCodeAt returns them */
     HF_HASHTEXT,         /* PostgreSQL's hashtext(), for a UTF-8 database */
     HF_HASHTEXTEXTENDED, /* PostgreSQL's hashtextextended(label, 0) */
     HF_FIXED,            /* the number itself */
     HF_MINTED,           /* from the store's table registry: the label names a shared table */
 } hf_derivation;
 
-HF_API const char *hf_derivation_name(hf_derivation derivation); /* NULL when there is none such */
+HF_API const char *hf_derivation_name(hf_derivation derivation); /* NULL: there is none */
 HF_API HF_MUST_CHECK hf_status hf_derivation_parse(const char *name, hf_derivation *derivation,
                                                    hf_error *err);
 
@@ -114,8 +114,8 @@ typedef enum hf_space { HF_BIGINT = 0, HF_PAIR } hf_space;
 typedef struct hf_target {
     const char *label;        /* may be NULL with HF_FIXED and HF_PAIR */
     size_t label_size;        /* 0: strlen(label) */
-    hf_derivation derivation; /* HF_FIXED takes .key */
-    hf_space space;           /* HF_PAIR takes .pair and ignores .derivation */
+    hf_derivation derivation; /* HF_FIXED uses .key */
+    hf_space space;           /* HF_PAIR uses .pair and ignores .derivation */
     int64_t key;
     int32_t pair[2];
 } hf_target;
@@ -123,10 +123,10 @@ typedef struct hf_target {
 #define HF_LABEL(text) ((hf_target){.label = (text)})
 #define HF_KEY(number) ((hf_target){.derivation = HF_FIXED, .key = (number)})
 
-/* Immutable once read: any thread may use it. It must outlive the stores that were given it. */
+/* Immutable once read, so any thread may use it. It must outlive the stores that use it. */
 typedef struct hf_registry hf_registry;
 
-/* One lock of the registry. Strings are NULL where the file says nothing; all live as the registry. */
+/* One lock of the registry, which owns its strings. They are NULL where the file says nothing. */
 typedef struct hf_registry_entry {
     const char *name;
     const char *pattern;      /* "{tenant}:{date}", or a label without placeholders; NULL: fixed */
@@ -138,9 +138,9 @@ typedef struct hf_registry_entry {
     bool lifetime_given;
     hf_mode mode;
     bool has_order;
-    int64_t order;    /* locks of a smaller order are taken first */
-    int64_t expected; /* distinct labels alive at once; 0: not said */
-    bool histogram;   /* wait and hold times are worth a histogram of its own */
+    int64_t order;    /* locks of a smaller order are acquired first */
+    int64_t expected; /* different labels in use at once; 0: not stated */
+    bool histogram;   /* its times of waiting and holding get a histogram of their own */
     const char *scope;
     const char *component;
     const char *purpose;
@@ -149,8 +149,8 @@ typedef struct hf_registry_entry {
 } hf_registry_entry;
 
 /*
- * Reads and checks the file. HF_CONFIG names the first fault as FILE:LINE:COLUMN; `holdfast registry
- * check` lists them all.
+ * Reads and checks the file. The caller frees *registry. HF_CONFIG names the first fault as
+ * FILE:LINE:COLUMN; `holdfast registry check` lists them all.
  */
 HF_API HF_MUST_CHECK hf_status hf_registry_read(const char *path, hf_registry **registry,
                                                 hf_error *err);
@@ -161,10 +161,10 @@ HF_API const hf_registry_entry *hf_registry_at(const hf_registry *registry, size
 HF_API const hf_registry_entry *hf_registry_find(const hf_registry *registry, const char *name);
 
 /*
- * What a name or a label stands for. *entry is NULL, and *target the label under the default
+ * Finds what a name or a label stands for. *entry is NULL, and *target the label under the default
  * derivation, when the registry does not know it. The name of a pattern with placeholders is
- * HF_INVALID (see hf_registry_fill), a label that two entries claim under different keys HF_CONFIG.
- * label_size 0: strlen(label). target->label points to label, or into the registry.
+ * HF_INVALID (see hf_registry_fill); a label that matches two entries with different keys is
+ * HF_CONFIG. label_size 0: strlen(label). target->label points to label, or into the registry.
  */
 HF_API HF_MUST_CHECK hf_status hf_registry_resolve(const hf_registry *registry, const char *label,
                                                    size_t label_size, hf_target *target,
@@ -184,7 +184,7 @@ HF_API HF_MUST_CHECK hf_status hf_registry_fill(const hf_registry_entry *entry,
 
 struct pg_conn; /* libpq's PGconn */
 
-/* All threads of one process may use one store at once; a borrowed store follows its PGconn's rule. */
+/* All threads of a process may use one store at once; a borrowed store is for one at a time. */
 typedef struct hf_store hf_store;
 typedef struct hf_lock hf_lock;
 
@@ -194,31 +194,31 @@ typedef void hf_log_fn(void *arg, hf_log_level level, const char *message);
 typedef enum hf_records {
     HF_RECORDS_AUTO = 0, /* tokens, holders and events when the schema is there */
     HF_RECORDS_OFF,      /* plain locks: no write, no token */
-    HF_RECORDS_REQUIRED, /* opening fails with HF_NO_SCHEMA when it is not */
+    HF_RECORDS_REQUIRED, /* opening fails with HF_NO_SCHEMA without the schema */
 } hf_records;
 
 typedef struct hf_store_options {
     size_t size;     /* sizeof(hf_store_options): lets the struct grow */
     const char *url; /* postgresql://…, a libpq conninfo string, or local:/path/to/folder */
-    const char *application; /* shown to whoever is refused; default "holdfast" */
+    const char *application; /* shown to others who wait or are refused; default "holdfast" */
     hf_records records;
     int ping_interval_ms; /* an idle session that holds locks is pinged this often; default 5 000 */
     int ping_deadline_ms; /* no answer for this long is a loss; default 10 000 */
-    int kill_ms;          /* what the caller needs to stop after a loss; default 5 000 */
+    int kill_ms;          /* how long the caller needs to stop after a loss; default 5 000 */
     int connect_timeout_ms; /* default 10 000 */
-    int max_waits;     /* connections that may wait or hold apart from the shared one; default 2 */
-    int max_keys;      /* keys held at once; default a quarter of the server's lock table */
-    bool session_pool; /* the caller states that the pooler in between is in session mode */
-    bool dispatch;     /* callbacks run in hf_store_dispatch, not in the watcher's thread */
-    hf_log_fn *log;    /* may be called from any thread */
+    int max_waits;          /* connections that wait or hold, besides the shared one; default 2 */
+    int max_keys;           /* keys held at once; default a quarter of the server's lock table */
+    bool session_pool;      /* the pooler in between is in session mode: only the caller can know */
+    bool dispatch;          /* callbacks run in hf_store_dispatch, not in the watcher's thread */
+    hf_log_fn *log;         /* may be called from any thread */
     void *log_arg;
     int max_transactions; /* connections for hf_transact; more callers wait for one; default 16 */
     /*
-     * Labels and names that it knows take its derivation instead of the default one, and `order` is
-     * checked at every acquire. A target that states another derivation is HF_CONFIG.
+     * Labels and names that it knows get its derivation instead of the default one, and `order` is
+     * checked at every acquire. A target with another derivation is HF_CONFIG.
      */
     const hf_registry *registry;
-    int machine; /* of the ids that this process mints, 1 to 1023; 0: leased from the store */
+    int machine; /* in the ids that this process mints, 1 to 1023; 0: leased from the store */
 } hf_store_options;
 
 #define HF_STORE_OPTIONS_INIT                                                                      \
@@ -231,18 +231,19 @@ HF_API HF_MUST_CHECK hf_status hf_store_open(const hf_store_options *options, hf
                                              hf_error *err);
 
 /*
- * A store over a connection that the caller lends and keeps: it is never closed, reset or used by
- * another thread. Meant for transaction locks; there is no watcher. options may be NULL.
+ * A store on a connection that the caller lends and keeps: the store never closes or resets it, and
+ * uses it in the calling thread only. For transaction locks; there is no watcher. options may be
+ * NULL. The caller closes the store, and then the connection.
  */
 HF_API HF_MUST_CHECK hf_status hf_store_borrow(struct pg_conn *conn,
                                                const hf_store_options *options, hf_store **store,
                                                hf_error *err);
 
 /*
- * Releases whatever is still held and frees the store; hf_lock handles must have been freed.
+ * Releases what is still held and frees the store. All hf_lock handles must have been freed.
  * In a child of fork() it only drops the child's descriptors: the parent's session and locks stay.
- * Do that (or exec) in the child at once: a descriptor that the child keeps open keeps the
- * parent's locks alive beyond the parent.
+ * Do that (or exec) in the child at once: a descriptor that the child keeps open can keep the
+ * locks of a parent that has died.
  */
 HF_API void hf_store_close(hf_store *store);
 
@@ -256,7 +257,7 @@ HF_API void hf_store_interrupt(hf_store *store);
 HF_API int hf_store_fd(const hf_store *store);
 HF_API int hf_store_dispatch(hf_store *store);
 
-/* "postgresql://user@host:5432/db" or "local:/path", never with a password. Lives as the store. */
+/* "postgresql://user@host:5432/db" or "local:/path", never with a password. The store owns it. */
 HF_API const char *hf_store_name(const hf_store *store);
 HF_API bool hf_store_is_local(const hf_store *store);
 HF_API bool hf_store_has_records(const hf_store *store);
@@ -267,19 +268,21 @@ HF_API bool hf_store_has_records(const hf_store *store);
 
 enum hf_lock_flags {
     HF_REENTRANT = 1,  /* a thread that holds the same lock gets it again at once */
-    HF_ANY_ORDER = 2,  /* allow a wait for a smaller key while holding a greater one; a cycle that
-                        * is found ends in HF_DEADLOCK */
-    HF_PRIVATE = 4,    /* on a session of its own: it shares no fate with other locks */
+    HF_ANY_ORDER = 2,  /* allow a wait for a smaller key while holding a greater one; a deadlock
+                        * that is found ends with HF_DEADLOCK */
+    HF_PRIVATE = 4,    /* on a session of its own, so it is not lost with other locks */
     HF_NEED_TOKEN = 8, /* fail with HF_NO_SCHEMA rather than hold without a fencing token */
 };
 
 typedef enum hf_lock_state { HF_STATE_HELD = 0, HF_STATE_LOST, HF_STATE_RELEASED } hf_lock_state;
 
-/* Called exactly once per lost lock, maybe before the acquire has returned; the lock may be released
- * or freed from inside. */
+/*
+ * Called exactly once for each lost lock, perhaps before the acquire has returned, in the watcher's
+ * thread or in hf_store_dispatch. It may release or free the lock.
+ */
 typedef void hf_lost_fn(hf_lock *lock, const hf_error *why, void *arg);
 
-/* Called at most once per acquire, in its thread, before it starts to wait; why names the holder. */
+/* Called at most once for each acquire, in its thread, before it waits. why names the holder. */
 typedef void hf_wait_fn(const hf_error *why, void *arg);
 
 typedef struct hf_lock_spec {
@@ -304,34 +307,34 @@ typedef struct hf_lock_spec {
     }
 
 /*
- * Returns HF_OK with *lock held, HF_NOT_ACQUIRED with err naming the holder, or the failure. A
- * second acquire of a held label in the same process waits like any other. Waiting for a key
- * smaller than one that this thread holds is HF_ORDER: two processes that do it in opposite orders
- * deadlock where PostgreSQL cannot see it. A lock may be released from any thread. A thread that is
- * cancelled finishes the call; hf_store_interrupt is what ends a wait.
+ * Returns HF_OK with *lock held, HF_NOT_ACQUIRED with err naming the holder, or the failure. The
+ * caller frees *lock. A second acquire of a held label in the same process waits like any other.
+ * Waiting for a key smaller than one that this thread holds is HF_ORDER: two processes that do it
+ * in opposite orders would deadlock, and PostgreSQL could not see it. Any thread may release a
+ * lock. A thread that is cancelled finishes the call; use hf_store_interrupt to end a wait.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec,
                                                hf_lock **lock, hf_error *err);
 
 /*
- * Returns HF_LOST when it had been lost before. A transaction lock stays until its transaction
- * ends; releasing it only ends the handle's interest. Releasing twice is HF_INVALID.
+ * Returns HF_LOST when the lock had been lost before. A transaction lock stays until its
+ * transaction ends; releasing it only ends the handle. Releasing twice is HF_INVALID.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_release(hf_lock *lock, hf_error *err);
 
-/* Releases if still held, then frees; NULL is safe. */
+/* Releases the lock if it is still held, then frees it; NULL is safe. */
 HF_API void hf_lock_free(hf_lock *lock);
 
 HF_API hf_lock_state hf_lock_get_state(const hf_lock *lock);
 
-/* The fencing token: greater than every one given before. HF_NO_SCHEMA where there is none. */
+/* The fencing token: greater than every earlier one. HF_NO_SCHEMA: there are no tokens. */
 HF_API HF_MUST_CHECK hf_status hf_lock_token(const hf_lock *lock, int64_t *token, hf_error *err);
 
 /*
- * Adds a line of the caller's own to the lock's history, for the views: event is a word of at most
- * HF_NOTE_EVENT_MAX small letters and '_' ("exit"), detail at most HF_NOTE_DETAIL_MAX bytes of UTF-8
- * or NULL; what is longer is cut. Written in the background like every event, nothing where nothing is
- * recorded, and a store that cannot write loses history only.
+ * Adds an event to the lock's history. event is a word of at most HF_NOTE_EVENT_MAX small letters
+ * and '_' ("exit"), detail at most HF_NOTE_DETAIL_MAX bytes of UTF-8 or NULL; longer text is cut.
+ * It is written in the background, like every event. Without records it does nothing, and when the
+ * store cannot write, only history is lost.
  */
 #define HF_NOTE_EVENT_MAX 23
 #define HF_NOTE_DETAIL_MAX 63
@@ -362,8 +365,8 @@ HF_API HF_MUST_CHECK hf_status hf_lock_with(hf_store *store, const hf_lock_spec 
 #define HF_SCHEMA_VERSION 1
 
 /*
- * Installs or upgrades the schema; safe when several run at once. from and to are the versions
- * before (0: none) and after. The store uses it from then on.
+ * Installs or upgrades the schema. Several processes may do so at once. from and to are the
+ * versions before (0: none) and after. The store uses the schema from then on.
  */
 HF_API HF_MUST_CHECK hf_status hf_store_init(hf_store *store, int *from, int *to, hf_error *err);
 
@@ -382,8 +385,8 @@ typedef struct hf_lock_view {
     hf_space space;
     hf_mode mode;
     bool waiting;
-    bool ours;          /* taken through Holdfast with records: label, host, pid, age are exact */
-    bool session_known; /* they look alike unless recorded, or held by an idle session */
+    bool ours;          /* acquired by Holdfast with records: label, host, pid, age are exact */
+    bool session_known; /* lifetime is known: it is recorded, or the session is idle */
     hf_lifetime lifetime;
     const char *label;
     const char *application;
@@ -394,25 +397,28 @@ typedef struct hf_lock_view {
     bool age_is_bound; /* true: at most age_ms */
     int64_t token;     /* 0: none */
     unsigned slot;
-    const char *blocked_by; /* "4711,4712": backend pids (local: pids) in the way of a waiter */
-    const char *name;       /* the store's registry calls it so; "": unregistered, or no registry */
+    const char *blocked_by; /* "4711,4712": backend pids (local: pids) that a waiter waits for */
+    const char *name;       /* in the store's registry; "": unregistered, or no registry */
     const char *pattern;    /* of that entry, or "" */
-    int64_t idle_ms; /* the session has been idle, outside of a transaction, so long; -1: it is not,
-                      * or nobody can tell */
-    bool idle_hidden; /* nobody can tell: another role's session, or a local store */
-    int64_t seen_ms;  /* of the past: it was seen last so long ago; 0 in a list of the present */
-    int64_t times;    /* of the past: acquired so often, as far as recorded; 0 likewise */
+    int64_t idle_ms;  /* how long the session has been idle outside of a transaction; -1: it is not,
+                      * or that is not known */
+    bool idle_hidden; /* it is not known: another role's session, or a local store */
+    int64_t seen_ms;  /* in a list of the past: how long ago it was seen last; else 0 */
+    int64_t times;    /* in a list of the past: how often it was acquired; else 0 */
 } hf_lock_view;
 
 typedef struct hf_lock_list hf_lock_list;
 
+/*
+ * Every advisory lock that is held or waited for now. The caller frees *list, which owns its views.
+ */
 HF_API HF_MUST_CHECK hf_status hf_lock_list_read(hf_store *store, hf_lock_list **list,
                                                  hf_error *err);
 
 /*
- * What has been recorded since since_ms ago (-1: all of it), one view per key, whether it is held now
- * or not. Of locks taken as a set the first is in the history; the others are known by their label,
- * whose time may be a day behind. HF_NO_SCHEMA where nothing is recorded.
+ * What was recorded in the last since_ms (-1: everything), one view for each key, held now or not.
+ * Of locks that were acquired as a set the first is in the history; the others are known by their
+ * label, whose time may be a day behind. HF_NO_SCHEMA: there are no records.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_list_read_past(hf_store *store, int64_t since_ms,
                                                       hf_lock_list **list, hf_error *err);
@@ -422,7 +428,7 @@ HF_API void hf_lock_list_free(hf_lock_list *list);
 
 typedef enum hf_level { HF_LEVEL_OK = 0, HF_LEVEL_WARNING, HF_LEVEL_PROBLEM } hf_level;
 
-/* topic "connection", "pooler", …; remedy is "" when all is well. */
+/* topic is "connection", "pooler", …; remedy is "" when all is well. Strings are the library's. */
 typedef void hf_finding_fn(void *arg, hf_level level, const char *topic, const char *text,
                            const char *remedy);
 

@@ -1,4 +1,6 @@
-/* Shared tables: one minted id per (cluster, database, table), which is the key of its lock. */
+/*
+ * Shared tables: one minted id for each (cluster, database, table), which is the key of its lock.
+ */
 #ifndef HOLDFAST_TABLES_H
 #define HOLDFAST_TABLES_H
 
@@ -9,9 +11,10 @@ extern "C" {
 #endif
 
 /*
- * Each part is UTF-8 of at most HF_TABLE_PART_MAX bytes without quotes, backticks, backslashes, dots,
- * slashes, control characters and outer spaces; anything else is HF_INVALID. As one text, and as the
- * label of an HF_MINTED target, it is "database.table", "cluster/database.table" or just "table".
+ * Each part is UTF-8 of at most HF_TABLE_PART_MAX bytes without quotes, backticks, backslashes,
+ * dots, slashes, control characters and outer spaces; anything else is HF_INVALID. As one text, and
+ * as the label of an HF_MINTED target, it is "database.table", "cluster/database.table" or just
+ * "table".
  */
 typedef struct hf_table_name {
     const char *cluster;  /* NULL or "": none */
@@ -22,7 +25,7 @@ typedef struct hf_table_name {
 #define HF_TABLE_PART_MAX 200
 #define HF_TABLE_TEXT_MAX (3 * HF_TABLE_PART_MAX + 3) /* with the NUL */
 
-/* The parts point into *memory, which the caller frees with free(). */
+/* Splits a name. The parts point into *memory, which the caller frees with free(). */
 HF_API HF_MUST_CHECK hf_status hf_table_name_parse(const char *text, hf_table_name *name,
                                                    char **memory, hf_error *err);
 /* "cluster/database.table", or without a cluster "database.table". */
@@ -30,32 +33,34 @@ HF_API HF_MUST_CHECK hf_status hf_table_name_text(const hf_table_name *name,
                                                   char text[HF_TABLE_TEXT_MAX], hf_error *err);
 
 /*
- * The table's id, minted if it has none: however many register it at once, all get the same.
- * *created (may be NULL): by this call. An id is a snowflake: bit 63 is zero, then 41 bits of Unix
- * time in milliseconds, 10 of the machine and 12 of a sequence. All of this section needs the schema
- * (HF_NO_SCHEMA) and an own store, not a borrowed one.
+ * Finds the table's id, or mints one. However many register a table at once, all get the same id.
+ * *created (may be NULL): this call minted it. An id is a snowflake: bit 63 is zero, then 41 bits
+ * of Unix time in milliseconds, 10 of the machine and 12 of a sequence. Everything below needs the
+ * schema (HF_NO_SCHEMA) and a store that is not borrowed.
  */
 HF_API HF_MUST_CHECK hf_status hf_table_register(hf_store *store, const hf_table_name *name,
                                                  int64_t *id, bool *created, hf_error *err);
 
-/* *id is 0 where the table is not registered. */
+/* *id is 0 when the table is not registered. */
 HF_API HF_MUST_CHECK hf_status hf_table_find(hf_store *store, const hf_table_name *name,
                                              int64_t *id, hf_error *err);
 
 /*
- * The session lock on the table's id, for whoever writes to it; registers the table if need be. spec
- * may be NULL; its targets are ignored. As long as the lock is held the id stays the table's: it is
- * read again under the lock, and to retire it takes the same lock. hf_lock_key tells the id.
- * hf_lock_acquire with an HF_MINTED target does the same, but does not register.
+ * Acquires the session lock on the table's id, for programs that write to the table; registers the
+ * table if it is not. spec may be NULL; its targets are ignored. While the lock is held the id
+ * stays the table's: it is read again under the lock, and retiring it needs the same lock.
+ * hf_lock_key returns the id. hf_lock_acquire with an HF_MINTED target does the same, but does not
+ * register. The caller frees *lock.
  */
 HF_API HF_MUST_CHECK hf_status hf_table_lock(hf_store *store, const hf_table_name *name,
                                              const hf_lock_spec *spec, hf_lock **lock,
                                              hf_error *err);
 
 /*
- * A reference says that a context owns the table too. hf_table_ref registers the table if need be.
- * To give up the last one retires the table's id (*retired, may be NULL) under the table's lock, for
- * which it waits up to wait_ms (-1: for ever); whoever registers the name again gets a new id.
+ * A reference says that a context owns the table, too. hf_table_ref registers the table if it is
+ * not. Removing the last reference retires the table's id (*retired, may be NULL) under the table's
+ * lock, for which it waits up to wait_ms (-1: for ever). A name that is registered again gets a new
+ * id.
  */
 HF_API HF_MUST_CHECK hf_status hf_table_ref(hf_store *store, const hf_table_name *name,
                                             const char *context_id, int64_t *id, hf_error *err);
@@ -63,7 +68,7 @@ HF_API HF_MUST_CHECK hf_status hf_table_unref(hf_store *store, const hf_table_na
                                               const char *context_id, int64_t wait_ms,
                                               bool *retired, hf_error *err);
 
-/* Retires the id. HF_INVALID where there are references, unless their_refs_too. */
+/* Retires the id. HF_INVALID: there are references, and their_refs_too is false. */
 HF_API HF_MUST_CHECK hf_status hf_table_drop(hf_store *store, const hf_table_name *name,
                                              bool their_refs_too, int64_t wait_ms, hf_error *err);
 
@@ -77,7 +82,10 @@ typedef struct hf_table_view {
 
 typedef struct hf_table_list hf_table_list;
 
-/* By name; retired ones, which have lived before, only if asked for. name NULL: all tables. */
+/*
+ * Registered tables by name, with retired ids too if asked for. name NULL: all. The caller frees
+ * *list.
+ */
 HF_API HF_MUST_CHECK hf_status hf_table_list_read(hf_store *store, const hf_table_name *name,
                                                   bool retired_too, hf_table_list **list,
                                                   hf_error *err);
@@ -94,12 +102,12 @@ HF_API HF_MUST_CHECK hf_status hf_table_refs(hf_store *store, const hf_table_nam
 /* An existing table_context_refs(table_name, context_id), with or without an advisory_id. */
 typedef struct hf_table_adoption {
     size_t size;
-    const char *schema;   /* PostgreSQL: NULL is the search_path's */
+    const char *schema;   /* PostgreSQL: NULL uses the search_path */
     const char *relation; /* NULL: "table_context_refs" */
     const char *file;     /* the local store: the SQLite file that has it */
-    const char *cluster;  /* of names that state none */
-    const char *database; /* likewise */
-    bool dry_run;         /* look, and change nothing */
+    const char *cluster;  /* for names without one */
+    const char *database; /* the same */
+    bool dry_run;         /* change nothing */
 } hf_table_adoption;
 
 #define HF_TABLE_ADOPTION_INIT                                                                     \
@@ -107,7 +115,7 @@ typedef struct hf_table_adoption {
         .size = sizeof(hf_table_adoption)                                                          \
     }
 
-/* One row that is in the way; strings are NULL where the row has NULL, or where there is no row. */
+/* One row that is in the way. A string is NULL where the row has NULL, or where there is no row. */
 typedef struct hf_table_fault {
     const char *problem;
     const char *table_name;
@@ -121,17 +129,18 @@ typedef struct hf_table_adopted {
     int64_t rows;
     int64_t tables;
     int64_t minted;     /* tables that got a new id */
-    int64_t rows_given; /* rows that had none before */
-    int64_t references; /* that the store did not have */
+    int64_t rows_given; /* rows that had no id before */
+    int64_t references; /* references that are new to the store */
     int64_t faults;     /* names in the way */
-    bool not_null;      /* advisory_id may not be NULL from now on */
-    bool foreign_key;   /* and refers to the table registry */
+    bool not_null;      /* advisory_id cannot be NULL from now on */
+    bool foreign_key;   /* advisory_id refers to the table registry */
 } hf_table_adopted;
 
 /*
- * Takes such a table over, in one transaction that can be repeated: adds the column, gives all rows of
- * one name one id, keeps ids that are there, registers them and copies the references. HF_BAD_DATA:
- * nothing was changed, and each row in the way was reported (at most 100 of each of 100 names).
+ * Adopts such a table, in one transaction that can be repeated: adds the column, sets one id in all
+ * rows of one name, keeps ids that are there, registers them and copies the references.
+ * HF_BAD_DATA: nothing was changed, and each row in the way was reported (at most 100 of each of
+ * 100 names).
  */
 HF_API HF_MUST_CHECK hf_status hf_table_adopt(hf_store *store, const hf_table_adoption *adoption,
                                               hf_table_fault_fn *report, void *arg,

@@ -14,7 +14,7 @@ typedef enum hf_isolation {
     HF_READ_COMMITTED,
 } hf_isolation;
 
-/* One transaction, given to the callback; used by that thread only, gone when it returns. */
+/* One transaction. Only the callback may use it, in its thread, until it returns. */
 typedef struct hf_tx hf_tx;
 
 /* The rows of one statement. */
@@ -29,7 +29,7 @@ typedef struct hf_value {
 
 #define HF_TEXT(text) ((hf_value){.data = (text)})
 
-/* What became of one hf_transact, reported once per label (label NULL: it had none). */
+/* What became of one hf_transact, reported once for each label (label NULL: it had none). */
 typedef struct hf_tx_stats {
     const char *label;
     size_t label_size;
@@ -44,18 +44,18 @@ typedef void hf_tx_stats_fn(const hf_tx_stats *stats, void *arg);
 
 typedef struct hf_tx_options {
     size_t size;
-    const hf_target *labels; /* taken in the order of their keys; may be none */
+    const hf_target *labels; /* acquired in the order of their keys; may be none */
     size_t label_count;
     hf_isolation isolation;
-    bool read_only;        /* takes no transaction id and leaves no marker */
-    bool retry_unique;     /* a unique violation (23505) is tried again as well */
+    bool read_only;        /* needs no transaction id and leaves no marker */
+    bool retry_unique;     /* also retry after a unique violation (23505) */
     int64_t deadline_ms;   /* for all attempts together; 0: none */
     unsigned max_attempts; /* 0: 20 */
     int backoff_min_ms;    /* 0: 2; a pause is drawn from [0, min × 2^attempt] */
     int backoff_max_ms;    /* 0: 1 000 */
     hf_tx_stats_fn *on_stats;
     void *stats_arg;
-    bool expect_operation; /* warn of a label without an "Operation:" part, as a registry may ask */
+    bool expect_operation; /* warn about a label without an "Operation:" part */
     const char *database;  /* local store: the file of the folder, without ".db"; NULL: "data" */
 } hf_tx_options;
 
@@ -65,43 +65,44 @@ typedef struct hf_tx_options {
     }
 
 /*
- * Runs statements of one attempt. It may be called again, so it must have no effect but through tx.
- * Whatever it returns but HF_OK rolls back and is returned as it is, unless a serialisation failure,
- * a deadlock or a broken connection was the cause: then it is called again.
+ * Runs the statements of one attempt. It may be called again, so it must have no effect outside of
+ * tx. Any status but HF_OK rolls back and is returned to the caller, unless the cause was a
+ * serialisation failure, a deadlock or a broken connection: then it is called again.
  */
 typedef hf_status hf_tx_fn(hf_tx *tx, void *arg, hf_error *err);
 
 /*
- * HF_OK: committed, once. HF_IN_DOUBT: the connection broke while committing and nothing can tell
- * the outcome; err names the transaction id. HF_EXHAUSTED: not committed, attempts or time are
- * spent. HF_NOT_ACQUIRED: not committed, a label was not free in time. On the local store the
- * statements are SQLite's, in the file data.db of the folder.
+ * Runs fn as one transaction. HF_OK: committed, once. HF_IN_DOUBT: the connection broke during
+ * COMMIT and the outcome cannot be found out; err names the transaction id. HF_EXHAUSTED: not
+ * committed, no attempts or no time are left. HF_NOT_ACQUIRED: not committed, a label was not free
+ * in time. On the local store the statements are SQLite's, in the file data.db of the folder.
  */
 HF_API HF_MUST_CHECK hf_status hf_transact(hf_store *store, const hf_tx_options *options,
                                            hf_tx_fn *fn, void *arg, hf_error *err);
 
 /*
- * The same on the session that holds the lock, which must be an HF_PRIVATE one and names no labels
- * besides: what it writes is written under the lock or not at all. HF_LOST: the session has ended,
- * and nothing was committed.
+ * The same on the session that holds the lock, which must be HF_PRIVATE; options have no labels.
+ * What it writes is written under the lock or not at all. HF_LOST: the session has ended, and
+ * nothing was committed.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options,
                                                 hf_tx_fn *fn, void *arg, hf_error *err);
 
-/* One more label for this transaction; refused after its first statement: the snapshot is older. */
+/* Acquires one more label. Refused after the first statement, whose snapshot is older. */
 HF_API HF_MUST_CHECK hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err);
 
 /*
- * Runs one statement with parameters $1…; rows may be NULL. binary_rows asks for binary values
- * (PostgreSQL's wire format; the local store gives integers and floats as 8 bytes, big endian).
+ * Runs one statement with parameters $1…; rows may be NULL, else the caller frees *rows.
+ * binary_rows asks for binary values (PostgreSQL's wire format; in the local store integers and
+ * floats are 8 bytes, big endian).
  */
 HF_API HF_MUST_CHECK hf_status hf_tx_query(hf_tx *tx, const char *sql, size_t count,
                                            const hf_value *values, bool binary_rows, hf_rows **rows,
                                            hf_error *err);
 
 /*
- * Queues a statement whose rows are not needed. The queue goes out in one message with the next
- * hf_tx_query or with COMMIT, so that read, compute, write costs two round trips. Its failure is
+ * Queues a statement whose rows are not needed. The queue is sent in one message with the next
+ * hf_tx_query or with COMMIT, so that read, compute, write costs two round trips. A failure is
  * reported there.
  */
 HF_API HF_MUST_CHECK hf_status hf_tx_queue(hf_tx *tx, const char *sql, size_t count,
@@ -118,7 +119,7 @@ HF_API unsigned hf_tx_attempt(const hf_tx *tx); /* 1, 2, … */
 HF_API size_t hf_rows_count(const hf_rows *rows);
 HF_API size_t hf_rows_columns(const hf_rows *rows);
 HF_API const char *hf_rows_column(const hf_rows *rows, size_t column);
-/* NULL is SQL's NULL; text is NUL-terminated. size may be NULL. Lives as the rows. */
+/* NULL is SQL's NULL; text ends with NUL. size may be NULL. The rows own the value. */
 HF_API const char *hf_rows_value(const hf_rows *rows, size_t row, size_t column, size_t *size);
 HF_API int64_t hf_rows_affected(const hf_rows *rows);
 HF_API void hf_rows_free(hf_rows *rows);
