@@ -6,18 +6,17 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "programs/append/target/target.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
     STATEMENT_MS = 60000,
-    KILLED_MS = 10000, /* for the end of a statement that was killed */
+    KILLED_MS = 10000, /* how long to wait for the end of a statement that was killed */
     ANSWER_MAX = 64 << 20,
     SIDE_ANSWER_MAX = 1 << 20,
-    HEAD_MAX = 12 << 10,
+    HEAD_MAX = 12 << 10, /* of a statement in the URL; older servers accept 16 KiB in all */
 };
 
-/* ---- one call -------------------------------------------------------------------------------- */
+/* ---- One request ----------------------------------------------------------------------------- */
 
 static size_t note_header(char *bytes, size_t one, size_t count, void *arg)
 {
@@ -73,7 +72,7 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
 {
     hf__http_call_begin(&call->curl, &call->answer,
                         call == &http->side ? SIDE_ANSWER_MAX : ANSWER_MAX);
-    hf__buf_puts(&call->answer, ""); /* a string, whatever comes */
+    hf__buf_puts(&call->answer, ""); /* it is a string, even without an answer */
     hf__buf_clear(&call->url);
     hf__buf_puts(&call->url, http->url.base);
     add_parameter(&call->url, "database", http->url.database);
@@ -84,10 +83,10 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
     if (statement->settings != NULL && statement->settings[0] != '\0')
         hf__buf_printf(&call->url, "&%s", statement->settings);
     hf__buf_puts(&call->url, extra);
-    if (statement->query_id != NULL) /* what has the id is ended by us, or not at all */
+    if (statement->query_id != NULL) /* the server must not kill what runs under the id */
         hf__buf_puts(&call->url, "&replace_running_query=0");
     call->exception_code = 0;
-    /* Over a connection that was used before libcurl sends again what got no answer. */
+    /* On a connection that was used before, libcurl repeats a request that got no answer. */
     bool fresh = call == &http->call && (http->is_fresh || statement->is_once);
     bool good =
         !call->url.broken && !call->answer.broken &&
@@ -97,6 +96,14 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
     http->is_fresh = http->is_fresh && call != &http->call;
     call->is_running = good;
     return good ? HF_OK : hf__no_memory(err);
+}
+
+static bool set_body(hf__call *call, const char *bytes, size_t size)
+{
+    CURL *easy = call->curl.easy;
+
+    return curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_POSTFIELDS, bytes) == CURLE_OK;
 }
 
 void hf__call_end(hf__http *http, hf__call *call)
@@ -119,7 +126,7 @@ static void note_ends(hf__http *http)
     }
 }
 
-hf_status hf__http_turn(hf__http *http, struct curl_waitfd *fds, unsigned count, int wait_ms,
+hf_status hf__http_step(hf__http *http, struct curl_waitfd *fds, unsigned count, int wait_ms,
                         hf_error *err)
 {
     int running = 0;
@@ -133,183 +140,7 @@ hf_status hf__http_turn(hf__http *http, struct curl_waitfd *fds, unsigned count,
                                          curl_multi_strerror(failed));
 }
 
-/* ---- statements ------------------------------------------------------------------------------ */
-
-/* Until it is done. A long one is watched, and killed when the append must not go on. */
-static hf_status await_end(hf__http *http, const hf__statement *statement, hf_error *err)
-{
-    int64_t limit = statement->limit_ms == 0 ? STATEMENT_MS : statement->limit_ms;
-    int64_t deadline = hf__deadline(limit);
-    hf__watch watch = {.query_id = limit < 0 ? statement->query_id : NULL};
-    bool gives_way = statement->gives_way && !hf__stop_is_set(http->base.stop);
-    hf_status status = HF_OK;
-
-    while (status == HF_OK && http->call.is_running) {
-        struct curl_waitfd stop = {.fd = http->base.stop->fd, .events = CURL_WAIT_POLLIN};
-        bool halts = watch.query_id != NULL && !watch.kill_wanted;
-        int wait_ms = hf__left_ms(deadline);
-        if (wait_ms == 0) {
-            http->base.fault.was_sent = true;
-            return hf__fail(err, HF_UNREACHABLE, "%s: cannot %s: no answer within %d s",
-                            http->base.name, statement->what, (int)(limit / 1000));
-        }
-        status = hf__http_turn(http, &stop, halts || gives_way ? 1 : 0,
-                               wait_ms < 0 || wait_ms > 100 ? 100 : wait_ms, err);
-        if (gives_way && hf__stop_why(http->base.stop) == HF__STOP_ASKED)
-            return hf__stop_check(http->base.stop, err);
-        if (halts && hf__stop_is_set(http->base.stop)) {
-            watch.kill_wanted = true;
-            deadline = hf__deadline(limit = KILLED_MS);
-        }
-        if (status == HF_OK && watch.query_id != NULL)
-            status = hf__watch_tick(http, &watch, err);
-    }
-    http->base.fault.was_ended = watch.kill_sent;
-    return status;
-}
-
-/*
- * A server takes a body that was cut for a whole one, and a list that was cut behind an item for a
- * list. A head arrives whole or counts for nothing; older servers take 16 KiB of it.
- */
-static const char *write_head(const hf__statement *statement, hf__buf *extra)
-{
-    char *encoded = statement->is_list ? curl_easy_escape(NULL, statement->sql, 0) : NULL;
-    bool fits = encoded != NULL && strlen(encoded) <= HEAD_MAX;
-
-    /* An answer is held back in memory: on a full disk the server could not even count. */
-    hf__buf_puts(extra, "&wait_end_of_query=1&buffer_size=1048576&default_format=TabSeparated");
-    if (fits)
-        hf__buf_printf(extra, "&query=%s", encoded);
-    curl_free(encoded);
-    return fits ? "" : statement->sql;
-}
-
-static hf_status query(hf__target *target, const hf__statement *statement, hf__buf *answer,
-                       hf_error *err)
-{
-    hf__http *http = (hf__http *)target;
-    hf__call *call = &http->call;
-    hf__buf extra = {0};
-    const char *body = write_head(statement, &extra);
-
-    /*
-     * The answer is held back until all is known to be well: no exception in the middle of a 200.
-     */
-    hf_status status =
-        extra.broken ||
-                curl_easy_setopt(call->curl.easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                                 (curl_off_t)strlen(body)) != CURLE_OK ||
-                curl_easy_setopt(call->curl.easy, CURLOPT_POSTFIELDS, body) != CURLE_OK
-            ? hf__no_memory(err)
-            : hf__call_begin(http, call, statement, extra.data, err);
-    hf__buf_free(&extra);
-    if (status == HF_OK)
-        status = await_end(http, statement, err);
-    hf__call_end(http, call);
-    if (http->side.is_running)
-        hf__call_end(http, &http->side);
-    if (status == HF_OK)
-        status = hf__http_judge(http, call, statement, false, err);
-    if (status == HF_OK)
-        hf__buf_add(answer, call->answer.data, call->answer.length);
-    return status;
-}
-
-static void reconnect(hf__target *target)
-{
-    ((hf__http *)target)->is_fresh = true;
-}
-
-/* ---- life ------------------------------------------------------------------------------------ */
-
-static void close_call(hf__call *call)
-{
-    hf__http_call_close(&call->curl);
-    hf__buf_free(&call->url);
-    hf__buf_free(&call->body);
-    hf__buf_free(&call->answer);
-}
-
-static void close_http(hf__target *target)
-{
-    hf__http *http = (hf__http *)target;
-
-    close_call(&http->call);
-    close_call(&http->side);
-    curl_multi_cleanup(http->multi);
-    curl_slist_free_all(http->headers);
-    hf__server_url_free(&http->url);
-    free(http);
-}
-
-static hf_status open_sibling(hf__target *target, const char *host, hf__target **sibling,
-                              hf_error *err);
-
-static const hf__target_ops http_ops = {
-    .query = query,
-    .insert = hf__http_insert,
-    .open_sibling = open_sibling,
-    .reconnect = reconnect,
-    .close = close_http,
-};
-
-/* http->url has been read. Frees it where it fails. */
-static hf_status make_ready(hf__http *http, const hf__stop *stop, hf__target **target,
-                            hf_error *err)
-{
-    http->base = (hf__target){.ops = &http_ops,
-                              .name = http->url.name,
-                              .database = http->url.database,
-                              .user = http->url.user,
-                              .stop = stop};
-    /*
-     * Poco, in ClickHouse, answers 100 whatever it thinks of the request: waiting for it is of no
-     * use.
-     */
-    http->headers = curl_slist_append(NULL, "Expect:");
-    bool is_set_up =
-        http->headers != NULL && set_up(http, &http->call) && set_up(http, &http->side);
-    http->multi = is_set_up ? curl_multi_init() : NULL;
-    if (http->multi == NULL) {
-        close_http(&http->base);
-        return hf__fail(err, HF_NO_MEMORY, "libcurl cannot be set up");
-    }
-    *target = &http->base;
-    return HF_OK;
-}
-
-static hf_status open_sibling(hf__target *target, const char *host, hf__target **sibling,
-                              hf_error *err)
-{
-    hf__http *http = calloc(1, sizeof *http);
-
-    if (http == NULL)
-        return hf__no_memory(err);
-    hf_status status = hf__server_url_at(&((const hf__http *)target)->url, host, &http->url, err);
-    if (status != HF_OK) {
-        free(http);
-        return status;
-    }
-    return make_ready(http, target->stop, sibling, err);
-}
-
-hf_status hf__http_open(const hf__target_options *options, hf__target **target, hf_error *err)
-{
-    hf__http *http = calloc(1, sizeof *http);
-    if (http == NULL)
-        return hf__no_memory(err);
-    hf_status status = hf__server_url_read(options->url, options->password_file, &http->url, err);
-    if (status != HF_OK) {
-        free(http);
-        return status;
-    }
-    return make_ready(http, options->stop, target, err);
-}
-
-/* --- http judge ------------------------------------------------------------------------------- */
-
-/* What an answer over HTTP means. */
+/* ---- What an answer means -------------------------------------------------------------------- */
 
 static bool may_have_arrived(const hf__call *call)
 {
@@ -363,7 +194,7 @@ static hf_status refuse_stranger(hf__http *http, const hf__call *call,
     return status;
 }
 
-/* An exception may stand behind rows that had gone out before it. */
+/* An exception may follow rows that were sent before it. */
 static const char *find_exception(const hf__call *call)
 {
     const char *text = call->answer.data;
@@ -397,14 +228,12 @@ hf_status hf__http_judge(hf__http *http, const hf__call *call, const hf__stateme
     return call->curl.response == 200 ? HF_OK : refuse_stranger(http, call, statement, err);
 }
 
-/* --- http watch ------------------------------------------------------------------------------- */
-
-/* A statement that takes long: is it still running there, and how is it ended? */
+/* ---- Watching a long statement --------------------------------------------------------------- */
 
 enum {
     LOOK_EVERY_MS = 1000,
     ANSWER_MS = 10000,
-    SILENT_MS = 60000, /* a server that answers nothing for so long is gone */
+    SILENT_MS = 60000, /* a server that answers nothing for this long is gone */
 };
 
 static void write_look(hf__buf *sql, const hf__watch *watch)
@@ -426,15 +255,12 @@ static hf_status ask(hf__http *http, hf__watch *watch, hf_error *err)
     hf__buf_clear(&side->body);
     write_look(&side->body, watch);
     watch->answer_by = hf__deadline(ANSWER_MS);
-    if (side->body.broken ||
-        curl_easy_setopt(side->curl.easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                         (curl_off_t)side->body.length) != CURLE_OK ||
-        curl_easy_setopt(side->curl.easy, CURLOPT_POSTFIELDS, side->body.data) != CURLE_OK)
+    if (side->body.broken || !set_body(side, side->body.data, side->body.length))
         return hf__no_memory(err);
     return hf__call_begin(http, side, &look, "&default_format=TabSeparated", err);
 }
 
-/* A refusal is an answer too: the server lives, it only does not tell. */
+/* A refusal is an answer, too: the server is alive, it only does not tell. */
 static void take_answer(hf__http *http, hf__watch *watch)
 {
     const hf__call *side = &http->side;
@@ -480,4 +306,173 @@ hf_status hf__watch_tick(hf__http *http, hf__watch *watch, hf_error *err)
     }
     bool is_due = now >= watch->next_ms || (watch->kill_wanted && !watch->kill_sent);
     return watch->answer_by == 0 && is_due ? ask(http, watch, err) : HF_OK;
+}
+
+/* ---- Statements ------------------------------------------------------------------------------ */
+
+/*
+ * Waits for the end of the statement. Watches a long one, and kills it when the append must stop.
+ */
+static hf_status await_end(hf__http *http, const hf__statement *statement, hf_error *err)
+{
+    int64_t limit = statement->limit_ms == 0 ? STATEMENT_MS : statement->limit_ms;
+    int64_t deadline = hf__deadline(limit);
+    hf__watch watch = {.query_id = limit < 0 ? statement->query_id : NULL};
+    bool gives_way = statement->gives_way && !hf__stop_is_set(http->base.stop);
+    hf_status status = HF_OK;
+
+    while (status == HF_OK && http->call.is_running) {
+        struct curl_waitfd stop = {.fd = http->base.stop->fd, .events = CURL_WAIT_POLLIN};
+        bool halts = watch.query_id != NULL && !watch.kill_wanted;
+        int wait_ms = hf__left_ms(deadline);
+        if (wait_ms == 0) {
+            http->base.fault.was_sent = true;
+            return hf__fail(err, HF_UNREACHABLE, "%s: cannot %s: no answer within %d s",
+                            http->base.name, statement->what, (int)(limit / 1000));
+        }
+        status = hf__http_step(http, &stop, halts || gives_way ? 1 : 0,
+                               wait_ms < 0 || wait_ms > 100 ? 100 : wait_ms, err);
+        if (gives_way && hf__stop_why(http->base.stop) == HF__STOP_ASKED)
+            return hf__stop_check(http->base.stop, err);
+        if (halts && hf__stop_is_set(http->base.stop)) {
+            watch.kill_wanted = true;
+            deadline = hf__deadline(limit = KILLED_MS);
+        }
+        if (status == HF_OK && watch.query_id != NULL)
+            status = hf__watch_tick(http, &watch, err);
+    }
+    http->base.fault.was_ended = watch.kill_sent;
+    return status;
+}
+
+/*
+ * Puts the parameters into extra, and returns the body. A server cannot tell that a body was cut,
+ * and a list that was cut after an item is still a list. So a list goes into the URL if it fits: a
+ * request without its whole head counts for nothing.
+ *
+ * The server holds the answer back until the end, so an exception cannot come in the middle of a
+ * 200; and it does so in memory, because with a full disk it could not even count rows.
+ */
+static const char *write_head(const hf__statement *statement, hf__buf *extra)
+{
+    char *encoded = statement->is_list ? curl_easy_escape(NULL, statement->sql, 0) : NULL;
+    bool fits = encoded != NULL && strlen(encoded) <= HEAD_MAX;
+
+    hf__buf_puts(extra, "&wait_end_of_query=1&buffer_size=1048576&default_format=TabSeparated");
+    if (fits)
+        hf__buf_printf(extra, "&query=%s", encoded);
+    curl_free(encoded);
+    return fits ? "" : statement->sql;
+}
+
+static hf_status query(hf__target *target, const hf__statement *statement, hf__buf *answer,
+                       hf_error *err)
+{
+    hf__http *http = (hf__http *)target;
+    hf__call *call = &http->call;
+    hf__buf extra = {0};
+    const char *body = write_head(statement, &extra);
+
+    hf_status status = extra.broken || !set_body(call, body, strlen(body))
+                           ? hf__no_memory(err)
+                           : hf__call_begin(http, call, statement, extra.data, err);
+    hf__buf_free(&extra);
+    if (status == HF_OK)
+        status = await_end(http, statement, err);
+    hf__call_end(http, call);
+    if (http->side.is_running)
+        hf__call_end(http, &http->side);
+    if (status == HF_OK)
+        status = hf__http_judge(http, call, statement, false, err);
+    if (status == HF_OK)
+        hf__buf_add(answer, call->answer.data, call->answer.length);
+    return status;
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
+
+static void reconnect(hf__target *target)
+{
+    ((hf__http *)target)->is_fresh = true;
+}
+
+static void close_call(hf__call *call)
+{
+    hf__http_call_close(&call->curl);
+    hf__buf_free(&call->url);
+    hf__buf_free(&call->body);
+    hf__buf_free(&call->answer);
+}
+
+static void close_http(hf__target *target)
+{
+    hf__http *http = (hf__http *)target;
+
+    close_call(&http->call);
+    close_call(&http->side);
+    curl_multi_cleanup(http->multi);
+    curl_slist_free_all(http->headers);
+    hf__server_url_free(&http->url);
+    free(http);
+}
+
+static hf_status open_sibling(hf__target *target, const char *host, hf__target **sibling,
+                              hf_error *err);
+
+static const hf__target_ops http_ops = {
+    .query = query,
+    .insert = hf__http_insert,
+    .open_sibling = open_sibling,
+    .reconnect = reconnect,
+    .close = close_http,
+};
+
+/* Call it when http->url has been read. It frees http when it fails. */
+static hf_status make_ready(hf__http *http, const hf__stop *stop, hf__target **target,
+                            hf_error *err)
+{
+    http->base = (hf__target){.ops = &http_ops,
+                              .name = http->url.name,
+                              .database = http->url.database,
+                              .user = http->url.user,
+                              .stop = stop};
+    /* ClickHouse (Poco) answers 100 to every request, so it is no use to wait for that. */
+    http->headers = curl_slist_append(NULL, "Expect:");
+    bool is_set_up =
+        http->headers != NULL && set_up(http, &http->call) && set_up(http, &http->side);
+    http->multi = is_set_up ? curl_multi_init() : NULL;
+    if (http->multi == NULL) {
+        close_http(&http->base);
+        return hf__fail(err, HF_NO_MEMORY, "libcurl cannot be set up");
+    }
+    *target = &http->base;
+    return HF_OK;
+}
+
+static hf_status open_sibling(hf__target *target, const char *host, hf__target **sibling,
+                              hf_error *err)
+{
+    hf__http *http = calloc(1, sizeof *http);
+
+    if (http == NULL)
+        return hf__no_memory(err);
+    hf_status status = hf__server_url_at(&((const hf__http *)target)->url, host, &http->url, err);
+    if (status != HF_OK) {
+        free(http);
+        return status;
+    }
+    return make_ready(http, target->stop, sibling, err);
+}
+
+hf_status hf__http_open(const hf__target_options *options, hf__target **target, hf_error *err)
+{
+    hf__http *http = calloc(1, sizeof *http);
+    if (http == NULL)
+        return hf__no_memory(err);
+    hf_status status = hf__server_url_read(options->url, options->password_file, &http->url, err);
+    if (status != HF_OK) {
+        free(http);
+        return status;
+    }
+    return make_ready(http, options->stop, target, err);
 }

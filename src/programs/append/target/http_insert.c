@@ -125,7 +125,7 @@ static bool has_failed_there(const struct stream *stream)
     return watch->missed >= MISSED_ENOUGH && was_there;
 }
 
-static hf_status turn(struct stream *stream, hf_error *err)
+static hf_status step(struct stream *stream, hf_error *err)
 {
     hf__http *http = stream->http;
     struct curl_waitfd fds[2] = {
@@ -135,7 +135,7 @@ static hf_status turn(struct stream *stream, hf_error *err)
     unsigned first = stream->aborts ? 1 : 0;
     unsigned count = (stream->waits ? 2 : 1) - first;
 
-    hf_status status = hf__http_turn(http, fds + first, count, 100, err);
+    hf_status status = hf__http_step(http, fds + first, count, 100, err);
     if (status == HF_OK)
         status = hf__watch_tick(http, &stream->watch, err);
     if (hf__stop_is_set(http->base.stop) || has_failed_there(stream))
@@ -229,7 +229,7 @@ static hf_status run(struct stream *stream, const hf__statement *statement, hf_e
                            : begin(stream, statement, err);
 
     while (status == HF_OK && http->call.is_running)
-        status = turn(stream, err);
+        status = step(stream, err);
     hf__call_end(http, &http->call);
     if (http->side.is_running)
         hf__call_end(http, &http->side);
