@@ -12,7 +12,9 @@ int64_t hf__wall_ms(void); /* Unix time */
 /* Monotonic deadline for a wait of wait_ms; negative means HF__FOREVER, overflow too. */
 int64_t hf__deadline(int64_t wait_ms);
 
-/* Milliseconds left, never negative, capped at INT_MAX so that it fits poll(); -1 for HF__FOREVER. */
+/*
+ * Milliseconds left, never negative, capped at INT_MAX so that it fits poll(); -1 for HF__FOREVER.
+ */
 int hf__left_ms(int64_t deadline);
 
 /* A monotonic deadline as the timespec of pthread_cond_clockwait. */

@@ -136,7 +136,7 @@ hf_status hf__options_copy(void *out, size_t out_size, const void *given, size_t
     return HF_OK;
 }
 
-/* --- status ----------------------------------------------------------------------------------- */
+/* ---- names and texts of statuses ------------------------------------------------------------- */
 
 const char *hf_version(void)
 {

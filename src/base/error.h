@@ -4,8 +4,8 @@
 #include "holdfast/holdfast.h"
 
 /*
- * Every failure goes through here: fills err (may be NULL), clears its hint, and is the code, so that
- * compilers and analysers see that it is not HF_OK.
+ * Every failure goes through here: fills err (may be NULL), clears its hint, and is the code, so
+ * that compilers and analysers see that it is not HF_OK.
  */
 #define hf__fail(err, code, ...) (hf__set_error((err), (code), __VA_ARGS__), (hf_status)(code))
 

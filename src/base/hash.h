@@ -6,9 +6,9 @@
 #include <string.h>
 
 /*
- * Hashes for tables in the memory of one process. They are quick and spread well, and keep no secret.
- * Their values may differ between versions and machines: never store one or send it. What other
- * processes rely on has a function of its own (lib/keys, lib/postgres, lib/local).
+ * Hashes for tables in the memory of one process. They are quick and spread well, and keep no
+ * secret. Their values may differ between versions and machines: never store one or send it. What
+ * other processes rely on has a function of its own (lib/keys, lib/postgres, lib/local).
  */
 
 /* Every bit of the value has its say in the low bits. Two values never have the same hash. */

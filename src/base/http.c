@@ -1,6 +1,7 @@
 #include "base/http.h"
 
 #include <pthread.h>
+#include <string.h>
 
 static pthread_once_t libcurl_once = PTHREAD_ONCE_INIT;
 
@@ -97,4 +98,14 @@ hf_status hf__http_call_status(const hf__http_call *call)
 const char *hf__http_call_trouble(const hf__http_call *call)
 {
     return call->trouble[0] != '\0' ? call->trouble : curl_easy_strerror(call->code);
+}
+
+char *hf__url_part(CURLU *url, CURLUPart part, unsigned int flags)
+{
+    char *theirs = NULL, *ours = NULL;
+
+    if (curl_url_get(url, part, &theirs, flags) == CURLUE_OK && theirs != NULL)
+        ours = strdup(theirs);
+    curl_free(theirs);
+    return ours;
 }

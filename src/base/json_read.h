@@ -23,7 +23,9 @@ typedef struct hf__json_value {
     bool escaped;   /* a string with backslashes in it */
 } hf__json_value;
 
-/* One value and nothing behind it but space. HF_BAD_DATA says what is wrong at which byte, from 1. */
+/*
+ * One value and nothing behind it but space. HF_BAD_DATA says what is wrong at which byte, from 1.
+ */
 HF_MUST_CHECK hf_status hf__json_parse(const char *text, size_t size, hf__json_value *value,
                                        hf_error *err);
 

@@ -234,7 +234,9 @@ static bool check_separator(scan *text, char closer, bool *closed)
     return true;
 }
 
-/* Behind a value: closes what ends here, and stands at the next value, or at the end with depth 0. */
+/*
+ * Behind a value: closes what ends here, and stands at the next value, or at the end with depth 0.
+ */
 static bool check_separators(scan *text, const char *closers, int *depth)
 {
     bool closed = false;

@@ -1,6 +1,6 @@
 /*
- * One wish to stop, with its reason: loops look at a flag, waits poll a descriptor. Any thread may set
- * or read it, and no mutex is taken.
+ * One wish to stop, with its reason: loops look at a flag, waits poll a descriptor. Any thread may
+ * set or read it, and no mutex is taken.
  */
 #ifndef HF_BASE_STOP_H
 #define HF_BASE_STOP_H

@@ -16,7 +16,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* ---- durations --------------------------------------------------------------------------------- */
+/* ---- durations ------------------------------------------------------------------------------- */
 
 static const struct unit {
     const char *name;
@@ -121,7 +121,7 @@ const char *hf__show_duration(char *out, size_t out_size, int64_t ms)
     return show_two(out, out_size, hours / 24, "d", hours % 24, "h");
 }
 
-/* ---- moments ----------------------------------------------------------------------------------- */
+/* ---- moments --------------------------------------------------------------------------------- */
 
 /* Exactly `count` of them, with zeros in front. */
 static void put_digits(char *out, int number, int count)

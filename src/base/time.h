@@ -28,17 +28,17 @@ const char *hf__show_duration(char *out, size_t out_size, int64_t ms);
 enum { HF__TIME_SIZE = sizeof "9999-12-31T23:59:59.999999Z" };
 
 /*
- * Writes a moment as RFC 3339 in UTC: "2024-06-01T12:00:00.250Z" with three digits behind the second,
- * of 0 to 6. Finer parts are cut, and a moment outside those years becomes the nearest inside.
- * Returns out.
+ * Writes a moment as RFC 3339 in UTC: "2024-06-01T12:00:00.250Z" with three digits behind the
+ * second, of 0 to 6. Finer parts are cut, and a moment outside those years becomes the nearest
+ * inside. Returns out.
  */
 const char *hf__show_time(char out[HF__TIME_SIZE], int64_t unix_us, int digits);
 
 /*
- * Reads RFC 3339: "2024-06-01T12:00:00.25Z", or an offset such as "+02:00" instead of Z. A space may
- * stand for the T and a comma for the point, and letters may be small. Finer parts than a microsecond
- * are cut; a leap second is the first second of the next minute. False, and *unix_us untouched, for
- * anything else, for days that no calendar has, and for the year 0000.
+ * Reads RFC 3339: "2024-06-01T12:00:00.25Z", or an offset such as "+02:00" instead of Z. A space
+ * may stand for the T and a comma for the point, and letters may be small. Finer parts than a
+ * microsecond are cut; a leap second is the first second of the next minute. False, and *unix_us
+ * untouched, for anything else, for days that no calendar has, and for the year 0000.
  */
 bool hf__parse_time(hf__slice text, int64_t *unix_us);
 

@@ -13,7 +13,8 @@
  *
  * items is the address of the array's pointer (NULL while *room is 0), of whatever type. The array
  * at least doubles, so that adding one item at a time stays cheap. New items are not initialised.
- * Returns false, with the array as it was, when there is no memory or the size does not fit in size_t.
+ * Returns false, with the array as it was, when there is no memory or the size does not fit in
+ * size_t.
  */
 bool hf__grow(void *items, size_t *room, size_t wanted, size_t item_size);
 

@@ -167,7 +167,7 @@ hf_status open_store(const struct invocation *in, hf_store_options *options, hf_
     return status;
 }
 
-/* --- registry choice -------------------------------------------------------------------------- */
+/* ---- which registry -------------------------------------------------------------------------- */
 
 static const char file_name[] = "locks.yaml";
 static const char variable[] = "HOLDFAST_REGISTRY";
@@ -249,7 +249,9 @@ static hf_status search_upwards(char **path, hf_error *err)
     return status;
 }
 
-/* *path is NULL when there is none; the caller frees it. What was named but is missing is an error. */
+/*
+ * *path is NULL when there is none; the caller frees it. What was named but is missing is an error.
+ */
 static hf_status choose_registry(const struct common *common, char **path, hf_error *err)
 {
     const char *from_environment = getenv(variable);
@@ -297,7 +299,7 @@ hf_status open_registry(const struct common *common, hf_registry **registry, hf_
     return status;
 }
 
-/* --- network choice --------------------------------------------------------------------------- */
+/* ---- which network --------------------------------------------------------------------------- */
 
 enum { TRANSACTIONS = 40 }; /* workers, and what looks after them */
 

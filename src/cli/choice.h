@@ -12,8 +12,10 @@ struct store_choice {
 
 void store_choice_free(struct store_choice *choice);
 
-/* For whoever opens the store by another call: completes options (url, session_pool, log) up to that. The
- * url lives as the choice, which is to be freed in any case. */
+/*
+ * For whoever opens the store by another call: completes options (url, session_pool, log) up to
+ * that. The url lives as the choice, which is to be freed in any case.
+ */
 HF_MUST_CHECK hf_status prepare_store(const struct invocation *in, hf_store_options *options,
                                       struct store_choice *choice, hf_error *err);
 
@@ -27,7 +29,9 @@ HF_MUST_CHECK hf_status name_store_choice(const struct store_choice *choice, hf_
 HF_MUST_CHECK hf_status open_store(const struct invocation *in, hf_store_options *options,
                                    hf_store **store, hf_error *err);
 
-/* Which registry is meant: --registry, else HOLDFAST_REGISTRY, else locks.yaml upwards from here. */
+/*
+ * Which registry is meant: --registry, else HOLDFAST_REGISTRY, else locks.yaml upwards from here.
+ */
 
 /* The same, where a registry is needed: none is an error. */
 HF_MUST_CHECK hf_status demand_registry(const struct common *common, char **path, hf_error *err);
@@ -36,7 +40,9 @@ HF_MUST_CHECK hf_status demand_registry(const struct common *common, char **path
 HF_MUST_CHECK hf_status open_registry(const struct common *common, hf_registry **registry,
                                       hf_error *err);
 
-/* What the commands about a network have in common: its options, and the way from them to a handle. */
+/*
+ * What the commands about a network have in common: its options, and the way from them to a handle.
+ */
 
 struct network_values {
     const char *network;

@@ -1,4 +1,6 @@
-/* How a command is declared: one table drives parsing, --help, completion and the man page check. */
+/*
+ * How a command is declared: one table drives parsing, --help, completion and the man page check.
+ */
 #ifndef HF_CLI_COMMAND_H
 #define HF_CLI_COMMAND_H
 
@@ -49,10 +51,9 @@ struct option {
     const char *value; /* what --help calls the value; NULL for a flag */
     const char *help;
     enum option_kind kind;
-    bool
-        value_optional; /* given only as --name=VALUE; struct number without a value keeps its own */
-    size_t offset;      /* of the member that takes it */
-    int64_t low, high;  /* of a number; of a duration too, when high is not 0 */
+    bool value_optional; /* given as --name=VALUE; a struct number without one keeps its own */
+    size_t offset;       /* of the member that takes it */
+    int64_t low, high;   /* of a number; of a duration too, when high is not 0 */
 };
 
 struct command {

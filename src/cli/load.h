@@ -1,7 +1,7 @@
 /*
- * Libraries that are loaded when they are wanted. libpq comes with twenty others and takes longer to
- * load than a whole run on the local store; the more is loaded before it, the longer it takes. Calls
- * reach them through functions of the same names, made from lists; whoever links the shared
+ * Libraries that are loaded when they are wanted. libpq comes with twenty others and takes longer
+ * to load than a whole run on the local store; the more is loaded before it, the longer it takes.
+ * Calls reach them through functions of the same names, made from lists; whoever links the shared
  * libholdfast has them as usual.
  *
  * A list names every call that the command and libholdfast make. The linker misses one that is not
@@ -29,7 +29,9 @@ struct lazy_call {
 HF_MUST_CHECK hf_status load_library(const char *file, const char *package,
                                      const struct lazy_call *calls, hf_error *err);
 
-/* A list has ASK(type, name, (parameters), (arguments)), or DO(name, …) where nothing is returned. */
+/*
+ * A list has ASK(type, name, (parameters), (arguments)), or DO(name, …) where nothing is returned.
+ */
 #define LAZY_ASK_POINTER(type, name, parameters, arguments) type(*name) parameters;
 #define LAZY_DO_POINTER(name, parameters, arguments) void(*name) parameters;
 

@@ -47,7 +47,7 @@ const struct option common_options[] = {
     {0},
 };
 
-/* ---- near words ------------------------------------------------------------------------------- */
+/* ---- near words ------------------------------------------------------------------------------ */
 
 enum { WORD_MAX = 32 };
 
@@ -93,7 +93,7 @@ void suggest(struct suggestion *suggestion, const char *candidate)
     }
 }
 
-/* ---- parsing ---------------------------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 struct parser {
     const struct command *command;
@@ -318,7 +318,7 @@ bool parse_options(const struct command *command, int argc, char **argv, void *v
     return false;
 }
 
-/* ---- actions ---------------------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 const void *choose_action(const struct command *command, const struct invocation *in,
                           const char *missing, const void *actions, size_t count, size_t size,
@@ -344,7 +344,7 @@ const void *choose_action(const struct command *command, const struct invocation
     return NULL;
 }
 
-/* ---- help ------------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 void print_version(FILE *out)
 {

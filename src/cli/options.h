@@ -42,9 +42,9 @@ struct action {
 };
 
 /*
- * Finds what the first operand names among `count` structs of `size` bytes, each of which begins with a
- * struct action, and checks how many operands follow. NULL when the usage was wrong: that has been
- * reported, and *exit_code says so. missing is the complaint about no operand at all.
+ * Finds what the first operand names among `count` structs of `size` bytes, each of which begins
+ * with a struct action, and checks how many operands follow. NULL when the usage was wrong: that
+ * has been reported, and *exit_code says so. missing is the complaint about no operand at all.
  */
 const void *choose_action(const struct command *command, const struct invocation *in,
                           const char *missing, const void *actions, size_t count, size_t size,

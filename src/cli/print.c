@@ -180,7 +180,7 @@ void table_free(struct table *table)
     free(table);
 }
 
-/* --- print json ------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 bool print_document(hf__json *json, FILE *out)
 {
@@ -193,7 +193,7 @@ bool print_document(hf__json *json, FILE *out)
     return written;
 }
 
-/* --- lock row --------------------------------------------------------------------------------- */
+/* ---- what listings of locks share ------------------------------------------------------------ */
 
 static void split_pair(int64_t key, int32_t pair[2])
 {
@@ -279,7 +279,7 @@ void add_name(hf__json *json, const hf_lock_view *view)
     hf__json_put_text(json, "pattern", view->pattern);
 }
 
-/* --- progress --------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 enum { BAR_EVERY_MS = 100, LINE_EVERY_MS = 10000, BAR_WIDTH = 24 };
 

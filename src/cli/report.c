@@ -122,26 +122,34 @@ static void put_line(const struct report *report, const char *colour, const char
     (void)print_document(&json, stderr);
 }
 
-void report_note(const struct report *report, const char *format, ...)
+static void put_formatted(const struct report *report, const char *colour, const char *word,
+                          const char *format, va_list args) __attribute__((format(printf, 4, 0)));
+
+static void put_formatted(const struct report *report, const char *colour, const char *word,
+                          const char *format, va_list args)
 {
     char line[sizeof((hf_error *)0)->message];
+
+    vsnprintf(line, sizeof line, format, args);
+    put_line(report, colour, word, line);
+}
+
+void report_note(const struct report *report, const char *format, ...)
+{
     va_list args;
 
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    put_formatted(report, "1", "note", format, args);
     va_end(args);
-    put_line(report, "1", "note", line);
 }
 
 void report_warning(const struct report *report, const char *format, ...)
 {
-    char line[sizeof((hf_error *)0)->message];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    put_formatted(report, "1;33", "warning", format, args);
     va_end(args);
-    put_line(report, "1;33", "warning", line);
 }
 
 int report_usage(const struct report *report, const struct command *command, const char *format,
@@ -217,7 +225,8 @@ static const char *parameter_end(const char *value)
 
 /*
  * A copy of text with *** for whatever may be a password: in scheme://user:password@host, in a
- * password=… parameter and in a conninfo's password = '…'. The caller frees it; NULL without memory.
+ * password=… parameter and in a conninfo's password = '…'. The caller frees it; NULL without
+ * memory.
  */
 static char *redact_passwords(const char *text)
 {

@@ -66,8 +66,9 @@ static void take_signal(struct stopping *stopping, int number)
 }
 
 /*
- * When the grace has run out the work hangs on a server that does not answer, and is cut off: a transaction
- * that has not committed is rolled back with its session, and one that has is found by the next start.
+ * When the grace has run out the work hangs on a server that does not answer, and is cut off: a
+ * transaction that has not committed is rolled back with its session, and one that has is found by
+ * the next start.
  */
 static void *attend_to_signals(void *arg)
 {

@@ -1,9 +1,10 @@
 /*
  * SIGTERM, SIGINT and SIGHUP as a wish to stop, for programs that go on for long.
  *
- * block_stop_signals keeps the signals from every thread; one thread of its own then awaits them. A signal
- * that comes before the work begins ends the process at once, with 128 and its number: there is nothing to
- * undo. From stopping_work on it sets the flag that the work looks at, and ends waits in the store.
+ * block_stop_signals keeps the signals from every thread; one thread of its own then awaits them. A
+ * signal that comes before the work begins ends the process at once, with 128 and its number: there
+ * is nothing to undo. From stopping_work on it sets the flag that the work looks at, and ends waits
+ * in the store.
  */
 #ifndef HF_CLI_STOPPING_H
 #define HF_CLI_STOPPING_H
@@ -37,8 +38,8 @@ struct stopping {
 };
 
 /*
- * Before any other thread is started: they inherit that the signals are not theirs. Ignores SIGPIPE too,
- * so that writing to a closed pipe or socket fails instead of ending the process.
+ * Before any other thread is started: they inherit that the signals are not theirs. Ignores SIGPIPE
+ * too, so that writing to a closed pipe or socket fails instead of ending the process.
  */
 void block_stop_signals(void);
 
@@ -49,7 +50,10 @@ HF_MUST_CHECK hf_status stopping_init(struct stopping *stopping,
 /* Starts the thread. stopping must stay where it is until stopping_end. */
 HF_MUST_CHECK hf_status stopping_start(struct stopping *stopping, hf_error *err);
 
-/* The work begins. store (may be NULL) is borrowed until stopping_end. May be called before the start. */
+/*
+ * The work begins. store (may be NULL) is borrowed until stopping_end. May be called before the
+ * start.
+ */
 void stopping_work(struct stopping *stopping, hf_store *store);
 
 /* Ends the thread; signals that come later change nothing, because the process ends by itself. */

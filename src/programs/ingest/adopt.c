@@ -28,7 +28,7 @@ static hf_status nothing_to_adopt(const hf_network *network, const char *why, hf
     return status;
 }
 
-/* ---- what the data shows ------------------------------------------------------------------------- */
+/* ---- what the data shows --------------------------------------------------------------------- */
 
 enum evidence {
     WHOLE_LEDGERS, /* those with as many transactions as they say */
@@ -96,7 +96,7 @@ static hf_status count_incomplete(hf_tx *tx, const struct adoption *job, int64_t
     return status;
 }
 
-/* ---- the cursors --------------------------------------------------------------------------------- */
+/* ---- the cursors ----------------------------------------------------------------------------- */
 
 static hf_status read_claims(hf_tx *tx, const struct adoption *job, hf_error *err)
 {
@@ -151,7 +151,7 @@ static hf_status move_cursors(hf_tx *tx, const struct adoption *job, hf_error *e
     return status;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static hf_status refuse_empty(const struct adoption *job, hf_error *err)
 {

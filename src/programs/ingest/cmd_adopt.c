@@ -28,7 +28,7 @@ static const char *plural(int64_t count, const char *one, const char *many)
     return count == 1 ? one : many;
 }
 
-/* ---- for people --------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void print_cursor(const char *what, bool had, int64_t claimed, int64_t now)
 {
@@ -84,7 +84,7 @@ static int print_text(const struct invocation *in, const struct network_values *
     return EXIT_OK;
 }
 
-/* ---- for programs ------------------------------------------------------------------------------- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void add_ranges(hf__json *json, const char *key, const hf__ranges *ranges)
 {
@@ -126,8 +126,6 @@ static int print_json(const struct invocation *in, const struct network_values *
     hf__json_end_object(&json);
     return print_document(&json, stdout) ? EXIT_OK : report_error(&in->report, &err);
 }
-
-/* ------------------------------------------------------------------------------------------------- */
 
 static int adopt_main(const struct command *self, int argc, char **argv)
 {

@@ -58,7 +58,7 @@ static int finish(const struct invocation *in, hf__json *json)
     return print_document(json, stdout) ? EXIT_OK : report_error(&in->report, &err);
 }
 
-/* ---- retention ---------------------------------------------------------------------------------- */
+/* ---- retention ------------------------------------------------------------------------------- */
 
 static int print_retention_json(const struct invocation *in, const char *network,
                                 const hf__retention_report *done)
@@ -153,7 +153,7 @@ const struct command cmd_retention = {
     .main = retention_main,
 };
 
-/* ---- reconcile ---------------------------------------------------------------------------------- */
+/* ---- reconcile ------------------------------------------------------------------------------- */
 
 static int print_reconciled(const struct invocation *in, const char *network,
                             const hf__reconcile_report *done)

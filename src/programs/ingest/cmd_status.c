@@ -70,7 +70,7 @@ static const hf_lock_view *find_holder(const struct view *view, int64_t key)
     return NULL;
 }
 
-/* ---- for people --------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void print_holder(const hf_lock_view *holder)
 {
@@ -166,7 +166,7 @@ static void print_network(const struct view *view, const hf_network *network,
                network->name);
 }
 
-/* ---- for programs ------------------------------------------------------------------------------- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static void add_maybe(hf__json *json, const char *key, const hf__maybe *number)
 {
@@ -229,8 +229,6 @@ static void write_network(hf__json *json, const hf_network *network,
     hf__json_put_boolean(json, "disagrees", status->disagrees);
     hf__json_end_object(json);
 }
-
-/* ------------------------------------------------------------------------------------------------- */
 
 static hf_status show(struct view *view, const char *name, hf_error *err)
 {

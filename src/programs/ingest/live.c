@@ -19,10 +19,10 @@ enum {
 /* ---- telling --------------------------------------------------------------------------------- */
 
 /*
- * What the live ingester tells those who look on. It rides with a commit when the last time is a second
- * ago, so that it costs no round trip at the tip and next to nothing behind it; and it has a transaction
- * of its own only where a burst was followed by silence, where the source speaks of ledgers that do not
- * come, and at the end.
+ * What the live ingester tells those who look on. It rides with a commit when the last time is a
+ * second ago, so that it costs no round trip at the tip and next to nothing behind it; and it has a
+ * transaction of its own only where a burst was followed by silence, where the source speaks of
+ * ledgers that do not come, and at the end.
  */
 
 enum {
@@ -117,7 +117,7 @@ static void tell_last(struct live *live)
         (void)!tell_alone(live, NULL);
 }
 
-/* ---- the lock ----------------------------------------------------------------------------------- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
 static void tell_wait(const hf_error *why, void *arg)
 {
@@ -154,7 +154,7 @@ static void leave_lock(struct live *live)
     live->lock = NULL;
 }
 
-/* ---- batches ------------------------------------------------------------------------------------ */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 static size_t batch_room(const struct live *live)
 {
@@ -242,7 +242,7 @@ static hf_status fill_batch(struct live *live, hf_error *err)
     return status;
 }
 
-/* ---- when a write fails ------------------------------------------------------------------------- */
+/* ---- when a write fails ---------------------------------------------------------------------- */
 
 static hf_status begin_session(struct live *live, hf_error *err);
 
@@ -298,7 +298,7 @@ static hf_status handle_failure(struct live *live, hf_error *err)
     return hf__live_blame(live, &why, err);
 }
 
-/* ---- a run -------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static hf_status begin_session(struct live *live, hf_error *err)
 {

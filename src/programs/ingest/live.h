@@ -14,8 +14,9 @@
 /*
  * Runs until the source ends, for good or for ever, or until the stop: all HF_OK. HF_NOT_ACQUIRED:
  * somebody else ingests the network, and err names who. HF_BAD_DATA: a ledger that cannot be taken,
- * nothing of which was written. HF_CONFIG: cursor and coverage disagree, the source is of another network
- * or has forgotten what is needed. After a lost session it comes back by itself, with pauses of 1 to 10 s.
+ * nothing of which was written. HF_CONFIG: cursor and coverage disagree, the source is of another
+ * network or has forgotten what is needed. After a lost session it comes back by itself, with
+ * pauses of 1 to 10 s.
  */
 HF_MUST_CHECK hf_status hf__live_run(hf_store *store, hf_network *network,
                                      const hf__ingest_options *options, hf__stop *stop,
@@ -32,8 +33,8 @@ typedef struct hf__ingest_state {
 } hf__ingest_state;
 
 /*
- * In one transaction. HF_CONFIG where cursor and coverage disagree, with the way on: what the cursor
- * claims and the data lacks must not be built upon.
+ * In one transaction. HF_CONFIG where cursor and coverage disagree, with the way on: what the
+ * cursor claims and the data lacks must not be built upon.
  */
 HF_MUST_CHECK hf_status hf__state_read(hf_network *network, hf__ingest_state *state, hf_error *err);
 
@@ -74,8 +75,10 @@ void hf__live_note(const struct live *live, const char *text);
 /* One transaction: rows, coverage, cursor. An empty batch is committed already. */
 HF_MUST_CHECK hf_status hf__live_commit(struct live *live, hf_error *err);
 
-/* The numbers for those who look on, around the commit of a batch: are they part of it, and now they
- * are as they shall be. */
+/*
+ * The numbers for those who look on, around the commit of a batch: are they part of it, and now
+ * they are as they shall be.
+ */
 void hf__live_prepare_telling(struct live *live);
 void hf__live_has_told(struct live *live);
 

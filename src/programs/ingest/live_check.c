@@ -255,7 +255,7 @@ hf_status hf__live_compare_pending(struct live *live, const hf__ledger *ledger, 
                : refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
 }
 
-/* ---- when the store refuses one ----------------------------------------------------------------- */
+/* ---- when the store refuses one -------------------------------------------------------------- */
 
 bool hf__live_is_class(const hf_error *err, const char *class_name)
 {
@@ -270,8 +270,10 @@ bool hf__live_is_about_data(const hf_error *err)
             hf__live_is_class(err, "42"));
 }
 
-/* Rows of a ledger that is not covered: written by something else. The same ledger may be covered by
- * now; another one under its number is a fork. */
+/*
+ * Rows of a ledger that is not covered: written by something else. The same ledger may be covered
+ * by now; another one under its number is a fork.
+ */
 static hf_status look_at_duplicate(struct live *live, const hf_error *why, hf_error *err)
 {
     const hf__ledger *ledger = live->batch.ledgers[0];

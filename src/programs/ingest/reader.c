@@ -35,7 +35,7 @@ struct hf__reader {
     _Atomic int64_t tip;
 };
 
-/* ---- the queue ---------------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 static bool is_over(const hf__reader *reader)
 {
@@ -102,7 +102,7 @@ int64_t hf__reader_tip(const hf__reader *reader)
     return atomic_load(&reader->tip);
 }
 
-/* ---- the thread --------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void say(hf__reader *reader, hf__read_kind kind, const hf_error *why)
 {
@@ -201,7 +201,7 @@ static void *read_all(void *arg)
     return NULL;
 }
 
-/* ---- start and stop ----------------------------------------------------------------------------- */
+/* ---- start and stop -------------------------------------------------------------------------- */
 
 static void free_reader(hf__reader *reader)
 {

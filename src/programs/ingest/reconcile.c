@@ -6,7 +6,7 @@
 #include "programs/ingest/sources/source.h"
 #include "programs/ingest/sql.h"
 
-/* ---- questions ----------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 hf_status hf__query_number(hf_tx *tx, const hf_network *network, const hf__sql *sql, size_t count,
                            const hf_value *values, bool *found, int64_t *number, hf_error *err)
@@ -28,7 +28,7 @@ hf_status hf__has_column(hf_tx *tx, const hf_network *network, const char *table
     return hf__query_number(tx, network, &hf__sql_ingest_has_column, 3, values, has, &one, err);
 }
 
-/* ---- where the data begins ----------------------------------------------------------------------- */
+/* ---- where the data begins ------------------------------------------------------------------- */
 
 struct start {
     bool has_ledgers;
@@ -128,7 +128,7 @@ static hf_status find_first(hf_tx *tx, const hf_network *network, const hf__tabl
     return status;
 }
 
-/* ---- one transaction ----------------------------------------------------------------------------- */
+/* ---- one transaction ------------------------------------------------------------------------- */
 
 struct reconciling {
     hf_network *network;

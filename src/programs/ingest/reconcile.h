@@ -1,4 +1,6 @@
-/* For stores where something else drops data: what the data begins with is found out and claimed. */
+/*
+ * For stores where something else drops data: what the data begins with is found out and claimed.
+ */
 #ifndef HF_INGEST_RECONCILE_H
 #define HF_INGEST_RECONCILE_H
 
@@ -12,10 +14,10 @@ typedef struct hf__reconcile_report {
 } hf__reconcile_report;
 
 /*
- * In one transaction: coverage is clipped to the data, and the oldest cursor raised or lowered to where
- * coverage's last run begins (without coverage: to where the data does). That is looked up under the lock
- * of the cursor's row, so a set-min before it is seen with its data, and one after it is applied to the
- * result. HF_CONFIG: there is no data, or no cursor.
+ * In one transaction: coverage is clipped to the data, and the oldest cursor raised or lowered to
+ * where coverage's last run begins (without coverage: to where the data does). That is looked up
+ * under the lock of the cursor's row, so a set-min before it is seen with its data, and one after
+ * it is applied to the result. HF_CONFIG: there is no data, or no cursor.
  */
 HF_MUST_CHECK hf_status hf__reconcile(hf_network *network, hf__reconcile_report *report,
                                       hf_error *err);

@@ -29,11 +29,11 @@ static hf_status run_above(hf_tx *tx, const struct resetting *job, const hf__sql
     return hf__network_query(tx, job->network, sql, 1, &value, NULL, err);
 }
 
-/* ---- the data ------------------------------------------------------------------------------------ */
+/* ---- the data -------------------------------------------------------------------------------- */
 
 /*
- * A backfill writes beside us: it must have committed, so that we see its rows, and begin its next batch
- * only after us. Readers are not in the way of this.
+ * A backfill writes beside us: it must have committed, so that we see its rows, and begin its next
+ * batch only after us. Readers are not in the way of this.
  */
 static hf_status keep_writers_out(hf_tx *tx, const struct resetting *job, hf_error *err)
 {
@@ -102,7 +102,7 @@ static hf_status delete_data(hf_tx *tx, const struct resetting *job, hf_error *e
     return status;
 }
 
-/* ---- what is claimed ----------------------------------------------------------------------------- */
+/* ---- what is claimed ------------------------------------------------------------------------- */
 
 static hf_status count_covered(hf_tx *tx, const struct resetting *job, int64_t *count,
                                hf_error *err)
@@ -186,7 +186,7 @@ static hf_status reset(hf_tx *tx, void *arg, hf_error *err)
     return status == HF_OK ? move_back(tx, job, err) : status;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static hf_status look(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -244,7 +244,7 @@ hf_status hf__reset(hf_store *store, hf_network *network, int64_t to, hf__reset_
     return status;
 }
 
-/* --- exclusive -------------------------------------------------------------------------------- */
+/* ---- alone on the network -------------------------------------------------------------------- */
 
 hf_status hf__take_network(hf_store *store, const hf_network *network, hf_lock **lock,
                            hf_error *err)

@@ -31,7 +31,7 @@ struct retention {
     int64_t wanted; /* the floor by what is to be kept */
 };
 
-/* ---- the plan, in one snapshot ------------------------------------------------------------------- */
+/* ---- the plan, in one snapshot --------------------------------------------------------------- */
 
 static hf_status nothing_there(const hf_network *network, hf_error *err)
 {
@@ -71,7 +71,9 @@ static hf_status check_due(hf_tx *tx, struct retention *run, hf_error *err)
     return HF_OK;
 }
 
-/* Only from partitions can old ledgers be dropped without a scan; other people's tables are theirs. */
+/*
+ * Only from partitions can old ledgers be dropped without a scan; other people's tables are theirs.
+ */
 static hf_status check_partitioned(hf_tx *tx, const hf_network *network, hf_error *err)
 {
     bool found = false;
@@ -168,7 +170,7 @@ static hf_status plan(hf_tx *tx, void *arg, hf_error *err)
     return find_floor(tx, run, last.to, err);
 }
 
-/* ---- the first step: nothing is claimed any more that will go ------------------------------------ */
+/* ---- the first step: nothing is claimed any more that will go -------------------------------- */
 
 static hf_status raise_floor(hf_tx *tx, struct retention *run, hf_error *err)
 {
@@ -220,7 +222,7 @@ static hf_status give_up_claims(hf_tx *tx, void *arg, hf_error *err)
     return status;
 }
 
-/* ---- the second step: partitions ----------------------------------------------------------------- */
+/* ---- the second step: partitions ------------------------------------------------------------- */
 
 static bool is_stopped(const struct retention *run)
 {
@@ -270,7 +272,7 @@ static hf_status drop_partitions(struct retention *run, hf_error *err)
     return status;
 }
 
-/* ---- the second step: rows ----------------------------------------------------------------------- */
+/* ---- the second step: rows ------------------------------------------------------------------- */
 
 struct deletion {
     const hf_network *network;
@@ -345,7 +347,7 @@ static hf_status delete_ledgers(struct retention *run, hf_error *err)
     return status;
 }
 
-/* ---- a run --------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static hf_status write_mark(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -390,7 +392,7 @@ hf_status hf__retention_run(hf_store *store, hf_network *network, const hf__keep
     return hf_lock_with(store, &spec, work, &run, err);
 }
 
-/* --- keeper ----------------------------------------------------------------------------------- */
+/* ---- retention beside the live ingester ------------------------------------------------------ */
 
 struct hf__keeper {
     hf_store *store;
@@ -452,7 +454,7 @@ void hf__keeper_stop(hf__keeper *keeper, bool once_more)
     free(keeper);
 }
 
-/* --- keep ------------------------------------------------------------------------------------- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 hf_status read_keep(const char *text, hf__keep *keep, hf_error *err)
 {

@@ -25,19 +25,22 @@ typedef struct hf__retention_report {
 } hf__retention_report;
 
 /*
- * Under a lock of its own. In one transaction: clips coverage below the floor, raises the oldest cursor,
- * stores the floor, which never falls. Then drops whole partitions below it, oldest first, or deletes rows
- * in short transactions where there are no partitions. It may end anywhere: the next run goes on.
- * Age counts from the latest ledger's time; the latest ledger always stays.
+ * Under a lock of its own. In one transaction: clips coverage below the floor, raises the oldest
+ * cursor, stores the floor, which never falls. Then drops whole partitions below it, oldest first,
+ * or deletes rows in short transactions where there are no partitions. It may end anywhere: the
+ * next run goes on. Age counts from the latest ledger's time; the latest ledger always stays.
  *
- * HF_NOT_ACQUIRED: another run goes on, or (report->left > 0) a partition is in use. HF_INTERRUPTED: stop,
- * which may be NULL. HF_CONFIG: there is nothing to work on, or the tables are not ours to drop.
+ * HF_NOT_ACQUIRED: another run goes on, or (report->left > 0) a partition is in use.
+ * HF_INTERRUPTED: stop, which may be NULL. HF_CONFIG: there is nothing to work on, or the tables
+ * are not ours to drop.
  */
 HF_MUST_CHECK hf_status hf__retention_run(hf_store *store, hf_network *network,
                                           const hf__keep *keep, hf__stop *stop,
                                           hf__retention_report *report, hf_error *err);
 
-/* Retention beside the live ingester, in a thread of its own: it may be kept waiting, live may not. */
+/*
+ * Retention beside the live ingester, in a thread of its own: it may be kept waiting, live may not.
+ */
 
 typedef struct hf__keeper hf__keeper;
 

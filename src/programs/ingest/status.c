@@ -78,7 +78,7 @@ hf_status hf__activity_add_backfill(hf_tx *tx, const hf_network *network, int64_
     return hf__network_queue(tx, network, &hf__sql_ingest_add_backfill, 3, values, err);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct resuming {
     const hf_network *network;
@@ -123,7 +123,7 @@ static hf_status show_activity(hf_tx *tx, const hf_network *network, hf__network
     return result;
 }
 
-/* ---- one network --------------------------------------------------------------------------------- */
+/* ---- one network ----------------------------------------------------------------------------- */
 
 static hf_status read_cursors(hf_tx *tx, const hf_network *network, hf__network_status *status,
                               hf_error *err)
@@ -253,7 +253,7 @@ hf_status hf__network_status_read(hf_network *network, hf__network_status *statu
     return hf__network_read(network, read_status, &reading, &there, err);
 }
 
-/* ---- all networks -------------------------------------------------------------------------------- */
+/* ---- all networks ---------------------------------------------------------------------------- */
 
 struct list {
     char **names;

@@ -33,13 +33,18 @@ typedef struct hf__network_status {
 HF_MUST_CHECK hf_status hf__network_status_read(hf_network *network, hf__network_status *status,
                                                 hf_error *err);
 
-/* The same in a transaction that sees one moment; coverage and gaps (each may be NULL) are the caller's to
- * free, whatever the outcome. Local: in the network's own file. */
+/*
+ * The same in a transaction that sees one moment; coverage and gaps (each may be NULL) are the
+ * caller's to free, whatever the outcome. Local: in the network's own file.
+ */
 HF_MUST_CHECK hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *network,
                                                    hf__network_status *status, hf__ranges *coverage,
                                                    hf__ranges *gaps, hf_error *err);
 
-/* Names of networks in schemas (local: files) called ingest_NAME, ascending. Free each, and the list. */
+/*
+ * Names of networks in schemas (local: files) called ingest_NAME, ascending. Free each, and the
+ * list.
+ */
 HF_MUST_CHECK hf_status hf__networks_list(hf_store *store, char ***names, size_t *count,
                                           hf_error *err);
 /* The same in a transaction; local: tx is NULL. */
@@ -48,8 +53,8 @@ HF_MUST_CHECK hf_status hf__networks_list_in(hf_store *store, hf_tx *tx, char **
 void hf__networks_free(char **names, size_t count);
 
 /*
- * What ingesters write down of themselves in ingest_store, beside their commits, for those who look on.
- * Nothing is decided by it: a row that is missing or holds no number is as good as none.
+ * What ingesters write down of themselves in ingest_store, beside their commits, for those who look
+ * on. Nothing is decided by it: a row that is missing or holds no number is as good as none.
  */
 
 #define HF__SOURCE_TIP "holdfast.sourceTip"       /* 0: the source cannot tell */
@@ -72,8 +77,8 @@ HF_MUST_CHECK hf_status hf__activity_write(hf_tx *tx, const hf_network *network,
 
 /*
  * Where to go on counting, at the beginning of a session: what is written down, and what should be,
- * because ledgers up to `latest` were committed after the last that was counted. A network that has not
- * started has no latest: 0.
+ * because ledgers up to `latest` were committed after the last that was counted. A network that has
+ * not started has no latest: 0.
  */
 HF_MUST_CHECK hf_status hf__activity_resume(hf_network *network, int64_t latest,
                                             hf__activity *written, hf__activity *actual,

@@ -20,7 +20,7 @@ enum {
     LEDGER_COLUMNS = 5,
 };
 
-/* ---- COPY --------------------------------------------------------------------------------------- */
+/* ---- COPY ------------------------------------------------------------------------------------ */
 
 struct copy {
     PGconn *conn;
@@ -190,7 +190,7 @@ static hf_status write_by_copy(hf_tx *tx, const hf_network *network, hf__ledger 
     return status;
 }
 
-/* ---- INSERT ------------------------------------------------------------------------------------- */
+/* ---- INSERT ---------------------------------------------------------------------------------- */
 
 struct insert {
     const char *into; /* table and columns */
@@ -332,7 +332,7 @@ hf_status hf__write_rows(hf_tx *tx, const hf_network *network, hf__ledger *const
     return write_by_insert(tx, network, ledgers, count, err);
 }
 
-/* --- batch ------------------------------------------------------------------------------------ */
+/* ---- the ledgers of one transaction ---------------------------------------------------------- */
 
 static size_t total(const struct batch *batch)
 {
@@ -414,7 +414,7 @@ int64_t batch_transactions(const struct batch *batch)
     return (int64_t)transactions;
 }
 
-/* --- quarantine ------------------------------------------------------------------------------- */
+/* ---- quarantine ------------------------------------------------------------------------------ */
 
 enum { MOST_KEPT = 1024 * 1024 };
 

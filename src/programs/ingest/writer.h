@@ -8,9 +8,9 @@
 /* The rows of ledgers: by COPY where there are many and the store has it, else by INSERT. */
 
 /*
- * Writes ledgers and transactions, and neither coverage nor cursor, which come after it. stop (may be
- * NULL) ends a COPY that goes on with HF_INTERRUPTED. INSERTs are queued: they fail with the next query or
- * COMMIT. The ledgers must live until then.
+ * Writes ledgers and transactions, and neither coverage nor cursor, which come after it. stop (may
+ * be NULL) ends a COPY that goes on with HF_INTERRUPTED. INSERTs are queued: they fail with the
+ * next query or COMMIT. The ledgers must live until then.
  */
 HF_MUST_CHECK hf_status hf__write_rows(hf_tx *tx, const hf_network *network,
                                        hf__ledger *const *ledgers, size_t count, bool bulk,

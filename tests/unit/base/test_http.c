@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -179,6 +180,22 @@ static void test_an_address_that_is_none_is_a_fault_of_ours(void **state)
     hf__buf_free(&answer);
 }
 
+static void test_a_part_of_an_address_is_ours_to_free(void **state)
+{
+    CURLU *url = curl_url();
+
+    (void)state;
+    assert_int_equal(curl_url_set(url, CURLUPART_URL, "http://ada@host:81/a%20b", 0), CURLUE_OK);
+    char *path = hf__url_part(url, CURLUPART_PATH, CURLU_URLDECODE);
+    char *user = hf__url_part(url, CURLUPART_USER, 0);
+    assert_string_equal(path, "/a b");
+    assert_string_equal(user, "ada");
+    assert_null(hf__url_part(url, CURLUPART_PASSWORD, 0));
+    free(path);
+    free(user);
+    curl_url_cleanup(url);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_a_server_that_is_not_there_may_come_back),
         cmocka_unit_test(test_an_answer_that_was_cut_may_come_whole),
         cmocka_unit_test(test_an_address_that_is_none_is_a_fault_of_ours),
+        cmocka_unit_test(test_a_part_of_an_address_is_ours_to_free),
     };
     return RUN(tests);
 }

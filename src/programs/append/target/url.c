@@ -1,6 +1,5 @@
 #include "programs/append/target/http.h"
 
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,19 +7,9 @@
 
 enum { PASSWORD_MAX = 4096 };
 
-static char *part_of(CURLU *url, CURLUPart part, unsigned int flags)
-{
-    char *theirs = NULL, *ours = NULL;
-
-    if (curl_url_get(url, part, &theirs, flags) == CURLUE_OK && theirs != NULL)
-        ours = strdup(theirs);
-    curl_free(theirs);
-    return ours;
-}
-
 static char *part_or_nothing(CURLU *url, CURLUPart part, unsigned int flags)
 {
-    char *found = part_of(url, part, flags);
+    char *found = hf__url_part(url, part, flags);
 
     return found != NULL ? found : strdup("");
 }
@@ -40,9 +29,9 @@ static char *take(hf__buf *text)
 
 static bool take_address(CURLU *url, hf__server_url *out)
 {
-    char *scheme = part_of(url, CURLUPART_SCHEME, 0);
-    char *host = part_of(url, CURLUPART_HOST, 0);
-    char *port = part_of(url, CURLUPART_PORT, 0);
+    char *scheme = hf__url_part(url, CURLUPART_SCHEME, 0);
+    char *host = hf__url_part(url, CURLUPART_HOST, 0);
+    char *port = hf__url_part(url, CURLUPART_PORT, 0);
     bool is_https = scheme != NULL && strcmp(scheme, "https") == 0;
     hf__buf base = {0}, name = {0};
 
@@ -84,7 +73,7 @@ static hf_status take_parts(CURLU *url, hf__server_url *out, hf_error *err)
     char *path = part_or_nothing(url, CURLUPART_PATH, CURLU_URLDECODE);
 
     out->user = part_or_nothing(url, CURLUPART_USER, CURLU_URLDECODE);
-    out->password = part_of(url, CURLUPART_PASSWORD, CURLU_URLDECODE);
+    out->password = hf__url_part(url, CURLUPART_PASSWORD, CURLU_URLDECODE);
     out->settings = part_or_nothing(url, CURLUPART_QUERY, 0);
     out->database = path != NULL ? strdup(path[0] == '/' ? path + 1 : path) : NULL;
     free(path);

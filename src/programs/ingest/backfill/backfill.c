@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "programs/ingest/backfill/parts.h"
 
 enum {
@@ -17,7 +18,7 @@ enum {
     MOST_PAUSE_MS = 30000,
 };
 
-/* ---- from the workers --------------------------------------------------------------------------- */
+/* ---- from the workers ------------------------------------------------------------------------ */
 
 bool backfill_is_halted(const struct backfill *fill)
 {
@@ -50,7 +51,125 @@ void backfill_end(struct backfill *fill, hf_status status, const hf_error *why)
     pthread_mutex_unlock(&fill->mutex);
 }
 
-/* ---- where it begins ---------------------------------------------------------------------------- */
+/* ---- the report ------------------------------------------------------------------------------ */
+
+/* What was filled and what was not: counted as it comes, put in order at the end. */
+
+void backfill_count(struct backfill *fill, hf_range range, int64_t transactions, int64_t known)
+{
+    pthread_mutex_lock(&fill->mutex);
+    if (hf__grow(&fill->filled, &fill->filled_room, fill->filled_count + 1, sizeof *fill->filled))
+        fill->filled[fill->filled_count++] = range;
+    fill->report->ledgers += range.to - range.from + 1 - known;
+    fill->report->transactions += transactions;
+    fill->report->known += known;
+    fill->progressed = true;
+    pthread_cond_broadcast(&fill->changed);
+    pthread_mutex_unlock(&fill->mutex);
+}
+
+/* True: the range goes on where that failure ends, for the same reason. */
+static bool join(struct hf__backfill_failure *last, hf_range range, const hf_error *why)
+{
+    if (range.from < last->range.from || range.from > last->range.to + 1 ||
+        strcmp(last->why.message, why->message) != 0)
+        return false;
+    if (range.to > last->range.to)
+        last->range.to = range.to;
+    return true;
+}
+
+static void add_failure(struct backfill *fill, hf_range range, const hf_error *why)
+{
+    struct hf__backfill_report *report = fill->report;
+    if (report->failure_count > 0 && join(&report->failures[report->failure_count - 1], range, why))
+        return;
+    if (hf__grow(&report->failures, &fill->failure_room, report->failure_count + 1,
+                 sizeof *report->failures))
+        report->failures[report->failure_count++] = (struct hf__backfill_failure){range, *why};
+}
+
+void backfill_fail(struct backfill *fill, hf_range range, const hf_error *why)
+{
+    if (range.from > range.to)
+        return;
+    pthread_mutex_lock(&fill->mutex);
+    add_failure(fill, range, why);
+    pthread_mutex_unlock(&fill->mutex);
+}
+
+size_t backfill_find_missing(const struct backfill *fill, int64_t sequence)
+{
+    size_t low = 0, high = fill->missing.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (fill->missing.items[middle].to < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const hf_range *first = a, *second = b; /* also a failure's first member */
+    return first->from < second->from ? -1 : first->from > second->from;
+}
+
+/* What was not even tried after source or store had been away for too long. */
+static void report_left(struct backfill *fill)
+{
+    for (size_t i = 0; fill->gave_up && i < fill->plan.count; i++) {
+        struct job job = {.first = i, .count = 1};
+        hf_range cell = plan_range(&fill->plan, &job);
+        if (fill->plan.cells[i].state == CELL_DONE)
+            continue;
+        for (size_t r = backfill_find_missing(fill, cell.from);
+             r < fill->missing.count && fill->missing.items[r].from <= cell.to; r++) {
+            const hf_range *range = &fill->missing.items[r];
+            backfill_fail(fill,
+                          (hf_range){range->from > cell.from ? range->from : cell.from,
+                                     range->to < cell.to ? range->to : cell.to},
+                          &fill->why);
+        }
+    }
+}
+
+/* Neighbours that failed for the same reason are one. */
+static void join_failures(struct hf__backfill_report *report)
+{
+    size_t kept = 0;
+    qsort(report->failures, report->failure_count, sizeof *report->failures, by_start);
+    for (size_t i = 0; i < report->failure_count; i++) {
+        const struct hf__backfill_failure *next = &report->failures[i];
+        if (kept == 0 || !join(&report->failures[kept - 1], next->range, &next->why))
+            report->failures[kept++] = *next;
+    }
+    report->failure_count = kept;
+}
+
+void backfill_complete_report(struct backfill *fill)
+{
+    struct hf__backfill_report *report = fill->report;
+    report_left(fill);
+    if (report->failure_count > 0)
+        join_failures(report);
+    if (fill->filled_count > 0)
+        qsort(fill->filled, fill->filled_count, sizeof *fill->filled, by_start);
+    for (size_t i = 0; i < fill->filled_count; i++)
+        if (!hf__ranges_add(&report->filled, fill->filled[i].from, fill->filled[i].to))
+            break; /* the ranges are for people; the count is right without them */
+}
+
+void hf__backfill_report_free(struct hf__backfill_report *report)
+{
+    hf__ranges_free(&report->filled);
+    free(report->failures);
+    *report = (struct hf__backfill_report){0};
+}
+
+/* ---- where it begins ------------------------------------------------------------------------- */
 
 struct beginning {
     struct backfill *fill;
@@ -169,7 +288,7 @@ static hf_status choose_window(struct backfill *fill, hf_error *err)
     return status == HF_OK ? find_missing(fill, err) : status;
 }
 
-/* ---- what the source has ------------------------------------------------------------------------ */
+/* ---- what the source has --------------------------------------------------------------------- */
 
 static hf_status check_source(struct backfill *fill, const struct hf__backfill_options *options,
                               hf_error *err)
@@ -261,7 +380,7 @@ static hf_status make_plan(struct backfill *fill, hf__stop *stop, hf_error *err)
     return status;
 }
 
-/* ---- the workers -------------------------------------------------------------------------------- */
+/* ---- the workers ----------------------------------------------------------------------------- */
 
 static size_t queue_memory(const struct backfill *fill)
 {
@@ -364,7 +483,7 @@ static hf_status run_workers(struct backfill *fill, const hf__stop *stop, hf_err
     return HF_OK;
 }
 
-/* ---- how it ended ------------------------------------------------------------------------------- */
+/* ---- how it ended ---------------------------------------------------------------------------- */
 
 static hf_status say_failures(const struct backfill *fill, hf_error *err)
 {
@@ -403,7 +522,7 @@ static hf_status conclude(const struct backfill *fill, const hf__stop *stop, hf_
     return fill->report->failure_count > 0 ? say_failures(fill, err) : HF_OK;
 }
 
-/* ---- a run -------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static hf_status set_up_run(struct backfill *fill, hf_error *err)
 {

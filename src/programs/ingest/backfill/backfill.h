@@ -1,7 +1,7 @@
 /*
- * Filling what coverage lacks, beside the live ingester. The work is cut into cells of one fixed grid:
- * whoever fills a cell holds its lock, so that workers and other processes share the work. While the
- * live ingester commits, a worker rests after each transaction for as long as that took.
+ * Filling what coverage lacks, beside the live ingester. The work is cut into cells of one fixed
+ * grid: whoever fills a cell holds its lock, so that workers and other processes share the work.
+ * While the live ingester commits, a worker rests after each transaction for as long as that took.
  */
 #ifndef HF_INGEST_BACKFILL_H
 #define HF_INGEST_BACKFILL_H
@@ -22,8 +22,9 @@ struct hf__backfill_options {
     int64_t partition_ledgers; /* 0: HF__PARTITION_LEDGERS */
     hf__on_bad on_bad;
     /*
-     * Told from the thread that runs the backfill. Progress counts as if the missing ledgers stood in a
-     * row: first is the first of them, latest as many further as are filled, tip the end of the row.
+     * Told from the thread that runs the backfill. Progress counts as if the missing ledgers stood
+     * in a row: first is the first of them, latest as many further as are filled, tip the end of
+     * the row.
      */
     hf__ingest_events events;
 };
@@ -49,11 +50,12 @@ struct hf__backfill_report {
 };
 
 /*
- * HF_OK: nothing lacks, or it was stopped (report->stopped). HF_UNREACHABLE: ranges failed after three
- * tries each, and are in the report; all others were filled. HF_BAD_DATA: a ledger that cannot be taken,
- * or that does not fit to its neighbours, stopped the run. HF_CONFIG: the network has no latest ledger yet,
- * its cursor and coverage disagree, or the source cannot be read from any place. Whatever it returns, what
- * was committed is covered and the rest is a gap as before. The caller frees the report.
+ * HF_OK: nothing lacks, or it was stopped (report->stopped). HF_UNREACHABLE: ranges failed after
+ * three tries each, and are in the report; all others were filled. HF_BAD_DATA: a ledger that
+ * cannot be taken, or that does not fit to its neighbours, stopped the run. HF_CONFIG: the network
+ * has no latest ledger yet, its cursor and coverage disagree, or the source cannot be read from any
+ * place. Whatever it returns, what was committed is covered and the rest is a gap as before. The
+ * caller frees the report.
  */
 HF_MUST_CHECK hf_status hf__backfill_run(hf_store *store, hf_network *network,
                                          const struct hf__backfill_options *options, hf__stop *stop,

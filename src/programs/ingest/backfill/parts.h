@@ -9,7 +9,10 @@
 #include "programs/ingest/reader.h"
 #include "programs/ingest/writer.h"
 
-/* Ledgers from the source, by ranges that mostly follow upon each other: then one reader serves them. */
+/*
+ * Ledgers from the source, by ranges that mostly follow upon each other: then one reader serves
+ * them.
+ */
 
 struct stream {
     const hf__source_options *options;
@@ -106,25 +109,37 @@ void backfill_note(struct backfill *fill, const char *text);
 void backfill_end(struct backfill *fill, hf_status status, const hf_error *why);
 bool backfill_is_halted(const struct backfill *fill);
 
-/* backfill_report.c: any thread; an empty range is none */
+/* backfill.c, for the report: any thread; an empty range is none */
 void backfill_count(struct backfill *fill, hf_range range, int64_t transactions, int64_t known);
 void backfill_fail(struct backfill *fill, hf_range range, const hf_error *why);
 void backfill_complete_report(struct backfill *fill); /* at the end */
 /* The first of the ranges missing at the start that ends at `sequence` or behind it. */
 size_t backfill_find_missing(const struct backfill *fill, int64_t sequence);
 
-/* backfill_worker.c */
+/* worker.c: a thread; its argument is a struct worker */
 void *backfill_work(void *worker);
 
-/* backfill_range.c: reads what the job's range lacks, and commits it in batches */
+/* range.c: reads what the job's range lacks, and commits it in batches */
 HF_MUST_CHECK hf_status backfill_range(struct worker *worker, hf_error *err);
 
+/* write.c: what retention and a reset have left of the network by now. 0: there is none. */
+struct bounds {
+    bool has_floor, has_latest;
+    int64_t floor;  /* retention keeps nothing below it */
+    int64_t latest; /* the cursor of the live ingester */
+};
+HF_MUST_CHECK hf_status backfill_read_bounds(hf_tx *tx, const hf_network *network,
+                                             struct bounds *bounds, hf_error *err);
+
 /*
- * backfill_write.c: one transaction of rows, coverage and oldest cursor. HF_CURSOR: retention or a reset
- * went over the range meanwhile. HF_BAD_DATA: it does not fit to its neighbours.
+ * write.c: one transaction of rows, coverage and oldest cursor. HF_CURSOR: retention or a
+ * reset went over the range meanwhile. HF_BAD_DATA: it does not fit to its neighbours.
  */
 HF_MUST_CHECK hf_status backfill_write(struct worker *worker, hf_error *err);
-/* After 23505: which of the batch's ledgers are there, the same and complete? HF_BAD_DATA: they are not. */
+/*
+ * After 23505: which of the batch's ledgers are there, the same and complete? HF_BAD_DATA: they are
+ * not.
+ */
 HF_MUST_CHECK hf_status backfill_look(struct worker *worker, hf_error *err);
 HF_MUST_CHECK hf_status backfill_quarantine(struct worker *worker, int64_t sequence,
                                             const char *reason, const hf__bad_ledger *bad,

@@ -1,8 +1,8 @@
 /*
  * The cells that are to be filled, and who takes which. Pure; not for several threads at once.
  *
- * A worker takes runs of neighbouring cells, one behind the other, so that it reads its source in one
- * go. Who has no next cell begins in the middle of the longest stretch that nobody works on.
+ * A worker takes runs of neighbouring cells, one behind the other, so that it reads its source in
+ * one go. Who has no next cell begins in the middle of the longest stretch that nobody works on.
  */
 #ifndef HF_INGEST_BACKFILL_PLAN_H
 #define HF_INGEST_BACKFILL_PLAN_H
@@ -44,7 +44,9 @@ struct job {
 HF_MUST_CHECK bool plan_make(struct plan *plan, const hf__ranges *missing);
 void plan_free(struct plan *plan);
 
-/* What to do next, from *at on if that is to be done, which is moved; false: nothing at the moment. */
+/*
+ * What to do next, from *at on if that is to be done, which is moved; false: nothing at the moment.
+ */
 bool plan_next(struct plan *plan, size_t *at, unsigned workers, struct job *job);
 bool plan_is_over(const struct plan *plan); /* and nothing can come back */
 

@@ -39,7 +39,10 @@ static bool can_go_on(const struct stream *stream, int64_t from)
            (!stream->seeks || from - stream->next <= NEAR);
 }
 
-/* What is taken next is ledger `from`, or what the source has behind it; `until` may be needed later. */
+/*
+ * What is taken next is ledger `from`, or what the source has behind it; `until` may be needed
+ * later.
+ */
 static hf_status stream_aim(struct stream *stream, int64_t from, int64_t until, hf_error *err)
 {
     stream->from = from;
@@ -90,7 +93,7 @@ static int64_t expected(struct worker *worker)
     return batch->count > 0 ? batch_last(batch) + 1 : range_in_hand(worker)->from;
 }
 
-/* ---- committing --------------------------------------------------------------------------------- */
+/* ---- committing ------------------------------------------------------------------------------ */
 
 static bool is_class(const hf_error *err, const char *class_name)
 {
@@ -199,7 +202,7 @@ static hf_status commit_batch(struct worker *worker, hf_error *err)
     return status;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Leaves out what the source does not have. */
 static hf_status leave_out(struct worker *worker, int64_t to, hf_error *err)

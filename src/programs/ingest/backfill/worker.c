@@ -13,7 +13,7 @@ enum {
     ENDS_AFTER = 3,     /* cells in a row that failed because source or store were away */
 };
 
-/* ---- the lock ----------------------------------------------------------------------------------- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
 static hf_status lock_cells(struct worker *worker, hf_error *err)
 {
@@ -39,7 +39,7 @@ static void unlock_cells(struct worker *worker)
     worker->lock = NULL;
 }
 
-/* ---- what lacks --------------------------------------------------------------------------------- */
+/* ---- what lacks ------------------------------------------------------------------------------ */
 
 static int64_t greater(int64_t a, int64_t b)
 {
@@ -82,14 +82,10 @@ static hf_status read_missing(hf_tx *tx, void *arg, hf_error *err)
     const hf_network *network = fill->network;
     hf_range range = plan_range(&fill->plan, &worker->job);
     hf__ranges covered = {0}, missing = {0};
-    int64_t floor = 0, latest = 0;
-    bool has_floor = false, has_latest = false;
-    hf_status status =
-        hf__cursor_read(tx, network, HF__RETENTION_FLOOR, false, &has_floor, &floor, err);
-    if (status == HF_OK)
-        status = hf__cursor_read(tx, network, network->latest, false, &has_latest, &latest, err);
-    range.from = greater(range.from, greater(fill->window.from, has_floor ? floor : 0));
-    range.to = smaller(range.to, smaller(fill->window.to, has_latest ? latest : 0));
+    struct bounds bounds;
+    hf_status status = backfill_read_bounds(tx, network, &bounds, err);
+    range.from = greater(range.from, greater(fill->window.from, bounds.floor));
+    range.to = smaller(range.to, smaller(fill->window.to, bounds.latest));
     if (status == HF_OK && range.from <= range.to)
         status = hf__coverage_read(tx, network, range.from, range.to, &covered, err);
     if (status == HF_OK && range.from <= range.to &&
@@ -116,7 +112,7 @@ static hf_status read_missing_unlocked(struct worker *worker, hf_error *err)
     return hf__network_read(worker->fill->network, read_missing, worker, &there, err);
 }
 
-/* ---- a job -------------------------------------------------------------------------------------- */
+/* ---- a job ----------------------------------------------------------------------------------- */
 
 static hf_status fill_missing(struct worker *worker, hf_error *err)
 {
@@ -174,7 +170,7 @@ static hf_status attempt(struct worker *worker, hf_error *err)
     return status;
 }
 
-/* ---- how it ended ------------------------------------------------------------------------------- */
+/* ---- how it ended ---------------------------------------------------------------------------- */
 
 static bool is_class(const hf_error *err, const char *class_name)
 {
@@ -341,7 +337,7 @@ void *backfill_work(void *arg)
     return NULL;
 }
 
-/* --- rate ------------------------------------------------------------------------------------- */
+/* ---- a token bucket -------------------------------------------------------------------------- */
 
 static const double burst_seconds = 0.1;
 

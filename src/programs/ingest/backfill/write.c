@@ -1,7 +1,7 @@
 /*
- * What a batch writes: rows, then coverage, then the oldest cursor, in one transaction on the session of
- * the cells' lock. From coverage on it is alone among those who add: only then can it be told what became
- * of its neighbours and of the bounds.
+ * What a batch writes: rows, then coverage, then the oldest cursor, in one transaction on the
+ * session of the cells' lock. From coverage on it is alone among those who add: only then can it be
+ * told what became of its neighbours and of the bounds.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static const hf_network *network_of(const struct worker *worker)
     return worker->fill->network;
 }
 
-/* ---- hashes ------------------------------------------------------------------------------------- */
+/* ---- hashes ---------------------------------------------------------------------------------- */
 
 static hf_status refuse_fork(const struct worker *worker, int64_t sequence, const char *ours,
                              const char *theirs, int theirs_size, hf_error *err)
@@ -74,7 +74,7 @@ static hf_status check_neighbours(struct worker *worker, hf_tx *tx, hf_error *er
     return status;
 }
 
-/* ---- one transaction ---------------------------------------------------------------------------- */
+/* ---- one transaction ------------------------------------------------------------------------- */
 
 static hf_status write_new(struct worker *worker, hf_tx *tx, hf_error *err)
 {
@@ -97,25 +97,33 @@ static hf_status write_new(struct worker *worker, hf_tx *tx, hf_error *err)
     return status;
 }
 
+hf_status backfill_read_bounds(hf_tx *tx, const hf_network *network, struct bounds *bounds,
+                               hf_error *err)
+{
+    *bounds = (struct bounds){0};
+    hf_status status = hf__cursor_read(tx, network, HF__RETENTION_FLOOR, false, &bounds->has_floor,
+                                       &bounds->floor, err);
+    if (status == HF_OK)
+        status = hf__cursor_read(tx, network, network->latest, false, &bounds->has_latest,
+                                 &bounds->latest, err);
+    return status;
+}
+
 /* Nobody clips coverage while we hold its lock: what is true now stays so until the commit. */
 static hf_status check_bounds(struct worker *worker, hf_tx *tx, hf_error *err)
 {
     const hf_network *network = network_of(worker);
-    int64_t floor = 0, latest = 0;
-    bool has_floor = false, has_latest = false;
-    hf_status status =
-        hf__cursor_read(tx, network, HF__RETENTION_FLOOR, false, &has_floor, &floor, err);
-    if (status == HF_OK)
-        status = hf__cursor_read(tx, network, network->latest, false, &has_latest, &latest, err);
+    struct bounds bounds;
+    hf_status status = backfill_read_bounds(tx, network, &bounds, err);
     if (status != HF_OK)
         return status;
-    if (has_floor && batch_first(&worker->batch) < floor)
+    if (bounds.has_floor && batch_first(&worker->batch) < bounds.floor)
         return hf__fail(err, HF_CURSOR, "retention of network %s keeps nothing below %" PRId64,
-                        network->name, floor);
-    worker->live_at = latest;
-    if (!has_latest || batch_last(&worker->batch) > latest)
+                        network->name, bounds.floor);
+    worker->live_at = bounds.latest;
+    if (!bounds.has_latest || batch_last(&worker->batch) > bounds.latest)
         return hf__fail(err, HF_CURSOR, "network %s was reset to ledger %" PRId64, network->name,
-                        latest);
+                        bounds.latest);
     return HF_OK;
 }
 
@@ -173,7 +181,7 @@ hf_status backfill_write(struct worker *worker, hf_error *err)
     return status;
 }
 
-/* ---- rows that are there already ---------------------------------------------------------------- */
+/* ---- rows that are there already ------------------------------------------------------------- */
 
 struct looking {
     struct worker *worker;
@@ -257,7 +265,7 @@ hf_status backfill_look(struct worker *worker, hf_error *err)
     return status;
 }
 
-/* ---- quarantine --------------------------------------------------------------------------------- */
+/* ---- quarantine ------------------------------------------------------------------------------ */
 
 struct quarantining {
     const struct worker *worker;

@@ -54,7 +54,7 @@ static void note(const struct files *files, const char *what)
     files->options.log(files->options.log_arg, HF_LOG_INFO, message);
 }
 
-/* ---- opening ---- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void close_file(struct files *files)
 {
@@ -147,7 +147,7 @@ static hf_status list_again(struct files *files, hf_error *err)
     return status;
 }
 
-/* ---- the tip ---- */
+/* ---- the tip --------------------------------------------------------------------------------- */
 
 static void look_at_tip(struct files *files)
 {
@@ -181,7 +181,7 @@ static int64_t tip_at(struct files *files, int64_t sequence)
     return files->tip > 0 && sequence > files->tip ? sequence : files->tip;
 }
 
-/* ---- reading ---- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void name_place(void *arg, const hf__line *line, char *where, size_t size)
 {
@@ -332,7 +332,7 @@ static hf_status next(hf__source *source, hf__ledger **ledger, hf__bad_ledger *b
     return status;
 }
 
-/* ---- going elsewhere, and how far it goes ---- */
+/* ---- going elsewhere, and how far it goes ---------------------------------------------------- */
 
 static bool is_stream(const struct files *files)
 {
@@ -395,7 +395,7 @@ static hf_status extent(hf__source *source, int64_t *oldest, int64_t *latest, hf
     return status;
 }
 
-/* ---- life ---- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void close_files(hf__source *source)
 {

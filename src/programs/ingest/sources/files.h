@@ -29,7 +29,10 @@ int64_t hf__look_up(int fd, size_t line_max, int64_t from);
 /* How many lines begin before offset. */
 int64_t hf__look_count(int fd, int64_t offset);
 
-/* Until a file of the folder or the one at path changes, as far as that can be told: a second at most. */
+/*
+ * Until a file of the folder or the one at path changes, as far as that can be told: a second at
+ * most.
+ */
 HF_MUST_CHECK hf_status hf__file_watch_wait(int *watch_fd, const char *folder, const char *path,
                                             int stop_fd, hf_error *err);
 

@@ -214,7 +214,7 @@ int64_t hf__look_count(int fd, int64_t offset)
     return count;
 }
 
-/* --- files list ------------------------------------------------------------------------------- */
+/* ---- the files of a folder ------------------------------------------------------------------- */
 
 int hf__file_order(const char *a, const char *b)
 {
@@ -316,7 +316,7 @@ void hf__file_list_free(hf__file_list *list)
     *list = (hf__file_list){0};
 }
 
-/* --- files follow ----------------------------------------------------------------------------- */
+/* ---- following what grows -------------------------------------------------------------------- */
 
 /* Files on a network change without telling: they are looked at this often. */
 enum { LOOK_MS = 1000 };
@@ -326,7 +326,9 @@ static hf_status begin(int *watch_fd, const char *folder, const char *path, hf_e
     *watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (*watch_fd < 0)
         return hf__fail_errno(err, HF_SYSTEM, errno, "cannot watch %s", folder);
-    /* Where it cannot be watched, the look once a second does. The file may be a link to elsewhere. */
+    /*
+     * Where it cannot be watched, the look once a second does. The file may be a link to elsewhere.
+     */
     (void)inotify_add_watch(*watch_fd, folder, IN_CREATE | IN_MOVED_TO | IN_MODIFY);
     if (path != NULL)
         (void)inotify_add_watch(*watch_fd, path, IN_MODIFY);

@@ -41,13 +41,16 @@ HF_MUST_CHECK hf_status hf__lines_next(hf__lines *lines, bool is_last, hf__line 
 hf__line hf__lines_rest(const hf__lines *lines);
 void hf__lines_drop_rest(hf__lines *lines);
 
-/* The file again from this byte, which is the number-th line's first (0: unknown). Plain files only. */
+/*
+ * The file again from this byte, which is the number-th line's first (0: unknown). Plain files
+ * only.
+ */
 HF_MUST_CHECK hf_status hf__lines_go(hf__lines *lines, int64_t offset, int64_t number,
                                      hf_error *err);
 
 /*
- * The ledger of a line; *ledger NULL: it is empty, or below from. HF_BAD_DATA: bad (may be NULL) has
- * the line, and err begins with where, which is asked for only then.
+ * The ledger of a line; *ledger NULL: it is empty, or below from. HF_BAD_DATA: bad (may be NULL)
+ * has the line, and err begins with where, which is asked for only then.
  */
 typedef void hf__where_fn(void *arg, const hf__line *line, char *where, size_t size);
 HF_MUST_CHECK hf_status hf__lines_ledger(hf__lines *lines, const hf__line *line, int64_t from,

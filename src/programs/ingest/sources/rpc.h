@@ -1,6 +1,6 @@
 /*
- * Stellar RPC as a source of ledgers: what the files rpc*.c share. A ledger is an item of getLedgers
- * (its head) with the items of getTransactions, in pages that are bounded by bytes.
+ * Stellar RPC as a source of ledgers: what the files rpc*.c share. A ledger is an item of
+ * getLedgers (its head) with the items of getTransactions, in pages that are bounded by bytes.
  */
 #ifndef HF_SOURCE_RPC_H
 #define HF_SOURCE_RPC_H
@@ -17,9 +17,7 @@ enum {
     HF__RPC_KEPT_BYTES = 2 * HF__RPC_PAGE_BYTES, /* memory that is kept between two pages */
 };
 
-/* ---------------------------------------------------------------------------------------------- *
- * rpc_endpoint.c: where the server is
- * ---------------------------------------------------------------------------------------------- */
+/* ---- rpc_endpoint.c: where the server is ----------------------------------------------------- */
 
 /*
  * rpc+http(s)://[USER:PASSWORD@]HOST[:PORT][/PATH][?QUERY][#OPTION=VALUE[&OPTION=VALUE]…]
@@ -46,9 +44,7 @@ void hf__rpc_endpoint_free(hf__rpc_endpoint *endpoint);
 /* The same host, and the same port unless http becomes https; never https to http. */
 bool hf__rpc_may_redirect(const char *from, const char *to);
 
-/* ---------------------------------------------------------------------------------------------- *
- * rpc_http.c: one POST at a time, which ends early when stop_fd is readable
- * ---------------------------------------------------------------------------------------------- */
+/* ---- rpc_http.c: one POST at a time, which ends early when stop_fd is readable --------------- */
 
 /* What a smaller or another request could cure; the rest is told by the status alone. */
 typedef enum hf__rpc_fault {
@@ -78,9 +74,7 @@ void hf__rpc_http_distrust(hf__rpc_http *http);
 /* HF_INTERRUPTED when stop_fd becomes readable before that. */
 HF_MUST_CHECK hf_status hf__rpc_pause(int stop_fd, int64_t deadline, hf_error *err);
 
-/* ---------------------------------------------------------------------------------------------- *
- * rpc_call.c: JSON-RPC 2.0
- * ---------------------------------------------------------------------------------------------- */
+/* ---- rpc.c: JSON-RPC 2.0 --------------------------------------------------------------------- */
 
 typedef struct hf__rpc_client {
     hf__rpc_http *http;
@@ -111,9 +105,7 @@ HF_MUST_CHECK hf_status hf__rpc_classify(hf__rpc_client *client, const char *met
 void hf__rpc_pick(const hf__json_value *object, const char *const *names, size_t count,
                   hf__json_value *values);
 
-/* ---------------------------------------------------------------------------------------------- *
- * rpc_heads.c: pages of getLedgers
- * ---------------------------------------------------------------------------------------------- */
+/* ---- rpc_stream.c: pages of getLedgers ------------------------------------------------------- */
 
 /* How many items to ask for, learnt from the bytes of the answers. */
 typedef struct hf__rpc_page {
@@ -136,9 +128,7 @@ typedef struct hf__rpc_head {
 HF_MUST_CHECK hf_status hf__rpc_read_head(const hf__json_value *item, hf__rpc_head *head,
                                           hf_error *err);
 
-/* ---------------------------------------------------------------------------------------------- *
- * rpc_ledger.c: one ledger, made of its head and of items of getTransactions
- * ---------------------------------------------------------------------------------------------- */
+/* ---- rpc_ledger.c: one ledger, made of its head and of items of getTransactions -------------- */
 
 /* Slices of the answer. */
 typedef struct hf__rpc_item {
@@ -179,9 +169,7 @@ HF_MUST_CHECK hf_status hf__rpc_draft_finish(hf__rpc_draft *draft, const hf__rpc
                                              int64_t tip, hf__ledger **ledger, hf_error *err);
 void hf__rpc_draft_clear(hf__rpc_draft *draft);
 
-/* ---------------------------------------------------------------------------------------------- *
- * rpc.c: the source; rpc_heads.c and rpc_stream.c fill it
- * ---------------------------------------------------------------------------------------------- */
+/* ---- rpc.c: the source; rpc_stream.c fills it ------------------------------------------------ */
 
 /* Items of getTransactions that are here and not used yet. */
 typedef struct hf__rpc_stream {

@@ -1,10 +1,10 @@
 #include "programs/ingest/sources/rpc.h"
 
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/http.h"
 #include "base/time.h"
 
 enum { POLL_MS = 2000, TIMEOUT_MS = 30000 };
@@ -25,17 +25,6 @@ static const char *known_passphrase(const char *network)
     return NULL;
 }
 
-/* A part of the URL in memory of our own; NULL when there is none. */
-static char *url_part(CURLU *url, CURLUPart part, unsigned int flags)
-{
-    char *theirs = NULL, *ours = NULL;
-
-    if (curl_url_get(url, part, &theirs, flags) == CURLUE_OK && theirs != NULL)
-        ours = strdup(theirs);
-    curl_free(theirs);
-    return ours;
-}
-
 static bool is_web_scheme(const char *scheme)
 {
     return scheme != NULL && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
@@ -45,11 +34,11 @@ static bool is_web_scheme(const char *scheme)
 static char *name_endpoint(CURLU *url)
 {
     hf__buf name = {0};
-    char *scheme = url_part(url, CURLUPART_SCHEME, 0);
-    char *host = url_part(url, CURLUPART_HOST, 0);
-    char *port = url_part(url, CURLUPART_PORT, 0);
-    char *path = url_part(url, CURLUPART_PATH, 0);
-    char *query = url_part(url, CURLUPART_QUERY, 0);
+    char *scheme = hf__url_part(url, CURLUPART_SCHEME, 0);
+    char *host = hf__url_part(url, CURLUPART_HOST, 0);
+    char *port = hf__url_part(url, CURLUPART_PORT, 0);
+    char *path = hf__url_part(url, CURLUPART_PATH, 0);
+    char *query = hf__url_part(url, CURLUPART_QUERY, 0);
 
     if (scheme != NULL && host != NULL)
         hf__buf_printf(&name, "rpc+%s://%s%s%s%s", scheme, host, port != NULL ? ":" : "",
@@ -75,7 +64,7 @@ static hf_status take_url(const char *text, hf__rpc_endpoint *endpoint, hf_error
         return hf__no_memory(err);
     CURLUcode code = curl_url_set(url, CURLUPART_URL, text, 0);
     if (code == CURLUE_OK)
-        scheme = url_part(url, CURLUPART_SCHEME, 0);
+        scheme = hf__url_part(url, CURLUPART_SCHEME, 0);
     if (code != CURLUE_OK || !is_web_scheme(scheme)) {
         /* The text itself may hold a password. */
         status = hf__fail(err, HF_CONFIG, "the source is not a URL of Stellar RPC: %s",
@@ -83,11 +72,11 @@ static hf_status take_url(const char *text, hf__rpc_endpoint *endpoint, hf_error
         hf__hint(err, "write it as rpc+https://HOST[:PORT][/PATH]");
         goto out;
     }
-    endpoint->user = url_part(url, CURLUPART_USER, CURLU_URLDECODE);
-    endpoint->password = url_part(url, CURLUPART_PASSWORD, CURLU_URLDECODE);
+    endpoint->user = hf__url_part(url, CURLUPART_USER, CURLU_URLDECODE);
+    endpoint->password = hf__url_part(url, CURLUPART_PASSWORD, CURLU_URLDECODE);
     if (curl_url_set(url, CURLUPART_USER, NULL, 0) != CURLUE_OK ||
         curl_url_set(url, CURLUPART_PASSWORD, NULL, 0) != CURLUE_OK ||
-        (endpoint->url = url_part(url, CURLUPART_URL, 0)) == NULL ||
+        (endpoint->url = hf__url_part(url, CURLUPART_URL, 0)) == NULL ||
         (endpoint->name = name_endpoint(url)) == NULL)
         status = hf__no_memory(err);
 out:
@@ -230,8 +219,8 @@ void hf__rpc_endpoint_free(hf__rpc_endpoint *endpoint)
 
 static bool parts_agree(CURLU *one, CURLU *other, CURLUPart part)
 {
-    char *left = url_part(one, part, CURLU_DEFAULT_PORT);
-    char *right = url_part(other, part, CURLU_DEFAULT_PORT);
+    char *left = hf__url_part(one, part, CURLU_DEFAULT_PORT);
+    char *right = hf__url_part(other, part, CURLU_DEFAULT_PORT);
     bool agree = left != NULL && right != NULL && strcasecmp(left, right) == 0;
 
     free(left);
@@ -241,7 +230,7 @@ static bool parts_agree(CURLU *one, CURLU *other, CURLUPart part)
 
 static bool scheme_is(CURLU *url, const char *scheme)
 {
-    char *found = url_part(url, CURLUPART_SCHEME, 0);
+    char *found = hf__url_part(url, CURLUPART_SCHEME, 0);
     bool is_it = found != NULL && strcmp(found, scheme) == 0;
 
     free(found);
@@ -250,18 +239,17 @@ static bool scheme_is(CURLU *url, const char *scheme)
 
 bool hf__rpc_may_redirect(const char *from, const char *to)
 {
-    CURLU *old = curl_url(), *new = curl_url();
+    CURLU *here = curl_url(), *there = curl_url();
     bool may = false;
 
-    if (old != NULL && new != NULL &&
-        curl_url_set(old, CURLUPART_URL, from, 0) ==
-            CURLUE_OK &&curl_url_set(new, CURLUPART_URL, to, 0) == CURLUE_OK) {
-        bool is_raised = scheme_is(old, "http") && scheme_is(new, "https");
-        may = parts_agree(old, new, CURLUPART_HOST) &&
-              (is_raised ||
-               (parts_agree(old, new, CURLUPART_SCHEME) && parts_agree(old, new, CURLUPART_PORT)));
+    if (here != NULL && there != NULL && curl_url_set(here, CURLUPART_URL, from, 0) == CURLUE_OK &&
+        curl_url_set(there, CURLUPART_URL, to, 0) == CURLUE_OK) {
+        bool is_raised = scheme_is(here, "http") && scheme_is(there, "https");
+        may = parts_agree(here, there, CURLUPART_HOST) &&
+              (is_raised || (parts_agree(here, there, CURLUPART_SCHEME) &&
+                             parts_agree(here, there, CURLUPART_PORT)));
     }
-    curl_url_cleanup(old);
-    curl_url_cleanup(new);
+    curl_url_cleanup(here);
+    curl_url_cleanup(there);
     return may;
 }

@@ -11,9 +11,7 @@ enum { STATUS_MAX = 32 };
 static const char envelope_key[] = "envelopeJson";
 static const char meta_key[] = "resultMetaJson";
 
-/* ---------------------------------------------------------------------------------------------- *
- * An item of getTransactions
- * ---------------------------------------------------------------------------------------------- */
+/* ---- an item of getTransactions -------------------------------------------------------------- */
 
 static hf__slice first_key(const hf__json_value *value)
 {
@@ -116,9 +114,7 @@ hf_status hf__rpc_read_item(const hf__json_value *value, hf__rpc_item *item, hf_
     return read_fee(&members[RESULT], item, err);
 }
 
-/* ---------------------------------------------------------------------------------------------- *
- * The ledger that they become
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the ledger that they become ------------------------------------------------------------- */
 
 /* Adds text up to the name, then the other name, and returns the text behind it. */
 static const char *add_renamed(hf__buf *bytes, const char *from, hf__slice name, const char *other)

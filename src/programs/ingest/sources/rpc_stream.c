@@ -265,7 +265,7 @@ hf_status hf__rpc_collect(hf__rpc *rpc, hf__ledger **ledger, hf__bad_ledger *bad
     return status == HF_OK ? finish(rpc, ledger, bad, err) : status;
 }
 
-/* --- rpc heads -------------------------------------------------------------------------------- */
+/* ---- the tip of the network ------------------------------------------------------------------ */
 
 void hf__rpc_page_shrink(hf__rpc_page *page)
 {
@@ -317,7 +317,9 @@ static hf__json_value union_arm(const hf__json_value *value)
     return found;
 }
 
-/* The meta of a ledger has one entry per transaction, which tells when getTransactions is through. */
+/*
+ * The meta of a ledger has one entry per transaction, which tells when getTransactions is through.
+ */
 static int64_t count_transactions(const hf__json_value *meta)
 {
     static const char *const names[] = {"tx_processing"};

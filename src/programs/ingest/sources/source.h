@@ -49,8 +49,8 @@ static inline int64_t hf__toid(int64_t sequence, int32_t order)
 }
 
 /*
- * Where ledgers come from: files of NDJSON, a command's output, Stellar RPC, or a generator. A source is
- * used by one thread; several may be open on the same thing.
+ * Where ledgers come from: files of NDJSON, a command's output, Stellar RPC, or a generator. A
+ * source is used by one thread; several may be open on the same thing.
  */
 
 typedef struct hf__source hf__source;

@@ -1,4 +1,6 @@
-/* Bytes of a file or a pipe, unpacked where they are gzip or Zstandard: told by their first bytes. */
+/*
+ * Bytes of a file or a pipe, unpacked where they are gzip or Zstandard: told by their first bytes.
+ */
 #ifndef HF_SOURCE_INPUT_H
 #define HF_SOURCE_INPUT_H
 
