@@ -16,8 +16,9 @@ typedef struct hf__server_options {
 } hf__server_options;
 
 /*
- * Binds the address, opens a view, which the server owns, and answers on threads of its own. options are copied. Fails with HF_CONFIG when the address is taken or needs a
- * token, or as hf__view_open does. Close it on any one thread.
+ * Binds the address, opens a view, which the server owns, and answers on threads of its own.
+ * options are copied. Fails with HF_CONFIG when the address is taken or needs a token, or as
+ * hf__view_open does. Close it on any one thread.
  */
 HF_MUST_CHECK hf_status hf__server_open(const hf__server_options *options,
                                         const hf__view_options *view, hf__server **server,

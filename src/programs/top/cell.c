@@ -94,9 +94,9 @@ const hf__seen_party *hf__find_party(const hf__snapshot *snapshot, int id)
     return NULL;
 }
 
-/* --- coverage --------------------------------------------------------------------------------- */
+/* ---- coverage of a network ---- */
 
-/* From the first ledger that is there or wanted to the last. */
+/* The range from the first to the last ledger that is there or wanted. */
 static bool extent(const hf__seen_network *network, hf_range *whole)
 {
     bool found = false;
@@ -124,7 +124,7 @@ static size_t cell_of(const hf_range *whole, int64_t ledger, size_t cells)
     return at < (double)(cells - 1) ? (size_t)at : cells - 1;
 }
 
-/* The ranges ascend, so one look at the next of them is enough for each cell. */
+/* The ranges are in ascending order: each cell has to look only at the next one. */
 void hf__put_coverage(hf__buf *out, const hf__seen_network *network, size_t cells)
 {
     hf_range whole = {0};

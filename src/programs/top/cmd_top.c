@@ -66,7 +66,7 @@ static const struct option top_options[] = {
     {0},
 };
 
-/* ---- what is asked for ------------------------------------------------------------------------------ */
+/* ---- options ---- */
 
 static int refuse_word(const struct invocation *in, const char *option, const char *word,
                        hf__buf *known)
@@ -100,9 +100,9 @@ static int read_values(const struct top_values *values, const struct invocation 
     return EXIT_OK;
 }
 
-/* ---- one frame -------------------------------------------------------------------------------------- */
+/* ---- one frame ---- */
 
-/* Scripts get whole lines unless they say how wide theirs are. */
+/* Scripts get whole lines, unless they set a width. */
 static size_t width_for_scripts(void)
 {
     const char *columns = getenv("COLUMNS");
@@ -166,9 +166,9 @@ static hf_status show_once(const hf__top_run *run, bool as_json, hf__top *top, h
     return printed ? HF_OK : hf__fail(err, HF_SYSTEM, "cannot write the frame");
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
-/* Whoever ends a holder is named in the records. */
+/* The records name the user who ends a holder. */
 static void name_user(char *out, size_t out_size)
 {
     const struct passwd *user = getpwuid(geteuid());

@@ -51,7 +51,7 @@ void hf__detail_made(hf__frame *frame, const char *name, hf__buf *scratch)
     hf__buf_clear(scratch);
 }
 
-static void detail_registry(hf__frame *frame, const hf_registry_entry *entry)
+static void put_registry(hf__frame *frame, const hf_registry_entry *entry)
 {
     if (entry == NULL)
         return;
@@ -92,7 +92,7 @@ static void put_event(const hf__top *top, hf__frame *frame, const hf__seen_event
     hf__buf_free(&text);
 }
 
-static void detail_history(const hf__top *top, hf__frame *frame, int64_t key, hf_space space)
+static void put_history(const hf__top *top, hf__frame *frame, int64_t key, hf_space space)
 {
     size_t shown = 0;
 
@@ -112,7 +112,7 @@ static void detail_history(const hf__top *top, hf__frame *frame, int64_t key, hf
                                              : "  nothing is recorded here: see holdfast init");
 }
 
-/* --- detail lock ------------------------------------------------------------------------------ */
+/* ---- a lock, or an event ---- */
 
 static void put_view(const hf__top *top, hf__frame *frame, size_t index)
 {
@@ -160,13 +160,13 @@ static void put_facts(const hf__top *top, hf__frame *frame, const hf__seen_lock 
     hf__detail_field(frame, "label", HF__INK_BOLD, lock->label);
     hf__cell_key(&text, lock->key, lock->space);
     hf__detail_made(frame, "key", &text);
-    detail_registry(frame, lock->entry);
+    put_registry(frame, lock->entry);
     if (lock->entry == NULL && top->snapshot->registry != NULL)
         hf__detail_field(frame, "name", HF__INK_WARNING, "not in the registry");
     hf__buf_free(&text);
 }
 
-static void detail_lock(const hf__top *top, hf__frame *frame)
+static void put_lock_detail(const hf__top *top, hf__frame *frame)
 {
     int64_t key = top->detail.a;
     hf_space space = (hf_space)top->detail.b;
@@ -181,10 +181,10 @@ static void detail_lock(const hf__top *top, hf__frame *frame)
         hf__detail_field(frame, "label", HF__INK_BOLD, top->detail_title);
         hf__detail_field(frame, "now", HF__INK_GOOD, "free: nobody holds it or waits for it");
     }
-    detail_history(top, frame, key, space);
+    put_history(top, frame, key, space);
 }
 
-static void detail_event(const hf__top *top, hf__frame *frame)
+static void put_event_detail(const hf__top *top, hf__frame *frame)
 {
     const hf__snapshot *seen = top->snapshot;
     const hf__seen_event *event = NULL;
@@ -216,14 +216,12 @@ static void detail_event(const hf__top *top, hf__frame *frame)
         hf__buf_printf(&text, "%" PRId64, event->token);
     hf__detail_made(frame, "token", &text);
     if (seen->registry != NULL && event->name[0] != '\0')
-        detail_registry(frame, hf_registry_find(seen->registry, event->name));
+        put_registry(frame, hf_registry_find(seen->registry, event->name));
     hf__buf_free(&text);
-    detail_history(top, frame, event->key, event->space);
+    put_history(top, frame, event->key, event->space);
 }
 
-/* --- detail party ----------------------------------------------------------------------------- */
-
-/* ---- a session or process ---------------------------------------------------------------------------- */
+/* ---- a session or process ---- */
 
 static void put_locks_of(const hf__top *top, hf__frame *frame, size_t party, bool waiting)
 {
@@ -286,7 +284,7 @@ static void put_party(const hf__top *top, hf__frame *frame, const hf__seen_party
     hf__buf_free(&text);
 }
 
-static void detail_party(const hf__top *top, hf__frame *frame)
+static void put_party_detail(const hf__top *top, hf__frame *frame)
 {
     const hf__snapshot *seen = top->snapshot;
     const hf__seen_party *party = hf__find_party(seen, (int)top->detail.a);
@@ -311,7 +309,7 @@ static void detail_party(const hf__top *top, hf__frame *frame)
     }
 }
 
-/* ---- a network ---------------------------------------------------------------------------------------- */
+/* ---- a network ---- */
 
 static void put_number(hf__frame *frame, const char *name, hf__maybe number)
 {
@@ -401,7 +399,7 @@ static void put_network(const hf__top *top, hf__frame *frame, const hf__seen_net
     put_gaps(frame, network);
 }
 
-static void detail_network(const hf__top *top, hf__frame *frame)
+static void put_network_detail(const hf__top *top, hf__frame *frame)
 {
     hf__detail_heading(frame, "Network");
     for (size_t i = 0; i < top->snapshot->network_count; i++) {
@@ -414,14 +412,14 @@ static void detail_network(const hf__top *top, hf__frame *frame)
     hf__detail_field(frame, "now", HF__INK_DIM, "it is not in the store any more");
 }
 
-/* ---- any row --------------------------------------------------------------------------------- */
+/* ---- whatever is chosen ---- */
 
 void hf__detail_put(const hf__top *top, hf__frame *frame)
 {
     switch (top->tab) {
-    case HF__TAB_LOCKS: detail_lock(top, frame); break;
-    case HF__TAB_WAITS: detail_party(top, frame); break;
-    case HF__TAB_INGEST: detail_network(top, frame); break;
-    default: detail_event(top, frame); break;
+    case HF__TAB_LOCKS: put_lock_detail(top, frame); break;
+    case HF__TAB_WAITS: put_party_detail(top, frame); break;
+    case HF__TAB_INGEST: put_network_detail(top, frame); break;
+    default: put_event_detail(top, frame); break;
     }
 }

@@ -1,4 +1,7 @@
-/* All that is known of one row, over the whole screen. It follows its subject from refresh to refresh. */
+/*
+ * All that is known about one row, on the whole screen. It stays with its lock, party or network
+ * when new snapshots come.
+ */
 #ifndef HF_TOP_DETAIL_H
 #define HF_TOP_DETAIL_H
 
@@ -7,10 +10,10 @@
 void hf__detail_open(hf__top *top);
 void hf__detail_put(const hf__top *top, hf__frame *frame);
 
-/* For those below: "  name      value", nothing where the value is NULL or "". */
+/* "  name      value", or nothing when the value is NULL or "". */
 void hf__detail_heading(hf__frame *frame, const char *text);
 void hf__detail_field(hf__frame *frame, const char *name, hf__ink ink, const char *value);
-/* The same with what was just made in scratch, which is emptied. */
+/* The same with the text in scratch, which it clears. */
 void hf__detail_made(hf__frame *frame, const char *name, hf__buf *scratch);
 
 #endif

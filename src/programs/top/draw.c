@@ -6,11 +6,11 @@
 #include "programs/top/list.h"
 #include "programs/top/top.h"
 
-enum { ROWS_LEAST = 3 }; /* what the list gets before anything else gets a line */
+enum { ROWS_LEAST = 3 }; /* rows that the list gets before anything else */
 
-/* ---- the head ----------------------------------------------------------------------------------------- */
+/* ---- the head ---- */
 
-/* On the right, if there is room behind what stands on the left. */
+/* Puts the text on the right, if the text on the left leaves room for it. */
 static void put_right(hf__frame *frame, hf__ink ink, const char *text)
 {
     size_t cells = hf__text_cells(text, SIZE_MAX, frame->ascii);
@@ -58,7 +58,7 @@ static void put_store(const hf__top *top, hf__frame *frame)
     hf__buf_free(&right);
 }
 
-/* One figure of the glance, unless it would be cut. */
+/* One number of the summary, unless it would be cut. */
 static void put_figure(hf__frame *frame, hf__ink ink, hf__buf *text)
 {
     const hf__frame_line *line = &frame->lines[frame->count - 1];
@@ -111,7 +111,7 @@ static bool has_alert(const hf__top *top)
            (seen->attention_count > 0 && seen->attention[0].urgency > HF__URGENCY_NOTE);
 }
 
-/* The store being away comes before whatever was seen while it was there. */
+/* That the store is away is more important than what was seen before. */
 static void put_alert(const hf__top *top, hf__frame *frame)
 {
     const hf__snapshot *seen = top->snapshot;
@@ -140,7 +140,7 @@ static void put_order(const hf__standing *standing, const hf__list_column *colum
     hf__buf_puts(out, column->descending != standing->reversed ? " ▼" : " ▲");
 }
 
-/* The filter; else the order, where its column is not to be seen. */
+/* Shows the filter, or else the order if its column is not visible. */
 static void put_choices(const hf__top *top, hf__frame *frame, hf__buf *text)
 {
     const hf__standing *standing = &top->standings[top->tab];
@@ -178,7 +178,7 @@ static void put_tabs(const hf__top *top, hf__frame *frame)
     hf__buf_free(&text);
 }
 
-/* ---- the list ------------------------------------------------------------------------------------------ */
+/* ---- the list ---- */
 
 static bool is_right(const hf__list_column *column)
 {
@@ -262,7 +262,7 @@ static void keep_chosen_in_sight(hf__top *top)
         standing->scroll = top->row_count - page;
 }
 
-/* ---- the foot ------------------------------------------------------------------------------------------ */
+/* ---- the foot ---- */
 
 static void put_keys(hf__frame *frame, const char *const *keys)
 {
@@ -314,7 +314,7 @@ static void put_foot(const hf__top *top, hf__frame *frame)
     }
 }
 
-/* ---- help ------------------------------------------------------------------------------------ */
+/* ---- help ---- */
 
 static const struct {
     const char *keys, *text; /* text NULL: a heading */
@@ -357,9 +357,9 @@ static void put_help(hf__frame *frame)
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------ */
+/* ---- the whole picture ---- */
 
-/* Which lines there is room for, the most important ones first. */
+/* The lines for which there is room, the most important ones first. */
 struct parts {
     bool foot, alert, heading, tabs, figures, store;
 };
@@ -377,7 +377,7 @@ static struct parts choose_parts(const hf__top *top, size_t height, size_t *left
     struct parts parts = {0};
 
     *left = height;
-    if (height > 1 && asks) { /* an answer is shown even where there is room for little else */
+    if (height > 1 && asks) { /* a question is shown even if there is little room */
         parts.foot = true;
         --*left;
     }

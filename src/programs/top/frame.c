@@ -7,16 +7,16 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-/* ---- characters ------------------------------------------------------------------------------------ */
+/* ---- characters ---- */
 
-/* One character as it is shown: it may be an escape of several. */
+/* One character as it is shown, which may be an escape of several. */
 struct piece {
     char bytes[4 * 4 + 1];
     size_t size;
     size_t cells;
 };
 
-/* What stands for the signs of our own where there is only ASCII. */
+/* Replaces the signs that we draw with on terminals that have only ASCII. */
 static char ascii_of(int32_t point)
 {
     switch (point) {
@@ -83,7 +83,7 @@ size_t hf__text_cells(const char *text, size_t most, bool ascii)
     return cells < most ? cells : most;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 void hf__frame_begin(hf__frame *frame, size_t width, bool ascii)
 {
@@ -166,7 +166,7 @@ static void add_spaces(hf__frame *frame, hf__frame_line *line, hf__ink ink, size
         add_bytes(frame, line, ink, " ", 1);
 }
 
-/* As much as fits into so many cells; returns how many it took. */
+/* Adds what fits into so many cells. Returns how many it took. */
 static size_t add_text(hf__frame *frame, hf__frame_line *line, hf__ink ink, const char *text,
                        size_t room)
 {
@@ -234,7 +234,7 @@ void hf__frame_pad(hf__frame *frame, size_t cell)
     add_spaces(frame, line, HF__INK_PLAIN, wanted < room ? wanted : room);
 }
 
-/* ---- paragraphs -------------------------------------------------------------------------------------- */
+/* ---- paragraphs ---- */
 
 /* NULL: broken. */
 static hf__frame_line *begin_indented(hf__frame *frame, size_t indent)

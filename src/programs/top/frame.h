@@ -1,13 +1,13 @@
+/*
+ * A picture of the terminal: lines of text with their inks, made without a terminal. All text is
+ * escaped as hf__show does and measured in cells, so that no label can move the cursor or the
+ * columns. After a failed allocation a frame is broken and ignores further calls. Zero-initialise
+ * it; it belongs to one thread.
+ */
 #ifndef HF_TOP_FRAME_H
 #define HF_TOP_FRAME_H
 
 #include "base/buf.h"
-
-/*
- * A picture of the terminal: lines of text with their inks, made without a terminal. Everything that is
- * put into it is escaped as hf__show does and measured in cells, so that nothing anybody called a lock
- * can move the cursor or the columns. After a failed allocation it is broken and ignores the rest.
- */
 
 typedef enum hf__ink {
     HF__INK_PLAIN,
@@ -18,7 +18,7 @@ typedef enum hf__ink {
     HF__INK_WARNING,
     HF__INK_PROBLEM,
     HF__INK_TAB_CHOSEN,
-    HF__INK_KEY, /* what may be pressed */
+    HF__INK_KEY, /* names of keys */
     HF__INK_COUNT,
 } hf__ink;
 
@@ -39,8 +39,8 @@ typedef struct hf__frame {
     hf__frame_line *lines;
     size_t count, room; /* lines beyond count keep their memory */
     size_t width;       /* cells; SIZE_MAX: no limit */
-    bool ascii;         /* the terminal shows nothing else */
-    bool has_cursor;    /* where somebody types: at the end of cursor_line */
+    bool ascii;         /* the terminal can show nothing else */
+    bool has_cursor;    /* it is at the end of cursor_line, where somebody types */
     size_t cursor_line;
     bool broken;
 } hf__frame;
@@ -48,21 +48,23 @@ typedef struct hf__frame {
 void hf__frame_begin(hf__frame *frame, size_t width, bool ascii);
 void hf__frame_free(hf__frame *frame);
 
-void hf__frame_add_line(hf__frame *frame); /* what follows goes there */
+void hf__frame_add_line(hf__frame *frame); /* begins a new line */
 
 /* Text that does not fit is cut with an ellipsis. */
 void hf__frame_put(hf__frame *frame, hf__ink ink, const char *text);
 
-/* Exactly so many cells. */
+/* Puts the text into exactly so many cells. */
 void hf__frame_field(hf__frame *frame, hf__ink ink, const char *text, size_t cells, bool right);
 
-/* Spaces up to this cell, which may be behind the text already. */
+/* Puts spaces up to this cell; nothing if the line is longer already. */
 void hf__frame_pad(hf__frame *frame, size_t cell);
 
-/* Over as many lines as it needs, broken at spaces; those that follow begin at the cell `indent`. */
+/*
+ * Uses as many lines as it needs, broken at spaces. All but the first begin at the cell `indent`.
+ */
 void hf__frame_wrap(hf__frame *frame, hf__ink ink, const char *text, size_t indent);
 
-/* Of the lines from `from` on, only `count` of them, after the first `skip`. */
+/* Of the lines from `from` on, drops the first `skip` and keeps `count`. */
 void hf__frame_keep(hf__frame *frame, size_t from, size_t skip, size_t count);
 
 /* How many cells the text takes when it is put, counted up to `most`. */

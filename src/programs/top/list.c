@@ -43,7 +43,7 @@ bool hf__has(const char *text, const char *needle)
     return text != NULL && strcasestr(text, needle) != NULL;
 }
 
-/* ---- cells ------------------------------------------------------------------------------------------- */
+/* ---- cells ---- */
 
 void hf__list_show(const hf__top *top, const hf__list_column *column, size_t row, hf__buf *out)
 {
@@ -71,7 +71,7 @@ void hf__list_show(const hf__top *top, const hf__list_column *column, size_t row
     }
 }
 
-/* What is shorter than the title needs no measuring, and that is most of it. */
+/* Most cells are shorter than the title, and need no measuring. */
 static void measure(hf__top *top, const hf__list *list)
 {
     hf__buf text = {0};
@@ -94,7 +94,7 @@ static void measure(hf__top *top, const hf__list *list)
     hf__buf_free(&text);
 }
 
-/* ---- order ------------------------------------------------------------------------------------------- */
+/* ---- order ---- */
 
 static int compare_values(const hf__list_column *column, const hf__value *a, const hf__value *b)
 {
@@ -103,7 +103,7 @@ static int compare_values(const hf__list_column *column, const hf__value *a, con
     return strcmp(a->text, b->text);
 }
 
-/* What says nothing stands last in either order, and what is equal as the snapshot has it. */
+/* Unknown values come last in either order; equal ones stay in the order of the snapshot. */
 static int compare_rows(const void *left, const void *right, void *arg)
 {
     const hf__top *top = arg;
@@ -122,7 +122,7 @@ static int compare_rows(const void *left, const void *right, void *arg)
     return column->descending != standing->reversed ? -order : order;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 static size_t span_of(const hf__top *top, const hf__list *list, size_t row)
 {
@@ -139,7 +139,7 @@ static bool group_matches(const hf__top *top, const hf__list *list, size_t row, 
     return false;
 }
 
-/* The first of each group that stays, in the order that was asked for. */
+/* The first row of each group that passes the filter, sorted. The caller frees them. */
 static size_t *sorted_heads(hf__top *top, const hf__list *list, size_t total, size_t *count)
 {
     size_t *heads = calloc(total + 1, sizeof *heads);
@@ -185,7 +185,7 @@ void hf__list_choose(hf__top *top, size_t index)
         standing->chosen = hf__list_of(top)->id(top, top->rows[index]);
 }
 
-/* The same row if it is still there, else whatever took its place; that one becomes the chosen. */
+/* Finds the chosen row again. If it is gone, the row in its place becomes the chosen one. */
 static void find_chosen(hf__top *top, const hf__list *list)
 {
     const hf__standing *standing = &top->standings[top->tab];
@@ -214,7 +214,7 @@ void hf__list_rebuild(hf__top *top)
     measure(top, list);
 }
 
-/* --- layout ----------------------------------------------------------------------------------- */
+/* ---- how wide each column is ---- */
 
 enum { BETWEEN = 2, STEP = 8, ENOUGH = 40 };
 
@@ -228,7 +228,7 @@ static size_t needed(size_t count, const size_t cells[HF__COLUMNS_MAX])
     return sum;
 }
 
-/* The column that can be done without best, among the extra ones or all; count: none. */
+/* The column to leave out next, among the extra ones or all. Returns count if there is none. */
 static size_t least_wanted(const hf__list *list, size_t count, const size_t cells[HF__COLUMNS_MAX],
                            bool extra)
 {
@@ -241,7 +241,7 @@ static size_t least_wanted(const hf__list *list, size_t count, const size_t cell
     return found;
 }
 
-/* At last in steps, so that columns do not jump with every label that comes and goes. */
+/* In steps, so that columns do not change their width with every label. */
 static size_t wanted(const hf__top *top, const hf__list_column *column, size_t index, bool stretch)
 {
     size_t natural = top->naturals[index];
@@ -281,7 +281,7 @@ static bool is_number(const hf__list_column *column)
     return column->kind != HF__TEXT && column->show == NULL;
 }
 
-/* A number that is cut would be another one, so numbers come first. */
+/* Numbers get their room first: a number that is cut looks like another one. */
 static void give_numbers(const hf__top *top, const hf__list *list, size_t count, size_t left,
                          size_t cells[HF__COLUMNS_MAX])
 {
@@ -292,7 +292,7 @@ static void give_numbers(const hf__top *top, const hf__list *list, size_t count,
             cells[i]++;
 }
 
-/* What each column wants, but no more than anybody needs to tell one label from another. */
+/* Each column starts with what it wants, up to what is enough to tell labels apart. */
 static void take_wanted(const hf__top *top, const hf__list *list, size_t count,
                         size_t cells[HF__COLUMNS_MAX])
 {

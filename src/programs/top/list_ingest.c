@@ -31,7 +31,7 @@ static hf__value oldest(const hf__top *top, size_t row)
     return number_of(network_at(top, row)->status.oldest, HF__INK_DIM);
 }
 
-/* Being ahead of what the source said last is no lag. */
+/* To be ahead of what the source said last is no lag. */
 static hf__value lag(const hf__top *top, size_t row)
 {
     hf__maybe value = network_at(top, row)->lag;
@@ -169,7 +169,7 @@ static bool matches(const hf__top *top, size_t row, const char *needle)
            hf__has(network_at(top, row)->ingester, needle);
 }
 
-/* Names have at most 40 letters, so that a number of 64 bits tells those of one store apart. */
+/* A store has few networks: 64 bits of hash tell their names apart. */
 static hf__row_id id(const hf__top *top, size_t row)
 {
     const char *name = network_at(top, row)->name;

@@ -1,14 +1,14 @@
 #include "programs/top/cell.h"
 #include "programs/top/list.h"
 
-enum { LONG_WAIT_MS = 60000 }; /* from here on a wait is worth a colour */
+enum { LONG_WAIT_MS = 60000 }; /* longer waits are coloured */
 
 static const hf__seen_lock *lock_at(const hf__top *top, size_t row)
 {
     return &top->snapshot->locks[row];
 }
 
-/* Who holds it, else who waits first; NULL: nobody, which does not happen. */
+/* The first holder, or else the first waiter. NULL if there is neither, which does not happen. */
 static const hf_lock_view *first_view(const hf__top *top, size_t row)
 {
     const hf__seen_lock *lock = lock_at(top, row);
@@ -86,7 +86,7 @@ static hf__value mode(const hf__top *top, size_t row)
     return (hf__value){.text = view != NULL ? hf__mode_word(view->mode) : "", .ink = HF__INK_DIM};
 }
 
-/* Short, because most of them are. */
+/* Shorter words than in JSON, for a narrow column. */
 static void show_mode(const hf__top *top, size_t row, hf__buf *out)
 {
     const hf_lock_view *view = first_view(top, row);

@@ -2,7 +2,7 @@
 #include "programs/top/list.h"
 
 enum {
-    INDENT_MOST = 12, /* levels; what is deeper is numbered */
+    INDENT_MOST = 12, /* levels; deeper ones show a number */
     LONG_WAIT_MS = 60000,
 };
 
@@ -16,7 +16,7 @@ static const hf__seen_party *party_at(const hf__top *top, size_t row)
     return &top->snapshot->parties[node_at(top, row)->party];
 }
 
-/* ---- the tree ---------------------------------------------------------------------------------------- */
+/* ---- the tree ---- */
 
 static void put_levels(const hf__tree *tree, size_t node, hf__buf *out)
 {
@@ -72,7 +72,7 @@ static void show_who(const hf__top *top, size_t row, hf__buf *out)
         hf__buf_puts(out, " as above");
 }
 
-/* What it waits for; a root: what the first of its waiters wants from it. */
+/* The lock that the party waits for; for a root, the lock that its first waiter wants. */
 static const hf__seen_lock *lock_of(const hf__top *top, size_t row)
 {
     const hf__snapshot *seen = top->snapshot;
@@ -128,7 +128,7 @@ static hf__value since(const hf__top *top, size_t row)
                        .ink = view->age_ms >= LONG_WAIT_MS ? HF__INK_PROBLEM : HF__INK_WARNING};
 }
 
-/* Everybody behind it; below the roots those who stand below it here. */
+/* How many a root keeps waiting; for others, how many are below them in the tree. */
 static hf__value keeps(const hf__top *top, size_t row)
 {
     const hf__seen_party *party = party_at(top, row);

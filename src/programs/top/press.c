@@ -11,7 +11,7 @@
 
 enum { CTRL_L = 'L' & 0x1F };
 
-/* ---- a line that is typed -------------------------------------------------------------------- */
+/* ---- a line that somebody types ---- */
 
 enum { CTRL_U = 'U' & 0x1F, CTRL_W = 'W' & 0x1F };
 
@@ -79,9 +79,9 @@ void hf__entry_set(hf__entry *entry, const char *text)
     }
 }
 
-/* ---- whom --------------------------------------------------------------------------------------------- */
+/* ---- ending a holder: whom ---- */
 
-/* The label as it is shown, where that can be typed; else the key. */
+/* The label as it is shown, if it can be typed, or else the key. */
 static void set_title(hf__victim *victim, const hf__seen_lock *lock)
 {
     size_t length = strlen(lock->label);
@@ -125,7 +125,7 @@ static void add_victim(hf__top *top, const hf__seen_lock *lock, size_t view)
     hf__buf_free(&who);
 }
 
-/* Everybody who holds the lock; with a party, only that one. */
+/* Adds all holders of the lock, or only the given party. */
 static void add_holders(hf__top *top, const hf__seen_lock *lock, size_t party)
 {
     const hf__snapshot *seen = top->snapshot;
@@ -178,8 +178,8 @@ static void find_victims(hf__top *top, const hf__row_id *id)
         add_holders(top, lock, SIZE_MAX);
 }
 
-/* Finds whom the chosen row could end; nobody: a message says why. */
-static void confirm_open(hf__top *top)
+/* Finds whom the chosen row could end. If there is nobody, a message says why. */
+static void open_confirmation(hf__top *top)
 {
     const hf__standing *standing = &top->standings[top->tab];
     const hf__row_id *id = top->mode == HF__MODE_DETAIL ? &top->detail : &standing->chosen;
@@ -199,9 +199,9 @@ static void confirm_open(hf__top *top)
     hf__entry_set(&top->typed, "");
 }
 
-/* ---- keys --------------------------------------------------------------------------------------------- */
+/* ---- ending a holder: its keys ---- */
 
-static hf__act confirm_press(hf__top *top, int32_t key)
+static hf__act press_in_confirmation(hf__top *top, int32_t key)
 {
     const hf__victim *victim = &top->victims[top->victim];
 
@@ -223,7 +223,7 @@ static hf__act confirm_press(hf__top *top, int32_t key)
     return HF__ACT_NONE;
 }
 
-/* ---- the picture -------------------------------------------------------------------------------------- */
+/* ---- ending a holder: what is shown ---- */
 
 static void put_cost(const hf__top *top, hf__frame *frame, const hf__victim *victim)
 {
@@ -266,9 +266,9 @@ void hf__confirm_put(const hf__top *top, hf__frame *frame)
     }
 }
 
-/* ---- moving ------------------------------------------------------------------------------------------- */
+/* ---- moving ---- */
 
-/* Where a key leads from `at` among count places; false: it is no such key. */
+/* Moves *at among count places. False: the key does not move. */
 static bool move(int32_t key, size_t page, size_t count, size_t *at)
 {
     size_t last = count > 0 ? count - 1 : 0;
@@ -320,7 +320,7 @@ static bool change_tab(hf__top *top, int32_t key)
     return true;
 }
 
-/* ---- what is shown, and how often ----------------------------------------------------------------------- */
+/* ---- order, filter and refresh ---- */
 
 static void sort_by_next(hf__top *top)
 {
@@ -385,7 +385,7 @@ static hf__act press_in_filter(hf__top *top, int32_t key)
     return HF__ACT_NONE;
 }
 
-/* ---- every key ---------------------------------------------------------------------------------------- */
+/* ---- keys of each mode ---- */
 
 static hf__act press_anywhere(hf__top *top, int32_t key)
 {
@@ -396,7 +396,7 @@ static hf__act press_anywhere(hf__top *top, int32_t key)
     case '=': return change_refresh(top, true);
     case '-': return change_refresh(top, false);
     case 'y': return top->row_count > 0 ? HF__ACT_COPY : HF__ACT_NONE;
-    case 'K': confirm_open(top); return HF__ACT_NONE;
+    case 'K': open_confirmation(top); return HF__ACT_NONE;
     case 'h':
     case '?':
         top->under = top->mode;
@@ -455,7 +455,7 @@ hf__act hf__top_press(hf__top *top, int32_t key)
     switch (top->mode) {
     case HF__MODE_FILTER: return press_in_filter(top, key);
     case HF__MODE_DETAIL: return press_in_detail(top, key);
-    case HF__MODE_CONFIRM: return confirm_press(top, key);
+    case HF__MODE_CONFIRM: return press_in_confirmation(top, key);
     case HF__MODE_HELP: return press_in_help(top, key);
     default: return press_in_list(top, key);
     }

@@ -16,7 +16,7 @@
 #include "programs/top/screen.h"
 #include "programs/top/signals.h"
 
-/* What other threads have to say; the loop is woken for it. */
+/* What other threads report. Each report wakes the loop. */
 struct mailbox {
     pthread_mutex_t guard;
     int fd; /* eventfd */
@@ -37,7 +37,7 @@ struct session {
     bool over;
 };
 
-/* ---- mail ---------------------------------------------------------------------------------------------- */
+/* ---- reports of other threads ---- */
 
 static void wake(struct mailbox *mail)
 {
@@ -80,9 +80,9 @@ static void on_refresh(void *arg, hf__snapshot *snapshot)
     wake(arg);
 }
 
-/* ---- ending a holder ------------------------------------------------------------------------------------ */
+/* ---- ending a holder ---- */
 
-/* Belongs to the collector from asking to done. */
+/* Belongs to the collector's thread until it is done. */
 struct ending {
     struct mailbox *mail;
     hf__terminate what;
@@ -134,7 +134,7 @@ static void ask_to_end(struct session *session)
     free(ending);
 }
 
-/* ---- what keys and signals ask for ---------------------------------------------------------------------- */
+/* ---- keys and signals ---- */
 
 static void copy(struct session *session)
 {
@@ -205,7 +205,7 @@ static void take_signals(struct session *session)
     }
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static void draw(struct session *session)
 {
@@ -219,7 +219,7 @@ static void draw(struct session *session)
 
 enum { KEYS, SIGNALS, MAIL, INPUTS, TICK_MS = 1000 };
 
-/* Once a second at least, for the age of what is shown. */
+/* Wakes up at least once a second, because ages are shown. */
 static void await_something(struct session *session)
 {
     struct pollfd inputs[INPUTS] = {

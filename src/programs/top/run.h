@@ -1,3 +1,4 @@
+/* The program: a view, a top and a terminal. */
 #ifndef HF_TOP_RUN_H
 #define HF_TOP_RUN_H
 
@@ -5,15 +6,16 @@
 #include "programs/top/top.h"
 #include "programs/view/view.h"
 
-/* The program: a view, a top, a terminal, until somebody has seen enough. */
-
 typedef struct hf__top_run {
-    hf__view_options view; /* its log is set here: nobody else may write to the terminal */
+    hf__view_options view; /* its log is replaced, since it must not write to the terminal */
     bool colour;
     const char *by; /* who ends holders, for the records */
 } hf__top_run;
 
-/* After hf__screen_check. top is as its owner wants to begin. HF_OK: somebody quit, or a signal asked for it. */
+/*
+ * Runs until somebody quits or a signal ends it, which is HF_OK. Call hf__screen_check first. top
+ * says what to begin with, and stays the caller's.
+ */
 HF_MUST_CHECK hf_status hf__top_run_on(const hf__top_run *run, hf__top *top, hf_error *err);
 
 extern const struct command cmd_top;

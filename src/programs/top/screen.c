@@ -19,7 +19,7 @@ struct hf__screen {
     bool has_clipboard;
 };
 
-/* ---- opening ------------------------------------------------------------------------------------------ */
+/* ---- opening ---- */
 
 static void choose_attributes(hf__screen *screen)
 {
@@ -94,7 +94,7 @@ void hf__screen_close(hf__screen *screen)
     free(screen);
 }
 
-/* ---- drawing ------------------------------------------------------------------------------------------ */
+/* ---- drawing ---- */
 
 void hf__screen_size(const hf__screen *screen, size_t *width, size_t *height)
 {
@@ -103,7 +103,7 @@ void hf__screen_size(const hf__screen *screen, size_t *width, size_t *height)
     *height = LINES > 0 ? (size_t)LINES : 0;
 }
 
-/* The chosen row is one bar: colours in it would only tear it apart. */
+/* The chosen row is one bar without other colours. */
 static void set_ink(const hf__screen *screen, hf__ink ink, bool selected)
 {
     attr_t bold = screen->inks[ink] & A_BOLD;
@@ -160,7 +160,7 @@ void hf__screen_forget(hf__screen *screen)
     clearok(curscr, TRUE);
 }
 
-/* ---- keys --------------------------------------------------------------------------------------------- */
+/* ---- keys ---- */
 
 static int32_t special_key(wint_t code)
 {
@@ -207,7 +207,7 @@ bool hf__screen_key(hf__screen *screen, int32_t *key)
     return false;
 }
 
-/* ---- what happens around it ----------------------------------------------------------------------------- */
+/* ---- size, suspension and the clipboard ---- */
 
 void hf__screen_resized(hf__screen *screen)
 {

@@ -1,4 +1,4 @@
-/* Apart from screen.c, because term.h defines a word such as "lines" for every capability. */
+/* Separate from screen.c, because term.h defines a macro such as "lines" for every capability. */
 #include "programs/top/screen.h"
 
 #include <curses.h>

@@ -36,7 +36,7 @@ static void *await_signals(void *arg)
         if (!atomic_load(&signals->works) && stops(number))
             _exit(BY_SIGNAL + number);
         unsigned char byte = (unsigned char)number;
-        (void)!write(signals->write_fd, &byte, 1); /* a full pipe says enough */
+        (void)!write(signals->write_fd, &byte, 1); /* a full pipe wakes the reader too */
     }
     return NULL;
 }
@@ -89,7 +89,7 @@ void hf__signals_stop_here(void)
     sigemptyset(&set);
     sigaddset(&set, SIGTSTP);
     signal(SIGTSTP, SIG_DFL); /* ncurses has a handler of its own, which is not for threads */
-    raise(SIGTSTP);           /* stays pending until it is let through */
+    raise(SIGTSTP);           /* stays pending until it is unblocked */
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }

@@ -1,7 +1,7 @@
 /*
- * Signals as something to poll. A thread awaits them, so that they never interrupt a write to the
- * terminal; up to hf__signals_work those that stop a program end it at once, for there is nothing to
- * restore yet.
+ * Signals as a descriptor to poll. A thread of its own awaits them, so that they never interrupt a
+ * write to the terminal. Before hf__signals_work, a signal that stops a program ends this one at
+ * once: there is nothing to restore yet.
  */
 #ifndef HF_TOP_SIGNALS_H
 #define HF_TOP_SIGNALS_H
@@ -18,14 +18,14 @@ typedef struct hf__signals {
     atomic_bool works, over;
 } hf__signals;
 
-/* Before any other thread is started: they inherit that the signals are not theirs. */
+/* Call it before any other thread is started: threads inherit that these signals are blocked. */
 HF_MUST_CHECK hf_status hf__signals_start(hf__signals *signals, hf_error *err);
 void hf__signals_work(hf__signals *signals);
 void hf__signals_end(hf__signals *signals);
 
 int hf__signals_next(hf__signals *signals); /* 0: none */
 
-/* Stops the process as its default action does, and returns when it goes on. */
+/* Stops the process as SIGTSTP does by default, and returns when it is continued. */
 void hf__signals_stop_here(void);
 
 #endif

@@ -92,7 +92,7 @@ const char *hf__top_copied(const hf__top *top, hf__buf *out)
     return out->broken ? "" : out->data;
 }
 
-/* --- json ------------------------------------------------------------------------------------- */
+/* ---- for scripts: JSON ---- */
 
 static void put_pair(hf__json *json, int64_t key)
 {
@@ -105,7 +105,7 @@ static void put_pair(hf__json *json, int64_t key)
     hf__json_end_array(json);
 }
 
-/* "held_ms": ages and moments say their unit. */
+/* The names of ages and moments end with their unit: "held_ms". */
 static void put_number(hf__json *json, const hf__list_column *column, int64_t number, bool known)
 {
     bool is_time = column->kind == HF__AGE || column->kind == HF__MOMENT;

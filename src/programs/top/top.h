@@ -1,3 +1,8 @@
+/*
+ * What a person at a terminal looks at: a tab, a filter, an order, a chosen row. None of it needs
+ * a terminal: keys go in, frames come out, and what only the caller can do comes back as an act. A
+ * top belongs to one thread.
+ */
 #ifndef HF_TOP_TOP_H
 #define HF_TOP_TOP_H
 
@@ -10,7 +15,7 @@
 #include "programs/top/tree.h"
 #include "programs/view/snapshot.h"
 
-/* A line that somebody types. */
+/* ---- a line that somebody types ---- */
 
 enum { HF__ENTRY_ROOM = 512 };
 
@@ -19,11 +24,11 @@ typedef struct hf__entry {
     size_t size;
 } hf__entry;
 
-/* True when the key was for it: a character, backspace, Ctrl-U, Ctrl-W. */
+/* Returns true when it has used the key: a character, backspace, Ctrl-U or Ctrl-W. */
 bool hf__entry_press(hf__entry *entry, int32_t key);
 void hf__entry_set(hf__entry *entry, const char *text); /* what does not fit is cut */
 
-/* Keys as the terminal's driver hands them on: characters are themselves. */
+/* ---- keys: a character is its code point ---- */
 
 enum {
     HF__KEY_UP = 0x110000,
@@ -41,11 +46,7 @@ enum {
     HF__KEY_BACKSPACE,
 };
 
-/*
- * What a person at a terminal looks at: a tab, a filter, an order, a chosen row. No terminal is needed
- * for any of it: keys go in, frames come out, and what only others can do comes back as an act.
- * One thread.
- */
+/* ---- what is shown ---- */
 
 typedef enum hf__tab {
     HF__TAB_LOCKS,
@@ -55,7 +56,7 @@ typedef enum hf__tab {
     HF__TAB_COUNT,
 } hf__tab;
 
-/* Which row it is, whatever its place. */
+/* Identifies a row when it moves, or when a new snapshot comes. */
 typedef struct hf__row_id {
     int64_t a, b, c;
 } hf__row_id;
@@ -71,7 +72,7 @@ typedef struct hf__standing {
 
 enum { HF__WHO_ROOM = 256, HF__COLUMNS_MAX = 12, HF__TYPED_MOST = 120 };
 
-/* Somebody who could be ended, and the lock that would be free then. */
+/* A holder that could be ended, and the lock that would then be free. */
 typedef struct hf__victim {
     int64_t key;
     hf_space space;
@@ -79,8 +80,8 @@ typedef struct hf__victim {
     int64_t token;              /* of its hold; 0: none */
     char title[HF__ENTRY_ROOM]; /* the lock as it is shown, which must be typed */
     char who[HF__WHO_ROOM];
-    size_t holds; /* locks of that party */
-    size_t keeps; /* who wait for it, directly */
+    size_t holds; /* how many locks that party holds */
+    size_t keeps; /* how many parties wait for it directly */
 } hf__victim;
 
 typedef enum hf__mode_of_top {
@@ -101,7 +102,7 @@ typedef struct hf__top {
     hf__standing standings[HF__TAB_COUNT];
     hf__entry filter;
     hf__mode_of_top mode;
-    hf__mode_of_top under; /* where help and confirmation lead back to */
+    hf__mode_of_top under; /* the mode to which help and confirmation return */
 
     hf__tree tree;
     size_t *rows; /* of the tab, filtered and sorted */
@@ -109,7 +110,7 @@ typedef struct hf__top {
     size_t naturals[HF__COLUMNS_MAX]; /* the widest cell of each column */
     size_t page;                      /* rows that the last frame had room for */
 
-    hf__row_id detail; /* what the detail is about, in the tab's terms */
+    hf__row_id detail; /* the row of the tab that the detail is about */
     char detail_title[HF__ENTRY_ROOM];
     size_t detail_scroll, detail_lines;
 
@@ -117,9 +118,9 @@ typedef struct hf__top {
     size_t victim_count, victim;
     hf__entry typed;
 
-    char message[512]; /* what the last key came to */
+    char message[512]; /* the result of the last key */
     hf__ink message_ink;
-    bool broken; /* out of memory: the picture is not whole */
+    bool broken; /* out of memory: the picture is not complete */
 } hf__top;
 
 typedef enum hf__act {
@@ -129,7 +130,7 @@ typedef enum hf__act {
     HF__ACT_REFRESH, /* top->refresh_ms has changed */
     HF__ACT_COPY,    /* hf__top_copied to the clipboard */
     HF__ACT_END,     /* top->victims[top->victim] was confirmed */
-    HF__ACT_REDRAW,  /* all of it: something else wrote to the terminal */
+    HF__ACT_REDRAW,  /* draw everything: another program wrote to the terminal */
 } hf__act;
 
 enum { HF__REFRESH_LEAST_MS = 250, HF__REFRESH_MOST_MS = 60000 };
@@ -137,7 +138,10 @@ enum { HF__REFRESH_LEAST_MS = 250, HF__REFRESH_MOST_MS = 60000 };
 void hf__top_init(hf__top *top);
 void hf__top_free(hf__top *top);
 
-/* Names of --tab and --sort; false: there is none such. A '-' before the column reverses it. */
+/*
+ * Words of --tab and --sort. False: there is no such word. A '-' before a column reverses the
+ * order.
+ */
 bool hf__top_choose_tab(hf__top *top, const char *word);
 bool hf__top_choose_sort(hf__top *top, const char *word);
 void hf__top_choose_filter(hf__top *top, const char *text);
@@ -145,23 +149,25 @@ void hf__top_choose_filter(hf__top *top, const char *text);
 void hf__top_list_tabs(hf__buf *out);
 void hf__top_list_columns(const hf__top *top, hf__buf *out);
 
-/* From now on this one is shown; it must outlive what follows, up to the next. */
+/* Shows this snapshot from now on. It is borrowed until the next call. */
 void hf__top_see(hf__top *top, const hf__snapshot *snapshot);
 
+/* Does what the key means, and returns what the caller has to do. */
 hf__act hf__top_press(hf__top *top, int32_t key);
+/* Shows a message until the next key. */
 void hf__top_say(hf__top *top, hf__ink ink, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The label of the chosen row, or its key: as it is, not as it is shown. Returns out. */
+/* Writes the label of the chosen row, or its key, without escapes. Returns the text of out. */
 const char *hf__top_copied(const hf__top *top, hf__buf *out);
 
 void hf__top_draw(hf__top *top, size_t width, size_t height, hf__frame *frame);
 
-/* For scripts: every row, without what only a person needs. */
+/* For scripts: every row, without what only people need. */
 void hf__top_print(hf__top *top, size_t width, hf__frame *frame);
 void hf__top_print_json(const hf__top *top, hf__json *json);
 
-/* The question whether to end a holder: whom, what it costs, and what must be typed as a proof. */
+/* Shows whom the confirmation would end, what that costs, and what has been typed. */
 void hf__confirm_put(const hf__top *top, hf__frame *frame);
 
 #endif

@@ -5,13 +5,13 @@
 
 #include "base/vec.h"
 
-/* Of the snapshot, by party. */
+/* The edges of a snapshot, by party. */
 struct graph {
     const hf__snapshot *seen;
     size_t *first;    /* into incoming; party_count + 1 */
     size_t *incoming; /* edges, grouped by their holder */
-    bool *held_up;    /* somebody who holds what it waits for is known */
-    size_t *wait;     /* the view by which it waits; SIZE_MAX: none */
+    bool *held_up;    /* a holder of what it waits for is known */
+    size_t *wait;     /* its view that waits; SIZE_MAX: none */
     size_t *node;     /* where it is unfolded; SIZE_MAX: not yet */
 };
 
@@ -63,7 +63,7 @@ static void find_waits(struct graph *graph)
             graph->wait[seen->view_party[i]] = i;
 }
 
-/* Those ahead in the queue are in the way too, but not what one looks for. */
+/* Does the edge lead to one that waits too? Those are in the way, but not the cause. */
 static bool is_queue(const hf__snapshot *seen, const hf__seen_edge *edge)
 {
     return seen->parties[edge->holder].waits_for == edge->lock;
@@ -76,7 +76,7 @@ static bool is_drawn(const struct graph *graph, size_t edge)
     return !is_queue(graph->seen, at) || !graph->held_up[at->waiter];
 }
 
-/* Counts, then places: every edge lands behind the others of its holder. */
+/* Sorts the edges by holder: counts those of each holder first, then places them. */
 static void group_edges(struct graph *graph)
 {
     const hf__snapshot *seen = graph->seen;
@@ -115,9 +115,9 @@ static bool graph_make(struct graph *graph, const hf__snapshot *seen)
     return true;
 }
 
-/* ---- unfolding -------------------------------------------------------------------------------------- */
+/* ---- unfolding ---- */
 
-/* There is room: a node per party and edge at most. */
+/* hf__tree_build has made room for all nodes. */
 static size_t add_node(hf__tree *tree, struct graph *graph, size_t party, size_t edge,
                        size_t parent)
 {
@@ -155,7 +155,7 @@ static struct level level_of(const struct graph *graph, const hf__tree *tree, si
         .node = node, .next = graph->first[party], .end = graph->first[party + 1]};
 }
 
-/* A stack of its own: a queue of ten thousand is as deep as that. */
+/* Not recursive: with ten thousand waiters in line the tree can be as deep. */
 static void unfold(hf__tree *tree, struct graph *graph, struct level *stack, size_t party)
 {
     size_t depth = 0;
@@ -212,7 +212,7 @@ static void unfold_roots(hf__tree *tree, struct graph *graph, struct level *stac
             unfold(tree, graph, stack, roots[i]);
 }
 
-/* Behind a prepared transaction, say: nobody who could be named is in their way. */
+/* Adds waiters with no known holder, such as those behind a prepared transaction. */
 static void unfold_rest(hf__tree *tree, struct graph *graph, struct level *stack)
 {
     for (size_t i = 0; i < graph->seen->party_count; i++)

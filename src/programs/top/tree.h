@@ -7,14 +7,14 @@
 /* A party at one place of the tree, in the order of its lines. */
 typedef struct hf__tree_node {
     size_t party;  /* index into the snapshot's parties */
-    size_t edge;   /* by which it waits for its parent; SIZE_MAX: it has none */
+    size_t edge;   /* the edge by which it waits for its parent; SIZE_MAX: it has no parent */
     size_t parent; /* node; SIZE_MAX: none */
     size_t size;   /* nodes of its subtree, itself included */
     size_t depth;  /* 0: a root */
     size_t wait;   /* view by which it waits; SIZE_MAX: it waits for nothing */
     bool is_last;  /* of its siblings */
-    bool again;    /* it stands above already, and those behind it do */
-    bool closes;   /* again, and one of its own ancestors: the cycle closes here */
+    bool again;    /* it is further up already, with those behind it */
+    bool closes;   /* it is one of its own ancestors: the cycle closes here */
     bool in_cycle;
 } hf__tree_node;
 
@@ -24,9 +24,10 @@ typedef struct hf__tree {
 } hf__tree;
 
 /*
- * Deadlocks first, then roots by how many they keep, then waiters of whom nobody knows for whom; below
- * each those who wait for it, the longest first. Every party is unfolded once, so that there are at
- * most as many nodes as parties and edges together. False: out of memory.
+ * Builds the tree anew, in the same memory: deadlocks first, then roots by how many they keep
+ * waiting, then waiters for whom no holder is known. Below each party are those who wait for it,
+ * the longest wait first. A party is unfolded once, so that there are never more nodes than
+ * parties and edges. Returns false without memory. Zero-initialise a tree, and free it.
  */
 bool hf__tree_build(hf__tree *tree, const hf__snapshot *snapshot);
 void hf__tree_free(hf__tree *tree);
