@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/error.h"
-
 typedef enum hf__severity {
     HF__SEVERITY_NOTE,
     HF__SEVERITY_WARNING, /* the registry can be used all the same */

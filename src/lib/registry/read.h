@@ -63,6 +63,5 @@ void hf__read_pattern(hf__reading *reading, hf__lock_entry *entry, const hf__nod
  * Makes the tables of names and of fixed keys, after all entries have been read. False: no memory.
  */
 HF_MUST_CHECK bool hf__names_build(hf_registry *registry);
-void hf__names_free(struct hf__names *names);
 
 #endif

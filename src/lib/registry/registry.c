@@ -6,6 +6,14 @@
 
 #include "lib/registry/read.h"
 
+/* The entries by name and by fixed key. */
+struct hf__names {
+    const hf__lock_entry **by_name; /* sorted; equal names in the order of the file */
+    size_t name_count;
+    const hf__lock_entry **by_key;
+    size_t key_count;
+};
+
 static void free_text(const char *text)
 {
     free((void *)(uintptr_t)text);
@@ -40,6 +48,15 @@ static void free_entry(hf__lock_entry *entry)
     free(entry->sources);
 }
 
+static void free_names(struct hf__names *names)
+{
+    if (!names)
+        return;
+    free(names->by_name);
+    free(names->by_key);
+    free(names);
+}
+
 void hf_registry_free(hf_registry *registry)
 {
     if (!registry)
@@ -51,7 +68,7 @@ void hf_registry_free(hf_registry *registry)
         free(*word);
     free(registry->conventions.generic);
     free(registry->conventions.label);
-    hf__names_free(registry->names);
+    free_names(registry->names);
     free(registry->path);
     free(registry);
 }
@@ -117,13 +134,6 @@ const hf_registry_entry *hf_registry_find(const hf_registry *registry, const cha
 
 /* ---- entries by name and by fixed key ---- */
 
-struct hf__names {
-    const hf__lock_entry **by_name; /* sorted; equal names in the order of the file */
-    size_t name_count;
-    const hf__lock_entry **by_key;
-    size_t key_count;
-};
-
 static int by_place(const hf__lock_entry *a, const hf__lock_entry *b)
 {
     return a < b ? -1 : a > b;
@@ -183,15 +193,6 @@ bool hf__names_build(hf_registry *registry)
     qsort(names->by_name, names->name_count, sizeof(hf__lock_entry *), compare_names);
     qsort(names->by_key, names->key_count, sizeof(hf__lock_entry *), compare_keys);
     return true;
-}
-
-void hf__names_free(struct hf__names *names)
-{
-    if (!names)
-        return;
-    free(names->by_name);
-    free(names->by_key);
-    free(names);
 }
 
 static int compare_text(const char *name, const char *text, size_t size)

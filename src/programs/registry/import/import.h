@@ -3,6 +3,7 @@
 #define HF_PROGRAMS_REGISTRY_IMPORT_IMPORT_H
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "lib/registry/finding.h"
 
 enum {
