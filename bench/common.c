@@ -30,7 +30,7 @@ void bench_die(const char *what, const char *why)
     exit(1);
 }
 
-/* ---- the library ------------------------------------------------------------------------------- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 hf_store *bench_store(const char *url, hf_records records)
 {
@@ -80,7 +80,7 @@ int64_t bench_key(const char *label)
     return key;
 }
 
-/* ---- the controls ------------------------------------------------------------------------------ */
+/* ---- the controls ---------------------------------------------------------------------------- */
 
 PGconn *bench_connect(const char *url)
 {

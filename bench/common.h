@@ -27,7 +27,9 @@ int64_t bench_key(const char *label);
 /* The controls: bare libpq. */
 PGconn *bench_connect(const char *url);
 void bench_prepare(PGconn *conn, const char *name, const char *sql);
-/* Runs a prepared statement; ends the program unless the first column of the first row is wanted. */
+/*
+ * Runs a prepared statement; ends the program unless the first column of the first row is wanted.
+ */
 void bench_expect(PGconn *conn, const char *name, int count, const char *const *values,
                   const char *wanted);
 int64_t bench_ask(PGconn *conn, const char *sql, const char *value); /* $1, or NULL; 0 for no row */

@@ -1,7 +1,7 @@
 /*
- * gaps URL answer ROUNDS LEDGERS ROWS GAPS: seconds to find the gaps of so many ledgers with so many
- * transactions each; the control finds them by a window function over the transactions.
- * gaps URL commit ROUNDS COMMITS RANGES: seconds for so many commits of a live ingester, coverage and
+ * gaps URL answer ROUNDS LEDGERS ROWS GAPS: seconds to find the gaps of so many ledgers with so
+ * many transactions each; the control finds them by a window function over the transactions. gaps
+ * URL commit ROUNDS COMMITS RANGES: seconds for so many commits of a live ingester, coverage and
  * cursor alone, beside so many ranges; the control is the same beside one.
  */
 #include "common.h"
@@ -42,7 +42,7 @@ static hf_network *open_network(hf_store *store, PGconn *conn, const char *name,
     return network;
 }
 
-/* ---- the answer --------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 /* Every so many ledgers three in a row are left out. */
 static void fill(PGconn *conn, long ledgers, long rows, long gaps)
@@ -108,7 +108,7 @@ static void measure_answer(hf_store *store, PGconn *conn, char **argv)
     run_sql(conn, "DROP SCHEMA ingest_gaps CASCADE");
 }
 
-/* ---- commits ------------------------------------------------------------------------------------ */
+/* ---- commits --------------------------------------------------------------------------------- */
 
 struct live {
     hf_network *network;

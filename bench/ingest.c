@@ -1,9 +1,9 @@
 /*
  * The controls of bench/ingest: bare libpq, and the rows that the ingester has written before.
  *
- *   bench_ingest copy URL SCHEMA    empties the tables and copies all rows back; prints "ROWS SECONDS"
- *   bench_ingest tip URL SCHEMA     the same by one transaction per ledger; prints "LEDGERS SECONDS"
- *   bench_ingest prepared URL SCHEMA    likewise, with statements that were prepared
+ *   bench_ingest copy URL SCHEMA    empties the tables and copies all rows back; prints "ROWS
+ * SECONDS" bench_ingest tip URL SCHEMA     the same by one transaction per ledger; prints "LEDGERS
+ * SECONDS" bench_ingest prepared URL SCHEMA    likewise, with statements that were prepared
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static PGresult *ask(PGconn *conn, const char *sql)
     return result;
 }
 
-/* ---- COPY --------------------------------------------------------------------------------------- */
+/* ---- COPY ------------------------------------------------------------------------------------ */
 
 static int64_t copy_out(PGconn *conn, const char *table, hf__buf *rows)
 {
@@ -98,7 +98,7 @@ static void bench_copy(PGconn *conn)
     hf__buf_free(&transactions);
 }
 
-/* ---- one transaction per ledger ----------------------------------------------------------------- */
+/* ---- one transaction per ledger -------------------------------------------------------------- */
 
 enum statement { BEGIN, LEDGER, TRANSACTIONS, LOCK, COVER, MOVE, COMMIT, STATEMENTS };
 

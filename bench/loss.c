@@ -1,4 +1,6 @@
-/* loss URL plain|records ROUNDS: seconds from before pg_terminate_backend until the client knows. */
+/*
+ * loss URL plain|records ROUNDS: seconds from before pg_terminate_backend until the client knows.
+ */
 #include "common.h"
 
 #include <poll.h>

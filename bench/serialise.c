@@ -1,7 +1,7 @@
 /*
- * serialise URL PATTERN ISOLATION ROWS CLIENTS SECONDS: read, compute, write on one of ROWS rows, by
- * CLIENTS threads. PATTERN: none (no lock), textbook (lock after BEGIN), holdfast. Prints commits,
- * seconds, retries, and the p50 and p99 of a commit in microseconds.
+ * serialise URL PATTERN ISOLATION ROWS CLIENTS SECONDS: read, compute, write on one of ROWS rows,
+ * by CLIENTS threads. PATTERN: none (no lock), textbook (lock after BEGIN), holdfast. Prints
+ * commits, seconds, retries, and the p50 and p99 of a commit in microseconds.
  */
 #include <libpq-fe.h>
 #include <pthread.h>
@@ -52,7 +52,7 @@ static void remember(struct client *client, double seconds)
     client->times[client->commits++] = seconds;
 }
 
-/* ---- by hand ------------------------------------------------------------------------------------ */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 static bool command(PGconn *conn, const char *sql, int count, const char *const *params,
                     char *value)
@@ -102,7 +102,7 @@ static void work_by_hand(struct client *client)
     PQfinish(conn);
 }
 
-/* ---- through the library ------------------------------------------------------------------------ */
+/* ---- through the library --------------------------------------------------------------------- */
 
 static hf_status increment(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -150,7 +150,7 @@ static void work_with_holdfast(struct client *client)
     }
 }
 
-/* ---- all clients -------------------------------------------------------------------------------- */
+/* ---- all clients ----------------------------------------------------------------------------- */
 
 static void *work(void *arg)
 {

@@ -1,4 +1,6 @@
-/* uncontended URL plain|records ROUNDS PAIRS: seconds for PAIRS acquires and releases of one label. */
+/*
+ * uncontended URL plain|records ROUNDS PAIRS: seconds for PAIRS acquires and releases of one label.
+ */
 #include "common.h"
 
 #include <stdio.h>

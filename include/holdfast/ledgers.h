@@ -14,8 +14,8 @@ typedef struct hf_network hf_network;
 typedef struct hf_network_options {
     size_t size;
     const char *name; /* "testnet": small letters, digits, '_' and '-', at most 40 */
-    const char
-        *schema; /* PostgreSQL: NULL is ingest_<name>; the local store has a file of that name */
+    /* PostgreSQL: NULL is ingest_<name>; the local store has a file of that name */
+    const char *schema;
     const char *latest_cursor; /* NULL: "latestLedgerCursor" */
     const char *oldest_cursor; /* NULL: "oldestLedgerCursor" */
 } hf_network_options;

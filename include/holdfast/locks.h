@@ -293,8 +293,8 @@ typedef struct hf_lock_spec {
     hf_lifetime lifetime; /* HF_TRANSACTION: on a borrowed connection inside a transaction */
     int64_t wait_ms;      /* -1 for ever, 0 not at all */
     unsigned flags;
-    unsigned
-        slots; /* > 0: at most this many holders (HF_SLOTS_MAX); one target, exclusive, session */
+    /* > 0: at most this many holders (HF_SLOTS_MAX); one target, exclusive, session */
+    unsigned slots;
     hf_lost_fn *on_lost;
     hf_wait_fn *on_wait;
     void *arg; /* for both callbacks */
@@ -401,7 +401,7 @@ typedef struct hf_lock_view {
     const char *name;       /* in the store's registry; "": unregistered, or no registry */
     const char *pattern;    /* of that entry, or "" */
     int64_t idle_ms;  /* how long the session has been idle outside of a transaction; -1: it is not,
-                      * or that is not known */
+                       * or that is not known */
     bool idle_hidden; /* it is not known: another role's session, or a local store */
     int64_t seen_ms;  /* in a list of the past: how long ago it was seen last; else 0 */
     int64_t times;    /* in a list of the past: how often it was acquired; else 0 */

@@ -42,7 +42,7 @@ hf_status hf__read_file(const char *path, size_t most, hf__buf *text, hf_status 
     return status;
 }
 
-void hf__put_path_beside(hf__buf *out, const char *path, const char *other)
+void hf__put_sibling_path(hf__buf *out, const char *path, const char *other)
 {
     const char *slash = strrchr(path, '/');
 

@@ -16,6 +16,6 @@ HF_MUST_CHECK hf_status hf__read_fd(int fd, const char *name, size_t most, hf__b
                                     hf_status code, hf_error *err);
 
 /* Appends the path of `other` as a name that stands in the file at path: relative to its folder. */
-void hf__put_path_beside(hf__buf *out, const char *path, const char *other);
+void hf__put_sibling_path(hf__buf *out, const char *path, const char *other);
 
 #endif

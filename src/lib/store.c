@@ -1,4 +1,5 @@
-/* The handle that callers have: opening, closing, event loops, and what passes through to the store. */
+/* The handle that callers have: opening, closing, event loops, and what passes through to the
+ * store. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -187,16 +188,6 @@ int hf_store_fd(const hf_store *store)
 int hf_store_dispatch(hf_store *store)
 {
     return store->dispatch ? hf__deliver_losses(store) : 0;
-}
-
-const char *hf_store_name(const hf_store *store)
-{
-    return store->backend->name;
-}
-
-bool hf_store_is_local(const hf_store *store)
-{
-    return store->backend->local;
 }
 
 bool hf_store_has_records(const hf_store *store)

@@ -1,6 +1,6 @@
 /*
- * What a backend provides for transactions: one attempt at a time, which lib/transactions runs, repeats
- * and reports; and the rows that come out of statements.
+ * What a backend provides for transactions: one attempt at a time, which lib/transactions runs,
+ * repeats and reports; and the rows that come out of statements.
  */
 #ifndef HF_BACKEND_ATTEMPT_H
 #define HF_BACKEND_ATTEMPT_H
@@ -55,8 +55,8 @@ typedef struct hf__attempt_plan {
     bool read_only;
     int64_t deadline;
     hf__session *session; /* to run on, which holds a lock; NULL: one of the backend's choice */
-    const hf__claim
-        *release; /* held on that session: given up once committed, where the backend can */
+    /* held on that session: given up once committed, where the backend can */
+    const hf__claim *release;
     size_t release_count;
     hf__attempt_place place;
     const char *database; /* the local store's file without ".db" */
@@ -88,7 +88,8 @@ typedef struct hf__attempt_ops {
     /* The callback used the connection and failed: has it gone? May be NULL. */
     bool (*is_broken)(hf__attempt *attempt);
 
-    /* After HF__FAULT_BROKEN, on a connection of its own; err says why when the outcome is in doubt. */
+    /* After HF__FAULT_BROKEN, on a connection of its own; err says why when the outcome is in
+     * doubt. */
     hf__attempt_outcome (*outcome)(hf__attempt *attempt, const hf__attempt_plan *plan,
                                    hf_error *err);
 

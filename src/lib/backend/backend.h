@@ -2,8 +2,8 @@
  * What a backend (PostgreSQL, the local folder) provides to the lock engine.
  *
  * A session of the backend is a connection, or an open file description. What is held on a
- * session is lost with it, and a session never conflicts with itself, so the engine counts holders inside
- * the process and asks the backend only for keys that the process does not hold yet.
+ * session is lost with it, and a session never conflicts with itself, so the engine counts holders
+ * inside the process and asks the backend only for keys that the process does not hold yet.
  *
  * All operations may be called from any thread at once, and never with the engine's mutex held.
  * A backend that finds a session dead calls hf__session_lose and goes on; the engine does the rest.
@@ -23,8 +23,8 @@ typedef struct hf__claim {
     int64_t key; /* HF_PAIR: first int4 in the high half, second in the low */
     hf_space space;
     hf_mode mode;
-    int64_t
-        wake; /* whoever listens to this key is told of the release: the key, or a semaphore's */
+    /* whoever listens to this key is told of the release: the key, or a semaphore's */
+    int64_t wake;
     const char *label; /* for records; NULL when only the number is known */
     size_t label_size;
     hf_derivation derivation;
@@ -41,9 +41,8 @@ typedef struct hf__session {
 
     const char *reason; /* one word for history, a literal; written once, before lost is set */
     hf_error why;       /* likewise */
-    atomic_uint
-        holds; /* keys held: raised by the backend on success, lowered by leave_session; only at 0
-                        * may the session be reused or freed */
+    atomic_uint holds;  /* keys held: raised by the backend on success, lowered by leave_session;
+                         * only at 0 may the session be reused or freed */
 } hf__session;
 
 /* Marks the session lost once and wakes the watcher. Returns false when it was lost before. */
@@ -65,11 +64,11 @@ typedef struct hf__key {
     hf_space space;
 } hf__key;
 
-/* One SELECT on the store's records. With a request it goes in the message that acquires the lock, where
- * the backend can do that, and is answered under the lock. */
+/* One SELECT on the store's records. With a request it goes in the message that acquires the lock,
+ * where the backend can do that, and is answered under the lock. */
 typedef struct hf__question {
-    const char
-        *name; /* what the statement may be prepared as, where it is asked by itself; or NULL */
+    /* what the statement may be prepared as, where it is asked by itself; or NULL */
+    const char *name;
     const char *sql; /* for the store's kind */
     size_t count;
     const hf_value *values; /* text */
@@ -84,16 +83,16 @@ typedef struct hf__request {
     size_t count;
     hf_lifetime lifetime;
     bool private_session; /* a session that holds nothing else */
-    hf__question *const
-        *questions; /* to be answered under the lock, if it can be done on the way */
+    /* to be answered under the lock, if it can be done on the way */
+    hf__question *const *questions;
     size_t question_count;
     bool any_order;      /* the caller may deadlock: search for cycles while waiting */
     const hf__key *held; /* what the calling thread holds already; only for wait */
     size_t held_count;
     int64_t deadline; /* hf__now_ms() clock, HF__FOREVER; only for wait */
 
-    /* In: the private session to acquire them on, where the backend can, or NULL. Out, with HF_OK: the one
-     * that holds them; the backend has raised its holds by count. */
+    /* In: the private session to acquire them on, where the backend can, or NULL. Out, with HF_OK:
+     * the one that holds them; the backend has raised its holds by count. */
     hf__session *session;
 
     /* results */
@@ -163,8 +162,8 @@ typedef struct hf__backend_ops {
     hf_status (*renew_claims)(hf__session *session, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err);
 
-    /* So many keys are held no more on the session, released or lost: lowers holds, and at 0 reuses or
-     * frees the session. NULL: the engine lowers it. */
+    /* So many keys are held no more on the session, released or lost: lowers holds, and at 0 reuses
+     * or frees the session. NULL: the engine lowers it. */
     void (*leave_session)(hf__session *session, unsigned keys);
 
     /* Does anybody outside this process wait for the claim? */
@@ -177,9 +176,9 @@ typedef struct hf__backend_ops {
     hf_status (*find_holder)(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                              hf_error *err);
 
-    /* Wake-ups by key, for waits that no queue serves: between listen and unlisten, await_wake returns
-     * when the key was released since the last listen or await_wake with this ticket, or when ms have
-     * passed; it may return early. */
+    /* Wake-ups by key, for waits that no queue serves: between listen and unlisten, await_wake
+     * returns when the key was released since the last listen or await_wake with this ticket, or
+     * when ms have passed; it may return early. */
     hf_status (*listen)(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
     hf_status (*await_wake)(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
                             hf_error *err);

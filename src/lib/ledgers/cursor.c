@@ -76,17 +76,12 @@ hf_status hf__cursor_read(hf_tx *tx, const hf_network *network, const char *name
     return status;
 }
 
-static bool lacks_unique_key(const hf_error *err)
-{
-    return strcmp(err->sqlstate, "42P10") == 0 || strstr(err->message, "ON CONFLICT clause does");
-}
-
 /*
  * An adopted table may have no unique key. Then an upsert fails, and other writers make duplicates.
  */
 static hf_status name_remedy(const hf_network *network, hf_status status, hf_error *err)
 {
-    if (status != HF_DATABASE || !err || !lacks_unique_key(err))
+    if (status != HF_DATABASE || !err || strcmp(err->sqlstate, "42P10") != 0)
         return status;
     status =
         hf__fail(err, HF_CONFIG, "%s.ingest_store has no unique key on \"key\"", network->schema);

@@ -1,4 +1,5 @@
-/* Connections to data.db and its like: opening, reuse, what statements may not do, failures in words. */
+/* Connections to data.db and its like: opening, reuse, what statements may not do, failures in
+ * words. */
 #include "lib/local/transaction.h"
 
 #include <errno.h>
@@ -113,8 +114,9 @@ hf_status hf__local_connection_fail(const hf__local_connection *connection, int 
 /* ---- what statements may not do -------------------------------------------------------------- */
 
 /*
- * Asked while a statement is prepared, so that nothing of what is refused has happened. What changes
- * the connection for longer than the transaction is let pass, but nobody else gets to see it.
+ * Asked while a statement is prepared, so that nothing of what is refused has happened. What
+ * changes the connection for longer than the transaction is let pass, but nobody else gets to see
+ * it.
  */
 static int guard(void *arg, int action, const char *first, const char *second, const char *database,
                  const char *trigger)

@@ -290,7 +290,8 @@ static hf_status enter_boot(hf__local *local, const char *boot_id, hf_error *err
 
 /*
  * Commits are not synced, so a power cut may forget tokens that were handed out. After a boot the
- * sequence jumps past whatever could have been forgotten, and that jump is synced before it is used.
+ * sequence jumps past whatever could have been forgotten, and that jump is synced before it is
+ * used.
  */
 static hf_status notice_boot(hf__local *local, hf_error *err)
 {
@@ -457,7 +458,7 @@ hf_status hf__local_init(hf__backend *backend, int *from, int *to, hf_error *err
     return HF_OK;
 }
 
-/* ---- questions --------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 static hf_status bind_values(hf__local *local, sqlite3_stmt *statement,
                              const hf__question *question, hf_error *err)

@@ -1,6 +1,6 @@
 /*
- * The kernel sees no deadlock among OFD locks, so the waits search for one in the tables holders and
- * waiters, thread by thread. In a cycle the youngest wait gives up, so that exactly one does.
+ * The kernel sees no deadlock among OFD locks, so the waits search for one in the tables holders
+ * and waiters, thread by thread. In a cycle the youngest wait gives up, so that exactly one does.
  */
 #include "lib/local/local.h"
 
@@ -102,7 +102,9 @@ static uint64_t signature(const struct graph *graph, size_t last)
     return bits != 0 ? bits : 1;
 }
 
-/* "pid 12 (nightly) waits for 'a'"; alive is false when the process is gone and its rows are left. */
+/*
+ * "pid 12 (nightly) waits for 'a'"; alive is false when the process is gone and its rows are left.
+ */
 static hf_status describe(hf__local *local, int64_t id, hf__buf *text, bool *alive, hf_error *err)
 {
     sqlite3_stmt *rows = NULL;

@@ -51,7 +51,7 @@ void hf__local_file_path(const hf__local *local, unsigned index, char *out, size
                        (index - HF__LOCAL_GATES) % HF__LOCAL_GATE_SHARDS);
 }
 
-bool hf__local_claim_at(unsigned index, int64_t byte, hf__claim *claim)
+static bool claim_at(unsigned index, int64_t byte, hf__claim *claim)
 {
     if (index >= HF__LOCAL_GATES)
         return false;
@@ -362,7 +362,7 @@ static hf_status add_bytes(unsigned index, const struct line *line, hf__local_lo
     if (line->end < line->start || line->end - line->start > ABSURD)
         return HF_OK;
     for (int64_t byte = line->start; status == HF_OK; byte++) {
-        if (hf__local_claim_at(index, byte, &claim) && hf__local_lock_file(&claim) == index) {
+        if (claim_at(index, byte, &claim) && hf__local_lock_file(&claim) == index) {
             claim.mode = line->shared ? HF_SHARED : HF_EXCLUSIVE;
             status = add(arg, &claim, err);
         }

@@ -70,8 +70,8 @@ static void local_close(hf__backend *backend)
 }
 
 /*
- * In a fork's child: the mutexes may be held by threads that do not exist here, and SQLite must not be
- * touched. To close descriptors is enough; an unlock would take the locks from the parent.
+ * In a fork's child: the mutexes may be held by threads that do not exist here, and SQLite must not
+ * be touched. To close descriptors is enough; an unlock would take the locks from the parent.
  */
 static void local_forget(hf__backend *backend)
 {

@@ -8,8 +8,8 @@
  *
  * The kernel frees an OFD lock when the last descriptor of its open file description is closed, so
  * a lock ends with its process however that dies; the records say who holds it, never that it is
- * held. Mutexes are taken in this order: the database's (which may be held for seconds while another
- * process writes), hf__local's, a session's, a wait's, the bell's.
+ * held. Mutexes are taken in this order: the database's (which may be held for seconds while
+ * another process writes), hf__local's, a session's, a wait's, the bell's.
  */
 #ifndef HF_STORE_LOCAL_LOCAL_H
 #define HF_STORE_LOCAL_LOCAL_H
@@ -70,10 +70,9 @@ HF_MUST_CHECK hf_status hf__local_file_fail(const hf__local *local, unsigned ind
                                             int error_number, const char *what, hf_error *err);
 
 /* The claim that a byte of a lock file stands for; false for gates. */
-bool hf__local_claim_at(unsigned index, int64_t byte, hf__claim *claim);
 void hf__local_file_path(const hf__local *local, unsigned index, char *out, size_t out_size);
 
-/* ---- keys.c: the keys that a session holds ------------------------------------------------------ */
+/* ---- keys.c: the keys that a session holds --------------------------------------------------- */
 
 typedef struct hf__local_key {
     int64_t key;
@@ -87,13 +86,11 @@ typedef struct hf__local_keys {
     size_t count;
 } hf__local_keys;
 
-bool hf__local_keys_have(const hf__local_keys *keys, const hf__claim *claim);
 bool hf__local_keys_reserve(hf__local_keys *keys, size_t more);        /* false: out of memory */
 void hf__local_keys_add(hf__local_keys *keys, const hf__claim *claim); /* room is reserved */
-bool hf__local_keys_remove(hf__local_keys *keys, const hf__claim *claim);
 void hf__local_keys_free(hf__local_keys *keys);
 
-/* ---- session.c ---------------------------------------------------------------------------------- */
+/* ---- session.c ------------------------------------------------------------------------------- */
 
 typedef struct hf__local_session {
     hf__session head;
@@ -109,10 +106,6 @@ typedef struct hf__local_session {
 HF_MUST_CHECK hf_status hf__local_session_new(hf__local *local, bool is_shared,
                                               hf__local_session **session, hf_error *err);
 void hf__local_session_free(hf__local_session *session);
-
-/* The session that uncontended locks share; another one after it was lost. */
-HF_MUST_CHECK hf_status hf__local_shared_session(hf__local *local, hf__local_session **session,
-                                                 hf_error *err);
 
 /* The claims are held on the session: the engine lowers its count when they are released. */
 void hf__local_session_grant(hf__local_session *session, hf__request *request);
@@ -175,8 +168,8 @@ typedef struct hf__local_wait {
 hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
 void hf__local_interrupt(hf__backend *backend);
 
-/* Counts releases, so that none between a try and the await_wake after it is missed. Wakes may share a
- * counter: it may end early. */
+/* Counts releases, so that none between a try and the await_wake after it is missed. Wakes may
+ * share a counter: it may end early. */
 void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t count);
 hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
 hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
@@ -302,7 +295,7 @@ HF_MUST_CHECK hf_status hf__local_ask_kernel(const hf__local *local, hf__local_l
 
 hf_status hf__local_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
 
-/* ---- transaction.c, connection.c: transactions on FOLDER/data.db --------------------------------- */
+/* ---- transaction.c, connection.c: transactions on FOLDER/data.db ----------------------------- */
 
 typedef struct hf__local_connection hf__local_connection;
 

@@ -12,9 +12,10 @@
 
 #define DAY_MS INT64_C(86400000)
 
-/* ---- labels ----------------------------------------------------------------------------------------
- * A label that was found right within a day needs no look at the table: the cache keeps the last
- * ones, whole, since to know them by a hash would trust the very thing that is checked here. */
+/* ---- labels
+ * ---------------------------------------------------------------------------------------- A label
+ * that was found right within a day needs no look at the table: the cache keeps the last ones,
+ * whole, since to know them by a hash would trust the very thing that is checked here. */
 
 enum { KNOWN = 512, KNOWN_SIZE_MAX = 256 };
 

@@ -20,7 +20,88 @@ static hf__local *local_of(hf__backend *backend)
     return (hf__local *)backend;
 }
 
-/* ---- life of a session -------------------------------------------------------------------------- */
+/* ---- the keys that a session holds ----------------------------------------------------------- */
+
+static size_t first_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
+{
+    return (size_t)hf__hash_int((uint64_t)key ^ space) & (keys->size - 1);
+}
+
+/* The slot of the key, or the free one where it would go. */
+static size_t find_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
+{
+    size_t at = first_slot(keys, key, space);
+
+    while (keys->slot[at].used && (keys->slot[at].key != key || keys->slot[at].space != space))
+        at = (at + 1) & (keys->size - 1);
+    return at;
+}
+
+static bool keys_have(const hf__local_keys *keys, const hf__claim *claim)
+{
+    return keys->count > 0 && keys->slot[find_slot(keys, claim->key, (uint8_t)claim->space)].used;
+}
+
+bool hf__local_keys_reserve(hf__local_keys *keys, size_t more)
+{
+    size_t size = keys->size > 0 ? keys->size : 8;
+
+    while (size / 2 < keys->count + more)
+        size *= 2;
+    if (size == keys->size)
+        return true;
+
+    hf__local_keys grown = {.slot = calloc(size, sizeof *grown.slot), .size = size};
+    if (grown.slot == NULL)
+        return false;
+    grown.count = keys->count;
+    for (size_t i = 0; i < keys->size; i++)
+        if (keys->slot[i].used)
+            grown.slot[find_slot(&grown, keys->slot[i].key, keys->slot[i].space)] = keys->slot[i];
+    free(keys->slot);
+    *keys = grown;
+    return true;
+}
+
+void hf__local_keys_add(hf__local_keys *keys, const hf__claim *claim)
+{
+    uint8_t space = (uint8_t)claim->space;
+    hf__local_key *slot = &keys->slot[find_slot(keys, claim->key, space)];
+
+    if (!slot->used)
+        keys->count++;
+    *slot = (hf__local_key){.key = claim->key, .space = space, .used = true};
+}
+
+static bool keys_remove(hf__local_keys *keys, const hf__claim *claim)
+{
+    if (!keys_have(keys, claim))
+        return false;
+
+    size_t mask = keys->size - 1;
+    size_t hole = find_slot(keys, claim->key, (uint8_t)claim->space);
+    keys->slot[hole].used = false;
+    keys->count--;
+
+    /* Whoever was pushed past the hole moves back, so that searches may stop at a free slot. */
+    for (size_t at = (hole + 1) & mask; keys->slot[at].used; at = (at + 1) & mask) {
+        size_t wanted = first_slot(keys, keys->slot[at].key, keys->slot[at].space);
+        if (((at - wanted) & mask) < ((at - hole) & mask))
+            continue;
+        keys->slot[hole] = keys->slot[at];
+        keys->slot[at].used = false;
+        hole = at;
+    }
+    return true;
+}
+
+void hf__local_keys_free(hf__local_keys *keys)
+{
+    free(keys->slot);
+    *keys = (hf__local_keys){0};
+}
+
+/* ---- life of a session ----------------------------------------------------------------------- */
 
 /* mutex is held by the caller */
 static hf_status add_session(hf__local *local, bool is_shared, hf__local_session **out,
@@ -70,7 +151,8 @@ void hf__local_session_free(hf__local_session *session)
     free(session);
 }
 
-hf_status hf__local_shared_session(hf__local *local, hf__local_session **session, hf_error *err)
+/* The session that uncontended locks share; another one after it was lost. */
+static hf_status pick_shared_session(hf__local *local, hf__local_session **session, hf_error *err)
 {
     hf_status status = HF_OK;
 
@@ -95,7 +177,8 @@ void hf__local_leave_session(hf__session *head, unsigned keys)
     }
     if (!atomic_load(&head->lost))
         return;
-    /* Another thread may be about to look at the session it was given: its memory stays until close. */
+    /* Another thread may be about to look at the session it was given: its memory stays until
+     * close. */
     pthread_mutex_lock(&session->mutex);
     session->closed = true;
     hf__local_files_close(&session->files);
@@ -134,7 +217,7 @@ void hf__local_session_check(hf__local_session *session)
     pthread_mutex_unlock(&session->mutex);
 }
 
-/* ---- taking; the session's mutex is held -------------------------------------------------------- */
+/* ---- taking; the session's mutex is held ----------------------------------------------------- */
 
 /* A waiter in the gate goes first, as in PostgreSQL: else those who only try could starve it. */
 static hf_status is_gate_taken(hf__local *local, hf__local_files *files, const hf__claim *claim,
@@ -160,8 +243,10 @@ static hf_status lock_one(hf__local *local, hf__local_session *session, const hf
     bool waited_for = false;
     int fd = -1;
 
-    /* The kernel would grant a session what it holds: an engine that forgot is not to notice late. */
-    if (hf__local_keys_have(&session->held, claim))
+    /*
+     * The kernel would grant a session what it holds: an engine that forgot is not to notice late.
+     */
+    if (keys_have(&session->held, claim))
         return HF_NOT_ACQUIRED;
     hf_status status = is_gate_taken(local, &session->files, claim, claim->mode, &waited_for, err);
     if (status == HF_OK && waited_for)
@@ -186,7 +271,7 @@ static bool drop_one(hf__local_session *session, const hf__claim *claim)
 {
     hf__local_file *file = &session->files.file[hf__local_lock_file(claim)];
 
-    if (!hf__local_keys_remove(&session->held, claim))
+    if (!keys_remove(&session->held, claim))
         return false;
     file->held--;
     return hf__local_unlock_byte(file->fd_plus_one - 1, claim) == 0;
@@ -200,7 +285,8 @@ static void drop_all(hf__local_session *session, const hf__claim *claims, size_t
 
 /*
  * The files of the claims that were replaced since they were opened are closed, so that the next
- * attempt opens the new ones; keys that the session holds in them besides are lost. True: try again.
+ * attempt opens the new ones; keys that the session holds in them besides are lost. True: try
+ * again.
  */
 static bool drop_replaced(hf__local *local, hf__local_session *session, const hf__claim *claims,
                           size_t count)
@@ -311,7 +397,7 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
 
     for (int attempt = 0; again && attempt < PATIENCE; attempt++) {
         status = request->private_session ? hf__local_session_new(local, false, &session, err)
-                                          : hf__local_shared_session(local, &session, err);
+                                          : pick_shared_session(local, &session, err);
         if (status != HF_OK || session == NULL)
             return status;
         status = try_on(local, session, request, &again, err);
@@ -363,7 +449,7 @@ hf_status hf__local_release_claims(hf__session *head, const hf__claim *claims, s
     pthread_mutex_lock(&session->mutex);
     for (size_t i = 0; i < count; i++) {
         unsigned index = hf__local_lock_file(&claims[i]);
-        bool held = hf__local_keys_have(&session->held, &claims[i]);
+        bool held = keys_have(&session->held, &claims[i]);
         if (held && index != checked && !hf__local_file_is_current(local, &session->files, index)) {
             lose(session, index);
             held = false;
@@ -394,7 +480,7 @@ hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, b
     hf__local *local = local_of(backend);
     hf__local_session *shared_session = NULL;
 
-    hf_status status = hf__local_shared_session(local, &shared_session, err);
+    hf_status status = pick_shared_session(local, &shared_session, err);
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&shared_session->mutex);
@@ -411,11 +497,11 @@ hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held
     int fd = -1;
 
     *held = false;
-    hf_status status = hf__local_shared_session(local, &shared_session, err);
+    hf_status status = pick_shared_session(local, &shared_session, err);
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&shared_session->mutex);
-    if (hf__local_keys_have(&shared_session->held, claim)) {
+    if (keys_have(&shared_session->held, claim)) {
         *held = true; /* which a probe through the same description would not see */
     } else {
         status = hf__local_file_open(local, &shared_session->files, index, false, &fd, err);
@@ -426,85 +512,4 @@ hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held
     if (error_number != 0)
         return hf__local_file_fail(local, index, error_number, "look at", err);
     return status;
-}
-
-/* --- keys ------------------------------------------------------------------------------------- */
-
-static size_t first_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
-{
-    return (size_t)hf__hash_int((uint64_t)key ^ space) & (keys->size - 1);
-}
-
-/* The slot of the key, or the free one where it would go. */
-static size_t find_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
-{
-    size_t at = first_slot(keys, key, space);
-
-    while (keys->slot[at].used && (keys->slot[at].key != key || keys->slot[at].space != space))
-        at = (at + 1) & (keys->size - 1);
-    return at;
-}
-
-bool hf__local_keys_have(const hf__local_keys *keys, const hf__claim *claim)
-{
-    return keys->count > 0 && keys->slot[find_slot(keys, claim->key, (uint8_t)claim->space)].used;
-}
-
-bool hf__local_keys_reserve(hf__local_keys *keys, size_t more)
-{
-    size_t size = keys->size > 0 ? keys->size : 8;
-
-    while (size / 2 < keys->count + more)
-        size *= 2;
-    if (size == keys->size)
-        return true;
-
-    hf__local_keys grown = {.slot = calloc(size, sizeof *grown.slot), .size = size};
-    if (grown.slot == NULL)
-        return false;
-    grown.count = keys->count;
-    for (size_t i = 0; i < keys->size; i++)
-        if (keys->slot[i].used)
-            grown.slot[find_slot(&grown, keys->slot[i].key, keys->slot[i].space)] = keys->slot[i];
-    free(keys->slot);
-    *keys = grown;
-    return true;
-}
-
-void hf__local_keys_add(hf__local_keys *keys, const hf__claim *claim)
-{
-    uint8_t space = (uint8_t)claim->space;
-    hf__local_key *slot = &keys->slot[find_slot(keys, claim->key, space)];
-
-    if (!slot->used)
-        keys->count++;
-    *slot = (hf__local_key){.key = claim->key, .space = space, .used = true};
-}
-
-bool hf__local_keys_remove(hf__local_keys *keys, const hf__claim *claim)
-{
-    if (!hf__local_keys_have(keys, claim))
-        return false;
-
-    size_t mask = keys->size - 1;
-    size_t hole = find_slot(keys, claim->key, (uint8_t)claim->space);
-    keys->slot[hole].used = false;
-    keys->count--;
-
-    /* Whoever was pushed past the hole moves back, so that searches may stop at a free slot. */
-    for (size_t at = (hole + 1) & mask; keys->slot[at].used; at = (at + 1) & mask) {
-        size_t wanted = first_slot(keys, keys->slot[at].key, keys->slot[at].space);
-        if (((at - wanted) & mask) < ((at - hole) & mask))
-            continue;
-        keys->slot[hole] = keys->slot[at];
-        keys->slot[at].used = false;
-        hole = at;
-    }
-    return true;
-}
-
-void hf__local_keys_free(hf__local_keys *keys)
-{
-    free(keys->slot);
-    *keys = (hf__local_keys){0};
 }

@@ -18,9 +18,13 @@ static const char *text_sqlstate(const char *message)
         const char *text;
         const char *sqlstate;
     } known[] = {
-        {"no such table", "42P01"},         {"no such column", "42703"},
-        {"has no column named", "42703"},   {"no such function", "42883"},
-        {"ambiguous column name", "42702"}, {"already exists", "42P07"},
+        {"no such table", "42P01"},
+        {"no such column", "42703"},
+        {"has no column named", "42703"},
+        {"no such function", "42883"},
+        {"ambiguous column name", "42702"},
+        {"already exists", "42P07"},
+        {"ON CONFLICT clause does not match", "42P10"},
     };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -1,6 +1,7 @@
 /*
- * One attempt of a serialised transaction on SQLite. Writers begin IMMEDIATE: SQLite has one of them
- * at a time, and who waits for the turn has no snapshot yet, so nothing is lost to a conflict later.
+ * One attempt of a serialised transaction on SQLite. Writers begin IMMEDIATE: SQLite has one of
+ * them at a time, and who waits for the turn has no snapshot yet, so nothing is lost to a conflict
+ * later.
  */
 #include "lib/local/transaction.h"
 
@@ -67,7 +68,9 @@ static void drop_first(local_attempt *attempt)
     free(first);
 }
 
-/* A position in a statement that the caller has left behind would only mislead without its number. */
+/*
+ * A position in a statement that the caller has left behind would only mislead without its number.
+ */
 static void name_queued(local_attempt *attempt, unsigned number)
 {
     hf_error found = attempt->why;
@@ -96,7 +99,7 @@ static hf_status run_queue(local_attempt *attempt)
     return HF_OK;
 }
 
-/* ---- the steps of an attempt; all fill attempt->why and attempt->head.fault ---------------------------- */
+/* ---- the steps of an attempt; all fill attempt->why and attempt->head.fault ------------------ */
 
 static hf_status run_own(local_attempt *attempt, const char *sql)
 {

@@ -309,7 +309,9 @@ hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_e
     int cancel_state = 0;
     bool again = true;
 
-    /* A cancelled caller would leave the helper behind; hf_store_interrupt is the way to end waits. */
+    /*
+     * A cancelled caller would leave the helper behind; hf_store_interrupt is the way to end waits.
+     */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     enlist(&wait);
     for (int attempt = 0; again && attempt < PATIENCE; attempt++)
@@ -369,7 +371,9 @@ hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket,
     return HF_OK;
 }
 
-/* A release in this process wakes at once; from other processes nothing is heard, hence the tick. */
+/*
+ * A release in this process wakes at once; from other processes nothing is heard, hence the tick.
+ */
 hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
                                hf_error *err)
 {

@@ -90,7 +90,8 @@ static void publish(struct acquiring *acquiring)
         store->backend->ops->wake(store->backend);
 }
 
-/* The server ends a transaction's lock without telling: its place in the order goes with the handle. */
+/* The server ends a transaction's lock without telling: its place in the order goes with the
+ * handle. */
 static void remember_order(struct hf_lock *lock)
 {
     hf_store *store = lock->store;
@@ -243,7 +244,9 @@ out:
     return status;
 }
 
-/* A key that was looked up is its label's no more, which has another one: the same again with that. */
+/*
+ * A key that was looked up is its label's no more, which has another one: the same again with that.
+ */
 static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
                                  const hf__lock_extra *extra, hf__session *on, hf_lock **out,
                                  hf_error *err)

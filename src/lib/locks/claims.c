@@ -1,4 +1,6 @@
-/* Acquiring and releasing keys: first in line among the threads of the process, then at the store. */
+/*
+ * Acquiring and releasing keys: first in line among the threads of the process, then at the store.
+ */
 #include "lib/locks/engine.h"
 
 #include <stdlib.h>
@@ -146,7 +148,7 @@ void hf__drop_grant(hf_store *store, struct grant *grant, bool lost)
     hf__key_state_admit(store, key_state);
 }
 
-/* ---- releasing ---------------------------------------------------------------------------------- */
+/* ---- releasing ------------------------------------------------------------------------------- */
 
 /* Mutex held. True when the store has to be told; the key is busy until then. */
 static bool hand_over(hf_store *store, struct grant *grant)
@@ -252,7 +254,7 @@ void hf__claims_leave(struct hf_lock *lock)
     (void)!end_claims(lock, 0, true, NULL);
 }
 
-/* ---- acquiring ---------------------------------------------------------------------------------- */
+/* ---- acquiring ------------------------------------------------------------------------------- */
 
 static hf_status check_quota(hf_store *store, size_t wanted, hf_error *err)
 {
@@ -513,9 +515,9 @@ static hf_status acquire_once(struct acquiring *acquiring, const hf__claim *clai
 }
 
 /*
- * A set is first tried as a whole. If it has to wait it starts over and joins nobody: a key that the
- * process handed over to it, held while it waits for a smaller one, would be a deadlock with whoever
- * takes them in their order.
+ * A set is first tried as a whole. If it has to wait it starts over and joins nobody: a key that
+ * the process handed over to it, held while it waits for a smaller one, would be a deadlock with
+ * whoever takes them in their order.
  */
 hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool patient, hf_error *err)

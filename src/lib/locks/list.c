@@ -68,12 +68,13 @@ static hf_status add(hf__view_sink *sink, const hf_lock_view *view, hf_error *er
     return HF_OK;
 }
 
-void hf__lock_list_hide(hf_lock_list *list, const hf_lock_view *view)
+static void hide_view(hf_lock_list *list, const hf_lock_view *view)
 {
     list->hidden[view - list->views] = true;
 }
 
-void hf__lock_list_compact(hf_lock_list *list)
+/* drops what is hidden */
+static void compact(hf_lock_list *list)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -85,88 +86,11 @@ void hf__lock_list_compact(hf_lock_list *list)
     list->count = kept;
 }
 
-static hf_status new_list(const hf_store *store, hf_lock_list **out, hf_error *err)
-{
-    *out = NULL;
-    hf_status status = hf__check_process(store, err);
-    if (status == HF_OK && !(*out = calloc(1, sizeof **out)))
-        status = hf__no_memory(err);
-    return status;
-}
-
-static hf_status finish(hf_store *store, hf_status status, hf_lock_list *list, hf_lock_list **out,
-                        hf_error *err)
-{
-    if (status == HF_OK)
-        status = hf__lock_list_name(store, list, err);
-    if (status == HF_OK)
-        *out = list;
-    else
-        hf_lock_list_free(list);
-    return status;
-}
-
-hf_status hf__lock_list_read_on(hf_store *store, struct pg_conn *conn, hf_lock_list **out,
-                                hf_error *err)
-{
-    hf_lock_list *list = NULL;
-    *out = NULL;
-    hf_status status = new_list(store, &list, err);
-    if (status != HF_OK)
-        return status;
-    struct collector collector = {.sink = {.add = add}, .list = list};
-    status = store->backend->ops->list(store->backend, conn, &collector.sink, err);
-    if (status == HF_OK)
-        status = hf__lock_list_fold_slots(list, err);
-    return finish(store, status, list, out, err);
-}
-
-hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
-{
-    return hf__lock_list_read_on(store, NULL, out, err);
-}
-
-hf_status hf_lock_list_read_past(hf_store *store, int64_t since_ms, hf_lock_list **out,
-                                 hf_error *err)
-{
-    hf_lock_list *list = NULL;
-    *out = NULL;
-    hf_status status = new_list(store, &list, err);
-    if (status != HF_OK)
-        return status;
-    struct collector collector = {.sink = {.add = add}, .list = list};
-    status = store->backend->ops->list_past(store->backend, since_ms, &collector.sink, err);
-    if (status == HF_OK)
-        status = hf__lock_list_drop_slots(list, err);
-    return finish(store, status, list, out, err);
-}
-
-size_t hf_lock_list_count(const hf_lock_list *list)
-{
-    return list->count;
-}
-
-const hf_lock_view *hf_lock_list_at(const hf_lock_list *list, size_t index)
-{
-    return index < list->count ? &list->views[index] : NULL;
-}
-
-void hf_lock_list_free(hf_lock_list *list)
-{
-    if (!list)
-        return;
-    for (size_t i = 0; i < list->count; i++)
-        free_view(&list->views[i]);
-    free(list->views);
-    free(list->hidden);
-    free(list);
-}
-
-/* --- list past -------------------------------------------------------------------------------- */
+/* ---- what was locked, without the keys of slots ---------------------------------------------- */
 
 /*
- * The keys of a semaphore's slots are recorded under its label (slots.c), so that collisions are found;
- * they are no locks of their own, and a list of what was locked leaves them out.
+ * The keys of a semaphore's slots are recorded under its label (slots.c), so that collisions are
+ * found; they are no locks of their own, and a list of what was locked leaves them out.
  */
 
 /* What is in the history comes first: that is always the label's own key. */
@@ -190,7 +114,7 @@ static void hide_key(hf_lock_list *list, hf_lock_view *const *group, size_t coun
 {
     for (size_t i = 0; i < count; i++)
         if (group[i]->key == key && group[i]->space == HF_BIGINT)
-            hf__lock_list_hide(list, group[i]);
+            hide_view(list, group[i]);
 }
 
 /* The views have one label: those that are slots of another are hidden. */
@@ -205,7 +129,8 @@ static void hide_slots(hf_lock_list *list, hf_lock_view *const *group, size_t co
     }
 }
 
-hf_status hf__lock_list_drop_slots(hf_lock_list *list, hf_error *err)
+/* list_past.c: drops the keys of slots, which are recorded under the label of their semaphore. */
+static hf_status drop_slots(hf_lock_list *list, hf_error *err)
 {
     size_t end = 0;
     hf_lock_view **sorted = calloc(list->count ? list->count : 1, sizeof(hf_lock_view *));
@@ -222,11 +147,11 @@ hf_status hf__lock_list_drop_slots(hf_lock_list *list, hf_error *err)
             hide_slots(list, &sorted[first], end - first);
     }
     free((void *)sorted);
-    hf__lock_list_compact(list);
+    compact(list);
     return HF_OK;
 }
 
-/* --- list slots ------------------------------------------------------------------------------- */
+/* ---- one row for the many keys of a slot ----------------------------------------------------- */
 
 /*
  * A semaphore uses several keys per holder (slots.c). People think of it as one lock, so the list
@@ -335,7 +260,7 @@ static void show_waiter(hf_lock_list *list, hf_lock_view *view, const hf_lock_vi
 static void hide(hf_lock_list *list, hf_lock_view *view, const hf_lock_view *base, unsigned number)
 {
     (void)base, (void)number;
-    hf__lock_list_hide(list, view);
+    hide_view(list, view);
 }
 
 /* The label's own key is what marks a participant; its other rows say more. */
@@ -351,7 +276,7 @@ static void hide_base_rows(hf_lock_list *list, const hf_lock_view *base)
             const hf_lock_view *other = &list->views[j];
             if ((other->slot > 0 || (other->waiting && other->key == pattern.key)) &&
                 same_owner(row, other)) {
-                hf__lock_list_hide(list, row);
+                hide_view(list, row);
                 break;
             }
         }
@@ -383,7 +308,8 @@ static bool build_index(const hf_lock_list *list, struct index *index)
     return true;
 }
 
-hf_status hf__lock_list_fold_slots(hf_lock_list *list, hf_error *err)
+/* Makes one row of the many keys that a holder of a semaphore has. */
+static hf_status fold_slots(hf_lock_list *list, hf_error *err)
 {
     struct index index = {0};
     if (!build_index(list, &index))
@@ -399,11 +325,11 @@ hf_status hf__lock_list_fold_slots(hf_lock_list *list, hf_error *err)
             fold_semaphore(list, &index, view, slots);
     }
     free(index.places);
-    hf__lock_list_compact(list);
+    compact(list);
     return HF_OK;
 }
 
-/* --- name views ------------------------------------------------------------------------------- */
+/* ---- the registry's names -------------------------------------------------------------------- */
 
 /* The registry's names for the locks of a list. */
 
@@ -473,7 +399,8 @@ static hf_status name_view(hf_store *store, hf_lock_view *view, hf_error *err)
     return ok ? HF_OK : hf__no_memory(err);
 }
 
-hf_status hf__lock_list_name(hf_store *store, hf_lock_list *list, hf_error *err)
+/* name_views.c: fills name and pattern, and labels that the registry knows. */
+static hf_status name_list(hf_store *store, hf_lock_list *list, hf_error *err)
 {
     hf_status status = HF_OK;
     if (!store->registry)
@@ -481,4 +408,83 @@ hf_status hf__lock_list_name(hf_store *store, hf_lock_list *list, hf_error *err)
     for (size_t i = 0; status == HF_OK && i < list->count; i++)
         status = name_view(store, &list->views[i], err);
     return status;
+}
+
+/* ---- reading a list -------------------------------------------------------------------------- */
+
+static hf_status new_list(const hf_store *store, hf_lock_list **out, hf_error *err)
+{
+    *out = NULL;
+    hf_status status = hf__check_process(store, err);
+    if (status == HF_OK && !(*out = calloc(1, sizeof **out)))
+        status = hf__no_memory(err);
+    return status;
+}
+
+static hf_status finish(hf_store *store, hf_status status, hf_lock_list *list, hf_lock_list **out,
+                        hf_error *err)
+{
+    if (status == HF_OK)
+        status = name_list(store, list, err);
+    if (status == HF_OK)
+        *out = list;
+    else
+        hf_lock_list_free(list);
+    return status;
+}
+
+hf_status hf__lock_list_read_on(hf_store *store, struct pg_conn *conn, hf_lock_list **out,
+                                hf_error *err)
+{
+    hf_lock_list *list = NULL;
+    *out = NULL;
+    hf_status status = new_list(store, &list, err);
+    if (status != HF_OK)
+        return status;
+    struct collector collector = {.sink = {.add = add}, .list = list};
+    status = store->backend->ops->list(store->backend, conn, &collector.sink, err);
+    if (status == HF_OK)
+        status = fold_slots(list, err);
+    return finish(store, status, list, out, err);
+}
+
+hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
+{
+    return hf__lock_list_read_on(store, NULL, out, err);
+}
+
+hf_status hf_lock_list_read_past(hf_store *store, int64_t since_ms, hf_lock_list **out,
+                                 hf_error *err)
+{
+    hf_lock_list *list = NULL;
+    *out = NULL;
+    hf_status status = new_list(store, &list, err);
+    if (status != HF_OK)
+        return status;
+    struct collector collector = {.sink = {.add = add}, .list = list};
+    status = store->backend->ops->list_past(store->backend, since_ms, &collector.sink, err);
+    if (status == HF_OK)
+        status = drop_slots(list, err);
+    return finish(store, status, list, out, err);
+}
+
+size_t hf_lock_list_count(const hf_lock_list *list)
+{
+    return list->count;
+}
+
+const hf_lock_view *hf_lock_list_at(const hf_lock_list *list, size_t index)
+{
+    return index < list->count ? &list->views[index] : NULL;
+}
+
+void hf_lock_list_free(hf_lock_list *list)
+{
+    if (!list)
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        free_view(&list->views[i]);
+    free(list->views);
+    free(list->hidden);
+    free(list);
 }

@@ -42,7 +42,8 @@ void hf__note_loss(const struct hf_lock *lock, const char *reason)
     add_note(lock, &event);
 }
 
-/* Anything but a word becomes '_': it goes between the braces of an array, and into labels of metrics. */
+/* Anything but a word becomes '_': it goes between the braces of an array, and into labels of
+ * metrics. */
 static void copy_word(char *out, size_t size, const char *word)
 {
     size_t length = 0;
@@ -84,7 +85,8 @@ static void unpublish(hf_store *store, struct hf_lock *lock)
     lock->next = lock->previous = NULL;
 }
 
-/* The session counts one more hold meanwhile, so that a loss does not free it under the caller's hands. */
+/* The session counts one more hold meanwhile, so that a loss does not free it under the caller's
+ * hands. */
 hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -269,7 +271,9 @@ hf_status hf_lock_with(hf_store *store, const hf_lock_spec *spec, hf_locked_fn *
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-/* The life of a lock, as one table. Acquiring has no row: a lock that is not held yet is nobody's. */
+/*
+ * The life of a lock, as one table. Acquiring has no row: a lock that is not held yet is nobody's.
+ */
 
 static const struct {
     hf_lock_state from;

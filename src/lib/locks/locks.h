@@ -14,31 +14,35 @@ typedef struct hf__lock_extra {
     size_t question_count;
 } hf__lock_extra;
 
-/* hf_lock_acquire; extra may be NULL. The questions' rows are the caller's, whatever the outcome. */
+/*
+ * hf_lock_acquire; extra may be NULL. The questions' rows are the caller's, whatever the outcome.
+ */
 HF_MUST_CHECK hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *spec,
                                               const hf__lock_extra *extra, hf_lock **lock,
                                               hf_error *err);
 
-/* ---- keys that are looked up --------------------------------------------------------------------- */
+/* ---- keys that are looked up ----------------------------------------------------------------- */
 
 typedef struct hf__lookup hf__lookup;
 
 /*
- * A key of the derivation HF_MINTED is not computed from the label, it is found in the store's records.
- * Another room provides that; store.c sets it. All of it may be called from any thread, and never
- * with the engine's mutex held.
+ * A key of the derivation HF_MINTED is not computed from the label, it is found in the store's
+ * records. Another room provides that; store.c sets it. All of it may be called from any thread,
+ * and never with the engine's mutex held.
  */
 typedef struct hf__lookup_ops {
-    /* The key of the label as last seen, or asked for; *text is the label's one spelling and lives as long
-     * as the store. HF_INVALID where there is none. */
+    /* The key of the label as last seen, or asked for; *text is the label's one spelling and lives
+     * as long as the store. HF_INVALID where there is none. */
     hf_status (*find)(hf__lookup *lookup, hf_store *store, const char *label, size_t size,
                       const char **text, int64_t *key, hf_error *err);
 
-    /* What to ask once the lock is held. *question is one allocation: the engine frees its rows, then it. */
+    /* What to ask once the lock is held. *question is one allocation: the engine frees its rows,
+     * then it. */
     hf_status (*question)(hf__lookup *lookup, const hf_store *store, const char *label, size_t size,
                           hf__question **question, hf_error *err);
 
-    /* The question was answered under the lock of key. *stale: that is not the label's key any more. */
+    /* The question was answered under the lock of key. *stale: that is not the label's key any
+     * more. */
     hf_status (*judge)(hf__lookup *lookup, hf_store *store, const char *label, size_t size,
                        const hf__question *question, int64_t key, bool *stale, hf_error *err);
 
@@ -64,7 +68,7 @@ HF_MUST_CHECK hf_status hf__store_ask(hf_store *store, hf__question *question, h
 /* HF_FORKED where the store was opened before a fork. */
 HF_MUST_CHECK hf_status hf__check_process(const hf_store *store, hf_error *err);
 
-/* ---- lists ---------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 struct hf_lock_list {
     hf_lock_view *views; /* strings are owned */
@@ -73,24 +77,15 @@ struct hf_lock_list {
     size_t view_room, hidden_room;
 };
 
-/* hf_lock_list_read on a connection of the caller's, inside of its transaction; NULL: the store's. */
+/*
+ * hf_lock_list_read on a connection of the caller's, inside of its transaction; NULL: the store's.
+ */
 HF_MUST_CHECK hf_status hf__lock_list_read_on(hf_store *store, struct pg_conn *conn,
                                               hf_lock_list **list, hf_error *err);
 
-void hf__lock_list_hide(hf_lock_list *list, const hf_lock_view *view);
-void hf__lock_list_compact(hf_lock_list *list); /* drops what is hidden */
-
-/* Makes one row of the many keys that a holder of a semaphore has. */
-HF_MUST_CHECK hf_status hf__lock_list_fold_slots(hf_lock_list *list, hf_error *err);
-
-/* list_past.c: drops the keys of slots, which are recorded under the label of their semaphore. */
-HF_MUST_CHECK hf_status hf__lock_list_drop_slots(hf_lock_list *list, hf_error *err);
-
-/* name_views.c: fills name and pattern, and labels that the registry knows. */
-HF_MUST_CHECK hf_status hf__lock_list_name(hf_store *store, hf_lock_list *list, hf_error *err);
 /*
- * The registry's entry for the key and the label (or "") of a view; NULL: it knows none. *label is what
- * a key without one turned out to stand for, or NULL; it lives as the store.
+ * The registry's entry for the key and the label (or "") of a view; NULL: it knows none. *label is
+ * what a key without one turned out to stand for, or NULL; it lives as the store.
  */
 HF_MUST_CHECK hf_status hf__lock_owner(hf_store *store, const hf_lock_view *view,
                                        const hf__lock_entry **entry, const char **label,

@@ -1,14 +1,15 @@
 /*
- * Keys that are looked up in the store's records instead of computed. One that was seen earlier may be
- * out of date, so it is asked for again once the lock is held: in the message that acquires it, where the
- * backend can, else by itself. It cannot change after that, for whoever changes it needs the same lock.
+ * Keys that are looked up in the store's records instead of computed. One that was seen earlier may
+ * be out of date, so it is asked for again once the lock is held: in the message that acquires it,
+ * where the backend can, else by itself. It cannot change after that, for whoever changes it needs
+ * the same lock.
  */
 #include "lib/locks/engine.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- what other rooms may know of a store ----------------------------------------------------------- */
+/* ---- what other rooms may know of a store ---------------------------------------------------- */
 
 hf_status hf__check_process(const hf_store *store, hf_error *err)
 {
@@ -18,6 +19,16 @@ hf_status hf__check_process(const hf_store *store, hf_error *err)
         err, HF_FORKED, "this store was opened by process %d, before a fork", (int)store->pid);
     hf__hint(err, "close it in the child, and open one there if the child needs locks");
     return status;
+}
+
+bool hf_store_is_local(const hf_store *store)
+{
+    return store->backend->local;
+}
+
+const char *hf_store_name(const hf_store *store)
+{
+    return store->backend->name;
 }
 
 const char *hf__store_application(const hf_store *store)
@@ -48,7 +59,7 @@ hf_status hf__store_ask(hf_store *store, hf__question *question, hf_error *err)
     return backend->ops->ask(backend, question, err);
 }
 
-/* ---- questions about keys ------------------------------------------------------------------------- */
+/* ---- questions about keys -------------------------------------------------------------------- */
 
 static size_t count_looked_up(const hf__claim *claims, size_t count)
 {

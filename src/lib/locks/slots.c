@@ -3,8 +3,8 @@
  *   the label's key, shared: an exclusive taker of the label waits for all slots,
  *   three digit keys, shared, that spell N in base 16: another N meets them and is refused,
  *   one slot key, exclusive.
- * A taker passes a gate key first. Only the one behind the gate looks for a free slot, so the gate's
- * queue is the semaphore's, and nobody overtakes.
+ * A taker passes a gate key first. Only the one behind the gate looks for a free slot, so the
+ * gate's queue is the semaphore's, and nobody overtakes.
  */
 #include "lib/locks/engine.h"
 

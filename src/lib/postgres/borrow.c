@@ -62,7 +62,9 @@ static hf_status require_transaction(PGconn *conn, hf_error *err)
     return hf__fail(err, HF_INVALID, "the borrowed connection is busy or broken");
 }
 
-/* pg_try_advisory_xact_lock keeps what it got when a later key is not free: a savepoint undoes it. */
+/*
+ * pg_try_advisory_xact_lock keeps what it got when a later key is not free: a savepoint undoes it.
+ */
 static hf_status try_keys(PGconn *conn, const pg_arrays *arrays, bool shared, size_t *blocked,
                           hf_error *err)
 {
@@ -90,7 +92,9 @@ static bool is_timeout(const hf_error *err)
     return strcmp(err->sqlstate, "57014") == 0 || strcmp(err->sqlstate, "55P03") == 0;
 }
 
-/* Bounds the statements up to the savepoint's end; the caller's own settings come back either way. */
+/*
+ * Bounds the statements up to the savepoint's end; the caller's own settings come back either way.
+ */
 static hf_status bound_wait(PGconn *conn, int64_t deadline, hf_error *err)
 {
     char ms[16];
@@ -225,7 +229,9 @@ static hf_status borrowed_contended(hf__backend *backend, const hf__claim *claim
     return HF_OK;
 }
 
-/* The schema may be there, but whether this role may read it is not ours to try in its transaction. */
+/*
+ * The schema may be there, but whether this role may read it is not ours to try in its transaction.
+ */
 static hf_status borrowed_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                  hf_error *err)
 {

@@ -197,7 +197,7 @@ hf_status hf__pg_start_recording(pg_session *session, hf_error *err)
     return late ? hf__pg_session_register(session, err) : HF_OK;
 }
 
-hf_status hf__pg_try_on(pg_session *session, hf__request *request, hf_error *err)
+static hf_status try_on_session(pg_session *session, hf__request *request, hf_error *err)
 {
     hf_status status = hf__pg_start_recording(session, err);
     if (status != HF_OK)
@@ -222,7 +222,7 @@ static hf_status try_on_shared_session(pg_backend *backend, hf__request *request
         pthread_mutex_lock(&shared_session->mutex);
         status = hf__pg_confirm_labels(shared_session, request->claims, request->count, err);
         if (status == HF_OK)
-            status = hf__pg_try_on(shared_session, request, err);
+            status = try_on_session(shared_session, request, err);
         if (status == HF_OK)
             atomic_fetch_add(&shared_session->base.holds, (unsigned)request->count);
         pthread_mutex_unlock(&shared_session->mutex);
@@ -244,7 +244,7 @@ static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error 
         return status;
     status = hf__pg_confirm_labels(session, request->claims, request->count, err);
     if (status == HF_OK)
-        status = hf__pg_try_on(session, request, err);
+        status = try_on_session(session, request, err);
     if (status == HF_OK)
         atomic_fetch_add(&session->base.holds, (unsigned)request->count);
     hf__pg_checkin(session);
@@ -321,7 +321,9 @@ hf_status hf__pg_renew_claims(hf__session *base, const hf__claim *claims, size_t
     (void)claims, (void)count;
     *token = 0;
     pthread_mutex_lock(&session->mutex);
-    /* Without a token the trip is made all the same: nobody gets a key over a session that is dead. */
+    /*
+     * Without a token the trip is made all the same: nobody gets a key over a session that is dead.
+     */
     hf_status status =
         records ? hf__pg_run(session, &hf__sql_postgres_next_token, 0, NULL, &renewed, err)
                 : hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);

@@ -2,8 +2,8 @@
  * Deadlocks that PostgreSQL cannot see: holding and waiting go over different sessions, and slices
  * end before its own search begins. A thread that waits while it holds publishes "who holds h waits
  * for k" as a shared lock on a pair of (a class of our own, a hash of h and k), which is as easy to
- * read in pg_locks as it is certain to vanish with its session. A waiter that may be part of a cycle
- * follows these edges from what it waits for to what its own thread holds.
+ * read in pg_locks as it is certain to vanish with its session. A waiter that may be part of a
+ * cycle follows these edges from what it waits for to what its own thread holds.
  */
 #include "lib/postgres/postgres.h"
 
@@ -13,7 +13,8 @@
 
 enum { MOST_EDGES = 64, MOST_NODES = 4096 };
 
-/* Processes of every version must come to the same edge, so that this is not base/hash.h's to change. */
+/* Processes of every version must come to the same edge, so that this is not base/hash.h's to
+ * change. */
 static uint64_t mix(uint64_t value)
 {
     value ^= value >> 31;

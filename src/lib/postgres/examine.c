@@ -80,7 +80,9 @@ static int64_t now_us(clockid_t clock)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* The server reads its clock about half a round trip after we send; the shortest trip tells best. */
+/*
+ * The server reads its clock about half a round trip after we send; the shortest trip tells best.
+ */
 static hf_status measure(examination *of, hf_error *err)
 {
     enum { SAMPLES = 5 };

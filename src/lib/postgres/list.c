@@ -93,7 +93,9 @@ hf_status hf__pg_is_contended(hf__backend *base, const hf__claim *claim, bool *c
     return status;
 }
 
-/* ------------------------------------------------------------------------------------------------ */
+/*
+ * ------------------------------------------------------------------------------------------------
+ */
 
 enum column {
     C_CLASSID,
@@ -208,7 +210,9 @@ static bool sleeper_waits_for(const struct row *companion, const struct row *row
     return row->companion == companion->objid && row->granted && !is_companion(row);
 }
 
-/* The same process (its name says which) is shown as a waiter anyway, by its record or by a slice. */
+/*
+ * The same process (its name says which) is shown as a waiter anyway, by its record or by a slice.
+ */
 static bool waits_visibly(const struct rows *rows, int companion_row, int first)
 {
     for (int i = first; i < rows->count && same_key(rows, i, first); i++)
@@ -301,8 +305,8 @@ static hf_status emit_all(hf__view_sink *sink, const PGresult *result, hf_error 
     return status;
 }
 
-/* The connection is the caller's, but no answer is waited for longer than for any other statement. One that
- * does not come breaks it: nothing could be said on it before. */
+/* The connection is the caller's, but no answer is waited for longer than for any other statement.
+ * One that does not come breaks it: nothing could be said on it before. */
 static hf_status list_on(PGconn *conn, const char *sql, int64_t deadline, PGresult **result,
                          hf_error *err)
 {

@@ -109,8 +109,8 @@ static void post_labels(pg_attempt *attempt, pg_message *message, const hf__atte
         post(attempt, message, pg_sql(&hf__sql_postgres_tx_hand_over), 3, set);
 }
 
-/* A session for locks names nothing by a path and does not wait for the disk; the caller's may. Kept
- * once the transaction is committed. */
+/* A session for locks names nothing by a path and does not wait for the disk; the caller's may.
+ * Kept once the transaction is committed. */
 static void post_settings(pg_attempt *attempt, pg_message *message)
 {
     if (attempt->session->purpose != PG_FOR_LOCKS || attempt->session->is_callers)
@@ -172,8 +172,9 @@ void hf__pg_post_commit(pg_attempt *attempt, pg_message *message)
     attempt->commit_sent = true;
 }
 
-/* Behind COMMIT: the server comes here only if that has succeeded. One that only rolls back, because a
- * statement of the caller's own had failed, succeeds as well, but not with the marker before it. */
+/* Behind COMMIT: the server comes here only if that has succeeded. One that only rolls back,
+ * because a statement of the caller's own had failed, succeeds as well, but not with the marker
+ * before it. */
 void hf__pg_post_release(pg_attempt *attempt, pg_message *message, const hf__attempt_plan *plan)
 {
     for (size_t i = 0; attempt->marked && i < plan->release_count; i++) {

@@ -7,132 +7,7 @@
 
 #include "lib/postgres/postgres.h"
 
-static void free_backend(pg_backend *backend)
-{
-    hf__pg_conninfo_free(backend);
-    hf__pg_events_free(backend->unwritten);
-    hf__pg_labels_free(backend->labels);
-    if (backend->wake_fd >= 0)
-        close(backend->wake_fd);
-    pthread_cond_destroy(&backend->changed);
-    pthread_mutex_destroy(&backend->mutex);
-    pthread_mutex_destroy(&backend->shared_session_mutex);
-    pthread_mutex_destroy(&backend->listen_mutex);
-    free(backend->base.name);
-    free(backend);
-}
-
-/* The server frees the locks when the session ends; only our records need a word. */
-static void close_session(pg_session *session)
-{
-    hf_error ignored;
-    if (!atomic_load(&session->base.lost) && session->token_epoch)
-        (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_close_session), 0, NULL, NULL,
-                            &ignored);
-}
-
-static void pg_close(hf__backend *base)
-{
-    pg_backend *backend = pg_backend_of(base);
-    hf__pg_flush_at_close(backend);
-    while (backend->sessions) {
-        pg_session *session = backend->sessions;
-        backend->sessions = session->next;
-        close_session(session);
-        hf__pg_session_free(session);
-    }
-    free_backend(backend);
-}
-
-/* PQfinish would say goodbye in the parent's name: the child only drops its descriptors. */
-static void pg_forget(hf__backend *base)
-{
-    pg_backend *backend = pg_backend_of(base);
-    for (pg_session *session = backend->sessions; session; session = session->next)
-        if (session->conn)
-            close(PQsocket(session->conn));
-    close(backend->wake_fd);
-}
-
-static const hf__backend_ops postgres_ops = {
-    .attempt = &hf__pg_attempt_ops,
-    .close = pg_close,
-    .forget = pg_forget,
-    .try_claims = hf__pg_try_claims,
-    .wait_claims = hf__pg_wait_claims,
-    .release_claims = hf__pg_release_claims,
-    .renew_claims = hf__pg_renew_claims,
-    .leave_session = hf__pg_leave_session,
-    .is_contended = hf__pg_is_contended,
-    .ask = hf__pg_answer,
-    .find_holder = hf__pg_find_holder,
-    .listen = hf__pg_listen,
-    .await_wake = hf__pg_await_wake,
-    .unlisten = hf__pg_unlisten,
-    .record = hf__pg_record,
-    .flush = hf__pg_flush_events,
-    .watch = hf__pg_watch,
-    .wake = hf__pg_wake,
-    .interrupt = hf__pg_interrupt,
-    .note = hf__pg_note,
-    .init = hf__pg_init,
-    .claim_schedule = hf__pg_claim_schedule,
-    .list = hf__pg_list,
-    .list_past = hf__pg_list_past,
-    .examine = hf__pg_examine,
-};
-
-static void adopt_options(pg_backend *backend, const hf_store_options *options)
-{
-    (void)snprintf(backend->application, sizeof backend->application, "%s", options->application);
-    if (gethostname(backend->host, sizeof backend->host - 1) != 0)
-        (void)snprintf(backend->host, sizeof backend->host, "unknown-host");
-    backend->pid = getpid();
-    backend->ping_interval_ms = options->ping_interval_ms;
-    backend->ping_deadline_ms = options->ping_deadline_ms;
-    backend->kill_ms = options->kill_ms;
-    backend->max_waits = options->max_waits;
-    backend->max_transactions = options->max_transactions;
-    backend->quota_wanted = options->max_keys;
-    backend->session_pool = options->session_pool;
-    backend->records_wanted = options->records;
-    backend->base.ops = &postgres_ops;
-    backend->base.log = options->log;
-    backend->base.log_arg = options->log_arg;
-}
-
-hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, hf_error *err)
-{
-    pg_session *shared_session = NULL;
-    pg_backend *backend = calloc(1, sizeof *backend);
-    if (!backend)
-        return hf__no_memory(err);
-    adopt_options(backend, options);
-    pthread_mutex_init(&backend->mutex, NULL);
-    pthread_mutex_init(&backend->shared_session_mutex, NULL);
-    pthread_mutex_init(&backend->listen_mutex, NULL);
-    pthread_cond_init(&backend->changed, NULL);
-    backend->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    backend->unwritten = hf__pg_events_new();
-    backend->labels = hf__pg_labels_new();
-
-    hf_status status = HF_OK;
-    if (backend->wake_fd < 0 || !backend->unwritten || !backend->labels)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory or descriptors");
-    if (status == HF_OK)
-        status = hf__pg_conninfo(backend, options, err);
-    if (status == HF_OK)
-        status = hf__pg_shared_session(backend, &shared_session, err);
-    if (status != HF_OK) {
-        free_backend(backend);
-        return status;
-    }
-    hf__pg_unpin(shared_session);
-    *out = &backend->base;
-    return HF_OK;
-}
-
-/* --- conninfo --------------------------------------------------------------------------------- */
+/* ---- connection strings ---------------------------------------------------------------------- */
 
 enum { EXTRA_PARAMETERS = 12 };
 
@@ -318,7 +193,7 @@ static char *name_with_defaults(const PQconninfoOption *given)
     return name;
 }
 
-hf_status hf__pg_conninfo(pg_backend *backend, const hf_store_options *options, hf_error *err)
+static hf_status read_conninfo(pg_backend *backend, const hf_store_options *options, hf_error *err)
 {
     hf_status status = HF_OK;
     char *message = NULL;
@@ -345,7 +220,7 @@ out:
     return status;
 }
 
-void hf__pg_conninfo_free(pg_backend *backend)
+static void free_conninfo(pg_backend *backend)
 {
     for (size_t i = 0; backend->keywords && backend->keywords[i]; i++)
         free(backend->keywords[i]);
@@ -353,4 +228,131 @@ void hf__pg_conninfo_free(pg_backend *backend)
         free(backend->values[i]);
     free(backend->keywords);
     free(backend->values);
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static void free_backend(pg_backend *backend)
+{
+    free_conninfo(backend);
+    hf__pg_events_free(backend->unwritten);
+    hf__pg_labels_free(backend->labels);
+    if (backend->wake_fd >= 0)
+        close(backend->wake_fd);
+    pthread_cond_destroy(&backend->changed);
+    pthread_mutex_destroy(&backend->mutex);
+    pthread_mutex_destroy(&backend->shared_session_mutex);
+    pthread_mutex_destroy(&backend->listen_mutex);
+    free(backend->base.name);
+    free(backend);
+}
+
+/* The server frees the locks when the session ends; only our records need a word. */
+static void close_session(pg_session *session)
+{
+    hf_error ignored;
+    if (!atomic_load(&session->base.lost) && session->token_epoch)
+        (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_close_session), 0, NULL, NULL,
+                            &ignored);
+}
+
+static void pg_close(hf__backend *base)
+{
+    pg_backend *backend = pg_backend_of(base);
+    hf__pg_flush_at_close(backend);
+    while (backend->sessions) {
+        pg_session *session = backend->sessions;
+        backend->sessions = session->next;
+        close_session(session);
+        hf__pg_session_free(session);
+    }
+    free_backend(backend);
+}
+
+/* PQfinish would say goodbye in the parent's name: the child only drops its descriptors. */
+static void pg_forget(hf__backend *base)
+{
+    pg_backend *backend = pg_backend_of(base);
+    for (pg_session *session = backend->sessions; session; session = session->next)
+        if (session->conn)
+            close(PQsocket(session->conn));
+    close(backend->wake_fd);
+}
+
+static const hf__backend_ops postgres_ops = {
+    .attempt = &hf__pg_attempt_ops,
+    .close = pg_close,
+    .forget = pg_forget,
+    .try_claims = hf__pg_try_claims,
+    .wait_claims = hf__pg_wait_claims,
+    .release_claims = hf__pg_release_claims,
+    .renew_claims = hf__pg_renew_claims,
+    .leave_session = hf__pg_leave_session,
+    .is_contended = hf__pg_is_contended,
+    .ask = hf__pg_answer,
+    .find_holder = hf__pg_find_holder,
+    .listen = hf__pg_listen,
+    .await_wake = hf__pg_await_wake,
+    .unlisten = hf__pg_unlisten,
+    .record = hf__pg_record,
+    .flush = hf__pg_flush_events,
+    .watch = hf__pg_watch,
+    .wake = hf__pg_wake,
+    .interrupt = hf__pg_interrupt,
+    .note = hf__pg_note,
+    .init = hf__pg_init,
+    .claim_schedule = hf__pg_claim_schedule,
+    .list = hf__pg_list,
+    .list_past = hf__pg_list_past,
+    .examine = hf__pg_examine,
+};
+
+static void adopt_options(pg_backend *backend, const hf_store_options *options)
+{
+    (void)snprintf(backend->application, sizeof backend->application, "%s", options->application);
+    if (gethostname(backend->host, sizeof backend->host - 1) != 0)
+        (void)snprintf(backend->host, sizeof backend->host, "unknown-host");
+    backend->pid = getpid();
+    backend->ping_interval_ms = options->ping_interval_ms;
+    backend->ping_deadline_ms = options->ping_deadline_ms;
+    backend->kill_ms = options->kill_ms;
+    backend->max_waits = options->max_waits;
+    backend->max_transactions = options->max_transactions;
+    backend->quota_wanted = options->max_keys;
+    backend->session_pool = options->session_pool;
+    backend->records_wanted = options->records;
+    backend->base.ops = &postgres_ops;
+    backend->base.log = options->log;
+    backend->base.log_arg = options->log_arg;
+}
+
+hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, hf_error *err)
+{
+    pg_session *shared_session = NULL;
+    pg_backend *backend = calloc(1, sizeof *backend);
+    if (!backend)
+        return hf__no_memory(err);
+    adopt_options(backend, options);
+    pthread_mutex_init(&backend->mutex, NULL);
+    pthread_mutex_init(&backend->shared_session_mutex, NULL);
+    pthread_mutex_init(&backend->listen_mutex, NULL);
+    pthread_cond_init(&backend->changed, NULL);
+    backend->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    backend->unwritten = hf__pg_events_new();
+    backend->labels = hf__pg_labels_new();
+
+    hf_status status = HF_OK;
+    if (backend->wake_fd < 0 || !backend->unwritten || !backend->labels)
+        status = hf__fail(err, HF_NO_MEMORY, "out of memory or descriptors");
+    if (status == HF_OK)
+        status = read_conninfo(backend, options, err);
+    if (status == HF_OK)
+        status = hf__pg_shared_session(backend, &shared_session, err);
+    if (status != HF_OK) {
+        free_backend(backend);
+        return status;
+    }
+    hf__pg_unpin(shared_session);
+    *out = &backend->base;
+    return HF_OK;
 }

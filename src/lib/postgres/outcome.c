@@ -1,8 +1,9 @@
 /*
  * What became of a transaction whose connection broke. If COMMIT was never sent, it did not commit;
- * its backend may live on and hold the labels, so it is ended. If COMMIT was sent, the transaction's
- * own marker row tells, once its backend is gone. Without a marker the status of its id tells, but
- * only while the server has not crashed since: a crash forgets ids and gives them to strangers.
+ * its backend may live on and hold the labels, so it is ended. If COMMIT was sent, the
+ * transaction's own marker row tells, once its backend is gone. Without a marker the status of its
+ * id tells, but only while the server has not crashed since: a crash forgets ids and gives them to
+ * strangers.
  */
 #include "lib/postgres/postgres.h"
 
@@ -27,7 +28,8 @@ static void pause_briefly(void)
     (void)nanosleep(&time, NULL);
 }
 
-/* The server is away, a standby before its promotion, overloaded, or somebody cancelled the question. */
+/* The server is away, a standby before its promotion, overloaded, or somebody cancelled the
+ * question. */
 static bool may_pass(hf_status status, const hf_error *err)
 {
     if (status == HF_UNREACHABLE || (status == HF_CONFIG && !err->sqlstate[0]))
@@ -158,7 +160,8 @@ static hf__attempt_outcome by_id(pg_backend *backend, pg_session **session,
         hf_status status = ask_until(backend, session, deadline,
                                      pg_sql(&hf__sql_postgres_tx_status), 1, params, &result, &why);
         if (status == HF_DATABASE && strcmp(why.sqlstate, "22023") == 0)
-            return HF__OUTCOME_NOT_COMMITTED; /* the id is in the future: the server has forgotten it */
+            return HF__OUTCOME_NOT_COMMITTED; /* the id is in the future: the server has forgotten
+                                                 it */
         if (status != HF_OK)
             return in_doubt(attempt, why.message, err);
         char state[32];

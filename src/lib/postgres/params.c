@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 
-/* 32 bits are enough: two keys that share a companion only wake each other for nothing. Processes of
- * every version must come to the same one. */
+/* 32 bits are enough: two keys that share a companion only wake each other for nothing. Processes
+ * of every version must come to the same one. */
 int32_t hf__pg_companion(int64_t wake)
 {
     uint64_t mixed = (uint64_t)wake * UINT64_C(0x9E3779B97F4A7C15);

@@ -91,7 +91,8 @@ static hf_status no_session(const pg_backend *backend, hf_error *err)
     return status;
 }
 
-/* Mutex held. A server that restarted has hung up on idle connections: no attempt is wasted on them. */
+/* Mutex held. A server that restarted has hung up on idle connections: no attempt is wasted on
+ * them. */
 static bool is_alive(pg_session *session)
 {
     struct pollfd pollfd = {.fd = PQsocket(session->conn), .events = POLLIN};

@@ -9,7 +9,9 @@
 #include "lib/backend/attempt.h"
 #include "lib/postgres/sql.h"
 
-/* classid of the companion keys ("HOLD"), in the two-int space so that views can tell them apart. */
+/*
+ * classid of the companion keys ("HOLD"), in the two-int space so that views can tell them apart.
+ */
 #define PG_COMPANION_CLASS 1213156420
 /* classid of the edges of the wait-for graph ("HOLE"), see deadlock.c. */
 #define PG_EDGE_CLASS 1213156421
@@ -121,8 +123,6 @@ static inline pg_session *pg_session_of(hf__session *session)
 }
 
 /* conninfo.c */
-hf_status hf__pg_conninfo(pg_backend *backend, const hf_store_options *options, hf_error *err);
-void hf__pg_conninfo_free(pg_backend *backend);
 char *hf__pg_name(const PQconninfoOption *options); /* malloc'd, no password */
 const char *hf__pg_one_line(char *out, size_t out_size, const char *text);
 
@@ -185,8 +185,8 @@ const char *hf__pg_text(const PGresult *result, int row, int column); /* "" for 
 hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
                      PGresult **result, hf_error *err);
 
-/* batch.c: several statements in one message and one transaction. After a failure none has happened,
- * but locks of the session stay. The caller clears the results. */
+/* batch.c: several statements in one message and one transaction. After a failure none has
+ * happened, but locks of the session stay. The caller clears the results. */
 typedef struct pg_step {
     const char *sql;
     int count;
@@ -222,7 +222,6 @@ hf_status hf__pg_release_claims(hf__session *session, const hf__claim *claims, s
 hf_status hf__pg_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err);
 /* On a session that the caller holds the mutex of: all or none, now. */
-hf_status hf__pg_try_on(pg_session *session, hf__request *request, hf_error *err);
 void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count);
 hf_status hf__pg_start_recording(pg_session *session, hf_error *err);
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err);
@@ -236,8 +235,8 @@ void hf__pg_label_patience(const pg_backend *backend, char out[16]); /* ms, for 
 struct pg_labels *hf__pg_labels_new(void);
 void hf__pg_labels_free(struct pg_labels *labels);
 
-/* take.c: on a session of its own, or beside another lock, all in one message. HF_OK with *done false: it
- * cannot be done so, and nothing was. */
+/* take.c: on a session of its own, or beside another lock, all in one message. HF_OK with *done
+ * false: it cannot be done so, and nothing was. */
 hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err);
 
 /* wait.c */

@@ -1,7 +1,7 @@
 /*
- * A lock on a session of its own in one message: the session is opened, the lock taken, and what has to be
- * known under it is read. Each statement has a snapshot of its own, so that what stands behind the lock sees
- * all that the last holder committed.
+ * A lock on a session of its own in one message: the session is opened, the lock taken, and what
+ * has to be known under it is read. Each statement has a snapshot of its own, so that what stands
+ * behind the lock sees all that the last holder committed.
  */
 #include "lib/postgres/postgres.h"
 
@@ -195,8 +195,8 @@ static hf_status try_held(hf__request *request, hf_error *err)
     return status;
 }
 
-/* Where it fails the session goes, with all that it may hold, and the steps are taken one by one: each knows
- * what to say of its failure. */
+/* Where it fails the session goes, with all that it may hold, and the steps are taken one by one:
+ * each knows what to say of its failure. */
 static hf_status try_first(pg_backend *backend, hf__request *request, bool *done, hf_error *err)
 {
     pg_session *session = NULL;

@@ -1,7 +1,8 @@
 /*
- * What is written behind the caller's back: records of what has been held for a while and of what has
- * been released, and events for history. Buffered, so that acquire and release cost one trip each; a crash loses at most the last
- * second of history, and the views ignore records of keys that pg_locks does not show.
+ * What is written behind the caller's back: records of what has been held for a while and of what
+ * has been released, and events for history. Buffered, so that acquire and release cost one trip
+ * each; a crash loses at most the last second of history, and the views ignore records of keys that
+ * pg_locks does not show.
  */
 #include "lib/postgres/postgres.h"
 
@@ -118,7 +119,8 @@ static void free_arrays(struct event_arrays *arrays)
 
 /*
  * A connection that holds nothing: a write that is kept waiting until its deadline loses the
- * connection it runs on. At the end of a short life the shared one will do: it holds nothing either.
+ * connection it runs on. At the end of a short life the shared one will do: it holds nothing
+ * either.
  */
 static hf_status writing_session(pg_backend *backend, bool closing, pg_session **session,
                                  hf_error *err)

@@ -236,7 +236,8 @@ static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, h
     return status;
 }
 
-/* The server says why it hangs up: in a notice when it was asked nothing, else in place of the answer. */
+/* The server says why it hangs up: in a notice when it was asked nothing, else in place of the
+ * answer. */
 static void keep_goodbye(pg_session *session, const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
@@ -304,7 +305,9 @@ void hf__pg_session_free(pg_session *session)
     free(session);
 }
 
-/* backend->mutex held. A session that is lost, or private and empty, goes when nobody looks at it. */
+/*
+ * backend->mutex held. A session that is lost, or private and empty, goes when nobody looks at it.
+ */
 static pg_session *unlink_if_useless(pg_backend *backend, pg_session *session)
 {
     bool useless =

@@ -35,7 +35,7 @@ static hf_status interrupted(hf_error *err)
     return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
 }
 
-/* ---- its answers -------------------------------------------------------------------------------- */
+/* ---- its answers ----------------------------------------------------------------------------- */
 
 static hf__attempt_fault fault_of(const char *sqlstate, bool opening)
 {
@@ -117,7 +117,8 @@ static bool await_answer(pg_attempt *attempt, int64_t deadline, bool *timed_out)
     return hf__pg_await_result(attempt->session, deadline, timed_out);
 }
 
-/* The next answer; NULL when the connection is broken. Past the deadline the statement is cancelled. */
+/* The next answer; NULL when the connection is broken. Past the deadline the statement is
+ * cancelled. */
 static PGresult *next_answer(pg_attempt *attempt, int64_t *deadline)
 {
     PGconn *conn = attempt->session->conn;
@@ -303,7 +304,7 @@ static hf_status exchange(pg_attempt *attempt, const hf__attempt_plan *plan, con
     return status;
 }
 
-/* ---- operations --------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static bool make_marker(pg_attempt *attempt)
 {
@@ -441,8 +442,9 @@ static bool attempt_is_broken(hf__attempt *base)
     return !attempt->session;
 }
 
-/* To find out what became of a lost COMMIT, it must be known beforehand what to look for: the marker, and the
- * backend that may still write it. Without them it is the transaction's id, which takes a trip more. */
+/* To find out what became of a lost COMMIT, it must be known beforehand what to look for: the
+ * marker, and the backend that may still write it. Without them it is the transaction's id, which
+ * takes a trip more. */
 static bool can_commit_at_once(const pg_attempt *attempt, const hf__attempt_plan *plan)
 {
     return plan->read_only || (plan->count == 0 && attempt->marked && attempt->backend_start[0] &&
@@ -468,7 +470,8 @@ static hf_status attempt_commit(hf__attempt *base, const hf__attempt_plan *plan,
     return status;
 }
 
-/* A cancel may hit ROLLBACK itself: whoever got the session next would find it in a failed transaction. */
+/* A cancel may hit ROLLBACK itself: whoever got the session next would find it in a failed
+ * transaction. */
 static void roll_back(pg_attempt *attempt)
 {
     enum { TRIES = 5 };

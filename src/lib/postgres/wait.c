@@ -1,8 +1,8 @@
 /*
  * Waiting. A wait first queues in PostgreSQL, which is fair and hands over in about 0.1 ms. A
  * blocked backend pins a snapshot, which stalls vacuum and CREATE INDEX CONCURRENTLY, so after that
- * the wait sleeps on LISTEN without a snapshot and queues only for a slice at each wake-up. A slice,
- * not a mere try: among others who queue, a try is never granted.
+ * the wait sleeps on LISTEN without a snapshot and queues only for a slice at each wake-up. A
+ * slice, not a mere try: among others who queue, a try is never granted.
  */
 #include "lib/postgres/postgres.h"
 
@@ -215,8 +215,8 @@ static void clean_up_after(pg_session *session, const hf__request *request)
     if (atomic_load(&session->base.lost))
         return;
     (void)!hf__pg_script(session, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
-    /* A shared key may be held on the same session for another set as well, and one count of it looks
-     * like the other. */
+    /* A shared key may be held on the same session for another set as well, and one count of it
+     * looks like the other. */
     if (session->crowded && request->claims->mode == HF_SHARED && !atomic_load(&session->base.lost))
         hf__pg_session_fail(session, "it could not be cleaned up after an error");
     else
@@ -305,8 +305,8 @@ struct wait_notice {
     unsigned cycles; /* times in a row that it was found in one */
 };
 
-/* The tick keeps a pace of its own: if each wake-up put it off, a holder that takes the key again at
- * once would never be met by a slice. */
+/* The tick keeps a pace of its own: if each wake-up put it off, a holder that takes the key again
+ * at once would never be met by a slice. */
 static hf_status await_wake(pg_backend *backend, const hf__request *request,
                             struct wait_notice *notice, hf_error *err)
 {

@@ -56,7 +56,9 @@ static bool needs_ping(const pg_backend *backend, const pg_session *session)
     return matters && hf__now_ms() - atomic_load(&session->used_ms) >= backend->ping_interval_ms;
 }
 
-/* Session idle, its mutex held: pings when due, fails it when overdue, and says when to look again. */
+/*
+ * Session idle, its mutex held: pings when due, fails it when overdue, and says when to look again.
+ */
 static void attend(pg_backend *backend, pg_session *session, struct round *round)
 {
     int64_t now = hf__now_ms();

@@ -76,9 +76,4 @@ HF_MUST_CHECK hf_status hf__adopt_count_problems(hf__adopt_names *names, int64_t
                                                  hf_error *err);
 void hf__adopt_names_free(hf__adopt_names *names);
 
-/*
- * Writes the CREATE TABLE statement with NOT NULL for the column. False: the column is not in it.
- */
-bool hf__adopt_add_not_null(const char *sql, const char *column, hf__buf *out);
-
 #endif

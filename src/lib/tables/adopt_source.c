@@ -224,6 +224,83 @@ hf_status hf__adopt_give_ids(hf_tx *tx, const hf__adopt_source *source, const ch
     return status;
 }
 
+/*
+ * Adding NOT NULL on SQLite.
+ *
+ * SQLite cannot do that to a column that exists. It keeps the CREATE TABLE statement as it was
+ * written, so the statement is changed. Nothing else in the file depends on the constraint.
+ */
+
+/*
+ * Returns the place after the string, quoted name or comment at *at, or else after one character.
+ */
+static const char *skip(const char *at)
+{
+    const char *end = NULL;
+    if (at[0] == '-' && at[1] == '-')
+        return at + strcspn(at, "\n");
+    if (at[0] == '/' && at[1] == '*')
+        return (end = strstr(at + 2, "*/")) ? end + 2 : at + strlen(at);
+    char close = at[0] == '[' ? ']' : at[0];
+    if (!strchr("'\"`[", at[0]))
+        return at + 1;
+    for (at++; *at; at++) {
+        if (*at == close && (close == ']' || at[1] != close))
+            return at + 1;
+        at += *at == close;
+    }
+    return at;
+}
+
+static bool is_blank(const char *at)
+{
+    return isspace((unsigned char)*at) || (at[0] == '-' && at[1] == '-') ||
+           (at[0] == '/' && at[1] == '*');
+}
+
+static bool is_column(const char *at, const char *column)
+{
+    size_t size = strlen(column);
+    while (*at && is_blank(at))
+        at = skip(at);
+    if (*at && strchr("'\"`[", *at))
+        return skip(at) == at + size + 2 && strncasecmp(at + 1, column, size) == 0;
+    return strncasecmp(at, column, size) == 0 && at[size] != '_' && at[size] != '$' &&
+           !isalnum((unsigned char)at[size]) && (unsigned char)at[size] < 0x80;
+}
+
+/* Finds the ',' or ')' that ends the definition of a column. */
+static const char *end_of(const char *at)
+{
+    int depth = 0;
+    while (*at && !(depth == 0 && (*at == ',' || *at == ')'))) {
+        depth += (*at == '(') - (*at == ')');
+        at = skip(at);
+    }
+    return at;
+}
+
+/*
+ * Writes the CREATE TABLE statement with NOT NULL for the column. False: the column is not in it.
+ */
+static bool add_not_null(const char *sql, const char *column, hf__buf *out)
+{
+    const char *at = sql;
+    while (*at && *at != '(')
+        at = skip(at);
+    while (*at && *at != ')') {
+        const char *definition = at + 1;
+        at = end_of(definition);
+        if (!*at || !is_column(definition, column))
+            continue;
+        hf__buf_add(out, sql, (size_t)(at - sql));
+        hf__buf_puts(out, " NOT NULL");
+        hf__buf_puts(out, at);
+        return true;
+    }
+    return false;
+}
+
 /* ---- constraints ----------------------------------------------------------------------------- */
 
 static hf_status refer_to_registry(hf_tx *tx, const hf__adopt_source *source, bool *refers,
@@ -301,7 +378,7 @@ static hf_status constrain_sqlite(hf_tx *tx, const hf__adopt_source *source, con
     if (source->not_null)
         return HF_OK;
     status = first_value(tx, &hf__sql_tables_adopt_read_definition, 1, values, &sql, err);
-    bool found = status == HF_OK && hf__adopt_add_not_null(sql.data, "advisory_id", &changed);
+    bool found = status == HF_OK && add_not_null(sql.data, "advisory_id", &changed);
     if (status == HF_OK && found && changed.broken)
         status = hf__no_memory(err);
     if (status == HF_OK && found)
@@ -325,78 +402,4 @@ hf_status hf__adopt_constrain(hf_tx *tx, hf__adopt_source *source,
     const char *relation = adoption->relation ? adoption->relation : DEFAULT_RELATION;
     return hf_store_is_local(source->store) ? constrain_sqlite(tx, source, relation, adopted, err)
                                             : constrain_postgres(tx, source, adopted, err);
-}
-
-/*
- * Adding NOT NULL on SQLite.
- *
- * SQLite cannot do that to a column that exists. It keeps the CREATE TABLE statement as it was
- * written, so the statement is changed. Nothing else in the file depends on the constraint.
- */
-
-/*
- * Returns the place after the string, quoted name or comment at *at, or else after one character.
- */
-static const char *skip(const char *at)
-{
-    const char *end = NULL;
-    if (at[0] == '-' && at[1] == '-')
-        return at + strcspn(at, "\n");
-    if (at[0] == '/' && at[1] == '*')
-        return (end = strstr(at + 2, "*/")) ? end + 2 : at + strlen(at);
-    char close = at[0] == '[' ? ']' : at[0];
-    if (!strchr("'\"`[", at[0]))
-        return at + 1;
-    for (at++; *at; at++) {
-        if (*at == close && (close == ']' || at[1] != close))
-            return at + 1;
-        at += *at == close;
-    }
-    return at;
-}
-
-static bool is_blank(const char *at)
-{
-    return isspace((unsigned char)*at) || (at[0] == '-' && at[1] == '-') ||
-           (at[0] == '/' && at[1] == '*');
-}
-
-static bool is_column(const char *at, const char *column)
-{
-    size_t size = strlen(column);
-    while (*at && is_blank(at))
-        at = skip(at);
-    if (*at && strchr("'\"`[", *at))
-        return skip(at) == at + size + 2 && strncasecmp(at + 1, column, size) == 0;
-    return strncasecmp(at, column, size) == 0 && at[size] != '_' && at[size] != '$' &&
-           !isalnum((unsigned char)at[size]) && (unsigned char)at[size] < 0x80;
-}
-
-/* Finds the ',' or ')' that ends the definition of a column. */
-static const char *end_of(const char *at)
-{
-    int depth = 0;
-    while (*at && !(depth == 0 && (*at == ',' || *at == ')'))) {
-        depth += (*at == '(') - (*at == ')');
-        at = skip(at);
-    }
-    return at;
-}
-
-bool hf__adopt_add_not_null(const char *sql, const char *column, hf__buf *out)
-{
-    const char *at = sql;
-    while (*at && *at != '(')
-        at = skip(at);
-    while (*at && *at != ')') {
-        const char *definition = at + 1;
-        at = end_of(definition);
-        if (!*at || !is_column(definition, column))
-            continue;
-        hf__buf_add(out, sql, (size_t)(at - sql));
-        hf__buf_puts(out, " NOT NULL");
-        hf__buf_puts(out, at);
-        return true;
-    }
-    return false;
 }

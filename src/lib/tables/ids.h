@@ -23,7 +23,9 @@ typedef struct hf__table_ids {
 
 hf__table_ids *hf__table_ids_of(const hf_store *store);
 
-/* The id as last seen; 0: none. The text that keep returns lives as the store; NULL: out of memory. */
+/*
+ * The id as last seen; 0: none. The text that keep returns lives as the store; NULL: out of memory.
+ */
 int64_t hf__table_kept(const hf_store *store, const char *text);
 const char *hf__table_keep(const hf_store *store, const char *text, int64_t id);
 
@@ -31,7 +33,9 @@ const char *hf__table_keep(const hf_store *store, const char *text, int64_t id);
 HF_MUST_CHECK hf_status hf__table_ask(hf_store *store, const hf__table_name *name, int64_t *id,
                                       hf_error *err);
 
-/* The failure of a statement about shared tables; HF_NO_SCHEMA where it is the schema that lacks. */
+/*
+ * The failure of a statement about shared tables; HF_NO_SCHEMA where it is the schema that lacks.
+ */
 HF_MUST_CHECK hf_status hf__table_explain(const hf_store *store, const hf_error *failure,
                                           hf_error *err);
 

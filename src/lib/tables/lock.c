@@ -1,7 +1,8 @@
 /*
- * The lock of a shared table, whose key is the table's id: the store's table registry gives it. Ids are
- * kept by name, because asking for one costs a trip. A kept one may be out of date, so it is asked for
- * again once the lock is held. The id cannot change after that: to retire it takes the same lock.
+ * The lock of a shared table, whose key is the table's id: the store's table registry gives it. Ids
+ * are kept by name, because asking for one costs a trip. A kept one may be out of date, so it is
+ * asked for again once the lock is held. The id cannot change after that: to retire it takes the
+ * same lock.
  */
 #include "lib/tables/tables.h"
 
@@ -14,7 +15,7 @@
 
 enum { MOST_TRIES = 20 };
 
-/* ---- ids that are kept ---------------------------------------------------------------------------- */
+/* ---- ids that are kept ----------------------------------------------------------------------- */
 
 struct hf__kept_id {
     struct hf__kept_id *next;
@@ -68,7 +69,7 @@ int64_t hf__table_kept(const hf_store *store, const char *text)
     return id;
 }
 
-/* ---- asking for an id ----------------------------------------------------------------------------- */
+/* ---- asking for an id ------------------------------------------------------------------------ */
 
 hf_status hf__table_explain(const hf_store *store, const hf_error *failure, hf_error *err)
 {
@@ -139,7 +140,7 @@ hf_status hf__table_ask(hf_store *store, const hf__table_name *name, int64_t *id
     return status;
 }
 
-/* ---- what the lock engine looks up ---------------------------------------------------------------- */
+/* ---- what the lock engine looks up ----------------------------------------------------------- */
 
 static hf_status lookup_find(hf__lookup *lookup, hf_store *store, const char *label, size_t size,
                              const char **text, int64_t *key, hf_error *err)
@@ -226,7 +227,7 @@ hf__lookup *hf__tables_new(int machine)
     return &ids->base;
 }
 
-/* ---- locking -------------------------------------------------------------------------------------- */
+/* ---- locking --------------------------------------------------------------------------------- */
 
 hf_status hf__table_lock_live(hf_store *store, const hf__table_name *name, const hf_lock_spec *spec,
                               const hf__lock_extra *extra, hf_lock **lock, hf_error *err)

@@ -1,7 +1,7 @@
 /*
- * Minting. A machine number is leased for a second at a time, from the store and by the store's clock,
- * just before it is needed: nobody has to give one back, and a process that dies takes none with it.
- * Numbers that are given again start above every time that was given before.
+ * Minting. A machine number is leased for a second at a time, from the store and by the store's
+ * clock, just before it is needed: nobody has to give one back, and a process that dies takes none
+ * with it. Numbers that are given again start above every time that was given before.
  */
 #include <inttypes.h>
 #include <stdio.h>

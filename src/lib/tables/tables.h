@@ -7,8 +7,8 @@
 #include "lib/transactions/transactions.h"
 
 /*
- * The registry of shared tables, on the store's own database. Ids are minted here and change only under
- * the table's lock, so that whoever holds it knows that the id is the table's.
+ * The registry of shared tables, on the store's own database. Ids are minted here and change only
+ * under the table's lock, so that whoever holds it knows that the id is the table's.
  */
 
 enum { HF__CONTEXT_MAX = 1000 };
@@ -43,8 +43,9 @@ HF_MUST_CHECK hf_status hf__table_lock_with(hf_store *store, const hf_table_name
                                             const hf_lock_spec *spec, const hf__lock_extra *extra,
                                             hf_lock **lock, hf_error *err);
 /*
- * Asks for the table's id in the message of another lock. finish keeps the answer for hf__table_lock_with, if
- * there is one, and frees the rows. It points into itself: not to be copied.
+ * Asks for the table's id in the message of another lock. finish keeps the answer for
+ * hf__table_lock_with, if there is one, and frees the rows. It points into itself: not to be
+ * copied.
  */
 typedef struct hf__table_question {
     hf__question base;

@@ -1,4 +1,4 @@
-/* Cells of rows as what they stand for, and numbers as parameters. */
+/* Rows through their backend, cells as what they stand for, and numbers as parameters. */
 #include "lib/transactions/transactions.h"
 
 #include <inttypes.h>
@@ -7,6 +7,37 @@
 #include <string.h>
 
 #include "base/text.h"
+
+size_t hf_rows_count(const hf_rows *rows)
+{
+    return rows->ops->count(rows);
+}
+
+size_t hf_rows_columns(const hf_rows *rows)
+{
+    return rows->ops->columns(rows);
+}
+
+const char *hf_rows_column(const hf_rows *rows, size_t column)
+{
+    return rows->ops->column(rows, column);
+}
+
+const char *hf_rows_value(const hf_rows *rows, size_t row, size_t column, size_t *size)
+{
+    return rows->ops->value(rows, row, column, size);
+}
+
+int64_t hf_rows_affected(const hf_rows *rows)
+{
+    return rows->ops->affected(rows);
+}
+
+void hf_rows_free(hf_rows *rows)
+{
+    if (rows)
+        rows->ops->free(rows);
+}
 
 hf_value hf__number_value(char out[24], int64_t number)
 {

@@ -1,7 +1,7 @@
 /*
  * Serialised transactions: labels, attempts, pauses, and the outcome that is reported. The store
- * runs each attempt; where it cannot lock the labels together with the transaction, they are held as
- * session locks around it.
+ * runs each attempt; where it cannot lock the labels together with the transaction, they are held
+ * as session locks around it.
  */
 #include "lib/transactions/transactions.h"
 
@@ -45,7 +45,7 @@ struct hf_tx {
     int64_t opened_ms;
 };
 
-/* ---- labels ------------------------------------------------------------------------------------- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 /* "Transfer:acc1" has one, "acc1" and ":acc1" have not. */
 static bool names_operation(const hf__claim *claim)
@@ -180,7 +180,7 @@ hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
     return status;
 }
 
-/* ---- statements --------------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 static hf_status lock_around(struct hf_tx *tx, hf_error *err)
 {
@@ -236,7 +236,7 @@ unsigned hf_tx_attempt(const hf_tx *tx)
     return tx->attempts;
 }
 
-/* ---- attempts ----------------------------------------------------------------------------------- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 static void add_times(struct hf_tx *tx)
 {
@@ -296,7 +296,8 @@ static enum verdict judge(struct hf_tx *tx, hf_status *status, hf_error *err)
     return DONE;
 }
 
-/* What the callback did on the connection itself is known from what it says, and from the connection. */
+/* What the callback did on the connection itself is known from what it says, and from the
+ * connection. */
 static hf__attempt_fault fault_of_lent(struct hf_tx *tx, const hf_error *err)
 {
     if (tx->ops->is_broken && tx->ops->is_broken(tx->attempt))
@@ -305,8 +306,8 @@ static hf__attempt_fault fault_of_lent(struct hf_tx *tx, const hf_error *err)
     return passes ? HF__FAULT_RETRY : HF__FAULT_FINAL;
 }
 
-/* A callback that fails for a reason of its own is returned as it is; one that only passes on what a
- * statement told it, or swallowed it, is judged by that. */
+/* A callback that fails for a reason of its own is returned as it is; one that only passes on what
+ * a statement told it, or swallowed it, is judged by that. */
 static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_status *status,
                                 hf_error *err)
 {
@@ -388,7 +389,7 @@ static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, h
     }
 }
 
-/* ---- the call ----------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 static hf_status complete(const hf_tx_options *given, hf_tx_options *options, hf_error *err)
 {
@@ -550,37 +551,4 @@ hf_status hf__lock_transact_last(hf_lock *const locks[2], const hf_tx_options *o
     for (size_t i = 0; i < 2; i++) /* one that is lost on its way back was held till then */
         (void)!hf__lock_end(locks[i], tx.released, NULL);
     return HF_OK;
-}
-
-/* ---- rows --------------------------------------------------------------------------------------- */
-
-size_t hf_rows_count(const hf_rows *rows)
-{
-    return rows->ops->count(rows);
-}
-
-size_t hf_rows_columns(const hf_rows *rows)
-{
-    return rows->ops->columns(rows);
-}
-
-const char *hf_rows_column(const hf_rows *rows, size_t column)
-{
-    return rows->ops->column(rows, column);
-}
-
-const char *hf_rows_value(const hf_rows *rows, size_t row, size_t column, size_t *size)
-{
-    return rows->ops->value(rows, row, column, size);
-}
-
-int64_t hf_rows_affected(const hf_rows *rows)
-{
-    return rows->ops->affected(rows);
-}
-
-void hf_rows_free(hf_rows *rows)
-{
-    if (rows)
-        rows->ops->free(rows);
 }

@@ -6,9 +6,13 @@
 #include "lib/backend/attempt.h"
 #include "lib/locks/locks.h"
 
-/* Transactions elsewhere than in the caller's database of the local store; on PostgreSQL like any. */
+/*
+ * Transactions elsewhere than in the caller's database of the local store; on PostgreSQL like any.
+ */
 
-/* As hf_transact. HF__PLACE_FILE takes options->database as the path of a file that must be there. */
+/*
+ * As hf_transact. HF__PLACE_FILE takes options->database as the path of a file that must be there.
+ */
 HF_MUST_CHECK hf_status hf__transact_at(hf_store *store, hf__attempt_place place,
                                         const hf_tx_options *options, hf_tx_fn *fn, void *arg,
                                         hf_error *err);
@@ -21,22 +25,22 @@ HF_MUST_CHECK hf_status hf__lock_transact_at(hf_lock *lock, hf__attempt_place pl
 /* The last transaction under two locks. */
 
 /*
- * As hf_lock_transact on the first lock's session, and releases both locks: in the message of the commit
- * where they share a session. After HF_OK they are released, else held as before.
+ * As hf_lock_transact on the first lock's session, and releases both locks: in the message of the
+ * commit where they share a session. After HF_OK they are released, else held as before.
  */
 HF_MUST_CHECK hf_status hf__lock_transact_last(hf_lock *const locks[2],
                                                const hf_tx_options *options, hf_tx_fn *fn,
                                                void *arg, hf_error *err);
 
-/* ---- statement.c: named statements ---------------------------------------------------------------- */
+/* ---- statement.c: named statements ----------------------------------------------------------- */
 
 /* The dialect of the store that the transaction runs on. */
 hf__dialect hf__tx_dialect(const hf_tx *tx);
 
 /*
- * As hf_tx_query, with the statement's text for the store's dialect and its @words@ replaced by parts, which
- * may be NULL. A dialect that uses fewer parameters gets the first of the values. Rows are text; the
- * caller frees them. rows may be NULL.
+ * As hf_tx_query, with the statement's text for the store's dialect and its @words@ replaced by
+ * parts, which may be NULL. A dialect that uses fewer parameters gets the first of the values. Rows
+ * are text; the caller frees them. rows may be NULL.
  */
 HF_MUST_CHECK hf_status hf__tx_query_sql(hf_tx *tx, const hf__sql *sql, const hf__sql_part *parts,
                                          size_t count, const hf_value *values, hf_rows **rows,
@@ -45,7 +49,7 @@ HF_MUST_CHECK hf_status hf__tx_query_sql(hf_tx *tx, const hf__sql *sql, const hf
 HF_MUST_CHECK hf_status hf__tx_queue_sql(hf_tx *tx, const hf__sql *sql, const hf__sql_part *parts,
                                          size_t count, const hf_value *values, hf_error *err);
 
-/* ---- rows.c: values in and out --------------------------------------------------------------------- */
+/* ---- rows.c: values in and out --------------------------------------------------------------- */
 
 /* A number as a parameter, in a buffer of the caller's. */
 hf_value hf__number_value(char out[24], int64_t number);

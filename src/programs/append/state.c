@@ -150,13 +150,16 @@ static hf_status load_by(hf_store *store, const hf__sql *sql, const char *value,
     return explain(hf_transact(store, &options, load, &loading, &failure), &failure, err);
 }
 
-void hf__append_question(const hf_value *id, hf__question *question)
+/*
+ * hf__append_load in two steps, for the message that acquires a lock: the question, and its answer.
+ */
+static void make_question(const hf_value *id, hf__question *question)
 {
     *question =
         (hf__question){.sql = hf__sql_append_find.text[HF__POSTGRES], .count = 1, .values = id};
 }
 
-hf_status hf__append_answer(const hf_rows *rows, hf__append_row *row, hf_error *err)
+static hf_status read_answer(const hf_rows *rows, hf__append_row *row, hf_error *err)
 {
     *row = (hf__append_row){0};
     if (hf_rows_count(rows) > 0)
@@ -279,7 +282,7 @@ static hf_status lock_and_ask(hf__work *work, const hf_lock_spec *spec, hf_error
                                   .question_count = work->options->id != NULL ? 2 : 1};
 
     hf__table_question_init(&table, work->store, &work->name);
-    hf__append_question(&id, &row);
+    make_question(&id, &row);
     hf_status status =
         hf__append_lock(work->store, work->result->id, spec, &extra, &work->own, err);
     hf__table_question_finish(&table, work->store);
@@ -291,7 +294,7 @@ hf_status hf__work_load(hf__work *work, hf__append_row *row, hf_error *err)
 {
     if (work->seen == NULL)
         return hf__append_load(work->store, work->result->id, row, err);
-    return hf__append_answer(work->seen, row, err);
+    return read_answer(work->seen, row, err);
 }
 
 hf_status hf__work_lock_id(hf__work *work, hf_error *err)

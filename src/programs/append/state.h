@@ -58,12 +58,6 @@ HF_MUST_CHECK hf_status hf__append_save_last(hf_lock *const locks[2], const hf__
 HF_MUST_CHECK hf_status hf__append_lock(hf_store *store, const char *id, const hf_lock_spec *spec,
                                         const hf__lock_extra *extra, hf_lock **lock, hf_error *err);
 
-/*
- * hf__append_load in two steps, for the message that acquires a lock: the question, and its answer.
- */
-void hf__append_question(const hf_value *id, hf__question *question);
-HF_MUST_CHECK hf_status hf__append_answer(const hf_rows *rows, hf__append_row *row, hf_error *err);
-
 /* HF_INVALID: not 1 to 64 letters, digits, '.', '_', ':' and '-'. */
 HF_MUST_CHECK hf_status hf__append_check_id(const char *id, hf_error *err);
 

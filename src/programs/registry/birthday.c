@@ -63,12 +63,12 @@ static double log_of_none(unsigned bits, uint64_t taken, uint64_t labels)
     /* 1 - (taken + t) / N = (1 - taken / N) (1 - t / (N - taken)): nothing cancels. */
     double all = room_of(bits);
     double room = all - (double)taken;
-    double log_beside_taken = count * log1p(-(double)taken / all);
-    if (!(count * (count - 1) / (2 * room) - log_beside_taken <= SURE)) /* also if it is NaN */
+    double log_of_free = count * log1p(-(double)taken / all);
+    if (!(count * (count - 1) / (2 * room) - log_of_free <= SURE)) /* also if it is NaN */
         return -SURE;
     if (labels <= FEW || room < SMALL_ROOM)
-        return log_beside_taken + sum_each(room, labels);
-    return log_beside_taken + sum_at_once(room, labels);
+        return log_of_free + sum_each(room, labels);
+    return log_of_free + sum_at_once(room, labels);
 }
 
 static uint64_t add(uint64_t a, uint64_t b)

@@ -273,7 +273,7 @@ static hf_status check_sources(const struct check *check, const hf__lock_entry *
         const hf__source_file *source = &entry->sources[i];
         char shown[SHOWN];
         hf__buf_clear(&full);
-        hf__put_path_beside(&full, check->registry->path, source->path);
+        hf__put_sibling_path(&full, check->registry->path, source->path);
         if (!full.broken && access(full.data, F_OK) != 0)
             find(check, MISSING_SOURCE, source->at, "mend the path, or remove it",
                  "the source file '%s' of %s is not there",

@@ -37,11 +37,11 @@ static bool write_all(int fd, const char *text, size_t size)
 }
 
 /* The other path as the file at path sees it; the caller frees it. */
-static char *beside(const char *path, const char *other)
+static char *sibling(const char *path, const char *other)
 {
     hf__buf joined = {0};
 
-    hf__put_path_beside(&joined, path, other);
+    hf__put_sibling_path(&joined, path, other);
     if (joined.broken)
         errno = ENOMEM;
     return joined.broken ? NULL : joined.data;
@@ -64,7 +64,7 @@ static char *follow(const char *path)
             return NULL;
         }
         target[size] = '\0';
-        char *next = beside(at, target);
+        char *next = sibling(at, target);
         free(at);
         at = next;
     }
@@ -88,7 +88,7 @@ static bool fill(int fd, const char *path, const char *text, size_t size)
 /* The new name outlives a crash as well. Some file systems cannot sync folders, and need not. */
 static void sync_folder(const char *path)
 {
-    char *folder = beside(path, ".");
+    char *folder = sibling(path, ".");
     int fd = folder != NULL ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
     if (fd >= 0) {
@@ -100,7 +100,7 @@ static void sync_folder(const char *path)
 
 static bool replace(const char *path, const char *text, size_t size)
 {
-    char *temporary = beside(path, ".holdfast-doc-XXXXXX");
+    char *temporary = sibling(path, ".holdfast-doc-XXXXXX");
     int fd = temporary != NULL ? mkostemp(temporary, O_CLOEXEC) : -1;
     bool done = fd >= 0 && fill(fd, path, text, size);
     int reason = errno;
@@ -292,7 +292,7 @@ static const struct option doc_options[] = {
 static int check_or_fail(const struct report *report, const struct doc_values *values,
                          const char *registry, const hf__buf *page)
 {
-    char *path = values->output != NULL ? strdup(values->output) : beside(registry, "LOCKS.md");
+    char *path = values->output != NULL ? strdup(values->output) : sibling(registry, "LOCKS.md");
     hf_error err = {.code = HF_NO_MEMORY, .message = "out of memory"};
     int code = path != NULL ? check_page(report, path, page) : report_error(report, &err);
 

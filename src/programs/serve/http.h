@@ -122,8 +122,8 @@ typedef struct hf__route {
     hf__render_fn *render;           /* one of these three is set */
     hf__lookup_fn *lookup;
     hf__act_fn *act;
-    const hf__shape
-        *shape; /* of the JSON object that is sent, or of an item of its data (is_list) */
+    /* of the JSON object that is sent, or of an item of its data (is_list) */
+    const hf__shape *shape;
     const hf__shape *extras; /* members besides data, page and snapshot */
     bool is_list;
     bool is_open; /* needs no token */

@@ -63,8 +63,6 @@ typedef struct hf__view_reading {
     bool schema_appeared; /* since the store was opened */
 } hf__view_reading;
 
-void hf__view_reading_clear(hf__view_reading *reading);
-
 /* ---- read_locks.c: locks --------------------------------------------------------------------- */
 
 /* Fills views and locks from the list, and takes ownership of it. */

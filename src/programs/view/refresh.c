@@ -92,7 +92,7 @@ struct gathering {
     bool again; /* try again, without the network that failed */
 };
 
-void hf__view_reading_clear(hf__view_reading *reading)
+static void clear_reading(hf__view_reading *reading)
 {
     hf_lock_list_free(reading->list);
     hf_rows_free(reading->events);
@@ -173,7 +173,7 @@ static hf_status gather_in(hf_tx *tx, void *arg, hf_error *err)
     struct gathering *gathering = arg;
     hf__memory *memory = gathering->memory;
     hf__view_reading *reading = gathering->reading;
-    hf__view_reading_clear(reading); /* of an attempt before */
+    clear_reading(reading); /* of an attempt before */
     struct pg_conn *conn = hf_tx_connection(tx, err);
     if (!conn)
         return err->code;
@@ -381,7 +381,7 @@ hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapsh
     } else {
         hf__snapshot_release(&draft->seen);
     }
-    hf__view_reading_clear(&reading);
+    clear_reading(&reading);
     return status;
 }
 

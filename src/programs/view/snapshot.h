@@ -159,8 +159,8 @@ typedef enum hf__urgency { HF__URGENCY_NOTE, HF__URGENCY_WARNING, HF__URGENCY_PR
 /* Something that a person should look at. */
 typedef struct hf__attention {
     hf__urgency urgency;
-    const char
-        *topic; /* deadlock, loss, wait, unregistered, gap, lag, ingest, registry, store, append */
+    /* deadlock, loss, wait, unregistered, gap, lag, ingest, registry, store, append */
+    const char *topic;
     const char *text; /* one sentence */
     const char *link; /* fragment or path of the page that shows it: "#locks" */
 } hf__attention;

@@ -1,6 +1,6 @@
 /*
- * network_driver URL NETWORK [SCHEMA]: what lib/ledgers does, a command a line on standard input, an
- * answer a line: "ok …" or "STATUS message". Commands between begin and commit or rollback share
+ * network_driver URL NETWORK [SCHEMA]: what lib/ledgers does, a command a line on standard input,
+ * an answer a line: "ok …" or "STATUS message". Commands between begin and commit or rollback share
  * one transaction, which stays open meanwhile; any other has one of its own. See hf_network.py.
  */
 #include <inttypes.h>

@@ -31,8 +31,7 @@ static void test_a_replicated_table_has_the_servers_window_or_its_own(void **sta
                      100);
 }
 
-static void
-test_another_table_needs_a_window_of_its_own_and_a_server_that_knows_tokens(void **state)
+static void test_another_table_needs_a_window_and_a_server_that_knows_tokens(void **state)
 {
     static const char own[] =
         "MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 9";
@@ -61,8 +60,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_replicated_table_has_the_servers_window_or_its_own),
-        cmocka_unit_test(
-            test_another_table_needs_a_window_of_its_own_and_a_server_that_knows_tokens),
+        cmocka_unit_test(test_another_table_needs_a_window_and_a_server_that_knows_tokens),
         cmocka_unit_test(test_nothing_is_known_where_it_is_off_or_not_said),
     };
 

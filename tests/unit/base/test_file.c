@@ -9,7 +9,7 @@ static void expect_beside(const char *path, const char *other, const char *wante
 {
     hf__buf found = {0};
 
-    hf__put_path_beside(&found, path, other);
+    hf__put_sibling_path(&found, path, other);
     assert_string_equal(found.data, wanted);
     hf__buf_free(&found);
 }

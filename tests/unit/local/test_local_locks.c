@@ -139,17 +139,17 @@ static void test_a_private_session_conflicts_with_the_shared_one(void **state)
 {
     hf__backend *store = open_store();
     hf__claim claim = claim_of(7, HF_EXCLUSIVE);
-    hf__request private = {.claims = &claim, .count = 1, .private_session = true};
+    hf__request alone = {.claims = &claim, .count = 1, .private_session = true};
     hf__request request;
     hf_error err;
 
     (void)state;
-    assert_int_equal(store->ops->try_claims(store, &private, &err), HF_OK);
+    assert_int_equal(store->ops->try_claims(store, &alone, &err), HF_OK);
     assert_int_equal(take(store, &request, &claim, 1, 0, &err), HF_NOT_ACQUIRED);
-    assert_int_equal(give_back(&private, &err), HF_OK);
+    assert_int_equal(give_back(&alone, &err), HF_OK);
     assert_int_equal(take(store, &request, &claim, 1, 0, &err), HF_OK);
-    assert_ptr_not_equal(request.session, private.session);
-    assert_int_equal(store->ops->try_claims(store, &private, &err), HF_NOT_ACQUIRED);
+    assert_ptr_not_equal(request.session, alone.session);
+    assert_int_equal(store->ops->try_claims(store, &alone, &err), HF_NOT_ACQUIRED);
     assert_int_equal(give_back(&request, &err), HF_OK);
     close_store(store);
 }

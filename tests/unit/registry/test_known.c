@@ -105,8 +105,7 @@ static void test_labels_beside_a_class_are_known_in_the_space_of_pairs(void **st
     hf_registry_free(registry);
 }
 
-static void
-test_patterns_with_too_many_labels_are_left_out_and_cost_the_others_nothing(void **state)
+static void test_patterns_with_too_many_labels_are_left_out_at_no_cost(void **state)
 {
     hf__buf locks = {0};
     hf__buf_puts(&locks, "  - { name: anything, key: { pattern: \"A:{x}\" } }\n");
@@ -218,8 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_labels_of_small_patterns_are_known_by_their_keys),
         cmocka_unit_test(test_labels_beside_a_class_are_known_in_the_space_of_pairs),
-        cmocka_unit_test(
-            test_patterns_with_too_many_labels_are_left_out_and_cost_the_others_nothing),
+        cmocka_unit_test(test_patterns_with_too_many_labels_are_left_out_at_no_cost),
         cmocka_unit_test(test_every_label_of_a_pattern_of_ten_thousand_is_known),
         cmocka_unit_test(test_a_key_of_two_labels_has_a_name_but_no_label),
         cmocka_unit_test(test_a_registry_without_labels_knows_nothing),

@@ -149,7 +149,8 @@ static void join_failures(struct hf__backfill_report *report)
     report->failure_count = kept;
 }
 
-void backfill_complete_report(struct backfill *fill)
+/* at the end */
+static void backfill_complete_report(struct backfill *fill)
 {
     struct hf__backfill_report *report = fill->report;
     report_left(fill);

@@ -112,7 +112,6 @@ bool backfill_is_halted(const struct backfill *fill);
 /* backfill.c, for the report: any thread; an empty range is none */
 void backfill_count(struct backfill *fill, hf_range range, int64_t transactions, int64_t known);
 void backfill_fail(struct backfill *fill, hf_range range, const hf_error *why);
-void backfill_complete_report(struct backfill *fill); /* at the end */
 /* The first of the ranges missing at the start that ends at `sequence` or behind it. */
 size_t backfill_find_missing(const struct backfill *fill, int64_t sequence);
 

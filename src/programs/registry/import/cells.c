@@ -93,7 +93,7 @@ static bool has_line(const hf__buf *lines, const char *text, size_t size)
     const char *at = lines->data;
     hf__slice line;
 
-    while (hf__lines_next(&at, &line))
+    while (hf__import_line_next(&at, &line))
         if (line.size == size && memcmp(line.text, text, size) == 0)
             return true;
     return false;

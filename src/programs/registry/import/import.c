@@ -407,7 +407,7 @@ static void write_left_out(const hf__import_lock *lock, hf__buf *yaml)
         hf__buf_printf(yaml, "  # left out: %s: check\n", lock->why);
     hf__import_lock_write(lock, &entry);
     yaml->broken |= entry.broken;
-    for (const char *at = entry.data; hf__lines_next(&at, &line);) {
+    for (const char *at = entry.data; hf__import_line_next(&at, &line);) {
         bool is_comment = line.text[2] == '#';
         hf__buf_printf(yaml, "  %s%.*s\n", is_comment ? "" : "# ", (int)line.size - 2,
                        line.text + 2);

@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/error.h"
 #include "holdfast/holdfast.h"
 #include "programs/registry/import/markdown.h"
 

@@ -91,7 +91,7 @@ void hf__yaml_comment_text(hf__buf *out, const char *text, size_t size)
 
 /* --- comments for the person who checks the import ------------------------------------------ */
 
-bool hf__lines_next(const char **at, hf__slice *line)
+bool hf__import_line_next(const char **at, hf__slice *line)
 {
     if (*at == NULL || **at == '\0')
         return false;
@@ -119,7 +119,7 @@ void hf__import_lock_doubts(hf__import_lock *lock, const hf__buf *lines)
     const char *at = lines->data;
     hf__slice line;
 
-    while (hf__lines_next(&at, &line))
+    while (hf__import_line_next(&at, &line))
         hf__buf_printf(&lock->comments, "unknown: %.*s: check\n", (int)line.size, line.text);
 }
 
@@ -339,7 +339,7 @@ static void write_sources(const hf__import_lock *lock, hf__buf *yaml)
     if (lock->sources.length == 0)
         return;
     hf__buf_puts(yaml, "    source: [");
-    while (hf__lines_next(&at, &line)) {
+    while (hf__import_line_next(&at, &line)) {
         hf__buf_puts(yaml, line.text > lock->sources.data ? ", " : "");
         hf__yaml_text(yaml, line.text, line.size);
     }
@@ -352,7 +352,7 @@ static void write_comments(const hf__import_lock *lock, hf__buf *yaml)
     hf__slice line;
 
     hf__buf_printf(yaml, "  # line %u\n", lock->line);
-    while (hf__lines_next(&at, &line))
+    while (hf__import_line_next(&at, &line))
         hf__buf_printf(yaml, "  # %.*s\n", (int)line.size, line.text);
 }
 

@@ -70,7 +70,7 @@ void hf__import_lock_doubts(hf__import_lock *lock, const hf__buf *lines);
  * Goes through the lines of a buffer. *at begins as the buffer's data, which may be NULL, and moves
  * on. Returns false at the end.
  */
-bool hf__lines_next(const char **at, hf__slice *line);
+bool hf__import_line_next(const char **at, hf__slice *line);
 
 /* Writes a YAML string: plain where nobody can misread it, also inside [] and {}, else quoted. */
 void hf__yaml_text(hf__buf *out, const char *text, size_t size);

@@ -290,10 +290,10 @@ static void cross_code(struct reader *in)
 static void read_text(struct reader *in)
 {
     while (in->at < in->limit && !in->stuck) {
-        unsigned char class = in->unit->classes[in->at];
-        if (class == HF__COMMENT)
+        unsigned char kind = in->unit->classes[in->at];
+        if (kind == HF__COMMENT)
             in->at++;
-        else if (class != HF__TEXT)
+        else if (kind != HF__TEXT)
             cross_code(in);
         else if (take_text(in))
             return;
@@ -315,15 +315,15 @@ static bool ends_bare_call(const struct reader *in)
 static void read_code(struct reader *in, bool bare)
 {
     while (in->at < in->limit) {
-        unsigned char class = in->unit->classes[in->at];
-        if (bare && class == HF__CODE && ends_bare_call(in)) {
+        unsigned char kind = in->unit->classes[in->at];
+        if (bare && kind == HF__CODE && ends_bare_call(in)) {
             finish_argument(in);
             in->args->complete = true;
             return;
         }
-        if (class == HF__COMMENT) {
+        if (kind == HF__COMMENT) {
             in->at++;
-        } else if (class != HF__CODE) {
+        } else if (kind != HF__CODE) {
             put(in, in->unit->text[in->at]);
             in->at++;
         } else if (punctuate(in, in->unit->text[in->at])) {

@@ -388,9 +388,9 @@ static hf_status read_pair(const hf__key_source *source, const hf__args *args, s
                            hf__lock_key *key, hf_error *err)
 {
     hf__buf room = {0};
-    int64_t class = 0;
-    bool has_class = read_number(source, reduce(source, argument(args, first), &room), &class) &&
-                     fits_int4(class);
+    int64_t classid = 0;
+    bool has_class = read_number(source, reduce(source, argument(args, first), &room), &classid) &&
+                     fits_int4(classid);
     hf_status status = read_single(source, argument(args, first + 1), key, err);
 
     hf__buf_free(&room);
@@ -400,7 +400,7 @@ static hf_status read_pair(const hf__key_source *source, const hf__args *args, s
         key->uses_hashtext = uses_hashtext;
         return status;
     }
-    key->pair[0] = (int32_t) class;
+    key->pair[0] = (int32_t)classid;
     key->in_class = key->kind == HF__KEY_LABEL;
     if (key->kind == HF__KEY_NUMBER) {
         key->kind = HF__KEY_PAIR;

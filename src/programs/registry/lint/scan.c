@@ -12,11 +12,11 @@ bool scanner_is_at(const struct scanner *in, const char *word)
     return in->size - in->at >= size && memcmp(in->text + in->at, word, size) == 0;
 }
 
-void scanner_mark(struct scanner *in, size_t count, hf__class class)
+void scanner_mark(struct scanner *in, size_t count, hf__class kind)
 {
     if (count > in->size - in->at)
         count = in->size - in->at;
-    memset(in->classes + in->at, (int)class, count);
+    memset(in->classes + in->at, (int)kind, count);
     in->at += count;
 }
 

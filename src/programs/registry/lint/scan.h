@@ -45,7 +45,7 @@ static inline char scanner_peek(const struct scanner *in, size_t ahead)
 bool scanner_is_at(const struct scanner *in, const char *word);
 
 /* Marks the next count bytes and moves past them. Stops at the end of the text. */
-void scanner_mark(struct scanner *in, size_t count, hf__class class);
+void scanner_mark(struct scanner *in, size_t count, hf__class kind);
 
 bool scanner_is_word(char c);
 

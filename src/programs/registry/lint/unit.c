@@ -87,18 +87,18 @@ bool hf__unit_is_sql(const hf__unit *unit, size_t at)
 
 size_t hf__unit_run_start(const hf__unit *unit, size_t at)
 {
-    unsigned char class = unit->classes[at];
+    unsigned char kind = unit->classes[at];
 
-    for (size_t left = RUN_MAX; left > 0 && at > 0 && unit->classes[at - 1] == class; left--)
+    for (size_t left = RUN_MAX; left > 0 && at > 0 && unit->classes[at - 1] == kind; left--)
         at--;
     return at;
 }
 
 size_t hf__unit_run_end(const hf__unit *unit, size_t at)
 {
-    unsigned char class = unit->classes[at];
+    unsigned char kind = unit->classes[at];
 
-    for (size_t left = RUN_MAX; left > 0 && at < unit->size && unit->classes[at] == class; left--)
+    for (size_t left = RUN_MAX; left > 0 && at < unit->size && unit->classes[at] == kind; left--)
         at++;
     return at;
 }
