@@ -5,8 +5,8 @@
  * session is lost with it, and a session never conflicts with itself, so the engine counts holders
  * inside the process and asks the backend only for keys that the process does not hold yet.
  *
- * All operations may be called from any thread at once, and never with the engine's mutex held.
- * A backend that finds a session dead calls hf__session_lose and goes on; the engine does the rest.
+ * All operations may be called from any thread at once, and never with the engine's mutex held. A
+ * backend that finds a session dead calls hf__session_lose and goes on; the engine does the rest.
  */
 #ifndef HF_BACKEND_BACKEND_H
 #define HF_BACKEND_BACKEND_H

@@ -273,7 +273,7 @@ int hf__local_probe_byte(int fd, const hf__claim *claim, hf_mode mode, bool *hel
     return 0;
 }
 
-/* --- kernel ----------------------------------------------------------------------------------- */
+/* ---- what the kernel says of locks -------------------------------------------------------- */
 
 /* Locks as the kernel lists them in /proc/locks: also those whose holders record nothing. */
 

@@ -309,7 +309,7 @@ hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_si
     return status;
 }
 
-/* --- list past -------------------------------------------------------------------------------- */
+/* ---- what was held: keys of the past ------------------------------------------------------ */
 
 /* What was held or wanted, from the records. */
 

@@ -278,7 +278,7 @@ void hf__local_sweep(hf__local *local);
 /* Deletes the records of processes that are gone, and counts these. Between enter and leave. */
 HF_MUST_CHECK hf_status hf__local_bury(hf__local *local, int *dead, hf_error *err);
 
-/* ---- list.c, list_past.c, kernel.c, examine.c ------------------------------------------------ */
+/* ---- list.c, files.c, examine.c ----------------------------------------------------------- */
 
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                 hf_error *err);

@@ -233,7 +233,7 @@ hf_status hf__local_statement_run(hf__local_connection *connection,
     return status;
 }
 
-/* --- tx rows ---------------------------------------------------------------------------------- */
+/* ---- rows --------------------------------------------------------------------------------- */
 
 /* Rows of a transaction, copied out of SQLite so that they outlive their statement. */
 

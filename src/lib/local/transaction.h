@@ -46,7 +46,7 @@ HF_MUST_CHECK bool hf__local_connection_seal(hf__local_connection *connection);
 HF_MUST_CHECK hf_status hf__local_connection_fail(const hf__local_connection *connection, int code,
                                                   hf__attempt_fault *fault, hf_error *err);
 
-/* ---- tx_statement.c -------------------------------------------------------------------------- */
+/* ---- statement.c -------------------------------------------------------------------------- */
 
 typedef struct hf__local_statement {
     const char *sql;
@@ -60,7 +60,7 @@ HF_MUST_CHECK hf_status hf__local_statement_run(hf__local_connection *connection
                                                 bool binary_rows, hf_rows **rows,
                                                 hf__attempt_fault *fault, hf_error *err);
 
-/* ---- tx_rows.c ------------------------------------------------------------------------------- */
+/* ---- statement.c: rows -------------------------------------------------------------------- */
 
 /* Rows without any values yet; NULL when out of memory. */
 hf_rows *hf__local_rows_new(sqlite3_stmt *statement);

@@ -169,11 +169,11 @@ void hf__waiter_queue(struct waiter *waiter);
 void hf__waiter_abandon(struct waiter *waiter);
 bool hf__may_hand_over(const struct key_state *key_state, const struct hold *hold);
 
-/* life.c: the mutex is held. False: there is no such step from where it is. */
+/* lock.c: the mutex is held. False: there is no such step from where it is. */
 enum life_event { LIFE_LOSE, LIFE_RELEASE };
 bool hf__life_step(struct hf_lock *lock, enum life_event event);
 
-/* cycle.c: the mutex is held */
+/* queue.c: the mutex is held */
 bool hf__closes_cycle(const hf_store *store, const struct waiter *waiter);
 
 /* order.c: the mutex is held, but for hf__compare_claims */

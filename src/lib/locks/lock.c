@@ -269,7 +269,7 @@ hf_status hf_lock_with(hf_store *store, const hf_lock_spec *spec, hf_locked_fn *
     return status == HF_OK ? released : status;
 }
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* ---- the steps of a lock's life ----------------------------------------------------------- */
 
 /*
  * The life of a lock, as one table. Acquiring has no row: a lock that is not held yet is nobody's.

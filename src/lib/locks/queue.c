@@ -145,7 +145,7 @@ void hf__key_state_admit(hf_store *store, struct key_state *key_state)
         free_key_state(store, key_state);
 }
 
-/* --- cycle ------------------------------------------------------------------------------------ */
+/* ---- deadlocks inside the process --------------------------------------------------------- */
 
 /*
  * Deadlocks among the threads of one process, which HF_ANY_ORDER allows: every edge is in the

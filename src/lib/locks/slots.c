@@ -1,6 +1,6 @@
 /*
  * Counting semaphores: N holders of one label. A holder has
- *   the label's key, shared: an exclusive taker of the label waits for all slots,
+ *   the label's key, shared: who wants the label exclusively waits for all slots,
  *   three digit keys, shared, that spell N in base 16: another N meets them and is refused,
  *   one slot key, exclusive.
  * A taker passes a gate key first. Only the one behind the gate looks for a free slot, so the

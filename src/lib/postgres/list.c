@@ -347,7 +347,7 @@ hf_status hf__pg_list(hf__backend *base, struct pg_conn *conn, hf__view_sink *si
     return status;
 }
 
-/* --- list past -------------------------------------------------------------------------------- */
+/* ---- what was held: keys of the past ------------------------------------------------------ */
 
 /* What was held or wanted, from the records. */
 

@@ -32,7 +32,7 @@ typedef struct pg_backend pg_backend;
 typedef enum pg_purpose {
     PG_FOR_LOCKS,
     PG_FOR_TRANSACTIONS,
-    PG_FOR_FIRST_LOCK, /* its session is opened by the message that takes the lock: see take.c */
+    PG_FOR_FIRST_LOCK, /* its session is opened by the message that tries the lock: see private.c */
 } pg_purpose;
 
 /*
@@ -270,7 +270,7 @@ bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__
 void hf__pg_watch(hf__backend *backend, int ms);
 void hf__pg_wake(hf__backend *backend);
 
-/* notes.c */
+/* records.c */
 struct pg_events *hf__pg_events_new(void);
 void hf__pg_events_free(struct pg_events *unwritten);
 void hf__pg_note(hf__backend *backend, const hf__event *event);
@@ -278,7 +278,7 @@ bool hf__pg_record(hf__backend *backend, const hf__record *held, size_t count);
 void hf__pg_flush_events(hf__backend *backend);
 void hf__pg_flush_at_close(pg_backend *backend);
 
-/* view.c */
+/* list.c */
 hf_status hf__pg_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                              hf_error *err);
 /* pg_locks shows both halves of a key unsigned; objsubid tells the two key spaces apart. */
@@ -292,7 +292,7 @@ hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool
 hf_status hf__pg_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
                       hf_error *err);
 
-/* list_past.c */
+/* list.c: what was held */
 hf_status hf__pg_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
                            hf_error *err);
 

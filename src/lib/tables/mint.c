@@ -117,7 +117,7 @@ hf_status hf__table_mint(hf_store *store, size_t count, int64_t *ids, hf_error *
     return status;
 }
 
-/* --- snowflake -------------------------------------------------------------------------------- */
+/* ---- ids of time, machine and sequence ---------------------------------------------------- */
 
 bool hf__snowflake_next(hf__snowflake *flake, int64_t now_ms, int64_t *id)
 {
