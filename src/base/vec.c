@@ -22,10 +22,10 @@ bool hf__grow(void *items, size_t *room, size_t wanted, size_t item_size)
         return false;
     /* Copied as bytes: to read a T * through a void ** would break the rules of aliasing. */
     memcpy(&array, items, sizeof array);
-    array = realloc(array, larger * item_size);
-    if (array == NULL)
+    void *grown = realloc(array, larger * item_size);
+    if (grown == NULL)
         return false;
-    memcpy(items, &array, sizeof array);
+    memcpy(items, &grown, sizeof grown);
     *room = larger;
     return true;
 }

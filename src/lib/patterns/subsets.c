@@ -278,12 +278,14 @@ static hf_status add_move(hf__subsets *subsets, size_t first_move, hf__move move
     if (!hf__grow(&subsets->moves, &subsets->move_capacity, subsets->move_count + 1,
                   sizeof *subsets->moves))
         return HF_NO_MEMORY;
-    hf__move *last =
-        subsets->move_count > first_move ? &subsets->moves[subsets->move_count - 1] : NULL;
-    if (last != NULL && last->high + 1 == move.low && last->target == move.target)
-        last->high = move.high;
-    else
-        subsets->moves[subsets->move_count++] = move;
+    hf__move *end = subsets->moves + subsets->move_count;
+    if (subsets->move_count > first_move && end[-1].high + 1 == move.low &&
+        end[-1].target == move.target) {
+        end[-1].high = move.high;
+    } else {
+        *end = move;
+        subsets->move_count++;
+    }
     return HF_OK;
 }
 

@@ -46,7 +46,7 @@ static hf_status prepare_all(pg_session *session, hf_error *err)
                                             &hf__sql_postgres_tx_keep_one,
                                             &hf__sql_postgres_tx_hand_over_one};
     hf_status status = HF_OK;
-    for (size_t i = 0; status == HF_OK && i < sizeof wanted / sizeof *wanted; i++)
+    for (size_t i = 0; status == HF_OK && i < sizeof wanted / sizeof wanted[0]; i++)
         status = hf__pg_prepare(session, wanted[i], err);
     return status;
 }

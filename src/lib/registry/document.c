@@ -100,7 +100,7 @@ static hf__node *new_node(struct reader *reader, hf__node_kind kind, yaml_mark_t
 
 static bool append(struct reader *reader, hf__node *parent, hf__node *node)
 {
-    if (!hf__grow(&parent->items, &parent->capacity, parent->count + 1, sizeof *parent->items)) {
+    if (!hf__grow(&parent->items, &parent->capacity, parent->count + 1, sizeof(hf__node *))) {
         reader->no_memory = true;
         return false;
     }

@@ -73,7 +73,7 @@ static hf_status make_local_tables(hf_tx *tx, hf_error *err)
         &hf__sql_append_create_table, &hf__sql_append_create_attaching, &hf__sql_append_create_at};
     hf_status status = HF_OK;
 
-    for (size_t i = 0; i < sizeof schema / sizeof *schema && status == HF_OK; i++)
+    for (size_t i = 0; i < sizeof schema / sizeof schema[0] && status == HF_OK; i++)
         status = hf__tx_query_sql(tx, schema[i], NULL, 0, NULL, NULL, err);
     return status;
 }

@@ -342,7 +342,7 @@ static size_t total(const struct batch *batch)
 bool batch_add(struct batch *batch, hf__ledger *ledger)
 {
     size_t start = batch->items ? (size_t)(batch->ledgers - batch->items) : 0;
-    if (!hf__grow(&batch->items, &batch->capacity, start + total(batch) + 1, sizeof *batch->items))
+    if (!hf__grow(&batch->items, &batch->capacity, start + total(batch) + 1, sizeof(hf__ledger *)))
         return false;
     batch->ledgers = batch->items + start;
     batch->ledgers[total(batch)] = ledger;

@@ -176,6 +176,7 @@ hf_status hf__rpc_call(hf__rpc_client *client, const hf__rpc_request *request, h
     hf__buf text = {0};
 
     *fault = HF__RPC_NO_FAULT;
+    *result = (hf__json_value){0};
     hf_status status = write_request(client, request, &text, err);
     if (status == HF_OK)
         status = hf__rpc_http_post(client->http, request->method, &text, request->answer_max,

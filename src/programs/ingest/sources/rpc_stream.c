@@ -278,7 +278,7 @@ void hf__rpc_page_learn(hf__rpc_page *page, int asked, size_t bytes)
 
     if (bytes > HF__RPC_PAGE_BYTES) {
         hf__rpc_page_shrink(page);
-    } else if (asked == page->limit) {
+    } else if (asked > 0 && asked == page->limit) {
         /* Only to a size that still fits if the next items are like these. */
         size_t expected = bytes / (size_t)asked * (size_t)(page->limit + step);
         if (expected <= HF__RPC_PAGE_BYTES)

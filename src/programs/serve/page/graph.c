@@ -239,8 +239,11 @@ static void add_links(struct making *making)
     }
     for (size_t i = 0; i < seen->edge_count; i++) {
         const hf__seen_edge *edge = &seen->edges[making->edges[i]];
-        const hf__seen_edge *before = i > 0 ? &seen->edges[making->edges[i - 1]] : NULL;
-        bool same = before != NULL && before->holder == edge->holder && before->lock == edge->lock;
+        bool same = false;
+        if (i > 0) {
+            const hf__seen_edge *before = &seen->edges[making->edges[i - 1]];
+            same = before->holder == edge->holder && before->lock == edge->lock;
+        }
         if (!same && making->lock_node[edge->lock] != SIZE_MAX &&
             has_lock(seen, edge->holder, edge->lock))
             add_link(making, making->lock_node[edge->lock], making->party_node[edge->holder]);
