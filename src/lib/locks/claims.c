@@ -495,7 +495,7 @@ static hf_status await_keys(struct acquiring *acquiring, const hf__claim *claims
 static hf_status acquire_once(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                               bool patient, hf_error *err)
 {
-    struct waiter single, *waiters = &single;
+    struct waiter single = {0}, *waiters = &single;
     size_t from = acquiring->lock->count;
 
     if (count > 1 && !(waiters = calloc(count, sizeof *waiters)))
