@@ -72,7 +72,7 @@ HF_MUST_CHECK hf_status hf__local_file_fail(const hf__local *local, unsigned ind
 /* The claim that a byte of a lock file stands for; false for gates. */
 void hf__local_file_path(const hf__local *local, unsigned index, char *out, size_t out_size);
 
-/* ---- keys.c: the keys that a session holds --------------------------------------------------- */
+/* ---- session.c: the keys that a session holds ---------------------------------------------- */
 
 typedef struct hf__local_key {
     int64_t key;

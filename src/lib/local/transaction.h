@@ -8,7 +8,7 @@
 
 #include "lib/local/local.h"
 
-/* ---- attempt_connection.c -------------------------------------------------------------------- */
+/* ---- connection.c ------------------------------------------------------------------------ */
 
 struct hf__local_connection {
     hf__local *local;

@@ -129,7 +129,7 @@ static void hide_slots(hf_lock_list *list, hf_lock_view *const *group, size_t co
     }
 }
 
-/* list_past.c: drops the keys of slots, which are recorded under the label of their semaphore. */
+/* Drops the keys of slots, which are recorded under the label of their semaphore. */
 static hf_status drop_slots(hf_lock_list *list, hf_error *err)
 {
     size_t end = 0;
@@ -399,7 +399,7 @@ static hf_status name_view(hf_store *store, hf_lock_view *view, hf_error *err)
     return ok ? HF_OK : hf__no_memory(err);
 }
 
-/* name_views.c: fills name and pattern, and labels that the registry knows. */
+/* Fills name and pattern, and labels that the registry knows. */
 static hf_status name_list(hf_store *store, hf_lock_list *list, hf_error *err)
 {
     hf_status status = HF_OK;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Columns of examine.sql; names are quoted as SQL needs them. */
+/* Columns of the statement examine; names are quoted as SQL needs them. */
 enum fact {
     F_ROLE,
     F_DATABASE,

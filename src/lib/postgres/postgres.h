@@ -122,7 +122,7 @@ static inline pg_session *pg_session_of(hf__session *session)
     return (pg_session *)session;
 }
 
-/* conninfo.c */
+/* open.c */
 char *hf__pg_name(const PQconninfoOption *options); /* malloc'd, no password */
 const char *hf__pg_one_line(char *out, size_t out_size, const char *text);
 
@@ -142,7 +142,7 @@ typedef struct pg_opening {
     char pid[16], version[16];
     const char *params[4];
 } pg_opening;
-void hf__pg_opening(const pg_backend *backend, pg_opening *opening); /* of open_session.sql */
+void hf__pg_opening(const pg_backend *backend, pg_opening *opening); /* of open_session */
 hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *err);
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 
@@ -231,11 +231,11 @@ hf_status hf__pg_confirm_labels(pg_session *session, const hf__claim *claims, si
                                 hf_error *err);
 bool hf__pg_label_is_confirmed(pg_backend *backend, const hf__claim *claim);
 void hf__pg_label_confirm(pg_backend *backend, const hf__claim *claim);
-void hf__pg_label_patience(const pg_backend *backend, char out[16]); /* ms, for knows_label.sql */
+void hf__pg_label_patience(const pg_backend *backend, char out[16]); /* ms, for knows_label */
 struct pg_labels *hf__pg_labels_new(void);
 void hf__pg_labels_free(struct pg_labels *labels);
 
-/* take.c: on a session of its own, or beside another lock, all in one message. HF_OK with *done
+/* private.c: on a session of its own, or beside another lock, all in one message. HF_OK with *done
  * false: it cannot be done so, and nothing was. */
 hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err);
 
@@ -339,7 +339,7 @@ hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_session *
                              hf_error *err);
 /* The same on a session that holds a lock; given back with hf__pg_checkin like any. */
 hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **session, hf_error *err);
-void hf__pg_keep_generation(pg_session *session, const PGresult *result); /* of tx_generation.sql */
+void hf__pg_keep_generation(pg_session *session, const PGresult *result); /* of tx_generation */
 bool hf__pg_tx_prepares(
     const pg_backend *backend); /* are our statements prepared on its sessions? */
 hf_status hf__pg_rows(PGresult *result, hf_rows **rows, hf_error *err); /* takes the result over */
