@@ -1,189 +1,120 @@
 #include "lib/postgres/message.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 
-static void post(pg_attempt *attempt, pg_message *message, const char *sql, int count,
+void hf__pg_message_start(pg_message *message, pg_session *session)
+{
+    *message = (pg_message){.session = session, .ok = PQenterPipelineMode(session->conn) == 1};
+}
+
+void hf__pg_message_free(pg_message *message)
+{
+    free(message->tags);
+    message->tags = NULL;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static void note(pg_message *message, pg_tag tag, bool sent)
+{
+    message->ok =
+        sent && hf__grow(&message->tags, &message->room, message->count + 1, sizeof *message->tags);
+    if (message->ok)
+        message->tags[message->count++] = tag;
+}
+
+void hf__pg_step(pg_message *message, pg_tag tag, const char *sql, int count,
                  const char *const *values)
 {
-    message->ok = message->ok && PQsendQueryParams(attempt->session->conn, sql, count, NULL, values,
-                                                   NULL, NULL, 0);
-    message->sent++;
+    note(message, tag,
+         message->ok && PQsendQueryParams(message->session->conn, sql, count, NULL, values, NULL,
+                                          NULL, 0) == 1);
 }
 
-static void post_known(pg_attempt *attempt, pg_message *message, const hf__sql *statement,
-                       int count, const char *const *values)
+void hf__pg_step_prepared(pg_message *message, pg_tag tag, const hf__sql *statement, int count,
+                          const char *const *values)
 {
-    if (!hf__pg_tx_prepares(pg_backend_of(attempt->base.backend))) {
-        post(attempt, message, pg_sql(statement), count, values);
-        return;
-    }
-    message->ok = message->ok && PQsendQueryPrepared(attempt->session->conn, statement->name, count,
-                                                     values, NULL, NULL, 0);
-    message->sent++;
+    note(message, tag,
+         message->ok && PQsendQueryPrepared(message->session->conn, statement->name, count, values,
+                                            NULL, NULL, 0) == 1);
 }
 
-void hf__pg_post_values(pg_attempt *attempt, pg_message *message, const char *sql, size_t count,
+void hf__pg_step_values(pg_message *message, pg_tag tag, const char *sql, size_t count,
                         const hf_value *values, bool binary_rows)
 {
     enum { MOST = 65535 };
     const char **texts = calloc(count + 1, sizeof *texts);
     int *lengths = calloc(count + 1, sizeof *lengths),
         *formats = calloc(count + 1, sizeof *formats);
-    message->ok = message->ok && texts && lengths && formats && count <= MOST;
-    for (size_t i = 0; message->ok && i < count; i++) {
+    bool ok = message->ok && texts && lengths && formats && count <= MOST;
+    for (size_t i = 0; ok && i < count; i++) {
         texts[i] = values[i].data;
         lengths[i] = (int)values[i].size;
         formats[i] = values[i].binary;
     }
-    message->ok = message->ok && PQsendQueryParams(attempt->session->conn, sql, (int)count, NULL,
-                                                   texts, lengths, formats, binary_rows);
-    message->sent++;
+    note(message, tag,
+         ok && PQsendQueryParams(message->session->conn, sql, (int)count, NULL, texts, lengths,
+                                 formats, binary_rows) == 1);
     free(texts);
     free(lengths);
     free(formats);
 }
 
-static const char *isolation_sql(const hf__attempt_plan *plan, bool begin)
+bool hf__pg_message_send(pg_message *message, int64_t deadline)
 {
-    static const char *const words[3][2][2] = {
-        {{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE",
-          "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY"},
-         {"BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE",
-          "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY"}},
-        {{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
-          "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"},
-         {"BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE",
-          "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"}},
-        {{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
-          "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"},
-         {"BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",
-          "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"}},
-    };
-    return words[plan->isolation][begin][plan->read_only];
+    message->ok = message->ok && PQpipelineSync(message->session->conn) == 1 &&
+                  hf__pg_flush(message->session, deadline);
+    return message->ok;
 }
 
-static void post_bounds(pg_attempt *attempt, pg_message *message, int64_t deadline)
-{
-    char ms[16];
-    int left = hf__left_ms(deadline);
-    bool told = !hf__pg_tx_prepares(pg_backend_of(attempt->base.backend));
-    if (left < 0 && !told)
-        return;
-    (void)snprintf(ms, sizeof ms, "%d", left < 0 ? 0 : (left > 0 ? left : 1));
-    const char *params[] = {ms};
-    post(attempt, message,
-         pg_sql(told ? &hf__sql_postgres_tx_bounds_pooled : &hf__sql_postgres_tx_bounds), 1,
-         params);
-}
+/* ---- answers --------------------------------------------------------------------------------- */
 
-static void post_labels(pg_attempt *attempt, pg_message *message, const hf__attempt_plan *plan,
-                        const pg_arrays *arrays)
+/* NULL when the connection is broken. libpq puts a NULL of its own between two answers. */
+static PGresult *next_answer(pg_message *message, const pg_reader *reader)
 {
-    const char *needs_id = plan->read_only ? "f" : "t";
-    bool single = plan->count == 1 && plan->claims->space == HF_BIGINT;
-    char key[24];
-    (void)snprintf(key, sizeof key, "%lld", (long long)plan->claims->key);
-    const char *one[] = {key, needs_id};
-    const char *set[] = {arrays->keys.data, arrays->spaces.data, needs_id};
-
-    post(attempt, message, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
-    post_bounds(attempt, message, plan->deadline);
-    if (single)
-        post_known(attempt, message, &hf__sql_postgres_tx_lock_one, 1, one);
-    else
-        post(attempt, message, pg_sql(&hf__sql_postgres_tx_lock), 2, set);
-    message->keep_at = message->sent;
-    if (single)
-        post_known(attempt, message, &hf__sql_postgres_tx_keep_one, 1, one);
-    else
-        post(attempt, message, pg_sql(&hf__sql_postgres_tx_keep), 2, set);
-    post(attempt, message, "COMMIT AND CHAIN", 0, NULL);
-    post(attempt, message, isolation_sql(plan, false), 0, NULL);
-    message->begun_at = message->sent;
-    if (single)
-        post_known(attempt, message, &hf__sql_postgres_tx_hand_over_one, 2, one);
-    else
-        post(attempt, message, pg_sql(&hf__sql_postgres_tx_hand_over), 3, set);
-}
-
-/* A session for locks names nothing by a path and does not wait for the disk; the caller's may.
- * Kept once the transaction is committed. */
-static void post_settings(pg_attempt *attempt, pg_message *message)
-{
-    if (attempt->session->purpose != PG_FOR_LOCKS || attempt->session->is_callers)
-        return;
-    post(attempt, message, "SET search_path TO DEFAULT", 0, NULL);
-    post(attempt, message, "SET synchronous_commit TO DEFAULT", 0, NULL);
-}
-
-hf_status hf__pg_post_opening(pg_attempt *attempt, pg_message *message,
-                              const hf__attempt_plan *plan, hf_error *err)
-{
-    pg_arrays arrays = {0};
-    hf_status status = HF_OK;
-    if (attempt->open)
-        return HF_OK;
-    if (plan->count == 0) {
-        post(attempt, message, isolation_sql(plan, true), 0, NULL);
-        post_settings(attempt, message);
-        message->begun_at = message->sent;
-        post(attempt, message,
-             pg_sql(plan->read_only ? &hf__sql_postgres_tx_begun_read_only
-                                    : &hf__sql_postgres_tx_begun),
-             0, NULL);
-        return HF_OK;
+    PGresult *answer = NULL;
+    while (!answer) {
+        if (!reader->wait(reader->arg))
+            return NULL;
+        answer = hf__pg_next_result(message->session);
+        if (!answer && PQstatus(message->session->conn) != CONNECTION_OK)
+            return NULL;
     }
-    status = hf__pg_key_arrays(&arrays, plan->claims, plan->count, err);
-    if (status == HF_OK)
-        post_labels(attempt, message, plan, &arrays);
-    hf__pg_arrays_free(&arrays);
-    return status;
+    return answer;
 }
 
-void hf__pg_drop_queue(pg_attempt *attempt)
+static void hand_on(pg_message *message, const pg_reader *reader, pg_tag tag, PGresult *answer)
 {
-    while (attempt->first) {
-        pg_queued *next = attempt->first->next;
-        free(attempt->first->sql);
-        free(attempt->first->values);
-        free(attempt->first);
-        attempt->first = next;
+    bool failed = hf__pg_is_error(answer);
+    if (!failed && PQresultStatus(answer) != PGRES_PIPELINE_ABORTED) {
+        reader->take(reader->arg, tag, answer);
+        return;
     }
-    attempt->last = NULL;
+    if (failed && message->status == HF_OK) {
+        message->status = hf__pg_fail_result(answer, &message->failure);
+        message->failed_at = tag;
+    }
+    PQclear(answer);
 }
 
-void hf__pg_post_queue(pg_attempt *attempt, pg_message *message)
+bool hf__pg_message_read(pg_message *message, const pg_reader *reader)
 {
-    for (pg_queued *queued = attempt->first; queued; queued = queued->next)
-        hf__pg_post_values(attempt, message, queued->sql, queued->count, queued->values, false);
-    hf__pg_drop_queue(attempt);
-}
-
-void hf__pg_post_commit(pg_attempt *attempt, pg_message *message)
-{
-    const char *params[] = {attempt->marker};
-    if (attempt->marked)
-        post(attempt, message, pg_sql(&hf__sql_postgres_tx_mark), 1, params);
-    message->commit_at = message->sent;
-    post(attempt, message, "COMMIT", 0, NULL);
-    attempt->commit_sent = true;
-}
-
-/* Behind COMMIT: the server comes here only if that has succeeded. One that only rolls back,
- * because a statement of the caller's own had failed, succeeds as well, but not with the marker
- * before it. */
-void hf__pg_post_release(pg_attempt *attempt, pg_message *message, const hf__attempt_plan *plan)
-{
-    for (size_t i = 0; attempt->marked && i < plan->release_count; i++) {
-        const hf__claim *claim = &plan->release[i];
-        char key[24], companion[24], channel[24];
-        hf__pg_format(key, claim->key);
-        hf__pg_format(companion, hf__pg_companion(claim->wake));
-        hf__pg_channel(channel, claim->wake);
-        const char *params[] = {key, companion, channel};
-        post(attempt, message, pg_sql(&hf__sql_postgres_release_one), 3, params);
+    size_t at = 0;
+    for (;;) {
+        PGresult *answer = next_answer(message, reader);
+        if (!answer)
+            return false;
+        if (PQresultStatus(answer) == PGRES_PIPELINE_SYNC) {
+            PQclear(answer);
+            (void)PQexitPipelineMode(message->session->conn);
+            atomic_store(&message->session->used_ms, hf__now_ms());
+            return true;
+        }
+        /* What fails at the very end counts for the last step. */
+        size_t step = at < message->count ? at++ : message->count - 1;
+        hand_on(message, reader, message->tags[step], answer);
     }
 }

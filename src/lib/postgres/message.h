@@ -1,27 +1,81 @@
-/* What a transaction sends in one message. */
-#ifndef HF_STORE_POSTGRES_TX_MESSAGE_H
-#define HF_STORE_POSTGRES_TX_MESSAGE_H
+/*
+ * Several statements in one message, which is one trip to the server. Each statement is a step with
+ * a tag; the answers come back in the order of the steps, and each is handed on with its tag.
+ */
+#ifndef HF_LIB_POSTGRES_MESSAGE_H
+#define HF_LIB_POSTGRES_MESSAGE_H
 
 #include "lib/postgres/postgres.h"
 
-/* What a message consists of, in the order of its answers. */
-typedef struct pg_message {
-    int sent;      /* statements so far */
-    int keep_at;   /* from this one on session locks may be held, -1 none */
-    int begun_at;  /* the answer with backend pid and transaction id, -1 none */
-    int query_at;  /* the caller's statement, -1 none */
-    int commit_at; /* -1 none */
-    bool ok;
-} pg_message; /* what is released stands behind COMMIT, to the end */
+/*
+ * What a step is for, in the order in which steps may follow each other. The server stops at the
+ * first step that fails, so the tag of that one tells how far it got.
+ */
+typedef enum pg_tag {
+    PG_OPENED,     /* the session is entered among the sessions */
+    PG_GENERATION, /* which run of the server this is */
+    PG_LABEL,      /* is the label known to stand for this key? */
+    PG_TAKEN,      /* up to the lock: nothing is kept yet */
+    PG_QUESTION,   /* what has to be known under the lock */
+    PG_KEPT,       /* from here on the session itself holds the labels of a transaction */
+    PG_BEGUN,      /* the transaction that the caller's statements run in */
+    PG_QUEUED,     /* a statement of the caller's whose rows nobody wants */
+    PG_QUERY,      /* the one whose rows the caller waits for */
+    PG_MARKED,     /* the row that proves the commit */
+    PG_COMMITTED,
+    PG_RELEASED, /* a session lock, let go of once the commit has succeeded */
+} pg_tag;
 
-/* The labels and the beginning, unless the transaction is open. */
-hf_status hf__pg_post_opening(pg_attempt *attempt, pg_message *message,
-                              const hf__attempt_plan *plan, hf_error *err);
-void hf__pg_post_values(pg_attempt *attempt, pg_message *message, const char *sql, size_t count,
+/* One message and what became of it. Made by hf__pg_message_start, freed by hf__pg_message_free. */
+typedef struct pg_message {
+    pg_session *session; /* the sender has its mutex */
+    pg_tag *tags;        /* one for each step */
+    size_t count, room;
+    bool ok; /* all steps went out so far */
+
+    /* the first failure; HF_OK: none */
+    hf_status status;
+    pg_tag failed_at;
+    hf_error failure;
+} pg_message;
+
+void hf__pg_message_start(pg_message *message, pg_session *session);
+void hf__pg_message_free(pg_message *message);
+
+/* Adds a step. Values are copied at once. A failure shows in hf__pg_message_send. */
+void hf__pg_step(pg_message *message, pg_tag tag, const char *sql, int count,
+                 const char *const *values);
+/* The same for one of our statements that is prepared on the session. */
+void hf__pg_step_prepared(pg_message *message, pg_tag tag, const hf__sql *statement, int count,
+                          const char *const *values);
+/* The same for the caller's values, text or binary. */
+void hf__pg_step_values(pg_message *message, pg_tag tag, const char *sql, size_t count,
                         const hf_value *values, bool binary_rows);
-void hf__pg_post_queue(pg_attempt *attempt, pg_message *message); /* which is empty then */
-void hf__pg_post_commit(pg_attempt *attempt, pg_message *message);
-void hf__pg_post_release(pg_attempt *attempt, pg_message *message, const hf__attempt_plan *plan);
+
+/* Sends what is left to send; false: the connection is not fit for use any more. */
+bool hf__pg_message_send(pg_message *message, int64_t deadline);
+
+/* How answers are waited for, and who gets them. */
+typedef struct pg_reader {
+    bool (*wait)(void *arg); /* until an answer can be taken; false: give the connection up */
+    /* Gets the answer of each step that succeeded, to keep or to clear. */
+    void (*take)(void *arg, pg_tag tag, PGresult *answer);
+    void *arg;
+} pg_reader;
+
+/*
+ * Reads all answers; message->status then tells of the first failure. Returns false when the
+ * connection broke before the last: which steps took effect is then unknown.
+ */
+bool hf__pg_message_read(pg_message *message, const pg_reader *reader);
+
+/*
+ * tx_steps.c: the steps of a transaction. The labels and the beginning; the queue, which is empty
+ * then; COMMIT, with the marker before it and what is released behind it.
+ */
+hf_status hf__pg_step_opening(pg_message *message, const hf__attempt_plan *plan, hf_error *err);
+void hf__pg_step_queue(pg_message *message, pg_attempt *attempt);
+void hf__pg_step_commit(pg_message *message, pg_attempt *attempt, const hf__attempt_plan *plan);
 void hf__pg_drop_queue(pg_attempt *attempt);
 
 #endif

@@ -185,15 +185,8 @@ const char *hf__pg_text(const PGresult *result, int row, int column); /* "" for 
 hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
                      PGresult **result, hf_error *err);
 
-/* batch.c: several statements in one message and one transaction. After a failure none has
- * happened, but locks of the session stay. The caller clears the results. */
-typedef struct pg_step {
-    const char *sql;
-    int count;
-    const char *const *values;
-    PGresult *result;
-} pg_step;
-hf_status hf__pg_batch(pg_session *session, pg_step *steps, size_t count, hf_error *err);
+/* Rows for the caller. Takes the result over, also when it fails. */
+hf_status hf__pg_rows(PGresult *result, hf_rows **rows, hf_error *err);
 
 /* params.c: claims as array parameters */
 typedef struct pg_arrays {
@@ -302,7 +295,7 @@ hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t
                                 bool *due, int64_t *wait_ms, hf_error *err);
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
 
-/* transaction.c, tx_rows.c, pool.c, outcome.c */
+/* transaction.c, pool.c, outcome.c */
 extern const hf__attempt_ops hf__pg_attempt_ops;
 
 typedef struct pg_queued {
@@ -342,7 +335,6 @@ hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **session, hf_er
 void hf__pg_keep_generation(pg_session *session, const PGresult *result); /* of tx_generation */
 bool hf__pg_tx_prepares(
     const pg_backend *backend); /* are our statements prepared on its sessions? */
-hf_status hf__pg_rows(PGresult *result, hf_rows **rows, hf_error *err); /* takes the result over */
 
 /* examine.c */
 hf_status hf__pg_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);

@@ -3,171 +3,186 @@
  * has to be known under it is read. Each statement has a snapshot of its own, so that what stands
  * behind the lock sees all that the last holder committed.
  */
-#include "lib/postgres/postgres.h"
+#include "lib/postgres/message.h"
 
-#include <stdlib.h>
+#include "base/clock.h"
 
-enum { OWN_STEPS = 4 }; /* besides the questions */
-
-/* What a message consists of: the place of each step, -1 none. */
+/* One try, and what the server answered: NULL where it was not asked or has not got so far. */
 struct taking {
-    pg_step *steps;
-    size_t count;
-    int opened_at, generation_at, label_at, taken_at, questions_at;
-
-    pg_opening opening;
-    pg_arrays arrays;
-    char patience[16], key[24];
-    const char *label_params[4], *key_params[1];
-    const char **question_params;
+    pg_session *session;
+    hf__request *request;
+    int64_t deadline;
+    bool timed_out;
+    PGresult *opened, *generation, *label, *taken;
+    size_t answered; /* questions */
+    hf_status status;
+    hf_error *err;
 };
 
-static int add(struct taking *taking, const char *sql, int count, const char *const *values)
+/* ---- the message ----------------------------------------------------------------------------- */
+
+static void step_opening(pg_message *message, const pg_backend *backend)
 {
-    taking->steps[taking->count] = (pg_step){.sql = sql, .count = count, .values = values};
-    return (int)taking->count++;
+    pg_opening opening = {.params = {NULL}};
+    hf__pg_opening(backend, &opening);
+    hf__pg_step(message, PG_OPENED, pg_sql(&hf__sql_postgres_open_session), 4, opening.params);
+    hf__pg_step(message, PG_GENERATION, pg_sql(&hf__sql_postgres_tx_generation), 0, NULL);
 }
 
-static void add_opening(struct taking *taking, const pg_backend *backend)
+static hf_status step_label(pg_message *message, pg_backend *backend, const hf__claim *claim,
+                            hf_error *err)
 {
-    hf__pg_opening(backend, &taking->opening);
-    taking->opened_at =
-        add(taking, pg_sql(&hf__sql_postgres_open_session), 4, taking->opening.params);
-    taking->generation_at = add(taking, pg_sql(&hf__sql_postgres_tx_generation), 0, NULL);
-}
-
-static hf_status add_label(struct taking *taking, pg_backend *backend, const hf__claim *claim,
-                           hf_error *err)
-{
+    pg_arrays arrays = {0};
+    char patience[16];
     if (!claim->label || hf__pg_label_is_confirmed(backend, claim))
         return HF_OK;
-    hf_status status = hf__pg_label_arrays(&taking->arrays, claim, 1, err);
+    hf_status status = hf__pg_label_arrays(&arrays, claim, 1, err);
+    if (status == HF_OK) {
+        hf__pg_label_patience(backend, patience);
+        const char *params[] = {arrays.keys.data, arrays.spaces.data, arrays.labels.data, patience};
+        hf__pg_step(message, PG_LABEL, pg_sql(&hf__sql_postgres_knows_label), 4, params);
+    }
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+static void step_lock(pg_message *message, const hf__claim *claim)
+{
+    char key[24];
+    hf__pg_format(key, claim->key);
+    const char *params[] = {key};
+    hf__pg_step(message, PG_TAKEN,
+                claim->mode == HF_SHARED ? pg_sql(&hf__sql_postgres_try_one_shared_token)
+                                         : pg_sql(&hf__sql_postgres_try_one_token),
+                1, params);
+}
+
+static hf_status compose(pg_message *message, pg_backend *backend, const hf__request *request,
+                         bool opens, hf_error *err)
+{
+    if (opens)
+        step_opening(message, backend);
+    hf_status status = step_label(message, backend, request->claims, err);
     if (status != HF_OK)
         return status;
-    hf__pg_label_patience(backend, taking->patience);
-    taking->label_params[0] = taking->arrays.keys.data;
-    taking->label_params[1] = taking->arrays.spaces.data;
-    taking->label_params[2] = taking->arrays.labels.data;
-    taking->label_params[3] = taking->patience;
-    taking->label_at = add(taking, pg_sql(&hf__sql_postgres_knows_label), 4, taking->label_params);
+    step_lock(message, request->claims);
+    for (size_t i = 0; i < request->question_count; i++) {
+        const hf__question *question = request->questions[i];
+        hf__pg_step_values(message, PG_QUESTION, question->sql, question->count, question->values,
+                           false);
+    }
     return HF_OK;
 }
 
-static void add_lock(struct taking *taking, const hf__claim *claim)
+/* ---- its answers ----------------------------------------------------------------------------- */
+
+static bool wait_for_answer(void *arg)
 {
-    hf__pg_format(taking->key, claim->key);
-    taking->key_params[0] = taking->key;
-    taking->taken_at = add(taking,
-                           claim->mode == HF_SHARED ? pg_sql(&hf__sql_postgres_try_one_shared_token)
-                                                    : pg_sql(&hf__sql_postgres_try_one_token),
-                           1, taking->key_params);
+    struct taking *taking = arg;
+    return hf__pg_await_result(taking->session, taking->deadline, &taking->timed_out);
 }
 
-static void add_questions(struct taking *taking, const hf__request *request)
+static void take_rows(struct taking *taking, PGresult *answer)
 {
-    const char **param = taking->question_params;
-    taking->questions_at = (int)taking->count;
-    for (size_t i = 0; i < request->question_count; i++) {
-        const hf__question *question = request->questions[i];
-        const char **first = param;
-        for (size_t j = 0; j < question->count; j++)
-            *param++ = question->values[j].data;
-        (void)add(taking, question->sql, (int)question->count, first);
-    }
+    hf__question *question = taking->request->questions[taking->answered++];
+    hf_status status = hf__pg_rows(answer, &question->rows, taking->err);
+    if (taking->status == HF_OK)
+        taking->status = status;
 }
 
-static hf_status make_room(struct taking *taking, const hf__request *request, hf_error *err)
+static void take_answer(void *arg, pg_tag tag, PGresult *answer)
 {
-    size_t params = 1;
-    for (size_t i = 0; i < request->question_count; i++)
-        params += request->questions[i]->count;
-    taking->steps = calloc(OWN_STEPS + request->question_count, sizeof *taking->steps);
-    taking->question_params = calloc(params, sizeof(char *));
-    return taking->steps && taking->question_params ? HF_OK : hf__no_memory(err);
+    struct taking *taking = arg;
+    if (tag == PG_OPENED)
+        taking->opened = answer;
+    else if (tag == PG_GENERATION)
+        taking->generation = answer;
+    else if (tag == PG_LABEL)
+        taking->label = answer;
+    else if (tag == PG_TAKEN)
+        taking->taken = answer;
+    else
+        take_rows(taking, answer);
 }
 
-static hf_status compose(struct taking *taking, pg_backend *backend, const hf__request *request,
-                         bool opens, hf_error *err)
+static hf_status broken(struct taking *taking)
 {
-    *taking = (struct taking){.opened_at = -1, .generation_at = -1, .label_at = -1, .taken_at = -1};
-    hf_status status = make_room(taking, request, err);
+    hf__pg_session_fail(taking->session,
+                        taking->timed_out ? "no answer within the deadline" : NULL);
+    return hf__fail(taking->err, HF_UNREACHABLE, "%s", taking->session->base.why.message);
+}
+
+/* Sends the message and reads its answers. */
+static hf_status ask_server(struct taking *taking, bool opens)
+{
+    pg_backend *backend = pg_backend_of(taking->session->base.backend);
+    const pg_reader reader = {wait_for_answer, take_answer, taking};
+    pg_message message;
+    hf_status status = hf__pg_ready(taking->session, taking->err);
     if (status != HF_OK)
         return status;
-    if (opens)
-        add_opening(taking, backend);
-    status = add_label(taking, backend, request->claims, err);
-    add_lock(taking, request->claims);
-    add_questions(taking, request);
-    return status;
-}
-
-static void dissolve(struct taking *taking)
-{
-    for (size_t i = 0; i < taking->count; i++)
-        PQclear(taking->steps[i].result);
-    free(taking->steps);
-    free(taking->question_params);
-    hf__pg_arrays_free(&taking->arrays);
-}
-
-static const PGresult *answer(const struct taking *taking, int at)
-{
-    return at >= 0 ? taking->steps[at].result : NULL;
-}
-
-static hf_status hand_rows_over(struct taking *taking, hf__request *request, hf_error *err)
-{
-    hf_status status = HF_OK;
-    for (size_t i = 0; status == HF_OK && i < request->question_count; i++) {
-        pg_step *step = &taking->steps[(size_t)taking->questions_at + i];
-        status = hf__pg_rows(step->result, &request->questions[i]->rows, err);
-        step->result = NULL;
+    hf__pg_message_start(&message, taking->session);
+    status = compose(&message, backend, taking->request, opens, taking->err);
+    if (status != HF_OK) {
+        (void)PQexitPipelineMode(taking->session->conn);
+    } else if (!hf__pg_message_send(&message, taking->deadline) ||
+               !hf__pg_message_read(&message, &reader)) {
+        status = broken(taking);
+    } else if (message.status != HF_OK) {
+        status = message.status;
+        if (taking->err)
+            *taking->err = message.failure;
     }
+    hf__pg_message_free(&message);
     return status;
+}
+
+static hf_status read_opening(struct taking *taking)
+{
+    if (!taking->opened)
+        return HF_OK;
+    hf__pg_keep_generation(taking->session, taking->generation);
+    taking->session->purpose = PG_FOR_LOCKS;
+    return hf__pg_opened(taking->session, taking->opened, taking->err);
 }
 
 /* The session is open by now, and the lock held or not. */
-static hf_status read_answers(pg_session *session, struct taking *taking, hf__request *request,
-                              hf_error *err)
+static hf_status read_lock(struct taking *taking)
 {
-    const PGresult *taken = answer(taking, taking->taken_at);
-    const PGresult *known = answer(taking, taking->label_at);
+    pg_session *session = taking->session;
+    hf__request *request = taking->request;
     hf_status status = HF_OK;
-
-    if (known && hf__pg_bool(known, 0, 0))
+    if (taking->label && hf__pg_bool(taking->label, 0, 0))
         hf__pg_label_confirm(pg_backend_of(session->base.backend), request->claims);
-    else if (known)
-        status = hf__pg_confirm_labels(session, request->claims, 1, err);
+    else if (taking->label)
+        status = hf__pg_confirm_labels(session, request->claims, 1, taking->err);
     if (status != HF_OK)
         return status;
-    if (!hf__pg_bool(taken, 0, 0)) {
+    if (!hf__pg_bool(taking->taken, 0, 0)) {
         request->blocked = 0;
         return HF_NOT_ACQUIRED;
     }
-    request->token = session->token_epoch + hf__pg_int(taken, 0, 1);
-    return hand_rows_over(taking, request, err);
-}
-
-static hf_status read_opening(pg_session *session, const struct taking *taking, hf_error *err)
-{
-    if (taking->opened_at < 0)
-        return HF_OK;
-    hf__pg_keep_generation(session, answer(taking, taking->generation_at));
-    session->purpose = PG_FOR_LOCKS;
-    return hf__pg_opened(session, answer(taking, taking->opened_at), err);
+    request->token = session->token_epoch + hf__pg_int(taking->taken, 0, 1);
+    return taking->status;
 }
 
 static hf_status try_on(pg_session *session, hf__request *request, bool opens, hf_error *err)
 {
-    struct taking taking;
-    hf_status status = compose(&taking, pg_backend_of(session->base.backend), request, opens, err);
+    struct taking taking = {
+        .session = session,
+        .request = request,
+        .deadline = hf__deadline(pg_backend_of(session->base.backend)->ping_deadline_ms),
+        .err = err,
+    };
+    hf_status status = ask_server(&taking, opens);
     if (status == HF_OK)
-        status = hf__pg_batch(session, taking.steps, taking.count, err);
+        status = read_opening(&taking);
     if (status == HF_OK)
-        status = read_opening(session, &taking, err);
-    if (status == HF_OK)
-        status = read_answers(session, &taking, request, err);
-    dissolve(&taking);
+        status = read_lock(&taking);
+    PQclear(taking.opened);
+    PQclear(taking.generation);
+    PQclear(taking.label);
+    PQclear(taking.taken);
     for (size_t i = 0; status != HF_OK && i < request->question_count; i++)
         hf__question_forget(request->questions[i]);
     if (status == HF_OK) {
@@ -178,6 +193,8 @@ static hf_status try_on(pg_session *session, hf__request *request, bool opens, h
     }
     return status;
 }
+
+/* ---- on which session ------------------------------------------------------------------------ */
 
 static hf_status try_held(hf__request *request, hf_error *err)
 {

@@ -1,10 +1,5 @@
-/*
- * One attempt of a serialised transaction. The labels are waited for in a transaction of their own,
- * kept by the session over COMMIT AND CHAIN, and handed to the new transaction, whose snapshot is
- * therefore younger than the locks: all in the message of the first statement. The chain leaves no
- * moment in which the connection idles with a lock held, not even under a cancel, which is also why
- * a transaction pooler does not give the server away in between.
- */
+/* One attempt of a serialised transaction: what it sends, how it waits for the answers, and what
+ * they mean. */
 #include "lib/postgres/message.h"
 
 #include <stdio.h>
@@ -117,27 +112,32 @@ static bool await_answer(pg_attempt *attempt, int64_t deadline, bool *timed_out)
     return hf__pg_await_result(attempt->session, deadline, timed_out);
 }
 
-/* The next answer; NULL when the connection is broken. Past the deadline the statement is
- * cancelled. */
-static PGresult *next_answer(pg_attempt *attempt, int64_t *deadline)
+/* What goes out in one message, and what came back. */
+struct exchange {
+    pg_attempt *attempt;
+    const hf__attempt_plan *plan;
+    pg_message message;
+    int64_t deadline; /* of the answers */
+    bool commits;
+    bool rolled_back; /* as COMMIT was answered */
+    size_t released;
+    PGresult *rows;
+};
+
+/* Past the deadline the statement is cancelled, and its answer gets a while longer. */
+static bool wait_or_cancel(void *arg)
 {
-    PGconn *conn = attempt->session->conn;
-    for (;;) {
-        bool timed_out = false;
-        if (!await_answer(attempt, *deadline, &timed_out)) {
-            if (!timed_out || attempt->base.cancelled)
-                return NULL;
-            attempt->base.cancelled = true;
-            cancel(attempt);
-            *deadline = hf__deadline(CANCEL_GRACE_MS);
-            continue;
-        }
-        PGresult *result = hf__pg_next_result(attempt->session);
-        if (result)
-            return result;
-        if (PQstatus(conn) != CONNECTION_OK)
-            return NULL;
-    }
+    struct exchange *exchange = arg;
+    pg_attempt *attempt = exchange->attempt;
+    bool timed_out = false;
+    if (await_answer(attempt, exchange->deadline, &timed_out))
+        return true;
+    if (!timed_out || attempt->base.cancelled)
+        return false;
+    attempt->base.cancelled = true;
+    cancel(attempt);
+    exchange->deadline = hf__deadline(CANCEL_GRACE_MS);
+    return await_answer(attempt, exchange->deadline, &timed_out);
 }
 
 static void read_beginning(pg_attempt *attempt, const PGresult *result)
@@ -157,7 +157,7 @@ static hf_status not_really_committed(hf_error *err)
     return status;
 }
 
-/* A failed message: from keep_at on session locks may be left, and must not. */
+/* After a failure from PG_KEPT on session locks may be left, and must not. */
 static void clean_session(pg_attempt *attempt, const hf__attempt_plan *plan)
 {
     hf_error ignored;
@@ -172,46 +172,21 @@ static void clean_session(pg_attempt *attempt, const hf__attempt_plan *plan)
         hf__pg_session_fail(attempt->session, "it could not be cleaned up after an error");
 }
 
-struct answers {
-    int failed_at; /* -1: none */
-    hf_error failure;
-    hf_status status;
-    PGresult *rows;
-    bool rolled_back;
-    size_t released;
-};
-
-static bool take_answers(pg_attempt *attempt, const pg_message *message, int64_t deadline,
-                         struct answers *answers)
+static void take_answer(void *arg, pg_tag tag, PGresult *answer)
 {
-    int at = 0;
-    for (;;) {
-        PGresult *result = next_answer(attempt, &deadline);
-        ExecStatusType state = PQresultStatus(result);
-        if (!result)
-            return false;
-        if (state == PGRES_PIPELINE_SYNC) {
-            PQclear(result);
-            return true;
-        }
-        if (hf__pg_is_error(result) && answers->failed_at < 0) {
-            answers->failed_at = at;
-            answers->status = hf__pg_fail_result(result, &answers->failure);
-            if (at != message->query_at)
-                answers->failure.position = 0; /* about another statement than the caller's */
-        } else if (state == PGRES_TUPLES_OK && at == message->begun_at) {
-            read_beginning(attempt, result);
-        } else if (state != PGRES_PIPELINE_ABORTED && at == message->commit_at) {
-            answers->rolled_back = strcmp(PQcmdStatus(result), "COMMIT") != 0;
-        } else if (state == PGRES_TUPLES_OK && message->commit_at >= 0 && at > message->commit_at) {
-            answers->released += hf__pg_bool(result, 0, 0);
-        }
-        if (at == message->query_at && !hf__pg_is_error(result) && state != PGRES_PIPELINE_ABORTED)
-            answers->rows = result;
-        else
-            PQclear(result);
-        at++;
+    struct exchange *exchange = arg;
+    bool has_rows = PQresultStatus(answer) == PGRES_TUPLES_OK;
+    if (tag == PG_QUERY) {
+        exchange->rows = answer;
+        return;
     }
+    if (tag == PG_BEGUN && has_rows)
+        read_beginning(exchange->attempt, answer);
+    else if (tag == PG_COMMITTED)
+        exchange->rolled_back = strcmp(PQcmdStatus(answer), "COMMIT") != 0;
+    else if (tag == PG_RELEASED && has_rows)
+        exchange->released += hf__pg_bool(answer, 0, 0);
+    PQclear(answer);
 }
 
 static hf_status deadline_passed(hf_error *err)
@@ -222,85 +197,109 @@ static hf_status deadline_passed(hf_error *err)
     return status;
 }
 
-static hf_status judge(pg_attempt *attempt, const pg_message *message, const hf__attempt_plan *plan,
-                       struct answers *answers, hf_error *err)
+/* A message that failed before its COMMIT, or in it: the transaction has not happened. */
+static hf_status judge_failure(struct exchange *exchange, hf_error *err)
 {
-    bool is_over = message->commit_at >= 0 && answers->failed_at > message->commit_at;
-    if (answers->failed_at >= 0 && !is_over) {
-        bool opening = message->begun_at >= 0 && answers->failed_at <= message->begun_at;
-        if (opening && message->keep_at >= 0 && answers->failed_at >= message->keep_at)
-            clean_session(attempt, plan);
-        if (message->commit_at >= 0 && strcmp(answers->failure.sqlstate, "25P02") == 0)
-            answers->status = not_really_committed(&answers->failure);
-        hf__attempt_fault fault = fault_of(answers->failure.sqlstate, opening);
-        hf_status status = answers->status;
-        bool late =
-            opening && hf__left_ms(plan->deadline) == 0; /* or statement_timeout for a set */
-        if ((late || attempt->base.cancelled) && strcmp(answers->failure.sqlstate, "57014") == 0) {
-            status = attempt->interrupted ? interrupted(&answers->failure)
-                     : opening            ? HF_NOT_ACQUIRED
-                                          : deadline_passed(&answers->failure);
-            fault = opening && !attempt->interrupted ? HF__FAULT_LOCKED : HF__FAULT_FINAL;
-        }
-        if (err)
-            *err = answers->failure;
-        return keep_failure(attempt, status, fault, &answers->failure);
+    pg_attempt *attempt = exchange->attempt;
+    pg_message *message = &exchange->message;
+    hf_error *failure = &message->failure;
+    bool opening = message->failed_at <= PG_BEGUN;
+    if (message->failed_at != PG_QUERY)
+        failure->position = 0; /* about another statement than the caller's */
+    if (opening && exchange->plan->count > 0 && message->failed_at >= PG_KEPT)
+        clean_session(attempt, exchange->plan);
+    if (exchange->commits && strcmp(failure->sqlstate, "25P02") == 0)
+        message->status = not_really_committed(failure);
+    hf__attempt_fault fault = fault_of(failure->sqlstate, opening);
+    hf_status status = message->status;
+    bool late =
+        opening && hf__left_ms(exchange->plan->deadline) == 0; /* or statement_timeout for a set */
+    if ((late || attempt->base.cancelled) && strcmp(failure->sqlstate, "57014") == 0) {
+        status = attempt->interrupted ? interrupted(failure)
+                 : opening            ? HF_NOT_ACQUIRED
+                                      : deadline_passed(failure);
+        fault = opening && !attempt->interrupted ? HF__FAULT_LOCKED : HF__FAULT_FINAL;
     }
-    if (message->commit_at >= 0 && answers->rolled_back)
+    *err = *failure;
+    return keep_failure(attempt, status, fault, failure);
+}
+
+static hf_status judge(struct exchange *exchange, hf_error *err)
+{
+    pg_attempt *attempt = exchange->attempt;
+    const hf__attempt_plan *plan = exchange->plan;
+    if (exchange->message.status != HF_OK && exchange->message.failed_at <= PG_COMMITTED)
+        return judge_failure(exchange, err);
+    if (exchange->rolled_back)
         return keep_failure(attempt, not_really_committed(err), HF__FAULT_FINAL, err);
-    attempt->committed = message->commit_at >= 0;
+    attempt->committed = exchange->commits;
     if (attempt->committed && attempt->session->purpose == PG_FOR_LOCKS)
         attempt->session->is_callers = true;
-    attempt->base.released = plan->release_count > 0 && answers->released == plan->release_count;
+    attempt->base.released = plan->release_count > 0 && exchange->released == plan->release_count;
     return HF_OK;
 }
 
-static int64_t patience(const hf__attempt_plan *plan, const pg_message *message)
+/* The server's own timeout for the labels goes first, if it can. */
+static int64_t patience(const pg_attempt *attempt, const hf__attempt_plan *plan)
 {
-    bool bounded = plan->deadline != HF__FOREVER;
-    return plan->deadline + (bounded && message->keep_at >= 0 ? SERVER_FIRST_MS : 0);
+    bool waits = !attempt->open && plan->count > 0 && plan->deadline != HF__FOREVER;
+    return plan->deadline + (waits ? SERVER_FIRST_MS : 0);
 }
 
-/* Sends what is due in one message: opening, queue, the statement, COMMIT. */
-static hf_status exchange(pg_attempt *attempt, const hf__attempt_plan *plan, const char *sql,
-                          size_t count, const hf_value *values, bool binary_rows, bool commit,
-                          PGresult **rows, hf_error *err)
-{
-    pg_message message = {
-        .keep_at = -1, .begun_at = -1, .query_at = -1, .commit_at = -1, .ok = true};
-    struct answers answers = {.failed_at = -1};
-    hf_error local_error = {0};
-    hf_error *where = err ? err : &local_error;
-    PGconn *conn = attempt->session->conn;
+/* The caller's statement, if there is one. */
+struct statement {
+    const char *sql;
+    size_t count;
+    const hf_value *values;
+    bool binary_rows;
+};
 
-    message.ok = PQenterPipelineMode(conn) == 1;
-    hf_status status = hf__pg_post_opening(attempt, &message, plan, where);
+static hf_status compose(struct exchange *exchange, const struct statement *statement,
+                         hf_error *err)
+{
+    pg_attempt *attempt = exchange->attempt;
+    pg_message *message = &exchange->message;
+    hf__pg_message_start(message, attempt->session);
+    hf_status status = attempt->open ? HF_OK : hf__pg_step_opening(message, exchange->plan, err);
     if (status != HF_OK) {
-        (void)PQexitPipelineMode(conn);
-        return keep_failure(attempt, status, HF__FAULT_FINAL, where);
+        (void)PQexitPipelineMode(attempt->session->conn);
+        return status;
     }
     attempt->base.started = true;
-    hf__pg_post_queue(attempt, &message);
-    if (sql) {
-        message.query_at = message.sent;
-        hf__pg_post_values(attempt, &message, sql, count, values, binary_rows);
-    }
-    if (commit) {
-        hf__pg_post_commit(attempt, &message);
-        hf__pg_post_release(attempt, &message, plan);
-    }
-    message.ok =
-        message.ok && PQpipelineSync(conn) && hf__pg_flush(attempt->session, plan->deadline);
-    if (!message.ok || !take_answers(attempt, &message, patience(plan, &message), &answers)) {
-        PQclear(answers.rows);
-        return broken(attempt, NULL, where);
-    }
-    (void)PQexitPipelineMode(conn);
-    status = judge(attempt, &message, plan, &answers, where);
-    if (status == HF_OK && rows)
-        *rows = answers.rows;
+    hf__pg_step_queue(message, attempt);
+    if (statement)
+        hf__pg_step_values(message, PG_QUERY, statement->sql, statement->count, statement->values,
+                           statement->binary_rows);
+    if (exchange->commits)
+        hf__pg_step_commit(message, attempt, exchange->plan);
+    return HF_OK;
+}
+
+/* Sends what is due in one message: opening, queue, the statement, COMMIT. The caller clears
+ * *rows. */
+static hf_status exchange_message(pg_attempt *attempt, const hf__attempt_plan *plan,
+                                  const struct statement *statement, bool commits, PGresult **rows,
+                                  hf_error *err)
+{
+    struct exchange exchange = {
+        .attempt = attempt, .plan = plan, .deadline = patience(attempt, plan), .commits = commits};
+    const pg_reader reader = {wait_or_cancel, take_answer, &exchange};
+    hf_error local_error = {0};
+    hf_error *where = err ? err : &local_error;
+
+    hf_status status = compose(&exchange, statement, where);
+    if (status != HF_OK)
+        status = keep_failure(attempt, status, HF__FAULT_FINAL, where);
+    else if (!hf__pg_message_send(&exchange.message, plan->deadline) ||
+             !hf__pg_message_read(&exchange.message, &reader))
+        status = broken(attempt, NULL, where);
     else
-        PQclear(answers.rows);
+        status = judge(&exchange, where);
+    hf__pg_message_free(&exchange.message);
+    if (status == HF_OK && rows)
+        *rows = exchange.rows;
+    else
+        PQclear(exchange.rows);
     return status;
 }
 
@@ -360,11 +359,11 @@ static hf_status attempt_query(hf__attempt *base, const hf__attempt_plan *plan, 
                                hf_rows **rows, hf_error *err)
 {
     pg_attempt *attempt = pg_attempt_of(base);
+    const struct statement statement = {sql, count, values, binary_rows};
     PGresult *result = NULL;
     hf_status status = refuse_if_failed(attempt, err);
     if (status == HF_OK)
-        status = exchange(attempt, plan, sql, count, values, binary_rows, false,
-                          rows ? &result : NULL, err);
+        status = exchange_message(attempt, plan, &statement, false, rows ? &result : NULL, err);
     if (status == HF_OK && rows)
         status = hf__pg_rows(result, rows, err);
     return status;
@@ -426,7 +425,7 @@ static struct pg_conn *attempt_connection(hf__attempt *base, const hf__attempt_p
     pg_attempt *attempt = pg_attempt_of(base);
     hf_status status = refuse_if_failed(attempt, err);
     if (status == HF_OK && (!attempt->open || attempt->first))
-        status = exchange(attempt, plan, NULL, 0, NULL, false, false, NULL, err);
+        status = exchange_message(attempt, plan, NULL, false, NULL, err);
     if (status != HF_OK)
         return NULL;
     (void)PQsetnonblocking(attempt->session->conn, 0);
@@ -464,9 +463,9 @@ static hf_status attempt_commit(hf__attempt *base, const hf__attempt_plan *plan,
     if (status == HF_OK)
         (void)PQsetnonblocking(attempt->session->conn, 1);
     if (status == HF_OK && !attempt->open && !can_commit_at_once(attempt, plan))
-        status = exchange(attempt, plan, NULL, 0, NULL, false, false, NULL, err);
+        status = exchange_message(attempt, plan, NULL, false, NULL, err);
     if (status == HF_OK)
-        status = exchange(attempt, plan, NULL, 0, NULL, false, true, NULL, err);
+        status = exchange_message(attempt, plan, NULL, true, NULL, err);
     return status;
 }
 

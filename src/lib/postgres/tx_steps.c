@@ -1,0 +1,163 @@
+/*
+ * The steps of a transaction. The labels are waited for in a transaction of their own, kept by the
+ * session over COMMIT AND CHAIN, and handed to the new transaction, whose snapshot is therefore
+ * younger than the locks: all in the message of the first statement. The chain leaves no moment in
+ * which the connection idles with a lock held, not even under a cancel, which is also why a
+ * transaction pooler does not give the server away in between.
+ */
+#include "lib/postgres/message.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static void step_known(pg_message *message, pg_tag tag, const hf__sql *statement, int count,
+                       const char *const *values)
+{
+    if (hf__pg_tx_prepares(pg_backend_of(message->session->base.backend)))
+        hf__pg_step_prepared(message, tag, statement, count, values);
+    else
+        hf__pg_step(message, tag, pg_sql(statement), count, values);
+}
+
+static const char *isolation_sql(const hf__attempt_plan *plan, bool begin)
+{
+    static const char *const words[3][2][2] = {
+        {{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE",
+          "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY"},
+         {"BEGIN ISOLATION LEVEL SERIALIZABLE, READ WRITE",
+          "BEGIN ISOLATION LEVEL SERIALIZABLE, READ ONLY"}},
+        {{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+          "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"},
+         {"BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+          "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"}},
+        {{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
+          "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY"},
+         {"BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",
+          "BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY"}},
+    };
+    return words[plan->isolation][begin][plan->read_only];
+}
+
+/* Behind a pooler the server session may be anybody's, so its bounds are always said. */
+static void step_bounds(pg_message *message, int64_t deadline)
+{
+    char ms[16];
+    int left = hf__left_ms(deadline);
+    bool pooled = !hf__pg_tx_prepares(pg_backend_of(message->session->base.backend));
+    if (left < 0 && !pooled)
+        return;
+    (void)snprintf(ms, sizeof ms, "%d", left < 0 ? 0 : (left > 0 ? left : 1));
+    const char *params[] = {ms};
+    hf__pg_step(message, PG_TAKEN,
+                pg_sql(pooled ? &hf__sql_postgres_tx_bounds_pooled : &hf__sql_postgres_tx_bounds),
+                1, params);
+}
+
+/* One label, the common case, has prepared statements of its own. */
+static void step_one_label(pg_message *message, const hf__attempt_plan *plan)
+{
+    char key[24];
+    hf__pg_format(key, plan->claims->key);
+    const char *params[] = {key, plan->read_only ? "f" : "t"};
+    hf__pg_step(message, PG_TAKEN, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
+    step_bounds(message, plan->deadline);
+    step_known(message, PG_TAKEN, &hf__sql_postgres_tx_lock_one, 1, params);
+    step_known(message, PG_KEPT, &hf__sql_postgres_tx_keep_one, 1, params);
+    hf__pg_step(message, PG_KEPT, "COMMIT AND CHAIN", 0, NULL);
+    hf__pg_step(message, PG_KEPT, isolation_sql(plan, false), 0, NULL);
+    step_known(message, PG_BEGUN, &hf__sql_postgres_tx_hand_over_one, 2, params);
+}
+
+static void step_labels(pg_message *message, const hf__attempt_plan *plan, const pg_arrays *arrays)
+{
+    const char *params[] = {arrays->keys.data, arrays->spaces.data, plan->read_only ? "f" : "t"};
+    hf__pg_step(message, PG_TAKEN, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
+    step_bounds(message, plan->deadline);
+    hf__pg_step(message, PG_TAKEN, pg_sql(&hf__sql_postgres_tx_lock), 2, params);
+    hf__pg_step(message, PG_KEPT, pg_sql(&hf__sql_postgres_tx_keep), 2, params);
+    hf__pg_step(message, PG_KEPT, "COMMIT AND CHAIN", 0, NULL);
+    hf__pg_step(message, PG_KEPT, isolation_sql(plan, false), 0, NULL);
+    hf__pg_step(message, PG_BEGUN, pg_sql(&hf__sql_postgres_tx_hand_over), 3, params);
+}
+
+/* A session for locks names nothing by a path and does not wait for the disk; the caller's may.
+ * Kept once the transaction is committed. */
+static void step_settings(pg_message *message)
+{
+    const pg_session *session = message->session;
+    if (session->purpose != PG_FOR_LOCKS || session->is_callers)
+        return;
+    hf__pg_step(message, PG_BEGUN, "SET search_path TO DEFAULT", 0, NULL);
+    hf__pg_step(message, PG_BEGUN, "SET synchronous_commit TO DEFAULT", 0, NULL);
+}
+
+hf_status hf__pg_step_opening(pg_message *message, const hf__attempt_plan *plan, hf_error *err)
+{
+    pg_arrays arrays = {0};
+    if (plan->count == 0) {
+        hf__pg_step(message, PG_BEGUN, isolation_sql(plan, true), 0, NULL);
+        step_settings(message);
+        hf__pg_step(message, PG_BEGUN,
+                    pg_sql(plan->read_only ? &hf__sql_postgres_tx_begun_read_only
+                                           : &hf__sql_postgres_tx_begun),
+                    0, NULL);
+        return HF_OK;
+    }
+    if (plan->count == 1 && plan->claims->space == HF_BIGINT) {
+        step_one_label(message, plan);
+        return HF_OK;
+    }
+    hf_status status = hf__pg_key_arrays(&arrays, plan->claims, plan->count, err);
+    if (status == HF_OK)
+        step_labels(message, plan, &arrays);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
+void hf__pg_drop_queue(pg_attempt *attempt)
+{
+    while (attempt->first) {
+        pg_queued *next = attempt->first->next;
+        free(attempt->first->sql);
+        free(attempt->first->values);
+        free(attempt->first);
+        attempt->first = next;
+    }
+    attempt->last = NULL;
+}
+
+void hf__pg_step_queue(pg_message *message, pg_attempt *attempt)
+{
+    for (pg_queued *queued = attempt->first; queued; queued = queued->next)
+        hf__pg_step_values(message, PG_QUEUED, queued->sql, queued->count, queued->values, false);
+    hf__pg_drop_queue(attempt);
+}
+
+/* What is released stands behind COMMIT: the server comes there only if that has succeeded. A
+ * COMMIT that only rolls back, because a statement of the caller's own had failed, succeeds as
+ * well, but not with the marker before it. */
+static void step_release(pg_message *message, const hf__attempt_plan *plan)
+{
+    for (size_t i = 0; i < plan->release_count; i++) {
+        const hf__claim *claim = &plan->release[i];
+        char key[24], companion[24], channel[24];
+        hf__pg_format(key, claim->key);
+        hf__pg_format(companion, hf__pg_companion(claim->wake));
+        hf__pg_channel(channel, claim->wake);
+        const char *params[] = {key, companion, channel};
+        hf__pg_step(message, PG_RELEASED, pg_sql(&hf__sql_postgres_release_one), 3, params);
+    }
+}
+
+void hf__pg_step_commit(pg_message *message, pg_attempt *attempt, const hf__attempt_plan *plan)
+{
+    const char *params[] = {attempt->marker};
+    if (attempt->marked)
+        hf__pg_step(message, PG_MARKED, pg_sql(&hf__sql_postgres_tx_mark), 1, params);
+    hf__pg_step(message, PG_COMMITTED, "COMMIT", 0, NULL);
+    attempt->commit_sent = true;
+    if (attempt->marked)
+        step_release(message, plan);
+}
