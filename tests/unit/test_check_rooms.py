@@ -16,7 +16,7 @@ def rooms(monkeypatch):
     monkeypatch.setattr("sys.dont_write_bytecode", True)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_rooms", loader))
     loader.exec_module(module)
-    for name in "SMALL", "SQL_STAYS", "MESSAGES_READ", "SIDE_DOORS", "PENDING":
+    for name in "SMALL", "SQL_STAYS", "MESSAGES_READ", "SIDE_DOORS":
         monkeypatch.setattr(module, name, type(getattr(module, name))())
     monkeypatch.setattr(module, "SIZES", (1, 40))
     return module
