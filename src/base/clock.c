@@ -26,7 +26,7 @@ int64_t hf__deadline(int64_t wait_ms)
 
     if (wait_ms < 0 || wait_ms >= HF__FOREVER - now)
         return HF__FOREVER;
-    return now + wait_ms + (wait_ms > 0); /* now is rounded down: never sooner than asked */
+    return now + wait_ms + (wait_ms > 0); /* now is rounded down: do not end early */
 }
 
 int hf__left_ms(int64_t deadline)
@@ -48,7 +48,7 @@ struct timespec hf__timespec(int64_t deadline)
     };
 }
 
-/* The finaliser of splitmix64: every input bit reaches every output bit. */
+/* The finaliser of splitmix64: every input bit affects every output bit. */
 static uint64_t mix(uint64_t bits)
 {
     bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

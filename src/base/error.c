@@ -11,7 +11,7 @@ enum {
     HINT_SIZE = sizeof((hf_error){0}.hint),
 };
 
-/* vsnprintf may have cut the text inside a UTF-8 sequence: drop the incomplete tail. */
+/* vsnprintf may cut the text inside a UTF-8 sequence: this drops the incomplete tail. */
 static void drop_partial_character(char *text)
 {
     size_t length = strlen(text);
@@ -28,7 +28,7 @@ static void drop_partial_character(char *text)
         text[start - 1] = '\0';
 }
 
-/* Servers end their messages with a newline and put some in between: keep it one line. */
+/* Servers send messages with newlines in them and at the end. We show one line. */
 static void fold_lines(char *text)
 {
     char *to = text;
@@ -65,7 +65,7 @@ static void store_error(hf_error *err, hf_status code, const char *message)
 
 void hf__set_error(hf_error *err, hf_status code, const char *format, ...)
 {
-    /* Not straight into err->message: callers may quote it in the new one. */
+    /* Not straight into err->message: the caller may pass that as an argument. */
     char message[MESSAGE_SIZE];
     va_list args;
 
@@ -92,7 +92,7 @@ void hf__set_error_errno(hf_error *err, hf_status code, int error_number, const 
     va_end(args);
     tidy(what, sizeof what, wanted);
 
-    /* The reason survives, whatever the length of what failed. */
+    /* If the whole is too long, cut what failed and keep the reason. */
     const char *text = strerror_r(error_number, reason, sizeof reason);
     int room = (int)(sizeof message - sizeof ": " - strnlen(text, sizeof reason));
     wanted = snprintf(message, sizeof message, "%.*s: %s", room, what, text);
@@ -125,7 +125,7 @@ void hf__hint(hf_error *err, const char *format, ...)
 hf_status hf__options_copy(void *out, size_t out_size, const void *given, size_t least,
                            const char *type, const char *init, hf_error *err)
 {
-    enum { MOST_SIZE = 4096 }; /* more is a member that was never set */
+    enum { MOST_SIZE = 4096 }; /* a larger size is garbage that the caller never set */
     size_t size = 0;
 
     memset(out, 0, out_size);

@@ -4,39 +4,45 @@
 #include "holdfast/holdfast.h"
 
 /*
- * Every failure goes through here: fills err (may be NULL), clears its hint, and is the code, so
- * that compilers and analysers see that it is not HF_OK.
+ * Every failure goes through hf__fail. It fills err (may be NULL), clears its hint and SQLSTATE,
+ * and evaluates to the code. It is a macro so that compilers and analysers see that the result is
+ * not HF_OK.
  */
 #define hf__fail(err, code, ...) (hf__set_error((err), (code), __VA_ARGS__), (hf_status)(code))
 
-/* The same with errno's text appended: "cannot open x: No such file or directory". */
+/* The same, with the text of error_number appended: "cannot open x: No such file or directory". */
 #define hf__fail_errno(err, code, error_number, ...)                                               \
     (hf__set_error_errno((err), (code), (error_number), __VA_ARGS__), (hf_status)(code))
 
-/* The one message for malloc's refusal; it allocates nothing itself. */
+/* For a failed allocation. It allocates nothing itself. */
 #define hf__no_memory(err) hf__fail((err), HF_NO_MEMORY, "out of memory")
 
-/* Begins the message of every HF_NOT_ACQUIRED that tells who has the lock. */
+/* How every HF_NOT_ACQUIRED message begins that names the holder. */
 #define HF__NOT_ACQUIRED_PREFIX "not acquired: "
 
-/* The message behind that prefix, for sentences that say in words of their own what failed. */
+/* The message without that prefix, to be quoted in another sentence. It points into err. */
 const char *hf__error_detail(const hf_error *err);
 
+/*
+ * Fill err, which may be NULL, for the macros above. The text is made one line and cut to fit. The
+ * arguments may include err->message.
+ */
 void hf__set_error(hf_error *err, hf_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void hf__set_error_errno(hf_error *err, hf_status code, int error_number, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /*
- * Copies a caller's options, whose first member says how large they are: a program that was built
- * against an older header has fewer members, and those it does not know are 0. least: where the
- * size must reach at least. HF_INVALID: the size was never set; type and init name what to write.
+ * Copies a caller's options to out. Their first member is their size: a program that was built
+ * against an older header has fewer members, and the missing ones become 0. HF_INVALID when the
+ * size is below `least` or absurdly large, because then the caller never set it. type and init are
+ * the names of the struct and its initialiser, for the message.
  */
 HF_MUST_CHECK hf_status hf__options_copy(void *out, size_t out_size, const void *given,
                                          size_t least, const char *type, const char *init,
                                          hf_error *err);
 
-/* Adds the remedy to the error that was just made; err may be NULL. */
+/* Adds the remedy to an error that was just filled. err may be NULL. */
 void hf__hint(hf_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

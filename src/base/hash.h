@@ -6,19 +6,19 @@
 #include <string.h>
 
 /*
- * Hashes for tables in the memory of one process. They are quick and spread well, and keep no
- * secret. Their values may differ between versions and machines: never store one or send it. What
- * other processes rely on has a function of its own (lib/keys, lib/postgres, lib/local).
+ * Hashes for tables in the memory of one process. They are quick and spread well, but are not
+ * cryptographic. Their values may differ between versions and machines: never store or send one.
+ * Hashes that other processes rely on are elsewhere (lib/keys, lib/postgres, lib/local).
  */
 
-/* Every bit of the value has its say in the low bits. Two values never have the same hash. */
+/* Every bit of the value affects the low bits. Different values have different hashes. */
 static inline uint64_t hf__hash_int(uint64_t value)
 {
     value = (value ^ value >> 31) * UINT64_C(0x9E3779B97F4A7C15);
     return value ^ value >> 29;
 }
 
-/* bytes may be NULL when size is 0. */
+/* The hash of size bytes. bytes may be NULL when size is 0. */
 static inline uint64_t hf__hash_bytes(const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;

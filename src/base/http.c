@@ -10,7 +10,7 @@ static void init_libcurl(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* Returns less than it was given to end the transfer. */
+/* libcurl's write callback. It returns 0 to end the transfer. */
 static size_t keep_answer(char *bytes, size_t one, size_t count, void *arg)
 {
     hf__http_call *call = arg;

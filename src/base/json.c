@@ -92,7 +92,10 @@ void hf__json_put_integer(hf__json *json, const char *key, int64_t value)
     hf__buf_printf(&json->text, "%" PRId64, value);
 }
 
-/* The fewest digits that give the same number when read; no program of ours sets LC_NUMERIC. */
+/*
+ * Writes the fewest digits that read back as the same number. The decimal point is '.' because no
+ * program of Holdfast sets LC_NUMERIC.
+ */
 void hf__json_put_real(hf__json *json, const char *key, double value)
 {
     char digits[32];

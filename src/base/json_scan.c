@@ -4,9 +4,10 @@
 
 #include "base/text.h"
 
-/* A value of a Stellar contract may nest 100 deep, which is 300 brackets. */
+/* A Stellar contract's value may nest 100 deep, which makes 300 brackets in JSON. */
 enum { DEPTH_MAX = 1000 };
 
+/* The check_ functions read at text->at and move it, or set the fault and return false. */
 typedef hf__json_cursor scan;
 
 static bool refuse(scan *text, const char *fault)
@@ -32,7 +33,7 @@ static const char *skip_space(const char *at, const char *end)
     return at;
 }
 
-/* Four hex digits at `at`, or -1. */
+/* The value of the four hexadecimal digits at `at`, or -1. */
 static int32_t hex4(const char *at, const char *end)
 {
     int32_t number = 0;
@@ -52,7 +53,7 @@ static int32_t hex4(const char *at, const char *end)
     return number;
 }
 
-/* At the u of \u; a high surrogate takes its low one along. */
+/* Begins at the u of \u. A high surrogate is read together with the low one that must follow. */
 static bool check_unicode_escape(scan *text)
 {
     int32_t unit = hex4(text->at + 1, text->end);
@@ -75,7 +76,7 @@ static bool check_unicode_escape(scan *text)
     return true;
 }
 
-/* Behind the backslash. */
+/* Begins behind the backslash. */
 static bool check_escape(scan *text)
 {
     if (text->at == text->end)
@@ -111,7 +112,7 @@ static bool check_utf8(scan *text)
     return true;
 }
 
-/* At the quote; ends behind the other one. */
+/* Begins at the opening quote and ends behind the closing one. */
 static bool check_string(scan *text)
 {
     text->at++;
@@ -195,7 +196,7 @@ static bool check_scalar(scan *text)
     }
 }
 
-/* At a key; ends at its value. */
+/* Begins at a key and ends at its value. */
 static bool check_key(scan *text, hf__slice *key)
 {
     const char *start = text->at + 1;
@@ -219,7 +220,7 @@ static const char *ends_inside(char closer)
     return closer == '}' ? "the text ends in an object" : "the text ends in an array";
 }
 
-/* At what follows a value in brackets; true with *closed, or at what follows the comma. */
+/* Begins behind a value in brackets. Ends behind the closing bracket (*closed) or the comma. */
 static bool check_separator(scan *text, char closer, bool *closed)
 {
     text->at = skip_space(text->at, text->end);
@@ -235,7 +236,8 @@ static bool check_separator(scan *text, char closer, bool *closed)
 }
 
 /*
- * Behind a value: closes what ends here, and stands at the next value, or at the end with depth 0.
+ * Begins behind a value. Leaves every object and array that is closed here, and ends at the next
+ * value, or with *depth 0 when the outermost one is closed.
  */
 static bool check_separators(scan *text, const char *closers, int *depth)
 {
@@ -252,7 +254,7 @@ static bool check_separators(scan *text, const char *closers, int *depth)
     return true;
 }
 
-/* One value with all that is in it. */
+/* One value with everything in it. closers[] is the stack of open brackets. */
 static bool check_value(scan *text)
 {
     char closers[DEPTH_MAX];
@@ -310,7 +312,7 @@ bool hf__json_enter(hf__json_cursor *cursor, char bracket)
     return true;
 }
 
-/* To the next key or item; false behind the closing bracket. */
+/* Moves to the next key or item. Returns false behind the closing bracket, too. */
 static bool step(hf__json_cursor *cursor, char closer)
 {
     bool closed = false;

@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+/* Strings are searched eight bytes at a time. This is a word with `byte` in all of them. */
 #define EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
 
+/* The first byte is the lowest of the word, on every machine. */
 static uint64_t load_word(const char *at)
 {
     uint64_t word;
@@ -15,7 +17,10 @@ static uint64_t load_word(const char *at)
     return word;
 }
 
-/* The high bit of the first byte that is zero; bytes behind that one may be marked in error. */
+/*
+ * Sets the high bit of bytes that are zero. Bytes behind the first zero may be marked by mistake,
+ * so only the first mark counts.
+ */
 static uint64_t mark_zero(uint64_t word)
 {
     return (word - EACH_BYTE(1)) & ~word & EACH_BYTE(0x80);
@@ -47,7 +52,7 @@ const char *hf__json_plain_end(const char *at, const char *end)
     return at;
 }
 
-/* The first quote or backslash. */
+/* Finds the first quote or backslash. */
 static const char *find_quote(const char *at, const char *end)
 {
     while (end - at >= 8) {
@@ -62,7 +67,7 @@ static const char *find_quote(const char *at, const char *end)
     return at;
 }
 
-/* The first quote or bracket. Bit 5 is what [ ] and { } differ in. */
+/* Finds the first quote or bracket. [ ] and { } differ in bit 5 only, so setting it finds both. */
 static const char *find_structure(const char *at, const char *end)
 {
     while (end - at >= 8) {
@@ -79,7 +84,7 @@ static const char *find_structure(const char *at, const char *end)
     return at;
 }
 
-/* Behind the opening quote; returns the place of the closing one. */
+/* Begins behind the opening quote. Returns where the closing one is. */
 static const char *string_end(const char *at, const char *end, bool *escaped)
 {
     *escaped = false;
@@ -92,7 +97,7 @@ static const char *string_end(const char *at, const char *end, bool *escaped)
     }
 }
 
-/* At the opening bracket; returns what is behind the closing one. */
+/* Begins at the opening bracket. Returns what is behind the closing one. */
 static const char *brackets_end(const char *at, const char *end)
 {
     size_t depth = 0;
@@ -133,7 +138,7 @@ hf__json_kind hf__json_kind_of(char first)
     }
 }
 
-/* Reads the value at `at` < end in text that was checked; returns its end. Never beyond end. */
+/* Reads the value at `at` < end, in text that was checked. Returns its end, never beyond `end`. */
 static const char *read_value(const char *at, const char *end, hf__json_value *value)
 {
     const char *start = at;
@@ -151,7 +156,7 @@ static const char *read_value(const char *at, const char *end, hf__json_value *v
     return at;
 }
 
-/* Commas and colons are space here: the text was checked. */
+/* Skips commas and colons like space: hf__json_parse has checked that they are in place. */
 static const char *next_token(const char *at, const char *end)
 {
     while (at < end && ((unsigned char)*at <= ' ' || *at == ',' || *at == ':'))
@@ -187,7 +192,7 @@ bool hf__json_walk_next(hf__json_walk *walk, hf__slice *key, hf__json_value *val
         return false;
     const char *start = walk->at;
     walk->at = read_value(walk->at, walk->end, value);
-    if (walk->at == start) /* a bracket out of place, in text that was not checked */
+    if (walk->at == start) /* a misplaced bracket in unchecked text: do not loop for ever */
         return false;
     if (key != NULL)
         *key = name.text;

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads a small file of /proc; false when it cannot be read. */
+/* Reads a small file of /proc with one read. False when it is empty or cannot be read. */
 static bool read_small(const char *path, char *out, size_t out_size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -21,7 +21,7 @@ static bool read_small(const char *path, char *out, size_t out_size)
 
 int64_t hf__process_started(int pid)
 {
-    enum { STARTED = 22, FIRST_AFTER_NAME = 3 }; /* proc(5) counts from 1 */
+    enum { STARTED = 22, FIRST_AFTER_NAME = 3 }; /* as proc(5) counts, from 1 */
     char path[64];
     char text[1024];
 
@@ -29,7 +29,7 @@ int64_t hf__process_started(int pid)
     if (!read_small(path, text, sizeof text))
         return 0;
 
-    /* The command's name, the second field, may hold spaces and parentheses itself. */
+    /* The second field is "(NAME)". NAME may contain ')' and spaces, so find the last ')'. */
     const char *field = strrchr(text, ')');
     for (int number = FIRST_AFTER_NAME - 1; field != NULL && number < STARTED; number++)
         field = strchr(field + 1, ' ');

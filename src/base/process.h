@@ -5,13 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What /proc says of processes. A pid alone is soon somebody else's: with its start it is not. */
+/*
+ * What /proc says about processes. A pid may be reused; together with the start time it names one
+ * process. Any thread may call these.
+ */
 
-/* Clock ticks after boot; 0: there is no such process, or no /proc. */
+/* When the process started, in clock ticks after boot. 0: no such process, or no /proc. */
 int64_t hf__process_started(int pid);
-/* The inode of our pid namespace, beyond which a pid means nothing; 0: unknown. */
+
+/* The inode of our pid namespace: a pid means nothing outside of its namespace. 0: unknown. */
 int64_t hf__own_pid_space(void);
-/* Changes with every boot; "" where there is none. */
+
+/* Writes the kernel's boot id, which changes with every boot, or "" when there is none. */
 void hf__read_boot_id(char *out, size_t out_size);
 
 #endif

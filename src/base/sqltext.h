@@ -12,22 +12,22 @@
 typedef enum hf__dialect { HF__POSTGRES, HF__SQLITE, HF__DIALECTS } hf__dialect;
 
 typedef struct hf__sql {
-    const char *name;                /* as in the file; a prepared statement is called so */
+    const char *name;                /* of the prepared statement, or as in the file */
     const char *text[HF__DIALECTS];  /* NULL: not for that kind of store */
-    size_t parameters[HF__DIALECTS]; /* the greatest number N of a $N in the text */
-    int prepared;                    /* its number among the room's prepared ones; -1: it is not */
+    size_t parameters[HF__DIALECTS]; /* the greatest N of any $N in the text */
+    int prepared;                    /* index among the room's prepared ones; -1: not prepared */
 } hf__sql;
 
-/* What stands for @word@ in a statement that parameters cannot complete: names, settings. */
+/* What replaces @word@ in a statement, where a parameter is not possible: names, settings. */
 typedef struct hf__sql_part {
     const char *word; /* NULL: the end of an array of parts */
-    const char *text; /* as it goes into the statement; quoted already where it is a name */
+    const char *text; /* copied as it is: the caller has quoted names */
 } hf__sql_part;
 
 /*
- * Appends the text to out, each @word@ replaced by the text of the part with that word. A word
- * without a part stays as it is, so that the store refuses the statement and shows it. Out of
- * memory: out is marked as broken.
+ * Appends the text to out, with each @word@ replaced by the part of that word. A word without a
+ * part stays, so that the store refuses the statement and its message shows the word. Without
+ * memory out is marked broken.
  */
 void hf__sql_expand(hf__buf *out, const char *text, const hf__sql_part *parts);
 

@@ -30,6 +30,7 @@ void hf__stop_destroy(hf__stop *stop);
 /* The first reason stays. */
 void hf__stop_set(hf__stop *stop, hf__stop_reason reason);
 
+/* The reason, and whether there is one yet. */
 hf__stop_reason hf__stop_why(const hf__stop *stop);
 bool hf__stop_is_set(const hf__stop *stop);
 

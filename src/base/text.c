@@ -15,7 +15,10 @@ bool hf__slice_is(hf__slice slice, const char *text)
     return slice.text != NULL && slice.size == size && memcmp(slice.text, text, size) == 0;
 }
 
-/* How many bytes follow the lead byte, -1 when it cannot lead; *least rules out overlong forms. */
+/*
+ * Returns how many bytes follow the lead byte, or -1 when it cannot be one. *bits is what the lead
+ * byte adds to the code point. A code point below *least was encoded with too many bytes.
+ */
 static int continuation_count(unsigned char lead, int32_t *bits, int32_t *least)
 {
     if (lead < 0x80) {
@@ -86,7 +89,7 @@ bool hf__utf8_valid(const void *bytes, size_t size)
     return true;
 }
 
-/* Controls, and what moves or hides text on a terminal: separators and direction overrides. */
+/* Control characters, and what moves or hides text: line separators, direction overrides. */
 static bool is_unsafe(int32_t point)
 {
     return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0x061C || point == 0x200E ||
@@ -106,7 +109,10 @@ static size_t escape_byte(char *out, size_t out_size, unsigned char byte)
     return (size_t)length;
 }
 
-/* One character as it is shown, at most four escaped bytes. */
+/*
+ * Writes the character at *at as it is shown, unchanged or with each byte escaped, and moves *at
+ * behind it. Returns the size written.
+ */
 static size_t show_character(char *piece, size_t piece_size, const unsigned char *bytes,
                              size_t size, size_t *at)
 {
@@ -128,7 +134,7 @@ const char *hf__show(char *out, size_t out_size, const void *label, size_t label
     enum { ELLIPSIS_SIZE = sizeof ellipsis - 1 };
     char piece[4 * 4 + 1];
     size_t used = 0;
-    size_t cut = 0; /* the last end of a character behind which the ellipsis fits */
+    size_t cut = 0; /* the last end of a character that leaves room for the ellipsis */
 
     if (out_size == 0)
         return out;

@@ -35,12 +35,15 @@ static const struct unit *find_unit(const char *name)
 }
 
 struct number {
-    int64_t whole;    /* stops growing beyond HF__DURATION_MAX_MS */
+    int64_t whole;    /* stops growing beyond HF__DURATION_MAX_MS, so that it cannot overflow */
     int64_t fraction; /* in units of 1 / FRACTION_SCALE */
-    bool positive;
+    bool positive;    /* some digit is not 0 */
 };
 
-/* By hand, because strtod takes its decimal point from the locale. Returns NULL without a digit. */
+/*
+ * Returns the end of the number, or NULL when there is no digit. Not strtod, which takes its
+ * decimal point from the locale.
+ */
 static const char *scan_number(const char *text, struct number *number)
 {
     int digits = 0;
@@ -123,7 +126,7 @@ const char *hf__show_duration(char *out, size_t out_size, int64_t ms)
 
 /* ---- moments --------------------------------------------------------------------------------- */
 
-/* Exactly `count` of them, with zeros in front. */
+/* Writes exactly `count` digits, with leading zeros. */
 static void put_digits(char *out, int number, int count)
 {
     for (int i = count - 1; i >= 0; i--, number /= 10)
@@ -143,14 +146,14 @@ const char *hf__show_time(char out[HF__TIME_SIZE], int64_t unix_us, int digits)
     time_t seconds = (time_t)((unix_us - us) / SECOND_US);
     gmtime_r(&seconds, &utc);
     (void)strftime(out, HF__TIME_SIZE, "0000-%m-%dT%H:%M:%S", &utc);
-    put_digits(out, utc.tm_year + 1900, 4); /* strftime's %Y does not fill up with zeros */
+    put_digits(out, utc.tm_year + 1900, 4); /* %Y does not pad with zeros */
     out[second_end] = '.';
     put_digits(out + second_end + 1, (int)us, 6);
     memcpy(out + (digits > 0 ? second_end + 1 + (size_t)digits : second_end), "Z", 2);
     return out;
 }
 
-/* `count` digits at *at, which moves behind them. */
+/* Reads exactly `count` digits and moves *at behind them. */
 static bool take_number(const char **at, const char *end, int count, int *number)
 {
     *number = 0;
@@ -165,6 +168,7 @@ static bool take_number(const char **at, const char *end, int count, int *number
     return true;
 }
 
+/* Moves *at behind one byte, which must be one of the two. */
 static bool take_byte(const char **at, const char *end, char first, char second)
 {
     if (*at == end || (**at != first && **at != second))
@@ -181,7 +185,7 @@ static int days_in_month(int year, int month)
     return days[month - 1] + (month == 2 && is_leap ? 1 : 0);
 }
 
-/* Days from 1970-01-01, counted from March so that a leap day ends its year. */
+/* Days since 1970-01-01. Years begin in March here, so that the leap day is the last day. */
 static int64_t days_from_epoch(int year, int month, int day)
 {
     int64_t march_year = month > 2 ? year : year - 1;
@@ -273,7 +277,7 @@ bool hf__parse_time(hf__slice text, int64_t *unix_us)
         !take_offset(&at, end, &offset) || at != end)
         return false;
     int64_t read = (days * 86400 + seconds - offset) * SECOND_US + us;
-    if (read < HF__TIME_FIRST_US || read > HF__TIME_LAST_US) /* an offset led out of these years */
+    if (read < HF__TIME_FIRST_US || read > HF__TIME_LAST_US) /* moved out by its offset */
         return false;
     *unix_us = read;
     return true;

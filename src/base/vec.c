@@ -20,7 +20,7 @@ bool hf__grow(void *items, size_t *room, size_t wanted, size_t item_size)
     }
     if (larger > SIZE_MAX / item_size)
         return false;
-    /* Copied as bytes: to read a T * through a void ** would break the rules of aliasing. */
+    /* Copied as bytes, because reading a T * through a void ** breaks the aliasing rules. */
     memcpy(&array, items, sizeof array);
     void *grown = realloc(array, larger * item_size);
     if (grown == NULL)
