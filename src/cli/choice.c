@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cli/load.h"
 
-/* The variables that only somebody who means a PostgreSQL server sets. */
+/* Variables that people set only when they mean a PostgreSQL server. */
 static const char *const libpq_variables[] = {
     "PGSERVICE", "PGHOST",     "PGHOSTADDR", "PGPORT",        "PGDATABASE",
     "PGUSER",    "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE",
@@ -43,7 +43,7 @@ static hf_status take_text(struct store_choice *choice, const char *variable, co
     hf__buf url = {0};
 
     if (text[0] == '\0') {
-        /* An unset variable in a script's "$URL" must not lead to another store. */
+        /* A script may say --url "$URL" with URL unset: that must not lead to another store. */
         hf_status status = variable != NULL ? hf__fail(err, HF_CONFIG, "%s is empty", variable)
                                             : hf__fail(err, HF_INVALID, "--url is empty");
         hf__hint(err, "give it a URL, or leave it out to use the next choice");
@@ -53,7 +53,7 @@ static hf_status take_text(struct store_choice *choice, const char *variable, co
     return take(choice, variable, &url, err);
 }
 
-/* XDG's rule: a relative path is ignored. */
+/* The XDG specification says to ignore a relative path. */
 static hf_status take_local(struct store_choice *choice, hf_error *err)
 {
     const char *state = getenv("XDG_STATE_HOME");
@@ -72,7 +72,7 @@ static hf_status take_local(struct store_choice *choice, hf_error *err)
     return take(choice, NULL, &url, err);
 }
 
-/* Nothing falls back to the local store once anything points to PostgreSQL. */
+/* The local store is chosen only when nothing points to PostgreSQL. */
 static hf_status choose_store(const struct common *common, struct store_choice *choice,
                               hf_error *err)
 {
@@ -103,7 +103,7 @@ static bool session_pool_stated(const struct common *common)
     return common->session_pool || (text != NULL && strcmp(text, "1") == 0);
 }
 
-/* The machine number of minted ids; 0: leased from the store. */
+/* Reads the machine number of minted ids. Without one it stays 0: leased from the store. */
 static hf_status read_machine(int *machine, hf_error *err)
 {
     const char *text = getenv("HOLDFAST_MACHINE");
@@ -113,7 +113,7 @@ static hf_status read_machine(int *machine, hf_error *err)
         return HF_OK;
     if (hf__parse_int64(text, "HOLDFAST_MACHINE", 1, 1023, &number, err) != HF_OK) {
         if (err != NULL)
-            err->code = HF_CONFIG; /* no fault of the usage */
+            err->code = HF_CONFIG; /* the command line is not at fault */
         return HF_CONFIG;
     }
     *machine = (int)number;
@@ -141,7 +141,7 @@ hf_status prepare_store(const struct invocation *in, hf_store_options *options,
 hf_status name_store_choice(const struct store_choice *choice, hf_error *err)
 {
     hf_error plain = *err;
-    hf_status code = plain.code == HF_INVALID ? HF_CONFIG : plain.code; /* no fault of the usage */
+    hf_status code = plain.code == HF_INVALID ? HF_CONFIG : plain.code;
 
     if (choice->variable == NULL)
         return plain.code;
@@ -172,7 +172,7 @@ hf_status open_store(const struct invocation *in, hf_store_options *options, hf_
 static const char file_name[] = "locks.yaml";
 static const char variable[] = "HOLDFAST_REGISTRY";
 
-/* What is in the way of reading it, as errno says it; 0: nothing. */
+/* Returns the errno that reading the file would fail with, or 0. */
 static int obstacle_to(const char *path)
 {
     struct stat found;
@@ -182,7 +182,7 @@ static int obstacle_to(const char *path)
     return S_ISDIR(found.st_mode) ? EISDIR : 0;
 }
 
-/* chooser: the option or the variable, for messages. */
+/* chooser is the option or the variable that named the file, for messages. */
 static hf_status take_named(const char *chooser, const char *named, char **path, hf_error *err)
 {
     char shown[SHOWN_MAX];
@@ -206,7 +206,7 @@ static bool is_file(const char *path)
     return stat(path, &found) == 0 && S_ISREG(found.st_mode);
 }
 
-/* How many folders are above this one; 0 too where that cannot be known. */
+/* How many folders are above this one, which is an absolute path. */
 static size_t depth_of(const char *folder)
 {
     size_t depth = 0;
@@ -217,8 +217,8 @@ static size_t depth_of(const char *folder)
 }
 
 /*
- * The path stays relative, as people would write it. A working folder that is gone, or that is
- * outside of this root, has no registry.
+ * The path stays relative, as people would write it. There is no registry when the working folder
+ * was deleted or is outside of the root folder: getcwd then gives no absolute path.
  */
 static hf_status search_upwards(char **path, hf_error *err)
 {
@@ -250,7 +250,8 @@ static hf_status search_upwards(char **path, hf_error *err)
 }
 
 /*
- * *path is NULL when there is none; the caller frees it. What was named but is missing is an error.
+ * *path is NULL when there is no registry; the caller frees it. A file that was named but cannot be
+ * read is an error.
  */
 static hf_status choose_registry(const struct common *common, char **path, hf_error *err)
 {
@@ -301,7 +302,7 @@ hf_status open_registry(const struct common *common, hf_registry **registry, hf_
 
 /* ---- which network --------------------------------------------------------------------------- */
 
-enum { TRANSACTIONS = 40 }; /* workers, and what looks after them */
+enum { TRANSACTIONS = 40 }; /* enough for the workers of an ingest and what supervises them */
 
 hf_status open_network(const struct invocation *in, const char *application,
                        const struct network_values *values, hf_store **store, hf_network **network,

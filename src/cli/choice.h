@@ -1,48 +1,61 @@
-#ifndef HF_CLI_STORE_CHOICE_H
-#define HF_CLI_STORE_CHOICE_H
+/*
+ * Which store, registry and network a command means, by its options and the environment, and how
+ * to open them.
+ */
+#ifndef HF_CLI_CHOICE_H
+#define HF_CLI_CHOICE_H
 
 #include "cli/options.h"
 #include "holdfast/holdfast.h"
 
-/* Which store is meant, and what said so. */
+/* Which store is meant, and what chose it. */
 struct store_choice {
     char *url;            /* owned */
-    const char *variable; /* of the environment that said so, or NULL */
+    const char *variable; /* the environment variable that chose it, or NULL */
 };
 
+/* Frees the url. Safe on a choice that is all zero, and twice. */
 void store_choice_free(struct store_choice *choice);
 
 /*
- * For whoever opens the store by another call: completes options (url, session_pool, log) up to
- * that. The url lives as the choice, which is to be freed in any case.
+ * Does what open_store does, but leaves it to the caller to open the store: chooses it, completes
+ * options (url, machine, session_pool, log) and loads the libraries that it needs. options->url
+ * belongs to the choice, which the caller frees also after a failure; options->log_arg points into
+ * `in`. HF_INVALID or HF_CONFIG for a wrong choice, HF_UNREACHABLE without the library.
  */
 HF_MUST_CHECK hf_status prepare_store(const struct invocation *in, hf_store_options *options,
                                       struct store_choice *choice, hf_error *err);
 
-/* Adds to the error what chose the store, where that was not the command line; returns its code. */
+/*
+ * Adds to the error which variable chose the store, if one did, and returns the error's code. A
+ * variable is not the command line: HF_INVALID becomes HF_CONFIG. err must not be NULL.
+ */
 HF_MUST_CHECK hf_status name_store_choice(const struct store_choice *choice, hf_error *err);
 
 /*
- * Chooses the store, completes options (url, session_pool, log) and opens it. An error names what
- * chose the store where that was not the command line.
+ * Chooses the store (--url, else HOLDFAST_URL, DATABASE_URL, libpq's variables, a local folder),
+ * completes options and opens it. `in` must outlive the store, which the caller closes. Fails as
+ * prepare_store and hf_store_open, and the error names the variable that chose the store. err must
+ * not be NULL; options->url is NULL afterwards.
  */
 HF_MUST_CHECK hf_status open_store(const struct invocation *in, hf_store_options *options,
                                    hf_store **store, hf_error *err);
 
 /*
- * Which registry is meant: --registry, else HOLDFAST_REGISTRY, else locks.yaml upwards from here.
+ * Finds the registry for commands that need one: --registry, else HOLDFAST_REGISTRY, else
+ * locks.yaml in this folder or one above. HF_CONFIG when there is none, or when the one that was
+ * named cannot be read. The caller frees *path.
  */
-
-/* The same, where a registry is needed: none is an error. */
 HF_MUST_CHECK hf_status demand_registry(const struct common *common, char **path, hf_error *err);
 
-/* Reads the one that was chosen; *registry is NULL when there is none. */
+/*
+ * Finds it in the same way and reads it. Without a registry *registry is NULL, which is no error.
+ * The caller frees it with hf_registry_free.
+ */
 HF_MUST_CHECK hf_status open_registry(const struct common *common, hf_registry **registry,
                                       hf_error *err);
 
-/*
- * What the commands about a network have in common: its options, and the way from them to a handle.
- */
+/* The options that all commands about a network have. */
 
 struct network_values {
     const char *network;
@@ -80,7 +93,11 @@ struct network_values {
         .kind = OPTION_TEXT, .offset = (at) + offsetof(struct network_values, oldest),             \
     }
 
-/* Opens the store (application as given) and the network. Both are the caller's to close. */
+/*
+ * Opens the store, under this application name, and the network. HF_INVALID without --network; else
+ * fails as open_store and hf_network_open. *store and *network must be NULL before. The caller
+ * closes both, also after a failure: the store may be open then.
+ */
 HF_MUST_CHECK hf_status open_network(const struct invocation *in, const char *application,
                                      const struct network_values *values, hf_store **store,
                                      hf_network **network, hf_error *err);

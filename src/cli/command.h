@@ -1,5 +1,6 @@
 /*
- * How a command is declared: one table drives parsing, --help, completion and the man page check.
+ * How a command is declared. One table drives parsing, --help, completion and the check of the man
+ * pages.
  */
 #ifndef HF_CLI_COMMAND_H
 #define HF_CLI_COMMAND_H
@@ -29,7 +30,7 @@ enum exit_code {
 enum option_kind {
     OPTION_FLAG,     /* bool */
     OPTION_TEXT,     /* const char *, into argv */
-    OPTION_TEXTS,    /* struct texts: it may be repeated */
+    OPTION_TEXTS,    /* struct texts: the option may be repeated */
     OPTION_NUMBER,   /* struct number, from low to high */
     OPTION_DURATION, /* struct number, milliseconds */
 };
@@ -39,7 +40,7 @@ struct number {
     int64_t value;
 };
 
-/* The command frees items. */
+/* The values of a repeated option. The command frees items. */
 struct texts {
     size_t count;
     const char **items; /* into argv */
@@ -48,12 +49,12 @@ struct texts {
 struct option {
     char letter;       /* 0: only the long name */
     const char *name;  /* NULL ends a table */
-    const char *value; /* what --help calls the value; NULL for a flag */
+    const char *value; /* the value's name in --help; NULL for a flag */
     const char *help;
     enum option_kind kind;
-    bool value_optional; /* given as --name=VALUE; a struct number without one keeps its own */
-    size_t offset;       /* of the member that takes it */
-    int64_t low, high;   /* of a number; of a duration too, when high is not 0 */
+    bool value_optional; /* only as --name=VALUE; without it a struct number keeps its value */
+    size_t offset;       /* of the member that receives the value */
+    int64_t low, high;   /* the range of a number; of a duration only if high is not 0 */
 };
 
 struct command {
@@ -62,8 +63,10 @@ struct command {
     const char *usage; /* what follows the name, one line per form */
     const struct option *options;
     bool takes_operands;
-    bool operands_end_options; /* what follows the first operand is somebody else's */
-    bool hidden;
+    bool operands_end_options; /* all that follows the first operand is left as it is */
+    bool hidden;               /* from --help, completion and suggestions */
+
+    /* Returns the exit code. Options and operands begin at argv[1]. */
     int (*main)(const struct command *self, int argc, char **argv);
 };
 

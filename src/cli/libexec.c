@@ -17,12 +17,12 @@ static const char prefix[] = "holdfast-";
 enum { FOLDERS_MAX = 3 };
 
 struct folders {
-    char own[PATH_MAX];   /* of the running executable */
-    char moved[PATH_MAX]; /* the libexec folder, as seen from there */
-    const char *items[FOLDERS_MAX + 1];
+    char own[PATH_MAX];                 /* of the running executable */
+    char moved[PATH_MAX];               /* the libexec folder, by its relative path from there */
+    const char *items[FOLDERS_MAX + 1]; /* in the order of the search; NULL ends them */
 };
 
-/* Cut at the last slash; false where the kernel does not tell (no /proc). */
+/* The folder of the running executable. False without /proc. */
 static bool own_folder(char folder[PATH_MAX])
 {
     ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
@@ -63,7 +63,10 @@ static bool is_program_name(const char *name)
     return name[0] != '\0' && name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
 }
 
-/* The first that there is, runnable or not: what is broken should be said, not passed over. */
+/*
+ * Finds the first file of that name, even one that cannot be run: the user should hear that it is
+ * broken, and not get another one. Sets errno when it finds none.
+ */
 static bool find_program(const char *name, hf__buf *path)
 {
     struct folders folders = {0};
@@ -125,7 +128,7 @@ static bool add_name(char ***names, size_t *count, const char *name)
     return more[(*count)++] != NULL;
 }
 
-/* A folder that cannot be read has no programs. */
+/* A folder that cannot be read counts as empty. False: no memory. */
 static bool add_programs_of(const char *folder, char ***names, size_t *count)
 {
     DIR *dir = opendir(folder);
@@ -183,7 +186,7 @@ static void read_all(int fd, hf__buf *answer)
             hf__buf_add(answer, piece, (size_t)size);
 }
 
-/* Its standard output is the pipe; what it says to people is not wanted. */
+/* Its standard output goes to the pipe. Its messages on standard error are dropped. */
 static bool start(const char *path, char *const argv[], int output, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;

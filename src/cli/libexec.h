@@ -1,7 +1,8 @@
 /*
- * Programs of their own that `holdfast NAME` becomes, as git does. They are looked for in
- * HOLDFAST_LIBEXEC; when that is not set beside the running executable (a build folder), in the
- * libexec folder of the tree that it stands in (one that was moved), and where they were installed.
+ * `holdfast NAME` runs the program holdfast-NAME, as git does. If HOLDFAST_LIBEXEC is set, programs
+ * are looked for only there. Otherwise they are looked for beside the running executable (in a
+ * build folder), in the libexec folder of the tree that the executable is in (which may have been
+ * moved), and where they were installed.
  */
 #ifndef HF_CLI_LIBEXEC_H
 #define HF_CLI_LIBEXEC_H
@@ -10,14 +11,23 @@
 
 #include "base/buf.h"
 
-/* Becomes holdfast-NAME; returns only when there is none (errno is ENOENT) or it cannot run. */
+/*
+ * Replaces this process by holdfast-NAME. Returns only when that fails, and sets errno: ENOENT when
+ * there is no such program.
+ */
 void exec_program(const char *name, char **argv);
 
-/* The names of all programs, sorted, each once, NULL at the end; NULL when memory is out. */
+/*
+ * The names of all programs that can be run, sorted, each once, with a NULL at the end. Returns
+ * NULL without memory. Free them with free_programs, which accepts NULL.
+ */
 char **find_programs(void);
 void free_programs(char **names);
 
-/* What `holdfast-NAME ARGUMENT` writes to standard output; false unless it exits with 0. */
+/*
+ * Runs `holdfast-NAME ARGUMENT` and appends what it writes to standard output. Returns false when
+ * it cannot be run, does not exit with 0, or memory runs out.
+ */
 bool ask_program(const char *name, const char *argument, hf__buf *answer);
 
 #endif

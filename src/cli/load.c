@@ -12,7 +12,7 @@ static hf_status cannot_load(const char *package, hf_error *err)
     return status;
 }
 
-/* Bound call by call: most of what a library could do is never asked of it. */
+/* RTLD_LAZY, because most of the library's functions are never called: do not bind them now. */
 hf_status load_library(const char *file, const char *package, const struct lazy_call *calls,
                        hf_error *err)
 {

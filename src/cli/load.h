@@ -1,11 +1,11 @@
 /*
- * Libraries that are loaded when they are wanted. libpq comes with twenty others and takes longer
- * to load than a whole run on the local store; the more is loaded before it, the longer it takes.
- * Calls reach them through functions of the same names, made from lists; whoever links the shared
- * libholdfast has them as usual.
+ * Libraries that are loaded only when they are needed. libpq brings twenty other libraries and
+ * takes longer to load than a whole run on the local store; the more is loaded before it, the
+ * longer it takes. The load_*.c files define functions with the names of the library's own, which
+ * pass each call on. Programs that link the shared libholdfast have the libraries as usual.
  *
- * A list names every call that the command and libholdfast make. The linker misses one that is not
- * there, and the compiler compares each with its declaration in the library's own header.
+ * These functions are made from a list of every call that the program and libholdfast make. If one
+ * is missing, the program does not link. The compiler checks each against the library's header.
  */
 #ifndef HF_CLI_LOAD_H
 #define HF_CLI_LOAD_H
@@ -14,23 +14,30 @@
 
 #include "holdfast/holdfast.h"
 
-/* Each must have succeeded before a call; more than once is fine. */
+/*
+ * Each must have succeeded before the first call of its library. Calling it again is fine. Main
+ * thread only. HF_UNREACHABLE, with a hint about the package, when the library cannot be loaded.
+ */
 HF_MUST_CHECK hf_status load_libpq(hf_error *err);
 HF_MUST_CHECK hf_status load_sqlite(hf_error *err);
-HF_MUST_CHECK hf_status load_libcrypto(hf_error *err); /* for every key that is derived */
-HF_MUST_CHECK hf_status load_libyaml(hf_error *err);   /* for a registry */
+HF_MUST_CHECK hf_status load_libcrypto(hf_error *err); /* to derive keys */
+HF_MUST_CHECK hf_status load_libyaml(hf_error *err);   /* to read a registry */
 
 struct lazy_call {
     const char *name;
-    void **address;
+    void **address; /* of the pointer that load_library sets */
 };
 
-/* package: Debian's name for it, for the hint. The entries end with one without a name. */
+/*
+ * Loads the library for good and sets every pointer. An entry without a name ends the calls.
+ * package is its name on Debian, for the hint. HF_UNREACHABLE when it or a call cannot be found.
+ */
 HF_MUST_CHECK hf_status load_library(const char *file, const char *package,
                                      const struct lazy_call *calls, hf_error *err);
 
 /*
- * A list has ASK(type, name, (parameters), (arguments)), or DO(name, …) where nothing is returned.
+ * A list consists of ASK(type, name, (parameters), (arguments)), or DO(name, (parameters),
+ * (arguments)) for a function that returns nothing.
  */
 #define LAZY_ASK_POINTER(type, name, parameters, arguments) type(*name) parameters;
 #define LAZY_DO_POINTER(name, parameters, arguments) void(*name) parameters;
@@ -49,7 +56,7 @@ HF_MUST_CHECK hf_status load_library(const char *file, const char *package,
         lazy.name arguments;                                                                       \
     }
 
-/* Defines the functions, and lazy_calls for load_library. */
+/* Defines the functions of a list, and lazy_calls for load_library. */
 #define LAZY_LIBRARY(LIST)                                                                         \
     static struct {                                                                                \
         LIST(LAZY_ASK_POINTER, LAZY_DO_POINTER)                                                    \

@@ -1,4 +1,4 @@
-/* For programs that run long enough to have their libraries from the start. */
+/* For programs that run for long: they are linked with their libraries, and load nothing here. */
 #include "cli/load.h"
 
 hf_status load_libpq(hf_error *err)

@@ -73,7 +73,7 @@ LAZY_LIBRARY(SQLITE_CALLS)
 
 static int (*db_config)(sqlite3 *db, int option, ...);
 
-/* Of the options that take an int and an int *, which are the ones that libholdfast uses. */
+/* Not in the list: it is variadic. libholdfast only uses options that take an int and an int *. */
 int sqlite3_db_config(sqlite3 *db, int option, ...)
 {
     va_list arguments;

@@ -9,7 +9,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* "@name" is an abstract socket, "/path" one in the file system. Returns 0 for anything else. */
+/*
+ * "@name" is an abstract socket, "/path" one in the file system. Returns the length of the address,
+ * or 0 for anything else.
+ */
 static socklen_t socket_address(const char *name, struct sockaddr_un *address)
 {
     size_t length = strlen(name);

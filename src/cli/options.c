@@ -57,7 +57,7 @@ static size_t least(size_t a, size_t b, size_t c)
     return ab < c ? ab : c;
 }
 
-/* Levenshtein's distance; both words are at most WORD_MAX long. */
+/* The Levenshtein distance. b is at most WORD_MAX long. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[WORD_MAX + 1];
@@ -104,7 +104,7 @@ struct parser {
     int next; /* the argument to look at next */
 };
 
-/* Where an option was found: its table says which struct takes the value. */
+/* An option, and the struct that receives its value: the command's values, or struct common. */
 struct match {
     const struct option *option;
     void *values;
@@ -159,7 +159,7 @@ static hf_status read_duration(const struct option *option, const char *text, in
     return status;
 }
 
-/* No option stands more often than argv has entries. */
+/* argc items are enough: no option is repeated more often than that. */
 static hf_status add_text(const struct parser *parser, struct texts *texts, const char *text,
                           hf_error *err)
 {
@@ -239,7 +239,10 @@ static int parse_long(struct parser *parser, const char *text)
     return store_value(parser, &match, value);
 }
 
-/* A cluster of letters; the first that takes a value takes the rest, or the next argument. */
+/*
+ * Several letters behind one '-'. The first one that needs a value takes the rest of the argument,
+ * or else the next argument.
+ */
 static int parse_letters(struct parser *parser, const char *letters)
 {
     for (; *letters != '\0'; letters++) {
@@ -267,7 +270,7 @@ static int parse_letters(struct parser *parser, const char *letters)
     return EXIT_OK;
 }
 
-/* Options may stand between operands, which gather at the front of argv. */
+/* Options may come between operands. Operands are moved to the front of argv. */
 static int parse_all(struct parser *parser)
 {
     int operands = 0;

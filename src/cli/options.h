@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 
-/* What every command takes. */
+/* The options that every command has. */
 struct common {
     const char *url;
     const char *registry;
@@ -17,49 +17,54 @@ struct common {
     bool version;
 };
 
+/* The table of those options. */
 extern const struct option common_options[];
 
+/* A command line after parsing. */
 struct invocation {
     struct common common;
-    struct report report;
-    int count;
-    char **operands;
+    struct report report; /* follows --json */
+    int count;            /* of operands */
+    char **operands;      /* argv itself; NULL ends them */
 };
 
 /*
- * Fills values (laid out as the command's option table says) and in. Returns false when the command
- * is over: help was shown or the usage was wrong, and *exit_code says which. Operands are moved to
- * the front of argv, ended by NULL.
+ * Fills values, the struct that the command's option table describes, and in. Returns false when
+ * the command must end with *exit_code: help or the version was printed, or an error was reported.
+ * Moves the operands to the front of argv and ends them with NULL.
  */
 bool parse_options(const struct command *command, int argc, char **argv, void *values,
                    struct invocation *in, int *exit_code);
 
-/* One thing that a command does, named by its first operand: `holdfast table list`. */
+/* One of the things that a command can do, chosen by its first operand: `holdfast table list`. */
 struct action {
     const char *word;
-    int operands;      /* how many follow the word */
+    int operands;      /* how many must follow the word */
     const char *usage; /* "ref TABLE CONTEXT" */
 };
 
 /*
- * Finds what the first operand names among `count` structs of `size` bytes, each of which begins
- * with a struct action, and checks how many operands follow. NULL when the usage was wrong: that
- * has been reported, and *exit_code says so. missing is the complaint about no operand at all.
+ * Finds the action that the first operand names, and checks how many operands follow. actions is
+ * an array of `count` structs of `size` bytes, each of which begins with a struct action. When the
+ * usage is wrong it reports that, sets *exit_code and returns NULL. missing is the message for no
+ * operand at all.
  */
 const void *choose_action(const struct command *command, const struct invocation *in,
                           const char *missing, const void *actions, size_t count, size_t size,
                           int *exit_code);
 
+/* What --help of a command, and --version, print. */
 void print_help(const struct command *command, FILE *out);
 void print_version(FILE *out);
 
-/* Keeps the candidate nearest to what was typed; start with .word and nothing else. */
+/* Finds the candidate nearest to a mistyped word. Start with .word set and the rest zero. */
 struct suggestion {
     const char *word;
-    const char *nearest; /* NULL: nothing is near enough to be meant */
+    const char *nearest; /* a candidate; NULL: none is near enough */
     size_t distance;
 };
 
+/* Call it for each candidate, which must outlive the suggestion. */
 void suggest(struct suggestion *suggestion, const char *candidate);
 
 #endif

@@ -12,18 +12,19 @@
 
 #include "base/clock.h"
 
-enum { LEAST_OF_CUT = 10 }; /* less of a text says nothing */
+enum { LEAST_OF_CUT = 10 }; /* a text that is cut shorter says nothing */
 
+/* What fit_to_terminal needs to know about a column. */
 struct shape {
-    size_t title;
-    size_t widest; /* of the cells */
+    size_t title;  /* its width */
+    size_t widest; /* of the cells, without the title */
     bool may_be_cut;
     unsigned rank;
 };
 
 struct table {
     struct libscols_table *table;
-    struct libscols_line *line;
+    struct libscols_line *line; /* the last row */
     struct shape *shapes;
     size_t count; /* of columns */
     bool broken;
@@ -33,7 +34,7 @@ void prepare_for_tables(void)
 {
     const char *locale = setlocale(LC_CTYPE, "");
 
-    /* Services and containers have no locale set, and labels are UTF-8 all the same. */
+    /* Services and containers often have no locale. Labels are UTF-8 there, too. */
     if (locale == NULL || strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0)
         setlocale(LC_CTYPE, "C.UTF-8");
 }
@@ -54,7 +55,7 @@ static size_t width_of(const char *text)
     size_t count = mbstowcs(wide, text, sizeof wide / sizeof wide[0]);
     int width = count == (size_t)-1 ? -1 : wcswidth(wide, count);
 
-    return width >= 0 ? (size_t)width : strlen(text); /* what is escaped is longer still */
+    return width >= 0 ? (size_t)width : strlen(text); /* a lower bound: it is shown escaped */
 }
 
 static void add_column(struct table *table, const struct column *column)
@@ -130,7 +131,7 @@ static size_t least_room(const struct table *table)
     return room;
 }
 
-/* The column that can be done without best; count: none. */
+/* The column to hide next; table->count: none may be hidden. */
 static size_t least_wanted(const struct table *table)
 {
     size_t found = table->count;
@@ -147,7 +148,7 @@ static size_t least_wanted(const struct table *table)
     return found;
 }
 
-/* On a terminal lines that are broken are worse than columns that are missing. */
+/* Hides columns until the rest fits: missing columns are easier to read than wrapped lines. */
 static void fit_to_terminal(const struct table *table)
 {
     size_t room = scols_table_get_termwidth(table->table);
@@ -292,7 +293,7 @@ void progress_begin(struct progress *progress, const struct report *report, cons
                                   .bar = !report->json && isatty(STDERR_FILENO) == 1,
                                   .began_ms = now,
                                   .shown_ms = now};
-    if (progress->bar) /* the first at once */
+    if (progress->bar) /* so that the first bar is drawn at once */
         progress->shown_ms -= BAR_EVERY_MS;
 }
 

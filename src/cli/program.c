@@ -9,7 +9,7 @@
 #include "cli/libexec.h"
 #include "cli/options.h"
 
-/* The word after the program's name: "check" of "registry check". */
+/* The last word of the command's name: "check" of "registry check". */
 static const char *command_word(const struct command *command)
 {
     const char *space = strrchr(command->name, ' ');
@@ -51,7 +51,10 @@ void print_option_names(const struct option *options, FILE *out)
     }
 }
 
-/* For the completion of `holdfast`, which asks every program: a command and its options a line. */
+/*
+ * Prints a line for each command: its name and its options. The name is "-" for options without a
+ * command.
+ */
 static int list_for_completion(const struct program *program)
 {
     if (program->fallback != NULL) {
@@ -71,7 +74,10 @@ static int list_for_completion(const struct program *program)
     return EXIT_OK;
 }
 
-/* A file of ours must not become somebody's standard output. */
+/*
+ * Opens /dev/null for every standard descriptor that is closed. Otherwise a file that we open could
+ * become standard output or standard error, and messages would be written into it.
+ */
 static void fill_standard_descriptors(void)
 {
     int fd;
@@ -125,7 +131,7 @@ int run_program(const struct program *program, char **argv)
     return report_error(&report, &err);
 }
 
-/* What stands before the command: nothing, or --help or --version alone. */
+/* Only --help and --version may come first. Other options are for the fallback, or refused. */
 static int dispatch(const struct program *program, int argc, char **argv)
 {
     char shown[SHOWN_MAX];

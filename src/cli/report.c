@@ -49,7 +49,7 @@ static int exit_code_of(hf_status status)
     }
 }
 
-/* One write for the whole text, so that lines of several processes do not mix. */
+/* One write for the whole text, so that it does not mix with lines of other processes. */
 static void put(hf__buf *text)
 {
     if (!text->broken && text->length > 0)
@@ -185,11 +185,13 @@ void report_log(void *arg, hf_log_level level, const char *message)
 
 static const char mask[] = "***";
 
-/* Where the password of an authority (what follows "://") starts, or NULL. *end is its '@'. */
+/* Where the password begins in what follows "://", or NULL. *end is the '@' behind it. */
 static const char *authority_password(const char *authority, const char **end)
 {
-    /* A password may contain '/' or '@' unescaped by mistake: everything up to the last '@' of the
-     * word counts as user and password. */
+    /*
+     * A password may contain an unescaped '/' or '@' by mistake, so everything up to the last '@'
+     * of the word counts as user and password.
+     */
     size_t length = strcspn(authority, " \t\n");
     const char *at = memrchr(authority, '@', length);
     const char *colon = at != NULL ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
@@ -198,7 +200,10 @@ static const char *authority_password(const char *authority, const char **end)
     return colon != NULL ? colon + 1 : NULL;
 }
 
-/* Behind the '=' of "password=" or "password =" (also sslpassword), or NULL. */
+/*
+ * If text begins with "password=" or "password =", what follows, else NULL. The caller tries every
+ * byte, so this finds sslpassword= too.
+ */
 static const char *parameter_value(const char *text)
 {
     static const char name[] = "password";
@@ -224,9 +229,9 @@ static const char *parameter_end(const char *value)
 }
 
 /*
- * A copy of text with *** for whatever may be a password: in scheme://user:password@host, in a
- * password=… parameter and in a conninfo's password = '…'. The caller frees it; NULL without
- * memory.
+ * Copies text with *** for everything that may be a password: in scheme://user:password@host, in a
+ * password=… parameter, and in password = '…' of a conninfo. The caller frees the copy; NULL
+ * without memory.
  */
 static char *redact_passwords(const char *text)
 {

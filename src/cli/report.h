@@ -7,44 +7,56 @@
 #include "cli/command.h"
 #include "holdfast/holdfast.h"
 
-/* What people read on stderr, and what the exit code says. */
+/*
+ * What people read on stderr, and the exit codes. Any thread may call these: each writes its text
+ * with one call, so that lines do not mix.
+ */
 
 struct report {
-    bool json; /* one object a line instead of prose */
+    bool json; /* one JSON object per line instead of prose */
     bool colour;
 };
 
+/* A report that uses colour where standard error can show it. */
 struct report report_to_stderr(bool json);
 
-/* Colour on this descriptor: a terminal that can, and NO_COLOR unset. */
+/* Is the descriptor a terminal with colour, and NO_COLOR not set? */
 bool wants_colour(int fd);
 
 /* Prints the error with its hint and returns its exit code. */
 int report_error(const struct report *report, const hf_error *err);
 
-/* The same with one more line between error and hint; detail may be NULL. */
+/* The same, with a detail between error and hint. detail may be NULL. */
 int report_detailed_error(const struct report *report, const hf_error *err, const char *detail);
 
-/* One line that is no error: "note: …", "warning: …". */
+/* One line that is not an error: "note: …", "warning: …". Long text is cut. */
 void report_note(const struct report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void report_warning(const struct report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A wrong command line: the error, a hint to --help; returns EXIT_USAGE. command may be NULL. */
+/*
+ * Reports a wrong command line, with a hint to --help, and returns EXIT_USAGE. command may be NULL:
+ * the hint is then about `holdfast` itself.
+ */
 int report_usage(const struct report *report, const struct command *command, const char *format,
                  ...) __attribute__((format(printf, 3, 4)));
 
-/* Would a line wait for a reader that does not read? */
+/* Would writing to standard error block, because its reader does not read? */
 bool report_would_block(void);
 
-/* The library's warnings; arg is the report. One that would block is dropped: it comes from the
- * thread that watches the lock. */
+/*
+ * An hf_log_fn that prints the library's warnings; arg is the report. A warning that would block is
+ * dropped, because it comes from the thread that watches the lock.
+ */
 void report_log(void *arg, hf_log_level level, const char *message);
 
 #define SHOWN_MAX 128
 
-/* An argument as it may be printed: escaped, cut, and without a password. Returns out. */
+/*
+ * Writes an argument as it may be printed: escaped, cut, and with *** for passwords. Returns out,
+ * or a constant text without memory.
+ */
 const char *show_argument(char out[SHOWN_MAX], const char *argument);
 
 #endif

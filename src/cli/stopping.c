@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 
-/* A terminal that goes away sends more than one signal: only a later one is a second wish. */
+/* A terminal that closes sends several signals. Only one that comes later is a second wish. */
 enum { ONE_WISH_MS = 1000 };
 
 static sigset_t stop_signals(void)
@@ -29,7 +29,7 @@ void block_stop_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* The next signal, or 0 when the grace that the first one started has run out. */
+/* Returns the next signal, or 0 when grace_ms have passed since the first one. */
 static int await_signal(const struct stopping *stopping)
 {
     sigset_t set = stop_signals();
@@ -66,9 +66,9 @@ static void take_signal(struct stopping *stopping, int number)
 }
 
 /*
- * When the grace has run out the work hangs on a server that does not answer, and is cut off: a
- * transaction that has not committed is rolled back with its session, and one that has is found by
- * the next start.
+ * If the work has not ended within the grace time, it hangs on a server that does not answer, and
+ * is cut off. The server rolls back a transaction that has not committed; the next start finds one
+ * that has.
  */
 static void *attend_to_signals(void *arg)
 {
@@ -112,7 +112,7 @@ void stopping_work(struct stopping *stopping, hf_store *store)
 void stopping_end(struct stopping *stopping)
 {
     atomic_store(&stopping->is_over, true);
-    pthread_kill(stopping->thread, SIGHUP); /* wakes it */
+    pthread_kill(stopping->thread, SIGHUP); /* wakes it from its wait */
     pthread_join(stopping->thread, NULL);
 }
 
