@@ -15,9 +15,9 @@
 #include "programs/ingest/sources/lines.h"
 
 enum {
-    STEP_MS = 10,   /* between two looks at a process that is about to end */
-    EXIT_MS = 2000, /* for it to end by itself behind its output */
-    TERM_MS = 500,  /* after SIGTERM */
+    STEP_MS = 10,   /* between two checks whether the command has exited */
+    EXIT_MS = 2000, /* given to the command to exit after the end of its output */
+    TERM_MS = 500,  /* given to it to exit after SIGTERM */
     SHELL_FAILED = 127,
 };
 
@@ -27,14 +27,14 @@ struct command {
     hf__source head;
     hf__source_options options; /* without the strings */
     char *text;                 /* for the shell */
-    pid_t pid;                  /* and process group; 0: not running */
-    hf__lines lines;
+    pid_t pid;                  /* also its process group; 0: not running */
+    hf__lines lines;            /* of its output */
     bool is_open;
-    bool has_exited_well; /* what it said last is still to be read */
+    bool has_exited_well; /* with status 0; a last line without a newline may be left to read */
     bool has_ended;
     bool was_started;
-    int64_t from;   /* lines below are passed over */
-    int64_t wanted; /* what a restart asks for */
+    int64_t from;   /* ledgers below are skipped */
+    int64_t wanted; /* the next ledger: a restart passes it as --from */
 };
 
 static void name_place(void *arg, const hf__line *line, char *where, size_t size)
@@ -43,14 +43,20 @@ static void name_place(void *arg, const hf__line *line, char *where, size_t size
     snprintf(where, size, "exec: line %" PRId64, line->number);
 }
 
-/* In the child, between fork and exec: nothing but system calls. */
+/*
+ * Runs in the child, between fork and exec, where only system calls are safe: other threads may
+ * have held locks at the fork.
+ */
 static void become_shell(const char *text, int output, pid_t parent)
 {
     sigset_t none;
     int input = open("/dev/null", O_RDONLY);
 
     sigemptyset(&none);
-    /* A group of its own: a Ctrl-C is ours to pass on, once, and a pipeline ends as a whole. */
+    /*
+     * In a process group of its own, Ctrl-C does not reach the command: we end it ourselves. A
+     * pipeline ends as a whole.
+     */
     if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent ||
         input < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
         _exit(SHELL_FAILED);
@@ -79,7 +85,7 @@ static hf_status fork_shell(struct command *command, const char *text, int *outp
         close(ends[0]);
         return hf__fail_errno(err, HF_UNREACHABLE, reason, "cannot start %s", command->head.name);
     }
-    setpgid(pid, pid); /* whoever comes first: it must be one before it is killed */
+    setpgid(pid, pid); /* the child does it too; the group must exist before we kill it */
     command->pid = pid;
     *output = ends[0];
     return HF_OK;
@@ -116,7 +122,7 @@ static hf_status start(struct command *command, hf_error *err)
     return status;
 }
 
-/* False: it is still there when the time is over, or stop_fd is readable. It is not reaped yet. */
+/* Waits for the exit without reaping it. False: the time is over, or stop_fd is readable. */
 static bool await_exit(const struct command *command, int stop_fd, int wait_ms)
 {
     int64_t deadline = hf__deadline(wait_ms);
@@ -131,7 +137,10 @@ static bool await_exit(const struct command *command, int stop_fd, int wait_ms)
     }
 }
 
-/* With all that it has started: until it is reaped, the group cannot be another's. */
+/*
+ * Kills all that the command has started, then reaps it. In this order, because once it is reaped
+ * the id of its group may be reused.
+ */
 static int reap(struct command *command)
 {
     int ended = 0;
@@ -156,7 +165,7 @@ static void stop(struct command *command)
     (void)reap(command);
 }
 
-/* After the end of its output. */
+/* Its output has ended: HF_OK if it exited with status 0 and the output is whole. */
 static hf_status judge_exit(struct command *command, hf_error *err)
 {
     const char *name = command->head.name;
@@ -194,7 +203,7 @@ static hf_status read_line(struct command *command, const hf__line *line, hf__le
     return status;
 }
 
-/* A last line without its newline counts only if the command went well. */
+/* A last line without a newline counts only if the command exited with status 0. */
 static hf_status next_line(struct command *command, hf__line *line, hf__bad_ledger *bad,
                            hf_error *err)
 {
@@ -211,7 +220,10 @@ static hf_status next_line(struct command *command, hf__line *line, hf__bad_ledg
     return status;
 }
 
-/* Behind its last line: once to see how it ended, and once more behind what was left. */
+/*
+ * Called twice at the end of the output: first to see how the command exited, and then, after a
+ * last line without a newline, to end.
+ */
 static hf_status end_output(struct command *command, hf_error *err)
 {
     if (!command->has_exited_well) {
@@ -287,7 +299,7 @@ static const hf__source_ops command_ops = {
     .close = close_command,
 };
 
-/* The program alone: arguments and NAME=VALUE before it may be secret. */
+/* Only the program's name: its arguments, and NAME=VALUE before it, may be secret. */
 static char *name_of(const char *text)
 {
     char *name = NULL;

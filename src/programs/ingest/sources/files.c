@@ -16,16 +16,16 @@ struct files {
     bool is_folder;
     char *folder; /* to watch */
     hf__file_list list;
-    size_t at; /* the file in hand */
+    size_t at; /* the current file */
     hf__lines lines;
     bool is_open;
-    bool has_ended;    /* a stream, for good */
-    int64_t from;      /* lines below are passed over */
-    int64_t passed;    /* the last sequence given; below from after a seek */
-    size_t tried_rest; /* bytes of an unfinished line that were no ledger */
-    int64_t tip, tip_size;
-    bool is_tip_known; /* for the list and the size as they were */
-    int watch_fd;
+    bool has_ended;        /* until a seek; a stream for good */
+    int64_t from;          /* ledgers below are skipped */
+    int64_t passed;        /* the last sequence given; from - 1 after a seek */
+    size_t tried_rest;     /* size of an unfinished line when it was tried and was no ledger */
+    int64_t tip, tip_size; /* of the last file: its last sequence, and its size at that time */
+    bool is_tip_known;     /* for the current list of files */
+    int watch_fd;          /* inotify; -1: none yet */
 };
 
 static const char *path_in_hand(const struct files *files)
@@ -76,7 +76,7 @@ static hf_status open_file(struct files *files, hf_error *err)
     return HF_OK;
 }
 
-/* Opens the file in hand and passes over what is below from, as far as that costs nothing. */
+/* Opens the current file. A plain one is read from near `from` on; others from their start. */
 static hf_status open_at_from(struct files *files, hf_error *err)
 {
     hf_status status = open_file(files, err);
@@ -87,7 +87,10 @@ static hf_status open_at_from(struct files *files, hf_error *err)
     return offset > 0 ? hf__lines_go(&files->lines, offset, 0, err) : HF_OK;
 }
 
-/* The last file that begins at or below from. Beginnings are taken to ascend. */
+/*
+ * Finds the last file whose first ledger is at or below from, by bisection: files are taken to be
+ * in ascending order. A file without a sequence is judged by the one before it.
+ */
 static hf_status find_file(const struct files *files, int64_t from, size_t *found, hf_error *err)
 {
     size_t low = 0;
@@ -115,7 +118,7 @@ static hf_status find_file(const struct files *files, int64_t from, size_t *foun
     return HF_OK;
 }
 
-/* Behind the files that come before name. */
+/* The index of name in the list, or where it would be. */
 static size_t place_in_list(const hf__file_list *list, const char *name)
 {
     size_t at = 0;
@@ -125,7 +128,7 @@ static size_t place_in_list(const hf__file_list *list, const char *name)
     return at;
 }
 
-/* The folder as it is now, with the same file in hand, or the next one if that is gone. */
+/* Lists the folder again. The current file stays the same, or is the next one if it is gone. */
 static hf_status list_again(struct files *files, hf_error *err)
 {
     char *name = NULL;
@@ -166,7 +169,7 @@ static void look_at_tip(struct files *files)
     close(fd);
 }
 
-/* At the tip that is known, a file that has grown may have another one. */
+/* The newest ledger of the files. It is looked up again at its end, if the file has grown. */
 static int64_t tip_at(struct files *files, int64_t sequence)
 {
     struct stat about;
@@ -216,7 +219,7 @@ static hf_status read_line(struct files *files, const hf__line *line, hf__ledger
     return status;
 }
 
-/* A line that lacks its newline, but nothing else, is not waited for. */
+/* The last line may be a whole ledger without a newline: then there is no need to wait for it. */
 static void try_rest(struct files *files, hf__ledger **ledger)
 {
     hf__line rest = hf__lines_rest(&files->lines);
@@ -230,7 +233,7 @@ static void try_rest(struct files *files, hf__ledger **ledger)
     }
 }
 
-/* Another file has the name now, or what was read is not in it any more. */
+/* Was the file replaced by another one, or cut below what we have read? */
 static bool was_replaced(const struct files *files)
 {
     struct stat named;
@@ -243,7 +246,7 @@ static bool was_replaced(const struct files *files)
            held.st_size < lseek(fd, 0, SEEK_CUR);
 }
 
-/* The last ledger comes again, so that whoever reads sees whether it is still the same. */
+/* The last ledger is given once more, so that the caller can check that it is still the same. */
 static hf_status read_replacement(struct files *files, hf_error *err)
 {
     note(files, "was replaced or cut: it is read again from its beginning");
@@ -274,7 +277,7 @@ static bool is_followed(const struct files *files)
     return files->options.follow && !(files->is_open && files->lines.input.is_stream);
 }
 
-/* A file that has vanished from the folder since it was listed is passed over. */
+/* A file that was deleted from the folder after it was listed is skipped. */
 static hf_status open_in_hand(struct files *files, hf_error *err)
 {
     if (files->is_open || files->at >= files->list.count)
@@ -285,7 +288,7 @@ static hf_status open_in_hand(struct files *files, hf_error *err)
                : status;
 }
 
-/* line->text NULL: behind the last one of the file in hand. */
+/* Reads a line of the current file. line->text NULL: it has no more lines for now. */
 static hf_status next_line(struct files *files, hf__line *line, hf__bad_ledger *bad, hf_error *err)
 {
     hf_error reason = {0};
@@ -332,7 +335,7 @@ static hf_status next(hf__source *source, hf__ledger **ledger, hf__bad_ledger *b
     return status;
 }
 
-/* ---- going elsewhere, and how far it goes ---------------------------------------------------- */
+/* ---- seek and extent ------------------------------------------------------------------------- */
 
 static bool is_stream(const struct files *files)
 {
@@ -395,7 +398,7 @@ static hf_status extent(hf__source *source, int64_t *oldest, int64_t *latest, hf
     return status;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- opening and closing the source ---------------------------------------------------------- */
 
 static void close_files(hf__source *source)
 {

@@ -12,10 +12,10 @@
 
 enum {
     CHUNK = 1 << 16,
-    TRIES = 100, /* lines that are no ledgers, before it is given up */
+    TRIES = 100, /* give up after so many lines without a sequence */
 };
 
-/* Part of a file in memory. */
+/* A file, and memory for a part of it. */
 typedef struct look {
     int fd;
     int64_t size; /* of the file */
@@ -48,7 +48,7 @@ static bool grow(look *at)
     return true;
 }
 
-/* As much as there is in [offset, end), up to the room. */
+/* Reads [offset, end), but at most at->room bytes, and returns how many. */
 static size_t look_at(look *at, int64_t offset, int64_t end)
 {
     int64_t wanted = end - offset < (int64_t)at->room ? end - offset : (int64_t)at->room;
@@ -63,7 +63,7 @@ static size_t look_at(look *at, int64_t offset, int64_t end)
     return got;
 }
 
-/* Of the line that begins at start; the sequence mostly stands in its first bytes. */
+/* The sequence of the line at start. It mostly stands near the beginning, so we read in steps. */
 static int64_t sequence_at(look *at, int64_t start)
 {
     do {
@@ -78,7 +78,7 @@ static int64_t sequence_at(look *at, int64_t start)
     return 0;
 }
 
-/* Behind the first newline in [offset, end); -1: there is none. */
+/* The offset after the first newline in [offset, end); -1: there is none. */
 static int64_t line_behind(look *at, int64_t offset, int64_t end)
 {
     while (offset < end) {
@@ -93,7 +93,7 @@ static int64_t line_behind(look *at, int64_t offset, int64_t end)
     return -1;
 }
 
-/* The beginning of the line that ends at end, which is behind its last byte. */
+/* Where the line begins whose last byte is before end. */
 static int64_t line_before(look *at, int64_t end)
 {
     while (end > 0) {
@@ -134,10 +134,10 @@ hf_status hf__look_first(const char *path, int stop_fd, size_t line_max, int64_t
             *sequence = hf__ndjson_sequence(line.text, line.size);
     }
     hf__lines_close(&lines);
-    return status == HF_BAD_DATA ? HF_OK : status; /* next meets it again, and says so */
+    return status == HF_BAD_DATA ? HF_OK : status; /* reading the file will report it */
 }
 
-/* A line that still lacks its newline counts when it looks complete. */
+/* Does the line have its newline, or does it at least end like an object? */
 static bool is_complete(look *at, int64_t start, int64_t end)
 {
     size_t got = end > start ? look_at(at, end - 1, end) : 0;
@@ -163,7 +163,7 @@ int64_t hf__look_last(int fd, size_t line_max)
     return sequence;
 }
 
-/* The first line that begins in (offset, end) and tells its sequence; 0: there is none. */
+/* The sequence of the first line in (offset, end) that has one, and its start; 0: there is none. */
 static int64_t sequence_behind(look *at, int64_t offset, int64_t end, int64_t *start)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -181,13 +181,13 @@ static int64_t sequence_behind(look *at, int64_t offset, int64_t end, int64_t *s
 int64_t hf__look_up(int fd, size_t line_max, int64_t from)
 {
     look at;
-    int64_t low = 0; /* a line begins here, and all before are below from */
+    int64_t low = 0; /* a line begins here, and all lines before are below from */
 
     if (!look_begin(&at, fd, line_max)) {
         free(at.bytes);
         return 0;
     }
-    int64_t high = at.size; /* lines that begin behind are not */
+    int64_t high = at.size; /* lines that begin after this are not below from */
     while (high - low > CHUNK) {
         int64_t middle = low + (high - low) / 2;
         int64_t start = 0;
@@ -255,7 +255,7 @@ static hf_status add_path(hf__file_list *list, char *path, hf_error *err)
     return HF_OK;
 }
 
-/* A pipe or a folder of that name is none of ours. */
+/* A pipe or a folder may be called *.ndjson too, but is not a ledger file. */
 static bool is_regular(const char *path)
 {
     struct stat about;
@@ -316,9 +316,9 @@ void hf__file_list_free(hf__file_list *list)
     *list = (hf__file_list){0};
 }
 
-/* ---- following what grows -------------------------------------------------------------------- */
+/* ---- waiting for changes --------------------------------------------------------------------- */
 
-/* Files on a network change without telling: they are looked at this often. */
+/* inotify does not report what other hosts change on a network file system: look this often. */
 enum { LOOK_MS = 1000 };
 
 static hf_status begin(int *watch_fd, const char *folder, const char *path, hf_error *err)
@@ -327,7 +327,8 @@ static hf_status begin(int *watch_fd, const char *folder, const char *path, hf_e
     if (*watch_fd < 0)
         return hf__fail_errno(err, HF_SYSTEM, errno, "cannot watch %s", folder);
     /*
-     * Where it cannot be watched, the look once a second does. The file may be a link to elsewhere.
+     * Failures are ignored: looking once a second is enough. The file is watched besides its folder
+     * because it may be a link to another one.
      */
     (void)inotify_add_watch(*watch_fd, folder, IN_CREATE | IN_MOVED_TO | IN_MODIFY);
     if (path != NULL)
@@ -346,7 +347,7 @@ static void drain(int fd)
 hf_status hf__file_watch_wait(int *watch_fd, const char *folder, const char *path, int stop_fd,
                               hf_error *err)
 {
-    /* What changed before the watch began does not wake it: the caller looks once more. */
+    /* Changes before the watch began do not wake it, so the caller must look once more. */
     if (*watch_fd < 0)
         return begin(watch_fd, folder, path, err);
     hf_status status = hf__input_wait(*watch_fd, stop_fd, LOOK_MS, err);

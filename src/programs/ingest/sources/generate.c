@@ -17,7 +17,7 @@ enum {
     HASH_WORDS = SHA256_DIGEST_LENGTH / 8,
     ACCOUNT_SIZE = 56,
     BODY_MAX = 512,
-    LOOKS = 256, /* ledgers between two looks at stop_fd */
+    LOOKS = 256, /* ledgers between two checks of stop_fd */
 };
 
 static const char prefix[] = "generate:";
@@ -28,8 +28,8 @@ struct generator {
     int stop_fd;
     int64_t count;        /* ledgers */
     int64_t transactions; /* of each */
-    int64_t at;           /* the next */
-    int64_t hashed;       /* whose hash is kept: that of the ledger before costs nothing */
+    int64_t at;           /* the next ledger */
+    int64_t hashed;       /* the ledger of `hash`, which the next one needs as previous_hash */
     char hash[HASH_SIZE];
 };
 
@@ -57,7 +57,7 @@ static char *put_hex(char *to, const unsigned char *bytes, size_t size)
     return to;
 }
 
-/* Looks like an account: G and 55 characters of base32. */
+/* Puts what looks like a Stellar account: G and 55 characters of base32. */
 static char *put_account(char *to, uint64_t seed)
 {
     static const char base32[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -105,7 +105,7 @@ static char *put_transaction_hash(char *to, uint64_t id)
     return to;
 }
 
-/* About 330 bytes. */
+/* Puts about 330 bytes. */
 static char *put_transaction(char *to, int64_t sequence, int32_t order,
                              hf__transaction *transaction)
 {
@@ -222,7 +222,7 @@ static const hf__source_ops generator_ops = {
     .close = close_generator,
 };
 
-/* N[,TX] */
+/* Parses N[,TX]. */
 static hf_status read_numbers(struct generator *generator, const char *text, hf_error *err)
 {
     char count[32];

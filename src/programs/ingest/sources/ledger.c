@@ -14,7 +14,7 @@ void hf__ledger_free(hf__ledger *ledger)
     free(ledger);
 }
 
-/* The first bytes as a number settle most comparisons. */
+/* head is the first 8 bytes as a number: it decides most comparisons without memcmp. */
 typedef struct known_hash {
     uint64_t head;
     hf__slice text;

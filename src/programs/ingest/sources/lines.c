@@ -8,9 +8,9 @@
 enum {
     FIRST_CAPACITY = 1 << 18,
     LEAST_READ = 1 << 16,
-    MOST_READ = 1 << 20,     /* what is behind the longest line is not wanted yet */
-    KEPT_CAPACITY = 1 << 22, /* more than that is given back after a long line */
-    STOLEN_SIZE = 1 << 20,   /* from here on a line takes the buffer with it */
+    MOST_READ = 1 << 20,     /* at once: more would only be read ahead */
+    KEPT_CAPACITY = 1 << 22, /* a larger buffer, after a long line, is shrunk again */
+    STOLEN_SIZE = 1 << 20,   /* a ledger of this size or more takes the buffer instead of a copy */
 };
 
 void hf__lines_begin(hf__lines *lines, size_t line_max)
@@ -29,7 +29,7 @@ void hf__lines_close(hf__lines *lines)
     lines->capacity = lines->start = lines->end = lines->scanned = 0;
 }
 
-/* Moves what is left to the front, and makes room behind it. */
+/* Moves the unused bytes to the front, and makes room after them. */
 static hf_status make_room(hf__lines *lines, hf_error *err)
 {
     size_t kept = lines->end - lines->start;
@@ -79,7 +79,7 @@ static void end_line(hf__lines *lines)
         lines->number++;
 }
 
-/* The newline behind start, or NULL. */
+/* The first newline from start on, or NULL. Does not scan bytes a second time. */
 static char *find_newline(hf__lines *lines)
 {
     size_t unseen = lines->end - lines->start - lines->scanned;
@@ -112,7 +112,7 @@ static hf__line line_of(const hf__lines *lines, size_t size)
     return line;
 }
 
-/* Behind a line that was too long: up to its newline, keeping nothing. */
+/* After a line that was too long: drops all bytes up to its newline. */
 static hf_status skip_rest(hf__lines *lines, hf_error *err)
 {
     while (lines->is_skipping) {
@@ -132,7 +132,7 @@ static hf_status skip_rest(hf__lines *lines, hf_error *err)
     return HF_OK;
 }
 
-/* The first part of a line is all that is kept of it. */
+/* Gives the first part of a line that is too long; skip_rest drops the rest. */
 static void cut_long_line(hf__lines *lines, size_t size, hf__line *line)
 {
     *line = line_of(lines, lines->line_max < HF__BAD_BYTES_MAX ? lines->line_max
@@ -142,7 +142,7 @@ static void cut_long_line(hf__lines *lines, size_t size, hf__line *line)
     lines->is_skipping = true;
 }
 
-/* A line from what was read; false: there is none yet. */
+/* Cuts a line from the bytes that were read. False: there is no whole line yet. */
 static bool cut_line(hf__lines *lines, bool is_end, hf__line *line)
 {
     char *newline = find_newline(lines);
@@ -200,7 +200,10 @@ hf_status hf__lines_go(hf__lines *lines, int64_t offset, int64_t number, hf_erro
     return hf__input_go(&lines->input, offset, err);
 }
 
-/* Memory of its own with the line: a long one keeps the buffer, and the lines get another. */
+/*
+ * Returns the line in memory of its own. A short line is copied. A long one takes the buffer, and
+ * the few bytes after it go to a new one.
+ */
 static char *take_bytes(hf__lines *lines, const hf__line *line)
 {
     size_t before = (size_t)(line->text - lines->data);

@@ -1,63 +1,75 @@
-/* Lines of an input, and what becomes of a line that is a ledger. */
-#ifndef HF_SOURCE_LINES_H
-#define HF_SOURCE_LINES_H
+/* Cuts an input into lines, and makes a ledger of a line. */
+#ifndef HF_INGEST_SOURCES_LINES_H
+#define HF_INGEST_SOURCES_LINES_H
 
 #include "programs/ingest/sources/source.h"
 #include "programs/ingest/sources/unpack.h"
 
 enum {
     HF__LINE_MAX = 256 << 20,    /* unless the options say otherwise */
-    HF__BAD_BYTES_MAX = 1 << 20, /* kept of a bad line */
+    HF__BAD_BYTES_MAX = 1 << 20, /* at most this much is kept of a bad line */
     HF__WHERE_SIZE = sizeof((hf__bad_ledger){0}.where),
 };
 
 typedef struct hf__lines {
     hf__input input;
     size_t line_max;
-    char *data; /* in [start, end) not yet given; no newline in the first `scanned` of them */
+    char *data; /* [start, end) was read; its first `scanned` bytes have no newline */
     size_t capacity, start, end, scanned;
-    int64_t offset;   /* of data[start], unpacked */
-    int64_t number;   /* of the line at start, from 1; 0: it began in the middle */
+    int64_t offset;   /* of data[start] in the unpacked bytes */
+    int64_t number;   /* of the line at start, from 1; 0: unknown, after hf__lines_go */
     bool is_skipping; /* the rest of a line that was too long */
 } hf__lines;
 
-/* Without its end, a carriage return or a byte order mark. Lives until the next call. */
+/*
+ * A line without its newline, carriage return and byte order mark. The text lives until the next
+ * call on the lines.
+ */
 typedef struct hf__line {
-    const char *text; /* NULL: the end, as it is now */
+    const char *text; /* NULL: the input has ended for now */
     size_t size;
     int64_t number, offset;
-    bool is_too_long; /* text is its first megabyte */
+    bool is_too_long; /* text is at most its first megabyte */
 } hf__line;
 
-/* Over an input that was opened; line_max 0: HF__LINE_MAX. */
+/* Starts at the current place of lines->input, which the caller has opened. 0: HF__LINE_MAX. */
 void hf__lines_begin(hf__lines *lines, size_t line_max);
-void hf__lines_close(hf__lines *lines); /* the input too */
+void hf__lines_close(hf__lines *lines); /* closes the input too */
 
-/* is_last: nothing will be appended, so that a line without its newline is one. */
+/*
+ * Reads the next line. is_last: nothing will be appended to the input, so that text without a
+ * newline at its end is a line as well. Fails as hf__input_read.
+ */
 HF_MUST_CHECK hf_status hf__lines_next(hf__lines *lines, bool is_last, hf__line *line,
                                        hf_error *err);
 
-/* What stands behind the last newline, when hf__lines_next has found the end. */
+/* The text after the last newline, once hf__lines_next has met the end. */
 hf__line hf__lines_rest(const hf__lines *lines);
 void hf__lines_drop_rest(hf__lines *lines);
 
 /*
- * The file again from this byte, which is the number-th line's first (0: unknown). Plain files
- * only.
+ * Continues at this offset of a plain file. `number` is that of the line that begins there; 0:
+ * unknown.
  */
 HF_MUST_CHECK hf_status hf__lines_go(hf__lines *lines, int64_t offset, int64_t number,
                                      hf_error *err);
 
-/*
- * The ledger of a line; *ledger NULL: it is empty, or below from. HF_BAD_DATA: bad (may be NULL)
- * has the line, and err begins with where, which is asked for only then.
- */
+/* Writes where a line stands, such as "file.ndjson:17". Called only for a bad line. */
 typedef void hf__where_fn(void *arg, const hf__line *line, char *where, size_t size);
+
+/*
+ * Parses the line that hf__lines_next or hf__lines_rest gave last. *ledger is the caller's; it is
+ * NULL if the line is blank or its sequence is below from. HF_BAD_DATA: bad (may be NULL) gets the
+ * line, and err begins with where it stands.
+ */
 HF_MUST_CHECK hf_status hf__lines_ledger(hf__lines *lines, const hf__line *line, int64_t from,
                                          hf__where_fn *where, void *where_arg, hf__ledger **ledger,
                                          hf__bad_ledger *bad, hf_error *err);
 
-/* The bytes of a line that is no ledger, and why. */
+/*
+ * Fills bad (may be NULL) with a copy of bytes, and err with where and the reason. Always returns
+ * HF_BAD_DATA.
+ */
 hf_status hf__source_refuse(hf__bad_ledger *bad, const char *where, int64_t sequence,
                             hf__slice bytes, const hf_error *reason, hf_error *err);
 

@@ -11,7 +11,7 @@
 
 enum { SHOWN = 80 };
 
-/* A member that was not given has no text. */
+/* The text of a member that is missing is NULL. */
 typedef struct ledger_members {
     hf__json_value sequence, hash, previous_hash, closed_at;
     bool has_transactions;
@@ -24,7 +24,7 @@ typedef struct transaction_members {
 typedef struct reader {
     hf__json_cursor cursor;
     hf__ledger *ledger;
-    size_t room; /* for transactions */
+    size_t room; /* of ledger->transactions */
     hf_error *err;
 } reader;
 
@@ -141,7 +141,7 @@ static hf__json_value *transaction_member(transaction_members *members, hf__slic
                                               : NULL;
 }
 
-/* HF_OK with a fault in the cursor, too: syntax is the caller's to report. */
+/* A syntax error is HF_OK here, with a fault in the cursor: read_members reports it. */
 static hf_status read_transaction(reader *in)
 {
     hf__transaction *transaction = new_transaction(in);
@@ -270,7 +270,7 @@ static hf_status sort_transactions(hf__ledger *ledger, hf_error *err)
     return HF_OK;
 }
 
-/* Gives back the room that doubling left over. */
+/* Frees the unused part of the array, since ledgers wait in memory. */
 static void trim_transactions(hf__ledger *ledger)
 {
     size_t size = ledger->transaction_count * sizeof *ledger->transactions;
@@ -325,7 +325,7 @@ int64_t hf__ndjson_sequence(const char *text, size_t size)
     while (hf__json_walk_next(&walk, &key, &value)) {
         if (!hf__slice_is(key, "sequence"))
             continue;
-        /* A number that touches the end may have been cut there. */
+        /* If the text ends right after the number, the number may be cut. */
         bool is_whole = walk.at < walk.end || *walk.end == '}' || *walk.end == ',';
         return is_whole && hf__json_integer(&value, true, 1, HF__LEDGER_MAX, &sequence) ? sequence
                                                                                         : 0;

@@ -1,24 +1,24 @@
-/* One line of NDJSON, one ledger. */
-#ifndef HF_SOURCE_NDJSON_H
-#define HF_SOURCE_NDJSON_H
+/* Parses NDJSON, in which every line is one ledger. */
+#ifndef HF_INGEST_SOURCES_NDJSON_H
+#define HF_INGEST_SOURCES_NDJSON_H
 
 #include "base/json_read.h"
 #include "programs/ingest/sources/source.h"
 
 /*
- * bytes[0..size) are checked and read. HF_OK: they belong to *ledger, which is the caller's; else
- * they stay with the caller. HF_BAD_DATA says what is wrong, not where the line stands.
+ * Parses a line. HF_OK: *ledger is the caller's, and owns bytes, which must come from malloc.
+ * Otherwise bytes stay the caller's. HF_BAD_DATA: err says what is wrong, but not on which line.
  */
 HF_MUST_CHECK hf_status hf__ndjson_parse(char *bytes, size_t size, hf__ledger **ledger,
                                          hf_error *err);
 
 /*
- * The sequence, without a look at anything else: for lines to skip, and for as much as there is of
- * a broken one. 0: it cannot be read.
+ * Reads only the sequence, to skip lines quickly. It also works on a broken line, or on the start
+ * of one. 0: there is none.
  */
 int64_t hf__ndjson_sequence(const char *text, size_t size);
 
-/* RFC 3339, or Unix seconds as a number or a string of digits. False: none of them. */
+/* Reads RFC 3339, or Unix seconds as a number or a string of digits. False: it is neither. */
 bool hf__ndjson_time(const hf__json_value *value, int64_t *unix_us);
 
 #endif

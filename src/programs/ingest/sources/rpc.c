@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 enum {
-    FIRST_LEDGERS = 5, /* of the size that those of pubnet have */
+    FIRST_LEDGERS = 5, /* to ask for at first: ledgers of pubnet are large */
     FIRST_TRANSACTIONS = 100,
     FAR_BEHIND = 60, /* ledgers: five minutes */
 };
@@ -34,12 +34,12 @@ void hf__rpc_report_bad(hf__bad_ledger *bad, const char *method, int64_t sequenc
     bad->size = size;
 }
 
-/* ---- one call -------------------------------------------------------------------------------- */
+/* ---- JSON-RPC calls -------------------------------------------------------------------------- */
 
 enum {
     SMALL_ANSWER = 1024 * 1024,
 
-    /* Of JSON-RPC, and of the server's own. */
+    /* Error codes: of JSON-RPC, and the last one of Stellar RPC. */
     INVALID_REQUEST = -32600,
     METHOD_NOT_FOUND = -32601,
     INVALID_PARAMS = -32602,
@@ -63,14 +63,14 @@ void hf__rpc_pick(const hf__json_value *object, const char *const *names, size_t
                 values[i] = value;
 }
 
-/* A string without its escapes, in memory of the caller's; NULL: it is none, or has a NUL in it. */
+/* Decodes a string's escapes. The caller frees it. NULL: it is no string, or has a NUL in it. */
 static char *decode_text(const hf__json_value *value)
 {
     char *text = NULL;
 
     if (value->text.text == NULL || value->kind != HF__JSON_STRING)
         return NULL;
-    /* The quotes are beside the slice. */
+    /* The slice is without the quotes that stand around it. */
     json_t *decoded = json_loadb(value->text.text - 1, value->text.size + 2, JSON_DECODE_ANY, NULL);
     if (decoded != NULL && json_is_string(decoded))
         text = strdup(json_string_value(decoded));
@@ -78,7 +78,7 @@ static char *decode_text(const hf__json_value *value)
     return text;
 }
 
-/* The number behind a text such as "oldest ledger: "; 0: it is not there. */
+/* The number after a text such as "oldest ledger: "; 0: there is none. */
 static int64_t number_behind(const char *message, const char *text)
 {
     const char *place = strstr(message, text);
@@ -92,7 +92,7 @@ static int64_t number_behind(const char *message, const char *text)
     return number <= UINT32_MAX ? number : 0;
 }
 
-/* By the words, since one code stands for all that is wrong with a request. */
+/* Goes by the message, because the server has one code for all that is wrong with a request. */
 static hf__rpc_fault sort_refusal(hf__rpc_client *client, int64_t code, const char *message)
 {
     client->window_oldest = number_behind(message, "oldest ledger: ");
@@ -144,7 +144,7 @@ static hf_status write_request(hf__rpc_client *client, const hf__rpc_request *re
     return text->broken ? hf__no_memory(err) : HF_OK;
 }
 
-/* The result of an answer that came whole. */
+/* Reads the result from a complete answer. */
 static hf_status read_answer(hf__rpc_client *client, const char *method, const hf__buf *answer,
                              hf__json_value *result, hf__rpc_fault *fault, hf_error *err)
 {
@@ -271,8 +271,11 @@ static hf_status check_network_once(hf__rpc *rpc, hf_error *err)
     return status;
 }
 
-/* The network is asked for again only where it may have changed, not at each busy answer: a server
- * that grants one request per pause would never get to the ledgers. */
+/*
+ * After a connection was cut, the server may be another one, so its network is checked again. Not
+ * after every HF_UNREACHABLE: with a server that allows one request per pause, we would never get
+ * to the ledgers.
+ */
 static hf_status settle(hf__rpc *rpc, hf_status status)
 {
     if (status == HF_UNREACHABLE && hf__rpc_http_was_cut(rpc->client.http))
@@ -294,7 +297,7 @@ static void warn_far_behind(hf__rpc *rpc)
     rpc->has_warned = true;
 }
 
-/* Until the server has ledger next. */
+/* Waits until the server has ledger next. */
 static hf_status await_ledger(hf__rpc *rpc, hf_error *err)
 {
     int64_t oldest = 0;
@@ -372,7 +375,7 @@ static hf_status rpc_seek(hf__source *source, int64_t from, hf_error *err)
         return HF_OK;
     drop_heads(rpc);
     rpc->next = from;
-    rpc->base.tip = 0; /* so that the window is looked at */
+    rpc->base.tip = 0; /* makes await_ledger ask what the server has */
     return HF_OK;
 }
 

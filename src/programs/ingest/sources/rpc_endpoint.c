@@ -30,7 +30,7 @@ static bool is_web_scheme(const char *scheme)
     return scheme != NULL && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
 }
 
-/* rpc+https://host:port, and /… where more follows. */
+/* rpc+https://host:port, with /… in place of a path or query. */
 static char *name_endpoint(CURLU *url)
 {
     hf__buf name = {0};
@@ -66,7 +66,7 @@ static hf_status take_url(const char *text, hf__rpc_endpoint *endpoint, hf_error
     if (code == CURLUE_OK)
         scheme = hf__url_part(url, CURLUPART_SCHEME, 0);
     if (code != CURLUE_OK || !is_web_scheme(scheme)) {
-        /* The text itself may hold a password. */
+        /* The message does not show the text, which may hold a password. */
         status = hf__fail(err, HF_CONFIG, "the source is not a URL of Stellar RPC: %s",
                           code != CURLUE_OK ? curl_url_strerror(code) : "neither http nor https");
         hf__hint(err, "write it as rpc+https://HOST[:PORT][/PATH]");
@@ -85,7 +85,7 @@ out:
     return status;
 }
 
-/* Into *value, which must not be set yet. */
+/* Decodes into *value, which the caller frees. HF_CONFIG: it is set already, or has no value. */
 static hf_status take_text(const char *name, const char *encoded, size_t size, char **value,
                            hf_error *err)
 {

@@ -10,7 +10,7 @@
 
 enum {
     CONNECT_TIMEOUT_MS = 5000,
-    LOW_SPEED_BYTES = 100, /* per second: less than this for the whole timeout is a dead server */
+    LOW_SPEED_BYTES = 100, /* per second: a server is dead if it stays below for the timeout */
     REDIRECTS_MAX = 5,
     RETRY_AFTER_MAX_S = 3600,
 };
@@ -19,12 +19,12 @@ struct hf__rpc_http {
     const hf__rpc_endpoint *endpoint;
     int stop_fd;
     hf__http_call call;
-    CURLM *multi; /* has the connections */
+    CURLM *multi; /* owns the connections */
     struct curl_slist *headers;
     char *url;          /* the endpoint's, or where it redirected to */
     int64_t not_before; /* the server asked for a pause until then */
-    bool is_distrusted;
-    bool was_cut;
+    bool is_distrusted; /* the next request needs a new connection */
+    bool was_cut;       /* the last request ended without an answer */
 };
 
 static bool set_up(hf__rpc_http *http)
@@ -81,7 +81,7 @@ void hf__rpc_http_close(hf__rpc_http *http)
     free(http);
 }
 
-/* Bytes of the answer that failed may still come over a connection that is kept. */
+/* After a failure, bytes of the old answer may still arrive over a connection that is kept. */
 static hf_status drop_connections(hf__rpc_http *http, hf_error *err)
 {
     CURLM *multi = curl_multi_init();
@@ -166,7 +166,7 @@ static hf_status judge_transfer(hf__rpc_http *http, const char *method, hf__rpc_
     return hf__fail(err, status, "%s: %s: %s", name, method, hf__http_call_trouble(&http->call));
 }
 
-/* Whether *url was changed and is to be asked instead. */
+/* Changes http->url to where the answer redirects. False: it does not, or may not. */
 static bool follow_redirect(hf__rpc_http *http)
 {
     char *target = NULL;

@@ -42,7 +42,7 @@ static bool is_meta(const hf__json_value *value)
     return key.size == 2 && key.text[0] == 'v' && key.text[1] >= '0' && key.text[1] <= '9';
 }
 
-/* Where the two names stand in the text of the item. */
+/* Finds where the two names stand in the text of the item. */
 static void find_names(const hf__json_value *value, hf__rpc_item *item)
 {
     hf__json_walk walk;
@@ -114,9 +114,9 @@ hf_status hf__rpc_read_item(const hf__json_value *value, hf__rpc_item *item, hf_
     return read_fee(&members[RESULT], item, err);
 }
 
-/* ---- the ledger that they become ------------------------------------------------------------- */
+/* ---- making the ledger ----------------------------------------------------------------------- */
 
-/* Adds text up to the name, then the other name, and returns the text behind it. */
+/* Adds the text from `from` up to the name, then the other name. Returns where the text goes on. */
 static const char *add_renamed(hf__buf *bytes, const char *from, hf__slice name, const char *other)
 {
     hf__buf_add(bytes, from, (size_t)(name.text - from));
@@ -165,7 +165,7 @@ hf_status hf__rpc_draft_add(hf__rpc_draft *draft, const hf__rpc_item *item, hf_e
     return HF_OK;
 }
 
-/* Appends text and tells where it is. */
+/* Appends text, and returns its offset. */
 static size_t append(hf__buf *bytes, const char *text)
 {
     size_t at = bytes->length;

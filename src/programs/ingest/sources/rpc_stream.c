@@ -11,13 +11,14 @@ void hf__rpc_stream_clear(hf__rpc_stream *stream)
     *stream = (hf__rpc_stream){0};
 }
 
-/* Begins the ledger anew: what is here does not fit together. */
+/* Drops what was collected of the ledger, because it does not fit together. */
 static void start_over(hf__rpc *rpc)
 {
     hf__rpc_stream_clear(&rpc->stream);
     hf__rpc_draft_clear(&rpc->draft);
 }
 
+/* Takes the next item of the page. False: there is none. */
 static bool advance(hf__rpc_stream *stream)
 {
     if (stream->answer.length > 0 && hf__json_walk_next(&stream->walk, NULL, &stream->item))
@@ -29,7 +30,7 @@ static bool advance(hf__rpc_stream *stream)
     return false;
 }
 
-/* How many transactions are still missing from the heads that are here; -1: unknown. */
+/* How many transactions of all heads are still to be fetched; -1: unknown. */
 static int64_t count_missing(const hf__rpc *rpc)
 {
     int64_t missing = -(int64_t)rpc->draft.count;
@@ -42,14 +43,17 @@ static int64_t count_missing(const hf__rpc *rpc)
     return missing;
 }
 
-/* The bytes of an answer with so many items. */
+/* The bytes allowed for an answer. One item may be as large as a ledger: it cannot be split. */
 static size_t answer_max(const hf__rpc *rpc, int asked)
 {
     return asked == 1 && rpc->ledger_max > HF__RPC_ANSWER_BYTES ? rpc->ledger_max
                                                                 : HF__RPC_ANSWER_BYTES;
 }
 
-/* A cursor leads on inside a ledger only; each ledger is entered by its number. */
+/*
+ * Asks for the next page, and for a smaller one while the answer is too large. A cursor is used
+ * only inside a ledger; each new ledger is asked for by its number.
+ */
 static hf_status ask_page(hf__rpc *rpc, hf__json_value *result, hf__rpc_fault *fault, hf_error *err)
 {
     const hf__rpc_head *head = &rpc->heads[rpc->head_at];
@@ -119,7 +123,7 @@ static void keep_cursor(hf__rpc_stream *stream, const hf__json_value *cursor)
     stream->cursor[cursor->text.size] = '\0';
 }
 
-/* The next page; *is_end when it is empty: there is no use for its cursor. */
+/* Gets the next page. *is_end: it is empty, so there are no more transactions. */
 static hf_status turn_page(hf__rpc *rpc, bool *is_end, hf__bad_ledger *bad, hf_error *err)
 {
     static const char *const names[] = {"transactions", "latestLedger", "cursor"};
@@ -174,7 +178,7 @@ static hf_status refuse(hf__rpc *rpc, hf_status status, const hf_error *why, hf_
     return status;
 }
 
-/* The item is of this ledger: the next of it, or bad. */
+/* Adds an item of this ledger, if it is the next one and not too large. */
 static hf_status take_item(hf__rpc *rpc, const hf__rpc_item *item, hf__bad_ledger *bad,
                            hf_error *err)
 {
@@ -192,7 +196,11 @@ static hf_status take_item(hf__rpc *rpc, const hf__rpc_item *item, hf__bad_ledge
     return hf__rpc_draft_add(&rpc->draft, item, err);
 }
 
-/* One step of collect; *is_done when the ledger is whole. */
+/*
+ * Gets a page if there is no item, and takes the next item. *is_done: the ledger is complete. If
+ * its head does not tell the number of transactions, it is complete when an item of a later ledger,
+ * or an empty page, comes.
+ */
 static hf_status step(hf__rpc *rpc, bool *is_done, hf__bad_ledger *bad, hf_error *err)
 {
     const hf__rpc_head *head = &rpc->heads[rpc->head_at];
@@ -265,7 +273,7 @@ hf_status hf__rpc_collect(hf__rpc *rpc, hf__ledger **ledger, hf__bad_ledger *bad
     return status == HF_OK ? finish(rpc, ledger, bad, err) : status;
 }
 
-/* ---- the tip of the network ------------------------------------------------------------------ */
+/* ---- pages of getLedgers --------------------------------------------------------------------- */
 
 void hf__rpc_page_shrink(hf__rpc_page *page)
 {
@@ -279,7 +287,7 @@ void hf__rpc_page_learn(hf__rpc_page *page, int asked, size_t bytes)
     if (bytes > HF__RPC_PAGE_BYTES) {
         hf__rpc_page_shrink(page);
     } else if (asked > 0 && asked == page->limit) {
-        /* Only to a size that still fits if the next items are like these. */
+        /* Grow only if the larger page still fits when the next items are as large as these. */
         size_t expected = bytes / (size_t)asked * (size_t)(page->limit + step);
         if (expected <= HF__RPC_PAGE_BYTES)
             page->limit += step;
@@ -303,7 +311,7 @@ static bool is_filled(const hf__json_value *value)
     return value->text.text != NULL && value->kind != HF__JSON_NULL && value->text.size > 0;
 }
 
-/* {"v1": {…}}: the value; of a bare "v0" nothing. */
+/* The value inside a union such as {"v1": {…}}; a bare "v0" has none. */
 static hf__json_value union_arm(const hf__json_value *value)
 {
     hf__json_walk walk;
@@ -318,7 +326,8 @@ static hf__json_value union_arm(const hf__json_value *value)
 }
 
 /*
- * The meta of a ledger has one entry per transaction, which tells when getTransactions is through.
+ * Counts the entries of a ledger's meta, one per transaction. The count tells when getTransactions
+ * has given them all. -1: there is no such list.
  */
 static int64_t count_transactions(const hf__json_value *meta)
 {
@@ -376,7 +385,7 @@ hf_status hf__rpc_read_head(const hf__json_value *item, hf__rpc_head *head, hf_e
     return read_previous(&members[HEADER], head, err);
 }
 
-/* One page from next on, smaller each time that it exceeds its bound. */
+/* Asks for a page from next on, and for a smaller one while the answer is too large. */
 static hf_status ask_heads(hf__rpc *rpc, hf__buf *answer, hf__json_value *result,
                            hf__rpc_fault *fault, hf_error *err)
 {
@@ -400,7 +409,7 @@ static hf_status ask_heads(hf__rpc *rpc, hf__buf *answer, hf__json_value *result
     }
 }
 
-/* The items of a page while they ascend by one; the rest is asked for again. */
+/* Reads the items of a page while each is the next ledger. The rest will be asked for again. */
 static hf_status read_page(hf__rpc *rpc, const hf__json_value *list, hf__bad_ledger *bad,
                            hf_error *err)
 {
@@ -449,7 +458,7 @@ static hf_status judge_heads_refusal(hf__rpc *rpc, hf__rpc_fault fault, hf_statu
         return hf__rpc_too_old(rpc, rpc->next, client->window_oldest, err);
     if (rpc->next <= client->window_latest)
         return status;
-    /* Another server behind the same address has less than the one that getHealth asked. */
+    /* Behind one address there may be several servers: this one has less than getHealth told. */
     rpc->base.tip = client->window_latest;
     return hf__rpc_pause(rpc->stop_fd, hf__deadline(rpc->endpoint.poll_ms), err);
 }

@@ -10,7 +10,7 @@
 
 enum {
     RAW_SIZE = 1 << 17,
-    GZIP_WINDOW = 15 + 16, /* the largest, with a gzip header */
+    GZIP_WINDOW = 15 + 16, /* for inflateInit2: the largest window, and a gzip header */
 };
 
 hf_status hf__input_wait(int fd, int stop_fd, int timeout_ms, hf_error *err)
@@ -45,7 +45,7 @@ hf_status hf__input_open(hf__input *in, const char *path, int stop_fd, hf_error 
     if (strcmp(path, "-") == 0)
         return hf__input_adopt(in, STDIN_FILENO, "standard input", stop_fd, err);
 
-    /* A named pipe would otherwise wait for its writer here, deaf to stop_fd. */
+    /* Without O_NONBLOCK, opening a named pipe would wait for its writer and ignore stop_fd. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         *in = (hf__input){.fd = -1};
@@ -68,7 +68,7 @@ void hf__input_close(hf__input *in)
     *in = (hf__input){.fd = -1};
 }
 
-/* What the system has for us; *got 0 at the end. */
+/* A stream is waited for; a regular file is not, but stop_fd is checked. *got 0: the end. */
 static hf_status read_system(hf__input *in, void *to, size_t size, size_t *got, hf_error *err)
 {
     *got = 0;
@@ -87,7 +87,7 @@ static hf_status read_system(hf__input *in, void *to, size_t size, size_t *got, 
     }
 }
 
-/* Appends to what is in raw. */
+/* Reads more bytes, after those that are in raw. */
 static hf_status fill_raw(hf__input *in, size_t *got, hf_error *err)
 {
     if (in->raw_at > 0) {
@@ -127,7 +127,7 @@ static hf_status start_packing(hf__input *in, hf_error *err)
     return HF_OK;
 }
 
-/* Until the first bytes tell the packing, or the end as it is now. */
+/* Reads until the first bytes tell the packing, or the input ends for now. */
 static hf_status find_packing(hf__input *in, hf_error *err)
 {
     size_t got = 1;
@@ -151,7 +151,7 @@ static hf_status spoilt(hf__input *in, const char *reason, hf_error *err)
     return status;
 }
 
-/* Between two members; zeros that fill up a tape or a block are no member. */
+/* A gzip file may have several members. Zeros between them only pad a tape or a block. */
 static hf_status next_gzip_member(hf__input *in, hf_error *err)
 {
     while (in->raw_at < in->raw_end && in->raw[in->raw_at] == 0)
@@ -190,7 +190,7 @@ static hf_status unpack_zstd(hf__input *in, char *to, size_t size, size_t *got, 
     ZSTD_inBuffer from = {in->raw, in->raw_end, in->raw_at};
     ZSTD_outBuffer out = {to, size, 0};
 
-    /* Between two frames it would take no bytes for a frame that lacks them. */
+    /* After a frame, a call without input would report a new frame as incomplete. */
     if (!in->is_inside && from.pos == from.size)
         return HF_OK;
     size_t result = ZSTD_decompressStream(in->zstd, &out, &from);
