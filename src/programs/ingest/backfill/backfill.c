@@ -12,13 +12,13 @@
 enum {
     WORKERS = 2,
     MEMORY = 64 * 1024 * 1024,
-    MEMORY_LEAST = 1024 * 1024, /* of one worker's queue, and all that a limited rate needs */
+    MEMORY_LEAST = 1024 * 1024, /* of one worker's queue; enough where the rate is limited */
     LOOK_MS = 100,
     TRIES = 3,
     MOST_PAUSE_MS = 30000,
 };
 
-/* ---- from the workers ------------------------------------------------------------------------ */
+/* ---- called by the workers ------------------------------------------------------------------- */
 
 bool backfill_is_halted(const struct backfill *fill)
 {
@@ -38,7 +38,6 @@ void backfill_note(struct backfill *fill, const char *text)
     pthread_mutex_unlock(&fill->mutex);
 }
 
-/* The first failure is the one that is told. */
 void backfill_end(struct backfill *fill, hf_status status, const hf_error *why)
 {
     pthread_mutex_lock(&fill->mutex);
@@ -53,8 +52,6 @@ void backfill_end(struct backfill *fill, hf_status status, const hf_error *why)
 
 /* ---- the report ------------------------------------------------------------------------------ */
 
-/* What was filled and what was not: counted as it comes, put in order at the end. */
-
 void backfill_count(struct backfill *fill, hf_range range, int64_t transactions, int64_t known)
 {
     pthread_mutex_lock(&fill->mutex);
@@ -68,7 +65,7 @@ void backfill_count(struct backfill *fill, hf_range range, int64_t transactions,
     pthread_mutex_unlock(&fill->mutex);
 }
 
-/* True: the range goes on where that failure ends, for the same reason. */
+/* Extends the last failure by the range if they touch and have the same reason. */
 static bool join(struct hf__backfill_failure *last, hf_range range, const hf_error *why)
 {
     if (range.from < last->range.from || range.from > last->range.to + 1 ||
@@ -113,11 +110,11 @@ size_t backfill_find_missing(const struct backfill *fill, int64_t sequence)
 
 static int by_start(const void *a, const void *b)
 {
-    const hf_range *first = a, *second = b; /* also a failure's first member */
+    const hf_range *first = a, *second = b; /* the first member of a failure too */
     return first->from < second->from ? -1 : first->from > second->from;
 }
 
-/* What was not even tried after source or store had been away for too long. */
+/* After giving up: reports what was not even tried as failed. */
 static void report_left(struct backfill *fill)
 {
     for (size_t i = 0; fill->gave_up && i < fill->plan.count; i++) {
@@ -136,7 +133,7 @@ static void report_left(struct backfill *fill)
     }
 }
 
-/* Neighbours that failed for the same reason are one. */
+/* Sorts the failures, and joins neighbours that failed for the same reason. */
 static void join_failures(struct hf__backfill_report *report)
 {
     size_t kept = 0;
@@ -149,7 +146,7 @@ static void join_failures(struct hf__backfill_report *report)
     report->failure_count = kept;
 }
 
-/* at the end */
+/* When all workers have ended: commits and failures came in any order. */
 static void backfill_complete_report(struct backfill *fill)
 {
     struct hf__backfill_report *report = fill->report;
@@ -160,7 +157,7 @@ static void backfill_complete_report(struct backfill *fill)
         qsort(fill->filled, fill->filled_count, sizeof *fill->filled, by_start);
     for (size_t i = 0; i < fill->filled_count; i++)
         if (!hf__ranges_add(&report->filled, fill->filled[i].from, fill->filled[i].to))
-            break; /* the ranges are for people; the count is right without them */
+            break; /* out of memory: the counts are right without the ranges */
 }
 
 void hf__backfill_report_free(struct hf__backfill_report *report)
@@ -170,7 +167,7 @@ void hf__backfill_report_free(struct hf__backfill_report *report)
     *report = (struct hf__backfill_report){0};
 }
 
-/* ---- where it begins ------------------------------------------------------------------------- */
+/* ---- which ledgers are missing --------------------------------------------------------------- */
 
 struct beginning {
     struct backfill *fill;
@@ -178,7 +175,7 @@ struct beginning {
     bool disagrees;
     int64_t latest;
     int64_t floor;
-    int64_t wanted; /* from here on */
+    int64_t wanted; /* the first ledger that is wanted */
 };
 
 static hf_status read_beginning(hf_tx *tx, void *arg, hf_error *err)
@@ -337,7 +334,7 @@ static hf_status ask_patiently(struct backfill *fill, hf__stop *stop, int64_t *o
     }
 }
 
-/* What the source cannot have is reported, and not asked for. */
+/* Ledgers outside of the source's extent fail at once: no worker asks for them. */
 static hf_status clip_to_source(struct backfill *fill, int64_t oldest, int64_t latest,
                                 hf_error *err)
 {
@@ -399,7 +396,7 @@ static void set_up(struct worker *worker, struct backfill *fill)
                                      .seeks = stream_spec_seeks(fill->source.spec)};
 }
 
-/* Called without the mutex: the callbacks may take their time. */
+/* Called without the mutex, because a callback may take long. */
 static void pass_on_notes(struct backfill *fill, struct note *notes)
 {
     while (notes) {
@@ -423,7 +420,7 @@ static void show_progress(const struct backfill *fill, int64_t ledgers, int64_t 
         events->progress(events->arg, &progress);
 }
 
-/* Mutex held, but not while telling. */
+/* The mutex is held on entry and on return, but not while the callbacks run. */
 static void pass_on_news(struct backfill *fill)
 {
     struct note *notes = fill->notes;

@@ -1,10 +1,11 @@
 /*
- * Filling what coverage lacks, beside the live ingester. The work is cut into cells of one fixed
- * grid: whoever fills a cell holds its lock, so that workers and other processes share the work.
- * While the live ingester commits, a worker rests after each transaction for as long as that took.
+ * Fills gaps in coverage, beside the live ingester. The work is cut into cells of one fixed grid. A
+ * worker holds the locks of the cells that it fills, so that the workers of several processes can
+ * share the work. While the live ingester commits, a worker rests after each of its transactions
+ * for as long as that took.
  */
-#ifndef HF_INGEST_BACKFILL_H
-#define HF_INGEST_BACKFILL_H
+#ifndef HF_INGEST_BACKFILL_BACKFILL_H
+#define HF_INGEST_BACKFILL_BACKFILL_H
 
 #include "base/stop.h"
 #include "programs/ingest/ingest.h"
@@ -12,19 +13,19 @@
 enum { HF__CELL_LEDGERS = 256 }; /* cell = sequence / 256, whatever the window */
 
 struct hf__backfill_options {
-    hf__source_options source; /* follow and stop_fd are the backfill's own */
-    hf_range window;      /* what lies beyond latest, or below what retention keeps, is left out */
-    bool all_gaps;        /* instead: whatever `holdfast gaps` lists */
-    unsigned workers;     /* 0: 2 */
-    double rate;          /* ledgers a second, all workers together; 0: no limit */
-    int64_t commit_every; /* ledgers in one transaction at most; 0: 1000 */
-    size_t memory;        /* bytes of ledgers in flight, all workers together; 0: 64 MB */
+    hf__source_options source; /* follow and stop_fd are ignored: the backfill sets its own */
+    hf_range window;           /* clipped to the retention floor and to the latest ledger */
+    bool all_gaps;             /* instead of window: all that `holdfast gaps` lists */
+    unsigned workers;          /* 0: 2 */
+    double rate;               /* ledgers a second, all workers together; 0: no limit */
+    int64_t commit_every;      /* at most this many ledgers in one transaction; 0: 1000 */
+    size_t memory;             /* bytes of ledgers in flight, all workers together; 0: 64 MB */
     int64_t partition_ledgers; /* 0: HF__PARTITION_LEDGERS */
     hf__on_bad on_bad;
     /*
-     * Told from the thread that runs the backfill. Progress counts as if the missing ledgers stood
-     * in a row: first is the first of them, latest as many further as are filled, tip the end of
-     * the row.
+     * Progress counts as if the missing ledgers followed each other without holes: first is the
+     * first of them, latest is as far after it as ledgers were filled, tip is where the last one
+     * would stand.
      */
     hf__ingest_events events;
 };
@@ -36,13 +37,13 @@ struct hf__backfill_failure {
 };
 
 struct hf__backfill_report {
-    hf_range window;      /* as it was after clipping; from > to: there was nothing to look at */
-    int64_t missing;      /* ledgers that coverage lacked at the start */
+    hf_range window;      /* after clipping; from > to: it was empty */
+    int64_t missing;      /* ledgers that were not covered at the start */
     int64_t ledgers;      /* written in this run */
-    int64_t transactions; /* likewise */
-    int64_t known;        /* besides: rows were there, only coverage was not */
+    int64_t transactions; /* written in this run */
+    int64_t known;        /* ledgers whose rows existed already: only coverage was added */
     int64_t quarantined;
-    int64_t cells_elsewhere;               /* found done: another process was faster */
+    int64_t cells_elsewhere;               /* that another process had filled meanwhile */
     hf__ranges filled;                     /* ascending */
     struct hf__backfill_failure *failures; /* ascending */
     size_t failure_count;
@@ -50,16 +51,20 @@ struct hf__backfill_report {
 };
 
 /*
- * HF_OK: nothing lacks, or it was stopped (report->stopped). HF_UNREACHABLE: ranges failed after
- * three tries each, and are in the report; all others were filled. HF_BAD_DATA: a ledger that
- * cannot be taken, or that does not fit to its neighbours, stopped the run. HF_CONFIG: the network
- * has no latest ledger yet, its cursor and coverage disagree, or the source cannot be read from any
- * place. Whatever it returns, what was committed is covered and the rest is a gap as before. The
- * caller frees the report.
+ * Fills the gaps with threads of its own; events are called on the caller's thread. Whatever it
+ * returns, all that was committed is covered, and the rest is a gap as before. The caller frees the
+ * report, also after a failure.
+ *
+ * HF_OK: nothing is missing any more, or stop was set (report->stopped). HF_UNREACHABLE: some
+ * ranges could not be filled after three attempts each; the report lists them. HF_BAD_DATA: a
+ * ledger that cannot be taken, or does not fit its neighbours, ended the run. HF_CONFIG: the
+ * network has no latest ledger yet, cursor and coverage disagree, or the source cannot be read from
+ * a given ledger on. HF_INVALID: the window is not a range of ledgers.
  */
 HF_MUST_CHECK hf_status hf__backfill_run(hf_store *store, hf_network *network,
                                          const struct hf__backfill_options *options, hf__stop *stop,
                                          struct hf__backfill_report *report, hf_error *err);
+/* Frees what the report holds, and empties it. */
 void hf__backfill_report_free(struct hf__backfill_report *report);
 
 #endif

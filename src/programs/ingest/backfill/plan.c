@@ -65,7 +65,7 @@ static size_t stretch_from(const struct plan *plan, size_t at)
     return end - at;
 }
 
-/* Somebody works right before it, and will come here. */
+/* Is somebody at work right before this cell? They will take it next. */
 static bool is_awaited(const struct plan *plan, size_t at)
 {
     return at > 0 &&
@@ -86,7 +86,7 @@ static size_t choose(const struct plan *plan)
     return found != PLAN_NOWHERE && is_awaited(plan, found) ? found + longest / 2 : found;
 }
 
-/* Near the end the runs get shorter, so that all workers have something to do. */
+/* Near the end, runs get shorter, so that all workers have something to do. */
 static size_t run_length(const struct plan *plan, size_t at, unsigned workers)
 {
     size_t most = plan->todo / (2 * (size_t)workers);

@@ -1,4 +1,4 @@
-/* One range of missing ledgers: from the source into batches, with every rule about bad ones. */
+/* Fills one range of missing ledgers from the source, in batches, and deals with bad ledgers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +10,17 @@
 
 enum {
     COMMIT_EVERY = 1000,
-    LOCAL_LEDGERS = 200, /* SQLite lets nobody else write meanwhile: 50 ms at most */
+    LOCAL_LEDGERS = 200, /* no other process can write to SQLite meanwhile: 50 ms at most */
     LOCAL_BYTES = 512 * 1024,
-    BATCH_AGE_MS = 1000, /* a slow source's ledgers are committed after so long */
+    BATCH_AGE_MS = 1000, /* a batch that a slow source does not fill is committed after this time */
     LOOK_MS = 200,
-    TROUBLES = 3,           /* of the source in a row, with its pauses between them */
+    TROUBLES = 3,           /* failures of the source in a row, with the reader's pauses between */
     READ_AHEAD = 64 * 1024, /* ledgers */
 };
 
 /* ---- the stream of ledgers ------------------------------------------------------------------- */
 
-enum { NEAR = 64 }; /* ledgers that are sooner read over than sought */
+enum { NEAR = 64 }; /* reading past this many ledgers costs less than seeking */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -40,8 +40,8 @@ static bool can_go_on(const struct stream *stream, int64_t from)
 }
 
 /*
- * What is taken next is ledger `from`, or what the source has behind it; `until` may be needed
- * later.
+ * Makes `from`, or the first ledger after it, the next one that stream_take gives. A new reader
+ * reads up to `until`, in case the ranges after this one need it.
  */
 static hf_status stream_aim(struct stream *stream, int64_t from, int64_t until, hf_error *err)
 {
@@ -141,7 +141,7 @@ static hf_status refuse_or_keep(struct worker *worker, int64_t sequence, const h
     return HF_OK;
 }
 
-/* The store refuses this one ledger. */
+/* The store refused a batch of one ledger: quarantines it, or ends the run. */
 static hf_status blame_ledger(struct worker *worker, const hf_error *why, hf_error *err)
 {
     const hf__ledger *ledger = worker->batch.ledgers[0];
@@ -159,7 +159,12 @@ static hf_status blame_ledger(struct worker *worker, const hf_error *why, hf_err
     return status;
 }
 
-/* HF_OK: the batch is worth another try, whole or from its first ledger on. */
+/*
+ * Decides what to do with a batch that the store refused. HF_OK: try again with what is in the
+ * batch now. SQLSTATE 23505: rows exist already, so find out which. Class 42: a table was altered.
+ * 23514: the partition is missing, which worker.c tries again. Classes 22 and 23: a ledger is bad;
+ * the batch is split to find out which.
+ */
 static hf_status handle_refusal(struct worker *worker, hf_error *err)
 {
     hf_error why = *err;
@@ -184,7 +189,7 @@ static hf_status handle_refusal(struct worker *worker, hf_error *err)
     return blame_ledger(worker, &why, err);
 }
 
-/* All of the batch, in one transaction if the store takes it so. */
+/* Commits all of the batch: in one transaction, or in several if the store refuses that. */
 static hf_status commit_batch(struct worker *worker, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -204,7 +209,7 @@ static hf_status commit_batch(struct worker *worker, hf_error *err)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Leaves out what the source does not have. */
+/* The source does not have the next ledgers, up to `to`: leaves them out. */
 static hf_status leave_out(struct worker *worker, int64_t to, hf_error *err)
 {
     hf_range *range = range_in_hand(worker);
@@ -230,7 +235,7 @@ static hf_status check_link(const struct worker *worker, const hf__ledger *ledge
 {
     const struct batch *batch = &worker->batch;
     if (batch->count == 0 || !ledger->previous_hash.text)
-        return HF_OK; /* the neighbour in the store is looked at when it is written */
+        return HF_OK; /* write.c checks the first ledger against the store */
     hf__slice before = batch->ledgers[batch->count - 1]->hash;
     if (before.size == ledger->previous_hash.size &&
         memcmp(before.text, ledger->previous_hash.text, before.size) == 0)
@@ -263,7 +268,7 @@ static hf_status commit_if_old(struct worker *worker, hf_error *err)
     return is_old ? commit_batch(worker, err) : HF_OK;
 }
 
-/* Waits for the ledger's turn. */
+/* Waits until the rate allows one more ledger. Commits the batch if it gets old meanwhile. */
 static hf_status keep_rate(struct worker *worker, hf_error *err)
 {
     struct backfill *fill = worker->fill;
@@ -278,7 +283,7 @@ static hf_status keep_rate(struct worker *worker, hf_error *err)
     return status;
 }
 
-/* Takes the ledger over. */
+/* Owns the ledger from here on. */
 static hf_status add_ledger(struct worker *worker, hf__ledger *ledger, hf_error *err)
 {
     hf_range *range = range_in_hand(worker);
@@ -309,18 +314,18 @@ static hf_status add_ledger(struct worker *worker, hf__ledger *ledger, hf_error 
 static hf_status take_bad(struct worker *worker, const hf__read *read, hf_error *err)
 {
     hf_range *range = range_in_hand(worker);
-    hf_status status = commit_batch(worker, err); /* it stands before the bad one */
+    hf_status status = commit_batch(worker, err); /* the ledgers before the bad one */
     if (status != HF_OK)
         return status;
     int64_t sequence = read->bad.sequence > 0 ? read->bad.sequence : range->from;
     if (sequence > range->to || sequence < range->from)
-        return HF_OK; /* not asked for */
+        return HF_OK; /* outside of the range: nobody asked for it */
     if (sequence > range->from)
         status = leave_out(worker, sequence - 1, err);
     return status == HF_OK ? refuse_or_keep(worker, sequence, &read->bad, &read->why, err) : status;
 }
 
-/* The reader tries again by itself, for ever; a range has three tries. */
+/* The reader would try again for ever; a range gives up after three failures. */
 static hf_status take_trouble(struct worker *worker, const hf_error *why, hf_error *err)
 {
     backfill_note(worker->fill, why->message);
@@ -360,7 +365,7 @@ static hf_status take_one(struct worker *worker, hf__read *read, hf_error *err)
     return worker->batch.count > 0 ? commit_if_old(worker, err) : HF_OK;
 }
 
-/* How far the same reader may be of use: as far as ledgers are missing without a hole. */
+/* How far a new reader should read: as far as ledgers are missing without a hole. */
 static int64_t read_until(const struct worker *worker, const hf_range *range)
 {
     const struct backfill *fill = worker->fill;

@@ -1,4 +1,4 @@
-/* A worker: takes cells, locks them, looks at coverage again, fills what lacks, tries again. */
+/* A worker: takes cells, locks them, reads coverage again, and fills what is missing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 enum {
     TRIES = 3,
     MOST_PAUSE_MS = 10000,
-    LOCK_WAIT_MS = 500, /* at a time, so that a stop is not kept waiting */
-    ENDS_AFTER = 3,     /* cells in a row that failed because source or store were away */
+    LOCK_WAIT_MS = 500, /* at a time, so that a stop does not have to wait longer */
+    ENDS_AFTER = 3,     /* give up after so many cells in a row failed: source or store is away */
 };
 
 /* ---- the lock -------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static void unlock_cells(struct worker *worker)
     worker->lock = NULL;
 }
 
-/* ---- what lacks ------------------------------------------------------------------------------ */
+/* ---- what is missing ------------------------------------------------------------------------- */
 
 static int64_t greater(int64_t a, int64_t b)
 {
@@ -59,7 +59,7 @@ static void set_missing(struct worker *worker, hf__ranges *missing)
     *missing = (hf__ranges){0};
 }
 
-/* As far as is known before the store has been asked. */
+/* Fills worker->missing from the plan, in case the store cannot even be asked. */
 static void expect_missing(struct worker *worker)
 {
     const struct backfill *fill = worker->fill;
@@ -69,12 +69,12 @@ static void expect_missing(struct worker *worker)
          i < fill->missing.count && fill->missing.items[i].from <= cells.to; i++)
         if (!hf__ranges_add(&missing, greater(fill->missing.items[i].from, cells.from),
                             smaller(fill->missing.items[i].to, cells.to)))
-            break; /* only a report would lack it */
+            break; /* out of memory: only the report would be incomplete */
     set_missing(worker, &missing);
     hf__ranges_free(&missing);
 }
 
-/* Within the cells, the window, and what retention and a reset have left of it by now. */
+/* Reads what is missing in the cells, within the window, the floor and the latest ledger. */
 static hf_status read_missing(hf_tx *tx, void *arg, hf_error *err)
 {
     struct worker *worker = arg;
@@ -105,7 +105,7 @@ static hf_status read_missing_locked(struct worker *worker, hf_error *err)
     return hf_lock_transact(worker->lock, &options, read_missing, worker, err);
 }
 
-/* Another process may have done it: that is seen without the lock's session. */
+/* Another process may have filled the cells. Looking first saves acquiring the lock. */
 static hf_status read_missing_unlocked(struct worker *worker, hf_error *err)
 {
     bool there = true;
@@ -161,7 +161,7 @@ static hf_status attempt(struct worker *worker, hf_error *err)
         status = fill_missing(worker, err);
     if (status != HF_OK) {
         err->code = status;
-        stream_close(&worker->stream); /* it is ahead of what was committed */
+        stream_close(&worker->stream); /* it has read ledgers that were not committed */
     }
     batch_free(&worker->batch);
     free(worker->is_there);
@@ -177,6 +177,10 @@ static bool is_class(const hf_error *err, const char *class_name)
     return strncmp(err->sqlstate, class_name, 2) == 0;
 }
 
+/*
+ * SQLSTATE classes: 08 connection, 40 rollback, 53 no resources, 55 object in use, 57 operator
+ * intervention, 58 system error.
+ */
 static bool may_pass(const hf_error *err)
 {
     switch (err->code) {
@@ -189,12 +193,12 @@ static bool may_pass(const hf_error *err)
     case HF_DATABASE:
         return is_class(err, "08") || is_class(err, "40") || is_class(err, "53") ||
                is_class(err, "55") || is_class(err, "57") || is_class(err, "58") ||
-               strcmp(err->sqlstate, "23514") == 0; /* its partition was dropped meanwhile */
+               strcmp(err->sqlstate, "23514") == 0; /* the partition was dropped meanwhile */
     default: return false;
     }
 }
 
-/* No other cell would fare better. */
+/* Would every other cell fail too? */
 static bool ends_all(const struct worker *worker, const hf_error *err)
 {
     switch (err->code) {
@@ -256,10 +260,10 @@ static void stop_job(struct worker *worker, hf_status status, const hf_error *wh
 {
     settle(worker, plan_return);
     if (status == HF_INTERRUPTED)
-        backfill_end(worker->fill, status, why); /* the store's waits are over as well */
+        backfill_end(worker->fill, status, why); /* the store was interrupted, for all workers */
 }
 
-/* True: it is over, one way or the other. */
+/* Ends the job by how the attempt went. False: the same job is worth another attempt. */
 static bool conclude(struct worker *worker, unsigned tries, hf_status status, const hf_error *why)
 {
     struct backfill *fill = worker->fill;
@@ -272,7 +276,7 @@ static bool conclude(struct worker *worker, unsigned tries, hf_status status, co
     else if (ends_all(worker, why))
         backfill_end(fill, status, why);
     else if (worker->job.count > 1)
-        settle(worker, plan_return); /* which of them is it? */
+        settle(worker, plan_return); /* one by one, to find the cell that fails */
     else if (tries >= TRIES || !may_pass(why) || worker->source_failed)
         fail_job(worker, why);
     else
@@ -296,7 +300,7 @@ static void do_job(struct worker *worker)
         hf_error why = {0};
         hf_status status = attempt(worker, &why);
         if (status == HF_NOT_ACQUIRED)
-            worker->at = PLAN_NOWHERE; /* somebody works here: begin elsewhere */
+            worker->at = PLAN_NOWHERE; /* another process works here: continue elsewhere */
         if (conclude(worker, tries, status, &why))
             return;
         pause_before_retry(worker, tries, &why);
@@ -356,7 +360,7 @@ void hf__rate_destroy(hf__rate *rate)
     pthread_mutex_destroy(&rate->mutex);
 }
 
-/* A clock that stands still or goes back adds nothing. */
+/* Adds the tokens of the time since at_ms; the mutex is held. A clock that goes back adds none. */
 static void fill(hf__rate *rate, int64_t now_ms)
 {
     if (now_ms <= rate->at_ms)

@@ -1,7 +1,7 @@
 /*
- * What a batch writes: rows, then coverage, then the oldest cursor, in one transaction on the
- * session of the cells' lock. From coverage on it is alone among those who add: only then can it be
- * told what became of its neighbours and of the bounds.
+ * Writes a batch in one transaction, on the session of the cells' lock: rows, then coverage, then
+ * the oldest cursor. Adding to coverage takes coverage's lock. Neighbours and bounds are checked
+ * only after that, because until then other writers could still change them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static const hf_network *network_of(const struct worker *worker)
     return worker->fill->network;
 }
 
-/* ---- hashes ---------------------------------------------------------------------------------- */
+/* ---- checking against the neighbours --------------------------------------------------------- */
 
 static hf_status refuse_fork(const struct worker *worker, int64_t sequence, const char *ours,
                              const char *theirs, int theirs_size, hf_error *err)
@@ -38,7 +38,7 @@ static hf_status refuse_fork(const struct worker *worker, int64_t sequence, cons
     return status;
 }
 
-/* One neighbour, as (sequence, hash, previous_hash). */
+/* Checks one neighbour, a row of (sequence, hash, previous_hash). */
 static hf_status check_neighbour(const struct worker *worker, const hf_rows *rows, size_t row,
                                  hf_error *err)
 {
@@ -109,7 +109,7 @@ hf_status backfill_read_bounds(hf_tx *tx, const hf_network *network, struct boun
     return status;
 }
 
-/* Nobody clips coverage while we hold its lock: what is true now stays so until the commit. */
+/* Nobody clips coverage while we hold its lock, so what we read here is true until the commit. */
 static hf_status check_bounds(struct worker *worker, hf_tx *tx, hf_error *err)
 {
     const hf_network *network = network_of(worker);
@@ -135,7 +135,7 @@ static hf_status follow_oldest(struct worker *worker, hf_tx *tx, hf_error *err)
     hf_range last = {0};
     hf_status status = hf__coverage_last(tx, network, &covered, &last, &row_from, err);
     if (status != HF_OK || !covered || last.from > batch_first(&worker->batch))
-        return status; /* the batch is not part of that run: nothing has changed about its start */
+        return status; /* the batch is not part of the last run, so that still begins there */
     status = hf__cursor_read(tx, network, network->oldest, true, &found, &oldest, err);
     if (status == HF_OK && (!found || last.from < oldest))
         status = hf__cursor_write(tx, network, network->oldest, last.from, err);
@@ -163,7 +163,7 @@ static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
     return status;
 }
 
-/* The live ingester comes first: while it commits, a worker rests as long as it has worked. */
+/* The live ingester goes first: if it has committed meanwhile, rest as long as the write took. */
 static void give_way(const struct worker *worker, int64_t before, int64_t began_ms)
 {
     int64_t took = hf__now_ms() - began_ms;
@@ -181,7 +181,7 @@ hf_status backfill_write(struct worker *worker, hf_error *err)
     return status;
 }
 
-/* ---- rows that are there already ------------------------------------------------------------- */
+/* ---- rows that exist already ----------------------------------------------------------------- */
 
 struct looking {
     struct worker *worker;
@@ -202,7 +202,7 @@ static hf_status refuse_incomplete(const struct worker *worker, const hf__ledger
     return status;
 }
 
-/* (sequence, hash, transaction_count, rows in transactions) */
+/* Takes a row of (sequence, hash, transaction_count, number of rows in transactions). */
 static hf_status take_found(struct looking *looking, const hf_rows *rows, size_t row, hf_error *err)
 {
     struct worker *worker = looking->worker;
