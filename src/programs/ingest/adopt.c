@@ -11,7 +11,7 @@
 struct adoption {
     hf_network *network;
     hf__adopt_report *report;
-    hf__tables_there there; /* before anything was created */
+    hf__tables_there there; /* before adopting creates any */
 };
 
 void hf__adopt_report_free(hf__adopt_report *report)
@@ -28,12 +28,12 @@ static hf_status nothing_to_adopt(const hf_network *network, const char *why, hf
     return status;
 }
 
-/* ---- what the data shows --------------------------------------------------------------------- */
+/* ---- coverage from the data ------------------------------------------------------------------ */
 
 enum evidence {
-    WHOLE_LEDGERS, /* those with as many transactions as they say */
-    LEDGERS,
-    TRANSACTIONS, /* ledgers that have some */
+    WHOLE_LEDGERS, /* rows of ledgers with as many transactions as they state */
+    LEDGERS,       /* rows of ledgers: their transactions cannot be counted */
+    TRANSACTIONS,  /* there are no rows of ledgers: ledgers that have transactions */
 };
 
 static hf_status choose_evidence(hf_tx *tx, const struct adoption *job, enum evidence *evidence,
@@ -121,7 +121,7 @@ static hf_status find_lacking(const struct adoption *job, int64_t floor, hf_erro
     return HF_OK;
 }
 
-/* What was claimed stays wanted, so that 'holdfast gaps' lists what lacks of it. */
+/* What the cursors claimed stays wanted, so that 'holdfast gaps' lists what is missing of it. */
 static hf_status widen_wanted(hf_tx *tx, const struct adoption *job, hf_error *err)
 {
     const hf__adopt_report *report = job->report;
@@ -151,7 +151,7 @@ static hf_status move_cursors(hf_tx *tx, const struct adoption *job, hf_error *e
     return status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- adopting -------------------------------------------------------------------------------- */
 
 static hf_status refuse_empty(const struct adoption *job, hf_error *err)
 {
@@ -176,9 +176,9 @@ static hf_status adopt(hf_tx *tx, void *arg, hf_error *err)
     bool has_floor = false;
     int64_t floor = 0;
 
-    hf__adopt_report_free(report); /* of an attempt before */
+    hf__adopt_report_free(report); /* a failed attempt may have filled it */
     report->covered = report->lacking = (hf__ranges){0};
-    /* Whoever else changes coverage waits, so that what was found is what is there at the end. */
+    /* Nobody else can change coverage until the commit, so that what we find stays true. */
     hf_status status = hf__network_lock(tx, network, network->coverage_key, err);
     if (status == HF_OK)
         status = choose_evidence(tx, job, &evidence, err);
@@ -207,7 +207,7 @@ static hf_status look(hf_tx *tx, void *arg, hf_error *err)
     return hf__tables_look(tx, job->network, &job->there, err);
 }
 
-/* Tables of another shape can be read and described, but not ingested into. */
+/* Tables of another shape can be adopted, but not ingested into: the report says why. */
 static hf_status create_missing(struct adoption *job, hf_error *err)
 {
     hf_error why = {0};

@@ -22,7 +22,7 @@ struct backfilling {
     const char *range; /* "FROM-TO", or NULL */
     bool all_gaps;
     unsigned workers;
-    double rate; /* 0: none */
+    double rate; /* ledgers a second; 0: no limit */
     const hf__ingest_options *options;
 };
 
@@ -31,10 +31,10 @@ enum {
     MEMORY_LEAST_MB = 4,
     MEMORY_MOST_MB = 65536,
     LEDGER_MOST_MB = 64,
-    GRACE_MS = 1700, /* less than the two seconds in which it promises to end */
+    GRACE_MS = 1700, /* ingest promises to end within two seconds of a signal */
 };
 
-/* ---- what --backfill and --gaps do, and what they say at the end ----------------------------- */
+/* ---- --backfill and --gaps ------------------------------------------------------------------- */
 
 enum { RANGES_SHOWN = 20 };
 
@@ -115,9 +115,9 @@ static int backfill(const struct invocation *in, hf_store *store, hf_network *ne
     return code;
 }
 
-/* ---- how far the ingester has come, for people ----------------------------------------------- */
+/* ---- progress, for people -------------------------------------------------------------------- */
 
-/* Being ahead of a source that has forgotten is no lag. */
+/* A source that has lost ledgers may have less than we do: that is no lag. */
 static int64_t lag_of(const hf__ingest_progress *now)
 {
     return now->tip > now->latest ? now->tip - now->latest : 0;
@@ -418,7 +418,7 @@ static int run_ingest(struct ingest *ingest)
                      &ingest->network, &err) != HF_OK ||
         stopping_init(&ingest->stopping, &stopping, &err) != HF_OK)
         return report_error(report, &err);
-    stopping_work(&ingest->stopping, ingest->store); /* a signal that waits already ends it well */
+    stopping_work(&ingest->stopping, ingest->store); /* a pending signal then stops the work */
     if (stopping_start(&ingest->stopping, &err) != HF_OK)
         return report_error(report, &err);
     progress_begin(&ingest->progress, report, ingest->values.network.network);

@@ -68,7 +68,7 @@ static hf_status ask(const struct reset_values *values, hf_store *store, hf_erro
     return status;
 }
 
-/* What can be told before anything is opened. */
+/* Checks all that can be checked before the store is opened. */
 static int check_values(const struct command *self, const struct invocation *in,
                         const struct reset_values *values)
 {

@@ -112,7 +112,7 @@ static int run_retention(const struct invocation *in, const struct retention_val
     keep.every_ms = values->every.value;
     if (status == HF_OK)
         status = hf__retention_run(store, network, &keep, NULL, &done, &err);
-    bool came_far = status == HF_OK || done.floor > 0; /* the first step has been committed */
+    bool came_far = status == HF_OK || done.floor > 0; /* coverage was clipped and committed */
     if (came_far && in->common.json)
         code = print_retention_json(in, values->network.network, &done);
     else if (came_far)

@@ -112,7 +112,7 @@ static void print_latest(const hf__network_status *status)
                hf__show_duration(age, sizeof age, status->age_ms), status->closed_at);
 }
 
-/* Being ahead of what the source last said is as good as being level. */
+/* The source's tip is as last written, so latest may be ahead of it: that is caught up too. */
 static void print_source(const hf__network_status *status)
 {
     int64_t lag = status->source_tip.value - status->latest.value;

@@ -13,21 +13,21 @@ enum {
     MOST_PAUSE_MS = 10000,
     COMMIT_EVERY = 1000,
     MEMORY = 64 * 1024 * 1024,
-    LOCAL_BATCH = 200, /* SQLite lets nobody else write meanwhile */
+    LOCAL_BATCH = 200, /* ledgers: while SQLite commits them, no other process can write */
 };
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- the activity rows ----------------------------------------------------------------------- */
 
 /*
- * What the live ingester tells those who look on. It rides with a commit when the last time is a
- * second ago, so that it costs no round trip at the tip and next to nothing behind it; and it has a
- * transaction of its own only where a burst was followed by silence, where the source speaks of
- * ledgers that do not come, and at the end.
+ * The activity rows (status.h). A commit writes them too if that was last done a second ago or
+ * longer, so that they cost no round trip at the tip and next to nothing behind it. They get a
+ * transaction of their own in three cases only: when a burst of ledgers was followed by silence,
+ * when the source tells of ledgers that do not come, and at the end of the run.
  */
 
 enum {
     TELL_MS = 1000,
-    TELL_TIP_MS = 5000, /* without a commit */
+    TELL_TIP_MS = 5000, /* when only the source's tip has changed */
 };
 
 static hf_status resume_telling(struct live *live, hf_error *err)
@@ -75,7 +75,7 @@ static bool lacks_count(const struct live *live)
     return live->written.ledgers != live->activity.ledgers;
 }
 
-/* How long there is nothing to tell unless a ledger comes. */
+/* How long to wait for a ledger before the rows must be written without one. */
 static int silence_ms(const struct live *live)
 {
     int64_t due = live->written_at_ms + (lacks_count(live) ? TELL_MS : TELL_TIP_MS);
@@ -98,7 +98,7 @@ static hf_status tell_alone(struct live *live, hf_error *err)
     return status;
 }
 
-/* In a transaction of its own, when no ledger came for so long. */
+/* No ledger came within silence_ms: writes the rows by themselves, if they have changed. */
 static hf_status tell_idle(struct live *live, hf_error *err)
 {
     int64_t tip = hf__reader_tip(live->reader);
@@ -110,7 +110,7 @@ static hf_status tell_idle(struct live *live, hf_error *err)
     return tell_alone(live, err);
 }
 
-/* Whoever looks on must live without it if it fails: the store is the same as before. */
+/* A failure is ignored: the next session counts the ledgers that the rows miss. */
 static void tell_last(struct live *live)
 {
     if (live->lock && lacks_count(live))
@@ -180,7 +180,7 @@ static bool is_pending(const struct batch *batch, int64_t sequence)
     return batch->count > 0 && sequence >= batch_first(batch) && sequence <= batch_last(batch);
 }
 
-/* Takes the ledger over. *full: the batch should be committed now. */
+/* Owns the ledger from here on. Sets *full if the batch should be committed now. */
 static hf_status add_ledger(struct live *live, hf__ledger *ledger, bool *full, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -212,7 +212,7 @@ static hf_status take_one(struct live *live, hf__read *read, bool *full, hf_erro
     switch (read->kind) {
     case HF__READ_LEDGER: read->ledger = NULL; return add_ledger(live, ledger, full, err);
     case HF__READ_BAD:
-        status = hf__live_commit(live, err); /* it stands before the bad one */
+        status = hf__live_commit(live, err); /* the ledgers before the bad one */
         return status == HF_OK ? hf__live_bad(live, &read->bad, &read->why, err) : status;
     case HF__READ_NOTE: hf__live_note(live, read->why.message); return HF_OK;
     case HF__READ_END: live->ended = true; return HF_OK;
@@ -226,7 +226,10 @@ static hf_status take_one(struct live *live, hf__read *read, bool *full, hf_erro
     return HF_OK;
 }
 
-/* As much as is there already: behind the tip the queue is full while the last batch commits. */
+/*
+ * Takes what the queue has, and waits only for the first ledger. Behind the tip the reader fills
+ * the queue while a batch commits, so the next batch is large.
+ */
 static hf_status fill_batch(struct live *live, hf_error *err)
 {
     bool full = live->one_by_one && live->batch.count > 0;
@@ -246,7 +249,10 @@ static hf_status fill_batch(struct live *live, hf_error *err)
 
 static hf_status begin_session(struct live *live, hf_error *err);
 
-/* The session is gone, or the store is away: come back, and see where it stands. */
+/*
+ * The session is lost, or the store is away: starts a new session after a pause. The state is read
+ * again, because the batch may have been committed, or another ingester may have run meanwhile.
+ */
 static hf_status come_back(struct live *live, const hf_error *why, hf_error *err)
 {
     char text[512];
@@ -262,6 +268,7 @@ static hf_status come_back(struct live *live, const hf_error *why, hf_error *err
     return status;
 }
 
+/* SQLSTATE classes 53, 57 and 58: no resources, operator intervention, system error. */
 static bool may_pass(const hf_error *err)
 {
     switch (err->code) {
@@ -276,7 +283,7 @@ static bool may_pass(const hf_error *err)
     }
 }
 
-/* HF_OK: go on. */
+/* HF_OK: the run can go on, or was stopped. */
 static hf_status handle_failure(struct live *live, hf_error *err)
 {
     hf_error why = *err;
@@ -314,7 +321,7 @@ static hf_status begin_session(struct live *live, hf_error *err)
     return status;
 }
 
-/* To open a pipe or to start a command only to ask how far it reaches would cost what it has. */
+/* A pipe must not be opened only to ask for its extent: that would use up its ledgers. */
 static bool can_be_asked(const char *spec)
 {
     struct stat found;
@@ -323,7 +330,10 @@ static bool can_be_asked(const char *spec)
     return stat(spec, &found) != 0 || S_ISREG(found.st_mode) || S_ISDIR(found.st_mode);
 }
 
-/* Where reading begins: the latest ledger once more, to see that it is still the same chain. */
+/*
+ * Reading begins with the latest ledger that is stored, to check that the source is still of the
+ * same chain; or with the one after it, if the source begins there.
+ */
 static hf_status choose_start(const struct live *live, int64_t *from, hf_error *err)
 {
     const hf__source_options *options = &live->options->source;
@@ -371,7 +381,7 @@ static hf_status start_reading(struct live *live, hf_error *err)
     return status;
 }
 
-/* What came before a ledger that cannot be taken is as good as ever. */
+/* Commits the good ledgers before one that cannot be taken. */
 static hf_status commit_before(struct live *live, hf_status status, hf_error *failure)
 {
     hf_error other = {0};

@@ -1,4 +1,4 @@
-/* Links, forks, repeats, quarantine. */
+/* The live ingester: where a network stands, and ledgers that are bad, repeated or of a fork. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static hf_status read_state(hf_tx *tx, void *arg, hf_error *err)
     if (status != HF_OK)
         return status;
     if (!has_hash)
-        state->tip_hash[0] = '\0'; /* tables that were adopted may have transactions alone */
+        state->tip_hash[0] = '\0'; /* adopted tables may have transactions, but no ledgers */
     state->started = covered;
     state->latest = latest;
     state->oldest = last.from;
@@ -117,7 +117,7 @@ static hf_status look_up(hf_tx *tx, void *arg, hf_error *err)
     return read_hash(tx, lookup->network, lookup->sequence, lookup->found, lookup->hash, err);
 }
 
-/* The hash of a ledger that is there; *found false: it is not. In a transaction of its own. */
+/* Reads the hash of a ledger in a transaction of its own. *found false: it is not stored. */
 static hf_status ledger_hash(hf_network *network, int64_t sequence, bool *found,
                              char hash[HF__HASH_MAX + 1], hf_error *err)
 {
@@ -138,7 +138,7 @@ static hf_status write_quarantine(hf_tx *tx, void *arg, hf_error *err)
     return hf__quarantine_add(tx, one->live->network, one->sequence, one->reason, one->bad, err);
 }
 
-/* Keeps the ledger apart or stops. Whatever came before it has been committed. */
+/* A ledger without a number is taken for the next one; before the first ledger there is no next. */
 hf_status hf__live_bad(struct live *live, const hf__bad_ledger *bad, const hf_error *why,
                        hf_error *err)
 {
@@ -177,7 +177,6 @@ static hf_status refuse_fork(const struct live *live, int64_t sequence, hf__slic
     return status;
 }
 
-/* A ledger that came before: skipped if it is the one that is there. */
 hf_status hf__live_compare_known(struct live *live, const hf__ledger *ledger, hf_error *err)
 {
     char hash[HF__HASH_MAX + 1] = "";
@@ -223,7 +222,10 @@ static const char *last_hash(const struct live *live, char out[HF__HASH_MAX + 1]
     return out;
 }
 
-/* Is it the one that comes next, and does it follow from the one before? */
+/*
+ * If ledgers were quarantined, the next good one may come after them: up to guessed_bad numbers
+ * further on, and without a hash to compare.
+ */
 hf_status hf__live_check_link(const struct live *live, const hf__ledger *ledger, hf_error *err)
 {
     char hash[HF__HASH_MAX + 1];
@@ -242,7 +244,6 @@ hf_status hf__live_check_link(const struct live *live, const hf__ledger *ledger,
                : refuse_fork(live, expected - 1, ledger->previous_hash, hash, err);
 }
 
-/* One that is about to be written came again. */
 hf_status hf__live_compare_pending(struct live *live, const hf__ledger *ledger, hf_error *err)
 {
     const struct batch *batch = &live->batch;
@@ -255,14 +256,14 @@ hf_status hf__live_compare_pending(struct live *live, const hf__ledger *ledger, 
                : refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
 }
 
-/* ---- when the store refuses one -------------------------------------------------------------- */
+/* ---- when the store refuses a ledger --------------------------------------------------------- */
 
 bool hf__live_is_class(const hf_error *err, const char *class_name)
 {
     return strncmp(err->sqlstate, class_name, 2) == 0;
 }
 
-/* The store did not like what it was given, and will not like it any better later. */
+/* Data exception, integrity violation, or an undefined table or column. */
 bool hf__live_is_about_data(const hf_error *err)
 {
     return err->code == HF_DATABASE &&
@@ -271,8 +272,8 @@ bool hf__live_is_about_data(const hf_error *err)
 }
 
 /*
- * Rows of a ledger that is not covered: written by something else. The same ledger may be covered
- * by now; another one under its number is a fork.
+ * The rows of the ledger exist, although it was not covered. If they have another hash, it is a
+ * fork. If the ledger is covered by now, it can be dropped. Otherwise another program wrote them.
  */
 static hf_status look_at_duplicate(struct live *live, const hf_error *why, hf_error *err)
 {
@@ -309,8 +310,7 @@ hf_status hf__live_blame(struct live *live, const hf_error *why, hf_error *err)
     (void)!hf__fail(&reason, HF_BAD_DATA, "ledger %" PRId64 " cannot be stored: %.400s",
                     ledger->sequence, why->message);
     memcpy(reason.sqlstate, why->sqlstate, sizeof reason.sqlstate);
-    if (hf__live_is_class(why,
-                          "42")) { /* a table that somebody altered is not the ledger's fault */
+    if (hf__live_is_class(why, "42")) { /* somebody altered a table: not the ledger's fault */
         *err = reason;
         hf__hint(err, "the tables of network %s are not as they were made", live->network->name);
         return HF_CONFIG;

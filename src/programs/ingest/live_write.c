@@ -1,4 +1,4 @@
-/* One transaction of the live ingester. */
+/* Commits a batch of the live ingester in one transaction. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -6,7 +6,7 @@
 #include "programs/ingest/writer.h"
 
 enum {
-    AHEAD = 2, /* partitions that are there before they are needed */
+    AHEAD = 2, /* quarters of a partition's width: so far ahead of need partitions are created */
 };
 
 void hf__live_note(const struct live *live, const char *text)
@@ -16,7 +16,10 @@ void hf__live_note(const struct live *live, const char *text)
         events->note(events->arg, text);
 }
 
-/* A neighbour that backfill has filled in joins the row that live grows. */
+/*
+ * When a backfill fills the gap before the last row, it merges the two, and the row begins
+ * elsewhere. Then its start is looked up again.
+ */
 static hf_status grow_coverage(struct live *live, hf_tx *tx, int64_t to, hf_error *err)
 {
     hf__ingest_state *state = &live->state;
@@ -36,7 +39,7 @@ static hf_status grow_coverage(struct live *live, hf_tx *tx, int64_t to, hf_erro
     return hf__coverage_extend(tx, live->network, state->row_from, state->latest, to, err);
 }
 
-/* The first of a run of ledgers: of the network, or behind one that is in quarantine. */
+/* Starts a new run: with the first ledger of the network, or after one that was quarantined. */
 static hf_status begin_coverage(struct live *live, hf_tx *tx, int64_t from, int64_t to,
                                 hf_error *err)
 {

@@ -23,15 +23,15 @@ struct hf__reader {
     char *spec, *network; /* what options point to */
     int64_t from, to;
     size_t memory;
-    hf__stop *stop; /* everybody's */
+    hf__stop *stop; /* of the whole run */
     hf__stop own;   /* of this reader alone */
-    int either;     /* readable when one of the two is set */
+    int either;     /* an epoll descriptor, readable when either of the two is set */
 
     pthread_t thread;
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex; /* guards the queue */
     pthread_cond_t changed;
     struct item *first, *last;
-    size_t weight;
+    size_t weight; /* bytes in the queue */
     _Atomic int64_t tip;
 };
 
@@ -49,7 +49,10 @@ void hf__read_free(hf__read *read)
     *read = (hf__read){0};
 }
 
-/* Waits for room, but a single ledger always fits. Takes the read over. */
+/*
+ * Owns the read from here on. Waits for room in the queue, but an empty queue takes a ledger of any
+ * size. A stop does not signal the condition, so the wait looks at it every LOOK_MS.
+ */
 static void push(hf__reader *reader, hf__read *read, size_t weight)
 {
     struct item *item = malloc(sizeof *item);
@@ -112,7 +115,7 @@ static void say(hf__reader *reader, hf__read_kind kind, const hf_error *why)
     push(reader, &read, 0);
 }
 
-/* True: it is worth another try, and the pause has passed. */
+/* Pauses before the next try. False: reading was stopped. */
 static bool pause_after(hf__reader *reader, unsigned *failures, const hf_error *why)
 {
     hf_error note = *why;
@@ -147,7 +150,7 @@ static bool open_source(hf__reader *reader, hf__source **source)
     }
 }
 
-/* False: reading is over. */
+/* Queues what next gave. False: nothing more is to be read. */
 static bool pass_on(hf__reader *reader, hf_status status, hf__ledger *ledger, hf__bad_ledger *bad,
                     const hf_error *err)
 {

@@ -1,6 +1,6 @@
 /*
- * Fetching and parsing, in a thread of their own ahead of the writer. What has been read waits in a
- * queue that is bounded by its bytes.
+ * A thread that fetches and parses ledgers ahead of the writer. What it has read waits in a queue
+ * that is bounded by its bytes.
  */
 #ifndef HF_INGEST_READER_H
 #define HF_INGEST_READER_H
@@ -9,14 +9,15 @@
 #include "programs/ingest/sources/source.h"
 
 typedef enum hf__read_kind {
-    HF__READ_NOTHING, /* within the time */
+    HF__READ_NOTHING, /* the time is over, or the stop was set */
     HF__READ_LEDGER,
-    HF__READ_BAD,  /* why and what are filled */
-    HF__READ_NOTE, /* why.message is for people: the source is away, or back */
-    HF__READ_END,
-    HF__READ_FAILED, /* for good: why says it */
+    HF__READ_BAD,    /* bad holds what came, why says what is wrong with it */
+    HF__READ_NOTE,   /* why.message is for people: the source is away, and is tried again */
+    HF__READ_END,    /* the source, or the range asked for, has ended */
+    HF__READ_FAILED, /* why says why; nothing more comes */
 } hf__read_kind;
 
+/* One step of the reader. Free it with hf__read_free. */
 typedef struct hf__read {
     hf__read_kind kind;
     hf__ledger *ledger;
@@ -27,21 +28,28 @@ typedef struct hf__read {
 typedef struct hf__reader hf__reader;
 
 /*
- * Opens the source and reads from ledger `from` on, to `to` (0: without end). Tries again after
- * HF_UNREACHABLE, with pauses of 1 to 30 s. options->stop_fd is replaced by the stop's.
+ * Starts a thread that opens the source and reads ledgers from `from` to `to` (0: without end). It
+ * tries again after HF_UNREACHABLE, with pauses of 1 to 30 s. The queue holds at most `memory`
+ * bytes, but always one ledger. The options are copied, with a stop_fd of the reader's own; stop
+ * must outlive the reader. End it with hf__reader_stop. Fails only without memory or descriptors.
  */
 HF_MUST_CHECK hf_status hf__reader_start(const hf__source_options *options, int64_t from,
                                          int64_t to, size_t memory, hf__stop *stop,
                                          hf__reader **reader, hf_error *err);
 
-/* The next, in order; waits at most ms (-1: for ever, or until the stop). The caller frees it. */
+/*
+ * Takes the next item of the queue. Waits for it at most ms (-1: for ever), and no longer than
+ * until the stop. The caller frees it.
+ */
 hf__read hf__reader_take(hf__reader *reader, int ms);
+
+/* Frees what the read holds, and empties it. */
 void hf__read_free(hf__read *read);
 
-/* The newest ledger that the source spoke of, as last heard; 0: it cannot tell, or has not yet. */
+/* The newest ledger that the source is known to have; 0: it cannot tell, or has not yet. */
 int64_t hf__reader_tip(const hf__reader *reader);
 
-/* Ends the thread and frees what is queued. */
+/* Ends the thread, and frees the reader with all that is queued. NULL is safe. */
 void hf__reader_stop(hf__reader *reader);
 
 #endif

@@ -6,7 +6,7 @@
 #include "programs/ingest/sources/source.h"
 #include "programs/ingest/sql.h"
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- queries with one number ----------------------------------------------------------------- */
 
 hf_status hf__query_number(hf_tx *tx, const hf_network *network, const hf__sql *sql, size_t count,
                            const hf_value *values, bool *found, int64_t *number, hf_error *err)
@@ -70,7 +70,7 @@ static hf_status find_start(hf_tx *tx, const hf_network *network, const hf__tabl
     return status;
 }
 
-/* Are rows missing of the very first ledger that has some? */
+/* Does the first ledger with transactions have fewer of them than it states? */
 static hf_status is_partial(hf_tx *tx, const hf_network *network, const struct start *start,
                             bool *partial, hf_error *err)
 {
@@ -85,7 +85,10 @@ static hf_status is_partial(hf_tx *tx, const hf_network *network, const struct s
                             3, values, partial, &sequence, err);
 }
 
-/* The last ledger that has lost transactions at the lower end: all of them, or some. */
+/*
+ * The last ledger at the lower end whose transactions were dropped, all or some of them: the rows
+ * of transactions may have been dropped further up than those of ledgers.
+ */
 static hf_status find_lost(hf_tx *tx, const hf_network *network, const struct start *start,
                            bool *found, int64_t *lost, hf_error *err)
 {
@@ -104,7 +107,7 @@ static hf_status find_lost(hf_tx *tx, const hf_network *network, const struct st
     return status;
 }
 
-/* The first ledger that is there with all its rows, and all after it as far as can be told. */
+/* The first ledger with all its rows. Only the lower end is looked at, where data is dropped. */
 static hf_status find_first(hf_tx *tx, const hf_network *network, const hf__tables_there *there,
                             bool *found, int64_t *first, hf_error *err)
 {
@@ -157,7 +160,7 @@ static hf_status count_below(hf_tx *tx, const hf_network *network, int64_t floor
                             count, err);
 }
 
-/* Gone for good, as far as we can tell: gaps must not list it, nor a backfill fetch it again. */
+/* What was dropped is not wanted any more: gaps must not list it, nor a backfill fetch it. */
 static hf_status raise_floor(hf_tx *tx, const hf_network *network, int64_t floor, hf_error *err)
 {
     bool found = false;
@@ -169,7 +172,7 @@ static hf_status raise_floor(hf_tx *tx, const hf_network *network, int64_t floor
     return status;
 }
 
-/* Coverage before cursors, as whoever writes ledgers does it: nobody waits in a circle. */
+/* Coverage is locked before the cursors, in the order of the writers of ledgers: no deadlock. */
 static hf_status clip_to_data(hf_tx *tx, const struct reconciling *job,
                               const hf__tables_there *there, bool *covered, hf_error *err)
 {

@@ -17,7 +17,7 @@ struct resetting {
     int64_t to;
     hf__reset_report *report;
     hf__tables_there there;
-    hf__partition *partitions; /* PostgreSQL, where it has some */
+    hf__partition *partitions; /* PostgreSQL only */
     size_t count;
 };
 
@@ -32,8 +32,9 @@ static hf_status run_above(hf_tx *tx, const struct resetting *job, const hf__sql
 /* ---- the data -------------------------------------------------------------------------------- */
 
 /*
- * A backfill writes beside us: it must have committed, so that we see its rows, and begin its next
- * batch only after us. Readers are not in the way of this.
+ * A backfill may be writing, since it does not hold the network's lock. The table locks wait for
+ * its commit, so that we see its rows, and let its next batch begin only after us. They do not
+ * conflict with readers.
  */
 static hf_status keep_writers_out(hf_tx *tx, const struct resetting *job, hf_error *err)
 {
@@ -59,7 +60,7 @@ static hf_status empty_partition(hf_tx *tx, const hf_network *network, const cha
     return hf__tx_query_sql(tx, &hf__sql_ingest_empty_partition, parts, 0, NULL, NULL, err);
 }
 
-/* Millions of rows at once, where a partition goes as a whole. */
+/* Whole partitions above the ledger are truncated: deleting millions of rows would take long. */
 static hf_status empty_partitions(hf_tx *tx, const struct resetting *job, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -74,6 +75,7 @@ static hf_status empty_partitions(hf_tx *tx, const struct resetting *job, hf_err
     return status;
 }
 
+/* Adopted tables, which have no partitions, may lack to_id; then ledger_number tells. */
 static hf_status delete_transactions(hf_tx *tx, const struct resetting *job, hf_error *err)
 {
     const hf_network *network = job->network;
@@ -102,7 +104,7 @@ static hf_status delete_data(hf_tx *tx, const struct resetting *job, hf_error *e
     return status;
 }
 
-/* ---- what is claimed ------------------------------------------------------------------------- */
+/* ---- coverage and cursors -------------------------------------------------------------------- */
 
 static hf_status count_covered(hf_tx *tx, const struct resetting *job, int64_t *count,
                                hf_error *err)
@@ -126,7 +128,7 @@ static hf_status remove_row(hf_tx *tx, const hf_network *network, const char *na
     return hf__network_query(tx, network, &hf__sql_ingest_forget, 1, &value, NULL, err);
 }
 
-/* As before the first run: nothing is wanted, kept or claimed. Rows of others stay. */
+/* Nothing is left: the network is as before its first run. Rows of other programs stay. */
 static hf_status forget(hf_tx *tx, const struct resetting *job, hf_error *err)
 {
     const hf_network *network = job->network;
@@ -186,7 +188,7 @@ static hf_status reset(hf_tx *tx, void *arg, hf_error *err)
     return status == HF_OK ? move_back(tx, job, err) : status;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- a reset --------------------------------------------------------------------------------- */
 
 static hf_status look(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -202,6 +204,7 @@ static hf_status not_there(const hf_network *network, hf_error *err)
     return status;
 }
 
+/* SQLSTATE 55P03: a lock of keep_writers_out or a TRUNCATE ran into lock_timeout. */
 static hf_status name_reader(const hf_network *network, hf_status status, hf_error *err)
 {
     if (status != HF_DATABASE || !err || strcmp(err->sqlstate, "55P03") != 0)
@@ -244,7 +247,7 @@ hf_status hf__reset(hf_store *store, hf_network *network, int64_t to, hf__reset_
     return status;
 }
 
-/* ---- alone on the network -------------------------------------------------------------------- */
+/* ---- the network's lock ---------------------------------------------------------------------- */
 
 hf_status hf__take_network(hf_store *store, const hf_network *network, hf_lock **lock,
                            hf_error *err)

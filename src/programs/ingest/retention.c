@@ -16,8 +16,8 @@
 #include "programs/ingest/writer.h"
 
 enum {
-    AIM_MS = 15,      /* of a batch of deletes; SQLite lets nobody else write meanwhile */
-    FIRST_ROWS = 256, /* in a batch, until it is known how fast the disk is */
+    AIM_MS = 15,      /* for a batch of deletes: no other process can write to SQLite meanwhile */
+    FIRST_ROWS = 256, /* in the first batch; then the time that a batch took decides */
     LEAST_ROWS = 16,
     MOST_ROWS = 65536,
     LEAST_PAUSE_MS = 2,
@@ -28,7 +28,7 @@ struct retention {
     const hf__keep *keep;
     hf__stop *stop;
     hf__retention_report *report;
-    int64_t wanted; /* the floor by what is to be kept */
+    int64_t wanted; /* the floor that `keep` asks for */
 };
 
 /* ---- the plan, in one snapshot --------------------------------------------------------------- */
@@ -65,14 +65,15 @@ static hf_status check_due(hf_tx *tx, struct retention *run, hf_error *err)
         status = read_clock(tx, run->network, &now, err);
     if (status != HF_OK || !found)
         return status;
-    int64_t passed = now - ran; /* negative: the clock was set back, and the row means nothing */
+    int64_t passed = now - ran; /* negative: the clock was set back, so ignore the row */
     run->report->too_early = passed >= 0 && passed < run->keep->every_ms;
     run->report->wait_ms = run->report->too_early ? run->keep->every_ms - passed : 0;
     return HF_OK;
 }
 
 /*
- * Only from partitions can old ledgers be dropped without a scan; other people's tables are theirs.
+ * Old ledgers can be dropped without a scan only if the tables are partitioned. Tables that are not
+ * were made by another program, which must drop its data itself.
  */
 static hf_status check_partitioned(hf_tx *tx, const hf_network *network, hf_error *err)
 {
@@ -93,7 +94,7 @@ static hf_status check_partitioned(hf_tx *tx, const hf_network *network, hf_erro
     return status;
 }
 
-/* The time of the latest ledger less the age, as the store compares times. */
+/* The time of the latest ledger minus the age, as text in the form that the store compares. */
 static hf_status find_cutoff(hf_tx *tx, const struct retention *run, int64_t latest, bool *found,
                              char out[HF__TIME_SIZE], hf_error *err)
 {
@@ -170,7 +171,7 @@ static hf_status plan(hf_tx *tx, void *arg, hf_error *err)
     return find_floor(tx, run, last.to, err);
 }
 
-/* ---- the first step: nothing is claimed any more that will go -------------------------------- */
+/* ---- the first step: clip coverage, so that nothing claims what will be dropped -------------- */
 
 static hf_status raise_floor(hf_tx *tx, struct retention *run, hf_error *err)
 {
@@ -200,7 +201,7 @@ static hf_status raise_oldest(hf_tx *tx, struct retention *run, int64_t begins, 
     return status;
 }
 
-/* Coverage before cursors, as whoever writes ledgers does it: nobody waits in a circle. */
+/* Coverage is locked before the cursors, in the order of the writers of ledgers: no deadlock. */
 static hf_status give_up_claims(hf_tx *tx, void *arg, hf_error *err)
 {
     struct retention *run = arg;
@@ -305,7 +306,7 @@ static int64_t next_size(int64_t rows, int64_t took_ms)
     return rows < LEAST_ROWS ? LEAST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
 }
 
-/* Others may write for as long as a batch took. */
+/* Pauses as long as a batch took, so that others can write half of the time. */
 static void let_others_write(const struct retention *run, int64_t took_ms)
 {
     int ms = took_ms > LEAST_PAUSE_MS ? (int)took_ms : LEAST_PAUSE_MS;
@@ -337,7 +338,7 @@ static hf_status delete_rows(struct retention *run, const hf__sql *sql, int64_t 
     }
 }
 
-/* The ledger first: what has no row there is never taken for complete. */
+/* Rows of ledgers go first: without one, what is left of a ledger is never taken for complete. */
 static hf_status delete_ledgers(struct retention *run, hf_error *err)
 {
     int64_t floor = run->report->floor;
@@ -402,7 +403,7 @@ struct hf__keeper {
     pthread_t thread;
 };
 
-/* What fails now is tried again in a minute: nothing is lost by keeping more for a while. */
+/* A failure is ignored: the next run is in a minute, and until then more is kept than needed. */
 static void *keep_on(void *arg)
 {
     hf__keeper *keeper = arg;
@@ -454,7 +455,7 @@ void hf__keeper_stop(hf__keeper *keeper, bool once_more)
     free(keeper);
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- parsing --keep -------------------------------------------------------------------------- */
 
 hf_status read_keep(const char *text, hf__keep *keep, hf_error *err)
 {

@@ -33,7 +33,7 @@ static void take(const hf_rows *rows, size_t row, struct numbers *numbers)
     const char *name = hf_rows_value(rows, row, 0, NULL);
     int64_t value = 0;
     if (!name || hf__row_number(rows, row, 1, name, &value, NULL) != HF_OK || value < 0 ||
-        value > INT64_MAX / 2) /* sums must fit too */
+        value > INT64_MAX / 2) /* sums of two must not overflow */
         return;
     for (size_t i = 0; i < ROWS; i++)
         if (strcmp(activity_names[i], name) == 0)
@@ -78,7 +78,7 @@ hf_status hf__activity_add_backfill(hf_tx *tx, const hf_network *network, int64_
     return hf__network_queue(tx, network, &hf__sql_ingest_add_backfill, 3, values, err);
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading the activity rows --------------------------------------------------------------- */
 
 struct resuming {
     const hf_network *network;
@@ -108,7 +108,7 @@ hf_status hf__activity_resume(hf_network *network, int64_t latest, hf__activity 
     return status;
 }
 
-/* Into the last four of status. */
+/* Fills the last four members of status. */
 static hf_status show_activity(hf_tx *tx, const hf_network *network, hf__network_status *status,
                                hf_error *err)
 {
@@ -167,7 +167,7 @@ static hf_status count_gaps(hf_tx *tx, const hf_network *network, hf__network_st
     return result;
 }
 
-/* Both, for whoever wants to keep them. */
+/* Reads coverage and gaps into the caller's ranges, or into its own where those are NULL. */
 static hf_status read_ranges(hf_tx *tx, const hf_network *network, hf__network_status *status,
                              hf__ranges *coverage, hf__ranges *gaps, hf_error *err)
 {
@@ -196,7 +196,7 @@ static hf_status read_age(hf_tx *tx, const hf_network *network, hf__network_stat
                        hf_rows_value(rows, 0, 0, NULL));
         result = hf__row_number(rows, 0, 1, "an age", &status->age_ms, err);
     }
-    if (status->age_ms < 0) /* the source's clock is ahead of ours */
+    if (status->age_ms < 0) /* the network's clock is ahead of the store's */
         status->age_ms = 0;
     hf_rows_free(rows);
     return result;
@@ -276,7 +276,7 @@ void hf__networks_free(char **names, size_t count)
     free(names);
 }
 
-/* What could not be opened as a network is none. */
+/* A schema or file may be called ingest_NAME although NAME is not a valid name of a network. */
 static bool is_network(hf_store *store, const char *name)
 {
     hf_network_options options = HF_NETWORK_OPTIONS_INIT;
@@ -314,7 +314,7 @@ static hf_status list_schemas(hf_tx *tx, void *arg, hf_error *err)
 {
     struct list *list = arg;
     hf_rows *rows = NULL;
-    hf__networks_free(list->names, list->count); /* of an attempt before */
+    hf__networks_free(list->names, list->count); /* a failed attempt may have filled it */
     *list = (struct list){0};
     hf_status status = hf__tx_query_sql(tx, &hf__sql_ingest_networks, NULL, 0, NULL, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {

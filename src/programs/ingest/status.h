@@ -1,60 +1,65 @@
+/* The state of a network, read from the store alone: it works with or without an ingester. */
 #ifndef HF_INGEST_STATUS_H
 #define HF_INGEST_STATUS_H
 
 #include "lib/ledgers/ledgers.h"
 
-/* How a network stands, from the store alone: for people beside the ingester, or without one. */
-
-/* A number that may not be there. */
+/* A number that may be unknown. */
 typedef struct hf__maybe {
     bool known;
     int64_t value;
 } hf__maybe;
 
 typedef struct hf__network_status {
-    bool exists; /* there are tables */
-    hf__maybe latest, oldest, wanted_from, floor;
-    bool has_coverage; /* the table is there */
+    bool exists;                                  /* the network has tables */
+    hf__maybe latest, oldest, wanted_from, floor; /* rows of ingest_store */
+    bool has_coverage;                            /* the table exists */
     size_t ranges;
     int64_t covered;    /* ledgers */
-    bool disagrees;     /* what the cursor of the latest ledger claims is not what is covered */
-    hf__maybe gaps;     /* how many; not known without coverage */
-    int64_t missing;    /* ledgers in them */
-    char closed_at[40]; /* of the latest ledger, RFC 3339; "": not known */
-    int64_t age_ms;     /* since then, by the store's clock; never negative */
+    bool disagrees;     /* the latest cursor does not stand at the end of coverage */
+    hf__maybe gaps;     /* how many; unknown without coverage */
+    int64_t missing;    /* ledgers in the gaps */
+    char closed_at[40]; /* of the latest ledger, RFC 3339; "": unknown */
+    int64_t age_ms;     /* since closed_at, by the store's clock; never negative */
     hf__maybe quarantined;
-    hf__maybe transactions; /* about; PostgreSQL's own estimate */
-    /* As the ingester wrote it down beside its commits, at most a second ago. */
-    hf__maybe source_tip;                     /* the newest ledger that the source spoke of */
+    hf__maybe transactions; /* PostgreSQL's own estimate */
+    /* As the ingester wrote it beside its commits; up to a second behind while it commits. */
+    hf__maybe source_tip;                     /* the newest ledger that the source told of */
     hf__maybe last_success_ms;                /* Unix time of its last commit */
     hf__maybe live_ledgers, backfill_ledgers; /* committed since the network began */
 } hf__network_status;
 
+/*
+ * Reads the state in one read-only transaction. A network without tables is no error: exists is
+ * false.
+ */
 HF_MUST_CHECK hf_status hf__network_status_read(hf_network *network, hf__network_status *status,
                                                 hf_error *err);
 
 /*
- * The same in a transaction that sees one moment; coverage and gaps (each may be NULL) are the
- * caller's to free, whatever the outcome. Local: in the network's own file.
+ * The same in the caller's transaction, which should have one snapshot; of a local network it must
+ * be on the network's own file. Adds to coverage and gaps (each may be NULL), which the caller
+ * frees, also after a failure.
  */
 HF_MUST_CHECK hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *network,
                                                    hf__network_status *status, hf__ranges *coverage,
                                                    hf__ranges *gaps, hf_error *err);
 
 /*
- * Names of networks in schemas (local: files) called ingest_NAME, ascending. Free each, and the
- * list.
+ * Lists the networks whose schema (local: file) is called ingest_NAME, by name, ascending. The
+ * caller frees the list with hf__networks_free, also after a failure.
  */
 HF_MUST_CHECK hf_status hf__networks_list(hf_store *store, char ***names, size_t *count,
                                           hf_error *err);
-/* The same in a transaction; local: tx is NULL. */
+/* The same in the caller's transaction; for a local store tx is NULL. */
 HF_MUST_CHECK hf_status hf__networks_list_in(hf_store *store, hf_tx *tx, char ***names,
                                              size_t *count, hf_error *err);
 void hf__networks_free(char **names, size_t count);
 
 /*
- * What ingesters write down of themselves in ingest_store, beside their commits, for those who look
- * on. Nothing is decided by it: a row that is missing or holds no number is as good as none.
+ * Activity: rows of ingest_store that ingesters write beside their commits, for people and
+ * monitoring. No code decides anything by them. A row that does not hold a number counts as
+ * missing.
  */
 
 #define HF__SOURCE_TIP "holdfast.sourceTip"       /* 0: the source cannot tell */
@@ -63,7 +68,7 @@ void hf__networks_free(char **names, size_t count);
 #define HF__LIVE_COUNTED "holdfast.liveCountedTo" /* the latest ledger among them */
 #define HF__BACKFILL_LEDGERS "holdfast.backfillLedgers"
 
-/* Of the live ingester, who is alone and so knows the whole numbers. */
+/* The rows of the live ingester. It is the only one that writes them, so it knows the totals. */
 typedef struct hf__activity {
     int64_t source_tip;
     int64_t last_success_ms;
@@ -71,20 +76,23 @@ typedef struct hf__activity {
     int64_t counted_to;
 } hf__activity;
 
-/* Queued: it rides with the transaction's next message. */
+/* Writes the rows. Queued: sent with the transaction's next statement. */
 HF_MUST_CHECK hf_status hf__activity_write(hf_tx *tx, const hf_network *network,
                                            const hf__activity *activity, hf_error *err);
 
 /*
- * Where to go on counting, at the beginning of a session: what is written down, and what should be,
- * because ledgers up to `latest` were committed after the last that was counted. A network that has
- * not started has no latest: 0.
+ * Reads the rows at the start of a session. *written is what the store has; *actual also counts the
+ * ledgers up to `latest` that were committed after the rows were last written. latest is 0 for a
+ * network that has not started.
  */
 HF_MUST_CHECK hf_status hf__activity_resume(hf_network *network, int64_t latest,
                                             hf__activity *written, hf__activity *actual,
                                             hf_error *err);
 
-/* Queued; for whoever holds the lock of coverage, so that no two wait for each other here. */
+/*
+ * Adds to the count of backfilled ledgers. Queued. The transaction must hold the lock of coverage,
+ * as hf__coverage_add takes it: then two of them never deadlock on this row.
+ */
 HF_MUST_CHECK hf_status hf__activity_add_backfill(hf_tx *tx, const hf_network *network,
                                                   int64_t ledgers, hf_error *err);
 

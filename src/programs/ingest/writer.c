@@ -14,8 +14,8 @@
 
 enum {
     COPY_BLOCK = 256 * 1024,
-    ROWS_PER_INSERT = 200,      /* eight values each, far below what either store takes */
-    LOCAL_ROWS_PER_INSERT = 16, /* SQLite looks each parameter up among all before it */
+    ROWS_PER_INSERT = 200,      /* of eight values each: far below the limits of the stores */
+    LOCAL_ROWS_PER_INSERT = 16, /* SQLite compares each parameter with all before it: O(n^2) */
     TRANSACTION_COLUMNS = 8,
     LEDGER_COLUMNS = 5,
 };
@@ -28,7 +28,7 @@ struct copy {
     const hf__stop *stop;
 };
 
-/* Runs of plain bytes are copied whole; only these four need a backslash in COPY's text format. */
+/* COPY's text format needs a backslash for these four bytes only; all others are copied in runs. */
 static void add_escaped(hf__buf *block, hf__slice slice)
 {
     const char *at = slice.text, *end = slice.text + slice.size;
@@ -101,7 +101,7 @@ static hf_status start_copy(struct copy *copy, const hf_network *network, const 
     return status;
 }
 
-/* Takes every answer, so that the connection is ready for what comes next. */
+/* Reads every result of the COPY, also after a failure, so that the connection can be used. */
 static hf_status end_copy(struct copy *copy, hf_status status, hf_error *err)
 {
     PGresult *result = NULL;
@@ -197,7 +197,9 @@ struct insert {
     size_t columns;
     size_t rows;
     hf_value values[ROWS_PER_INSERT * TRANSACTION_COLUMNS];
-    hf__buf texts; /* all values, each ended by NUL; values hold offsets until it stops growing */
+    /* All values, each with its NUL. It moves while it grows, so until flush_insert a value's size
+     * holds its offset here plus 1; 0: NULL. */
+    hf__buf texts;
 };
 
 static void add_value(struct insert *insert, size_t column, const char *text, size_t size)
@@ -206,7 +208,7 @@ static void add_value(struct insert *insert, size_t column, const char *text, si
     *value = (hf_value){0};
     if (!text)
         return;
-    value->size = insert->texts.length + 1; /* where it begins, and that it is not NULL */
+    value->size = insert->texts.length + 1;
     hf__buf_add(&insert->texts, text, size);
     hf__buf_add(&insert->texts, "", 1);
 }
@@ -418,7 +420,7 @@ int64_t batch_transactions(const struct batch *batch)
 
 enum { MOST_KEPT = 1024 * 1024 };
 
-/* Escaped as hf__show does it: the bytes may be anything, and the column is text. */
+/* Escapes the bytes as hf__show does, because they may be anything and the column is text. */
 static char *readable(const hf__bad_ledger *bad)
 {
     size_t size = bad->size < MOST_KEPT ? bad->size : MOST_KEPT;
