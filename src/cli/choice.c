@@ -327,3 +327,17 @@ hf_status open_network(const struct invocation *in, const char *application,
     of_network.oldest_cursor = values->oldest;
     return hf_network_open(*store, &of_network, network, err);
 }
+
+int with_network(const struct invocation *in, const char *application,
+                 const struct network_values *values, network_fn *fn, void *arg)
+{
+    hf_store *store = NULL;
+    hf_network *network = NULL;
+    hf_error err;
+    hf_status status = open_network(in, application, values, &store, &network, &err);
+    int code = status == HF_OK ? fn(in, store, network, arg) : report_error(&in->report, &err);
+
+    hf_network_free(network);
+    hf_store_close(store);
+    return code;
+}

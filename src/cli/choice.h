@@ -102,4 +102,15 @@ HF_MUST_CHECK hf_status open_network(const struct invocation *in, const char *ap
                                      const struct network_values *values, hf_store **store,
                                      hf_network **network, hf_error *err);
 
+/* What a command does with an open network. Reports its own errors, and returns the exit code. */
+typedef int network_fn(const struct invocation *in, hf_store *store, hf_network *network,
+                       void *arg);
+
+/*
+ * Opens the store and the network, calls fn in this thread, and closes both. Returns what fn
+ * returned, or the exit code of a failure to open them, which it reports.
+ */
+int with_network(const struct invocation *in, const char *application,
+                 const struct network_values *values, network_fn *fn, void *arg);
+
 #endif

@@ -127,29 +127,30 @@ static int print_json(const struct invocation *in, const struct network_values *
     return print_document(&json, stdout) ? EXIT_OK : report_error(&in->report, &err);
 }
 
+static int adopt(const struct invocation *in, hf_store *store, hf_network *network, void *arg)
+{
+    const struct network_values *values = arg;
+    hf__adopt_report done = {0};
+    hf_error err;
+    int code = EXIT_OK;
+
+    if (hf__adopt(store, network, &done, &err) != HF_OK)
+        code = report_error(&in->report, &err);
+    else
+        code = in->common.json ? print_json(in, values, &done) : print_text(in, values, &done);
+    hf__adopt_report_free(&done);
+    return code;
+}
+
 static int adopt_main(const struct command *self, int argc, char **argv)
 {
     struct network_values values = {0};
     struct invocation in = {0};
-    hf__adopt_report done = {0};
-    hf_store *store = NULL;
-    hf_network *network = NULL;
-    hf_error err;
     int code = EXIT_OK;
 
     if (!parse_options(self, argc, argv, &values, &in, &code))
         return code;
-    hf_status status = open_network(&in, "holdfast ingest adopt", &values, &store, &network, &err);
-    if (status == HF_OK)
-        status = hf__adopt(store, network, &done, &err);
-    if (status != HF_OK)
-        code = report_error(&in.report, &err);
-    else
-        code = in.common.json ? print_json(&in, &values, &done) : print_text(&in, &values, &done);
-    hf__adopt_report_free(&done);
-    hf_network_free(network);
-    hf_store_close(store);
-    return code;
+    return with_network(&in, "holdfast ingest adopt", &values, adopt, &values);
 }
 
 const struct command cmd_ingest_adopt = {

@@ -120,24 +120,17 @@ static int print_result(const struct invocation *in, const char *network,
     return EXIT_OK;
 }
 
-static int run(const struct invocation *in, const struct reset_values *values)
+static int reset(const struct invocation *in, hf_store *store, hf_network *network, void *arg)
 {
+    const struct reset_values *values = arg;
     hf__reset_report done;
-    hf_store *store = NULL;
-    hf_network *network = NULL;
     hf_error err;
-    hf_status status =
-        open_network(in, "holdfast ingest reset", &values->network, &store, &network, &err);
+    hf_status status = values->confirm == NULL ? ask(values, store, &err) : HF_OK;
 
-    if (status == HF_OK && values->confirm == NULL)
-        status = ask(values, store, &err);
     if (status == HF_OK)
         status = hf__reset(store, network, values->to.value, &done, &err);
-    int code = status == HF_OK ? print_result(in, values->network.network, &done)
-                               : report_error(&in->report, &err);
-    hf_network_free(network);
-    hf_store_close(store);
-    return code;
+    return status == HF_OK ? print_result(in, values->network.network, &done)
+                           : report_error(&in->report, &err);
 }
 
 static int reset_main(const struct command *self, int argc, char **argv)
@@ -149,7 +142,9 @@ static int reset_main(const struct command *self, int argc, char **argv)
     if (!parse_options(self, argc, argv, &values, &in, &code))
         return code;
     code = check_values(self, &in, &values);
-    return code == EXIT_OK ? run(&in, &values) : code;
+    if (code != EXIT_OK)
+        return code;
+    return with_network(&in, "holdfast ingest reset", &values.network, reset, &values);
 }
 
 const struct command cmd_ingest_reset = {

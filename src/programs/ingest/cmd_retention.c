@@ -100,9 +100,10 @@ static void print_retention(const char *network, const hf__retention_report *don
     }
 }
 
-static int run_retention(const struct invocation *in, const struct retention_values *values,
-                         hf_store *store, hf_network *network)
+static int run_retention(const struct invocation *in, hf_store *store, hf_network *network,
+                         void *arg)
 {
+    const struct retention_values *values = arg;
     hf__retention_report done = {0};
     hf__keep keep = {0};
     hf_error err = {0};
@@ -124,8 +125,6 @@ static int retention_main(const struct command *self, int argc, char **argv)
 {
     struct retention_values values = {0};
     struct invocation in = {0};
-    hf_store *store = NULL;
-    hf_network *network = NULL;
     hf__keep ignored;
     hf_error err;
     int code = EXIT_OK;
@@ -136,13 +135,7 @@ static int retention_main(const struct command *self, int argc, char **argv)
         return report_usage(&in.report, self, "--keep is missing");
     if (read_keep(values.keep, &ignored, &err) != HF_OK)
         return report_error(&in.report, &err);
-    if (open_network(&in, "holdfast retention", &values.network, &store, &network, &err) == HF_OK)
-        code = run_retention(&in, &values, store, network);
-    else
-        code = report_error(&in.report, &err);
-    hf_network_free(network);
-    hf_store_close(store);
-    return code;
+    return with_network(&in, "holdfast retention", &values.network, run_retention, &values);
 }
 
 const struct command cmd_retention = {
@@ -179,26 +172,27 @@ static int print_reconciled(const struct invocation *in, const char *network,
     return finish(in, &json);
 }
 
+static int reconcile(const struct invocation *in, hf_store *store, hf_network *network, void *arg)
+{
+    const struct network_values *values = arg;
+    hf__reconcile_report done;
+    hf_error err;
+
+    (void)store;
+    return hf__reconcile(network, &done, &err) == HF_OK
+               ? print_reconciled(in, values->network, &done)
+               : report_error(&in->report, &err);
+}
+
 static int reconcile_main(const struct command *self, int argc, char **argv)
 {
     struct network_values values = {0};
     struct invocation in = {0};
-    hf__reconcile_report done;
-    hf_store *store = NULL;
-    hf_network *network = NULL;
-    hf_error err;
     int code = EXIT_OK;
 
     if (!parse_options(self, argc, argv, &values, &in, &code))
         return code;
-    hf_status status = open_network(&in, "holdfast retention", &values, &store, &network, &err);
-    if (status == HF_OK)
-        status = hf__reconcile(network, &done, &err);
-    code = status == HF_OK ? print_reconciled(&in, values.network, &done)
-                           : report_error(&in.report, &err);
-    hf_network_free(network);
-    hf_store_close(store);
-    return code;
+    return with_network(&in, "holdfast retention", &values, reconcile, &values);
 }
 
 const struct command cmd_retention_reconcile = {
