@@ -23,9 +23,7 @@ extern "C" {
 /* The version of the library that is loaded, which may be newer than HF_VERSION. */
 HF_API const char *hf_version(void);
 
-/* ---------------------------------------------------------------------------------------------- *
- * Status and errors
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Status and errors ----------------------------------------------------------------------- */
 
 /* Append only: the numbers are part of the ABI. */
 #define HF_STATUS_MAP(X)                                                                           \
@@ -70,9 +68,7 @@ typedef struct hf_error {
     int position;       /* the character of the SQL statement it is about, from 1; 0: none */
 } hf_error;
 
-/* ---------------------------------------------------------------------------------------------- *
- * Keys: pure functions, any thread
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Keys: pure functions, any thread -------------------------------------------------------- */
 
 #define HF_LABEL_MAX 65536
 
@@ -102,9 +98,7 @@ HF_API HF_MUST_CHECK hf_status hf_key_derive(hf_derivation derivation, const voi
 HF_API void hf_key_split(int64_t key, uint32_t *classid, uint32_t *objid);
 HF_API int64_t hf_key_join(uint32_t classid, uint32_t objid);
 
-/* ---------------------------------------------------------------------------------------------- *
- * What to lock, and the registry (locks.yaml) that names every lock
- * ---------------------------------------------------------------------------------------------- */
+/* ---- What to lock, and the registry (locks.yaml) that names every lock ----------------------- */
 
 typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED } hf_mode;
 typedef enum hf_lifetime { HF_SESSION = 0, HF_TRANSACTION } hf_lifetime;
@@ -178,9 +172,7 @@ HF_API HF_MUST_CHECK hf_status hf_registry_fill(const hf_registry_entry *entry,
                                                 const char *const *values, size_t count,
                                                 char **label, hf_error *err);
 
-/* ---------------------------------------------------------------------------------------------- *
- * Stores
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Stores ---------------------------------------------------------------------------------- */
 
 struct pg_conn; /* libpq's PGconn */
 
@@ -262,9 +254,7 @@ HF_API const char *hf_store_name(const hf_store *store);
 HF_API bool hf_store_is_local(const hf_store *store);
 HF_API bool hf_store_has_records(const hf_store *store);
 
-/* ---------------------------------------------------------------------------------------------- *
- * Locks
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Locks ----------------------------------------------------------------------------------- */
 
 enum hf_lock_flags {
     HF_REENTRANT = 1,  /* a thread that holds the same lock gets it again at once */
@@ -358,9 +348,7 @@ typedef hf_status hf_locked_fn(hf_lock *lock, void *arg, hf_error *err);
 HF_API HF_MUST_CHECK hf_status hf_lock_with(hf_store *store, const hf_lock_spec *spec,
                                             hf_locked_fn *fn, void *arg, hf_error *err);
 
-/* ---------------------------------------------------------------------------------------------- *
- * The schema, schedules and views
- * ---------------------------------------------------------------------------------------------- */
+/* ---- The schema, schedules and views --------------------------------------------------------- */
 
 #define HF_SCHEMA_VERSION 1
 
