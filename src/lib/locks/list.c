@@ -412,40 +412,41 @@ static hf_status name_list(hf_store *store, hf_lock_list *list, hf_error *err)
 
 /* ---- reading a list -------------------------------------------------------------------------- */
 
-static hf_status new_list(const hf_store *store, hf_lock_list **out, hf_error *err)
+/* Which locks to list: those of now, or those of the past. */
+struct selection {
+    bool past;
+    struct pg_conn *conn; /* of now: the connection to ask on; NULL: one of the store's */
+    int64_t since_ms;     /* of the past */
+};
+
+static hf_status read_list(hf_store *store, const struct selection *wanted, hf_lock_list **out,
+                           hf_error *err)
 {
+    hf__backend *backend = store->backend;
+    struct collector collector = {.sink = {.add = add}};
     *out = NULL;
     hf_status status = hf__check_process(store, err);
-    if (status == HF_OK && !(*out = calloc(1, sizeof **out)))
+    if (status == HF_OK && !(collector.list = calloc(1, sizeof *collector.list)))
         status = hf__no_memory(err);
-    return status;
-}
-
-static hf_status finish(hf_store *store, hf_status status, hf_lock_list *list, hf_lock_list **out,
-                        hf_error *err)
-{
+    if (status == HF_OK && wanted->past)
+        status = backend->ops->list_past(backend, wanted->since_ms, &collector.sink, err);
+    else if (status == HF_OK)
+        status = backend->ops->list(backend, wanted->conn, &collector.sink, err);
     if (status == HF_OK)
-        status = name_list(store, list, err);
+        status = wanted->past ? drop_slots(collector.list, err) : fold_slots(collector.list, err);
     if (status == HF_OK)
-        *out = list;
+        status = name_list(store, collector.list, err);
+    if (status == HF_OK)
+        *out = collector.list;
     else
-        hf_lock_list_free(list);
+        hf_lock_list_free(collector.list);
     return status;
 }
 
 hf_status hf__lock_list_read_on(hf_store *store, struct pg_conn *conn, hf_lock_list **out,
                                 hf_error *err)
 {
-    hf_lock_list *list = NULL;
-    *out = NULL;
-    hf_status status = new_list(store, &list, err);
-    if (status != HF_OK)
-        return status;
-    struct collector collector = {.sink = {.add = add}, .list = list};
-    status = store->backend->ops->list(store->backend, conn, &collector.sink, err);
-    if (status == HF_OK)
-        status = fold_slots(list, err);
-    return finish(store, status, list, out, err);
+    return read_list(store, &(struct selection){.conn = conn}, out, err);
 }
 
 hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
@@ -456,16 +457,7 @@ hf_status hf_lock_list_read(hf_store *store, hf_lock_list **out, hf_error *err)
 hf_status hf_lock_list_read_past(hf_store *store, int64_t since_ms, hf_lock_list **out,
                                  hf_error *err)
 {
-    hf_lock_list *list = NULL;
-    *out = NULL;
-    hf_status status = new_list(store, &list, err);
-    if (status != HF_OK)
-        return status;
-    struct collector collector = {.sink = {.add = add}, .list = list};
-    status = store->backend->ops->list_past(store->backend, since_ms, &collector.sink, err);
-    if (status == HF_OK)
-        status = drop_slots(list, err);
-    return finish(store, status, list, out, err);
+    return read_list(store, &(struct selection){.past = true, .since_ms = since_ms}, out, err);
 }
 
 size_t hf_lock_list_count(const hf_lock_list *list)
