@@ -2,8 +2,8 @@
  * The lock engine. A process talks to the store only for keys that it does not hold yet: threads
  * that want the same key queue in the process, in order of arrival, and hand the key over.
  *
- * One mutex per store guards all of it and is never held during I/O. A key state whose key is being
- * asked for or released at the store is busy: everybody else queues until that is decided.
+ * One mutex per store guards all of it and is never held during I/O. A key state is busy while its
+ * key is being asked for or released at the store. Until that is decided, everybody else queues.
  */
 #ifndef HF_LOCKS_ENGINE_H
 #define HF_LOCKS_ENGINE_H
@@ -18,12 +18,12 @@
 struct key_state;
 struct hf_lock;
 
-/* A key held at the store, by one holder or (shared, or handed over) by several of this process. */
+/* A key held at the store, by one lock, or by several of this process: shared or re-entered. */
 struct hold {
     hf__session *session;
     hf_mode mode;
     unsigned refs;
-    int64_t token; /* of whoever got it last */
+    int64_t token; /* the one given to the most recent lock */
 };
 
 /* One key of one lock. */
@@ -37,18 +37,18 @@ struct grant {
 
 enum waiter_state {
     WAITER_QUEUED,
-    WAITER_JOINS, /* the process holds the key already: hold says where */
-    WAITER_ASKS,  /* the key has to be asked for at the store */
+    WAITER_JOINS, /* the process already holds the key: shares waiter->hold */
+    WAITER_ASKS,  /* has to ask the store for the key */
 };
 
-/* A place in the queue of a key state. */
+/* A thread that wants one key; it lives on that thread's stack or heap while the call lasts. */
 struct waiter {
     struct waiter *next;
     struct key_state *key_state;
     hf_mode mode;
-    bool alone; /* must ask the store itself */
+    bool alone; /* never joins a hold: always asks the store */
     enum waiter_state state;
-    bool reenters;
+    bool reenters;     /* HF_REENTRANT: this thread holds the key already */
     unsigned handover; /* key_state->handovers when it was assigned */
     struct hold *hold;
     pthread_cond_t *cond;
@@ -56,16 +56,17 @@ struct waiter {
     struct waiter *next_queued; /* in store->queued */
 };
 
+/* What this process knows of one key. It exists while the key is held, waited for or busy. */
 struct key_state {
-    struct key_state *next;
+    struct key_state *next; /* in its bucket of store->key_states */
     int64_t key;
     hf_space space;
-    struct waiter *first, *last;
-    unsigned holders[2]; /* by hf_mode */
-    struct hold *hold;   /* one that others of this process may join or inherit */
-    unsigned busy; /* requests under way at the store: one that claims, or several that release */
-    bool waiting;  /* busy, and in a wait that may last */
-    bool draining; /* others wait outside: no more joining until it is empty */
+    struct waiter *first, *last; /* the queue, in order of arrival */
+    unsigned holders[2];         /* by hf_mode */
+    struct hold *hold;           /* one that other locks of this process may join; or NULL */
+    unsigned busy; /* requests under way at the store: one that acquires, or several that release */
+    bool waiting;  /* busy, and the request waits for others: it may take long */
+    bool draining; /* other processes wait: nobody joins until the last shared holder is gone */
     unsigned handovers; /* joins and hand-overs since the store was last asked */
     struct grant *grants;
 };
@@ -75,34 +76,34 @@ enum { KEY_BUCKETS = 1024, THREAD_BUCKETS = 64, WHO_SIZE = 560 };
 struct hf_store {
     hf__backend *backend;
     const hf_registry *registry; /* the caller's, or NULL */
-    hf__lookup *lookup;          /* for keys that are not computed; the store's own */
+    hf__lookup *lookup;          /* for keys that are not computed; the store owns it */
     pid_t pid;
     char application[128];
     char host[256];
     bool dispatch;
 
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* a key state is not busy any more, or a callback has ended */
+    pthread_cond_t changed; /* a key state is no longer busy, or a callback has ended */
     struct key_state *key_states[KEY_BUCKETS];
     struct hf_lock *locks;
-    struct hf_lock *threads[THREAD_BUCKETS]; /* held locks by owner, greatest key first */
-    struct waiter *queued;                   /* all waiters */
+    struct hf_lock *threads[THREAD_BUCKETS]; /* held locks, hashed by owner; greatest key first */
+    struct waiter *queued;                   /* all waiters of all key states */
     int keys_held;
     bool interrupted;
-    struct hf__known *known; /* labels that the registry gives away; built at the first need */
+    struct hf__known *known; /* labels by key, from the registry; built when first needed */
 
     /* the watcher */
     pthread_t watcher;
     bool watching;
     bool stopping;
 
-    /* the scribe, who may be kept waiting by the store while the watcher may not */
+    /* the scribe: unlike the watcher it may block on the store */
     pthread_t scribe;
     pthread_cond_t scribe_due;
     bool scribing;
-    bool record_soon;           /* something is held that has not been recorded yet */
-    int event_fd;               /* readable: losses are to be dispatched */
-    struct hf_lock *lost_first; /* with a callback that has not run */
+    bool record_soon;           /* something is held and not recorded yet */
+    int event_fd;               /* readable when losses are to be dispatched */
+    struct hf_lock *lost_first; /* lost locks whose callback has not run yet */
     struct hf_lock *lost_last;
 };
 
@@ -113,135 +114,234 @@ struct hf_lock {
     size_t count;
     size_t room;
     hf__claim name; /* the first target in key order, for messages and events */
-    hf__claim last; /* the last one: what comes next must come after it */
-    char *labels;   /* what the claims point into */
+    hf__claim last; /* the last one: the order rule compares later acquires with it */
+    char *labels;   /* holds the bytes of all labels of the claims */
     int64_t token;
     unsigned slot;
     unsigned flags;
     bool snapshot_stale;
     hf_lifetime lifetime;
-    pid_t owner;         /* gettid(): pthread_t is reused at once */
+    pid_t owner;         /* gettid(); a pthread_t may be reused as soon as its thread ends */
     int64_t acquired_ms; /* monotonic */
     int64_t acquired_wall;
     int64_t wait_ms;
-    bool recorded;
+    bool recorded; /* the scribe has taken it */
     hf_lost_fn *on_lost;
     void *arg;
-    hf_error why;
-    bool delivering;
-    bool free_after;
+    hf_error why;    /* of the loss */
+    bool delivering; /* on_lost is running, in the thread deliverer */
+    bool free_after; /* on_lost has freed the lock: do it once on_lost has returned */
     pthread_t deliverer;
-    struct hf_lock *next, *previous; /* store->locks */
-    struct hf_lock *next_of_thread, *previous_of_thread;
+    struct hf_lock *next, *previous;                     /* in store->locks */
+    struct hf_lock *next_of_thread, *previous_of_thread; /* in a bucket of store->threads */
     bool in_order_list;
-    struct hf_lock *next_lost;
+    struct hf_lock *next_lost; /* in store->lost_first … lost_last */
     bool queued_lost;
 };
 
-/* An acquire while it goes on. */
+/* One call of hf_lock_acquire while it runs; used by its thread only. */
 struct acquiring {
     hf_store *store;
     struct hf_lock *lock;
     const hf_lock_spec *spec;
     const hf__lock_extra *extra;
-    hf__session *on;          /* of extra->on */
-    hf__question **questions; /* those of looked-up keys, then extra's; NULL: extra's alone */
-    size_t lookup_count;
+    hf__session *on;          /* the session of extra->on, or NULL */
+    hf__question **questions; /* for looked-up keys, then extra's; NULL: only extra's */
+    size_t lookup_count;      /* how many of the questions are for looked-up keys */
     int64_t began;
     int64_t deadline;
     bool told;          /* on_wait has been called */
-    bool alone;         /* joins nobody: see hf__claims_acquire */
-    bool quiet;         /* a refusal is expected: nobody asks who holds the key */
-    size_t blocked;     /* which claim was in the way last */
-    char who[WHO_SIZE]; /* and who held it, as people are told; "": nobody asked */
+    bool alone;         /* joins no hold: see hf__claims_acquire in claims.c */
+    bool quiet;         /* a refusal is expected: do not look for the holder */
+    size_t blocked;     /* index of the claim that was refused last */
+    char who[WHO_SIZE]; /* its holder, in words; "" when nobody looked */
 };
 
-/* queue.c: key states and waiters; the mutex is held unless said otherwise */
-struct key_state *hf__key_state_get(hf_store *store,
-                                    const hf__claim *claim); /* NULL: out of memory */
-void hf__key_state_admit(hf_store *store,
-                         struct key_state *key_state); /* lets the next in, or frees it */
+/* queue.c: key states and waiters. The mutex is held. */
+
+/* Finds the claim's key state, or makes one; NULL: out of memory. */
+struct key_state *hf__key_state_get(hf_store *store, const hf__claim *claim);
+
+/* Lets the first waiters in, as far as the key is free for them. Frees a key state without use. */
+void hf__key_state_admit(hf_store *store, struct key_state *key_state);
+
+/* May a waiter of this mode go ahead now? It may still have to ask the store. */
 bool hf__key_state_is_free_for(const struct key_state *key_state, hf_mode mode);
+
+/* The hold of a lock of the calling thread that covers the mode, or NULL. */
 struct hold *hf__key_state_held_by_me(const struct key_state *key_state, hf_mode mode);
 bool hf__held_by_me(const hf_store *store, const hf__claim *claim);
+
+/* The waiter goes ahead: it joins the key state's hold, or makes the key busy and asks. */
 void hf__waiter_assign(struct waiter *waiter);
+
+/* Joins or leaves the queue. A waiter that has been assigned is in it no more. */
 void hf__waiter_queue(struct waiter *waiter);
 void hf__waiter_abandon(struct waiter *waiter);
+
+/* May the first waiter get the hold as it is, without a request to the store? */
 bool hf__may_hand_over(const struct key_state *key_state, const struct hold *hold);
 
-/* lock.c: the mutex is held. False: there is no such step from where it is. */
+/*
+ * A step in the life of a lock (lock.c). False: there is no such step from its present state. The
+ * mutex is held.
+ */
 enum life_event { LIFE_LOSE, LIFE_RELEASE };
 bool hf__life_step(struct hf_lock *lock, enum life_event event);
 
-/* queue.c: the mutex is held */
+/* Is the queued waiter part of a deadlock among threads of this process? The mutex is held. */
 bool hf__closes_cycle(const hf_store *store, const struct waiter *waiter);
 
-/* order.c: the mutex is held, but for hf__compare_claims */
+/* order.c: the order rule. The mutex is held, except for hf__compare_claims. */
+
 int hf__compare_claims(const hf__claim *a, const hf__claim *b); /* by order, space and key */
-/* HF_ORDER when first comes before something that this thread holds; *by_registry: by its order. */
+
+/*
+ * HF_ORDER when first comes before something that the calling thread holds. *by_registry: the
+ * registry's order says so, not only the keys.
+ */
 hf_status hf__order_check(hf_store *store, const hf__claim *first, bool *by_registry,
                           hf_error *err);
+
+/* Adds the lock to the list of its owner. Removing one that is not in the list does nothing. */
 void hf__order_add(hf_store *store, struct hf_lock *lock);
 void hf__order_remove(hf_store *store, struct hf_lock *lock);
-size_t hf__order_held(hf_store *store, hf__key **keys); /* by this thread; the caller frees them */
 
-/* resolve.c: targets → claims, sorted, without repeats, with their labels copied */
+/* Counts the keys that the calling thread holds. The caller frees *keys; short of memory, some are
+ * missing. */
+size_t hf__order_held(hf_store *store, hf__key **keys);
+
+/* resolve.c */
+
+/*
+ * Turns targets into claims, sorted as they are to be acquired and without repeats. The caller
+ * frees *claims and *labels, which holds the claims' labels; after a failure there is nothing to
+ * free. HF_INVALID, HF_CONFIG (the registry says otherwise), HF_COLLISION, HF_NO_MEMORY, or the
+ * failure of a look-up. The mutex is not held.
+ */
 hf_status hf__resolve(hf_store *store, const hf_lock_spec *spec, hf__claim **claims, size_t *count,
                       char **labels, hf_error *err);
 
 /* Does the registry say that all targets are transaction locks? */
 bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec);
 
-/* lookup.c: keys that are looked up; the mutex is not held */
-/* The questions that are to be answered under the lock of these claims, before the caller's own. */
+/* lookup.c: keys that are looked up. The mutex is not held. */
+
+/*
+ * Makes the questions that confirm looked-up keys, in acquiring->questions, before the caller's
+ * own. Call hf__lookup_finish afterwards, also after a failure.
+ */
 hf_status hf__lookup_prepare(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              hf_error *err);
-/* The claims are held. *stale: one of the keys is not its label's any more. */
+
+/*
+ * Once the claims are held: asks what the request could not answer. *stale: one of the keys is no
+ * longer its label's.
+ */
 hf_status hf__lookup_confirm(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool *stale, hf_error *err);
-/* Puts the questions into a request, without the answers of an earlier one. */
-void hf__lookup_attach(const struct acquiring *acquiring, hf__request *request);
-void hf__lookup_finish(struct acquiring *acquiring); /* frees its questions */
 
-/* claims.c: the mutex is not held */
+/* Puts all questions into the request, and frees the rows that an earlier request got. */
+void hf__lookup_attach(const struct acquiring *acquiring, hf__request *request);
+
+/* Frees the questions that hf__lookup_prepare made. */
+void hf__lookup_finish(struct acquiring *acquiring);
+
+/* claims.c: keys and their grants. The mutex is not held, except for hf__drop_grant. */
+
+/*
+ * Acquires all claims or none, and appends their grants to acquiring->lock, which has room for
+ * them. patient: waits until acquiring->deadline. HF_NOT_ACQUIRED names the holder, unless
+ * acquiring->quiet is set. Also HF_INTERRUPTED, HF_DEADLOCK, HF_QUOTA, and what the backend fails
+ * with.
+ */
 hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool patient, hf_error *err);
-hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err); /* grants[from…] */
-void hf__claims_leave(struct hf_lock *lock); /* all of them; the store has let go of them already */
-void hf__drop_grant(hf_store *store, struct grant *grant, bool lost); /* mutex held */
+
+/* Releases grants[from…]. They are gone from the lock even when the store reports a failure. */
+hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err);
+
+/* The same for all grants, when the store has already released them. */
+void hf__claims_leave(struct hf_lock *lock);
+
+/* Ends one grant; it is lost, or others share its hold. The mutex is held. */
+void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);
 
 /* slots.c */
+
+/* The keys of a semaphore, computed from the claim of its label; any thread may call these. */
 enum { HF__SLOT_DIGITS = 3, HF__SLOT_BASE = 16 };
-int64_t hf__slot_key(const hf__claim *base, unsigned slot);
+int64_t hf__slot_key(const hf__claim *base, unsigned slot); /* slot is 1 … slots */
 int64_t hf__slot_gate_key(const hf__claim *base);
 int64_t hf__slot_digit_key(const hf__claim *base, unsigned place, unsigned digit);
+
+/*
+ * Acquires one slot of spec->slots. As hf__claims_acquire; also HF_SLOTS: other holders use another
+ * number of slots. The mutex is not held.
+ */
 hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err);
 
-/* describe.c */
+/* describe.c: messages that name the holder. They may ask the store; the mutex is not held. */
+
+/* Returns HF_NOT_ACQUIRED, with err naming the claim's holder. */
 hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *err);
+
+/* The same, and keeps the holder in acquiring->who. When acquiring->quiet, looks for nobody. */
 hf_status hf__refused(struct acquiring *acquiring, const hf__claim *claim, hf_error *err);
+
+/* Notes the conflict and calls on_wait; only the first call of an acquire does something. */
 void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim);
 
 /* watch.c */
+
+/* Starts the watcher and the scribe unless they run; HF_SYSTEM. The mutex is not held. */
 hf_status hf__watch_start(hf_store *store, hf_error *err);
+
+/* Ends the watcher's thread and waits for that. The mutex is not held. */
 void hf__watch_stop(hf_store *store);
-const hf__session *hf__lost_session(const struct hf_lock *lock); /* mutex held */
-void hf__forget_loss(hf_store *store, struct hf_lock *lock);     /* mutex held */
-int hf__deliver_losses(hf_store *store);                         /* mutex not held */
+
+/* A session of the lock that is lost, or NULL. The mutex is held. */
+const hf__session *hf__lost_session(const struct hf_lock *lock);
+
+/* Takes the lock out of the queue of callbacks, if it is there. The mutex is held. */
+void hf__forget_loss(hf_store *store, struct hf_lock *lock);
+
+/* Runs the callbacks that are due and counts them. The mutex is not held. */
+int hf__deliver_losses(hf_store *store);
 
 /* scribe.c */
-hf_status hf__scribe_start(hf_store *store, hf_error *err); /* mutex held */
+
+/* Starts the scribe if the store keeps records, unless it runs; HF_SYSTEM. The mutex is held. */
+hf_status hf__scribe_start(hf_store *store, hf_error *err);
+
+/* Ends the scribe's thread and waits for that. The mutex is not held. */
 void hf__scribe_stop(hf_store *store);
-void hf__scribe_soon(hf_store *store); /* mutex held */
+
+/* A lock with a token has been acquired: the scribe's next round comes soon. The mutex is held. */
+void hf__scribe_soon(hf_store *store);
 
 /* lock.c */
-/* Its session, which is not freed until it is left; HF_LOST where it is gone. */
+
+/*
+ * The session of the lock. It is not freed, even if it gets lost, until the caller leaves it with
+ * hf__session_leave(session, 1). HF_LOST; HF_INVALID when the lock was released. The mutex is not
+ * held.
+ */
 hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_error *err);
+
+/* So many keys are no longer held on the session, which may be freed. With or without the mutex. */
 void hf__session_leave(hf__session *session, unsigned keys);
-/* hf_lock_release; is_free: the store has let go of it already, with a commit on its session. */
+
+/* As hf_lock_release. is_free: a commit on the lock's session has released it at the store. */
 hf_status hf__lock_end(struct hf_lock *lock, bool is_free, hf_error *err);
-void hf__name_loss(struct hf_lock *lock, const hf_error *why); /* lock->why: which lock, and why */
-void hf__lock_forget(struct hf_lock *lock);                    /* frees memory, releases nothing */
+
+/* Fills lock->why: which lock was lost, and why. The mutex is held. */
+void hf__name_loss(struct hf_lock *lock, const hf_error *why);
+
+/* Frees the memory of a lock and releases nothing. NULL is safe. */
+void hf__lock_forget(struct hf_lock *lock);
+
+/* Add an event to the history; -1: there is no such time. With or without the mutex. */
 void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);
 void hf__note_loss(const struct hf_lock *lock, const char *reason);
 

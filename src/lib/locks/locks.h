@@ -1,3 +1,4 @@
+/* The front door of the lock engine: what rooms above it may use besides the public header. */
 #ifndef HF_LOCKS_LOCKS_H
 #define HF_LOCKS_LOCKS_H
 
@@ -5,17 +6,17 @@
 #include "lib/backend/backend.h"
 #include "lib/registry/registry.h"
 
-/* The front door of the lock engine: what rooms above it may use besides the public header. */
-
-/* What an acquire may take along to the store, so that one message does. */
+/* What an acquire may send to the store in the same message. */
 typedef struct hf__lock_extra {
-    hf_lock *on; /* HF_PRIVATE both: on its session, where the store has sessions */
-    hf__question *const *questions; /* those that could not be asked on the way have no rows */
+    /* acquire on the session of this lock, where the backend can; both locks are HF_PRIVATE */
+    hf_lock *on;
+    hf__question *const *questions; /* without rows afterwards: it was not asked in the message */
     size_t question_count;
 } hf__lock_extra;
 
 /*
- * hf_lock_acquire; extra may be NULL. The questions' rows are the caller's, whatever the outcome.
+ * As hf_lock_acquire; extra may be NULL. The caller frees the rows of its questions, whatever the
+ * outcome. HF_LOST: the session of extra->on is gone.
  */
 HF_MUST_CHECK hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *spec,
                                               const hf__lock_extra *extra, hf_lock **lock,
@@ -26,66 +27,74 @@ HF_MUST_CHECK hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spe
 typedef struct hf__lookup hf__lookup;
 
 /*
- * A key of the derivation HF_MINTED is not computed from the label, it is found in the store's
- * records. Another room provides that; store.c sets it. All of it may be called from any thread,
- * and never with the engine's mutex held.
+ * A key of the derivation HF_MINTED is not computed from the label but found in the store's
+ * records. The room tables provides that, and store.c connects it with the engine. The engine calls
+ * these from any thread, never with its mutex held.
  */
 typedef struct hf__lookup_ops {
-    /* The key of the label as last seen, or asked for; *text is the label's one spelling and lives
-     * as long as the store. HF_INVALID where there is none. */
+    /* Finds the key of the label, in memory if it was seen before, else in the store. *text is the
+     * one spelling of the label, and lives as long as the store. HF_INVALID: there is no such key.
+     */
     hf_status (*find)(hf__lookup *lookup, hf_store *store, const char *label, size_t size,
                       const char **text, int64_t *key, hf_error *err);
 
-    /* What to ask once the lock is held. *question is one allocation: the engine frees its rows,
-     * then it. */
+    /* Makes the question to ask once the lock is held. The engine frees its rows, and then
+     * *question with free(): it is one allocation. */
     hf_status (*question)(hf__lookup *lookup, const hf_store *store, const char *label, size_t size,
                           hf__question **question, hf_error *err);
 
-    /* The question was answered under the lock of key. *stale: that is not the label's key any
-     * more. */
+    /* Reads the answer, which was given while key was locked. *stale: the label has another key
+     * now. */
     hf_status (*judge)(hf__lookup *lookup, hf_store *store, const char *label, size_t size,
                        const hf__question *question, int64_t key, bool *stale, hf_error *err);
 
-    /* The question failed: what people are told instead of the bare failure. */
+    /* The question failed: returns a failure that explains it to people. */
     hf_status (*explain)(hf__lookup *lookup, const hf_store *store, const hf_error *failure,
                          hf_error *err);
 
     void (*free)(hf__lookup *lookup);
 } hf__lookup_ops;
 
-struct hf__lookup { /* the head of what provides it */
+/* The first member of the provider's own struct. */
+struct hf__lookup {
     const hf__lookup_ops *ops;
 };
 
+/* Facts about a store that do not change; any thread may ask. The store owns what is returned. */
 hf__lookup *hf__store_lookup(const hf_store *store);
 const char *hf__store_application(const hf_store *store); /* as records name this process */
-const char *hf__store_host(const hf_store *store);
+const char *hf__store_host(const hf_store *store);        /* likewise */
 bool hf__store_is_borrowed(const hf_store *store); /* the caller's connection: no questions */
 
-/* Answers a question by itself, in one trip. The rows are the caller's. */
+/*
+ * Asks one question in a message of its own. The caller frees the rows. HF_INVALID on a borrowed
+ * store.
+ */
 HF_MUST_CHECK hf_status hf__store_ask(hf_store *store, hf__question *question, hf_error *err);
 
-/* HF_FORKED where the store was opened before a fork. */
+/* HF_FORKED when the calling process is not the one that opened the store. */
 HF_MUST_CHECK hf_status hf__check_process(const hf_store *store, hf_error *err);
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 struct hf_lock_list {
-    hf_lock_view *views; /* strings are owned */
-    bool *hidden;
+    hf_lock_view *views; /* with their strings */
+    bool *hidden;        /* for each view: to be dropped when the list is complete */
     size_t count;
     size_t view_room, hidden_room;
 };
 
 /*
- * hf_lock_list_read on a connection of the caller's, inside of its transaction; NULL: the store's.
+ * As hf_lock_list_read, on the caller's connection and inside its transaction; conn NULL: on one of
+ * the store's own.
  */
 HF_MUST_CHECK hf_status hf__lock_list_read_on(hf_store *store, struct pg_conn *conn,
                                               hf_lock_list **list, hf_error *err);
 
 /*
- * The registry's entry for the key and the label (or "") of a view; NULL: it knows none. *label is
- * what a key without one turned out to stand for, or NULL; it lives as the store.
+ * Finds the registry's entry for the key and the label (or "") of a view; *entry is NULL if there
+ * is none. *label is the label that the registry knows for a key without one, or NULL; it lives as
+ * long as the store. Any thread.
  */
 HF_MUST_CHECK hf_status hf__lock_owner(hf_store *store, const hf_lock_view *view,
                                        const hf__lock_entry **entry, const char **label,
