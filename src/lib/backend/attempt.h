@@ -1,12 +1,13 @@
 /*
- * What a backend provides for transactions: one attempt at a time, which lib/transactions runs,
- * repeats and reports; and the rows that come out of statements.
+ * What a backend provides for transactions: single attempts, which lib/transactions runs, repeats
+ * and reports, and the rows that statements return. An attempt and its rows belong to one thread.
  */
 #ifndef HF_BACKEND_ATTEMPT_H
 #define HF_BACKEND_ATTEMPT_H
 
 #include "lib/backend/backend.h"
 
+/* As the functions hf_rows_… of the public header. */
 typedef struct hf__rows_ops {
     size_t (*count)(const hf_rows *rows);
     size_t (*columns)(const hf_rows *rows);
@@ -16,52 +17,53 @@ typedef struct hf__rows_ops {
     void (*free)(hf_rows *rows);
 } hf__rows_ops;
 
-/* The common head of every backend's rows. */
+/* The first member of every backend's rows. */
 struct hf_rows {
     const hf__rows_ops *ops;
 };
 
-/* Why an attempt failed, as the retry loop needs to know it. */
+/* Why an attempt failed; it decides whether there is another one. */
 typedef enum hf__attempt_fault {
-    HF__FAULT_FINAL,  /* not to be tried again */
-    HF__FAULT_RETRY,  /* rolled back by the store for a reason that passes */
-    HF__FAULT_UNIQUE, /* a unique violation: tried again on request */
+    HF__FAULT_FINAL,  /* do not try again */
+    HF__FAULT_RETRY,  /* the store rolled it back for a reason that passes, such as a deadlock */
+    HF__FAULT_UNIQUE, /* a unique violation: tried again if the caller asked for that */
     HF__FAULT_LOCKED, /* a label was not free in time */
-    HF__FAULT_BROKEN, /* the connection is gone: outcome finds out what became of it */
+    HF__FAULT_BROKEN, /* the connection is gone: call outcome to learn whether it committed */
 } hf__attempt_fault;
 
-/* One attempt; the head of every backend's own. */
+/* One attempt; the first member of every backend's own. */
 typedef struct hf__attempt {
     hf__backend *backend;
     hf__attempt_fault fault; /* of the last call that failed */
     bool started;            /* the first statement has been sent: the snapshot is taken */
     bool cancelled;          /* the deadline passed and the statement was cancelled */
-    int64_t locked_ms;       /* hf__now_ms() when the labels were held, 0 before */
-    bool released;           /* what the plan releases has been, with the commit */
+    int64_t locked_ms;       /* hf__now_ms() when the labels were acquired, 0 before */
+    bool released;           /* the commit has also released plan->release */
 } hf__attempt;
 
-/* The local store's files. PostgreSQL has one database for all. */
+/* Which file of the local store. PostgreSQL has one database for all. */
 typedef enum hf__attempt_place {
-    HF__PLACE_DATA, /* FOLDER/<database>.db, the caller's */
-    HF__PLACE_OWN,  /* holdfast.db */
-    HF__PLACE_FILE, /* somebody else's, at the path that database is */
+    HF__PLACE_DATA, /* FOLDER/<database>.db, for the caller's tables */
+    HF__PLACE_OWN,  /* holdfast.db, the store's records */
+    HF__PLACE_FILE, /* a file outside of the folder: database is its path */
 } hf__attempt_place;
 
-/* What to run an attempt with; belongs to the caller and may grow until started. */
+/* How to run an attempt. It belongs to the caller, who may add claims until the attempt started. */
 typedef struct hf__attempt_plan {
     const hf__claim *claims; /* exclusive, sorted by (order, space, key), without repeats */
     size_t count;
     hf_isolation isolation;
     bool read_only;
     int64_t deadline;
-    hf__session *session; /* to run on, which holds a lock; NULL: one of the backend's choice */
-    /* held on that session: given up once committed, where the backend can */
+    hf__session *session; /* run on this one, which holds a lock; NULL: the backend chooses */
+    /* claims held on that session, to be released by the commit, where the backend can do it */
     const hf__claim *release;
     size_t release_count;
     hf__attempt_place place;
-    const char *database; /* the local store's file without ".db" */
+    const char *database; /* the local store's file, see hf__attempt_place */
 } hf__attempt_plan;
 
+/* What became of a transaction whose connection broke. */
 typedef enum hf__attempt_outcome {
     HF__OUTCOME_COMMITTED,
     HF__OUTCOME_NOT_COMMITTED,
@@ -69,12 +71,19 @@ typedef enum hf__attempt_outcome {
 } hf__attempt_outcome;
 
 typedef struct hf__attempt_ops {
-    bool locks_labels; /* false: the caller takes the claims as session locks around the attempt */
+    /* false: lib/transactions holds the claims as session locks around the attempt */
+    bool locks_labels;
 
+    /* Gets a session for the attempt, and waits for a free one if need be. The caller closes
+     * *attempt. HF_UNREACHABLE, HF_CONFIG and others; there is no fault to look at yet. */
     hf_status (*open)(hf__backend *backend, const hf__attempt_plan *plan, hf__attempt **attempt,
                       hf_error *err);
 
-    /* The first of these locks the claims, then begins: in the same message where it can. */
+    /*
+     * As hf_tx_query, hf_tx_queue and hf_tx_connection. Whichever comes first to the store acquires
+     * the claims, then begins the transaction: in the same message, where the backend can. A
+     * failure sets attempt->fault.
+     */
     hf_status (*query)(hf__attempt *attempt, const hf__attempt_plan *plan, const char *sql,
                        size_t count, const hf_value *values, bool binary_rows, hf_rows **rows,
                        hf_error *err);
@@ -83,17 +92,19 @@ typedef struct hf__attempt_ops {
     struct pg_conn *(*connection)(hf__attempt *attempt, const hf__attempt_plan *plan,
                                   hf_error *err);
 
+    /* Sends what is queued, and commits. A failure sets attempt->fault. */
     hf_status (*commit)(hf__attempt *attempt, const hf__attempt_plan *plan, hf_error *err);
 
-    /* The callback used the connection and failed: has it gone? May be NULL. */
+    /* Is the connection gone? Asked after the callback used it directly and failed. May be NULL. */
     bool (*is_broken)(hf__attempt *attempt);
 
-    /* After HF__FAULT_BROKEN, on a connection of its own; err says why when the outcome is in
-     * doubt. */
+    /* After HF__FAULT_BROKEN: finds out on another connection whether it committed. err says why
+     * when the outcome is in doubt. */
     hf__attempt_outcome (*outcome)(hf__attempt *attempt, const hf__attempt_plan *plan,
                                    hf_error *err);
 
-    void (*close)(hf__attempt *attempt); /* rolls back if not committed; frees */
+    /* Rolls back what is not committed, returns the session and frees the attempt. */
+    void (*close)(hf__attempt *attempt);
 } hf__attempt_ops;
 
 #endif

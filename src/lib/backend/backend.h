@@ -1,12 +1,13 @@
 /*
  * What a backend (PostgreSQL, the local folder) provides to the lock engine.
  *
- * A session of the backend is a connection, or an open file description. What is held on a
+ * A session of the backend is a connection, or a set of open file descriptions. What is held on a
  * session is lost with it, and a session never conflicts with itself, so the engine counts holders
  * inside the process and asks the backend only for keys that the process does not hold yet.
  *
- * All operations may be called from any thread at once, and never with the engine's mutex held. A
- * backend that finds a session dead calls hf__session_lose and goes on; the engine does the rest.
+ * Several threads may call the operations at once. The engine's mutex is not held, except during
+ * leave_session and note, which must not wait for the store. A backend that finds a session dead
+ * calls hf__session_lose and goes on; the engine does the rest.
  */
 #ifndef HF_BACKEND_BACKEND_H
 #define HF_BACKEND_BACKEND_H
@@ -23,20 +24,20 @@ typedef struct hf__claim {
     int64_t key; /* HF_PAIR: first int4 in the high half, second in the low */
     hf_space space;
     hf_mode mode;
-    /* whoever listens to this key is told of the release: the key, or a semaphore's */
-    int64_t wake;
+    int64_t wake;      /* a release wakes those who listen for this number: see listen below */
     const char *label; /* for records; NULL when only the number is known */
     size_t label_size;
     hf_derivation derivation;
     unsigned slot;
-    bool has_order; /* in the registry; locks without one come after all that have */
+    bool has_order; /* the registry gives it an order; claims without one come last */
     int64_t order;
 } hf__claim;
 
+/* The first member of every backend's sessions. */
 typedef struct hf__session {
     hf__backend *backend;
-    int session_id; /* how the store's own records name it */
-    atomic_bool losing;
+    int session_id;     /* its number in the store's records */
+    atomic_bool losing; /* somebody is filling reason and why */
     atomic_bool lost;
 
     const char *reason; /* one word for history, a literal; written once, before lost is set */
@@ -45,7 +46,10 @@ typedef struct hf__session {
                          * only at 0 may the session be reused or freed */
 } hf__session;
 
-/* Marks the session lost once and wakes the watcher. Returns false when it was lost before. */
+/*
+ * Marks the session lost and wakes the watcher. Only the first call counts; the others return
+ * false. reason is a literal, *why is copied and may be NULL. Any thread.
+ */
 bool hf__session_lose(hf__session *session, const char *reason, const hf_error *why);
 
 /* Who is in the way of a claim; strings may be "". */
@@ -64,35 +68,37 @@ typedef struct hf__key {
     hf_space space;
 } hf__key;
 
-/* One SELECT on the store's records. With a request it goes in the message that acquires the lock,
- * where the backend can do that, and is answered under the lock. */
+/*
+ * One SELECT on the store's records. As part of a request it is sent in the message that acquires
+ * the lock, where the backend can do that, and is answered while the lock is held.
+ */
 typedef struct hf__question {
-    /* what the statement may be prepared as, where it is asked by itself; or NULL */
-    const char *name;
-    const char *sql; /* for the store's kind */
+    const char *name; /* of the prepared statement, when it is asked on its own; NULL: do not */
+    const char *sql;  /* in the dialect of the store */
     size_t count;
     const hf_value *values; /* text */
-    hf_rows *rows;          /* the answer, the asker's to free; NULL: not asked yet */
+    hf_rows *rows;          /* the answer, which the asker frees; NULL: not asked yet */
 } hf__question;
 
-void hf__question_forget(hf__question *question); /* frees the rows */
+/* Frees the rows, so that the question can be asked again. */
+void hf__question_forget(hf__question *question);
 
-/* A request for keys, sorted by (order, space, key) without repeats, all or none. */
+/* A request for keys, sorted by (order, space, key) without repeats: all are acquired, or none. */
 typedef struct hf__request {
     const hf__claim *claims;
     size_t count;
     hf_lifetime lifetime;
-    bool private_session; /* a session that holds nothing else */
-    /* to be answered under the lock, if it can be done on the way */
+    bool private_session; /* on a session that holds nothing else */
+    /* to be asked in the same message, where the backend can */
     hf__question *const *questions;
     size_t question_count;
     bool any_order;      /* the caller may deadlock: search for cycles while waiting */
-    const hf__key *held; /* what the calling thread holds already; only for wait */
+    const hf__key *held; /* what the calling thread holds already; for wait_claims only */
     size_t held_count;
-    int64_t deadline; /* hf__now_ms() clock, HF__FOREVER; only for wait */
+    int64_t deadline; /* by hf__now_ms(), or HF__FOREVER; for wait_claims only */
 
-    /* In: the private session to acquire them on, where the backend can, or NULL. Out, with HF_OK:
-     * the one that holds them; the backend has raised its holds by count. */
+    /* In: the private session to acquire the keys on, where the backend can, or NULL. Out, with
+     * HF_OK: the session that holds them; the backend has raised its holds by count. */
     hf__session *session;
 
     /* results */
@@ -117,15 +123,16 @@ typedef struct hf__event {
     hf_space space;
     hf_mode mode;
     int64_t token;
-    int64_t wait_ms;                     /* how long the acquire took, -1 where it says nothing */
-    int64_t hold_ms;                     /* how long it was held, -1 likewise */
+    int64_t wait_ms;                     /* how long the acquire took; -1: does not apply */
+    int64_t hold_ms;                     /* how long it was held; -1: does not apply */
     char name[HF_NOTE_EVENT_MAX + 1];    /* of HF__EVENT_NOTED */
-    char detail[HF_NOTE_DETAIL_MAX + 1]; /* why it was lost, what the caller noted; or "" */
+    char detail[HF_NOTE_DETAIL_MAX + 1]; /* why it was lost, or what the caller noted; or "" */
 } hf__event;
 
+/* "acquired", "lost", …; a literal, or event->name. */
 const char *hf__event_name(const hf__event *event);
 
-/* A key that has been held for longer than a moment. */
+/* A held key, as it is written to the store's records. */
 typedef struct hf__record {
     int session_id;
     int64_t key;
@@ -136,6 +143,7 @@ typedef struct hf__record {
     int64_t token;
 } hf__record;
 
+/* Where a backend puts the views of a list, one by one; add copies the strings. */
 typedef struct hf__view_sink {
     hf_status (*add)(struct hf__view_sink *sink, const hf_lock_view *view, hf_error *err);
 } hf__view_sink;
@@ -145,76 +153,91 @@ struct hf__attempt_ops; /* attempt.h */
 typedef struct hf__backend_ops {
     const struct hf__attempt_ops *attempt; /* NULL: no transactions of its own */
 
-    void (*close)(hf__backend *backend);  /* releases all, flushes events, frees */
-    void (*forget)(hf__backend *backend); /* in a fork's child: drops descriptors, tells nobody */
+    /* Releases everything, writes buffered events and frees the backend. */
+    void (*close)(hf__backend *backend);
+
+    /* In the child of a fork: closes descriptors and frees memory, without a word to the store. */
+    void (*forget)(hf__backend *backend);
 
     /* HF_OK, HF_NOT_ACQUIRED with request->blocked (err untouched), or the failure. All or none. */
     hf_status (*try_claims)(hf__backend *backend, hf__request *request, hf_error *err);
 
-    /* The same, waiting until request->deadline; also HF_INTERRUPTED and HF_DEADLOCK. */
+    /* The same, but waits until request->deadline. Also HF_INTERRUPTED and HF_DEADLOCK. */
     hf_status (*wait_claims)(hf__backend *backend, hf__request *request, hf_error *err);
 
-    /* HF_LOST when a key turns out not to be held. Session locks only. */
+    /* Session locks only. HF_LOST: a key turned out not to be held. */
     hf_status (*release_claims)(hf__session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
 
-    /* Keys held on session change hands inside the process: a fresh token. */
+    /* Keys held on the session go to another lock of the process: gets a new token for it. */
     hf_status (*renew_claims)(hf__session *session, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err);
 
-    /* So many keys are held no more on the session, released or lost: lowers holds, and at 0 reuses
-     * or frees the session. NULL: the engine lowers it. */
+    /* So many keys are no longer held on the session, released or lost: lowers holds, and at 0
+     * reuses or frees the session. NULL: the engine lowers it. */
     void (*leave_session)(hf__session *session, unsigned keys);
 
-    /* Does anybody outside this process wait for the claim? */
+    /* Does anybody outside of this process wait for the claim? */
     hf_status (*is_contended)(hf__backend *backend, const hf__claim *claim, bool *contended,
                               hf_error *err);
 
-    /* Answers the question by itself, in one trip. NULL: the store has no records of its own. */
+    /* Asks one question in a message of its own. NULL: a borrowed connection answers none. */
     hf_status (*ask)(hf__backend *backend, hf__question *question, hf_error *err);
 
+    /* Fills *holder with one who is in the way of the claim; holder->found is false if it is not
+     * known. */
     hf_status (*find_holder)(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                              hf_error *err);
 
-    /* Wake-ups by key, for waits that no queue serves: between listen and unlisten, await_wake
-     * returns when the key was released since the last listen or await_wake with this ticket, or
-     * when ms have passed; it may return early. */
+    /*
+     * Wake-ups, for waits that have no queue at the store. Between listen and unlisten, await_wake
+     * returns when a claim with this wake has been released since the last listen or await_wake
+     * with the same ticket, or when ms have passed. It may also return early.
+     */
     hf_status (*listen)(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
     hf_status (*await_wake)(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
                             hf_error *err);
     void (*unlisten)(hf__backend *backend, int64_t wake);
 
-    /* Writes down who holds what, and what note has buffered, from the scribe's thread; NULL where
-     * acquiring and watching do it. Most locks are released before it comes to that, which is what
-     * makes records cheap. */
+    /*
+     * The scribe's thread: record writes who holds what (false: it failed, try again later), flush
+     * writes what note has buffered. Both are NULL where the backend writes records when it
+     * acquires and events when it watches. Most locks are released before the scribe gets to them,
+     * and that makes records cheap.
+     */
     bool (*record)(hf__backend *backend, const hf__record *records, size_t count);
     void (*flush)(hf__backend *backend);
 
-    /* Runs in the watcher's thread: looks after all sessions for at most ms, sooner after wake. */
+    /* The watcher's thread: looks after all sessions for at most ms, and returns sooner after wake,
+     * which any thread may call. */
     void (*watch)(hf__backend *backend, int ms);
     void (*wake)(hf__backend *backend);
 
-    /* Ends all waits for good. */
+    /* Ends all waits, now and later, with HF_INTERRUPTED. */
     void (*interrupt)(hf__backend *backend);
 
-    /* Buffers an event for history. */
+    /* Copies an event into the buffer for history. Never waits for the store. */
     void (*note)(hf__backend *backend, const hf__event *event);
 
+    /* As hf_store_init, hf_schedule_claim and hf_store_examine. */
     hf_status (*init)(hf__backend *backend, int *from, int *to, hf_error *err);
     hf_status (*claim_schedule)(hf__backend *backend, const char *label, int64_t period_ms,
                                 bool *due, int64_t *wait_ms, hf_error *err);
+
+    /* Every lock that is held or waited for; on the caller's conn, unless it is NULL. */
     hf_status (*list)(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
-                      hf_error *err); /* on conn, where it is given */
-    /* One view per key that was recorded since since_ms ago (-1: ever), sorted by space and key. */
+                      hf_error *err);
+
+    /* One view per key recorded in the last since_ms (-1: ever), sorted by space and key. */
     hf_status (*list_past)(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
                            hf_error *err);
     hf_status (*examine)(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
 } hf__backend_ops;
 
-/* The common head of every backend. */
+/* The first member of every backend. */
 struct hf__backend {
     const hf__backend_ops *ops;
-    char *name; /* without a password */
+    char *name; /* see hf_store_name */
     bool local;
     bool borrowed;       /* transaction locks on the caller's connection: no watcher, no counting */
     atomic_bool records; /* tokens, holders, labels and events are kept */
@@ -223,16 +246,20 @@ struct hf__backend {
     void *log_arg;
 };
 
+/* Calls the caller's log function, if there is one. Longer messages are cut at 1023 bytes. */
 void hf__log(const hf__backend *backend, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* "'nightly'" or "key 42" or "key (1, 2)", as messages name a claim. Returns out. */
 const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim);
 
-/* HF_DEADLOCK, told to the one whose wait for claim would close a cycle. */
+/* Returns HF_DEADLOCK, with a message for the thread whose wait for claim closes a cycle. */
 HF_MUST_CHECK hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err);
 
-/* options have been completed with their defaults. */
+/*
+ * These make a backend, which ops->close frees. options are complete: store.c has filled in the
+ * defaults. hf__postgres_borrow never closes conn.
+ */
 HF_MUST_CHECK hf_status hf__postgres_open(const hf_store_options *options, hf__backend **backend,
                                           hf_error *err);
 HF_MUST_CHECK hf_status hf__postgres_borrow(struct pg_conn *conn, const hf_store_options *options,
