@@ -7,12 +7,15 @@
  *   FOLDER/data.db       the caller's own tables, for transactions
  *
  * The kernel frees an OFD lock when the last descriptor of its open file description is closed, so
- * a lock ends with its process however that dies; the records say who holds it, never that it is
- * held. Mutexes are taken in this order: the database's (which may be held for seconds while
- * another process writes), hf__local's, a session's, a wait's, the bell's.
+ * a lock ends with its process, however that dies. The records say who holds a lock; whether it is
+ * held, only the kernel knows. Mutexes are taken in this order: the database's (which may be held
+ * for seconds while another process writes), hf__local's, a session's, a wait's, the bell's.
+ *
+ * "Enters by itself" below means that the function calls hf__local_db_enter and _leave, so the
+ * caller must not have entered.
  */
-#ifndef HF_STORE_LOCAL_LOCAL_H
-#define HF_STORE_LOCAL_LOCAL_H
+#ifndef HF_LOCAL_LOCAL_H
+#define HF_LOCAL_LOCAL_H
 
 #include <sqlite3.h>
 #include <sys/types.h>
@@ -31,45 +34,56 @@ enum {
 };
 
 typedef struct hf__local_file {
-    int fd_plus_one; /* 0: not open, so that zeroed memory is an empty set of files */
+    int fd_plus_one; /* 0: not open; zeroed memory is a set of closed files */
     unsigned held;   /* keys held in it */
     dev_t device;
     ino_t inode;
 } hf__local_file;
 
-/* Open file descriptions that never conflict with each other's owner: a session's. */
+/* The open files of one session. Locks conflict only between different sessions. */
 typedef struct hf__local_files {
     hf__local_file file[HF__LOCAL_FILES];
 } hf__local_files;
 
 typedef struct hf__local hf__local;
 
+/* The index of the file that has the claim's lock, and of the one that has its gate. */
 unsigned hf__local_lock_file(const hf__claim *claim);
 unsigned hf__local_gate_file(const hf__claim *claim);
 
-/* Makes the folders, with parents, for the owner only. */
+/* Makes the folders and their parents, for the owner only. HF_CONFIG; HF_UNREACHABLE: disk full. */
 HF_MUST_CHECK hf_status hf__local_make_folders(const hf__local *local, hf_error *err);
 
-/* *fd is -1 when the file does not exist and create is false. */
+/*
+ * These need the mutex of the session that has the files, unless nobody else uses it. Opening an
+ * open file is allowed; *fd is -1 when the file does not exist and create is false. Fails as
+ * hf__local_file_fail. Closing a file that is not open does nothing.
+ */
 HF_MUST_CHECK hf_status hf__local_file_open(const hf__local *local, hf__local_files *files,
                                             unsigned index, bool create, int *fd, hf_error *err);
 void hf__local_file_close(hf__local_files *files, unsigned index);
 void hf__local_files_close(hf__local_files *files);
 
-/* Does the path still name the file that is open? If not, nobody else sees the locks in it. */
+/* Is the open file still the one at its path? If not, nobody else sees the locks in it. */
 bool hf__local_file_is_current(const hf__local *local, const hf__local_files *files,
                                unsigned index);
 
-/* One byte of an open file; returns 0 or errno, EAGAIN where another description is in the way. */
+/*
+ * The claim's byte of an open file. They return 0 or errno; EAGAIN: another session's lock is in
+ * the way. Waiting is a cancellation point. *held: a lock in this mode would have to wait.
+ */
 int hf__local_lock_byte(int fd, const hf__claim *claim, bool wait);
 int hf__local_unlock_byte(int fd, const hf__claim *claim);
 int hf__local_probe_byte(int fd, const hf__claim *claim, hf_mode mode, bool *held);
 
-/* The failure of an operation on a lock file. */
+/*
+ * The failure of an operation ("open", "lock a byte of") on a file: HF_UNREACHABLE, HF_CONFIG or
+ * HF_SYSTEM by errno, with a hint.
+ */
 HF_MUST_CHECK hf_status hf__local_file_fail(const hf__local *local, unsigned index,
                                             int error_number, const char *what, hf_error *err);
 
-/* The claim that a byte of a lock file stands for; false for gates. */
+/* The path of a lock or gate file. */
 void hf__local_file_path(const hf__local *local, unsigned index, char *out, size_t out_size);
 
 /* ---- session.c: the keys that a session holds ---------------------------------------------- */
@@ -80,48 +94,60 @@ typedef struct hf__local_key {
     bool used;
 } hf__local_key;
 
+/* A hash set. Zeroed memory is an empty one. */
 typedef struct hf__local_keys {
-    hf__local_key *slot; /* open addressing, a power of two in size */
-    size_t size;
+    hf__local_key *slot; /* open addressing */
+    size_t size;         /* a power of two */
     size_t count;
 } hf__local_keys;
 
-bool hf__local_keys_reserve(hf__local_keys *keys, size_t more);        /* false: out of memory */
-void hf__local_keys_add(hf__local_keys *keys, const hf__claim *claim); /* room is reserved */
+/* Reserve room before adding. False: out of memory. */
+bool hf__local_keys_reserve(hf__local_keys *keys, size_t more);
+void hf__local_keys_add(hf__local_keys *keys, const hf__claim *claim);
 void hf__local_keys_free(hf__local_keys *keys);
 
 /* ---- session.c ------------------------------------------------------------------------------- */
 
 typedef struct hf__local_session {
     hf__session head;
-    int64_t id; /* names it in records; random */
-    bool is_shared;
-    pthread_mutex_t mutex; /* for what follows */
-    bool closed;
+    int64_t id;            /* its name in records; random */
+    bool is_shared;        /* for all locks that did not have to wait; else for one request */
+    pthread_mutex_t mutex; /* guards what follows */
+    bool closed;           /* lost, and nothing is held any more: only its memory is left */
     hf__local_files files;
     hf__local_keys held;
     struct hf__local_session *next; /* in hf__local.sessions, under its mutex */
 } hf__local_session;
 
+/* Makes a session and adds it to local->sessions. HF_NO_MEMORY, HF_SYSTEM. */
 HF_MUST_CHECK hf_status hf__local_session_new(hf__local *local, bool is_shared,
                                               hf__local_session **session, hf_error *err);
+
+/* Closes its files, which releases what it holds, and frees it. hf__local's mutex is not held. */
 void hf__local_session_free(hf__local_session *session);
 
-/* The claims are held on the session: the engine lowers its count when they are released. */
+/* The claims are held on the session: raises its holds, and puts it into the request. */
 void hf__local_session_grant(hf__local_session *session, hf__request *request);
 
-/* Writes down that the claims were granted on the session. wait_id: the wait that ends so, or 0. */
+/*
+ * Records that the session holds the claims, and gets their token (0: no records are kept).
+ * wait_id: the wait whose record ends with that, or 0. Enters by itself.
+ */
 HF_MUST_CHECK hf_status hf__local_session_record(hf__local_session *session,
                                                  const hf__request *request, int64_t wait_id,
                                                  int64_t *token, hf_error *err);
 
-/* Finds lock files that were removed while the session held keys in them: the session is lost. */
+/*
+ * The watcher's check: marks the session lost when a lock file was removed or replaced while it
+ * held keys in it. hf__local's mutex is held.
+ */
 void hf__local_session_check(hf__local_session *session);
 
-/* Is the claim's byte locked in a way that conflicts with the claim's mode? On any session. */
+/* *held: some session of some process has a lock that conflicts with the claim's mode. */
 HF_MUST_CHECK hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held,
                                           hf_error *err);
 
+/* Operations: see hf__backend_ops. Those that write records enter by themselves. */
 hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err);
 hf_status hf__local_release_claims(hf__session *session, const hf__claim *claims, size_t count,
                                    hf_error *err);
@@ -133,51 +159,56 @@ hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, b
 
 /* ---- wait.c, deadlock.c ---------------------------------------------------------------------- */
 
-/* What stands between a wait and its next key, as the table waiters keeps it. */
+/* How far a wait has come with one of its keys; numbers of the table waiters. */
 typedef enum hf__local_standing {
-    HF__LOCAL_TAKEN = 0,   /* by a set that still waits for a later key */
-    HF__LOCAL_AT_HEAD = 1, /* holds the gate, waits for the holders */
-    HF__LOCAL_QUEUED = 2,  /* waits for whoever holds the gate */
+    HF__LOCAL_TAKEN = 0,   /* has the key, and waits for a later one of its set */
+    HF__LOCAL_AT_HEAD = 1, /* has the gate, and waits for the holders */
+    HF__LOCAL_QUEUED = 2,  /* waits for the gate */
 } hf__local_standing;
 
+/* One call of wait_claims: the caller's thread and a helper, which locks. */
 typedef struct hf__local_wait {
     hf__local *local;
     const hf__request *request;
-    hf__local_session *session;
+    hf__local_session *session; /* a new one, for this request only */
     pthread_t helper;
     int64_t since_ms; /* Unix time */
 
-    pthread_mutex_t mutex; /* for what follows */
-    pthread_cond_t changed;
-    size_t position; /* of the claim that is waited for; count: all are held */
-    bool at_head;
-    bool done;
-    int error_number; /* once done */
+    pthread_mutex_t mutex;  /* guards what follows */
+    pthread_cond_t changed; /* wakes the caller's thread */
+    size_t position;        /* of the claim that is waited for; count: all are held */
+    bool at_head;           /* the helper has the gate of that claim */
+    bool done;              /* the helper has ended by itself */
+    int error_number;       /* of the helper, once done */
     bool interrupted;
-    bool recorded; /* progress is told to the caller's thread, too */
+    bool recorded; /* the wait is in the records: the helper signals progress */
 
-    /* only the caller's thread */
+    /* used by the caller's thread only */
     int64_t id; /* in the table waiters; 0: not there */
     size_t recorded_position;
     bool recorded_at_head;
-    uint64_t suspicion; /* the cycle that was seen last, 0: none */
+    uint64_t suspicion; /* hash of the cycle that the last search found; 0: none */
 
     struct hf__local_wait *next; /* in hf__local.waits, under its mutex */
 } hf__local_wait;
 
+/* Operations: see hf__backend_ops. */
 hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
 void hf__local_interrupt(hf__backend *backend);
 
-/* Counts releases, so that none between a try and the await_wake after it is missed. Wakes may
- * share a counter: it may end early. */
+/*
+ * Counts releases of this process, so that await_wake misses none since the last try. Several wakes
+ * may share a counter, so await_wake may return early.
+ */
 void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t count);
 hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
 hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
                                hf_error *err);
 
 /*
- * HF_DEADLOCK when the wait is the youngest of a cycle that was there at the last search, too: the
- * tables may be a moment behind the locks, but a deadlock stays. HF_OK otherwise, also on failure.
+ * HF_DEADLOCK when the wait is the youngest of a cycle that the last search found, too: the tables
+ * may be a moment behind the locks, but a deadlock stays. HF_OK otherwise; a failure to search is
+ * only logged. Between enter and leave.
  */
 HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *err);
 
@@ -185,34 +216,41 @@ HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *
 
 typedef struct hf__local_db {
     pthread_mutex_t mutex;
-    sqlite3 *handle; /* NULL until the first need, so that a start is fast */
+    sqlite3 *handle; /* opened when first needed, so that opening the store is fast */
     sqlite3_stmt *statement[HF__SQL_LOCAL_PREPARED]; /* by hf__sql.prepared */
-    dev_t device;
+    dev_t device;                                    /* of the open file: has it been replaced? */
     ino_t inode;
 } hf__local_db;
 
 /*
- * Between enter and leave the calling thread has the database; enter opens it, creates the schema
- * and notices a reboot where needed. A failed enter needs no leave.
+ * Between enter and leave the calling thread has the database to itself. Where needed, enter opens
+ * it, creates the schema and notices a reboot. HF_CONFIG, HF_UNREACHABLE, HF_NO_SCHEMA and others;
+ * after a failure do not call leave.
  */
 HF_MUST_CHECK hf_status hf__local_db_enter(hf__local *local, hf_error *err);
 void hf__local_db_leave(hf__local *local);
-void hf__local_db_close(hf__local_db *db); /* from inside, or alone */
 
-/* Is there a database, or one open already? Where nothing was ever recorded, nothing is created. */
+/* Between enter and leave, or when no other thread uses the store any more. */
+void hf__local_db_close(hf__local_db *db);
+
+/* Is there a file? Readers ask first, so that they do not create one. */
 bool hf__local_db_exists(const hf__local *local);
 
-/* Installs the schema; *from and *to are the versions before and after. Enters by itself. */
+/* As hf_store_init. Enters by itself. */
 hf_status hf__local_init(hf__backend *backend, int *from, int *to, hf_error *err);
 
-/* Write transactions begin IMMEDIATE: a deferred one fails at once when it has to wait (FACTS 35).
- * end commits after HF_OK and rolls back otherwise; it returns the first failure. */
+/*
+ * A write transaction, between enter and leave. It begins IMMEDIATE: a deferred one that has to
+ * wait for its first write fails at once. end commits if status is HF_OK and rolls back otherwise;
+ * it returns status, or the failure of the commit.
+ */
 HF_MUST_CHECK hf_status hf__local_begin(hf__local *local, hf_error *err);
 HF_MUST_CHECK hf_status hf__local_end(hf__local *local, hf_status status, hf_error *err);
 
 /*
- * Binds the parameters in order: 'i' int64_t, 't' const char *, 'b' const void * and size_t.
- * run executes; query leaves *rows for fetch, which sets *more, and sqlite3_reset.
+ * Named statements, between enter and leave. Parameters are bound in order: 'i' int64_t, 't' const
+ * char *, 'b' const void * and size_t. run executes. query prepares *rows: call fetch until *more
+ * is false, then sqlite3_reset. The database owns *rows. Fail as hf__local_db_fail.
  */
 HF_MUST_CHECK hf_status hf__local_run(hf__local *local, const hf__sql *sql, hf_error *err,
                                       const char *types, ...);
@@ -220,15 +258,21 @@ HF_MUST_CHECK hf_status hf__local_query(hf__local *local, const hf__sql *sql, sq
                                         hf_error *err, const char *types, ...);
 HF_MUST_CHECK hf_status hf__local_fetch(hf__local *local, sqlite3_stmt *rows, bool *more,
                                         hf_error *err);
-/* The backend's ask: on the records. Enters by itself. */
+
+/* The operation ask, on the records. Enters by itself. */
 hf_status hf__local_ask(hf__backend *backend, hf__question *question, hf_error *err);
+
+/* The failure that SQLite has just reported for the records. */
 HF_MUST_CHECK hf_status hf__local_db_fail(const hf__local *local, hf_error *err);
 
 /* ---- records.c: what is written; all between enter and leave unless said otherwise ----------- */
 
-typedef struct hf__local_known hf__local_known; /* labels that need no look at the table */
+typedef struct hf__local_known hf__local_known; /* labels that were checked lately */
 
-/* Labels checked, rivals that must be gone dropped, holders written; one transaction. */
+/*
+ * Records in one transaction that the session holds the claims, and gets a new token: checks the
+ * labels (HF_COLLISION), and drops other holders' records of exclusive keys, which must be stale.
+ */
 HF_MUST_CHECK hf_status hf__local_put_holders(hf__local *local, int64_t session_id,
                                               const hf__claim *claims, size_t count,
                                               hf_lifetime lifetime, int64_t wait_id, int64_t *token,
@@ -240,46 +284,55 @@ HF_MUST_CHECK hf_status hf__local_drop_holders(hf__local *local, int64_t session
 /* HF_COLLISION when the key is recorded under another label. Enters by itself. */
 HF_MUST_CHECK hf_status hf__local_check_label(hf__local *local, const hf__claim *claim,
                                               hf_error *err);
+
+/* Forgets the checked labels: the database is another one, or the store is closed. */
 void hf__local_known_free(hf__local *local);
 
-/* Brings the table waiters up to date with the wait. position and at_head are a snapshot. */
+/* Brings the table waiters up to date; position and at_head are copies of the wait's. */
 HF_MUST_CHECK hf_status hf__local_put_wait(hf__local_wait *wait, size_t position, bool at_head,
                                            hf_error *err);
 HF_MUST_CHECK hf_status hf__local_drop_wait(hf__local_wait *wait, hf_error *err);
 
+/* As hf_schedule_claim. Enters by itself. */
 hf_status hf__local_claim_schedule(hf__backend *backend, const char *label, int64_t period_ms,
-                                   bool *due, int64_t *wait_ms, hf_error *err); /* enters */
+                                   bool *due, int64_t *wait_ms, hf_error *err);
 
 /* ---- upkeep.c: the watcher's thread ---------------------------------------------------------- */
 
 enum { HF__LOCAL_EVENTS = 1024, HF__LOCAL_WAKES = 64 };
 
+/* What wakes the watcher, and the events that it is to write. */
 typedef struct hf__local_bell {
     pthread_mutex_t mutex;
     pthread_cond_t rung;
     bool woken;
-    hf__event *events; /* a ring */
+    hf__event *events; /* a ring buffer; the oldest event is dropped when it is full */
     size_t first;
     size_t count;
     size_t dropped;
     int64_t flush_at; /* a second after the oldest event came */
 } hf__local_bell;
 
+/* Operations: see hf__backend_ops. */
 void hf__local_watch(hf__backend *backend, int ms);
 void hf__local_wake(hf__backend *backend);
 void hf__local_note(hf__backend *backend, const hf__event *event);
 
-/* Writes what is buffered. Enters by itself. */
+/* Writes the buffered events; failures are logged. Enters by itself. */
 void hf__local_flush(hf__local *local);
 
-/* Deletes what is old or belongs to the dead, at most once an hour in all processes. Enters. */
+/*
+ * Deletes old records and those of dead processes, at most once an hour for all processes together;
+ * failures are logged. Enters by itself.
+ */
 void hf__local_sweep(hf__local *local);
 
-/* Deletes the records of processes that are gone, and counts these. Between enter and leave. */
+/* Deletes the records of dead processes; *dead is how many. Between enter and leave. */
 HF_MUST_CHECK hf_status hf__local_bury(hf__local *local, int *dead, hf_error *err);
 
 /* ---- list.c, files.c, examine.c ----------------------------------------------------------- */
 
+/* Operations: see hf__backend_ops. They enter by themselves. */
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                 hf_error *err);
 hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
@@ -287,12 +340,15 @@ hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_si
 hf_status hf__local_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
                               hf_error *err);
 
-/* Calls add for every key that somebody has locked by what the kernel says, known or not. Where the
- * kernel does not tell (no /proc, some filesystems) that is nobody. */
+/*
+ * Calls add for every key that is locked according to /proc/locks, recorded or not; stops when add
+ * fails. Where the kernel does not tell (no /proc, some filesystems) there are none.
+ */
 typedef hf_status hf__local_locked_fn(void *arg, const hf__claim *claim, hf_error *err);
 HF_MUST_CHECK hf_status hf__local_ask_kernel(const hf__local *local, hf__local_locked_fn *add,
                                              void *arg, hf_error *err);
 
+/* As hf_store_examine. Enters by itself. */
 hf_status hf__local_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
 
 /* ---- transaction.c, connection.c: transactions on FOLDER/data.db ----------------------------- */
@@ -301,19 +357,20 @@ typedef struct hf__local_connection hf__local_connection;
 
 extern const hf__attempt_ops hf__local_attempt_ops;
 
-void hf__local_connections_close(hf__local *local); /* those that no transaction uses */
+/* Closes the idle connections, at the end of the store. */
+void hf__local_connections_close(hf__local *local);
 
 /* ---- upkeep.c: who is who -------------------------------------------------------------------- */
 
-/* A process, as its records name it: a pid alone is soon somebody else's. */
+/* A process, as records name it. The pid alone is not enough: pids are reused. */
 typedef struct hf__local_process {
     int pid;
     int64_t started;   /* clock ticks after boot, from /proc/PID/stat; 0: unknown */
-    int64_t pid_space; /* inode of its pid namespace: elsewhere the pid means nothing */
+    int64_t pid_space; /* inode of its pid namespace: in another one the pid means nothing */
     const char *host;
 } hf__local_process;
 
-/* False only when it is known to be gone. */
+/* False only when the process is known to be gone. Any thread. */
 bool hf__local_is_alive(const hf__local *local, const hf__local_process *process);
 
 /* ---- local.c --------------------------------------------------------------------------------- */
@@ -326,22 +383,22 @@ struct hf__local {
     hf__local_process self;
     bool keeps_records;
 
-    pthread_mutex_t mutex;   /* for what follows */
-    pthread_cond_t released; /* wakes those in await_wake */
+    pthread_mutex_t mutex;   /* guards what follows, up to db */
+    pthread_cond_t released; /* wakes the threads in await_wake */
     bool interrupted;
-    unsigned awaiting;
-    uint64_t releases[HF__LOCAL_WAKES];
+    unsigned awaiting;                  /* threads in await_wake */
+    uint64_t releases[HF__LOCAL_WAKES]; /* releases of this process, hashed by wake */
     hf__local_session *shared_session;
     hf__local_session *sessions;
     hf__local_wait *waits;
-    hf__local_connection *idle; /* to data.db, for the next transactions */
+    hf__local_connection *idle; /* connections for the next transactions */
     unsigned idle_count;
 
     hf__local_db db;
     hf__local_known *known; /* under db.mutex */
     hf__local_bell bell;
 
-    /* only the watcher's thread; monotonic */
+    /* used by the watcher's thread only; hf__now_ms() */
     int64_t check_at;
     int64_t sweep_at;
 };
