@@ -1,4 +1,4 @@
-/* Acquiring a lock: checked, resolved to claims, put in order, asked for, published. */
+/* Acquiring a lock: check the spec, resolve targets, check the order, acquire, publish. */
 #include "lib/locks/engine.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-enum { SLOT_GRANTS = 64 }; /* what a semaphore needs on its way, at most */
+enum { SLOT_GRANTS = 64 }; /* enough for all keys that acquiring a slot holds at one time */
 
 static hf_status no_token(const hf_store *store, hf_error *err)
 {
@@ -68,7 +68,10 @@ static struct hf_lock *new_lock(hf_store *store, const hf_lock_spec *spec, size_
     return lock;
 }
 
-/* Once it is in the list, the watcher may find it lost and the callback may free it. */
+/*
+ * From the moment the lock is in the list, the watcher may find it lost and its callback may free
+ * it, so nothing touches the lock after the mutex is unlocked.
+ */
 static void publish(struct acquiring *acquiring)
 {
     struct hf_lock *lock = acquiring->lock;
@@ -86,12 +89,14 @@ static void publish(struct acquiring *acquiring)
         hf__scribe_soon(store);
     bool lost = hf__lost_session(lock) != NULL;
     pthread_mutex_unlock(&store->mutex);
-    if (lost) /* between the grant and here: nobody was looking for this lock */
+    if (lost) /* between the grant and here, when the watcher did not know this lock */
         store->backend->ops->wake(store->backend);
 }
 
-/* The server ends a transaction's lock without telling: its place in the order goes with the
- * handle. */
+/*
+ * A transaction lock ends with its transaction, and we are not told when that is: it stays in the
+ * order until its handle is released.
+ */
 static void remember_order(struct hf_lock *lock)
 {
     hf_store *store = lock->store;
@@ -105,7 +110,10 @@ static void remember_order(struct hf_lock *lock)
 static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf__claim *claims,
                              size_t count, hf_error *err)
 {
-    /* Who does not wait cannot be part of a deadlock that we hide. */
+    /*
+     * A deadlock needs a wait. One on a borrowed connection holds and waits on the same session, so
+     * PostgreSQL sees it.
+     */
     bool may_hide = spec->wait_ms != 0 && !store->backend->borrowed;
     if (!may_hide && !store->registry)
         return HF_OK;
@@ -115,7 +123,7 @@ static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf
     size_t first = 0;
     pthread_mutex_lock(&store->mutex);
     while (first < count && (spec->flags & HF_REENTRANT) && hf__held_by_me(store, &claims[first]))
-        first++; /* entered again at once, without a wait */
+        first++; /* these are entered again without a wait */
     if (first < count)
         status = hf__order_check(store, &claims[first], &by_registry, &order);
     pthread_mutex_unlock(&store->mutex);
@@ -244,9 +252,7 @@ out:
     return status;
 }
 
-/*
- * A key that was looked up is its label's no more, which has another one: the same again with that.
- */
+/* If a label got another key while we waited for the old one, starts over with the new key. */
 static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
                                  const hf__lock_extra *extra, hf__session *on, hf_lock **out,
                                  hf_error *err)
@@ -264,8 +270,10 @@ static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
     return status;
 }
 
-/* A thread that is cancelled in the middle would leave the engine's mutex locked: it goes on to the
- * end of the call, and hf_store_interrupt is what ends a wait. */
+/*
+ * Cancelling a thread inside the call would leave the engine's mutex locked, so cancellation waits
+ * for the end of the call. Use hf_store_interrupt to end a wait.
+ */
 hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *spec,
                                 const hf__lock_extra *extra, hf_lock **out, hf_error *err)
 {

@@ -1,5 +1,6 @@
 /*
- * Acquiring and releasing keys: first in line among the threads of the process, then at the store.
+ * Acquiring and releasing keys: first a thread queues among those of its process, then it asks the
+ * store.
  */
 #include "lib/locks/engine.h"
 
@@ -8,9 +9,10 @@
 
 #include "base/clock.h"
 
-/* How many joins of a shared key go by before somebody looks whether others wait outside. */
+/* After so many joins of a shared key, somebody asks the store whether other processes wait. */
 enum { LOOK_OUTSIDE_EVERY = 16 };
 
+/* Is a request that will soon be decided the only thing in the way? */
 static bool only_busy(const struct key_state *key_state, hf_mode mode)
 {
     struct key_state idle = *key_state;
@@ -49,7 +51,7 @@ static void unlist_waiting(hf_store *store, struct waiter *waiter)
     *at = waiter->next_queued;
 }
 
-/* Mutex held. HF_OK once it is first in line. */
+/* Mutex held. HF_OK: the waiter has been assigned. Otherwise it has left the queue. */
 static hf_status queue_up(const struct acquiring *acquiring, struct waiter *waiter)
 {
     hf_store *store = acquiring->store;
@@ -71,7 +73,10 @@ static hf_status queue_up(const struct acquiring *acquiring, struct waiter *wait
     return store->interrupted ? HF_INTERRUPTED : HF_NOT_ACQUIRED;
 }
 
-/* HF_NOT_ACQUIRED, HF_INTERRUPTED and HF_DEADLOCK leave err alone. */
+/*
+ * HF_OK: the waiter joins a hold or asks the store. HF_NOT_ACQUIRED, HF_INTERRUPTED and HF_DEADLOCK
+ * leave err alone. The key state is looked up again after each unlock: it may have been freed.
+ */
 static hf_status await_key(struct acquiring *acquiring, const hf__claim *claim,
                            struct waiter *waiter, bool patient, hf_error *err)
 {
@@ -93,7 +98,7 @@ static hf_status await_key(struct acquiring *acquiring, const hf__claim *claim,
             break;
         }
         if (!patient && only_busy(waiter->key_state, waiter->mode)) {
-            pthread_cond_wait(&store->changed, &store->mutex); /* a round trip at most */
+            pthread_cond_wait(&store->changed, &store->mutex); /* for one round trip at most */
             continue;
         }
         if (patient && !acquiring->told) {
@@ -150,7 +155,10 @@ void hf__drop_grant(hf_store *store, struct grant *grant, bool lost)
 
 /* ---- releasing ------------------------------------------------------------------------------- */
 
-/* Mutex held. True when the store has to be told; the key is busy until then. */
+/*
+ * Mutex held. Ends the grant inside the process if other locks or a waiter keep the hold. True: the
+ * store has to release the key, which is busy until then.
+ */
 static bool hand_over(hf_store *store, struct grant *grant)
 {
     struct key_state *key_state = grant->key_state;
@@ -173,7 +181,7 @@ static bool hand_over(hf_store *store, struct grant *grant)
     return true;
 }
 
-/* Short of memory the keys go one by one. */
+/* Without memory for all claims, they are released one by one. */
 static hf_status release_group(hf_store *store, struct grant *grants, size_t count, hf_error *err)
 {
     hf__session *session = grants[0].hold->session;
@@ -215,7 +223,10 @@ static bool same_group(const struct grant *a, const struct grant *b)
     return b->hold && a->hold->session == b->hold->session && a->claim.mode == b->claim.mode;
 }
 
-/* is_free: the store has let go of them already. */
+/*
+ * is_free: the store has released the keys already. Neighbouring grants of one session and mode go
+ * to the store in one call.
+ */
 static hf_status end_claims(struct hf_lock *lock, size_t from, bool is_free, hf_error *err)
 {
     hf_store *store = lock->store;
@@ -303,7 +314,7 @@ static hf_status ask_store(struct acquiring *acquiring, hf__request *request,
     const hf__backend_ops *ops = store->backend->ops;
     hf_status status = check_quota(store, request->count, err);
     if (status == HF_OK && acquiring->alone)
-        status = HF_NOT_ACQUIRED; /* it was tried before */
+        status = HF_NOT_ACQUIRED; /* the whole set was tried before: see hf__claims_acquire */
     else if (status == HF_OK)
         status = ops->try_claims(store->backend, request, err);
     if (status == HF_NOT_ACQUIRED && patient && hf__left_ms(acquiring->deadline) != 0) {
@@ -315,7 +326,10 @@ static hf_status ask_store(struct acquiring *acquiring, hf__request *request,
     return status;
 }
 
-/* Mutex held: the store has granted the key to this process. */
+/*
+ * Mutex held: the store has granted the key to this process. A private hold stays out of
+ * key_state->hold, so nobody joins it.
+ */
 static void attach_granted(struct acquiring *acquiring, struct waiter *waiter,
                            const hf__claim *claim, struct hold *hold, struct grant *grant)
 {
@@ -330,6 +344,7 @@ static void attach_granted(struct acquiring *acquiring, struct waiter *waiter,
     hf__key_state_admit(acquiring->store, key_state);
 }
 
+/* Those that were to ask the store have got nothing: lets the next waiters in. */
 static void leave_refused(hf_store *store, struct waiter *waiters, size_t count)
 {
     pthread_mutex_lock(&store->mutex);
@@ -423,8 +438,10 @@ static void attach_joined(struct acquiring *acquiring, const hf__claim *claims, 
     lock->count += count;
 }
 
-/* Who joins holds because another thread did: with a token of its own, and not for ever while
- * others wait outside. */
+/*
+ * A lock that joined a hold gets a token of its own. Now and then a joiner also asks whether other
+ * processes wait, so that an endless chain of shared holders does not keep them out.
+ */
 static hf_status renew_joined(struct acquiring *acquiring, size_t from, struct waiter *waiters,
                               hf_error *err)
 {
@@ -474,7 +491,7 @@ static hf_status await_keys(struct acquiring *acquiring, const hf__claim *claims
             break;
         if (acquiring->alone)
             mark_waiting(acquiring->store, &waiters[got], 1,
-                         true); /* the next key may take its time */
+                         true); /* the wait for the next key may take long */
     }
     pthread_cond_destroy(&cond);
     if (status == HF_OK)
@@ -515,16 +532,16 @@ static hf_status acquire_once(struct acquiring *acquiring, const hf__claim *clai
 }
 
 /*
- * A set is first tried as a whole. If it has to wait it starts over and joins nobody: a key that
- * the process handed over to it, held while it waits for a smaller one, would be a deadlock with
- * whoever takes them in their order.
+ * A set is first tried as a whole. If it has to wait, it starts over and joins no hold: if it got a
+ * key by joining and then waited for a smaller one at the store, it would deadlock with others that
+ * acquire the keys in their order.
  */
 hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool patient, hf_error *err)
 {
     if (count == 1 || !patient) {
         hf_status once = acquire_once(acquiring, claims, count, patient, err);
-        /* The session that was joined, or idled, has died: that is not this caller's loss. */
+        /* A session that was joined, or had been idle, turned out dead: try again on a new one. */
         return once == HF_UNREACHABLE ? acquire_once(acquiring, claims, count, patient, err) : once;
     }
     acquiring->quiet = true;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 
-/* Mutex not held. A thread of this very process may be the holder. */
+/* Mutex not held. Finds a holder in this process. */
 static bool holder_inside(hf_store *store, const hf__claim *claim, hf__holder *holder)
 {
     memset(holder, 0, sizeof *holder);
@@ -23,7 +23,7 @@ static bool holder_inside(hf_store *store, const hf__claim *claim, hf__holder *h
             grant->lock->acquired_wall ? hf__wall_ms() - grant->lock->acquired_wall : 0;
     }
     if (key_state)
-        hf__key_state_admit(store, key_state); /* frees it when it was made just now */
+        hf__key_state_admit(store, key_state); /* frees it if the search has just made it */
     pthread_mutex_unlock(&store->mutex);
     if (!holder->found)
         return false;
@@ -85,7 +85,7 @@ static void add_remedy(const hf__claim *claim, const hf__holder *holder, hf_erro
         hf__hint(err, "key %lld; wait for it, or end the holder", (long long)claim->key);
 }
 
-/* Leaves who alone where nobody wants to know. */
+/* Without err nobody wants to know: leaves who as it is. */
 static hf_status name_holder(hf_store *store, const hf__claim *claim, char who[WHO_SIZE],
                              hf_error *err)
 {

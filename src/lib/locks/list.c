@@ -1,4 +1,4 @@
-/* A snapshot of every lock, owned by the caller. */
+/* Lists of locks: views collected from a backend, without the inner keys of slots, with names. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ static void hide_view(hf_lock_list *list, const hf_lock_view *view)
     list->hidden[view - list->views] = true;
 }
 
-/* drops what is hidden */
+/* Drops the hidden views. */
 static void compact(hf_lock_list *list)
 {
     size_t kept = 0;
@@ -90,10 +90,10 @@ static void compact(hf_lock_list *list)
 
 /*
  * The keys of a semaphore's slots are recorded under its label (slots.c), so that collisions are
- * found; they are no locks of their own, and a list of what was locked leaves them out.
+ * found. They are no locks of their own, so a list of the past leaves them out.
  */
 
-/* What is in the history comes first: that is always the label's own key. */
+/* Within a label, keys with events come first: only the label's own key has them. */
 static int by_label(const void *a, const void *b)
 {
     const hf_lock_view *left = *(hf_lock_view *const *)a, *right = *(hf_lock_view *const *)b;
@@ -117,7 +117,7 @@ static void hide_key(hf_lock_list *list, hf_lock_view *const *group, size_t coun
             hide_view(list, group[i]);
 }
 
-/* The views have one label: those that are slots of another are hidden. */
+/* The views have the same label: hides those whose key is a slot of another one. */
 static void hide_slots(hf_lock_list *list, hf_lock_view *const *group, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -129,7 +129,6 @@ static void hide_slots(hf_lock_list *list, hf_lock_view *const *group, size_t co
     }
 }
 
-/* Drops the keys of slots, which are recorded under the label of their semaphore. */
 static hf_status drop_slots(hf_lock_list *list, hf_error *err)
 {
     size_t end = 0;
@@ -155,7 +154,7 @@ static hf_status drop_slots(hf_lock_list *list, hf_error *err)
 
 /*
  * A semaphore uses several keys per holder (slots.c). People think of it as one lock, so the list
- * shows one row per holder, with its slot, and one per waiter, under the label's own key.
+ * shows one view per holder, with its slot, and one per waiter, under the label's own key.
  */
 
 struct place {
@@ -164,7 +163,7 @@ struct place {
 };
 
 struct index {
-    struct place *places; /* by key; bigint space only, where all inner keys are */
+    struct place *places; /* sorted by key; HF_BIGINT only, as all inner keys are */
     size_t count;
 };
 
@@ -198,7 +197,7 @@ static bool same_owner(const hf_lock_view *a, const hf_lock_view *b)
     return a->backend_pid == b->backend_pid && a->pid == b->pid && strcmp(a->host, b->host) == 0;
 }
 
-/* The number of slots that the digits spell, 0 when this is no semaphore. */
+/* The number of slots that the held digit keys spell; 0: base is not a semaphore's key. */
 static unsigned spelled_slots(const struct index *index, const hf__claim *base)
 {
     unsigned slots = 0;
@@ -245,7 +244,7 @@ static void show_slot(hf_lock_list *list, hf_lock_view *view, const hf_lock_view
     take_label(view, base);
 }
 
-/* Whoever is at the gate waits for a slot, the one who has passed it too. */
+/* All at the gate wait for a slot, also the one that holds it. */
 static void show_waiter(hf_lock_list *list, hf_lock_view *view, const hf_lock_view *base,
                         unsigned number)
 {
@@ -263,7 +262,7 @@ static void hide(hf_lock_list *list, hf_lock_view *view, const hf_lock_view *bas
     hide_view(list, view);
 }
 
-/* The label's own key is what marks a participant; its other rows say more. */
+/* Every holder and waiter also has the label's own key; its slot or gate view says more. */
 static void hide_base_rows(hf_lock_list *list, const hf_lock_view *base)
 {
     hf_lock_view pattern = *base;
@@ -308,7 +307,6 @@ static bool build_index(const hf_lock_list *list, struct index *index)
     return true;
 }
 
-/* Makes one row of the many keys that a holder of a semaphore has. */
 static hf_status fold_slots(hf_lock_list *list, hf_error *err)
 {
     struct index index = {0};
@@ -331,9 +329,7 @@ static hf_status fold_slots(hf_lock_list *list, hf_error *err)
 
 /* ---- the registry's names -------------------------------------------------------------------- */
 
-/* The registry's names for the locks of a list. */
-
-/* Built when the first key without a label comes up, and kept: it is the same for every list. */
+/* Built for the first key without a label, and kept: the registry does not change. */
 static hf_status get_known(hf_store *store, const hf__known **known, hf_error *err)
 {
     hf__known *built = NULL;
@@ -399,7 +395,7 @@ static hf_status name_view(hf_store *store, hf_lock_view *view, hf_error *err)
     return ok ? HF_OK : hf__no_memory(err);
 }
 
-/* Fills name and pattern, and labels that the registry knows. */
+/* Fills in names and patterns, and labels that the registry knows from the key. */
 static hf_status name_list(hf_store *store, hf_lock_list *list, hf_error *err)
 {
     hf_status status = HF_OK;

@@ -42,8 +42,10 @@ void hf__note_loss(const struct hf_lock *lock, const char *reason)
     add_note(lock, &event);
 }
 
-/* Anything but a word becomes '_': it goes between the braces of an array, and into labels of
- * metrics. */
+/*
+ * Replaces everything but small letters by '_': the word goes into an array literal of PostgreSQL
+ * and into labels of metrics, without quotes.
+ */
 static void copy_word(char *out, size_t size, const char *word)
 {
     size_t length = 0;
@@ -85,8 +87,7 @@ static void unpublish(hf_store *store, struct hf_lock *lock)
     lock->next = lock->previous = NULL;
 }
 
-/* The session counts one more hold meanwhile, so that a loss does not free it under the caller's
- * hands. */
+/* One more hold keeps the session from being freed after a loss while the caller uses it. */
 hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -192,7 +193,7 @@ static void release_and_free(hf_lock *lock)
 {
     hf_store *store = lock->store;
     if (hf__check_process(store, NULL) != HF_OK)
-        return; /* the parent's memory, copied: nothing here is ours to end */
+        return; /* a copy of the parent's lock: it is not for this process to end it */
     pthread_mutex_lock(&store->mutex);
     bool released = lock->state == HF_STATE_RELEASED;
     pthread_mutex_unlock(&store->mutex);
@@ -263,7 +264,7 @@ hf_status hf_lock_with(hf_store *store, const hf_lock_spec *spec, hf_locked_fn *
     hf_status released = HF_OK;
     pthread_cleanup_push(free_lock, lock);
     status = fn(lock, arg, err);
-    if (hf_lock_get_state(lock) != HF_STATE_RELEASED) /* fn may have done it */
+    if (hf_lock_get_state(lock) != HF_STATE_RELEASED) /* fn may have released it */
         released = hf_lock_release(lock, status == HF_OK ? err : NULL);
     pthread_cleanup_pop(1);
     return status == HF_OK ? released : status;
@@ -271,19 +272,15 @@ hf_status hf_lock_with(hf_store *store, const hf_lock_spec *spec, hf_locked_fn *
 
 /* ---- the steps of a lock's life ----------------------------------------------------------- */
 
-/*
- * The life of a lock, as one table. Acquiring has no row: a lock that is not held yet is nobody's.
- */
-
+/* There is no row for acquiring: a lock has no state before it is held. */
 static const struct {
     hf_lock_state from;
     enum life_event event;
     hf_lock_state to;
 } lock_life[] = {
-    {HF_STATE_HELD, LIFE_LOSE, HF_STATE_LOST},        /* the watcher found its session dead */
-    {HF_STATE_HELD, LIFE_RELEASE, HF_STATE_RELEASED}, /* by the owner, in time */
-    {HF_STATE_LOST, LIFE_RELEASE,
-     HF_STATE_RELEASED}, /* by the owner, who is told that it is late */
+    {HF_STATE_HELD, LIFE_LOSE, HF_STATE_LOST},        /* its session was found dead */
+    {HF_STATE_HELD, LIFE_RELEASE, HF_STATE_RELEASED}, /* by the owner */
+    {HF_STATE_LOST, LIFE_RELEASE, HF_STATE_RELEASED}, /* by the owner, who gets HF_LOST */
 };
 
 bool hf__life_step(struct hf_lock *lock, enum life_event event)

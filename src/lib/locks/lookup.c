@@ -1,8 +1,8 @@
 /*
- * Keys that are looked up in the store's records instead of computed. One that was seen earlier may
- * be out of date, so it is asked for again once the lock is held: in the message that acquires it,
- * where the backend can, else by itself. It cannot change after that, for whoever changes it needs
- * the same lock.
+ * Keys that are looked up in the store's records instead of computed. A key that was seen earlier
+ * may be out of date, so it is asked for again once the lock is held: in the message that acquires
+ * it, where the backend can, else in one of its own. After that it cannot change, because a change
+ * needs the same lock.
  */
 #include "lib/locks/engine.h"
 
@@ -106,7 +106,7 @@ void hf__lookup_attach(const struct acquiring *acquiring, hf__request *request)
         request->questions = acquiring->questions;
         request->question_count += acquiring->lookup_count;
     }
-    for (size_t i = 0; i < request->question_count; i++) /* of a try that came to nothing */
+    for (size_t i = 0; i < request->question_count; i++) /* answers of an earlier, refused try */
         hf__question_forget(request->questions[i]);
 }
 

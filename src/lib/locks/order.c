@@ -1,8 +1,9 @@
 /*
- * The order rule. Two processes that hold one lock each and wait for the other's are a deadlock,
- * and PostgreSQL cannot see it: holding and waiting go over different sessions. Waiting only for
- * keys greater than all that the thread holds rules it out. A registry may put an order above that
- * of the keys; it is kept at every acquire, contended or not, so that a mistake shows in a test.
+ * The order rule. Two processes that each hold one lock and wait for the other's are deadlocked,
+ * and PostgreSQL cannot see it, because holding and waiting happen on different sessions. This
+ * cannot happen if a thread only waits for keys greater than all that it holds. A registry may
+ * define an order that comes before that of the keys. It is checked at every acquire, contended or
+ * not, so that a test finds a mistake.
  */
 #include "lib/locks/engine.h"
 

@@ -1,10 +1,11 @@
+/* Key states: who of this process holds a key, who waits for it, and who is next. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "lib/locks/engine.h"
 
-/* How often a key may change hands inside the process before others get their chance outside. */
+/* A key is handed over at most so often inside the process before other processes get a chance. */
 enum { MOST_HANDOVERS = 16 };
 
 static size_t bucket_of(int64_t key)
@@ -148,8 +149,9 @@ void hf__key_state_admit(hf_store *store, struct key_state *key_state)
 /* ---- deadlocks inside the process --------------------------------------------------------- */
 
 /*
- * Deadlocks among the threads of one process, which HF_ANY_ORDER allows: every edge is in the
- * engine's own tables. Found when the last of them starts to wait, which is the one to be told.
+ * HF_ANY_ORDER allows deadlocks among the threads of one process. The engine's own tables have
+ * every edge of such a cycle. It is found when its last thread starts to wait, and that thread gets
+ * HF_DEADLOCK.
  */
 
 enum { MOST_STEPS = 10000 };
@@ -177,7 +179,10 @@ static bool leads_to(const hf_store *store, const struct key_state *key_state, p
     return false;
 }
 
-/* A thread that waits for what it holds itself waits for another thread to release it. */
+/*
+ * Any thread may release a lock, so a thread that waits for a key it holds itself is no deadlock:
+ * it relies on another thread.
+ */
 static bool holds(const struct key_state *key_state, pid_t me)
 {
     for (const struct grant *grant = key_state->grants; grant; grant = grant->next)

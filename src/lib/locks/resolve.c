@@ -1,4 +1,4 @@
-/* From what the caller names to keys: checked, looked up, derived, sorted, without repeats. */
+/* Turns the caller's targets into claims: check labels, ask the registry, find the keys, sort. */
 #include "lib/locks/engine.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static hf_status refuse_derivation(const hf_target *target, const hf_registry_en
     return status;
 }
 
-/* The entry of a number: by itself, or by the label that it was derived from. */
+/* The entry of a numbered target: by its key, or by its label if that gives the same key. */
 static const hf_registry_entry *find_numbered(const hf_registry *registry, const hf_target *target)
 {
     const hf__lock_entry *other = NULL;
@@ -94,7 +94,10 @@ static hf_status ask_registry(const hf_registry *registry, hf_target *target,
     return HF_OK;
 }
 
-/* Under the table's one name: two spellings of it would be two labels for one key. */
+/*
+ * Finds the key of a shared table, and replaces the label by the one spelling of the table's name:
+ * two spellings would look like two labels for one key.
+ */
 static hf_status look_up(hf_store *store, hf_target *target, const hf_lock_spec *spec, int64_t *key,
                          hf_error *err)
 {
@@ -189,7 +192,7 @@ static hf_status remove_repeats(hf__claim *claims, size_t *count, hf_error *err)
     return HF_OK;
 }
 
-/* The caller's strings need not outlive the call; the lock's do. */
+/* The caller's strings need not outlive the call, but a lock needs its labels until it is freed. */
 static hf_status copy_labels(hf__claim *claims, size_t count, char **labels, hf_error *err)
 {
     size_t total = 1;
@@ -213,7 +216,7 @@ static int by_order(const void *a, const void *b)
     return hf__compare_claims(a, b);
 }
 
-/* First by key, which finds repeats; then as they are to be taken. */
+/* Sorts by key, which finds repeats; then in the order of the registry, if there is one. */
 static hf_status sort_claims(const hf_store *store, hf__claim *claims, size_t *count, hf_error *err)
 {
     if (*count < 2)

@@ -1,7 +1,7 @@
 /*
- * The scribe: one thread per store writes down who holds what and what has happened, behind the
- * caller's back. Apart from the watcher, because a write may be kept waiting by anybody who locks a
- * table, and a loss must be told in time whatever the tables do.
+ * The scribe: one thread per store writes records and events in the background. It is not the
+ * watcher, because a write has to wait when somebody locks a table, and a loss must be reported in
+ * time all the same.
  */
 #include "lib/locks/engine.h"
 
@@ -12,8 +12,8 @@
 
 enum {
     ROUND_MS = 1000,
-    SOON_MS = 20,        /* a round while something is not recorded yet */
-    RECORD_AFTER_MS = 5, /* what is held for less is not worth a row */
+    SOON_MS = 20,        /* instead of ROUND_MS, while something is not recorded yet */
+    RECORD_AFTER_MS = 5, /* a lock that is held for less gets no row */
 };
 
 /* Mutex held. */
@@ -41,7 +41,7 @@ static bool is_due(const struct hf_lock *lock, int64_t now)
            now - lock->acquired_ms >= RECORD_AFTER_MS;
 }
 
-/* The newest locks stand first, so that the first recorded one ends the search. */
+/* The newest locks come first in the list, so the search ends at the first recorded one. */
 static size_t find_unrecorded(hf_store *store, hf__record **records)
 {
     size_t wanted = 0, count = 0;
@@ -61,7 +61,7 @@ static size_t find_unrecorded(hf_store *store, hf__record **records)
     return count;
 }
 
-/* All of them: the list is in order of age, and what is recorded ends the search in it. */
+/* Writing failed. Marks all locks, because the search ends at the first recorded one. */
 static void record_again(hf_store *store)
 {
     pthread_mutex_lock(&store->mutex);

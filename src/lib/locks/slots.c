@@ -1,10 +1,10 @@
 /*
- * Counting semaphores: N holders of one label. A holder has
- *   the label's key, shared: who wants the label exclusively waits for all slots,
- *   three digit keys, shared, that spell N in base 16: another N meets them and is refused,
+ * Counting semaphores: at most N holders of one label. Each holder has
+ *   the label's key, shared, so that an exclusive lock of the label waits for all slots,
+ *   three digit keys, shared, which spell N in base 16, so that another N finds out and fails,
  *   one slot key, exclusive.
- * A taker passes a gate key first. Only the one behind the gate looks for a free slot, so the
- * gate's queue is the semaphore's, and nobody overtakes.
+ * To acquire a slot, one first acquires a gate key. Only its holder looks for a free slot, so the
+ * queue for the gate is the queue for the semaphore, and nobody overtakes.
  */
 #include "lib/locks/engine.h"
 
@@ -16,11 +16,11 @@
 enum {
     TICK_LOW_MS = 200,
     TICK_HIGH_MS = 500,
-    GATE_MS = 300,  /* who may not wait still lets another one pass the gate */
-    PROBE_MS = 200, /* a session that died behind the gate holds its digits a moment longer */
+    GATE_MS = 300,  /* a caller that must not wait still gives the gate's holder this long */
+    PROBE_MS = 200, /* a session that died behind the gate keeps its digits for a moment */
 };
 
-/* A key of the semaphore's own; 64 bits of SHA-256, as for any label. */
+/* One of the semaphore's own keys: 64 bits of SHA-256, as for any label. */
 static int64_t inner_key(const hf__claim *base, char purpose, unsigned number)
 {
     char label[64] = "holdfast semaphore ";
@@ -79,6 +79,7 @@ static unsigned digit_of(unsigned slots, unsigned place)
     return (slots >> (4 * place)) % HF__SLOT_BASE;
 }
 
+/* ours: the digits of slots, shared. Otherwise all other digits, exclusive. */
 static void digit_claims(const hf__claim *base, unsigned slots, bool ours, hf__claim *claims,
                          size_t *count)
 {
@@ -105,7 +106,10 @@ static hf_status probe(struct acquiring *acquiring, const hf__claim *claims, siz
     return status;
 }
 
-/* Behind the gate: nobody else looks or spells at the same time. */
+/*
+ * The gate is held, so nobody else does this at the same time. If all other digits are free, no
+ * holder uses another number of slots.
+ */
 static hf_status agree_on_size(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
     hf__claim claims[HF__SLOT_DIGITS * HF__SLOT_BASE];
@@ -131,7 +135,7 @@ static hf_status agree_on_size(struct acquiring *acquiring, const hf__claim *bas
     return status == HF_NOT_ACQUIRED ? HF_SLOTS : status; /* err names who is in the way */
 }
 
-/* HF_NOT_ACQUIRED when all are taken. */
+/* HF_NOT_ACQUIRED: all slots are held. */
 static hf_status try_slots(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
     unsigned slots = acquiring->spec->slots;
@@ -142,7 +146,7 @@ static hf_status try_slots(struct acquiring *acquiring, const hf__claim *base, h
         claim.label_size = base->label_size;
         claim.derivation = base->derivation;
         claim.slot = slot;
-        acquiring->quiet = slot < slots; /* the last one's holder is named */
+        acquiring->quiet = slot < slots; /* the message names the holder of the last slot */
         hf_status status = hf__claims_acquire(acquiring, &claim, 1, false, err);
         acquiring->quiet = false;
         if (status == HF_OK)
@@ -163,7 +167,10 @@ static hf_status await_wake_or_tick(const struct acquiring *acquiring, int64_t w
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
-/* Listening anew each time finds a connection that has died; while it lives that costs nothing. */
+/*
+ * Calls listen before each try: it replaces a listening connection that has died, and costs nothing
+ * while it lives.
+ */
 static hf_status wait_for_slot(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
     hf__backend *backend = acquiring->store->backend;
@@ -195,7 +202,7 @@ static hf_status all_taken(const struct acquiring *acquiring, const hf__claim *b
     char name[200], hint[sizeof err->hint];
     if (!err)
         return HF_NOT_ACQUIRED;
-    memcpy(hint, err->hint, sizeof hint); /* it names the holder, too */
+    memcpy(hint, err->hint, sizeof hint); /* keep it: it says how to end the holder */
     hf_status status = hf__fail(err, HF_NOT_ACQUIRED,
                                 HF__NOT_ACQUIRED_PREFIX "all %u slots of %s are taken, one by %s",
                                 acquiring->spec->slots, hf__claim_name(name, sizeof name, base),
@@ -204,7 +211,7 @@ static hf_status all_taken(const struct acquiring *acquiring, const hf__claim *b
     return status;
 }
 
-/* Gives the gate up but keeps what stands behind it in the list of grants. */
+/* Releases the gate alone. Its grant stays in the list, without a hold, before the later ones. */
 static hf_status open_gate(struct hf_lock *lock, size_t gate, hf_error *err)
 {
     struct hf_lock behind = *lock;

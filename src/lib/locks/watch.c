@@ -1,6 +1,7 @@
 /*
- * The watcher: one thread per store looks after its sessions. What it finds lost is marked, and
- * told to the owner exactly once, by this thread or by the event loop that dispatches.
+ * The watcher: one thread per store lets the backend look after its sessions. It marks the locks of
+ * a lost session as lost. Their callbacks run exactly once, in this thread or in
+ * hf_store_dispatch.
  */
 #include "lib/locks/engine.h"
 
@@ -68,7 +69,7 @@ static void find_losses(hf_store *store)
         const hf__session *session = hf__lost_session(lock);
         if (!session)
             continue;
-        hf_error why = session->why; /* the session may go with its last grant */
+        hf_error why = session->why; /* a copy: dropping the last grant may free the session */
         lose(store, lock, session->reason, &why);
     }
     pthread_mutex_unlock(&store->mutex);
