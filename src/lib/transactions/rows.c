@@ -1,4 +1,4 @@
-/* Rows through their backend, cells as what they stand for, and numbers as parameters. */
+/* hf_rows_…, which call the backend; cells as numbers, text and booleans; number parameters. */
 #include "lib/transactions/transactions.h"
 
 #include <inttypes.h>

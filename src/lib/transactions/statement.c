@@ -1,11 +1,11 @@
 /* Named statements: the only place where a dialect is chosen. */
 #include "lib/transactions/transactions.h"
 
-/* What is sent of a statement. */
+/* What a named statement is sent as. */
 struct chosen {
     const char *text;
-    size_t count;     /* of the values */
-    hf__buf expanded; /* owns the text where there are words to replace */
+    size_t count;     /* how many of the values are sent */
+    hf__buf expanded; /* owns the text if there are words to replace */
 };
 
 static hf_status choose(const hf_tx *tx, const hf__sql *sql, const hf__sql_part *parts,

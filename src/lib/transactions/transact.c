@@ -1,7 +1,7 @@
 /*
- * Serialised transactions: labels, attempts, pauses, and the outcome that is reported. The store
- * runs each attempt; where it cannot lock the labels together with the transaction, they are held
- * as session locks around it.
+ * Serialised transactions: labels, attempts, pauses, and the outcome that is reported. The backend
+ * runs each attempt. If it cannot lock the labels together with the transaction, they are held as
+ * session locks around the attempt.
  */
 #include "lib/transactions/transactions.h"
 
@@ -19,7 +19,7 @@ enum {
     DEFAULT_BACKOFF_MIN_MS = 2,
     DEFAULT_BACKOFF_MAX_MS = 1000,
     MOST_DOUBLINGS = 16,
-    TRIES_TO_REACH = 3, /* a store that nothing has been sent to yet is down after so many */
+    TRIES_TO_REACH = 3, /* after so many, a store that was never reached counts as down */
 };
 
 struct hf_tx {
@@ -29,16 +29,16 @@ struct hf_tx {
     hf__attempt *attempt;
     hf__attempt_plan plan;
 
-    hf_target *targets; /* the options' labels and those that joined; label bytes are copied */
+    hf_target *targets; /* labels of the options and of hf_tx_serialize, with copied bytes */
     size_t target_count, target_room;
     hf__claim *claims;
     char *labels;
-    size_t fixed; /* how many of the targets belong to the options: the rest go with an attempt */
+    size_t fixed; /* how many of the targets are the options'; the others last for one attempt */
 
-    hf_lock *lock;        /* where the store does not lock the labels itself */
-    struct hf_lock place; /* where it does: the labels' place in the thread's order */
-    bool lent;            /* the callback has the connection */
-    bool released;        /* with the commit: see hf__attempt_plan */
+    hf_lock *lock;        /* holds the labels, if the backend does not lock them itself */
+    struct hf_lock place; /* else: stands for the labels in the list of the order rule */
+    bool lent;            /* the callback has asked for the connection */
+    bool released;        /* the commit has released plan.release */
     unsigned attempts;
     int64_t wait_ms;
     int64_t hold_ms;
@@ -47,7 +47,7 @@ struct hf_tx {
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* "Transfer:acc1" has one, "acc1" and ":acc1" have not. */
+/* "Transfer:acc1" does; "acc1" and ":acc1" do not. */
 static bool names_operation(const hf__claim *claim)
 {
     const char *colon = claim->label ? memchr(claim->label, ':', claim->label_size) : NULL;
@@ -78,7 +78,7 @@ static void warn_if_generic(const struct hf_tx *tx, const hf_target *target)
             hf__claim_name(name, sizeof name, &claim));
 }
 
-/* The registry's order holds between labels and what the thread holds besides. */
+/* Checks the labels against the registry's order and the locks that the thread holds already. */
 static hf_status keep_order(struct hf_tx *tx, hf_error *err)
 {
     hf_store *store = tx->store;
@@ -252,7 +252,7 @@ static void end_attempt(struct hf_tx *tx)
     tx->released = tx->attempt->released;
     tx->ops->close(tx->attempt);
     tx->attempt = NULL;
-    hf_lock_free(tx->lock); /* after the rollback or commit: nobody else sees it half done */
+    hf_lock_free(tx->lock); /* only after the rollback or commit: the labels protect it */
     tx->lock = NULL;
     drop_targets(tx, tx->fixed);
 }
@@ -296,8 +296,7 @@ static enum verdict judge(struct hf_tx *tx, hf_status *status, hf_error *err)
     return DONE;
 }
 
-/* What the callback did on the connection itself is known from what it says, and from the
- * connection. */
+/* We have not seen what failed on a lent connection: its state and the SQLSTATE in err tell. */
 static hf__attempt_fault fault_of_lent(struct hf_tx *tx, const hf_error *err)
 {
     if (tx->ops->is_broken && tx->ops->is_broken(tx->attempt))
@@ -306,8 +305,11 @@ static hf__attempt_fault fault_of_lent(struct hf_tx *tx, const hf_error *err)
     return passes ? HF__FAULT_RETRY : HF__FAULT_FINAL;
 }
 
-/* A callback that fails for a reason of its own is returned as it is; one that only passes on what
- * a statement told it, or swallowed it, is judged by that. */
+/*
+ * If a statement failed, its fault decides about another attempt, whatever the callback returns:
+ * after HF_OK the commit reports the same failure again. A callback that fails for its own reasons
+ * is final.
+ */
 static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_status *status,
                                 hf_error *err)
 {
@@ -378,7 +380,7 @@ static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, h
             end_attempt(tx);
             reached = true;
         } else if (status == HF_UNREACHABLE || status == HF_CONFIG) {
-            /* It was there a moment ago: a restart, or a standby before its promotion. */
+            /* Perhaps the server restarts, or is a standby that is about to be promoted. */
             verdict = reached || tx->attempts < TRIES_TO_REACH ? AGAIN : DONE;
         }
         if (verdict == DONE)
@@ -450,7 +452,7 @@ static hf_status start(struct hf_tx *tx, const hf_tx_options *options, hf_error 
 static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
 {
     hf_status status = HF_OK;
-    hf_error last; /* of the attempts: the caller's is left alone until it is known to be needed */
+    hf_error last; /* of the attempts; err stays untouched if a later one succeeds */
     for (size_t i = 0; status == HF_OK && i < tx->options.label_count; i++)
         if (!add_target(tx, &tx->options.labels[i]))
             status = hf__no_memory(err);
@@ -523,7 +525,7 @@ hf_status hf__lock_transact_at(hf_lock *lock, hf__attempt_place place, const hf_
     return transact_on(lock, &tx, options, fn, arg, err);
 }
 
-/* Mutex held. What nobody else of the process has a part in, on the session of the transaction. */
+/* Mutex held. Can the commit release the lock? It is on the same session, and nobody shares it. */
 static bool goes_with(const hf_lock *lock, const hf_lock *first)
 {
     return (lock->flags & HF_PRIVATE) && lock->state == HF_STATE_HELD && lock->count == 1 &&
@@ -548,7 +550,7 @@ hf_status hf__lock_transact_last(hf_lock *const locks[2], const hf_tx_options *o
     hf_status status = transact_on(locks[0], &tx, options, fn, arg, err);
     if (status != HF_OK)
         return status;
-    for (size_t i = 0; i < 2; i++) /* one that is lost on its way back was held till then */
+    for (size_t i = 0; i < 2; i++) /* a loss from here on does no harm: it is committed */
         (void)!hf__lock_end(locks[i], tx.released, NULL);
     return HF_OK;
 }
