@@ -1,5 +1,7 @@
-/* Connections to data.db and its like: opening, reuse, what statements may not do, failures in
- * words. */
+/*
+ * Connections to data.db and other files of callers: opening, reuse, what statements may not do,
+ * failures.
+ */
 #include "lib/local/transaction.h"
 
 #include <errno.h>
@@ -15,8 +17,8 @@
 #include "base/clock.h"
 
 enum {
-    BUSY_MS = 200,  /* then the whole transaction is tried again */
-    OPEN_MS = 5000, /* while others create the file or recover it */
+    BUSY_MS = 200,  /* for another writer; then the whole transaction is tried again */
+    OPEN_MS = 5000, /* for others that create the file or recover it */
     MAX_IDLE = 8,
 };
 
@@ -28,7 +30,7 @@ static void data_path(const hf__local_connection *connection, char *out, size_t 
         (void)snprintf(out, out_size, "%s/%s.db", connection->local->folder, connection->database);
 }
 
-/* Part of a path, and none of the folder's own files. */
+/* The name becomes part of a path, and must not be that of the store's own file. */
 static hf_status check_database(const char *name, hf_error *err)
 {
     static const char allowed[] =
@@ -45,10 +47,10 @@ static hf_status check_database(const char *name, hf_error *err)
 /* ---- failures -------------------------------------------------------------------------------- */
 
 typedef struct failure {
-    int code; /* an extended result code, or a primary one for all the rest of its kind */
+    int code; /* an extended result code, or a primary one for all others of its kind */
     hf_status status;
     hf__attempt_fault fault;
-    const char *sqlstate; /* what PostgreSQL says to the same */
+    const char *sqlstate; /* what PostgreSQL reports in this case */
     const char *hint;
 } failure;
 
@@ -114,9 +116,9 @@ hf_status hf__local_connection_fail(const hf__local_connection *connection, int 
 /* ---- what statements may not do -------------------------------------------------------------- */
 
 /*
- * Asked while a statement is prepared, so that nothing of what is refused has happened. What
- * changes the connection for longer than the transaction is let pass, but nobody else gets to see
- * it.
+ * SQLite calls this while it prepares a statement, so a refused one has not done anything. A
+ * statement that changes the connection beyond the transaction is allowed, but then the connection
+ * is not reused.
  */
 static int guard(void *arg, int action, const char *first, const char *second, const char *database,
                  const char *trigger)
@@ -166,7 +168,7 @@ static void pause_us(long us)
     (void)nanosleep(&pause, NULL);
 }
 
-/* SQLite's own pauses grow to 100 ms, far longer than most transactions. */
+/* SQLite's own pauses grow to 100 ms, which is much longer than most transactions. */
 static int on_busy(void *arg, int count)
 {
     enum { STEP_US = 100, LONGEST_US = 5000 };
@@ -193,9 +195,9 @@ static void add_escaped(hf__buf *uri, const char *path)
 }
 
 /*
- * A new file is for the owner only, whatever the umask: SQLite gives it the mode of a file that is.
- * To create it here would not do: closing a descriptor of it drops the POSIX locks of every SQLite
- * connection that this process may have to it meanwhile.
+ * A new file is for the owner only, whatever the umask: "modeof" makes SQLite copy the mode of
+ * another file. We must not create the file ourselves, because closing our descriptor would drop
+ * the POSIX locks of other SQLite connections that this process may have opened meanwhile.
  */
 static hf_status data_uri(const hf__local *local, const char *path, bool foreign, hf__buf *uri,
                           hf_error *err)
@@ -228,7 +230,7 @@ static int keep_mode(void *arg, int count, char **values, char **names)
     return 0;
 }
 
-/* To turn on WAL fails at once when another process does the same, whatever on_busy says. */
+/* Turning on WAL fails at once when another process does it too; on_busy cannot change that. */
 static int set_up(hf__local_connection *connection, bool *wal)
 {
     int64_t deadline = hf__deadline(OPEN_MS);
@@ -236,10 +238,10 @@ static int set_up(hf__local_connection *connection, bool *wal)
 
     sqlite3_extended_result_codes(connection->handle, 1);
     sqlite3_busy_handler(connection->handle, on_busy, connection);
-    /* "x" is a column as in PostgreSQL, never a string because of a typing error. */
+    /* "x" is a column, as in PostgreSQL. By default SQLite takes a misspelled one as a string. */
     sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
     sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
-    *wal = connection->file != NULL; /* whose mode is none of our business */
+    *wal = connection->file != NULL; /* a file outside of the folder keeps its journal mode */
     for (;;) {
         code = sqlite3_exec(connection->handle,
                             connection->file != NULL
@@ -304,6 +306,7 @@ static int keep_number(void *arg, int count, char **values, char **names)
     return 0;
 }
 
+/* Setting user_version to its own value writes the first page and changes nothing. */
 static int write_header(hf__local_connection *connection)
 {
     char sql[64];
@@ -337,7 +340,7 @@ bool hf__local_connection_seal(hf__local_connection *connection)
 
 /* ---- reuse ----------------------------------------------------------------------------------- */
 
-/* What is written to a file that was removed is written for nobody. */
+/* A file that was removed or replaced must not be written to: nobody would see it. */
 static bool is_current(const hf__local_connection *connection)
 {
     char path[PATH_MAX];
@@ -348,7 +351,7 @@ static bool is_current(const hf__local_connection *connection)
            found.st_ino == connection->inode;
 }
 
-/* database NULL: any */
+/* Takes a connection to this database out of the list; database NULL: to any. */
 static hf__local_connection *pick_idle(hf__local *local, const char *database)
 {
     pthread_mutex_lock(&local->mutex);
@@ -403,7 +406,7 @@ static hf_status new_connection(hf__local *local, const hf__attempt_plan *plan,
     return HF_OK;
 }
 
-/* Makes the file with its schema where it is not there yet. */
+/* Makes holdfast.db and its schema if they do not exist yet. */
 static hf_status prepare_own(hf__local *local, hf_error *err)
 {
     hf_status status = hf__local_db_enter(local, err);

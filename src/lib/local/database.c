@@ -1,4 +1,4 @@
-/* The SQLite file: opening, schema, statements, failures in words. */
+/* The SQLite file of the records: opening, schema, statements, failures. */
 #include "lib/local/local.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 enum {
     BUSY_MS = 5000,
-    /* Small enough that the next process, which reads the whole log at its start, does so fast. */
+    /* Small, because every process reads the whole log when it opens the file. */
     CHECKPOINT_PAGES = 200,
 };
 
@@ -157,7 +157,7 @@ hf_status hf__local_end(hf__local *local, hf_status status, hf_error *err)
 {
     if (status == HF_OK)
         status = hf__local_run(local, &hf__sql_local_commit, err, "");
-    /* Some failures, a full disk for one, have rolled back by themselves. */
+    /* After some failures, such as a full disk, SQLite has rolled back by itself. */
     if (status != HF_OK && sqlite3_get_autocommit(local->db.handle) == 0) {
         hf_status undone = hf__local_run(local, &hf__sql_local_rollback, NULL, "");
         (void)undone;
@@ -196,8 +196,8 @@ static hf_status read_version(const hf__local *local, int *version, hf_error *er
 }
 
 /*
- * The first token of a new file comes from the clock, one second being 2^24 tokens: whoever removes
- * the folder does not bring old tokens back.
+ * The first token of a new file comes from the clock, with 2^24 tokens per second, so that tokens
+ * do not start again from an old number when somebody removes the folder.
  */
 static hf_status install(hf__local *local, hf_error *err)
 {
@@ -223,8 +223,9 @@ static hf_status install(hf__local *local, hf_error *err)
 }
 
 /*
- * Turning on WAL fails at once when another process does the same, busy timeout or not: those who
- * create a file take turns. Nobody needs this after the first moment of a folder, so it may poll.
+ * Turning on WAL fails at once when another process does it too, with or without a busy timeout.
+ * So processes that create the file take turns, with a lock on another file. This happens once in
+ * the life of a folder, so polling is good enough.
  */
 static hf_status create_schema(hf__local *local, hf_error *err)
 {
@@ -289,9 +290,9 @@ static hf_status enter_boot(hf__local *local, const char *boot_id, hf_error *err
 }
 
 /*
- * Commits are not synced, so a power cut may forget tokens that were handed out. After a boot the
- * sequence jumps past whatever could have been forgotten, and that jump is synced before it is
- * used.
+ * Commits are not synced, so after a power cut the file may have forgotten tokens that were in use.
+ * After a boot the sequence jumps past all that could have been forgotten, and that jump is synced
+ * before a token is given out.
  */
 static hf_status notice_boot(hf__local *local, hf_error *err)
 {
@@ -312,7 +313,7 @@ static hf_status notice_boot(hf__local *local, hf_error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* SQLite's own pauses grow to 100 ms; our transactions last far less than one. */
+/* SQLite's own pauses grow to 100 ms; our transactions take less than 1 ms. */
 static int on_busy(void *arg, int count)
 {
     enum { STEP_US = 100, LONGEST_US = 5000 };
@@ -329,8 +330,8 @@ static int on_busy(void *arg, int count)
 }
 
 /*
- * For the owner only, whatever the umask. An existing file must not be opened here: closing any
- * descriptor of it drops the POSIX locks of every SQLite connection of this process.
+ * Creates the file for the owner only, whatever the umask. It must not open an existing file:
+ * closing any descriptor of it drops the POSIX locks of all SQLite connections of this process.
  */
 static hf_status create_file(const hf__local *local, const char *path, hf_error *err)
 {
@@ -344,7 +345,7 @@ static hf_status create_file(const hf__local *local, const char *path, hf_error 
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0)
         close(fd);
-    return HF_OK; /* where this fails, SQLite says why */
+    return HF_OK; /* if this failed, opening the file with SQLite says why */
 }
 
 static hf_status open_handle(hf__local *local, hf_error *err)
@@ -367,7 +368,7 @@ static hf_status open_handle(hf__local *local, hf_error *err)
     }
     sqlite3_busy_handler(db->handle, on_busy, NULL);
     sqlite3_wal_autocheckpoint(db->handle, CHECKPOINT_PAGES);
-    /* The last one out would sync the disk for nothing: the log is as good as the file. */
+    /* Closing the last connection would copy the log into the file and sync, for no benefit. */
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     return HF_OK;
 }
@@ -407,7 +408,7 @@ bool hf__local_db_exists(const hf__local *local)
     return stat(path, &found) == 0;
 }
 
-/* Records in a file that was removed would be written for nobody. */
+/* A file that was removed or replaced must not be used: nobody else would see the records. */
 static bool was_replaced(const hf__local *local)
 {
     char path[PATH_MAX];

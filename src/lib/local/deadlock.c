@@ -1,6 +1,6 @@
 /*
- * The kernel sees no deadlock among OFD locks, so the waits search for one in the tables holders
- * and waiters, thread by thread. In a cycle the youngest wait gives up, so that exactly one does.
+ * The kernel does not look for deadlocks among OFD locks. So each long wait searches for a cycle of
+ * threads in the tables holders and waiters. Only the youngest wait of a cycle gives up.
  */
 #include "lib/local/local.h"
 
@@ -14,8 +14,8 @@
 struct edge {
     int64_t waiter;
     int64_t blocker;
-    bool seen;         /* the blocker was reached, and over this edge first */
-    size_t reached_by; /* index of the edge before it; NONE: the search began here */
+    bool seen;         /* the search reached the blocker by this edge first */
+    size_t reached_by; /* index of the edge before it; NONE: it starts at the searching wait */
 };
 
 struct graph {
@@ -80,7 +80,7 @@ static size_t find_cycle(struct graph *graph, int64_t me)
     size_t *queue = calloc(graph->count + 1, sizeof *queue);
 
     if (queue == NULL)
-        return NONE; /* the next search may have more luck */
+        return NONE; /* there is another search soon */
     follow(graph, me, NONE, queue, &queued);
     for (size_t next = 0; next < queued && found == NONE; next++) {
         size_t i = queue[next];
@@ -102,9 +102,7 @@ static uint64_t signature(const struct graph *graph, size_t last)
     return bits != 0 ? bits : 1;
 }
 
-/*
- * "pid 12 (nightly) waits for 'a'"; alive is false when the process is gone and its rows are left.
- */
+/* Adds "nightly, pid 12 thread 13, waits for 'a'". *alive is false if the process is gone. */
 static hf_status describe(hf__local *local, int64_t id, hf__buf *text, bool *alive, hf_error *err)
 {
     sqlite3_stmt *rows = NULL;
@@ -140,14 +138,14 @@ static hf_status describe(hf__local *local, int64_t id, hf__buf *text, bool *ali
     return HF_OK;
 }
 
-/* Words for the cycle, from me on; *alive when every process in it is. */
+/* Describes the cycle, starting with this wait. *alive: all processes in it are. */
 static hf_status describe_cycle(hf__local *local, const struct graph *graph, size_t last,
                                 hf__buf *text, bool *alive, hf_error *err)
 {
     int64_t ids[32];
     size_t count = 0;
 
-    /* The edges lead from the end to the start; the last one's blocker is me. */
+    /* reached_by leads from the last edge, whose blocker is this wait, back to the first. */
     for (size_t i = last; i != NONE && count < sizeof ids / sizeof *ids;
          i = graph->edges[i].reached_by)
         ids[count++] = graph->edges[i].waiter;
@@ -163,7 +161,10 @@ static hf_status describe_cycle(hf__local *local, const struct graph *graph, siz
     return HF_OK;
 }
 
-/* Fails only where there was no way to look. */
+/*
+ * *found: the same cycle as at the last search. If a process in the cycle is dead, it is no
+ * deadlock, and the records of the dead are deleted. Fails only if it cannot search.
+ */
 static hf_status search(hf__local_wait *wait, hf__buf *text, bool *found, hf_error *err)
 {
     struct graph graph = {0};

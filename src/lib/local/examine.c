@@ -62,7 +62,7 @@ typedef struct filesystem {
     hf_level level;
 } filesystem;
 
-/* Locks that other machines do not see, or that a server forgets, are no locks. */
+/* On these, other machines may not see a lock, or a server may forget it. */
 static const filesystem filesystems[] = {
     {NFS_SUPER_MAGIC, "NFS", HF_LEVEL_PROBLEM},
     {SMB_SUPER_MAGIC, "SMB", HF_LEVEL_PROBLEM},
@@ -137,7 +137,7 @@ static void examine_limits(const examination *exam)
          enough ? "" : ", many locks and waits need more");
 }
 
-/* Two descriptions of one file must exclude each other, and closing one must free its lock. */
+/* Two open file descriptions must exclude each other, and closing one must free its lock. */
 static const char *test_locking(const char *path, int *first, int *second)
 {
     const hf__claim claim = {.key = INT64_MAX, .mode = HF_EXCLUSIVE};

@@ -1,3 +1,4 @@
+/* Lock files: which byte of which file is a key's, opening them, locking, and /proc/locks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,8 +11,10 @@
 
 #include "lib/local/local.h"
 
-/* Keys may be small and close together or hashes: every bit has its say in the shard. Processes of
- * every version must come to the same file. */
+/*
+ * Spreads keys over the shards, whether they are small numbers or hashes: every bit counts. Never
+ * change it: processes of all versions must choose the same file.
+ */
 static unsigned mix(int64_t key)
 {
     uint64_t bits = (uint64_t)key;
@@ -21,7 +24,7 @@ static unsigned mix(int64_t key)
     return (unsigned)(bits >> 40);
 }
 
-/* Offsets are not negative: both halves of the keys have files of their own. */
+/* File offsets cannot be negative, so negative keys have files of their own. */
 static unsigned family(const hf__claim *claim)
 {
     return (claim->space == HF_PAIR ? 2U : 0U) + (claim->key < 0 ? 1U : 0U);
@@ -51,6 +54,7 @@ void hf__local_file_path(const hf__local *local, unsigned index, char *out, size
                        (index - HF__LOCAL_GATES) % HF__LOCAL_GATE_SHARDS);
 }
 
+/* The claim that a byte of a lock file stands for; false for gates. */
 static bool claim_at(unsigned index, int64_t byte, hf__claim *claim)
 {
     if (index >= HF__LOCAL_GATES)
@@ -101,7 +105,7 @@ static hf_status make_parents(char *path, hf_error *err)
         return HF_OK;
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        /* Ancestors that exist may refuse mkdir for reasons of their own (EROFS, EACCES). */
+        /* On a parent that exists, mkdir may fail with EROFS or EACCES instead of EEXIST. */
         hf_status status = stat(path, &found) == 0 ? HF_OK : make_folder(path, err);
         *slash = '/';
         if (status != HF_OK)
@@ -179,7 +183,7 @@ hf_status hf__local_file_open(const hf__local *local, hf__local_files *files, un
     int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0);
     *fd = open(path, flags, 0600);
     if (*fd < 0 && errno == ENOENT && create) {
-        /* Somebody removed the folder: make it again. */
+        /* Somebody has removed the folder: make it again. */
         hf_status status = hf__local_make_folders(local, err);
         if (status != HF_OK)
             return status;
@@ -226,7 +230,7 @@ bool hf__local_file_is_current(const hf__local *local, const hf__local_files *fi
         return found.st_dev == file->device && found.st_ino == file->inode;
     if (errno == ENOENT || errno == ENOTDIR)
         return false;
-    /* Some other trouble on the way there: what matters is whether the file has a name. */
+    /* The path cannot be read now. The file was removed if it has no name left. */
     return fstat(file->fd_plus_one - 1, &found) == 0 && found.st_nlink > 0;
 }
 
@@ -275,7 +279,7 @@ int hf__local_probe_byte(int fd, const hf__claim *claim, hf_mode mode, bool *hel
 
 /* ---- what the kernel says of locks -------------------------------------------------------- */
 
-/* Locks as the kernel lists them in /proc/locks: also those whose holders record nothing. */
+/* /proc/locks also has the locks of processes that record nothing. */
 
 typedef struct inode_of {
     unsigned major, minor;
@@ -283,7 +287,7 @@ typedef struct inode_of {
     bool exists;
 } inode_of;
 
-/* One line: "7: OFDLCK ADVISORY  WRITE -1 fe:00:10952735 42 42", the end may be EOF. */
+/* One line: "7: OFDLCK ADVISORY  WRITE -1 fe:00:10952735 42 42"; the last word may be EOF. */
 struct line {
     inode_of file;
     bool shared;
@@ -309,7 +313,7 @@ static bool parse_line(char *text, struct line *out)
     for (int i = 0; i < WORDS; i++)
         if ((word[i] = next_word(&text)) == NULL)
             return false;
-    /* A waiter's line has an arrow in place of the kind, and is none of ours. */
+    /* The line of a waiter has an arrow in place of the kind: skip it. */
     if (strcmp(word[KIND], "OFDLCK") != 0)
         return false;
     out->shared = strcmp(word[MODE], "READ") == 0;
@@ -351,11 +355,14 @@ static unsigned find_file(const inode_of *files, const inode_of *wanted)
     return index;
 }
 
-/* The kernel joins neighbouring bytes that one description has locked in one mode. */
+/*
+ * The kernel shows neighbouring bytes that one description has locked in one mode as one range. Of
+ * these, the bytes whose keys belong to other shards are not ours.
+ */
 static hf_status add_bytes(unsigned index, const struct line *line, hf__local_locked_fn *add,
                            void *arg, hf_error *err)
 {
-    enum { ABSURD = 1000000 }; /* not ours: we lock byte by byte */
+    enum { ABSURD = 1000000 }; /* somebody else's lock: we lock single bytes */
     hf_status status = HF_OK;
     hf__claim claim;
 

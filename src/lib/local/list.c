@@ -1,4 +1,4 @@
-/* Who holds and who waits: the records, where the kernel confirms them. */
+/* Who holds and who waits: from the records, as far as the kernel confirms them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,10 @@ static void fill_holder(sqlite3_stmt *rows, hf__holder *holder)
     holder->age_ms = age_of(sqlite3_column_int64(rows, 5));
 }
 
-/* A key that nobody holds is refused only for the sake of who waits at the head of its queue. */
+/*
+ * Finds one who is in the way of the claim. If nobody holds the key, that is the waiter at the head
+ * of its queue, who goes first.
+ */
 static hf_status find_rival(hf__local *local, const hf__claim *claim, bool held, hf__holder *holder,
                             hf_error *err)
 {
@@ -82,7 +85,7 @@ hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 struct row {
-    hf_lock_view view; /* its strings are these */
+    hf_lock_view view; /* its strings are those below */
     hf__local_standing standing;
     bool is_holder;
     char *label;
@@ -95,7 +98,7 @@ struct table {
     struct row *rows;
     size_t count;
     size_t capacity;
-    size_t recorded; /* the first rows, sorted by space and key; the kernel's come behind */
+    size_t recorded; /* so many rows are from the records, sorted; then come the kernel's */
 };
 
 static struct row *new_row(struct table *table)
@@ -165,6 +168,7 @@ static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err
     return HF_OK;
 }
 
+/* Is the record still right: its process lives, and a holder's key is really locked? */
 static hf_status is_true(hf__local *local, sqlite3_stmt *rows, bool *is, hf_error *err)
 {
     const hf__local_process process = {
@@ -210,7 +214,7 @@ static bool is_same_key(const hf_lock_view *view, const hf__claim *claim)
     return view->key == claim->key && view->space == claim->space;
 }
 
-/* The kernel knows of a lock: shown as somebody's unless it is recorded. */
+/* Adds a lock that the kernel knows, without a holder's name, unless it is recorded. */
 static hf_status keep_unrecorded(void *arg, const hf__claim *claim, hf_error *err)
 {
     struct table *table = arg;
@@ -250,7 +254,7 @@ static bool is_in_the_way(const struct row *row, const struct row *waiter)
            (row->standing == HF__LOCAL_AT_HEAD && waiter->standing == HF__LOCAL_QUEUED);
 }
 
-/* "4711,4712"; rows of one key stand together. */
+/* "4711,4712". Recorded rows of one key are neighbours. */
 static void name_blockers(const struct table *table, size_t at, hf__buf *out)
 {
     const struct row *waiter = &table->rows[at];
@@ -310,8 +314,6 @@ hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_si
 }
 
 /* ---- what was held: keys of the past ------------------------------------------------------ */
-
-/* What was held or wanted, from the records. */
 
 enum past_column { SPACE, KEY, LABEL, TIMES, AT_MS, SHARED, APPLICATION, HOST, PID };
 

@@ -29,7 +29,7 @@ static void free_sessions(hf__local *local)
         hf__local_session_free(local->sessions);
 }
 
-/* Whatever is still held goes now: its records, too. */
+/* What is still held is about to be released: deletes its records. */
 static void drop_records(hf__local *local)
 {
     hf_error err;
@@ -53,7 +53,7 @@ static void local_close(hf__backend *backend)
     hf__local *local = (hf__local *)backend;
 
     hf__local_flush(local);
-    /* Programs that live for a moment only would never sweep otherwise. */
+    /* Short-lived programs never get to the watcher's sweep. */
     if (local->db.handle != NULL && local->keeps_records) {
         drop_records(local);
         hf__local_sweep(local);
@@ -70,8 +70,9 @@ static void local_close(hf__backend *backend)
 }
 
 /*
- * In a fork's child: the mutexes may be held by threads that do not exist here, and SQLite must not
- * be touched. To close descriptors is enough; an unlock would take the locks from the parent.
+ * In the child of a fork. The mutexes may be held by threads that do not exist here, and SQLite
+ * must not be used across a fork. It only closes descriptors: an unlock would release the parent's
+ * locks, because both share the open file descriptions.
  */
 static void local_forget(hf__backend *backend)
 {
@@ -131,7 +132,7 @@ static hf_status read_url(const char *url, const char **path, hf_error *err)
         return hf__fail(err, HF_INVALID, "'%s' is not the URL of a local store",
                         url != NULL ? url : "");
     *path = url + sizeof scheme - 1;
-    /* Room for the names of the files in it. */
+    /* 64 bytes are left for the names of the files in the folder. */
     if ((*path)[0] != '\0' && strlen(*path) < PATH_MAX - 64)
         return HF_OK;
     hf_status status = hf__fail(err, HF_CONFIG, "the URL of the local store names %s",
@@ -152,7 +153,7 @@ static void identify(hf__local *local)
     };
 }
 
-/* Absolute, for the process may change its folder. */
+/* Keeps the absolute path, because the process may change its working directory. */
 static hf_status name_folder(hf__local *local, const char *path, hf_error *err)
 {
     static const char scheme[] = "local:";

@@ -1,4 +1,4 @@
-/* What is written about locks: labels, tokens, holders, waiters, schedules. */
+/* What is recorded about locks: labels, tokens, holders, waiters, schedules. */
 #include "lib/local/local.h"
 
 #include <inttypes.h>
@@ -12,10 +12,12 @@
 
 #define DAY_MS INT64_C(86400000)
 
-/* ---- labels
- * ---------------------------------------------------------------------------------------- A label
- * that was found right within a day needs no look at the table: the cache keeps the last ones,
- * whole, since to know them by a hash would trust the very thing that is checked here. */
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+/*
+ * A label that was checked within the last day is not looked up in the table again. The cache keeps
+ * whole labels, not hashes of them: a collision of hashes is what the check is to find.
+ */
 
 enum { KNOWN = 512, KNOWN_SIZE_MAX = 256 };
 
@@ -24,7 +26,7 @@ typedef struct known_label {
     hf_space space;
     char *label;
     size_t size;
-    int64_t checked_at; /* monotonic */
+    int64_t checked_at; /* hf__now_ms() */
 } known_label;
 
 struct hf__local_known {
@@ -221,7 +223,7 @@ hf_status hf__local_put_holders(hf__local *local, int64_t session_id, const hf__
     if (status == HF_OK && wait_id != 0)
         status = hf__local_run(local, &hf__sql_local_drop_wait, err, "i", wait_id);
     status = hf__local_end(local, status, err);
-    /* Not before the commit: the table must say so, too. */
+    /* Only after the commit: the cache must not know a label that the table does not have. */
     for (size_t i = 0; i < count && status == HF_OK; i++)
         if (claims[i].label != NULL && !is_known(local, &claims[i]))
             remember(local, &claims[i]);
@@ -233,7 +235,7 @@ hf_status hf__local_put_holders(hf__local *local, int64_t session_id, const hf__
 hf_status hf__local_drop_holders(hf__local *local, int64_t session_id, const hf__claim *claims,
                                  size_t count, hf_error *err)
 {
-    bool one = count == 1; /* a single statement is a transaction by itself */
+    bool one = count == 1; /* a single statement needs no explicit transaction */
 
     hf_status status = one ? HF_OK : hf__local_begin(local, err);
     if (status != HF_OK)
@@ -342,7 +344,7 @@ static hf_status claim_run(hf__local *local, const char *label, int64_t period_m
     if (status != HF_OK)
         return status;
     int64_t passed = now_ms - last_ms;
-    /* A start that lies ahead by more than a period was written by a clock that was wrong. */
+    /* A start more than a period in the future was written while the clock was wrong. */
     *due = !found || passed >= period_ms || passed < -period_ms;
     *wait_ms = *due ? 0 : period_ms - passed;
     if (!*due)

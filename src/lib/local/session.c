@@ -1,4 +1,4 @@
-/* Sessions: locking what is free, releasing it, and noticing that it was taken away. */
+/* Sessions: locking keys that are free, releasing them, and noticing removed lock files. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "lib/local/local.h"
 
-/* How often a folder may be replaced under an acquire before it is told so. */
+/* So often an acquire starts over because lock files were replaced; then it fails. */
 enum { PATIENCE = 16 };
 
 static hf__local_session *session_of(hf__session *head)
@@ -83,7 +83,7 @@ static bool keys_remove(hf__local_keys *keys, const hf__claim *claim)
     keys->slot[hole].used = false;
     keys->count--;
 
-    /* Whoever was pushed past the hole moves back, so that searches may stop at a free slot. */
+    /* Moves back keys that were pushed past the hole, because a search ends at a free slot. */
     for (size_t at = (hole + 1) & mask; keys->slot[at].used; at = (at + 1) & mask) {
         size_t wanted = first_slot(keys, keys->slot[at].key, keys->slot[at].space);
         if (((at - wanted) & mask) < ((at - hole) & mask))
@@ -103,7 +103,7 @@ void hf__local_keys_free(hf__local_keys *keys)
 
 /* ---- life of a session ----------------------------------------------------------------------- */
 
-/* mutex is held by the caller */
+/* local->mutex is held. */
 static hf_status add_session(hf__local *local, bool is_shared, hf__local_session **out,
                              hf_error *err)
 {
@@ -151,7 +151,7 @@ void hf__local_session_free(hf__local_session *session)
     free(session);
 }
 
-/* The session that uncontended locks share; another one after it was lost. */
+/* The session that uncontended locks share. When it is lost, a new one takes its place. */
 static hf_status pick_shared_session(hf__local *local, hf__local_session **session, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -177,8 +177,8 @@ void hf__local_leave_session(hf__session *head, unsigned keys)
     }
     if (!atomic_load(&head->lost))
         return;
-    /* Another thread may be about to look at the session it was given: its memory stays until
-     * close. */
+    /* Another thread may just have picked this session, so its memory stays until the store is
+     * closed. */
     pthread_mutex_lock(&session->mutex);
     session->closed = true;
     hf__local_files_close(&session->files);
@@ -212,14 +212,14 @@ void hf__local_session_check(hf__local_session *session)
         if (file->held > 0)
             lose(session, index);
         else if (session->is_shared)
-            hf__local_file_close(&session->files, index); /* a gate, only probed here */
+            hf__local_file_close(&session->files, index); /* a gate, which is only probed */
     }
     pthread_mutex_unlock(&session->mutex);
 }
 
 /* ---- taking; the session's mutex is held ----------------------------------------------------- */
 
-/* A waiter in the gate goes first, as in PostgreSQL: else those who only try could starve it. */
+/* A waiter at the gate goes first, as in PostgreSQL; otherwise mere tries could starve it. */
 static hf_status is_gate_taken(hf__local *local, hf__local_files *files, const hf__claim *claim,
                                hf_mode mode, bool *taken, hf_error *err)
 {
@@ -243,9 +243,7 @@ static hf_status lock_one(hf__local *local, hf__local_session *session, const hf
     bool waited_for = false;
     int fd = -1;
 
-    /*
-     * The kernel would grant a session what it holds: an engine that forgot is not to notice late.
-     */
+    /* The kernel would grant the session its own key again, and hide a mistake of the engine. */
     if (keys_have(&session->held, claim))
         return HF_NOT_ACQUIRED;
     hf_status status = is_gate_taken(local, &session->files, claim, claim->mode, &waited_for, err);
@@ -266,7 +264,7 @@ static hf_status lock_one(hf__local *local, hf__local_session *session, const hf
     return HF_OK;
 }
 
-/* Returns false when the session did not hold it. */
+/* False: the session did not hold the key, or the unlock failed. */
 static bool drop_one(hf__local_session *session, const hf__claim *claim)
 {
     hf__local_file *file = &session->files.file[hf__local_lock_file(claim)];
@@ -284,9 +282,9 @@ static void drop_all(hf__local_session *session, const hf__claim *claims, size_t
 }
 
 /*
- * The files of the claims that were replaced since they were opened are closed, so that the next
- * attempt opens the new ones; keys that the session holds in them besides are lost. True: try
- * again.
+ * Looks for files of the claims that were replaced since they were opened. If there are any, it
+ * unlocks all claims and closes those files, so that the next try opens the new ones. If the
+ * session holds other keys in such a file, it is lost. True: try again.
  */
 static bool drop_replaced(hf__local *local, hf__local_session *session, const hf__claim *claims,
                           size_t count)
@@ -413,12 +411,12 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
         hf__local_session_grant(session, request);
     if (status != HF_NOT_ACQUIRED || !local->keeps_records)
         return status;
-    /* "Held by a stranger" would be a riddle when in truth two labels share the key. */
+    /* If two labels share the key, say so: "held by another" would mislead. */
     hf_status label = hf__local_check_label(local, &request->claims[request->blocked], err);
     return label == HF_OK ? HF_NOT_ACQUIRED : label;
 }
 
-/* The lock is free by now, which is what counts: a record that stays is only noise. */
+/* The lock has been released already, so a failure is only logged: a stale record does no harm. */
 static void drop_records(hf__local *local, int64_t session_id, const hf__claim *claims,
                          size_t count)
 {
@@ -502,7 +500,7 @@ hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held
         return status;
     pthread_mutex_lock(&shared_session->mutex);
     if (keys_have(&shared_session->held, claim)) {
-        *held = true; /* which a probe through the same description would not see */
+        *held = true; /* a probe through the same open file description would not see it */
     } else {
         status = hf__local_file_open(local, &shared_session->files, index, false, &fd, err);
         if (status == HF_OK && fd >= 0)

@@ -1,4 +1,4 @@
-/* One statement of a transaction: prepare, bind, step. */
+/* One statement of a transaction: prepare, bind, step; and its rows. */
 #include <endian.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 
-/* SQLite has one code for whatever is wrong with a statement's text. */
+/* SQLite has one code for all that is wrong with a statement's text, so this reads the message. */
 static const char *text_sqlstate(const char *message)
 {
     static const struct {
@@ -33,7 +33,7 @@ static const char *text_sqlstate(const char *message)
     return "42601";
 }
 
-/* From 1, in characters; SQLite counts bytes from 0. */
+/* The position in characters, from 1; SQLite counts bytes from 0. */
 static int position_of(const char *sql, int offset)
 {
     int position = 1;
@@ -60,7 +60,10 @@ static hf_status fail_text(hf__local_connection *connection, const char *sql, in
     return status;
 }
 
-/* Is there anything but comments, blanks and semicolons? Not by preparing it: that can act. */
+/*
+ * Is there anything but comments, blanks and semicolons? It does not prepare the text to find out,
+ * because that can have effects.
+ */
 static bool has_statement(const char *sql)
 {
     while (*sql != '\0') {
@@ -112,7 +115,7 @@ static bool is_number(const char *name)
     return name[0] == '$' && name[1 + strspn(name + 1, "0123456789")] == '\0';
 }
 
-/* A parameter of the statement that is none of $1…$count. */
+/* The failure for a parameter of the statement that is not one of $1…$count. */
 static hf_status fail_unknown(sqlite3_stmt *prepared, size_t count, hf_error *err)
 {
     for (int i = 1; i <= sqlite3_bind_parameter_count(prepared); i++) {
@@ -181,7 +184,7 @@ static hf_status step_all(hf__local_connection *connection, sqlite3_stmt *prepar
     return HF_OK;
 }
 
-/* sqlite3_changes64 keeps its value over statements that change no rows, CREATE TABLE for one. */
+/* A statement that changes no rows, such as CREATE TABLE, leaves sqlite3_changes64 as it was. */
 static int64_t count_affected(sqlite3 *handle, sqlite3_stmt *prepared, int64_t total_before,
                               int64_t row_count)
 {
@@ -235,10 +238,10 @@ hf_status hf__local_statement_run(hf__local_connection *connection,
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
-/* Rows of a transaction, copied out of SQLite so that they outlive their statement. */
+/* The rows are copied out of SQLite, so that they outlive the statement. */
 
 typedef struct cell {
-    size_t at; /* in bytes, NUL-terminated; IS_NULL: there is no value */
+    size_t at; /* where it starts in bytes, NUL-terminated; IS_NULL: SQL's NULL */
     size_t size;
 } cell;
 
@@ -338,7 +341,7 @@ static void add_float(local_rows *rows, double value)
     add_bits(rows, bits);
 }
 
-/* False when SQLite has no memory to turn the value into text. */
+/* False: SQLite had no memory to turn the value into text. */
 static bool add_bytes(local_rows *rows, sqlite3_stmt *statement, int column, bool text)
 {
     const void *bytes =

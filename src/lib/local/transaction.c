@@ -1,7 +1,6 @@
 /*
- * One attempt of a serialised transaction on SQLite. Writers begin IMMEDIATE: SQLite has one of
- * them at a time, and who waits for the turn has no snapshot yet, so nothing is lost to a conflict
- * later.
+ * One attempt of a serialised transaction on SQLite. Writers begin IMMEDIATE: SQLite lets one write
+ * at a time, and a writer that waits before it has a snapshot cannot fail with a conflict later.
  */
 #include "lib/local/transaction.h"
 
@@ -10,7 +9,7 @@
 
 typedef struct queued {
     struct queued *next;
-    hf__local_statement statement; /* with all that it points to in the same piece of memory */
+    hf__local_statement statement; /* points into the same allocation */
     hf_value values[];
 } queued;
 
@@ -20,10 +19,10 @@ typedef struct local_attempt {
     queued *first;
     queued **last;
     unsigned sent;           /* statements of the queue that have run */
-    hf_status failed;        /* the attempt is over: every call returns this again */
-    hf__attempt_fault fault; /* and this: the caller may have reset the head's */
+    hf_status failed;        /* not HF_OK: the attempt is over, every call returns this again */
+    hf__attempt_fault fault; /* of that failure; the caller may have reset head.fault */
     hf_error why;
-    bool in_doubt;
+    bool in_doubt; /* COMMIT failed in a way that leaves the outcome open */
 } local_attempt;
 
 /* ---- the queue ------------------------------------------------------------------------------- */
@@ -69,7 +68,8 @@ static void drop_first(local_attempt *attempt)
 }
 
 /*
- * A position in a statement that the caller has left behind would only mislead without its number.
+ * Says which queued statement failed: the caller is at a later one by now, and would apply the
+ * error's position to that.
  */
 static void name_queued(local_attempt *attempt, unsigned number)
 {
@@ -134,9 +134,9 @@ static hf_status begin(local_attempt *attempt, const hf__attempt_plan *plan)
 }
 
 /*
- * A COMMIT that could not write its last page is undone for good. After other failures, a disk that
- * does not sync for one, the log may hold the whole transaction: nobody sees it now, but whoever
- * recovers the file after a crash would.
+ * Is a failed COMMIT certainly undone? It is when the last page could not be written. After other
+ * failures, such as a failed sync, the log may hold the whole transaction: nobody sees it now, but
+ * it would come back when the file is recovered after a crash.
  */
 static bool is_undone(int code)
 {
@@ -160,7 +160,7 @@ static hf_status commit(local_attempt *attempt, const hf__attempt_plan *plan)
     return status;
 }
 
-/* A failure ends the attempt at once, so that others get their turn during the caller's pause. */
+/* A failure rolls back at once, so that others can write while the caller pauses. */
 static hf_status conclude(local_attempt *attempt, hf_status status, hf_error *err)
 {
     if (status == HF_OK)
@@ -236,7 +236,7 @@ static hf_status attempt_queue(hf__attempt *head, const char *sql, size_t count,
     return HF_OK;
 }
 
-/* Not a failure of the attempt: the caller may go on without libpq. */
+/* This does not end the attempt: the callback may go on without libpq. */
 static struct pg_conn *attempt_connection(hf__attempt *head, const hf__attempt_plan *plan,
                                           hf_error *err)
 {

@@ -1,4 +1,4 @@
-/* What the watcher's thread does: history, removed lock files, sweeping. */
+/* What the watcher's thread does: write events, look for removed lock files, sweep old records. */
 #include "lib/local/local.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ bool hf__local_is_alive(const hf__local *local, const hf__local_process *process
     const hf__local_process *self = &local->self;
 
     if (process->pid_space != self->pid_space || strcmp(process->host, self->host) != 0)
-        return true; /* out of sight, not known to be dead */
+        return true; /* we cannot see it, so we do not know that it is dead */
     if (self->started == 0)
         return true; /* no /proc */
     if (process->pid == self->pid)
@@ -53,8 +53,7 @@ void hf__local_note(hf__backend *backend, const hf__event *event)
         bell->events[(bell->first + bell->count) % HF__LOCAL_EVENTS] = *event;
         if (bell->count++ == 0) {
             bell->flush_at = hf__deadline(FLUSH_MS);
-            pthread_cond_signal(
-                &bell->rung); /* who watches sleeps no longer than that from now on */
+            pthread_cond_signal(&bell->rung); /* the watcher must not sleep beyond flush_at */
         }
     }
     pthread_mutex_unlock(&bell->mutex);
@@ -105,7 +104,7 @@ static size_t take_dropped(hf__local_bell *bell, bool *pending)
     size_t dropped = bell->dropped;
     bell->dropped = 0;
     *pending = bell->count > 0;
-    bell->flush_at = hf__deadline(FLUSH_MS); /* a write that fails is not repeated at once */
+    bell->flush_at = hf__deadline(FLUSH_MS); /* after a failed write, wait before the next */
     pthread_mutex_unlock(&bell->mutex);
     return dropped;
 }
@@ -132,7 +131,7 @@ void hf__local_flush(hf__local *local)
 
 /* ---- sweeping -------------------------------------------------------------------------------- */
 
-/* One dead process of the table; the statement must not be open while its rows are deleted. */
+/* Finds one dead process. One at a time: no query may be open while its rows are deleted. */
 static hf_status next_dead(hf__local *local, hf__local_process *dead, bool *found, hf_error *err)
 {
     sqlite3_stmt *rows = NULL;
@@ -153,7 +152,7 @@ static hf_status next_dead(hf__local *local, hf__local_process *dead, bool *foun
         *found = !hf__local_is_alive(local, dead);
     }
     if (*found)
-        dead->host = local->self.host; /* others are never known to be dead */
+        dead->host = local->self.host; /* the same text, which outlives the row */
     if (rows != NULL)
         sqlite3_reset(rows);
     return status;
@@ -181,7 +180,10 @@ hf_status hf__local_bury(hf__local *local, int *dead, hf_error *err)
     return status;
 }
 
-/* Holders in other pid namespaces (containers that share the folder) show only by their locks. */
+/*
+ * Of holders in other pid namespaces (containers that share the folder) we cannot see the process,
+ * only whether the key is locked: deletes the records of those whose key is free.
+ */
 static hf_status bury_strangers(hf__local *local, int64_t now_ms, hf_error *err)
 {
     sqlite3_stmt *rows = NULL;

@@ -1,8 +1,8 @@
 /*
  * Waiting without polling. A helper thread blocks in the kernel, on open file descriptions of its
- * own; the caller's thread waits for it, for the deadline or for an interrupt. A wait that is given
- * up cancels the helper and closes its descriptors, which frees whatever it got in that moment: no
- * timeout leaves a lock behind.
+ * own. The caller's thread waits for the helper, the deadline or an interrupt. To give up, it
+ * cancels the helper and closes the descriptors. This releases what the helper got at the last
+ * moment, so no timeout leaves a lock behind.
  */
 #include "lib/local/local.h"
 
@@ -14,12 +14,12 @@
 
 enum {
     STACK_SIZE = 128 * 1024,
-    RECORD_AFTER_MS = 100,     /* shorter waits leave no trace */
-    RECORD_INTERVAL_MS = 100,  /* at most so often while a set moves on */
+    RECORD_AFTER_MS = 100,     /* shorter waits are not recorded */
+    RECORD_INTERVAL_MS = 100,  /* between updates of the record while a set makes progress */
     SEARCH_INTERVAL_MS = 1000, /* for deadlocks */
-    CONFIRM_AFTER_MS = 250,
-    WAKE_MS = 20,
-    PATIENCE = 16,
+    CONFIRM_AFTER_MS = 250,    /* the second search, when the first has found a cycle */
+    WAKE_MS = 20,              /* releases of other processes are not signalled: look this often */
+    PATIENCE = 16,             /* so often it starts over because lock files were replaced */
 };
 
 /* ---- the helper: nothing but fcntl in it is a cancellation point ----------------------------- */
@@ -85,7 +85,7 @@ static hf_status start_helper(hf__local_wait *wait, hf_error *err)
 
 /* ---- the caller's thread --------------------------------------------------------------------- */
 
-/* Records the wait, searches for a deadlock; only HF_DEADLOCK is a reason to stop. */
+/* Records the wait and searches for a deadlock. Other failures than HF_DEADLOCK are logged. */
 static hf_status look_around(hf__local_wait *wait, size_t position, bool at_head, bool search,
                              hf_error *err)
 {
@@ -126,7 +126,7 @@ static int64_t min_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* wait->mutex is held, but not while looking around. */
+/* wait->mutex is held, and unlocked while the database is used. */
 static hf_status await(hf__local_wait *wait, hf_error *err)
 {
     const int64_t deadline = wait->request->deadline;
@@ -162,7 +162,7 @@ static hf_status await(hf__local_wait *wait, hf_error *err)
     return wait->done ? HF_OK : hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
 }
 
-/* The helper opens nothing: a cancellation could lose the descriptor. */
+/* The helper must not open files: a cancellation in between would leak the descriptor. */
 static hf_status open_files(hf__local_wait *wait, hf_error *err)
 {
     hf__local_files *files = &wait->session->files;
@@ -184,7 +184,10 @@ static hf_status open_files(hf__local_wait *wait, hf_error *err)
     return status;
 }
 
-/* All bytes are locked: are they still the ones that everybody else means? */
+/*
+ * All bytes are locked. Adds them to the session, closes the gates, and checks that the lock files
+ * were not replaced: other processes would lock the new ones.
+ */
 static bool is_current(hf__local_wait *wait)
 {
     hf__local_session *session = wait->session;
@@ -268,7 +271,7 @@ static void forget_record(hf__local_wait *wait)
         hf__log(&wait->local->head, HF_LOG_WARNING, "the record of a wait stays: %s", err.message);
 }
 
-/* *again: the files were replaced meanwhile, and what was waited for means nothing. */
+/* *again: lock files were replaced meanwhile, so the locks that it got are worth nothing. */
 static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *again, hf_error *err)
 {
     wait->position = 0;
@@ -287,11 +290,10 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
         status = hf__local_session_record(wait->session, request, wait->id, &request->token, err);
     if (status != HF_OK || *again) {
         request->blocked = wait->position < request->count ? wait->position : 0;
-        hf__local_session_free(
-            wait->session); /* and with its descriptors whatever they have locked */
+        hf__local_session_free(wait->session); /* closes the files, which releases their locks */
         return status;
     }
-    wait->id = 0; /* the record went with the grant */
+    wait->id = 0; /* recording the holders has deleted the wait's record */
     hf__local_session_grant(wait->session, request);
     return HF_OK;
 }
@@ -309,9 +311,7 @@ hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_e
     int cancel_state = 0;
     bool again = true;
 
-    /*
-     * A cancelled caller would leave the helper behind; hf_store_interrupt is the way to end waits.
-     */
+    /* A cancelled caller would leave the helper behind. hf_store_interrupt ends waits. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     enlist(&wait);
     for (int attempt = 0; again && attempt < PATIENCE; attempt++)
@@ -371,9 +371,7 @@ hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket,
     return HF_OK;
 }
 
-/*
- * A release in this process wakes at once; from other processes nothing is heard, hence the tick.
- */
+/* A release in this process wakes it at once. It does not hear of others, hence WAKE_MS. */
 hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
                                hf_error *err)
 {
