@@ -156,7 +156,7 @@ typedef struct hf__backend_ops {
     /* Releases everything, writes buffered events and frees the backend. */
     void (*close)(hf__backend *backend);
 
-    /* In the child of a fork: closes descriptors and frees memory, without a word to the store. */
+    /* In the child of a fork: closes the child's descriptors and tells the store nothing. */
     void (*forget)(hf__backend *backend);
 
     /* HF_OK, HF_NOT_ACQUIRED with request->blocked (err untouched), or the failure. All or none. */
