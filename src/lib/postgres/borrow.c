@@ -1,6 +1,6 @@
 /*
- * Transaction locks on a connection that the caller lends. Nothing is set, prepared or left behind
- * on it, and every statement is one that a transaction pooler passes on.
+ * Transaction locks on a connection that the caller lends. It is left as it was: no settings, no
+ * prepared statements. All statements also work through a pooler in transaction mode.
  */
 #include "lib/postgres/postgres.h"
 
@@ -63,7 +63,8 @@ static hf_status require_transaction(PGconn *conn, hf_error *err)
 }
 
 /*
- * pg_try_advisory_xact_lock keeps what it got when a later key is not free: a savepoint undoes it.
+ * When a later key is not free, the keys before it stay locked until the caller rolls back to the
+ * savepoint.
  */
 static hf_status try_keys(PGconn *conn, const pg_arrays *arrays, bool shared, size_t *blocked,
                           hf_error *err)
@@ -93,7 +94,8 @@ static bool is_timeout(const hf_error *err)
 }
 
 /*
- * Bounds the statements up to the savepoint's end; the caller's own settings come back either way.
+ * Sets timeouts for the statements up to the end of the savepoint. The caller's come back with
+ * restore_timeouts, or with the rollback to the savepoint.
  */
 static hf_status bound_wait(PGconn *conn, int64_t deadline, hf_error *err)
 {
@@ -210,7 +212,7 @@ static hf_status borrowed_release(hf__session *session, const hf__claim *claims,
                                   hf_error *err)
 {
     (void)session, (void)claims, (void)count, (void)err;
-    return HF_OK; /* COMMIT or ROLLBACK frees it */
+    return HF_OK; /* COMMIT or ROLLBACK releases it */
 }
 
 static hf_status borrowed_renew(hf__session *session, const hf__claim *claims, size_t count,
@@ -230,7 +232,8 @@ static hf_status borrowed_contended(hf__backend *backend, const hf__claim *claim
 }
 
 /*
- * The schema may be there, but whether this role may read it is not ours to try in its transaction.
+ * Does not use the records. The caller's role may have no right to read them, and we do not try
+ * that inside the caller's transaction.
  */
 static hf_status borrowed_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                  hf_error *err)

@@ -1,4 +1,4 @@
-/* Taking, renewing and giving up keys on a session, each in one round trip. */
+/* Trying, renewing and releasing keys on a session, each in one round trip. */
 #include "lib/postgres/postgres.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ static bool is_single(const hf__claim *claims, size_t count)
     return count == 1 && claims->space == HF_BIGINT;
 }
 
-/* Nothing but bigint keys that wake their own listeners: one binary array says it all. */
+/* Are these only bigint keys whose wake is the key itself? Then one binary array is enough. */
 static bool are_plain(const hf__claim *claims, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -108,7 +108,7 @@ static hf_status release_plain(pg_session *session, const hf__claim *claims, siz
     bool heard = hf__pg_bool(released, 0, 1);
     *missing = hf__pg_int(released, 0, 0);
     PQclear(released);
-    if (heard) /* the keys are free whatever becomes of this: a listener also wakes by itself */
+    if (heard) /* a failure does no harm: the keys are free, and listeners have a tick, too */
         (void)!tell_listeners(session, claims, count, NULL);
     return HF_OK;
 }
@@ -184,7 +184,7 @@ void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count)
         const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
         status = hf__pg_run(session, &hf__sql_postgres_undo, 3, params, NULL, &ignored);
     }
-    /* A key that may be held for nobody is worse than a lost session. */
+    /* Better lose the session than keep a key locked that nobody knows of. */
     if (status != HF_OK)
         hf__pg_session_fail(session, "it could not be cleaned up after an error");
     hf__pg_arrays_free(&arrays);
@@ -251,7 +251,7 @@ static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error 
     return status;
 }
 
-/* The shared session may have died unnoticed: when it holds nothing, that is no news to anybody. */
+/* An idle session may have died unnoticed. That must not fail the request: try once more. */
 hf_status hf__pg_try_claims(hf__backend *base, hf__request *request, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
@@ -299,7 +299,7 @@ hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size
                            ? release_one(session, claims, &missing, err)
                            : release_set(session, claims, count, &missing, err);
     if (status != HF_OK)
-        hf__pg_undo(session, claims, count); /* an error does not say what was freed */
+        hf__pg_undo(session, claims, count); /* the error does not tell which keys are free */
     pthread_mutex_unlock(&session->mutex);
     if (status == HF_UNREACHABLE) {
         if (err)
@@ -321,9 +321,7 @@ hf_status hf__pg_renew_claims(hf__session *base, const hf__claim *claims, size_t
     (void)claims, (void)count;
     *token = 0;
     pthread_mutex_lock(&session->mutex);
-    /*
-     * Without a token the trip is made all the same: nobody gets a key over a session that is dead.
-     */
+    /* Pings even without tokens: a key on a dead session must not be handed over. */
     hf_status status =
         records ? hf__pg_run(session, &hf__sql_postgres_next_token, 0, NULL, &renewed, err)
                 : hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);

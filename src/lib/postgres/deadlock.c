@@ -1,9 +1,9 @@
 /*
- * Deadlocks that PostgreSQL cannot see: holding and waiting go over different sessions, and slices
- * end before its own search begins. A thread that waits while it holds publishes "who holds h waits
- * for k" as a shared lock on a pair of (a class of our own, a hash of h and k), which is as easy to
- * read in pg_locks as it is certain to vanish with its session. A waiter that may be part of a
- * cycle follows these edges from what it waits for to what its own thread holds.
+ * Deadlocks that PostgreSQL cannot see, because holding and waiting happen on different sessions
+ * and our slices end before its own search starts. A thread that holds h and waits for k publishes
+ * this edge as a shared advisory lock on the pair (PG_EDGE_CLASS, hash of h and k). Everybody can
+ * read it in pg_locks, and it goes away with its session. A waiter that may be part of a cycle
+ * follows these edges from what it waits for to what its own thread holds.
  */
 #include "lib/postgres/postgres.h"
 
@@ -13,8 +13,10 @@
 
 enum { MOST_EDGES = 64, MOST_NODES = 4096 };
 
-/* Processes of every version must come to the same edge, so that this is not base/hash.h's to
- * change. */
+/*
+ * Never change it, and do not use base/hash.h instead: processes of all versions must compute the
+ * same edges.
+ */
 static uint64_t mix(uint64_t value)
 {
     value ^= value >> 31;
@@ -55,7 +57,7 @@ void hf__pg_retract_wait(pg_backend *backend, const hf__request *request, const 
 }
 
 struct graph {
-    hf__key *keys; /* that somebody holds */
+    hf__key *keys; /* those that somebody holds */
     bool *seen;
     size_t count;
     uint32_t *edges; /* sorted */
@@ -96,7 +98,7 @@ static bool is_mine(const hf__request *request, const hf__key *key)
     return false;
 }
 
-/* Does who holds from wait, directly or through others, for what this thread holds? */
+/* Does a holder of from wait, directly or through others, for a key that this thread holds? */
 static bool leads_to_me(struct graph *graph, const hf__request *request, const hf__key *from)
 {
     for (size_t i = 0; i < graph->count; i++) {

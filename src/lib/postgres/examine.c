@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Columns of the statement examine; names are quoted as SQL needs them. */
+/* Columns of the statement examine. Names come quoted for use in SQL. */
 enum fact {
     F_ROLE,
     F_DATABASE,
@@ -31,7 +31,7 @@ typedef struct examination {
     hf_finding_fn *report;
     void *arg;
     int64_t trip_us;
-    int64_t ahead_us; /* the server's clock, against ours */
+    int64_t ahead_us; /* how far the server's clock is ahead of ours */
     PGresult *facts;
     PGresult *timeouts;
 } examination;
@@ -81,7 +81,8 @@ static int64_t now_us(clockid_t clock)
 }
 
 /*
- * The server reads its clock about half a round trip after we send; the shortest trip tells best.
+ * The server reads its clock about half a round trip after we send. The shortest round trip gives
+ * the most exact result.
  */
 static hf_status measure(examination *of, hf_error *err)
 {
@@ -195,7 +196,7 @@ static void examine_timeouts(const examination *of)
     hf__buf_free(&list);
 }
 
-/* The server must not give a dead holder's lock away before a holder cut off would have stopped. */
+/* The server must not release the locks of a lost host before a holder there has stopped. */
 static void examine_tcp_keepalives(const examination *of)
 {
     const pg_backend *ours = of->backend;

@@ -1,4 +1,4 @@
-/* The label directory: a key belongs to one label. Confirmed keys are remembered in the process. */
+/* The table of labels: a key belongs to one label. Labels that were checked are cached here. */
 #include "lib/postgres/postgres.h"
 
 #include <stdio.h>
@@ -10,8 +10,10 @@
 
 enum { CACHE_SLOTS = 16384, MOST_PATIENCE_MS = 2000 };
 
-/* Direct-mapped: a clash only costs one more look at the table. The label's hash is kept, so that a
- * second label on the same key is looked up, not taken for the first. */
+/*
+ * A cache with one place per hash of a key: when two keys share a place, the table is asked once
+ * more. A hash of the label is kept, so that another label with the same key is looked up.
+ */
 struct pg_labels {
     pthread_mutex_t mutex;
     struct {
@@ -87,7 +89,7 @@ static hf_status collision(const PGresult *noted, hf_error *err)
     return status;
 }
 
-/* A label is usually on record: that is found out much faster than it is written. */
+/* Most labels are recorded already, and reading the table is much faster than writing to it. */
 static hf_status look_up(pg_session *session, const pg_arrays *arrays, const char *patience,
                          bool *known, hf_error *err)
 {

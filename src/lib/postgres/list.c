@@ -1,4 +1,4 @@
-/* Who holds what: from pg_locks, with names where the holder recorded them. */
+/* Who holds what: from pg_locks, with the names that holders have recorded. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ pg_lock_tag hf__pg_lock_tag(const hf__claim *claim)
     return tag;
 }
 
-/* "APP on HOST (pid N)", as our sessions call themselves; false for anybody else's name. */
+/* Splits "APP on HOST (pid N)", the name of our sessions; false: it is another program's. */
 static bool split_application(const char *name, char *application, size_t application_size,
                               char *host, size_t host_size, int *pid)
 {
@@ -93,10 +93,7 @@ hf_status hf__pg_is_contended(hf__backend *base, const hf__claim *claim, bool *c
     return status;
 }
 
-/*
- * ------------------------------------------------------------------------------------------------
- */
-
+/* Columns of the statements list and list_recorded. */
 enum column {
     C_CLASSID,
     C_OBJID,
@@ -117,12 +114,12 @@ enum column {
     C_SLOT,
 };
 
-/* What the rows are compared by, read once. */
+/* The numbers of a row, read once for sorting and comparing. */
 struct row {
-    int at; /* in the result */
+    int at; /* index in the result */
     int64_t age_ms;
     uint32_t classid, objid;
-    uint32_t companion; /* of a bigint key, or a pair as one */
+    uint32_t companion; /* of the key; a pair is taken as one bigint */
     int objsubid;
     bool shared, granted;
 };
@@ -135,7 +132,7 @@ struct rows {
 
 #define DIFFER(a, b) ((a) < (b) ? -1 : 1)
 
-/* The server would take longer for it. */
+/* Sorting here is faster than ORDER BY. */
 static int by_key(const void *a, const void *b)
 {
     const struct row *left = a, *right = b;
@@ -195,7 +192,7 @@ static bool is_companion(const struct row *row)
     return is_pair_of(row, PG_COMPANION_CLASS);
 }
 
-/* Holders of the same key in the way of a waiter; first is where its rows begin. */
+/* The holders that block a waiter; first is the index of the first row of its key. */
 static void blockers(const struct rows *rows, int first, bool shared, hf__buf *out)
 {
     for (int i = first; i < rows->count && rows->items[i].granted && same_key(rows, i, first); i++)
@@ -204,14 +201,15 @@ static void blockers(const struct rows *rows, int first, bool shared, hf__buf *o
                            (int)hf__pg_int(rows->result, rows->items[i].at, C_BACKEND));
 }
 
-/* Without records a sleeping waiter shows only by the companion key it holds. */
+/* Without records, all that shows of a sleeping waiter is the companion key that it holds. */
 static bool sleeper_waits_for(const struct row *companion, const struct row *row)
 {
     return row->companion == companion->objid && row->granted && !is_companion(row);
 }
 
 /*
- * The same process (its name says which) is shown as a waiter anyway, by its record or by a slice.
+ * Is the process shown as a waiter anyway, by its record or because it is in a slice? Its
+ * application name tells which process it is.
  */
 static bool waits_visibly(const struct rows *rows, int companion_row, int first)
 {
@@ -223,7 +221,10 @@ static bool waits_visibly(const struct rows *rows, int companion_row, int first)
     return false;
 }
 
-/* One row, or what the holder of a companion key waits for: the key whose rows begin at first. */
+/*
+ * Adds the view of one row. sleeps: the row is a companion key, and the view says that its holder
+ * waits for the key whose rows begin at first.
+ */
 static hf_status emit(hf__view_sink *sink, const struct rows *rows, int at, int first, bool sleeps,
                       hf_error *err)
 {
@@ -305,8 +306,10 @@ static hf_status emit_all(hf__view_sink *sink, const PGresult *result, hf_error 
     return status;
 }
 
-/* The connection is the caller's, but no answer is waited for longer than for any other statement.
- * One that does not come breaks it: nothing could be said on it before. */
+/*
+ * Runs the statement on the caller's connection, with the same deadline as on our own. If no answer
+ * comes in time, it shuts the connection down, because nothing else can be sent before the answer.
+ */
 static hf_status list_on(PGconn *conn, const char *sql, int64_t deadline, PGresult **result,
                          hf_error *err)
 {
@@ -349,9 +352,7 @@ hf_status hf__pg_list(hf__backend *base, struct pg_conn *conn, hf__view_sink *si
 
 /* ---- what was held: keys of the past ------------------------------------------------------ */
 
-/* What was held or wanted, from the records. */
-
-/* A month of events takes longer than what a session with locks may be kept waiting for. */
+/* Reading a month of events may take longer than the deadline of other statements. */
 enum { DEADLINE_MS = 120000 };
 
 enum past_column {
@@ -366,7 +367,7 @@ enum past_column {
     PAST_PID,
 };
 
-/* Only session locks leave records: those of transactions end unseen. */
+/* Only session locks are recorded, so the lifetime is always HF_SESSION. */
 static hf_status show_past(const PGresult *result, int row, hf__view_sink *sink, hf_error *err)
 {
     const hf_lock_view view = {
@@ -389,7 +390,7 @@ static hf_status show_past(const PGresult *result, int row, hf__view_sink *sink,
     return sink->add(sink, &view, err);
 }
 
-/* On a connection of its own, for as long as it takes. */
+/* On a session that holds nothing, because the shared one would be blocked for too long. */
 static hf_status ask(pg_backend *backend, int64_t since_ms, PGresult **result, hf_error *err)
 {
     pg_session *session = NULL;

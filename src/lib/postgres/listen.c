@@ -1,7 +1,8 @@
 /*
- * Wake-ups without losing one. A listener takes the companion key shared, then LISTENs (committed),
- * and only then tries. A releaser unlocks, then tries the companion exclusively: if that fails
- * somebody listens, and it notifies. All listening of a process goes over one connection.
+ * Wake-ups, without missing one. A listener locks the companion key shared, runs LISTEN, which
+ * commits, and only then tries the key. A releaser unlocks the key and then tries the companion
+ * exclusively: if that fails, somebody listens, and it sends NOTIFY. One connection listens for the
+ * whole process.
  */
 #include "lib/postgres/postgres.h"
 
@@ -15,9 +16,8 @@ struct listener {
     struct listener *next;
     int64_t wake;
     unsigned users;
-    uint64_t
-        releases;    /* counted up at each notification; a ticket is what its user has seen of it */
-    uint64_t serial; /* of the connection that listens for it; another one by now: listen again */
+    uint64_t releases; /* counts notifications; a ticket is the last count that its user saw */
+    uint64_t serial;   /* of the session that ran LISTEN; a new session has to run it again */
 };
 
 static struct listener *find(pg_backend *backend, int64_t wake)
@@ -40,7 +40,7 @@ static pg_session *pin_listening(pg_backend *backend)
     return session;
 }
 
-/* listen_mutex held. */
+/* listen_mutex is held. The session is pinned. */
 static hf_status listening_session(pg_backend *backend, pg_session **session, hf_error *err)
 {
     *session = pin_listening(backend);
@@ -98,7 +98,7 @@ static struct listener *add(pg_backend *backend, int64_t wake)
     return listener;
 }
 
-/* backend->mutex held. True when nobody uses it any more; it is freed then. */
+/* backend->mutex is held. True: it had no other users, and has been freed. */
 static bool drop(pg_backend *backend, struct listener *listener)
 {
     if (--listener->users > 0)
@@ -146,7 +146,7 @@ static hf_status listen_once(hf__backend *base, int64_t wake, uint64_t *ticket, 
     return status;
 }
 
-/* A connection that died while it listened is no reason to fail a wait. */
+/* The listening connection may have died unnoticed. That must not fail the wait: try once more. */
 hf_status hf__pg_listen(hf__backend *base, int64_t wake, uint64_t *ticket, hf_error *err)
 {
     hf_status status = listen_once(base, wake, ticket, err);
@@ -227,7 +227,7 @@ void hf__pg_on_listening(pg_backend *backend, const char *sql, hf_error *err)
     hf__pg_unpin(session);
 }
 
-/* Best effort: a wait that no view shows is still a wait. */
+/* Failures are ignored: without its record a wait only does not show in lists. */
 static void on_listening_session(pg_backend *backend, const hf__sql *statement, int count,
                                  const char *const *params)
 {

@@ -61,7 +61,7 @@ char *hf__pg_name(const PQconninfoOption *options)
     return name.data;
 }
 
-/* A half-parsed URL may quote a piece of the password, so libpq's words stay out of the message. */
+/* libpq's message may quote a part of the password, so it is not shown. */
 static hf_status bad_url(hf_error *err)
 {
     hf_status status = hf__fail(err, HF_INVALID, "the PostgreSQL URL cannot be parsed");
@@ -76,7 +76,7 @@ static bool is_url(const char *text)
     return strncmp(text, "postgresql://", 13) == 0 || strncmp(text, "postgres://", 11) == 0;
 }
 
-/* libpq takes what stands before an unescaped '/' or '@' of a password for host and port. */
+/* If a password has an unescaped '/' or '@', libpq takes what is before it for host and port. */
 static bool ports_are_numbers(const PQconninfoOption *options)
 {
     const char *port = option_value(options, "port");
@@ -112,7 +112,10 @@ static bool push_number(struct parameter_list *list, const PQconninfoOption *giv
     return push_default(list, given, keyword, text);
 }
 
-/* Shown in pg_stat_activity, and how a holder without records is named: "APP on HOST (pid N)". */
+/*
+ * "APP on HOST (pid N)", for pg_stat_activity. Without records, lists and messages name the holder
+ * by this.
+ */
 static void application_name(char out[64], const pg_backend *backend)
 {
     char tail[24];
@@ -137,11 +140,11 @@ static bool complete(pg_backend *backend, const PQconninfoOption *given,
     application_name(name, backend);
     int seconds = (options->connect_timeout_ms + 999) / 1000;
     ok = push_default(&list, given, "application_name", name) && ok;
-    /* A standby grants locks of its own, so only a primary will do. */
+    /* A standby grants locks of its own, so connect to a primary only. */
     ok = push_default(&list, given, "target_session_attrs", "primary") && ok;
     ok = push_default(&list, given, "client_encoding", "UTF8") && ok;
     ok = push_number(&list, given, "connect_timeout", seconds) && ok;
-    /* A wait without end sends nothing: only these tell that the other side is gone. */
+    /* During a long wait nothing is sent: only keepalives notice that the server is gone. */
     ok = push_number(&list, given, "keepalives_idle", (options->ping_interval_ms + 999) / 1000) &&
          ok;
     ok = push_number(&list, given, "keepalives_interval",
@@ -169,8 +172,10 @@ static bool is_complete(const PQconninfoOption *given)
            (option_value(given, "host") || option_value(given, "hostaddr"));
 }
 
-/* With what libpq would fill in from its environment and the operating system, which it reads the
- * user's name from: only where something is missing. */
+/*
+ * Fills in what libpq takes from the environment and the operating system. Only if something is
+ * missing, because PQconndefaults has to look up the user's name.
+ */
 static char *name_with_defaults(const PQconninfoOption *given)
 {
     static const char *const shown[] = {"user", "host", "hostaddr", "port", "dbname"};
@@ -247,7 +252,7 @@ static void free_backend(pg_backend *backend)
     free(backend);
 }
 
-/* The server frees the locks when the session ends; only our records need a word. */
+/* The server releases the locks at the end of the session; only our records have to be deleted. */
 static void close_session(pg_session *session)
 {
     hf_error ignored;
@@ -269,7 +274,7 @@ static void pg_close(hf__backend *base)
     free_backend(backend);
 }
 
-/* PQfinish would say goodbye in the parent's name: the child only drops its descriptors. */
+/* PQfinish would end the parent's session at the server, so this only closes descriptors. */
 static void pg_forget(hf__backend *base)
 {
     pg_backend *backend = pg_backend_of(base);

@@ -1,9 +1,9 @@
 /*
  * What became of a transaction whose connection broke. If COMMIT was never sent, it did not commit;
- * its backend may live on and hold the labels, so it is ended. If COMMIT was sent, the
- * transaction's own marker row tells, once its backend is gone. Without a marker the status of its
- * id tells, but only while the server has not crashed since: a crash forgets ids and gives them to
- * strangers.
+ * its server process may live on and hold the labels, so we end it. If COMMIT was sent, the
+ * transaction's marker row tells, once its server process is gone. Without a marker, the status of
+ * the transaction's id tells, but only if the server has not crashed since: after a crash, ids that
+ * were lost are used again for other transactions.
  */
 #include "lib/postgres/postgres.h"
 
@@ -14,11 +14,11 @@
 #include "base/clock.h"
 
 enum {
-    RECONNECT_MS = 60000, /* a server that crashed or was promoted takes its time */
+    RECONNECT_MS = 60000, /* a restart after a crash, or a promotion, may take long */
     PAUSE_LOW_MS = 20,
     PAUSE_HIGH_MS = 100,
-    COMMIT_ARRIVES_MS =
-        2000, /* a backend that still waits for its client then was never told to commit */
+    /* a server process that waits for its client even after this has not got the COMMIT */
+    COMMIT_ARRIVES_MS = 2000,
 };
 
 static void pause_briefly(void)
@@ -28,8 +28,10 @@ static void pause_briefly(void)
     (void)nanosleep(&time, NULL);
 }
 
-/* The server is away, a standby before its promotion, overloaded, or somebody cancelled the
- * question. */
+/*
+ * True if another try may succeed: the server is down, a standby before its promotion, or
+ * overloaded, or somebody cancelled the query.
+ */
 static bool may_pass(hf_status status, const hf_error *err)
 {
     if (status == HF_UNREACHABLE || (status == HF_CONFIG && !err->sqlstate[0]))
@@ -38,7 +40,7 @@ static bool may_pass(hf_status status, const hf_error *err)
            (strncmp(err->sqlstate, "57", 2) == 0 || strncmp(err->sqlstate, "53", 2) == 0);
 }
 
-/* One question on a connection of its own, over and over while it cannot be answered. */
+/* Runs one query on a session of its own, and repeats it until it gets an answer. */
 static hf_status ask_until(pg_backend *backend, pg_session **session, int64_t deadline,
                            const char *sql, int count, const char *const *params, PGresult **result,
                            hf_error *err)
@@ -61,7 +63,7 @@ static hf_status ask_until(pg_backend *backend, pg_session **session, int64_t de
     }
 }
 
-/* pid and id together: a pid alone may be somebody else's by now. */
+/* Finds the server process by pid and transaction id: the pid may have been reused. */
 static void end_old_backend(pg_backend *backend, pg_session **session, const pg_attempt *attempt,
                             int64_t deadline)
 {
@@ -85,7 +87,7 @@ static const char *id_of(const pg_attempt *attempt)
     return attempt->xid[0] ? attempt->xid : "0";
 }
 
-/* "" where the transaction's id says more. */
+/* Only used when the transaction's id is not known; else "". */
 static const char *start_of(const pg_attempt *attempt)
 {
     return attempt->xid[0] ? "" : attempt->backend_start;
@@ -102,9 +104,11 @@ static hf__attempt_outcome in_doubt(const pg_attempt *attempt, const char *why, 
     return HF__OUTCOME_IN_DOUBT;
 }
 
-/* COMMIT was sent, and the backend waits for it in vain on a line that is dead on our side only: it
- * would keep the labels for as long as it takes the server to notice. One that is at work, or waits
- * for a standby, is left alone. */
+/*
+ * Ends a server process that never got our COMMIT and waits for it on a connection that is dead on
+ * our side only. It would keep the labels until the server notices. One that is at work, or waits
+ * for a standby, is left alone.
+ */
 static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg_attempt *attempt,
                              int64_t began)
 {
@@ -118,7 +122,7 @@ static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg
     PQclear(result);
 }
 
-/* The backend must be gone before an absent marker means anything: it may be about to commit. */
+/* While the server process lives, a missing marker means nothing: it may be about to commit. */
 static hf__attempt_outcome by_marker(pg_backend *backend, pg_session **session,
                                      const pg_attempt *attempt, int64_t deadline, hf_error *err)
 {
@@ -141,7 +145,8 @@ static hf__attempt_outcome by_marker(pg_backend *backend, pg_session **session,
             return HF__OUTCOME_NOT_COMMITTED;
         if (hf__left_ms(deadline) == 0)
             return in_doubt(attempt, "its backend is still at work", err);
-        was_gone = !alive; /* asked in one snapshot: look for the marker once more in a later one */
+        /* It may have committed after the query's snapshot and then ended: look once more. */
+        was_gone = !alive;
         if (alive) {
             end_if_forgotten(backend, session, attempt, began);
             pause_briefly();
@@ -160,8 +165,7 @@ static hf__attempt_outcome by_id(pg_backend *backend, pg_session **session,
         hf_status status = ask_until(backend, session, deadline,
                                      pg_sql(&hf__sql_postgres_tx_status), 1, params, &result, &why);
         if (status == HF_DATABASE && strcmp(why.sqlstate, "22023") == 0)
-            return HF__OUTCOME_NOT_COMMITTED; /* the id is in the future: the server has forgotten
-                                                 it */
+            return HF__OUTCOME_NOT_COMMITTED; /* "in the future": lost in a crash of the server */
         if (status != HF_OK)
             return in_doubt(attempt, why.message, err);
         char state[32];
@@ -201,7 +205,7 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *base, const hf__attempt_
         outcome = by_id(backend, &session, attempt, deadline, err);
     if (session) {
         pthread_mutex_lock(&backend->mutex);
-        session->private_session = true; /* used once */
+        session->private_session = true; /* so that unpinning frees it */
         pthread_mutex_unlock(&backend->mutex);
         hf__pg_unpin(session);
     }

@@ -6,8 +6,10 @@
 
 #include "base/text.h"
 
-/* 32 bits are enough: two keys that share a companion only wake each other for nothing. Processes
- * of every version must come to the same one. */
+/*
+ * 32 bits are enough: if two keys share a companion, some wake-ups are for nothing. Never change
+ * it: processes of all versions must compute the same companion.
+ */
 int32_t hf__pg_companion(int64_t wake)
 {
     uint64_t mixed = (uint64_t)wake * UINT64_C(0x9E3779B97F4A7C15);
@@ -66,7 +68,7 @@ void hf__pg_binary_keys(hf__buf *buf, const hf__claim *claims, size_t count)
     enum { INT8_OID = 20, CHUNK = 64 };
     char chunk[CHUNK * 12], *at = chunk;
     at = put_be32(at, 1); /* dimensions */
-    at = put_be32(at, 0); /* no NULL among them: the lock functions would take it for success */
+    at = put_be32(at, 0); /* no NULLs: a lock function that gets NULL would seem to succeed */
     at = put_be32(at, INT8_OID);
     at = put_be32(at, (uint32_t)count);
     at = put_be32(at, 1); /* lower bound */
@@ -96,7 +98,7 @@ void hf__pg_array_text(hf__buf *buf, const void *text, size_t size)
     hf__buf_puts(buf, "\"");
 }
 
-/* A label that is no UTF-8 cannot be stored as text: its escaped form can. */
+/* A label that is not UTF-8 cannot be stored as text, so it is stored in an escaped form. */
 static void array_label(hf__buf *buf, const hf__claim *claim)
 {
     char shown[4 * 256];

@@ -1,4 +1,4 @@
-/* Connections for transactions: a bounded pool, apart from the sessions that hold locks. */
+/* Sessions for transactions: a bounded pool, separate from the sessions that hold locks. */
 #include "lib/postgres/postgres.h"
 
 #include <poll.h>
@@ -70,8 +70,8 @@ static hf_status open_tx_session(pg_backend *backend, pg_session **session, hf_e
     if (status == HF_OK && hf__pg_tx_prepares(backend))
         status = prepare_all(*session, err);
     if (status != HF_OK) {
-        hf__pg_session_fail(*session,
-                            "it could not be prepared"); /* or the next would get it half ready */
+        /* Lost, because the next transaction must not get a session that is half set up. */
+        hf__pg_session_fail(*session, "it could not be prepared");
         hf__pg_checkin(*session);
     }
     return status;
@@ -91,8 +91,10 @@ static hf_status no_session(const pg_backend *backend, hf_error *err)
     return status;
 }
 
-/* Mutex held. A server that restarted has hung up on idle connections: no attempt is wasted on
- * them. */
+/*
+ * The session's mutex is held. After a restart of the server its idle connections are dead: finds
+ * out before an attempt is wasted on one.
+ */
 static bool is_alive(pg_session *session)
 {
     struct pollfd pollfd = {.fd = PQsocket(session->conn), .events = POLLIN};

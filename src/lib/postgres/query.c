@@ -1,5 +1,7 @@
-/* The one way to talk to a server: every statement has a deadline, and a connection that misses it
- * is lost with all that is held on it. */
+/*
+ * Sending statements. Each has a deadline. A session that does not answer in time is lost, with all
+ * that is held on it.
+ */
 #include "lib/postgres/postgres.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 
 #include "base/clock.h"
 
-/* Preparing costs a trip of its own: not worth it for a command that locks once. */
+/* Preparing costs a round trip, which does not pay for a command that locks only once. */
 enum { PREPARE_AT_USE = 3 };
 
 struct statement_text {
@@ -82,7 +84,7 @@ bool hf__pg_is_error(const PGresult *result)
            status == PGRES_NONFATAL_ERROR;
 }
 
-/* Takes all results of the message; keeps the first error, else the last one with rows. */
+/* Reads all results of the message. *kept is the first error, else the last result with rows. */
 static hf_status collect(pg_session *session, int64_t deadline, PGresult **kept, hf_error *err)
 {
     bool timed_out = false;
@@ -216,7 +218,7 @@ static bool may_prepare(const pg_session *session)
     return !backend->pooled || backend->session_pool;
 }
 
-/* uses counts those of this statement on the session; NULL: it is never prepared. */
+/* *uses counts how often this statement ran on the session; NULL: do not prepare it. */
 static hf_status run(pg_session *session, struct statement_text text, unsigned *uses,
                      const struct parameters *with, PGresult **result, hf_error *err)
 {
@@ -325,7 +327,7 @@ hf_status hf__pg_rows(PGresult *result, hf_rows **out, hf_error *err)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-/* NULL: the question has no name, or there are too many of them. */
+/* The counter of the question; NULL if it has no name, or all counters are in use. */
 static unsigned *uses_of(pg_session *session, const char *name)
 {
     for (size_t i = 0; name && i < PG_QUESTIONS; i++) {

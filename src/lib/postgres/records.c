@@ -1,8 +1,8 @@
 /*
- * What is written behind the caller's back: records of what has been held for a while and of what
- * has been released, and events for history. Buffered, so that acquire and release cost one trip
- * each; a crash loses at most the last second of history, and the views ignore records of keys that
- * pg_locks does not show.
+ * What is written in the background: records of keys that have been held for a while, their
+ * deletion after the release, and events for history. They are buffered, so that acquire and
+ * release cost one round trip each. A crash loses at most the last second of history. Lists ignore
+ * records of keys that pg_locks does not show.
  */
 #include "lib/postgres/postgres.h"
 
@@ -25,7 +25,7 @@ struct pg_events {
     uint64_t dropped;
     int64_t flush_at;
     int64_t housekeep_at;
-    atomic_bool has_holders; /* a record of a holder was written at some time */
+    atomic_bool has_holders; /* a holder has been recorded: releases have records to delete */
 };
 
 struct pg_events *hf__pg_events_new(void)
@@ -39,7 +39,7 @@ struct pg_events *hf__pg_events_new(void)
         return NULL;
     }
     pthread_mutex_init(&unwritten->mutex, NULL);
-    /* Not all processes of a fleet at once. */
+    /* At random, so that not all processes clean up at the same time. */
     unwritten->housekeep_at = hf__now_ms() + hf__jitter_ms(60 * 1000, HOUSEKEEP_EVERY_MS);
     return unwritten;
 }
@@ -68,7 +68,7 @@ void hf__pg_note(hf__backend *base, const hf__event *event)
     pthread_mutex_unlock(&unwritten->mutex);
 }
 
-/* Nothing but buffers: finish and free_arrays walk over them. */
+/* It must have no other members than buffers: finish and free_arrays treat it as an array. */
 struct event_arrays {
     hf__buf at, kind, key, space, shared, token, wait, hold, detail;
     hf__buf freed; /* tokens of released locks */
@@ -118,9 +118,9 @@ static void free_arrays(struct event_arrays *arrays)
 }
 
 /*
- * A connection that holds nothing: a write that is kept waiting until its deadline loses the
- * connection it runs on. At the end of a short life the shared one will do: it holds nothing
- * either.
+ * A session for writing that holds no locks, because a write that is blocked until its deadline
+ * loses its session. When the store is closed, the shared session is used if there is no other: it
+ * holds nothing either by then.
  */
 static hf_status writing_session(pg_backend *backend, bool closing, pg_session **session,
                                  hf_error *err)

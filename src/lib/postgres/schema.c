@@ -1,4 +1,4 @@
-/* Installing the schema, and the periodic jobs that it records. */
+/* Installing the schema, and the schedules of periodic jobs. */
 #include "lib/postgres/postgres.h"
 
 #include <stdio.h>
@@ -6,8 +6,11 @@
 
 #include "base/clock.h"
 
-/* Two installers at once: the second waits here and finds the work done. A migration ends with the
- * definition of holdfast.schema_version() that returns its number. */
+/*
+ * Several processes may install at once: install_begin makes them take turns, and the later ones
+ * find the work done. Each migration ends with a definition of holdfast.schema_version() that
+ * returns its number.
+ */
 
 enum { INSTALL_DEADLINE_MS = 60000 };
 
@@ -84,7 +87,7 @@ static hf_status install_on(pg_session *session, int *from, int *to, hf_error *e
     return explain_privilege(session, status, err);
 }
 
-/* Sessions that are open already start to record: their next acquire finds the schema. */
+/* Other open sessions start to record at their next acquire: see hf__pg_start_recording. */
 static hf_status start_recording(pg_backend *backend, pg_session *shared_session, hf_error *err)
 {
     if (backend->records_wanted == HF_RECORDS_OFF || (backend->pooled && !backend->session_pool))

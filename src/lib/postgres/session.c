@@ -1,4 +1,4 @@
-/* Connections that we own: opening, settings, loss, and the shared one. */
+/* Sessions: opening connections, their settings, their loss, and the shared session. */
 #include "lib/postgres/postgres.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { OLDEST_SERVER = 140000, TRANSACTION_TIMEOUT_SINCE = 170000 };
 
-/* name and value are constants of ours. */
+/* name and value are our own constants and need no quoting. */
 static void add_setting(hf__buf *list, const char *name, const char *value)
 {
     hf__buf_printf(list, "%spg_catalog.set_config('%s', '%s', false)", list->length ? ", " : "",
@@ -24,9 +24,10 @@ static void add_number(hf__buf *list, const char *name, int value)
 }
 
 /*
- * Timeouts of the role or the database would free locks silently. The server's keepalive must
- * outlast our own ping, deadline and kill time: a holder that is told late is told before a
- * successor can be.
+ * Timeouts that are set for the role or the database could end a session and release its locks, so
+ * they are switched off. The server's keepalive must take longer than our ping interval, ping
+ * deadline and kill time together: a holder that is cut off has then stopped before the server
+ * gives its lock to another.
  */
 static void settings(const pg_backend *backend, pg_purpose purpose, int version, bool check_client,
                      hf__buf *list)
@@ -63,7 +64,10 @@ static void connect_statement(hf__buf *sql, const hf__buf *list)
     hf__sql_expand(sql, pg_sql(&hf__sql_postgres_connect), parts);
 }
 
-/* A server on a system that cannot see a closed socket refuses client_connection_check_interval. */
+/*
+ * On systems that cannot detect a closed socket, the server refuses
+ * client_connection_check_interval: then it is sent again without.
+ */
 static hf_status introduce(pg_session *session, bool check_client, PGresult **result, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(session->base.backend);
@@ -107,7 +111,7 @@ static void learn(pg_backend *backend, const PGresult *hello, int version)
     backend->server_version = version;
     backend->pooled = !hf__pg_bool(hello, 0, 0);
     bool exists = hf__pg_bool(hello, 0, 2);
-    if (!exists || !backend->schema) /* the version is assumed until open_session says otherwise */
+    if (!exists || !backend->schema) /* an assumption: open_session returns the real version */
         backend->schema = exists ? HF_SCHEMA_VERSION : 0;
     backend->schema_usable = hf__pg_bool(hello, 0, 3);
     backend->capacity =
@@ -236,8 +240,10 @@ static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, h
     return status;
 }
 
-/* The server says why it hangs up: in a notice when it was asked nothing, else in place of the
- * answer. */
+/*
+ * When the server ends the session, it says why: in a notice if the session is idle, else in place
+ * of the answer.
+ */
 static void keep_goodbye(pg_session *session, const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
@@ -291,7 +297,7 @@ hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_sessio
     session->next = backend->sessions;
     backend->sessions = session;
     pthread_mutex_unlock(&backend->mutex);
-    hf__pg_wake(&backend->base); /* the watcher has one more to look after */
+    hf__pg_wake(&backend->base); /* the watcher must poll one more socket */
     *out = session;
     return HF_OK;
 }
@@ -306,7 +312,8 @@ void hf__pg_session_free(pg_session *session)
 }
 
 /*
- * backend->mutex held. A session that is lost, or private and empty, goes when nobody looks at it.
+ * backend->mutex is held. Takes a session that is lost, or private and not checked out, out of the
+ * list, unless it is pinned or has holds. The caller frees the result, without the mutex.
  */
 static pg_session *unlink_if_useless(pg_backend *backend, pg_session *session)
 {
@@ -348,8 +355,8 @@ void hf__pg_leave_session(hf__session *session, unsigned keys)
 {
     pg_backend *backend = pg_backend_of(session->backend);
     pthread_mutex_lock(&backend->mutex);
-    atomic_fetch_sub(&session->holds,
-                     keys); /* under the mutex: whoever sees 0 may free the session */
+    /* Under the mutex, because a thread that sees 0 may free the session. */
+    atomic_fetch_sub(&session->holds, keys);
     pg_session *useless = unlink_if_useless(backend, pg_session_of(session));
     if (!useless)
         pthread_cond_broadcast(&backend->changed);
@@ -369,8 +376,10 @@ static pg_session *pin_shared_session(pg_backend *backend)
     return shared_session;
 }
 
-/* Whoever queued behind an attempt that failed shares its failure: a thousand threads do not wait
- * for a thousand timeouts. */
+/*
+ * A thread that waited while another one failed to open the session returns the same failure, so
+ * that a thousand threads do not wait for a thousand timeouts in turn.
+ */
 static hf_status open_shared_session(pg_backend *backend, int64_t queued_ms, pg_session **session,
                                      hf_error *err)
 {
@@ -407,14 +416,14 @@ hf_status hf__pg_shared_session(pg_backend *backend, pg_session **session, hf_er
     return status;
 }
 
-/* A statement that could not be sent has left the server's last words unread. */
+/* If a statement could not be sent, the server's message may still be unread. */
 static void hear_goodbye(pg_session *session)
 {
     if (!PQisBusy(session->conn))
         PQclear(hf__pg_next_result(session));
 }
 
-/* The server says goodbye when it ends a session; a cut line says nothing. */
+/* A server that ends a session says why; a connection that breaks does not. */
 static const char *loss_reason(const pg_session *session, const char *what)
 {
     return what ? "no_answer" : session->goodbye[0] ? "server" : "connection";
@@ -437,7 +446,7 @@ void hf__pg_session_fail(pg_session *session, const char *what)
              "what was locked through it may be held by another by now; stop, then acquire again");
     if (!hf__session_lose(&session->base, loss_reason(session, what), &why))
         return;
-    /* Closing frees the locks at the server, should it still live. */
+    /* If the server is still there, closing the connection releases the locks. */
     PQfinish(session->conn);
     session->conn = NULL;
 }

@@ -1,8 +1,9 @@
 /*
- * Waiting. A wait first queues in PostgreSQL, which is fair and hands over in about 0.1 ms. A
- * blocked backend pins a snapshot, which stalls vacuum and CREATE INDEX CONCURRENTLY, so after that
- * the wait sleeps on LISTEN without a snapshot and queues only for a slice at each wake-up. A
- * slice, not a mere try: among others who queue, a try is never granted.
+ * Waiting. A wait first queues in PostgreSQL, which is fair and grants a released lock in about
+ * 0.1 ms. But a server process that waits keeps a snapshot, which stalls vacuum and CREATE INDEX
+ * CONCURRENTLY. So after a first slice of time the wait sleeps on LISTEN, without a snapshot, and
+ * queues for another slice at each wake-up. A plain try would not do: while others queue, it is
+ * never granted.
  */
 #include "lib/postgres/postgres.h"
 
@@ -12,11 +13,11 @@
 #include "base/clock.h"
 
 enum {
-    FIRST_SLICE_MS =
-        800, /* below the default deadlock_timeout: it would only blame the wrong one */
+    /* Below the default deadlock_timeout: the server's own search would blame the wrong one. */
+    FIRST_SLICE_MS = 800,
     SLICE_MS = 200,
-    CROWDED_SLICE_MS = 50, /* while the same session also holds locks that others may release */
-    TICK_LOW_MS = 500,     /* crashed holders and strangers never notify */
+    CROWDED_SLICE_MS = 50, /* when the session also holds locks: their release has to wait */
+    TICK_LOW_MS = 500,     /* holders that crash, and other programs, never send NOTIFY */
     TICK_HIGH_MS = 1000,
 };
 
@@ -33,7 +34,10 @@ static pg_session *pick(pg_backend *backend, bool crowded)
     return NULL;
 }
 
-/* backend->mutex held. NULL with *may_open: room for one more connection has been reserved. */
+/*
+ * backend->mutex is held. NULL with *may_open: a new connection may be opened, and is counted
+ * already. A session that also holds locks is the last choice.
+ */
 static pg_session *reserve(pg_backend *backend, bool *may_open)
 {
     pg_session *session = pick(backend, false);
@@ -215,8 +219,10 @@ static void clean_up_after(pg_session *session, const hf__request *request)
     if (atomic_load(&session->base.lost))
         return;
     (void)!hf__pg_script(session, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
-    /* A shared key may be held on the same session for another set as well, and one count of it
-     * looks like the other. */
+    /*
+     * The session may also hold the same shared key for another set. PostgreSQL only counts such
+     * locks, so an undo could release the other one.
+     */
     if (session->crowded && request->claims->mode == HF_SHARED && !atomic_load(&session->base.lost))
         hf__pg_session_fail(session, "it could not be cleaned up after an error");
     else
@@ -256,7 +262,7 @@ static hf_status queue_on(pg_session *session, hf__request *request, int slice_m
         status = read_queue_result(session, request, result, records);
     else
         clean_up_after(session, request);
-    /* A set that is blocked in its middle has taken what stands before. */
+    /* The claims of a set before the blocked one are locked. */
     if (status == HF_NOT_ACQUIRED && request->blocked > 0)
         hf__pg_undo(session, request->claims, request->blocked);
     if (status == HF_OK)
@@ -277,7 +283,7 @@ static int slice_length(const pg_session *session, int wanted, int64_t deadline)
     return slice > 0 ? slice : 1;
 }
 
-/* A wait session that died while it idled in the pool is nobody's loss: take another. */
+/* A pooled session may have died while it was idle. Then nothing is lost: use another one. */
 static hf_status queue_slice(pg_backend *backend, hf__request *request, int wanted, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -296,17 +302,19 @@ static hf_status queue_slice(pg_backend *backend, hf__request *request, int want
     return status;
 }
 
-/* What a wait has told the others: which key it listens for, and that its thread holds others. */
+/* A wait as others see it: the key that it listens for and, if its thread holds keys, its edges. */
 struct wait_notice {
-    const hf__claim *heard;
+    const hf__claim *heard; /* NULL: nothing published yet */
     uint64_t ticket;
-    int64_t tick_at; /* the next slice at the latest */
-    unsigned missed; /* releases in a row that a slice came too late for */
-    unsigned cycles; /* times in a row that it was found in one */
+    int64_t tick_at; /* when the next slice starts at the latest */
+    unsigned missed; /* releases in a row after which others were faster */
+    unsigned cycles; /* searches in a row that found a cycle */
 };
 
-/* The tick keeps a pace of its own: if each wake-up put it off, a holder that takes the key again
- * at once would never be met by a slice. */
+/*
+ * Wake-ups do not postpone the tick. Otherwise a holder that acquires the key again at once after
+ * each release would always be faster than our slices.
+ */
 static hf_status await_wake(pg_backend *backend, const hf__request *request,
                             struct wait_notice *notice, hf_error *err)
 {
@@ -318,7 +326,10 @@ static hf_status await_wake(pg_backend *backend, const hf__request *request,
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
-/* Listening anew before leaving the old ear costs no trip while key and connection are the same. */
+/*
+ * Listens for the claim that blocks now, and then stops to listen for the one before. In this order
+ * there is no round trip if both are the same and the connection lives.
+ */
 static hf_status announce(pg_backend *backend, const hf__request *request,
                           struct wait_notice *notice, hf_error *err)
 {
@@ -344,7 +355,7 @@ static void withdraw(pg_backend *backend, const hf__request *request,
     hf__pg_retract_wait(backend, request, notice->heard);
 }
 
-/* Edges are read while they come and go: only a cycle that is seen twice is one. */
+/* Edges come and go while they are read, so only a cycle that is found twice counts. */
 static bool is_deadlocked(pg_backend *backend, const hf__request *request,
                           struct wait_notice *notice)
 {
@@ -369,7 +380,7 @@ static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, i
         if (status != HF_OK)
             break;
         bool ticked = hf__left_ms(notice.tick_at) == 0;
-        /* Where the key comes and goes a longer queue is worth its snapshot. */
+        /* If the key is often released, a longer slice is worth the longer snapshot. */
         status =
             queue_slice(backend, request, SLICE_MS << (notice.missed < 2 ? notice.missed : 2), err);
         if (ticked)

@@ -1,6 +1,7 @@
 /*
- * Looking after the sessions. An idle session's socket is polled, so a hang-up is seen at once, and
- * pinged when silent for long. A busy session is left to the deadline of its own statement.
+ * The watcher's work. It polls the sockets of idle sessions, so it sees a closed connection at
+ * once, and pings sessions that have been silent for long. A busy session is covered by the
+ * deadline of its statement.
  */
 #include "lib/postgres/postgres.h"
 
@@ -12,8 +13,8 @@
 #include "base/clock.h"
 
 enum {
-    MOST_SESSIONS = 256, /* per round; a round lasts ms */
-    QUIET_MS = 20,       /* how long a session that was seen busy is left alone */
+    MOST_SESSIONS = 256, /* in one call of hf__pg_watch */
+    QUIET_MS = 20,       /* a session that was found busy is left alone for so long */
 };
 
 struct round {
@@ -57,7 +58,8 @@ static bool needs_ping(const pg_backend *backend, const pg_session *session)
 }
 
 /*
- * Session idle, its mutex held: pings when due, fails it when overdue, and says when to look again.
+ * The session is idle and its mutex is held. Pings it when that is due, marks it lost when a ping
+ * has no answer in time, and makes the round end when there is something to do again.
  */
 static void attend(pg_backend *backend, pg_session *session, struct round *round)
 {
