@@ -2,7 +2,7 @@
  * The local store: OFD locks on bytes of sharded files, SQLite for what is recorded about them.
  *
  *   FOLDER/locks/b+3f    the byte at a key's offset is the lock: b bigint, p pair; + and - its sign
- *   FOLDER/locks/gb+7    gates: who waits for a key holds the gate's byte until it gets the key
+ *   FOLDER/locks/gb+7    gates: a waiter locks a key's byte here until it has got the key
  *   FOLDER/holdfast.db   tokens, holders, waiters, labels, events, schedules
  *   FOLDER/data.db       the caller's own tables, for transactions
  *

@@ -175,7 +175,7 @@ bool hf__held_by_me(const hf_store *store, const hf__claim *claim);
 /* The waiter goes ahead: it joins the key state's hold, or makes the key busy and asks. */
 void hf__waiter_assign(struct waiter *waiter);
 
-/* Joins or leaves the queue. A waiter that has been assigned is in it no more. */
+/* Enters or leaves the queue. A waiter that has been assigned is no longer in it. */
 void hf__waiter_queue(struct waiter *waiter);
 void hf__waiter_abandon(struct waiter *waiter);
 

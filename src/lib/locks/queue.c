@@ -1,4 +1,4 @@
-/* Key states: who of this process holds a key, who waits for it, and who is next. */
+/* Key states: which locks of this process hold a key, and which threads wait for it. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -14,7 +14,7 @@
 
 enum {
     MOST_SESSIONS = 256, /* in one call of hf__pg_watch */
-    QUIET_MS = 20,       /* a session that was found busy is left alone for so long */
+    QUIET_MS = 20,       /* a busy session is left alone for this long */
 };
 
 struct round {
