@@ -1,5 +1,5 @@
--- The records of the local store. Columns called seat hold the number of a session: a schema is not
--- renamed. PRAGMAs, and scripts of several statements, are where they are run.
+-- Statements on the records of the local store. Columns called seat hold the number of a session;
+-- a schema is not renamed. PRAGMAs, and most scripts of several statements, are in the C code.
 
 -- ---- transactions -------------------------------------------------------------------------------
 
@@ -21,7 +21,7 @@ SELECT boot_id FROM token
 UPDATE token SET value = value + 1 RETURNING value
 
 -- name: jump_token prepared
--- 2^24: more than could be handed out between two syncs.
+-- 2^24 are more tokens than can be given out between two syncs.
 UPDATE token SET value = value + 16777216, boot_id = ?1
 
 -- ---- labels -------------------------------------------------------------------------------------
@@ -50,11 +50,11 @@ DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat = ?3
 DELETE FROM holders WHERE seat = ?1
 
 -- name: drop_rivals prepared
--- Who holds a key alone knows that whoever else is recorded is gone.
+-- The session holds the key exclusively, so other recorded holders are gone.
 DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat <> ?3
 
 -- name: find_rivals prepared
--- Who is in the way of a key wanted shared (?3 = 1) or alone: holders first, the latest first.
+-- Who is in the way of a shared (?3 = 1) or exclusive claim: holders first, the latest first.
 SELECT pid, started, pid_space, host, application, since_ms, standing
 FROM (
     SELECT pid, started, pid_space, host, application, since_ms, -1 AS standing, token
@@ -85,9 +85,9 @@ FROM waiters w LEFT JOIN labels l ON l.space = w.space AND l.key = w.key
 WHERE w.wait = ?1 AND w.standing > 0
 
 -- name: waits_for prepared
--- Which wait is kept up by which other wait: because the other's thread holds the key, because the
--- other has taken it as a part of a set, or because the other stands in the gate before it. Only
--- waits up to ?1: in a cycle that matters to it, ?1 is the youngest.
+-- Which wait is blocked by which other wait: the other's thread holds the key, or the other has it
+-- already as a part of its set, or the other has the gate. Only waits up to ?1, because only the
+-- youngest wait of a cycle is to find it.
 SELECT w.wait, b.wait
 FROM waiters w
 JOIN holders h ON h.space = w.space AND h.key = w.key AND NOT (h.shared AND w.shared)
@@ -117,7 +117,7 @@ INSERT OR REPLACE INTO schedules (label, last_start_ms) VALUES (?1, ?2)
 -- ---- sweeping -----------------------------------------------------------------------------------
 
 -- name: claim_sweep prepared
--- A clock that was set back does not stop the sweeping.
+-- The second condition: a clock that was set back must not stop the sweeping.
 UPDATE token SET swept_ms = ?1
 WHERE swept_ms < ?1 - 3600000 OR swept_ms > ?1 + 3600000
 RETURNING 1
@@ -128,7 +128,7 @@ UNION
 SELECT pid, started, pid_space, host FROM waiters
 
 -- name: list_strangers prepared
--- Holders whose process cannot be seen from here, old enough to have been removed by themselves.
+-- Holders whose process cannot be seen from here, recorded more than an hour ago.
 SELECT space, key, seat FROM holders
 WHERE since_ms < ?1 - 3600000 AND (pid_space <> ?2 OR host <> ?3)
 
@@ -154,7 +154,7 @@ WHERE at_ms < ?1 - 30 * 86400000
 -- ---- lists --------------------------------------------------------------------------------------
 
 -- name: list_locks prepared
--- Holders, waiters, and what an unfinished set has taken; standing is -1 for holders.
+-- Holders, waiters, and the keys that an unfinished set has already; standing is -1 for holders.
 SELECT a.space, a.key, a.shared, a.standing, a.slot, a.lifetime, a.token, a.since_ms,
     a.pid, a.started, a.pid_space, a.host, a.application, l.label
 FROM (
@@ -170,7 +170,7 @@ LEFT JOIN labels l ON l.space = a.space AND l.key = a.key
 ORDER BY a.space, a.key, a.standing, a.since_ms
 
 -- name: list_past prepared
--- What was recorded since ?1 (Unix time), one row per key. The slots of a semaphore are among them.
+-- What was recorded since ?1 (Unix time), one row per key, with the slots of semaphores.
 SELECT a.space, a.key, l.label, a.times, a.at_ms, e.shared, e.application, e.host, e.pid
 FROM (
     SELECT space, key, sum(times) AS times, max(at_ms) AS at_ms, max(id) AS id
@@ -190,10 +190,10 @@ ORDER BY a.space, a.key
 -- lines: joined
 
 -- name: install
--- Behind the schema: the first token, and that it is installed.
+-- Runs after the schema: adds the first token, and marks the schema as installed.
 INSERT INTO token (value, boot_id, swept_ms)
 VALUES (@token@, '', @now@);PRAGMA user_version = @version@
 
 -- name: drop_everybody
--- Whoever is recorded died with the old boot.
+-- After a reboot all recorded processes are dead.
 DELETE FROM holders; DELETE FROM waiters
