@@ -1,6 +1,6 @@
--- What Holdfast says to PostgreSQL. A statement that is prepared is called hf_NAME on the server,
--- or as its heading says; it is prepared where it has been used a few times. @words@ are put in by
--- the caller. BEGIN, COMMIT, SET and LISTEN are where they are sent.
+-- Statements for PostgreSQL. One that is marked as prepared is called hf_NAME on the server, or as
+-- its heading says, and is prepared after a few uses. The C code replaces @words@. BEGIN, COMMIT,
+-- SET and LISTEN are in the C code.
 
 -- ---- trying claims ------------------------------------------------------------------------------
 
@@ -11,7 +11,7 @@ SELECT pg_catalog.pg_try_advisory_lock($1::bigint)
 SELECT pg_catalog.pg_try_advisory_lock_shared($1::bigint)
 
 -- name: try_set prepared
--- The position of the first key that is not free; LIMIT stops the taking there.
+-- The position of the first key that is not free, or 0. LIMIT stops there and tries no later key.
 SELECT coalesce((
     SELECT w.i
     FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) WITH ORDINALITY AS w (key, space, i)
@@ -25,7 +25,7 @@ SELECT coalesce((
     LIMIT 1), 0)
 
 -- name: try_keys prepared
--- try_set for bigint keys alone.
+-- try_set for bigint keys only.
 SELECT coalesce((
     SELECT w.i
     FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS w (key, i)
@@ -34,7 +34,7 @@ SELECT coalesce((
     LIMIT 1), 0)
 
 -- name: try_one_token prepared as hf_take_one
--- The lock first, the token after it.
+-- The token is drawn after the key is locked.
 SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END
 FROM (SELECT pg_catalog.pg_try_advisory_lock($1::bigint) AS ok OFFSET 0) AS got
 
@@ -43,7 +43,7 @@ SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END
 FROM (SELECT pg_catalog.pg_try_advisory_lock_shared($1::bigint) AS ok OFFSET 0) AS got
 
 -- name: try_set_token prepared as hf_take_set
--- try_set, and the token of the whole once all are held.
+-- try_set, and one token for the set when all keys are held.
 SELECT got.blocked, CASE WHEN got.blocked = 0 THEN pg_catalog.nextval('holdfast.token') END
 FROM (SELECT coalesce((
     SELECT w.i
@@ -70,8 +70,8 @@ FROM (SELECT coalesce((
 SELECT pg_catalog.nextval('holdfast.token')
 
 -- name: undo prepared as hf_give_back
--- After an error nobody knows which keys of a batch were taken: frees those that are held, without
--- a warning in the server's log for the others.
+-- After an error we do not know which keys of a set are locked: unlocks those that are, without a
+-- warning in the server's log for the others.
 WITH mine AS MATERIALIZED (
     SELECT (l.classid::bigint << 32) | l.objid::bigint AS key, l.objsubid - 1 AS space
     FROM pg_catalog.pg_locks l
@@ -93,9 +93,9 @@ JOIN mine USING (key, space)
 
 -- name: queue
 -- Waits in PostgreSQL's own queue with a transaction lock, at most @ms@ ms for all keys together,
--- and keeps with a session lock: no timeout can strike between grant and answer. The timeout is
--- caught here, so that it leaves no line in the server's log. A script takes no parameters:
--- integers and names of our own are put in.
+-- and then takes a session lock without waiting, so no timeout can come between grant and answer.
+-- The timeout is caught here, so that it leaves no line in the server's log. A script cannot have
+-- parameters, so our own integers and names replace the @words@.
 BEGIN ISOLATION LEVEL READ COMMITTED;
 DO $queue$
 DECLARE
@@ -125,7 +125,7 @@ EXECUTE @execute@;
 COMMIT
 
 -- name: queue_one
--- The same for one bigint key, which most waits are for.
+-- The same for one bigint key, as in most waits.
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL lock_timeout = @ms@;
 DO $queue$BEGIN
@@ -149,8 +149,9 @@ SELECT EXISTS (
 -- ---- releasing ----------------------------------------------------------------------------------
 
 -- name: release_one prepared
--- Unlock, then look whether anybody listens: a listener holds the companion key shared. NOTIFY
--- takes a server-wide lock until commit, so it is sent only then. $2 companion, $3 channel.
+-- Unlocks, then looks whether anybody listens: a listener holds the companion key shared. NOTIFY
+-- takes a server-wide lock until commit, so it is only sent if there is a listener. $2 companion,
+-- $3 channel.
 SELECT pg_catalog.pg_advisory_unlock($1::bigint),
        CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
             THEN pg_catalog.pg_advisory_unlock(1213156420, $2::int)
@@ -163,8 +164,8 @@ SELECT pg_catalog.pg_advisory_unlock_shared($1::bigint),
             ELSE pg_catalog.pg_notify($3::text, '') IS NULL END
 
 -- name: release_set prepared
--- How many were not held after all. Unlocks come first, wake-ups after them, and key by key only
--- when somebody listens for any key at all.
+-- How many of the keys were not held. Unlocks all keys first; then, only if somebody listens for
+-- any key at all, looks for listeners key by key.
 WITH freed AS MATERIALIZED (
     SELECT w.companion, w.channel, CASE
         WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_advisory_unlock_shared(w.key)
@@ -193,8 +194,8 @@ SELECT h.missing,
 FROM heard h
 
 -- name: release_keys prepared
--- How many were not held after all, and whether somebody listens for any key at all: then
--- tell_listeners follows.
+-- How many of the keys were not held, and whether somebody listens for any key at all: then the
+-- caller runs tell_listeners.
 SELECT freed.missing,
        CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, 1)
             THEN NOT pg_catalog.pg_advisory_unlock(1213156420, 1)
@@ -213,19 +214,19 @@ FROM ROWS FROM (pg_catalog.unnest($1::int[]), pg_catalog.unnest($2::text[])) AS 
 -- ---- records ------------------------------------------------------------------------------------
 
 -- name: knows_label
--- The first of the arrays, which note_labels would get as well.
+-- Looks at the first elements only; the parameters are arrays because note_labels gets the same.
 SELECT holdfast.knows_label(($1::bigint[])[1], ($2::smallint[])[1], ($3::text[])[1])
 FROM (SELECT pg_catalog.set_config('lock_timeout', $4::text, true) OFFSET 0) AS bounded
 
 -- name: note_labels prepared
--- $5 bounds the wait for the table: a statement that misses its deadline costs the session its
--- locks.
+-- $5 limits the wait for the table, because a statement that misses its deadline costs the session
+-- and its locks.
 SELECT noted.wanted, noted.taken_by, noted.key
 FROM (SELECT pg_catalog.set_config('lock_timeout', $5::text, true) OFFSET 0) AS bounded,
      LATERAL holdfast.note_labels($1::bigint[], $2::smallint[], $3::text[], $4::text[]) AS noted
 
 -- name: add_holders prepared
--- What has been held for longer than a moment; the row of an earlier hold is overwritten.
+-- Records keys that have been held for a while; replaces the row of an earlier hold.
 INSERT INTO holdfast.holders (backend_pid, key, space, shared, slot, since, token)
 SELECT DISTINCT ON (h.backend_pid, h.key, h.space) h.backend_pid, h.key, h.space, h.shared, h.slot,
        pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => h.age_ms / 1000.0),
@@ -239,8 +240,8 @@ ON CONFLICT (backend_pid, key, space) DO UPDATE
 SET shared = excluded.shared, slot = excluded.slot, since = excluded.since, token = excluded.token
 
 -- name: drop_holders prepared
--- Records of released locks of this process ($2 host, $3 pid), whichever session held them. The
--- table has the sequence's part of the token only.
+-- Deletes the records of released locks of this process ($2 host, $3 pid), on whatever session they
+-- were. The table has only the lower 40 bits of the token, which come from the sequence.
 DELETE FROM holdfast.holders h
 USING holdfast.sessions s
 WHERE s.host = $2::text AND s.pid = $3::int AND h.backend_pid = s.backend_pid
@@ -290,8 +291,8 @@ SELECT greatest(0, pg_catalog.ceil(extract(epoch FROM last_start - pg_catalog.cl
 FROM holdfast.schedules WHERE label = $1::text
 
 -- name: claim_schedule
--- Due when nothing was recorded, when the period has passed, or when the clock stepped far back.
--- Durable before the job starts: a crash must not make it run twice in a period.
+-- Due if nothing was recorded, if the period has passed, or if the clock was set far back. The row
+-- is durable before the job starts: a crash must not make it run twice in a period.
 WITH durable AS MATERIALIZED (SELECT pg_catalog.set_config('synchronous_commit', 'on', true))
 INSERT INTO holdfast.schedules AS s (label, last_start)
 SELECT $1::text, pg_catalog.clock_timestamp() FROM durable
@@ -303,7 +304,8 @@ RETURNING 1
 -- ---- who holds what -----------------------------------------------------------------------------
 
 -- name: find_holder
--- Who has the key ($1 classid, $2 objid, $3 objsubid) in a mode that conflicts with $4 (shared?).
+-- Who holds the key ($1 classid, $2 objid, $3 objsubid) in a mode that conflicts with $4 (shared?);
+-- if nobody does, who waits for it.
 SELECT coalesce(a.application_name, ''), coalesce(a.client_hostname, pg_catalog.host(a.client_addr), ''),
        l.pid, (extract(epoch FROM pg_catalog.clock_timestamp() - a.backend_start) * 1000)::bigint, l.granted
 FROM pg_catalog.pg_locks l
@@ -316,7 +318,7 @@ ORDER BY l.granted DESC, a.backend_start
 LIMIT 1
 
 -- name: find_holder_recorded
--- The same with the holder's own words where it recorded them.
+-- The same, with what the holder has recorded.
 SELECT coalesce(s.application, a.application_name, ''),
        coalesce(s.host, a.client_hostname, pg_catalog.host(a.client_addr), ''), l.pid,
        -- A holder that records has a row soon: none yet means that it got the lock just now.
@@ -352,10 +354,10 @@ WHERE l.locktype = 'advisory'
   AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
 
 -- name: list_recorded
--- From column 12 on what was recorded: label, host, pid, age in ms, token, slot. Waits that sleep
--- without a snapshot are not in pg_locks; their rows come from holdfast.waiters. A session that has
--- been idle since before the statement was so while pg_locks was read: what it holds are session
--- locks.
+-- The columns from the 12th on are recorded ones: label, host, pid, age in ms, token, slot. Waits
+-- that sleep without a snapshot are not in pg_locks; their rows come from holdfast.waiters. If a
+-- session is idle since before the statement, it was idle when pg_locks was read, so what it holds
+-- are session locks.
 WITH live AS MATERIALIZED (
     SELECT l.classid::bigint AS classid, l.objid::bigint AS objid, l.objsubid, l.mode = 'ShareLock' AS shared,
            l.granted, l.pid, l.waitstart, NULL::timestamptz AS waiting_since,
@@ -394,7 +396,7 @@ LEFT JOIN holdfast.labels lb ON lb.key = r.key AND lb.space = r.objsubid - 1
 -- A prepared transaction has no session.
 WHERE (a.pid IS NOT NULL OR r.pid IS NULL)
   AND (r.waiting_since IS NULL OR s.backend_pid IS NOT NULL)
-  -- A recorded waiter that queues for a slice is in pg_locks as well, under another of its sessions.
+  -- A recorded waiter that queues for a slice is also in pg_locks, with another of its sessions.
   AND NOT (NOT r.granted AND r.waiting_since IS NULL AND EXISTS (
       SELECT FROM holdfast.waiters w JOIN holdfast.sessions ws ON ws.backend_pid = w.backend_pid
       JOIN pg_catalog.pg_stat_activity wa ON wa.pid = w.backend_pid
@@ -402,9 +404,9 @@ WHERE (a.pid IS NOT NULL OR r.pid IS NULL)
         AND ws.backend_start = coalesce(wa.backend_start, ws.backend_start)))
 
 -- name: list_past
--- What was recorded since $1 ms ago (NULL: ever), one row per key: label, how often it was
--- acquired, ms since it was last seen, and who that was. The slots of a semaphore are among them,
--- by their label.
+-- What was recorded in the last $1 ms (NULL: ever), one row per key: label, how often it was
+-- acquired, ms since it was last seen, and by whom. It includes the slots of semaphores, under the
+-- label of the semaphore.
 WITH bound AS (
     SELECT coalesce(pg_catalog.now() - pg_catalog.make_interval(secs => $1::bigint / 1000.0), '-infinity') AS since
 ), happened AS (
@@ -425,10 +427,10 @@ ORDER BY 1, 2
 -- ---- sessions -----------------------------------------------------------------------------------
 
 -- name: connect
--- $1 the pid that the connection was told, $2 whether a pooler keeps the session for us, @settings@
--- a list of set_config calls. Behind a transaction pooler nothing is set: it would stay with the
--- next client. This runs under the role's own search_path, hence every name in full; and on a
--- session whose caches are empty, hence no function that is a query of its own.
+-- $1 the pid that libpq knows, $2 whether a pooler keeps the session for us, @settings@ a list of
+-- set_config calls. Behind a pooler in transaction mode nothing is set, because the next client
+-- would get the settings. All names are qualified, because the role's own search_path is still in
+-- force. The session's caches are empty, so it calls no function that runs a query of its own.
 SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4,
        pg_catalog.pg_is_in_recovery(),
        pg_catalog.to_regnamespace('holdfast') IS NOT NULL,
@@ -564,14 +566,14 @@ FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[
 -- ---- doctor -------------------------------------------------------------------------------------
 
 -- name: examine
--- Everything but timeouts and clock, in one row. Columns as enum fact in examine.c.
+-- Everything except timeouts and the clock, in one row. Columns as in enum fact of examine.c.
 SELECT pg_catalog.quote_ident(current_user),
        pg_catalog.quote_ident(pg_catalog.current_database()),
        pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'),
        pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'),
        pg_catalog.pg_is_in_recovery(),
        (SELECT s.reset_val = 'on' FROM pg_catalog.pg_settings s WHERE s.name = 'default_transaction_read_only'),
-       -- Fast-path and predicate locks live elsewhere than in the table that advisory locks fill.
+       -- Fast-path and predicate locks are not in the table that advisory locks may fill.
        (SELECT count(*) FROM pg_catalog.pg_locks l WHERE NOT l.fastpath AND l.mode <> 'SIReadLock'),
        pg_catalog.inet_client_addr() IS NULL,
        (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'tcp_keepalives_idle'),
@@ -579,7 +581,7 @@ SELECT pg_catalog.quote_ident(current_user),
        (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'tcp_keepalives_count'),
        (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'tcp_user_timeout'),
        (SELECT s.setting FROM pg_catalog.pg_settings s WHERE s.name = 'client_connection_check_interval'),
-       -- The schema's version; 0: there is none, -1: one that Holdfast did not make.
+       -- The schema's version; 0: there is no schema, -1: Holdfast did not make it.
        CASE WHEN pg_catalog.to_regnamespace('holdfast') IS NULL THEN 0
             ELSE coalesce((SELECT pg_catalog.substring(p.prosrc, '(\d+)')::int FROM pg_catalog.pg_proc p
                            WHERE p.pronamespace = pg_catalog.to_regnamespace('holdfast')::oid
@@ -593,8 +595,8 @@ SELECT pg_catalog.quote_ident(current_user),
 SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
 
 -- name: examine_timeouts
--- What sessions of this role in this database start with: our own SET hides it from the setting and
--- its source, not from reset_val. Where it comes from is looked up in the order the server applies.
+-- The timeouts that sessions of this role in this database start with. Our own SET hides them in
+-- setting and source, but not in reset_val. The source is looked up in the server's order.
 SELECT s.name,
        CASE WHEN v.ms % 3600000 = 0 THEN v.ms / 3600000 || ' h'
             WHEN v.ms % 60000 = 0 THEN v.ms / 60000 || ' min'
@@ -634,7 +636,7 @@ SELECT pg_catalog.to_regnamespace('holdfast') IS NOT NULL,
     pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL
 
 -- name: install_begin
--- One installs at a time.
+-- The lock makes installers take turns.
 BEGIN;
 SET LOCAL synchronous_commit = on;
 SET LOCAL search_path = '';
@@ -650,7 +652,7 @@ SELECT holdfast.drop_leftovers()
 SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)
 
 -- name: list_granted
--- All advisory locks of the database that are held: edges of the wait-for graph are among them.
+-- All advisory locks of the database that are held, with the edges of the wait-for graph.
 SELECT l.classid::bigint, l.objid::bigint, l.objsubid
 FROM pg_catalog.pg_locks l
 WHERE l.locktype = 'advisory' AND l.granted
