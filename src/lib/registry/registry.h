@@ -98,13 +98,13 @@ static inline const hf__lock_entry *hf__entry_of(const hf_registry_entry *view)
     return (const hf__lock_entry *)(const void *)view; /* its first member */
 }
 
-/* Is it one of the labels that say nothing, such as "lock"? */
 /* Does the derivation give keys of 32 bits? Only such a key fits beside a class. */
 static inline bool hf__has_32_bits(hf_derivation derivation)
 {
     return derivation == HF_FNV1A32 || derivation == HF_FNV1A32_JS || derivation == HF_HASHTEXT;
 }
 
+/* Is it one of the labels that say nothing, such as "lock"? */
 bool hf__registry_is_generic(const hf_registry *registry, const char *label, size_t size);
 
 /*
