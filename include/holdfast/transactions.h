@@ -68,6 +68,11 @@ typedef struct hf_tx_options {
  * Runs the statements of one attempt. It may be called again, so it must have no effect outside of
  * tx. Any status but HF_OK rolls back and is returned to the caller, unless the cause was a
  * serialisation failure, a deadlock or a broken connection: then it is called again.
+ *
+ * It may not begin, end or prepare a transaction: that is HF_INVALID, rolls back, and is not tried
+ * again. What it leaves in the session (settings, a role, temporary tables, cursors, prepared
+ * statements, session locks) is cleared away before the next transaction. An exception or
+ * pthread_cancel that leaves it rolls back.
  */
 typedef hf_status hf_tx_fn(hf_tx *tx, void *arg, hf_error *err);
 
@@ -75,7 +80,7 @@ typedef hf_status hf_tx_fn(hf_tx *tx, void *arg, hf_error *err);
  * Runs fn as one transaction. HF_OK: committed, once. HF_IN_DOUBT: the connection broke during
  * COMMIT and the outcome cannot be found out; err names the transaction id. HF_EXHAUSTED: not
  * committed, no attempts or no time are left. HF_NOT_ACQUIRED: not committed, a label was not free
- * in time. On the local store the statements are SQLite's, in the file data.db of the folder.
+ * in time. HF_ORDER: a label comes before a lock or label that the thread holds, or is one of them. On the local store the statements are SQLite's, in the file data.db of the folder.
  */
 HF_API HF_MUST_CHECK hf_status hf_transact(hf_store *store, const hf_tx_options *options,
                                            hf_tx_fn *fn, void *arg, hf_error *err);
@@ -110,7 +115,8 @@ HF_API HF_MUST_CHECK hf_status hf_tx_queue(hf_tx *tx, const char *sql, size_t co
 
 /*
  * The connection with the transaction open on it, for calls that need libpq; NULL on the local
- * store or on failure. Do not end the transaction on it.
+ * store or on failure. A transaction that fn ends on it is told at the next call: HF_INVALID, and
+ * what was done until then is as fn's own command left it.
  */
 HF_API struct pg_conn *hf_tx_connection(hf_tx *tx, hf_error *err);
 

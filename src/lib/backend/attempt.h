@@ -59,6 +59,8 @@ typedef struct hf__attempt_plan {
     /* claims held on that session, to be released by the commit, where the backend can do it */
     const hf__claim *release;
     size_t release_count;
+    bool is_nested;       /* the thread is in a transaction on the same store already */
+    bool trusts_callback; /* with the connection: it ends nothing, and leaves nothing behind */
     hf__attempt_place place;
     const char *database; /* the local store's file, see hf__attempt_place */
 } hf__attempt_plan;
@@ -95,8 +97,11 @@ typedef struct hf__attempt_ops {
     /* Sends what is queued, and commits. A failure sets attempt->fault. */
     hf_status (*commit)(hf__attempt *attempt, const hf__attempt_plan *plan, hf_error *err);
 
-    /* Is the connection gone? Asked after the callback used it directly and failed. May be NULL. */
-    bool (*is_broken)(hf__attempt *attempt);
+    /*
+     * What has become of the transaction, asked after the callback used the connection directly and
+     * failed. HF_OK: it is open still. HF_INVALID: the callback has ended it. May be NULL.
+     */
+    hf_status (*inspect)(hf__attempt *attempt, hf_error *err);
 
     /* After HF__FAULT_BROKEN: finds out on another connection whether it committed. err says why
      * when the outcome is in doubt. */

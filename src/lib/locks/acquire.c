@@ -125,7 +125,7 @@ static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf
     while (first < count && (spec->flags & HF_REENTRANT) && hf__held_by_me(store, &claims[first]))
         first++; /* these are entered again without a wait */
     if (first < count)
-        status = hf__order_check(store, &claims[first], &by_registry, &order);
+        status = hf__order_check(store, &claims[first], spec->lifetime, &by_registry, &order);
     pthread_mutex_unlock(&store->mutex);
     if (!may_hide && !by_registry)
         return HF_OK;

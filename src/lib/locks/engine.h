@@ -197,11 +197,12 @@ bool hf__closes_cycle(const hf_store *store, const struct waiter *waiter);
 int hf__compare_claims(const hf__claim *a, const hf__claim *b); /* by order, space and key */
 
 /*
- * HF_ORDER when first comes before something that the calling thread holds. *by_registry: the
+ * HF_ORDER when first comes before something that the calling thread holds, or is that, where the
+ * two are on different sessions: a transaction is never on that of a lock. *by_registry: the
  * registry's order says so, not only the keys.
  */
-hf_status hf__order_check(hf_store *store, const hf__claim *first, bool *by_registry,
-                          hf_error *err);
+hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_lifetime lifetime,
+                          bool *by_registry, hf_error *err);
 
 /* Adds the lock to the list of its owner. Removing one that is not in the list does nothing. */
 void hf__order_add(hf_store *store, struct hf_lock *lock);

@@ -57,14 +57,29 @@ static hf_status refuse_by_registry(const hf__claim *first, const hf__claim *hel
     return status;
 }
 
-hf_status hf__order_check(hf_store *store, const hf__claim *first, bool *by_registry, hf_error *err)
+static hf_status refuse_own(const hf__claim *claim, hf_error *err)
+{
+    char name[200];
+    hf_status status =
+        hf__fail(err, HF_ORDER, "%s may not be waited for: this thread holds it on another session",
+                 hf__claim_name(name, sizeof name, claim));
+    hf__hint(err, "it would wait for itself; for a transaction under a lock, hold the lock with "
+                  "HF_PRIVATE and use hf_lock_transact");
+    return status;
+}
+
+hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_lifetime lifetime,
+                          bool *by_registry, hf_error *err)
 {
     pid_t me = gettid();
     struct hf_lock *held = *thread_list(store, me);
     while (held && held->owner != me)
         held = held->next_of_thread;
     *by_registry = held && compare_order(first, &held->last) < 0;
-    if (!held || hf__compare_claims(first, &held->last) >= 0)
+    int compared = held ? hf__compare_claims(first, &held->last) : 1;
+    if (compared == 0 && (lifetime == HF_TRANSACTION || held->lifetime == HF_TRANSACTION))
+        return refuse_own(first, err);
+    if (compared >= 0)
         return HF_OK;
     if (*by_registry)
         return refuse_by_registry(first, &held->last, err);

@@ -19,11 +19,13 @@ typedef enum pg_tag {
     PG_QUESTION,   /* what has to be known under the lock */
     PG_KEPT,       /* from here on the session itself holds the labels of a transaction */
     PG_BEGUN,      /* the transaction that the caller's statements run in */
+    PG_MARKED,     /* the row that proves the commit */
     PG_QUEUED,     /* a statement of the caller's whose rows nobody wants */
     PG_QUERY,      /* the one whose rows the caller waits for */
-    PG_MARKED,     /* the row that proves the commit */
+    PG_SAME,       /* is it still the transaction that was begun? */
     PG_COMMITTED,
     PG_RELEASED, /* a session lock, let go of once the commit has succeeded */
+    PG_RESET,    /* what the callback left behind in the session is cleared away */
 } pg_tag;
 
 /* One message and what became of it. Made by hf__pg_message_start, freed by hf__pg_message_free. */
@@ -70,12 +72,15 @@ typedef struct pg_reader {
 bool hf__pg_message_read(pg_message *message, const pg_reader *reader);
 
 /*
- * tx_steps.c: the steps of a transaction. The labels and the beginning; the queue, which is empty
- * then; COMMIT, with the marker before it and what is released behind it.
+ * tx_steps.c: the steps of a transaction. The labels, the beginning and the marker; the queue,
+ * which is empty then; COMMIT, and behind it what is released and cleared away.
  */
-hf_status hf__pg_step_opening(pg_message *message, const hf__attempt_plan *plan, hf_error *err);
+hf_status hf__pg_step_opening(pg_message *message, const pg_attempt *attempt,
+                              const hf__attempt_plan *plan, hf_error *err);
 void hf__pg_step_queue(pg_message *message, pg_attempt *attempt);
+void hf__pg_step_same(pg_message *message, const pg_attempt *attempt);
 void hf__pg_step_commit(pg_message *message, pg_attempt *attempt, const hf__attempt_plan *plan);
+void hf__pg_step_reset(pg_message *message);
 void hf__pg_drop_queue(pg_attempt *attempt);
 
 #endif

@@ -40,14 +40,15 @@ static hf_status learn_generation(pg_session *session, hf_error *err)
     return status;
 }
 
+const hf__sql *const hf__pg_tx_prepared[PG_TX_PREPARED] = {&hf__sql_postgres_tx_lock_one,
+                                                           &hf__sql_postgres_tx_keep_one,
+                                                           &hf__sql_postgres_tx_hand_over_one};
+
 static hf_status prepare_all(pg_session *session, hf_error *err)
 {
-    static const hf__sql *const wanted[] = {&hf__sql_postgres_tx_lock_one,
-                                            &hf__sql_postgres_tx_keep_one,
-                                            &hf__sql_postgres_tx_hand_over_one};
     hf_status status = HF_OK;
-    for (size_t i = 0; status == HF_OK && i < sizeof wanted / sizeof wanted[0]; i++)
-        status = hf__pg_prepare(session, wanted[i], err);
+    for (size_t i = 0; status == HF_OK && i < PG_TX_PREPARED; i++)
+        status = hf__pg_prepare(session, hf__pg_tx_prepared[i], err);
     return status;
 }
 
@@ -103,10 +104,22 @@ static bool is_alive(pg_session *session)
     return !atomic_load(&session->base.lost);
 }
 
-static hf_status pick_session(pg_backend *backend, int64_t deadline, pg_session **out,
+static hf_status refuse_nested(const pg_backend *backend, hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_ORDER,
+                 "a transaction within another does not wait for a connection: all %d are "
+                 "in use",
+                 backend->max_transactions);
+    hf__hint(err, "threads that hold one connection and wait for another wait for each other; "
+                  "raise max_transactions, or do it in one transaction");
+    return status;
+}
+
+static hf_status pick_session(pg_backend *backend, const hf__attempt_plan *plan, pg_session **out,
                               hf_error *err)
 {
-    struct timespec until = hf__timespec(deadline);
+    struct timespec until = hf__timespec(plan->deadline);
     bool may_open = false;
     int timed_out = 0;
 
@@ -114,7 +127,7 @@ static hf_status pick_session(pg_backend *backend, int64_t deadline, pg_session 
     for (;;) {
         *out = idle_tx_session(backend);
         may_open = !*out && backend->tx_sessions < (unsigned)backend->max_transactions;
-        if (*out || may_open || timed_out || backend->interrupted)
+        if (*out || may_open || timed_out || backend->interrupted || plan->is_nested)
             break;
         timed_out =
             pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
@@ -133,16 +146,16 @@ static hf_status pick_session(pg_backend *backend, int64_t deadline, pg_session 
     if (may_open)
         return open_tx_session(backend, out, err);
     if (!*out)
-        return no_session(backend, err);
+        return plan->is_nested ? refuse_nested(backend, err) : no_session(backend, err);
     pthread_mutex_lock(&(*out)->mutex);
     return HF_OK;
 }
 
-hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_session **session,
-                             hf_error *err)
+hf_status hf__pg_tx_checkout(pg_backend *backend, const hf__attempt_plan *plan,
+                             pg_session **session, hf_error *err)
 {
     for (;;) {
-        hf_status status = pick_session(backend, deadline, session, err);
+        hf_status status = pick_session(backend, plan, session, err);
         if (status != HF_OK || is_alive(*session))
             return status;
         hf__pg_checkin(*session);

@@ -19,6 +19,11 @@
 #define PG_ANY_LISTENER 1
 #define PG_SQLSTATE_NO_MEMORY "53200"
 
+enum {
+    PG_TRANSACTION_TIMEOUT_SINCE = 170000,
+    PG_TIMEOUTS = 4, /* statement, lock, idle in transaction, transaction */
+};
+
 /* How often a question of this name was asked on a session. */
 enum { PG_QUESTIONS = 4 };
 struct pg_asked {
@@ -54,7 +59,11 @@ typedef struct pg_session {
     char generation[64];      /* tx sessions: changes when the server crashes */
     char backend_pid[16];     /* with it: who runs the transactions */
     char backend_start[32];
-    bool is_callers;      /* a session for locks that has the caller's settings by now */
+    bool is_callers;   /* a session for locks that has the caller's settings by now */
+    bool has_timeouts; /* the role, the database or the URL sets some of these */
+    char timeouts[PG_TIMEOUTS][16];
+    bool checks_client;   /* the server looks whether we are still there */
+    bool unreplicated;    /* the server has told that it did not wait for its standby */
     bool waiting_session; /* one of the bounded pool */
     bool private_session;
     bool tx_session;
@@ -144,6 +153,8 @@ typedef struct pg_opening {
 } pg_opening;
 void hf__pg_opening(const pg_backend *backend, pg_opening *opening); /* of open_session */
 hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *err);
+/* The statement that gives a new session its settings; false: no memory. The caller frees sql. */
+bool hf__pg_connect_sql(const pg_session *session, bool check_client, hf__buf *sql);
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 
 /* query.c: the one way to talk to a server; session->mutex is held by the caller */
@@ -295,6 +306,16 @@ hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t
                                 bool *due, int64_t *wait_ms, hf_error *err);
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
 
+/* command.c: what a statement does to the transaction and the session that it runs in. */
+typedef enum pg_command {
+    PG_COMMAND_PLAIN,    /* nothing */
+    PG_COMMAND_ALTERS,   /* may leave something behind in the session */
+    PG_COMMAND_ROLLS_TO, /* ROLLBACK TO a savepoint */
+    PG_COMMAND_ENDS,     /* begins, ends or prepares a transaction */
+    PG_COMMAND_COPIES,   /* COPY */
+} pg_command;
+pg_command hf__pg_command(const char *sql);
+
 /* transaction.c, pool.c, outcome.c */
 extern const hf__attempt_ops hf__pg_attempt_ops;
 
@@ -313,6 +334,8 @@ typedef struct pg_attempt {
     bool commit_sent;
     bool committed;
     bool interrupted; /* while it waited for the labels */
+    bool lent;        /* the callback has had the connection */
+    bool altered;     /* the callback may have left something behind in the session */
     bool failed;
     hf_error failure; /* of the first statement that failed */
     hf__attempt_fault failure_fault;
@@ -328,11 +351,14 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *attempt, const hf__attem
                                            hf_error *err);
 
 /* On success the session's mutex is held, so that the watcher leaves it to the caller. */
-hf_status hf__pg_tx_checkout(pg_backend *backend, int64_t deadline, pg_session **session,
-                             hf_error *err);
+hf_status hf__pg_tx_checkout(pg_backend *backend, const hf__attempt_plan *plan,
+                             pg_session **session, hf_error *err);
 /* The same on a session that holds a lock; given back with hf__pg_checkin like any. */
 hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **session, hf_error *err);
 void hf__pg_keep_generation(pg_session *session, const PGresult *result); /* of tx_generation */
+/* What is prepared on each session for transactions. */
+enum { PG_TX_PREPARED = 3 };
+extern const hf__sql *const hf__pg_tx_prepared[PG_TX_PREPARED];
 bool hf__pg_tx_prepares(
     const pg_backend *backend); /* are our statements prepared on its sessions? */
 

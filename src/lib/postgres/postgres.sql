@@ -442,6 +442,10 @@ SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4,
        pg_catalog.current_setting('max_locks_per_transaction'),
        pg_catalog.current_setting('max_connections'),
        pg_catalog.current_setting('max_prepared_transactions'),
+       pg_catalog.current_setting('statement_timeout'),
+       pg_catalog.current_setting('lock_timeout'),
+       pg_catalog.current_setting('idle_in_transaction_session_timeout'),
+       pg_catalog.current_setting('transaction_timeout', true),
        CASE WHEN $2::pg_catalog.bool OR pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4
             THEN ARRAY[@settings@] END
 
@@ -649,7 +653,10 @@ SELECT holdfast.close_session()
 SELECT holdfast.drop_leftovers()
 
 -- name: cancel_backend
-SELECT pg_catalog.pg_cancel_backend($1::pg_catalog.int4)
+-- Backend $1 if it is the one that started at $2: on another server the pid is somebody else's.
+SELECT pg_catalog.pg_cancel_backend(a.pid)
+FROM pg_catalog.pg_stat_activity a
+WHERE a.pid = $1::pg_catalog.int4 AND EXTRACT(epoch FROM a.backend_start)::pg_catalog.text = $2::pg_catalog.text
 
 -- name: list_granted
 -- All advisory locks of the database that are held, with the edges of the wait-for graph.
@@ -677,6 +684,25 @@ SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_current_xact_id()
 
 -- name: tx_begun_read_only
 SELECT pg_catalog.pg_backend_pid(), NULL
+
+-- name: tx_timeouts
+-- The caller's own, for the rest of the transaction.
+SELECT pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $2, true),
+       pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true)
+
+-- name: tx_timeouts_17
+SELECT pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $2, true),
+       pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true),
+       pg_catalog.set_config('transaction_timeout', $4, true)
+
+-- name: tx_same
+-- Fails unless this is transaction $1, or for NULL one that has no id because it wrote nothing.
+SELECT 1 / CASE WHEN pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text
+                     IS NOT DISTINCT FROM $1::pg_catalog.text
+                THEN 1 ELSE 0 END
+
+-- name: unlock_all
+SELECT pg_catalog.pg_advisory_unlock_all()
 
 -- name: tx_mark
 INSERT INTO holdfast.commits (attempt) VALUES ($1)

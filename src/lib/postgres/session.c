@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-enum { OLDEST_SERVER = 140000, TRANSACTION_TIMEOUT_SINCE = 170000 };
+enum { OLDEST_SERVER = 140000 };
 
 /* name and value are our own constants and need no quoting. */
 static void add_setting(hf__buf *list, const char *name, const char *value)
@@ -41,7 +41,7 @@ static void settings(const pg_backend *backend, pg_purpose purpose, int version,
 
     for (size_t i = 0; i < sizeof timeouts / sizeof *timeouts; i++)
         add_setting(list, timeouts[i], "0");
-    if (version >= TRANSACTION_TIMEOUT_SINCE)
+    if (version >= PG_TRANSACTION_TIMEOUT_SINCE)
         add_setting(list, "transaction_timeout", "0");
     if (purpose != PG_FOR_TRANSACTIONS) {
         add_setting(list, "search_path", "");
@@ -58,32 +58,32 @@ static void settings(const pg_backend *backend, pg_purpose purpose, int version,
         add_setting(list, "client_connection_check_interval", "1000");
 }
 
-static void connect_statement(hf__buf *sql, const hf__buf *list)
+bool hf__pg_connect_sql(const pg_session *session, bool check_client, hf__buf *sql)
 {
-    const hf__sql_part parts[] = {{"settings", list->data}, {0}};
-    hf__sql_expand(sql, pg_sql(&hf__sql_postgres_connect), parts);
+    const pg_backend *backend = (const pg_backend *)session->base.backend;
+    hf__buf list = {0};
+    settings(backend, session->purpose, PQserverVersion(session->conn), check_client, &list);
+    const hf__sql_part parts[] = {{"settings", list.data}, {0}};
+    if (!list.broken)
+        hf__sql_expand(sql, pg_sql(&hf__sql_postgres_connect), parts);
+    bool made = !list.broken && !sql->broken;
+    hf__buf_free(&list);
+    return made;
 }
 
-/*
- * On systems that cannot detect a closed socket, the server refuses
- * client_connection_check_interval: then it is sent again without.
- */
+/* A server on a system that cannot see a closed socket refuses client_connection_check_interval. */
 static hf_status introduce(pg_session *session, bool check_client, PGresult **result, hf_error *err)
 {
-    pg_backend *backend = pg_backend_of(session->base.backend);
-    hf__buf list = {0}, sql = {0};
+    const pg_backend *backend = pg_backend_of(session->base.backend);
+    hf__buf sql = {0};
     char pid[16];
-
-    settings(backend, session->purpose, PQserverVersion(session->conn), check_client, &list);
-    if (!list.broken)
-        connect_statement(&sql, &list);
     (void)snprintf(pid, sizeof pid, "%d", PQbackendPID(session->conn));
     const char *params[] = {pid, backend->session_pool ? "t" : "f"};
-    hf_status status = list.broken || sql.broken
-                           ? hf__no_memory(err)
-                           : hf__pg_query(session, sql.data, 2, params, result, err);
-    hf__buf_free(&list);
+    hf_status status = hf__pg_connect_sql(session, check_client, &sql)
+                           ? hf__pg_query(session, sql.data, 2, params, result, err)
+                           : hf__no_memory(err);
     hf__buf_free(&sql);
+    session->checks_client = check_client;
     if (status == HF_DATABASE && check_client && err && strcmp(err->sqlstate, "22023") == 0)
         return introduce(session, false, result, err);
     return status;
@@ -118,6 +118,16 @@ static void learn(pg_backend *backend, const PGresult *hello, int version)
         (int)(hf__pg_int(hello, 0, 4) * (hf__pg_int(hello, 0, 5) + hf__pg_int(hello, 0, 6)));
     backend->base.max_keys =
         backend->quota_wanted > 0 ? backend->quota_wanted : backend->capacity / 4;
+}
+
+static void keep_timeouts(pg_session *session, const PGresult *hello)
+{
+    enum { FIRST = 7 };
+    for (int i = 0; i < PG_TIMEOUTS; i++) {
+        const char *value = hf__pg_text(hello, 0, FIRST + i);
+        (void)snprintf(session->timeouts[i], sizeof session->timeouts[i], "%s", value);
+        session->has_timeouts = session->has_timeouts || (*value && strcmp(value, "0") != 0);
+    }
 }
 
 static bool wants_records(const pg_backend *backend)
@@ -206,6 +216,7 @@ static hf_status check_server(pg_session *session, hf_error *err)
         return status;
     bool standby = hf__pg_bool(hello, 0, 1);
     learn(backend, hello, version);
+    keep_timeouts(session, hello);
     PQclear(hello);
     if (standby)
         return refuse_standby(backend, err);
@@ -252,9 +263,19 @@ static void keep_goodbye(pg_session *session, const PGresult *result)
         (void)snprintf(session->goodbye, sizeof session->goodbye, "%s", message);
 }
 
+/* A commit whose wait for the standby was cancelled is answered like any other, after a warning.
+ * Its text is translated; the function that gives it is not. */
+static void note_unreplicated(pg_session *session, const PGresult *result)
+{
+    const char *function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+    if (function && strcmp(function, "SyncRepWaitForLSN") == 0)
+        session->unreplicated = true;
+}
+
 static void take_notice(void *arg, const PGresult *result)
 {
     keep_goodbye(arg, result);
+    note_unreplicated(arg, result);
 }
 
 PGresult *hf__pg_next_result(pg_session *session)

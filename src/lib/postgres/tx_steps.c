@@ -93,7 +93,7 @@ static void step_settings(pg_message *message)
     hf__pg_step(message, PG_BEGUN, "SET synchronous_commit TO DEFAULT", 0, NULL);
 }
 
-hf_status hf__pg_step_opening(pg_message *message, const hf__attempt_plan *plan, hf_error *err)
+static hf_status step_beginning(pg_message *message, const hf__attempt_plan *plan, hf_error *err)
 {
     pg_arrays arrays = {0};
     if (plan->count == 0) {
@@ -116,6 +116,37 @@ hf_status hf__pg_step_opening(pg_message *message, const hf__attempt_plan *plan,
     return status;
 }
 
+/* Ours are off, because a wait for labels has the transaction's own bound; the caller's are on for
+ * the caller's statements. */
+static void step_timeouts(pg_message *message)
+{
+    const pg_session *session = message->session;
+    const char *params[PG_TIMEOUTS];
+    for (int i = 0; i < PG_TIMEOUTS; i++)
+        params[i] = session->timeouts[i];
+    if (!session->has_timeouts || !hf__pg_tx_prepares(pg_backend_of(session->base.backend)))
+        return;
+    bool old = PQserverVersion(session->conn) < PG_TRANSACTION_TIMEOUT_SINCE;
+    hf__pg_step(message, PG_MARKED,
+                pg_sql(old ? &hf__sql_postgres_tx_timeouts : &hf__sql_postgres_tx_timeouts_17),
+                old ? PG_TIMEOUTS - 1 : PG_TIMEOUTS, params);
+}
+
+/* The marker comes first, as the session's own role: the callback may take another one, or make the
+ * rest of the transaction read-only. */
+hf_status hf__pg_step_opening(pg_message *message, const pg_attempt *attempt,
+                              const hf__attempt_plan *plan, hf_error *err)
+{
+    const char *params[] = {attempt->marker};
+    hf_status status = step_beginning(message, plan, err);
+    if (status != HF_OK)
+        return status;
+    if (attempt->marked)
+        hf__pg_step(message, PG_MARKED, pg_sql(&hf__sql_postgres_tx_mark), 1, params);
+    step_timeouts(message);
+    return HF_OK;
+}
+
 void hf__pg_drop_queue(pg_attempt *attempt)
 {
     while (attempt->first) {
@@ -135,9 +166,13 @@ void hf__pg_step_queue(pg_message *message, pg_attempt *attempt)
     hf__pg_drop_queue(attempt);
 }
 
-/* What is released stands behind COMMIT: the server comes there only if that has succeeded. A
- * COMMIT that only rolls back, because a statement of the caller's own had failed, succeeds as
- * well, but not with the marker before it. */
+/* Fails if it is not: whatever the callback did on the connection that it was lent. */
+void hf__pg_step_same(pg_message *message, const pg_attempt *attempt)
+{
+    const char *params[] = {attempt->xid[0] ? attempt->xid : NULL};
+    hf__pg_step(message, PG_SAME, pg_sql(&hf__sql_postgres_tx_same), 1, params);
+}
+
 static void step_release(pg_message *message, const hf__attempt_plan *plan)
 {
     for (size_t i = 0; i < plan->release_count; i++) {
@@ -151,13 +186,61 @@ static void step_release(pg_message *message, const hf__attempt_plan *plan)
     }
 }
 
+static void step_settings_again(pg_message *message)
+{
+    hf__buf sql = {0};
+    const char *params[] = {"0", "t"};
+    if (hf__pg_connect_sql(message->session, message->session->checks_client, &sql))
+        hf__pg_step(message, PG_RESET, sql.data, 2, params);
+    else
+        message->ok = false;
+    hf__buf_free(&sql);
+}
+
+static void step_prepare(pg_message *message, const hf__sql *statement)
+{
+    hf__buf sql = {0};
+    hf__buf_printf(&sql, "PREPARE %s AS %s", statement->name, pg_sql(statement));
+    if (sql.broken)
+        message->ok = false;
+    else
+        hf__pg_step(message, PG_RESET, sql.data, 0, NULL);
+    hf__buf_free(&sql);
+}
+
+/*
+ * DISCARD ALL in pieces, because that does not run in one message with others; and the session as
+ * it was when it was opened. Locks that the session holds for us stay. Behind a transaction pooler
+ * there are no settings and no prepared statements of ours.
+ */
+void hf__pg_step_reset(pg_message *message)
+{
+    static const char *const pieces[] = {"CLOSE ALL",         "SET SESSION AUTHORIZATION DEFAULT",
+                                         "RESET ROLE",        "RESET ALL",
+                                         "DEALLOCATE ALL",    "UNLISTEN *",
+                                         "DISCARD SEQUENCES", "DISCARD TEMP"};
+    const pg_session *session = message->session;
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        hf__pg_step(message, PG_RESET, pieces[i], 0, NULL);
+    if (session->tx_session)
+        hf__pg_step(message, PG_RESET, pg_sql(&hf__sql_postgres_unlock_all), 0, NULL);
+    if (!hf__pg_tx_prepares(pg_backend_of(session->base.backend)))
+        return;
+    step_settings_again(message);
+    for (size_t i = 0; session->tx_session && i < PG_TX_PREPARED; i++)
+        step_prepare(message, hf__pg_tx_prepared[i]);
+}
+
+/* The server comes to what is behind COMMIT only if that has succeeded. A COMMIT of a transaction
+ * in which a statement has failed would succeed as well, and roll back; but then an earlier step
+ * has failed before it. */
 void hf__pg_step_commit(pg_message *message, pg_attempt *attempt, const hf__attempt_plan *plan)
 {
-    const char *params[] = {attempt->marker};
-    if (attempt->marked)
-        hf__pg_step(message, PG_MARKED, pg_sql(&hf__sql_postgres_tx_mark), 1, params);
+    if (attempt->lent)
+        hf__pg_step_same(message, attempt);
     hf__pg_step(message, PG_COMMITTED, "COMMIT", 0, NULL);
     attempt->commit_sent = true;
-    if (attempt->marked)
-        step_release(message, plan);
+    step_release(message, plan);
+    if (attempt->altered)
+        hf__pg_step_reset(message);
 }

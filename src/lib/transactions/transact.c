@@ -3,7 +3,7 @@
  * runs each attempt. If it cannot lock the labels together with the transaction, they are held as
  * session locks around the attempt.
  */
-#include "lib/transactions/transactions.h"
+#include "lib/transactions/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/vec.h"
-#include "lib/locks/engine.h"
 
 enum {
     DEFAULT_ATTEMPTS = 20,
@@ -22,163 +20,8 @@ enum {
     TRIES_TO_REACH = 3, /* after so many, a store that was never reached counts as down */
 };
 
-struct hf_tx {
-    hf_store *store;
-    hf_tx_options options; /* complete */
-    const hf__attempt_ops *ops;
-    hf__attempt *attempt;
-    hf__attempt_plan plan;
-
-    hf_target *targets; /* labels of the options and of hf_tx_serialize, with copied bytes */
-    size_t target_count, target_room;
-    hf__claim *claims;
-    char *labels;
-    size_t fixed; /* how many of the targets are the options'; the others last for one attempt */
-
-    hf_lock *lock;        /* holds the labels, if the backend does not lock them itself */
-    struct hf_lock place; /* else: stands for the labels in the list of the order rule */
-    bool lent;            /* the callback has asked for the connection */
-    bool released;        /* the commit has released plan.release */
-    unsigned attempts;
-    int64_t wait_ms;
-    int64_t hold_ms;
-    int64_t opened_ms;
-};
-
-/* ---- labels ---------------------------------------------------------------------------------- */
-
-/* "Transfer:acc1" does; "acc1" and ":acc1" do not. */
-static bool names_operation(const hf__claim *claim)
-{
-    const char *colon = claim->label ? memchr(claim->label, ':', claim->label_size) : NULL;
-    return !claim->label || (colon && colon > claim->label);
-}
-
-static hf__claim claim_to_name(const hf_target *target)
-{
-    size_t size = target->label_size || !target->label ? target->label_size : strlen(target->label);
-    return (hf__claim){.label = target->label, .label_size = size, .key = target->key};
-}
-
-static void warn_if_generic(const struct hf_tx *tx, const hf_target *target)
-{
-    hf__claim claim = claim_to_name(target);
-    const hf_registry *registry = tx->store->registry;
-    char name[200];
-    if (registry && claim.label && hf__registry_by_name(registry, claim.label, claim.label_size))
-        return; /* a name of the registry, not a label */
-    bool expects_operation =
-        tx->options.expect_operation || (registry && registry->conventions.operation_labels);
-    if ((claim.label && hf__registry_is_generic(registry, claim.label, claim.label_size)) ||
-        (expects_operation && !names_operation(&claim)))
-        hf__log(
-            tx->store->backend, HF_LOG_WARNING,
-            "the label %s is too generic: unrelated work will wait for it; name the operation and "
-            "what it is about, like 'Transfer:acc1:acc2'",
-            hf__claim_name(name, sizeof name, &claim));
-}
-
-/* Checks the labels against the registry's order and the locks that the thread holds already. */
-static hf_status keep_order(struct hf_tx *tx, hf_error *err)
-{
-    hf_store *store = tx->store;
-    bool by_registry = false;
-    hf_error order;
-    if (!store->registry)
-        return HF_OK;
-    pthread_mutex_lock(&store->mutex);
-    hf__order_remove(store, &tx->place);
-    if (tx->plan.count > 0)
-        (void)!hf__order_check(store, &tx->claims[0], &by_registry, &order);
-    if (tx->plan.count > 0 && !by_registry && tx->ops->locks_labels) {
-        tx->place.owner = gettid();
-        tx->place.last = tx->claims[tx->plan.count - 1];
-        hf__order_add(store, &tx->place);
-    }
-    pthread_mutex_unlock(&store->mutex);
-    if (by_registry && err)
-        *err = order;
-    return by_registry ? HF_ORDER : HF_OK;
-}
-
-static void leave_order(struct hf_tx *tx)
-{
-    pthread_mutex_lock(&tx->store->mutex);
-    hf__order_remove(tx->store, &tx->place);
-    pthread_mutex_unlock(&tx->store->mutex);
-}
-
-static hf_status resolve_labels(struct hf_tx *tx, hf_error *err)
-{
-    free(tx->claims);
-    free(tx->labels);
-    tx->claims = NULL;
-    tx->labels = NULL;
-    tx->plan.count = 0;
-    tx->plan.claims = NULL;
-    if (tx->target_count == 0)
-        return keep_order(tx, err);
-    hf_lock_spec spec = {
-        .targets = tx->targets, .target_count = tx->target_count, .lifetime = HF_TRANSACTION};
-    hf_status status =
-        hf__resolve(tx->store, &spec, &tx->claims, &tx->plan.count, &tx->labels, err);
-    tx->plan.claims = tx->claims;
-    return status == HF_OK ? keep_order(tx, err) : status;
-}
-
-static bool add_target(struct hf_tx *tx, const hf_target *target)
-{
-    if (!hf__grow(&tx->targets, &tx->target_room, tx->target_count + 1, sizeof *tx->targets))
-        return false;
-    hf_target *added = &tx->targets[tx->target_count];
-    *added = *target;
-    if (target->label) {
-        size_t size = target->label_size ? target->label_size : strlen(target->label);
-        char *copy = malloc(size + 1);
-        if (!copy)
-            return false;
-        memcpy(copy, target->label, size);
-        copy[size] = '\0';
-        added->label = copy;
-        added->label_size = size;
-    }
-    tx->target_count++;
-    return true;
-}
-
-static void drop_targets(struct hf_tx *tx, size_t keep)
-{
-    while (tx->target_count > keep)
-        free((void *)(uintptr_t)tx->targets[--tx->target_count].label);
-}
-
-hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
-{
-    if (tx->plan.session)
-        return hf__fail(err, HF_INVALID, "a transaction on a lock's session takes no labels");
-    if (tx->attempt->started) {
-        hf__claim claim = claim_to_name(label);
-        char name[200];
-        hf_status status =
-            hf__fail(err, HF_ORDER, "%s cannot be locked after the transaction's first statement",
-                     hf__claim_name(name, sizeof name, &claim));
-        hf__hint(
-            err,
-            "the snapshot is taken: what the label's last holder commits stays invisible, and the "
-            "lock protects nothing; ask for the label first, or pass it in the options");
-        return status;
-    }
-    if (!add_target(tx, label))
-        return hf__no_memory(err);
-    hf_status status = resolve_labels(tx, err);
-    if (status != HF_OK) {
-        drop_targets(tx, tx->target_count - 1);
-        (void)!resolve_labels(tx, NULL);
-    } else if (tx->attempts == 1) {
-        warn_if_generic(tx, label);
-    }
-    return status;
-}
+/* The transaction whose callback the thread is in. */
+static _Thread_local struct hf_tx *innermost;
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
@@ -205,10 +48,13 @@ hf_status hf_tx_query(hf_tx *tx, const char *sql, size_t count, const hf_value *
         *rows = NULL;
     if (!sql || (count > 0 && !values))
         return hf__fail(err, HF_INVALID, "hf_tx_query needs a statement and its values");
+    int before;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     hf_status status = lock_around(tx, err);
-    if (status != HF_OK)
-        return status;
-    return tx->ops->query(tx->attempt, &tx->plan, sql, count, values, binary_rows, rows, err);
+    if (status == HF_OK)
+        status = tx->ops->query(tx->attempt, &tx->plan, sql, count, values, binary_rows, rows, err);
+    (void)pthread_setcancelstate(before, NULL);
+    return status;
 }
 
 hf_status hf_tx_queue(hf_tx *tx, const char *sql, size_t count, const hf_value *values,
@@ -219,11 +65,25 @@ hf_status hf_tx_queue(hf_tx *tx, const char *sql, size_t count, const hf_value *
     return tx->ops->queue(tx->attempt, sql, count, values, err);
 }
 
-struct pg_conn *hf_tx_connection(hf_tx *tx, hf_error *err)
+static struct pg_conn *lend_connection(struct hf_tx *tx, bool trusted, hf_error *err)
 {
+    int before;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    tx->plan.trusts_callback = trusted;
     struct pg_conn *conn = tx->ops->connection(tx->attempt, &tx->plan, err);
     tx->lent = tx->lent || conn;
+    (void)pthread_setcancelstate(before, NULL);
     return conn;
+}
+
+struct pg_conn *hf_tx_connection(hf_tx *tx, hf_error *err)
+{
+    return lend_connection(tx, false, err);
+}
+
+struct pg_conn *hf__tx_connection(hf_tx *tx, hf_error *err)
+{
+    return lend_connection(tx, true, err);
 }
 
 hf__dialect hf__tx_dialect(const hf_tx *tx)
@@ -254,7 +114,7 @@ static void end_attempt(struct hf_tx *tx)
     tx->attempt = NULL;
     hf_lock_free(tx->lock); /* only after the rollback or commit: the labels protect it */
     tx->lock = NULL;
-    drop_targets(tx, tx->fixed);
+    hf__tx_drop_labels(tx, tx->fixed);
 }
 
 enum verdict { DONE, AGAIN };
@@ -297,12 +157,50 @@ static enum verdict judge(struct hf_tx *tx, hf_status *status, hf_error *err)
 }
 
 /* We have not seen what failed on a lent connection: its state and the SQLSTATE in err tell. */
-static hf__attempt_fault fault_of_lent(struct hf_tx *tx, const hf_error *err)
+static void judge_lent(struct hf_tx *tx, hf_status *status, hf_error *err)
 {
-    if (tx->ops->is_broken && tx->ops->is_broken(tx->attempt))
-        return HF__FAULT_BROKEN;
     bool passes = strcmp(err->sqlstate, "40001") == 0 || strcmp(err->sqlstate, "40P01") == 0;
-    return passes ? HF__FAULT_RETRY : HF__FAULT_FINAL;
+    hf_error found;
+    hf_status is = tx->ops->inspect ? tx->ops->inspect(tx->attempt, &found) : HF_OK;
+    if (is == HF_OK) {
+        tx->attempt->fault = passes ? HF__FAULT_RETRY : HF__FAULT_FINAL;
+    } else if (is == HF_INVALID) {
+        *status = is;
+        *err = found;
+    }
+}
+
+static void free_tx(struct hf_tx *tx)
+{
+    innermost = tx->outer;
+    if (tx->plan.session)
+        hf__session_leave(tx->plan.session, 1);
+    hf__tx_leave_order(tx);
+    hf__tx_drop_labels(tx, 0);
+    free(tx->targets);
+    free(tx->claims);
+    free(tx->labels);
+}
+
+/* An exception or a cancel has ended the callback, and the transaction with it. */
+static void abandon(void *arg)
+{
+    int before;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    end_attempt(arg);
+    free_tx(arg);
+    (void)pthread_setcancelstate(before, NULL);
+}
+
+static hf_status call_back(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_status status;
+    pthread_cleanup_push(abandon, tx);
+    (void)pthread_setcancelstate(tx->cancel_state, NULL);
+    status = fn(tx, arg, err);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cleanup_pop(0);
+    return status;
 }
 
 /*
@@ -316,10 +214,10 @@ static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_st
     *err = (hf_error){.code = HF_OK};
     tx->attempt->fault = HF__FAULT_FINAL;
     tx->lent = false;
-    *status = fn(tx, arg, err);
+    *status = call_back(tx, fn, arg, err);
     if (*status != HF_OK) {
         if (tx->lent && tx->attempt->fault == HF__FAULT_FINAL)
-            tx->attempt->fault = fault_of_lent(tx, err);
+            judge_lent(tx, status, err);
         if (err->code == HF_OK)
             (void)!hf__fail(err, *status, "the transaction's callback failed: %s",
                             hf_status_text(*status));
@@ -371,7 +269,7 @@ static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, h
     for (;;) {
         tx->attempts++;
         tx->opened_ms = hf__now_ms();
-        status = resolve_labels(tx, err);
+        status = hf__tx_resolve_labels(tx, err);
         if (status == HF_OK)
             status = tx->ops->open(tx->store->backend, &tx->plan, &tx->attempt, err);
         enum verdict verdict = DONE;
@@ -430,15 +328,6 @@ static void report(const struct hf_tx *tx, hf_status outcome)
     }
 }
 
-static void free_tx(struct hf_tx *tx)
-{
-    leave_order(tx);
-    drop_targets(tx, 0);
-    free(tx->targets);
-    free(tx->claims);
-    free(tx->labels);
-}
-
 static hf_status start(struct hf_tx *tx, const hf_tx_options *options, hf_error *err)
 {
     hf_status status = hf__check_process(tx->store, err);
@@ -449,12 +338,24 @@ static hf_status start(struct hf_tx *tx, const hf_tx_options *options, hf_error 
     return status;
 }
 
+static bool is_nested(const struct hf_tx *tx)
+{
+    for (const struct hf_tx *outer = tx->outer; outer; outer = outer->outer)
+        if (outer->store == tx->store)
+            return true;
+    return false;
+}
+
 static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
 {
     hf_status status = HF_OK;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &tx->cancel_state);
+    tx->outer = innermost;
+    innermost = tx;
+    tx->plan.is_nested = is_nested(tx);
     hf_error last; /* of the attempts; err stays untouched if a later one succeeds */
     for (size_t i = 0; status == HF_OK && i < tx->options.label_count; i++)
-        if (!add_target(tx, &tx->options.labels[i]))
+        if (!hf__tx_add_label(tx, &tx->options.labels[i]))
             status = hf__no_memory(err);
     tx->fixed = tx->target_count;
     tx->plan.isolation = tx->options.isolation;
@@ -463,16 +364,17 @@ static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
         tx->options.deadline_ms > 0 ? hf__deadline(tx->options.deadline_ms) : HF__FOREVER;
     tx->plan.database = tx->options.database ? tx->options.database : "data";
     if (status == HF_OK)
-        status = resolve_labels(tx, err);
+        status = hf__tx_resolve_labels(tx, err);
     if (status == HF_OK) {
         for (size_t i = 0; i < tx->fixed; i++)
-            warn_if_generic(tx, &tx->targets[i]);
+            hf__tx_warn_if_generic(tx, &tx->targets[i]);
         status = attempt_until_done(tx, fn, arg, &last);
         report(tx, status);
         if (status != HF_OK && err)
             *err = last;
     }
     free_tx(tx);
+    (void)pthread_setcancelstate(tx->cancel_state, NULL);
     return status;
 }
 
@@ -511,9 +413,7 @@ static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_option
         status = hf__lock_use_session(lock, &tx->plan.session, err);
     if (status != HF_OK)
         return status;
-    status = run(tx, fn, arg, err);
-    hf__session_leave(tx->plan.session, 1);
-    return status;
+    return run(tx, fn, arg, err);
 }
 
 hf_status hf__lock_transact_at(hf_lock *lock, hf__attempt_place place, const hf_tx_options *options,

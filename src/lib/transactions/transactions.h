@@ -33,6 +33,9 @@ HF_MUST_CHECK hf_status hf__lock_transact_last(hf_lock *const locks[2],
                                                const hf_tx_options *options, hf_tx_fn *fn,
                                                void *arg, hf_error *err);
 
+/* As hf_tx_connection, for callbacks of ours: they end nothing and leave nothing behind. */
+struct pg_conn *hf__tx_connection(hf_tx *tx, hf_error *err);
+
 /* ---- statement.c: named statements ----------------------------------------------------------- */
 
 /* The dialect of the store that the transaction runs on. */

@@ -180,7 +180,7 @@ static hf_status copy_transactions(struct copy *copy, const hf_network *network,
 static hf_status write_by_copy(hf_tx *tx, const hf_network *network, hf__ledger *const *ledgers,
                                size_t count, const hf__stop *stop, hf_error *err)
 {
-    struct copy copy = {.conn = hf_tx_connection(tx, err), .stop = stop};
+    struct copy copy = {.conn = hf__tx_connection(tx, err), .stop = stop};
     if (!copy.conn)
         return err && err->code != HF_OK ? err->code : HF_DATABASE;
     hf_status status = copy_ledgers(&copy, network, ledgers, count, err);

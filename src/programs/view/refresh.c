@@ -174,7 +174,7 @@ static hf_status gather_in(hf_tx *tx, void *arg, hf_error *err)
     hf__memory *memory = gathering->memory;
     hf__view_reading *reading = gathering->reading;
     clear_reading(reading); /* of an attempt before */
-    struct pg_conn *conn = hf_tx_connection(tx, err);
+    struct pg_conn *conn = hf__tx_connection(tx, err);
     if (!conn)
         return err->code;
     hf_status status = hf__lock_list_read_on(memory->store, conn, &reading->list, err);

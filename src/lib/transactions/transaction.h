@@ -1,0 +1,49 @@
+/* One call of hf_transact while it runs; used by its thread only. */
+#ifndef HF_LIB_TRANSACTIONS_TRANSACTION_H
+#define HF_LIB_TRANSACTIONS_TRANSACTION_H
+
+#include "lib/locks/engine.h"
+#include "lib/transactions/transactions.h"
+
+struct hf_tx {
+    hf_store *store;
+    hf_tx_options options; /* complete */
+    const hf__attempt_ops *ops;
+    hf__attempt *attempt;
+    hf__attempt_plan plan;
+
+    hf_target *targets; /* labels of the options and of hf_tx_serialize, with copied bytes */
+    size_t target_count, target_room;
+    hf__claim *claims;
+    char *labels;
+    size_t fixed; /* how many of the targets are the options'; the others last for one attempt */
+
+    hf_lock *lock;        /* holds the labels, if the backend does not lock them itself */
+    struct hf_lock place; /* else: stands for the labels in the list of the order rule */
+    struct hf_tx *outer;  /* the one whose callback called this one, or NULL */
+    int cancel_state;     /* the thread's own, which holds while the callback runs */
+    bool lent;            /* the callback has asked for the connection */
+    bool released;        /* the commit has released plan.release */
+    unsigned attempts;
+    int64_t wait_ms;
+    int64_t hold_ms;
+    int64_t opened_ms;
+};
+
+/* labels.c */
+
+/* Adds a target with a copy of its label; false: no memory. Drops all but the first `keep`. */
+bool hf__tx_add_label(struct hf_tx *tx, const hf_target *target);
+void hf__tx_drop_labels(struct hf_tx *tx, size_t keep);
+
+/*
+ * Makes the plan's claims of the targets and gives them their place in the order of what the thread
+ * holds; HF_ORDER where they have none. The tx owns the claims.
+ */
+HF_MUST_CHECK hf_status hf__tx_resolve_labels(struct hf_tx *tx, hf_error *err);
+void hf__tx_leave_order(struct hf_tx *tx);
+
+/* Warns in the log if unrelated work would wait for the label. */
+void hf__tx_warn_if_generic(const struct hf_tx *tx, const hf_target *target);
+
+#endif

@@ -1,0 +1,358 @@
+"""What a callback cannot do: change the outcome, leave its session to the next, or wait for itself."""
+
+import ctypes
+import subprocess
+import threading
+
+import pytest
+
+import hf
+import hf_tx
+from awaiting import Background, eventually
+from hf import Status
+from hf_tx import Call, failure, transact
+
+LABEL = "Control:1"
+
+
+def is_in(error, *words):
+    return all(word in error.message.decode() + error.hint.decode() for word in words)
+
+
+@pytest.fixture(params=["bare", "recorded"])
+def database(request, db):
+    """Each PostgreSQL, without the schema and with it."""
+    db.sql("create table done (what text)", user="app")
+    if request.param == "recorded":
+        hf.install(db.url())
+    return db
+
+
+@pytest.fixture
+def store(database):
+    with hf.Store(database.url(), max_transactions=1) as opened:
+        yield opened
+
+
+@pytest.fixture(params=[None, LABEL], ids=["unlabelled", "labelled"])
+def label(request):
+    return request.param
+
+
+def done(database):
+    return [row[0] for row in database.sql("select what from done order by what")]
+
+
+# --- the outcome ---------------------------------------------------------------------------------
+
+ENDING = ["rollback", "commit", "end", "abort", "begin", "start transaction", "commit and chain",
+          "prepare transaction 'x'", "  ;/* a /* b */ c */ -- d\n rollback work"]
+
+
+@pytest.mark.parametrize("command", ENDING)
+def test_a_statement_that_ends_the_transaction_is_refused_and_nothing_is_done(store, database, label, command):
+    def body(tx):
+        tx.query("insert into done values ('row')")
+        tx.query(command)
+
+    call = Call(store, label, body)
+    assert call.status == Status.INVALID and call.attempts == 1
+    assert is_in(call.error, "begin or end the transaction")
+    assert done(database) == []
+
+
+def test_the_same_in_the_queue(store, database, label):
+    def body(tx):
+        tx.queue("insert into done values ('row')")
+        tx.queue("rollback")
+        tx.queue("insert into done values ('other')")
+
+    assert Call(store, label, body).status == Status.INVALID
+    assert done(database) == []
+
+
+def test_a_callback_that_swallows_the_refusal_does_not_commit(store, database, label):
+    def body(tx):
+        tx.query("insert into done values ('row')")
+        with pytest.raises(hf.HfError):
+            tx.query("commit")
+
+    assert Call(store, label, body).status == Status.INVALID
+    assert done(database) == []
+
+
+@pytest.mark.parametrize("returned", [None, failure(Status.BAD_DATA, "no")], ids=["ok", "failure"])
+@pytest.mark.parametrize("command, rows", [
+    ("commit", ["row"]), ("rollback", []), ("commit; begin", ["row"]), ("rollback and chain", []),
+    ("commit; begin; insert into done values ('other')", ["row"]),
+])
+def test_a_transaction_ended_on_the_lent_connection_is_told(store, database, label, command, rows, returned):
+    def body(tx):
+        tx.query("insert into done values ('row')")
+        tx.connection().sql(command)
+        if returned:
+            raise returned
+
+    call = Call(store, label, body)
+    assert call.status == Status.INVALID and call.attempts == 1
+    assert is_in(call.error, "ended the transaction itself")
+    assert done(database) == rows
+
+
+def test_a_statement_after_it_was_ended_is_refused(store, database, label):
+    def body(tx):
+        tx.connection().sql("commit")
+        tx.query("insert into done values ('outside')")
+
+    assert Call(store, label, body).status == Status.INVALID
+    assert done(database) == []
+
+
+def test_the_lent_connection_commits_with_the_transaction(store, database, label):
+    transact(store, label, lambda tx: tx.connection().sql("insert into done values ('row')"))
+    assert done(database) == ["row"]
+
+
+def test_a_failure_on_the_lent_connection_that_is_swallowed_does_not_commit(store, database, label):
+    def body(tx):
+        tx.query("insert into done values ('row')")
+        with pytest.raises(hf.SqlError):
+            tx.connection().sql("select 1 / 0")
+
+    assert Call(store, label, body).status == Status.DATABASE
+    assert done(database) == []
+
+
+@pytest.mark.parametrize("command", ["copy done from stdin", "copy done to stdout", "COPY (select 1) TO stdout"])
+def test_copy_is_refused_at_once(store, database, label, command):
+    call = Call(store, label, lambda tx: tx.query(command))
+    assert call.status == Status.INVALID and is_in(call.error, "COPY", "hf_tx_connection")
+    transact(store, label, lambda tx: tx.query("insert into done values ('next')"))
+    assert done(database) == ["next"]
+
+
+def test_a_copy_left_open_on_the_lent_connection_is_told(store, database, label):
+    def body(tx):
+        libpq = hf.libpq()
+        libpq.PQclear(libpq.PQexec(tx.connection().pointer, b"copy done from stdin"))
+
+    call = Call(store, label, body)
+    assert call.status == Status.INVALID and is_in(call.error, "unfinished")
+    transact(store, label, lambda tx: tx.query("insert into done values ('next')"))
+    assert done(database) == ["next"]
+
+
+def test_a_failed_statement_is_forgiven_by_a_return_to_its_savepoint(store, database, label):
+    def body(tx):
+        tx.query("savepoint before")
+        with pytest.raises(hf.HfError):
+            tx.query("select 1 / 0")
+        tx.query("rollback to savepoint before")
+        tx.query("insert into done values ('row')")
+
+    assert Call(store, label, body).status == Status.OK
+    assert done(database) == ["row"]
+
+
+# --- the session ---------------------------------------------------------------------------------
+
+ALTERING = [
+    ("set work_mem = '123kB'", "show work_mem", "123kB"),
+    ("select set_config('work_mem', '123kB', false)", "show work_mem", "123kB"),
+    ("do $$ begin perform set_config('work_mem', '123kB', false); end $$", "show work_mem", "123kB"),
+    ("set search_path to pg_catalog", "show search_path", "pg_catalog"),
+    ("create temp table mine (a int)", "select count(*) from pg_class where relname = 'mine'", "1"),
+    ("select 1 as a into temporary mine", "select count(*) from pg_class where relname = 'mine'", "1"),
+    ("listen loud", "select count(*) from pg_listening_channels()", "1"),
+    ("prepare mine as select 1", "select count(*) from pg_prepared_statements where name = 'mine'", "1"),
+    ("declare mine cursor with hold for select 1", "select count(*) from pg_cursors where name = 'mine'", "1"),
+    ("select pg_advisory_lock(4711)",
+     "select count(*) from pg_locks where locktype = 'advisory' and objid = 4711", "1"),
+]
+
+
+@pytest.mark.parametrize("lent", [False, True], ids=["query", "lent"])
+@pytest.mark.parametrize("rolled_back", [False, True], ids=["commit", "rollback"])
+@pytest.mark.parametrize("command, question, left", ALTERING, ids=[case[0][:24] for case in ALTERING])
+def test_what_a_callback_leaves_in_the_session_is_gone(db, command, question, left, rolled_back, lent):
+    def body(tx):
+        if lent:
+            tx.connection().sql(command)
+        else:
+            tx.query(command)
+        if rolled_back:
+            raise failure(Status.BAD_DATA, "no")
+
+    with hf.Store(db.url(), max_transactions=1) as store:
+        assert Call(store, LABEL, body).status == (Status.BAD_DATA if rolled_back else Status.OK)
+        assert transact(store, LABEL, lambda tx: tx.value(question)) != left
+
+
+def test_what_holds_for_the_transaction_only_costs_no_reset(store, label):
+    def body(tx):
+        tx.query("set local work_mem = '123kB'")
+        tx.query("select pg_advisory_xact_lock(4711)")
+        return tx.value("select pg_backend_pid()")
+
+    pid = transact(store, label, body)
+    assert transact(store, label, lambda tx: tx.value("select pg_backend_pid()")) == pid
+    assert transact(store, label, lambda tx: tx.value("show work_mem")) != "123kB"
+
+
+def test_deallocate_all_leaves_the_store_in_order(store):
+    transact(store, LABEL, lambda tx: tx.query("deallocate all"))
+    assert transact(store, LABEL, lambda tx: tx.value("select 1")) == "1"
+
+
+def test_a_session_that_was_altered_serves_on(store, label):
+    pid = transact(store, label, lambda tx: tx.value("select pg_backend_pid()"))
+    transact(store, label, lambda tx: tx.query("set work_mem = '123kB'"))
+    transact(store, label, lambda tx: tx.connection().sql("select 1"))
+    assert transact(store, label, lambda tx: tx.value("select pg_backend_pid()")) == pid
+
+
+# --- the caller's wishes -------------------------------------------------------------------------
+
+
+def test_a_role_of_the_callback_s_own_commits(database, store, label):
+    role = f"narrow_{database.name}"
+    database.sql(f"create role {role}")
+    database.sql(f"grant {role} to app")
+    database.sql(f"grant insert on done to {role}")
+
+    def body(tx):
+        tx.query(f"set local role {role}")
+        tx.query("insert into done values (current_user)")
+
+    try:
+        assert Call(store, label, body).status == Status.OK
+        assert done(database) == [role]
+    finally:
+        database.sql(f"drop owned by {role}")
+        database.sql(f"drop role {role}")
+
+
+def test_a_transaction_may_make_itself_read_only(store, label):
+    def body(tx):
+        tx.query("set transaction read only")
+        return tx.value("show transaction_read_only")
+
+    assert transact(store, label, body) == "on"
+
+
+TIMEOUTS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"]
+
+
+@pytest.mark.parametrize("name", TIMEOUTS)
+def test_the_timeouts_of_the_database_hold_for_the_caller_s_statements(database, label, name):
+    database.sql(f"alter database {database.name} set {name} = '4321ms'")
+    with hf.Store(database.url()) as opened:
+        assert transact(opened, label, lambda tx: tx.value(f"show {name}")) == "4321ms"
+        transact(opened, label, lambda tx: tx.query("set work_mem = '123kB'"))
+        assert transact(opened, label, lambda tx: tx.value(f"show {name}")) == "4321ms"
+
+
+def test_a_statement_timeout_does_not_end_the_wait_for_a_label(database):
+    database.sql(f"alter database {database.name} set statement_timeout = '200ms'")
+    entered, leave = threading.Event(), threading.Event()
+
+    def stay(tx):
+        tx.query("select 1")
+        entered.set()
+        assert leave.wait(20)
+
+    with hf.Store(database.url()) as one, hf.Store(database.url()) as other:
+        first = Background(Call, one, LABEL, stay)
+        assert entered.wait(20)
+        second = Background(Call, other, LABEL, lambda tx: tx.query("select 1"))
+        waiting = ("select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+                   " and datname = current_database()"
+                   " and clock_timestamp() - query_start > interval '400 ms'")
+        eventually(lambda: database.sql(waiting)[0][0] == 1)
+        leave.set()
+        assert first.result().status == Status.OK and second.result().status == Status.OK
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(1 << 30) + 1, (1 << 32) + 10, 0xFFFFFFFF])
+def test_a_value_that_is_too_large_is_refused(store, label, size):
+    def body(tx):
+        value = hf_tx.Value(data=ctypes.addressof(buffer), size=size, binary=True)
+        error = hf.CError()
+        status = hf_tx.lib().hf_tx_query(tx.pointer, b"select length($1::bytea)", 1, hf_tx.byref(value), False,
+                                         None, hf_tx.byref(error))
+        hf.check(status, error)
+
+    buffer = ctypes.create_string_buffer(16)
+    call = Call(store, label, body)
+    assert call.status == Status.INVALID and is_in(call.error, "1 GiB")
+
+
+def test_more_values_than_the_protocol_has_room_for_are_refused(store, label):
+    call = Call(store, label, lambda tx: tx.query("select 1", *["1"] * 65536))
+    assert call.status == Status.INVALID and call.attempts == 1
+    assert is_in(call.error, "65535")
+
+
+# --- waits for itself ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wide(database):
+    with hf.Store(database.url(), max_transactions=8) as opened:
+        yield opened
+
+
+LOW, HIGH = sorted(["Order:a", "Order:b"], key=hf.derive)
+
+
+def test_a_label_before_a_lock_of_the_thread_is_refused(wide):
+    with wide.acquire(HIGH):
+        call = Call(wide, LOW, lambda tx: tx.query("select 1"))
+        assert call.status == Status.ORDER and call.attempts == 0
+        assert Call(wide, HIGH, lambda tx: tx.query("select 1")).status == Status.ORDER
+    assert Call(wide, LOW, lambda tx: tx.query("select 1")).status == Status.OK
+
+
+def test_a_label_after_a_lock_of_the_thread_is_granted(wide):
+    with wide.acquire(LOW):
+        assert Call(wide, HIGH, lambda tx: tx.query("select 1")).status == Status.OK
+
+
+@pytest.mark.parametrize("inner, status", [(LOW, Status.ORDER), (HIGH, Status.ORDER)])
+def test_a_transaction_within_another_keeps_the_order(wide, inner, status):
+    call = Call(wide, HIGH, lambda tx: Call(wide, inner, lambda inside: inside.query("select 1")).status)
+    assert call.result() == status
+
+
+def test_a_transaction_within_another_may_go_on_in_the_order(wide):
+    call = Call(wide, LOW, lambda tx: Call(wide, HIGH, lambda inside: inside.query("select 1")).status)
+    assert call.result() == Status.OK
+
+
+def test_a_lock_on_a_label_of_the_own_transaction_is_refused(wide):
+    def body(_):
+        with pytest.raises(hf.HfError) as refused:
+            wide.acquire(LABEL, wait_ms=20_000)
+        return refused.value.status
+
+    assert transact(wide, LABEL, body) == Status.ORDER
+
+
+def test_a_transaction_within_another_does_not_wait_for_its_connection(store):
+    def body(tx):
+        tx.query("select 1")
+        return Call(store, None, lambda inside: inside.query("select 1")).status
+
+    assert transact(store, None, body) == Status.ORDER
+
+
+# --- a callback that does not return -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["throw", "cancel"])
+def test_a_callback_that_is_left_takes_its_transaction_along(kind, compiled, how):
+    command = [compiled("tx_left.cpp"), how, kind.url, LABEL]
+    assert subprocess.run(command, timeout=40).returncode == 0
