@@ -80,7 +80,8 @@ typedef hf_status hf_tx_fn(hf_tx *tx, void *arg, hf_error *err);
  * Runs fn as one transaction. HF_OK: committed, once. HF_IN_DOUBT: the connection broke during
  * COMMIT and the outcome cannot be found out; err names the transaction id. HF_EXHAUSTED: not
  * committed, no attempts or no time are left. HF_NOT_ACQUIRED: not committed, a label was not free
- * in time. HF_ORDER: a label comes before a lock or label that the thread holds, or is one of them. On the local store the statements are SQLite's, in the file data.db of the folder.
+ * in time. HF_ORDER: a label comes before a lock or label that the thread holds, or is one of them.
+ * On the local store the statements are SQLite's, in the file data.db of the folder.
  */
 HF_API HF_MUST_CHECK hf_status hf_transact(hf_store *store, const hf_tx_options *options,
                                            hf_tx_fn *fn, void *arg, hf_error *err);
