@@ -1,6 +1,6 @@
 /* Internals of the PostgreSQL backend; nothing outside this folder includes it. */
-#ifndef HF_STORE_POSTGRES_PG_H
-#define HF_STORE_POSTGRES_PG_H
+#ifndef HF_LIB_POSTGRES_POSTGRES_H
+#define HF_LIB_POSTGRES_POSTGRES_H
 
 #include <libpq-fe.h>
 #include <sys/types.h>
@@ -132,42 +132,70 @@ static inline pg_session *pg_session_of(hf__session *session)
 }
 
 /* open.c */
-char *hf__pg_name(const PQconninfoOption *options); /* malloc'd, no password */
+/* The store's name for messages, a URL without password. The caller frees it; NULL: no memory. */
+char *hf__pg_name(const PQconninfoOption *options);
+/* Copies text, such as a message of libpq's, with its lines joined by "; ". Returns out. */
 const char *hf__pg_one_line(char *out, size_t out_size, const char *text);
 
 /* session.c */
+/*
+ * Connects, prepares the session for its purpose and adds it to backend->sessions, where the
+ * watcher looks after it. It is pinned; its mutex is free. HF_UNREACHABLE when nobody answers,
+ * HF_CONFIG when the server is not one that can hold locks.
+ */
 hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_session **session,
                               hf_error *err);
-void hf__pg_session_free(pg_session *session); /* not in any list any more */
-hf_status hf__pg_shared_session(pg_backend *backend, pg_session **session,
-                                hf_error *err); /* pinned */
+/* Disconnects and frees. The session must be in no list any more. */
+void hf__pg_session_free(pg_session *session);
+/*
+ * The session that carries every uncontended lock, opened if there is none or if it is lost.
+ * Pinned: the caller takes its mutex before each use and ends with hf__pg_unpin.
+ */
+hf_status hf__pg_shared_session(pg_backend *backend, pg_session **session, hf_error *err);
+/* Takes one pin away; frees the session if it is of no use any more. Call it without its mutex. */
 void hf__pg_unpin(pg_session *session);
-void hf__pg_session_readable(pg_session *session); /* mutex held: takes in what the server sent */
-void hf__pg_session_ping(pg_session *session);     /* mutex held */
-void hf__pg_session_fail(pg_session *session, const char *what); /* mutex held: marks it lost */
+/* Reads what the server has sent: the answer to a ping, notifications, a goodbye. Mutex held. */
+void hf__pg_session_readable(pg_session *session);
+/* Sends an empty query and sets ping_deadline; does not wait for the answer. Mutex held. */
+void hf__pg_session_ping(pg_session *session);
+/* Marks the session lost; what says why (NULL: what the server or libpq said). Mutex held. */
+void hf__pg_session_fail(pg_session *session, const char *what);
+/* The backend's leave_session. */
 void hf__pg_leave_session(hf__session *session, unsigned keys);
+/* Enters the session in the table of sessions, which also tells the epoch of its tokens. Mutex
+ * held. HF_NO_SCHEMA when the schema is newer than this program. */
 hf_status hf__pg_session_register(pg_session *session, hf_error *err);
 typedef struct pg_opening {
     char pid[16], version[16];
     const char *params[4];
 } pg_opening;
-void hf__pg_opening(const pg_backend *backend, pg_opening *opening); /* of open_session */
+/* The parameters of the statement open_session, for those who send it as part of a message. params
+ * point into *opening and *backend. */
+void hf__pg_opening(const pg_backend *backend, pg_opening *opening);
+/* Takes in the answer of open_session, as hf__pg_session_register does. Mutex held. */
 hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *err);
 /* The statement that gives a new session its settings; false: no memory. The caller frees sql. */
 bool hf__pg_connect_sql(const pg_session *session, bool check_client, hf__buf *sql);
+/* Returns HF_NO_SCHEMA and says that the schema has a version that this program does not know. */
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 
-/* query.c: the one way to talk to a server; session->mutex is held by the caller */
+/*
+ * query.c: the one way to talk to a server; session->mutex is held by the caller. A statement that
+ * fails leaves its SQLSTATE in err. HF_UNREACHABLE: the connection broke, or the deadline passed;
+ * the session is lost then, and so is what it held. *result is the caller's, to PQclear; result may
+ * be NULL.
+ */
 static inline const char *pg_sql(const hf__sql *statement)
 {
     return statement->text[HF__POSTGRES];
 }
-/* One of the statements that are prepared. */
+/* Runs one of our own statements. It is prepared at its third use, where the session allows it. */
 hf_status hf__pg_run(pg_session *session, const hf__sql *statement, int count,
                      const char *const *values, PGresult **result, hf_error *err);
-/* Keys as one binary array for $1, and $2 shared. */
+/* The same with the keys of hf__pg_binary_keys for $1, and shared for $2. */
 hf_status hf__pg_run_keys(pg_session *session, const hf__sql *statement, const hf__buf *keys,
                           bool shared, PGresult **result, hf_error *err);
+/* Runs any one statement, unprepared, with text values. The deadline is that of a ping. */
 hf_status hf__pg_query(pg_session *session, const char *sql, int count, const char *const *values,
                        PGresult **result, hf_error *err);
 /* The same with a deadline of its own. */
@@ -177,22 +205,29 @@ hf_status hf__pg_query_until(pg_session *session, const char *sql, int count,
 /* Several statements in one message; *result is the last one that returned rows. */
 hf_status hf__pg_script(pg_session *session, const char *sql, int64_t deadline, PGresult **result,
                         hf_error *err);
+/* Prepares one of our statements now, unless it is prepared on this session already. */
 hf_status hf__pg_prepare(pg_session *session, const hf__sql *statement, hf_error *err);
-/* The backend's ask: on the shared session. */
+/* The backend's ask: on the shared session, whose mutex it takes. */
 hf_status hf__pg_answer(hf__backend *backend, hf__question *question, hf_error *err);
-/* Takes in what a ping left to be answered; HF_LOST or HF_UNREACHABLE when the session has gone. */
+/* Takes in what a ping left to be answered; HF_UNREACHABLE when the session has gone. */
 hf_status hf__pg_ready(pg_session *session, hf_error *err);
+/* Did the statement fail? NULL, which libpq gives at the end of the results, counts as failed. */
 bool hf__pg_is_error(const PGresult *result);
+/* Sends all that libpq has buffered; false: the connection broke, or the deadline passed. */
 bool hf__pg_flush(pg_session *session, int64_t deadline);
 /* True once a result (or the end of them) can be taken without blocking. */
 bool hf__pg_await_result(pg_session *session, int64_t deadline, bool *timed_out);
-/* The next one; remembers why the server hung up, should it say so. */
+/* The next one, or NULL after the last; remembers why the server hung up, should it say so. */
 PGresult *hf__pg_next_result(pg_session *session);
+/* Fills err from a failed result. HF_QUOTA, HF_CONFIG and HF_DEADLOCK where the SQLSTATE means
+ * that, else HF_DATABASE. */
 hf_status hf__pg_fail_result(const PGresult *result, hf_error *err);
+/* One value of a result. NULL is read as 0, false and "". The text lives as long as the result. */
 int64_t hf__pg_int(const PGresult *result, int row, int column);
 bool hf__pg_bool(const PGresult *result, int row, int column);
-const char *hf__pg_text(const PGresult *result, int row, int column); /* "" for NULL */
-/* One statement on a pinned shared session, for everything that is not in the hot path. */
+const char *hf__pg_text(const PGresult *result, int row, int column);
+/* One statement on the shared session, whose mutex it takes, for everything that is not in the hot
+ * path. */
 hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
                      PGresult **result, hf_error *err);
 
@@ -203,39 +238,60 @@ hf_status hf__pg_rows(PGresult *result, hf_rows **rows, hf_error *err);
 typedef struct pg_arrays {
     hf__buf keys, spaces, companions, channels, labels, derivations; /* nothing but buffers */
 } pg_arrays;
-/* keys and spaces; with companions and channels; with labels and derivations. The rest is empty. */
+/*
+ * These fill keys and spaces; with companions and channels; with labels and derivations. The rest
+ * stays empty. *arrays is all zero before. hf__pg_arrays_free frees it, also after a failure, which
+ * can only be want of memory.
+ */
 hf_status hf__pg_key_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
                             hf_error *err);
 hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
                              hf_error *err);
 hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
                               hf_error *err);
+/* Appends one element to an array in text form; the caller appends the closing brace. */
 void hf__pg_array_int(hf__buf *buf, int64_t value);
-void hf__pg_binary_keys(hf__buf *buf, const hf__claim *claims,
-                        size_t count);            /* bigint[] on the wire */
-char *hf__pg_format(char out[24], int64_t value); /* decimal; returns the end */
+/* Appends the keys as a bigint[] in binary form, whole. */
+void hf__pg_binary_keys(hf__buf *buf, const hf__claim *claims, size_t count);
+/* Writes the number in decimal; returns a pointer to the NUL at its end. */
+char *hf__pg_format(char out[24], int64_t value);
+/* Frees the buffers, not *arrays. */
 void hf__pg_arrays_free(pg_arrays *arrays);
-void hf__pg_array_text(hf__buf *buf, const void *text, size_t size); /* one quoted element */
+/* Appends one element, quoted; the text may hold any byte but NUL. */
+void hf__pg_array_text(hf__buf *buf, const void *text, size_t size);
+/* The objid of the companion key that listeners for this wake hold shared. */
 int32_t hf__pg_companion(int64_t wake);
+/* The name of the channel on which releases of this wake are notified. */
 void hf__pg_channel(char out[24], int64_t wake);
 
 /* claims.c */
+/* The backend's try_claims, release_claims and renew_claims. They take the session's mutex. */
 hf_status hf__pg_try_claims(hf__backend *backend, hf__request *request, hf_error *err);
 hf_status hf__pg_release_claims(hf__session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
 hf_status hf__pg_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err);
-/* On a session that the caller holds the mutex of: all or none, now. */
+/* Unlocks whichever of these keys a failed statement may have locked. If that fails too, the
+ * session is lost: better that than a key that stays locked and nobody knows of. Mutex held. */
 void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count);
+/* Registers the session if the schema was installed only after it was opened. Mutex held. */
 hf_status hf__pg_start_recording(pg_session *session, hf_error *err);
+/* HF_CONFIG behind a pooler, where session locks would leak; HF_OK if the user vouches for it. */
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err);
 
-/* labels.c */
+/* labels.c: which label stands for a key */
+/*
+ * Writes down the labels that are not known to stand for their keys yet. HF_COLLISION when a key is
+ * known under another label. Does nothing where no records are kept. Mutex held.
+ */
 hf_status hf__pg_confirm_labels(pg_session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
+/* A small cache in this process saves asking again; any thread, with no mutex of ours. */
 bool hf__pg_label_is_confirmed(pg_backend *backend, const hf__claim *claim);
 void hf__pg_label_confirm(pg_backend *backend, const hf__claim *claim);
-void hf__pg_label_patience(const pg_backend *backend, char out[16]); /* ms, for knows_label */
+/* How many ms the statement knows_label may wait for another session, as text. */
+void hf__pg_label_patience(const pg_backend *backend, char out[16]);
+/* The cache; NULL: no memory. The backend owns it. */
 struct pg_labels *hf__pg_labels_new(void);
 void hf__pg_labels_free(struct pg_labels *labels);
 
@@ -244,66 +300,93 @@ void hf__pg_labels_free(struct pg_labels *labels);
 hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err);
 
 /* wait.c */
+/* The backend's wait_claims. */
 hf_status hf__pg_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
+/*
+ * A session to wait and hold on: a new one for a private lock, else one of the pool, for which it
+ * waits until the deadline. The caller has its mutex and a pin; hf__pg_checkin gives both back.
+ * HF_NOT_ACQUIRED when no session came free, HF_INTERRUPTED after hf__pg_interrupt.
+ */
 hf_status hf__pg_checkout(pg_backend *backend, bool private_session, int64_t deadline,
-                          pg_session **session, hf_error *err); /* mutex held, pinned */
+                          pg_session **session, hf_error *err);
+/* The same for a private lock whose session is registered by the message that tries the lock. */
 hf_status hf__pg_checkout_first(pg_backend *backend, pg_session **session, hf_error *err);
-/* One that holds a lock: HF_LOST when it is gone. */
+/* The same for a session that holds a lock already: HF_LOST when it is gone. */
 hf_status hf__pg_checkout_held(hf__session *held, pg_session **session, hf_error *err);
+/* Lets go of the mutex, puts the session back where it came from and wakes one who waits for it. */
 void hf__pg_checkin(pg_session *session);
+/* The backend's interrupt. */
 void hf__pg_interrupt(hf__backend *backend);
 
 /* listen.c */
+/* The backend's listen, await_wake and unlisten. They run on the one connection that listens. */
 hf_status hf__pg_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
 hf_status hf__pg_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
                             hf_error *err);
 void hf__pg_unlisten(hf__backend *backend, int64_t wake);
+/* A notification came: wakes who listens for it. Ignores channels that are not ours. */
 void hf__pg_notified(pg_backend *backend, const char *channel);
+/* Wakes everybody who listens: notifications may have been missed. */
 void hf__pg_listeners_wake_all(pg_backend *backend);
-/* A statement on the connection that listens. */
+/* Runs a statement on the connection that listens, opened if need be. err tells of a failure. */
 void hf__pg_on_listening(pg_backend *backend, const char *sql, hf_error *err);
+/* Record who waits, for the views, and delete that again. Where it fails, the view lacks it. */
 void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t waited_ms);
 void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim);
 
 /* deadlock.c */
+/* Show all processes that the thread behind the request waits for a key while it holds others, and
+ * take that back. */
 void hf__pg_publish_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
 void hf__pg_retract_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
+/* Does a chain of such waits lead back to a key that the request's own thread holds? False also
+ * when the server could not be asked. */
 bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
 
-/* watch.c */
+/* watch.c: the backend's watch and wake */
 void hf__pg_watch(hf__backend *backend, int ms);
 void hf__pg_wake(hf__backend *backend);
 
 /* records.c */
+/* The buffer of events that are to be written; NULL: no memory. The backend owns it. */
 struct pg_events *hf__pg_events_new(void);
 void hf__pg_events_free(struct pg_events *unwritten);
+/* The backend's note, record and flush. */
 void hf__pg_note(hf__backend *backend, const hf__event *event);
 bool hf__pg_record(hf__backend *backend, const hf__record *held, size_t count);
 void hf__pg_flush_events(hf__backend *backend);
+/* Writes all that is buffered, before the backend closes. What cannot be written is dropped. */
 void hf__pg_flush_at_close(pg_backend *backend);
 
 /* list.c */
+/* The backend's find_holder. */
 hf_status hf__pg_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                              hf_error *err);
 /* pg_locks shows both halves of a key unsigned; objsubid tells the two key spaces apart. */
 typedef struct pg_lock_tag {
     char classid[16], objid[16], objsubid[4];
 } pg_lock_tag;
+/* How pg_locks shows the claim's key, as text parameters. */
 pg_lock_tag hf__pg_lock_tag(const hf__claim *claim);
+/* Fills *holder from the first row of find_holder, or with recorded of find_holder_recorded. */
 void hf__pg_read_holder(const PGresult *result, bool recorded, hf__holder *holder);
+/* The backend's is_contended and list. */
 hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                               hf_error *err);
 hf_status hf__pg_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
                       hf_error *err);
 
-/* list.c: what was held */
+/* list.c: what was held; the backend's list_past. HF_NO_SCHEMA where no records are kept. */
 hf_status hf__pg_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,
                            hf_error *err);
 
 /* schema.c */
+/* The backend's init and claim_schedule. */
 hf_status hf__pg_init(hf__backend *backend, int *from, int *to, hf_error *err);
 hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t period_ms,
                                 bool *due, int64_t *wait_ms, hf_error *err);
+/* HF_OK if records are kept; else the failure, which begins with what and says what is amiss with
+ * the schema. */
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
 
 /* command.c: what a statement does to the transaction and the session that it runs in. */
@@ -347,22 +430,30 @@ typedef struct pg_attempt {
     char generation[64];    /* of the server's crash counter, "" unknown */
 } pg_attempt;
 
+/* outcome.c: what became of a transaction whose connection broke; see attempt.h. Takes no mutex of
+ * the attempt's: its session is gone. */
 hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *attempt, const hf__attempt_plan *plan,
                                            hf_error *err);
 
-/* On success the session's mutex is held, so that the watcher leaves it to the caller. */
+/*
+ * pool.c: a session for one transaction, for which it waits until the deadline when all are in use,
+ * unless it is nested.
+ * On success the session's mutex is held, so that the watcher leaves it to the caller, who gives it
+ * back with hf__pg_checkin.
+ */
 hf_status hf__pg_tx_checkout(pg_backend *backend, const hf__attempt_plan *plan,
                              pg_session **session, hf_error *err);
-/* The same on a session that holds a lock; given back with hf__pg_checkin like any. */
+/* The same on a session that holds a lock: HF_LOST when it is gone. */
 hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **session, hf_error *err);
-void hf__pg_keep_generation(pg_session *session, const PGresult *result); /* of tx_generation */
+/* Keeps the answer of tx_generation: which run of the server this is, and which backend. */
+void hf__pg_keep_generation(pg_session *session, const PGresult *result);
 /* What is prepared on each session for transactions. */
 enum { PG_TX_PREPARED = 3 };
 extern const hf__sql *const hf__pg_tx_prepared[PG_TX_PREPARED];
-bool hf__pg_tx_prepares(
-    const pg_backend *backend); /* are our statements prepared on its sessions? */
+/* May our statements be prepared on its sessions? Not behind a pooler of transactions. */
+bool hf__pg_tx_prepares(const pg_backend *backend);
 
-/* examine.c */
+/* examine.c: the backend's examine */
 hf_status hf__pg_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
 
 #endif
