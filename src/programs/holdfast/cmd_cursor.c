@@ -35,6 +35,7 @@ static const struct column columns[] = {
 };
 
 struct request {
+    int (*run)(const struct request *request);
     const struct invocation *in;
     const char *network_name;
     hf_network *network;
@@ -190,6 +191,15 @@ static const struct cursor_action {
     {{"list", 0, "list"}, list},
 };
 
+static int act(const struct invocation *in, hf_store *store, hf_network *network, void *arg)
+{
+    struct request *request = arg;
+
+    (void)in, (void)store;
+    request->network = network;
+    return request->run(request);
+}
+
 /* The name of the cursor, then values. False: *code says how it ends. */
 static bool read_operands(const struct invocation *in, struct request *request, int *code)
 {
@@ -211,9 +221,7 @@ static int cursor_main(const struct command *self, int argc, char **argv)
     struct invocation in = {0};
     struct request request = {.in = &in};
     const struct cursor_action *action;
-    hf_store *store = NULL;
     int code = EXIT_OK;
-    hf_error err;
 
     if (!parse_options(self, argc, argv, &values, &in, &code))
         return code;
@@ -223,14 +231,9 @@ static int cursor_main(const struct command *self, int argc, char **argv)
         return code;
     if (values.network == NULL)
         return report_usage(&in.report, self, "--network is missing");
+    request.run = action->run;
     request.network_name = values.network;
-    if (open_network(&in, "holdfast cursor", &values, &store, &request.network, &err) == HF_OK)
-        code = action->run(&request);
-    else
-        code = report_error(&in.report, &err);
-    hf_network_free(request.network);
-    hf_store_close(store);
-    return code;
+    return with_network(&in, "holdfast cursor", &values, act, &request);
 }
 
 const struct command cmd_cursor = {

@@ -155,9 +155,9 @@ static int print_gaps(const struct invocation *in, const struct gaps_values *val
     return findings->count > 0 ? EXIT_FINDINGS : EXIT_OK;
 }
 
-static int show_gaps(const struct invocation *in, const struct gaps_values *values,
-                     hf_network *network)
+static int show_gaps(const struct invocation *in, hf_store *store, hf_network *network, void *arg)
 {
+    const struct gaps_values *values = arg;
     struct findings findings = {.json = in->common.json};
     hf_range *gaps = NULL;
     size_t count = 0;
@@ -165,6 +165,7 @@ static int show_gaps(const struct invocation *in, const struct gaps_values *valu
     hf_error err;
     hf_status status = HF_OK;
 
+    (void)store;
     if (values->repair)
         status = repair(in, values->network.network, network, &err);
     if (status == HF_OK && values->verify)
@@ -185,10 +186,7 @@ static int gaps_main(const struct command *self, int argc, char **argv)
 {
     struct gaps_values values = {0};
     struct invocation in = {0};
-    hf_network *network = NULL;
-    hf_store *store = NULL;
     int code = EXIT_OK;
-    hf_error err;
 
     if (!parse_options(self, argc, argv, &values, &in, &code))
         return code;
@@ -196,13 +194,7 @@ static int gaps_main(const struct command *self, int argc, char **argv)
         return report_usage(&in.report, self, "--network is missing");
     if (values.to.given && values.from.value > values.to.value)
         return report_usage(&in.report, self, "--from is greater than --to");
-    if (open_network(&in, "holdfast gaps", &values.network, &store, &network, &err) == HF_OK)
-        code = show_gaps(&in, &values, network);
-    else
-        code = report_error(&in.report, &err);
-    hf_network_free(network);
-    hf_store_close(store);
-    return code;
+    return with_network(&in, "holdfast gaps", &values.network, show_gaps, &values);
 }
 
 const struct command cmd_gaps = {
