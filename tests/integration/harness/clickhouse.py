@@ -16,7 +16,7 @@ import urllib.parse
 import urllib.request
 
 from awaiting import eventually
-from servers import Server, free_port, own, private_folder
+from servers import Server, free_port, own, private_folder, small_disk
 
 MEMORY = "/dev/shm"
 
@@ -213,10 +213,8 @@ class SmallClickHouse(ClickHouse):
         self.size = size
 
     def _spawn(self, command, dies_with_us):
-        script = ('mount -t tmpfs -o "size=$1" none "$2" && mkdir "$2/data" "$2/tmp" "$2/user_files"'
-                  ' "$2/format_schemas" && shift 2 && exec "$@"')
-        super()._spawn(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", self.size,
-                        self.data, *command], dies_with_us)
+        script = 'cd "$1" && mkdir data tmp user_files format_schemas && shift && exec "$@"'
+        super()._spawn([*small_disk(self.size, self.data), "sh", "-c", script, "sh", self.data, *command], dies_with_us)
 
 
 class ZooKeeper(Server):

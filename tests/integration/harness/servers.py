@@ -21,6 +21,7 @@ import threading
 import urllib.parse
 
 import psycopg2
+import pytest
 
 from awaiting import eventually
 from sockets import clients_of
@@ -77,6 +78,29 @@ def own(path):
     account = server_owner()
     if account:
         os.chown(path, account.pw_uid, account.pw_gid)
+
+
+def small_disk(size, folder):
+    """
+    The prefix that gives a command a disk of this size at folder: a tmpfs that nobody else sees. Skips
+    the test where we may not mount, as in most containers.
+    """
+    mount = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+             'mount -t tmpfs -o "size=$1" none "$2" && shift 2 && exec "$@"', "sh", size]
+    tried = subprocess.run(as_server_user(*mount, "/tmp", "true"), capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"needs a small disk, and we may not mount one here: {tried.stderr.strip()}")
+    return [*mount, str(folder)]
+
+
+def hear_ignored_signals():
+    """
+    Under nohup and in the background some signals are ignored, and children would inherit that. A
+    handler is not inherited: the tests are as deaf as before, and what they start is not.
+    """
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 def processes_of(parent):

@@ -1,7 +1,9 @@
 """The throwaway servers do what the other tests rely on."""
 
 import ctypes
+import os
 import subprocess
+import sys
 
 import psycopg2
 import pytest
@@ -112,3 +114,11 @@ def test_binding_has_the_layout_of_the_header(tmp_path):
     subprocess.run(["cc", f"-I{hf.ROOT / 'include'}", source, "-o", tmp_path / "layout"], check=True)
     printed = subprocess.run([tmp_path / "layout"], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == expected
+
+
+def test_signals_that_are_ignored_in_the_background_are_not_ignored_by_what_the_tests_start():
+    script = ("import servers, subprocess; servers.hear_ignored_signals();"
+              " subprocess.run(['grep', 'SigIgn', '/proc/self/status'])")
+    done = subprocess.run(["env", "--ignore-signal=HUP,INT,QUIT", sys.executable, "-c", script], text=True,
+                          env={**os.environ, "PYTHONPATH": str(hf.HARNESS)}, stdout=subprocess.PIPE, check=True)
+    assert int(done.stdout.split()[1], 16) & 0b111 == 0, done.stdout

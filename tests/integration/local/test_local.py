@@ -1,8 +1,6 @@
 """The local store: folders and files that are not as they should be, and the kernel's locks."""
 
-import contextlib
 import os
-import pathlib
 import resource
 import shutil
 import subprocess
@@ -15,6 +13,7 @@ import hf
 from awaiting import Background, eventually, stays
 from hf import ANY_ORDER, FOREVER, SHARED, HfError, State, Status
 from peer import Peer
+from servers import small_disk
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def test_file_in_place_of_the_folder_is_refused(folder, url):
 
 
 def in_subprocess(script, prefix=(), **popen):
-    """Runs Python with our binding; copies are readable to whoever runs it."""
+    """Runs Python with our binding."""
     return subprocess.run([*prefix, sys.executable, "-c",
                            f"import sys; sys.path.insert(0, {str(hf.HARNESS)!r})\nimport hf\n{script}"],
                           capture_output=True, text=True, timeout=30,
@@ -56,13 +55,7 @@ def in_subprocess(script, prefix=(), **popen):
                           **popen)
 
 
-def test_folder_that_cannot_be_written_is_refused(unprivileged, tmp_path_factory):
-    base = tmp_path_factory.mktemp("sealed")
-    for parent in [base, *base.parents]:
-        if os.stat(parent).st_uid == os.geteuid() and parent != pathlib.Path("/"):
-            with contextlib.suppress(OSError):
-                os.chmod(parent, os.stat(parent).st_mode | 0o055)
-    folder = base / "state"
+def test_folder_that_cannot_be_written_is_refused(unprivileged, folder):
     folder.mkdir(mode=0o555)
     done = in_subprocess(f"""
 error = hf.open_error("local:{folder}")
@@ -147,12 +140,7 @@ store.acquire("job").end()
 print("fine")
 """
     disk.mkdir()
-    done = subprocess.run(
-        ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user", "--user"]), "sh", "-c",
-         f'mount -t tmpfs -o size=400k tmpfs "{disk}" && exec "$0" -c "$1"', sys.executable,
-         f"import sys; sys.path.insert(0, {str(hf.HARNESS)!r})\nimport hf\n{script}"],
-        capture_output=True, text=True, timeout=40,
-        env={**os.environ, "HOLDFAST_BUILD": str(hf.BUILD)})
+    done = in_subprocess(script, prefix=small_disk("400k", disk))
     assert done.stdout == "fine\n", done.stdout + done.stderr
 
 
