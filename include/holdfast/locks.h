@@ -115,6 +115,8 @@ typedef struct hf_target {
 } hf_target;
 
 #define HF_LABEL(text) ((hf_target){.label = (text)})
+/* Where other programs lock the same label by a key of their own, such as HF_HASHTEXT. */
+#define HF_LABEL_AS(text, how) ((hf_target){.label = (text), .derivation = (how)})
 #define HF_KEY(number) ((hf_target){.derivation = HF_FIXED, .key = (number)})
 
 /* Immutable once read, so any thread may use it. It must outlive the stores that use it. */

@@ -215,6 +215,10 @@ hf_status hf_schedule_claim(hf_store *store, const char *label, int64_t period_m
 hf_status hf_store_examine(hf_store *store, hf_finding_fn *report, void *arg, hf_error *err)
 {
     hf_status status = hf__check_process(store, err);
-    return status == HF_OK ? store->backend->ops->examine(store->backend, report, arg, err)
-                           : status;
+    if (status == HF_OK)
+        status = store->backend->ops->examine(store->backend, report, arg, err);
+    /* Nobody but Holdfast locks in a local store. */
+    if (status == HF_OK && !store->backend->local)
+        status = hf__examine_neighbours(store, report, arg, err);
+    return status;
 }

@@ -293,6 +293,14 @@ hf_status hf__refused(struct acquiring *acquiring, const hf__claim *claim, hf_er
 /* Notes the conflict and calls on_wait; only the first call of an acquire does something. */
 void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim);
 
+/* neighbours.c */
+
+/*
+ * Reports whether somebody holds, or waits for, what would be the key of a label that is known here
+ * by another key. Looks for half a second. The mutex is not held.
+ */
+hf_status hf__examine_neighbours(hf_store *store, hf_finding_fn *report, void *arg, hf_error *err);
+
 /* watch.c */
 
 /* Starts the watcher and the scribe unless they run; HF_SYSTEM. The mutex is not held. */

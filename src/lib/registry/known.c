@@ -99,6 +99,15 @@ const hf__lock_entry *hf__known_find(const hf__known *known, hf_space space, int
     return slot->entry;
 }
 
+void hf__known_each(const hf__known *known, hf__known_fn *fn, void *arg)
+{
+    for (size_t i = 0; i < known->size; i++) {
+        const struct slot *slot = &known->slots[i];
+        if (slot->entry && slot->label != NO_LABEL)
+            fn(arg, slot->entry, known->text.data + slot->label, slot->key);
+    }
+}
+
 void hf__known_free(hf__known *known)
 {
     if (!known)

@@ -128,6 +128,10 @@ void hf__known_free(hf__known *known);
 const hf__lock_entry *hf__known_find(const hf__known *known, hf_space space, int64_t key,
                                      const char **label);
 
+/* Calls fn for each label that is the only one with its key. It lives as long as known. */
+typedef void hf__known_fn(void *arg, const hf__lock_entry *entry, const char *label, int64_t key);
+void hf__known_each(const hf__known *known, hf__known_fn *fn, void *arg);
+
 /*
  * *entry is the one that the label matches with exactly this key, or NULL. Fails only without
  * memory.

@@ -83,6 +83,7 @@ static int doctor_main(const struct command *self, int argc, char **argv)
     hf_store_options options = HF_STORE_OPTIONS_INIT;
     struct invocation in = {0};
     struct findings findings = {.in = &in, .colour = wants_colour(STDOUT_FILENO)};
+    hf_registry *registry = NULL;
     hf_store *store = NULL;
     int code = EXIT_OK;
     hf_error err;
@@ -94,12 +95,16 @@ static int doctor_main(const struct command *self, int argc, char **argv)
         hf__json_begin_array(&findings.json, "findings");
     }
     options.application = "holdfast doctor";
+    if (open_registry(&in.common, &registry, &err) != HF_OK)
+        add_finding(&findings, HF_LEVEL_PROBLEM, "registry", err.message, err.hint);
+    options.registry = registry;
     if (open_store(&in, &options, &store, &err) == HF_OK)
         examine(&findings, store);
     else
         add_finding(&findings, HF_LEVEL_PROBLEM, "connection", err.message, err.hint);
     code = finish(&findings, store);
     hf_store_close(store);
+    hf_registry_free(registry);
     return code;
 }
 

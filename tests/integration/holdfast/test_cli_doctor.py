@@ -5,6 +5,7 @@ import json
 import pytest
 
 import hf
+import hf_registry
 import servers
 from schema import make_newer
 
@@ -113,3 +114,56 @@ def test_prose_names_level_topic_and_remedy(holdfast, db):
 def test_examination_reports_each_topic_once(db):
     with hf.Store(db.url()) as store:
         assert len(store.examine()) >= 8
+
+
+# --- neighbours who lock the same label by another key ----------------------------------------------
+
+
+@pytest.fixture
+def stranger(db):
+    """Runs statements in a transaction that stays open."""
+    with db.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("begin")
+        yield cursor.execute
+    connection.close()
+
+
+def neighbours(found):
+    finding, = [f for f in found if f["topic"] == "neighbours"]
+    return finding
+
+
+@pytest.mark.parametrize("theirs", ["hashtext('Transfer:é1')", "hashtextextended('Transfer:é1', 0)"])
+def test_a_recorded_label_that_a_neighbour_locks_by_hashtext_is_a_problem(holdfast, db, stranger, theirs):
+    hf.install(db.url())
+    assert holdfast.at(db.url())("run", "Transfer:é1", "--", "true").code == 0
+    assert neighbours(findings(holdfast, db.url()))["level"] == "ok"
+    stranger("set application_name = 'old transfers'")
+    stranger(f"select pg_advisory_xact_lock({theirs})")
+    found = neighbours(findings(holdfast, db.url()))
+    assert found["level"] == "problem" and "--as" in found["remedy"]
+    assert theirs.partition("(")[0] + "('Transfer:é1')" in found["text"] and "old transfers" in found["text"], found
+
+
+def test_a_registered_label_is_looked_for_without_the_schema_too(holdfast, db, stranger, tmp_path):
+    registry = hf_registry.write(tmp_path, ["name: a, key: { pattern: 'Transfer:{side}' }, placeholders: { side: 'in|out' }"])
+    stranger("select pg_advisory_xact_lock(hashtext('Transfer:out'))")
+    found = neighbours(findings(holdfast, db.url(), "--registry", registry))
+    assert found["level"] == "problem" and "'Transfer:out'" in found["text"], found
+
+
+def test_neighbours_who_use_our_key_or_labels_that_are_not_ours_are_none(holdfast, db, stranger):
+    hf.install(db.url())
+    assert holdfast.at(db.url())("run", "--as", "hashtext", "Transfer:acc1", "--", "true").code == 0
+    stranger("select pg_advisory_xact_lock(hashtext('Transfer:acc1')), pg_advisory_xact_lock(hashtext('acc2'))")
+    found = neighbours(findings(holdfast, db.url()))
+    assert found["level"] == "ok" and "(1)" in found["text"], found
+
+
+def test_where_no_label_is_known_it_says_that_it_did_not_look(holdfast, db):
+    assert "not looked for" in neighbours(findings(holdfast, db.url()))["text"]
+
+
+def test_a_registry_that_cannot_be_read_is_a_problem(holdfast, db, tmp_path):
+    (tmp_path / "locks.yaml").write_text("locks: 7\n")
+    about(findings(holdfast, db.url(), "--registry", tmp_path / "locks.yaml"), "registry", level=("problem",))

@@ -18,8 +18,9 @@ void stray(PGconn *conn)
 void ours(hf_store *store)
 {
     hf_target targets[] = {
-        HF_LABEL("global"), // expect: generic-label, unregistered-label
-        HF_KEY(1000003),    // expect: unregistered-id
+        HF_LABEL("global"),                  // expect: generic-label, unregistered-label
+        HF_KEY(1000003),                     // expect: unregistered-id
+        HF_LABEL_AS("stray:7", HF_HASHTEXT), // expect: unregistered-label
         HF_LABEL("import:7"),
         HF_KEY(42424242), // expect: lock-order
     };

@@ -103,7 +103,7 @@ static const hf__use_kind kinds[] = {
     },
     {
         .name = "libholdfast",
-        .regex = "(?<!define )\\bHF_(?:LABEL|KEY)\\s*\\(",
+        .regex = "(?<!define )\\bHF_(?:LABEL(?:_AS)?|KEY)\\s*\\(",
         .languages = HF__LANG_C,
         .in_code = true,
         .labels = true,
