@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* Columns of the statement examine. Names come quoted for use in SQL. */
@@ -24,6 +25,9 @@ enum fact {
     F_SCHEMA,
     F_SCHEMA_USABLE,
     F_ROLE_LITERAL,
+    F_SYNCHRONOUS_COMMIT,
+    F_HAS_SYNCHRONOUS,
+    F_STANDBYS,
 };
 
 typedef struct examination {
@@ -162,6 +166,33 @@ static void examine_recovery(const examination *of)
             is_true(of, F_READ_ONLY) ? "; default_transaction_read_only is on for this role" : "");
 }
 
+/* Which commits that were reported as done can be lost all the same? */
+static void examine_replication(const examination *of)
+{
+    const char *commit = fact(of, F_SYNCHRONOUS_COMMIT);
+    int64_t standbys = number(of, F_STANDBYS);
+    bool is_local = strcmp(commit, "local") == 0;
+
+    if (strcmp(commit, "off") == 0)
+        say(of, HF_LEVEL_WARNING, "replication", "leave synchronous_commit on where it matters",
+            "synchronous_commit is off: a crash loses the last commits that were reported as done");
+    else if (!is_true(of, F_READS_STATS))
+        say(of, HF_LEVEL_OK, "replication", "", "%s does not see whether standbys are connected",
+            fact(of, F_ROLE));
+    else if (standbys == 0)
+        say(of, HF_LEVEL_OK, "replication", "", "no standby is connected");
+    else if (is_local || !is_true(of, F_HAS_SYNCHRONOUS))
+        say(of, HF_LEVEL_WARNING, "replication",
+            is_local ? "leave synchronous_commit on where it matters"
+                     : "where a commit must outlive the primary, set synchronous_standby_names",
+            "asynchronous, %lld standby%s: a failover loses the last commits that were reported as "
+            "done",
+            (long long)standbys, standbys == 1 ? "" : "s");
+    else
+        say(of, HF_LEVEL_OK, "replication", "", "synchronous, %lld standby%s connected",
+            (long long)standbys, standbys == 1 ? "" : "s");
+}
+
 static void examine_capacity(const examination *of)
 {
     int64_t used = number(of, F_LOCKS), room = of->backend->capacity;
@@ -281,9 +312,9 @@ static void examine_clock(const examination *of)
 hf_status hf__pg_examine(hf__backend *base, hf_finding_fn *report, void *arg, hf_error *err)
 {
     static void (*const topics[])(const examination *) = {
-        examine_version,  examine_role,     examine_pooler,     examine_recovery,
-        examine_capacity, examine_timeouts, examine_keepalives, examine_client_check,
-        examine_schema,   examine_clock,
+        examine_version,      examine_role,     examine_pooler,   examine_recovery,
+        examine_replication,  examine_capacity, examine_timeouts, examine_keepalives,
+        examine_client_check, examine_schema,   examine_clock,
     };
     pg_backend *backend = pg_backend_of(base);
     examination of = {.backend = backend, .report = report, .arg = arg};

@@ -593,7 +593,15 @@ SELECT pg_catalog.quote_ident(current_user),
        CASE WHEN pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('holdfast')::oid, 'USAGE')
             THEN coalesce(pg_catalog.has_table_privilege(pg_catalog.to_regclass('holdfast.holders')::oid, 'INSERT'), false)
             ELSE false END,
-       pg_catalog.quote_literal(pg_catalog.quote_ident(current_user))
+       pg_catalog.quote_literal(pg_catalog.quote_ident(current_user)),
+       -- What sessions of this role start with; ours may have set another value.
+       (SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'synchronous_commit'),
+       (SELECT s.setting <> '' FROM pg_catalog.pg_settings s WHERE s.name = 'synchronous_standby_names'),
+       -- Standbys that follow; a subscriber of logical replication is none.
+       (SELECT count(*) FROM pg_catalog.pg_stat_replication r
+        WHERE r.state IN ('streaming', 'catchup')
+          AND NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots s
+                          WHERE s.active_pid = r.pid AND s.slot_type = 'logical'))
 
 -- name: examine_clock
 SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint

@@ -7,6 +7,7 @@ import pytest
 import hf
 import hf_registry
 import servers
+from awaiting import eventually
 from schema import make_newer
 
 
@@ -69,6 +70,26 @@ def test_transaction_pooler_is_a_problem(holdfast, db15, transaction_pooler):
 def test_standby_is_a_problem(holdfast, own_pg):
     with own_pg.make_standby() as standby:
         about(findings(holdfast, standby.url("postgres")), "standby", "recovery", level=("problem",))
+
+
+def test_commits_that_a_failover_would_lose_are_told(holdfast, own_pg):
+    db = own_pg.create_database()
+    db.sql("grant pg_read_all_stats to app", user="postgres")
+
+    def replication(level, words):
+        about([f for f in findings(holdfast, db.url()) if f["topic"] == "replication"], words, level=(level,))
+
+    replication("ok", "no standby")
+    db.sql(f"alter database {db.name} set synchronous_commit = off", user="postgres")
+    replication("warning", "synchronous_commit is off")
+    db.sql(f"alter database {db.name} reset synchronous_commit", user="postgres")
+    with own_pg.make_standby():
+        eventually(lambda: own_pg.value("select count(*) from pg_stat_replication where state = 'streaming'") == 1)
+        replication("warning", "asynchronous, 1 standby")
+        own_pg.sql("alter system set synchronous_standby_names = '*'")
+        own_pg.sql("select pg_reload_conf()")
+        eventually(lambda: own_pg.value("select sync_state from pg_stat_replication") == "sync")
+        replication("ok", "synchronous, 1 standby")
 
 
 def test_unreachable_server_is_a_problem(holdfast):
