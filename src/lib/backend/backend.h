@@ -169,7 +169,13 @@ typedef struct hf__backend_ops {
     hf_status (*release_claims)(hf__session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
 
-    /* Keys held on the session go to another lock of the process: gets a new token for it. */
+    /* Are the keys still held? If not, HF_LOST, and the session is lost. Called before a release
+     * inside the process, which the store is not told of. NULL: looking would cost a trip. */
+    hf_status (*confirm_claims)(hf__session *session, const hf__claim *claims, size_t count,
+                                hf_error *err);
+
+    /* Keys held on the session go to another lock of the process: gets a new token for it.
+     * HF_UNREACHABLE when the session turns out to be dead: the keys have to be asked for again. */
     hf_status (*renew_claims)(hf__session *session, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err);
 

@@ -105,6 +105,7 @@ static const hf__backend_ops operations = {
     .try_claims = hf__local_try_claims,
     .wait_claims = hf__local_wait_claims,
     .release_claims = hf__local_release_claims,
+    .confirm_claims = hf__local_confirm_claims,
     .renew_claims = hf__local_renew_claims,
     .leave_session = hf__local_leave_session,
     .is_contended = hf__local_is_contended,

@@ -132,6 +132,8 @@ void hf__local_session_grant(hf__local_session *session, hf__request *request);
 /*
  * Records that the session holds the claims, and gets their token (0: no records are kept).
  * wait_id: the wait whose record ends with that, or 0. Enters by itself.
+ * HF_LOST: a lock file was replaced before the token was given, so a rival may have a smaller one;
+ * nothing is recorded then.
  */
 HF_MUST_CHECK hf_status hf__local_session_record(hf__local_session *session,
                                                  const hf__request *request, int64_t wait_id,
@@ -150,6 +152,8 @@ HF_MUST_CHECK hf_status hf__local_is_held(hf__local *local, const hf__claim *cla
 /* Operations: see hf__backend_ops. Those that write records enter by themselves. */
 hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err);
 hf_status hf__local_release_claims(hf__session *session, const hf__claim *claims, size_t count,
+                                   hf_error *err);
+hf_status hf__local_confirm_claims(hf__session *session, const hf__claim *claims, size_t count,
                                    hf_error *err);
 hf_status hf__local_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
                                  int64_t *token, hf_error *err);

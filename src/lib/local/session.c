@@ -351,6 +351,38 @@ void hf__local_session_grant(hf__local_session *session, hf__request *request)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
+/* The lock has been released already, so a failure is only logged: a stale record does no harm. */
+static void drop_records(hf__local *local, int64_t session_id, const hf__claim *claims,
+                         size_t count)
+{
+    hf_error err;
+    hf_status status;
+
+    if (!local->keeps_records)
+        return;
+    status = hf__local_db_enter(local, &err);
+    if (status == HF_OK) {
+        status = hf__local_drop_holders(local, session_id, claims, count, &err);
+        hf__local_db_leave(local);
+    }
+    if (status != HF_OK)
+        hf__log(&local->head, HF_LOG_WARNING, "the record of a released lock stays: %s",
+                err.message);
+}
+
+static bool are_current(hf__local_session *session, const hf__claim *claims, size_t count)
+{
+    const hf__local *local = local_of(session->head.backend);
+    bool current = true;
+
+    pthread_mutex_lock(&session->mutex);
+    for (size_t i = 0; i < count && current; i++)
+        current =
+            hf__local_file_is_current(local, &session->files, hf__local_lock_file(&claims[i]));
+    pthread_mutex_unlock(&session->mutex);
+    return current;
+}
+
 hf_status hf__local_session_record(hf__local_session *session, const hf__request *request,
                                    int64_t wait_id, int64_t *token, hf_error *err)
 {
@@ -365,6 +397,10 @@ hf_status hf__local_session_record(hf__local_session *session, const hf__request
     status = hf__local_put_holders(local, session->id, request->claims, request->count,
                                    request->lifetime, wait_id, token, err);
     hf__local_db_leave(local);
+    if (status == HF_OK && !are_current(session, request->claims, request->count)) {
+        drop_records(local, session->id, request->claims, request->count);
+        status = hf__fail(err, HF_LOST, "the files in %s/locks were replaced", local->folder);
+    }
     return status;
 }
 
@@ -380,10 +416,12 @@ static hf_status try_on(hf__local *local, hf__local_session *session, hf__reques
     status = hf__local_session_record(session, request, 0, &request->token, err);
     if (status != HF_OK) {
         pthread_mutex_lock(&session->mutex);
-        drop_all(session, request->claims, request->count);
+        if (!drop_replaced(local, session, request->claims, request->count))
+            drop_all(session, request->claims, request->count);
         pthread_mutex_unlock(&session->mutex);
     }
-    return status;
+    *again = status == HF_LOST;
+    return *again ? HF_OK : status;
 }
 
 hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err)
@@ -416,23 +454,27 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
     return label == HF_OK ? HF_NOT_ACQUIRED : label;
 }
 
-/* The lock has been released already, so a failure is only logged: a stale record does no harm. */
-static void drop_records(hf__local *local, int64_t session_id, const hf__claim *claims,
-                         size_t count)
+/* Is the key held, in a file that still has its name? If not, the session is lost. */
+static bool is_still_held(hf__local_session *session, const hf__claim *claim)
 {
-    hf_error err;
-    hf_status status;
+    const hf__local *local = local_of(session->head.backend);
+    unsigned index = hf__local_lock_file(claim);
 
-    if (!local->keeps_records)
-        return;
-    status = hf__local_db_enter(local, &err);
-    if (status == HF_OK) {
-        status = hf__local_drop_holders(local, session_id, claims, count, &err);
-        hf__local_db_leave(local);
-    }
-    if (status != HF_OK)
-        hf__log(&local->head, HF_LOG_WARNING, "the record of a released lock stays: %s",
-                err.message);
+    if (!keys_have(&session->held, claim))
+        return false;
+    if (hf__local_file_is_current(local, &session->files, index))
+        return true;
+    lose(session, index);
+    return false;
+}
+
+static hf_status say_lost(const hf__local_session *session, const hf__claim *claim, hf_error *err)
+{
+    const hf__session *head = &session->head;
+    char name[256];
+
+    return hf__fail(err, HF_LOST, "%s was lost: %s", hf__claim_name(name, sizeof name, claim),
+                    atomic_load(&head->lost) ? head->why.message : "it was not held");
 }
 
 hf_status hf__local_release_claims(hf__session *head, const hf__claim *claims, size_t count,
@@ -441,23 +483,12 @@ hf_status hf__local_release_claims(hf__session *head, const hf__claim *claims, s
     hf__local_session *session = session_of(head);
     hf__local *local = local_of(head->backend);
     hf_status status = HF_OK;
-    unsigned checked = HF__LOCAL_FILES;
-    char name[256];
 
     pthread_mutex_lock(&session->mutex);
     for (size_t i = 0; i < count; i++) {
-        unsigned index = hf__local_lock_file(&claims[i]);
-        bool held = keys_have(&session->held, &claims[i]);
-        if (held && index != checked && !hf__local_file_is_current(local, &session->files, index)) {
-            lose(session, index);
-            held = false;
-        }
-        checked = index;
-        if ((!drop_one(session, &claims[i]) || !held) && status == HF_OK) {
-            const char *why = atomic_load(&head->lost) ? head->why.message : "it was not held";
-            status = hf__fail(err, HF_LOST, "%s was lost: %s",
-                              hf__claim_name(name, sizeof name, &claims[i]), why);
-        }
+        bool held = is_still_held(session, &claims[i]);
+        if ((!drop_one(session, &claims[i]) || !held) && status == HF_OK)
+            status = say_lost(session, &claims[i], err);
     }
     pthread_mutex_unlock(&session->mutex);
     hf__local_count_releases(local, claims, count);
@@ -465,11 +496,34 @@ hf_status hf__local_release_claims(hf__session *head, const hf__claim *claims, s
     return status;
 }
 
+hf_status hf__local_confirm_claims(hf__session *head, const hf__claim *claims, size_t count,
+                                   hf_error *err)
+{
+    hf__local_session *session = session_of(head);
+    hf_status status = HF_OK;
+
+    pthread_mutex_lock(&session->mutex);
+    for (size_t i = 0; i < count && status == HF_OK; i++)
+        if (!is_still_held(session, &claims[i]))
+            status = say_lost(session, &claims[i], err);
+    pthread_mutex_unlock(&session->mutex);
+    return status;
+}
+
+/* Before the record, which would drop a rival's; and behind it, so that no rival's token is smaller
+ * than that of who is told that it holds the lock. */
 hf_status hf__local_renew_claims(hf__session *head, const hf__claim *claims, size_t count,
                                  int64_t *token, hf_error *err)
 {
     hf__request request = {.claims = claims, .count = count, .lifetime = HF_SESSION};
-    return hf__local_session_record(session_of(head), &request, 0, token, err);
+
+    *token = 0;
+    hf_status status = hf__local_confirm_claims(head, claims, count, err);
+    if (status == HF_OK)
+        status = hf__local_session_record(session_of(head), &request, 0, token, err);
+    if (status == HF_LOST && err != NULL)
+        err->code = HF_UNREACHABLE;
+    return status == HF_LOST ? HF_UNREACHABLE : status;
 }
 
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,

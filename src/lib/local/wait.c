@@ -288,6 +288,11 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
         *again = true;
     if (status == HF_OK && !*again)
         status = hf__local_session_record(wait->session, request, wait->id, &request->token, err);
+    if (status == HF_LOST) {
+        wait->id = 0; /* as below */
+        *again = true;
+        status = HF_OK;
+    }
     if (status != HF_OK || *again) {
         request->blocked = wait->position < request->count ? wait->position : 0;
         hf__local_session_free(wait->session); /* closes the files, which releases their locks */

@@ -157,14 +157,20 @@ void hf__drop_grant(hf_store *store, struct grant *grant, bool lost)
 
 /*
  * Mutex held. Ends the grant inside the process if other locks or a waiter keep the hold. True: the
- * store has to release the key, which is busy until then.
+ * store has to release the key, which is busy until then. *status becomes HF_LOST when the session
+ * has been lost.
  */
-static bool hand_over(hf_store *store, struct grant *grant)
+static bool hand_over(hf_store *store, struct grant *grant, hf_status *status, hf_error *err)
 {
     struct key_state *key_state = grant->key_state;
     struct hold *hold = grant->hold;
     bool lost = atomic_load(&hold->session->lost);
 
+    if (lost) {
+        *status = HF_LOST;
+        if (err != NULL)
+            *err = hold->session->why;
+    }
     if (lost || hold->refs > 1) {
         hf__drop_grant(store, grant, lost);
         return false;
@@ -223,6 +229,41 @@ static bool same_group(const struct grant *a, const struct grant *b)
     return b->hold && a->hold->session == b->hold->session && a->claim.mode == b->claim.mode;
 }
 
+/* Mutex held. */
+static bool stays_inside(const struct grant *grant)
+{
+    return grant->hold->refs > 1 || hf__may_hand_over(grant->key_state, grant->hold);
+}
+
+/*
+ * Mutex held, but not while the backend looks. The store is not told when a key stays in the
+ * process, so nobody else would notice that it was lost before its release. A loss shows in the
+ * session.
+ */
+static void confirm_claims(struct hf_lock *lock, size_t from)
+{
+    hf_store *store = lock->store;
+    const hf__backend_ops *ops = store->backend->ops;
+    size_t first = from;
+
+    while (first < lock->count && !(lock->grants[first].hold && stays_inside(&lock->grants[first])))
+        first++;
+    if (first == lock->count || ops->confirm_claims == NULL)
+        return;
+    /* All of them, because waiters may queue for others of them while the backend looks. */
+    for (size_t i = from; i < lock->count; i++) {
+        struct grant *grant = &lock->grants[i];
+        if (grant->hold == NULL || atomic_load(&grant->hold->session->lost))
+            continue;
+        hf__session *session = grant->hold->session;
+        atomic_fetch_add(&session->holds, 1); /* so that a loss does not free it meanwhile */
+        pthread_mutex_unlock(&store->mutex);
+        (void)!ops->confirm_claims(session, &grant->claim, 1, NULL);
+        hf__session_leave(session, 1);
+        pthread_mutex_lock(&store->mutex);
+    }
+}
+
 /*
  * is_free: the store has released the keys already. Neighbouring grants of one session and mode go
  * to the store in one call.
@@ -234,8 +275,10 @@ static hf_status end_claims(struct hf_lock *lock, size_t from, bool is_free, hf_
     hf_status result = HF_OK;
 
     pthread_mutex_lock(&store->mutex);
+    if (!is_free)
+        confirm_claims(lock, from);
     for (size_t i = from; i < until; i++)
-        if (lock->grants[i].hold && !hand_over(store, &lock->grants[i]))
+        if (lock->grants[i].hold && !hand_over(store, &lock->grants[i], &result, err))
             lock->grants[i].hold = NULL;
     pthread_mutex_unlock(&store->mutex);
     for (size_t start = from, end; start < until; start = end) {

@@ -159,6 +159,60 @@ def test_lock_files_that_are_removed_under_a_holder_let_nobody_else_in(folder, u
                 assert late.refusal("job").status is Status.NOT_ACQUIRED
 
 
+def remove_lock_files(folder):
+    for path in (folder / "locks").iterdir():
+        path.unlink()
+
+
+def begin_wait(store, label, **how):
+    """An acquire that has found the label taken and waits for it."""
+    waits = threading.Event()
+    waiting = Background(store.acquire, label, FOREVER, on_wait=lambda _: waits.set(), **how)
+    assert waits.wait(20)
+    return waiting
+
+
+def test_lock_whose_file_was_removed_is_not_handed_over(folder, url):
+    """The waiter would share it with who came in by the new file, and with the greater token."""
+    with hf.Store(url) as store, Peer(url) as peer:
+        lock = store.acquire("job")
+        waiting = begin_wait(store, "job")
+        remove_lock_files(folder)
+        rival = peer.acquire("job")
+        rivals_token = peer.token(rival)
+        with pytest.raises(HfError) as lost:
+            lock.release()
+        assert lost.value.status is Status.LOST
+        assert "was removed" in lost.value.message
+        stays(lambda: waiting.running, 0.3)
+        peer.release(rival)
+        assert waiting.result().token > rivals_token
+
+
+def test_shared_lock_whose_file_was_removed_is_not_joined(folder, url):
+    with hf.Store(url) as store, Peer(url) as peer:
+        one, two = (store.acquire("job", mode=SHARED) for _ in range(2))
+        remove_lock_files(folder)
+        rival = peer.acquire("job")
+        assert store.refusal("job", mode=SHARED).status is Status.NOT_ACQUIRED
+        for lock in (one, two):
+            with pytest.raises(HfError) as lost:
+                lock.release()
+            assert lost.value.status is Status.LOST
+        peer.release(rival)
+        store.acquire("job", mode=SHARED).end()
+
+
+def test_release_of_a_shared_lock_whose_file_was_removed_tells_so(folder, url):
+    with hf.Store(url) as store:
+        one, two = (store.acquire("job", mode=SHARED) for _ in range(2))
+        remove_lock_files(folder)
+        for lock in (one, two):
+            with pytest.raises(HfError) as lost:
+                lock.release()
+            assert lost.value.status is Status.LOST
+
+
 def peer_is_refused(peer, label):
     try:
         peer.release(peer.acquire(label))
