@@ -37,25 +37,24 @@ static void fill_holder(sqlite3_stmt *rows, hf__holder *holder)
 }
 
 /*
- * Finds one who is in the way of the claim. If nobody holds the key, that is the waiter at the head
- * of its queue, who goes first.
+ * Finds one who holds the key in a way that conflicts with the mode. Waiters are never named: a
+ * lock that nobody holds is not refused for long.
  */
-static hf_status find_rival(hf__local *local, const hf__claim *claim, bool held, hf__holder *holder,
-                            hf_error *err)
+static hf_status find_rival(hf__local *local, const hf__claim *claim, hf_mode mode,
+                            hf__holder *holder, hf_error *err)
 {
     sqlite3_stmt *rows = NULL;
     bool more = true;
 
     hf_status status =
         hf__local_query(local, &hf__sql_local_find_rivals, &rows, err, "iii", (int64_t)claim->space,
-                        claim->key, (int64_t)(claim->mode == HF_SHARED));
+                        claim->key, (int64_t)(mode == HF_SHARED));
     while (status == HF_OK && more && !holder->found) {
         status = hf__local_fetch(local, rows, &more, err);
         if (status != HF_OK || !more)
             break;
-        bool is_waiter = sqlite3_column_int(rows, 6) == HF__LOCAL_AT_HEAD;
         const hf__local_process process = process_at(rows, 0);
-        if (is_waiter != held && hf__local_is_alive(local, &process))
+        if (hf__local_is_alive(local, &process))
             fill_holder(rows, holder);
     }
     if (rows != NULL)
@@ -67,17 +66,24 @@ hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf
                                 hf_error *err)
 {
     hf__local *local = (hf__local *)backend;
+    hf__claim alone = *claim;
+    bool conflicts = false;
     bool held = false;
 
     *holder = (hf__holder){.age_ms = -1};
     if (!local->keeps_records || !hf__local_db_exists(local))
         return HF_OK;
-    hf_status status = hf__local_is_held(local, claim, &held, err);
+    alone.mode = HF_EXCLUSIVE;
+    hf_status status = hf__local_is_held(local, claim, &conflicts, err);
     if (status == HF_OK)
-        status = hf__local_db_enter(local, err);
+        status = hf__local_is_held(local, &alone, &held, err);
+    if (status != HF_OK || !held)
+        return status;
+    status = hf__local_db_enter(local, err);
     if (status != HF_OK)
         return status;
-    status = find_rival(local, claim, held, holder, err);
+    /* A shared claim may be refused for the sake of a waiter: then name who keeps that waiting. */
+    status = find_rival(local, claim, conflicts ? claim->mode : HF_EXCLUSIVE, holder, err);
     hf__local_db_leave(local);
     return status;
 }

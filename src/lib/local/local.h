@@ -171,6 +171,9 @@ typedef enum hf__local_standing {
 } hf__local_standing;
 
 /* One call of wait_claims: the caller's thread and a helper, which locks. */
+/* So long a lock stays free for the waiter in its gate, which may be stopped, before others pass. */
+enum { HF__LOCAL_STALL_MS = 100 };
+
 typedef struct hf__local_wait {
     hf__local *local;
     const hf__request *request;
@@ -191,6 +194,7 @@ typedef struct hf__local_wait {
     int64_t id; /* in the table waiters; 0: not there */
     size_t recorded_position;
     bool recorded_at_head;
+    bool passed;        /* locked a byte past its gate: the helper has to start again behind it */
     uint64_t suspicion; /* hash of the cycle that the last search found; 0: none */
 
     struct hf__local_wait *next; /* in hf__local.waits, under its mutex */

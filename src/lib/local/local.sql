@@ -54,14 +54,15 @@ DELETE FROM holders WHERE seat = ?1
 DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat <> ?3
 
 -- name: find_rivals prepared
--- Who is in the way of a shared (?3 = 1) or exclusive claim: holders first, the latest first.
-SELECT pid, started, pid_space, host, application, since_ms, standing
+-- Who is in the way of a shared (?3 = 1) or exclusive claim: holders, the latest first, then sets that
+-- have taken the key and wait for another one.
+SELECT pid, started, pid_space, host, application, since_ms
 FROM (
     SELECT pid, started, pid_space, host, application, since_ms, -1 AS standing, token
     FROM holders WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3)
     UNION ALL
     SELECT pid, started, pid_space, host, application, since_ms, standing, 0
-    FROM waiters WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3) AND standing < 2
+    FROM waiters WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3) AND standing = 0
 )
 ORDER BY standing, token DESC
 

@@ -3,12 +3,17 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "lib/local/local.h"
 
 /* So often an acquire starts over because lock files were replaced; then it fails. */
 enum { PATIENCE = 16 };
+
+/* How often a try looks again at a lock that is free while somebody is in its gate. */
+enum { GLANCE_MS = 5 };
 
 static hf__local_session *session_of(hf__session *head)
 {
@@ -236,25 +241,39 @@ static hf_status is_gate_taken(hf__local *local, hf__local_files *files, const h
     return HF_OK;
 }
 
+/* How a try treats gates. The waiter in a gate may be stopped, and must not keep a free lock. */
+struct gates {
+    bool pass;  /* in: go past a waiter whose lock nobody holds */
+    bool stood; /* out: only such a waiter was in the way */
+};
+
 static hf_status lock_one(hf__local *local, hf__local_session *session, const hf__claim *claim,
-                          hf_error *err)
+                          struct gates *gates, hf_error *err)
 {
     unsigned index = hf__local_lock_file(claim);
     bool waited_for = false;
+    bool held = false;
+    int error_number = 0;
     int fd = -1;
 
     /* The kernel would grant the session its own key again, and hide a mistake of the engine. */
     if (keys_have(&session->held, claim))
         return HF_NOT_ACQUIRED;
     hf_status status = is_gate_taken(local, &session->files, claim, claim->mode, &waited_for, err);
-    if (status == HF_OK && waited_for)
-        status = HF_NOT_ACQUIRED;
     if (status == HF_OK)
         status = hf__local_file_open(local, &session->files, index, true, &fd, err);
     if (status != HF_OK)
         return status;
 
-    int error_number = hf__local_lock_byte(fd, claim, false);
+    if (waited_for) {
+        /* Exclusively, whatever the claim: with any holder the waiter may have reason to wait. */
+        error_number = hf__local_probe_byte(fd, claim, HF_EXCLUSIVE, &held);
+        gates->stood = error_number == 0 && !held && !gates->pass;
+        if (error_number == 0 && (held || !gates->pass))
+            return HF_NOT_ACQUIRED;
+    }
+    if (error_number == 0)
+        error_number = hf__local_lock_byte(fd, claim, false);
     if (error_number == EAGAIN)
         return HF_NOT_ACQUIRED;
     if (error_number != 0)
@@ -319,7 +338,7 @@ static bool drop_replaced(hf__local *local, hf__local_session *session, const hf
 }
 
 static hf_status lock_all(hf__local *local, hf__local_session *session, hf__request *request,
-                          bool *again, hf_error *err)
+                          struct gates *gates, bool *again, hf_error *err)
 {
     hf_status status = HF_OK;
     size_t taken = 0;
@@ -330,7 +349,7 @@ static hf_status lock_all(hf__local *local, hf__local_session *session, hf__requ
     if (!hf__local_keys_reserve(&session->held, request->count))
         return hf__no_memory(err);
     while (status == HF_OK && taken < request->count) {
-        status = lock_one(local, session, &request->claims[taken], err);
+        status = lock_one(local, session, &request->claims[taken], gates, err);
         if (status == HF_OK)
             taken++;
     }
@@ -405,10 +424,10 @@ hf_status hf__local_session_record(hf__local_session *session, const hf__request
 }
 
 static hf_status try_on(hf__local *local, hf__local_session *session, hf__request *request,
-                        bool *again, hf_error *err)
+                        struct gates *gates, bool *again, hf_error *err)
 {
     pthread_mutex_lock(&session->mutex);
-    hf_status status = lock_all(local, session, request, again, err);
+    hf_status status = lock_all(local, session, request, gates, again, err);
     pthread_mutex_unlock(&session->mutex);
     if (status != HF_OK || *again)
         return status;
@@ -424,9 +443,9 @@ static hf_status try_on(hf__local *local, hf__local_session *session, hf__reques
     return *again ? HF_OK : status;
 }
 
-hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err)
+static hf_status try_once(hf__local *local, hf__request *request, struct gates *gates,
+                          hf_error *err)
 {
-    hf__local *local = local_of(backend);
     hf__local_session *session = NULL;
     hf_status status = HF_OK;
     bool again = true;
@@ -436,7 +455,7 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
                                           : pick_shared_session(local, &session, err);
         if (status != HF_OK || session == NULL)
             return status;
-        status = try_on(local, session, request, &again, err);
+        status = try_on(local, session, request, gates, &again, err);
         if (status != HF_OK)
             again = false;
         if (request->private_session && (again || status != HF_OK))
@@ -447,6 +466,23 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
                         local->folder);
     if (status == HF_OK)
         hf__local_session_grant(session, request);
+    return status;
+}
+
+/* Where a lock is free, the waiter in its gate is given a moment to lock it. */
+hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err)
+{
+    hf__local *local = local_of(backend);
+    const struct timespec pause = {.tv_nsec = GLANCE_MS * 1000000L};
+    int64_t until = hf__deadline(HF__LOCAL_STALL_MS);
+    struct gates gates = {0};
+
+    hf_status status = try_once(local, request, &gates, err);
+    while (status == HF_NOT_ACQUIRED && gates.stood) {
+        (void)nanosleep(&pause, NULL);
+        gates = (struct gates){.pass = hf__left_ms(until) == 0};
+        status = try_once(local, request, &gates, err);
+    }
     if (status != HF_NOT_ACQUIRED || !local->keeps_records)
         return status;
     /* If two labels share the key, say so: "held by another" would mislead. */

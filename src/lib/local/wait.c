@@ -3,6 +3,9 @@
  * own. The caller's thread waits for the helper, the deadline or an interrupt. To give up, it
  * cancels the helper and closes the descriptors. This releases what the helper got at the last
  * moment, so no timeout leaves a lock behind.
+ *
+ * Whoever is in the gate of a key may be stopped (SIGSTOP, Ctrl-Z) while the key becomes free. The
+ * callers' threads behind it look at the key now and then, and pass the gate if nobody locks it.
  */
 #include "lib/local/local.h"
 
@@ -19,6 +22,7 @@ enum {
     SEARCH_INTERVAL_MS = 1000, /* for deadlocks */
     CONFIRM_AFTER_MS = 250,    /* the second search, when the first has found a cycle */
     WAKE_MS = 20,              /* releases of other processes are not signalled: look this often */
+    GLANCE_MS = 500,           /* between looks whether the key is free behind a taken gate */
     PATIENCE = 16,             /* so often it starts over because lock files were replaced */
 };
 
@@ -61,7 +65,7 @@ static void *lock_all(void *arg)
     hf__local_wait *wait = arg;
     int error_number = 0;
 
-    for (size_t i = 0; i < wait->request->count && error_number == 0; i++)
+    for (size_t i = wait->position; i < wait->request->count && error_number == 0; i++)
         error_number = lock_one(wait, i);
 
     pthread_mutex_lock(&wait->mutex);
@@ -126,13 +130,39 @@ static int64_t min_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* wait->mutex is held, and unlocked while the database is used. */
+/* What a wait behind a gate saw when it looked at the key last. */
+struct glance {
+    int64_t next_at;
+    bool idle; /* nobody held it */
+    size_t position;
+};
+
+/* wait->mutex is held. True when the key was free for long enough, and has been locked now. */
+static bool passes_gate(hf__local_wait *wait, struct glance *last, int64_t now)
+{
+    struct glance glance = {.position = wait->position};
+
+    if (!wait->at_head && wait->position < wait->request->count) {
+        const hf__claim *claim = &wait->request->claims[wait->position];
+        int fd = open_fd(wait, hf__local_lock_file(claim));
+        bool held = true;
+        glance.idle = hf__local_probe_byte(fd, claim, HF_EXCLUSIVE, &held) == 0 && !held;
+        if (glance.idle && last->idle && last->position == glance.position)
+            wait->passed = hf__local_lock_byte(fd, claim, false) == 0;
+    }
+    glance.next_at = now + (glance.idle ? HF__LOCAL_STALL_MS : GLANCE_MS);
+    *last = glance;
+    return wait->passed;
+}
+
+/* wait->mutex is held, and unlocked while the database is used. HF_OK: done, or past a gate. */
 static hf_status await(hf__local_wait *wait, hf_error *err)
 {
     const int64_t deadline = wait->request->deadline;
     int64_t looked_at = hf__now_ms();
     int64_t search_at = looked_at + SEARCH_INTERVAL_MS;
     int64_t look_at = wait->local->keeps_records ? looked_at + RECORD_AFTER_MS : HF__FOREVER;
+    struct glance glance = {.next_at = looked_at + GLANCE_MS};
 
     while (!wait->done && !wait->interrupted) {
         int64_t now = hf__now_ms();
@@ -140,8 +170,10 @@ static hf_status await(hf__local_wait *wait, hf_error *err)
             return HF_NOT_ACQUIRED;
         if (is_record_old(wait))
             look_at = min_of(look_at, looked_at + RECORD_INTERVAL_MS);
+        if (now >= glance.next_at && passes_gate(wait, &glance, now))
+            return HF_OK;
         if (now < look_at) {
-            sleep_until(wait, min_of(deadline, look_at));
+            sleep_until(wait, min_of(deadline, min_of(look_at, glance.next_at)));
             continue;
         }
 
@@ -210,20 +242,41 @@ static bool is_current(hf__local_wait *wait)
     return current;
 }
 
+/* The helper has ended. It may have got into the gate, and further, before it was cancelled. */
+static void go_on_behind_gate(hf__local_wait *wait, size_t position)
+{
+    const hf__claim *claim = &wait->request->claims[position];
+
+    if (wait->position == position) {
+        (void)hf__local_unlock_byte(open_fd(wait, hf__local_gate_file(claim)), claim);
+        wait->position = position + 1;
+    }
+    wait->at_head = false;
+    wait->done = wait->error_number != 0 || wait->position == wait->request->count;
+    wait->passed = false;
+}
+
 static hf_status wait_for_helper(hf__local_wait *wait, hf_error *err)
 {
-    hf_status status = start_helper(wait, err);
-    if (status != HF_OK)
-        return status;
+    hf_status status = HF_OK;
+    size_t position = 0;
 
-    pthread_mutex_lock(&wait->mutex);
-    status = await(wait, err);
-    size_t position = wait->position;
-    pthread_mutex_unlock(&wait->mutex);
+    while (status == HF_OK && !wait->done) {
+        status = start_helper(wait, err);
+        if (status != HF_OK)
+            return status;
 
-    if (status != HF_OK)
-        pthread_cancel(wait->helper);
-    pthread_join(wait->helper, NULL);
+        pthread_mutex_lock(&wait->mutex);
+        status = await(wait, err);
+        position = wait->position;
+        pthread_mutex_unlock(&wait->mutex);
+
+        if (status != HF_OK || wait->passed)
+            pthread_cancel(wait->helper);
+        pthread_join(wait->helper, NULL);
+        if (wait->passed)
+            go_on_behind_gate(wait, position);
+    }
     if (status == HF_OK && wait->error_number != 0)
         status =
             hf__local_file_fail(wait->local, hf__local_lock_file(&wait->request->claims[position]),

@@ -259,6 +259,62 @@ def test_folders_of_any_name(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+@contextlib.contextmanager
+def stopped_waiter(url, store, label):
+    """Another process, first in line for the label, that was stopped there."""
+    with Peer(url) as peer:
+        pending = peer.begin("acquire", label, FOREVER)
+        eventually(lambda: peer.pid in [view.pid for view in store.locks() if view.waiting])
+        peer.stop()
+        yield peer, pending
+
+
+def test_stopped_waiter_does_not_keep_others_from_a_free_lock(url):
+    with hf.Store(url) as store:
+        lock = store.acquire("job")
+        with stopped_waiter(url, store, "job") as (peer, pending):
+            refusal = store.refusal("job")
+            assert str(os.getpid()) in refusal.message
+            lock.end()
+            taken = store.acquire("job")
+            with hf.Store(url) as late:
+                refusal = late.refusal("job")
+            assert str(os.getpid()) in refusal.message and str(peer.pid) not in refusal.message
+            taken.end()
+            with hf.Store(url) as patient:
+                patient.acquire("job", FOREVER).end()
+            peer.cont()
+            pending.result()
+
+
+def test_waiters_behind_a_stopped_one_get_in(url):
+    with hf.Store(url) as store, hf.Store(url) as behind:
+        lock = store.acquire("job")
+        with stopped_waiter(url, store, "job") as (peer, pending):
+            waiting = begin_wait(behind, "job")
+            eventually(lambda: len([view for view in store.locks() if view.waiting]) == 2)
+            lock.end()
+            waiting.result().end()
+            peer.cont()
+            pending.result()
+
+
+def test_set_behind_a_stopped_waiter_gets_in(url):
+    """It passes the stopped one at its first label and goes on to the others."""
+    with hf.Store(url) as store, hf.Store(url) as behind:
+        first, last = sorted(["a", "b"], key=hf.derive)
+        locks = [store.acquire(label) for label in (first, last)]
+        with stopped_waiter(url, store, first) as (peer, pending):
+            waiting = begin_wait(behind, [first, last])
+            eventually(lambda: len([view for view in store.locks() if view.waiting]) > 1)
+            locks[0].end()
+            eventually(lambda: [view.waiting for view in store.locks() if view.key == hf.derive(last)] == [False, True])
+            locks[1].end()
+            waiting.result().end()
+            peer.cont()
+            pending.result()
+
+
 def test_killed_holder_lets_a_long_waiter_in(url):
     with hf.Store(url) as store, Peer(url) as peer:
         peer.acquire("job")
