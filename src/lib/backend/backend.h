@@ -97,6 +97,11 @@ typedef struct hf__request {
     size_t held_count;
     int64_t deadline; /* by hf__now_ms(), or HF__FOREVER; for wait_claims only */
 
+    /* NULL, or asked now and then by a wait, which keeps its place meanwhile, with no mutex held.
+     * True ends the wait with HF_NOT_ACQUIRED. */
+    bool (*give_up)(void *arg);
+    void *give_up_arg;
+
     /* In: the private session to acquire the keys on, where the backend can, or NULL. Out, with
      * HF_OK: the session that holds them; the backend has raised its holds by count. */
     hf__session *session;
@@ -182,6 +187,12 @@ typedef struct hf__backend_ops {
     /* So many keys are no longer held on the session, released or lost: lowers holds, and at 0
      * reuses or frees the session. NULL: the engine lowers it. */
     void (*leave_session)(hf__session *session, unsigned keys);
+
+    /* Looks without keeping anything: *first is the index of the first bigint claim that somebody
+     * holds (held), or that nobody holds, or count. What this store holds may look free. NULL: no
+     * session locks. */
+    hf_status (*probe_claims)(hf__backend *backend, const hf__claim *claims, size_t count,
+                              bool held, size_t *first, hf_error *err);
 
     /* Does anybody outside of this process wait for the claim? */
     hf_status (*is_contended)(hf__backend *backend, const hf__claim *claim, bool *contended,

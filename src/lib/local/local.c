@@ -108,6 +108,7 @@ static const hf__backend_ops operations = {
     .confirm_claims = hf__local_confirm_claims,
     .renew_claims = hf__local_renew_claims,
     .leave_session = hf__local_leave_session,
+    .probe_claims = hf__local_probe_claims,
     .is_contended = hf__local_is_contended,
     .ask = hf__local_ask,
     .find_holder = hf__local_find_holder,

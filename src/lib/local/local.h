@@ -158,6 +158,8 @@ hf_status hf__local_confirm_claims(hf__session *session, const hf__claim *claims
 hf_status hf__local_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
                                  int64_t *token, hf_error *err);
 void hf__local_leave_session(hf__session *session, unsigned keys);
+hf_status hf__local_probe_claims(hf__backend *backend, const hf__claim *claims, size_t count,
+                                 bool held, size_t *first, hf_error *err);
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                                  hf_error *err);
 

@@ -155,6 +155,17 @@ static bool passes_gate(hf__local_wait *wait, struct glance *last, int64_t now)
     return wait->passed;
 }
 
+/* wait->mutex is held, and unlocked while the caller is asked. */
+static bool gives_up(hf__local_wait *wait)
+{
+    if (wait->request->give_up == NULL)
+        return false;
+    pthread_mutex_unlock(&wait->mutex);
+    bool stop = wait->request->give_up(wait->request->give_up_arg);
+    pthread_mutex_lock(&wait->mutex);
+    return stop && !wait->done;
+}
+
 /* wait->mutex is held, and unlocked while the database is used. HF_OK: done, or past a gate. */
 static hf_status await(hf__local_wait *wait, hf_error *err)
 {
@@ -170,8 +181,12 @@ static hf_status await(hf__local_wait *wait, hf_error *err)
             return HF_NOT_ACQUIRED;
         if (is_record_old(wait))
             look_at = min_of(look_at, looked_at + RECORD_INTERVAL_MS);
-        if (now >= glance.next_at && passes_gate(wait, &glance, now))
-            return HF_OK;
+        if (now >= glance.next_at) {
+            if (passes_gate(wait, &glance, now))
+                return HF_OK;
+            if (gives_up(wait))
+                return HF_NOT_ACQUIRED;
+        }
         if (now < look_at) {
             sleep_until(wait, min_of(deadline, min_of(look_at, glance.next_at)));
             continue;

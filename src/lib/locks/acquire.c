@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-enum { SLOT_GRANTS = 64 }; /* enough for all keys that acquiring a slot holds at one time */
+enum { SLOT_GRANTS = 8 }; /* enough for all keys that acquiring a slot holds at one time */
 
 static hf_status no_token(const hf_store *store, hf_error *err)
 {

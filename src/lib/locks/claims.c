@@ -425,6 +425,8 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
                            .private_session = acquiring->spec->flags & HF_PRIVATE,
                            .any_order = acquiring->spec->flags & HF_ANY_ORDER,
                            .deadline = acquiring->deadline,
+                           .give_up = acquiring->give_up,
+                           .give_up_arg = acquiring->give_up_arg,
                            .session = acquiring->on};
 
     hf__lookup_attach(acquiring, &request);

@@ -150,8 +150,10 @@ struct acquiring {
     size_t lookup_count;      /* how many of the questions are for looked-up keys */
     int64_t began;
     int64_t deadline;
-    bool told;          /* on_wait has been called */
-    bool alone;         /* joins no hold: see hf__claims_acquire in claims.c */
+    bool told;                  /* on_wait has been called */
+    bool alone;                 /* joins no hold: see hf__claims_acquire in claims.c */
+    bool (*give_up)(void *arg); /* see hf__request */
+    void *give_up_arg;
     bool quiet;         /* a refusal is expected: do not look for the holder */
     size_t blocked;     /* index of the claim that was refused last */
     char who[WHO_SIZE]; /* its holder, in words; "" when nobody looked */
@@ -171,6 +173,7 @@ bool hf__key_state_is_free_for(const struct key_state *key_state, hf_mode mode);
 /* The hold of a lock of the calling thread that covers the mode, or NULL. */
 struct hold *hf__key_state_held_by_me(const struct key_state *key_state, hf_mode mode);
 bool hf__held_by_me(const hf_store *store, const hf__claim *claim);
+bool hf__is_held(const hf_store *store, const hf__claim *claim); /* by any lock of the store */
 
 /* The waiter goes ahead: it joins the key state's hold, or makes the key busy and asks. */
 void hf__waiter_assign(struct waiter *waiter);

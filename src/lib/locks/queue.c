@@ -63,13 +63,24 @@ struct hold *hf__key_state_held_by_me(const struct key_state *key_state, hf_mode
     return NULL;
 }
 
+static const struct key_state *find_key_state(const hf_store *store, const hf__claim *claim)
+{
+    const struct key_state *key_state = store->key_states[bucket_of(claim->key)];
+    while (key_state && (key_state->key != claim->key || key_state->space != claim->space))
+        key_state = key_state->next;
+    return key_state;
+}
+
 bool hf__held_by_me(const hf_store *store, const hf__claim *claim)
 {
-    for (const struct key_state *key_state = store->key_states[bucket_of(claim->key)]; key_state;
-         key_state = key_state->next)
-        if (key_state->key == claim->key && key_state->space == claim->space)
-            return hf__key_state_held_by_me(key_state, claim->mode) != NULL;
-    return false;
+    const struct key_state *key_state = find_key_state(store, claim);
+    return key_state && hf__key_state_held_by_me(key_state, claim->mode);
+}
+
+bool hf__is_held(const hf_store *store, const hf__claim *claim)
+{
+    const struct key_state *key_state = find_key_state(store, claim);
+    return key_state && (key_state->holders[HF_SHARED] > 0 || key_state->holders[HF_EXCLUSIVE] > 0);
 }
 
 static bool may_join(const struct key_state *key_state, const struct waiter *waiter)

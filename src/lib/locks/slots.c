@@ -3,11 +3,15 @@
  *   the label's key, shared, so that an exclusive lock of the label waits for all slots,
  *   three digit keys, shared, which spell N in base 16, so that another N finds out and fails,
  *   one slot key, exclusive.
- * To acquire a slot, one first acquires a gate key. Only its holder looks for a free slot, so the
- * queue for the gate is the queue for the semaphore, and nobody overtakes.
+ * To acquire a slot, one first acquires a gate key and looks for a free slot behind it, so the queue
+ * for the gate is the queue for the semaphore, and nobody overtakes.
+ *
+ * The gate is about order alone. Its holder may be stopped (Ctrl-Z) while slots are free: where they
+ * stay free for a while, others pass without the gate.
  */
 #include "lib/locks/engine.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -16,8 +20,10 @@
 enum {
     TICK_LOW_MS = 200,
     TICK_HIGH_MS = 500,
-    GATE_MS = 300,  /* a caller that must not wait still gives the gate's holder this long */
-    PROBE_MS = 200, /* a session that died behind the gate keeps its digits for a moment */
+    GATE_MS = 300,   /* a caller that must not wait still gives the gate's holder this long */
+    STALL_MS = 500,  /* so long a slot is left to who is at the gate, before others pass */
+    MOST_TRIES = 16, /* of slots that looked free */
+    PROBE_MS = 200,  /* a session that died behind the gate keeps its digits for a moment */
 };
 
 /* One of the semaphore's own keys: 64 bits of SHA-256, as for any label. */
@@ -92,69 +98,152 @@ static void digit_claims(const hf__claim *base, unsigned slots, bool ours, hf__c
                                           ours ? HF_SHARED : HF_EXCLUSIVE));
 }
 
-static hf_status probe(struct acquiring *acquiring, const hf__claim *claims, size_t count,
-                       hf_error *err)
+/* Mutex not held. */
+static bool is_held_inside(hf_store *store, const hf__claim *claim)
 {
-    int64_t until = hf__deadline(PROBE_MS);
-    struct timespec pause = {.tv_nsec = 20 * 1000000L};
-    hf_status status;
-    acquiring->quiet = true;
-    while ((status = hf__claims_acquire(acquiring, claims, count, false, err)) == HF_NOT_ACQUIRED &&
-           hf__left_ms(until) != 0)
-        (void)nanosleep(&pause, NULL);
-    acquiring->quiet = false;
+    pthread_mutex_lock(&store->mutex);
+    bool held = hf__is_held(store, claim);
+    pthread_mutex_unlock(&store->mutex);
+    return held;
+}
+
+/* ---- the number of slots --------------------------------------------------------------------- */
+
+static hf_status is_other_size_used(struct acquiring *acquiring, const hf__claim *base, bool *used,
+                                    hf_error *err)
+{
+    hf__claim claims[HF__SLOT_DIGITS * HF__SLOT_BASE];
+    hf__backend *backend = acquiring->store->backend;
+    size_t count = 0, first = 0;
+
+    digit_claims(base, acquiring->spec->slots, false, claims, &count);
+    *used = true;
+    for (size_t i = 0; i < count; i++)
+        if (is_held_inside(acquiring->store, &claims[i]))
+            return HF_OK;
+    hf_status status = backend->ops->probe_claims(backend, claims, count, true, &first, err);
+    *used = first < count;
     return status;
 }
 
-/*
- * The gate is held, so nobody else does this at the same time. If all other digits are free, no
- * holder uses another number of slots.
- */
-static hf_status agree_on_size(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
+/* Another process that looks at this very moment gets in the way, too, hence the patience. */
+static hf_status check_other_sizes(struct acquiring *acquiring, const hf__claim *base,
+                                   hf_error *err)
 {
-    hf__claim claims[HF__SLOT_DIGITS * HF__SLOT_BASE];
-    size_t count = 0, from = acquiring->lock->count;
-    unsigned slots = acquiring->spec->slots;
+    const struct timespec pause = {.tv_nsec = 20 * 1000000L};
+    int64_t until = hf__deadline(PROBE_MS);
     char name[200];
+    bool used = true;
 
-    digit_claims(base, slots, false, claims, &count);
-    hf_status status = probe(acquiring, claims, count, err);
-    if (status == HF_NOT_ACQUIRED) {
-        status = hf__fail(err, HF_SLOTS, "%s is in use with another number of slots than %u",
-                          hf__claim_name(name, sizeof name, base), slots);
-        hf__hint(err,
-                 "give every user of the label the same number; it can change when none is left");
-        return status;
+    hf_status status = is_other_size_used(acquiring, base, &used, err);
+    while (status == HF_OK && used && hf__left_ms(until) != 0) {
+        (void)nanosleep(&pause, NULL);
+        status = is_other_size_used(acquiring, base, &used, err);
     }
-    if (status == HF_OK)
-        status = hf__claims_release(acquiring->lock, from, err);
-    if (status != HF_OK)
+    if (status != HF_OK || !used)
         return status;
-    digit_claims(base, slots, true, claims, &count);
-    status = hf__claims_acquire(acquiring, claims, count, false, err);
+    status = hf__fail(err, HF_SLOTS, "%s is in use with another number of slots than %u",
+                      hf__claim_name(name, sizeof name, base), acquiring->spec->slots);
+    hf__hint(err, "give every user of the label the same number; it can change when none is left");
+    return status;
+}
+
+static hf_status spell_size(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
+{
+    const struct timespec pause = {.tv_nsec = 20 * 1000000L};
+    int64_t until = hf__deadline(PROBE_MS);
+    hf__claim claims[HF__SLOT_DIGITS];
+    size_t count = 0;
+
+    digit_claims(base, acquiring->spec->slots, true, claims, &count);
+    hf_status status = hf__claims_acquire(acquiring, claims, count, false, err);
+    while (status == HF_NOT_ACQUIRED && hf__left_ms(until) != 0) {
+        (void)nanosleep(&pause, NULL);
+        status = hf__claims_acquire(acquiring, claims, count, false, err);
+    }
     return status == HF_NOT_ACQUIRED ? HF_SLOTS : status; /* err names who is in the way */
 }
 
-/* HF_NOT_ACQUIRED: all slots are held. */
+/*
+ * If nobody holds other digits once its own are held, no two holders have different numbers,
+ * whoever else does this at the same time. The look before lets those who are refused disturb
+ * nobody.
+ */
+static hf_status agree_on_size(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
+{
+    hf_status status = check_other_sizes(acquiring, base, err);
+    if (status == HF_OK)
+        status = spell_size(acquiring, base, err);
+    return status == HF_OK ? check_other_sizes(acquiring, base, err) : status;
+}
+
+/* ---- a slot ---------------------------------------------------------------------------------- */
+
+static hf__claim slot_claim(const hf__claim *base, unsigned slot)
+{
+    hf__claim claim = inner_claim(hf__slot_key(base, slot), HF_EXCLUSIVE);
+    claim.wake = wake_key(base);
+    claim.label = base->label;
+    claim.label_size = base->label_size;
+    claim.derivation = base->derivation;
+    claim.slot = slot;
+    return claim;
+}
+
+/* *slot: one that nobody holds, or 0. */
+static hf_status find_slot(const struct acquiring *acquiring, const hf__claim *base, unsigned *slot,
+                           hf_error *err)
+{
+    hf__backend *backend = acquiring->store->backend;
+    unsigned slots = acquiring->spec->slots;
+    size_t count = 0, first = 0;
+
+    *slot = 0;
+    hf__claim *claims = calloc(slots, sizeof *claims);
+    if (!claims)
+        return hf__no_memory(err);
+    for (unsigned number = 1; number <= slots; number++) {
+        claims[count] = slot_claim(base, number);
+        if (!is_held_inside(acquiring->store, &claims[count]))
+            count++;
+    }
+    hf_status status = HF_OK;
+    if (count > 0)
+        status = backend->ops->probe_claims(backend, claims, count, false, &first, err);
+    if (status == HF_OK && first < count)
+        *slot = claims[first].slot;
+    free(claims);
+    return status;
+}
+
+static hf_status try_slot(struct acquiring *acquiring, const hf__claim *base, unsigned slot,
+                          hf_error *err)
+{
+    hf__claim claim = slot_claim(base, slot);
+    acquiring->quiet = true;
+    hf_status status = hf__claims_acquire(acquiring, &claim, 1, false, err);
+    acquiring->quiet = false;
+    if (status == HF_OK)
+        acquiring->lock->slot = slot;
+    return status;
+}
+
+/* HF_NOT_ACQUIRED: all slots are held. The first is tried without a look: mostly it is free. */
 static hf_status try_slots(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
-    unsigned slots = acquiring->spec->slots;
-    for (unsigned slot = 1; slot <= slots; slot++) {
-        hf__claim claim = inner_claim(hf__slot_key(base, slot), HF_EXCLUSIVE);
-        claim.wake = wake_key(base);
-        claim.label = base->label;
-        claim.label_size = base->label_size;
-        claim.derivation = base->derivation;
-        claim.slot = slot;
-        acquiring->quiet = slot < slots; /* the message names the holder of the last slot */
-        hf_status status = hf__claims_acquire(acquiring, &claim, 1, false, err);
-        acquiring->quiet = false;
-        if (status == HF_OK)
-            acquiring->lock->slot = slot;
-        if (status != HF_NOT_ACQUIRED)
+    hf__claim last = slot_claim(base, acquiring->spec->slots);
+    unsigned slot = 1;
+
+    for (int tries = 0; slot > 0 && tries < MOST_TRIES; tries++) {
+        hf_status status = try_slot(acquiring, base, slot, err);
+        if (status == HF_NOT_ACQUIRED)
+            status = find_slot(acquiring, base, &slot, err);
+        else
+            return status;
+        if (status != HF_OK)
             return status;
     }
-    return HF_NOT_ACQUIRED;
+    return hf__refused(acquiring, &last, err);
 }
 
 static hf_status await_wake_or_tick(const struct acquiring *acquiring, int64_t wake,
@@ -220,44 +309,97 @@ static hf_status open_gate(struct hf_lock *lock, size_t gate, hf_error *err)
     return hf__claims_release(&behind, 0, err);
 }
 
-static hf_status pass_gate(struct acquiring *acquiring, const hf__claim *gate, bool patient,
-                           hf_error *err)
+/* ---- the gate -------------------------------------------------------------------------------- */
+
+/* A wait for the gate, whose holder may be stopped while slots are free. */
+struct gate_wait {
+    const struct acquiring *acquiring;
+    const hf__claim *base;
+    int64_t look_at;
+    bool idle; /* a slot was free at the last look */
+};
+
+static bool is_gate_stuck(void *arg)
 {
-    if (patient)
-        return hf__claims_acquire(acquiring, gate, 1, true, err);
-    struct acquiring brief = *acquiring;
-    brief.deadline = hf__deadline(GATE_MS);
-    brief.told = true;
-    hf_status status = hf__claims_acquire(&brief, gate, 1, true, err);
-    memcpy(acquiring->who, brief.who, sizeof acquiring->who);
+    struct gate_wait *wait = arg;
+    unsigned slot = 0;
+    if (hf__left_ms(wait->look_at) != 0)
+        return false;
+    wait->look_at = hf__deadline(STALL_MS);
+    bool idle = find_slot(wait->acquiring, wait->base, &slot, NULL) == HF_OK && slot > 0;
+    bool stuck = idle && wait->idle;
+    wait->idle = idle;
+    return stuck;
+}
+
+/*
+ * HF_NOT_ACQUIRED: the gate stays closed, because the first in line waits for a slot, or because it
+ * is stopped. Whoever does not wait looks for a slot all the same.
+ */
+static hf_status pass_gate(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
+{
+    hf__claim gate = inner_claim(hf__slot_gate_key(base), HF_EXCLUSIVE);
+    hf__claim last = slot_claim(base, acquiring->spec->slots);
+    struct gate_wait wait = {
+        .acquiring = acquiring, .base = base, .look_at = hf__deadline(STALL_MS)};
+    struct acquiring silent = *acquiring;
+
+    silent.quiet = true;
+    silent.told = true;
+    hf_status status = hf__claims_acquire(&silent, &gate, 1, false, err);
+    if (status != HF_NOT_ACQUIRED)
+        return status;
+    if (acquiring->spec->wait_ms == 0) {
+        silent.deadline = hf__deadline(GATE_MS);
+    } else {
+        hf__tell_waiting(acquiring, &last);
+        silent.give_up = is_gate_stuck;
+        silent.give_up_arg = &wait;
+    }
+    return hf__claims_acquire(&silent, &gate, 1, true, err);
+}
+
+/* Everything behind the label. *again: a free slot behind a stuck gate went to somebody else. */
+static hf_status acquire_slot(struct acquiring *acquiring, const hf__claim *base, bool *again,
+                              hf_error *err)
+{
+    hf__claim last = slot_claim(base, acquiring->spec->slots);
+    struct hf_lock *lock = acquiring->lock;
+    size_t gate_at = lock->count;
+
+    hf_status status = pass_gate(acquiring, base, err);
+    bool first = status == HF_OK;
+    if (first || status == HF_NOT_ACQUIRED)
+        status = agree_on_size(acquiring, base, err);
+    if (status == HF_OK)
+        status = try_slots(acquiring, base, err);
+    bool patient = acquiring->spec->wait_ms != 0 && hf__left_ms(acquiring->deadline) != 0;
+    if (status == HF_NOT_ACQUIRED && first && patient) {
+        hf__tell_waiting(acquiring, &last);
+        status = wait_for_slot(acquiring, base, err);
+    }
+    *again = status == HF_NOT_ACQUIRED && !first && patient;
+    if (status == HF_OK && first)
+        status = open_gate(lock, gate_at, err);
+    if (status != HF_OK)
+        (void)!hf__claims_release(lock, gate_at, NULL);
     return status;
 }
 
 hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
-    struct hf_lock *lock = acquiring->lock;
-    bool patient = acquiring->spec->wait_ms != 0;
-    hf__claim label = *base, gate = inner_claim(hf__slot_gate_key(base), HF_EXCLUSIVE);
+    hf__claim label = *base;
+    bool again = true;
 
     label.mode = HF_SHARED;
-    hf_status status = hf__claims_acquire(acquiring, &label, 1, patient, err);
+    hf_status status = hf__claims_acquire(acquiring, &label, 1, acquiring->spec->wait_ms != 0, err);
     if (status != HF_OK)
         return status;
-    size_t gate_at = lock->count;
-    status = pass_gate(acquiring, &gate, patient, err);
-    if (status == HF_OK)
-        status = agree_on_size(acquiring, base, err);
-    if (status == HF_OK)
-        status = try_slots(acquiring, base, err);
-    if (status == HF_NOT_ACQUIRED && lock->count > gate_at && patient) {
-        hf__tell_waiting(acquiring, &label);
-        status = wait_for_slot(acquiring, base, err);
-    }
+    while (again)
+        status = acquire_slot(acquiring, base, &again, err);
     if (status == HF_NOT_ACQUIRED)
         status = all_taken(acquiring, base, err);
-    if (status == HF_OK)
-        status = open_gate(lock, gate_at, err);
     if (status != HF_OK)
-        (void)!hf__claims_release(lock, 0, NULL);
+        (void)!hf__claims_release(acquiring->lock, 0, NULL);
     return status;
 }

@@ -76,6 +76,26 @@ hf_status hf__pg_find_holder(hf__backend *base, const hf__claim *claim, hf__hold
     return status;
 }
 
+hf_status hf__pg_probe_claims(hf__backend *base, const hf__claim *claims, size_t count, bool held,
+                              size_t *first, hf_error *err)
+{
+    PGresult *result = NULL;
+    pg_arrays arrays = {0};
+    hf_status status = hf__pg_key_arrays(&arrays, claims, count, err);
+
+    *first = count;
+    if (status == HF_OK) {
+        const char *params[] = {arrays.keys.data, held ? "true" : "false"};
+        status = hf__pg_ask(pg_backend_of(base), pg_sql(&hf__sql_postgres_probe), 2, params,
+                            &result, err);
+    }
+    if (status == HF_OK && hf__pg_int(result, 0, 0) > 0)
+        *first = (size_t)hf__pg_int(result, 0, 0) - 1;
+    PQclear(result);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
 hf_status hf__pg_is_contended(hf__backend *base, const hf__claim *claim, bool *contended,
                               hf_error *err)
 {

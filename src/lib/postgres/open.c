@@ -293,6 +293,7 @@ static const hf__backend_ops postgres_ops = {
     .release_claims = hf__pg_release_claims,
     .renew_claims = hf__pg_renew_claims,
     .leave_session = hf__pg_leave_session,
+    .probe_claims = hf__pg_probe_claims,
     .is_contended = hf__pg_is_contended,
     .ask = hf__pg_answer,
     .find_holder = hf__pg_find_holder,

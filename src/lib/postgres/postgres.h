@@ -370,7 +370,9 @@ typedef struct pg_lock_tag {
 pg_lock_tag hf__pg_lock_tag(const hf__claim *claim);
 /* Fills *holder from the first row of find_holder, or with recorded of find_holder_recorded. */
 void hf__pg_read_holder(const PGresult *result, bool recorded, hf__holder *holder);
-/* The backend's is_contended and list. */
+/* The backend's probe_claims, is_contended and list. */
+hf_status hf__pg_probe_claims(hf__backend *base, const hf__claim *claims, size_t count, bool held,
+                              size_t *first, hf_error *err);
 hf_status hf__pg_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                               hf_error *err);
 hf_status hf__pg_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,

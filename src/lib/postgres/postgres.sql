@@ -137,6 +137,15 @@ SET LOCAL lock_timeout = 0;
 EXECUTE @execute@;
 COMMIT
 
+-- name: probe
+-- The position of the first key that somebody holds ($2), or that nobody holds; or 0. What it locks
+-- to find out ends with the statement, so a client that is stopped here holds nothing.
+SELECT coalesce((
+    SELECT w.i
+    FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS w (key, i)
+    WHERE pg_catalog.pg_try_advisory_xact_lock(w.key) <> $2::boolean
+    LIMIT 1), 0)
+
 -- name: is_contended
 -- $1 classid, $2 objid, $3 objsubid, $4 companion class, $5 companion.
 SELECT EXISTS (

@@ -389,6 +389,8 @@ static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, i
             continue;
         if (is_deadlocked(backend, request, &notice))
             status = hf__say_deadlock(notice.heard, err);
+        else if (request->give_up && request->give_up(request->give_up_arg))
+            break;
         else
             status = await_wake(backend, request, &notice, err);
     }

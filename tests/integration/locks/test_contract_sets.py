@@ -280,6 +280,49 @@ def test_slots_are_never_overbooked(store, peer, other):
     assert most[0] == 2
 
 
+def begin_slot_wait(opened, **how):
+    """An acquire that found all slots taken and waits for one."""
+    waits = threading.Event()
+    waiting = Background(opened.acquire, "pool", FOREVER, on_wait=lambda _: waits.set(), **how)
+    assert waits.wait(20)
+    return waiting
+
+
+def test_stopped_slot_waiter_does_not_keep_others_from_free_slots(kind, store, other):
+    """First in line for two slots, stopped there; both become free."""
+    locks = [store.acquire("pool", slots=2) for _ in range(2)]
+    with kind.peer() as peer:
+        pending = peer.begin("acquire", "pool", FOREVER, slots=2)
+        # It is first in line: whoever comes after it does not get to the gate.
+        stays(lambda: pending.running, 0.5)
+        peer.stop()
+        behind = begin_slot_wait(other, slots=2)
+        assert store.refusal("pool", slots=2).status is Status.NOT_ACQUIRED
+        for lock in locks:
+            lock.end()
+        store.acquire("pool", slots=2)
+        behind.result()
+        refusal = store.refusal("pool", slots=2)
+        assert refusal.status is Status.NOT_ACQUIRED
+        assert str(peer.pid) not in refusal.message
+        peer.cont()
+        stays(lambda: pending.running, 0.3)
+        behind.result().end()
+        pending.result()
+
+
+def test_another_number_is_refused_while_the_first_in_line_is_stopped(kind, store):
+    lock = store.acquire("pool", slots=1)
+    with kind.peer() as peer:
+        pending = peer.begin("acquire", "pool", FOREVER, slots=1)
+        stays(lambda: pending.running, 0.5)
+        peer.stop()
+        assert store.refusal("pool", slots=2).status is Status.SLOTS
+        lock.end()
+        peer.cont()
+        pending.result()
+
+
 @pytest.mark.parametrize("how", [{"slots": hf.SLOTS_MAX + 1}, {"slots": 2, "mode": SHARED},
                                  {"slots": 2, "lifetime": hf.TRANSACTION}])
 def test_slots_that_make_no_sense_are_refused(store, how):
