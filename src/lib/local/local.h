@@ -86,7 +86,7 @@ HF_MUST_CHECK hf_status hf__local_file_fail(const hf__local *local, unsigned ind
 /* The path of a lock or gate file. */
 void hf__local_file_path(const hf__local *local, unsigned index, char *out, size_t out_size);
 
-/* ---- session.c: the keys that a session holds ---------------------------------------------- */
+/* ---- keys.c: the keys that a session holds --------------------------------------------------- */
 
 typedef struct hf__local_key {
     int64_t key;
@@ -104,6 +104,8 @@ typedef struct hf__local_keys {
 /* Reserve room before adding. False: out of memory. */
 bool hf__local_keys_reserve(hf__local_keys *keys, size_t more);
 void hf__local_keys_add(hf__local_keys *keys, const hf__claim *claim);
+bool hf__local_keys_have(const hf__local_keys *keys, const hf__claim *claim);
+bool hf__local_keys_remove(hf__local_keys *keys, const hf__claim *claim); /* false: not there */
 void hf__local_keys_free(hf__local_keys *keys);
 
 /* ---- session.c ------------------------------------------------------------------------------- */
@@ -173,7 +175,7 @@ typedef enum hf__local_standing {
 } hf__local_standing;
 
 /* One call of wait_claims: the caller's thread and a helper, which locks. */
-/* So long a lock stays free for the waiter in its gate, which may be stopped, before others pass. */
+/* So long a lock is left to the waiter in its gate, which may be stopped, before others pass. */
 enum { HF__LOCAL_STALL_MS = 100 };
 
 typedef struct hf__local_wait {

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "lib/local/local.h"
 
 /* So often an acquire starts over because lock files were replaced; then it fails. */
@@ -23,87 +22,6 @@ static hf__local_session *session_of(hf__session *head)
 static hf__local *local_of(hf__backend *backend)
 {
     return (hf__local *)backend;
-}
-
-/* ---- the keys that a session holds ----------------------------------------------------------- */
-
-static size_t first_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
-{
-    return (size_t)hf__hash_int((uint64_t)key ^ space) & (keys->size - 1);
-}
-
-/* The slot of the key, or the free one where it would go. */
-static size_t find_slot(const hf__local_keys *keys, int64_t key, uint8_t space)
-{
-    size_t at = first_slot(keys, key, space);
-
-    while (keys->slot[at].used && (keys->slot[at].key != key || keys->slot[at].space != space))
-        at = (at + 1) & (keys->size - 1);
-    return at;
-}
-
-static bool keys_have(const hf__local_keys *keys, const hf__claim *claim)
-{
-    return keys->count > 0 && keys->slot[find_slot(keys, claim->key, (uint8_t)claim->space)].used;
-}
-
-bool hf__local_keys_reserve(hf__local_keys *keys, size_t more)
-{
-    size_t size = keys->size > 0 ? keys->size : 8;
-
-    while (size / 2 < keys->count + more)
-        size *= 2;
-    if (size == keys->size)
-        return true;
-
-    hf__local_keys grown = {.slot = calloc(size, sizeof *grown.slot), .size = size};
-    if (grown.slot == NULL)
-        return false;
-    grown.count = keys->count;
-    for (size_t i = 0; i < keys->size; i++)
-        if (keys->slot[i].used)
-            grown.slot[find_slot(&grown, keys->slot[i].key, keys->slot[i].space)] = keys->slot[i];
-    free(keys->slot);
-    *keys = grown;
-    return true;
-}
-
-void hf__local_keys_add(hf__local_keys *keys, const hf__claim *claim)
-{
-    uint8_t space = (uint8_t)claim->space;
-    hf__local_key *slot = &keys->slot[find_slot(keys, claim->key, space)];
-
-    if (!slot->used)
-        keys->count++;
-    *slot = (hf__local_key){.key = claim->key, .space = space, .used = true};
-}
-
-static bool keys_remove(hf__local_keys *keys, const hf__claim *claim)
-{
-    if (!keys_have(keys, claim))
-        return false;
-
-    size_t mask = keys->size - 1;
-    size_t hole = find_slot(keys, claim->key, (uint8_t)claim->space);
-    keys->slot[hole].used = false;
-    keys->count--;
-
-    /* Moves back keys that were pushed past the hole, because a search ends at a free slot. */
-    for (size_t at = (hole + 1) & mask; keys->slot[at].used; at = (at + 1) & mask) {
-        size_t wanted = first_slot(keys, keys->slot[at].key, keys->slot[at].space);
-        if (((at - wanted) & mask) < ((at - hole) & mask))
-            continue;
-        keys->slot[hole] = keys->slot[at];
-        keys->slot[at].used = false;
-        hole = at;
-    }
-    return true;
-}
-
-void hf__local_keys_free(hf__local_keys *keys)
-{
-    free(keys->slot);
-    *keys = (hf__local_keys){0};
 }
 
 /* ---- life of a session ----------------------------------------------------------------------- */
@@ -257,7 +175,7 @@ static hf_status lock_one(hf__local *local, hf__local_session *session, const hf
     int fd = -1;
 
     /* The kernel would grant the session its own key again, and hide a mistake of the engine. */
-    if (keys_have(&session->held, claim))
+    if (hf__local_keys_have(&session->held, claim))
         return HF_NOT_ACQUIRED;
     hf_status status = is_gate_taken(local, &session->files, claim, claim->mode, &waited_for, err);
     if (status == HF_OK)
@@ -288,7 +206,7 @@ static bool drop_one(hf__local_session *session, const hf__claim *claim)
 {
     hf__local_file *file = &session->files.file[hf__local_lock_file(claim)];
 
-    if (!keys_remove(&session->held, claim))
+    if (!hf__local_keys_remove(&session->held, claim))
         return false;
     file->held--;
     return hf__local_unlock_byte(file->fd_plus_one - 1, claim) == 0;
@@ -496,7 +414,7 @@ static bool is_still_held(hf__local_session *session, const hf__claim *claim)
     const hf__local *local = local_of(session->head.backend);
     unsigned index = hf__local_lock_file(claim);
 
-    if (!keys_have(&session->held, claim))
+    if (!hf__local_keys_have(&session->held, claim))
         return false;
     if (hf__local_file_is_current(local, &session->files, index))
         return true;
@@ -589,7 +507,7 @@ hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&shared_session->mutex);
-    if (keys_have(&shared_session->held, claim)) {
+    if (hf__local_keys_have(&shared_session->held, claim)) {
         *held = true; /* a probe through the same open file description would not see it */
     } else {
         status = hf__local_file_open(local, &shared_session->files, index, false, &fd, err);

@@ -251,7 +251,7 @@ void hf__lookup_attach(const struct acquiring *acquiring, hf__request *request);
 /* Frees the questions that hf__lookup_prepare made. */
 void hf__lookup_finish(struct acquiring *acquiring);
 
-/* claims.c: keys and their grants. The mutex is not held, except for hf__drop_grant. */
+/* claims.c, release.c: keys and their grants. The mutex is not held, except for hf__drop_grant. */
 
 /*
  * Acquires all claims or none, and appends their grants to acquiring->lock, which has room for

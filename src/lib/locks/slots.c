@@ -3,10 +3,10 @@
  *   the label's key, shared, so that an exclusive lock of the label waits for all slots,
  *   three digit keys, shared, which spell N in base 16, so that another N finds out and fails,
  *   one slot key, exclusive.
- * To acquire a slot, one first acquires a gate key and looks for a free slot behind it, so the queue
- * for the gate is the queue for the semaphore, and nobody overtakes.
+ * To acquire a slot, one first acquires a gate key and then looks for a free slot, so the queue for
+ * the gate is the queue for the semaphore, and nobody overtakes.
  *
- * The gate is about order alone. Its holder may be stopped (Ctrl-Z) while slots are free: where they
+ * The gate is about order alone. Its holder may be stopped (Ctrl-Z) while slots are free: if they
  * stay free for a while, others pass without the gate.
  */
 #include "lib/locks/engine.h"
