@@ -217,6 +217,7 @@ static hf_status data_uri(const hf__local *local, const char *path, bool foreign
             return hf__fail_errno(err, errno == ENOSPC ? HF_UNREACHABLE : HF_CONFIG, errno,
                                   "cannot open %s", model);
         close(fd);
+        hf__local_give_away(model);
         hf__buf_puts(uri, "?modeof=");
         add_escaped(uri, model);
     }
@@ -274,6 +275,8 @@ static hf_status open_connection(hf__local_connection *connection, hf_error *err
     int code = sqlite3_open_v2(
         uri.data, &connection->handle,
         SQLITE_OPEN_READWRITE | create | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
+    if (create != 0)
+        hf__local_give_away(path);
     if (code == SQLITE_OK)
         code = set_up(connection, &wal);
     if (code != SQLITE_OK) {

@@ -240,6 +240,7 @@ static hf_status create_schema(hf__local *local, hf_error *err)
     if (fd < 0)
         return hf__fail_errno(err, errno == ENOSPC ? HF_UNREACHABLE : HF_CONFIG, errno,
                               "cannot open %s", path);
+    hf__local_give_away(path);
     while (hf__local_lock_byte(fd, &gate, false) != 0 && hf__left_ms(deadline) > 0)
         (void)nanosleep(&pause, NULL);
 
@@ -343,8 +344,10 @@ static hf_status create_file(const hf__local *local, const char *path, hf_error 
     if (status != HF_OK)
         return status;
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
+        hf__local_give_away(path);
+    }
     return HF_OK; /* if this failed, opening the file with SQLite says why */
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -179,6 +180,49 @@ static void examine_locks(const examination *exam)
              "%s", wrong);
 }
 
+/* Can the user of the store open it? Root could, so for root it must belong to the folder's owner. */
+static bool is_usable(const char *path, uid_t owner)
+{
+    struct stat found;
+
+    if (geteuid() == 0)
+        return stat(path, &found) != 0 || found.st_uid == owner;
+    return access(path, R_OK | W_OK) == 0 || errno == ENOENT;
+}
+
+static void examine_files(const examination *exam)
+{
+    static const char *const others[] = {"holdfast.db", "data.db", "locks/create"};
+    enum { OTHERS = sizeof others / sizeof *others };
+    char path[PATH_MAX];
+    char first[PATH_MAX] = "";
+    char remedy[PATH_MAX + 64];
+    struct stat folder;
+    unsigned spoilt = 0;
+
+    if (stat(exam->local->folder, &folder) != 0)
+        return;
+    for (unsigned i = 0; i < HF__LOCAL_FILES + OTHERS; i++) {
+        if (i < HF__LOCAL_FILES)
+            hf__local_file_path(exam->local, i, path, sizeof path);
+        else
+            (void)snprintf(path, sizeof path, "%s/%s", exam->local->folder,
+                           others[i - HF__LOCAL_FILES]);
+        if (is_usable(path, folder.st_uid))
+            continue;
+        if (spoilt++ == 0)
+            memcpy(first, path, sizeof first);
+    }
+    if (spoilt == 0) {
+        tell(exam, HF_LEVEL_OK, "files", "", "all can be opened by the folder's owner");
+        return;
+    }
+    (void)snprintf(remedy, sizeof remedy, "chown -R --reference=%s %s", exam->local->folder,
+                   exam->local->folder);
+    tell(exam, HF_LEVEL_PROBLEM, "files", remedy,
+         "%u cannot be opened by the folder's owner, so some locks always fail: %s", spoilt, first);
+}
+
 static int keep_text(void *arg, int count, char **values, char **names)
 {
     (void)names;
@@ -250,6 +294,7 @@ hf_status hf__local_examine(hf__backend *backend, hf_finding_fn *report, void *a
     examine_filesystem(&exam);
     examine_space(&exam);
     examine_limits(&exam);
+    examine_files(&exam);
     examine_locks(&exam);
     examine_database(&exam);
     return HF_OK;

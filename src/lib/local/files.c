@@ -82,12 +82,37 @@ static hf_status folder_fail(const char *path, int error_number, hf_error *err)
     return status;
 }
 
+void hf__local_give_away(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat around;
+    struct stat found;
+
+    if (geteuid() != 0)
+        return;
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = '\0';
+    if (stat(folder, &around) != 0 || around.st_uid == 0)
+        return;
+    /* O_PATH: closing the descriptor does not drop the locks of SQLite. */
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &found) == 0 && found.st_uid == 0 &&
+        (S_ISDIR(found.st_mode) ||
+         (S_ISREG(found.st_mode) && found.st_size == 0 && found.st_nlink == 1)))
+        (void)!fchownat(fd, "", around.st_uid, around.st_gid, AT_EMPTY_PATH);
+    close(fd);
+}
+
 static hf_status make_folder(const char *path, hf_error *err)
 {
     struct stat found;
 
-    if (mkdir(path, 0700) == 0)
+    if (mkdir(path, 0700) == 0) {
+        hf__local_give_away(path);
         return HF_OK;
+    }
     if (errno != EEXIST)
         return folder_fail(path, errno, err);
     if (stat(path, &found) != 0)
@@ -198,6 +223,8 @@ hf_status hf__local_file_open(const hf__local *local, hf__local_files *files, un
         close(*fd);
         return hf__local_file_fail(local, index, error_number, "open", err);
     }
+    if (create && found.st_uid == 0)
+        hf__local_give_away(path);
     *file = (hf__local_file){
         .fd_plus_one = *fd + 1,
         .device = found.st_dev,

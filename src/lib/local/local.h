@@ -51,6 +51,13 @@ typedef struct hf__local hf__local;
 unsigned hf__local_lock_file(const hf__claim *claim);
 unsigned hf__local_gate_file(const hf__claim *claim);
 
+/*
+ * Root may use another user's store. What it makes there goes to the owner of the folder around it,
+ * who could not open it otherwise. Files that are not empty or have other names stay root's:
+ * somebody may have put them there to get at them.
+ */
+void hf__local_give_away(const char *path);
+
 /* Makes the folders and their parents, for the owner only. HF_CONFIG; HF_UNREACHABLE: disk full. */
 HF_MUST_CHECK hf_status hf__local_make_folders(const hf__local *local, hf_error *err);
 

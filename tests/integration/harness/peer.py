@@ -20,6 +20,7 @@ import sys
 import threading
 
 import hf
+from awaiting import eventually
 
 
 class PeerFailure(Exception):
@@ -122,7 +123,11 @@ class Peer:
         self.process.wait(10)
 
     def stop(self):
+        """Returns when every thread of it has stopped."""
         self.process.send_signal(signal.SIGSTOP)
+        tasks = pathlib.Path(f"/proc/{self.pid}/task")
+        eventually(lambda: all(stat.read_text().rpartition(")")[2].split()[0] == "T"
+                               for stat in tasks.glob("*/stat")))
 
     def cont(self):
         self.process.send_signal(signal.SIGCONT)

@@ -5,6 +5,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 
 import pytest
@@ -55,6 +56,26 @@ def in_subprocess(script, prefix=(), **popen):
                           **popen)
 
 
+@pytest.fixture
+def public_folder():
+    """A folder that other users may look into; those of pytest are not."""
+    with tempfile.TemporaryDirectory() as base:
+        os.chmod(base, 0o755)
+        yield pathlib.Path(base)
+
+
+
+@pytest.fixture
+def nobody():
+    """The prefix that runs a command as another user."""
+    prefix = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
+    if os.geteuid() != 0:
+        pytest.skip("only root can use another user's store")
+    if subprocess.run([*prefix, "test", "-r", os.environ["HOLDFAST_BUILD"]]).returncode != 0:
+        pytest.skip("other users cannot reach the build")
+    return prefix
+
+
 def test_folder_that_cannot_be_written_is_refused(unprivileged, folder):
     folder.mkdir(mode=0o555)
     done = in_subprocess(f"""
@@ -65,6 +86,47 @@ assert error.hint, error
 """, prefix=unprivileged)
     assert done.returncode == 0, done.stderr
     assert files_of(folder) == []
+
+
+TAKE_MANY = """
+with hf.Store("local:{folder}") as store:
+    for number in range(300):
+        store.acquire(number).end()
+    import hf_tx
+    hf_tx.transact(store, [], lambda tx: tx.query("create table if not exists t (a int)"))
+"""
+
+
+@pytest.mark.parametrize("first", ["root", "owner"])
+def test_root_leaves_a_store_usable_for_its_owner(nobody, public_folder, first):
+    home = public_folder / "home"
+    home.mkdir()
+    folder = home / "state"
+    shutil.chown(home, "nobody", "nogroup")
+    if first == "owner":
+        done = in_subprocess(f"hf.Store('local:{folder}').acquire('job').end()", prefix=nobody)
+        assert done.returncode == 0, done.stderr
+    for prefix in ([], nobody):
+        done = in_subprocess(TAKE_MANY.format(folder=folder), prefix=prefix)
+        assert done.returncode == 0, done.stderr
+    assert {path.owner() for path in folder.rglob("*")} == {"nobody"}
+
+
+def test_doctor_sees_files_that_cannot_be_used(nobody, public_folder):
+    folder = public_folder / "state"
+    with hf.Store(f"local:{folder}") as store:
+        store.acquire("job").end()
+    for path in [folder, *folder.rglob("*")]:
+        shutil.chown(path, "nobody", "nogroup")
+    spoilt = next(path for path in (folder / "locks").iterdir() if path.name.startswith(("b+", "b-")))
+    shutil.chown(spoilt, "root", "root")
+    examine = f"print(hf.Store('local:{folder}').examine())"
+    done = in_subprocess(examine, prefix=nobody)
+    assert done.returncode == 0, done.stderr
+    assert spoilt.name in done.stdout and "files" in done.stdout
+    assert spoilt.name in in_subprocess(examine).stdout
+    shutil.chown(spoilt, "nobody", "nogroup")
+    assert spoilt.name not in in_subprocess(examine, prefix=nobody).stdout
 
 
 def test_database_that_is_none_is_refused_and_left_alone(folder, url):
