@@ -173,6 +173,13 @@ PLANTED = {
             "is used nowhere",
         ),
     ],
+    "sql_is_ascii": [
+        (
+            {"src/lib/ledgers/ledgers.sql": "SELECT 1\n-- one, two, \u2026\n"},
+            "src/lib/ledgers/ledgers.sql:2: not ASCII",
+            "unable to convert it",
+        ),
+    ],
     "prepared_statements_stay_in_the_backends": [
         (
             {"src/lib/tables/tables.sql": "-- name: live_id postgres prepared\nSELECT 1\n"},

@@ -180,7 +180,7 @@ static void examine_locks(const examination *exam)
              "%s", wrong);
 }
 
-/* Can the user of the store open it? Root could, so for root it must belong to the folder's owner. */
+/* Can the store's user open it? Root always can, so there it must be the folder owner's. */
 static bool is_usable(const char *path, uid_t owner)
 {
     struct stat found;

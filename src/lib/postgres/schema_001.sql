@@ -60,7 +60,7 @@ CREATE TABLE holdfast.events (
     application text NOT NULL,
     host text NOT NULL,
     pid int NOT NULL,
-    detail text -- why it was lost, how its command ended, …
+    detail text -- why it was lost, how its command ended and so on
 );
 CREATE INDEX events_at ON holdfast.events (at);
 

@@ -393,10 +393,10 @@ class Postgres(Server):
     def promote(self):
         assert self.value("select pg_promote(true, 30)")
 
-    def create_database(self):
+    def create_database(self, how=""):
         self._databases += 1
         name = f"t{os.getpid()}_{self._databases}"
-        self.sql(f"create database {name} owner app")
+        self.sql(f"create database {name} owner app {how}")
         return Database(self, name)
 
     def make_standby(self, name="standby", settings=""):

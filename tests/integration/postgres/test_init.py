@@ -23,6 +23,14 @@ def test_init_installs_and_says_from_what_to_what(db):
         assert store.init() == (hf.SCHEMA_VERSION, hf.SCHEMA_VERSION)
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII", "EUC_JP"])
+def test_init_works_in_every_encoding(pg, encoding):
+    db = pg.create_database(f"encoding '{encoding}' locale 'C' template template0")
+    with hf.Store(db.url()) as store:
+        assert store.init() == (0, hf.SCHEMA_VERSION)
+        assert store.acquire("job").token > 0
+
+
 def test_store_opened_before_init_goes_on_and_one_opened_after_uses_it(db):
     with hf.Store(db.url()) as before:
         lock = before.acquire("job")
