@@ -85,53 +85,61 @@ static hf_status run_plain(pg_session *session, const hf__sql *statement, const 
     return status;
 }
 
-static hf_status tell_listeners(pg_session *session, const hf__claim *claims, size_t count,
-                                hf_error *err)
+/* The keys are free by now, so a failure does no harm: listeners have a tick, too. */
+static void tell_listeners(pg_session *session, const hf__claim *claims, size_t count)
 {
     pg_arrays arrays = {0};
-    hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
+    hf_error ignored;
+    hf_status status = hf__pg_wake_arrays(&arrays, claims, count, &ignored);
     const char *params[] = {arrays.companions.data, arrays.channels.data};
     if (status == HF_OK)
-        status = hf__pg_run(session, &hf__sql_postgres_tell_listeners, 2, params, NULL, err);
+        (void)!hf__pg_run(session, &hf__sql_postgres_tell_listeners, 2, params, NULL, &ignored);
     hf__pg_arrays_free(&arrays);
-    return status;
 }
 
-static hf_status release_plain(pg_session *session, const hf__claim *claims, size_t count,
-                               int64_t *missing, hf_error *err)
+static hf_status unlock_one(pg_session *session, const hf__claim *claim, PGresult **freed,
+                            hf_error *err)
 {
-    PGresult *released = NULL;
-    hf_status status =
-        run_plain(session, &hf__sql_postgres_release_keys, claims, count, &released, err);
-    if (status != HF_OK)
-        return status;
-    bool heard = hf__pg_bool(released, 0, 1);
-    *missing = hf__pg_int(released, 0, 0);
-    PQclear(released);
-    if (heard) /* a failure does no harm: the keys are free, and listeners have a tick, too */
-        (void)!tell_listeners(session, claims, count, NULL);
-    return HF_OK;
+    char key[24], companion[24];
+    hf__pg_format(key, claim->key);
+    hf__pg_format(companion, hf__pg_companion(claim->wake));
+    const char *params[] = {key, companion};
+    return hf__pg_run(session,
+                      claim->mode == HF_SHARED ? &hf__sql_postgres_release_one_shared
+                                               : &hf__sql_postgres_release_one,
+                      2, params, freed, err);
 }
 
-static hf_status release_set(pg_session *session, const hf__claim *claims, size_t count,
-                             int64_t *missing, hf_error *err)
+static hf_status unlock_set(pg_session *session, const hf__claim *claims, size_t count,
+                            PGresult **freed, hf_error *err)
 {
     pg_arrays arrays = {0};
-    PGresult *released = NULL;
     if (are_plain(claims, count))
-        return release_plain(session, claims, count, missing, err);
-    hf_status status = hf__pg_wake_arrays(&arrays, claims, count, err);
-    if (status != HF_OK)
-        goto out;
-    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims),
-                            arrays.companions.data, arrays.channels.data};
-    status = hf__pg_run(session, &hf__sql_postgres_release_set, 5, params, &released, err);
+        return run_plain(session, &hf__sql_postgres_release_keys, claims, count, freed, err);
+    hf_status status = hf__pg_key_arrays(&arrays, claims, count, err);
+    const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
     if (status == HF_OK)
-        *missing = hf__pg_int(released, 0, 0);
-out:
-    PQclear(released);
+        status = hf__pg_run(session, &hf__sql_postgres_release_set, 3, params, freed, err);
     hf__pg_arrays_free(&arrays);
     return status;
+}
+
+/* *missing: how many of them were not held. */
+static hf_status unlock(pg_session *session, const hf__claim *claims, size_t count,
+                        int64_t *missing, hf_error *err)
+{
+    PGresult *freed = NULL;
+    bool single = is_single(claims, count);
+    hf_status status = single ? unlock_one(session, claims, &freed, err)
+                              : unlock_set(session, claims, count, &freed, err);
+    if (status != HF_OK)
+        return status;
+    bool heard = hf__pg_bool(freed, 0, 1);
+    *missing = single ? !hf__pg_bool(freed, 0, 0) : hf__pg_int(freed, 0, 0);
+    PQclear(freed);
+    if (heard)
+        tell_listeners(session, claims, count);
+    return HF_OK;
 }
 
 static hf_status ask_for_set(pg_session *session, const hf__request *request, bool records,
@@ -169,25 +177,50 @@ static hf_status try_set(pg_session *session, hf__request *request, hf_error *er
         return HF_OK;
     request->blocked = (size_t)blocked - 1;
     if (request->blocked > 0)
-        status = release_set(session, request->claims, request->blocked, &missing, err);
+        status = unlock(session, request->claims, request->blocked, &missing, err);
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
-void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count)
+static size_t undo(pg_session *session, const hf__claim *claims, size_t count)
 {
     pg_arrays arrays = {0};
+    PGresult *freed = NULL;
     hf_error ignored;
+    size_t found = 0;
     if (atomic_load(&session->base.lost))
-        return;
+        return 0;
     hf_status status = hf__pg_key_arrays(&arrays, claims, count, &ignored);
     if (status == HF_OK) {
         const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
-        status = hf__pg_run(session, &hf__sql_postgres_undo, 3, params, NULL, &ignored);
+        status = hf__pg_run(session, &hf__sql_postgres_undo, 3, params, &freed, &ignored);
     }
     /* Better lose the session than keep a key locked that nobody knows of. */
     if (status != HF_OK)
         hf__pg_session_fail(session, "it could not be cleaned up after an error");
+    else
+        found = (size_t)hf__pg_int(freed, 0, 0);
+    PQclear(freed);
     hf__pg_arrays_free(&arrays);
+    return found;
+}
+
+void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count)
+{
+    (void)undo(session, claims, count);
+}
+
+size_t hf__pg_clean_up(pg_session *session, const hf__claim *claims, size_t count, size_t own)
+{
+    /* Only sets that waited and private locks lock a shared key once more on the same session, and
+     * pg_locks does not show how often. */
+    bool may_be_anothers = claims->mode == HF_SHARED &&
+                           (session->waiting_session || session->private_session) &&
+                           atomic_load(&session->base.holds) > own;
+    if (!may_be_anothers)
+        return undo(session, claims, count);
+    if (!atomic_load(&session->base.lost))
+        hf__pg_session_fail(session, "it could not be cleaned up after an error");
+    return 0;
 }
 
 /* The schema may have been installed after this session was opened. */
@@ -207,7 +240,7 @@ static hf_status try_on_session(pg_session *session, hf__request *request, hf_er
     if (status == HF_OK)
         request->session = &session->base;
     else if (status != HF_NOT_ACQUIRED)
-        hf__pg_undo(session, request->claims, request->count);
+        (void)hf__pg_clean_up(session, request->claims, request->count, 0);
     return status;
 }
 
@@ -270,24 +303,6 @@ static hf_status not_held(const hf__claim *claim, hf_error *err)
     return status;
 }
 
-static hf_status release_one(pg_session *session, const hf__claim *claim, int64_t *missing,
-                             hf_error *err)
-{
-    PGresult *released = NULL;
-    char key[24], companion[24], channel[24];
-    hf__pg_format(key, claim->key);
-    hf__pg_format(companion, hf__pg_companion(claim->wake));
-    hf__pg_channel(channel, claim->wake);
-    const char *params[] = {key, companion, channel};
-    const hf__sql *statement = claim->mode == HF_SHARED ? &hf__sql_postgres_release_one_shared
-                                                        : &hf__sql_postgres_release_one;
-    hf_status status = hf__pg_run(session, statement, 3, params, &released, err);
-    if (status == HF_OK)
-        *missing = hf__pg_bool(released, 0, 0) ? 0 : 1;
-    PQclear(released);
-    return status;
-}
-
 hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size_t count,
                                 hf_error *err)
 {
@@ -295,17 +310,16 @@ hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size
     int64_t missing = 0;
 
     pthread_mutex_lock(&session->mutex);
-    hf_status status = is_single(claims, count)
-                           ? release_one(session, claims, &missing, err)
-                           : release_set(session, claims, count, &missing, err);
-    if (status != HF_OK)
-        hf__pg_undo(session, claims, count); /* the error does not tell which keys are free */
-    pthread_mutex_unlock(&session->mutex);
-    if (status == HF_UNREACHABLE) {
+    hf_status status = unlock(session, claims, count, &missing, err);
+    /* The error does not tell which keys are free. If all were held until now, none was lost. */
+    if (status != HF_OK && hf__pg_clean_up(session, claims, count, count) == count)
+        status = HF_OK;
+    if (status != HF_OK && atomic_load(&base->lost)) {
         if (err)
-            err->code = HF_LOST;
-        return HF_LOST;
+            *err = base->why;
+        status = HF_LOST;
     }
+    pthread_mutex_unlock(&session->mutex);
     if (status == HF_OK && missing > 0)
         return not_held(claims, err);
     return status;

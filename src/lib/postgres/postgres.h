@@ -274,6 +274,12 @@ hf_status hf__pg_renew_claims(hf__session *session, const hf__claim *claims, siz
 /* Unlocks whichever of these keys a failed statement may have locked. If that fails too, the
  * session is lost: better that than a key that stays locked and nobody knows of. Mutex held. */
 void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count);
+/*
+ * After an error that leaves open which of the keys are locked: unlocks those that are, and returns
+ * how many. own of the session's holds stand for these claims. Where a key may be another holder's
+ * as well, the session is given up instead.
+ */
+size_t hf__pg_clean_up(pg_session *session, const hf__claim *claims, size_t count, size_t own);
 /* Registers the session if the schema was installed only after it was opened. Mutex held. */
 hf_status hf__pg_start_recording(pg_session *session, hf_error *err);
 /* HF_CONFIG behind a pooler, where session locks would leak; HF_OK if the user vouches for it. */

@@ -158,53 +158,45 @@ SELECT EXISTS (
 -- ---- releasing ----------------------------------------------------------------------------------
 
 -- name: release_one prepared
--- Unlocks, then looks whether anybody listens: a listener holds the companion key shared. NOTIFY
--- takes a server-wide lock until commit, so it is only sent if there is a listener. $2 companion,
--- $3 channel.
+-- Unlocks, then looks whether anybody listens: a listener holds the companion key ($2) shared. Then
+-- the caller runs tell_listeners. Notifying is a statement of its own because it can fail, in a full
+-- queue, and an error must not leave open whether the key is free.
+SELECT pg_catalog.pg_advisory_unlock($1::bigint),
+       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
+            THEN NOT pg_catalog.pg_advisory_unlock(1213156420, $2::int)
+            ELSE true END
+
+-- name: release_one_shared prepared
+SELECT pg_catalog.pg_advisory_unlock_shared($1::bigint),
+       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
+            THEN NOT pg_catalog.pg_advisory_unlock(1213156420, $2::int)
+            ELSE true END
+
+-- name: tx_release_one
+-- release_one behind a COMMIT, where nobody is left to run tell_listeners. $3 channel.
 SELECT pg_catalog.pg_advisory_unlock($1::bigint),
        CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
             THEN pg_catalog.pg_advisory_unlock(1213156420, $2::int)
             ELSE pg_catalog.pg_notify($3::text, '') IS NULL END
 
--- name: release_one_shared prepared
-SELECT pg_catalog.pg_advisory_unlock_shared($1::bigint),
-       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
-            THEN pg_catalog.pg_advisory_unlock(1213156420, $2::int)
-            ELSE pg_catalog.pg_notify($3::text, '') IS NULL END
-
 -- name: release_set prepared
--- How many of the keys were not held. Unlocks all keys first; then, only if somebody listens for
--- any key at all, looks for listeners key by key.
-WITH freed AS MATERIALIZED (
-    SELECT w.companion, w.channel, CASE
-        WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_advisory_unlock_shared(w.key)
-        WHEN w.space = 0 THEN pg_catalog.pg_advisory_unlock(w.key)
-        WHEN $3::boolean
-            THEN pg_catalog.pg_advisory_unlock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
-        ELSE pg_catalog.pg_advisory_unlock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
-    END AS ok
-    FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[]),
-                    pg_catalog.unnest($4::int[]), pg_catalog.unnest($5::text[]))
-         AS w (key, space, companion, channel)
-), counted AS MATERIALIZED (
-    SELECT pg_catalog.count(*) FILTER (WHERE NOT ok) AS missing FROM freed
-), heard AS MATERIALIZED (
-    SELECT c.missing, CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, 1)
-                           THEN NOT pg_catalog.pg_advisory_unlock(1213156420, 1)
-                           ELSE true END AS anybody
-    FROM counted c
-)
-SELECT h.missing,
-       CASE WHEN h.anybody THEN (
-           SELECT pg_catalog.count(CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, f.companion)
-                                        THEN pg_catalog.pg_advisory_unlock(1213156420, f.companion)
-                                        ELSE pg_catalog.pg_notify(f.channel, '') IS NULL END)
-           FROM freed f) END
-FROM heard h
-
--- name: release_keys prepared
 -- How many of the keys were not held, and whether somebody listens for any key at all: then the
 -- caller runs tell_listeners.
+SELECT freed.missing,
+       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, 1)
+            THEN NOT pg_catalog.pg_advisory_unlock(1213156420, 1)
+            ELSE true END
+FROM (SELECT pg_catalog.count(*) FILTER (WHERE NOT CASE
+          WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_advisory_unlock_shared(w.key)
+          WHEN w.space = 0 THEN pg_catalog.pg_advisory_unlock(w.key)
+          WHEN $3::boolean
+              THEN pg_catalog.pg_advisory_unlock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+          ELSE pg_catalog.pg_advisory_unlock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
+      END) AS missing
+      FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)) AS freed
+
+-- name: release_keys prepared
+-- release_set for bigint keys alone.
 SELECT freed.missing,
        CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, 1)
             THEN NOT pg_catalog.pg_advisory_unlock(1213156420, 1)

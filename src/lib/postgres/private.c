@@ -189,7 +189,7 @@ static hf_status try_on(pg_session *session, hf__request *request, bool opens, h
         request->session = &session->base;
         atomic_fetch_add(&session->base.holds, 1);
     } else if (status != HF_NOT_ACQUIRED && !opens) {
-        hf__pg_undo(session, request->claims, 1);
+        (void)hf__pg_clean_up(session, request->claims, 1, 0);
     }
     return status;
 }

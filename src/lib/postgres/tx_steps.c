@@ -182,7 +182,7 @@ static void step_release(pg_message *message, const hf__attempt_plan *plan)
         hf__pg_format(companion, hf__pg_companion(claim->wake));
         hf__pg_channel(channel, claim->wake);
         const char *params[] = {key, companion, channel};
-        hf__pg_step(message, PG_RELEASED, pg_sql(&hf__sql_postgres_release_one), 3, params);
+        hf__pg_step(message, PG_RELEASED, pg_sql(&hf__sql_postgres_tx_release_one), 3, params);
     }
 }
 

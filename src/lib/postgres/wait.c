@@ -219,14 +219,7 @@ static void clean_up_after(pg_session *session, const hf__request *request)
     if (atomic_load(&session->base.lost))
         return;
     (void)!hf__pg_script(session, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
-    /*
-     * The session may also hold the same shared key for another set. PostgreSQL only counts such
-     * locks, so an undo could release the other one.
-     */
-    if (session->crowded && request->claims->mode == HF_SHARED && !atomic_load(&session->base.lost))
-        hf__pg_session_fail(session, "it could not be cleaned up after an error");
-    else
-        hf__pg_undo(session, request->claims, request->count);
+    (void)hf__pg_clean_up(session, request->claims, request->count, 0);
 }
 
 static hf_status queue_on(pg_session *session, hf__request *request, int slice_ms, hf_error *err)
