@@ -266,25 +266,43 @@ FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::text[]), 
      AS e (at_ms, event, key, space, shared, token, wait_ms, hold_ms, detail)
 
 -- name: housekeep
-WITH alive AS MATERIALIZED (
-    SELECT a.pid FROM pg_catalog.pg_stat_get_activity(NULL) a
+-- At most once an hour for all processes: due is empty otherwise. Looking first saves the lock of
+-- the row, which is a write, wherever it is not due.
+WITH due AS (
+    INSERT INTO holdfast.schedules AS s (label, last_start)
+    SELECT 'holdfast: housekeeping', pg_catalog.clock_timestamp()
+    WHERE NOT EXISTS (
+        SELECT FROM holdfast.schedules
+        WHERE label = 'holdfast: housekeeping'
+          AND last_start > pg_catalog.clock_timestamp() - interval '1 hour'
+          AND last_start < pg_catalog.clock_timestamp() + interval '1 hour')
+    ON CONFLICT (label) DO UPDATE SET last_start = excluded.last_start
+    WHERE s.last_start < excluded.last_start - interval '1 hour'
+       OR s.last_start > excluded.last_start + interval '1 hour'
+    RETURNING 1
+), alive AS MATERIALIZED (
+    SELECT a.pid FROM pg_catalog.pg_stat_get_activity(NULL) a WHERE EXISTS (SELECT FROM due)
 ), events AS (
-    DELETE FROM holdfast.events WHERE id IN (
+    DELETE FROM holdfast.events WHERE EXISTS (SELECT FROM due) AND id IN (
         SELECT id FROM holdfast.events WHERE at < pg_catalog.now() - interval '30 days' LIMIT 20000)
 ), contention AS (
-    DELETE FROM holdfast.contention WHERE at < pg_catalog.now() - interval '30 days'
+    DELETE FROM holdfast.contention
+    WHERE EXISTS (SELECT FROM due) AND at < pg_catalog.now() - interval '30 days'
 ), commits AS (
-    DELETE FROM holdfast.commits WHERE attempt IN (
+    DELETE FROM holdfast.commits WHERE EXISTS (SELECT FROM due) AND attempt IN (
         SELECT attempt FROM holdfast.commits WHERE at < pg_catalog.now() - interval '1 day' LIMIT 100000)
 ), labels AS (
-    DELETE FROM holdfast.labels WHERE (key, space) IN (
+    DELETE FROM holdfast.labels WHERE EXISTS (SELECT FROM due) AND (key, space) IN (
         SELECT key, space FROM holdfast.labels WHERE seen < pg_catalog.now() - interval '90 days' LIMIT 20000)
 ), holders AS (
-    DELETE FROM holdfast.holders WHERE backend_pid NOT IN (SELECT pid FROM alive)
+    DELETE FROM holdfast.holders
+    WHERE EXISTS (SELECT FROM due) AND backend_pid NOT IN (SELECT pid FROM alive)
 ), waiters AS (
-    DELETE FROM holdfast.waiters WHERE backend_pid NOT IN (SELECT pid FROM alive)
+    DELETE FROM holdfast.waiters
+    WHERE EXISTS (SELECT FROM due) AND backend_pid NOT IN (SELECT pid FROM alive)
 )
-DELETE FROM holdfast.sessions WHERE backend_pid NOT IN (SELECT pid FROM alive)
+DELETE FROM holdfast.sessions
+WHERE EXISTS (SELECT FROM due) AND backend_pid NOT IN (SELECT pid FROM alive)
 
 -- name: schedule_left
 SELECT greatest(0, pg_catalog.ceil(extract(epoch FROM last_start - pg_catalog.clock_timestamp()) * 1000

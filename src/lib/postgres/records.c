@@ -170,9 +170,13 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
                             arrays.detail.data};
     const char *freed[] = {arrays.freed.data, backend->host, pid};
     pthread_mutex_lock(&session->mutex);
-    (void)!hf__pg_run(session, &hf__sql_postgres_add_events, 12, params, NULL, &ignored);
+    hf_status status =
+        hf__pg_run(session, &hf__sql_postgres_add_events, 12, params, NULL, &ignored);
     if (arrays.freed.length > 2 && atomic_load(&backend->unwritten->has_holders))
         (void)!hf__pg_run(session, &hf__sql_postgres_drop_holders, 3, freed, NULL, &ignored);
+    /* A process that lives for seconds would never clean up otherwise. */
+    if (status == HF_OK && closing)
+        (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_housekeep), 0, NULL, NULL, &ignored);
     pthread_mutex_unlock(&session->mutex);
     hf__pg_unpin(session);
 out:

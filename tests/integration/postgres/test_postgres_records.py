@@ -244,3 +244,26 @@ def test_lock_behind_a_session_pooler_is_shown_with_its_token_and_age(db15, sess
         assert (row["label"], row["token"]) == ("invoices", lock.token)
         assert row["age_is_bound"] is False
         lock.end()
+
+
+def add_old_event(db):
+    db.sql("insert into holdfast.events (at, event, space, key, shared, token, application, host, pid)"
+           " values (now() - interval '40 days', 'acquired', 0, 1, false, 1, 'old', 'here', 1)")
+
+
+def old_events(db):
+    return db.value("select count(*) from holdfast.events where application = 'old'")
+
+
+def test_short_lives_clean_up_once_an_hour_in_all(db):
+    with hf.Store(db.url()) as store:
+        store.init()
+    add_old_event(db)
+    for gone in (True, False, True):
+        with hf.Store(db.url()) as store:
+            store.acquire("job").end()
+        assert old_events(db) == (0 if gone else 1)
+        if gone:
+            add_old_event(db)
+        else:
+            db.sql("update holdfast.schedules set last_start = last_start - interval '61 minutes'")
