@@ -11,16 +11,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 
-enum {
-    MOST_SESSIONS = 256, /* in one call of hf__pg_watch */
-    QUIET_MS = 20,       /* a busy session is left alone for this long */
-};
+enum { QUIET_MS = 20 }; /* a busy session is left alone for this long */
 
 struct round {
-    struct pollfd fds[MOST_SESSIONS + 1];
-    pg_session *sessions[MOST_SESSIONS + 1];
-    nfds_t count;
+    struct pollfd *fds; /* [0] is the descriptor that wakes the watcher */
+    pg_session **sessions;
+    size_t fd_room, session_room;
+    size_t count;
     int64_t until;
 };
 
@@ -37,13 +36,24 @@ static void no_later_than(struct round *round, int64_t moment)
         round->until = moment;
 }
 
+/* Out of memory, the round looks after as many as there is room for, and the next one tries again. */
+static bool has_room(struct round *round)
+{
+    return hf__grow(&round->fds, &round->fd_room, round->count + 1, sizeof *round->fds) &&
+           hf__grow(&round->sessions, &round->session_room, round->count + 1,
+                    sizeof *round->sessions);
+}
+
 static void collect_sessions(pg_backend *backend, struct round *round)
 {
+    if (!has_room(round))
+        return;
     round->fds[0] = (struct pollfd){.fd = backend->wake_fd, .events = POLLIN};
     round->count = 1;
     pthread_mutex_lock(&backend->mutex);
-    for (pg_session *session = backend->sessions; session; session = session->next) {
-        if (atomic_load(&session->base.lost) || round->count > MOST_SESSIONS)
+    for (pg_session *session = backend->sessions; session && has_room(round);
+         session = session->next) {
+        if (atomic_load(&session->base.lost))
             continue;
         session->pins++;
         round->sessions[round->count++] = session;
@@ -75,7 +85,7 @@ static void attend(pg_backend *backend, pg_session *session, struct round *round
                                                 : (next_ping > now ? next_ping : now + QUIET_MS));
 }
 
-static void prepare_session(pg_backend *backend, struct round *round, nfds_t i)
+static void prepare_session(pg_backend *backend, struct round *round, size_t i)
 {
     pg_session *session = round->sessions[i];
     round->fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
@@ -111,23 +121,25 @@ void hf__pg_watch(hf__backend *base, int ms)
     uint64_t ignored;
 
     collect_sessions(backend, &round);
-    for (nfds_t i = 1; i < round.count; i++)
+    for (size_t i = 1; i < round.count; i++)
         prepare_session(backend, &round, i);
     if (poll(round.fds, round.count, hf__left_ms(round.until)) > 0) {
         if (round.fds[0].revents)
             (void)!read(backend->wake_fd, &ignored, sizeof ignored);
-        for (nfds_t i = 1; i < round.count; i++)
+        for (size_t i = 1; i < round.count; i++)
             if (round.fds[i].revents)
                 hear(round.sessions[i]);
     }
     bool listening_lost = false;
-    for (nfds_t i = 1; i < round.count; i++) {
+    for (size_t i = 1; i < round.count; i++) {
         pthread_mutex_lock(&backend->mutex);
         listening_lost |=
             backend->listening == round.sessions[i] && atomic_load(&round.sessions[i]->base.lost);
         pthread_mutex_unlock(&backend->mutex);
         hf__pg_unpin(round.sessions[i]);
     }
+    free(round.fds);
+    free(round.sessions);
     if (listening_lost)
         hf__pg_listeners_wake_all(backend);
 }

@@ -227,6 +227,19 @@ def test_lost_private_lock_leaves_the_others(db):
         shared.end()
 
 
+def test_loss_is_told_however_many_sessions_there_are(own_pg):
+    own_pg.extra_settings = "max_connections = 300\n"
+    own_pg.restart()
+    db, lost = own_pg.create_database(), Losses()
+    with hf.Store(db.url(), max_keys=1000, **AT_ONCE) as store:
+        oldest = store.acquire(1, flags=hf.PRIVATE, on_lost=lost)
+        for key in range(2, 262):
+            store.acquire(key, flags=hf.PRIVATE)
+        own_pg.terminate(db.holders(1)[0])
+        assert lost.first.wait(20)
+        assert_lost(oldest)
+
+
 def test_lock_got_by_waiting_is_watched_too(db):
     lost = Losses()
     with hf.Store(db.url(), **AT_ONCE) as store, contextlib.closing(db.connect()) as stranger:
