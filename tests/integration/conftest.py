@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 import cli
+import cluster
 import hf
 import servers
 from counting import COUNTER
@@ -132,6 +133,26 @@ def own_pg(request):
 @pytest.fixture
 def own_db(own_pg):
     return own_pg.create_database()
+
+
+@pytest.fixture(scope="session")
+def started_cluster():
+    with cluster.Cluster(synchronous=True) as started:
+        yield started
+
+
+@pytest.fixture
+def patroni(started_cluster):
+    """
+    Two servers under Patroni, the standby synchronous, for a test to break. It takes seconds to
+    start and to mend: the tests that use it are one xdist_group, so that one process does it.
+    """
+    return started_cluster.heal()
+
+
+@pytest.fixture
+def patroni_db(patroni):
+    return patroni.create_database()
 
 
 # --- stores of every kind -----------------------------------------------------------------------------

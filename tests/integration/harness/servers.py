@@ -312,17 +312,23 @@ class Postgres(Server):
         self._end(signal.SIGKILL)
         eventually(lambda: not any(map(is_alive, children)), 20, "backends left after their postmaster")
 
+    def roots(self):
+        """The processes that all others of the server descend from."""
+        return [self.process.pid]
+
     def kill9(self):
         """Everything at once, so that nobody writes out what was only in memory."""
-        postmaster = self.process.pid
-        os.kill(postmaster, signal.SIGSTOP)  # or it would start anew what it sees dying
-        children = processes_of(postmaster)
-        for pid in [*children, postmaster]:
+        self.freeze()  # or the postmaster would start anew what it sees dying
+        pids = self.processes()
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait(20)
         self.process = None
-        eventually(lambda: not any(map(is_alive, children)), 20, "backends are gone")
+        eventually(lambda: not any(map(is_alive, pids)), 20, "backends are gone")
+
+    def processes(self):
+        return [pid for root in self.roots() for pid in (*processes_of(root), root)]
 
     @contextlib.contextmanager
     def frozen(self):
@@ -334,13 +340,13 @@ class Postgres(Server):
             self.thaw()
 
     def freeze(self):
-        os.kill(self.process.pid, signal.SIGSTOP)
-        for pid in processes_of(self.process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
+        for which in (self.roots, self.processes):  # those first that could start others
+            for pid in which():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
 
     def thaw(self):
-        for pid in [*processes_of(self.process.pid), self.process.pid]:
+        for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
