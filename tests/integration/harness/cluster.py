@@ -7,14 +7,17 @@
 
 import contextlib
 import json
+import os
 import shutil
+import signal
 import urllib.error
 import urllib.request
 
 import psycopg2
 
 from awaiting import eventually
-from servers import Database, Postgres, Proxy, Server, free_port, is_alive, own, postgres15_home
+from servers import (Database, Postgres, Proxy, Server, free_port, is_alive, own, postgres15_home,
+                     processes_of)
 
 # A leader that has not renewed its key for TTL seconds is replaced, and looks at it once in LOOP.
 TTL, LOOP, RETRY = 5, 1, 2
@@ -104,6 +107,10 @@ class Node(Postgres):
     def freeze(self):
         self.hurt = True
         super().freeze()
+
+    def thaw_postgres(self):
+        for pid in (*processes_of(self.postmaster), self.postmaster):
+            os.kill(pid, signal.SIGCONT)
 
     @property
     def is_primary(self):

@@ -6,6 +6,7 @@ server dies with the process that started it. Nothing is skipped when a server i
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import pathlib
@@ -28,6 +29,7 @@ from sockets import clients_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SERVER_USER = "postgres"
+_databases = itertools.count(1)
 running = []  # every server that is up; conftest prints their logs on failure
 
 
@@ -252,7 +254,6 @@ class Postgres(Server):
         self.data = self.folder / "data"
         self.port = free_port()
         self.extra_settings = settings
-        self._databases = 0
 
     @classmethod
     def template(cls, home, name):
@@ -400,8 +401,7 @@ class Postgres(Server):
         assert self.value("select pg_promote(true, 30)")
 
     def create_database(self, how=""):
-        self._databases += 1
-        name = f"t{os.getpid()}_{self._databases}"
+        name = f"t{os.getpid()}_{next(_databases)}"
         self.sql(f"create database {name} owner app {how}")
         return Database(self, name)
 

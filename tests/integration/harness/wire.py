@@ -15,6 +15,7 @@ import socket
 import struct
 import threading
 
+from servers import free_port
 from sockets import clients_of
 
 SWALLOW, CUT, MUTE, HOLD, ABANDON = "swallow", "cut", "mute", "hold", "abandon"
@@ -157,12 +158,27 @@ class WireProxy:
         self.lines = []
         self.guard = threading.Lock()
         self.closed = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.port = free_port()
+        self.welcome()
 
-    def _accept(self):
-        for client in clients_of(self._listener):
+    def welcome(self):
+        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=100)
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def refuse(self):
+        """Nobody listens any more; the lines that are open stay."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def cut(self):
+        with self.guard:
+            lines = list(self.lines)
+        for line in lines:
+            line.cut()
+
+    def _accept(self, listener):
+        for client in clients_of(listener):
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client):
@@ -188,13 +204,8 @@ class WireProxy:
 
     def close(self):
         self.closed.set()
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        with self.guard:
-            lines = list(self.lines)
-        for line in lines:
-            line.cut()
+        self.refuse()
+        self.cut()
 
     def __enter__(self):
         return self
