@@ -15,6 +15,7 @@
 
 enum {
     RECONNECT_MS = 60000, /* a restart after a crash, or a promotion, may take long */
+    AT_LEAST_MS = 10000,
     PAUSE_LOW_MS = 20,
     PAUSE_HIGH_MS = 100,
     /* a server process that waits for its client even after this has not got the COMMIT */
@@ -122,6 +123,26 @@ static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg
     PQclear(result);
 }
 
+/*
+ * A marker that can be seen may be on this server alone: after a crash nobody waits for the standby
+ * any more. A commit of our own does. *session is NULL if the connection broke over it.
+ */
+static bool is_confirmed(pg_session **session, int64_t deadline, hf_error *err)
+{
+    pthread_mutex_lock(&(*session)->mutex);
+    (*session)->unreplicated = false;
+    hf_status status =
+        hf__pg_script(*session, pg_sql(&hf__sql_postgres_tx_confirm), deadline, NULL, err);
+    if (status == HF_OK && (*session)->unreplicated)
+        status = hf__fail(err, HF_IN_DOUBT, "its standby does not have it");
+    pthread_mutex_unlock(&(*session)->mutex);
+    if (status == HF_UNREACHABLE) {
+        hf__pg_unpin(*session);
+        *session = NULL;
+    }
+    return status == HF_OK;
+}
+
 /* While the server process lives, a missing marker means nothing: it may be about to commit. */
 static hf__attempt_outcome by_marker(pg_backend *backend, pg_session **session,
                                      const pg_attempt *attempt, int64_t deadline, hf_error *err)
@@ -139,8 +160,12 @@ static hf__attempt_outcome by_marker(pg_backend *backend, pg_session **session,
             return in_doubt(attempt, why.message, err);
         bool marked = hf__pg_bool(result, 0, 0), alive = hf__pg_bool(result, 0, 1);
         PQclear(result);
-        if (marked)
+        if (marked && is_confirmed(session, deadline, &why))
             return HF__OUTCOME_COMMITTED;
+        if (marked && (*session || hf__left_ms(deadline) == 0))
+            return in_doubt(attempt, why.message, err);
+        if (marked)
+            continue; /* the server is gone again: ask the next one */
         if (was_gone)
             return HF__OUTCOME_NOT_COMMITTED;
         if (hf__left_ms(deadline) == 0)
@@ -187,13 +212,21 @@ static hf__attempt_outcome by_id(pg_backend *backend, pg_session **session,
     }
 }
 
+/* The caller's deadline has passed, or will: but what is known a moment later is not in doubt. */
+static int64_t patience(const hf__attempt_plan *plan)
+{
+    int64_t longest = hf__deadline(RECONNECT_MS), shortest = hf__deadline(AT_LEAST_MS);
+    int64_t deadline = plan->deadline < longest ? plan->deadline : longest;
+    return deadline > shortest ? deadline : shortest;
+}
+
 hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *base, const hf__attempt_plan *plan,
                                            hf_error *err)
 {
     const pg_attempt *attempt = (const pg_attempt *)base;
     pg_backend *backend = pg_backend_of(base->backend);
     pg_session *session = NULL;
-    int64_t deadline = hf__deadline(RECONNECT_MS);
+    int64_t deadline = patience(plan);
     hf__attempt_outcome outcome = HF__OUTCOME_NOT_COMMITTED;
 
     if (!attempt->commit_sent)

@@ -33,6 +33,13 @@ struct pg_asked {
 
 typedef struct pg_backend pg_backend;
 
+/* How far a server had come: what is behind this has stepped down, or is another one. */
+typedef struct pg_seen {
+    uint64_t system; /* 0: none was seen yet */
+    int64_t timeline;
+    int64_t flushed; /* WAL, within the timeline */
+} pg_seen;
+
 /* The caller's statements run under the caller's settings, ours under our own. */
 typedef enum pg_purpose {
     PG_FOR_LOCKS,
@@ -101,6 +108,7 @@ struct pg_backend {
     atomic_bool schema_usable;
 
     pthread_mutex_t mutex;  /* all below */
+    pg_seen seen;           /* the furthest */
     pthread_cond_t changed; /* a wait session came free, a key was released, or an interrupt */
     pg_session *sessions;
     pg_session *shared_session;

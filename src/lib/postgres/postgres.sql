@@ -465,6 +465,11 @@ SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4,
        pg_catalog.current_setting('lock_timeout'),
        pg_catalog.current_setting('idle_in_transaction_session_timeout'),
        pg_catalog.current_setting('transaction_timeout', true),
+       (SELECT s.system_identifier FROM pg_catalog.pg_control_system() AS s),
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+            THEN pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_flush_lsn()), 8) END,
+       CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+            THEN pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_flush_lsn(), '0/0')::pg_catalog.int8 END,
        CASE WHEN $2::pg_catalog.bool OR pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4
             THEN ARRAY[@settings@] END
 
@@ -536,6 +541,13 @@ SELECT EXISTS (SELECT FROM holdfast.commits c WHERE c.attempt = $1::pg_catalog.u
                WHERE a.pid = $2::pg_catalog.int4
                  AND (a.backend_xid = $3::pg_catalog.xid8::pg_catalog.xid
                       OR EXTRACT(epoch FROM a.backend_start)::pg_catalog.text = $4::pg_catalog.text))
+
+-- name: tx_confirm
+-- A commit as durable as the caller's are: when it is answered, so are all before it.
+BEGIN;
+SET LOCAL synchronous_commit TO DEFAULT;
+SELECT pg_catalog.pg_logical_emit_message(true, 'holdfast', 'outcome');
+COMMIT
 
 -- name: tx_status
 -- What became of transaction $1, and tx_generation in the same breath: 'committed' counts only

@@ -120,11 +120,70 @@ static void learn(pg_backend *backend, const PGresult *hello, int version)
         backend->quota_wanted > 0 ? backend->quota_wanted : backend->capacity / 4;
 }
 
+/* Column numbers of the statement connect. */
+enum { HELLO_TIMEOUTS = 7, HELLO_SEEN = HELLO_TIMEOUTS + PG_TIMEOUTS };
+
+static pg_seen read_seen(const PGresult *hello)
+{
+    return (pg_seen){
+        .system = strtoull(hf__pg_text(hello, 0, HELLO_SEEN), NULL, 10),
+        .timeline = strtoll(hf__pg_text(hello, 0, HELLO_SEEN + 1), NULL, 16),
+        .flushed = hf__pg_int(hello, 0, HELLO_SEEN + 2),
+    };
+}
+
+static bool is_behind(const pg_seen *now, const pg_seen *before)
+{
+    return now->timeline < before->timeline ||
+           (now->timeline == before->timeline && now->flushed < before->flushed);
+}
+
+static pg_seen furthest_seen(pg_backend *backend)
+{
+    pthread_mutex_lock(&backend->mutex);
+    pg_seen seen = backend->seen;
+    pthread_mutex_unlock(&backend->mutex);
+    return seen;
+}
+
+static void keep_furthest(pg_backend *backend, const pg_seen *now)
+{
+    pthread_mutex_lock(&backend->mutex);
+    if (!backend->seen.system || is_behind(&backend->seen, now))
+        backend->seen = *now;
+    pthread_mutex_unlock(&backend->mutex);
+}
+
+/*
+ * A primary that was replaced while it was stopped goes on as if nothing had happened: it would
+ * grant locks that others hold, and deny commits that were made elsewhere. before is what was known
+ * when the server was asked: another thread may have come further since.
+ */
+static hf_status refuse_stale(pg_backend *backend, const pg_seen *before, const pg_seen *now,
+                              hf_error *err)
+{
+    hf_status status = HF_OK;
+    if (before->system && before->system != now->system) {
+        status = hf__fail(err, HF_CONFIG, "%s is another database cluster than before",
+                          backend->base.name);
+        hf__hint(err, "if that is meant to be, start this program anew");
+    } else if (before->system && is_behind(now, before)) {
+        status =
+            hf__fail(err, HF_CONFIG,
+                     "%s has stepped down: it is on timeline %lld at %llX, others were seen on "
+                     "timeline %lld at %llX",
+                     backend->base.name, (long long)now->timeline, (unsigned long long)now->flushed,
+                     (long long)before->timeline, (unsigned long long)before->flushed);
+        hf__hint(err, "connect to the present primary; after a restore from a backup, start this "
+                      "program anew");
+    }
+    return status;
+}
+
 static void keep_timeouts(pg_session *session, const PGresult *hello)
 {
-    enum { FIRST = 7 };
     for (int i = 0; i < PG_TIMEOUTS; i++) {
-        const char *value = hf__pg_text(hello, 0, FIRST + i);
+        const char *value = hf__pg_text(hello, 0, HELLO_TIMEOUTS + i);
         (void)snprintf(session->timeouts[i], sizeof session->timeouts[i], "%s", value);
         session->has_timeouts = session->has_timeouts || (*value && strcmp(value, "0") != 0);
     }
@@ -211,15 +270,21 @@ static hf_status check_server(pg_session *session, hf_error *err)
     if (version < OLDEST_SERVER)
         return hf__fail(err, HF_CONFIG, "%s is PostgreSQL %d; Holdfast needs 14 or later",
                         backend->base.name, version / 10000);
+    const pg_seen before = furthest_seen(backend);
     hf_status status = introduce(session, true, &hello, err ? err : &local_error);
     if (status != HF_OK)
         return status;
     bool standby = hf__pg_bool(hello, 0, 1);
+    const pg_seen now = read_seen(hello);
     learn(backend, hello, version);
     keep_timeouts(session, hello);
     PQclear(hello);
     if (standby)
         return refuse_standby(backend, err);
+    status = refuse_stale(backend, &before, &now, err);
+    if (status != HF_OK)
+        return status;
+    keep_furthest(backend, &now);
     if (wants_records(backend) && session->purpose == PG_FOR_LOCKS) {
         hf_status opened = hf__pg_session_register(session, err);
         if (opened != HF_OK)

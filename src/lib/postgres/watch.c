@@ -36,7 +36,7 @@ static void no_later_than(struct round *round, int64_t moment)
         round->until = moment;
 }
 
-/* Out of memory, the round looks after as many as there is room for, and the next one tries again. */
+/* Out of memory, the round looks after as many as there is room for; the next one tries again. */
 static bool has_room(struct round *round)
 {
     return hf__grow(&round->fds, &round->fd_room, round->count + 1, sizeof *round->fds) &&
