@@ -301,6 +301,9 @@ static hf_status complete(const hf_tx_options *given, hf_tx_options *options, hf
         return status;
     if (options->isolation > HF_READ_COMMITTED || options->deadline_ms < 0)
         return hf__fail(err, HF_INVALID, "unknown isolation level, or a negative deadline");
+    if (options->label_count > 0 && !options->labels)
+        return hf__fail(err, HF_INVALID, "label_count is %zu, but labels is NULL",
+                        options->label_count);
     if (!options->max_attempts)
         options->max_attempts = DEFAULT_ATTEMPTS;
     if (options->backoff_min_ms <= 0)

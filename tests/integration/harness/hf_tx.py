@@ -158,7 +158,7 @@ class Call:
 
     def __init__(self, store, labels, body, on_stats=None, **options):
         things = labels if isinstance(labels, list) else [labels] if labels is not None else []
-        targets = (Target * max(1, len(things)))(*[hf.target(thing) for thing in things])
+        targets = (Target * len(things))(*[hf.target(thing) for thing in things]) if things else None
         raw = TxOptions(size=ctypes.sizeof(TxOptions), labels=targets, label_count=len(things))
         for name, value in options.items():
             if name not in dict(TxOptions._fields_):

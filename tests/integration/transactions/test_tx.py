@@ -246,6 +246,12 @@ def test_bad_label_that_tries_to_join_is_refused_and_the_rest_goes_on(store, oth
     assert counter(store) == 1
 
 
+def test_a_number_of_labels_without_labels_is_refused(store):
+    refused = refusal(store, None, increment, label_count=1)
+    assert refused.status == Status.INVALID and "label_count" in refused.message
+    assert counter(store) == 0
+
+
 @pytest.mark.parametrize("label", ["lock", "Global", "TEST"])
 def test_generic_label_is_warned_about(store, label):
     transact(store, [label, LABEL], lambda tx: tx.query("select 1"))
