@@ -354,19 +354,23 @@ static hf_status run_statements(hf_tx *tx, void *arg, hf_error *err)
     return status;
 }
 
-/* The statement that the store refused, or NULL. */
-static const struct sql_statement *statement_at_fault(const struct tx_run *run, const hf_error *err)
+/*
+ * Is it the SQL, or the COMMIT, that the store refused? The server has reasons that would mean bad
+ * configuration (no right to do this) or a full lock table if the statement were ours.
+ */
+static bool is_in_sql(const struct tx_run *run, const hf_error *err)
 {
-    bool by_server = err->code == HF_CONFIG && err->sqlstate[0] != '\0'; /* no right to do this */
+    bool by_server = err->sqlstate[0] != '\0' && run->attempt == run->attempts;
 
-    if (run->attempt != run->attempts)
-        return NULL;
-    return err->code == HF_DATABASE || err->code == HF_INVALID || by_server ? run->reached : NULL;
+    return err->code == HF_DATABASE ||
+           (by_server && (err->code == HF_CONFIG || err->code == HF_QUOTA));
 }
 
 static int report_failure(const struct tx_run *run, const hf_error *err)
 {
-    const struct sql_statement *statement = statement_at_fault(run, err);
+    bool in_sql = is_in_sql(run, err);
+    bool at_statement = run->attempt == run->attempts && (in_sql || err->code == HF_INVALID);
+    const struct sql_statement *statement = at_statement ? run->reached : NULL;
     int code;
 
     if (statement == NULL)
@@ -375,7 +379,6 @@ static int report_failure(const struct tx_run *run, const hf_error *err)
         code = report_at(run, sql_statement_offset(statement, err->position), err);
     else
         code = report_at(run, statement->first, err);
-    bool in_sql = err->code == HF_DATABASE || (statement != NULL && err->code == HF_CONFIG);
     return in_sql ? EXIT_SQL_ERROR : code;
 }
 

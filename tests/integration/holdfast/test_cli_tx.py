@@ -291,6 +291,19 @@ def test_missing_privilege_is_an_error_in_the_sql(pg_tx, db):
     assert "permission denied" in done.err and place(done)[2] == "select * from secret"
 
 
+@pytest.mark.parametrize("when", ["immediate", "deferred"])
+@pytest.mark.parametrize("sqlstate", ["42501", "25006", "53200"])
+def test_whatever_the_server_refuses_for_in_a_statement_or_at_commit_is_an_error_in_the_sql(pg_tx, db, when, sqlstate):
+    db.sql("create table t (n int); grant all on t to public;"
+           " create function refuse() returns trigger language plpgsql as"
+           f" $$ begin raise exception 'refused' using errcode = '{sqlstate}'; end $$;"
+           " create constraint trigger refusal after insert on t deferrable"
+           f" initially {when} for each row execute function refuse()")
+    done = pg_tx("late", "-c", "insert into t values (1)")
+    assert done.code == EXIT_SQL and "refused" in done.err, done
+    assert ("detail: line 1" in done.err) == (when == "immediate"), done
+
+
 # --- what is refused before anything runs -----------------------------------------------------------
 
 
