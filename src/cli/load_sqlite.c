@@ -5,6 +5,7 @@
 
 typedef void free_fn(void *);
 typedef int busy_fn(void *, int);
+typedef int progress_fn(void *);
 typedef int row_fn(void *, int, char **, char **);
 typedef int authorizer_fn(void *, int, const char *, const char *, const char *, const char *);
 
@@ -58,6 +59,8 @@ typedef int authorizer_fn(void *, int, const char *, const char *, const char *,
         (name, db, flags, vfs)) \
     ASK(int, sqlite3_prepare_v3, (sqlite3 *db, const char *sql, int size, unsigned int flags, \
         sqlite3_stmt **statement, const char **rest), (db, sql, size, flags, statement, rest)) \
+    DO(sqlite3_progress_handler, (sqlite3 *db, int steps, progress_fn *handler, void *arg), \
+        (db, steps, handler, arg)) \
     ASK(int, sqlite3_reset, (sqlite3_stmt *statement), (statement)) \
     ASK(int, sqlite3_set_authorizer, (sqlite3 *db, authorizer_fn *authorizer, void *arg), \
         (db, authorizer, arg)) \

@@ -17,8 +17,9 @@
 #include "base/clock.h"
 
 enum {
-    BUSY_MS = 200,  /* for another writer; then the whole transaction is tried again */
-    OPEN_MS = 5000, /* for others that create the file or recover it */
+    BUSY_MS = 200,         /* for others, once a transaction has begun; then it is tried again */
+    PROGRESS_STEPS = 1000, /* of SQLite's machine: some 10 us */
+    OPEN_MS = 5000,        /* for others that create the file or recover it */
     MAX_IDLE = 8,
 };
 
@@ -68,6 +69,8 @@ static const failure failures[] = {
     {SQLITE_BUSY, HF_DATABASE, HF__FAULT_RETRY, "55P03", ""},
     {SQLITE_LOCKED, HF_DATABASE, HF__FAULT_RETRY, "55P03", ""},
     {SQLITE_SCHEMA, HF_DATABASE, HF__FAULT_RETRY, "40001", ""},
+    {SQLITE_INTERRUPT, HF_EXHAUSTED, HF__FAULT_FINAL, "57014",
+     "it was rolled back; allow more time or do less in it"},
     {SQLITE_CORRUPT, HF_DATABASE, HF__FAULT_FINAL, "XX001", "restore the file from a backup"},
     {SQLITE_NOTADB, HF_CONFIG, HF__FAULT_FINAL, "", "move it away, or choose another folder"},
     {SQLITE_CANTOPEN, HF_CONFIG, HF__FAULT_FINAL, "",
@@ -103,7 +106,10 @@ hf_status hf__local_connection_fail(const hf__local_connection *connection, int 
 
     *fault = found.fault;
     data_path(connection, path, sizeof path);
-    if (found.status == HF_DATABASE)
+    if (found.status == HF_EXHAUSTED)
+        status =
+            hf__fail(err, HF_EXHAUSTED, "the transaction's deadline passed while a statement ran");
+    else if (found.status == HF_DATABASE)
         status = hf__fail(err, found.status, "%s", text);
     else
         status = hf__fail(err, found.status, "%s failed: %s", path, text);
@@ -176,13 +182,20 @@ static int on_busy(void *arg, int count)
     long us = count < LONGEST_US / STEP_US ? (long)(count + 1) * STEP_US : LONGEST_US;
 
     if (count == 0) {
-        int64_t until = hf__deadline(BUSY_MS);
+        int64_t until = connection->patient ? HF__FOREVER : hf__deadline(BUSY_MS);
         connection->busy_until = until < connection->deadline ? until : connection->deadline;
     }
-    if (hf__now_ms() >= connection->busy_until)
+    if (hf__now_ms() >= connection->busy_until || hf__local_is_interrupted(connection->local))
         return 0;
     pause_us(us);
     return 1;
+}
+
+/* Called every so many steps of a statement; 1 ends it. Never ROLLBACK or COMMIT. */
+static int on_progress(void *arg)
+{
+    const hf__local_connection *connection = arg;
+    return !connection->trusted && hf__left_ms(connection->deadline) == 0;
 }
 
 static void add_escaped(hf__buf *uri, const char *path)
@@ -239,6 +252,7 @@ static int set_up(hf__local_connection *connection, bool *wal)
 
     sqlite3_extended_result_codes(connection->handle, 1);
     sqlite3_busy_handler(connection->handle, on_busy, connection);
+    sqlite3_progress_handler(connection->handle, PROGRESS_STEPS, on_progress, connection);
     /* "x" is a column, as in PostgreSQL. By default SQLite takes a misspelled one as a string. */
     sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
     sqlite3_db_config(connection->handle, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);

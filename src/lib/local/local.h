@@ -214,6 +214,7 @@ typedef struct hf__local_wait {
 /* Operations: see hf__backend_ops. */
 hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
 void hf__local_interrupt(hf__backend *backend);
+bool hf__local_is_interrupted(hf__local *local);
 
 /*
  * Counts releases of this process, so that await_wake misses none since the last try. Several wakes

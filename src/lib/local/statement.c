@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "lib/local/transaction.h"
 
@@ -230,7 +231,9 @@ hf_status hf__local_statement_run(hf__local_connection *connection,
     hf_status status = prepare(connection, statement->sql, &prepared, fault, err);
     if (status == HF_OK)
         status = bind_all(connection, prepared, statement, fault, err);
-    if (status == HF_OK)
+    if (status == HF_OK && hf__left_ms(connection->deadline) == 0)
+        status = hf__local_connection_fail(connection, SQLITE_INTERRUPT, fault, err);
+    else if (status == HF_OK)
         status = execute(connection, prepared, binary_rows, rows, fault, err);
     sqlite3_finalize(prepared);
     return status;

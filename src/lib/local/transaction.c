@@ -122,14 +122,29 @@ static hf_status set_read_only(local_attempt *attempt, bool read_only)
     return status;
 }
 
+/*
+ * Waits for other writers until the deadline: nothing has been done yet that could be in their way,
+ * so that would be no conflict, and spends no attempt. The thread's own outer transaction may be
+ * the writer, and would wait for this one.
+ */
 static hf_status begin(local_attempt *attempt, const hf__attempt_plan *plan)
 {
+    hf__local_connection *connection = attempt->connection;
+
     if (attempt->head.started)
         return HF_OK;
     attempt->head.started = true;
     hf_status status = set_read_only(attempt, plan->read_only);
-    if (status == HF_OK)
-        status = run_own(attempt, plan->read_only ? "BEGIN" : hf__sql_local_begin.text[HF__SQLITE]);
+    if (status != HF_OK)
+        return status;
+    connection->patient = !plan->is_nested;
+    status = run_own(attempt, plan->read_only ? "BEGIN" : hf__sql_local_begin.text[HF__SQLITE]);
+    connection->patient = false;
+    if (status != HF_OK && attempt->head.fault == HF__FAULT_RETRY &&
+        hf__local_is_interrupted(connection->local)) {
+        attempt->head.fault = HF__FAULT_FINAL;
+        status = hf__fail(&attempt->why, HF_INTERRUPTED, "the wait was interrupted");
+    }
     return status;
 }
 

@@ -18,7 +18,8 @@ struct hf__local_connection {
     dev_t device; /* of the open file: has it been replaced? */
     ino_t inode;
     int64_t deadline;                  /* of the transaction: nothing waits longer */
-    int64_t busy_until;                /* when on_busy stops to wait for another writer */
+    int64_t busy_until;                /* when on_busy stops to wait for others */
+    bool patient;                      /* on_busy waits until the deadline */
     bool read_only;                    /* PRAGMA query_only is on */
     bool trusted;                      /* the statement is Holdfast's own: the guard lets it pass */
     bool altered;                      /* a statement has changed its settings: not to be reused */

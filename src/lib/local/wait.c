@@ -416,6 +416,14 @@ void hf__local_interrupt(hf__backend *backend)
     pthread_mutex_unlock(&local->mutex);
 }
 
+bool hf__local_is_interrupted(hf__local *local)
+{
+    pthread_mutex_lock(&local->mutex);
+    bool interrupted = local->interrupted;
+    pthread_mutex_unlock(&local->mutex);
+    return interrupted;
+}
+
 /* ---- waits that no queue serves -------------------------------------------------------------- */
 
 static uint64_t *releases_of(hf__local *local, int64_t wake)
