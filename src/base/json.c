@@ -7,10 +7,9 @@
 
 #include "base/text.h"
 
-static void quote(hf__buf *text, const char *value)
+static void quote(hf__buf *text, const char *value, size_t size)
 {
     const unsigned char *bytes = (const unsigned char *)value;
-    size_t size = strlen(value);
 
     hf__buf_puts(text, "\"");
     for (size_t at = 0; at < size;) {
@@ -34,7 +33,7 @@ static void begin_value(hf__json *json, const char *key)
         hf__buf_puts(&json->text, ",");
     json->needs_comma = true;
     if (key != NULL) {
-        quote(&json->text, key);
+        quote(&json->text, key, strlen(key));
         hf__buf_puts(&json->text, ":");
     }
 }
@@ -72,10 +71,15 @@ void hf__json_end_array(hf__json *json)
     end_nested(json, "]");
 }
 
-void hf__json_put_string(hf__json *json, const char *key, const char *value)
+void hf__json_put_bytes(hf__json *json, const char *key, const char *value, size_t size)
 {
     begin_value(json, key);
-    quote(&json->text, value);
+    quote(&json->text, value, size);
+}
+
+void hf__json_put_string(hf__json *json, const char *key, const char *value)
+{
+    hf__json_put_bytes(json, key, value, strlen(value));
 }
 
 void hf__json_put_text(hf__json *json, const char *key, const char *value)

@@ -25,6 +25,9 @@ void hf__json_end_array(hf__json *json);
 /* Bytes that are not UTF-8 become U+FFFD. */
 void hf__json_put_string(hf__json *json, const char *key, const char *value);
 
+/* The same for text that may have NUL in it. */
+void hf__json_put_bytes(hf__json *json, const char *key, const char *value, size_t size);
+
 /* The same, but NULL and "" become null. */
 void hf__json_put_text(hf__json *json, const char *key, const char *value);
 

@@ -307,6 +307,19 @@ static void warn_of_unused_variables(const struct tx_run *run)
                            (int)run->variables[i].name_size, run->variables[i].name);
 }
 
+/* Where no store can be chosen, opening it will say why. */
+static bool is_for_sqlite(const struct tx_run *run)
+{
+    hf_store_options options = HF_STORE_OPTIONS_INIT;
+    struct store_choice choice = {0};
+    hf_error ignored;
+
+    bool local = prepare_store(&run->in, &options, &choice, &ignored) == HF_OK &&
+                 options.url != NULL && strncmp(options.url, "local:", 6) == 0;
+    store_choice_free(&choice);
+    return local;
+}
+
 static int read_script(struct tx_run *run)
 {
     const struct report *report = &run->in.report;
@@ -314,8 +327,9 @@ static int read_script(struct tx_run *run)
 
     if (read_variables(run, &err) != HF_OK || read_text(run, &err) != HF_OK)
         return report_error(report, &err);
-    hf_status status = sql_script_read(run->text.data, run->text.length, run->variables,
-                                       run->values.variables.count, &run->script, &err);
+    hf_status status =
+        sql_script_read(run->text.data, run->text.length, is_for_sqlite(run), run->variables,
+                        run->values.variables.count, &run->script, &err);
     if (status == HF_INVALID)
         return report_at(run, run->script.wrong_at, &err);
     if (status == HF_OK && run->script.count == 0)

@@ -57,19 +57,41 @@ static struct table *table_for(const hf_rows *rows)
     return table;
 }
 
+/* SQLite allows NUL in text, where a table's cell would end: shows it by its symbol. */
+static bool set_with_nul(struct table *table, size_t column, const char *value, size_t size)
+{
+    hf__buf text = {0};
+
+    for (size_t at = 0; at < size; at++) {
+        if (value[at] == '\0')
+            hf__buf_puts(&text, "␀");
+        else
+            hf__buf_add(&text, value + at, 1);
+    }
+    bool ok = !text.broken;
+    if (ok)
+        table_set(table, column, text.data);
+    hf__buf_free(&text);
+    return ok;
+}
+
 bool print_rows_as_table(const hf_rows *rows)
 {
     struct table *table = table_for(rows);
+    bool ok = true;
 
     for (size_t row = 0; row < hf_rows_count(rows); row++) {
         table_add_row(table);
         for (size_t i = 0; i < hf_rows_columns(rows); i++) {
-            const char *value = hf_rows_value(rows, row, i, NULL);
-            if (value != NULL)
+            size_t size = 0;
+            const char *value = hf_rows_value(rows, row, i, &size);
+            if (value != NULL && memchr(value, '\0', size) != NULL)
+                ok = set_with_nul(table, i, value, size) && ok;
+            else if (value != NULL)
                 table_set(table, i, value);
         }
     }
-    bool printed = table_print(table);
+    bool printed = ok && table_print(table);
     table_free(table);
     return printed;
 }
@@ -92,9 +114,10 @@ static void add_row(hf__json *json, const hf_rows *rows, size_t row, const char 
 {
     hf__json_begin_object(json, NULL);
     for (size_t i = 0; i < hf_rows_columns(rows); i++) {
-        const char *value = hf_rows_value(rows, row, i, NULL);
+        size_t size = 0;
+        const char *value = hf_rows_value(rows, row, i, &size);
         if (value != NULL)
-            hf__json_put_string(json, keys, value);
+            hf__json_put_bytes(json, keys, value, size);
         else
             hf__json_put_null(json, keys);
         keys += strlen(keys) + 1;

@@ -59,13 +59,12 @@ void sql_skip_line_comment(struct sql_cursor *cursor)
         cursor->at++;
 }
 
-/* Comments nest. */
-const char *sql_skip_block_comment(struct sql_cursor *cursor)
+const char *sql_skip_block_comment(struct sql_cursor *cursor, bool nests)
 {
     size_t depth = 0;
 
     while (cursor->at < cursor->size) {
-        bool opens = sql_at_pair(cursor, '/', '*');
+        bool opens = sql_at_pair(cursor, '/', '*') && (depth == 0 || nests);
         bool closes = sql_at_pair(cursor, '*', '/');
 
         cursor->at += opens || closes ? 2 : 1;
@@ -90,7 +89,15 @@ static const char *skip_quoted(struct sql_cursor *cursor, bool backslashes)
         else if (c == quote)
             return NULL;
     }
-    return quote == '"' ? "the quoted name" : "the string";
+    return quote == '\'' ? "the string" : "the quoted name";
+}
+
+const char *sql_skip_bracketed(struct sql_cursor *cursor)
+{
+    while (cursor->at < cursor->size)
+        if (cursor->text[cursor->at++] == ']')
+            return NULL;
+    return "the quoted name";
 }
 
 const char *sql_skip_quoted(struct sql_cursor *cursor)

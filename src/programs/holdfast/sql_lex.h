@@ -31,8 +31,9 @@ size_t sql_name_size(const struct sql_cursor *cursor, size_t ahead);
  * These move past what starts at the cursor. They return NULL, or what it is when it is not closed:
  * "the string".
  */
-const char *sql_skip_block_comment(struct sql_cursor *cursor);
-const char *sql_skip_quoted(struct sql_cursor *cursor);        /* '…' or "…" */
+const char *sql_skip_block_comment(struct sql_cursor *cursor, bool nests);
+const char *sql_skip_quoted(struct sql_cursor *cursor);        /* '…', "…" or `…` */
+const char *sql_skip_bracketed(struct sql_cursor *cursor);     /* SQLite's […] */
 const char *sql_skip_escape_string(struct sql_cursor *cursor); /* the '…' of E'…' */
 const char *sql_skip_dollar_quoted(struct sql_cursor *cursor, size_t tag_size); /* with both $ */
 

@@ -26,12 +26,15 @@ struct draft {
     struct word words[LEADING_WORDS];
     size_t word_count;
     size_t depth;     /* of parentheses: in them, semicolons separate the actions of a rule */
+    bool in_body;     /* of SQLite's CREATE TRIGGER, whose statements end by semicolons */
+    bool after_end;   /* of such a statement: END closes the body here */
     size_t stream_at; /* where STDIN or STDOUT is */
     bool has_stream;
 };
 
 struct reader {
     struct sql_cursor cursor;
+    bool sqlite; /* reads as SQLite, not as PostgreSQL */
     struct sql_variable *variables;
     size_t variable_count;
     struct sql_script *script;
@@ -68,12 +71,25 @@ static bool leads_with(const struct reader *reader, size_t index, const char *ke
     return index < draft->word_count && word_is(reader, &draft->words[index], keyword);
 }
 
+static bool creates_trigger(const struct reader *reader)
+{
+    bool temporary = leads_with(reader, 1, "temp") || leads_with(reader, 1, "temporary");
+
+    return reader->sqlite && leads_with(reader, 0, "create") &&
+           leads_with(reader, temporary ? 2 : 1, "trigger");
+}
+
 static void note_word(struct reader *reader, struct word word)
 {
     struct draft *draft = &reader->draft;
 
     if (draft->word_count < LEADING_WORDS)
         draft->words[draft->word_count++] = word;
+    if (creates_trigger(reader) && word_is(reader, &word, "begin"))
+        draft->in_body = true;
+    else if (draft->after_end && word_is(reader, &word, "end"))
+        draft->in_body = false;
+    draft->after_end = false;
     if (word_is(reader, &word, "stdin") || word_is(reader, &word, "stdout")) {
         draft->has_stream = true;
         draft->stream_at = word.at;
@@ -387,7 +403,9 @@ static hf_status read_token(struct reader *reader)
     if (!draft->solid)
         draft->statement.first = reader->cursor.at;
     draft->solid = true;
-    if (c == '\'' || c == '"')
+    if (reader->sqlite && c == '[')
+        return check_closed(reader, start, sql_skip_bracketed(&reader->cursor));
+    if (c == '\'' || c == '"' || (reader->sqlite && c == '`'))
         return check_closed(reader, start, sql_skip_quoted(&reader->cursor));
     if (c == '$')
         return read_dollar(reader);
@@ -405,6 +423,11 @@ static hf_status read_piece(struct reader *reader)
         reader->cursor.at++;
         return HF_OK;
     }
+    if (c == ';' && reader->draft.in_body) {
+        reader->draft.after_end = true;
+        reader->cursor.at++;
+        return HF_OK;
+    }
     if (c == ';' && reader->draft.depth == 0) {
         hf_status status = end_statement(reader);
         reader->cursor.at++;
@@ -412,18 +435,21 @@ static hf_status read_piece(struct reader *reader)
     }
     start_statement(&reader->draft, start);
     if (sql_at_pair(&reader->cursor, '/', '*'))
-        return check_closed(reader, start, sql_skip_block_comment(&reader->cursor));
+        return check_closed(reader, start,
+                            sql_skip_block_comment(&reader->cursor, !reader->sqlite));
     if (!sql_at_pair(&reader->cursor, '-', '-'))
         return read_token(reader);
     sql_skip_line_comment(&reader->cursor);
     return HF_OK;
 }
 
-hf_status sql_script_read(const char *text, size_t size, struct sql_variable *variables,
-                          size_t variable_count, struct sql_script *script, hf_error *err)
+hf_status sql_script_read(const char *text, size_t size, bool sqlite,
+                          struct sql_variable *variables, size_t variable_count,
+                          struct sql_script *script, hf_error *err)
 {
     struct reader reader = {
         .cursor = {.text = text, .size = size},
+        .sqlite = sqlite,
         .variables = variables,
         .variable_count = variable_count,
         .script = script,

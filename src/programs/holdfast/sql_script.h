@@ -1,6 +1,6 @@
 /*
  * Splits a script of SQL into statements and turns its :name variables into parameters. It reads
- * strings, quoted names, dollar quotes and comments as PostgreSQL does.
+ * strings, quoted names, dollar quotes and comments as PostgreSQL does, or also as SQLite does.
  */
 #ifndef HF_CLI_SQL_SCRIPT_H
 #define HF_CLI_SQL_SCRIPT_H
@@ -48,7 +48,7 @@ bool sql_variable_read(const char *assignment, struct sql_variable *variable);
  * transaction or copies from or to the client. Free the script, also after a failure. The text need
  * not outlive it; the variables must.
  */
-HF_MUST_CHECK hf_status sql_script_read(const char *text, size_t size,
+HF_MUST_CHECK hf_status sql_script_read(const char *text, size_t size, bool sqlite,
                                         struct sql_variable *variables, size_t variable_count,
                                         struct sql_script *script, hf_error *err);
 void sql_script_free(struct sql_script *script);

@@ -419,3 +419,24 @@ def test_answer_to_commit_lost_in_a_crash(holdfast, own_pg, own_db, schema, expe
         assert done.out.split() == ["word", "row"]
     else:
         assert done.out == "" and re.search(r"error: transaction \d+ may or may not", done.err)
+
+
+def test_nul_in_a_value_cuts_nothing(holdfast, tmp_path):
+    command = holdfast.at(f"local:{tmp_path / 'state'}")
+    sql = "select 'ab' || char(0) || 'cd' as a, 'x' as b"
+    assert json.loads(command("tx", "look", "--json", "-c", sql).out) == [{"a": "ab\0cd", "b": "x"}]
+    assert "ab␀cd" in command("tx", "look", "-c", sql).out
+
+
+def test_script_on_the_local_store_is_read_as_sqlite(holdfast, tmp_path):
+    done = holdfast.at(f"local:{tmp_path / 'state'}")("tx", "look", "--json", "-c", """
+        create table `a;b` ([c;d] integer);
+        create table log (n integer);
+        create trigger t after insert on `a;b` begin
+            insert into log values (new.[c;d]);
+            insert into log select case when 1 then 2 end;
+        end;
+        insert into `a;b` values (1);
+        select n from log order by n""")
+    assert done.code == 0, done
+    assert [row["n"] for row in json.loads(done.out)] == ["1", "2"]

@@ -15,7 +15,7 @@ struct fixture {
     hf_error err;
 };
 
-static hf_status read_script(struct fixture *fixture, const char *text)
+static hf_status read_as(bool sqlite, struct fixture *fixture, const char *text)
 {
     static const char *const assignments[] = {"id=7", "name=Ann", "ünï=x"};
     size_t count = sizeof assignments / sizeof assignments[0];
@@ -23,17 +23,22 @@ static hf_status read_script(struct fixture *fixture, const char *text)
     *fixture = (struct fixture){0};
     for (size_t i = 0; i < count; i++)
         assert_true(sql_variable_read(assignments[i], &fixture->variables[i]));
-    return sql_script_read(text, strlen(text), fixture->variables, count, &fixture->script,
+    return sql_script_read(text, strlen(text), sqlite, fixture->variables, count, &fixture->script,
                            &fixture->err);
 }
 
+static hf_status read_script(struct fixture *fixture, const char *text)
+{
+    return read_as(false, fixture, text);
+}
+
 /* The statements, each as it is sent, with a bar between them. */
-static void check_split(const char *text, const char *expected)
+static void check_split_as(bool sqlite, const char *text, const char *expected)
 {
     struct fixture fixture;
     char found[1024] = "";
 
-    if (read_script(&fixture, text) != HF_OK)
+    if (read_as(sqlite, &fixture, text) != HF_OK)
         fail_msg("%s: %s", text, fixture.err.message);
     for (size_t i = 0; i < fixture.script.count; i++) {
         if (i > 0)
@@ -42,6 +47,11 @@ static void check_split(const char *text, const char *expected)
     }
     assert_string_equal(found, expected);
     sql_script_free(&fixture.script);
+}
+
+static void check_split(const char *text, const char *expected)
+{
+    check_split_as(false, text, expected);
 }
 
 static void check_refused(const char *text, size_t at, const char *message)
@@ -53,6 +63,38 @@ static void check_refused(const char *text, size_t at, const char *message)
     assert_string_equal(fixture.err.message, message);
     assert_int_equal(fixture.script.wrong_at, at);
     sql_script_free(&fixture.script);
+}
+
+static void test_sqlite_quotes_names_in_its_own_ways(void **state)
+{
+    (void)state;
+    check_split_as(true, "select [a;b]; select 1", "select [a;b]|select 1");
+    check_split_as(true, "select `a;``b`; select 1", "select `a;``b`|select 1");
+    check_split_as(true, "select [it's]; select :id", "select [it's]|select $1");
+    check_split_as(true, "select 1 /* /* ; */; select 2", "select 1 /* /* ; */|select 2");
+    check_split("select a[:id]; select 1", "select a[$1]|select 1");
+    check_split("select 1 /* /* ; */ ; */; select 2", "select 1 /* /* ; */ ; */|select 2");
+}
+
+static void test_sqlite_triggers_have_statements_inside(void **state)
+{
+    static const char *const triggers[] = {
+        "create trigger t after insert on a begin insert into b values (1); delete from c; end",
+        "CREATE TEMP TRIGGER t BEFORE UPDATE ON a BEGIN SELECT CASE WHEN 1 THEN 2 END; END",
+        "create trigger t after insert on a begin select 'x; end;'; /* why */ end",
+        "create temporary trigger [begin;] after insert on a begin select 1; end",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof triggers / sizeof *triggers; i++) {
+        char script[256];
+        char expected[256];
+        (void)snprintf(script, sizeof script, "%s; select 2", triggers[i]);
+        (void)snprintf(expected, sizeof expected, "%s|select 2", triggers[i]);
+        check_split_as(true, script, expected);
+    }
+    check_split("create trigger t after insert on begin execute function f(); select 1",
+                "create trigger t after insert on begin execute function f()|select 1");
 }
 
 static void test_semicolons_separate_statements(void **state)
@@ -164,7 +206,8 @@ static void test_values_are_never_in_the_text(void **state)
 
     (void)state;
     assert_true(sql_variable_read("x='; drop table t; --:x=", &variable));
-    assert_int_equal(sql_script_read(text, strlen(text), &variable, 1, &script, NULL), HF_OK);
+    assert_int_equal(sql_script_read(text, strlen(text), false, &variable, 1, &script, NULL),
+                     HF_OK);
     assert_string_equal(script.statements[0].sql, "select $1");
     assert_string_equal(script.statements[0].values[0].data, "'; drop table t; --:x=");
     sql_script_free(&script);
@@ -355,6 +398,8 @@ static void test_places_are_shown_for_people(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sqlite_quotes_names_in_its_own_ways),
+        cmocka_unit_test(test_sqlite_triggers_have_statements_inside),
         cmocka_unit_test(test_semicolons_separate_statements),
         cmocka_unit_test(test_semicolons_in_quotes_do_not),
         cmocka_unit_test(test_backslashes_escape_in_strings_with_an_e_only),
