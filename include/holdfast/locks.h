@@ -200,10 +200,12 @@ typedef struct hf_store_options {
     int ping_deadline_ms; /* no answer for this long is a loss; default 10 000 */
     int kill_ms;          /* how long the caller needs to stop after a loss; default 5 000 */
     int connect_timeout_ms; /* default 10 000 */
-    int max_waits;          /* connections that wait or hold, besides the shared one; default 2 */
+    /* Connections that wait or hold, besides the shared one; default 2. A process that waits long
+     * has one more that listens, and with the schema one that writes records: five at most. */
+    int max_waits;
     int max_keys;           /* keys held at once; default a quarter of the server's lock table */
     bool session_pool;      /* the pooler in between is in session mode: only the caller can know */
-    bool dispatch;          /* callbacks run in hf_store_dispatch, not in the watcher's thread */
+    bool dispatch;          /* callbacks run in hf_store_dispatch, not in a thread of the library */
     hf_log_fn *log;         /* may be called from any thread */
     void *log_arg;
     int max_transactions; /* connections for hf_transact; more callers wait for one; default 16 */
@@ -269,8 +271,8 @@ enum hf_lock_flags {
 typedef enum hf_lock_state { HF_STATE_HELD = 0, HF_STATE_LOST, HF_STATE_RELEASED } hf_lock_state;
 
 /*
- * Called exactly once for each lost lock, perhaps before the acquire has returned, in the watcher's
- * thread or in hf_store_dispatch. It may release or free the lock.
+ * Called exactly once for each lost lock, perhaps before the acquire has returned, in a thread of
+ * the library or in hf_store_dispatch, one after the other. It may release or free the lock.
  */
 typedef void hf_lost_fn(hf_lock *lock, const hf_error *why, void *arg);
 
@@ -304,6 +306,12 @@ typedef struct hf_lock_spec {
  * Waiting for a key smaller than one that this thread holds is HF_ORDER: two processes that do it
  * in opposite orders would deadlock, and PostgreSQL could not see it. Any thread may release a
  * lock. A thread that is cancelled finishes the call; use hf_store_interrupt to end a wait.
+ *
+ * Who has waited for more than a moment is granted the lock in the order of arrival, over all
+ * processes. A wait goes on while the store is out of reach, as in a restart or a failover, and
+ * ends with HF_UNREACHABLE when its time is over, or at once when the store refuses the user or the
+ * database. A server that does not answer holds up a call with a wait by wait_ms and a moment, or
+ * by a second at least; one without (wait_ms 0) by ping_deadline_ms.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec,
                                                hf_lock **lock, hf_error *err);

@@ -33,11 +33,14 @@
     ASK(int, PQgetisnull, (const PGresult *result, int row, int column), (result, row, column)) \
     ASK(int, PQgetlength, (const PGresult *result, int row, int column), (result, row, column)) \
     ASK(char *, PQgetvalue, (const PGresult *result, int row, int column), (result, row, column)) \
+    ASK(char *, PQhost, (const PGconn *conn), (conn)) \
+    ASK(char *, PQhostaddr, (const PGconn *conn), (conn)) \
     ASK(int, PQisBusy, (PGconn *conn), (conn)) \
     ASK(int, PQnfields, (const PGresult *result), (result)) \
     ASK(PGnotify *, PQnotifies, (PGconn *conn), (conn)) \
     ASK(int, PQntuples, (const PGresult *result), (result)) \
     ASK(int, PQpipelineSync, (PGconn *conn), (conn)) \
+    ASK(char *, PQport, (const PGconn *conn), (conn)) \
     ASK(char *, PQresultErrorField, (const PGresult *result, int field), (result, field)) \
     ASK(char *, PQresultErrorMessage, (const PGresult *result), (result)) \
     ASK(ExecStatusType, PQresultStatus, (const PGresult *result), (result)) \

@@ -147,8 +147,14 @@ hf_status hf_store_borrow(struct pg_conn *conn, const hf_store_options *given, h
 
 static void release_leftovers(hf_store *store)
 {
-    while (store->locks)
-        (void)!hf_lock_release(store->locks, NULL);
+    hf_lock *lock;
+    do {
+        pthread_mutex_lock(&store->mutex);
+        lock = store->locks;
+        pthread_mutex_unlock(&store->mutex);
+        if (lock)
+            (void)!hf_lock_release(lock, NULL);
+    } while (lock);
 }
 
 void hf_store_close(hf_store *store)
@@ -160,9 +166,9 @@ void hf_store_close(hf_store *store)
         close(store->event_fd);
         return; /* the rest is the parent's, copied; its mutexes may be locked for ever */
     }
+    hf__watch_stop(store); /* first: a callback may free the lock that is about to be released */
     release_leftovers(store);
     hf__scribe_stop(store);
-    hf__watch_stop(store);
     store->backend->ops->close(store->backend);
     free_store(store);
 }
@@ -176,6 +182,7 @@ void hf_store_interrupt(hf_store *store)
              key_state = key_state->next)
             for (struct waiter *waiter = key_state->first; waiter; waiter = waiter->next)
                 pthread_cond_signal(waiter->cond);
+    pthread_cond_broadcast(&store->changed);
     pthread_mutex_unlock(&store->mutex);
     store->backend->ops->interrupt(store->backend);
 }

@@ -66,6 +66,19 @@ const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim)
     return out;
 }
 
+bool hf__may_pass(const hf_error *failure)
+{
+    static const char *const final[] = {"28", "3D", "42"}; /* classes of SQLSTATEs */
+    if (failure->code == HF_CONFIG)
+        return strcmp(failure->sqlstate, "25006") == 0; /* a standby, which may be promoted */
+    if (failure->code != HF_UNREACHABLE)
+        return false;
+    for (size_t i = 0; i < sizeof final / sizeof *final; i++)
+        if (strncmp(failure->sqlstate, final[i], 2) == 0)
+            return false;
+    return true;
+}
+
 hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err)
 {
     char name[200];

@@ -95,7 +95,8 @@ typedef struct hf__request {
     bool any_order;      /* the caller may deadlock: search for cycles while waiting */
     const hf__key *held; /* what the calling thread holds already; for wait_claims only */
     size_t held_count;
-    int64_t deadline; /* by hf__now_ms(), or HF__FOREVER; for wait_claims only */
+    int64_t began;    /* the call, by hf__now_ms(): every limit counts from here */
+    int64_t deadline; /* likewise, or HF__FOREVER; not after began: the call does not wait */
 
     /* NULL, or asked now and then by a wait, which keeps its place meanwhile, with no mutex held.
      * True ends the wait with HF_NOT_ACQUIRED. */
@@ -269,6 +270,12 @@ void hf__log(const hf__backend *backend, hf_log_level level, const char *format,
 
 /* "'nightly'" or "key 42" or "key (1, 2)", as messages name a claim. Returns out. */
 const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim);
+
+/*
+ * May a wait outlive this failure, because the server will be back or another takes its place? Not
+ * when it refuses the user or the database.
+ */
+bool hf__may_pass(const hf_error *failure);
 
 /* Returns HF_DEADLOCK, with a message for the thread whose wait for claim closes a cycle. */
 HF_MUST_CHECK hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err);

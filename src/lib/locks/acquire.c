@@ -138,6 +138,26 @@ static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf
     return status;
 }
 
+bool hf__outlast(struct acquiring *acquiring, const hf_error *failure)
+{
+    enum { PAUSE_LOW_MS = 200, PAUSE_HIGH_MS = 600 };
+    hf_store *store = acquiring->store;
+    int64_t pause = hf__deadline(hf__jitter_ms(PAUSE_LOW_MS, PAUSE_HIGH_MS));
+    struct timespec until = hf__timespec(pause < acquiring->deadline ? pause : acquiring->deadline);
+    if (!hf__may_pass(failure) || hf__left_ms(acquiring->deadline) == 0)
+        return false;
+    if (!acquiring->outage)
+        hf__log(store->backend, HF_LOG_WARNING, "%s; the wait goes on", failure->message);
+    acquiring->outage = true;
+    pthread_mutex_lock(&store->mutex);
+    while (!store->interrupted &&
+           pthread_cond_clockwait(&store->changed, &store->mutex, CLOCK_MONOTONIC, &until) == 0)
+        ;
+    bool goes_on = !store->interrupted && hf__left_ms(acquiring->deadline) != 0;
+    pthread_mutex_unlock(&store->mutex);
+    return goes_on;
+}
+
 static hf_status acquire_borrowed(struct acquiring *acquiring, const hf__claim *claims,
                                   size_t count, hf_error *err)
 {
@@ -145,6 +165,7 @@ static hf_status acquire_borrowed(struct acquiring *acquiring, const hf__claim *
     hf__request request = {.claims = claims,
                            .count = count,
                            .lifetime = HF_TRANSACTION,
+                           .began = acquiring->began,
                            .deadline = acquiring->deadline};
     hf_status status = backend->ops->try_claims(backend, &request, err);
     if (status == HF_NOT_ACQUIRED && acquiring->spec->wait_ms != 0) {

@@ -166,8 +166,8 @@ static hf_status wait_at_store(hf_store *store, hf__request *request, hf_error *
     return status;
 }
 
-static hf_status ask_store(struct acquiring *acquiring, hf__request *request,
-                           struct waiter *waiters, size_t count, bool patient, hf_error *err)
+static hf_status ask_once(struct acquiring *acquiring, hf__request *request, struct waiter *waiters,
+                          size_t count, bool patient, hf_error *err)
 {
     hf_store *store = acquiring->store;
     const hf__backend_ops *ops = store->backend->ops;
@@ -182,6 +182,23 @@ static hf_status ask_store(struct acquiring *acquiring, hf__request *request,
         status = wait_at_store(store, request, err);
         mark_waiting(store, waiters, count, false);
     }
+    return status;
+}
+
+/* Keeps its place in the line of the process meanwhile. */
+static hf_status ask_store(struct acquiring *acquiring, hf__request *request,
+                           struct waiter *waiters, size_t count, bool patient, hf_error *err)
+{
+    hf_error local_error;
+    hf_error *where = err ? err : &local_error;
+    hf_status status;
+    do {
+        status = ask_once(acquiring, request, waiters, count, patient, where);
+        if (status == HF_UNREACHABLE || status == HF_CONFIG)
+            mark_waiting(acquiring->store, waiters, count, patient);
+    } while (patient && (status == HF_UNREACHABLE || status == HF_CONFIG) &&
+             hf__outlast(acquiring, where));
+    acquiring->outage = false;
     return status;
 }
 
@@ -240,6 +257,7 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
     hf__request request = {.lifetime = acquiring->spec->lifetime,
                            .private_session = acquiring->spec->flags & HF_PRIVATE,
                            .any_order = acquiring->spec->flags & HF_ANY_ORDER,
+                           .began = acquiring->began,
                            .deadline = acquiring->deadline,
                            .give_up = acquiring->give_up,
                            .give_up_arg = acquiring->give_up_arg,
@@ -400,19 +418,27 @@ static hf_status acquire_once(struct acquiring *acquiring, const hf__claim *clai
 hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool patient, hf_error *err)
 {
+    hf_error local_error;
+    hf_error *where = err ? err : &local_error;
+    hf_status status;
     if (count == 1 || !patient) {
-        hf_status once = acquire_once(acquiring, claims, count, patient, err);
+        status = acquire_once(acquiring, claims, count, patient, where);
         /* A session that was joined, or had been idle, turned out dead: try again on a new one. */
-        return once == HF_UNREACHABLE ? acquire_once(acquiring, claims, count, patient, err) : once;
+        if (status == HF_UNREACHABLE)
+            status = acquire_once(acquiring, claims, count, patient, where);
+        return status;
     }
     acquiring->quiet = true;
-    hf_status status = acquire_once(acquiring, claims, count, false, err);
+    status = acquire_once(acquiring, claims, count, false, where);
     acquiring->quiet = false;
-    if (status != HF_NOT_ACQUIRED)
+    bool outlasts =
+        (status == HF_UNREACHABLE || status == HF_CONFIG) && hf__outlast(acquiring, where);
+    if (status != HF_NOT_ACQUIRED && !outlasts)
         return status;
-    hf__tell_waiting(acquiring, &claims[acquiring->blocked]);
+    if (status == HF_NOT_ACQUIRED)
+        hf__tell_waiting(acquiring, &claims[acquiring->blocked]);
     acquiring->alone = true;
-    status = acquire_once(acquiring, claims, count, true, err);
+    status = acquire_once(acquiring, claims, count, true, where);
     acquiring->alone = false;
     return status;
 }

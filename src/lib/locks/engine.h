@@ -95,6 +95,9 @@ struct hf_store {
     /* the watcher */
     pthread_t watcher;
     bool watching;
+    pthread_t deliverer; /* runs callbacks; the watcher's, until it is stopped */
+    bool delivers;       /* it was started and is to be joined */
+    bool delivering;     /* it runs */
     bool stopping;
 
     /* the scribe: unlike the watcher it may block on the store */
@@ -154,6 +157,7 @@ struct acquiring {
     bool alone;                 /* joins no hold: see hf__claims_acquire in claims.c */
     bool (*give_up)(void *arg); /* see hf__request */
     void *give_up_arg;
+    bool outage;        /* the store is out of reach; the log has been told */
     bool quiet;         /* a refusal is expected: do not look for the holder */
     size_t blocked;     /* index of the claim that was refused last */
     char who[WHO_SIZE]; /* its holder, in words; "" when nobody looked */
@@ -250,6 +254,9 @@ void hf__lookup_attach(const struct acquiring *acquiring, hf__request *request);
 
 /* Frees the questions that hf__lookup_prepare made. */
 void hf__lookup_finish(struct acquiring *acquiring);
+
+/* acquire.c. After a failure that a wait may outlive: pauses. False: the wait is over. */
+bool hf__outlast(struct acquiring *acquiring, const hf_error *failure);
 
 /* claims.c, release.c: keys and their grants. The mutex is not held, except for hf__drop_grant. */
 

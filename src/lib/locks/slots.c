@@ -386,7 +386,7 @@ static hf_status acquire_slot(struct acquiring *acquiring, const hf__claim *base
     return status;
 }
 
-hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
+static hf_status slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
     hf__claim label = *base;
     bool again = true;
@@ -402,4 +402,34 @@ hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, h
     if (status != HF_OK)
         (void)!hf__claims_release(acquiring->lock, 0, NULL);
     return status;
+}
+
+/* What was acquired on the way, the gate and the size, may be lost before the slot comes free. */
+static bool was_lost(struct acquiring *acquiring)
+{
+    pthread_mutex_lock(&acquiring->store->mutex);
+    bool lost = hf__lost_session(acquiring->lock) != NULL;
+    pthread_mutex_unlock(&acquiring->store->mutex);
+    return lost;
+}
+
+hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
+{
+    hf_error local_error;
+    hf_error *where = err ? err : &local_error;
+    for (;;) {
+        hf_status status = slot_acquire(acquiring, base, where);
+        bool lost = status == HF_OK && was_lost(acquiring);
+        if (lost) {
+            (void)!hf__claims_release(acquiring->lock, 0, NULL);
+            status = hf__fail(where, HF_UNREACHABLE, "the session with %s ended meanwhile",
+                              acquiring->store->backend->name);
+        }
+        bool passes = status == HF_UNREACHABLE || status == HF_CONFIG || status == HF_LOST;
+        if (status == HF_LOST)
+            where->code = HF_UNREACHABLE;
+        if (!passes || acquiring->spec->wait_ms == 0 || !hf__outlast(acquiring, where))
+            return passes ? where->code : status;
+        acquiring->outage = false;
+    }
 }

@@ -137,6 +137,8 @@ static hf_status unlock(pg_session *session, const hf__claim *claims, size_t cou
     bool heard = hf__pg_bool(freed, 0, 1);
     *missing = single ? !hf__pg_bool(freed, 0, 0) : hf__pg_int(freed, 0, 0);
     PQclear(freed);
+    if (heard && single)
+        hf__pg_pass(pg_backend_of(session->base.backend), claims->wake);
     if (heard)
         tell_listeners(session, claims, count);
     return HF_OK;
@@ -181,46 +183,93 @@ static hf_status try_set(pg_session *session, hf__request *request, hf_error *er
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
-static size_t undo(pg_session *session, const hf__claim *claims, size_t count)
+static void undo_script(hf__buf *sql, const hf__claim *claims, size_t count)
 {
     pg_arrays arrays = {0};
+    hf__buf keys = {0}, spaces = {0};
+    hf_error ignored;
+    if (hf__pg_key_arrays(&arrays, claims, count, &ignored) != HF_OK)
+        sql->broken = true;
+    hf__buf_printf(&keys, "'%s'", arrays.keys.data);
+    hf__buf_printf(&spaces, "'%s'", arrays.spaces.data);
+    const hf__sql_part parts[] = {{"keys", keys.data},
+                                  {"spaces", spaces.data},
+                                  {"shared", claims->mode == HF_SHARED ? "true" : "false"},
+                                  {0}};
+    if (keys.broken || spaces.broken)
+        sql->broken = true;
+    if (!sql->broken)
+        hf__sql_expand(sql, pg_sql(&hf__sql_postgres_undo), parts);
+    hf__buf_free(&keys);
+    hf__buf_free(&spaces);
+    hf__pg_arrays_free(&arrays);
+}
+
+/* The caller may be out of patience, but the server answers. */
+static size_t undo(pg_session *session, const char *sql)
+{
+    const pg_backend *backend = pg_backend_of(session->base.backend);
+    const pg_patience *patience = session->patience;
     PGresult *freed = NULL;
     hf_error ignored;
-    size_t found = 0;
-    if (atomic_load(&session->base.lost))
-        return 0;
-    hf_status status = hf__pg_key_arrays(&arrays, claims, count, &ignored);
-    if (status == HF_OK) {
-        const char *params[] = {arrays.keys.data, arrays.spaces.data, shared_text(claims)};
-        status = hf__pg_run(session, &hf__sql_postgres_undo, 3, params, &freed, &ignored);
-    }
-    /* Better lose the session than keep a key locked that nobody knows of. */
+    session->patience = NULL;
+    hf_status status =
+        hf__pg_script(session, sql, hf__deadline(backend->ping_deadline_ms), &freed, &ignored);
+    session->patience = patience;
+    size_t found = status == HF_OK ? (size_t)hf__pg_int(freed, 0, 0) : 0;
     if (status != HF_OK)
         hf__pg_session_fail(session, "it could not be cleaned up after an error");
-    else
-        found = (size_t)hf__pg_int(freed, 0, 0);
     PQclear(freed);
-    hf__pg_arrays_free(&arrays);
+    return found;
+}
+
+/* An abandoned statement is still under way: what it does is undone when it has ended. */
+static void undo_later(pg_session *session, const char *sql)
+{
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    pthread_mutex_lock(&backend->mutex);
+    if (session->waiting_session)
+        hf__pg_errand(session, pg_sql(&hf__sql_postgres_end_abandoned));
+    hf__pg_errand(session, sql);
+    pthread_mutex_unlock(&backend->mutex);
+    hf__pg_wake(&backend->base);
+}
+
+size_t hf__pg_clean_up(pg_session *session, const hf__claim *claims, size_t count, size_t own)
+{
+    hf__buf sql = {0};
+    size_t found = 0;
+    unsigned holds = atomic_load(&session->base.holds);
+    bool is_pooled = session->waiting_session || session->private_session;
+    /* Only sets that waited and private locks lock a shared key once more on the same session, and
+     * pg_locks does not show how often. */
+    bool may_be_anothers = claims->mode == HF_SHARED && is_pooled && holds > own;
+    bool is_spare = session->answer_due && is_pooled && holds == own;
+    if (atomic_load(&session->base.lost))
+        return 0;
+    undo_script(&sql, claims, count);
+    /* Better lose the session than keep a key locked that nobody knows of. */
+    if (sql.broken || may_be_anothers || is_spare)
+        hf__pg_session_fail(session, "it could not be cleaned up after an error");
+    else if (session->answer_due)
+        undo_later(session, sql.data);
+    else
+        found = undo(session, sql.data);
+    hf__buf_free(&sql);
     return found;
 }
 
 void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count)
 {
-    (void)undo(session, claims, count);
-}
-
-size_t hf__pg_clean_up(pg_session *session, const hf__claim *claims, size_t count, size_t own)
-{
-    /* Only sets that waited and private locks lock a shared key once more on the same session, and
-     * pg_locks does not show how often. */
-    bool may_be_anothers = claims->mode == HF_SHARED &&
-                           (session->waiting_session || session->private_session) &&
-                           atomic_load(&session->base.holds) > own;
-    if (!may_be_anothers)
-        return undo(session, claims, count);
-    if (!atomic_load(&session->base.lost))
+    hf__buf sql = {0};
+    if (atomic_load(&session->base.lost))
+        return;
+    undo_script(&sql, claims, count);
+    if (sql.broken)
         hf__pg_session_fail(session, "it could not be cleaned up after an error");
-    return 0;
+    else
+        (void)undo(session, sql.data);
+    hf__buf_free(&sql);
 }
 
 /* The schema may have been installed after this session was opened. */
@@ -244,35 +293,38 @@ static hf_status try_on_session(pg_session *session, hf__request *request, hf_er
     return status;
 }
 
-static hf_status try_on_shared_session(pg_backend *backend, hf__request *request, hf_error *err)
+hf_status hf__pg_try_now(pg_backend *backend, hf__request *request, const pg_patience *patience,
+                         hf_error *err)
 {
     pg_session *shared_session = NULL;
-    hf_status status = hf__pg_shared_session(backend, &shared_session, err);
+    hf_status status = hf__pg_shared_session_for(backend, patience, &shared_session, err);
     if (status != HF_OK)
         return status;
     status = hf__pg_sessions_allowed(backend, err);
+    if (status == HF_OK)
+        status = hf__pg_session_lock(shared_session, patience, err);
     if (status == HF_OK) {
-        pthread_mutex_lock(&shared_session->mutex);
         status = hf__pg_confirm_labels(shared_session, request->claims, request->count, err);
         if (status == HF_OK)
             status = try_on_session(shared_session, request, err);
         if (status == HF_OK)
             atomic_fetch_add(&shared_session->base.holds, (unsigned)request->count);
-        pthread_mutex_unlock(&shared_session->mutex);
+        hf__pg_session_unlock(shared_session);
     }
     hf__pg_unpin(shared_session);
     return status;
 }
 
-static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error *err)
+static hf_status try_on_own(pg_backend *backend, hf__request *request, const pg_patience *patience,
+                            hf_error *err)
 {
     pg_session *session = NULL;
     bool done = false;
-    hf_status status = hf__pg_try_in_one(backend, request, &done, err);
+    hf_status status = hf__pg_try_in_one(backend, request, patience, &done, err);
     if (status != HF_OK || done)
         return status;
     status = request->session ? hf__pg_checkout_held(request->session, &session, err)
-                              : hf__pg_checkout(backend, true, hf__now_ms(), &session, err);
+                              : hf__pg_checkout(backend, true, PG_IF_IDLE, patience, &session, err);
     if (status != HF_OK)
         return status;
     status = hf__pg_confirm_labels(session, request->claims, request->count, err);
@@ -284,14 +336,23 @@ static hf_status try_on_own(pg_backend *backend, hf__request *request, hf_error 
     return status;
 }
 
-/* An idle session may have died unnoticed. That must not fail the request: try once more. */
+/* The shared session may have died unnoticed. If it holds nothing, nobody has to be told. */
 hf_status hf__pg_try_claims(hf__backend *base, hf__request *request, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
-    hf_status (*try_on)(pg_backend *, hf__request *, hf_error *) =
-        request->private_session ? try_on_own : try_on_shared_session;
-    hf_status status = try_on(backend, request, err);
-    return status == HF_UNREACHABLE ? try_on(backend, request, err) : status;
+    const pg_patience patience = hf__pg_patience(backend, request);
+    hf_status (*try_on)(pg_backend *, hf__request *, const pg_patience *, hf_error *) =
+        request->private_session ? try_on_own : hf__pg_try_now;
+    if (hf__pg_has_passed(backend, request)) {
+        request->blocked = 0;
+        return HF_NOT_ACQUIRED;
+    }
+    hf_status status = hf__pg_patience_check(backend, &patience, err);
+    if (status == HF_OK)
+        status = try_on(backend, request, &patience, err);
+    if (status == HF_UNREACHABLE && hf__pg_patience_check(backend, &patience, NULL) == HF_OK)
+        status = try_on(backend, request, &patience, err);
+    return status;
 }
 
 static hf_status not_held(const hf__claim *claim, hf_error *err)
@@ -328,18 +389,21 @@ hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size
 hf_status hf__pg_renew_claims(hf__session *base, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err)
 {
+    enum { BRIEF_MS = 1000 }; /* on a silent server the caller tries again, or gives up */
+    const pg_patience patience = {.until = hf__deadline(BRIEF_MS), .interruptible = true};
     pg_session *session = pg_session_of(base);
     PGresult *renewed = NULL;
 
     bool records = keeps_records(session);
     (void)claims, (void)count;
     *token = 0;
-    pthread_mutex_lock(&session->mutex);
+    hf_status status = hf__pg_session_lock(session, &patience, err);
+    if (status != HF_OK)
+        return status;
     /* Pings even without tokens: a key on a dead session must not be handed over. */
-    hf_status status =
-        records ? hf__pg_run(session, &hf__sql_postgres_next_token, 0, NULL, &renewed, err)
-                : hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);
-    pthread_mutex_unlock(&session->mutex);
+    status = records ? hf__pg_run(session, &hf__sql_postgres_next_token, 0, NULL, &renewed, err)
+                     : hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);
+    hf__pg_session_unlock(session);
     if (status == HF_OK && records)
         *token = token_of(session, renewed, 0);
     PQclear(renewed);

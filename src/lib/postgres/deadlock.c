@@ -30,30 +30,36 @@ static uint32_t edge(const hf__key *held, const hf__key *wanted)
     return (uint32_t)(mix(from ^ mix((uint64_t)wanted->key + (uint64_t)wanted->space + 1)) >> 32);
 }
 
-static void say_edges(pg_backend *backend, const hf__request *request, const hf__key *wanted,
-                      const char *function)
+static void edges_script(hf__buf *sql, const hf__request *request, const hf__claim *claim,
+                         const char *function)
+{
+    const hf__key wanted = {claim->key, claim->space};
+    size_t count = request->held_count < MOST_EDGES ? request->held_count : MOST_EDGES;
+    for (size_t i = 0; i < count; i++)
+        hf__buf_printf(sql, "%s pg_catalog.%s(%d, %d)", i == 0 ? "SELECT" : ",", function,
+                       PG_EDGE_CLASS, (int32_t)edge(&request->held[i], &wanted));
+}
+
+void hf__pg_publish_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted,
+                         const pg_patience *patience, uint64_t *serial)
 {
     hf_error ignored;
     hf__buf sql = {0};
-    size_t count = request->held_count < MOST_EDGES ? request->held_count : MOST_EDGES;
-    for (size_t i = 0; i < count; i++)
-        hf__buf_printf(&sql, "%s pg_catalog.%s(%d, %d)", i == 0 ? "SELECT" : ",", function,
-                       PG_EDGE_CLASS, (int32_t)edge(&request->held[i], wanted));
-    if (count > 0 && !sql.broken)
-        hf__pg_on_listening(backend, sql.data, &ignored);
+    *serial = 0;
+    edges_script(&sql, request, wanted, "pg_advisory_lock_shared");
+    if (sql.length > 0 && !sql.broken)
+        (void)!hf__pg_on_listening(backend, patience, serial, sql.data, 0, NULL, NULL, &ignored);
     hf__buf_free(&sql);
 }
 
-void hf__pg_publish_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted)
+void hf__pg_retract_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted,
+                         uint64_t serial)
 {
-    hf__key key = {wanted->key, wanted->space};
-    say_edges(backend, request, &key, "pg_advisory_lock_shared");
-}
-
-void hf__pg_retract_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted)
-{
-    hf__key key = {wanted->key, wanted->space};
-    say_edges(backend, request, &key, "pg_advisory_unlock_shared");
+    hf__buf sql = {0};
+    edges_script(&sql, request, wanted, "pg_advisory_unlock_shared");
+    if (serial && sql.length > 0 && !sql.broken)
+        hf__pg_errand_on_listening(backend, serial, sql.data);
+    hf__buf_free(&sql);
 }
 
 struct graph {
@@ -129,13 +135,14 @@ static bool search(const PGresult *locks, const hf__request *request, const hf__
     return found;
 }
 
-bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__claim *wanted)
+bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__claim *wanted,
+                     const pg_patience *patience)
 {
     PGresult *locks = NULL;
     hf_error ignored;
     hf__key from = {wanted->key, wanted->space};
-    hf_status status =
-        hf__pg_ask(backend, pg_sql(&hf__sql_postgres_list_granted), 0, NULL, &locks, &ignored);
+    hf_status status = hf__pg_ask_for(backend, patience, pg_sql(&hf__sql_postgres_list_granted), 0,
+                                      NULL, &locks, &ignored);
     bool found = status == HF_OK && search(locks, request, &from);
     PQclear(locks);
     return found;

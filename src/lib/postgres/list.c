@@ -65,11 +65,14 @@ hf_status hf__pg_find_holder(hf__backend *base, const hf__claim *claim, hf__hold
     const char *params[] = {tag.classid, tag.objid, tag.objsubid,
                             claim->mode == HF_SHARED ? "t" : "f"};
 
+    /* A name in a message is not worth a longer wait for a silent server. */
+    enum { BRIEF_MS = 1000 };
+    const pg_patience patience = {.until = hf__deadline(BRIEF_MS)};
     memset(holder, 0, sizeof *holder);
-    hf_status status = hf__pg_ask(pg_backend_of(base),
-                                  recorded ? pg_sql(&hf__sql_postgres_find_holder_recorded)
-                                           : pg_sql(&hf__sql_postgres_find_holder),
-                                  4, params, &result, err);
+    hf_status status = hf__pg_ask_for(pg_backend_of(base), &patience,
+                                      recorded ? pg_sql(&hf__sql_postgres_find_holder_recorded)
+                                               : pg_sql(&hf__sql_postgres_find_holder),
+                                      4, params, &result, err);
     if (status == HF_OK && PQntuples(result) > 0)
         hf__pg_read_holder(result, recorded, holder);
     PQclear(result);
@@ -207,6 +210,13 @@ static bool is_pair_of(const struct row *row, uint32_t class_number)
     return row->objsubid == 2 && row->classid == class_number;
 }
 
+/* Our own bookkeeping of waits, which is nobody's lock. */
+static bool is_internal(const struct row *row)
+{
+    return is_pair_of(row, PG_EDGE_CLASS) ||
+           (row->objsubid == 2 && row->classid - PG_PLACE_CLASS < PG_PLACES);
+}
+
 static bool is_companion(const struct row *row)
 {
     return is_pair_of(row, PG_COMPANION_CLASS);
@@ -319,7 +329,7 @@ static hf_status emit_all(hf__view_sink *sink, const PGresult *result, hf_error 
             first = i;
         if (is_companion(&rows.items[i]))
             status = emit_sleepers(sink, &rows, i, err);
-        else if (!is_pair_of(&rows.items[i], PG_EDGE_CLASS))
+        else if (!is_internal(&rows.items[i]))
             status = emit(sink, &rows, i, first, false, err);
     }
     free(rows.items);
@@ -417,7 +427,7 @@ static hf_status ask(pg_backend *backend, int64_t since_ms, PGresult **result, h
     char since[24];
     const char *params[] = {NULL};
 
-    hf_status status = hf__pg_checkout(backend, true, hf__now_ms(), &session, err);
+    hf_status status = hf__pg_checkout(backend, true, PG_IF_IDLE, NULL, &session, err);
     if (status != HF_OK)
         return status;
     (void)snprintf(since, sizeof since, "%lld", (long long)since_ms);

@@ -41,12 +41,13 @@ static pg_session *pin_listening(pg_backend *backend)
 }
 
 /* listen_mutex is held. The session is pinned. */
-static hf_status listening_session(pg_backend *backend, pg_session **session, hf_error *err)
+static hf_status listening_session(pg_backend *backend, const pg_patience *patience,
+                                   pg_session **session, hf_error *err)
 {
     *session = pin_listening(backend);
     if (*session)
         return HF_OK;
-    hf_status status = hf__pg_session_open(backend, PG_FOR_LOCKS, session, err);
+    hf_status status = hf__pg_session_open_for(backend, PG_FOR_LOCKS, patience, session, err);
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&backend->mutex);
@@ -56,33 +57,35 @@ static hf_status listening_session(pg_backend *backend, pg_session **session, hf
     return HF_OK;
 }
 
-static hf_status say(pg_session *session, const char *function, const char *verb, int64_t wake,
-                     hf_error *err)
+/* verb: LISTEN or UNLISTEN. */
+static void listen_script(hf__buf *sql, const char *function, const char *verb, int64_t wake)
 {
-    char sql[200], channel[24];
+    char channel[24];
     hf__pg_channel(channel, wake);
-    (void)snprintf(sql, sizeof sql, "SELECT pg_catalog.%s(%d, %d), pg_catalog.%s(%d, %d)", function,
+    hf__buf_printf(sql, "SELECT pg_catalog.%s(%d, %d), pg_catalog.%s(%d, %d); %s %s", function,
                    PG_COMPANION_CLASS, PG_ANY_LISTENER, function, PG_COMPANION_CLASS,
-                   hf__pg_companion(wake));
-    pthread_mutex_lock(&session->mutex);
-    hf_status status = hf__pg_query(session, sql, 0, NULL, NULL, err);
+                   hf__pg_companion(wake), verb, channel);
+}
+
+/* In one message: the locks are there at once, and LISTEN is committed before the answer comes. */
+static hf_status subscribe(pg_session *session, int64_t wake, const pg_patience *patience,
+                           hf_error *err)
+{
+    const pg_backend *backend = pg_backend_of(session->base.backend);
+    hf__buf sql = {0};
+    listen_script(&sql, "pg_advisory_lock_shared", "LISTEN", wake);
+    hf_status status =
+        sql.broken ? hf__no_memory(err) : hf__pg_session_lock(session, patience, err);
     if (status == HF_OK) {
-        (void)snprintf(sql, sizeof sql, "%s %s", verb, channel);
-        status = hf__pg_query(session, sql, 0, NULL, NULL, err);
+        status =
+            hf__pg_script(session, sql.data, hf__deadline(backend->ping_deadline_ms), NULL, err);
+        /* Nobody knows how far it came; nothing but wake-ups is lost with this session. */
+        if (status != HF_OK && !atomic_load(&session->base.lost))
+            hf__pg_session_fail(session, "it could not listen");
+        hf__pg_session_unlock(session);
     }
-    pthread_mutex_unlock(&session->mutex);
+    hf__buf_free(&sql);
     return status;
-}
-
-static hf_status subscribe(pg_session *session, int64_t wake, hf_error *err)
-{
-    return say(session, "pg_advisory_lock_shared", "LISTEN", wake, err);
-}
-
-static void unsubscribe(pg_session *session, int64_t wake)
-{
-    hf_error ignored;
-    (void)!say(session, "pg_advisory_unlock_shared", "UNLISTEN", wake, &ignored);
 }
 
 static struct listener *add(pg_backend *backend, int64_t wake)
@@ -111,13 +114,14 @@ static bool drop(pg_backend *backend, struct listener *listener)
     return true;
 }
 
-static hf_status listen_once(hf__backend *base, int64_t wake, uint64_t *ticket, hf_error *err)
+static hf_status listen_once(pg_backend *backend, int64_t wake, const pg_patience *patience,
+                             uint64_t *ticket, hf_error *err)
 {
-    pg_backend *backend = pg_backend_of(base);
     pg_session *session = NULL;
-
-    pthread_mutex_lock(&backend->listen_mutex);
-    hf_status status = listening_session(backend, &session, err);
+    hf_status status = hf__pg_lock_mutex(backend, &backend->listen_mutex, patience, err);
+    if (status != HF_OK)
+        return status;
+    status = listening_session(backend, patience, &session, err);
     if (status != HF_OK) {
         pthread_mutex_unlock(&backend->listen_mutex);
         return status;
@@ -132,7 +136,7 @@ static hf_status listen_once(hf__backend *base, int64_t wake, uint64_t *ticket, 
     if (!listener)
         status = hf__no_memory(err);
     else if (!subscribed)
-        status = subscribe(session, wake, err);
+        status = subscribe(session, wake, patience, err);
     if (listener) {
         pthread_mutex_lock(&backend->mutex);
         if (status == HF_OK)
@@ -146,28 +150,40 @@ static hf_status listen_once(hf__backend *base, int64_t wake, uint64_t *ticket, 
     return status;
 }
 
-/* The listening connection may have died unnoticed. That must not fail the wait: try once more. */
-hf_status hf__pg_listen(hf__backend *base, int64_t wake, uint64_t *ticket, hf_error *err)
+/* The listening session may have died unnoticed. That does not fail a wait: open another one. */
+hf_status hf__pg_listen_for(pg_backend *backend, int64_t wake, const pg_patience *patience,
+                            uint64_t *ticket, hf_error *err)
 {
-    hf_status status = listen_once(base, wake, ticket, err);
-    return status == HF_UNREACHABLE ? listen_once(base, wake, ticket, err) : status;
+    hf_status status = listen_once(backend, wake, patience, ticket, err);
+    if (status == HF_UNREACHABLE && hf__pg_patience_check(backend, patience, NULL) == HF_OK)
+        status = listen_once(backend, wake, patience, ticket, err);
+    return status;
 }
 
+hf_status hf__pg_listen(hf__backend *base, int64_t wake, uint64_t *ticket, hf_error *err)
+{
+    const pg_patience patience = {.until = HF__FOREVER, .interruptible = true};
+    return hf__pg_listen_for(pg_backend_of(base), wake, &patience, ticket, err);
+}
+
+/* The caller does not wait for the server. Who listens again comes after the errand. */
 void hf__pg_unlisten(hf__backend *base, int64_t wake)
 {
     pg_backend *backend = pg_backend_of(base);
-    pthread_mutex_lock(&backend->listen_mutex);
-    pg_session *session = pin_listening(backend);
+    hf__buf sql = {0};
+    listen_script(&sql, "pg_advisory_unlock_shared", "UNLISTEN", wake);
     pthread_mutex_lock(&backend->mutex);
     struct listener *listener = find(backend, wake);
-    bool was_ours = listener && session && listener->serial == session->serial;
-    bool last = listener && drop(backend, listener);
+    pg_session *session = backend->listening;
+    bool ours = listener && session && listener->serial == session->serial;
+    if (listener && drop(backend, listener) && ours) {
+        session->errands.broken |= sql.broken;
+        if (!sql.broken)
+            hf__pg_errand(session, sql.data);
+    }
     pthread_mutex_unlock(&backend->mutex);
-    if (session && last && was_ours)
-        unsubscribe(session, wake);
-    pthread_mutex_unlock(&backend->listen_mutex);
-    if (session)
-        hf__pg_unpin(session);
+    hf__buf_free(&sql);
+    hf__pg_wake(base);
 }
 
 hf_status hf__pg_await_wake(hf__backend *base, int64_t wake, uint64_t *ticket, int ms,
@@ -213,54 +229,69 @@ void hf__pg_listeners_wake_all(pg_backend *backend)
     pthread_mutex_unlock(&backend->mutex);
 }
 
-void hf__pg_on_listening(pg_backend *backend, const char *sql, hf_error *err)
+/* ---- what else is said there ----------------------------------------------------------------- */
+
+hf_status hf__pg_on_listening(pg_backend *backend, const pg_patience *patience, uint64_t *serial,
+                              const char *sql, int count, const char *const *values,
+                              PGresult **result, hf_error *err)
 {
     pg_session *session = NULL;
-    pthread_mutex_lock(&backend->listen_mutex);
-    hf_status status = listening_session(backend, &session, err);
+    hf_status status = hf__pg_lock_mutex(backend, &backend->listen_mutex, patience, err);
+    if (status != HF_OK)
+        return status;
+    status = listening_session(backend, patience, &session, err);
     pthread_mutex_unlock(&backend->listen_mutex);
     if (status != HF_OK)
-        return;
-    pthread_mutex_lock(&session->mutex);
-    (void)!hf__pg_query(session, sql, 0, NULL, NULL, err);
-    pthread_mutex_unlock(&session->mutex);
+        return status;
+    bool gone = *serial && *serial != session->serial;
+    *serial = gone ? 0 : session->serial;
+    if (!gone)
+        status = hf__pg_session_lock(session, patience, err);
+    if (!gone && status == HF_OK) {
+        status = hf__pg_query(session, sql, count, values, result, err);
+        hf__pg_session_unlock(session);
+    }
     hf__pg_unpin(session);
+    return status;
 }
 
-/* Failures are ignored: without its record a wait only does not show in lists. */
-static void on_listening_session(pg_backend *backend, const hf__sql *statement, int count,
-                                 const char *const *params)
+void hf__pg_errand_on_listening(pg_backend *backend, uint64_t serial, const char *sql)
 {
-    hf_error ignored;
-    pg_session *session = NULL;
-    if (!atomic_load(&backend->base.records))
-        return;
-    pthread_mutex_lock(&backend->listen_mutex);
-    hf_status status = listening_session(backend, &session, &ignored);
-    pthread_mutex_unlock(&backend->listen_mutex);
-    if (status != HF_OK)
-        return;
-    pthread_mutex_lock(&session->mutex);
-    (void)!hf__pg_run(session, statement, count, params, NULL, &ignored);
-    pthread_mutex_unlock(&session->mutex);
-    hf__pg_unpin(session);
+    pthread_mutex_lock(&backend->mutex);
+    if (backend->listening && backend->listening->serial == serial)
+        hf__pg_errand(backend->listening, sql);
+    pthread_mutex_unlock(&backend->mutex);
+    hf__pg_wake(&backend->base);
 }
 
-void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t waited_ms)
+/* Best effort: a wait that no list shows is still a wait. */
+void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t waited_ms,
+                          const pg_patience *patience, uint64_t *serial)
 {
     char key[24], space[8], waited[24];
+    hf_error ignored;
+    *serial = 0;
+    if (!atomic_load(&backend->base.records))
+        return;
     (void)snprintf(key, sizeof key, "%lld", (long long)claim->key);
     (void)snprintf(space, sizeof space, "%d", (int)claim->space);
     (void)snprintf(waited, sizeof waited, "%lld", (long long)waited_ms);
     const char *params[] = {key, space, claim->mode == HF_SHARED ? "t" : "f", waited};
-    on_listening_session(backend, &hf__sql_postgres_add_waiter, 4, params);
+    (void)!hf__pg_on_listening(backend, patience, serial, pg_sql(&hf__sql_postgres_add_waiter), 4,
+                               params, NULL, &ignored);
 }
 
-void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim)
+void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim, uint64_t serial)
 {
     char key[24], space[8];
+    hf__buf sql = {0};
+    if (!serial)
+        return;
     (void)snprintf(key, sizeof key, "%lld", (long long)claim->key);
     (void)snprintf(space, sizeof space, "%d", (int)claim->space);
-    const char *params[] = {key, space};
-    on_listening_session(backend, &hf__sql_postgres_drop_waiter, 2, params);
+    const hf__sql_part parts[] = {{"key", key}, {"space", space}, {0}};
+    hf__sql_expand(&sql, pg_sql(&hf__sql_postgres_drop_waiter), parts);
+    if (!sql.broken)
+        hf__pg_errand_on_listening(backend, serial, sql.data);
+    hf__buf_free(&sql);
 }

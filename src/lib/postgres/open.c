@@ -244,6 +244,8 @@ static void free_backend(pg_backend *backend)
     hf__pg_labels_free(backend->labels);
     if (backend->wake_fd >= 0)
         close(backend->wake_fd);
+    if (backend->interrupt_fd >= 0)
+        close(backend->interrupt_fd);
     pthread_cond_destroy(&backend->changed);
     pthread_mutex_destroy(&backend->mutex);
     pthread_mutex_destroy(&backend->shared_session_mutex);
@@ -265,6 +267,7 @@ static void pg_close(hf__backend *base)
 {
     pg_backend *backend = pg_backend_of(base);
     hf__pg_flush_at_close(backend);
+    hf__pg_forget_probe(backend);
     while (backend->sessions) {
         pg_session *session = backend->sessions;
         backend->sessions = session->next;
@@ -282,6 +285,7 @@ static void pg_forget(hf__backend *base)
         if (session->conn)
             close(PQsocket(session->conn));
     close(backend->wake_fd);
+    close(backend->interrupt_fd);
 }
 
 static const hf__backend_ops postgres_ops = {
@@ -344,11 +348,13 @@ hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, 
     pthread_mutex_init(&backend->listen_mutex, NULL);
     pthread_cond_init(&backend->changed, NULL);
     backend->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    backend->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     backend->unwritten = hf__pg_events_new();
     backend->labels = hf__pg_labels_new();
 
     hf_status status = HF_OK;
-    if (backend->wake_fd < 0 || !backend->unwritten || !backend->labels)
+    if (backend->wake_fd < 0 || backend->interrupt_fd < 0 || !backend->unwritten ||
+        !backend->labels)
         status = hf__fail(err, HF_NO_MEMORY, "out of memory or descriptors");
     if (status == HF_OK)
         status = read_conninfo(backend, options, err);

@@ -13,11 +13,18 @@
  * classid of the companion keys ("HOLD"), in the two-int space so that views can tell them apart.
  */
 #define PG_COMPANION_CLASS 1213156420
+/*
+ * classids of the places in a line, see line.c: one for each number of 16 bits ("HQ" and the
+ * number).
+ */
+#define PG_PLACE_CLASS 1213267968u
+#define PG_PLACES 65536u
 /* classid of the edges of the wait-for graph ("HOLE"), see deadlock.c. */
 #define PG_EDGE_CLASS 1213156421
 /* Held shared by every listener besides its companions: free means that nobody listens at all. */
 #define PG_ANY_LISTENER 1
 #define PG_SQLSTATE_NO_MEMORY "53200"
+#define PG_SQLSTATE_READ_ONLY "25006" /* and of a server that is a standby */
 
 enum {
     PG_TRANSACTION_TIMEOUT_SINCE = 170000,
@@ -47,6 +54,12 @@ typedef enum pg_purpose {
     PG_FOR_FIRST_LOCK, /* its session is opened by the message that tries the lock: see private.c */
 } pg_purpose;
 
+/* How long a caller waits for an answer of the server; counts from the call. */
+typedef struct pg_patience {
+    int64_t until;      /* hf__now_ms() clock, or HF__FOREVER */
+    bool interruptible; /* hf_store_interrupt ends it, too */
+} pg_patience;
+
 /*
  * A connection that we own. mutex serialises statements on it; whoever holds it may use conn.
  * An idle session is looked after by the watcher, a busy one by the deadline of its statement.
@@ -60,12 +73,18 @@ typedef struct pg_session {
     struct pg_asked asked[PG_QUESTIONS];      /* likewise for questions */
     atomic_llong used_ms;                     /* when it last answered */
     atomic_llong quiet_until; /* the watcher saw it busy: leave it alone till then */
-    int64_t ping_deadline;    /* 0: no ping under way */
-    int64_t token_epoch;      /* already shifted into place */
-    char goodbye[256];        /* why the server hung up, in its own words */
-    char generation[64];      /* tx sessions: changes when the server crashes */
-    char backend_pid[16];     /* with it: who runs the transactions */
+    int64_t answer_due;       /* of a ping, an errand or an abandoned statement; 0: none is owed */
+    bool on_errand;           /* what is owed answers an errand */
+    hf__buf errands;          /* pg_backend.mutex: SQL to run before anything else, see query.c */
+    const pg_patience *patience; /* of who has the mutex, or NULL */
+    bool impatient;              /* its patience is over, and an answer is still owed */
+    int64_t token_epoch;         /* already shifted into place */
+    char goodbye[256];           /* why the server hung up, in its own words */
+    char generation[64];         /* tx sessions: changes when the server crashes */
+    char backend_pid[16];        /* with it: who runs the transactions */
     char backend_start[32];
+    char host[256], address[64], port[16]; /* where the connection leads */
+    atomic_llong probed_ms;                /* when a probe last found its backend alive */
     bool is_callers;   /* a session for locks that has the caller's settings by now */
     bool has_timeouts; /* the role, the database or the URL sets some of these */
     char timeouts[PG_TIMEOUTS][16];
@@ -83,6 +102,13 @@ typedef struct pg_session {
 } pg_session;
 
 struct listener;
+
+/* A key that this process released while others listened for it: they come first. */
+enum { PG_PASSED = 16 };
+struct pg_passed {
+    int64_t wake;
+    int64_t at_ms;
+};
 
 struct pg_backend {
     hf__backend base;
@@ -120,7 +146,13 @@ struct pg_backend {
     int64_t shared_session_failed_ms; /* when opening the shared session failed last, and how */
     hf_error shared_session_failure;
     struct listener *listeners;
-    bool interrupted;
+    atomic_bool interrupted;
+    int interrupt_fd;       /* readable from then on */
+    struct pg_aside *probe; /* the watcher's: looks after a session that is busy */
+    uint64_t probed;        /* the serial of that session */
+    struct pg_passed passed[PG_PASSED];
+    unsigned passes;
+    unsigned urgent;                      /* waits for a session whose key was released */
     pthread_mutex_t shared_session_mutex; /* one thread at a time opens the shared session */
     pthread_mutex_t listen_mutex;
     int wake_fd;
@@ -153,6 +185,9 @@ const char *hf__pg_one_line(char *out, size_t out_size, const char *text);
  */
 hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_session **session,
                               hf_error *err);
+/* The same within the caller's patience. */
+hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
+                                  const pg_patience *patience, pg_session **session, hf_error *err);
 /* Disconnects and frees. The session must be in no list any more. */
 void hf__pg_session_free(pg_session *session);
 /*
@@ -160,11 +195,13 @@ void hf__pg_session_free(pg_session *session);
  * Pinned: the caller takes its mutex before each use and ends with hf__pg_unpin.
  */
 hf_status hf__pg_shared_session(pg_backend *backend, pg_session **session, hf_error *err);
+hf_status hf__pg_shared_session_for(pg_backend *backend, const pg_patience *patience,
+                                    pg_session **session, hf_error *err);
 /* Takes one pin away; frees the session if it is of no use any more. Call it without its mutex. */
 void hf__pg_unpin(pg_session *session);
 /* Reads what the server has sent: the answer to a ping, notifications, a goodbye. Mutex held. */
 void hf__pg_session_readable(pg_session *session);
-/* Sends an empty query and sets ping_deadline; does not wait for the answer. Mutex held. */
+/* Sends an empty query and sets answer_due; does not wait for the answer. Mutex held. */
 void hf__pg_session_ping(pg_session *session);
 /* Marks the session lost; what says why (NULL: what the server or libpq said). Mutex held. */
 void hf__pg_session_fail(pg_session *session, const char *what);
@@ -187,11 +224,32 @@ bool hf__pg_connect_sql(const pg_session *session, bool check_client, hf__buf *s
 /* Returns HF_NO_SCHEMA and says that the schema has a version that this program does not know. */
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 
+/* patience.c. NULL stands for the patience of those who wait as long as a statement may take. */
+pg_patience hf__pg_patience(const pg_backend *backend, const hf__request *request);
+/* HF_OK while it lasts, else HF_INTERRUPTED or HF_UNREACHABLE. */
+hf_status hf__pg_patience_check(const pg_backend *backend, const pg_patience *patience,
+                                hf_error *err);
+hf_status hf__pg_lock_mutex(pg_backend *backend, pthread_mutex_t *mutex,
+                            const pg_patience *patience, hf_error *err);
+/* The session's mutex; statements on it then end with the caller's patience. */
+hf_status hf__pg_session_lock(pg_session *session, const pg_patience *patience, hf_error *err);
+void hf__pg_session_unlock(pg_session *session);
+/* PQconnectdb; *conn is NULL when patience ended first. */
+hf_status hf__pg_connect(pg_backend *backend, const pg_patience *patience, PGconn **conn,
+                         hf_error *err);
+/*
+ * For the watcher, again and again: is the backend of a session that is busy alive? A connection to
+ * the same server asks. False: not known yet, or not.
+ */
+bool hf__pg_probe(pg_backend *backend, const pg_session *busy);
+void hf__pg_forget_probe(pg_backend *backend);
+
 /*
  * query.c: the one way to talk to a server; session->mutex is held by the caller. A statement that
  * fails leaves its SQLSTATE in err. HF_UNREACHABLE: the connection broke, or the deadline passed;
- * the session is lost then, and so is what it held. *result is the caller's, to PQclear; result may
- * be NULL.
+ * the session is lost then, and so is what it held. Or the caller's patience is over, as with
+ * HF_INTERRUPTED: the session lives, and session->answer_due tells of the answer that it owes.
+ * *result is the caller's, to PQclear; result may be NULL.
  */
 static inline const char *pg_sql(const hf__sql *statement)
 {
@@ -219,6 +277,12 @@ hf_status hf__pg_prepare(pg_session *session, const hf__sql *statement, hf_error
 hf_status hf__pg_answer(hf__backend *backend, hf__question *question, hf_error *err);
 /* Takes in what a ping left to be answered; HF_UNREACHABLE when the session has gone. */
 hf_status hf__pg_ready(pg_session *session, hf_error *err);
+/*
+ * SQL to be run on the session before anything else is, by the next who uses it or by the watcher.
+ * Nobody waits for it; if it fails, the session is lost.
+ */
+void hf__pg_errand(pg_session *session, const char *sql); /* pg_backend.mutex held */
+bool hf__pg_send_errands(pg_session *session);            /* mutex held; false: there were none */
 /* Did the statement fail? NULL, which libpq gives at the end of the results, counts as failed. */
 bool hf__pg_is_error(const PGresult *result);
 /* Sends all that libpq has buffered; false: the connection broke, or the deadline passed. */
@@ -238,6 +302,8 @@ const char *hf__pg_text(const PGresult *result, int row, int column);
  * path. */
 hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
                      PGresult **result, hf_error *err);
+hf_status hf__pg_ask_for(pg_backend *backend, const pg_patience *patience, const char *sql,
+                         int count, const char *const *values, PGresult **result, hf_error *err);
 
 /* Rows for the caller. Takes the result over, also when it fails. */
 hf_status hf__pg_rows(PGresult *result, hf_rows **rows, hf_error *err);
@@ -275,6 +341,8 @@ void hf__pg_channel(char out[24], int64_t wake);
 /* claims.c */
 /* The backend's try_claims, release_claims and renew_claims. They take the session's mutex. */
 hf_status hf__pg_try_claims(hf__backend *backend, hf__request *request, hf_error *err);
+hf_status hf__pg_try_now(pg_backend *backend, hf__request *request, const pg_patience *patience,
+                         hf_error *err); /* on the shared session */
 hf_status hf__pg_release_claims(hf__session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
 hf_status hf__pg_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
@@ -311,30 +379,42 @@ void hf__pg_labels_free(struct pg_labels *labels);
 
 /* private.c: on a session of its own, or beside another lock, all in one message. HF_OK with *done
  * false: it cannot be done so, and nothing was. */
-hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err);
+hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, const pg_patience *patience,
+                            bool *done, hf_error *err);
 
 /* wait.c */
+typedef enum pg_hurry {
+    PG_IF_IDLE,  /* a session that is free now, or none */
+    PG_IN_ORDER, /* wait for one */
+    PG_URGENT,   /* likewise, before all others */
+} pg_hurry;
 /* The backend's wait_claims. */
 hf_status hf__pg_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
 /*
  * A session to wait and hold on: a new one for a private lock, else one of the pool, for which it
- * waits until the deadline. The caller has its mutex and a pin; hf__pg_checkin gives both back.
+ * waits as its hurry is. The caller has its mutex and a pin; hf__pg_checkin gives both back.
  * HF_NOT_ACQUIRED when no session came free, HF_INTERRUPTED after hf__pg_interrupt.
  */
-hf_status hf__pg_checkout(pg_backend *backend, bool private_session, int64_t deadline,
-                          pg_session **session, hf_error *err);
+hf_status hf__pg_checkout(pg_backend *backend, bool private_session, pg_hurry hurry,
+                          const pg_patience *patience, pg_session **session, hf_error *err);
 /* The same for a private lock whose session is registered by the message that tries the lock. */
-hf_status hf__pg_checkout_first(pg_backend *backend, pg_session **session, hf_error *err);
+hf_status hf__pg_checkout_first(pg_backend *backend, const pg_patience *patience,
+                                pg_session **session, hf_error *err);
 /* The same for a session that holds a lock already: HF_LOST when it is gone. */
 hf_status hf__pg_checkout_held(hf__session *held, pg_session **session, hf_error *err);
 /* Lets go of the mutex, puts the session back where it came from and wakes one who waits for it. */
 void hf__pg_checkin(pg_session *session);
 /* The backend's interrupt. */
 void hf__pg_interrupt(hf__backend *backend);
+/* Others listen for the key that was just released: for a moment this process does not take it. */
+void hf__pg_pass(pg_backend *backend, int64_t wake);
+bool hf__pg_has_passed(pg_backend *backend, const hf__request *request);
 
 /* listen.c */
 /* The backend's listen, await_wake and unlisten. They run on the one connection that listens. */
 hf_status hf__pg_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
+hf_status hf__pg_listen_for(pg_backend *backend, int64_t wake, const pg_patience *patience,
+                            uint64_t *ticket, hf_error *err);
 hf_status hf__pg_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
                             hf_error *err);
 void hf__pg_unlisten(hf__backend *backend, int64_t wake);
@@ -342,20 +422,45 @@ void hf__pg_unlisten(hf__backend *backend, int64_t wake);
 void hf__pg_notified(pg_backend *backend, const char *channel);
 /* Wakes everybody who listens: notifications may have been missed. */
 void hf__pg_listeners_wake_all(pg_backend *backend);
-/* Runs a statement on the connection that listens, opened if need be. err tells of a failure. */
-void hf__pg_on_listening(pg_backend *backend, const char *sql, hf_error *err);
-/* Record who waits, for the views, and delete that again. Where it fails, the view lacks it. */
-void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t waited_ms);
-void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim);
+/*
+ * A statement on the session that listens. *serial: the one that what was said before is known to;
+ * 0: none. Where another session listens by now, that is gone, *serial becomes 0, and the statement
+ * is not run.
+ */
+hf_status hf__pg_on_listening(pg_backend *backend, const pg_patience *patience, uint64_t *serial,
+                              const char *sql, int count, const char *const *values,
+                              PGresult **result, hf_error *err);
+/* An errand for it, where it is still the session of that serial. */
+void hf__pg_errand_on_listening(pg_backend *backend, uint64_t serial, const char *sql);
+/* Record who waits, for the views, and delete that again. Where it fails, the view lacks it.
+ * *serial: of the session that says so; 0: none. */
+void hf__pg_record_waiter(pg_backend *backend, const hf__claim *claim, int64_t waited_ms,
+                          const pg_patience *patience, uint64_t *serial);
+void hf__pg_forget_waiter(pg_backend *backend, const hf__claim *claim, uint64_t serial);
+
+/* line.c: the line of long waits for a key, over all processes. Starts as {0}. */
+typedef struct pg_place {
+    uint64_t serial; /* of the session that holds the place; 0: there is none */
+    int64_t wake;
+    int number, ahead; /* places from ahead to number - 1 may be taken */
+    int64_t moved_ms;  /* when the line last moved */
+} pg_place;
+/* Takes the last place, or keeps the one that it has. *first: nobody is ahead. */
+hf_status hf__pg_line_up(pg_backend *backend, pg_place *place, int64_t wake,
+                         const pg_patience *patience, bool *first, hf_error *err);
+void hf__pg_line_leave(pg_backend *backend, pg_place *place);
 
 /* deadlock.c */
 /* Show all processes that the thread behind the request waits for a key while it holds others, and
- * take that back. */
-void hf__pg_publish_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
-void hf__pg_retract_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
+ * take that back. *serial: of the session that says so. */
+void hf__pg_publish_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted,
+                         const pg_patience *patience, uint64_t *serial);
+void hf__pg_retract_wait(pg_backend *backend, const hf__request *request, const hf__claim *wanted,
+                         uint64_t serial);
 /* Does a chain of such waits lead back to a key that the request's own thread holds? False also
  * when the server could not be asked. */
-bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__claim *wanted);
+bool hf__pg_in_cycle(pg_backend *backend, const hf__request *request, const hf__claim *wanted,
+                     const pg_patience *patience);
 
 /* watch.c: the backend's watch and wake */
 void hf__pg_watch(hf__backend *backend, int ms);

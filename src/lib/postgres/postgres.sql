@@ -69,7 +69,7 @@ FROM (SELECT coalesce((
 -- name: next_token prepared
 SELECT pg_catalog.nextval('holdfast.token')
 
--- name: undo prepared as hf_give_back
+-- name: undo
 -- After an error we do not know which keys of a set are locked: unlocks those that are, without a
 -- warning in the server's log for the others.
 WITH mine AS MATERIALIZED (
@@ -77,17 +77,22 @@ WITH mine AS MATERIALIZED (
     FROM pg_catalog.pg_locks l
     WHERE l.locktype = 'advisory' AND l.pid = pg_catalog.pg_backend_pid()
       AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
-      AND l.mode = CASE WHEN $3::boolean THEN 'ShareLock' ELSE 'ExclusiveLock' END
+      AND l.mode = CASE WHEN @shared@ THEN 'ShareLock' ELSE 'ExclusiveLock' END
 )
 SELECT count(CASE
-    WHEN w.space = 0 AND $3::boolean THEN pg_catalog.pg_advisory_unlock_shared(w.key)
+    WHEN w.space = 0 AND @shared@ THEN pg_catalog.pg_advisory_unlock_shared(w.key)
     WHEN w.space = 0 THEN pg_catalog.pg_advisory_unlock(w.key)
-    WHEN $3::boolean
+    WHEN @shared@
         THEN pg_catalog.pg_advisory_unlock_shared((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
     ELSE pg_catalog.pg_advisory_unlock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
 END)
-FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
+FROM ROWS FROM (pg_catalog.unnest(@keys@::bigint[]), pg_catalog.unnest(@spaces@::smallint[])) AS w (key, space)
 JOIN mine USING (key, space)
+
+-- name: end_abandoned
+-- Before undo, on a session that waits: a statement that nobody waited for may have left its
+-- transaction open, in error.
+ROLLBACK
 
 -- ---- waiting ------------------------------------------------------------------------------------
 
@@ -145,6 +150,31 @@ SELECT coalesce((
     FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS w (key, i)
     WHERE pg_catalog.pg_try_advisory_xact_lock(w.key) <> $2::boolean
     LIMIT 1), 0)
+
+-- name: list_places
+-- The numbers of the places that are taken in the line of a key ($1 its companion): see line.c.
+SELECT l.classid::bigint - 1213267968
+FROM pg_catalog.pg_locks l
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+  AND l.classid::bigint BETWEEN 1213267968 AND 1213267968 + 65535 AND l.objid = ($1::bigint & 4294967295)::oid
+  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+
+-- name: take_place
+-- The first number from $1 on that is free; others may join at the same time. $2 companion.
+SELECT n FROM pg_catalog.generate_series($1::int, $1::int + 1000) AS n
+WHERE pg_catalog.pg_try_advisory_lock(1213267968 + (n & 65535), $2::int)
+LIMIT 1
+
+-- name: place_ahead
+-- The first number from $1 to $2 that is taken. $3 companion.
+SELECT n FROM pg_catalog.generate_series($1::int, $2::int) AS n
+WHERE CASE WHEN pg_catalog.pg_try_advisory_lock_shared(1213267968 + (n & 65535), $3::int)
+           THEN NOT pg_catalog.pg_advisory_unlock_shared(1213267968 + (n & 65535), $3::int)
+           ELSE true END
+LIMIT 1
+
+-- name: leave_place
+SELECT pg_catalog.pg_advisory_unlock(1213267968 + @number@, @companion@)
 
 -- name: is_contended
 -- $1 classid, $2 objid, $3 objsubid, $4 companion class, $5 companion.
@@ -248,15 +278,16 @@ USING holdfast.sessions s
 WHERE s.host = $2::text AND s.pid = $3::int AND h.backend_pid = s.backend_pid
   AND h.token = ANY (SELECT t & 1099511627775 FROM pg_catalog.unnest($1::bigint[]) AS t)
 
--- name: add_waiter prepared
+-- name: add_waiter
 INSERT INTO holdfast.waiters (backend_pid, key, space, shared, since)
 VALUES (pg_catalog.pg_backend_pid(), $1::bigint, $2::smallint, $3::boolean,
         pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $4::float8 / 1000))
 ON CONFLICT (backend_pid, key, space) DO UPDATE SET shared = excluded.shared, since = excluded.since
 
--- name: drop_waiter prepared
+-- name: drop_waiter
+-- An errand, which takes no parameters.
 DELETE FROM holdfast.waiters
-WHERE backend_pid = pg_catalog.pg_backend_pid() AND key = $1::bigint AND space = $2::smallint
+WHERE backend_pid = pg_catalog.pg_backend_pid() AND key = @key@ AND space = @space@
 
 -- name: add_events prepared
 INSERT INTO holdfast.events (at, event, key, space, shared, token, wait_ms, hold_ms, application, host, pid, detail)
@@ -521,6 +552,11 @@ FROM (SELECT CASE
              END AS given
       FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
       OFFSET 0) AS handed
+
+-- name: is_backend
+-- Is there a backend $1 that started at $2, as tx_generation tells it? Asked of another session.
+SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity($1::pg_catalog.int4) AS a
+               WHERE EXTRACT(epoch FROM a.backend_start)::pg_catalog.text OPERATOR(pg_catalog.=) $2)
 
 -- name: tx_generation
 -- Changes when the server crashes (its statistics start anew) and when a standby takes over (on

@@ -214,10 +214,11 @@ static hf_status try_held(hf__request *request, hf_error *err)
 
 /* Where it fails the session goes, with all that it may hold, and the steps are taken one by one:
  * each knows what to say of its failure. */
-static hf_status try_first(pg_backend *backend, hf__request *request, bool *done, hf_error *err)
+static hf_status try_first(pg_backend *backend, hf__request *request, const pg_patience *patience,
+                           bool *done, hf_error *err)
 {
     pg_session *session = NULL;
-    hf_status status = hf__pg_checkout_first(backend, &session, err);
+    hf_status status = hf__pg_checkout_first(backend, patience, &session, err);
     if (status != HF_OK)
         return status;
     status = try_on(session, request, true, err);
@@ -228,7 +229,8 @@ static hf_status try_first(pg_backend *backend, hf__request *request, bool *done
     return *done ? status : HF_OK;
 }
 
-hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, bool *done, hf_error *err)
+hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, const pg_patience *patience,
+                            bool *done, hf_error *err)
 {
     bool fits = request->count == 1 && request->claims->space == HF_BIGINT &&
                 atomic_load(&backend->base.records);
@@ -239,5 +241,5 @@ hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, bool *don
         *done = true;
         return try_held(request, err);
     }
-    return try_first(backend, request, done, err);
+    return try_first(backend, request, patience, done, err);
 }

@@ -40,13 +40,31 @@ static hf_status give_up(pg_session *session, const char *what, hf_error *err)
     return lost_here(session, err);
 }
 
-static int wait_for_socket(PGconn *conn, short events, int64_t deadline)
+/* The caller leaves; whoever uses the session next, or the watcher, takes the answer in. */
+static hf_status abandon(pg_session *session, int64_t deadline, hf_error *err)
 {
-    struct pollfd pollfd = {.fd = PQsocket(conn), .events = events};
+    session->answer_due = deadline;
+    session->impatient = false;
+    return hf__pg_patience_check(pg_backend_of(session->base.backend), session->patience, err);
+}
+
+/* 0: the deadline has passed or, with session->impatient, the caller's patience is over. */
+static int wait_for_socket(pg_session *session, short events, int64_t deadline)
+{
+    const pg_backend *backend = (const pg_backend *)session->base.backend;
+    const pg_patience *patience = session->patience;
+    int64_t until = patience && patience->until < deadline ? patience->until : deadline;
+    struct pollfd pollfds[] = {
+        {.fd = PQsocket(session->conn), .events = events},
+        {.fd = patience && patience->interruptible ? backend->interrupt_fd : -1, .events = POLLIN}};
     for (;;) {
-        int ready = poll(&pollfd, 1, hf__left_ms(deadline));
-        if (ready != -1 || errno != EINTR)
-            return ready;
+        int ready = poll(pollfds, 2, hf__left_ms(until));
+        if (ready == -1 && errno == EINTR)
+            continue;
+        if (ready > 0 && pollfds[0].revents)
+            return 1;
+        session->impatient = ready > 0 || (ready == 0 && until < deadline);
+        return ready < 0 ? -1 : 0;
     }
 }
 
@@ -56,7 +74,7 @@ bool hf__pg_flush(pg_session *session, int64_t deadline)
         int pending = PQflush(session->conn);
         if (pending <= 0)
             return pending == 0;
-        if (wait_for_socket(session->conn, POLLIN | POLLOUT, deadline) <= 0)
+        if (wait_for_socket(session, POLLIN | POLLOUT, deadline) <= 0)
             return false;
         if (!PQconsumeInput(session->conn))
             return false;
@@ -66,7 +84,7 @@ bool hf__pg_flush(pg_session *session, int64_t deadline)
 bool hf__pg_await_result(pg_session *session, int64_t deadline, bool *timed_out)
 {
     while (PQisBusy(session->conn)) {
-        int ready = wait_for_socket(session->conn, POLLIN, deadline);
+        int ready = wait_for_socket(session, POLLIN, deadline);
         if (ready == 0) {
             *timed_out = true;
             return false;
@@ -93,6 +111,8 @@ static hf_status collect(pg_session *session, int64_t deadline, PGresult **kept,
         if (!hf__pg_await_result(session, deadline, &timed_out)) {
             PQclear(*kept);
             *kept = NULL;
+            if (session->impatient)
+                return abandon(session, deadline, err);
             return give_up(session, timed_out ? "no answer within the deadline" : NULL, err);
         }
         PGresult *next = hf__pg_next_result(session);
@@ -114,30 +134,73 @@ static hf_status collect(pg_session *session, int64_t deadline, PGresult **kept,
     return HF_OK;
 }
 
-static hf_status finish_ping(pg_session *session, hf_error *err)
+/* ---- answers that are owed, and errands ------------------------------------------------------ */
+
+void hf__pg_errand(pg_session *session, const char *sql)
 {
-    if (!session->ping_deadline)
-        return HF_OK;
-    PGresult *ignored = NULL;
-    hf_status status = collect(session, session->ping_deadline, &ignored, err);
-    session->ping_deadline = 0;
-    PQclear(ignored);
-    return status;
+    hf__buf_printf(&session->errands, "%s%s", session->errands.length ? "; " : "", sql);
+}
+
+/* An errand that is forgotten would leave something locked. */
+static bool take_errands(pg_session *session, hf__buf *errands)
+{
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    pthread_mutex_lock(&backend->mutex);
+    *errands = session->errands;
+    session->errands = (hf__buf){0};
+    pthread_mutex_unlock(&backend->mutex);
+    return errands->length > 0 || errands->broken;
+}
+
+bool hf__pg_send_errands(pg_session *session)
+{
+    const pg_backend *backend = (const pg_backend *)session->base.backend;
+    hf__buf errands = {0};
+    if (!take_errands(session, &errands))
+        return false;
+    if (errands.broken)
+        hf__pg_session_fail(session, "out of memory");
+    else if (!PQsendQuery(session->conn, errands.data) || PQflush(session->conn) < 0)
+        hf__pg_session_fail(session, NULL);
+    session->answer_due = hf__deadline(backend->ping_deadline_ms);
+    session->on_errand = true;
+    hf__buf_free(&errands);
+    return true;
+}
+
+static hf_status take_owed(pg_session *session, hf_error *err)
+{
+    PGresult *answer = NULL;
+    hf_status status = collect(session, session->answer_due, &answer, err);
+    if (status != HF_OK)
+        return status;
+    bool failed = session->on_errand && hf__pg_is_error(answer);
+    PQclear(answer);
+    session->answer_due = 0;
+    session->on_errand = false;
+    return failed ? give_up(session, "it could not be cleaned up after an error", err) : HF_OK;
 }
 
 hf_status hf__pg_ready(pg_session *session, hf_error *err)
 {
-    if (atomic_load(&session->base.lost))
-        return lost_here(session, err);
-    return finish_ping(session, err);
+    hf_status status = HF_OK;
+    do {
+        if (atomic_load(&session->base.lost))
+            return lost_here(session, err);
+        if (session->answer_due)
+            status = take_owed(session, err);
+    } while (status == HF_OK && hf__pg_send_errands(session));
+    return status;
 }
+
+/* ---- statements ------------------------------------------------------------------------------ */
 
 static hf_status checked(pg_session *session, int sent, int64_t deadline, PGresult **result,
                          hf_error *err)
 {
     PGresult *kept = NULL;
     if (!sent || !hf__pg_flush(session, deadline))
-        return give_up(session, NULL, err);
+        return session->impatient ? abandon(session, deadline, err) : give_up(session, NULL, err);
     hf_status status = collect(session, deadline, &kept, err);
     if (status == HF_OK && hf__pg_is_error(kept)) {
         status = hf__pg_fail_result(kept, err);
@@ -194,7 +257,7 @@ static hf_status prepare(pg_session *session, struct statement_text text, unsign
         return status;
     int sent = PQsendPrepare(session->conn, text.name, text.sql, 0, NULL);
     status = checked(session, sent, statement_deadline(session), NULL, err);
-    if (status == HF_OK)
+    if (status == HF_OK || session->answer_due) /* abandoned, it will be prepared all the same */
         *uses = PREPARE_AT_USE;
     return status;
 }
@@ -416,16 +479,24 @@ const char *hf__pg_text(const PGresult *result, int row, int column)
     return PQgetisnull(result, row, column) ? "" : PQgetvalue(result, row, column);
 }
 
+hf_status hf__pg_ask_for(pg_backend *backend, const pg_patience *patience, const char *sql,
+                         int count, const char *const *values, PGresult **result, hf_error *err)
+{
+    pg_session *shared_session = NULL;
+    hf_status status = hf__pg_shared_session_for(backend, patience, &shared_session, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__pg_session_lock(shared_session, patience, err);
+    if (status == HF_OK) {
+        status = hf__pg_query(shared_session, sql, count, values, result, err);
+        hf__pg_session_unlock(shared_session);
+    }
+    hf__pg_unpin(shared_session);
+    return status;
+}
+
 hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
                      PGresult **result, hf_error *err)
 {
-    pg_session *shared_session = NULL;
-    hf_status status = hf__pg_shared_session(backend, &shared_session, err);
-    if (status != HF_OK)
-        return status;
-    pthread_mutex_lock(&shared_session->mutex);
-    status = hf__pg_query(shared_session, sql, count, values, result, err);
-    pthread_mutex_unlock(&shared_session->mutex);
-    hf__pg_unpin(shared_session);
-    return status;
+    return hf__pg_ask_for(backend, NULL, sql, count, values, result, err);
 }

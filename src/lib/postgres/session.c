@@ -94,6 +94,8 @@ static hf_status refuse_standby(const pg_backend *backend, hf_error *err)
     hf_status status = hf__fail(err, HF_CONFIG, "%s is a standby: it would grant locks of its own",
                                 backend->base.name);
     hf__hint(err, "connect to the primary, or list all hosts in the URL and let Holdfast choose");
+    if (err)
+        memcpy(err->sqlstate, PG_SQLSTATE_READ_ONLY, sizeof PG_SQLSTATE_READ_ONLY);
     return status;
 }
 
@@ -297,22 +299,45 @@ static hf_status check_server(pg_session *session, hf_error *err)
     return HF_OK;
 }
 
+/* libpq keeps the SQLSTATE of a refused connection to itself, so that only its words are left. */
+static const struct refusal {
+    const char *words, *sqlstate, *hint;
+} refusals[] = {
+    {"starting up", "57P03", "the server is starting; try again in a moment"},
+    {"recovery mode", "57P03", "the server is starting; try again in a moment"},
+    {"too many clients", "53300", NULL},
+    {"connection slots", "53300", NULL},
+    {"too many connections", "53300", NULL},
+    {"password", "28P01", "check the user and the password (a .pgpass file keeps it out of URLs)"},
+    {"pg_hba.conf", "28000", "let pg_hba.conf of the server admit this user from this host"},
+    {"not permitted to log in", "28000", "use a role that may log in"},
+    {"does not exist", "3D000", "check the database and role names in the URL"},
+    {"permission denied for database", "42501", "let this role connect to that database"},
+};
+
 static hf_status cannot_connect(const pg_backend *backend, const PGconn *conn, hf_error *err)
 {
+    static const char slots[] =
+        "all connections of the server are taken; Holdfast needs one for a process, and up to %d "
+        "more while it waits: raise max_connections, or lower max_waits";
     char text[512];
     hf__pg_one_line(text, sizeof text, PQerrorMessage(conn));
     if (strstr(text, "hot standby"))
         return refuse_standby(backend, err);
     hf_status status =
         hf__fail(err, HF_UNREACHABLE, "cannot connect to %s: %s", backend->base.name, text);
-    if (strstr(text, "password"))
-        hf__hint(err, "check the user and the password (a .pgpass file keeps it out of URLs)");
-    else if (strstr(text, "starting up") || strstr(text, "recovery mode"))
-        hf__hint(err, "the server is starting; try again in a moment");
-    else if (strstr(text, "does not exist"))
-        hf__hint(err, "check the database and role names in the URL");
-    else
-        hf__hint(err, "check that the server runs and that host and port are right");
+    hf__hint(err, "check that the server runs and that host and port are right");
+    if (strstr(text, "refused") || strstr(text, "timeout"))
+        return status; /* of several hosts: that one may come back */
+    for (size_t i = 0; err && i < sizeof refusals / sizeof *refusals; i++)
+        if (strstr(text, refusals[i].words)) {
+            (void)snprintf(err->sqlstate, sizeof err->sqlstate, "%s", refusals[i].sqlstate);
+            if (refusals[i].hint)
+                hf__hint(err, "%s", refusals[i].hint);
+            else
+                hf__hint(err, slots, backend->max_waits + 2);
+            break;
+        }
     return status;
 }
 
@@ -350,10 +375,18 @@ PGresult *hf__pg_next_result(pg_session *session)
     return result;
 }
 
-hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_session **out,
-                              hf_error *err)
+static void keep_address(pg_session *session)
 {
-    hf_status status = HF_OK;
+    const char *host = PQhost(session->conn), *address = PQhostaddr(session->conn),
+               *port = PQport(session->conn);
+    (void)snprintf(session->host, sizeof session->host, "%s", host ? host : "");
+    (void)snprintf(session->address, sizeof session->address, "%s", address ? address : "");
+    (void)snprintf(session->port, sizeof session->port, "%s", port ? port : "");
+}
+
+hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
+                                  const pg_patience *patience, pg_session **out, hf_error *err)
+{
     pg_session *session = calloc(1, sizeof *session);
 
     if (!session)
@@ -361,11 +394,9 @@ hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_sessio
     session->base.backend = &backend->base;
     session->purpose = purpose;
     pthread_mutex_init(&session->mutex, NULL);
-    session->conn = PQconnectdbParams((const char *const *)backend->keywords,
-                                      (const char *const *)backend->values, 0);
-    if (!session->conn)
-        status = hf__no_memory(err);
-    else if (PQstatus(session->conn) != CONNECTION_OK)
+    session->patience = patience;
+    hf_status status = hf__pg_connect(backend, patience, &session->conn, err);
+    if (status == HF_OK && PQstatus(session->conn) != CONNECTION_OK)
         status = cannot_connect(backend, session->conn, err);
     if (status == HF_OK) {
         PQsetNoticeReceiver(session->conn, take_notice, session);
@@ -376,6 +407,8 @@ hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_sessio
         hf__pg_session_free(session);
         return status;
     }
+    session->patience = NULL;
+    keep_address(session);
     atomic_store(&session->used_ms, hf__now_ms());
     pthread_mutex_lock(&backend->mutex);
     session->pins = 1;
@@ -388,10 +421,17 @@ hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_sessio
     return HF_OK;
 }
 
+hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_session **session,
+                              hf_error *err)
+{
+    return hf__pg_session_open_for(backend, purpose, NULL, session, err);
+}
+
 void hf__pg_session_free(pg_session *session)
 {
     if (!session)
         return;
+    hf__buf_free(&session->errands);
     PQfinish(session->conn);
     pthread_mutex_destroy(&session->mutex);
     free(session);
@@ -466,7 +506,8 @@ static pg_session *pin_shared_session(pg_backend *backend)
  * A thread that waited while another one failed to open the session returns the same failure, so
  * that a thousand threads do not wait for a thousand timeouts in turn.
  */
-static hf_status open_shared_session(pg_backend *backend, int64_t queued_ms, pg_session **session,
+static hf_status open_shared_session(pg_backend *backend, int64_t queued_ms,
+                                     const pg_patience *patience, pg_session **session,
                                      hf_error *err)
 {
     hf_error local_error = {0};
@@ -475,7 +516,9 @@ static hf_status open_shared_session(pg_backend *backend, int64_t queued_ms, pg_
         *where = backend->shared_session_failure;
         return backend->shared_session_failure.code;
     }
-    hf_status status = hf__pg_session_open(backend, PG_FOR_LOCKS, session, where);
+    hf_status status = hf__pg_session_open_for(backend, PG_FOR_LOCKS, patience, session, where);
+    if (status != HF_OK && hf__pg_patience_check(backend, patience, NULL) != HF_OK)
+        return status; /* another may be more patient */
     if (status != HF_OK) {
         backend->shared_session_failure = *where;
         backend->shared_session_failed_ms = hf__now_ms();
@@ -487,19 +530,26 @@ static hf_status open_shared_session(pg_backend *backend, int64_t queued_ms, pg_
     return HF_OK;
 }
 
-hf_status hf__pg_shared_session(pg_backend *backend, pg_session **session, hf_error *err)
+hf_status hf__pg_shared_session_for(pg_backend *backend, const pg_patience *patience,
+                                    pg_session **session, hf_error *err)
 {
-    hf_status status = HF_OK;
     int64_t queued_ms = hf__now_ms();
     *session = pin_shared_session(backend);
     if (*session)
         return HF_OK;
-    pthread_mutex_lock(&backend->shared_session_mutex);
+    hf_status status = hf__pg_lock_mutex(backend, &backend->shared_session_mutex, patience, err);
+    if (status != HF_OK)
+        return status;
     *session = pin_shared_session(backend);
     if (!*session)
-        status = open_shared_session(backend, queued_ms, session, err);
+        status = open_shared_session(backend, queued_ms, patience, session, err);
     pthread_mutex_unlock(&backend->shared_session_mutex);
     return status;
+}
+
+hf_status hf__pg_shared_session(pg_backend *backend, pg_session **session, hf_error *err)
+{
+    return hf__pg_shared_session_for(backend, NULL, session, err);
 }
 
 /* If a statement could not be sent, the server's message may still be unread. */
@@ -551,19 +601,23 @@ void hf__pg_session_readable(pg_session *session)
     if (atomic_load(&session->base.lost))
         return;
     bool alive = PQconsumeInput(session->conn) && PQstatus(session->conn) == CONNECTION_OK;
-    while (alive && session->ping_deadline && !PQisBusy(session->conn)) {
+    const char *what = NULL;
+    while (alive && !what && session->answer_due && !PQisBusy(session->conn)) {
         PGresult *answer = hf__pg_next_result(session);
+        if (answer && session->on_errand && hf__pg_is_error(answer))
+            what = "it could not be cleaned up after an error";
         if (!answer) {
-            session->ping_deadline = 0;
+            session->answer_due = 0;
+            session->on_errand = false;
             atomic_store(&session->used_ms, hf__now_ms());
         }
         PQclear(answer);
         alive = PQstatus(session->conn) == CONNECTION_OK;
     }
-    if (alive)
+    if (alive && !what)
         take_notifications(session);
     else
-        hf__pg_session_fail(session, NULL);
+        hf__pg_session_fail(session, alive ? what : NULL);
 }
 
 void hf__pg_session_ping(pg_session *session)
@@ -573,5 +627,5 @@ void hf__pg_session_ping(pg_session *session)
         hf__pg_session_fail(session, NULL);
         return;
     }
-    session->ping_deadline = hf__deadline(backend->ping_deadline_ms);
+    session->answer_due = hf__deadline(backend->ping_deadline_ms);
 }

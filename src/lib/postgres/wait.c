@@ -1,14 +1,16 @@
 /*
  * Waiting. A wait first queues in PostgreSQL, which is fair and grants a released lock in about
  * 0.1 ms. But a server process that waits keeps a snapshot, which stalls vacuum and CREATE INDEX
- * CONCURRENTLY. So after a first slice of time the wait sleeps on LISTEN, without a snapshot, and
- * queues for another slice at each wake-up. A plain try would not do: while others queue, it is
- * never granted.
+ * CONCURRENTLY. So after a first slice of time the wait takes a place in a line (line.c) and sleeps
+ * on LISTEN, without a snapshot. At a wake-up the first in line tries the key on the shared
+ * session, where it needs no connection that others wait for. If that fails, somebody was faster,
+ * and it queues for another slice: while other programs queue, a plain try is never granted.
  */
 #include "lib/postgres/postgres.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -19,6 +21,8 @@ enum {
     CROWDED_SLICE_MS = 50, /* when the session also holds locks: their release has to wait */
     TICK_LOW_MS = 500,     /* holders that crash, and other programs, never send NOTIFY */
     TICK_HIGH_MS = 1000,
+    STALL_MS = 1000,  /* so long the first in line may take; then those behind it try as well */
+    PASSED_MS = 1000, /* so long others have the right of way to a key that we released */
 };
 
 static bool usable(const pg_session *session)
@@ -58,9 +62,9 @@ static pg_session *reserve(pg_backend *backend, bool *may_open)
 }
 
 static hf_status open_for_waiting(pg_backend *backend, pg_purpose purpose, bool private_session,
-                                  pg_session **session, hf_error *err)
+                                  const pg_patience *patience, pg_session **session, hf_error *err)
 {
-    hf_status status = hf__pg_session_open(backend, purpose, session, err);
+    hf_status status = hf__pg_session_open_for(backend, purpose, patience, session, err);
     pthread_mutex_lock(&backend->mutex);
     if (status == HF_OK) {
         (*session)->checked_out = true;
@@ -72,14 +76,18 @@ static hf_status open_for_waiting(pg_backend *backend, pg_purpose purpose, bool 
     }
     pthread_mutex_unlock(&backend->mutex);
     if (status == HF_OK)
-        pthread_mutex_lock(&(*session)->mutex);
+        (void)!hf__pg_session_lock(*session, NULL, err); /* nobody else waits for it */
+    if (status == HF_OK)
+        (*session)->patience = patience;
     return status;
 }
 
-hf_status hf__pg_checkout_first(pg_backend *backend, pg_session **out, hf_error *err)
+hf_status hf__pg_checkout_first(pg_backend *backend, const pg_patience *patience, pg_session **out,
+                                hf_error *err)
 {
     hf_status status = hf__pg_sessions_allowed(backend, err);
-    return status == HF_OK ? open_for_waiting(backend, PG_FOR_FIRST_LOCK, true, out, err) : status;
+    return status == HF_OK ? open_for_waiting(backend, PG_FOR_FIRST_LOCK, true, patience, out, err)
+                           : status;
 }
 
 hf_status hf__pg_checkout_held(hf__session *held, pg_session **out, hf_error *err)
@@ -100,49 +108,69 @@ hf_status hf__pg_checkout_held(hf__session *held, pg_session **out, hf_error *er
     return HF_LOST;
 }
 
-hf_status hf__pg_checkout(pg_backend *backend, bool private_session, int64_t deadline,
-                          pg_session **out, hf_error *err)
+static void give_back(pg_session *session)
+{
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    pthread_mutex_lock(&backend->mutex);
+    session->checked_out = false;
+    pthread_cond_broadcast(&backend->changed);
+    pthread_mutex_unlock(&backend->mutex);
+    hf__pg_unpin(session);
+}
+
+/* backend->mutex is held. Who is in no hurry stands back while others are. */
+static hf_status await_session(pg_backend *backend, pg_hurry hurry, const pg_patience *patience,
+                               pg_session **out, bool *may_open)
+{
+    struct timespec until = hf__timespec(patience ? patience->until : HF__FOREVER);
+    for (;;) {
+        if (atomic_load(&backend->interrupted))
+            return HF_INTERRUPTED;
+        if (hurry == PG_URGENT || backend->urgent == 0)
+            *out = reserve(backend, may_open);
+        if (*out || *may_open)
+            return HF_OK;
+        if (hurry == PG_IF_IDLE || pthread_cond_clockwait(&backend->changed, &backend->mutex,
+                                                          CLOCK_MONOTONIC, &until) != 0)
+            return HF_NOT_ACQUIRED;
+    }
+}
+
+hf_status hf__pg_checkout(pg_backend *backend, bool private_session, pg_hurry hurry,
+                          const pg_patience *patience, pg_session **out, hf_error *err)
 {
     bool may_open = false;
     hf_status status = hf__pg_sessions_allowed(backend, err);
     if (status != HF_OK)
         return status;
     if (private_session)
-        return open_for_waiting(backend, PG_FOR_LOCKS, true, out, err);
+        return open_for_waiting(backend, PG_FOR_LOCKS, true, patience, out, err);
 
+    *out = NULL;
     pthread_mutex_lock(&backend->mutex);
-    while (!backend->interrupted && !(*out = reserve(backend, &may_open)) && !may_open) {
-        struct timespec until = hf__timespec(deadline);
-        if (pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until) !=
-            0)
-            break;
-    }
-    bool stop = backend->interrupted;
+    backend->urgent += hurry == PG_URGENT;
+    status = await_session(backend, hurry, patience, out, &may_open);
+    backend->urgent -= hurry == PG_URGENT;
+    if (hurry == PG_URGENT)
+        pthread_cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
 
-    if (stop && *out) {
-        pthread_mutex_lock(&(*out)->mutex);
-        hf__pg_checkin(*out);
-    }
-    if (stop)
+    if (status == HF_INTERRUPTED)
         return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    if (status != HF_OK)
+        return status;
     if (may_open)
-        return open_for_waiting(backend, PG_FOR_LOCKS, false, out, err);
-    if (!*out)
-        return HF_NOT_ACQUIRED;
-    pthread_mutex_lock(&(*out)->mutex);
-    return HF_OK;
+        return open_for_waiting(backend, PG_FOR_LOCKS, false, patience, out, err);
+    status = hf__pg_session_lock(*out, patience, err);
+    if (status != HF_OK)
+        give_back(*out);
+    return status;
 }
 
 void hf__pg_checkin(pg_session *session)
 {
-    pg_backend *backend = pg_backend_of(session->base.backend);
-    pthread_mutex_unlock(&session->mutex);
-    pthread_mutex_lock(&backend->mutex);
-    session->checked_out = false;
-    pthread_cond_broadcast(&backend->changed);
-    pthread_mutex_unlock(&backend->mutex);
-    hf__pg_unpin(session);
+    hf__pg_session_unlock(session);
+    give_back(session);
 }
 
 static bool is_single(const hf__request *request)
@@ -216,9 +244,8 @@ static hf_status read_queue_result(pg_session *session, hf__request *request,
 static void clean_up_after(pg_session *session, const hf__request *request)
 {
     hf_error ignored;
-    if (atomic_load(&session->base.lost))
-        return;
-    (void)!hf__pg_script(session, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
+    if (!atomic_load(&session->base.lost) && !session->answer_due)
+        (void)!hf__pg_script(session, "ROLLBACK", hf__deadline(SLICE_MS * 10), NULL, &ignored);
     (void)hf__pg_clean_up(session, request->claims, request->count, 0);
 }
 
@@ -276,30 +303,62 @@ static int slice_length(const pg_session *session, int wanted, int64_t deadline)
     return slice > 0 ? slice : 1;
 }
 
-/* A pooled session may have died while it was idle. Then nothing is lost: use another one. */
-static hf_status queue_slice(pg_backend *backend, hf__request *request, int wanted, hf_error *err)
+/* HF_NOT_ACQUIRED also when no session came free. */
+static hf_status queue_slice(pg_backend *backend, hf__request *request, int wanted, pg_hurry hurry,
+                             const pg_patience *patience, hf_error *err)
 {
     hf_status status = HF_OK;
     for (int attempt = 0; attempt <= backend->max_waits; attempt++) {
         pg_session *session = NULL;
         status = request->session ? hf__pg_checkout_held(request->session, &session, err)
-                                  : hf__pg_checkout(backend, request->private_session,
-                                                    request->deadline, &session, err);
+                                  : hf__pg_checkout(backend, request->private_session, hurry,
+                                                    patience, &session, err);
         if (status != HF_OK)
             return status;
         status = queue_on(session, request, slice_length(session, wanted, request->deadline), err);
         hf__pg_checkin(session);
-        if (status != HF_UNREACHABLE)
+        /* A pooled session may have died while it was idle. Then nothing is lost: use another. */
+        if (status != HF_UNREACHABLE || hf__pg_patience_check(backend, patience, NULL) != HF_OK)
             break;
     }
     return status;
 }
 
+/* ---- the right of way ------------------------------------------------------------------------ */
+
+void hf__pg_pass(pg_backend *backend, int64_t wake)
+{
+    pthread_mutex_lock(&backend->mutex);
+    backend->passed[backend->passes++ % PG_PASSED] =
+        (struct pg_passed){.wake = wake, .at_ms = hf__now_ms()};
+    pthread_mutex_unlock(&backend->mutex);
+}
+
+bool hf__pg_has_passed(pg_backend *backend, const hf__request *request)
+{
+    bool found = false;
+    int64_t since = hf__now_ms() - PASSED_MS;
+    pthread_mutex_lock(&backend->mutex);
+    for (size_t i = 0; i < PG_PASSED && !found; i++)
+        found =
+            backend->passed[i].wake == request->claims->wake && backend->passed[i].at_ms > since;
+    pthread_mutex_unlock(&backend->mutex);
+    /* The slots of a semaphore have a line of their own, at its gate. */
+    return found && request->count == 1 && request->claims->slot == 0 &&
+           request->deadline > request->began;
+}
+
+/* ---- long waits ------------------------------------------------------------------------------ */
+
 /* A wait as others see it: the key that it listens for and, if its thread holds keys, its edges. */
 struct wait_notice {
     const hf__claim *heard; /* NULL: nothing published yet */
+    uint64_t edges;         /* the session that published them */
     uint64_t ticket;
-    int64_t tick_at; /* when the next slice starts at the latest */
+    pg_place place;
+    bool first;      /* in line */
+    int64_t tick_at; /* when it tries again at the latest */
+    bool woken;      /* by a release */
     unsigned missed; /* releases in a row after which others were faster */
     unsigned cycles; /* searches in a row that found a cycle */
 };
@@ -315,7 +374,10 @@ static hf_status await_wake(pg_backend *backend, const hf__request *request,
     uint64_t before = notice->ticket;
     hf_status status = hf__pg_await_wake(&backend->base, notice->heard->wake, &notice->ticket,
                                          hf__left_ms(until), err);
-    notice->missed = notice->ticket == before ? 0 : notice->missed + 1;
+    notice->woken = notice->ticket != before;
+    notice->missed = notice->woken && notice->first ? notice->missed + 1 : 0;
+    if (notice->woken)
+        notice->place.moved_ms = hf__now_ms();
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
 
@@ -324,63 +386,96 @@ static hf_status await_wake(pg_backend *backend, const hf__request *request,
  * there is no round trip if both are the same and the connection lives.
  */
 static hf_status announce(pg_backend *backend, const hf__request *request,
-                          struct wait_notice *notice, hf_error *err)
+                          struct wait_notice *notice, const pg_patience *patience, hf_error *err)
 {
     const hf__claim *blocked = &request->claims[request->blocked];
-    hf_status status = hf__pg_listen(&backend->base, blocked->wake, &notice->ticket, err);
+    hf_status status = hf__pg_listen_for(backend, blocked->wake, patience, &notice->ticket, err);
     if (notice->heard) {
         hf__pg_unlisten(&backend->base, notice->heard->wake);
         if (notice->heard != blocked)
-            hf__pg_retract_wait(backend, request, notice->heard);
+            hf__pg_retract_wait(backend, request, notice->heard, notice->edges);
     }
     if (status == HF_OK && notice->heard != blocked)
-        hf__pg_publish_wait(backend, request, blocked);
+        hf__pg_publish_wait(backend, request, blocked, patience, &notice->edges);
     notice->heard = status == HF_OK ? blocked : NULL;
+    if (status == HF_OK)
+        status =
+            hf__pg_line_up(backend, &notice->place, blocked->wake, patience, &notice->first, err);
     return status;
 }
 
-static void withdraw(pg_backend *backend, const hf__request *request,
-                     const struct wait_notice *notice)
+static void withdraw(pg_backend *backend, const hf__request *request, struct wait_notice *notice)
 {
+    hf__pg_line_leave(backend, &notice->place);
     if (!notice->heard)
         return;
     hf__pg_unlisten(&backend->base, notice->heard->wake);
-    hf__pg_retract_wait(backend, request, notice->heard);
+    hf__pg_retract_wait(backend, request, notice->heard, notice->edges);
 }
 
 /* Edges come and go while they are read, so only a cycle that is found twice counts. */
 static bool is_deadlocked(pg_backend *backend, const hf__request *request,
-                          struct wait_notice *notice)
+                          struct wait_notice *notice, const pg_patience *patience)
 {
     enum { CERTAIN = 2 };
     if (!request->any_order || request->held_count == 0)
         return false;
-    bool found = hf__pg_in_cycle(backend, request, &request->claims[request->blocked]);
+    bool found = hf__pg_in_cycle(backend, request, &request->claims[request->blocked], patience);
     notice->cycles = found ? notice->cycles + 1 : 0;
     return notice->cycles >= CERTAIN;
 }
 
+/* Sets may hold one of their keys on the shared session already, by another lock of the process. */
+static bool may_try(const hf__request *request)
+{
+    return request->count == 1 && !request->private_session && !request->session;
+}
+
+/*
+ * Those behind the first try as well when the line stalls: the first may be stopped, or its key's
+ * holder may have died without a word. Only the first queues in the server, so that nobody who came
+ * later stands there before it.
+ */
+static hf_status act(pg_backend *backend, hf__request *request, const struct wait_notice *notice,
+                     const pg_patience *patience, hf_error *err)
+{
+    hf_status status = HF_NOT_ACQUIRED;
+    bool stalls = hf__now_ms() - notice->place.moved_ms >= STALL_MS;
+    if (!notice->first && !stalls)
+        return HF_NOT_ACQUIRED;
+    if (may_try(request)) {
+        status = hf__pg_try_now(backend, request, patience, err);
+        if (status != HF_NOT_ACQUIRED || !notice->first)
+            return status;
+    }
+    /* If the key is often released, a longer slice is worth the longer snapshot. */
+    return queue_slice(backend, request, SLICE_MS << (notice->missed < 2 ? notice->missed : 2),
+                       notice->woken      ? PG_URGENT
+                       : may_try(request) ? PG_IF_IDLE
+                                          : PG_IN_ORDER,
+                       patience, err);
+}
+
 static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, int64_t began,
-                                    hf_error *err)
+                                    const pg_patience *patience, hf_error *err)
 {
     hf_status status = HF_NOT_ACQUIRED;
     const hf__claim *recorded = &request->claims[request->blocked];
+    uint64_t record = 0;
     struct wait_notice notice = {0};
 
-    hf__pg_record_waiter(backend, recorded, hf__now_ms() - began);
+    hf__pg_record_waiter(backend, recorded, hf__now_ms() - began, patience, &record);
     while (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0) {
-        status = announce(backend, request, &notice, err);
+        status = announce(backend, request, &notice, patience, err);
         if (status != HF_OK)
             break;
         bool ticked = hf__left_ms(notice.tick_at) == 0;
-        /* If the key is often released, a longer slice is worth the longer snapshot. */
-        status =
-            queue_slice(backend, request, SLICE_MS << (notice.missed < 2 ? notice.missed : 2), err);
+        status = act(backend, request, &notice, patience, err);
         if (ticked)
             notice.tick_at = hf__deadline(hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS));
         if (status != HF_NOT_ACQUIRED || notice.heard != &request->claims[request->blocked])
             continue;
-        if (is_deadlocked(backend, request, &notice))
+        if (is_deadlocked(backend, request, &notice, patience))
             status = hf__say_deadlock(notice.heard, err);
         else if (request->give_up && request->give_up(request->give_up_arg))
             break;
@@ -388,25 +483,31 @@ static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, i
             status = await_wake(backend, request, &notice, err);
     }
     withdraw(backend, request, &notice);
-    hf__pg_forget_waiter(backend, recorded);
+    hf__pg_forget_waiter(backend, recorded, record);
     return status;
 }
 
 hf_status hf__pg_wait_claims(hf__backend *base, hf__request *request, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
+    const pg_patience patience = hf__pg_patience(backend, request);
     int64_t began = hf__now_ms();
-    hf_status status = queue_slice(backend, request, FIRST_SLICE_MS, err);
+    hf_status status =
+        hf__pg_has_passed(backend, request)
+            ? HF_NOT_ACQUIRED
+            : queue_slice(backend, request, FIRST_SLICE_MS, PG_IF_IDLE, &patience, err);
     if (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0)
-        status = wait_snapshot_free(backend, request, began, err);
+        status = wait_snapshot_free(backend, request, began, &patience, err);
     return status;
 }
 
 void hf__pg_interrupt(hf__backend *base)
 {
     pg_backend *backend = pg_backend_of(base);
+    uint64_t one = 1;
     pthread_mutex_lock(&backend->mutex);
-    backend->interrupted = true;
+    atomic_store(&backend->interrupted, true);
+    (void)!write(backend->interrupt_fd, &one, sizeof one);
     pthread_cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
 }

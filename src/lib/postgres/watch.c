@@ -36,7 +36,7 @@ static void no_later_than(struct round *round, int64_t moment)
         round->until = moment;
 }
 
-/* Out of memory, the round looks after as many as there is room for; the next one tries again. */
+/* Out of memory, the round looks after as many as there is room for. */
 static bool has_room(struct round *round)
 {
     return hf__grow(&round->fds, &round->fd_room, round->count + 1, sizeof *round->fds) &&
@@ -74,15 +74,44 @@ static bool needs_ping(const pg_backend *backend, const pg_session *session)
 static void attend(pg_backend *backend, pg_session *session, struct round *round)
 {
     int64_t now = hf__now_ms();
-    if (session->ping_deadline && now >= session->ping_deadline)
+    if (session->answer_due && now >= session->answer_due)
         hf__pg_session_fail(session, "no answer to a ping within the deadline");
-    else if (!session->ping_deadline && needs_ping(backend, session))
+    else if (!session->answer_due && !hf__pg_send_errands(session) && needs_ping(backend, session))
         hf__pg_session_ping(session);
     if (atomic_load(&session->base.lost))
         return;
     int64_t next_ping = atomic_load(&session->used_ms) + backend->ping_interval_ms;
-    no_later_than(round, session->ping_deadline ? session->ping_deadline
-                                                : (next_ping > now ? next_ping : now + QUIET_MS));
+    no_later_than(round, session->answer_due ? session->answer_due
+                                             : (next_ping > now ? next_ping : now + QUIET_MS));
+}
+
+/*
+ * A transaction of the caller's may take its time on the session of a lock, with or without a
+ * statement under way, so that no ping gets through. Then another connection asks after its
+ * backend: the loss must be told in the same time as for an idle session. Behind a pooler that
+ * connection might be kept waiting for reasons of its own.
+ */
+static void attend_busy(pg_backend *backend, pg_session *session, struct round *round)
+{
+    int64_t now = hf__now_ms();
+    int64_t used = atomic_load(&session->used_ms), probed = atomic_load(&session->probed_ms);
+    int64_t silent = now - (used > probed ? used : probed);
+    hf_error why;
+
+    no_later_than(round, now + QUIET_MS);
+    if (backend->pooled || atomic_load(&session->base.holds) == 0 ||
+        silent < backend->ping_interval_ms)
+        return;
+    if (hf__pg_probe(backend, session)) {
+        atomic_store(&session->probed_ms, now);
+    } else if (silent >= backend->ping_interval_ms + backend->ping_deadline_ms) {
+        (void)!hf__fail(&why, HF_LOST,
+                        "the session with %s is busy, and the server does not answer for it",
+                        backend->base.name);
+        hf__hint(&why, "what was locked through it may be held by another by now; stop, then "
+                       "acquire again");
+        (void)hf__session_lose(&session->base, "no_answer", &why);
+    }
 }
 
 static void prepare_session(pg_backend *backend, struct round *round, size_t i)
@@ -95,7 +124,7 @@ static void prepare_session(pg_backend *backend, struct round *round, size_t i)
         return;
     }
     if (pthread_mutex_trylock(&session->mutex) != 0) {
-        no_later_than(round, hf__now_ms() + QUIET_MS);
+        attend_busy(backend, session, round);
         return;
     }
     attend(backend, session, round);

@@ -198,6 +198,18 @@ class Call:
         return self.value
 
 
+class OnLock(Call):
+    """hf_lock_transact instead of hf_transact."""
+
+    def transact(self, store, raw, callback):
+        return lib().hf_lock_transact(self.lock.pointer, byref(raw), callback, None,
+                                      byref(self.error))
+
+    def __init__(self, lock, body, labels=None, **options):
+        self.lock = lock
+        super().__init__(lock.store, labels, body, **options)
+
+
 def transact(store, labels, body, **options):
     return Call(store, labels, body, **options).result()
 

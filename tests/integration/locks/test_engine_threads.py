@@ -123,7 +123,7 @@ def test_slot_waiter_does_not_spin_after_its_listening_session_is_gone(db):
 
         def listening():
             return db.sql("select pid from pg_stat_activity where datname = current_database()"
-                          " and application_name like 'waiter%%' and query like 'LISTEN%%'")
+                          " and application_name like 'waiter%%' and query like '%%LISTEN%%'")
 
         for _ in range(2):
             pid = eventually(listening)[0][0]

@@ -8,6 +8,7 @@ import pytest
 
 import hf
 from hf import Status
+from strangers import sessions
 
 
 def holds_and_frees(db, url, **options):
@@ -28,6 +29,17 @@ def test_service_file_names_the_server(db, tmp_path, monkeypatch):
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     holds_and_frees(db, "service=ledger")
     holds_and_frees(db, "postgresql:///?service=ledger")
+
+
+def test_server_without_a_free_connection_is_not_blamed_on_the_address(own_pg):
+    own_pg.extra_settings = "max_connections = 6\nsuperuser_reserved_connections = 2\n"
+    own_pg.restart()
+    db = own_pg.create_database()
+    with sessions(db, 4):
+        error = hf.open_error(db.url())
+    assert error.status is Status.UNREACHABLE
+    assert error.sqlstate == "53300"
+    assert "max_connections" in error.hint and "port" not in error.hint
 
 
 def test_missing_service_is_one_clear_line(tmp_path, monkeypatch):

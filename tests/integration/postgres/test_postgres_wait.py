@@ -144,6 +144,92 @@ def test_release_wakes_long_waiters_of_another_process(db, max_waits):
         assert statistics.median(delays) < 0.25 + 3 * statistics.median(queued), (delays, queued)
 
 
+def test_freed_label_wakes_its_own_waiter_however_many_wait_for_others(db):
+    labels = [f"label-{number}" for number in range(40)]
+    with hf.Store(db.url(), max_waits=2) as store, hf.Store(db.url()) as holder:
+        held = {label: holder.acquire(label) for label in labels}
+        waiters = {label: Background(store.acquire, label, FOREVER) for label in labels}
+        stays(lambda: all(waiter.running for waiter in waiters.values()), 1)
+        for label in labels[::5]:
+            held[label].end()
+        for label in labels[::5]:
+            assert waiters[label].result(5).state is State.HELD
+        for label in labels:
+            if waiters[label].running:
+                held[label].end()
+        for waiter in waiters.values():
+            waiter.result()
+
+
+class Line:
+    """Stores that want one key, and the order in which they get it."""
+
+    def __init__(self, db, stack):
+        self.db = db
+        self.stack = stack
+        self.granted = []
+
+    def begin(self, name, hold):
+        """Waits, holds for so long, releases; returns when the wait has become a long one."""
+        store = self.stack.enter_context(hf.Store(self.db.url()))
+
+        def take():
+            lock = store.acquire(7, FOREVER)
+            self.granted.append(name)
+            time.sleep(hold)
+            lock.end()
+
+        def long_waits():
+            return {row[0] for row in self.db.advisory_locks() if row[2] == 1213156420 and row[3] != 1}
+
+        before = len(long_waits())
+        waiter = Background(take)
+        eventually(lambda: len(long_waits()) > before)
+        return waiter
+
+
+def test_long_waits_are_granted_in_the_order_in_which_they_came(db):
+    with contextlib.ExitStack() as stack, hf.Store(db.url()) as store:
+        first, line = store.acquire(7), Line(db, stack)
+        waiters = [line.begin(name, 0.1) for name in "abcde"]
+        first.end()
+        for waiter in waiters:
+            waiter.result()
+        assert line.granted == list("abcde")
+
+
+def test_long_holders_that_come_back_wait_for_the_others(db):
+    """Without an order, who releases and acquires again at once is always the fastest."""
+    granted, names = [], "abcd"
+
+    def loop(name):
+        with hf.Store(db.url()) as store:
+            for _ in range(3):
+                lock = store.acquire(7, FOREVER)
+                granted.append(name)
+                time.sleep(0.9)
+                lock.end()
+
+    for one in [Background(loop, name) for name in names]:
+        one.result(40)
+    gaps = [granted[at + 1:].index(name) for name in names for at, other in enumerate(granted)
+            if other == name and name in granted[at + 1:]]
+    assert max(gaps) <= len(names), granted
+
+
+def test_stopped_waiter_lets_others_pass(db):
+    with contextlib.ExitStack() as stack, hf.Store(db.url()) as store, Peer(db.url()) as peer:
+        first, line = store.acquire(7), Line(db, stack)
+        peer.begin("acquire", 7, FOREVER)
+        stays(lambda: db.holders(7), 1.5)
+        waiters = [line.begin(name, 0.05) for name in "ab"]
+        peer.stop()
+        first.end()
+        for waiter in waiters:
+            waiter.result()
+        peer.cont()
+
+
 def test_no_wake_up_is_lost_in_a_storm(db):
     """Waiters come and go around the moment of release; a wait that hangs would break its limit."""
     with hf.Store(db.url()) as store, hf.Store(db.url()) as other:

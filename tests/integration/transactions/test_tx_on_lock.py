@@ -1,26 +1,12 @@
 """Transactions on the session that holds a lock: written under it, or not at all."""
 
-import ctypes
-
 import pytest
 
 import hf
 import hf_tx
 from hf import HfError, PRIVATE, Status
-from hf_tx import lib
+from hf_tx import OnLock
 from stores import new_tx_kind
-
-
-class OnLock(hf_tx.Call):
-    """hf_lock_transact instead of hf_transact."""
-
-    def transact(self, store, raw, callback):
-        return lib().hf_lock_transact(self.lock.pointer, ctypes.byref(raw), callback, None,
-                                      ctypes.byref(self.error))
-
-    def __init__(self, lock, body, labels=None, **options):
-        self.lock = lock
-        super().__init__(lock.store, labels, body, **options)
 
 
 @pytest.fixture(params=["local", "pg15", "pg18"])

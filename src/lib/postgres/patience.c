@@ -1,0 +1,261 @@
+/*
+ * How long a caller waits for the server itself. A statement may take as long as a ping, but a
+ * caller who said how long to wait, or was interrupted, does not stay for that: the statement is
+ * abandoned, its answer is taken in later, and an errand undoes what it may have done.
+ */
+#include "lib/postgres/postgres.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+enum {
+    LEAST_MS = 1000, /* a healthy server that is busy answers within that */
+    SLACK_MS = 500,  /* a wait in the server ends with the caller's; this is for its answer */
+    STEP_MS = 50,    /* how often a wait that no descriptor ends looks for an interrupt */
+};
+
+pg_patience hf__pg_patience(const pg_backend *backend, const hf__request *request)
+{
+    bool waits = request->deadline > request->began;
+    int64_t least = request->began + (waits ? LEAST_MS : backend->ping_deadline_ms);
+    int64_t until =
+        request->deadline < HF__FOREVER - SLACK_MS ? request->deadline + SLACK_MS : HF__FOREVER;
+    return (pg_patience){.until = until > least ? until : least, .interruptible = waits};
+}
+
+hf_status hf__pg_patience_check(const pg_backend *backend, const pg_patience *patience,
+                                hf_error *err)
+{
+    if (!patience)
+        return HF_OK;
+    if (patience->interruptible && atomic_load(&backend->interrupted))
+        return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    if (hf__left_ms(patience->until) != 0)
+        return HF_OK;
+    hf_status status =
+        hf__fail(err, HF_UNREACHABLE, "%s has not answered in time", backend->base.name);
+    hf__hint(err, "the server or the network is silent, or very busy; look at it, or wait longer");
+    return status;
+}
+
+static struct timespec next_look(const pg_patience *patience)
+{
+    int64_t step = hf__deadline(STEP_MS);
+    return hf__timespec(patience->until < step ? patience->until : step);
+}
+
+hf_status hf__pg_lock_mutex(pg_backend *backend, pthread_mutex_t *mutex,
+                            const pg_patience *patience, hf_error *err)
+{
+    hf_status status = HF_OK;
+    if (!patience) {
+        pthread_mutex_lock(mutex);
+        return HF_OK;
+    }
+    if (pthread_mutex_trylock(mutex) == 0)
+        return HF_OK;
+    while (status == HF_OK) {
+        struct timespec until = next_look(patience);
+        if (pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until) == 0)
+            return HF_OK;
+        status = hf__pg_patience_check(backend, patience, err);
+    }
+    return status;
+}
+
+hf_status hf__pg_session_lock(pg_session *session, const pg_patience *patience, hf_error *err)
+{
+    hf_status status =
+        hf__pg_lock_mutex(pg_backend_of(session->base.backend), &session->mutex, patience, err);
+    if (status == HF_OK)
+        session->patience = patience;
+    return status;
+}
+
+void hf__pg_session_unlock(pg_session *session)
+{
+    session->patience = NULL;
+    pthread_mutex_unlock(&session->mutex);
+}
+
+/* ---- aside ----------------------------------------------------------------------------------- */
+
+/*
+ * What libpq does only while it blocks, in a thread of its own: connecting, because it alone knows
+ * how to go through hosts and addresses, and looking after a session that is busy. Such a thread
+ * owns all that it needs and may be left behind.
+ */
+struct pg_aside {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    unsigned users; /* the thread and who started it */
+    bool done;
+    PGconn *conn;
+    char **keywords, **values;
+
+    /* a probe */
+    char pid[16], start[32]; /* "": connects only */
+    bool is_alive;
+};
+
+static void free_words(char **words)
+{
+    for (size_t i = 0; words && words[i]; i++)
+        free(words[i]);
+    free(words);
+}
+
+/* more: NULL-terminated; libpq takes the last of several values that are not empty. */
+static char **copy_words(char *const *words, const char *const *more)
+{
+    size_t count = 0, extra = 0;
+    while (words[count])
+        count++;
+    while (more[extra])
+        extra++;
+    char **copy = calloc(count + extra + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < count + extra; i++)
+        if (!(copy[i] = strdup(i < count ? words[i] : more[i - count]))) {
+            free_words(copy);
+            return NULL;
+        }
+    return copy;
+}
+
+/* mutex held; unlocks it. */
+static void leave(struct pg_aside *aside)
+{
+    bool last = --aside->users == 0;
+    pthread_mutex_unlock(&aside->mutex);
+    if (!last)
+        return;
+    PQfinish(aside->conn);
+    free_words(aside->keywords);
+    free_words(aside->values);
+    pthread_cond_destroy(&aside->changed);
+    pthread_mutex_destroy(&aside->mutex);
+    free(aside);
+}
+
+/* Also a server that has no connection left for us has answered. */
+static bool sees_backend(const struct pg_aside *aside, PGconn *conn)
+{
+    const char *params[] = {aside->pid, aside->start};
+    if (PQstatus(conn) != CONNECTION_OK)
+        return strstr(PQerrorMessage(conn), "too many") || strstr(PQerrorMessage(conn), "slots");
+    if (!aside->pid[0])
+        return true;
+    PGresult *result =
+        PQexecParams(conn, pg_sql(&hf__sql_postgres_is_backend), 2, NULL, params, NULL, NULL, 0);
+    bool found = PQresultStatus(result) == PGRES_TUPLES_OK && hf__pg_bool(result, 0, 0);
+    PQclear(result);
+    return found;
+}
+
+static void *run_aside(void *arg)
+{
+    struct pg_aside *aside = arg;
+    PGconn *conn = PQconnectdbParams((const char *const *)aside->keywords,
+                                     (const char *const *)aside->values, 0);
+    bool is_alive = conn && sees_backend(aside, conn);
+    pthread_mutex_lock(&aside->mutex);
+    aside->conn = conn;
+    aside->is_alive = is_alive;
+    aside->done = true;
+    pthread_cond_signal(&aside->changed);
+    leave(aside);
+    return NULL;
+}
+
+/* busy: the session to look after, or NULL. */
+static struct pg_aside *start(const pg_backend *backend, const pg_session *busy)
+{
+    const char *keywords[] = {busy ? "host" : NULL, "hostaddr", "port", NULL};
+    const char *values[] = {busy ? busy->host : NULL, busy ? busy->address : NULL,
+                            busy ? busy->port : NULL, NULL};
+    pthread_t thread;
+    struct pg_aside *aside = calloc(1, sizeof *aside);
+    if (!aside)
+        return NULL;
+    pthread_mutex_init(&aside->mutex, NULL);
+    pthread_cond_init(&aside->changed, NULL);
+    aside->users = 2;
+    aside->keywords = copy_words(backend->keywords, keywords);
+    aside->values = copy_words(backend->values, values);
+    if (busy) {
+        (void)snprintf(aside->pid, sizeof aside->pid, "%s", busy->backend_pid);
+        (void)snprintf(aside->start, sizeof aside->start, "%s", busy->backend_start);
+    }
+    if (aside->keywords && aside->values && hf__thread_start(&thread, 0, run_aside, aside) == 0) {
+        (void)pthread_detach(thread);
+        return aside;
+    }
+    aside->users = 1;
+    pthread_mutex_lock(&aside->mutex);
+    leave(aside);
+    return NULL;
+}
+
+hf_status hf__pg_connect(pg_backend *backend, const pg_patience *patience, PGconn **conn,
+                         hf_error *err)
+{
+    hf_status status = HF_OK;
+    struct pg_aside *aside = patience ? start(backend, NULL) : NULL;
+    if (!aside) {
+        *conn = PQconnectdbParams((const char *const *)backend->keywords,
+                                  (const char *const *)backend->values, 0);
+        return *conn ? HF_OK : hf__no_memory(err);
+    }
+    pthread_mutex_lock(&aside->mutex);
+    while (!aside->done && status == HF_OK) {
+        struct timespec until = next_look(patience);
+        if (pthread_cond_clockwait(&aside->changed, &aside->mutex, CLOCK_MONOTONIC, &until) != 0)
+            status = hf__pg_patience_check(backend, patience, err);
+    }
+    if (aside->done) {
+        *conn = aside->conn;
+        aside->conn = NULL;
+        status = *conn ? HF_OK : hf__no_memory(err);
+    }
+    leave(aside);
+    return status;
+}
+
+/* ---- probes ---------------------------------------------------------------------------------- */
+
+static void end_probe(pg_backend *backend)
+{
+    backend->probe = NULL;
+    backend->probed = 0;
+}
+
+bool hf__pg_probe(pg_backend *backend, const pg_session *busy)
+{
+    bool is_alive = false;
+    if (!backend->probe && (backend->probe = start(backend, busy)))
+        backend->probed = busy->serial;
+    if (!backend->probe || backend->probed != busy->serial)
+        return false;
+    pthread_mutex_lock(&backend->probe->mutex);
+    if (!backend->probe->done) {
+        pthread_mutex_unlock(&backend->probe->mutex);
+        return false;
+    }
+    is_alive = backend->probe->is_alive;
+    leave(backend->probe);
+    end_probe(backend);
+    return is_alive;
+}
+
+void hf__pg_forget_probe(pg_backend *backend)
+{
+    if (!backend->probe)
+        return;
+    pthread_mutex_lock(&backend->probe->mutex);
+    leave(backend->probe);
+    end_probe(backend);
+}

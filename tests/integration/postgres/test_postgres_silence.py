@@ -1,0 +1,126 @@
+"""A server that does not answer, or restarts: every limit counts from the call, and waits go on."""
+
+import contextlib
+import time
+
+import pytest
+
+import hf
+from awaiting import Background, eventually, stays
+from hf import FOREVER, State, Status
+from strangers import run
+
+COMPANIONS = 1213156420
+ROOM = 6.0  # seconds that a call may take beyond its limit on a busy machine; a ping's deadline is 10
+
+
+def listens(db):
+    return any(row[2] == COMPANIONS for row in db.advisory_locks())
+
+
+@contextlib.contextmanager
+def limited(seconds):
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < seconds + ROOM
+
+
+@contextlib.contextmanager
+def frozen_wait(own_pg, own_db, store, what, wait_ms, **how):
+    """A wait that is in its long part when the server stops answering."""
+    with contextlib.closing(own_db.connect()) as stranger:
+        run(stranger, "select pg_advisory_lock(7)")
+        waiter = Background(store.acquire, what, wait_ms, **how)
+        eventually(lambda: listens(own_db))
+        with own_pg.frozen():
+            yield waiter
+
+
+def assert_nothing_is_left(db, but=()):
+    eventually(lambda: {row[3] for row in db.advisory_locks() if row[4] == 1} == set(but))
+
+
+@pytest.mark.parametrize("what", [7, [7, 8]], ids=["one", "set"])
+def test_short_wait_ends_in_time_on_a_silent_server_and_costs_nothing(own_pg, own_db, what):
+    with hf.Store(own_db.url()) as store:
+        held = store.acquire(1)
+        with own_pg.frozen(), limited(1):
+            assert store.refusal(what, 50).status is Status.UNREACHABLE
+        assert_nothing_is_left(own_db, but=[1])
+        store.acquire(what).end()
+        assert held.state is State.HELD
+        held.end()
+
+
+def test_wait_behind_another_thread_ends_in_time_on_a_silent_server(own_pg, own_db):
+    with hf.Store(own_db.url()) as store:
+        with own_pg.frozen():
+            other = Background(store.acquire, 1, FOREVER)
+            stays(lambda: other.running, 0.2)
+            with limited(1):
+                assert store.refusal(7, 50).status is Status.UNREACHABLE
+        other.result().end()
+        assert_nothing_is_left(own_db)
+
+
+def test_long_wait_ends_in_time_on_a_silent_server(own_pg, own_db):
+    with hf.Store(own_db.url()) as store:
+        with frozen_wait(own_pg, own_db, store, 7, 3000) as waiter, limited(3):
+            with pytest.raises(hf.HfError):
+                waiter.result(30)
+        assert_nothing_is_left(own_db)
+
+
+@pytest.mark.parametrize("how", [{}, {"flags": hf.PRIVATE}, {"slots": 2}], ids=["plain", "private", "slots"])
+def test_interrupt_ends_a_wait_on_a_silent_server(own_pg, own_db, how):
+    with hf.Store(own_db.url()) as store:
+        with frozen_wait(own_pg, own_db, store, 7, FOREVER, **how) as waiter:
+            stays(lambda: waiter.running, 1.5)
+            with limited(0):
+                store.interrupt()
+                with pytest.raises(hf.HfError) as raised:
+                    waiter.result(30)
+            assert raised.value.status is Status.INTERRUPTED
+        assert_nothing_is_left(own_db)
+
+
+@pytest.mark.parametrize("what, how", [(7, {}), ([7, 8], {}), (7, {"flags": hf.PRIVATE}), (7, {"slots": 2})],
+                         ids=["one", "set", "private", "slots"])
+def test_wait_goes_on_over_a_restart(own_pg, own_db, what, how):
+    with hf.Store(own_db.url()) as store, contextlib.closing(own_db.connect()) as stranger:
+        run(stranger, "select pg_advisory_lock(7)")
+        waiter = Background(store.acquire, what, FOREVER, **how)
+        eventually(lambda: listens(own_db))
+        own_pg.stop()
+        stays(lambda: waiter.running, 0.5)
+        own_pg.start()
+        lock = waiter.result()
+        assert lock.state is State.HELD
+        lock.end()
+
+
+def test_wait_that_is_over_before_the_server_is_back_says_so(own_pg, own_db):
+    with hf.Store(own_db.url()) as store, contextlib.closing(own_db.connect()) as stranger:
+        run(stranger, "select pg_advisory_lock(7)")
+        began = time.monotonic()
+        waiter = Background(store.acquire, 7, 2500)
+        eventually(lambda: listens(own_db))
+        own_pg.stop()
+        with pytest.raises(hf.HfError) as raised:
+            waiter.result()
+        assert raised.value.status is Status.UNREACHABLE
+        assert 2.4 < waiter.finished_at - began < 2.5 + ROOM
+
+
+def test_wait_ends_when_the_server_refuses_for_good(own_pg, own_db):
+    with hf.Store(own_db.url()) as store, contextlib.closing(own_db.connect(user="postgres")) as stranger:
+        run(stranger, "select pg_advisory_lock(7)")
+        waiter = Background(store.acquire, 7, FOREVER)
+        eventually(lambda: listens(own_db))
+        own_pg.sql("alter role app nologin")
+        for pid in own_db.sessions():
+            own_pg.terminate(pid)
+        with pytest.raises(hf.HfError) as raised:
+            waiter.result()
+        assert raised.value.status is Status.UNREACHABLE
+        assert "not permitted to log in" in raised.value.message
