@@ -1,6 +1,6 @@
 /*
  * The watcher: one thread per store lets the backend look after its sessions. It marks the locks of
- * a lost session as lost. Their callbacks run exactly once, in this thread or in
+ * a lost session as lost. Their callbacks run exactly once, in a thread of their own or in
  * hf_store_dispatch.
  */
 #include "lib/locks/engine.h"
@@ -99,12 +99,48 @@ int hf__deliver_losses(hf_store *store)
     return delivered;
 }
 
+/* The next loss starts a delivery of its own. */
+static bool stops_delivering(hf_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool done = !store->lost_first;
+    store->delivering = !done;
+    pthread_mutex_unlock(&store->mutex);
+    return done;
+}
+
 static bool stopping(hf_store *store)
 {
     pthread_mutex_lock(&store->mutex);
     bool stop = store->stopping;
     pthread_mutex_unlock(&store->mutex);
     return stop;
+}
+
+static void *deliver(void *arg)
+{
+    hf_store *store = arg;
+    do
+        hf__deliver_losses(store);
+    while (!stops_delivering(store));
+    return NULL;
+}
+
+/* Callbacks have a thread of their own: one that takes its time must not stop the watching. */
+static void start_delivery(hf_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool due = store->lost_first && !store->delivering;
+    bool ended = due && store->delivers;
+    store->delivering |= due;
+    pthread_mutex_unlock(&store->mutex);
+    if (ended)
+        (void)pthread_join(store->deliverer, NULL);
+    if (!due)
+        return;
+    store->delivers = hf__thread_start(&store->deliverer, 0, deliver, store) == 0;
+    if (!store->delivers)
+        (void)deliver(store);
 }
 
 static void *watch(void *arg)
@@ -114,7 +150,7 @@ static void *watch(void *arg)
         store->backend->ops->watch(store->backend, ROUND_MS);
         find_losses(store);
         if (!store->dispatch)
-            hf__deliver_losses(store);
+            start_delivery(store);
     }
     return NULL;
 }
@@ -145,5 +181,7 @@ void hf__watch_stop(hf_store *store)
         return;
     store->backend->ops->wake(store->backend);
     (void)pthread_join(store->watcher, NULL);
-    store->watching = false;
+    if (store->delivers)
+        (void)pthread_join(store->deliverer, NULL);
+    store->delivers = store->watching = false;
 }

@@ -12,6 +12,7 @@ import hf
 import servers
 from awaiting import Background, eventually, stays
 from hf import FOREVER, HfError, State, Status
+from hf_tx import OnLock
 from losses import Losses
 
 QUICK = {"ping_interval_ms": 200, "ping_deadline_ms": 1500}
@@ -255,6 +256,24 @@ def test_lock_got_by_waiting_is_watched_too(db):
         assert_lost(lock)
 
 
+def test_callback_that_takes_its_time_stops_no_watching(db):
+    entered, leave = threading.Event(), threading.Event()
+
+    def on_lost(*_):
+        entered.set()
+        assert leave.wait(20)
+
+    with hf.Store(db.url(), **AT_ONCE) as store:
+        slow, other = [store.acquire(key, flags=hf.PRIVATE, on_lost=on_lost) for key in (1, 2)]
+        db.server.terminate(db.holders(1)[0])
+        assert entered.wait(20)
+        db.server.terminate(db.holders(2)[0])
+        eventually(lambda: other.state is State.LOST)
+        leave.set()
+        assert_lost(slow)
+        assert_lost(other)
+
+
 def test_lock_may_be_freed_inside_its_callback(db):
     done = threading.Event()
     with hf.Store(db.url(), **AT_ONCE) as store:
@@ -379,3 +398,34 @@ def test_lock_taken_away_through_a_session_pooler_is_a_loss(db15, session_pooler
         db15.server.terminate(db15.holders(lock.key)[0])
         assert lost.first.wait(20)
         assert_lost(lock)
+
+
+# --- a session that is busy ---------------------------------------------------------------------------
+
+
+def busy_with(lock, sql):
+    """A transaction on the lock's own session, in a thread."""
+    return Background(OnLock, lock, lambda tx: tx.value(sql))
+
+
+def test_loss_is_told_in_time_while_a_transaction_keeps_the_session_busy(own_pg, own_db):
+    lost = Losses()
+    with hf.Store(own_db.url(), **QUICK) as store:
+        lock = store.acquire("job", flags=hf.PRIVATE, on_lost=lost)
+        busy = busy_with(lock, "select pg_sleep(5)")
+        eventually(lambda: own_db.value("select count(*) from pg_stat_activity where query like '%pg_sleep(5)%'"
+                                        " and pid <> pg_backend_pid()"))
+        with own_pg.frozen():
+            assert lost.first.wait(QUICK_BOUND)
+            lost.assert_once()
+        busy.result()
+        assert_lost(lock)
+
+
+def test_session_that_is_only_busy_is_not_lost(db):
+    lost = Losses()
+    with hf.Store(db.url(), **QUICK) as store:
+        lock = store.acquire("job", flags=hf.PRIVATE, on_lost=lost)
+        assert busy_with(lock, "select pg_sleep(4)").result().status is Status.OK
+        assert lock.state is State.HELD and lost.errors == []
+        lock.end()
