@@ -176,7 +176,7 @@ typedef struct hf__backend_ops {
                                 hf_error *err);
 
     /* Are the keys still held? If not, HF_LOST, and the session is lost. Called before a release
-     * inside the process, which the store is not told of. NULL: looking would cost a trip. */
+     * inside the process, which the store is not told of. NULL: there is nothing to look at. */
     hf_status (*confirm_claims)(hf__session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
 

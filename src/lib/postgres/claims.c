@@ -409,3 +409,19 @@ hf_status hf__pg_renew_claims(hf__session *base, const hf__claim *claims, size_t
     PQclear(renewed);
     return status;
 }
+
+/* A session that has just answered is not asked again: keys that change hands in the process all
+ * the time need no trip for it, and a set needs one. */
+hf_status hf__pg_confirm_claims(hf__session *base, const hf__claim *claims, size_t count,
+                                hf_error *err)
+{
+    enum { JUST_NOW_MS = 5 };
+    pg_session *session = pg_session_of(base);
+    (void)claims, (void)count;
+    pthread_mutex_lock(&session->mutex);
+    hf_status status = atomic_load(&base->lost) ? HF_LOST : HF_OK;
+    if (status == HF_OK && hf__now_ms() - atomic_load(&session->used_ms) > JUST_NOW_MS)
+        status = hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);
+    pthread_mutex_unlock(&session->mutex);
+    return status == HF_UNREACHABLE ? HF_LOST : status;
+}

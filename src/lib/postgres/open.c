@@ -295,6 +295,7 @@ static const hf__backend_ops postgres_ops = {
     .try_claims = hf__pg_try_claims,
     .wait_claims = hf__pg_wait_claims,
     .release_claims = hf__pg_release_claims,
+    .confirm_claims = hf__pg_confirm_claims,
     .renew_claims = hf__pg_renew_claims,
     .leave_session = hf__pg_leave_session,
     .probe_claims = hf__pg_probe_claims,

@@ -347,6 +347,9 @@ hf_status hf__pg_release_claims(hf__session *session, const hf__claim *claims, s
                                 hf_error *err);
 hf_status hf__pg_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err);
+/* The backend's confirm_claims: is the session that holds them alive? */
+hf_status hf__pg_confirm_claims(hf__session *session, const hf__claim *claims, size_t count,
+                                hf_error *err);
 /* Unlocks whichever of these keys a failed statement may have locked. If that fails too, the
  * session is lost: better that than a key that stays locked and nobody knows of. Mutex held. */
 void hf__pg_undo(pg_session *session, const hf__claim *claims, size_t count);

@@ -316,6 +316,18 @@ def test_waiter_in_the_process_gets_a_real_lock_after_the_holder_lost_it(db):
         assert_lost(lock)
 
 
+def test_release_tells_of_a_loss_also_when_a_thread_waits_for_the_key(db):
+    with hf.Store(db.url(), ping_interval_ms=600000, ping_deadline_ms=1500) as store:
+        lock = store.acquire("job")
+        waiter = Background(store.acquire, "job", FOREVER)
+        stays(lambda: waiter.running, 0.3)
+        with stopped(db.holders(lock.key)[0]):
+            with pytest.raises(HfError) as raised:
+                lock.release()
+            assert raised.value.status is Status.LOST
+        waiter.result().end()
+
+
 def test_callback_form_reports_the_loss(db):
     with hf.Store(db.url(), **AT_ONCE) as store:
         def body(lock):
