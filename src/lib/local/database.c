@@ -186,11 +186,11 @@ static hf_status read_version(const hf__local *local, int *version, hf_error *er
     if (sqlite3_exec(local->db.handle, "PRAGMA user_version", keep_number, version, NULL) !=
         SQLITE_OK)
         return hf__local_db_fail(local, err);
-    if (*version <= HF_SCHEMA_VERSION)
+    if (*version <= HF__LOCAL_SCHEMA)
         return HF_OK;
     hf_status status =
         hf__fail(err, HF_NO_SCHEMA, "%s/holdfast.db has schema version %d, this program knows %d",
-                 local->folder, *version, HF_SCHEMA_VERSION);
+                 local->folder, *version, HF__LOCAL_SCHEMA);
     hf__hint(err, "upgrade holdfast");
     return status;
 }
@@ -208,14 +208,14 @@ static hf_status install(hf__local *local, hf_error *err)
     int version = 0;
 
     hf_status status = read_version(local, &version, err);
-    if (status != HF_OK || version == HF_SCHEMA_VERSION)
+    if (status != HF_OK || version == HF__LOCAL_SCHEMA)
         return status;
     status = execute(local, hf__sql_local_schema_001, err);
     if (status != HF_OK)
         return status;
     (void)snprintf(token, sizeof token, "%" PRId64, (now_ms / 1000) << 24);
     (void)snprintf(now, sizeof now, "%" PRId64, now_ms);
-    (void)snprintf(newest, sizeof newest, "%d", HF_SCHEMA_VERSION);
+    (void)snprintf(newest, sizeof newest, "%d", HF__LOCAL_SCHEMA);
     hf__sql_expand(&sql, hf__sql_local_install.text[HF__SQLITE], parts);
     status = sql.broken ? hf__no_memory(err) : execute(local, sql.data, err);
     hf__buf_free(&sql);
@@ -245,7 +245,7 @@ static hf_status create_schema(hf__local *local, hf_error *err)
         (void)nanosleep(&pause, NULL);
 
     hf_status status = read_version(local, &version, err);
-    if (status == HF_OK && version < HF_SCHEMA_VERSION) {
+    if (status == HF_OK && version < HF__LOCAL_SCHEMA) {
         status = execute(local,
                          "PRAGMA page_size = 1024; PRAGMA journal_mode = WAL;"
                          "PRAGMA synchronous = FULL;"
@@ -381,7 +381,7 @@ static hf_status open_database(hf__local *local, int *from, hf_error *err)
     hf_status status = open_handle(local, err);
     if (status == HF_OK)
         status = read_version(local, from, err);
-    if (status == HF_OK && *from < HF_SCHEMA_VERSION)
+    if (status == HF_OK && *from < HF__LOCAL_SCHEMA)
         status = create_schema(local, err);
     if (status == HF_OK)
         status = notice_boot(local, err);
@@ -426,7 +426,7 @@ static hf_status enter(hf__local *local, int *from, hf_error *err)
 {
     hf_status status = HF_OK;
 
-    *from = HF_SCHEMA_VERSION;
+    *from = HF__LOCAL_SCHEMA;
     pthread_mutex_lock(&local->db.mutex);
     if (local->db.handle != NULL && was_replaced(local)) {
         hf__local_db_close(&local->db);
@@ -458,7 +458,7 @@ hf_status hf__local_init(hf__backend *backend, int *from, int *to, hf_error *err
     if (status != HF_OK)
         return status;
     hf__local_db_leave(local);
-    *to = HF_SCHEMA_VERSION;
+    *to = HF__LOCAL_SCHEMA;
     return HF_OK;
 }
 

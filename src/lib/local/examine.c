@@ -247,10 +247,10 @@ static void examine_content(const examination *exam)
              "holdfast.db is damaged: %s", answer);
     } else if (strcmp(journal, "wal") != 0) {
         tell(exam, HF_LEVEL_WARNING, "database", "put the folder on a local disk",
-             "schema version %d, but no write-ahead log is possible here", HF_SCHEMA_VERSION);
+             "schema version %d, but no write-ahead log is possible here", HF__LOCAL_SCHEMA);
     } else {
         tell(exam, HF_LEVEL_OK, "database", "", "SQLite %s, schema version %d, in order",
-             sqlite3_libversion(), HF_SCHEMA_VERSION);
+             sqlite3_libversion(), HF__LOCAL_SCHEMA);
     }
 }
 

@@ -234,6 +234,8 @@ HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *
 
 /* ---- database.c ------------------------------------------------------------------------------ */
 
+enum { HF__LOCAL_SCHEMA = 1 }; /* the number of the newest schema_NNN.sql */
+
 typedef struct hf__local_db {
     pthread_mutex_t mutex;
     sqlite3 *handle; /* opened when first needed, so that opening the store is fast */

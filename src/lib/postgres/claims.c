@@ -30,11 +30,6 @@ static bool keeps_records(const pg_session *session)
     return atomic_load(&session->base.backend->records) && session->token_epoch;
 }
 
-static int64_t token_of(const pg_session *session, const PGresult *result, int column)
-{
-    return session->token_epoch + hf__pg_int(result, 0, column);
-}
-
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
 {
     if (!backend->pooled || backend->session_pool)
@@ -64,7 +59,7 @@ static hf_status try_one(pg_session *session, hf__request *request, hf_error *er
     if (status != HF_OK)
         return status;
     if (hf__pg_bool(taken, 0, 0)) {
-        request->token = records ? token_of(session, taken, 1) : 0;
+        request->token = records ? hf__pg_token(session, taken, 1) : 0;
     } else {
         request->blocked = 0;
         status = HF_NOT_ACQUIRED;
@@ -173,7 +168,7 @@ static hf_status try_set(pg_session *session, hf__request *request, hf_error *er
         return status;
     int64_t blocked = hf__pg_int(taken, 0, 0);
     if (blocked == 0 && records)
-        request->token = token_of(session, taken, 1);
+        request->token = hf__pg_token(session, taken, 1);
     PQclear(taken);
     if (blocked == 0)
         return HF_OK;
@@ -386,27 +381,32 @@ hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size
     return status;
 }
 
+hf_status hf__pg_next_token(pg_session *session, int64_t *token, hf_error *err)
+{
+    PGresult *next = NULL;
+    hf_status status = hf__pg_run(session, &hf__sql_postgres_next_token, 0, NULL, &next, err);
+    if (status == HF_OK)
+        *token = hf__pg_token(session, next, 0);
+    PQclear(next);
+    return status;
+}
+
 hf_status hf__pg_renew_claims(hf__session *base, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err)
 {
     enum { BRIEF_MS = 1000 }; /* on a silent server the caller tries again, or gives up */
     const pg_patience patience = {.until = hf__deadline(BRIEF_MS), .interruptible = true};
     pg_session *session = pg_session_of(base);
-    PGresult *renewed = NULL;
-
-    bool records = keeps_records(session);
     (void)claims, (void)count;
     *token = 0;
     hf_status status = hf__pg_session_lock(session, &patience, err);
     if (status != HF_OK)
         return status;
     /* Pings even without tokens: a key on a dead session must not be handed over. */
-    status = records ? hf__pg_run(session, &hf__sql_postgres_next_token, 0, NULL, &renewed, err)
-                     : hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);
+    status = keeps_records(session)
+                 ? hf__pg_next_token(session, token, err)
+                 : hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);
     hf__pg_session_unlock(session);
-    if (status == HF_OK && records)
-        *token = token_of(session, renewed, 0);
-    PQclear(renewed);
     return status;
 }
 

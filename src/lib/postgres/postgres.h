@@ -79,6 +79,7 @@ typedef struct pg_session {
     const pg_patience *patience; /* of who has the mutex, or NULL */
     bool impatient;              /* its patience is over, and an answer is still owed */
     int64_t token_epoch;         /* already shifted into place */
+    bool lifted;                 /* tokens that came with its opening were too small */
     char goodbye[256];           /* why the server hung up, in its own words */
     char generation[64];         /* tx sessions: changes when the server crashes */
     char backend_pid[16];        /* with it: who runs the transactions */
@@ -132,6 +133,8 @@ struct pg_backend {
     atomic_int capacity; /* nominal room of the server's lock table */
     atomic_int schema;   /* installed version, 0 none */
     atomic_bool schema_usable;
+
+    atomic_llong newest_token; /* of all that this process has been given, by whatever server */
 
     pthread_mutex_t mutex;  /* all below */
     pg_seen seen;           /* the furthest */
@@ -219,6 +222,8 @@ typedef struct pg_opening {
 void hf__pg_opening(const pg_backend *backend, pg_opening *opening);
 /* Takes in the answer of open_session, as hf__pg_session_register does. Mutex held. */
 hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *err);
+/* The token of the number that the sequence gave. */
+int64_t hf__pg_token(pg_session *session, const PGresult *result, int column);
 /* The statement that gives a new session its settings; false: no memory. The caller frees sql. */
 bool hf__pg_connect_sql(const pg_session *session, bool check_client, hf__buf *sql);
 /* Returns HF_NO_SCHEMA and says that the schema has a version that this program does not know. */
@@ -347,6 +352,8 @@ hf_status hf__pg_release_claims(hf__session *session, const hf__claim *claims, s
                                 hf_error *err);
 hf_status hf__pg_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
                               int64_t *token, hf_error *err);
+/* The next token of the sequence. Mutex held. */
+hf_status hf__pg_next_token(pg_session *session, int64_t *token, hf_error *err);
 /* The backend's confirm_claims: is the session that holds them alive? */
 hf_status hf__pg_confirm_claims(hf__session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);

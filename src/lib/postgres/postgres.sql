@@ -261,7 +261,7 @@ FROM (SELECT pg_catalog.set_config('lock_timeout', $5::text, true) OFFSET 0) AS 
 INSERT INTO holdfast.holders (backend_pid, key, space, shared, slot, since, token)
 SELECT DISTINCT ON (h.backend_pid, h.key, h.space) h.backend_pid, h.key, h.space, h.shared, h.slot,
        pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => h.age_ms / 1000.0),
-       h.token & 1099511627775
+       h.token
 FROM ROWS FROM (pg_catalog.unnest($1::int[]), pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::smallint[]),
                 pg_catalog.unnest($4::boolean[]), pg_catalog.unnest($5::int[]), pg_catalog.unnest($6::bigint[]),
                 pg_catalog.unnest($7::bigint[]))
@@ -272,11 +272,11 @@ SET shared = excluded.shared, slot = excluded.slot, since = excluded.since, toke
 
 -- name: drop_holders prepared
 -- Deletes the records of released locks of this process ($2 host, $3 pid), on whatever session they
--- were. The table has only the lower 40 bits of the token, which come from the sequence.
+-- were.
 DELETE FROM holdfast.holders h
 USING holdfast.sessions s
 WHERE s.host = $2::text AND s.pid = $3::int AND h.backend_pid = s.backend_pid
-  AND h.token = ANY (SELECT t & 1099511627775 FROM pg_catalog.unnest($1::bigint[]) AS t)
+  AND h.token = ANY ($1::bigint[])
 
 -- name: add_waiter
 INSERT INTO holdfast.waiters (backend_pid, key, space, shared, since)
@@ -434,7 +434,7 @@ SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
        CASE WHEN r.granted AND s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
             WHEN r.granted THEN (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
             ELSE (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
-       CASE WHEN r.granted THEN (SELECT b.epoch::bigint << 40 FROM holdfast.boot b) | h.token END, CASE WHEN r.granted THEN h.slot END
+       CASE WHEN r.granted THEN h.token END, CASE WHEN r.granted THEN h.slot END
 FROM rows r
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid
 LEFT JOIN holdfast.sessions s
@@ -504,8 +504,12 @@ SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4,
        CASE WHEN $2::pg_catalog.bool OR pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4
             THEN ARRAY[@settings@] END
 
+-- name: lift_token
+SELECT holdfast.lift_token($1::bigint)
+
 -- name: open_session
-SELECT v, o.epoch, o.leftovers, pg_catalog.pg_backend_pid()
+SELECT v, o.epoch, o.leftovers, pg_catalog.pg_backend_pid(),
+       CASE WHEN o.epoch IS NOT NULL THEN pg_catalog.pg_sequence_last_value('holdfast.token') END
 FROM holdfast.schema_version() AS v
 LEFT JOIN LATERAL (SELECT * FROM holdfast.open_session($1::text, $2::text, $3::int) WHERE v = $4::int) AS o ON true
 

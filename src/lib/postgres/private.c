@@ -162,8 +162,10 @@ static hf_status read_lock(struct taking *taking)
         request->blocked = 0;
         return HF_NOT_ACQUIRED;
     }
-    request->token = session->token_epoch + hf__pg_int(taking->taken, 0, 1);
-    return taking->status;
+    request->token = hf__pg_token(session, taking->taken, 1);
+    if (taking->opened && session->lifted)
+        status = hf__pg_next_token(session, &request->token, taking->err);
+    return status == HF_OK ? taking->status : status;
 }
 
 static hf_status try_on(pg_session *session, hf__request *request, bool opens, hf_error *err)

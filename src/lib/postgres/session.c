@@ -233,15 +233,39 @@ void hf__pg_opening(const pg_backend *backend, pg_opening *opening)
     opening->params[3] = opening->version;
 }
 
+int64_t hf__pg_token(pg_session *session, const PGresult *result, int column)
+{
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    long long token = session->token_epoch + hf__pg_int(result, 0, column);
+    long long newest = atomic_load(&backend->newest_token);
+    while (newest < token && !atomic_compare_exchange_weak(&backend->newest_token, &newest, token))
+        continue;
+    return token;
+}
+
+/* The server that this process was connected to before has given a token that is above all of this
+ * one's: its clock was ahead. */
+static hf_status lift_token(pg_session *session, hf_error *err)
+{
+    char newest[24];
+    hf__pg_format(newest, atomic_load(&pg_backend_of(session->base.backend)->newest_token));
+    const char *params[] = {newest};
+    session->lifted = true;
+    return hf__pg_query(session, pg_sql(&hf__sql_postgres_lift_token), 1, params, NULL, err);
+}
+
 hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(session->base.backend);
     hf_status status = HF_OK;
     backend->schema = (int)hf__pg_int(opened, 0, 0);
-    if (backend->schema == HF_SCHEMA_VERSION)
+    if (backend->schema == HF_SCHEMA_VERSION) {
         session->token_epoch = hf__pg_int(opened, 0, 1) << 40;
+        if (session->token_epoch + hf__pg_int(opened, 0, 4) < atomic_load(&backend->newest_token))
+            status = lift_token(session, err);
+    }
     session->base.session_id = (int)hf__pg_int(opened, 0, 3);
-    if (hf__pg_bool(opened, 0, 2))
+    if (status == HF_OK && hf__pg_bool(opened, 0, 2))
         status =
             hf__pg_query(session, pg_sql(&hf__sql_postgres_drop_leftovers), 0, NULL, NULL, err);
     if (status == HF_OK && backend->schema > HF_SCHEMA_VERSION)

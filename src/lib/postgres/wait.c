@@ -236,7 +236,7 @@ static hf_status read_queue_result(pg_session *session, hf__request *request,
         return HF_NOT_ACQUIRED;
     }
     if (records)
-        request->token = session->token_epoch + hf__pg_int(result, 0, 1);
+        request->token = hf__pg_token(session, result, 1);
     request->session = &session->base;
     return HF_OK;
 }

@@ -158,7 +158,7 @@ WITH held AS MATERIALIZED (
     FROM held h
     WHERE $4::bigint = 0 OR EXISTS (
         SELECT FROM holdfast.holders r
-        WHERE r.backend_pid = h.pid AND (SELECT b.epoch::bigint << 40 FROM holdfast.boot b) | r.token = $4::bigint)
+        WHERE r.backend_pid = h.pid AND r.token = $4::bigint)
 )
 INSERT INTO holdfast.events (at, event, key, space, shared, token, application, host, pid, detail)
 SELECT pg_catalog.clock_timestamp(), 'terminated', $1::bigint, $2::smallint, e.shared, $4::bigint,

@@ -74,7 +74,7 @@ FOREVER = -1
 HANGS_AFTER = 45  # seconds
 LABEL_MAX = 65536
 SLOTS_MAX = 4095
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class CError(Structure):

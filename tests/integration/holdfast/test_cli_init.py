@@ -12,7 +12,7 @@ def test_init_installs_once_and_is_then_up_to_date(holdfast, db):
     command = holdfast.at(db.url())
     first = command("init")
     assert first.code == 0
-    assert "version 1" in first.out
+    assert f"version {hf.SCHEMA_VERSION}" in first.out
     second = command("init")
     assert second.code == 0
     assert "up to date" in second.out
@@ -30,7 +30,7 @@ def test_inits_at_once_all_succeed(holdfast, db):
     crowd = [Background(command, "init", "--json") for _ in range(4)]
     outcomes = [one.result() for one in crowd]
     assert [done.code for done in outcomes] == [0] * 4, outcomes
-    assert sorted(json.loads(done.out)["from"] for done in outcomes) == [0, 1, 1, 1]
+    assert sorted(json.loads(done.out)["from"] for done in outcomes) == [0, *[hf.SCHEMA_VERSION] * 3]
 
 
 def test_init_without_the_right_is_refused_and_says_which(holdfast, db):

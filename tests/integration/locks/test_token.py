@@ -179,6 +179,70 @@ def test_tokens_increase_across_a_clean_restart(own_pg, own_db):
         assert store.acquire("job").token > first
 
 
+def take(url, times=1):
+    """The tokens of one lock that is taken again and again."""
+    tokens = []
+    with hf.Store(url) as store:
+        for _ in range(times):
+            lock = store.acquire("job", 20000)
+            tokens.append(lock.token)
+            lock.end()
+    return tokens
+
+
+@pytest.mark.timeout(120)
+def test_tokens_increase_when_two_standbys_are_promoted_in_turn(own_pg, own_db):
+    """Neither knows of the other, and both are on the same timeline."""
+    hf.install(own_db.url())
+    tokens = take(own_db.url(), 5)
+    with own_pg.make_standby("first") as first, own_pg.make_standby("second") as second:
+        for standby in (first, second):
+            lsn = own_pg.value("select pg_current_wal_flush_lsn()")
+            eventually(lambda: standby.value("select pg_last_wal_replay_lsn() >= %s::pg_lsn", lsn))
+        own_pg.kill9()
+        for standby in (first, second):
+            standby.promote()
+            tokens += take(standby.url(own_db.name), 50)
+            standby.kill9()
+    assert strictly_increasing(tokens), tokens
+
+
+@pytest.mark.timeout(120)
+def test_tokens_increase_when_a_replaced_primary_comes_back(own_pg, own_db):
+    hf.install(own_db.url())
+    tokens = take(own_db.url(), 5)
+    with own_pg.make_standby() as standby:
+        own_pg.stop()
+        standby.promote()
+        tokens += take(standby.url(own_db.name), 50)
+    own_pg.start()
+    tokens += take(own_db.url(), 50)
+    assert strictly_increasing(tokens), tokens
+
+
+def test_tokens_increase_across_a_schema_that_is_dropped_and_installed_again(db):
+    tokens = []
+    for _ in range(3):
+        hf.install(db.url())
+        tokens += take(db.url(), 50)
+        db.sql("drop schema holdfast cascade")
+    assert strictly_increasing(tokens), tokens
+
+
+@pytest.mark.parametrize("flags", [0, hf.PRIVATE])
+def test_process_gets_no_token_below_one_that_it_had(recorded_db, flags):
+    """As from another server whose clock is behind."""
+    with hf.Store(recorded_db.url()) as store:
+        lock = store.acquire("job", flags=flags)
+        before = lock.token
+        recorded_db.sql("select setval('holdfast.token', 1)")
+        for session in recorded_db.sessions():
+            recorded_db.server.terminate(session)
+        eventually(lambda: lock.state is State.LOST)
+        assert store.acquire("job", 20000, flags=flags).token > before
+    assert take(recorded_db.url())[0] > before
+
+
 # --- the fence --------------------------------------------------------------------------------------
 
 
@@ -246,6 +310,29 @@ def test_fence_keeps_an_older_holder_out(fenced):
             assert fence(connection, "job", new)
             connection.commit()
             assert not fence(connection, "job", old)
+
+
+def test_token_is_above_all_that_the_fence_has_met(fenced):
+    """A server whose clock was ahead gave it; else all who hold the lock from now on were refused."""
+    with contextlib.closing(fenced.connect(autocommit=False)) as connection:
+        ahead = take(fenced.url())[0] + 2 ** 42
+        assert fence(connection, "job", ahead)
+        connection.commit()
+        token = take(fenced.url())[0]
+        assert token > ahead and fence(connection, "job", token)
+        connection.rollback()
+        fenced.sql("select setval('holdfast.token', 1)")
+        assert not fence(connection, "job", 1)
+        connection.rollback()
+        assert take(fenced.url())[0] > ahead
+
+
+def test_fence_does_not_take_any_number_for_a_token(fenced):
+    with contextlib.closing(fenced.connect(autocommit=False)) as connection:
+        before = take(fenced.url())[0]
+        assert fence(connection, "other", 2 ** 63 - 1)
+        connection.commit()
+        assert before < take(fenced.url())[0] < before + 2 ** 40
 
 
 def test_fence_without_a_token_is_an_error(fenced):

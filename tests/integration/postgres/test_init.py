@@ -1,8 +1,11 @@
 """The schema: installed, upgraded, refused; and who may use it."""
 
+import contextlib
+
 import pytest
 
 import hf
+import servers
 from awaiting import Background
 from hf import HfError, Status
 from schema import make_newer
@@ -88,6 +91,46 @@ def test_newer_schema_is_refused(db):
         store.acquire("plain locks still work").end()
     error = hf.open_error(db.url(), records=hf.RECORDS_REQUIRED)
     assert error.status is Status.NO_SCHEMA
+
+
+@pytest.fixture
+def old_db(db):
+    """With the first version of the schema."""
+    script = (servers.ROOT / "src/lib/postgres/schema_001.sql").read_text()
+    with contextlib.closing(db.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(script)
+    return db
+
+
+def test_older_schema_has_plain_locks_until_it_is_upgraded(old_db):
+    with hf.Store(old_db.url()) as store:
+        assert not store.has_records
+        assert "holdfast init" in store.refusal("job", flags=hf.NEED_TOKEN).hint
+        lock = store.acquire("job")
+        assert store.init() == (1, hf.SCHEMA_VERSION)
+        assert store.has_records and lock.state is hf.State.HELD
+        lock.end()
+        assert store.acquire("job").token > 0
+
+
+def test_tokens_of_sessions_before_and_after_an_upgrade_increase_in_turn(old_db):
+    """A program of the first version adds what the sequence gives to what it was told at its start."""
+    with contextlib.closing(old_db.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute("select epoch from holdfast.open_session('old', 'host', 1)")
+        epoch = cursor.fetchone()[0]
+
+        def old_token():
+            cursor.execute("select nextval('holdfast.token')")
+            return (epoch << 40) + cursor.fetchone()[0]
+
+        tokens = [old_token()]
+        with hf.Store(old_db.url()) as store:
+            store.init()
+            for _ in range(3):
+                lock = store.acquire("job")
+                tokens += [lock.token, old_token()]
+                lock.end()
+    assert all(earlier < later for earlier, later in zip(tokens, tokens[1:])), tokens
 
 
 def test_required_schema_that_is_missing_is_refused(db):
