@@ -72,7 +72,7 @@ typedef struct pg_reader {
 bool hf__pg_message_read(pg_message *message, const pg_reader *reader);
 
 /*
- * tx_steps.c: the steps of a transaction. The labels, the beginning and the marker; the queue,
+ * transactions/steps.c: the steps of a transaction. The labels, the beginning and the marker; the queue,
  * which is empty then; COMMIT, and behind it what is released and cleared away.
  */
 hf_status hf__pg_step_opening(pg_message *message, const pg_attempt *attempt,

@@ -520,7 +520,7 @@ hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t
  * the schema. */
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
 
-/* command.c: what a statement does to the transaction and the session that it runs in. */
+/* transactions/command.c: what a statement does to the transaction and the session that it runs in. */
 typedef enum pg_command {
     PG_COMMAND_PLAIN,    /* nothing */
     PG_COMMAND_ALTERS,   /* may leave something behind in the session */
@@ -530,7 +530,7 @@ typedef enum pg_command {
 } pg_command;
 pg_command hf__pg_command(const char *sql);
 
-/* transaction.c, pool.c, outcome.c */
+/* transactions/: transaction.c, outcome.c */
 extern const hf__attempt_ops hf__pg_attempt_ops;
 
 typedef struct pg_queued {
@@ -567,7 +567,7 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *attempt, const hf__attem
                                            hf_error *err);
 
 /*
- * pool.c: a session for one transaction, for which it waits until the deadline when all are in use,
+ * transactions/pool.c: a session for one transaction, for which it waits until the deadline when all are in use,
  * unless it is nested.
  * On success the session's mutex is held, so that the watcher leaves it to the caller, who gives it
  * back with hf__pg_checkin.

@@ -1,6 +1,6 @@
 /* One exchange of an attempt with the server. Its session's mutex is held throughout. */
-#ifndef HF_LIB_POSTGRES_EXCHANGE_H
-#define HF_LIB_POSTGRES_EXCHANGE_H
+#ifndef HF_LIB_POSTGRES_TRANSACTIONS_EXCHANGE_H
+#define HF_LIB_POSTGRES_TRANSACTIONS_EXCHANGE_H
 
 #include "lib/postgres/message.h"
 

@@ -2,7 +2,7 @@
  * One exchange of an attempt with the server: the message that is due, how its answers are waited
  * for, and what they mean.
  */
-#include "lib/postgres/exchange.h"
+#include "lib/postgres/transactions/exchange.h"
 
 #include <stdio.h>
 #include <string.h>

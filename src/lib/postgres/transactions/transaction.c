@@ -1,5 +1,5 @@
 /* One attempt of a serialised transaction, as the backend's vtable has it. */
-#include "lib/postgres/exchange.h"
+#include "lib/postgres/transactions/exchange.h"
 
 #include <stdio.h>
 #include <stdlib.h>
