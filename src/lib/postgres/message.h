@@ -72,8 +72,8 @@ typedef struct pg_reader {
 bool hf__pg_message_read(pg_message *message, const pg_reader *reader);
 
 /*
- * transactions/steps.c: the steps of a transaction. The labels, the beginning and the marker; the queue,
- * which is empty then; COMMIT, and behind it what is released and cleared away.
+ * transactions/steps.c: the steps of a transaction. The labels, the beginning and the marker; the
+ * queue, which is empty then; COMMIT, and behind it what is released and cleared away.
  */
 hf_status hf__pg_step_opening(pg_message *message, const pg_attempt *attempt,
                               const hf__attempt_plan *plan, hf_error *err);

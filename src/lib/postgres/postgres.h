@@ -520,7 +520,7 @@ hf_status hf__pg_claim_schedule(hf__backend *backend, const char *label, int64_t
  * the schema. */
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err);
 
-/* transactions/command.c: what a statement does to the transaction and the session that it runs in. */
+/* transactions/command.c: what a statement does to the transaction and the session it runs in. */
 typedef enum pg_command {
     PG_COMMAND_PLAIN,    /* nothing */
     PG_COMMAND_ALTERS,   /* may leave something behind in the session */
@@ -567,9 +567,8 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *attempt, const hf__attem
                                            hf_error *err);
 
 /*
- * transactions/pool.c: a session for one transaction, for which it waits until the deadline when all are in use,
- * unless it is nested.
- * On success the session's mutex is held, so that the watcher leaves it to the caller, who gives it
+ * transactions/pool.c: a session for one transaction, for which it waits until the deadline when all
+ * are in use, unless it is nested. On success the session's mutex is held, so that the watcher leaves it to the caller, who gives it
  * back with hf__pg_checkin.
  */
 hf_status hf__pg_tx_checkout(pg_backend *backend, const hf__attempt_plan *plan,
