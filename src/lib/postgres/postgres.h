@@ -567,9 +567,9 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *attempt, const hf__attem
                                            hf_error *err);
 
 /*
- * transactions/pool.c: a session for one transaction, for which it waits until the deadline when all
- * are in use, unless it is nested. On success the session's mutex is held, so that the watcher leaves it to the caller, who gives it
- * back with hf__pg_checkin.
+ * transactions/pool.c: a session for one transaction. If all are in use it waits until the
+ * deadline, unless the transaction is nested. On success the session's mutex is held, so that the
+ * watcher leaves it to the caller, who gives it back with hf__pg_checkin.
  */
 hf_status hf__pg_tx_checkout(pg_backend *backend, const hf__attempt_plan *plan,
                              pg_session **session, hf_error *err);

@@ -17,7 +17,6 @@ enum {
     DEFAULT_BACKOFF_MIN_MS = 2,
     DEFAULT_BACKOFF_MAX_MS = 1000,
     MOST_DOUBLINGS = 16,
-    TRIES_TO_REACH = 3, /* after so many, a store that was never reached counts as down */
 };
 
 /* The transaction whose callback the thread is in. */
@@ -262,6 +261,14 @@ static hf_status exhausted(const struct hf_tx *tx, hf_error *err)
     return status;
 }
 
+/* The store was there when it was opened. Now its server restarts, is full, or is a standby that is
+ * about to be promoted. */
+static bool is_away(const struct hf_tx *tx, hf_status status, const hf_error *err)
+{
+    return !tx->store->backend->local &&
+           (status == HF_UNREACHABLE || (status == HF_CONFIG && !err->sqlstate[0]));
+}
+
 static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -277,14 +284,13 @@ static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, h
             verdict = run_attempt(tx, fn, arg, &status, err);
             end_attempt(tx);
             reached = true;
-        } else if (status == HF_UNREACHABLE || status == HF_CONFIG) {
-            /* Perhaps the server restarts, or is a standby that is about to be promoted. */
-            verdict = reached || tx->attempts < TRIES_TO_REACH ? AGAIN : DONE;
+        } else if (is_away(tx, status, err)) {
+            verdict = AGAIN;
         }
         if (verdict == DONE)
             return status;
         if (tx->attempts >= tx->options.max_attempts || hf__left_ms(tx->plan.deadline) == 0)
-            return exhausted(tx, err);
+            return reached ? exhausted(tx, err) : status;
         pause_before_retry(tx);
     }
 }

@@ -356,3 +356,23 @@ def test_a_transaction_within_another_does_not_wait_for_its_connection(store):
 def test_a_callback_that_is_left_takes_its_transaction_along(kind, compiled, how):
     command = [compiled("tx_left.cpp"), how, kind.url, LABEL]
     assert subprocess.run(command, timeout=40).returncode == 0
+
+
+# --- reasons that pass ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sqlstate, attempts", [("40000", 3), ("40003", 3), ("08006", 3), ("40002", 1)])
+def test_a_rollback_that_the_server_raises_is_tried_again(store, label, sqlstate, attempts):
+    raise_it = f"do $$ begin raise exception 'no' using errcode = '{sqlstate}'; end $$"
+    assert Call(store, label, lambda tx: tx.query(raise_it), max_attempts=3).attempts == attempts
+
+
+def test_a_transaction_waits_for_a_server_that_restarts(own_pg):
+    database = own_pg.create_database()
+    with hf.Store(database.url()) as store:
+        own_pg.stop()
+        call = Background(Call, store, LABEL, lambda tx: tx.value("select 1"), deadline_ms=30_000, max_attempts=1000)
+        refused = Call(store, LABEL, lambda tx: tx.value("select 1"), max_attempts=8)
+        assert refused.status == Status.UNREACHABLE
+        own_pg.start()
+        assert call.result().result() == "1"

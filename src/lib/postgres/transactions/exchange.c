@@ -29,7 +29,10 @@ static hf_status interrupted(hf_error *err)
 
 static hf__attempt_fault fault_of(const char *sqlstate, bool opening)
 {
-    if (strcmp(sqlstate, "40001") == 0 || strcmp(sqlstate, "40P01") == 0)
+    /* Class 40 is a rollback for reasons that pass, but for a constraint that was broken; class 08
+     * is about a connection of the server's own, to a foreign one. */
+    if ((strncmp(sqlstate, "40", 2) == 0 && strcmp(sqlstate, "40002") != 0) ||
+        strncmp(sqlstate, "08", 2) == 0)
         return HF__FAULT_RETRY;
     if (strcmp(sqlstate, "55P03") == 0)
         return opening ? HF__FAULT_LOCKED : HF__FAULT_RETRY;
