@@ -14,6 +14,7 @@
 enum {
     LOOKS = 10, /* transactions are short: one look would miss most of them */
     PAUSE_MS = 50,
+    PAST_MS = 2 * 24 * 3600 * 1000, /* of records: the whole history may be too much to read */
 };
 
 /* A key that a neighbour would use for a label of ours, which has another key here. */
@@ -147,7 +148,7 @@ hf_status hf__examine_neighbours(hf_store *store, hf_finding_fn *report, void *a
     if (store->registry)
         status = hf__known_build(store->registry, &known, err);
     if (status == HF_OK && hf_store_has_records(store))
-        status = hf_lock_list_read_past(store, -1, &past, err);
+        status = hf_lock_list_read_past(store, PAST_MS, &past, err);
     if (status == HF_OK && known)
         hf__known_each(known, add_registered, &search);
     if (status == HF_OK && past)
