@@ -1,6 +1,7 @@
 /* Lock files: which byte of which file is a key's, opening them, locking, and /proc/locks. */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,8 +92,7 @@ void hf__local_give_away(const char *path)
     if (geteuid() != 0)
         return;
     (void)snprintf(folder, sizeof folder, "%s", path);
-    *strrchr(folder, '/') = '\0';
-    if (stat(folder, &around) != 0 || around.st_uid == 0)
+    if (stat(dirname(folder), &around) != 0 || around.st_uid == 0)
         return;
     /* O_PATH: closing the descriptor does not drop the locks of SQLite. */
     int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
