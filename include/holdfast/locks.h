@@ -196,7 +196,7 @@ typedef struct hf_store_options {
     const char *url; /* postgresql://…, a libpq conninfo string, or local:/path/to/folder */
     const char *application; /* shown to others who wait or are refused; default "holdfast" */
     hf_records records;
-    int ping_interval_ms; /* an idle session that holds locks is pinged this often; default 5 000 */
+    int ping_interval_ms; /* a session that holds locks is probed this often; default 5 000 */
     int ping_deadline_ms; /* no answer for this long is a loss; default 10 000 */
     int kill_ms;          /* how long the caller needs to stop after a loss; default 5 000 */
     int connect_timeout_ms; /* default 10 000 */

@@ -404,6 +404,7 @@ struct hf__local {
     char host[256];
     hf__local_process self;
     bool keeps_records;
+    int check_ms; /* so often the watcher looks for removed lock files */
 
     pthread_mutex_t mutex;   /* guards what follows, up to db */
     pthread_cond_t released; /* wakes the threads in await_wake */

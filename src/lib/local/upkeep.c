@@ -9,7 +9,6 @@
 
 enum {
     FLUSH_MS = 1000,
-    CHECK_MS = 5000,
     FIRST_SWEEP_MS = 5000,
     SWEEP_MS = 3600000,
     BATCH = 64,
@@ -304,7 +303,7 @@ void hf__local_watch(hf__backend *backend, int ms)
     bool woken = false;
 
     if (local->sweep_at == 0) {
-        local->check_at = hf__deadline(CHECK_MS);
+        local->check_at = hf__deadline(local->check_ms);
         local->sweep_at = hf__deadline(FIRST_SWEEP_MS);
     }
     while (!woken && hf__now_ms() < until) {
@@ -314,7 +313,7 @@ void hf__local_watch(hf__backend *backend, int ms)
             hf__local_flush(local);
         if (hf__now_ms() >= local->check_at) {
             check_sessions(local);
-            local->check_at = hf__deadline(CHECK_MS);
+            local->check_at = hf__deadline(local->check_ms);
         }
         if (hf__now_ms() >= local->sweep_at) {
             if (local->keeps_records && has_database(local))

@@ -16,23 +16,15 @@ static const char *find_control(const char *label)
     return NULL;
 }
 
-static hf_status refuse_empty(const char *label, hf_error *err)
+hf_status check_label(const char *label, hf_error *err)
 {
+    char shown[SHOWN_MAX];
     hf_status status = HF_OK;
 
     if (label[0] == '\0') {
         status = hf__fail(err, HF_INVALID, "the label is empty");
         hf__hint(err, "give the lock a name, such as nightly-report");
-    }
-    return status;
-}
-
-hf_status check_label(const char *label, hf_error *err)
-{
-    char shown[SHOWN_MAX];
-    hf_status status = refuse_empty(label, err);
-
-    if (status == HF_OK && find_control(label) != NULL) {
+    } else if (find_control(label) != NULL) {
         status = hf__fail(err, HF_INVALID, "the label has a control character: '%s'",
                           hf__show(shown, sizeof shown, label, strlen(label)));
         hf__hint(err, "labels are printable text; a newline may come from a file or a variable");
@@ -42,7 +34,7 @@ hf_status check_label(const char *label, hf_error *err)
 
 hf_status target_label(const char *label, const char *derivation, hf_target *target, hf_error *err)
 {
-    hf_status status = refuse_empty(label, err);
+    hf_status status = check_label(label, err);
 
     *target = (hf_target){.label = label};
     if (status == HF_OK && derivation != NULL)

@@ -7,8 +7,8 @@
 HF_MUST_CHECK hf_status check_label(const char *label, hf_error *err);
 
 /*
- * Fills target from a label, of any bytes, and the name of a derivation (NULL: the default). target
- * points to the label.
+ * Fills target from a label, which need not be UTF-8, and the name of a derivation (NULL: the
+ * default). target points to the label. HF_INVALID also as check_label.
  */
 HF_MUST_CHECK hf_status target_label(const char *label, const char *derivation, hf_target *target,
                                      hf_error *err);

@@ -103,7 +103,8 @@ def test_decode_is_what_pg_locks_shows(holdfast, db):
 @pytest.mark.parametrize("arguments", [
     ["--decode", "1"], ["--decode", "1", "2", "3"], ["--decode", "-1", "2"],
     ["--decode", "4294967296", "0"], ["--decode", "x", "0"], [], [""], ["--as", "nonsense", "a"],
-    ["--as", "fixed", "12x"], ["--as", "minted", "a"], ["x" * 65537]])
+    ["--as", "fixed", "12x"], ["--as", "minted", "a"], ["x" * 65537],
+    ["nightly\n"], ["--as", "sha256", "nightly\x07"]])
 def test_bad_input_is_refused(holdfast, arguments):
     done = holdfast("key", *arguments)
     assert done.code in (EXIT_USAGE, EXIT_DATA)

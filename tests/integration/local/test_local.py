@@ -240,6 +240,16 @@ def begin_wait(store, label, **how):
     return waiting
 
 
+def test_ping_interval_says_how_often_lock_files_are_looked_at(folder, url):
+    with hf.Store(url, ping_interval_ms=600000) as seldom, hf.Store(url, ping_interval_ms=200) as often:
+        lock = seldom.acquire("other")
+        told = threading.Event()
+        often.acquire("job", on_lost=lambda *_: told.set())
+        remove_lock_files(folder)
+        assert told.wait(20)
+        assert lock.state is State.HELD
+
+
 def test_lock_whose_file_was_removed_is_not_handed_over(folder, url):
     """The waiter would share it with who came in by the new file, and with the greater token."""
     with hf.Store(url) as store, Peer(url) as peer:
