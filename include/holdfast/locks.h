@@ -196,17 +196,17 @@ typedef struct hf_store_options {
     const char *url; /* postgresql://…, a libpq conninfo string, or local:/path/to/folder */
     const char *application; /* shown to others who wait or are refused; default "holdfast" */
     hf_records records;
-    int ping_interval_ms; /* a session that holds locks is probed this often; default 5 000 */
-    int ping_deadline_ms; /* no answer for this long is a loss; default 10 000 */
-    int kill_ms;          /* how long the caller needs to stop after a loss; default 5 000 */
-    int connect_timeout_ms; /* default 10 000 */
+    int ping_interval_ms;   /* a session that holds locks is probed this often; default 5 000 */
+    int ping_deadline_ms;   /* no answer for this long is a loss; default 10 000 */
+    int kill_ms;            /* how long the caller needs to stop after a loss; default 5 000 */
+    int connect_timeout_ms; /* for all hosts of the URL together; default 10 000 */
     /* Connections that wait or hold, besides the shared one; default 2. A process that waits long
      * has one more that listens, and with the schema one that writes records: five at most. */
     int max_waits;
-    int max_keys;           /* keys held at once; default a quarter of the server's lock table */
-    bool session_pool;      /* the pooler in between is in session mode: only the caller can know */
-    bool dispatch;          /* callbacks run in hf_store_dispatch, not in a thread of the library */
-    hf_log_fn *log;         /* may be called from any thread */
+    int max_keys;      /* keys held at once; default a quarter of the server's lock table */
+    bool session_pool; /* the pooler in between is in session mode: only the caller can know */
+    bool dispatch;     /* callbacks run in hf_store_dispatch, not in a thread of the library */
+    hf_log_fn *log;    /* may be called from any thread */
     void *log_arg;
     int max_transactions; /* connections for hf_transact; more callers wait for one; default 16 */
     /*
@@ -222,7 +222,10 @@ typedef struct hf_store_options {
         .size = sizeof(hf_store_options)                                                           \
     }
 
-/* Connects and checks the store; a standby is refused. The caller closes the store. */
+/*
+ * Connects and checks the store. A standby is HF_CONFIG; several hosts without a primary among them
+ * are HF_UNREACHABLE, as in a failover. The caller closes the store.
+ */
 HF_API HF_MUST_CHECK hf_status hf_store_open(const hf_store_options *options, hf_store **store,
                                              hf_error *err);
 

@@ -28,37 +28,12 @@ const char *hf__pg_one_line(char *out, size_t out_size, const char *text)
     return out;
 }
 
-static const char *option_value(const PQconninfoOption *options, const char *keyword)
+const char *hf__pg_option(const PQconninfoOption *options, const char *keyword)
 {
     for (; options && options->keyword; options++)
         if (strcmp(options->keyword, keyword) == 0)
             return options->val && *options->val ? options->val : NULL;
     return NULL;
-}
-
-char *hf__pg_name(const PQconninfoOption *options)
-{
-    const char *user = option_value(options, "user");
-    const char *host = option_value(options, "host");
-    const char *address = option_value(options, "hostaddr");
-    const char *port = option_value(options, "port");
-    const char *database = option_value(options, "dbname");
-    hf__buf name = {0};
-
-    hf__buf_puts(&name, "postgresql://");
-    if (user)
-        hf__buf_printf(&name, "%s@", user);
-    if (host || address)
-        hf__buf_puts(&name, host ? host : address);
-    if (port && !(host && host[0] == '/'))
-        hf__buf_printf(&name, ":%s", port);
-    if (database)
-        hf__buf_printf(&name, "/%s", database);
-    if (name.broken) {
-        hf__buf_free(&name);
-        return strdup("postgresql");
-    }
-    return name.data;
 }
 
 /* libpq's message may quote a part of the password, so it is not shown. */
@@ -79,7 +54,7 @@ static bool is_url(const char *text)
 /* If a password has an unescaped '/' or '@', libpq takes what is before it for host and port. */
 static bool ports_are_numbers(const PQconninfoOption *options)
 {
-    const char *port = option_value(options, "port");
+    const char *port = hf__pg_option(options, "port");
     return !port || strspn(port, "0123456789,") == strlen(port);
 }
 
@@ -101,7 +76,7 @@ static bool push(struct parameter_list *list, const char *keyword, const char *v
 static bool push_default(struct parameter_list *list, const PQconninfoOption *given,
                          const char *keyword, const char *value)
 {
-    return option_value(given, keyword) ? true : push(list, keyword, value);
+    return hf__pg_option(given, keyword) ? true : push(list, keyword, value);
 }
 
 static bool push_number(struct parameter_list *list, const PQconninfoOption *given,
@@ -138,7 +113,9 @@ static bool complete(pg_backend *backend, const PQconninfoOption *given,
         if (o->val && *o->val)
             ok = push(&list, o->keyword, o->val) && ok;
     application_name(name, backend);
-    int seconds = (options->connect_timeout_ms + 999) / 1000;
+    /* libpq counts it for each host. */
+    int hosts = (int)hf__pg_count_hosts(given);
+    int seconds = (options->connect_timeout_ms + 1000 * hosts - 1) / (1000 * hosts);
     ok = push_default(&list, given, "application_name", name) && ok;
     /* A standby grants locks of its own, so connect to a primary only. */
     ok = push_default(&list, given, "target_session_attrs", "primary") && ok;
@@ -167,9 +144,9 @@ static size_t count_options(const PQconninfoOption *options)
 
 static bool is_complete(const PQconninfoOption *given)
 {
-    return option_value(given, "user") && option_value(given, "port") &&
-           option_value(given, "dbname") &&
-           (option_value(given, "host") || option_value(given, "hostaddr"));
+    return hf__pg_option(given, "user") && hf__pg_option(given, "port") &&
+           hf__pg_option(given, "dbname") &&
+           (hf__pg_option(given, "host") || hf__pg_option(given, "hostaddr"));
 }
 
 /*
@@ -185,9 +162,9 @@ static char *name_with_defaults(const PQconninfoOption *given)
 
     memset(merged, 0, sizeof merged);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        const char *value = option_value(given, shown[i]);
+        const char *value = hf__pg_option(given, shown[i]);
         if (!value)
-            value = option_value(defaults, shown[i]);
+            value = hf__pg_option(defaults, shown[i]);
         if (value) {
             merged[used].keyword = (char *)(uintptr_t)shown[i];
             merged[used++].val = (char *)(uintptr_t)value;
@@ -217,7 +194,7 @@ static hf_status read_conninfo(pg_backend *backend, const hf_store_options *opti
     backend->values = calloc(room, sizeof *backend->values);
     backend->base.name = name_with_defaults(given);
     if (!backend->keywords || !backend->values || !backend->base.name ||
-        !complete(backend, given, options))
+        !complete(backend, given, options) || !hf__pg_hosts_open(backend))
         status = hf__no_memory(err);
 out:
     PQfreemem(message);
@@ -227,12 +204,9 @@ out:
 
 static void free_conninfo(pg_backend *backend)
 {
-    for (size_t i = 0; backend->keywords && backend->keywords[i]; i++)
-        free(backend->keywords[i]);
-    for (size_t i = 0; backend->values && backend->values[i]; i++)
-        free(backend->values[i]);
-    free(backend->keywords);
-    free(backend->values);
+    hf__pg_hosts_free(backend);
+    hf__pg_words_free(backend->keywords);
+    hf__pg_words_free(backend->values);
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */

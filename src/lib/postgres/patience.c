@@ -110,7 +110,7 @@ static void free_words(char **words)
 }
 
 /* more: NULL-terminated; libpq takes the last of several values that are not empty. */
-static char **copy_words(char *const *words, const char *const *more)
+static char **copy_words(const char *const *words, const char *const *more)
 {
     size_t count = 0, extra = 0;
     while (words[count])
@@ -184,8 +184,8 @@ static struct pg_aside *start(const pg_backend *backend, const pg_session *busy)
     pthread_mutex_init(&aside->mutex, NULL);
     pthread_cond_init(&aside->changed, NULL);
     aside->users = 2;
-    aside->keywords = copy_words(backend->keywords, keywords);
-    aside->values = copy_words(backend->values, values);
+    aside->keywords = copy_words((const char *const *)backend->keywords, keywords);
+    aside->values = copy_words(hf__pg_values(backend), values);
     if (busy) {
         (void)snprintf(aside->pid, sizeof aside->pid, "%s", busy->backend_pid);
         (void)snprintf(aside->start, sizeof aside->start, "%s", busy->backend_start);
@@ -206,8 +206,8 @@ hf_status hf__pg_connect(pg_backend *backend, const pg_patience *patience, PGcon
     hf_status status = HF_OK;
     struct pg_aside *aside = patience ? start(backend, NULL) : NULL;
     if (!aside) {
-        *conn = PQconnectdbParams((const char *const *)backend->keywords,
-                                  (const char *const *)backend->values, 0);
+        *conn =
+            PQconnectdbParams((const char *const *)backend->keywords, hf__pg_values(backend), 0);
         return *conn ? HF_OK : hf__no_memory(err);
     }
     pthread_mutex_lock(&aside->mutex);

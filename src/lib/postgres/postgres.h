@@ -115,6 +115,9 @@ struct pg_backend {
     hf__backend base;
     char **keywords; /* NULL-terminated, for PQconnectdbParams */
     char **values;
+    char ***rotated; /* values once for each host, with that host first */
+    size_t hosts;
+    atomic_uint first_host; /* which of them is tried first */
     char application[64];
     char host[256];
     pid_t pid;
@@ -133,6 +136,7 @@ struct pg_backend {
     atomic_int capacity; /* nominal room of the server's lock table */
     atomic_int schema;   /* installed version, 0 none */
     atomic_bool schema_usable;
+    atomic_bool was_primary; /* a server that was connected to has been */
 
     atomic_llong newest_token; /* of all that this process has been given, by whatever server */
 
@@ -175,10 +179,23 @@ static inline pg_session *pg_session_of(hf__session *session)
 }
 
 /* open.c */
-/* The store's name for messages, a URL without password. The caller frees it; NULL: no memory. */
-char *hf__pg_name(const PQconninfoOption *options);
+/* The value of an option; NULL for "". */
+const char *hf__pg_option(const PQconninfoOption *options, const char *keyword);
 /* Copies text, such as a message of libpq's, with its lines joined by "; ". Returns out. */
 const char *hf__pg_one_line(char *out, size_t out_size, const char *text);
+
+/* hosts.c: several hosts in one URL */
+/* The store's name for messages, a URL without password. The caller frees it; NULL: no memory. */
+char *hf__pg_name(const PQconninfoOption *options);
+size_t hf__pg_count_hosts(const PQconninfoOption *options);
+bool hf__pg_hosts_open(pg_backend *backend); /* once keywords and values are complete */
+void hf__pg_hosts_free(pg_backend *backend);
+void hf__pg_words_free(char **words);
+/* The values of backend->keywords, with the host that was the primary last in front. */
+const char *const *hf__pg_values(const pg_backend *backend);
+/* The next connection starts with the host of this one, or with the one after it. conn may be NULL:
+ * then nothing is known. */
+void hf__pg_prefer_host(pg_backend *backend, PGconn *conn, bool usable);
 
 /* session.c */
 /*

@@ -89,10 +89,19 @@ static hf_status introduce(pg_session *session, bool check_client, PGresult **re
     return status;
 }
 
+/* In a failover there is a moment without a primary: only a single host that never was one is taken
+ * for a mistake. */
 static hf_status refuse_standby(const pg_backend *backend, hf_error *err)
 {
-    hf_status status = hf__fail(err, HF_CONFIG, "%s is a standby: it would grant locks of its own",
-                                backend->base.name);
+    hf_status status;
+    if (backend->hosts > 1 || atomic_load(&backend->was_primary)) {
+        status = hf__fail(err, HF_UNREACHABLE, "no primary at %s: a standby grants its own locks",
+                          backend->base.name);
+        hf__hint(err, "if a failover is under way, try again in a moment");
+        return status;
+    }
+    status = hf__fail(err, HF_CONFIG, "%s is a standby: it would grant locks of its own",
+                      backend->base.name);
     hf__hint(err, "connect to the primary, or list all hosts in the URL and let Holdfast choose");
     if (err)
         memcpy(err->sqlstate, PG_SQLSTATE_READ_ONLY, sizeof PG_SQLSTATE_READ_ONLY);
@@ -311,6 +320,7 @@ static hf_status check_server(pg_session *session, hf_error *err)
     if (status != HF_OK)
         return status;
     keep_furthest(backend, &now);
+    atomic_store(&backend->was_primary, true);
     if (wants_records(backend) && session->purpose == PG_FOR_LOCKS) {
         hf_status opened = hf__pg_session_register(session, err);
         if (opened != HF_OK)
@@ -426,6 +436,7 @@ hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
         PQsetNoticeReceiver(session->conn, take_notice, session);
         (void)PQsetnonblocking(session->conn, 1);
         status = check_server(session, err);
+        hf__pg_prefer_host(backend, session->conn, status == HF_OK);
     }
     if (status != HF_OK) {
         hf__pg_session_free(session);

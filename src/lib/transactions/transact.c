@@ -261,14 +261,6 @@ static hf_status exhausted(const struct hf_tx *tx, hf_error *err)
     return status;
 }
 
-/* The store was there when it was opened. Now its server restarts, is full, or is a standby that is
- * about to be promoted. */
-static bool is_away(const struct hf_tx *tx, hf_status status, const hf_error *err)
-{
-    return !tx->store->backend->local &&
-           (status == HF_UNREACHABLE || (status == HF_CONFIG && !err->sqlstate[0]));
-}
-
 static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -284,8 +276,8 @@ static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, h
             verdict = run_attempt(tx, fn, arg, &status, err);
             end_attempt(tx);
             reached = true;
-        } else if (is_away(tx, status, err)) {
-            verdict = AGAIN;
+        } else if (!tx->store->backend->local && hf__may_pass(err)) {
+            verdict = AGAIN; /* it was there when the store was opened */
         }
         if (verdict == DONE)
             return status;

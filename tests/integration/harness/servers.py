@@ -643,6 +643,10 @@ class Proxy:
         with self._guard:
             return len(self._pairs)
 
+    def target(self, host, port):
+        """Where new connections go from now on."""
+        self._target = (host, port)
+
     def blackhole(self):
         """As when a cable is pulled: both ends stay connected, nothing arrives."""
         self._flowing.clear()

@@ -1,6 +1,7 @@
 """What holds when the primary of a real cluster changes."""
 
 import contextlib
+import signal
 import threading
 
 import pytest
@@ -9,6 +10,8 @@ import hf
 from awaiting import Background, eventually
 from hf import Status
 from hf_tx import Call
+from ledgers import Network, chain, ledger, write
+from stores import StoreKind
 from wire import MUTE, WireProxy
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_group("patroni")]
@@ -23,6 +26,23 @@ def test_lock_is_acquired_on_whichever_node_is_the_primary(patroni, patroni_db):
         lock = store.acquire("job")
         assert lock.token > first
         assert patroni.at(new, patroni_db).holders(lock.key)
+
+
+def test_live_ingestion_goes_on_after_a_failover(patroni, patroni_db, holdfast, tmp_path):
+    source = write(tmp_path / "ledgers.ndjson", chain(1, 3))
+    live = holdfast.at(patroni.url(patroni_db.name)).start(
+        "ingest", "--network", "testnet", "--source", source, "--follow")
+
+    def latest():
+        return Network(StoreKind("patroni", None, patroni.at(patroni.await_leader(), patroni_db))).latest
+
+    eventually(lambda: latest() == 3)
+    patroni.leader().kill9()  # for seconds there is a standby only
+    write(source, [ledger(4)], "a")
+    eventually(lambda: latest() == 4 or live.process.poll() is not None, 60)
+    live.signal(signal.SIGTERM)
+    assert live.wait() == 0, live.describe()
+    assert latest() == 4
 
 
 # --- transactions -----------------------------------------------------------------------------------

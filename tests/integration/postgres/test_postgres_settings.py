@@ -183,6 +183,45 @@ def test_interrupted_wait_leaves_no_backend_queueing(db):
 # --- which server -----------------------------------------------------------------------------------
 
 
+def test_hosts_without_a_primary_may_have_one_in_a_moment(own_pg):
+    """As in the middle of a failover: not a wrong URL."""
+    with own_pg.make_standby() as standby:
+        error = hf.open_error(f"postgresql://app@127.0.0.1:{standby.port},127.0.0.1:{standby.port}/postgres")
+        assert error.status is Status.UNREACHABLE
+        assert "primary" in error.text
+
+
+def test_server_that_was_the_primary_may_be_it_again(own_pg, own_db):
+    """A name or a proxy may lead to a standby for as long as a failover takes."""
+    with own_pg.make_standby() as standby, servers.Proxy(own_pg.port) as proxy:
+        with hf.Store(own_db.url(host="127.0.0.1", port=proxy.port)) as store:
+            lock = store.acquire("job")
+            proxy.target("127.0.0.1", standby.port)
+            proxy.cut()
+            eventually(lambda: lock.state is State.LOST)
+            assert store.refusal("job").status is Status.UNREACHABLE
+            proxy.target("127.0.0.1", own_pg.port)
+            store.acquire("job", 20000).end()
+
+
+def test_silent_host_is_not_tried_again_while_another_answers(db):
+    with servers.Proxy(db.server.port) as silent:
+        silent.blackhole()
+        url = f"postgresql://app@127.0.0.1:{silent.port},127.0.0.1:{db.server.port}/{db.name}"
+        with hf.Store(url, connect_timeout_ms=2000) as store:
+            assert silent.accepted == 1
+            for number in range(3):
+                store.acquire(f"job {number}", flags=hf.PRIVATE)
+            assert silent.accepted == 1
+            silent.heal()
+
+
+def test_several_hosts_are_named_with_their_ports(own_pg):
+    ports = [servers.free_port() for _ in range(2)]
+    hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+    assert f"app@{hosts}/postgres" in hf.open_error(f"postgresql://app@{hosts}/postgres").message
+
+
 def test_standby_is_refused_with_a_hint(own_pg):
     with own_pg.make_standby() as standby:
         error = hf.open_error(standby.url("postgres"))

@@ -35,10 +35,9 @@ static void pause_briefly(void)
  */
 static bool may_pass(hf_status status, const hf_error *err)
 {
-    if (status == HF_UNREACHABLE || (status == HF_CONFIG && !err->sqlstate[0]))
-        return true;
     return status != HF_OK &&
-           (strncmp(err->sqlstate, "57", 2) == 0 || strncmp(err->sqlstate, "53", 2) == 0);
+           (hf__may_pass(err) || strncmp(err->sqlstate, "57", 2) == 0 ||
+            strncmp(err->sqlstate, "53", 2) == 0);
 }
 
 /* Runs one query on a session of its own, and repeats it until it gets an answer. */
