@@ -1,10 +1,13 @@
 /* What `holdfast doctor` says about a server: one function for each topic. */
 #include "lib/postgres/postgres.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 /* Columns of the statement examine. Names come quoted for use in SQL. */
@@ -36,6 +39,8 @@ typedef struct examination {
     void *arg;
     int64_t trip_us;
     int64_t ahead_us; /* how far the server's clock is ahead of ours */
+    int port_here;    /* of our socket, and as the server sees it; 0: on a Unix socket */
+    int port_there;
     PGresult *facts;
     PGresult *timeouts;
 } examination;
@@ -107,6 +112,49 @@ static hf_status measure(examination *of, hf_error *err)
     return status;
 }
 
+/* An address, also one of a family that has no port. */
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_storage room;
+};
+
+static int local_port(int socket)
+{
+    union address here = {0};
+    socklen_t size = sizeof here;
+    if (getsockname(socket, &here.any, &size) != 0)
+        return 0;
+    return here.any.sa_family == AF_INET    ? ntohs(here.v4.sin_port)
+           : here.any.sa_family == AF_INET6 ? ntohs(here.v6.sin6_port)
+                                            : 0;
+}
+
+/* Both on one session: a proxy has a connection of its own to the server, from another port. */
+static hf_status compare_ports(examination *of, hf_error *err)
+{
+    pg_session *session = NULL;
+    PGresult *answer = NULL;
+    hf_status status = hf__pg_shared_session(of->backend, &session, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&session->mutex);
+    of->port_here = session->conn ? local_port(PQsocket(session->conn)) : 0;
+    status = hf__pg_query(session, pg_sql(&hf__sql_postgres_examine_port), 0, NULL, &answer, err);
+    if (status == HF_OK)
+        of->port_there = (int)hf__pg_int(answer, 0, 0);
+    pthread_mutex_unlock(&session->mutex);
+    PQclear(answer);
+    hf__pg_unpin(session);
+    return status;
+}
+
+static bool has_proxy(const examination *of)
+{
+    return !of->backend->pooled && of->port_here != of->port_there;
+}
+
 static void examine_connection(const examination *of)
 {
     say(of, HF_LEVEL_OK, "connection", "", "%s, round trip %.2f ms", of->backend->base.name,
@@ -143,7 +191,14 @@ static void examine_role(const examination *of)
 
 static void examine_pooler(const examination *of)
 {
-    if (!of->backend->pooled)
+    if (has_proxy(of))
+        say(of, HF_LEVEL_WARNING, "pooler",
+            "connect to PostgreSQL directly, or make sure that no timeout of the proxy ends idle "
+            "clients",
+            "none, but a proxy or an address translation is in between: the server sees port %d, "
+            "not %d",
+            of->port_there, of->port_here);
+    else if (!of->backend->pooled)
         say(of, HF_LEVEL_OK, "pooler", "", "none, the connection is direct");
     else if (of->backend->session_pool)
         say(of, HF_LEVEL_WARNING, "pooler",
@@ -254,6 +309,11 @@ static void examine_keepalives(const examination *of)
         say(of, HF_LEVEL_WARNING, "keepalives",
             "set the pooler's own (PgBouncer: tcp_keepidle, tcp_keepintvl, tcp_keepcnt)",
             "the server sees only the pooler, which has to notice a dead host");
+    else if (has_proxy(of))
+        say(of, HF_LEVEL_WARNING, "keepalives",
+            "set the proxy's own (HAProxy: option clitcpka, with clitcpka-idle and the like)",
+            "the server sees only what is in between: if it is a proxy, that has to notice a dead "
+            "host");
     else if (is_true(of, F_SOCKET_FILE))
         say(of, HF_LEVEL_OK, "keepalives", "", "not needed on a Unix socket");
     else
@@ -319,6 +379,9 @@ hf_status hf__pg_examine(hf__backend *base, hf_finding_fn *report, void *arg, hf
     pg_backend *backend = pg_backend_of(base);
     examination of = {.backend = backend, .report = report, .arg = arg};
     hf_status status = measure(&of, err);
+    if (status != HF_OK)
+        return status;
+    status = compare_ports(&of, err);
     if (status != HF_OK)
         return status;
     examine_connection(&of);

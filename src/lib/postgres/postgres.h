@@ -197,6 +197,17 @@ const char *const *hf__pg_values(const pg_backend *backend);
  * then nothing is known. */
 void hf__pg_prefer_host(pg_backend *backend, PGconn *conn, bool usable);
 
+/* connect.c */
+/* The statement that gives a new session its settings; false: no memory. The caller frees sql. */
+bool hf__pg_connect_sql(const pg_session *session, bool check_client, hf__buf *sql);
+/*
+ * Gives a new connection its settings, learns what the server is, and refuses it where it cannot
+ * hold locks. Mutex held.
+ */
+hf_status hf__pg_check_server(pg_session *session, hf_error *err);
+/* Why there is no connection, as a failure with a hint. */
+hf_status hf__pg_cannot_connect(const pg_backend *backend, const PGconn *conn, hf_error *err);
+
 /* session.c */
 /*
  * Connects, prepares the session for its purpose and adds it to backend->sessions, where the
@@ -241,8 +252,6 @@ void hf__pg_opening(const pg_backend *backend, pg_opening *opening);
 hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *err);
 /* The token of the number that the sequence gave. */
 int64_t hf__pg_token(pg_session *session, const PGresult *result, int column);
-/* The statement that gives a new session its settings; false: no memory. The caller frees sql. */
-bool hf__pg_connect_sql(const pg_session *session, bool check_client, hf__buf *sql);
 /* Returns HF_NO_SCHEMA and says that the schema has a version that this program does not know. */
 hf_status hf__pg_refuse_newer(const pg_backend *backend, int version, hf_error *err);
 

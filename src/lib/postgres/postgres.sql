@@ -674,6 +674,9 @@ SELECT pg_catalog.quote_ident(current_user),
           AND NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots s
                           WHERE s.active_pid = r.pid AND s.slot_type = 'logical'))
 
+-- name: examine_port
+SELECT pg_catalog.inet_client_port()
+
 -- name: examine_clock
 SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint
 

@@ -48,6 +48,16 @@ def test_missing_schema_is_no_problem_but_said(holdfast, db):
     assert any("holdfast init" in (f["remedy"] or "") for f in hit)
 
 
+def test_proxy_in_between_is_found(holdfast, db):
+    """The server's keepalives then tell it of the proxy, not of the host behind it."""
+    direct = findings(holdfast, db.url(host="127.0.0.1"))
+    assert all("between" not in finding["text"] for finding in direct), direct
+    with servers.Proxy(db.server.port) as proxy:
+        found = findings(holdfast, db.url(port=proxy.port))
+    hits = about(found, "between", level=BAD)
+    assert {hit["topic"] for hit in hits} == {"pooler", "keepalives"}, found
+
+
 @pytest.mark.parametrize("setting", ["statement_timeout", "lock_timeout", "idle_session_timeout",
                                      "idle_in_transaction_session_timeout"])
 def test_timeouts_that_would_free_locks_are_found(holdfast, db, setting):
