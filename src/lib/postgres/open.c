@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "lib/postgres/postgres.h"
 
 /* ---- connection strings ---------------------------------------------------------------------- */
@@ -229,9 +230,10 @@ static void free_backend(pg_backend *backend)
 }
 
 /* The server releases the locks at the end of the session; only our records have to be deleted. */
-static void close_session(pg_session *session)
+static void close_session(pg_session *session, const pg_patience *patience)
 {
     hf_error ignored;
+    session->patience = patience;
     if (!atomic_load(&session->base.lost) && session->token_epoch)
         (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_close_session), 0, NULL, NULL,
                             &ignored);
@@ -241,11 +243,12 @@ static void pg_close(hf__backend *base)
 {
     pg_backend *backend = pg_backend_of(base);
     hf__pg_flush_at_close(backend);
+    const pg_patience patience = {.until = hf__deadline(PG_CLOSE_MS)};
     hf__pg_forget_probe(backend);
     while (backend->sessions) {
         pg_session *session = backend->sessions;
         backend->sessions = session->next;
-        close_session(session);
+        close_session(session, &patience);
         hf__pg_session_free(session);
     }
     free_backend(backend);

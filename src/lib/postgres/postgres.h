@@ -60,6 +60,10 @@ typedef struct pg_patience {
     bool interruptible; /* hf_store_interrupt ends it, too */
 } pg_patience;
 
+/* Closing a store waits so long for a silent server, not for a ping's deadline. So does the scribe
+ * when it connects, because closing waits for the scribe. */
+enum { PG_CLOSE_MS = 1500 };
+
 /*
  * A connection that we own. mutex serialises statements on it; whoever holds it may use conn.
  * An idle session is looked after by the watcher, a busy one by the deadline of its statement.

@@ -125,6 +125,7 @@ static void free_arrays(struct event_arrays *arrays)
 static hf_status writing_session(pg_backend *backend, bool closing, pg_session **session,
                                  hf_error *err)
 {
+    const pg_patience patience = {.until = hf__deadline(PG_CLOSE_MS)};
     pthread_mutex_lock(&backend->mutex);
     *session = backend->writing;
     if (*session && atomic_load(&(*session)->base.lost))
@@ -135,8 +136,8 @@ static hf_status writing_session(pg_backend *backend, bool closing, pg_session *
     if (*session)
         return HF_OK;
     if (closing)
-        return hf__pg_shared_session(backend, session, err);
-    hf_status status = hf__pg_session_open(backend, PG_FOR_LOCKS, session, err);
+        return hf__pg_shared_session_for(backend, &patience, session, err);
+    hf_status status = hf__pg_session_open_for(backend, PG_FOR_LOCKS, &patience, session, err);
     if (status == HF_OK) {
         pthread_mutex_lock(&backend->mutex);
         backend->writing = *session;
@@ -147,6 +148,7 @@ static hf_status writing_session(pg_backend *backend, bool closing, pg_session *
 
 static void write_events(pg_backend *backend, bool closing, const hf__event *events, size_t count)
 {
+    const pg_patience patience = {.until = hf__deadline(PG_CLOSE_MS)};
     struct event_arrays arrays = {0};
     char pid[16];
     hf_error ignored;
@@ -169,15 +171,18 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
                             pid,
                             arrays.detail.data};
     const char *freed[] = {arrays.freed.data, backend->host, pid};
-    pthread_mutex_lock(&session->mutex);
-    hf_status status =
-        hf__pg_run(session, &hf__sql_postgres_add_events, 12, params, NULL, &ignored);
+    hf_status status = hf__pg_session_lock(session, closing ? &patience : NULL, &ignored);
+    if (status != HF_OK) {
+        hf__pg_unpin(session);
+        goto out;
+    }
+    status = hf__pg_run(session, &hf__sql_postgres_add_events, 12, params, NULL, &ignored);
     if (arrays.freed.length > 2 && atomic_load(&backend->unwritten->has_holders))
         (void)!hf__pg_run(session, &hf__sql_postgres_drop_holders, 3, freed, NULL, &ignored);
     /* A process that lives for seconds would never clean up otherwise. */
     if (status == HF_OK && closing)
         (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_housekeep), 0, NULL, NULL, &ignored);
-    pthread_mutex_unlock(&session->mutex);
+    hf__pg_session_unlock(session);
     hf__pg_unpin(session);
 out:
     free_arrays(&arrays);

@@ -329,6 +329,17 @@ def test_silent_server_is_a_loss(on_pg):
         proxy.heal()
 
 
+def test_silent_server_does_not_keep_run_when_the_command_has_ended(holdfast, own_pg, own_db):
+    """Told after a second, and it ends soon after: to connect anew, for the records, would take 10 s."""
+    with hf.Store(own_db.url()) as store:
+        store.init()
+    holder = holdfast.at(own_db.url()).hold("job", "--ping", "200ms", "--ping-deadline", "1s")
+    with own_pg.frozen():
+        began = time.monotonic()
+        assert holder.wait(60) == EXIT_LOST
+        assert time.monotonic() - began < 8
+
+
 def test_crash_of_the_server_is_a_loss(holdfast, own_pg, own_db):
     holder = holdfast.at(own_db.url()).hold("job")
     child, = holder.children()
