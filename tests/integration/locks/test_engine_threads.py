@@ -104,7 +104,7 @@ def test_slots_are_neither_reentrant_nor_private(store, flags):
 
 
 def test_quota_met_inside_a_semaphore_is_explained(kind):
-    with kind.open(max_keys=20) as store:
+    with kind.open(max_keys=4) as store:
         error = store.refusal("pool", slots=3)
         assert error.status is Status.QUOTA
         assert error.code == Status.QUOTA
