@@ -374,7 +374,8 @@ HF_API HF_MUST_CHECK hf_status hf_store_init(hf_store *store, int *from, int *to
 /*
  * Claims a run of a periodic job by the store's clock: *due is true and the start is recorded if
  * period_ms or more have passed since the last recorded start of label, else *wait_ms is what is
- * left. Call it while holding the job's lock.
+ * left. Call it while holding the job's lock. HF_UNREACHABLE: the start is not recorded, and the
+ * job still due; HF_IN_DOUBT: it may be.
  */
 HF_API HF_MUST_CHECK hf_status hf_schedule_claim(hf_store *store, const char *label,
                                                  int64_t period_ms, bool *due, int64_t *wait_ms,

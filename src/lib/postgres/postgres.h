@@ -234,6 +234,8 @@ hf_status hf__pg_shared_session_for(pg_backend *backend, const pg_patience *pati
                                     pg_session **session, hf_error *err);
 /* Takes one pin away; frees the session if it is of no use any more. Call it without its mutex. */
 void hf__pg_unpin(pg_session *session);
+/* The same for a session that was opened to be used once, which frees it. */
+void hf__pg_discard(pg_session *session);
 /* Reads what the server has sent: the answer to a ping, notifications, a goodbye. Mutex held. */
 void hf__pg_session_readable(pg_session *session);
 /* Sends an empty query and sets answer_due; does not wait for the answer. Mutex held. */

@@ -342,14 +342,33 @@ FROM holdfast.schedules WHERE label = $1::text
 
 -- name: claim_schedule
 -- Due if nothing was recorded, if the period has passed, or if the clock was set far back. The row
--- is durable before the job starts: a crash must not make it run twice in a period.
-WITH durable AS MATERIALIZED (SELECT pg_catalog.set_config('synchronous_commit', 'on', true))
+-- is durable before the job starts: a crash must not make it run twice in a period. Returns the
+-- start, and the one before it.
+WITH durable AS MATERIALIZED (SELECT pg_catalog.set_config('synchronous_commit', 'on', true)),
+     before AS MATERIALIZED (SELECT last_start FROM holdfast.schedules WHERE label = $1::text)
 INSERT INTO holdfast.schedules AS s (label, last_start)
 SELECT $1::text, pg_catalog.clock_timestamp() FROM durable
 ON CONFLICT (label) DO UPDATE SET last_start = excluded.last_start
 WHERE s.last_start <= excluded.last_start - pg_catalog.make_interval(secs => $2::float8 / 1000)
    OR s.last_start > excluded.last_start + pg_catalog.make_interval(secs => $2::float8 / 1000)
-RETURNING 1
+RETURNING s.last_start, (SELECT b.last_start FROM before b)
+
+-- name: end_claim
+-- Ends backend $1 of process $3 on host $2, and waits $4 ms until it is gone: what it was about to
+-- commit is committed then, or never. False: it is still there.
+SELECT pg_catalog.pg_terminate_backend(a.pid, $4::bigint)
+FROM pg_catalog.pg_stat_activity a
+JOIN holdfast.sessions s ON s.backend_pid = a.pid AND s.backend_start = a.backend_start
+WHERE a.pid = $1::int AND s.host = $2::text AND s.pid = $3::int
+
+-- name: unclaim_schedule
+-- Takes the start $2 of label $1 back; $3 is the one before it, or NULL. Does not wait for standbys.
+WITH first AS (
+    DELETE FROM holdfast.schedules
+    WHERE label = $1::text AND last_start = $2::timestamptz AND $3::timestamptz IS NULL
+)
+UPDATE holdfast.schedules SET last_start = $3::timestamptz
+WHERE label = $1::text AND last_start = $2::timestamptz AND $3::timestamptz IS NOT NULL
 
 -- ---- who holds what -----------------------------------------------------------------------------
 

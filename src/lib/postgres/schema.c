@@ -129,11 +129,74 @@ static hf_status schedule_left(pg_backend *backend, const char *const *params, i
     return status;
 }
 
+static hf_status end_claim(pg_backend *backend, int backend_pid, hf_error *err)
+{
+    PGresult *result = NULL;
+    char pid[16], process[16], patience[16];
+    (void)snprintf(pid, sizeof pid, "%d", backend_pid);
+    (void)snprintf(process, sizeof process, "%d", (int)backend->pid);
+    (void)snprintf(patience, sizeof patience, "%d", backend->ping_deadline_ms / 2 + 1);
+    const char *params[] = {pid, backend->host, process, patience};
+    hf_status status =
+        hf__pg_ask(backend, pg_sql(&hf__sql_postgres_end_claim), 4, params, &result, err);
+    if (status == HF_OK && PQntuples(result) > 0 && !hf__pg_bool(result, 0, 0))
+        status = hf__fail(err, HF_UNREACHABLE, "its backend cannot be ended");
+    PQclear(result);
+    return status;
+}
+
+/*
+ * The start was written, but COMMIT had no answer, most likely because a synchronous standby hangs.
+ * The job does not run then, so the start must not count as a run.
+ */
+static hf_status take_back(pg_backend *backend, const char *label, const PGresult *claim,
+                           int backend_pid, hf_error *err)
+{
+    hf_error why;
+    const char *params[] = {label, hf__pg_text(claim, 0, 0),
+                            PQgetisnull(claim, 0, 1) ? NULL : hf__pg_text(claim, 0, 1)};
+    hf_status status = end_claim(backend, backend_pid, &why);
+    if (status == HF_OK)
+        status =
+            hf__pg_ask(backend, pg_sql(&hf__sql_postgres_unclaim_schedule), 3, params, NULL, &why);
+    if (status != HF_OK) {
+        status = hf__fail(err, HF_IN_DOUBT, "the start of '%s' may or may not be recorded: %s",
+                          label, why.message);
+        hf__hint(err, "it may count as a run although the job has not run");
+        return status;
+    }
+    status = hf__fail(err, HF_UNREACHABLE,
+                      "the start of '%s' could not be recorded: COMMIT had no answer", label);
+    hf__hint(err, "it is still due; look whether a synchronous standby of the server hangs");
+    return status;
+}
+
+/* On a session of its own: one that waits for a standby for too long is lost, and the shared one
+ * has the job's lock. */
+static hf_status claim_on(pg_session *session, const char *const *params, bool *due, hf_error *err)
+{
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    int64_t deadline = hf__deadline(backend->ping_deadline_ms);
+    PGresult *claim = NULL;
+    int backend_pid = session->base.session_id;
+
+    hf_status status = hf__pg_script(session, "BEGIN", deadline, NULL, err);
+    if (status == HF_OK)
+        status =
+            hf__pg_query(session, pg_sql(&hf__sql_postgres_claim_schedule), 2, params, &claim, err);
+    *due = status == HF_OK && PQntuples(claim) > 0;
+    if (status == HF_OK && hf__pg_script(session, "COMMIT", hf__deadline(backend->ping_deadline_ms),
+                                         NULL, err) != HF_OK)
+        status = *due ? take_back(backend, params[0], claim, backend_pid, err) : HF_OK;
+    PQclear(claim);
+    return status;
+}
+
 hf_status hf__pg_claim_schedule(hf__backend *base, const char *label, int64_t period_ms, bool *due,
                                 int64_t *wait_ms, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
-    PGresult *result = NULL;
+    pg_session *session = NULL;
     char period[24];
     (void)snprintf(period, sizeof period, "%lld", (long long)period_ms);
     const char *params[] = {label, period};
@@ -141,13 +204,12 @@ hf_status hf__pg_claim_schedule(hf__backend *base, const char *label, int64_t pe
     hf_status status = hf__pg_require_schema(backend, "schedules are recorded in the store", err);
     *wait_ms = 0;
     if (status == HF_OK)
-        status =
-            hf__pg_ask(backend, pg_sql(&hf__sql_postgres_claim_schedule), 2, params, &result, err);
-    if (status == HF_OK) {
-        *due = PQntuples(result) > 0;
-        if (!*due)
-            status = schedule_left(backend, params, wait_ms, err);
-    }
-    PQclear(result);
-    return status;
+        status = hf__pg_session_open(backend, PG_FOR_LOCKS, &session, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&session->mutex);
+    status = claim_on(session, params, due, err);
+    pthread_mutex_unlock(&session->mutex);
+    hf__pg_discard(session);
+    return status == HF_OK && !*due ? schedule_left(backend, params, wait_ms, err) : status;
 }

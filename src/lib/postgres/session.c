@@ -144,6 +144,15 @@ void hf__pg_unpin(pg_session *session)
     hf__pg_session_free(useless);
 }
 
+void hf__pg_discard(pg_session *session)
+{
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    pthread_mutex_lock(&backend->mutex);
+    session->private_session = true; /* so that unpinning frees it */
+    pthread_mutex_unlock(&backend->mutex);
+    hf__pg_unpin(session);
+}
+
 void hf__pg_leave_session(hf__session *session, unsigned keys)
 {
     pg_backend *backend = pg_backend_of(session->backend);

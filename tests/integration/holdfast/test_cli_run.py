@@ -392,6 +392,29 @@ def test_at_most_one_run_per_period_over_all(scheduled, tmp_path):
     assert trace.read_text() == "x\n"
 
 
+def test_start_that_no_standby_has_is_still_due(holdfast, own_pg, own_db, tmp_path):
+    """First without a start on record, then with one that is long ago."""
+    hf.install(own_db.url())
+    trace = tmp_path / "trace"
+    scheduled = holdfast.at(own_db.url())
+    command = ("run", "--every", "1h", "--ping-deadline", "1s", "report", "--", "sh", "-c", f"echo x >> {trace}")
+
+    def await_standby(name):
+        own_pg.sql(f"alter system set synchronous_standby_names = '{name}'")
+        own_pg.sql("select pg_reload_conf()")
+        eventually(lambda: own_pg.value("show synchronous_standby_names") == name)
+
+    for runs in (1, 2):
+        await_standby("nobody")
+        refused = scheduled(*command)
+        assert refused.code == EXIT_UNREACHABLE and "still due" in refused.err, refused
+        await_standby("")
+        assert scheduled(*command).code == 0
+        assert trace.read_text() == "x\n" * runs
+        assert "not due" in scheduled(*command).err
+        own_db.sql("update holdfast.schedules set last_start = last_start - interval '2 hours'")
+
+
 def test_next_period_runs_again(scheduled, tmp_path):
     trace = tmp_path / "trace"
     command = ("run", "--every", "400ms", "report", "--", "sh", "-c", f"echo x >> {trace}")

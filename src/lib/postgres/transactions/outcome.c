@@ -235,11 +235,7 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *base, const hf__attempt_
         outcome = by_marker(backend, &session, attempt, deadline, err);
     else if (attempt->xid[0])
         outcome = by_id(backend, &session, attempt, deadline, err);
-    if (session) {
-        pthread_mutex_lock(&backend->mutex);
-        session->private_session = true; /* so that unpinning frees it */
-        pthread_mutex_unlock(&backend->mutex);
-        hf__pg_unpin(session);
-    }
+    if (session)
+        hf__pg_discard(session);
     return outcome;
 }
