@@ -102,13 +102,6 @@ struct pg_aside {
     bool is_alive;
 };
 
-static void free_words(char **words)
-{
-    for (size_t i = 0; words && words[i]; i++)
-        free(words[i]);
-    free(words);
-}
-
 /* more: NULL-terminated; libpq takes the last of several values that are not empty. */
 static char **copy_words(const char *const *words, const char *const *more)
 {
@@ -120,7 +113,7 @@ static char **copy_words(const char *const *words, const char *const *more)
     char **copy = calloc(count + extra + 1, sizeof *copy);
     for (size_t i = 0; copy && i < count + extra; i++)
         if (!(copy[i] = strdup(i < count ? words[i] : more[i - count]))) {
-            free_words(copy);
+            hf__pg_words_free(copy);
             return NULL;
         }
     return copy;
@@ -134,8 +127,8 @@ static void leave(struct pg_aside *aside)
     if (!last)
         return;
     PQfinish(aside->conn);
-    free_words(aside->keywords);
-    free_words(aside->values);
+    hf__pg_words_free(aside->keywords);
+    hf__pg_words_free(aside->values);
     pthread_cond_destroy(&aside->changed);
     pthread_mutex_destroy(&aside->mutex);
     free(aside);
