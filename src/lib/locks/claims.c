@@ -189,7 +189,7 @@ static hf_status ask_once(struct acquiring *acquiring, hf__request *request, str
 static hf_status ask_store(struct acquiring *acquiring, hf__request *request,
                            struct waiter *waiters, size_t count, bool patient, hf_error *err)
 {
-    hf_error local_error;
+    hf_error local_error = {0};
     hf_error *where = err ? err : &local_error;
     hf_status status;
     do {
@@ -418,7 +418,7 @@ static hf_status acquire_once(struct acquiring *acquiring, const hf__claim *clai
 hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool patient, hf_error *err)
 {
-    hf_error local_error;
+    hf_error local_error = {0};
     hf_error *where = err ? err : &local_error;
     hf_status status;
     if (count == 1 || !patient) {

@@ -117,7 +117,7 @@ static hf_status look_around(hf_store *store, struct search *search, hf_finding_
 
     if (search->keys.broken)
         return hf__no_memory(err);
-    if (search->labels == 0) {
+    if (search->labels == 0 || !search->keys.data) {
         report(arg, HF_LEVEL_OK, "neighbours",
                "not looked for: neither records nor a registry name a label", "");
         return HF_OK;
@@ -147,7 +147,7 @@ hf_status hf__examine_neighbours(hf_store *store, hf_finding_fn *report, void *a
 
     if (store->registry)
         status = hf__known_build(store->registry, &known, err);
-    if (status == HF_OK && hf_store_has_records(store))
+    if (status == HF_OK && atomic_load(&store->backend->records))
         status = hf_lock_list_read_past(store, PAST_MS, &past, err);
     if (status == HF_OK && known)
         hf__known_each(known, add_registered, &search);

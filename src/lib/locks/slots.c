@@ -415,7 +415,7 @@ static bool was_lost(struct acquiring *acquiring)
 
 hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
-    hf_error local_error;
+    hf_error local_error = {0};
     hf_error *where = err ? err : &local_error;
     for (;;) {
         hf_status status = slot_acquire(acquiring, base, where);

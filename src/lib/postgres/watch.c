@@ -40,8 +40,7 @@ static void no_later_than(struct round *round, int64_t moment)
 static bool has_room(struct round *round)
 {
     return hf__grow(&round->fds, &round->fd_room, round->count + 1, sizeof *round->fds) &&
-           hf__grow(&round->sessions, &round->session_room, round->count + 1,
-                    sizeof *round->sessions);
+           hf__grow(&round->sessions, &round->session_room, round->count + 1, sizeof(pg_session *));
 }
 
 static void collect_sessions(pg_backend *backend, struct round *round)

@@ -58,8 +58,8 @@ static void the_rest_is_plain(void **state)
                                   "set local work_mem = 1", "SET TRANSACTION READ ONLY",
                                   "set constraints all deferred", "savepoint a", "release a",
                                   "select pg_advisory_xact_lock(1)",
-                                  "select attempt, temperature, my_temp from t", "committed",
-                                  "(select 1)", "endpoint", "begin_x", NULL});
+                                  "select attempt, temperature, my_temp, advisory_id from t",
+                                  "committed", "(select 1)", "endpoint", "begin_x", NULL});
 }
 
 int main(void)

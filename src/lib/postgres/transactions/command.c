@@ -98,10 +98,7 @@ static bool has_word(const char *sql, const char *word)
 
 static bool takes_session_lock(const char *sql)
 {
-    for (const char *at = sql; (at = strcasestr(at, "advisory_")); at++)
-        if (strncasecmp(at, "advisory_xact_", strlen("advisory_xact_")) != 0)
-            return true;
-    return false;
+    return strcasestr(sql, "advisory_lock") || strcasestr(sql, "advisory_unlock");
 }
 
 static bool alters_session(const char *sql)

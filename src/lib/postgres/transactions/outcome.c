@@ -35,9 +35,8 @@ static void pause_briefly(void)
  */
 static bool may_pass(hf_status status, const hf_error *err)
 {
-    return status != HF_OK &&
-           (hf__may_pass(err) || strncmp(err->sqlstate, "57", 2) == 0 ||
-            strncmp(err->sqlstate, "53", 2) == 0);
+    return status != HF_OK && (hf__may_pass(err) || strncmp(err->sqlstate, "57", 2) == 0 ||
+                               strncmp(err->sqlstate, "53", 2) == 0);
 }
 
 /* Runs one query on a session of its own, and repeats it until it gets an answer. */

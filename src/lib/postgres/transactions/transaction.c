@@ -74,7 +74,7 @@ static hf_status refuse_if_failed(pg_attempt *attempt, hf_error *err)
 
 static hf_status refuse(pg_attempt *attempt, const char *what, const char *hint, hf_error *err)
 {
-    hf_error local_error;
+    hf_error local_error = {0};
     hf_error *where = err ? err : &local_error;
     hf_status status = hf__fail(where, HF_INVALID, "%s", what);
     hf__hint(where, "%s", hint);
