@@ -126,11 +126,9 @@ static void attach(struct grant *grant, struct hf_lock *lock, struct key_state *
     key_state->grants = grant;
 }
 
-static hf_status check_quota(hf_store *store, size_t wanted, hf_error *err)
+hf_status hf__quota_check(hf_store *store, size_t wanted, hf_error *err)
 {
-    pthread_mutex_lock(&store->mutex);
     int held = store->keys_held;
-    pthread_mutex_unlock(&store->mutex);
     if (wanted <= (size_t)store->backend->max_keys &&
         held <= store->backend->max_keys - (int)wanted)
         return HF_OK;
@@ -171,7 +169,9 @@ static hf_status ask_once(struct acquiring *acquiring, hf__request *request, str
 {
     hf_store *store = acquiring->store;
     const hf__backend_ops *ops = store->backend->ops;
-    hf_status status = check_quota(store, request->count, err);
+    pthread_mutex_lock(&store->mutex);
+    hf_status status = hf__quota_check(store, request->count, err);
+    pthread_mutex_unlock(&store->mutex);
     if (status == HF_OK && acquiring->alone)
         status = HF_NOT_ACQUIRED; /* the whole set was tried before: see hf__claims_acquire */
     else if (status == HF_OK)

@@ -258,7 +258,8 @@ void hf__lookup_finish(struct acquiring *acquiring);
 /* acquire.c. After a failure that a wait may outlive: pauses. False: the wait is over. */
 bool hf__outlast(struct acquiring *acquiring, const hf_error *failure);
 
-/* claims.c, release.c: keys and their grants. The mutex is not held, except for hf__drop_grant. */
+/* claims.c, release.c: keys and their grants. The mutex is not held, except
+ * for hf__drop_grant and hf__quota_check. */
 
 /*
  * Acquires all claims or none, and appends their grants to acquiring->lock, which has room for
@@ -268,6 +269,9 @@ bool hf__outlast(struct acquiring *acquiring, const hf_error *failure);
  */
 hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool patient, hf_error *err);
+
+/* HF_QUOTA when so many more keys are more than the store may hold. The mutex is held. */
+hf_status hf__quota_check(hf_store *store, size_t wanted, hf_error *err);
 
 /* Releases grants[from…]. They are gone from the lock even when the store reports a failure. */
 hf_status hf__claims_release(struct hf_lock *lock, size_t from, hf_error *err);

@@ -38,6 +38,14 @@ void hf__tx_warn_if_generic(const struct hf_tx *tx, const hf_target *target)
             hf__claim_name(name, sizeof name, &claim));
 }
 
+/* Mutex held. */
+static void leave(struct hf_tx *tx)
+{
+    hf__order_remove(tx->store, &tx->place);
+    tx->store->keys_held -= (int)tx->counted;
+    tx->counted = 0;
+}
+
 /*
  * Checks the labels against the order of what the thread holds already. Where they are session
  * locks around the transaction, acquiring those checks all but the registry's order.
@@ -49,12 +57,16 @@ static hf_status keep_order(struct hf_tx *tx, hf_error *err)
     hf_error order;
     hf_status status = HF_OK;
     pthread_mutex_lock(&store->mutex);
-    hf__order_remove(store, &tx->place);
+    leave(tx);
     if (tx->plan.count > 0)
         status = hf__order_check(store, &tx->claims[0], HF_TRANSACTION, &by_registry, &order);
     if (!tx->ops->locks_labels && !by_registry)
         status = HF_OK;
+    if (status == HF_OK && tx->ops->locks_labels)
+        status = hf__quota_check(store, tx->plan.count, &order);
     if (status == HF_OK && tx->plan.count > 0 && tx->ops->locks_labels) {
+        tx->counted = tx->plan.count;
+        store->keys_held += (int)tx->counted;
         tx->place.owner = gettid();
         tx->place.lifetime = HF_TRANSACTION;
         tx->place.last = tx->claims[tx->plan.count - 1];
@@ -69,7 +81,7 @@ static hf_status keep_order(struct hf_tx *tx, hf_error *err)
 void hf__tx_leave_order(struct hf_tx *tx)
 {
     pthread_mutex_lock(&tx->store->mutex);
-    hf__order_remove(tx->store, &tx->place);
+    leave(tx);
     pthread_mutex_unlock(&tx->store->mutex);
 }
 

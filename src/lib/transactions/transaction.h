@@ -19,6 +19,7 @@ struct hf_tx {
     size_t fixed; /* how many of the targets are the options'; the others last for one attempt */
 
     hf_lock *lock;        /* holds the labels, if the backend does not lock them itself */
+    size_t counted;       /* how many of the store's keys are these labels */
     struct hf_lock place; /* else: stands for the labels in the list of the order rule */
     struct hf_tx *outer;  /* the one whose callback called this one, or NULL */
     int cancel_state;     /* the thread's own, which holds while the callback runs */
@@ -38,7 +39,7 @@ void hf__tx_drop_labels(struct hf_tx *tx, size_t keep);
 
 /*
  * Makes the plan's claims of the targets and gives them their place in the order of what the thread
- * holds; HF_ORDER where they have none. The tx owns the claims.
+ * holds; HF_ORDER where they have none, HF_QUOTA where they are too many. The tx owns the claims.
  */
 HF_MUST_CHECK hf_status hf__tx_resolve_labels(struct hf_tx *tx, hf_error *err);
 void hf__tx_leave_order(struct hf_tx *tx);

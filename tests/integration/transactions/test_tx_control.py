@@ -376,3 +376,14 @@ def test_a_transaction_waits_for_a_server_that_restarts(own_pg):
         assert refused.status == Status.UNREACHABLE
         own_pg.start()
         assert call.result().result() == "1"
+
+
+def test_labels_count_among_the_keys_of_the_store(database):
+    labels = [f"Many:{i}" for i in range(5)]
+    with hf.Store(database.url(), max_keys=4) as store:
+        for _ in range(3):  # what is over does not count
+            assert Call(store, labels[:4], lambda tx: tx.query("select 1")).status == Status.OK
+        refused = Call(store, labels, lambda tx: tx.query("select 1"))
+        assert refused.status == Status.QUOTA and refused.attempts == 0
+        inside = Call(store, labels[:4], lambda tx: store.refusal("one more").status)
+        assert inside.result() == Status.QUOTA
