@@ -8,6 +8,7 @@ import pytest
 import hf
 from awaiting import Background, eventually, stays
 from hf import FOREVER, State, Status
+from hf_tx import Call
 from strangers import run
 
 COMPANIONS = 1213156420
@@ -69,6 +70,17 @@ def test_long_wait_ends_in_time_on_a_silent_server(own_pg, own_db):
             with pytest.raises(hf.HfError):
                 waiter.result(30)
         assert_nothing_is_left(own_db)
+
+
+def test_transaction_ends_soon_after_its_deadline_on_a_silent_server(own_pg, own_db):
+    with hf.Store(own_db.url()) as store, contextlib.ExitStack() as freezing:
+        def body(tx):
+            tx.query("select 1")
+            freezing.enter_context(own_pg.frozen())
+            tx.query("select 2")
+
+        with limited(7):  # one second to ask for a cancel, and five for what is cancelled
+            assert Call(store, "job", body, deadline_ms=1000).status is not Status.OK
 
 
 @pytest.mark.parametrize("how", [{}, {"flags": hf.PRIVATE}, {"slots": 2}], ids=["plain", "private", "slots"])

@@ -100,3 +100,22 @@ def test_the_local_store_has_a_file_for_each_database(tmp_path):
         for name in (b"", b"../x", b"a/b", b"holdfast", b"-x", b"x" * 64):
             assert hf_tx.refusal(store, None, lambda tx: tx.query("select 1"), database=name).status is \
                 Status.INVALID, name
+
+
+@pytest.mark.parametrize("lent", [False, True], ids=["query", "lent"])
+def test_what_a_callback_leaves_in_the_session_is_gone_and_the_lock_stays(tx_kind, store, lent):
+    if tx_kind.local:
+        return
+
+    def alter(tx):
+        if lent:
+            tx.connection().sql("set work_mem = '123kB'")
+        else:
+            tx.query("set work_mem = '123kB'")
+
+    with store.acquire("job", flags=PRIVATE) as lock, tx_kind.open() as other:
+        OnLock(lock, alter).result()
+        assert OnLock(lock, lambda tx: tx.value("show work_mem")).result() != "123kB"
+        assert OnLock(lock, add_one).result() == "1"
+        assert lock.state == hf.State.HELD
+        assert other.refusal("job").status is Status.NOT_ACQUIRED

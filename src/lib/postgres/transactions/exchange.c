@@ -10,9 +10,10 @@
 #include "base/clock.h"
 
 enum {
-    CANCEL_GRACE_MS = 5000,
-    LOOK_AROUND_MS = 200,  /* how often a wait for the labels looks for an interrupt */
-    SERVER_FIRST_MS = 200, /* the server's own timeout for the labels has this much of a start */
+    CANCEL_MS = 1000,       /* to ask for it: the whole server may be silent */
+    CANCEL_GRACE_MS = 5000, /* for the answer of what was cancelled */
+    LOOK_AROUND_MS = 200,   /* how often a wait for the labels looks for an interrupt */
+    SERVER_FIRST_MS = 200,  /* the server's own timeout for the labels has this much of a start */
 };
 
 static pg_backend *backend_of(const pg_attempt *attempt)
@@ -75,8 +76,9 @@ static void cancel(pg_attempt *attempt)
         return;
     }
     const char *params[] = {attempt->session->backend_pid, attempt->session->backend_start};
-    (void)!hf__pg_ask(backend_of(attempt), pg_sql(&hf__sql_postgres_cancel_backend), 2, params,
-                      &result, &ignored);
+    const pg_patience brief = {.until = hf__deadline(CANCEL_MS)};
+    (void)!hf__pg_ask_for(backend_of(attempt), &brief, pg_sql(&hf__sql_postgres_cancel_backend), 2,
+                          params, &result, &ignored);
     PQclear(result);
 }
 
