@@ -88,7 +88,8 @@ HF_API HF_MUST_CHECK hf_status hf_transact(hf_store *store, const hf_tx_options 
 
 /*
  * The same on the session that holds the lock, which must be HF_PRIVATE; options have no labels.
- * What it writes is written under the lock or not at all. HF_LOST: the session has ended, and
+ * What it writes is written under the lock or not at all. Until fn has returned, its thread can
+ * neither use nor release the lock: HF_ORDER. HF_LOST: the session has ended, and
  * nothing was committed.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options,

@@ -1,5 +1,6 @@
 #include "cli/load.h"
 
+#include <libpq-events.h>
 #include <libpq-fe.h>
 
 /* clang-format off */
@@ -42,6 +43,8 @@
     ASK(int, PQpipelineSync, (PGconn *conn), (conn)) \
     ASK(char *, PQport, (const PGconn *conn), (conn)) \
     ASK(char *, PQresultErrorField, (const PGresult *result, int field), (result, field)) \
+    ASK(int, PQregisterEventProc, (PGconn *conn, PGEventProc proc, const char *name, void *arg), \
+        (conn, proc, name, arg)) \
     ASK(char *, PQresultErrorMessage, (const PGresult *result), (result)) \
     ASK(ExecStatusType, PQresultStatus, (const PGresult *result), (result)) \
     ASK(int, PQsendPrepare, (PGconn *conn, const char *name, const char *sql, int count, \

@@ -40,10 +40,11 @@ typedef struct hf__session {
     atomic_bool losing; /* somebody is filling reason and why */
     atomic_bool lost;
 
-    const char *reason; /* one word for history, a literal; written once, before lost is set */
-    hf_error why;       /* likewise */
-    atomic_uint holds;  /* keys held: raised by the backend on success, lowered by leave_session;
+    const char *reason;   /* one word for history, a literal; written once, before lost is set */
+    hf_error why;         /* likewise */
+    atomic_uint holds;    /* keys held: raised by the backend on success, lowered by leave_session;
                          * only at 0 may the session be reused or freed */
+    atomic_int transacts; /* gettid() of who runs a transaction on it, which waits for nobody; 0 */
 } hf__session;
 
 /*

@@ -88,6 +88,24 @@ static void unpublish(hf_store *store, struct hf_lock *lock)
 }
 
 /* One more hold keeps the session from being freed after a loss while the caller uses it. */
+/* Mutex held. The transaction has the session to itself until its callback has returned. */
+static bool is_in_own_transaction(const struct hf_lock *lock)
+{
+    pid_t me = gettid();
+    for (size_t i = 0; i < lock->count; i++)
+        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->session->transacts) == me)
+            return true;
+    return false;
+}
+
+static hf_status refuse_within(hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_ORDER, "this thread is in a transaction on the session of the lock");
+    hf__hint(err, "return from its callback first");
+    return status;
+}
+
 hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -101,6 +119,8 @@ hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_e
         status = HF_LOST;
     else if (lock->state == HF_STATE_RELEASED)
         status = hf__fail(err, HF_INVALID, "the lock was released before");
+    else if (is_in_own_transaction(lock))
+        status = refuse_within(err);
     if (status == HF_OK) {
         *session = lock->grants[0].hold->session;
         atomic_fetch_add(&(*session)->holds, 1);
@@ -146,6 +166,10 @@ static hf_status release(hf_lock *lock, bool is_free, hf_error *err)
         return status;
 
     pthread_mutex_lock(&store->mutex);
+    if (is_in_own_transaction(lock)) {
+        pthread_mutex_unlock(&store->mutex);
+        return refuse_within(err);
+    }
     const hf__session *dead = hf__lost_session(lock);
     if (dead && hf__life_step(lock, LIFE_LOSE))
         hf__name_loss(lock, &dead->why);
@@ -195,8 +219,14 @@ static void release_and_free(hf_lock *lock)
     if (hf__check_process(store, NULL) != HF_OK)
         return; /* a copy of the parent's lock: it is not for this process to end it */
     pthread_mutex_lock(&store->mutex);
-    bool released = lock->state == HF_STATE_RELEASED;
+    bool released = lock->state == HF_STATE_RELEASED, in_use = is_in_own_transaction(lock);
     pthread_mutex_unlock(&store->mutex);
+    if (in_use) {
+        hf__log(
+            store->backend, HF_LOG_WARNING,
+            "hf_lock_free was called by a transaction on the lock's own session: it stays held");
+        return;
+    }
     if (!released)
         (void)!release(lock, false, NULL);
     pthread_mutex_lock(&store->mutex);

@@ -47,6 +47,8 @@ static void settings(const pg_backend *backend, pg_purpose purpose, int version,
         add_setting(list, "default_transaction_deferrable", "off");
         add_setting(list, "synchronous_commit", "off");
     }
+    /* A commit that did not wait for its standby is told by a warning alone. */
+    add_setting(list, "client_min_messages", "warning");
     add_number(list, "tcp_keepalives_idle", told_s);
     add_number(list, "tcp_keepalives_interval", KEEPALIVE_INTERVAL_S);
     add_number(list, "tcp_keepalives_count", KEEPALIVE_COUNT);

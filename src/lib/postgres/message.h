@@ -78,6 +78,8 @@ bool hf__pg_message_read(pg_message *message, const pg_reader *reader);
 hf_status hf__pg_step_opening(pg_message *message, const pg_attempt *attempt,
                               const hf__attempt_plan *plan, hf_error *err);
 void hf__pg_step_queue(pg_message *message, pg_attempt *attempt);
+/* The server itself ends what runs beyond the deadline: what goes with COMMIT is not cancelled. */
+void hf__pg_step_bound(pg_message *message, int64_t deadline);
 void hf__pg_step_same(pg_message *message, const pg_attempt *attempt);
 void hf__pg_step_commit(pg_message *message, pg_attempt *attempt, const hf__attempt_plan *plan);
 void hf__pg_step_reset(pg_message *message);

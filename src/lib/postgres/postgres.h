@@ -94,6 +94,8 @@ typedef struct pg_session {
     bool has_timeouts; /* the role, the database or the URL sets some of these */
     char timeouts[PG_TIMEOUTS][16];
     bool checks_client;   /* the server looks whether we are still there */
+    bool listens_to_lent; /* results of a lent connection are looked at */
+    bool ended_by_lent;   /* one of them was of a command that commits, prepares or begins */
     bool unreplicated;    /* the server has told that it did not wait for its standby */
     bool waiting_session; /* one of the bounded pool */
     bool private_session;
@@ -581,6 +583,7 @@ typedef struct pg_attempt {
     bool committed;
     bool interrupted; /* while it waited for the labels */
     bool lent;        /* the callback has had the connection */
+    bool mutes;       /* the callback may have turned the server's warnings off */
     bool altered;     /* the callback may have left something behind in the session */
     bool failed;
     hf_error failure; /* of the first statement that failed */

@@ -796,6 +796,11 @@ SELECT pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_conf
        pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true),
        pg_catalog.set_config('transaction_timeout', $4, true)
 
+-- name: tx_bound
+-- $1 milliseconds are left, unless the caller's own timeout is shorter.
+SELECT pg_catalog.set_config('statement_timeout', pg_catalog.ceil(least($1::pg_catalog.float8, nullif(
+    EXTRACT(epoch FROM pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) * 1000, 0)))::text, true)
+
 -- name: tx_same
 -- Fails unless this is transaction $1, or for NULL one that has no id because it wrote nothing.
 SELECT 1 / CASE WHEN pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text

@@ -172,8 +172,10 @@ static void judge_lent(struct hf_tx *tx, hf_status *status, hf_error *err)
 static void free_tx(struct hf_tx *tx)
 {
     innermost = tx->outer;
-    if (tx->plan.session)
+    if (tx->plan.session) {
+        atomic_store(&tx->plan.session->transacts, 0);
         hf__session_leave(tx->plan.session, 1);
+    }
     hf__tx_leave_order(tx);
     hf__tx_drop_labels(tx, 0);
     free(tx->targets);
@@ -414,6 +416,7 @@ static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_option
         status = hf__lock_use_session(lock, &tx->plan.session, err);
     if (status != HF_OK)
         return status;
+    atomic_store(&tx->plan.session->transacts, gettid());
     return run(tx, fn, arg, err);
 }
 

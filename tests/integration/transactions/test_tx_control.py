@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -32,6 +33,15 @@ def database(request, db):
 def store(database):
     with hf.Store(database.url(), max_transactions=1) as opened:
         yield opened
+
+
+@pytest.fixture
+def own_two_phase(db15):
+    """A database whose prepared transactions go with the test."""
+    db15.sql("create table done (what text)", user="app")
+    yield db15
+    for gid, in db15.sql("select gid from pg_prepared_xacts where database = current_database()"):
+        db15.sql(f"rollback prepared '{gid}'")
 
 
 @pytest.fixture(params=[None, LABEL], ids=["unlabelled", "labelled"])
@@ -99,6 +109,42 @@ def test_a_transaction_ended_on_the_lent_connection_is_told(store, database, lab
     assert done(database) == rows
 
 
+LATER = ["select 1 / 0", "terminate", "do $$ begin raise exception 'x' using errcode = '40001'; end $$"]
+
+
+@pytest.mark.parametrize("how", ["lent", "query", "queue"])
+@pytest.mark.parametrize("later", LATER, ids=["error", "terminated", "conflict"])
+@pytest.mark.parametrize("command", ["commit", "commit and chain", "commit; begin", "prepare transaction 'left'"])
+def test_what_a_callback_committed_itself_is_told_whatever_comes_then(own_two_phase, command, later, how):
+    """To try it again would do it twice."""
+    database = own_two_phase
+    with hf.Store(database.url(), max_transactions=1) as store:
+        def body(tx):
+            tx.query("insert into done values ('row')")
+            conn = tx.connection()
+            pid = conn.value("select pg_backend_pid()")
+            conn.sql(command)
+            if later == "terminate":
+                database.sql(f"select pg_terminate_backend({pid}, 20000)")
+            if how == "lent":
+                conn.sql(later if later != "terminate" else "select 1")
+            elif how == "query":
+                tx.query(later if later != "terminate" else "select 1")
+            else:
+                tx.queue(later if later != "terminate" else "select 1")
+
+        def forgiving(tx):
+            try:
+                body(tx)
+            except hf.SqlError as error:
+                raise failure(Status.DATABASE, str(error), error.sqlstate) from error
+
+        call = Call(store, LABEL, forgiving)
+    assert call.status == Status.INVALID and call.attempts == 1, call.error.message
+    assert is_in(call.error, "ended the transaction itself")
+    assert len(done(database)) == (0 if command.startswith("prepare") else 1)
+
+
 def test_a_statement_after_it_was_ended_is_refused(store, database, label):
     def body(tx):
         tx.connection().sql("commit")
@@ -163,6 +209,8 @@ ALTERING = [
     ("set search_path to pg_catalog", "show search_path", "pg_catalog"),
     ("create temp table mine (a int)", "select count(*) from pg_class where relname = 'mine'", "1"),
     ("select 1 as a into temporary mine", "select count(*) from pg_class where relname = 'mine'", "1"),
+    ("update pg_settings set setting = '123' where name = 'work_mem'", "show work_mem", "123kB"),
+    ("select U&\"set\\005fconfig\"('work_mem', '123kB', false)", "show work_mem", "123kB"),
     ("listen loud", "select count(*) from pg_listening_channels()", "1"),
     ("prepare mine as select 1", "select count(*) from pg_prepared_statements where name = 'mine'", "1"),
     ("declare mine cursor with hold for select 1", "select count(*) from pg_cursors where name = 'mine'", "1"),
@@ -387,3 +435,56 @@ def test_labels_count_among_the_keys_of_the_store(database):
         assert refused.status == Status.QUOTA and refused.attempts == 0
         inside = Call(store, labels[:4], lambda tx: store.refusal("one more").status)
         assert inside.result() == Status.QUOTA
+
+
+# --- the deadline --------------------------------------------------------------------------------
+
+
+def slow(tx):
+    tx.query("insert into done values ('row')")
+    tx.queue("select pg_sleep(60)")
+
+
+def deferred(tx):
+    tx.query("insert into late values (1)")
+
+
+def idle(tx):
+    tx.query("insert into done values ('row')")
+    time.sleep(0.7)
+
+
+@pytest.mark.parametrize("body", [slow, deferred, idle])
+def test_nothing_is_committed_behind_the_deadline(store, database, label, body):
+    database.sql("create table late (a int)", user="app")
+    database.sql("create function wait() returns trigger language plpgsql as "
+                 "$$ begin perform pg_sleep(60); return null; end $$", user="app")
+    database.sql("create constraint trigger late after insert on late deferrable initially deferred "
+                 "for each row execute function wait()", user="app")
+    call = Call(store, label, body, deadline_ms=500)
+    assert call.status == Status.EXHAUSTED and call.attempts == 1, call.error.message
+    assert done(database) == [] and database.sql("select count(*) from late")[0][0] == 0
+
+
+@pytest.mark.parametrize("muted", ["set local client_min_messages = error", "url", None])
+def test_a_commit_that_did_not_wait_for_its_standby_is_in_doubt(own_pg, muted):
+    database = own_pg.create_database()
+    database.sql("create table done (what text)", user="app")
+    url = database.url() + ("&options=-c%20client_min_messages%3Derror" if muted == "url" else "")
+    with hf.Store(url) as store:
+        transact(store, LABEL, lambda tx: tx.value("select 1"))  # connected
+        own_pg.sql("alter system set synchronous_standby_names = 'nobody'")
+        own_pg.sql("select pg_reload_conf()")
+        eventually(lambda: own_pg.value("show synchronous_standby_names") == "nobody")
+
+        def body(tx):
+            if muted not in (None, "url"):
+                tx.query(muted)
+            tx.query("insert into done values ('row')")
+
+        call = Background(Call, store, LABEL, body)
+        cancel = "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'"
+        eventually(lambda: own_pg.sql(cancel))
+        assert call.result().status == Status.IN_DOUBT
+        own_pg.sql("alter system reset synchronous_standby_names")
+        own_pg.sql("select pg_reload_conf()")

@@ -119,3 +119,16 @@ def test_what_a_callback_leaves_in_the_session_is_gone_and_the_lock_stays(tx_kin
         assert OnLock(lock, add_one).result() == "1"
         assert lock.state == hf.State.HELD
         assert other.refusal("job").status is Status.NOT_ACQUIRED
+
+
+def test_a_callback_cannot_use_the_lock_whose_session_it_is_on(tx_kind, store):
+    with store.acquire("job", flags=PRIVATE) as lock:
+        def body(_):
+            with pytest.raises(HfError) as released:
+                lock.release()
+            return released.value.status, OnLock(lock, add_one).status
+
+        if not tx_kind.local:
+            assert OnLock(lock, body).result() == (Status.ORDER, Status.ORDER)
+            assert lock.state == hf.State.HELD
+        lock.release()

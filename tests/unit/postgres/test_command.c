@@ -39,14 +39,26 @@ static void copy_is_told_apart(void **state)
 static void what_may_stay_in_the_session_alters_it(void **state)
 {
     (void)state;
-    each_is(PG_COMMAND_ALTERS,
-            (const char *const[]){
-                "SET work_mem = 1", "set session work_mem = 1", "set role a", "reset all",
-                "discard all", "deallocate all", "prepare p as select 1", "listen a", "load 'x'",
-                "declare c cursor for select 1", "create table t ()", "do $$ $$", "call p()",
-                "select set_config('a', 'b', false)", "select pg_advisory_lock(1)",
-                "select pg_try_advisory_lock_shared(1)", "select 1 into temp t",
-                "select 1 into\ntemporary t", NULL});
+    each_is(PG_COMMAND_ALTERS, (const char *const[]){"SET work_mem = 1",
+                                                     "set session work_mem = 1",
+                                                     "set role a",
+                                                     "reset all",
+                                                     "discard all",
+                                                     "deallocate all",
+                                                     "prepare p as select 1",
+                                                     "listen a",
+                                                     "load 'x'",
+                                                     "declare c cursor for select 1",
+                                                     "create table t ()",
+                                                     "do $$ $$",
+                                                     "call p()",
+                                                     "select set_config('a', 'b', false)",
+                                                     "select pg_advisory_lock(1)",
+                                                     "update pg_settings set setting = 1",
+                                                     "select pg_try_advisory_lock_shared(1)",
+                                                     "select 1 into temp t",
+                                                     "select 1 into\ntemporary t",
+                                                     NULL});
 }
 
 static void the_rest_is_plain(void **state)

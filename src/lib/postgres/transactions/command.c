@@ -111,7 +111,8 @@ static bool alters_session(const char *sql)
     if (take_word(&at, "set"))
         return !starts_with_one_of(at, local);
     return starts_with_one_of(sql, words) || strcasestr(sql, "set_config") ||
-           takes_session_lock(sql) || has_word(sql, "temp") || has_word(sql, "temporary");
+           strcasestr(sql, "pg_settings") || strcasestr(sql, "u&\"") || takes_session_lock(sql) ||
+           has_word(sql, "temp") || has_word(sql, "temporary");
 }
 
 pg_command hf__pg_command(const char *sql)

@@ -4,6 +4,7 @@
  */
 #include "lib/postgres/transactions/exchange.h"
 
+#include <libpq-events.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -237,8 +238,8 @@ static hf_status judge_failure(struct exchange *exchange, hf_error *err)
     }
     hf__attempt_fault fault = fault_of(failure->sqlstate, opening);
     hf_status status = message->status;
-    bool late =
-        opening && hf__left_ms(exchange->plan->deadline) == 0; /* or statement_timeout for a set */
+    bool late = (opening || exchange->commits) &&
+                hf__left_ms(exchange->plan->deadline) == 0; /* the server's own timeout */
     if ((late || attempt->base.cancelled) && strcmp(failure->sqlstate, "57014") == 0) {
         status = attempt->interrupted ? interrupted(failure)
                  : opening            ? HF_NOT_ACQUIRED
@@ -311,6 +312,8 @@ static hf_status compose(struct exchange *exchange, const pg_statement *statemen
     }
     attempt->base.started = true;
     attempt->session->unreplicated = false;
+    if (exchange->commits && attempt->first)
+        hf__pg_step_bound(message, exchange->plan->deadline);
     hf__pg_step_queue(message, attempt);
     if (statement)
         hf__pg_step_values(message, PG_QUERY, statement->sql, statement->count, statement->values,
@@ -325,6 +328,8 @@ static hf_status check_lent(pg_attempt *attempt, hf_error *err)
 {
     if (!attempt->lent)
         return HF_OK;
+    if (attempt->session->ended_by_lent)
+        return ended_by_callback(attempt, err);
     switch (PQtransactionStatus(attempt->session->conn)) {
     case PQTRANS_INTRANS:
     case PQTRANS_INERROR: return HF_OK;
@@ -358,6 +363,8 @@ hf_status hf__pg_exchange(pg_attempt *attempt, const hf__attempt_plan *plan,
     hf_error *where = err ? err : &local_error;
 
     hf_status status = check_lent(attempt, where);
+    if (status == HF_OK && commits && hf__left_ms(plan->deadline) == 0)
+        status = hf__pg_attempt_failed(attempt, deadline_passed(where), HF__FAULT_FINAL, where);
     if (status != HF_OK)
         return status;
     status = compose(&exchange, statement, where);
@@ -377,6 +384,36 @@ hf_status hf__pg_exchange(pg_attempt *attempt, const hf__attempt_plan *plan,
 
 /* ---- besides the statements ------------------------------------------------------------------ */
 
+/*
+ * Whatever the callback does on the connection, libpq shows us its results. A COMMIT there could be
+ * followed by a failure that is tried again, and what it committed would be done twice. A ROLLBACK
+ * is looked for with hf__pg_step_same; it may be one to a savepoint.
+ */
+static int look_at_result(PGEventId event, void *info, void *arg)
+{
+    static const char *const ends[] = {"COMMIT", "PREPARE TRANSACTION", "BEGIN",
+                                       "START TRANSACTION"};
+    pg_session *session = arg;
+    if (event != PGEVT_RESULTCREATE)
+        return 1;
+    const char *tag = PQcmdStatus(((PGEventResultCreate *)info)->result);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        session->ended_by_lent = session->ended_by_lent || strcmp(tag, ends[i]) == 0;
+    return 1;
+}
+
+bool hf__pg_attempt_lend(pg_attempt *attempt)
+{
+    pg_session *session = attempt->session;
+    if (!session->listens_to_lent)
+        session->listens_to_lent =
+            PQregisterEventProc(session->conn, look_at_result, "holdfast", session) != 0;
+    if (!attempt->lent)
+        session->ended_by_lent = false;
+    attempt->lent = attempt->altered = true;
+    return session->listens_to_lent;
+}
+
 hf_status hf__pg_attempt_inspect(hf__attempt *base, hf_error *err)
 {
     pg_attempt *attempt = (pg_attempt *)base;
@@ -384,9 +421,9 @@ hf_status hf__pg_attempt_inspect(hf__attempt *base, hf_error *err)
                                 .deadline = hf__deadline(backend_of(attempt)->ping_deadline_ms)};
     if (!attempt->session)
         return HF_UNREACHABLE;
-    if (PQstatus(attempt->session->conn) != CONNECTION_OK)
-        return hf__pg_attempt_broke(attempt, NULL, err);
     hf_status status = check_lent(attempt, err);
+    if (status == HF_OK && PQstatus(attempt->session->conn) != CONNECTION_OK)
+        status = hf__pg_attempt_broke(attempt, NULL, err);
     if (status != HF_OK || !attempt->lent ||
         PQtransactionStatus(attempt->session->conn) != PQTRANS_INTRANS)
         return status;

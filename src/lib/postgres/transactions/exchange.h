@@ -26,6 +26,9 @@ hf_status hf__pg_attempt_failed(pg_attempt *attempt, hf_status status, hf__attem
 /* Gives the connection up. what may be NULL: then the connection itself tells. */
 hf_status hf__pg_attempt_broke(pg_attempt *attempt, const char *what, hf_error *err);
 
+/* The callback gets the connection: from now on its results are looked at. False: no memory. */
+bool hf__pg_attempt_lend(pg_attempt *attempt);
+
 /* The attempt's inspect: asks the server whether a callback has ended the transaction. */
 hf_status hf__pg_attempt_inspect(hf__attempt *attempt, hf_error *err);
 /* Clears away what a callback left in the session, outside of a transaction; else the session is

@@ -231,13 +231,43 @@ void hf__pg_step_reset(pg_message *message)
         step_prepare(message, hf__pg_tx_prepared[i]);
 }
 
+void hf__pg_step_bound(pg_message *message, int64_t deadline)
+{
+    char ms[16];
+    int left = hf__left_ms(deadline);
+    if (left < 0)
+        return;
+    (void)snprintf(ms, sizeof ms, "%d", left > 0 ? left : 1);
+    const char *params[] = {ms};
+    hf__pg_step(message, PG_QUEUED, pg_sql(&hf__sql_postgres_tx_bound), 1, params);
+}
+
+/*
+ * What is left of the transaction's own work runs within its deadline, and COMMIT without one: a
+ * timeout would end its wait for a standby and leave it in doubt. The warning that tells of such an
+ * end must not be muted.
+ */
+static void step_before_commit(pg_message *message, const pg_attempt *attempt,
+                               const hf__attempt_plan *plan)
+{
+    bool pooled = !hf__pg_tx_prepares(pg_backend_of(message->session->base.backend));
+    if (attempt->lent)
+        hf__pg_step_same(message, attempt);
+    if (hf__left_ms(plan->deadline) >= 0) {
+        hf__pg_step_bound(message, plan->deadline);
+        hf__pg_step(message, PG_QUEUED, "SET CONSTRAINTS ALL IMMEDIATE", 0, NULL);
+        hf__pg_step(message, PG_QUEUED, "SET LOCAL statement_timeout TO 0", 0, NULL);
+    }
+    if (attempt->lent || attempt->mutes || pooled)
+        hf__pg_step(message, PG_QUEUED, "SET LOCAL client_min_messages TO warning", 0, NULL);
+}
+
 /* The server comes to what is behind COMMIT only if that has succeeded. A COMMIT of a transaction
  * in which a statement has failed would succeed as well, and roll back; but then an earlier step
  * has failed before it. */
 void hf__pg_step_commit(pg_message *message, pg_attempt *attempt, const hf__attempt_plan *plan)
 {
-    if (attempt->lent)
-        hf__pg_step_same(message, attempt);
+    step_before_commit(message, attempt, plan);
     hf__pg_step(message, PG_COMMITTED, "COMMIT", 0, NULL);
     attempt->commit_sent = true;
     step_release(message, plan);

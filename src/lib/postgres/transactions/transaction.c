@@ -91,7 +91,7 @@ static bool too_large(size_t count, const hf_value *values)
 }
 
 /* What the protocol cannot carry, and what would take the transaction out of our hands. */
-static hf_status admit(pg_attempt *attempt, pg_command command, size_t count,
+static hf_status admit(pg_attempt *attempt, const char *sql, pg_command command, size_t count,
                        const hf_value *values, hf_error *err)
 {
     if (command == PG_COMMAND_ENDS)
@@ -107,6 +107,7 @@ static hf_status admit(pg_attempt *attempt, pg_command command, size_t count,
         return refuse(attempt, "a value is larger than 1 GiB, the most that PostgreSQL stores",
                       "split it, or keep it elsewhere", err);
     attempt->altered = attempt->altered || command == PG_COMMAND_ALTERS;
+    attempt->mutes = attempt->mutes || strcasestr(sql, "client_min_messages");
     return HF_OK;
 }
 
@@ -122,7 +123,7 @@ static hf_status attempt_query(hf__attempt *base, const hf__attempt_plan *plan, 
     bool forgives = command == PG_COMMAND_ROLLS_TO && attempt->open && attempt->session;
     hf_status status = forgives ? HF_OK : refuse_if_failed(attempt, err);
     if (status == HF_OK)
-        status = admit(attempt, command, count, values, err);
+        status = admit(attempt, sql, command, count, values, err);
     if (status == HF_OK)
         status = hf__pg_exchange(attempt, plan, &statement, false, rows ? &result : NULL, err);
     if (status == HF_OK && forgives)
@@ -159,7 +160,7 @@ static hf_status attempt_queue(hf__attempt *base, const char *sql, size_t count,
     pg_attempt *attempt = pg_attempt_of(base);
     hf_status status = refuse_if_failed(attempt, err);
     if (status == HF_OK)
-        status = admit(attempt, hf__pg_command(sql), count, values, err);
+        status = admit(attempt, sql, hf__pg_command(sql), count, values, err);
     if (status != HF_OK)
         return status;
     pg_queued *queued = calloc(1, sizeof *queued);
@@ -193,8 +194,10 @@ static struct pg_conn *attempt_connection(hf__attempt *base, const hf__attempt_p
         status = hf__pg_exchange(attempt, plan, NULL, false, NULL, err);
     if (status != HF_OK)
         return NULL;
-    if (!plan->trusts_callback)
-        attempt->lent = attempt->altered = true;
+    if (!plan->trusts_callback && !hf__pg_attempt_lend(attempt)) {
+        (void)!hf__no_memory(err);
+        return NULL;
+    }
     (void)PQsetnonblocking(attempt->session->conn, 0);
     return attempt->session->conn;
 }
@@ -216,7 +219,7 @@ static hf_status attempt_commit(hf__attempt *base, const hf__attempt_plan *plan,
         attempt->committed = true; /* nothing was done */
         return HF_OK;
     }
-    if (status == HF_OK && PQstatus(attempt->session->conn) != CONNECTION_OK)
+    if (status == HF_OK && !attempt->lent && PQstatus(attempt->session->conn) != CONNECTION_OK)
         return hf__pg_attempt_broke(attempt, NULL, err);
     if (status == HF_OK)
         (void)PQsetnonblocking(attempt->session->conn, 1);
