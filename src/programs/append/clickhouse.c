@@ -8,6 +8,7 @@
 enum {
     LOOKS = 8, /* a load balancer that picks one of two at random is missed once in 128 times */
     UPTIME_SLACK_S = 5,
+    LISTINGS = 50, /* each meets another table that is dropped, where many append at once */
 };
 
 /* ---- The server ------------------------------------------------------------------------------ */
@@ -95,6 +96,29 @@ bool hf__engine_is_replicated(const char *engine)
     return strncmp(engine, "Replicated", strlen("Replicated")) == 0;
 }
 
+/* Old servers fail while they list a table that another client drops: not a fault of anybody's. */
+static bool dropped_meanwhile(const hf__target *target)
+{
+    int code = target->fault.code;
+    return code == HF__CODE_UNKNOWN_TABLE || code == HF__CODE_CANNOT_OPEN_FILE ||
+           code == HF__CODE_NO_SUCH_FILE;
+}
+
+hf_status hf__clickhouse_tables(hf__work *work, hf__buf *sql, hf__grid *grid, hf_error *err)
+{
+    const hf__statement look = {.sql = sql->data, .what = "read system.tables", .gives_way = true};
+    hf_status status = sql->broken ? hf__no_memory(err) : HF_OK;
+
+    if (status == HF_OK)
+        status = hf__target_query(work->target, &look, grid, err);
+    for (int i = 1; i < LISTINGS && status != HF_OK && dropped_meanwhile(work->target); i++) {
+        hf__grid_free(grid);
+        status = hf__target_query(work->target, &look, grid, err);
+    }
+    hf__buf_free(sql);
+    return status;
+}
+
 static hf_status look_up(hf__work *work, bool *found, hf_error *err)
 {
     hf__buf sql = {0};
@@ -105,8 +129,7 @@ static hf_status look_up(hf__work *work, bool *found, hf_error *err)
     hf__quote_text(&sql, work->name.database);
     hf__buf_puts(&sql, " AND name = ");
     hf__quote_text(&sql, work->name.table);
-    const hf__statement look = {.what = "read system.tables", .gives_way = true};
-    hf_status status = hf__target_ask(work->target, &look, &sql, &grid, err);
+    hf_status status = hf__clickhouse_tables(work, &sql, &grid, err);
     *found = status == HF_OK && grid.rows == 1;
     if (*found) {
         (void)snprintf(work->engine, sizeof work->engine, "%s", hf__grid_at(&grid, 0, 0));

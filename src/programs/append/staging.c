@@ -225,8 +225,7 @@ hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err)
                  "toInt64(toUnixTimestamp(metadata_modification_time))) * 1000 FROM system.tables "
                  "WHERE name LIKE 'holdfast\\\\_stag%' AND database = ");
     hf__quote_text(&sql, work->name.database);
-    const hf__statement list = {.what = "read system.tables", .gives_way = true};
-    return hf__target_ask(work->target, &list, &sql, grid, err);
+    return hf__clickhouse_tables(work, &sql, grid, err);
 }
 
 static hf_status refuse_other(const hf__work *work, const char *id, const char *name, hf_error *err)

@@ -65,6 +65,9 @@ HF_MUST_CHECK hf_status hf__work_check(hf__work *work, hf_error *err);
 
 /* Checks that the target is one ClickHouse, or a cluster, and fills work->name. */
 HF_MUST_CHECK hf_status hf__clickhouse_check(hf__work *work, hf_error *err);
+/* Asks system.tables, again while others drop theirs. Frees sql; the caller frees the grid. */
+HF_MUST_CHECK hf_status hf__clickhouse_tables(hf__work *work, hf__buf *sql, hf__grid *grid,
+                                              hf_error *err);
 /* Reads the table's engine and views. Creates the table first if the user asked for that. */
 HF_MUST_CHECK hf_status hf__clickhouse_describe(hf__work *work, hf_error *err);
 
