@@ -241,10 +241,11 @@ static hf_status judge_failure(struct exchange *exchange, hf_error *err)
     bool late = (opening || exchange->commits) &&
                 hf__left_ms(exchange->plan->deadline) == 0; /* the server's own timeout */
     if ((late || attempt->base.cancelled) && strcmp(failure->sqlstate, "57014") == 0) {
+        bool waited = opening && exchange->plan->count > 0; /* for a label */
         status = attempt->interrupted ? interrupted(failure)
-                 : opening            ? HF_NOT_ACQUIRED
+                 : waited             ? HF_NOT_ACQUIRED
                                       : deadline_passed(failure);
-        fault = opening && !attempt->interrupted ? HF__FAULT_LOCKED : HF__FAULT_FINAL;
+        fault = waited && !attempt->interrupted ? HF__FAULT_LOCKED : HF__FAULT_FINAL;
     }
     *err = *failure;
     return hf__pg_attempt_failed(attempt, status, fault, failure);
