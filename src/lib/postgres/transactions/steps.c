@@ -253,7 +253,7 @@ static void step_before_commit(pg_message *message, const pg_attempt *attempt,
     bool pooled = !hf__pg_tx_prepares(pg_backend_of(message->session->base.backend));
     if (attempt->lent)
         hf__pg_step_same(message, attempt);
-    if (hf__left_ms(plan->deadline) >= 0) {
+    if (!plan->read_only && hf__left_ms(plan->deadline) >= 0) {
         hf__pg_step_bound(message, plan->deadline);
         hf__pg_step(message, PG_QUEUED, "SET CONSTRAINTS ALL IMMEDIATE", 0, NULL);
         hf__pg_step(message, PG_QUEUED, "SET LOCAL statement_timeout TO 0", 0, NULL);
