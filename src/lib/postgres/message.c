@@ -100,6 +100,12 @@ static void hand_on(pg_message *message, const pg_reader *reader, pg_tag tag, PG
     PQclear(answer);
 }
 
+static bool is_copy(const PGresult *answer)
+{
+    ExecStatusType state = PQresultStatus(answer);
+    return state == PGRES_COPY_IN || state == PGRES_COPY_OUT || state == PGRES_COPY_BOTH;
+}
+
 bool hf__pg_message_read(pg_message *message, const pg_reader *reader)
 {
     size_t at = 0;
@@ -112,6 +118,10 @@ bool hf__pg_message_read(pg_message *message, const pg_reader *reader)
             (void)PQexitPipelineMode(message->session->conn);
             atomic_store(&message->session->used_ms, hf__now_ms());
             return true;
+        }
+        if (is_copy(answer)) { /* it has no end here: one would read it for ever */
+            PQclear(answer);
+            return false;
         }
         /* What fails at the very end counts for the last step. */
         size_t step = at < message->count ? at++ : message->count - 1;

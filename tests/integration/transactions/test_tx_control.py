@@ -488,3 +488,21 @@ def test_a_commit_that_did_not_wait_for_its_standby_is_in_doubt(own_pg, muted):
         assert call.result().status == Status.IN_DOUBT
         own_pg.sql("alter system reset synchronous_standby_names")
         own_pg.sql("select pg_reload_conf()")
+
+
+def test_a_commit_whose_backend_was_ended_before_its_standby_had_it_is_in_doubt(own_pg):
+    """Without the schema its id tells that it committed, but not that the standby has it."""
+    database = own_pg.create_database()
+    database.sql("create table done (what text)", user="app")
+    with hf.Store(database.url()) as store:
+        transact(store, LABEL, lambda tx: tx.value("select 1"))  # connected
+        own_pg.sql("alter system set synchronous_standby_names = 'nobody'")
+        own_pg.sql("select pg_reload_conf()")
+        eventually(lambda: own_pg.value("show synchronous_standby_names") == "nobody")
+        call = Background(Call, store, LABEL, lambda tx: tx.query("insert into done values ('row')"),
+                          deadline_ms=1000)
+        end = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'"
+        eventually(lambda: own_pg.sql(end))
+        assert call.result(60).status == Status.IN_DOUBT
+        own_pg.sql("alter system reset synchronous_standby_names")
+        own_pg.sql("select pg_reload_conf()")

@@ -96,10 +96,9 @@ static hf__attempt_outcome in_doubt(const pg_attempt *attempt, const char *why, 
 {
     (void)!hf__fail(err, HF_IN_DOUBT, "transaction %s may or may not have committed: %s",
                     attempt->xid[0] ? attempt->xid : "(id unknown)", why);
-    hf__hint(
-        err,
-        "look for its effects before doing it again; with the schema installed ('holdfast init') "
-        "a marker row tells");
+    hf__hint(err, attempt->marked ? "look for its effects before doing it again"
+                                  : "look for its effects before doing it again; with the schema "
+                                    "installed ('holdfast init') a marker row tells");
     return HF__OUTCOME_IN_DOUBT;
 }
 
@@ -122,23 +121,27 @@ static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg
 }
 
 /*
- * A marker that can be seen may be on this server alone: after a crash nobody waits for the standby
- * any more. A commit of our own does. *session is NULL if the connection broke over it.
+ * A commit that can be seen may be on this server alone: after a crash, or when its backend was
+ * ended, nobody waits for the standby any more. A commit of our own does. False: the connection
+ * broke over it, and *session is NULL; the next server has to be asked from the start.
  */
-static bool is_confirmed(pg_session **session, int64_t deadline, hf_error *err)
+static bool confirm(pg_session **session, const pg_attempt *attempt, int64_t deadline,
+                    hf__attempt_outcome *outcome, hf_error *err)
 {
+    hf_error why;
     pthread_mutex_lock(&(*session)->mutex);
     (*session)->unreplicated = false;
     hf_status status =
-        hf__pg_script(*session, pg_sql(&hf__sql_postgres_tx_confirm), deadline, NULL, err);
+        hf__pg_script(*session, pg_sql(&hf__sql_postgres_tx_confirm), deadline, NULL, &why);
     if (status == HF_OK && (*session)->unreplicated)
-        status = hf__fail(err, HF_IN_DOUBT, "its standby does not have it");
+        status = hf__fail(&why, HF_IN_DOUBT, "its standby does not have it");
     pthread_mutex_unlock(&(*session)->mutex);
     if (status == HF_UNREACHABLE) {
         hf__pg_unpin(*session);
         *session = NULL;
     }
-    return status == HF_OK;
+    *outcome = status == HF_OK ? HF__OUTCOME_COMMITTED : in_doubt(attempt, why.message, err);
+    return *session || hf__left_ms(deadline) == 0;
 }
 
 /* While the server process lives, a missing marker means nothing: it may be about to commit. */
@@ -147,6 +150,7 @@ static hf__attempt_outcome by_marker(pg_backend *backend, pg_session **session,
 {
     const char *params[] = {attempt->marker, attempt->backend_pid[0] ? attempt->backend_pid : "0",
                             id_of(attempt), start_of(attempt)};
+    hf__attempt_outcome outcome;
     bool was_gone = false;
     int64_t began = hf__now_ms();
     for (;;) {
@@ -158,12 +162,10 @@ static hf__attempt_outcome by_marker(pg_backend *backend, pg_session **session,
             return in_doubt(attempt, why.message, err);
         bool marked = hf__pg_bool(result, 0, 0), alive = hf__pg_bool(result, 0, 1);
         PQclear(result);
-        if (marked && is_confirmed(session, deadline, &why))
-            return HF__OUTCOME_COMMITTED;
-        if (marked && (*session || hf__left_ms(deadline) == 0))
-            return in_doubt(attempt, why.message, err);
+        if (marked && confirm(session, attempt, deadline, &outcome, err))
+            return outcome;
         if (marked)
-            continue; /* the server is gone again: ask the next one */
+            continue;
         if (was_gone)
             return HF__OUTCOME_NOT_COMMITTED;
         if (hf__left_ms(deadline) == 0)
@@ -181,6 +183,7 @@ static hf__attempt_outcome by_id(pg_backend *backend, pg_session **session,
                                  const pg_attempt *attempt, int64_t deadline, hf_error *err)
 {
     const char *params[] = {attempt->xid};
+    hf__attempt_outcome outcome;
     int64_t began = hf__now_ms();
     for (;;) {
         PGresult *result = NULL;
@@ -198,9 +201,12 @@ static hf__attempt_outcome by_id(pg_backend *backend, pg_session **session,
         PQclear(result);
         if (strcmp(state, "aborted") == 0)
             return HF__OUTCOME_NOT_COMMITTED;
+        if (strcmp(state, "committed") == 0 && !same)
+            return in_doubt(attempt, "the server has crashed or been replaced since", err);
+        if (strcmp(state, "committed") == 0 && confirm(session, attempt, deadline, &outcome, err))
+            return outcome;
         if (strcmp(state, "committed") == 0)
-            return same ? HF__OUTCOME_COMMITTED
-                        : in_doubt(attempt, "the server has crashed or been replaced since", err);
+            continue;
         if (strcmp(state, "in progress") != 0)
             return in_doubt(attempt, "the server does not remember it", err);
         if (hf__left_ms(deadline) == 0)
