@@ -7,7 +7,8 @@ from appending import Appender, counts, make_table, rows_of
 from awaiting import eventually
 
 # What belongs to a connection, and what the history's own writes.
-OF_CONNECTIONS = ("pg_is_in_recovery", "open_session", "close_session", "holdfast.events", "holdfast.holders")
+OF_CONNECTIONS = ("pg_is_in_recovery", "open_session", "lift_token", "close_session", "holdfast.events",
+                  "holdfast.holders")
 
 
 # Where the line is cut: before the message, before its COMMIT, or once it has been done and not been answered.
@@ -77,7 +78,7 @@ def test_a_line_cut_in_any_message_costs_no_row_and_doubles_none(
         proxied, ch, at, where, code, outcome):
     proxied.proxy.rule = messages = Messages(at, where)
     first = proxied("--id", "one", "t", input=rows_of(1, 100))
-    assert messages.was_hit and first.code == code, first
+    assert messages.was_hit and first.code == code, (first, messages.own)
     assert counts(ch) == ({0: 10, 1: 100} if at == DONE else {0: 10})
     proxied.proxy.rule = None
     assert proxied.done("--id", "one", "t", input=rows_of(1, 100))["outcome"] == outcome
