@@ -19,21 +19,38 @@ static bool read_small(const char *path, char *out, size_t out_size)
     return size > 0;
 }
 
-int64_t hf__process_started(int pid)
+enum { STAT_SIZE = 1024, STATE = 3, STARTED = 22 }; /* fields as proc(5) counts, from 1 */
+
+/* Reads /proc/PID/stat into text and finds a field behind the name in it. NULL: there is none. */
+static const char *read_stat(int pid, int wanted, char text[static STAT_SIZE])
 {
-    enum { STARTED = 22, FIRST_AFTER_NAME = 3 }; /* as proc(5) counts, from 1 */
     char path[64];
-    char text[1024];
 
     (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (!read_small(path, text, sizeof text))
-        return 0;
+    if (!read_small(path, text, STAT_SIZE))
+        return NULL;
 
     /* The second field is "(NAME)". NAME may contain ')' and spaces, so find the last ')'. */
     const char *field = strrchr(text, ')');
-    for (int number = FIRST_AFTER_NAME - 1; field != NULL && number < STARTED; number++)
+    for (int number = STATE - 1; field != NULL && number < wanted; number++)
         field = strchr(field + 1, ' ');
-    return field != NULL ? strtoll(field + 1, NULL, 10) : 0;
+    return field != NULL ? field + 1 : NULL;
+}
+
+int64_t hf__process_started(int pid)
+{
+    char text[STAT_SIZE];
+    const char *started = read_stat(pid, STARTED, text);
+
+    return started != NULL ? strtoll(started, NULL, 10) : 0;
+}
+
+bool hf__process_is_stopped(int pid)
+{
+    char text[STAT_SIZE];
+    const char *state = read_stat(pid, STATE, text);
+
+    return state != NULL && (*state == 'T' || *state == 't');
 }
 
 int64_t hf__own_pid_space(void)

@@ -13,6 +13,9 @@
 /* When the process started, in clock ticks after boot. 0: no such process, or no /proc. */
 int64_t hf__process_started(int pid);
 
+/* The process was stopped by a signal or a debugger. False: it was not, or is gone. */
+bool hf__process_is_stopped(int pid);
+
 /* The inode of our pid namespace: a pid means nothing outside of its namespace. 0: unknown. */
 int64_t hf__own_pid_space(void);
 

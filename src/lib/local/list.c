@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/vec.h"
 #include "lib/local/local.h"
 
@@ -60,6 +61,35 @@ static hf_status find_rival(hf__local *local, const hf__claim *claim, hf_mode mo
     if (rows != NULL)
         sqlite3_reset(rows);
     return status;
+}
+
+bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim)
+{
+    sqlite3_stmt *rows = NULL;
+    size_t stopped = 0;
+    size_t alive = 0;
+    bool more = true;
+    hf_error why;
+
+    if (!local->keeps_records || hf__local_db_enter(local, &why) != HF_OK)
+        return false;
+    hf_status status = hf__local_query(local, &hf__sql_local_heads_of_line, &rows, &why, "ii",
+                                       (int64_t)claim->space, claim->key);
+    while (status == HF_OK && more) {
+        status = hf__local_fetch(local, rows, &more, &why);
+        if (status != HF_OK || !more)
+            break;
+        const hf__local_process process = process_at(rows, 0);
+        if (!hf__local_is_alive(local, &process))
+            continue;
+        alive++;
+        stopped +=
+            process.pid_space == local->self.pid_space && hf__process_is_stopped(process.pid);
+    }
+    if (rows != NULL)
+        sqlite3_reset(rows);
+    hf__local_db_leave(local);
+    return status == HF_OK && alive > 0 && stopped == alive;
 }
 
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,

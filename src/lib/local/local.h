@@ -181,10 +181,10 @@ typedef enum hf__local_standing {
     HF__LOCAL_QUEUED = 2,  /* waits for the gate */
 } hf__local_standing;
 
-/* One call of wait_claims: the caller's thread and a helper, which locks. */
 /* So long a lock is left to the waiter in its gate, which may be stopped, before others pass. */
 enum { HF__LOCAL_STALL_MS = 100 };
 
+/* One call of wait_claims: the caller's thread and a helper, which locks. */
 typedef struct hf__local_wait {
     hf__local *local;
     const hf__request *request;
@@ -353,6 +353,12 @@ void hf__local_sweep(hf__local *local);
 HF_MUST_CHECK hf_status hf__local_bury(hf__local *local, int *dead, hf_error *err);
 
 /* ---- list.c, files.c, examine.c ----------------------------------------------------------- */
+
+/*
+ * Is the first in line for the key a process that was stopped, as far as that is recorded and can
+ * be seen from here? It locks nothing before it goes on. Takes the database's mutex.
+ */
+bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim);
 
 /* Operations: see hf__backend_ops. They enter by themselves. */
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,

@@ -85,6 +85,10 @@ SELECT w.space, w.key, l.label, w.pid, w.tid, w.started, w.pid_space, w.host, w.
 FROM waiters w LEFT JOIN labels l ON l.space = w.space AND l.key = w.key
 WHERE w.wait = ?1 AND w.standing > 0
 
+-- name: heads_of_line prepared
+-- Who is in the gate of a key, as far as it is recorded; more than one if they wait in shared mode.
+SELECT pid, started, pid_space, host FROM waiters WHERE space = ?1 AND key = ?2 AND standing = 1
+
 -- name: waits_for prepared
 -- Which wait is blocked by which other wait: the other's thread holds the key, or the other has it
 -- already as a part of its set, or the other has the gate. Only waits up to ?1, because only the

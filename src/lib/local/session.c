@@ -159,15 +159,32 @@ static hf_status is_gate_taken(hf__local *local, hf__local_files *files, const h
     return HF_OK;
 }
 
-/* How a try treats gates. The waiter in a gate may be stopped, and must not keep a free lock. */
+/*
+ * How a try treats gates. The waiter in a gate may be stopped, and must not keep others from a lock
+ * that is free, or held in shared mode as they want it.
+ */
 struct gates {
-    bool pass;  /* in: go past a waiter whose lock nobody holds */
-    bool stood; /* out: only such a waiter was in the way */
+    bool pass;   /* in: go past a waiter whose lock nobody holds */
+    size_t past; /* in: the waiters of the shared claims before this one are known to be stopped */
+    bool stood;  /* out: only a waiter whose lock nobody holds was in the way */
+    bool shut;   /* out: a waiter was in the way of a shared claim */
 };
 
-static hf_status lock_one(hf__local *local, hf__local_session *session, const hf__claim *claim,
-                          struct gates *gates, hf_error *err)
+/* Somebody is in the gate of claims[position], and the lock is held or free. */
+static bool stops_at_gate(const hf__request *request, size_t position, bool held,
+                          struct gates *gates)
 {
+    bool shared = request->claims[position].mode == HF_SHARED;
+
+    gates->stood = !held && !gates->pass;
+    gates->shut = held && shared && position >= gates->past;
+    return gates->stood || gates->shut || (held && !shared);
+}
+
+static hf_status lock_one(hf__local *local, hf__local_session *session, const hf__request *request,
+                          size_t position, struct gates *gates, hf_error *err)
+{
+    const hf__claim *claim = &request->claims[position];
     unsigned index = hf__local_lock_file(claim);
     bool waited_for = false;
     bool held = false;
@@ -186,8 +203,7 @@ static hf_status lock_one(hf__local *local, hf__local_session *session, const hf
     if (waited_for) {
         /* Exclusively, whatever the claim: with any holder the waiter may have reason to wait. */
         error_number = hf__local_probe_byte(fd, claim, HF_EXCLUSIVE, &held);
-        gates->stood = error_number == 0 && !held && !gates->pass;
-        if (error_number == 0 && (held || !gates->pass))
+        if (error_number == 0 && stops_at_gate(request, position, held, gates))
             return HF_NOT_ACQUIRED;
     }
     if (error_number == 0)
@@ -267,7 +283,7 @@ static hf_status lock_all(hf__local *local, hf__local_session *session, hf__requ
     if (!hf__local_keys_reserve(&session->held, request->count))
         return hf__no_memory(err);
     while (status == HF_OK && taken < request->count) {
-        status = lock_one(local, session, &request->claims[taken], gates, err);
+        status = lock_one(local, session, request, taken, gates, err);
         if (status == HF_OK)
             taken++;
     }
@@ -387,20 +403,37 @@ static hf_status try_once(hf__local *local, hf__request *request, struct gates *
     return status;
 }
 
+/* May the try start over, because it was only a waiter in a gate that stopped it? */
+static bool goes_on(hf__local *local, const hf__request *request, int64_t until,
+                    struct gates *gates)
+{
+    const struct timespec pause = {.tv_nsec = GLANCE_MS * 1000000L};
+    struct gates next = {.past = gates->past};
+
+    if (gates->stood) {
+        (void)nanosleep(&pause, NULL);
+        next.pass = hf__left_ms(until) == 0;
+    } else if (gates->shut &&
+               hf__local_is_head_stopped(local, &request->claims[request->blocked])) {
+        next.past = request->blocked + 1;
+        next.pass = gates->pass;
+    } else {
+        return false;
+    }
+    *gates = next;
+    return true;
+}
+
 /* Where a lock is free, the waiter in its gate is given a moment to lock it. */
 hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err)
 {
     hf__local *local = local_of(backend);
-    const struct timespec pause = {.tv_nsec = GLANCE_MS * 1000000L};
     int64_t until = hf__deadline(HF__LOCAL_STALL_MS);
     struct gates gates = {0};
 
     hf_status status = try_once(local, request, &gates, err);
-    while (status == HF_NOT_ACQUIRED && gates.stood) {
-        (void)nanosleep(&pause, NULL);
-        gates = (struct gates){.pass = hf__left_ms(until) == 0};
+    while (status == HF_NOT_ACQUIRED && goes_on(local, request, until, &gates))
         status = try_once(local, request, &gates, err);
-    }
     if (status != HF_NOT_ACQUIRED || !local->keeps_records)
         return status;
     /* If two labels share the key, say so: "held by another" would mislead. */
@@ -492,6 +525,7 @@ hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, b
     pthread_mutex_lock(&shared_session->mutex);
     status = is_gate_taken(local, &shared_session->files, claim, HF_EXCLUSIVE, contended, err);
     pthread_mutex_unlock(&shared_session->mutex);
+    *contended = *contended && !hf__local_is_head_stopped(local, claim);
     return status;
 }
 

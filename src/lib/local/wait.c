@@ -137,7 +137,21 @@ struct glance {
     size_t position;
 };
 
-/* wait->mutex is held. True when the key was free for long enough, and has been locked now. */
+/*
+ * wait->mutex is held, and unlocked while the database is used. The key is held: is it only a
+ * stopped waiter that keeps the shared claim from joining?
+ */
+static bool joins_past_stopped(hf__local_wait *wait, const hf__claim *claim)
+{
+    if (claim->mode != HF_SHARED)
+        return false;
+    pthread_mutex_unlock(&wait->mutex);
+    bool stopped = hf__local_is_head_stopped(wait->local, claim);
+    pthread_mutex_lock(&wait->mutex);
+    return stopped && !wait->at_head && claim == &wait->request->claims[wait->position];
+}
+
+/* wait->mutex is held. True when the key could be had for long enough, and has been locked now. */
 static bool passes_gate(hf__local_wait *wait, struct glance *last, int64_t now)
 {
     struct glance glance = {.position = wait->position};
@@ -147,7 +161,8 @@ static bool passes_gate(hf__local_wait *wait, struct glance *last, int64_t now)
         int fd = open_fd(wait, hf__local_lock_file(claim));
         bool held = true;
         glance.idle = hf__local_probe_byte(fd, claim, HF_EXCLUSIVE, &held) == 0 && !held;
-        if (glance.idle && last->idle && last->position == glance.position)
+        if ((glance.idle && last->idle && last->position == glance.position) ||
+            (!glance.idle && joins_past_stopped(wait, claim)))
             wait->passed = hf__local_lock_byte(fd, claim, false) == 0;
     }
     glance.next_at = now + (glance.idle ? HF__LOCAL_STALL_MS : GLANCE_MS);

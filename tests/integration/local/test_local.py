@@ -393,6 +393,33 @@ def test_set_behind_a_stopped_waiter_gets_in(url):
             pending.result()
 
 
+def test_stopped_waiter_does_not_keep_a_shared_lock_from_others(url):
+    """It waits exclusively, behind one who shares; others who want to share try, wait, and join their like."""
+    with hf.Store(url) as store, hf.Store(url) as other, hf.Store(url) as patient:
+        held = store.acquire("job", mode=SHARED)
+        with stopped_waiter(url, store, "job") as (peer, pending):
+            peer.cont()
+            waiting = begin_wait(patient, "job", mode=SHARED)
+            peer.stop()
+            tried = other.acquire("job", mode=SHARED)
+            waiting.result().end()
+            joined = [other.acquire("job", mode=SHARED) for _ in range(300)]
+            for lock in [held, tried, *joined]:
+                lock.end()
+            peer.cont()
+            pending.result()
+
+
+def test_live_waiter_keeps_new_shared_ones_behind_it(url):
+    with hf.Store(url) as store, Peer(url) as peer, hf.Store(url) as other:
+        held = store.acquire("job", mode=SHARED)
+        pending = peer.begin("acquire", "job", FOREVER)
+        eventually(lambda: peer.pid in [view.pid for view in store.locks() if view.waiting])
+        assert other.refusal("job", mode=SHARED).status is Status.NOT_ACQUIRED
+        held.end()
+        pending.result()
+
+
 def test_killed_holder_lets_a_long_waiter_in(url):
     with hf.Store(url) as store, Peer(url) as peer:
         peer.acquire("job")

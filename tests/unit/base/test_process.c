@@ -1,6 +1,7 @@
 /* What /proc says of processes. */
 #include "unit.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,29 @@ static void test_a_process_that_has_gone_has_no_start(void **state)
     assert_true(child > 0);
     assert_int_equal(waitpid(child, &ended, 0), child);
     assert_int_equal(hf__process_started((int)child), 0);
+}
+
+static void test_a_process_is_stopped_until_it_goes_on(void **state)
+{
+    int changed = 0;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0) {
+        for (;;)
+            pause();
+    }
+    assert_true(child > 0);
+    assert_false(hf__process_is_stopped((int)child));
+    assert_int_equal(kill(child, SIGSTOP), 0);
+    assert_int_equal(waitpid(child, &changed, WUNTRACED), child);
+    assert_true(hf__process_is_stopped((int)child));
+    assert_int_equal(kill(child, SIGCONT), 0);
+    assert_int_equal(waitpid(child, &changed, WCONTINUED), child);
+    assert_false(hf__process_is_stopped((int)child));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &changed, 0), child);
+    assert_false(hf__process_is_stopped((int)child));
 }
 
 static void test_children_share_the_namespace_of_pids(void **state)
@@ -59,6 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_start_of_a_process_stays_as_it_is),
         cmocka_unit_test(test_a_process_that_has_gone_has_no_start),
+        cmocka_unit_test(test_a_process_is_stopped_until_it_goes_on),
         cmocka_unit_test(test_children_share_the_namespace_of_pids),
         cmocka_unit_test(test_the_boot_has_an_id_of_one_line),
     };
