@@ -14,9 +14,9 @@
 enum {
     REFRESH_MS = 2000,
     REFRESH_MIN_MS = 10,
-    REST = 10, /* a pause is at least this many times as long as the last refresh */
+    REST = 10, /* a pause is at least this many times as long as a refresh usually takes */
     FAILURES_MAX = 30,
-    BACKOFF_MAX_MS = 30000,
+    BACKOFF_MAX_MS = 5000, /* who looks at the view wants to see soon that the store is back */
     JOBS_MAX = 64,
 };
 
@@ -30,12 +30,14 @@ struct job {
 struct hf__view {
     hf__memory memory; /* used by the collector's thread only */
     unsigned failures; /* refreshes that failed in a row; likewise */
+    int64_t took_ms;   /* the last refresh that did not fail; likewise */
 
     pthread_mutex_t mutex;
     pthread_cond_t published; /* there is a new snapshot */
     pthread_cond_t wanted;    /* there is something for the collector to do */
     hf__snapshot *latest;
     int64_t refresh_ms;
+    int64_t usual_ms; /* that a refresh takes */
     int64_t ended_ms; /* of the last refresh, monotonic */
     bool paused, closing;
     struct job *first, *last;
@@ -71,20 +73,34 @@ static void publish(hf__view *view, hf__snapshot *snapshot)
     hf__snapshot_release(snapshot);
 }
 
+/*
+ * The shorter of the last two: a store with many locks makes every refresh slow, and gets its rest;
+ * one refresh that hung, while the server was stopped or a network was cut, says nothing of the next.
+ */
+static int64_t usual(hf__view *view, int64_t took_ms)
+{
+    int64_t before_ms = view->took_ms;
+    view->took_ms = took_ms;
+    return took_ms < before_ms ? took_ms : before_ms;
+}
+
 /* Only this thread replaces the latest snapshot, so it may read it without holding it. */
 static void refresh(hf__view *view)
 {
     hf_error err = {0};
     hf__snapshot *next = NULL, *before = view->latest;
     uint64_t number = before->number + 1;
+    int64_t usual_ms = view->usual_ms;
     if (hf__refresh(&view->memory, number, &next, &err) == HF_OK) {
         view->failures = 0;
+        usual_ms = usual(view, next->took_ms);
     } else {
         next = hf__repeat(&view->memory, before, number, &err);
         view->failures += view->failures < FAILURES_MAX;
     }
     pthread_mutex_lock(&view->mutex);
     view->ended_ms = hf__now_ms();
+    view->usual_ms = usual_ms;
     pthread_mutex_unlock(&view->mutex);
     if (next)
         publish(view, next);
@@ -94,8 +110,8 @@ static void refresh(hf__view *view)
 static int64_t pause_ms(const hf__view *view)
 {
     int64_t pause = view->refresh_ms;
-    if (view->latest->took_ms * REST > pause)
-        pause = view->latest->took_ms * REST;
+    if (view->usual_ms * REST > pause)
+        pause = view->usual_ms * REST;
     for (unsigned i = 0; i < view->failures && pause < BACKOFF_MAX_MS; i++)
         pause *= 2;
     if (view->failures > 0 && pause > BACKOFF_MAX_MS)

@@ -7,7 +7,7 @@ import pytest
 import hf
 import hf_registry
 import servers
-from awaiting import eventually
+from awaiting import eventually, stays
 from strangers import begin, run, sessions
 from viewing import Viewer
 
@@ -259,6 +259,15 @@ def test_restart_of_the_server_shows_as_a_problem_that_passes(own_pg, own_db):
             own_pg.start()
             seen = viewer.until(lambda s: not s.problem, timeout=60)
             assert not seen.lock(3) and seen.taken_ms > again.taken_ms
+
+
+def test_a_server_that_hung_for_a_moment_is_looked_at_again_soon(own_pg, own_db):
+    with Viewer(own_db.url()) as viewer:
+        viewer.next()
+        with own_pg.frozen():
+            stays(lambda: True, 3)
+        viewer.until(lambda s: s.took_ms > 1500, timeout=60)
+        viewer.until(lambda s: s.took_ms < 1500, timeout=10)
 
 
 def test_server_that_hangs_is_told_of(own_pg, own_db):
