@@ -281,15 +281,46 @@ hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *e
     return status;
 }
 
+/*
+ * The first session after a server's start commits where its tokens begin, and all others wait for
+ * it. If it did not get there in time, its commit is likely to wait for a standby.
+ */
+static hf_status say_stuck(pg_session *session, hf_error *err)
+{
+    const char *name = session->base.backend->name;
+    PGresult *setting = NULL;
+    hf_status status =
+        hf__pg_query(session, pg_sql(&hf__sql_postgres_synchronous_names), 0, NULL, &setting, err);
+    if (status != HF_OK)
+        return status;
+    const char *names = PQgetvalue(setting, 0, 0);
+    if (*names) {
+        status = hf__fail(err, HF_UNREACHABLE,
+                          "%s opens no session: a commit waits for a synchronous standby (%s)",
+                          name, names);
+        hf__hint(err, "start that standby, or take it out of synchronous_standby_names");
+    } else {
+        status = hf__fail(err, HF_UNREACHABLE,
+                          "%s opens no session: another one keeps holdfast.boot locked", name);
+        hf__hint(err, "look for a transaction that stays open, in pg_locks");
+    }
+    PQclear(setting);
+    return status;
+}
+
 hf_status hf__pg_session_register(pg_session *session, hf_error *err)
 {
     PGresult *opened = NULL;
     pg_opening opening = {.params = {NULL}};
+    hf_error local_error = {0};
+    hf_error *where = err ? err : &local_error;
     hf__pg_opening(pg_backend_of(session->base.backend), &opening);
     hf_status status = hf__pg_query(session, pg_sql(&hf__sql_postgres_open_session), 4,
-                                    opening.params, &opened, err);
+                                    opening.params, &opened, where);
     if (status == HF_OK)
-        status = hf__pg_opened(session, opened, err);
+        status = hf__pg_opened(session, opened, where);
+    else if (strcmp(where->sqlstate, "55P03") == 0)
+        status = say_stuck(session, where);
     PQclear(opened);
     return status;
 }

@@ -234,6 +234,10 @@ static void examine_replication(const examination *of)
     else if (!is_true(of, F_READS_STATS))
         say(of, HF_LEVEL_OK, "replication", "", "%s does not see whether standbys are connected",
             fact(of, F_ROLE));
+    else if (standbys == 0 && !is_local && is_true(of, F_HAS_SYNCHRONOUS))
+        say(of, HF_LEVEL_PROBLEM, "replication",
+            "start a standby, or take it out of synchronous_standby_names",
+            "no standby is connected, and synchronous_standby_names is set: commits wait for ever");
     else if (standbys == 0)
         say(of, HF_LEVEL_OK, "replication", "", "no standby is connected");
     else if (is_local || !is_true(of, F_HAS_SYNCHRONOUS))

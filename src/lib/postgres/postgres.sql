@@ -532,6 +532,9 @@ SELECT v, o.epoch, o.leftovers, pg_catalog.pg_backend_pid(),
 FROM holdfast.schema_version() AS v
 LEFT JOIN LATERAL (SELECT * FROM holdfast.open_session($1::text, $2::text, $3::int) WHERE v = $4::int) AS o ON true
 
+-- name: synchronous_names
+SELECT pg_catalog.current_setting('synchronous_standby_names')
+
 -- ---- transactions -------------------------------------------------------------------------------
 
 -- name: tx_lock_one prepared

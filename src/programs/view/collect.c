@@ -74,8 +74,8 @@ static void publish(hf__view *view, hf__snapshot *snapshot)
 }
 
 /*
- * The shorter of the last two: a store with many locks makes every refresh slow, and gets its rest;
- * one refresh that hung, while the server was stopped or a network was cut, says nothing of the next.
+ * The shorter of the last two: a store with many locks makes every refresh slow, and gets its rest.
+ * One that hung, while the server was stopped or the network cut, says nothing of the next.
  */
 static int64_t usual(hf__view *view, int64_t took_ms)
 {

@@ -100,6 +100,26 @@ def test_commits_that_a_failover_would_lose_are_told(holdfast, own_pg):
         own_pg.sql("select pg_reload_conf()")
         eventually(lambda: own_pg.value("select sync_state from pg_stat_replication") == "sync")
         replication("ok", "synchronous, 1 standby")
+    eventually(lambda: own_pg.value("select count(*) from pg_stat_replication") == 0)
+    replication("problem", "commits wait")
+
+
+def test_a_standby_that_a_new_server_waits_for_is_named(holdfast, own_pg):
+    """The first session commits where its tokens begin; nobody can be granted one before that."""
+    db = own_pg.create_database()
+    hf.install(db.url())
+    own_pg.sql("alter system set synchronous_standby_names = 'away'")
+    own_pg.restart()
+    command = holdfast.at(db.url())
+    first = command.start("run", "job", "--", "true")
+    eventually(lambda: own_pg.value("select count(*) from pg_stat_activity where wait_event = 'SyncRep'"))
+    refused = command("run", "job", "--", "true")
+    assert refused.code == 69 and "synchronous standby (away)" in refused.err
+    about(findings(holdfast, db.url()), "synchronous standby (away)", level=("problem",))
+    own_pg.sql("alter system set synchronous_standby_names = ''")
+    own_pg.sql("select pg_reload_conf()")
+    first.wait(60)
+    assert command("run", "job", "--", "true").code == 0
 
 
 def test_unreachable_server_is_a_problem(holdfast):
