@@ -152,11 +152,27 @@ static bool is_connected_to(const pg_backend *backend, PGconn *conn, size_t host
            (!its_port.size || hf__slice_is(its_port, port));
 }
 
+/* The number of the connection's host; that of hosts if it is none of them, or the only one. */
+static size_t find_host(const pg_backend *backend, PGconn *conn)
+{
+    size_t host = 0;
+    while (host < backend->hosts && !(conn && is_connected_to(backend, conn, host)))
+        host++;
+    return backend->hosts > 1 ? host : backend->hosts;
+}
+
 void hf__pg_prefer_host(pg_backend *backend, PGconn *conn, bool usable)
 {
-    for (size_t i = 0; conn && backend->hosts > 1 && i < backend->hosts; i++)
-        if (is_connected_to(backend, conn, i)) {
-            atomic_store(&backend->first_host, (unsigned)((i + !usable) % backend->hosts));
-            return;
-        }
+    size_t host = find_host(backend, conn);
+    if (host < backend->hosts)
+        atomic_store(&backend->first_host, (unsigned)((host + !usable) % backend->hosts));
+}
+
+bool hf__pg_skip_host(pg_backend *backend, PGconn *conn)
+{
+    size_t host = find_host(backend, conn);
+    if (host == backend->hosts || (host + 1) % backend->hosts == atomic_load(&backend->first_host))
+        return false;
+    hf__pg_prefer_host(backend, conn, false);
+    return true;
 }

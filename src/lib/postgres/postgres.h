@@ -202,6 +202,12 @@ const char *const *hf__pg_values(const pg_backend *backend);
 /* The next connection starts with the host of this one, or with the one after it. conn may be NULL:
  * then nothing is known. */
 void hf__pg_prefer_host(pg_backend *backend, PGconn *conn, bool usable);
+/*
+ * libpq goes on to the next host where one cannot be reached, and stops at one that accepts the
+ * connection and then fails: a proxy without a server, a server that starts up. Did it stop before
+ * the last? Then the next connection starts behind it.
+ */
+bool hf__pg_skip_host(pg_backend *backend, PGconn *conn);
 
 /* connect.c */
 /* The statement that gives a new session its settings; false: no memory. The caller frees sql. */

@@ -50,6 +50,23 @@ static void keep_address(pg_session *session)
     (void)snprintf(session->port, sizeof session->port, "%s", port ? port : "");
 }
 
+/* Each host in turn, where one accepts and then fails for a reason that another may not have. */
+static hf_status connect_to_one(pg_session *session, pg_backend *backend,
+                                const pg_patience *patience, hf_error *err)
+{
+    for (size_t left = backend->hosts;; left--) {
+        hf_status status = hf__pg_connect(backend, patience, &session->conn, err);
+        if (status != HF_OK || PQstatus(session->conn) == CONNECTION_OK)
+            return status;
+        status = hf__pg_cannot_connect(backend, session->conn, err);
+        bool final = err->sqlstate[0] && strcmp(err->sqlstate, "57P03") != 0;
+        if (final || left <= 1 || !hf__pg_skip_host(backend, session->conn))
+            return status;
+        PQfinish(session->conn);
+        session->conn = NULL;
+    }
+}
+
 hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
                                   const pg_patience *patience, pg_session **out, hf_error *err)
 {
@@ -61,9 +78,8 @@ hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
     session->purpose = purpose;
     pthread_mutex_init(&session->mutex, NULL);
     session->patience = patience;
-    hf_status status = hf__pg_connect(backend, patience, &session->conn, err);
-    if (status == HF_OK && PQstatus(session->conn) != CONNECTION_OK)
-        status = hf__pg_cannot_connect(backend, session->conn, err);
+    hf_error local_error = {0};
+    hf_status status = connect_to_one(session, backend, patience, err ? err : &local_error);
     if (status == HF_OK) {
         PQsetNoticeReceiver(session->conn, take_notice, session);
         (void)PQsetnonblocking(session->conn, 1);

@@ -216,6 +216,18 @@ def test_silent_host_is_not_tried_again_while_another_answers(db):
             silent.heal()
 
 
+def test_host_that_accepts_and_then_fails_does_not_hide_the_next(db):
+    """Such as a proxy whose server is away. A refusal that another host would repeat stays the answer."""
+    with servers.Proxy(servers.free_port()) as first, servers.Proxy(servers.free_port()) as second:
+        def url(name):
+            ports = (first.port, second.port, db.server.port)
+            return f"postgresql://app@{','.join(f'127.0.0.1:{port}' for port in ports)}/{name}"
+
+        with hf.Store(url(db.name)) as store:
+            store.acquire("job").end()
+        assert "does not exist" in hf.open_error(url("nosuch")).message
+
+
 def test_several_hosts_are_named_with_their_ports(own_pg):
     ports = [servers.free_port() for _ in range(2)]
     hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
