@@ -24,7 +24,7 @@ import urllib.parse
 import psycopg2
 import pytest
 
-from awaiting import eventually
+from awaiting import Background, eventually
 from sockets import clients_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -399,6 +399,27 @@ class Postgres(Server):
 
     def promote(self):
         assert self.value("select pg_promote(true, 30)")
+
+    def await_standbys(self, names):
+        """
+        Commits wait for these standbys from now on, or for none. SHOW says so a moment before it is: what
+        counts is when the checkpointer has heard of it.
+        """
+        self.sql(f"alter system set synchronous_standby_names = '{names}'")
+        self.sql("select pg_reload_conf()")
+        eventually(lambda: self._commit_waits() == bool(names), what=f"commits wait for '{names}'")
+
+    def _commit_waits(self):
+        with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
+            pid = connection.info.backend_pid
+            commit = Background(cursor.execute, "select pg_logical_emit_message(true, '', '')")
+            eventually(lambda: not commit.running or self.value(
+                "select wait_event = 'SyncRep' from pg_stat_activity where pid = %s", pid))
+            waits = commit.running
+            if waits:
+                self.sql("select pg_cancel_backend(%s)", pid)
+            commit.result()
+            return waits
 
     def create_database(self, how=""):
         name = f"t{os.getpid()}_{next(_databases)}"

@@ -399,16 +399,11 @@ def test_start_that_no_standby_has_is_still_due(holdfast, own_pg, own_db, tmp_pa
     scheduled = holdfast.at(own_db.url())
     command = ("run", "--every", "1h", "--ping-deadline", "1s", "report", "--", "sh", "-c", f"echo x >> {trace}")
 
-    def await_standby(name):
-        own_pg.sql(f"alter system set synchronous_standby_names = '{name}'")
-        own_pg.sql("select pg_reload_conf()")
-        eventually(lambda: own_pg.value("show synchronous_standby_names") == name)
-
     for runs in (1, 2):
-        await_standby("nobody")
+        own_pg.await_standbys("nobody")
         refused = scheduled(*command)
         assert refused.code == EXIT_UNREACHABLE and "still due" in refused.err, refused
-        await_standby("")
+        own_pg.await_standbys("")
         assert scheduled(*command).code == 0
         assert trace.read_text() == "x\n" * runs
         assert "not due" in scheduled(*command).err

@@ -473,9 +473,7 @@ def test_a_commit_that_did_not_wait_for_its_standby_is_in_doubt(own_pg, muted):
     url = database.url() + ("&options=-c%20client_min_messages%3Derror" if muted == "url" else "")
     with hf.Store(url) as store:
         transact(store, LABEL, lambda tx: tx.value("select 1"))  # connected
-        own_pg.sql("alter system set synchronous_standby_names = 'nobody'")
-        own_pg.sql("select pg_reload_conf()")
-        eventually(lambda: own_pg.value("show synchronous_standby_names") == "nobody")
+        own_pg.await_standbys("nobody")
 
         def body(tx):
             if muted not in (None, "url"):
@@ -486,8 +484,7 @@ def test_a_commit_that_did_not_wait_for_its_standby_is_in_doubt(own_pg, muted):
         cancel = "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'"
         eventually(lambda: own_pg.sql(cancel))
         assert call.result().status == Status.IN_DOUBT
-        own_pg.sql("alter system reset synchronous_standby_names")
-        own_pg.sql("select pg_reload_conf()")
+        own_pg.await_standbys("")
 
 
 def test_a_commit_whose_backend_was_ended_before_its_standby_had_it_is_in_doubt(own_pg):
@@ -496,13 +493,10 @@ def test_a_commit_whose_backend_was_ended_before_its_standby_had_it_is_in_doubt(
     database.sql("create table done (what text)", user="app")
     with hf.Store(database.url()) as store:
         transact(store, LABEL, lambda tx: tx.value("select 1"))  # connected
-        own_pg.sql("alter system set synchronous_standby_names = 'nobody'")
-        own_pg.sql("select pg_reload_conf()")
-        eventually(lambda: own_pg.value("show synchronous_standby_names") == "nobody")
+        own_pg.await_standbys("nobody")
         call = Background(Call, store, LABEL, lambda tx: tx.query("insert into done values ('row')"),
                           deadline_ms=1000)
         end = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'"
         eventually(lambda: own_pg.sql(end))
         assert call.result(60).status == Status.IN_DOUBT
-        own_pg.sql("alter system reset synchronous_standby_names")
-        own_pg.sql("select pg_reload_conf()")
+        own_pg.await_standbys("")
