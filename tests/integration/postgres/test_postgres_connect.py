@@ -32,7 +32,7 @@ def test_service_file_names_the_server(db, tmp_path, monkeypatch):
 
 
 def test_server_without_a_free_connection_is_not_blamed_on_the_address(own_pg):
-    own_pg.extra_settings = "max_connections = 6\nsuperuser_reserved_connections = 2\n"
+    own_pg.extra_settings = "max_connections = 9\nsuperuser_reserved_connections = 5\n"
     own_pg.restart()
     db = own_pg.create_database()
     with sessions(db, 4):

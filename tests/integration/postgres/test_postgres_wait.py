@@ -179,13 +179,17 @@ class Line:
             time.sleep(hold)
             lock.end()
 
+        return self.joined_by(lambda: Background(take))
+
+    def joined_by(self, begin):
+        """Returns when the wait that this begins has become a long one."""
         def long_waits():
             return {row[0] for row in self.db.advisory_locks() if row[2] == 1213156420 and row[3] != 1}
 
         before = len(long_waits())
-        waiter = Background(take)
+        begun = begin()
         eventually(lambda: len(long_waits()) > before)
-        return waiter
+        return begun
 
 
 def test_long_waits_are_granted_in_the_order_in_which_they_came(db):
@@ -220,8 +224,7 @@ def test_long_holders_that_come_back_wait_for_the_others(db):
 def test_stopped_waiter_lets_others_pass(db):
     with contextlib.ExitStack() as stack, hf.Store(db.url()) as store, Peer(db.url()) as peer:
         first, line = store.acquire(7), Line(db, stack)
-        peer.begin("acquire", 7, FOREVER)
-        stays(lambda: db.holders(7), 1.5)
+        line.joined_by(lambda: peer.begin("acquire", 7, FOREVER))
         waiters = [line.begin(name, 0.05) for name in "ab"]
         peer.stop()
         first.end()
