@@ -83,20 +83,38 @@ static hf_status refuse_id(const hf__work *work, hf_error *err)
     if (work->is_merge_tree && work->views.length > 0)
         hf__hint(err, "it feeds %s, which staged rows pass by: give --staged if that is meant",
                  work->views.data);
+    else if (work->is_merge_tree && work->timed.length > 0)
+        hf__hint(err,
+                 "staged rows would get the default of %s before the lock: give --staged if that "
+                 "is meant",
+                 work->timed.data);
     else
         hf__hint(err, "a direct append cannot be made exactly once: leave --id out");
     return status;
 }
 
-/* INSERT feeds a view; ATTACH, which ends a staged append, does not. */
-static void note_views(const hf__work *work, bool staged)
+/*
+ * INSERT feeds a view; ATTACH, which ends a staged append, does not. And a default is evaluated by
+ * the INSERT, which for staged rows comes before the lock: only the server could tell it from a
+ * value that the input has, so it cannot be made good later.
+ */
+static void note_mode(const hf__work *work, bool staged)
 {
-    if (work->views.length == 0 || !work->is_merge_tree || work->options->mode == HF__DIRECT)
+    if (!work->is_merge_tree || work->options->mode == HF__DIRECT)
         return;
-    hf__work_note(work,
-                  staged ? "%s feeds %s, which staged rows pass by"
-                         : "%s feeds %s: appended directly, since staged rows would pass that by",
-                  work->name.text, work->views.data);
+    if (work->views.length > 0)
+        hf__work_note(work,
+                      staged
+                          ? "%s feeds %s, which staged rows pass by"
+                          : "%s feeds %s: appended directly, since staged rows would pass that by",
+                      work->name.text, work->views.data);
+    if (work->timed.length > 0)
+        hf__work_note(work,
+                      staged ? "%s has a default that depends on the moment (%s): staged rows get "
+                               "it before the lock"
+                             : "%s has a default that depends on the moment (%s): appended "
+                               "directly, so that it is evaluated under the lock",
+                      work->name.text, work->timed.data);
 }
 
 static hf_status choose_mode(hf__work *work, bool *staged, hf_error *err)
@@ -104,8 +122,9 @@ static hf_status choose_mode(hf__work *work, bool *staged, hf_error *err)
     const hf__append_options *options = work->options;
     bool is_private = hf__append_needs_no_lock(options->table);
 
-    *staged = options->mode == HF__STAGED || (options->mode == HF__AS_FITS && work->is_merge_tree &&
-                                              !is_private && work->views.length == 0);
+    *staged = options->mode == HF__STAGED ||
+              (options->mode == HF__AS_FITS && work->is_merge_tree && !is_private &&
+               work->views.length == 0 && work->timed.length == 0);
     if (*staged && (!work->is_merge_tree || is_private)) {
         hf_status status =
             is_private ? hf__fail(err, HF_INVALID,
@@ -120,7 +139,7 @@ static hf_status choose_mode(hf__work *work, bool *staged, hf_error *err)
     if (!*staged && options->id != NULL)
         return refuse_id(work, err);
     if (!is_private)
-        note_views(work, *staged);
+        note_mode(work, *staged);
     return HF_OK;
 }
 
@@ -172,6 +191,8 @@ hf_status hf__append_run(hf_store *store, hf__target *target, hf__stop *stop,
     hf__buf_free(&work.dest);
     hf__buf_free(&work.engine_full);
     hf__buf_free(&work.views);
+    hf__buf_free(&work.timed);
+    hf__grid_free(&work.columns);
     hf__grid_free(&work.settings);
     return status;
 }

@@ -119,6 +119,62 @@ hf_status hf__clickhouse_tables(hf__work *work, hf__buf *sql, hf__grid *grid, hf
     return status;
 }
 
+/* ---- Its columns ----------------------------------------------------------------------------- */
+
+/*
+ * Functions that tell the time, or count up with it: rows that are ordered by such a column are
+ * those of one append after the other only if it is evaluated under the lock. Random numbers are
+ * in no order to begin with.
+ */
+static const char of_the_moment[] =
+    "'(?i)\\\\b(now\\\\w*|today|yesterday|curdate|current_\\\\w+|utc_?timestamp|"
+    "generate(uuidv7|snowflake|ulid|serial)\\\\w*)\\\\s*\\\\('";
+
+enum { COLUMN_NAME, COLUMN_KIND, COLUMN_TIMED };
+
+hf_status hf__clickhouse_columns(hf__work *work, const char *database, const char *table,
+                                 hf__grid *grid, hf_error *err)
+{
+    hf__buf sql = {0};
+
+    hf__buf_printf(&sql,
+                   "SELECT name, default_kind, match(default_expression, %s) FROM system.columns "
+                   "WHERE ",
+                   of_the_moment);
+    hf__put_table_condition(&sql, database, table);
+    return hf__clickhouse_tables(work, &sql, grid, err);
+}
+
+bool hf__column_is_selected(const hf__grid *columns, size_t row)
+{
+    const char *kind = hf__grid_at(columns, row, COLUMN_KIND);
+
+    return kind[0] == '\0' || strcmp(kind, "DEFAULT") == 0;
+}
+
+bool hf__column_is_given(const hf__grid *columns, const char *name)
+{
+    for (size_t i = 0; i < columns->rows; i++)
+        if (strcmp(hf__grid_at(columns, i, COLUMN_NAME), name) == 0)
+            return hf__column_is_selected(columns, i) ||
+                   strcmp(hf__grid_at(columns, i, COLUMN_KIND), "EPHEMERAL") == 0;
+    return false;
+}
+
+/* A query gives all columns that can be given, so only those are left that cannot. */
+static void find_timed(hf__work *work)
+{
+    hf__buf_clear(&work->timed);
+    for (size_t i = 0; i < work->columns.rows; i++) {
+        const char *kind = hf__grid_at(&work->columns, i, COLUMN_KIND);
+        bool is_evaluated = strcmp(kind, "MATERIALIZED") == 0 ||
+                            (strcmp(kind, "DEFAULT") == 0 && work->options->select == NULL);
+        if (is_evaluated && hf__grid_number(&work->columns, i, COLUMN_TIMED) != 0)
+            hf__buf_printf(&work->timed, "%s%s", work->timed.length > 0 ? ", " : "",
+                           hf__grid_at(&work->columns, i, COLUMN_NAME));
+    }
+}
+
 static hf_status look_up(hf__work *work, bool *found, hf_error *err)
 {
     hf__buf sql = {0};
@@ -131,6 +187,12 @@ static hf_status look_up(hf__work *work, bool *found, hf_error *err)
     hf__quote_text(&sql, work->name.table);
     hf_status status = hf__clickhouse_tables(work, &sql, &grid, err);
     *found = status == HF_OK && grid.rows == 1;
+    if (*found) {
+        hf__grid_free(&work->columns);
+        status = hf__clickhouse_columns(work, work->name.database, work->name.table, &work->columns,
+                                        err);
+        find_timed(work);
+    }
     if (*found) {
         (void)snprintf(work->engine, sizeof work->engine, "%s", hf__grid_at(&grid, 0, 0));
         hf__buf_clear(&work->engine_full);
@@ -191,8 +253,9 @@ hf_status hf__clickhouse_describe(hf__work *work, hf_error *err)
     work->is_merge_tree = ends_with(work->engine, "MergeTree");
     work->collapses =
         strcmp(work->engine, "MergeTree") != 0 && strcmp(work->engine, "ReplicatedMergeTree") != 0;
-    return work->dest.broken || work->engine_full.broken || work->views.broken ? hf__no_memory(err)
-                                                                               : HF_OK;
+    return work->dest.broken || work->engine_full.broken || work->views.broken || work->timed.broken
+               ? hf__no_memory(err)
+               : HF_OK;
 }
 
 hf_status hf__clickhouse_sync(hf__work *work, hf_error *err)

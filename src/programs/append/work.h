@@ -21,7 +21,9 @@ typedef struct hf__work {
     hf__buf dest;        /* `database`.`table` */
     char engine[64];
     hf__buf engine_full;
-    hf__buf views; /* names of the views that the table feeds; "": none */
+    hf__buf views;    /* names of the views that the table feeds; "": none */
+    hf__buf timed;    /* columns whose default depends on the moment, and is evaluated; "": none */
+    hf__grid columns; /* as hf__clickhouse_columns reads them */
     bool is_merge_tree;
     bool collapses; /* merges of this engine change the number of rows */
 
@@ -68,7 +70,14 @@ HF_MUST_CHECK hf_status hf__clickhouse_check(hf__work *work, hf_error *err);
 /* Asks system.tables, again while others drop theirs. Frees sql; the caller frees the grid. */
 HF_MUST_CHECK hf_status hf__clickhouse_tables(hf__work *work, hf__buf *sql, hf__grid *grid,
                                               hf_error *err);
-/* Reads the table's engine and views. Creates the table first if the user asked for that. */
+/* The columns of a table: name, kind of default. The caller frees the grid; 0 rows: no table. */
+HF_MUST_CHECK hf_status hf__clickhouse_columns(hf__work *work, const char *database,
+                                               const char *table, hf__grid *grid, hf_error *err);
+/* Can rows bring values for this column? */
+bool hf__column_is_given(const hf__grid *columns, const char *name);
+/* Is it one of the columns of SELECT *? */
+bool hf__column_is_selected(const hf__grid *columns, size_t row);
+/* Reads the table's engine, views and columns. Creates it first if the user asked for that. */
 HF_MUST_CHECK hf_status hf__clickhouse_describe(hf__work *work, hf_error *err);
 
 /* Asks a server who it is: one row of host, start, version, database and folder. */

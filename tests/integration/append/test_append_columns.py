@@ -1,0 +1,66 @@
+"""What ends up in which column: defaults, names, and tables that pass rows on."""
+
+import json
+
+import pytest
+
+import strangers
+from awaiting import eventually
+
+
+def make_dated(ch, default="DEFAULT now()"):
+    ch.sql(f"CREATE TABLE t (n UInt64, at DateTime {default}) ENGINE = MergeTree ORDER BY tuple()")
+
+
+def clock(ch):
+    return ch.value("SELECT toUInt32(now())")
+
+
+# --- defaults that depend on the moment -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("default", ["DEFAULT now()", "MATERIALIZED now()",
+                                     "DEFAULT addSeconds(NOW(), 0)"])
+def test_a_default_of_the_clock_is_evaluated_under_the_lock(appender15, store15, ch, tmp_path, default):
+    """Who gets the lock later has the later times, also beside a neighbour that holds it itself."""
+    make_dated(ch, default)
+    (tmp_path / "rows").write_bytes(b"n\n1\n")
+    key = appender15.done("--format", "CSVWithNames", "t", input=b"n\n0\n")["key"]
+    with strangers.sessions(store15, 1) as [neighbour]:
+        strangers.run(neighbour, "SELECT pg_advisory_lock(%s)", key)
+        worker = appender15.start("--format", "CSVWithNames", "t", tmp_path / "rows")
+        eventually(lambda: store15.value("SELECT count(*) FROM holdfast.waiters WHERE key = %s", key), 20, "it waits")
+        waiting = clock(ch)
+        eventually(lambda: clock(ch) > waiting + 1, 10, "time passes")
+        ch.sql("INSERT INTO t (n) VALUES (2)")  # the neighbour's row
+        strangers.run(neighbour, "SELECT pg_advisory_unlock(%s)", key)
+    assert worker.wait(20) == 0
+    times = {row["n"]: row["at"] for row in ch.rows("SELECT n, toUInt32(at) AS at FROM t")}
+    assert times[0] <= waiting < times[2] <= times[1]
+
+
+def test_such_a_table_is_appended_to_directly_and_told_why(appender15, ch):
+    make_dated(ch)
+    result = appender15("t", input=b'{"n":1}\n')
+    assert result.code == 0 and json.loads(result.out)["mode"] == "direct", result
+    assert f"{ch.name}.t has a default that depends on the moment (at)" in result.err
+    assert "moment" not in appender15("--direct", "t", input=b'{"n":2}\n').err
+    refused = appender15("--id", "one", "t", input=b'{"n":3}\n')
+    assert refused.code == 64 and "--staged" in refused.err and "before the lock" in refused.err, refused
+    staged = appender15("--staged", "--id", "one", "t", input=b'{"n":3}\n')
+    assert staged.code == 0 and json.loads(staged.out)["mode"] == "staged" and "before the lock" in staged.err
+    assert ch.sql("SELECT n FROM t ORDER BY n") == "1\n2\n3\n"
+
+
+def test_a_query_gives_every_column_itself(appender15, ch):
+    """No default is evaluated, except where nobody can give a value."""
+    make_dated(ch)
+    assert appender15.done("t", "--select", "SELECT 1, now()")["mode"] == "staged"
+    ch.sql("ALTER TABLE t ADD COLUMN seen DateTime MATERIALIZED now()")
+    assert appender15.done("t", "--select", "SELECT 1, now()")["mode"] == "direct"
+
+
+@pytest.mark.parametrize("default", ["n + 1", "rand()", "toUInt64(cityHash64('now'))", "toUInt64(toDate('2020-01-01'))"])
+def test_defaults_that_the_moment_does_not_matter_to_are_staged(appender15, ch, default):
+    ch.sql(f"CREATE TABLE t (n UInt64, more UInt64 DEFAULT {default}) ENGINE = MergeTree ORDER BY tuple()")
+    assert appender15.done("t", input=b'{"n":1}\n')["mode"] == "staged"
