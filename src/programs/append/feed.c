@@ -226,21 +226,68 @@ static hf_status feed_query(hf__work *work, const char *into, const char *query_
     return hf__target_ask(work->target, &insert, &sql, NULL, err);
 }
 
+/* Lists the columns of a source by their names, since their order may be another one. */
+static hf_status list_columns(hf__work *work, const char *from, hf__table_name *name, hf__buf *list,
+                              hf_error *err)
+{
+    const hf_table_name defaults = {.database = work->name.database};
+    hf__grid columns = {0};
+    hf_status status = hf__table_name_parse(from, strlen(from), &defaults, name, err);
+
+    if (status == HF_OK)
+        status = hf__clickhouse_columns(work, name->database, name->table, &columns, err);
+    if (status == HF_OK) /* what is wrong with the answer is not what became of an INSERT */
+        work->target->fault = (hf__fault){0};
+    if (status == HF_OK && columns.rows == 0)
+        status = hf__fail(err, HF_CONFIG, "%s has no table %s", work->target->name, name->text);
+    for (size_t i = 0; i < columns.rows && status == HF_OK; i++) {
+        const char *column = hf__grid_at(&columns, i, 0);
+        if (!hf__column_is_selected(&columns, i))
+            continue;
+        hf__buf_puts(list, list->length > 0 ? ", " : "");
+        hf__quote_name(list, column);
+        if (!hf__column_is_given(&work->columns, column)) {
+            status = hf__fail(err, HF_CONFIG, "%s has a column '%s', which %s cannot be given",
+                              name->text, column, work->name.text);
+            hf__hint(err, "--select says by itself which value goes where");
+        }
+    }
+    hf__grid_free(&columns);
+    return status == HF_OK && list->broken ? hf__no_memory(err) : status;
+}
+
 static hf_status feed_table(hf__work *work, const char *into, const char *query_id,
                             const char *from, hf_error *err)
 {
-    const hf_table_name defaults = {.database = work->name.database};
     hf__table_name name;
-    hf__buf select = {0};
-    hf_status status = hf__table_name_parse(from, strlen(from), &defaults, &name, err);
+    hf__buf columns = {0}, place = {0}, select = {0};
+    hf_status status = list_columns(work, from, &name, &columns, err);
 
-    if (status != HF_OK)
-        return status;
-    hf__buf_puts(&select, "SELECT * FROM ");
-    hf__quote_table(&select, name.database, name.table);
-    status =
-        select.broken ? hf__no_memory(err) : feed_query(work, into, query_id, select.data, err);
+    if (status == HF_OK) {
+        hf__buf_printf(&place, "%s (%s)", into, columns.data);
+        hf__buf_printf(&select, "SELECT %s FROM ", columns.data);
+        hf__quote_table(&select, name.database, name.table);
+        status = place.broken || select.broken
+                     ? hf__no_memory(err)
+                     : feed_query(work, place.data, query_id, select.data, err);
+    }
+    hf__buf_free(&columns);
+    hf__buf_free(&place);
     hf__buf_free(&select);
+    return status;
+}
+
+/* All of the tables are looked at before the first one is read. */
+static hf_status check_tables(hf__work *work, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    for (size_t i = work->concat_done; i < work->options->concat_count && status == HF_OK; i++) {
+        hf__table_name name;
+        hf__buf columns = {0};
+        status = list_columns(work, work->options->concat[i], &name, &columns, err);
+        hf__buf_free(&columns);
+    }
     return status;
 }
 
@@ -266,6 +313,8 @@ hf_status hf__work_feed(hf__work *work, const char *into, const char *query_id, 
         status = feed_query(work, into, query_id, options->select, err);
     else if (options->concat_count == 0)
         status = feed_stream(work, into, query_id, err);
+    else
+        status = check_tables(work, err);
     while (work->concat_done < options->concat_count && status == HF_OK) {
         status = feed_table(work, into, query_id, options->concat[work->concat_done], err);
         if (status == HF_OK)

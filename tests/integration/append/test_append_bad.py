@@ -111,13 +111,16 @@ def test_two_clusters_for_one_table_are_refused(appender15, ch):
     assert appender15("--cluster", "here", f"here/{ch.name}.t", input=ROWS).code == 0
 
 
-def test_a_source_that_is_not_there_is_told_with_what_came_before_it(appender15, ch):
+def test_a_source_that_fails_is_told_with_what_came_before_it(appender15, ch):
     make_table(ch)
     make_table(ch, "source")
     ch.sql("INSERT INTO source SELECT 1, number FROM numbers(50)")
     result = appender15("--direct", "t", "--concat", "source", "none")
-    assert result.code == 78 and visible(result.err) == 50, result
-    assert "remove them before it is repeated" in result.err and "--create" not in result.err
+    assert result.code == 78 and visible(result.err) == 0 and "--create" not in result.err, result
+    ch.sql("CREATE VIEW broken AS SELECT append, n FROM source WHERE throwIf(n = 7)")
+    result = appender15("--direct", "t", "--concat", "source", "broken")
+    assert result.code == 125 and visible(result.err) == 50, result
+    assert "remove them before it is repeated" in result.err
 
 
 # --- servers that are none ----------------------------------------------------------------------------------

@@ -64,3 +64,30 @@ def test_a_query_gives_every_column_itself(appender15, ch):
 def test_defaults_that_the_moment_does_not_matter_to_are_staged(appender15, ch, default):
     ch.sql(f"CREATE TABLE t (n UInt64, more UInt64 DEFAULT {default}) ENGINE = MergeTree ORDER BY tuple()")
     assert appender15.done("t", input=b'{"n":1}\n')["mode"] == "staged"
+
+
+# --- tables that follow each other ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+def test_tables_are_joined_by_the_names_of_their_columns(appender15, ch, mode):
+    ch.sql("CREATE TABLE t (a UInt32, b UInt32, c UInt32 DEFAULT a + b) ENGINE = MergeTree ORDER BY tuple()")
+    ch.sql("CREATE TABLE same (a UInt32, b UInt32, c UInt32) ENGINE = Memory")
+    ch.sql("CREATE TABLE other (b UInt8, a UInt16, old UInt8 ALIAS a, twice UInt16 MATERIALIZED a * 2) ENGINE = Memory")
+    ch.sql("INSERT INTO same VALUES (1, 2, 9)")
+    ch.sql("INSERT INTO other VALUES (4, 3)")
+    ch.sql("CREATE VIEW seen AS SELECT b, a FROM other")
+    assert appender15.done(mode, "t", "--concat", "same", "other", "seen")["rows"] == 3
+    assert ch.sql("SELECT a, b, c FROM t ORDER BY a, c") == "1\t2\t9\n3\t4\t7\n3\t4\t7\n"
+
+
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+def test_a_column_that_the_table_does_not_have_is_refused_before_any_row(appender15, ch, mode):
+    ch.sql("CREATE TABLE t (a UInt32, b UInt32, m UInt32 MATERIALIZED a) ENGINE = MergeTree ORDER BY tuple()")
+    ch.sql("CREATE TABLE fine (a UInt32, b UInt32) ENGINE = Memory")
+    ch.sql("INSERT INTO fine VALUES (1, 2)")
+    for name in ("renamed", "m"):
+        ch.sql(f"CREATE TABLE of_{name} (a UInt32, {name} UInt32) ENGINE = Memory")
+        refused = appender15(mode, "t", "--concat", "fine", f"of_{name}")
+        assert refused.code == 78 and f"'{name}'" in refused.err and f"of_{name}" in refused.err, refused
+    assert ch.value("SELECT count() FROM t") == 0 and ch.staging_tables() == []
