@@ -322,6 +322,14 @@ static bool wants_less_at_a_time(const hf__grid *settings)
            is_default(settings, "min_insert_block_size_bytes");
 }
 
+/* A Distributed table, which views may feed as well, writes rows down and sends them later. */
+const char *hf__settings_for_arrival(const hf__work *work)
+{
+    bool passes_on = strcmp(work->engine, "Distributed") == 0 || work->views.length > 0;
+
+    return passes_on ? "insert_distributed_sync=1" : "";
+}
+
 const char *hf__settings_for_rows(const hf__grid *settings)
 {
     if (hf__settings_value(settings, "async_insert") != NULL)

@@ -174,6 +174,12 @@ static void add_place(const hf__work *work, const hf__rows_input *input, hf_erro
     hf__hint(err, "%s", plain.hint);
 }
 
+static void add_setting(hf__buf *settings, const char *setting)
+{
+    if (setting[0] != '\0')
+        hf__buf_printf(settings, "%s%s", settings->length > 0 ? "&" : "", setting);
+}
+
 static hf_status feed_stream(hf__work *work, const char *into, const char *query_id, hf_error *err)
 {
     const hf__append_options *options = work->options;
@@ -188,9 +194,9 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
         status = hf__settings_read(work, err);
     if (status == HF_OK)
         status = columns_add(work, input, &sql, err);
-    hf__buf_puts(&settings, hf__settings_for_rows(&work->settings));
-    if (work->token[0] != '\0')
-        hf__buf_printf(&settings, "%s%s", settings.length > 0 ? "&" : "", work->token);
+    add_setting(&settings, hf__settings_for_rows(&work->settings));
+    add_setting(&settings, hf__settings_for_arrival(work));
+    add_setting(&settings, work->token);
     if (status == HF_OK && (sql.broken || settings.broken))
         status = hf__no_memory(err);
     const hf__statement insert = {.sql = sql.data,
@@ -222,6 +228,7 @@ static hf_status feed_query(hf__work *work, const char *into, const char *query_
     const hf__statement insert = {.what = "insert the result of the query",
                                   .query_id = query_id,
                                   .limit_ms = -1,
+                                  .settings = hf__settings_for_arrival(work),
                                   .is_once = true};
     return hf__target_ask(work->target, &insert, &sql, NULL, err);
 }

@@ -96,6 +96,8 @@ HF_MUST_CHECK hf_status hf__settings_read(hf__work *work, hf_error *err);
 const char *hf__settings_value(const hf__grid *settings, const char *name);
 /* What to set for an INSERT of a stream: "name=value", URL-encoded, or "". */
 const char *hf__settings_for_rows(const hf__grid *settings);
+/* What to set for an INSERT into the table itself, so that it ends when the rows are there. */
+const char *hf__settings_for_arrival(const hf__work *work);
 
 /* ---- cluster.c: every replica, each by its own address --------------------------------------- */
 

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+import clickhouse
 import strangers
+from appending import Appender, counts, make_table, rows_of
 from awaiting import eventually
 
 
@@ -91,3 +93,39 @@ def test_a_column_that_the_table_does_not_have_is_refused_before_any_row(appende
         refused = appender15(mode, "t", "--concat", "fine", f"of_{name}")
         assert refused.code == 78 and f"'{name}'" in refused.err and f"of_{name}" in refused.err, refused
     assert ch.value("SELECT count() FROM t") == 0 and ch.staging_tables() == []
+
+
+# --- tables that pass rows on ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def front(clickhouse_server):
+    """A server whose one shard is another server: it keeps rows in a folder and sends them later, unless told."""
+    with clickhouse.ClickHouse("front") as server:
+        server.more = (f"<remote_servers><there><shard><replica><host>127.0.0.1</host>"
+                       f"<port>{clickhouse_server.tcp_port}</port></replica></shard></there></remote_servers>")
+        yield server.start()
+
+
+@pytest.mark.parametrize("source", ["file", "select", "concat", "view"])
+def test_rows_of_a_distributed_table_have_arrived_when_it_says_so(holdfast, store15, ch, front, source):
+    make_table(ch)
+    here = front.create_database()
+    appender = Appender(holdfast.at(store15.url()), here)
+    make_table(here, "from_here")
+    here.sql("INSERT INTO from_here SELECT 1, number FROM numbers(100)")
+    here.sql(f"CREATE TABLE spread (append UInt32, n UInt64) ENGINE = Distributed(there, {ch.name}, t, n)")
+    here.sql("CREATE TABLE fed AS from_here ENGINE = Memory")
+    here.sql("CREATE MATERIALIZED VIEW of_fed TO spread AS SELECT * FROM fed")
+    words = {"file": ["spread"], "select": ["spread", "--select", "SELECT * FROM from_here"],
+             "concat": ["spread", "--concat", "from_here"], "view": ["fed"]}[source]
+    summary = appender.done(*words, input=rows_of(1, 100))
+    assert (summary["mode"], summary["rows"]) == ("direct", 100)
+    assert counts(ch) == {1: 100}
+
+
+def test_a_shard_that_is_away_is_no_success(holdfast, store15, front):
+    here = front.create_database()
+    here.sql("CREATE TABLE spread (append UInt32, n UInt64) ENGINE = Distributed(there, nowhere, t, n)")
+    refused = Appender(holdfast.at(store15.url()), here)("spread", input=rows_of(1, 100))
+    assert refused.code not in (0, 75), refused
