@@ -149,8 +149,8 @@ HF_MUST_CHECK hf_status hf__local_session_record(hf__local_session *session,
                                                  int64_t *token, hf_error *err);
 
 /*
- * The watcher's check: marks the session lost when a lock file was removed or replaced while it
- * held keys in it. hf__local's mutex is held.
+ * Marks the session lost when a lock file was removed or replaced while it held keys in it. The
+ * session must not be freed meanwhile.
  */
 void hf__local_session_check(hf__local_session *session);
 

@@ -123,6 +123,22 @@ static hf_status set_read_only(local_attempt *attempt, bool read_only)
 }
 
 /*
+ * Is the lock still held whose session this runs on? Asked when the transaction has begun, because
+ * from then on nobody else can write, and once more before the commit.
+ */
+static hf_status check_session(local_attempt *attempt, const hf__attempt_plan *plan)
+{
+    if (plan->session == NULL)
+        return HF_OK;
+    hf__local_session_check((hf__local_session *)plan->session);
+    if (!atomic_load(&plan->session->lost))
+        return HF_OK;
+    attempt->why = plan->session->why;
+    attempt->head.fault = HF__FAULT_FINAL;
+    return HF_LOST;
+}
+
+/*
  * Waits for other writers until the deadline: nothing has been done yet that could be in their way,
  * so that would be no conflict, and spends no attempt. The thread's own outer transaction may be
  * the writer, and would wait for this one.
@@ -145,7 +161,7 @@ static hf_status begin(local_attempt *attempt, const hf__attempt_plan *plan)
         attempt->head.fault = HF__FAULT_FINAL;
         status = hf__fail(&attempt->why, HF_INTERRUPTED, "the wait was interrupted");
     }
-    return status;
+    return status == HF_OK ? check_session(attempt, plan) : status;
 }
 
 /*
@@ -271,15 +287,12 @@ static hf_status attempt_commit(hf__attempt *head, const hf__attempt_plan *plan,
 
     if (status == HF_OK && attempt->first == NULL && !attempt->head.started)
         return HF_OK;
-    if (status == HF_OK && plan->session != NULL && atomic_load(&plan->session->lost)) {
-        attempt->why = plan->session->why;
-        attempt->head.fault = HF__FAULT_FINAL;
-        status = HF_LOST;
-    }
     if (status == HF_OK)
         status = begin(attempt, plan);
     if (status == HF_OK)
         status = run_queue(attempt);
+    if (status == HF_OK)
+        status = check_session(attempt, plan);
     if (status == HF_OK)
         status = commit(attempt, plan);
     return conclude(attempt, status, err);

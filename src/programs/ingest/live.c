@@ -30,9 +30,9 @@ enum {
     TELL_TIP_MS = 5000, /* when only the source's tip has changed */
 };
 
-static hf_status resume_telling(struct live *live, hf_error *err)
+static hf_status resume_telling(struct live *live, const hf__ingest_state *found, hf_error *err)
 {
-    int64_t latest = live->state.started ? live->state.latest : 0;
+    int64_t latest = found->started ? found->latest : 0;
     live->written_at_ms = 0;
     return hf__activity_resume(live->network, latest, &live->written, &live->activity, err);
 }
@@ -215,12 +215,10 @@ static hf_status take_one(struct live *live, hf__read *read, bool *full, hf_erro
         status = hf__live_commit(live, err); /* the ledgers before the bad one */
         return status == HF_OK ? hf__live_bad(live, &read->bad, &read->why, err) : status;
     case HF__READ_NOTE: hf__live_note(live, read->why.message); return HF_OK;
-    case HF__READ_END: live->ended = true; return HF_OK;
     case HF__READ_FAILED:
-        if (err)
-            *err = read->why;
-        status = hf__live_commit(live, NULL);
-        return status == HF_OK ? read->why.code : status;
+        live->end = read->why; /* told when all before it is committed */
+        /* fall through */
+    case HF__READ_END: live->ended = true; return HF_OK;
     case HF__READ_NOTHING: break;
     }
     return HF_OK;
@@ -236,25 +234,87 @@ static hf_status fill_batch(struct live *live, hf_error *err)
     hf_status status = HF_OK;
     while (status == HF_OK && !full && !live->ended && !hf__live_is_stopped(live)) {
         bool idle = live->batch.count == 0;
-        hf__read read = hf__reader_take(live->reader, idle ? silence_ms(live) : 0);
-        if (read.kind == HF__READ_NOTHING)
+        if (live->read.kind == HF__READ_NOTHING)
+            live->read = hf__reader_take(live->reader, idle ? silence_ms(live) : 0);
+        if (live->read.kind == HF__READ_NOTHING)
             return idle ? tell_idle(live, err) : HF_OK;
-        status = take_one(live, &read, &full, err);
-        hf__read_free(&read);
+        status = take_one(live, &live->read, &full, err);
+        if (status == HF_OK || live->read.kind != HF__READ_BAD)
+            hf__read_free(&live->read); /* a bad ledger stays until the store knows of it */
     }
     return status;
 }
 
 /* ---- when a write fails ---------------------------------------------------------------------- */
 
-static hf_status begin_session(struct live *live, hf_error *err);
+hf_status hf__live_check_again(struct live *live, hf_error *err)
+{
+    struct batch before = live->batch;
+    hf_status status = HF_OK;
+    bool full = false;
+    live->batch = (struct batch){0};
+    live->one_by_one = false;
+    for (size_t i = 0; i < before.count + before.hidden; i++) {
+        if (status == HF_OK)
+            status = add_ledger(live, before.ledgers[i], &full, err);
+        else
+            hf__ledger_free(before.ledgers[i]);
+    }
+    free(before.items);
+    return status;
+}
+
+static bool is_same(const hf__ingest_state *a, const hf__ingest_state *b)
+{
+    return a->started == b->started && a->latest == b->latest &&
+           strcmp(a->tip_hash, b->tip_hash) == 0;
+}
+
+/* Is the store's latest ledger one of the batch, so that the commit has succeeded after all? */
+static bool was_committed(const struct live *live, const hf__ingest_state *found)
+{
+    const struct batch *batch = &live->batch;
+    for (size_t i = 0; found->started && i < batch->count + batch->hidden; i++)
+        if (batch->ledgers[i]->sequence == found->latest)
+            return hf__slice_is(batch->ledgers[i]->hash, found->tip_hash);
+    return false;
+}
+
+static hf_status begin_session(struct live *live, hf__ingest_state *found, hf_error *err);
+static hf_status start_reading(struct live *live, hf_error *err);
+static bool can_be_repeated(const char *spec);
+
+/* Forgets all that was read, and reads again from where the store stands. */
+static hf_status read_again(struct live *live, hf_error *err)
+{
+    hf__reader_stop(live->reader);
+    live->reader = NULL;
+    batch_free(&live->batch);
+    hf__read_free(&live->read);
+    live->guessed_bad = 0;
+    live->link_is_unknown = live->ended = live->one_by_one = false;
+    return start_reading(live, err);
+}
 
 /*
- * The session is lost, or the store is away: starts a new session after a pause. The state is read
- * again, because the batch may have been committed, or another ingester may have run meanwhile.
+ * A new session has found the store at a place that is not the one that the ledgers in memory were
+ * checked against: it was reset, is another server that knows less, or another ingester has run.
  */
+static hf_status follow_store(struct live *live, hf_error *err)
+{
+    bool repeats = can_be_repeated(live->options->source.spec);
+    char text[160];
+    (void)snprintf(
+        text, sizeof text, "the store stands at ledger %" PRId64 " now%s", live->state.latest,
+        repeats ? ": reading again from there" : ", and the source can be read once only");
+    hf__live_note(live, text);
+    return repeats ? read_again(live, err) : hf__live_check_again(live, err);
+}
+
+/* The session is lost, or the store is away: starts a new session after a pause. */
 static hf_status come_back(struct live *live, const hf_error *why, hf_error *err)
 {
+    hf__ingest_state found = {0};
     char text[512];
     int ms = hf__backoff_ms(++live->failures, MOST_PAUSE_MS);
     (void)snprintf(text, sizeof text, "%.400s; trying again in %d s", why->message, ms / 1000);
@@ -262,10 +322,14 @@ static hf_status come_back(struct live *live, const hf_error *why, hf_error *err
     leave_lock(live);
     if (hf__stop_pause(live->stop, ms))
         return HF_OK;
-    hf_status status = begin_session(live, err);
-    if (status == HF_OK && live->state.started)
-        batch_drop_known(&live->batch, live->state.latest);
-    return status;
+    hf_status status = begin_session(live, &found, err);
+    if (status != HF_OK)
+        return status;
+    bool committed = was_committed(live, &found), same = is_same(&found, &live->state);
+    live->state = found;
+    if (committed)
+        batch_drop_known(&live->batch, found.latest);
+    return committed || same ? HF_OK : follow_store(live, err);
 }
 
 /* SQLSTATE classes 53, 57 and 58: no resources, operator intervention, system error. */
@@ -283,51 +347,67 @@ static bool may_pass(const hf_error *err)
     }
 }
 
+/*
+ * Begins a new session if the failure may pass. HF_OK: the run can go on, or was stopped. Otherwise
+ * *err says what is in the way.
+ */
+static hf_status recover(struct live *live, hf_error *err)
+{
+    hf_status status = err->code;
+    while (status != HF_OK && may_pass(err) && !hf__live_is_stopped(live)) {
+        hf_error why = *err;
+        status = come_back(live, &why, err);
+    }
+    bool passes = may_pass(err) || err->code == HF_INTERRUPTED || err->code == HF_NOT_ACQUIRED;
+    return hf__live_is_stopped(live) && passes ? HF_OK : status;
+}
+
 /* HF_OK: the run can go on, or was stopped. */
 static hf_status handle_failure(struct live *live, hf_error *err)
 {
     hf_error why = *err;
-    while (may_pass(&why)) {
-        hf_status status = come_back(live, &why, err);
-        if (status == HF_OK || hf__live_is_stopped(live))
-            return HF_OK;
-        why = *err;
-    }
-    if (hf__live_is_stopped(live) && (why.code == HF_INTERRUPTED || why.code == HF_NOT_ACQUIRED))
-        return HF_OK;
-    if (!hf__live_is_about_data(&why) || live->batch.count == 0)
-        return why.code;
-    if (live->batch.count > 1) {
+    hf_status status = why.code;
+    if (hf__live_is_about_data(&why) && live->batch.count > 1) {
         live->one_by_one = true;
         batch_split(&live->batch);
         return HF_OK;
     }
-    return hf__live_blame(live, &why, err);
+    if (hf__live_is_about_data(&why) && live->batch.count == 1)
+        status = hf__live_blame(live, &why, err);
+    return status == HF_OK ? HF_OK : recover(live, err);
 }
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-static hf_status begin_session(struct live *live, hf_error *err)
+static hf_status begin_session(struct live *live, hf__ingest_state *found, hf_error *err)
 {
     hf_status status = take_lock(live, err);
+    live->ensured_to = 0;
+    live->is_linked = false;
     if (status == HF_OK)
         status = hf__tables_install(live->network, err);
     if (status == HF_OK)
-        status = hf__state_read(live->network, &live->state, err);
+        status = hf__state_read(live->lock, live->network, found, err);
     if (status == HF_OK)
-        status = resume_telling(live, err);
+        status = resume_telling(live, found, err);
     if (status != HF_OK)
         leave_lock(live);
     return status;
 }
 
-/* A pipe must not be opened only to ask for its extent: that would use up its ledgers. */
-static bool can_be_asked(const char *spec)
+/* Standard input and a pipe give each ledger once: opening them only to look uses ledgers up. */
+static bool can_be_repeated(const char *spec)
 {
     struct stat found;
-    if (strncmp(spec, "rpc+", 4) == 0 || strncmp(spec, "generate:", 9) == 0)
-        return true;
+    if (strcmp(spec, "-") == 0)
+        return false;
     return stat(spec, &found) != 0 || S_ISREG(found.st_mode) || S_ISDIR(found.st_mode);
+}
+
+/* A command can be run again, but only to read from a ledger that we name. */
+static bool can_be_asked(const char *spec)
+{
+    return can_be_repeated(spec) && strncmp(spec, "exec:", 5) != 0;
 }
 
 /*
@@ -343,8 +423,7 @@ static hf_status choose_start(const struct live *live, int64_t *from, hf_error *
     *from = live->state.started ? live->state.latest : live->options->start_ledger;
     if (*from > 0 && !live->state.started)
         return HF_OK;
-    bool is_stream = strcmp(options->spec, "-") == 0 || strncmp(options->spec, "exec:", 5) == 0;
-    if (is_stream || !can_be_asked(options->spec)) {
+    if (!can_be_asked(options->spec)) {
         *from = *from > 0 ? *from : 1;
         return HF_OK;
     }
@@ -408,6 +487,10 @@ static hf_status work(struct live *live, hf_error *err)
             status = handle_failure(live, &failure);
         }
     }
+    if (status == HF_OK && live->ended && live->end.code != HF_OK && !hf__live_is_stopped(live)) {
+        failure = live->end;
+        status = failure.code;
+    }
     if (status != HF_OK && err)
         *err = failure;
     return status;
@@ -422,7 +505,7 @@ hf_status hf__live_run(hf_store *store, hf_network *network, const hf__ingest_op
     hf_error *where = err ? err : &local_error;
     hf__keeper *keeper = NULL;
     *progress = (hf__ingest_progress){0};
-    hf_status status = begin_session(&live, where);
+    hf_status status = begin_session(&live, &live.state, where);
     if (status == HF_OK && (options->keep.age_ms > 0 || options->keep.ledgers > 0))
         status = hf__keeper_start(store, network, &options->keep, &keeper, where);
     if (status == HF_OK)
@@ -432,6 +515,7 @@ hf_status hf__live_run(hf_store *store, hf_network *network, const hf__ingest_op
     tell_last(&live);
     hf__keeper_stop(keeper, status == HF_OK && !hf__live_is_stopped(&live));
     hf__reader_stop(live.reader);
+    hf__read_free(&live.read);
     batch_free(&live.batch);
     leave_lock(&live);
     return hf__live_is_stopped(&live) && (status == HF_INTERRUPTED || status == HF_NOT_ACQUIRED)

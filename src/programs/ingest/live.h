@@ -15,8 +15,10 @@
 
 /*
  * Runs until the source ends or stop is set; both are HF_OK. When the session is lost or the store
- * is away, it acquires the lock again and goes on, with pauses of 1 to 10 s. Events are called on
- * the caller's thread. *progress is filled, also after a failure.
+ * is away, it acquires the lock again, with pauses of 1 to 10 s, and goes on from where the store
+ * stands then: what it has read is kept only if it follows that ledger, by number and hash, and is
+ * read again otherwise. Events are called on the caller's thread. *progress is filled, also after
+ * a failure.
  *
  * HF_NOT_ACQUIRED: another ingester holds the network's lock, and err names it. HF_BAD_DATA: a
  * ledger cannot be taken; nothing of it was written. HF_CONFIG: cursor and coverage disagree, or
@@ -36,10 +38,11 @@ typedef struct hf__ingest_state {
 } hf__ingest_state;
 
 /*
- * Reads the state in one transaction. HF_CONFIG: cursor and coverage disagree, so the cursor claims
- * ledgers whose data may be missing; err says how to repair it.
+ * Reads the state on the session that holds the network's lock. HF_CONFIG: cursor and coverage
+ * disagree, so the cursor claims ledgers whose data may be missing; err says how to repair it.
  */
-HF_MUST_CHECK hf_status hf__state_read(hf_network *network, hf__ingest_state *state, hf_error *err);
+HF_MUST_CHECK hf_status hf__state_read(hf_lock *lock, hf_network *network, hf__ingest_state *state,
+                                       hf_error *err);
 
 /* One run. Only live*.c use it, on the thread of the run. */
 struct live {
@@ -50,13 +53,16 @@ struct live {
     hf__ingest_progress *progress;
 
     hf_lock *lock;
-    hf__ingest_state state;
+    hf__ingest_state state; /* the ledgers in memory are checked against it */
+    bool is_linked;         /* a commit of this session has found the store in that state */
     hf__reader *reader;
+    hf__read read; /* taken from the reader, and not done with yet */
     struct batch batch;
     int64_t ensured_to;   /* partitions exist up to this ledger */
     int64_t guessed_bad;  /* ledgers quarantined since the last good one */
     bool link_is_unknown; /* the ledger before the next one was quarantined */
     bool ended;           /* the source */
+    hf_error end;         /* why it ended; code HF_OK: it has no more */
     bool one_by_one;      /* a batch was refused: one ledger per transaction, to find the bad one */
     unsigned failures;    /* of the store, since the last commit */
 
@@ -85,6 +91,12 @@ HF_MUST_CHECK hf_status hf__live_commit(struct live *live, hf_error *err);
 void hf__live_prepare_telling(struct live *live);
 void hf__live_has_told(struct live *live);
 
+/*
+ * live.c: takes all ledgers of the batch as if they came now, after the state has changed. Fails as
+ * the functions below do.
+ */
+HF_MUST_CHECK hf_status hf__live_check_again(struct live *live, hf_error *err);
+
 /* live_check.c: ledgers that do not fit, or that the store refuses. */
 
 /*
@@ -102,6 +114,13 @@ HF_MUST_CHECK hf_status hf__live_compare_pending(struct live *live, const hf__le
 /* HF_BAD_DATA: it is not the next ledger, or its previous_hash is not that of the one before. */
 HF_MUST_CHECK hf_status hf__live_check_link(const struct live *live, const hf__ledger *ledger,
                                             hf_error *err);
+/*
+ * In the transaction that writes: does the store stand at the ledger, by number and hash, that the
+ * batch was checked against? HF_CURSOR: it does not. The first commit of a session asks; from then
+ * on the cursor, which moves from exactly that ledger, is enough.
+ */
+HF_MUST_CHECK hf_status hf__live_check_predecessor(const struct live *live, hf_tx *tx,
+                                                   hf_error *err);
 /*
  * The store refused the only ledger of the batch, for the reason `why`. HF_OK: the ledger is out of
  * the batch, in quarantine or because it was stored already.

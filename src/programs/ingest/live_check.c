@@ -98,10 +98,37 @@ static hf_status read_state(hf_tx *tx, void *arg, hf_error *err)
     return HF_OK;
 }
 
-hf_status hf__state_read(hf_network *network, hf__ingest_state *state, hf_error *err)
+hf_status hf__state_read(hf_lock *lock, hf_network *network, hf__ingest_state *state, hf_error *err)
 {
     struct reading reading = {.network = network, .state = state};
-    return hf__network_transact(network, read_state, &reading, err);
+    hf_tx_options options = hf__network_tx_options(network);
+    return hf_lock_transact(lock, &options, read_state, &reading, err);
+}
+
+static hf_status refuse_predecessor(const struct live *live, hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_CURSOR, "network %s does not stand at ledger %" PRId64 " as it did",
+                 live->network->name, live->state.latest);
+    hf__hint(err, "another program writes to it without the network's lock; nothing was written");
+    return status;
+}
+
+hf_status hf__live_check_predecessor(const struct live *live, hf_tx *tx, hf_error *err)
+{
+    const hf_network *network = live->network;
+    const hf__ingest_state *state = &live->state;
+    char hash[HF__HASH_MAX + 1] = "";
+    bool found = false;
+    int64_t latest = 0;
+    hf_status status = hf__cursor_read(tx, network, network->latest, false, &found, &latest, err);
+    if (status == HF_OK && (found != state->started || (found && latest != state->latest)))
+        return refuse_predecessor(live, err);
+    if (status == HF_OK && found)
+        status = read_hash(tx, network, latest, &found, hash, err);
+    if (status == HF_OK && strcmp(hash, state->tip_hash) != 0)
+        return refuse_predecessor(live, err);
+    return status;
 }
 
 struct lookup {
@@ -285,13 +312,11 @@ static hf_status look_at_duplicate(struct live *live, const hf_error *why, hf_er
         return status;
     if (found && !hf__slice_is(ledger->hash, hash))
         return refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
-    status = hf__state_read(live->network, &live->state, err);
+    status = hf__state_read(live->lock, live->network, &live->state, err);
     if (status != HF_OK)
         return status;
-    if (live->state.started && live->state.latest >= ledger->sequence) {
-        batch_drop_known(&live->batch, live->state.latest);
-        return HF_OK;
-    }
+    if (live->state.started && live->state.latest >= ledger->sequence)
+        return hf__live_check_again(live, err);
     status = hf__fail(err, HF_BAD_DATA,
                       "rows of ledger %" PRId64 " are there, but it is not covered: %.200s",
                       ledger->sequence, why->message);

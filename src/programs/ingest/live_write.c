@@ -65,8 +65,9 @@ static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
     int64_t from = batch_first(batch), to = batch_last(batch);
     bool bulk = batch->count > 1;
 
-    hf_status status =
-        hf__write_rows(tx, network, batch->ledgers, batch->count, bulk, live->stop, err);
+    hf_status status = live->is_linked ? HF_OK : hf__live_check_predecessor(live, tx, err);
+    if (status == HF_OK)
+        status = hf__write_rows(tx, network, batch->ledgers, batch->count, bulk, live->stop, err);
     if (status == HF_OK && state->started && from == state->latest + 1)
         status = grow_coverage(live, tx, to, err);
     else if (status == HF_OK)
@@ -131,6 +132,7 @@ hf_status hf__live_commit(struct live *live, hf_error *err)
         count_batch(live);
         batch_clear(&live->batch);
         live->failures = 0;
+        live->is_linked = true;
         live->one_by_one = live->one_by_one && live->batch.count > 0;
     }
     return status;
