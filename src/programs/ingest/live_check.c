@@ -102,6 +102,8 @@ hf_status hf__state_read(hf_lock *lock, hf_network *network, hf__ingest_state *s
 {
     struct reading reading = {.network = network, .state = state};
     hf_tx_options options = hf__network_tx_options(network);
+    options.isolation = HF_REPEATABLE_READ; /* retention moves cursor and coverage together */
+    options.read_only = true;
     return hf_lock_transact(lock, &options, read_state, &reading, err);
 }
 

@@ -1,5 +1,6 @@
 """holdfast ingest, live: one writer per network, no ledger lost and none twice, whatever dies."""
 
+import contextlib
 import json
 import os
 import random
@@ -13,6 +14,7 @@ from cli import EXIT_CONFIG, EXIT_DATA, EXIT_NOT_ACQUIRED, EXIT_USAGE
 from ingesting import LOCK_KEY
 from ledgers import Network, chain, ledger, write
 from stores import StoreKind
+from strangers import run
 
 @pytest.fixture
 def ingest(kind, holdfast):
@@ -357,3 +359,21 @@ def test_wrong_usage_is_refused(holdfast, options):
     refused = holdfast("ingest", *options)
     assert refused.code == EXIT_USAGE
     assert refused.err.startswith("error: ")
+
+
+@pytest.mark.parametrize("kind", ["pg15", "pg18"], indirect=True)
+def test_retention_that_commits_while_it_starts_is_no_disagreement(ingest, network, kind, source):
+    """The ingester has read the cursors, and waits for coverage, when both of them move."""
+    write(source, chain(1, 20))
+    assert ingest(source).code == 0
+    write(source, [ledger(21)], "a")
+    with contextlib.closing(kind.database.connect("postgres", autocommit=False)) as stranger:
+        run(stranger, "lock table ingest_testnet.ingest_coverage")
+        with ingest.start(source) as started:
+            eventually(lambda: kind.database.sql("select 1 from pg_locks where not granted and relation ="
+                                                 " 'ingest_testnet.ingest_coverage'::regclass"))
+            run(stranger, "update ingest_testnet.ingest_coverage set lo = 5")
+            run(stranger, "update ingest_testnet.ingest_store set value = '5' where key = 'oldestLedgerCursor'")
+            stranger.commit()
+            assert started.wait() == 0, started.describe()
+    assert (network.oldest, network.coverage()) == (5, [(5, 21)])
