@@ -410,11 +410,27 @@ static bool can_be_asked(const char *spec)
     return can_be_repeated(spec) && strncmp(spec, "exec:", 5) != 0;
 }
 
+/* The source ends before the latest ledger: it lags, or is of another chain. Its end tells which. */
+static hf_status compare_newest(struct live *live, hf__source *source, int64_t newest,
+                                hf_error *err)
+{
+    hf__ledger *ledger = NULL;
+    hf_status status = source->ops->seek(source, newest, err);
+    if (status == HF_OK)
+        status = source->ops->next(source, &ledger, NULL, err);
+    if (status == HF_OK && ledger && ledger->sequence <= live->state.latest)
+        status = hf__live_compare_known(live, ledger, err);
+    else if (status == HF_BAD_DATA)
+        status = HF_OK; /* it cannot be compared; when it is read, it will be told */
+    hf__ledger_free(ledger);
+    return status;
+}
+
 /*
  * Reading begins with the latest ledger that is stored, to check that the source is still of the
  * same chain; or with the one after it, if the source begins there.
  */
-static hf_status choose_start(const struct live *live, int64_t *from, hf_error *err)
+static hf_status choose_start(struct live *live, int64_t *from, hf_error *err)
 {
     const hf__source_options *options = &live->options->source;
     hf__source_options with_stop = *options;
@@ -431,6 +447,8 @@ static hf_status choose_start(const struct live *live, int64_t *from, hf_error *
     hf_status status = hf__source_open(&with_stop, &source, err);
     if (status == HF_OK)
         status = source->ops->extent(source, &oldest, &latest, err);
+    if (status == HF_OK && live->state.started && latest > 0 && latest < live->state.latest)
+        status = compare_newest(live, source, latest, err);
     hf__source_close(source);
     if (status != HF_OK)
         return status;
@@ -454,9 +472,11 @@ static hf_status start_reading(struct live *live, hf_error *err)
             return HF_INTERRUPTED;
         status = choose_start(live, &from, err);
     }
+    hf__source_options options = live->options->source;
+    options.gives_back = true;
     if (status == HF_OK)
-        status = hf__reader_start(&live->options->source, from, 0, memory(live) / 2, live->stop,
-                                  &live->reader, err);
+        status =
+            hf__reader_start(&options, from, 0, memory(live) / 2, live->stop, &live->reader, err);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "programs/ingest/live.h"
+#include "programs/ingest/reconcile.h"
 #include "programs/ingest/sql.h"
 #include "programs/ingest/writer.h"
 
@@ -133,12 +134,29 @@ hf_status hf__live_check_predecessor(const struct live *live, hf_tx *tx, hf_erro
     return status;
 }
 
+struct closing {
+    const hf_network *network;
+    int64_t sequence;
+    bool found;
+    int64_t at_us;
+};
+
 struct lookup {
     const hf_network *network;
     int64_t sequence;
     bool *found;
     char *hash;
 };
+
+/* When the latest ledger closed, in microseconds since 1970. *found false: nothing tells. */
+static hf_status read_latest_time(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct closing *closing = arg;
+    char number[24];
+    hf_value value = hf__number_value(number, closing->sequence);
+    return hf__query_number(tx, closing->network, &hf__sql_ingest_closed_at, 1, &value,
+                            &closing->found, &closing->at_us, err);
+}
 
 static hf_status look_up(hf_tx *tx, void *arg, hf_error *err)
 {
@@ -206,6 +224,25 @@ static hf_status refuse_fork(const struct live *live, int64_t sequence, hf__slic
     return status;
 }
 
+/*
+ * An old ledger of the source that is not stored, perhaps because retention has dropped it. In one
+ * chain it closed before the latest one.
+ */
+static hf_status compare_times(struct live *live, const hf__ledger *ledger, hf_error *err)
+{
+    struct closing closing = {.network = live->network, .sequence = live->state.latest};
+    hf_status status = hf__network_transact(live->network, read_latest_time, &closing, err);
+    if (status != HF_OK || !closing.found || ledger->closed_at_us <= closing.at_us)
+        return status;
+    status = hf__fail(err, HF_BAD_DATA,
+                      "network %s was reset: ledger %" PRId64
+                      " of the source closed after ledger %" PRId64 ", the latest here",
+                      live->network->name, ledger->sequence, live->state.latest);
+    hf__hint(err, "'holdfast ingest reset --network %s --to 0' removes what is there",
+             live->network->name);
+    return status;
+}
+
 hf_status hf__live_compare_known(struct live *live, const hf__ledger *ledger, hf_error *err)
 {
     char hash[HF__HASH_MAX + 1] = "";
@@ -217,6 +254,8 @@ hf_status hf__live_compare_known(struct live *live, const hf__ledger *ledger, hf
         status = ledger_hash(live->network, ledger->sequence, &found, hash, err);
     if (status == HF_OK && found && !hf__slice_is(ledger->hash, hash))
         status = refuse_fork(live, ledger->sequence, ledger->hash, hash, err);
+    else if (status == HF_OK && !found)
+        status = compare_times(live, ledger, err);
     if (status == HF_OK)
         live->progress->skipped++;
     return status;

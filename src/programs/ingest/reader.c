@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -113,6 +114,15 @@ static void say(hf__reader *reader, hf__read_kind kind, const hf_error *why)
     if (why)
         read.why = *why;
     push(reader, &read, 0);
+}
+
+/* The source's notes go through the queue, as its ledgers do. Their code is HF_OK. */
+static void say_note(void *arg, hf_log_level level, const char *message)
+{
+    hf_error note = {0};
+    (void)level;
+    (void)snprintf(note.message, sizeof note.message, "%s", message);
+    say(arg, HF__READ_NOTE, &note);
 }
 
 /* Pauses before the next try. False: reading was stopped. */
@@ -258,6 +268,8 @@ hf_status hf__reader_start(const hf__source_options *options, int64_t from, int6
     reader->own.fd = reader->either = -1;
     hf_status status = watch_both(reader, err);
     reader->options.stop_fd = reader->either;
+    reader->options.log = say_note;
+    reader->options.log_arg = reader;
     if (status == HF_OK && (!reader->spec || !reader->network ||
                             pthread_create(&reader->thread, NULL, read_all, reader) != 0))
         status = hf__fail(err, HF_NO_MEMORY, "cannot start a thread to read the source");

@@ -12,7 +12,8 @@ typedef enum hf__read_kind {
     HF__READ_NOTHING, /* the time is over, or the stop was set */
     HF__READ_LEDGER,
     HF__READ_BAD,    /* bad holds what came, why says what is wrong with it */
-    HF__READ_NOTE,   /* why.message is for people: the source is away, and is tried again */
+    HF__READ_NOTE,   /* why.message is for people; unless why.code is HF_OK, the source is away, and
+                      * is tried again */
     HF__READ_END,    /* the source, or the range asked for, has ended */
     HF__READ_FAILED, /* why says why; nothing more comes */
 } hf__read_kind;

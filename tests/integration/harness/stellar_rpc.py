@@ -136,7 +136,7 @@ class Ledger:
 
     def item(self, server):
         item = {"hash": self.hash, "sequence": self.sequence,
-                "ledgerCloseTime": server.number(close_time(self.sequence), as_text=True)}
+                "ledgerCloseTime": server.number(close_time(self.sequence) + server.later, as_text=True)}
         if server.xdr_only:
             return {**item, "headerXdr": "AAAA", "metadataXdr": "AAAA"}
         header = {"hash": self.hash,
@@ -170,6 +170,7 @@ class StellarRpc:
         self.passphrase = PASSPHRASES.get(network, network)
         self.guard = threading.RLock()
         self.chain = "genesis"
+        self.later = 0  # seconds that ledgers close later than those of the first chain
         self.ledgers = []
         self.oldest = GENESIS
         self.requests = []  # (method, params) as they came
@@ -246,10 +247,11 @@ class StellarRpc:
         with self.guard:
             self.oldest = sequence
 
-    def reset(self, chain="reset"):
+    def reset(self, chain="reset", ledgers=0, later=0):
         """Begins a new chain at genesis under the same passphrase, as testnet does."""
         with self.guard:
-            self.chain, self.ledgers, self.oldest = chain, [], GENESIS
+            self.chain, self.ledgers, self.oldest, self.later = chain, [], GENESIS, later
+            self.close_ledgers(ledgers)
 
     def fault(self, method, *faults, count=1):
         with self.guard:

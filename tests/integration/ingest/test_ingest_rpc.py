@@ -6,7 +6,7 @@ import pytest
 
 from awaiting import eventually
 from cli import EXIT_CONFIG, EXIT_DATA
-from stellar_rpc import Cut, Error, Http
+from stellar_rpc import Body, Cut, Error, Http
 
 
 pytestmark = pytest.mark.parametrize("kind", ["local", "pg15"], indirect=True)
@@ -80,6 +80,69 @@ def test_a_reset_of_the_network_stops_it_with_both_hashes(start, rpc, network):
     with start() as running:
         done = running.wait_all()
         assert done.code == EXIT_DATA and before in done.err and rpc.ledger(height).hash in done.err
+
+
+def test_a_reset_is_told_at_the_first_look_long_before_the_new_chain_is_as_long(start, rpc, network):
+    with start("--start-ledger", "2") as running:
+        eventually(lambda: network.latest == rpc.latest, 20, "the tip")
+        running.signal(signal.SIGTERM)
+        running.wait()
+    before = rpc.ledger(7).hash
+    rpc.reset(ledgers=6)
+    with start() as running:
+        done = running.wait_all()
+        assert done.code == EXIT_DATA and before in done.err and rpc.ledger(7).hash in done.err
+
+
+def test_a_reset_while_it_runs_is_told_long_before_the_new_chain_is_as_long(start, rpc, network):
+    with start("--start-ledger", "2") as running:
+        eventually(lambda: network.latest == rpc.latest, 20, "the tip")
+        before = rpc.ledger(7).hash
+        rpc.reset(ledgers=6)
+        done = running.wait_all()
+        assert done.code == EXIT_DATA and before in done.err and rpc.ledger(7).hash in done.err
+
+
+@pytest.mark.parametrize("running_then", [False, True])
+def test_a_reset_is_told_by_the_time_where_the_old_ledgers_are_not_kept(start, rpc, network, running_then):
+    with start() as running:
+        eventually(lambda: network.latest == rpc.latest, 20, "the tip, and nothing before it")
+        if not running_then:
+            running.signal(signal.SIGTERM)
+            running.wait()
+        rpc.reset(ledgers=6, later=1000)
+        with running if running_then else start() as told:
+            done = told.wait_all()
+            assert done.code == EXIT_DATA and "reset" in done.err and "ledger 7" in done.err
+
+
+@pytest.mark.parametrize("first", ["2", "21"])
+def test_a_server_that_lags_is_waited_for_with_a_note(start, rpc, network, first):
+    with start("--start-ledger", first) as running:
+        eventually(lambda: network.latest == rpc.latest, 20, "the tip")
+        rpc.latest_of = {"getHealth": 8, "getLedgers": 8, "getTransactions": 8}
+        running.await_line("lags behind", "err")
+        rpc.latest_of = {}
+        rpc.close_ledgers(1)
+        eventually(lambda: network.latest == rpc.latest, 20, "the next ledger")
+    rpc.latest_of = {"getHealth": 8, "getLedgers": 8, "getTransactions": 8}
+    with start() as running:
+        running.await_line("lags behind", "err")
+        rpc.latest_of = {}
+        rpc.close_ledgers(1)
+        eventually(lambda: network.latest == rpc.latest, 20, "the next ledger")
+    assert_holds(network, rpc, int(first), rpc.latest)
+
+
+def test_an_answer_that_is_no_ledger_and_too_large_is_not_a_bad_ledger(start, rpc, network):
+    rpc.close_ledgers(1)
+    with start("--on-bad", "quarantine") as running:
+        eventually(lambda: network.latest == rpc.latest, 20, "the tip")
+        rpc.fault("getHealth", Body(b" " * (2 << 20)))
+        running.await_line("trying again", "err")
+        rpc.close_ledgers(2)
+        eventually(lambda: network.latest == rpc.latest, 20, "the next ledgers")
+    assert network.quarantined() == []
 
 
 def test_what_lies_before_the_tip_is_backfilled(start, rpc, network):

@@ -98,7 +98,7 @@ def test_a_server_behind_the_same_address_that_lags_is_waited_for(rpc, reader):
 
 def test_a_latest_ledger_that_goes_backwards_is_no_reset(rpc, reader):
     check_read(rpc, reader, GENESIS, 11)
-    rpc.latest_of["getHealth"] = 4
+    rpc.latest_of["getHealth"] = 8
     waiting = reader.begin_next()
     polls = len(rpc.asked("getHealth"))
     eventually(lambda: len(rpc.asked("getHealth")) > polls + 2, what="it looks again and again")

@@ -329,7 +329,7 @@ static hf_status take_bad(struct worker *worker, const hf__read *read, hf_error 
 static hf_status take_trouble(struct worker *worker, const hf_error *why, hf_error *err)
 {
     backfill_note(worker->fill, why->message);
-    if (++worker->troubles < TROUBLES)
+    if (why->code == HF_OK || ++worker->troubles < TROUBLES)
         return HF_OK;
     hf_status status = commit_batch(worker, err);
     if (status != HF_OK)

@@ -12,7 +12,7 @@
 enum {
     FIRST_LEDGERS = 5, /* to ask for at first: ledgers of pubnet are large */
     FIRST_TRANSACTIONS = 100,
-    FAR_BEHIND = 60, /* ledgers: five minutes */
+    FAR_BEHIND = 5, /* ledgers: half a minute. Servers behind one address differ by less */
 };
 
 #define DEFAULT_LEDGER_MAX ((size_t)256 * 1024 * 1024)
@@ -190,15 +190,26 @@ hf_status hf__rpc_call(hf__rpc_client *client, const hf__rpc_request *request, h
     return status;
 }
 
+/* An answer that is too large is no ledger's fault here, as it is with getLedgers. */
+static hf_status call_small(hf__rpc_client *client, const char *method, hf__buf *answer,
+                            hf__json_value *result, hf_error *err)
+{
+    const hf__rpc_request request = {.method = method, .answer_max = SMALL_ANSWER};
+    hf__rpc_fault fault;
+    hf_status status = hf__rpc_call(client, &request, answer, result, &fault, err);
+
+    if (status == HF_BAD_DATA && err != NULL)
+        err->code = HF_UNREACHABLE;
+    return status == HF_BAD_DATA ? HF_UNREACHABLE : status;
+}
+
 static hf_status ask_health(hf__rpc_client *client, int64_t *oldest, int64_t *latest, hf_error *err)
 {
     static const char *const names[] = {"oldestLedger", "latestLedger"};
-    const hf__rpc_request request = {.method = "getHealth", .answer_max = SMALL_ANSWER};
     hf__json_value result, members[2];
-    hf__rpc_fault fault;
     hf__buf answer = {0};
 
-    hf_status status = hf__rpc_call(client, &request, &answer, &result, &fault, err);
+    hf_status status = call_small(client, "getHealth", &answer, &result, err);
     if (status == HF_OK) {
         hf__rpc_pick(&result, names, 2, members);
         if (members[0].text.text == NULL || members[1].text.text == NULL ||
@@ -215,13 +226,11 @@ static hf_status ask_health(hf__rpc_client *client, int64_t *oldest, int64_t *la
 static hf_status check_network(hf__rpc_client *client, const char *passphrase, hf_error *err)
 {
     static const char *const names[] = {"passphrase"};
-    const hf__rpc_request request = {.method = "getNetwork", .answer_max = SMALL_ANSWER};
     hf__json_value result, member;
-    hf__rpc_fault fault;
     hf__buf answer = {0};
     char *theirs = NULL, shown[256];
 
-    hf_status status = hf__rpc_call(client, &request, &answer, &result, &fault, err);
+    hf_status status = call_small(client, "getNetwork", &answer, &result, err);
     if (status != HF_OK)
         goto out;
     hf__rpc_pick(&result, names, 1, &member);
@@ -283,18 +292,34 @@ static hf_status settle(hf__rpc *rpc, hf_status status)
     return status;
 }
 
-static void warn_far_behind(hf__rpc *rpc)
+/*
+ * The server is far behind the ledger that is wanted: it lags, or it has begun another chain. Its
+ * newest ledger tells which.
+ */
+static void go_back(hf__rpc *rpc)
 {
     char message[512];
 
-    if (rpc->has_warned || rpc->log == NULL || rpc->next - rpc->base.tip <= FAR_BEHIND)
+    if (rpc->has_gone_back || rpc->next - rpc->base.tip <= FAR_BEHIND)
         return;
+    rpc->has_gone_back = true;
     snprintf(message, sizeof message,
              "%s: waiting for ledger %" PRId64 ", but the server is at %" PRId64
              ": it lags behind, or the network was reset",
              rpc->base.name, rpc->next, rpc->base.tip);
-    rpc->log(rpc->log_arg, HF_LOG_WARNING, message);
-    rpc->has_warned = true;
+    if (rpc->log != NULL)
+        rpc->log(rpc->log_arg, HF_LOG_WARNING, message);
+    if (!rpc->gives_back)
+        return;
+    rpc->return_to = rpc->next;
+    rpc->next = rpc->base.tip;
+}
+
+static void return_from_back(hf__rpc *rpc)
+{
+    rpc->next = rpc->return_to;
+    rpc->return_to = 0;
+    drop_heads(rpc);
 }
 
 /* Waits until the server has ledger next. */
@@ -312,12 +337,15 @@ static hf_status await_ledger(hf__rpc *rpc, hf_error *err)
             return hf__rpc_too_old(rpc, rpc->next, oldest, err);
         if (rpc->next <= rpc->base.tip)
             break;
-        warn_far_behind(rpc);
+        go_back(rpc);
+        if (rpc->return_to > 0)
+            return HF_OK;
         status = hf__rpc_pause(rpc->stop_fd, hf__deadline(rpc->endpoint.poll_ms), err);
         if (status != HF_OK)
             return status;
     }
-    rpc->has_warned = false;
+    if (rpc->return_to == 0)
+        rpc->has_gone_back = false;
     return HF_OK;
 }
 
@@ -343,7 +371,15 @@ static hf_status rpc_next(hf__source *source, hf__ledger **ledger, hf__bad_ledge
         return hf__fail(err, HF_CONFIG, "%s: there is no ledger behind %d", source->name,
                         HF__LEDGER_MAX);
     hf_status status = get_ledger(rpc, ledger, bad, err);
-    if (status == HF_OK) {
+    if (rpc->return_to > 0 && status == HF_BAD_DATA) {
+        hf__bad_ledger_free(bad); /* it was only to be compared */
+        status = HF_UNREACHABLE;
+    } else if (rpc->return_to > 0 && status == HF_UNREACHABLE) {
+        rpc->has_gone_back = false; /* try that again */
+    }
+    if (rpc->return_to > 0) {
+        return_from_back(rpc);
+    } else if (status == HF_OK) {
         rpc->head_at++;
         rpc->next++;
     } else if (status == HF_BAD_DATA) {
@@ -375,6 +411,7 @@ static hf_status rpc_seek(hf__source *source, int64_t from, hf_error *err)
         return HF_OK;
     drop_heads(rpc);
     rpc->next = from;
+    rpc->return_to = 0;
     rpc->base.tip = 0; /* makes await_ledger ask what the server has */
     return HF_OK;
 }
@@ -401,6 +438,7 @@ hf_status hf__source_rpc(const hf__source_options *options, hf__source **source,
     rpc->base.ops = &rpc_ops;
     rpc->stop_fd = options->stop_fd;
     rpc->ledger_max = options->line_max > 0 ? options->line_max : DEFAULT_LEDGER_MAX;
+    rpc->gives_back = options->gives_back;
     rpc->log = options->log;
     rpc->log_arg = options->log_arg;
     rpc->ledgers.limit = FIRST_LEDGERS;

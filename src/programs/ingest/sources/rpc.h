@@ -218,8 +218,10 @@ typedef struct hf__rpc {
     void *log_arg;
 
     bool network_is_checked;
-    bool has_warned; /* that the server is far behind */
-    int64_t next;    /* the next ledger to give; 0: the first that the server has */
+    bool gives_back;
+    bool has_gone_back; /* since the server fell behind: to its newest ledger, with a note */
+    int64_t next;       /* the next ledger to give; 0: the first that the server has */
+    int64_t return_to;  /* what is next after it went back; 0: it did not */
     hf__rpc_page ledgers;
     hf__rpc_page transactions;
     hf__rpc_head heads[HF__RPC_PAGE_ITEMS]; /* from next on */
