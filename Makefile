@@ -3,9 +3,10 @@
 BUILD = build
 PREFIX = /usr/local
 BENCH =
+MINUTES = 5
 MESON = /usr/bin/meson
 
-.PHONY: all deps run test lint format bench install clean
+.PHONY: all deps run test chaos lint format bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -26,6 +27,10 @@ run: all
 test: all
 	@scripts/deps test
 	@scripts/test $(BUILD)
+
+chaos: all
+	@scripts/deps test
+	@for world in local pg15; do HOLDFAST_BUILD=$(BUILD) tests/chaos/run --world $$world --minutes $(MINUTES) || exit; done
 
 lint:
 	@scripts/deps build lint

@@ -1,0 +1,147 @@
+"""
+One process that takes locks at random and writes down what it sees: worker.py FOLDER NAME SEED OPTIONS,
+with OPTIONS as JSON: kind ("holdfast" or a control), url, and options of the store. It ends when its
+standard input does.
+"""
+
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import threading
+import uuid
+
+import cli
+import controls
+from history import Log
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+LABELS = [f"job {number}" for number in range(4)]
+LONG = "long job"
+EXITS = {0: "OK", 69: "UNREACHABLE", 75: "NOT_ACQUIRED", 79: "LOST", 143: "LOST"}
+SLOTS = 3
+THREADS = 2
+
+
+class Worker:
+    def __init__(self, folder, name, options):
+        self.log = Log(folder, name)
+        self.folder = folder
+        self.name = name
+        self.options = options
+        self.stopping = threading.Event()
+        self._guard = threading.Lock()
+        self._number = 0
+
+    def next_number(self):
+        with self._guard:
+            self._number += 1
+            return self._number
+
+    # --- locks -------------------------------------------------------------------------------------------
+
+    def lock(self, store, op, labels, hold, wait=0, mode="exclusive", slots=0, private=False, write=False):
+        number, lost = self.next_number(), threading.Event()
+
+        def told(why):
+            self.log.add("told", n=number, why=why)
+            lost.set()
+
+        self.log.add("ask", n=number, op=op, labels=labels, mode=mode, wait=wait)
+        try:
+            lock = store.take(labels, wait, mode, slots, private, told)
+        except controls.Refused as refused:
+            self.log.add("refused", n=number, status=refused.status)
+            return
+        self.log.add("granted", n=number, token=lock.token, slot=lock.slot if slots else None)
+        if write:
+            store.write(labels[0], lock.token)
+        lost.wait(hold)
+        self.log.add("free", n=number)
+        self.log.add("freed", n=number, status=lock.release())
+
+    def transact(self, store, label):
+        number, name = self.next_number(), str(uuid.uuid4())
+        self.log.add("ask", n=number, op="tx", labels=[label], wait=15000, id=name)
+        self.log.add("done", n=number, status=store.transact(label, name, 15000))
+
+    def command(self, label, hold, wait):
+        """holdfast run; the command under it writes down from when to when it runs."""
+        number = self.next_number()
+        self.log.add("ask", n=number, op="run", labels=[label], wait=wait)
+        child = [sys.executable, "-S", "-E", str(HERE / "command.py"), self.folder, self.name, str(number), str(hold)]
+        code = subprocess.run([cli.program(), "run", "--url", self.options["url"], "--wait", f"{wait}ms",
+                               "--ping", f"{self.options['ping_interval_ms']}ms",
+                               "--ping-deadline", f"{self.options['ping_deadline_ms']}ms", label, "--", *child],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              check=False).returncode
+        self.log.add("ran", n=number, status=EXITS.get(code, f"exit {code}"))
+
+    # --- what to do next ---------------------------------------------------------------------------------
+
+    def step(self, store, chance):
+        label, short = chance.choice(LABELS), chance.choice([0, 0, 200, 2000])
+        hold = chance.choice([0, 0, 0.01, 0.1])
+        what = chance.choices(["exclusive", "shared", "set", "slots", "private", "write", "tx", "interrupt", "run"],
+                              [8, 6, 3, 4, 2, 3, 4, *((0.1, 0.5) if store.is_holdfast else (0, 0))])[0]
+        if what == "exclusive":
+            self.lock(store, "lock", [label], hold, chance.choice([short, 20000]))
+        elif what == "shared":
+            self.lock(store, "lock", [label], hold, short, mode="shared")
+        elif what == "set":
+            self.lock(store, "set", sorted(chance.sample(LABELS, 2)), hold, short)
+        elif what == "slots":
+            self.lock(store, "slots", ["pool"], hold, short, slots=SLOTS)
+        elif what == "private":
+            self.lock(store, "private", [label], hold, short, private=True)
+        elif what == "write" and store.can_write:
+            self.lock(store, "lock", [label], hold, short, write=True)
+        elif what == "tx" and store.can_write:
+            self.transact(store, label)
+        elif what == "interrupt":
+            store.interrupt()
+        elif what == "run":
+            self.command(label, hold, short)
+
+    def run_short(self, chance):
+        """With a store of its own, which is opened again after an interrupt."""
+        while not self.stopping.is_set():
+            try:
+                store = controls.open_store(**self.options)
+            except controls.Refused:
+                self.stopping.wait(0.2)
+                continue
+            while not self.stopping.is_set() and not store.interrupted:
+                self.step(store, chance)
+            store.close()
+
+    def run_long(self, chance):
+        """Holds that are longer than a queueing slice, so that those who wait stand in line."""
+        while not self.stopping.is_set():
+            try:
+                store = controls.open_store(**self.options)
+            except controls.Refused:
+                self.stopping.wait(0.2)
+                continue
+            self.lock(store, "long", [LONG], chance.choice([0.5, 1, 1, 8]), 60000)
+            store.close()
+
+
+def main():
+    folder, name, seed, options = sys.argv[1:]
+    worker = Worker(folder, name, json.loads(options))
+    runs = [worker.run_short] * THREADS + [worker.run_long]
+    threads = [threading.Thread(target=run, args=(random.Random(f"{seed} {name} {place}"),))
+               for place, run in enumerate(runs)]
+    for thread in threads:
+        thread.start()
+    sys.stdin.read()
+    worker.stopping.set()
+    for thread in threads:
+        thread.join()
+
+
+if __name__ == "__main__":
+    main()
