@@ -194,6 +194,7 @@ typedef struct hf__partition {
     char table[64];   /* of transactions; "" if it was dropped already */
     char ledgers[64]; /* likewise */
     hf_range ledger_range;
+    bool may_drop; /* the role of the store has the right to */
 } hf__partition;
 
 /*

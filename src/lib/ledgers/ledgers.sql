@@ -243,9 +243,10 @@ CREATE INDEX ingest_quarantine_sequence ON ingest_quarantine (sequence)
 -- ---- partitions, on PostgreSQL only; their names are computed -----------------------------------
 
 -- name: partitions postgres
--- Rows of (parent, its kind, partition, is it in the same schema, its bounds).
+-- Rows of (parent, its kind, partition, is it in the same schema, its bounds, may we drop it).
 SELECT p.relname, p.relkind, c.relname, c.relnamespace = p.relnamespace,
-    pg_catalog.pg_get_expr(c.relpartbound, c.oid)
+    pg_catalog.pg_get_expr(c.relpartbound, c.oid), pg_catalog.pg_has_role(c.relowner, 'USAGE')
+    OR pg_catalog.pg_has_role(n.nspowner, 'USAGE')
 FROM pg_catalog.pg_class p
 JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace
 LEFT JOIN pg_catalog.pg_inherits i ON i.inhparent = p.oid AND p.relkind = 'p'

@@ -34,7 +34,8 @@ static const struct {
 struct part {
     enum parent parent;
     hf_range bounds;
-    bool here; /* in the network's own schema */
+    bool here;     /* in the network's own schema */
+    bool may_drop; /* our role may */
     char table[64];
 };
 
@@ -76,6 +77,7 @@ static hf_status parse_part(const hf_rows *rows, size_t row, const hf_network *n
     const char *table = hf_rows_value(rows, row, 2, NULL);
     const char *bounds = hf_rows_value(rows, row, 4, NULL);
     part->here = hf__row_bool(rows, row, 3);
+    part->may_drop = hf__row_bool(rows, row, 5);
     (void)snprintf(part->table, sizeof part->table, "%s", table);
     if (parse_bound(bounds, "FROM ", &part->bounds.from) &&
         parse_bound(bounds, "TO ", &part->bounds.to)) {
@@ -340,7 +342,9 @@ static size_t pair_up(const struct parts *parts, hf__partition *list)
         if (!pair) {
             pair = &list[count++];
             pair->ledger_range = range;
+            pair->may_drop = true;
         }
+        pair->may_drop = pair->may_drop && part->may_drop;
         (void)snprintf(part->parent == LEDGERS ? pair->ledgers : pair->table, sizeof pair->table,
                        "%s", part->table);
     }

@@ -410,7 +410,7 @@ static bool can_be_asked(const char *spec)
     return can_be_repeated(spec) && strncmp(spec, "exec:", 5) != 0;
 }
 
-/* The source ends before the latest ledger: it lags, or is of another chain. Its end tells which. */
+/* The source ends before the latest ledger: it lags, or is of another chain. Its end tells. */
 static hf_status compare_newest(struct live *live, hf__source *source, int64_t newest,
                                 hf_error *err)
 {

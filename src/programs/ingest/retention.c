@@ -29,6 +29,7 @@ struct retention {
     hf__stop *stop;
     hf__retention_report *report;
     int64_t wanted; /* the floor that `keep` asks for */
+    int64_t below;  /* that floor, or an earlier one that is higher: partitions below it go */
 };
 
 /* ---- the plan, in one snapshot --------------------------------------------------------------- */
@@ -147,9 +148,9 @@ static hf_status plan(hf_tx *tx, void *arg, hf_error *err)
     hf__retention_report *report = run->report;
     const hf_network *network = run->network;
     hf__tables_there there = {0};
-    bool covered = false, claimed = false;
+    bool covered = false, claimed = false, has_floor = false;
     hf_range last = {0};
-    int64_t row_from = 0, latest = 0;
+    int64_t row_from = 0, latest = 0, floor = 0;
 
     *report = (hf__retention_report){0};
     hf_status status = hf__tables_look(tx, network, &there, err);
@@ -168,7 +169,11 @@ static hf_status plan(hf_tx *tx, void *arg, hf_error *err)
     if (status != HF_OK || !covered || report->too_early)
         return status;
     report->latest = last.to;
-    return find_floor(tx, run, last.to, err);
+    status = find_floor(tx, run, last.to, err);
+    if (status == HF_OK)
+        status = hf__cursor_read(tx, network, HF__RETENTION_FLOOR, false, &has_floor, &floor, err);
+    run->below = has_floor && floor > run->wanted ? floor : run->wanted;
+    return status;
 }
 
 /* ---- the first step: clip coverage, so that nothing claims what will be dropped -------------- */
@@ -235,6 +240,18 @@ static hf_status stopped(hf_error *err)
     return hf__fail(err, HF_INTERRUPTED, "stopped; the next run goes on");
 }
 
+static hf_status may_not_drop(const struct retention *run, const hf__partition *partition,
+                              hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_CONFIG,
+                                "the role of %s may not drop the partition of ledgers %" PRId64
+                                "-%" PRId64 " in schema %s",
+                                hf_store_name(run->network->store), partition->ledger_range.from,
+                                partition->ledger_range.to, run->network->schema);
+    hf__hint(err, "nothing was changed; run it as the owner of the tables");
+    return status;
+}
+
 static hf_status name_partition(const struct retention *run, const hf__partition *partition,
                                 hf_error *err)
 {
@@ -250,16 +267,26 @@ static hf_status name_partition(const struct retention *run, const hf__partition
     return status;
 }
 
-static hf_status drop_partitions(struct retention *run, hf_error *err)
+/*
+ * Lists the partitions that are to be dropped, before any claim is given up: where they cannot be
+ * dropped, nothing changes.
+ */
+static hf_status list_partitions(struct retention *run, hf__partition **partitions, hf_error *err)
+{
+    size_t count = 0, *below = &run->report->left;
+    hf_status status = hf__partitions_list(run->network, partitions, &count, err);
+    while (status == HF_OK && *below < count && (*partitions)[*below].ledger_range.to < run->below)
+        if (!(*partitions)[(*below)++].may_drop)
+            status = may_not_drop(run, &(*partitions)[*below - 1], err);
+    return status;
+}
+
+static hf_status drop_partitions(struct retention *run, const hf__partition *partitions,
+                                 hf_error *err)
 {
     hf__retention_report *report = run->report;
-    hf__partition *partitions = NULL;
-    size_t count = 0, below = 0;
-    hf_status status = hf__partitions_list(run->network, &partitions, &count, err);
-    while (status == HF_OK && below < count && partitions[below].ledger_range.to < report->floor)
-        below++;
-    report->left = below;
-    for (size_t i = 0; status == HF_OK && i < below; i++) {
+    hf_status status = HF_OK;
+    for (size_t i = 0; status == HF_OK && report->left > 0; i++) {
         status =
             is_stopped(run) ? stopped(err) : hf__partition_drop(run->network, &partitions[i], err);
         if (status == HF_NOT_ACQUIRED)
@@ -269,7 +296,6 @@ static hf_status drop_partitions(struct retention *run, hf_error *err)
             report->left--;
         }
     }
-    free(partitions);
     return status;
 }
 
@@ -361,6 +387,7 @@ static hf_status write_mark(hf_tx *tx, void *arg, hf_error *err)
 static hf_status work(hf_lock *lock, void *arg, hf_error *err)
 {
     struct retention *run = arg;
+    hf__partition *partitions = NULL;
     bool there = false;
     (void)lock;
     hf_status status = hf__network_read(run->network, plan, run, &there, err);
@@ -368,11 +395,15 @@ static hf_status work(hf_lock *lock, void *arg, hf_error *err)
         status = nothing_there(run->network, err);
     if (status != HF_OK || run->report->too_early || run->report->latest == 0)
         return status;
-    status = hf__network_transact(run->network, give_up_claims, run, err);
+    status = list_partitions(run, &partitions, err);
     if (status == HF_OK)
-        status = run->network->local ? delete_ledgers(run, err) : drop_partitions(run, err);
+        status = hf__network_transact(run->network, give_up_claims, run, err);
+    if (status == HF_OK)
+        status =
+            run->network->local ? delete_ledgers(run, err) : drop_partitions(run, partitions, err);
     if (status == HF_OK)
         status = hf__network_transact(run->network, write_mark, run->network, err);
+    free(partitions);
     return status;
 }
 

@@ -296,6 +296,36 @@ def test_tables_that_are_not_partitioned_are_left_to_who_made_them(world):
     assert world.network.coverage() == [(1, 10)]
 
 
+@on_servers
+def test_tables_that_are_partitioned_otherwise_are_left_to_who_made_them(world):
+    """By time, as others do it."""
+    world.ingest(1, 10)
+    world.network.sql("drop table @transactions")
+    world.network.sql("create table @transactions (to_id bigint, ledger_number int, closed_at timestamptz)"
+                      " partition by range (closed_at)")
+    world.network.sql("create table @day partition of @transactions for values from ('2023-11-14') to ('2023-11-15')")
+    before = world.network.coverage(), world.network.cursors(), world.floor
+    done = world("retention", "--keep", "5-ledgers")
+    assert done.code == EXIT_CONFIG and "not partitioned by ledger" in done.err
+    assert (world.network.coverage(), world.network.cursors(), world.floor) == before
+
+
+@on_servers
+def test_who_may_not_drop_the_partitions_gives_up_no_claim(world):
+    world.ingest(1, 2500)
+    before = world.state()
+    for table in ("transactions_0", "ledgers_0"):
+        world.network.sql(f"alter table @{table} owner to postgres")
+    world.kind.database.sql("alter schema ingest_testnet owner to postgres")
+    world.kind.database.sql("grant usage, create on schema ingest_testnet to app")
+    done = world("retention", "--keep", "1000-ledgers")
+    assert done.code == EXIT_CONFIG and "may not drop" in done.err and "0-999" in done.err
+    assert world.state()[0] == before[0] and world.floor is None and world.network.oldest == 1
+    world.kind.database.sql("alter schema ingest_testnet owner to app")
+    assert world("retention", "--keep", "1000-ledgers").code == 0
+    assert world.network.coverage() == [(1501, 2500)]
+
+
 def test_garbage_in_the_floor_is_named_and_nothing_is_changed(world):
     world.ingest(1, 10)
     world.network.sql("insert into @ingest_store (key, value) values ('holdfast.retentionFloor', 'x')")
