@@ -110,4 +110,12 @@ BEGIN
     END IF;
 END $$;
 
+-- Where an append attaches, and why nobody can tell what came of it. Servers that share a store may have
+-- tables of the same name.
+ALTER TABLE holdfast.appends
+    ADD COLUMN server text NOT NULL DEFAULT '',
+    ADD COLUMN reason text NOT NULL DEFAULT '';
+DROP INDEX holdfast.appends_attaching;
+CREATE UNIQUE INDEX appends_attaching ON holdfast.appends (table_name, server) WHERE state = 'attaching';
+
 CREATE OR REPLACE FUNCTION holdfast.schema_version() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2';

@@ -187,6 +187,7 @@ hf_status hf__append_run(hf_store *store, hf__target *target, hf__stop *stop,
     (void)!hf__work_unlock_table(&work, NULL);
     hf_lock_free(work.own);
     hf_rows_free(work.seen);
+    hf_rows_free(work.attaching);
     hf__cluster_close(&work);
     hf__buf_free(&work.dest);
     hf__buf_free(&work.engine_full);

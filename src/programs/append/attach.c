@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "programs/append/proof.h"
 #include "programs/append/work.h"
 
 enum {
@@ -16,49 +17,15 @@ void hf__writer_id(char out[40], int64_t key)
     (void)snprintf(out, 40, "holdfast-%" PRId64, key);
 }
 
-static int64_t rows_of(const hf__grid *grid, const char *partition)
-{
-    for (size_t i = 0; i < grid->rows; i++)
-        if (strcmp(hf__grid_at(grid, i, 0), partition) == 0)
-            return hf__grid_number(grid, i, 1);
-    return 0;
-}
-
-static hf_status read_rows(hf__work *work, hf__grid *grid, hf_error *err)
-{
-    hf__buf sql = {0};
-
-    hf__buf_puts(&sql, "SELECT partition_id, sum(rows) FROM system.parts WHERE active AND ");
-    hf__put_table_condition(&sql, work->name.database, work->name.table);
-    hf__buf_puts(&sql, " GROUP BY partition_id");
-    const hf__statement read = {.what = "read system.parts"};
-    return hf__target_ask(work->target, &read, &sql, grid, err);
-}
-
-hf_status hf__attach_judge(hf__work *work, const hf__plan *plan, hf__verdict *verdicts,
-                           hf_error *err)
-{
-    hf__parts now = {0};
-    hf__grid rows = {0};
-    hf_status status = hf__parts_read(work->target, work->name.database, work->name.table,
-                                      hf__plan_least_block(plan), &now, err);
-
-    if (status == HF_OK)
-        status = read_rows(work, &rows, err);
-    for (size_t i = 0; i < plan->partition_count && status == HF_OK; i++)
-        verdicts[i] = hf__plan_judge(plan, &plan->partitions[i], &now,
-                                     rows_of(&rows, plan->partitions[i].id), work->collapses);
-    hf__grid_free(&rows);
-    hf__parts_free(&now);
-    return status;
-}
-
 hf_status hf__attach_write_plan(hf__work *work, hf__append_row *row, hf__plan *plan,
                                 bool *in_the_way, hf_error *err)
 {
-    hf_status status =
-        hf__plan_look(plan, work->target, work->name.database, work->name.table, err);
+    hf_status status = HF_OK;
 
+    if (hf__engine_is_replicated(work->engine))
+        status = hf__replicated_check(work, plan, err);
+    if (status == HF_OK)
+        status = hf__proof_look(work, plan, row->staging, err);
     hf__buf_clear(&row->plan);
     hf__plan_write(plan, &row->plan);
     if (status == HF_OK && row->plan.broken)
@@ -67,39 +34,56 @@ hf_status hf__attach_write_plan(hf__work *work, hf__append_row *row, hf__plan *p
     return status == HF_OK ? hf__append_save(work->lock, row, in_the_way, err) : status;
 }
 
+/* ---- Statements ------------------------------------------------------------------------------ */
+
+void hf__put_attach(hf__buf *sql, const char *database, const char *partition, const char *staging)
+{
+    hf__buf_puts(sql, "ATTACH PARTITION ID ");
+    hf__quote_text(sql, partition);
+    hf__buf_puts(sql, " FROM ");
+    hf__quote_table(sql, database, staging);
+}
+
+struct attaching {
+    const char *into; /* quoted */
+    const char *from;
+    const char *query_id;
+    const hf__plan *plan;
+    const hf__verdict *verdicts; /* those that are HF__NOT_ATTACHED; NULL: all */
+};
+
 /*
  * Puts as many partitions as possible, from *at on, into one statement. A server finishes an ALTER
  * even when its client is gone, so all of them get attached or none. Returns how many there are.
  */
-static size_t write_statement(const hf__work *work, const hf__plan *plan,
-                              const hf__verdict *verdicts, const char *staging, size_t most,
+static size_t write_statement(const hf__work *work, const struct attaching *attaching, size_t most,
                               size_t *at, hf__buf *sql)
 {
     size_t count = 0;
 
-    hf__buf_printf(sql, "ALTER TABLE %s", work->dest.data);
-    for (; *at < plan->partition_count && count < most && sql->length < STATEMENT_MAX; (*at)++) {
-        if (verdicts[*at] != HF__NOT_ATTACHED)
+    hf__buf_printf(sql, "ALTER TABLE %s", attaching->into);
+    for (; *at < attaching->plan->partition_count && count < most && sql->length < STATEMENT_MAX;
+         (*at)++) {
+        if (attaching->verdicts != NULL && attaching->verdicts[*at] != HF__NOT_ATTACHED)
             continue;
-        hf__buf_puts(sql, count++ == 0 ? " ATTACH PARTITION ID " : ", ATTACH PARTITION ID ");
-        hf__quote_text(sql, plan->partitions[*at].id);
-        hf__buf_puts(sql, " FROM ");
-        hf__quote_table(sql, work->name.database, staging);
+        hf__buf_puts(sql, count++ == 0 ? " " : ", ");
+        hf__put_attach(sql, work->name.database, attaching->plan->partitions[*at].id,
+                       attaching->from);
     }
     return count;
 }
 
-static hf_status run_statement(hf__work *work, const hf__buf *sql, hf_error *err)
+static hf_status run_statement(hf__work *work, const struct attaching *attaching,
+                               const hf__buf *sql, hf_error *err)
 {
-    char writer[40];
     const hf__statement attach = {.sql = sql->data,
                                   .what = "attach the partitions",
-                                  .query_id = writer,
+                                  .query_id = attaching->query_id,
+                                  .settings = hf__settings_for_log(&work->settings),
                                   .limit_ms = ATTACH_MS,
                                   .is_once = true,
                                   .is_list = true};
 
-    hf__writer_id(writer, work->result->key);
     if (sql->broken)
         return hf__no_memory(err);
     hf_status status = hf__target_query(work->target, &attach, NULL, err);
@@ -120,21 +104,20 @@ static bool is_too_much(const hf__work *work, hf_status status, size_t count)
            (code == HF__CODE_SYNTAX_ERROR || code == HF__CODE_NOT_IMPLEMENTED);
 }
 
-static hf_status attach_by_statements(hf__work *work, const hf__plan *plan,
-                                      const hf__verdict *verdicts, const char *staging,
+static hf_status attach_by_statements(hf__work *work, const struct attaching *attaching,
                                       hf_error *err)
 {
     hf_status status = HF_OK;
     size_t at = 0, most = SIZE_MAX;
 
-    while (status == HF_OK && at < plan->partition_count) {
+    while (status == HF_OK && at < attaching->plan->partition_count) {
         hf__buf sql = {0};
         size_t first = at;
-        size_t count = write_statement(work, plan, verdicts, staging, most, &at, &sql);
+        size_t count = write_statement(work, attaching, most, &at, &sql);
         if (count > 0) {
             status = hf__work_check(work, err);
             if (status == HF_OK)
-                status = run_statement(work, &sql, err);
+                status = run_statement(work, attaching, &sql, err);
         }
         if (is_too_much(work, status, count)) {
             most = 1;
@@ -146,18 +129,45 @@ static hf_status attach_by_statements(hf__work *work, const hf__plan *plan,
     return status;
 }
 
+hf_status hf__attach_all(hf__work *work, const char *into, const hf__plan *plan, const char *from,
+                         hf_error *err)
+{
+    hf__buf quoted = {0};
+
+    hf__quote_table(&quoted, work->name.database, into);
+    const struct attaching attaching = {.into = quoted.data, .from = from, .plan = plan};
+    hf_status status =
+        quoted.broken ? hf__no_memory(err) : attach_by_statements(work, &attaching, err);
+    hf__buf_free(&quoted);
+    return status;
+}
+
+/* ---- What came of it ------------------------------------------------------------------------- */
+
+size_t hf__count_verdicts(const hf__plan *plan, const hf__verdict *verdicts, hf__verdict wanted)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < plan->partition_count; i++)
+        count += verdicts[i] == wanted ? 1 : 0;
+    return count;
+}
+
 /* Without an answer the statement may still be running: then nothing is known. */
-static hf_status say_how_far(hf__work *work, const hf__plan *plan, hf__verdict *verdicts,
-                             hf_error *err)
+static hf_status say_how_far(hf__work *work, hf__plan *plan, hf__verdict *verdicts,
+                             const char *staging, bool *is_none, hf_error *err)
 {
     const hf__fault fault = work->target->fault;
+    hf__proof_options how = {.attached_from = staging, .staging = staging};
     hf_error plain = *err;
-    size_t done = 0;
     bool is_known = (fault.code != 0 || !fault.was_sent) &&
-                    hf__attach_judge(work, plan, verdicts, NULL) == HF_OK;
+                    hf__proof_judge(work, plan, &how, verdicts, NULL) == HF_OK &&
+                    hf__count_verdicts(plan, verdicts, HF__UNSURE) == 0;
+    size_t done = is_known ? hf__count_verdicts(plan, verdicts, HF__ATTACHED) : 0;
 
-    for (size_t i = 0; i < plan->partition_count && is_known; i++)
-        done += verdicts[i] == HF__ATTACHED ? 1 : 0;
+    work->target->fault = fault; /* what counts is what was said about the ATTACH */
+    *is_none =
+        is_known && hf__count_verdicts(plan, verdicts, HF__NOT_ATTACHED) == plan->partition_count;
     /* The rows may be there: a caller that takes this for a failure would append them again. */
     hf_status doubt = plain.code == HF_UNREACHABLE ? HF_IN_DOUBT : plain.code;
     hf_status status =
@@ -165,45 +175,69 @@ static hf_status say_how_far(hf__work *work, const hf__plan *plan, hf__verdict *
                             plain.message, done, plan->partition_count)
                  : hf__fail(err, doubt, "%s; how many of %zu partitions are attached is not known",
                             plain.message, plan->partition_count);
-    hf__hint(err, "repeat with the same --id: it attaches the rest");
-    return status;
-}
-
-static hf_status refuse_missing(hf__work *work, const hf__plan_partition *partition, hf_error *err)
-{
-    bool is_replicated = hf__engine_is_replicated(work->engine);
-    hf_status status =
-        hf__fail(err, HF_DATABASE, "%s: partition %s was attached with %" PRId64 " rows, but %s",
-                 work->target->name, partition->id, partition->rows,
-                 is_replicated ? "the server left them out: it has attached equal ones before"
-                               : "they are not there");
-
-    work->was_deduplicated = is_replicated;
-    if (is_replicated)
+    if (*is_none && fault.code != 0)
         hf__hint(err,
-                 "a replicated table takes equal parts once; to have the rows twice, append them "
-                 "with --direct and ?insert_deduplicate=0 behind the URL");
+                 "repeat with the same --id: the rows are staged; if the table was altered since, "
+                 "'holdfast append forget' the id and append them again");
+    else
+        hf__hint(err, "repeat with the same --id: it attaches the rest");
     return status;
 }
 
-/* An answer without an error is no proof: look at what is in the table. */
-static hf_status make_sure(hf__work *work, const hf__plan *plan, hf__verdict *verdicts,
-                           hf_error *err)
+hf_status hf__refuse_equal(const hf__work *work, const hf__plan_part *part, hf_error *err)
 {
-    hf_status status = hf__attach_judge(work, plan, verdicts, err);
+    hf_status status = hf__fail(err, HF_DATABASE,
+                                "%s: %s leaves out %" PRId64
+                                " rows of partition %s: it has attached equal ones before",
+                                work->target->name, work->name.text, part->rows, part->partition);
+
+    hf__hint(err, "a replicated table takes equal parts once; to have the rows twice, append them "
+                  "with --direct and ?insert_deduplicate=0 behind the URL");
+    return status;
+}
+
+static hf_status refuse_missing(hf__work *work, const hf__plan *plan,
+                                const hf__plan_partition *partition, hf_error *err)
+{
+    const hf__plan_part *part = &plan->parts[partition->first];
+
+    for (size_t p = 0; p < partition->count && part->found == HF__THERE; p++)
+        part++;
+    work->was_deduplicated = hf__engine_is_replicated(work->engine);
+    if (work->was_deduplicated)
+        return hf__refuse_equal(work, part, err);
+    return hf__fail(err, HF_IN_DOUBT,
+                    "%s: partition %s was attached, but %" PRId64 " of its rows are not there",
+                    work->target->name, partition->id, part->rows);
+}
+
+/* An answer without an error is no proof: look at what is in the table, part by part. */
+static hf_status make_sure(hf__work *work, hf__plan *plan, hf__verdict *verdicts,
+                           const char *staging, hf_error *err)
+{
+    hf__proof_options how = {.attached_from = staging, .staging = staging, .is_answered = true};
+    hf_status status = hf__proof_judge(work, plan, &how, verdicts, err);
 
     for (size_t i = 0; i < plan->partition_count && status == HF_OK; i++)
-        if (verdicts[i] == HF__NOT_ATTACHED)
-            status = refuse_missing(work, &plan->partitions[i], err);
+        if (verdicts[i] != HF__ATTACHED)
+            status = refuse_missing(work, plan, &plan->partitions[i], err);
     return status;
 }
 
-hf_status hf__attach_missing(hf__work *work, const hf__plan *plan, hf__verdict *verdicts,
-                             const char *staging, hf_error *err)
+hf_status hf__attach_missing(hf__work *work, hf__plan *plan, hf__verdict *verdicts,
+                             const char *staging, bool *is_none, hf_error *err)
 {
-    hf_status status = attach_by_statements(work, plan, verdicts, staging, err);
+    char writer[40];
+    const struct attaching attaching = {.into = work->dest.data,
+                                        .from = staging,
+                                        .query_id = writer,
+                                        .plan = plan,
+                                        .verdicts = verdicts};
 
+    *is_none = false;
+    hf__writer_id(writer, work->result->key);
+    hf_status status = attach_by_statements(work, &attaching, err);
     if (status != HF_OK && err != NULL)
-        return say_how_far(work, plan, verdicts, err);
-    return status == HF_OK ? make_sure(work, plan, verdicts, err) : status;
+        return say_how_far(work, plan, verdicts, staging, is_none, err);
+    return status == HF_OK ? make_sure(work, plan, verdicts, staging, err) : status;
 }

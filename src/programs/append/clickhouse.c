@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/append/work.h"
+#include "programs/append/proof.h"
 
 enum {
     LOOKS = 8, /* a load balancer that picks one of two at random is missed once in 128 times */
     UPTIME_SLACK_S = 5,
+    MODERN = 21,   /* servers from this version on tell checksums of parts and uuids of tables */
     LISTINGS = 50, /* each meets another table that is dropped, where many append at once */
 };
 
@@ -16,7 +17,8 @@ enum {
 hf_status hf__clickhouse_ask(hf__target *target, hf__grid *grid, hf_error *err)
 {
     static const hf__statement who = {
-        .sql = "SELECT hostName(), toInt64(toUnixTimestamp(now())) - toInt64(uptime()), version(), "
+        .sql = "SELECT hostName(), toInt64(toUnixTimestamp(now())) - toInt64(uptime()), "
+               "splitByChar('.', version())[1], "
                "currentDatabase(), (SELECT any(data_path) FROM system.databases WHERE name = "
                "'system')",
         .what = "ask who it is",
@@ -78,6 +80,12 @@ hf_status hf__clickhouse_check(hf__work *work, hf_error *err)
     hf_status status = hf__clickhouse_ask(work->target, &first, err);
 
     given.database = hf__grid_at(&first, 0, 3);
+    work->is_modern = hf__grid_number(&first, 0, 2) >= MODERN;
+    if (work->target->is_embedded) /* a folder that only one process can open */
+        (void)snprintf(work->server, sizeof work->server, "%s", work->target->name);
+    else
+        (void)snprintf(work->server, sizeof work->server, "%s:%s", hf__grid_at(&first, 0, 0),
+                       hf__grid_at(&first, 0, 4));
     if (status == HF_OK)
         status = hf__table_name_parse(work->options->table, strlen(work->options->table), &given,
                                       &work->name, err);
@@ -106,8 +114,18 @@ static bool dropped_meanwhile(const hf__target *target)
 
 hf_status hf__clickhouse_tables(hf__work *work, hf__buf *sql, hf__grid *grid, hf_error *err)
 {
-    const hf__statement look = {.sql = sql->data, .what = "read system.tables", .gives_way = true};
+    const hf__statement look = {.what = "read system.tables", .gives_way = true};
+
+    return hf__clickhouse_ask_tables(work, &look, sql, grid, err);
+}
+
+hf_status hf__clickhouse_ask_tables(hf__work *work, const hf__statement *statement, hf__buf *sql,
+                                    hf__grid *grid, hf_error *err)
+{
+    hf__statement look = *statement;
     hf_status status = sql->broken ? hf__no_memory(err) : HF_OK;
+
+    look.sql = sql->data;
 
     if (status == HF_OK)
         status = hf__target_query(work->target, &look, grid, err);
@@ -253,9 +271,9 @@ hf_status hf__clickhouse_describe(hf__work *work, hf_error *err)
     work->is_merge_tree = ends_with(work->engine, "MergeTree");
     work->collapses =
         strcmp(work->engine, "MergeTree") != 0 && strcmp(work->engine, "ReplicatedMergeTree") != 0;
-    return work->dest.broken || work->engine_full.broken || work->views.broken || work->timed.broken
-               ? hf__no_memory(err)
-               : HF_OK;
+    if (work->dest.broken || work->engine_full.broken || work->views.broken || work->timed.broken)
+        return hf__no_memory(err);
+    return hf__engine_is_replicated(work->engine) ? hf__replicated_find(work, err) : HF_OK;
 }
 
 hf_status hf__clickhouse_sync(hf__work *work, hf_error *err)
@@ -273,7 +291,7 @@ hf_status hf__clickhouse_sync(hf__work *work, hf_error *err)
 static const char question[] =
     "SELECT name, value, changed FROM system.settings WHERE name IN ("
     "'insert_deduplicate', 'insert_deduplication_token', 'format_csv_delimiter', "
-    "'async_insert', 'max_insert_block_size', 'min_insert_block_size_rows', "
+    "'async_insert', 'max_insert_block_size', 'min_insert_block_size_rows', 'log_queries', "
     "'min_insert_block_size_bytes', 'input_format_parallel_parsing') UNION ALL "
     "SELECT name, value, changed FROM system.merge_tree_settings WHERE name IN ("
     "'replicated_deduplication_window', 'non_replicated_deduplication_window')";
@@ -335,4 +353,11 @@ const char *hf__settings_for_rows(const hf__grid *settings)
     if (hf__settings_value(settings, "async_insert") != NULL)
         return "async_insert=0"; /* else the server writes the rows later, by itself */
     return wants_less_at_a_time(settings) ? "max_insert_block_size=65536" : "";
+}
+
+const char *hf__settings_for_log(const hf__grid *settings)
+{
+    const char *value = hf__settings_value(settings, "log_queries");
+
+    return value != NULL ? "log_queries=1&log_queries_cut_to_length=262144" : "";
 }

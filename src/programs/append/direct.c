@@ -264,6 +264,8 @@ hf_status hf__direct_run(hf__work *work, hf_error *err)
         status = hf__work_lock_table(work, work->options->wait_ms, err);
         if (status == HF_OK)
             status = hf__orphan_end(work, false, err);
+        if (status == HF_OK)
+            status = hf__leftovers_settle(work, err);
     }
     if (status == HF_OK)
         status = look_before(work, &before, err);
@@ -275,5 +277,7 @@ hf_status hf__direct_run(hf__work *work, hf_error *err)
     }
     hf__grid_free(&before);
     hf_status unlocked = hf__work_unlock_table(work, status == HF_OK ? err : NULL);
-    return status != HF_OK ? status : unlocked;
+    if (status == HF_OK && unlocked != HF_OK) /* another may have written at the same time */
+        status = say_visible(work, unlocked, work->result->rows >= 0, err);
+    return status;
 }

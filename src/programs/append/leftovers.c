@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/time.h"
+#include "programs/append/proof.h"
 #include "programs/append/staging.h"
 #include "programs/append/target/target.h"
 #include "programs/append/work.h"
@@ -150,23 +151,37 @@ static hf_status fence(hf__work *work, const char *id, char fenced[128], hf_erro
     return hf__staging_rename(work, found, fenced, err);
 }
 
-static hf__append_state decide(const hf__plan *plan, const hf__verdict *verdicts, bool has_staging)
+/* Why it stays doubtful, for people. */
+static void say_why(const hf__plan *plan, const hf__verdict *verdicts, const hf__proof_options *how,
+                    hf__append_row *row)
 {
-    hf__append_state state = HF__APPEND_DONE;
+    size_t at = 0;
 
-    for (size_t i = 0; i < plan->partition_count; i++)
-        if (verdicts[i] == HF__UNSURE || (verdicts[i] == HF__NOT_ATTACHED && !has_staging))
-            state = HF__APPEND_DOUBTFUL;
-    return state;
+    while (at + 1 < plan->partition_count && verdicts[at] != HF__UNSURE)
+        at++;
+    if (hf__count_verdicts(plan, verdicts, HF__UNSURE) == 0)
+        (void)snprintf(row->reason, sizeof row->reason,
+                       "%zu of %zu partitions are attached, and the staging table is gone",
+                       hf__count_verdicts(plan, verdicts, HF__ATTACHED), plan->partition_count);
+    else
+        (void)snprintf(row->reason, sizeof row->reason,
+                       "%zu of %zu partitions are attached; %s in partition %.64s",
+                       hf__count_verdicts(plan, verdicts, HF__ATTACHED), plan->partition_count,
+                       how->is_altered
+                           ? "the table was altered or made anew since, so nobody can tell"
+                           : "others have changed parts since, so that nobody can tell",
+                       plan->partitions[at].id);
 }
 
-static size_t count_missing(const hf__plan *plan, const hf__verdict *verdicts)
+static hf__append_state decide(const hf__plan *plan, const hf__verdict *verdicts, bool has_staging)
 {
-    size_t missing = 0;
+    size_t attached = hf__count_verdicts(plan, verdicts, HF__ATTACHED);
+    size_t missing = hf__count_verdicts(plan, verdicts, HF__NOT_ATTACHED);
 
-    for (size_t i = 0; i < plan->partition_count; i++)
-        missing += verdicts[i] == HF__NOT_ATTACHED ? 1 : 0;
-    return missing;
+    return attached == plan->partition_count ||
+                   (attached + missing == plan->partition_count && has_staging)
+               ? HF__APPEND_DONE
+               : HF__APPEND_DOUBTFUL;
 }
 
 /* Drops the parts of partitions that are in the table already from the list. */
@@ -178,6 +193,24 @@ static void leave_out_attached(const hf__plan *plan, const hf__verdict *verdicts
                 staged->items[p].is_active = false;
 }
 
+/*
+ * The server refuses the parts, and will go on to do so. They must not be in the way of all other
+ * appends: the rows stay staged, and if none are attached that is all there is to it.
+ */
+static hf_status give_up(hf__work *work, hf__append_row *row, bool is_none, const hf_error *why,
+                         hf_error *err)
+{
+    hf__work_note(work, "append %s, which had died while it attached, cannot be finished: %s",
+                  row->id, why->message);
+    if (!is_none) {
+        row->state = HF__APPEND_DOUBTFUL;
+        (void)snprintf(row->reason, sizeof row->reason, "%.*s", HF__REASON_MAX - 1, why->message);
+        return HF_OK;
+    }
+    row->state = HF__APPEND_UNKNOWN;
+    return hf__append_remove(work->lock, row->id, err);
+}
+
 /* The server may have merged staged parts since the plan was written, so a new plan is made. */
 static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan *plan,
                              hf__verdict *verdicts, hf_error *err)
@@ -185,52 +218,63 @@ static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan
     hf__parts staged = {0};
     hf__plan fresh = {0};
     bool in_the_way = false; /* cannot be: this append is the one that attaches */
-    size_t missing = count_missing(plan, verdicts);
+    bool is_none = true, are_equal = false;
+    size_t missing = hf__count_verdicts(plan, verdicts, HF__NOT_ATTACHED);
+    hf_error why = {0};
 
     if (missing == 0)
         return HF_OK;
-    hf_status status = hf__staging_freeze(work, row->staging, &staged, err);
+    hf_status status = hf__staging_freeze(work, row->staging, &staged, &why);
     if (status == HF_OK) {
         leave_out_attached(plan, verdicts, &staged);
-        status = hf__plan_make(&staged, &fresh, err);
+        status = hf__plan_make(&staged, &fresh, &why);
     }
-    if (status == HF_OK && fresh.partition_count != missing) { /* someone else changed it */
+    if (status == HF_OK && fresh.partition_count != missing) {
         row->state = HF__APPEND_DOUBTFUL;
+        (void)snprintf(row->reason, sizeof row->reason, "somebody has changed %s", row->staging);
     } else if (status == HF_OK) {
-        status = hf__attach_write_plan(work, row, &fresh, &in_the_way, err);
+        status = hf__replicated_identify(work, row->staging, &fresh, &are_equal, &why);
+        if (status == HF_OK && are_equal)
+            status = hf__fail(&why, HF_DATABASE, "it has equal parts: repeat it under its id");
+        if (status == HF_OK)
+            status = hf__attach_write_plan(work, row, &fresh, &in_the_way, &why);
         for (size_t i = 0; i < missing; i++)
             verdicts[i] = HF__NOT_ATTACHED;
         if (status == HF_OK)
-            status = hf__attach_missing(work, &fresh, verdicts, row->staging, err);
+            status = hf__attach_missing(work, &fresh, verdicts, row->staging, &is_none, &why);
         if (status == HF_OK)
             row->state = HF__APPEND_DONE;
     }
+    if (status != HF_OK && (work->was_deduplicated || work->is_equal_to_known || are_equal ||
+                            work->target->fault.code != 0))
+        status = give_up(work, row, is_none && missing == plan->partition_count, &why, err);
+    else if (status != HF_OK && err != NULL)
+        *err = why;
     hf__plan_free(&fresh);
     hf__parts_free(&staged);
     return status;
 }
 
-static hf_status finish_parts(hf__work *work, hf__append_row *row, const hf__plan *plan,
+static hf_status finish_parts(hf__work *work, hf__append_row *row, hf__plan *plan,
                               const char *staging, hf_error *err)
 {
     hf__verdict *verdicts = calloc(plan->partition_count + 1, sizeof *verdicts);
+    hf__proof_options how = {.attached_from = row->staging, .staging = staging};
     bool in_the_way = false;
 
     if (verdicts == NULL)
         return hf__no_memory(err);
-    hf_status status = hf__attach_judge(work, plan, verdicts, err);
-    (void)snprintf(row->staging, sizeof row->staging, "%s", staging);
-    if (status == HF_OK)
+    hf_status status = hf__proof_judge(work, plan, &how, verdicts, err);
+    if (status == HF_OK) {
         row->state = decide(plan, verdicts, staging[0] != '\0');
+        if (row->state == HF__APPEND_DOUBTFUL)
+            say_why(plan, verdicts, &how, row);
+    }
+    (void)snprintf(row->staging, sizeof row->staging, "%s", staging);
     if (status == HF_OK && row->state == HF__APPEND_DONE)
         status = attach_rest(work, row, plan, verdicts, err);
     free(verdicts);
-    if (status != HF_OK &&
-        work->was_deduplicated) { /* a retry would be dropped again, and block every other append */
-        row->state = HF__APPEND_DOUBTFUL;
-        status = HF_OK;
-    }
-    if (status == HF_OK)
+    if (status == HF_OK && row->state != HF__APPEND_UNKNOWN)
         status = hf__append_save(work->lock, row, &in_the_way, err);
     return status;
 }
@@ -239,21 +283,25 @@ static void note_finished(const hf__work *work, const hf__append_row *row)
 {
     if (strcmp(row->id, work->result->id) == 0)
         return;
-    hf__work_note(work,
-                  row->state == HF__APPEND_DONE
-                      ? "finished append %s, which had died while it attached"
-                      : "append %s had died while it attached: nobody can tell what it had done",
-                  row->id);
+    if (row->state == HF__APPEND_DONE)
+        hf__work_note(work, "finished append %s, which had died while it attached", row->id);
+    else if (row->state == HF__APPEND_DOUBTFUL)
+        hf__work_note(work,
+                      "append %s had died while it attached: nobody can tell what it had "
+                      "done: %s",
+                      row->id, row->reason);
 }
 
-static hf_status finish_here(hf__work *work, hf__append_row *row, const hf__plan *plan,
-                             hf_error *err)
+static hf_status finish_here(hf__work *work, hf__append_row *row, hf__plan *plan, hf_error *err)
 {
     char staging[128] = "";
     hf_status status = hf__orphan_end(work, false, err);
 
     if (status == HF_OK)
         status = fence(work, row->id, staging, err);
+    if (status == HF_OK && staging[0] == '\0' && row->server[0] != '\0' &&
+        strcmp(row->server, work->server) != 0)
+        return HF_OK; /* on that server somebody finishes it */
     if (status == HF_OK)
         status = hf__clickhouse_sync(work, err);
     if (status == HF_OK)
@@ -272,14 +320,37 @@ hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err
 {
     hf__target *const used = work->target;
     hf__plan plan = {0};
+    bool in_the_way = false;
     hf_status status = hf__plan_parse(row->plan.data != NULL ? row->plan.data : "", &plan, err);
 
+    if (status == HF_BAD_DATA) { /* another version's, perhaps */
+        row->state = HF__APPEND_DOUBTFUL;
+        (void)snprintf(row->reason, sizeof row->reason, "what it was about to do cannot be read");
+        note_finished(work, row);
+        return hf__append_save(work->lock, row, &in_the_way, err);
+    }
     if (status == HF_OK)
         status = hf__cluster_follow(work, row->id, err);
     if (status == HF_OK)
         status = finish_here(work, row, &plan, err);
     work->target = used;
     hf__plan_free(&plan);
+    return status;
+}
+
+hf_status hf__leftovers_settle(hf__work *work, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    if (work->attaching == NULL)
+        status = hf__append_load_attaching(work->store, work->name.text, &work->attaching, err);
+    for (size_t i = 0; status == HF_OK && i < hf_rows_count(work->attaching); i++) {
+        hf__append_row row = {0};
+        status = hf__append_row_read(work->attaching, i, &row, err);
+        if (status == HF_OK)
+            status = hf__leftover_finish(work, &row, err);
+        hf__append_row_free(&row);
+    }
     return status;
 }
 

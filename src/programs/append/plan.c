@@ -14,12 +14,6 @@ void hf__parts_free(hf__parts *parts)
     *parts = (hf__parts){0};
 }
 
-static void add_source(hf__buf *sql, const char *database, const char *table)
-{
-    hf__buf_puts(sql, " FROM system.parts WHERE ");
-    hf__put_table_condition(sql, database, table);
-}
-
 static hf_status read_parts(const hf__grid *grid, hf__parts *parts, hf_error *err)
 {
     *parts = (hf__parts){0};
@@ -29,26 +23,31 @@ static hf_status read_parts(const hf__grid *grid, hf__parts *parts, hf_error *er
     for (size_t i = 0; i < grid->rows; i++) {
         hf__plan_part *part = &parts->items[parts->count++];
         (void)snprintf(part->partition, sizeof part->partition, "%s", hf__grid_at(grid, i, 0));
-        part->min_block = hf__grid_number(grid, i, 1);
-        part->max_block = hf__grid_number(grid, i, 2);
-        part->rows = hf__grid_number(grid, i, 3);
-        part->bytes = hf__grid_number(grid, i, 4);
+        (void)snprintf(part->name, sizeof part->name, "%s", hf__grid_at(grid, i, 1));
+        part->min_block = hf__grid_number(grid, i, 2);
+        part->max_block = hf__grid_number(grid, i, 3);
+        part->rows = hf__grid_number(grid, i, 4);
         part->is_active = hf__grid_number(grid, i, 5) != 0;
         part->level = hf__grid_number(grid, i, 6);
+        part->is_mutated = hf__grid_number(grid, i, 7) != part->min_block;
+        (void)snprintf(part->files, sizeof part->files, "%s", hf__grid_at(grid, i, 8));
     }
     return HF_OK;
 }
 
-hf_status hf__parts_read(hf__target *target, const char *database, const char *table, int64_t above,
-                         hf__parts *parts, hf_error *err)
+hf_status hf__parts_read(hf__target *target, const char *database, const char *table,
+                         bool with_checksums, int64_t above, hf__parts *parts, hf_error *err)
 {
     hf__buf sql = {0};
     hf__grid grid = {0};
 
-    hf__buf_puts(&sql,
-                 "SELECT partition_id, min_block_number, max_block_number, rows, bytes_on_disk, "
-                 "active, level");
-    add_source(&sql, database, table);
+    hf__buf_printf(&sql,
+                   "SELECT partition_id, name, min_block_number, max_block_number, rows, active, "
+                   "level, data_version, concat(toString(bytes_on_disk), '/', "
+                   "toString(data_uncompressed_bytes), '/', toString(marks)%s) "
+                   "FROM system.parts WHERE ",
+                   with_checksums ? ", '/', hash_of_all_files" : "");
+    hf__put_table_condition(&sql, database, table);
     if (above >= 0)
         hf__buf_printf(&sql, " AND max_block_number > %" PRId64, above);
     hf__buf_puts(&sql, " ORDER BY partition_id, min_block_number, max_block_number");
@@ -116,38 +115,6 @@ hf_status hf__plan_make(const hf__parts *staged, hf__plan *plan, hf_error *err)
     return HF_OK;
 }
 
-static void fill_in(hf__plan *plan, const hf__grid *grid)
-{
-    for (size_t i = 0; i < plan->partition_count; i++) {
-        hf__plan_partition *partition = &plan->partitions[i];
-        partition->last_block = 0;
-        partition->rows_before = 0;
-        for (size_t row = 0; row < grid->rows; row++) {
-            if (strcmp(hf__grid_at(grid, row, 0), partition->id) != 0)
-                continue;
-            partition->last_block = hf__grid_number(grid, row, 1);
-            partition->rows_before = hf__grid_number(grid, row, 2);
-        }
-    }
-}
-
-hf_status hf__plan_look(hf__plan *plan, hf__target *target, const char *database, const char *table,
-                        hf_error *err)
-{
-    hf__buf sql = {0};
-    hf__grid grid = {0};
-
-    hf__buf_puts(&sql, "SELECT partition_id, max(max_block_number), sum(rows * active)");
-    add_source(&sql, database, table);
-    hf__buf_puts(&sql, " GROUP BY partition_id");
-    const hf__statement look = {.what = "read system.parts"};
-    hf_status status = hf__target_ask(target, &look, &sql, &grid, err);
-    if (status == HF_OK)
-        fill_in(plan, &grid);
-    hf__grid_free(&grid);
-    return status;
-}
-
 int64_t hf__plan_least_block(const hf__plan *plan)
 {
     int64_t least = plan->partition_count > 0 ? plan->partitions[0].last_block : 0;
@@ -159,20 +126,24 @@ int64_t hf__plan_least_block(const hf__plan *plan)
 }
 
 /*
- * A plan as text has a line for each partition:
- *     PARTITION LAST_BLOCK ROWS_BEFORE ROWS:BYTES,ROWS:BYTES,…
+ * A plan as text begins with what it was made for, and has a line for each partition:
+ *     2 AT STARTED TABLE_MARK
+ *     PARTITION LAST_BLOCK ROWS:FILES:BLOCK_ID,ROWS:FILES:BLOCK_ID,…
  */
+enum { VERSION = 2 };
 
 void hf__plan_write(const hf__plan *plan, hf__buf *text)
 {
+    hf__buf_printf(text, "%d %" PRId64 " %" PRId64 " %s\n", VERSION, plan->at, plan->started,
+                   plan->table_mark);
     for (size_t i = 0; i < plan->partition_count; i++) {
         const hf__plan_partition *partition = &plan->partitions[i];
-        hf__buf_printf(text, "%s %" PRId64 " %" PRId64 " ", partition->id, partition->last_block,
-                       partition->rows_before);
-        for (size_t p = 0; p < partition->count; p++)
-            hf__buf_printf(text, "%s%" PRId64 ":%" PRId64, p > 0 ? "," : "",
-                           plan->parts[partition->first + p].rows,
-                           plan->parts[partition->first + p].bytes);
+        hf__buf_printf(text, "%s %" PRId64 " ", partition->id, partition->last_block);
+        for (size_t p = 0; p < partition->count; p++) {
+            const hf__plan_part *part = &plan->parts[partition->first + p];
+            hf__buf_printf(text, "%s%" PRId64 ":%s:%s", p > 0 ? "," : "", part->rows, part->files,
+                           part->block_id);
+        }
         hf__buf_puts(text, "\n");
     }
 }
@@ -196,13 +167,28 @@ static bool take(const char **text, char wanted)
     return is_there;
 }
 
+/* A word up to one of the characters in ends. */
+static bool take_word(const char **text, const char *ends, char *out, size_t size)
+{
+    size_t length = strcspn(*text, ends);
+
+    if (length >= size)
+        return false;
+    memcpy(out, *text, length);
+    out[length] = '\0';
+    *text += length;
+    return true;
+}
+
 static bool take_parts(const char **text, hf__plan *plan, hf__plan_partition *partition)
 {
     hf__plan_part part = {.is_active = true};
 
     memcpy(part.partition, partition->id, sizeof part.partition);
     do
-        if (!take_number(text, &part.rows) || !take(text, ':') || !take_number(text, &part.bytes) ||
+        if (!take_number(text, &part.rows) || !take(text, ':') ||
+            !take_word(text, ":,\n", part.files, sizeof part.files) || !take(text, ':') ||
+            !take_word(text, ":,\n", part.block_id, sizeof part.block_id) ||
             !add_part(plan, partition, &part))
             return false;
     while (take(text, ','));
@@ -212,80 +198,142 @@ static bool take_parts(const char **text, hf__plan *plan, hf__plan_partition *pa
 static bool take_line(const char **text, hf__plan *plan)
 {
     char id[HF__PARTITION_MAX];
-    size_t size = strcspn(*text, " \n");
 
-    if (size == 0 || size >= sizeof id)
+    if (!take_word(text, " \n", id, sizeof id) || id[0] == '\0')
         return false;
-    memcpy(id, *text, size);
-    id[size] = '\0';
-    *text += size;
     hf__plan_partition *partition = add_partition(plan, id);
     return partition != NULL && take(text, ' ') && take_number(text, &partition->last_block) &&
-           take(text, ' ') && take_number(text, &partition->rows_before) && take(text, ' ') &&
-           take_parts(text, plan, partition);
+           take(text, ' ') && take_parts(text, plan, partition);
+}
+
+static bool take_head(const char **text, hf__plan *plan)
+{
+    int64_t version = 0;
+
+    return take_number(text, &version) && version == VERSION && take(text, ' ') &&
+           take_number(text, &plan->at) && take(text, ' ') && take_number(text, &plan->started) &&
+           take(text, ' ') && take_word(text, " \n", plan->table_mark, sizeof plan->table_mark) &&
+           take(text, '\n');
 }
 
 hf_status hf__plan_parse(const char *text, hf__plan *plan, hf_error *err)
 {
     *plan = (hf__plan){0};
-    while (*text != '\0')
-        if (!take_line(&text, plan)) {
-            hf__plan_free(plan);
-            return hf__fail(err, HF_BAD_DATA, "the plan of the append is damaged in the store");
-        }
-    return HF_OK;
+    bool is_one = take_head(&text, plan);
+    while (is_one && *text != '\0')
+        is_one = take_line(&text, plan);
+    if (is_one)
+        return HF_OK;
+    hf__plan_free(plan);
+    return hf__fail(err, HF_BAD_DATA, "the plan of the append is damaged in the store");
 }
 
-/* ---- Was it attached? ------------------------------------------------------------------------ */
+/*
+ * Was it attached? ATTACH gives a part a new block number and keeps its files and its level. Row
+ * counts prove nothing, since others write to the table as well.
+ */
 
 static bool is_in(const hf__plan_part *part, const hf__plan_partition *partition)
 {
     return part->max_block > partition->last_block && strcmp(part->partition, partition->id) == 0;
 }
 
-/*
- * How many of the partition's parts are in the table, in their order? ATTACH gives a part new block
- * numbers and keeps its files. same_files false: also count parts with as many rows but other
- * files, which may be ours after the server has rewritten them.
- */
-static size_t count_there(const hf__plan *plan, const hf__plan_partition *partition,
-                          const hf__parts *now, bool same_files)
+bool hf__plan_is_alike(const hf__plan_part *planned, const hf__plan_partition *partition,
+                       const hf__plan_part *part)
 {
-    size_t found = 0;
+    return is_in(part, partition) && part->min_block == part->max_block && !part->is_mutated &&
+           part->rows == planned->rows && strcmp(part->files, planned->files) == 0 &&
+           (!part->has_sum || !planned->has_sum || part->sum == planned->sum);
+}
 
-    for (size_t i = 0; i < now->count && found < partition->count; i++) {
-        const hf__plan_part *part = &now->items[i];
-        const hf__plan_part *wanted = &plan->parts[partition->first + found];
-        if (is_in(part, partition) && part->min_block == part->max_block &&
-            part->rows == wanted->rows && (!same_files || part->bytes == wanted->bytes))
-            found++;
+/* Its rows are in the table: by itself, or inside of a part that merges or mutations made of it. */
+static bool is_alive(const hf__plan_part *part, const hf__parts *now)
+{
+    bool is = part->is_active;
+
+    for (size_t i = 0; i < now->count && !is; i++) {
+        const hf__plan_part *other = &now->items[i];
+        is = other->is_active && strcmp(other->partition, part->partition) == 0 &&
+             other->min_block <= part->min_block && other->max_block >= part->max_block;
     }
-    return found;
+    return is;
 }
 
-/* OPTIMIZE or a TTL merges even a single part: it may be ours, with other rows. */
-static bool is_merged(const hf__plan_partition *partition, const hf__parts *now)
+static bool is_original(const hf__plan_part *part)
 {
-    bool merged = false;
-
-    for (size_t i = 0; i < now->count; i++)
-        merged = merged ||
-                 (is_in(&now->items[i], partition) &&
-                  (now->items[i].min_block != now->items[i].max_block || now->items[i].level > 0));
-    return merged;
+    return part->min_block == part->max_block && part->level == 0 && !part->is_mutated;
 }
 
-hf__verdict hf__plan_judge(const hf__plan *plan, const hf__plan_partition *partition,
-                           const hf__parts *now, int64_t rows_now, bool collapses)
+/* Servers keep the parts that they have merged or mutated for minutes: are all of these there? */
+static bool is_explained(const hf__plan_part *part, const hf__plan_partition *partition,
+                         const hf__parts *now)
 {
-    int64_t more = rows_now - partition->rows_before;
-    size_t alike = count_there(plan, partition, now, false);
+    int64_t first =
+        part->min_block > partition->last_block ? part->min_block : partition->last_block + 1;
+    int64_t wanted = part->max_block - first + 1;
 
-    if (count_there(plan, partition, now, true) == partition->count)
-        return HF__ATTACHED;
-    if (alike == 0 && !is_merged(partition, now)) /* newer parts, if any, are not ours */
-        return HF__NOT_ATTACHED;
-    if (collapses)
+    for (size_t i = 0; i < now->count && wanted > 0; i++) {
+        const hf__plan_part *other = &now->items[i];
+        if (is_original(other) && strcmp(other->partition, part->partition) == 0 &&
+            other->min_block >= first && other->max_block <= part->max_block)
+            wanted--;
+    }
+    return wanted == 0;
+}
+
+/* Does some later part show no longer what it was made of? It may hide one of ours. */
+static bool is_hidden(const hf__plan *plan, const hf__plan_partition *partition,
+                      const hf__parts *now)
+{
+    for (size_t i = 0; i < now->count; i++) {
+        const hf__plan_part *part = &now->items[i];
+        bool is_alike = false;
+        for (size_t p = 0; p < partition->count && !is_alike; p++)
+            is_alike = hf__plan_is_alike(&plan->parts[partition->first + p], partition, part);
+        if (is_in(part, partition) && !is_alike && !is_explained(part, partition, now))
+            return true;
+    }
+    return false;
+}
+
+static hf__found look_at(const hf__plan_part *planned, const hf__plan_part *part,
+                         const hf__parts *now, const hf__evidence *evidence)
+{
+    bool is_same =
+        evidence->is_answered || evidence->has_checksums || (planned->has_sum && part->has_sum);
+
+    return is_same && is_alive(part, now) ? HF__THERE : HF__MAYBE;
+}
+
+hf__verdict hf__plan_sum_up(const hf__plan *plan, const hf__plan_partition *partition)
+{
+    size_t count[HF__MAYBE + 1] = {0};
+
+    for (size_t p = 0; p < partition->count; p++)
+        count[plan->parts[partition->first + p].found]++;
+    if (count[HF__MAYBE] > 0)
         return HF__UNSURE;
-    return more == partition->rows ? HF__ATTACHED : more == 0 ? HF__NOT_ATTACHED : HF__UNSURE;
+    return count[HF__ABSENT] == 0  ? HF__ATTACHED
+           : count[HF__THERE] == 0 ? HF__NOT_ATTACHED
+                                   : HF__PARTLY;
+}
+
+hf__verdict hf__plan_judge(hf__plan *plan, const hf__plan_partition *partition,
+                           const hf__parts *now, const hf__evidence *evidence)
+{
+    bool is_hiding = evidence->is_altered || is_hidden(plan, partition, now);
+    size_t at = 0;
+
+    for (size_t p = 0; p < partition->count; p++) {
+        hf__plan_part *planned = &plan->parts[partition->first + p];
+        size_t next = at;
+        while (next < now->count && !hf__plan_is_alike(planned, partition, &now->items[next]))
+            next++;
+        if (next < now->count)
+            planned->found = look_at(planned, &now->items[next], now, evidence);
+        else
+            planned->found = is_hiding ? HF__MAYBE : HF__ABSENT;
+        at = next < now->count ? next + 1 : at; /* they are attached in their order */
+    }
+    return hf__plan_sum_up(plan, partition);
 }

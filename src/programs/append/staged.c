@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "programs/append/proof.h"
 #include "programs/append/staging.h"
-
-enum { MOST_TRIES = 5 };
 
 /* ---- An id that was used before -------------------------------------------------------------- */
 
@@ -22,10 +21,28 @@ static hf_status refuse_doubtful(const hf__append_row *row, hf_error *err)
         "are there",
         row->id, row->table, (long long)row->rows);
 
+    if (row->reason[0] != '\0')
+        hf__set_error(
+            err, status,
+            "append %s of %lld rows to %s did not come to its end, and nothing proves what "
+            "it did: %s",
+            row->id, (long long)row->rows, row->table, row->reason);
     if (row->staging[0] != '\0')
-        hf__hint(err, "look for its rows in the table: they are also in %s", row->staging);
+        hf__hint(err,
+                 "look for its rows in the table: they are also in %s; then 'holdfast append "
+                 "resolve' or 'forget' it",
+                 row->staging);
     else
         hf__hint(err, "look for its rows in the table; append what lacks under another --id");
+    return status;
+}
+
+static hf_status refuse_elsewhere(const hf__work *work, const hf__append_row *row, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_INVALID, "append %s to %s is one on %s, and this is %s",
+                                row->id, row->table, row->server, work->server);
+
+    hf__hint(err, "every append has an id of its own");
     return status;
 }
 
@@ -36,10 +53,11 @@ static hf_status finish_own(hf__work *work, hf__append_row *row, hf_error *err)
     if (status != HF_OK)
         return status;
     hf__append_row_free(row);
-    status =
-        hf__append_load(work->store, work->result->id, row, err); /* another may have finished it */
+    status = hf__leftovers_settle(work, err);
+    if (status == HF_OK) /* that, or another before it, has settled ours */
+        status = hf__append_load(work->store, work->result->id, row, err);
     if (status == HF_OK && row->state == HF__APPEND_ATTACHING)
-        status = hf__leftover_finish(work, row, err);
+        status = refuse_elsewhere(work, row, err);
     work->result->outcome = HF__FINISHED;
     hf_status unlocked = hf__work_unlock_table(work, status == HF_OK ? err : NULL);
     if (status == HF_OK)
@@ -62,12 +80,16 @@ static hf_status resume(hf__work *work, bool *over, hf_error *err)
         status = hf__fail(err, HF_INVALID, "append %s is one to %s, not to %s", row.id, row.table,
                           work->name.text);
         hf__hint(err, "every append has an id of its own");
+    } else if (*over && row.state != HF__APPEND_ATTACHING && row.server[0] != '\0' &&
+               strcmp(row.server, work->server) != 0) {
+        status = refuse_elsewhere(work, &row, err);
     } else if (*over && row.state == HF__APPEND_DONE) {
         work->result->outcome = HF__NOTHING;
     } else if (*over && row.state == HF__APPEND_DOUBTFUL) {
         status = refuse_doubtful(&row, err);
     } else if (*over) {
         status = finish_own(work, &row, err);
+        *over = row.state != HF__APPEND_UNKNOWN; /* else nothing is attached, and it starts anew */
     }
     if (*over)
         work->result->rows = row.rows;
@@ -119,20 +141,6 @@ static hf_status stage(hf__work *work, hf_error *err)
 
 /* ---- Attaching its parts --------------------------------------------------------------------- */
 
-/*
- * An append that died while it attached goes first: after our parts nobody could tell what it did.
- */
-static hf_status finish_other(hf__work *work, hf_error *err)
-{
-    hf__append_row row = {0};
-    hf_status status = hf__append_load_attaching(work->store, work->name.text, &row, err);
-
-    if (status == HF_OK && row.state == HF__APPEND_ATTACHING)
-        status = hf__leftover_finish(work, &row, err);
-    hf__append_row_free(&row);
-    return status;
-}
-
 static hf_status write_plan(hf__work *work, hf__append_row *row, hf__plan *plan, hf_error *err)
 {
     bool in_the_way = true;
@@ -143,12 +151,10 @@ static hf_status write_plan(hf__work *work, hf__append_row *row, hf__plan *plan,
         if (status == HF_OK)
             status = hf__clickhouse_sync(work, err);
     }
-    for (int i = 0; i < MOST_TRIES && in_the_way && status == HF_OK; i++) {
-        if (i > 0)
-            status = finish_other(work, err);
-        if (status == HF_OK)
-            status = hf__attach_write_plan(work, row, plan, &in_the_way, err);
-    }
+    if (status == HF_OK)
+        status = hf__leftovers_settle(work, err);
+    if (status == HF_OK)
+        status = hf__attach_write_plan(work, row, plan, &in_the_way, err);
     if (status == HF_OK && in_the_way)
         status =
             hf__fail(err, HF_EXHAUSTED, "another append to %s stays in the way", work->name.text);
@@ -167,22 +173,36 @@ static hf_status say_attached(hf_status status, hf_error *err)
     return status;
 }
 
+/* What the store says of an append that failed while it attached. Failures leave it to a repeat. */
+static void save_failure(hf__work *work, hf__append_row *row, bool is_none, const hf_error *why)
+{
+    bool in_the_way = false;
+
+    if (is_none && work->target->fault.code != 0) { /* the server refuses it: it blocks nobody */
+        (void)!hf__append_remove(work->lock, row->id, NULL);
+    } else if (work->was_deduplicated && row->state == HF__APPEND_ATTACHING) {
+        row->state = HF__APPEND_DOUBTFUL;
+        (void)snprintf(row->reason, sizeof row->reason, "%.*s", HF__REASON_MAX - 1,
+                       why != NULL ? why->message : "");
+        (void)!hf__append_save(work->lock, row, &in_the_way, NULL);
+    }
+}
+
 static hf_status attach_locked(hf__work *work, hf__append_row *row, hf__plan *plan, hf_error *err)
 {
     hf__verdict *verdicts = calloc(plan->partition_count + 1, sizeof *verdicts);
     hf_lock *const locks[] = {work->lock, work->own};
+    bool is_none = false;
 
     if (verdicts == NULL)
         return hf__no_memory(err);
     hf_status status = write_plan(work, row, plan, err);
-    if (status == HF_OK)
-        status = hf__attach_missing(work, plan, verdicts, work->staging, err);
-    free(verdicts);
-    if (work->was_deduplicated) {
-        bool in_the_way = false;
-        row->state = HF__APPEND_DOUBTFUL;
-        (void)!hf__append_save(work->lock, row, &in_the_way, NULL);
+    if (status == HF_OK) {
+        status = hf__attach_missing(work, plan, verdicts, work->staging, &is_none, err);
+        if (status != HF_OK)
+            save_failure(work, row, is_none, err);
     }
+    free(verdicts);
     row->state = HF__APPEND_DONE;
     if (status == HF_OK) {
         status = hf__append_save_last(locks, row, err);
@@ -207,6 +227,7 @@ static hf_status attach(hf__work *work, hf__plan *plan, hf_error *err)
     (void)snprintf(row.id, sizeof row.id, "%s", work->result->id);
     (void)snprintf(row.table, sizeof row.table, "%s", work->name.text);
     (void)snprintf(row.staging, sizeof row.staging, "%s", work->staging);
+    (void)snprintf(row.server, sizeof row.server, "%s", work->server);
     if (status == HF_OK) {
         status = attach_locked(work, &row, plan, err);
         if (status == HF_OK)
@@ -220,26 +241,50 @@ static hf_status attach(hf__work *work, hf__plan *plan, hf_error *err)
     return status;
 }
 
-static hf_status attach_staged(hf__work *work, hf_error *err)
+/* *is_equal, with HF_OK or not: nothing was attached, since parts are equal to others. */
+static hf_status try_to_attach(hf__work *work, hf__plan *plan, bool *is_equal, hf_error *err)
 {
     hf__parts parts = {0};
-    hf__plan plan = {0};
 
+    *is_equal = false;
     hf_status status = hf__staging_freeze(work, work->staging, &parts, err);
     if (status == HF_OK)
-        status = hf__plan_make(&parts, &plan, err);
+        status = hf__plan_make(&parts, plan, err);
     if (status == HF_OK) {
-        work->result->rows = plan.rows;
-        work->result->parts = (int64_t)plan.part_count;
-        work->result->partitions = (int64_t)plan.partition_count;
+        work->result->rows = plan->rows;
+        work->result->parts = (int64_t)plan->part_count;
+        work->result->partitions = (int64_t)plan->partition_count;
         status = hf__work_check(work, err);
     }
     if (status == HF_OK)
-        status = attach(work, &plan, err);
+        status = hf__replicated_identify(work, work->staging, plan, is_equal, err);
+    if (status == HF_OK && !*is_equal) {
+        status = attach(work, plan, err);
+        *is_equal = status != HF_OK && work->is_equal_to_known;
+    }
+    hf__parts_free(&parts);
+    return status;
+}
+
+static hf_status attach_staged(hf__work *work, hf_error *err)
+{
+    hf__plan plan = {0};
+    bool is_equal = false;
+    hf_status status = try_to_attach(work, &plan, &is_equal, err);
+
+    /* Merged, the parts of a partition are another part than those that they are equal to. */
+    if (is_equal && plan.part_count > plan.partition_count) {
+        status = hf__staging_merge(work, work->staging, &plan, err);
+        hf__plan_free(&plan);
+        if (status == HF_OK)
+            status = try_to_attach(work, &plan, &is_equal, err);
+    }
+    if (status == HF_OK && is_equal)
+        status = hf__fail(err, HF_DATABASE, "%s: equal parts of %s could not be merged",
+                          work->target->name, work->staging);
     if (status != HF_OK)
         work->result->rows = 0;
     hf__plan_free(&plan);
-    hf__parts_free(&parts);
     return status;
 }
 

@@ -188,8 +188,28 @@ hf_status hf__staging_freeze(hf__work *work, const char *name, hf__parts *parts,
 
     if (status == HF_OK)
         status = await_merges(work, name, err);
-    return status == HF_OK ? hf__parts_read(work->target, work->name.database, name, -1, parts, err)
+    return status == HF_OK ? hf__parts_read(work->target, work->name.database, name,
+                                            work->is_modern, -1, parts, err)
                            : status;
+}
+
+hf_status hf__staging_merge(hf__work *work, const char *name, const hf__plan *plan, hf_error *err)
+{
+    hf_status status = set_merges(work, "START", name, err);
+
+    for (size_t i = 0; i < plan->partition_count && status == HF_OK; i++) {
+        const hf__statement merge = {.what = "merge equal parts", .limit_ms = -1};
+        hf__buf sql = {0};
+        if (plan->partitions[i].count < 2)
+            continue;
+        hf__buf_puts(&sql, "OPTIMIZE TABLE ");
+        hf__quote_table(&sql, work->name.database, name);
+        hf__buf_puts(&sql, " PARTITION ID ");
+        hf__quote_text(&sql, plan->partitions[i].id);
+        hf__buf_puts(&sql, " FINAL");
+        status = hf__target_ask(work->target, &merge, &sql, NULL, err);
+    }
+    return status;
 }
 
 /* ---- Dropping and finding -------------------------------------------------------------------- */

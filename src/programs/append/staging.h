@@ -38,6 +38,10 @@ HF_MUST_CHECK hf_status hf__staging_try_freeze(hf__work *work, hf_error *err);
 HF_MUST_CHECK hf_status hf__staging_freeze(hf__work *work, const char *name, hf__parts *parts,
                                            hf_error *err);
 
+/* Merges the parts of every partition that has several, so that it has one. */
+HF_MUST_CHECK hf_status hf__staging_merge(hf__work *work, const char *name, const hf__plan *plan,
+                                          hf_error *err);
+
 /*
  * Adds " ENGINE = …" for a replicated engine: the same engine without its replication. Adds nothing
  * for the others, which CREATE TABLE … AS copies.

@@ -69,59 +69,70 @@ static bool is_local(const hf_tx *tx)
 /* The local store keeps them in a file of their own. */
 static hf_status make_local_tables(hf_tx *tx, hf_error *err)
 {
-    static const hf__sql *const schema[] = {
-        &hf__sql_append_create_table, &hf__sql_append_create_attaching, &hf__sql_append_create_at};
-    hf_status status = HF_OK;
+    static const hf__sql *const columns[] = {&hf__sql_append_add_server, &hf__sql_append_add_reason,
+                                             NULL};
+    static const hf__sql *const indexes[] = {&hf__sql_append_drop_attaching,
+                                             &hf__sql_append_create_attaching,
+                                             &hf__sql_append_create_at, NULL};
+    hf_rows *rows = NULL;
+    hf_status status = hf__tx_query_sql(tx, &hf__sql_append_create_table, NULL, 0, NULL, NULL, err);
 
-    for (size_t i = 0; i < sizeof schema / sizeof schema[0] && status == HF_OK; i++)
-        status = hf__tx_query_sql(tx, schema[i], NULL, 0, NULL, NULL, err);
+    if (status == HF_OK)
+        status = hf__tx_query_sql(tx, &hf__sql_append_has_server, NULL, 0, NULL, &rows, err);
+    for (size_t i = 0; status == HF_OK && hf_rows_count(rows) == 0 && columns[i] != NULL; i++)
+        status = hf__tx_query_sql(tx, columns[i], NULL, 0, NULL, NULL, err);
+    for (size_t i = 0; status == HF_OK && indexes[i] != NULL; i++)
+        status = hf__tx_query_sql(tx, indexes[i], NULL, 0, NULL, NULL, err);
+    hf_rows_free(rows);
     return status;
 }
 
 struct loading {
     const hf__sql *sql;
     const char *value;
-    hf__append_row *row;
+    hf_rows *rows;
 };
 
-static void copy_text(char *out, size_t size, const hf_rows *rows, size_t column)
+static void copy_text(char *out, size_t size, const hf_rows *rows, size_t at, size_t column)
 {
-    const char *text = hf_rows_value(rows, 0, column, NULL);
+    const char *text = hf_rows_value(rows, at, column, NULL);
 
     (void)snprintf(out, size, "%s", text != NULL ? text : "");
 }
 
-static void take_row(const hf_rows *rows, hf__append_row *row)
+hf_status hf__append_row_read(const hf_rows *rows, size_t at, hf__append_row *row, hf_error *err)
 {
     char state[16];
 
-    copy_text(row->id, sizeof row->id, rows, 0);
-    copy_text(row->table, sizeof row->table, rows, 1);
-    copy_text(state, sizeof state, rows, 2);
+    *row = (hf__append_row){0};
+    if (hf_rows_count(rows) <= at)
+        return HF_OK;
+    copy_text(row->id, sizeof row->id, rows, at, 0);
+    copy_text(row->table, sizeof row->table, rows, at, 1);
+    copy_text(state, sizeof state, rows, at, 2);
     for (size_t i = 1; i < sizeof words / sizeof *words; i++)
         if (strcmp(state, words[i]) == 0)
             row->state = (hf__append_state)i;
-    copy_text(row->staging, sizeof row->staging, rows, 3);
-    hf__buf_clear(&row->plan);
-    hf__buf_puts(&row->plan, hf_rows_value(rows, 0, 4, NULL));
-    row->rows = strtoll(hf_rows_value(rows, 0, 5, NULL), NULL, 10);
+    copy_text(row->staging, sizeof row->staging, rows, at, 3);
+    hf__buf_puts(&row->plan, hf_rows_value(rows, at, 4, NULL));
+    row->rows = strtoll(hf_rows_value(rows, at, 5, NULL), NULL, 10);
+    copy_text(row->server, sizeof row->server, rows, at, 6);
+    copy_text(row->reason, sizeof row->reason, rows, at, 7);
+    row->at_ms = strtoll(hf_rows_value(rows, at, 8, NULL), NULL, 10);
+    return row->plan.broken ? hf__no_memory(err) : HF_OK;
 }
 
 static hf_status load(hf_tx *tx, void *arg, hf_error *err)
 {
     struct loading *loading = arg;
-    hf_value value = HF_TEXT(loading->value);
-    hf_rows *rows = NULL;
-
-    loading->row->state = HF__APPEND_UNKNOWN;
+    hf_value value = HF_TEXT(loading->value != NULL ? loading->value : "");
     hf_status status = is_local(tx) ? make_local_tables(tx, err) : HF_OK;
+
+    hf_rows_free(loading->rows);
+    loading->rows = NULL;
     if (status == HF_OK)
-        status = hf__tx_query_sql(tx, loading->sql, NULL, 1, &value, &rows, err);
-    if (status == HF_OK && hf_rows_count(rows) > 0)
-        take_row(rows, loading->row);
-    if (status == HF_OK && loading->row->plan.broken)
-        status = hf__no_memory(err);
-    hf_rows_free(rows);
+        status = hf__tx_query_sql(tx, loading->sql, NULL, loading->value != NULL ? 1 : 0, &value,
+                                  &loading->rows, err);
     return status;
 }
 
@@ -138,44 +149,41 @@ static hf_status explain(hf_status status, const hf_error *failure, hf_error *er
     return status;
 }
 
-static hf_status load_by(hf_store *store, const hf__sql *sql, const char *value,
-                         hf__append_row *row, hf_error *err)
+static hf_status load_by(hf_store *store, const hf__sql *sql, const char *value, hf_rows **rows,
+                         hf_error *err)
 {
-    struct loading loading = {.sql = sql, .value = value, .row = row};
+    struct loading loading = {.sql = sql, .value = value};
     hf_tx_options options = tx_options();
     hf_error failure;
 
-    *row = (hf__append_row){0};
     options.read_only = !hf_store_is_local(store);
-    return explain(hf_transact(store, &options, load, &loading, &failure), &failure, err);
+    hf_status status = hf_transact(store, &options, load, &loading, &failure);
+    *rows = loading.rows;
+    return explain(status, &failure, err);
 }
 
-/*
- * hf__append_load in two steps, for the message that acquires a lock: the question, and its answer.
- */
-static void make_question(const hf_value *id, hf__question *question)
+/* A question that is asked in the message that acquires a lock, where the store can. */
+static void make_question(const hf__sql *sql, const hf_value *value, hf__question *question)
 {
-    *question =
-        (hf__question){.sql = hf__sql_append_find.text[HF__POSTGRES], .count = 1, .values = id};
-}
-
-static hf_status read_answer(const hf_rows *rows, hf__append_row *row, hf_error *err)
-{
-    *row = (hf__append_row){0};
-    if (hf_rows_count(rows) > 0)
-        take_row(rows, row);
-    return row->plan.broken ? hf__no_memory(err) : HF_OK;
+    *question = (hf__question){.sql = sql->text[HF__POSTGRES], .count = 1, .values = value};
 }
 
 hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row, hf_error *err)
 {
-    return load_by(store, &hf__sql_append_find, id, row, err);
+    hf_rows *rows = NULL;
+    hf_status status = load_by(store, &hf__sql_append_find, id, &rows, err);
+
+    *row = (hf__append_row){0};
+    if (status == HF_OK)
+        status = hf__append_row_read(rows, 0, row, err);
+    hf_rows_free(rows);
+    return status;
 }
 
-hf_status hf__append_load_attaching(hf_store *store, const char *table, hf__append_row *row,
+hf_status hf__append_load_attaching(hf_store *store, const char *table, hf_rows **rows,
                                     hf_error *err)
 {
-    return load_by(store, &hf__sql_append_find_attaching, table, row, err);
+    return load_by(store, &hf__sql_append_find_attaching, table, rows, err);
 }
 
 /* ---- Writing it ------------------------------------------------------------------------------ */
@@ -190,12 +198,14 @@ static hf_status save(hf_tx *tx, void *arg, hf_error *err)
                                HF_TEXT(words[row->state]),
                                HF_TEXT(row->staging),
                                HF_TEXT(row->plan.data != NULL ? row->plan.data : ""),
-                               HF_TEXT(rows)};
+                               HF_TEXT(rows),
+                               HF_TEXT(row->server),
+                               HF_TEXT(row->reason)};
 
     (void)snprintf(rows, sizeof rows, "%" PRId64, row->rows);
     hf_status status = is_local(tx) ? make_local_tables(tx, err) : HF_OK;
     if (status == HF_OK)
-        status = hf__tx_queue_sql(tx, &hf__sql_append_save, NULL, 6, values, err);
+        status = hf__tx_queue_sql(tx, &hf__sql_append_save, NULL, 8, values, err);
     if (status == HF_OK && row->state == HF__APPEND_DONE)
         status = hf__tx_queue_sql(tx, &hf__sql_append_forget, NULL, 0, NULL, err);
     return status;
@@ -218,6 +228,22 @@ hf_status hf__append_save(hf_lock *lock, const hf__append_row *row, bool *in_the
 
     *in_the_way = status == HF_DATABASE && strcmp(failure.sqlstate, "23505") == 0;
     return *in_the_way ? HF_OK : explain(status, &failure, err);
+}
+
+static hf_status remove_row(hf_tx *tx, void *arg, hf_error *err)
+{
+    const hf_value id = HF_TEXT((const char *)arg);
+
+    return hf__tx_query_sql(tx, &hf__sql_append_remove, NULL, 1, &id, NULL, err);
+}
+
+hf_status hf__append_remove(hf_lock *lock, const char *id, hf_error *err)
+{
+    hf_tx_options options = tx_options();
+    hf_error failure;
+
+    return explain(hf_lock_transact(lock, &options, remove_row, (void *)id, &failure), &failure,
+                   err);
 }
 
 /*
@@ -282,7 +308,7 @@ static hf_status lock_and_ask(hf__work *work, const hf_lock_spec *spec, hf_error
                                   .question_count = work->options->id != NULL ? 2 : 1};
 
     hf__table_question_init(&table, work->store, &work->name);
-    make_question(&id, &row);
+    make_question(&hf__sql_append_find, &id, &row);
     hf_status status =
         hf__append_lock(work->store, work->result->id, spec, &extra, &work->own, err);
     hf__table_question_finish(&table, work->store);
@@ -294,7 +320,7 @@ hf_status hf__work_load(hf__work *work, hf__append_row *row, hf_error *err)
 {
     if (work->seen == NULL)
         return hf__append_load(work->store, work->result->id, row, err);
-    return read_answer(work->seen, row, err);
+    return hf__append_row_read(work->seen, 0, row, err);
 }
 
 hf_status hf__work_lock_id(hf__work *work, hf_error *err)
@@ -316,12 +342,19 @@ hf_status hf__work_lock_table(hf__work *work, int64_t wait_ms, hf_error *err)
 {
     const hf_table_name name = {work->name.cluster, work->name.database, work->name.table};
     hf_lock_spec spec = spec_of(work);
-    const hf__lock_extra extra = {.on = work->own};
+    const hf_value table = HF_TEXT(work->name.text);
+    hf__question attaching;
+    hf__question *const questions[] = {&attaching};
+    const hf__lock_extra extra = {.on = work->own, .questions = questions, .question_count = 1};
     int64_t asked = now_us();
+
+    make_question(&hf__sql_append_find_attaching, &table, &attaching);
 
     spec.flags = HF_PRIVATE;
     spec.wait_ms = wait_ms;
     hf_status status = hf__table_lock_with(work->store, &name, &spec, &extra, &work->lock, err);
+    hf_rows_free(work->attaching);
+    work->attaching = attaching.rows;
     work->locked_us = now_us();
     work->result->lock_wait_us = work->locked_us - asked;
     if (status == HF_OK)

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "lib/locks/locks.h"
 
-enum { HF__APPEND_ID_MAX = 64 };
+enum { HF__APPEND_ID_MAX = 64, HF__SERVER_MAX = 256, HF__REASON_MAX = 256 };
 
 typedef enum hf__append_state {
     HF__APPEND_UNKNOWN = 0, /* there is no row */
@@ -24,6 +24,9 @@ typedef struct hf__append_row {
     char staging[128];
     hf__buf plan;
     int64_t rows;
+    char server[HF__SERVER_MAX]; /* where it attaches, see hf__work; "": an older version's */
+    char reason[HF__REASON_MAX]; /* why it is doubtful */
+    int64_t at_ms;               /* when it was saved last */
 } hf__append_row;
 
 void hf__append_row_free(hf__append_row *row);
@@ -35,9 +38,17 @@ void hf__append_row_free(hf__append_row *row);
 HF_MUST_CHECK hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row,
                                         hf_error *err);
 
-/* The same for the append of this table that is attaching: there is one at most. */
+/*
+ * The rows of all appends to this table that are attaching: one at most on each server. The caller
+ * frees rows.
+ */
 HF_MUST_CHECK hf_status hf__append_load_attaching(hf_store *store, const char *table,
-                                                  hf__append_row *row, hf_error *err);
+                                                  hf_rows **rows, hf_error *err);
+/* Reads one row of those. */
+HF_MUST_CHECK hf_status hf__append_row_read(const hf_rows *rows, size_t at, hf__append_row *row,
+                                            hf_error *err);
+/* Removes the row, as if the append had never begun to attach; on the session of the lock. */
+HF_MUST_CHECK hf_status hf__append_remove(hf_lock *lock, const char *id, hf_error *err);
 
 /*
  * Saves the row on the session of the table's lock. HF_LOST: the lock is gone, and nothing was

@@ -25,11 +25,15 @@ typedef struct hf__work {
     hf__buf timed;    /* columns whose default depends on the moment, and is evaluated; "": none */
     hf__grid columns; /* as hf__clickhouse_columns reads them */
     bool is_merge_tree;
-    bool collapses; /* merges of this engine change the number of rows */
+    bool collapses;              /* merges of this engine change the number of rows */
+    bool is_modern;              /* the server tells checksums of parts and uuids of tables */
+    char server[HF__SERVER_MAX]; /* which server it is: its host and folder */
+    char zookeeper_path[HF__SERVER_MAX]; /* of a replicated table, once it has been asked for */
 
     hf_lock *own;  /* the lock of the append's id */
     hf_rows *seen; /* the store's row of the id, read with that lock; NULL: it was not asked for */
-    hf_lock *lock; /* the table's lock, while it is held */
+    hf_rows *attaching; /* rows of appends to the table that had begun to attach; NULL: as above */
+    hf_lock *lock;      /* the table's lock, while it is held */
     int64_t locked_us;
     hf_error why_lost;
     char staging[128];
@@ -38,9 +42,12 @@ typedef struct hf__work {
     hf__grid settings; /* the server's, once they have been read */
 
     /* For a direct append that may be sent twice, because the server drops blocks that it knows. */
-    int64_t dedup_window;  /* how many blocks it remembers; 0: do not send twice */
-    char token[128];       /* the setting that names our blocks, or "" */
-    bool was_deduplicated; /* it dropped parts of a staged append for the same reason */
+    int64_t dedup_window; /* how many blocks it remembers; 0: do not send twice */
+    char token[128];      /* the setting that names our blocks, or "" */
+
+    /* A replicated table takes equal parts once: */
+    bool is_equal_to_known; /* it knows parts of the append, so nothing was attached */
+    bool was_deduplicated;  /* it left parts of the append out */
 
     bool is_balanced;      /* the URL leads to several servers */
     hf__target *given;     /* the caller's target, where another replica is used; else NULL */
@@ -70,6 +77,9 @@ HF_MUST_CHECK hf_status hf__clickhouse_check(hf__work *work, hf_error *err);
 /* Asks system.tables, again while others drop theirs. Frees sql; the caller frees the grid. */
 HF_MUST_CHECK hf_status hf__clickhouse_tables(hf__work *work, hf__buf *sql, hf__grid *grid,
                                               hf_error *err);
+/* The same for another question that leads there. */
+HF_MUST_CHECK hf_status hf__clickhouse_ask_tables(hf__work *work, const hf__statement *statement,
+                                                  hf__buf *sql, hf__grid *grid, hf_error *err);
 /* The columns of a table: name, kind of default. The caller frees the grid; 0 rows: no table. */
 HF_MUST_CHECK hf_status hf__clickhouse_columns(hf__work *work, const char *database,
                                                const char *table, hf__grid *grid, hf_error *err);
@@ -98,6 +108,9 @@ const char *hf__settings_value(const hf__grid *settings, const char *name);
 const char *hf__settings_for_rows(const hf__grid *settings);
 /* What to set for an INSERT into the table itself, so that it ends when the rows are there. */
 const char *hf__settings_for_arrival(const hf__work *work);
+
+/* What to set for a statement that the server shall write into its log. */
+const char *hf__settings_for_log(const hf__grid *settings);
 
 /* ---- cluster.c: every replica, each by its own address --------------------------------------- */
 
@@ -151,19 +164,28 @@ int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings);
  */
 void hf__writer_id(char out[40], int64_t key);
 
-/* Which partitions of the plan are in the table? verdicts has one for each. */
-HF_MUST_CHECK hf_status hf__attach_judge(hf__work *work, const hf__plan *plan,
-                                         hf__verdict *verdicts, hf_error *err);
+/* "ATTACH PARTITION ID 'partition' FROM `database`.`staging`" */
+void hf__put_attach(hf__buf *sql, const char *database, const char *partition, const char *staging);
+
 /*
  * Writes into the store what is about to be attached and what the table has now: after a crash that
- * is enough to tell what was done. *in_the_way as for hf__append_save.
+ * is held against what is there. *in_the_way as for hf__append_save. HF_DATABASE with
+ * work->is_equal_to_known: the table would leave some parts out.
  */
 HF_MUST_CHECK hf_status hf__attach_write_plan(hf__work *work, hf__append_row *row, hf__plan *plan,
                                               bool *in_the_way, hf_error *err);
-/* Attaches the partitions whose verdict is HF__NOT_ATTACHED, then checks that they are there. */
-HF_MUST_CHECK hf_status hf__attach_missing(hf__work *work, const hf__plan *plan,
-                                           hf__verdict *verdicts, const char *staging,
-                                           hf_error *err);
+/*
+ * Attaches the partitions whose verdict is HF__NOT_ATTACHED, then checks that every part is there.
+ * *is_none, after a failure: it is certain that nothing was attached.
+ */
+HF_MUST_CHECK hf_status hf__attach_missing(hf__work *work, hf__plan *plan, hf__verdict *verdicts,
+                                           const char *staging, bool *is_none, hf_error *err);
+/* Attaches all of them to a private table. */
+HF_MUST_CHECK hf_status hf__attach_all(hf__work *work, const char *into, const hf__plan *plan,
+                                       const char *from, hf_error *err);
+size_t hf__count_verdicts(const hf__plan *plan, const hf__verdict *verdicts, hf__verdict wanted);
+/* HF_DATABASE: a replicated table leaves this part out. */
+hf_status hf__refuse_equal(const hf__work *work, const hf__plan_part *part, hf_error *err);
 
 /* ---- leftovers.c: what dead appends have left ------------------------------------------------ */
 
@@ -175,10 +197,18 @@ HF_MUST_CHECK hf_status hf__attach_missing(hf__work *work, const hf__plan *plan,
 HF_MUST_CHECK hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err);
 
 /*
- * Finishes an append, ours or another one, that died while it attached, and saves its row as done
- * or doubtful. The caller holds the table's lock.
+ * Settles an append, ours or another one, that died while it attached: attaches what is missing,
+ * and saves its row as done or doubtful, or removes it if nothing is attached and the server
+ * refuses the parts. The caller holds the table's lock. HF__APPEND_ATTACHING afterwards: it is on
+ * another server.
  */
 HF_MUST_CHECK hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err);
+
+/*
+ * Settles every append to the table that died while it attached. The caller has just acquired the
+ * table's lock: nobody writes to the table before that, for it would be harder to tell afterwards.
+ */
+HF_MUST_CHECK hf_status hf__leftovers_settle(hf__work *work, hf_error *err);
 
 /* Drops the staging tables of appends that have died. Failures are noted, not returned. */
 void hf__leftovers_sweep(hf__work *work);

@@ -10,8 +10,9 @@ import subprocess
 import pytest
 
 import cli
-from appending import (BLOCK, SMALL_BLOCKS, Stream, Watcher, appends_by_block, counts, held_id, in_parallel, make_table,
-                       rows_of, runs_of, slow_select, trigger)
+from appending import (BLOCK, SMALL_BLOCKS, Stream, Watcher, appends_by_block, counts, end_sleepers, held_id, in_parallel,
+                       kill_before, kill_while_it_attaches, make_table, rows_of, runs_of, sleeping, slow_select,
+                       trigger)
 from awaiting import eventually
 
 WORKERS, EACH, BLOCKS = 4, 5, 40
@@ -290,37 +291,6 @@ def repeat(appender, identity, *how, **settings):
     summary = appender.done("--id", identity, "t", *how, **settings)
     assert appender.ch.staging_tables() == []
     return summary["outcome"]
-
-
-def sleeping(database):
-    return database.sql("SELECT pid FROM pg_stat_activity WHERE query LIKE '%holdfast.appends%' AND"
-                        " wait_event = 'PgSleep'")
-
-
-def end_sleepers(database):
-    for (pid,) in sleeping(database):
-        database.server.terminate(pid)
-    eventually(lambda: not sleeping(database))
-
-
-def kill_before(appender, database, state, rows=100):
-    """Append x, killed while it writes down that it is in this state."""
-    when = "BEFORE INSERT" if state == "attaching" else "BEFORE UPDATE"
-    with trigger(database, when, f"NEW.state = '{state}'", "PERFORM pg_sleep(60)"):
-        worker = appender.start("--id", "x", "t", "--select", f"SELECT toUInt32(1), number FROM numbers({rows})")
-        eventually(lambda: sleeping(database), what=f"the append writes down that it is {state}")
-        worker.kill9()
-        end_sleepers(database)
-
-
-def kill_while_it_attaches(appender, ch):
-    """Append x, killed when it has written down what it attaches and waits for an orphan; another was there before."""
-    key = appender.done("t", input=rows_of(0, 1))["key"]
-    with held_id(ch, f"holdfast-{key}"):
-        worker = appender.start("--id", "x", "--orphans", "wait", "t", "--select",
-                                "SELECT toUInt32(1), number FROM numbers(100)")
-        worker.await_line("orphan", "err")
-        worker.kill9()
 
 
 def merge_with_a_stranger(ch):

@@ -12,7 +12,8 @@ import urllib.parse
 import pytest
 
 import clickhouse
-from appending import BLOCK, SMALL_BLOCKS, Appender, balanced, counts, rows_of, slow_select, trigger
+from appending import (BLOCK, SMALL_BLOCKS, Appender, balanced, counts, kill_before, kill_while_it_attaches, rows_of,
+                       slow_select, trigger)
 from awaiting import eventually
 from sockets import serving
 
@@ -99,15 +100,67 @@ def test_one_replica_alone_needs_no_cluster(holdfast, store15, replicas):
     assert counts(replicas[0]) == {1: 99}
 
 
-def test_equal_rows_that_the_server_leaves_out_are_told_and_are_in_nobodys_way(first, replicas):
-    """ClickHouse attaches equal parts to a replicated table once."""
+def make_unpartitioned(database, of="t"):
+    database.sql(f"CREATE TABLE {of} (append UInt32, n UInt64) ENGINE = ReplicatedMergeTree('/{database.name}/{of}',"
+                 " '{replica}') ORDER BY n")
+
+
+def tens(*ends):
+    """Blocks of ten rows: equal ends are equal blocks."""
+    return ["--select", " UNION ALL ".join(f"SELECT toUInt32({end}), number FROM numbers({BLOCK})" for end in ends)]
+
+
+@pytest.mark.parametrize("strangers", [False, True])
+def test_equal_parts_of_one_append_all_arrive(holdfast, store15, replicas, strangers):
+    """ClickHouse refuses an ATTACH of two equal parts, and keeps inactive ones that look as if they were there."""
+    make_unpartitioned(replicas[0])
+    appender = Appender(holdfast.at(store15.url()), replicas[0])
+    if strangers:
+        replicas[0].sql(f"INSERT INTO t SELECT 2, number FROM numbers({BLOCK})")
+    summary = appender.done("--id", "x", "t", *tens(1, 1, 1), max_threads=1, **SMALL_BLOCKS)
+    assert (summary["outcome"], summary["rows"]) == ("appended", 3 * BLOCK)
+    assert replicas[0].value("SELECT count() FROM t WHERE append = 1") == 3 * BLOCK
+    assert appender.done("--id", "x", "t", input=b"")["outcome"] == "nothing to do"
+    assert replicas[0].staging_tables() == []
+
+
+def test_parts_that_the_table_has_had_already_arrive_again_inside_of_a_greater_one(holdfast, store15, replicas):
+    make_unpartitioned(replicas[0])
+    appender = Appender(holdfast.at(store15.url()), replicas[0])
+    appender.done("t", *tens(1), **SMALL_BLOCKS)
+    assert appender.done("t", *tens(1, 2, 3, 4), max_threads=1, **SMALL_BLOCKS)["rows"] == 4 * BLOCK
+    found = replicas[0].rows("SELECT append, count() AS c FROM t GROUP BY append ORDER BY append")
+    assert [(row["append"], row["c"]) for row in found] == [(1, 20), (2, 10), (3, 10), (4, 10)]
+
+
+def test_equal_rows_that_the_server_would_leave_out_are_refused_before_any_arrives(first, store15, replicas):
     make_replicated(replicas)
     first.done("--id", "a", "t", input=rows_of(1, 99))
-    again = first("--id", "b", "t", input=rows_of(1, 99))
-    assert again.code == 125 and "it has attached equal ones before" in again.err, again
+    more = rows_of(1, 99) + b'{"append":1,"n":300}\n'  # another part in one partition; the others are equal
+    again = first("--id", "b", "t", input=more)
+    assert again.code == 125 and "leaves out 33 rows of partition" in again.err, again
     assert "insert_deduplicate=0" in again.err
+    assert store15.sql("SELECT id FROM holdfast.appends WHERE state <> 'done'") == []
     assert first.done("t", input=rows_of(2, 30))["rows"] == 30
     both_have(replicas, {1: 99, 2: 30})
+
+
+@pytest.mark.parametrize("when", ["attaching", "done"])
+@pytest.mark.parametrize("writer", ["direct", "stranger"])
+def test_a_replicated_table_tells_what_a_dead_append_has_attached(first, store15, replicas, when, writer):
+    make_replicated(replicas)
+    if when == "done":
+        kill_before(first, store15, "done")
+    else:
+        kill_while_it_attaches(first, replicas[0])
+    before = counts(replicas[0])
+    assert before.get(1, 0) == (100 if when == "done" else 0)
+    if writer == "direct":
+        first.done("--direct", "t", input=rows_of(2, 100))
+    else:
+        replicas[0].sql("INSERT INTO t SELECT 2, number FROM numbers(100)")
+    first.done("--id", "x", "t", input=b"")
+    both_have(replicas, {**before, 1: 100, 2: 100})
 
 
 # --- a connection that breaks -----------------------------------------------------------------------------

@@ -257,6 +257,37 @@ def trigger(database, when, condition, statement):
         database.sql("DROP FUNCTION public.of_test CASCADE")
 
 
+def sleeping(database):
+    return database.sql("SELECT pid FROM pg_stat_activity WHERE query LIKE '%holdfast.appends%' AND"
+                        " wait_event = 'PgSleep'")
+
+
+def end_sleepers(database):
+    for (pid,) in sleeping(database):
+        database.server.terminate(pid)
+    eventually(lambda: not sleeping(database))
+
+
+def kill_before(appender, database, state, rows=100):
+    """Append x, killed while it writes down that it is in this state."""
+    when = "BEFORE INSERT" if state == "attaching" else "BEFORE UPDATE"
+    with trigger(database, when, f"NEW.state = '{state}'", "PERFORM pg_sleep(60)"):
+        worker = appender.start("--id", "x", "t", "--select", f"SELECT toUInt32(1), number FROM numbers({rows})")
+        eventually(lambda: sleeping(database), what=f"the append writes down that it is {state}")
+        worker.kill9()
+        end_sleepers(database)
+
+
+def kill_while_it_attaches(appender, ch):
+    """Append x, killed when it has written down what it attaches and waits for an orphan; another was there before."""
+    key = appender.done("t", input=rows_of(0, 1))["key"]
+    with held_id(ch, f"holdfast-{key}"):
+        worker = appender.start("--id", "x", "--orphans", "wait", "t", "--select",
+                                "SELECT toUInt32(1), number FROM numbers(100)")
+        worker.await_line("orphan", "err")
+        worker.kill9()
+
+
 @contextlib.contextmanager
 def balanced(*servers, port=0, seen=None):
     """Every connection goes to the next server; seen gets the sizes of what the client sends."""

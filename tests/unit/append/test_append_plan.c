@@ -5,7 +5,21 @@
 #include "programs/append/plan.h"
 
 /* A plan of one partition with two parts, as it stands in the store. */
-static const char one_partition[] = "all 7 1000 100:4000,50:2500\n";
+static const char one_partition[] = "2 1700000000 1600000000 m5\nall 7 100:40/9/1:,50:25/8/1:\n";
+
+/* Parts of the table that could be ours, by their files. */
+#define FIRST(block)                                                                               \
+    {                                                                                              \
+        .min_block = (block), .max_block = (block), .rows = 100, .files = "40/9/1"                 \
+    }
+#define SECOND(block)                                                                              \
+    {                                                                                              \
+        .min_block = (block), .max_block = (block), .rows = 50, .files = "25/8/1"                  \
+    }
+#define OTHER(block)                                                                               \
+    {                                                                                              \
+        .min_block = (block), .max_block = (block), .rows = 33, .files = "40/9/1"                  \
+    }
 
 static hf__plan parsed(const char *text)
 {
@@ -17,21 +31,32 @@ static hf__plan parsed(const char *text)
     return plan;
 }
 
-static hf__verdict judge(hf__plan_part *now, size_t count, int64_t rows_now, bool collapses)
+/* All parts are active, unless something covers them. */
+static hf__verdict judge(hf__plan_part *now, size_t count, const hf__evidence *evidence)
 {
     hf__plan plan = parsed(one_partition);
     const hf__parts parts = {.items = now, .count = count};
 
     for (size_t i = 0; i < count; i++)
         strcpy(now[i].partition, "all");
-    hf__verdict verdict = hf__plan_judge(&plan, &plan.partitions[0], &parts, rows_now, collapses);
+    hf__verdict verdict = hf__plan_judge(&plan, &plan.partitions[0], &parts, evidence);
     hf__plan_free(&plan);
     return verdict;
 }
 
+static void activate(hf__plan_part *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        parts[i].is_active = true;
+}
+
+static const hf__evidence sizes = {0}, answered = {.is_answered = true},
+                          checksums = {.has_checksums = true}, altered = {.is_altered = true};
+
 static void test_a_plan_survives_the_store(void **state)
 {
-    static const char text[] = "202001 3 10 5:77\n202002-1 0 0 1:2,3:4,5:6\n";
+    static const char text[] = "2 17 16 0123-uuid\n202001 3 5:7/7:\n"
+                               "202002-1 0 1:2:AB,3:4:CD,5:6:EF\n";
     hf__plan plan = parsed(text);
     hf__buf again = {0};
 
@@ -41,6 +66,8 @@ static void test_a_plan_survives_the_store(void **state)
     assert_int_equal(plan.rows, 14);
     assert_int_equal(plan.partitions[1].first, 1);
     assert_int_equal(plan.partitions[1].rows, 9);
+    assert_string_equal(plan.parts[2].block_id, "CD");
+    assert_string_equal(plan.table_mark, "0123-uuid");
     hf__plan_write(&plan, &again);
     assert_string_equal(again.data, text);
     assert_int_equal(hf__plan_least_block(&plan), 0);
@@ -50,23 +77,31 @@ static void test_a_plan_survives_the_store(void **state)
 
 static void test_a_damaged_plan_is_refused(void **state)
 {
-    static const char *const damaged[] = {
-        "all",           "all 7 1000",    "all 7 1000 100:4000",
-        "all 7 1000 \n", "all 7 x 1:2\n", "all 7 1000 100:4000,\n"};
+    static const char *const damaged[] = {"",
+                                          "all 7 1000 100:4000\n", /* an earlier version's */
+                                          "3 1 1 m\n",
+                                          "2 1 1 m",
+                                          "2 1 1 m\nall",
+                                          "2 1 1 m\nall 7",
+                                          "2 1 1 m\nall 7 100:40:",
+                                          "2 1 1 m\nall 7 \n",
+                                          "2 1 1 m\nall x 1:2:\n",
+                                          "2 1 1 m\nall 7 100:4000\n",
+                                          "2 1 1 m\nall 7 100:40:,\n"};
     hf__plan plan;
 
     (void)state;
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
         assert_int_equal(hf__plan_parse(damaged[i], &plan, NULL), HF_BAD_DATA);
-    assert_int_equal(hf__plan_parse("", &plan, NULL), HF_OK);
+    assert_int_equal(hf__plan_parse("2 1 1 m\n", &plan, NULL), HF_OK);
     assert_int_equal(plan.partition_count, 0);
 }
 
 static void test_a_plan_is_made_of_active_parts_by_partition(void **state)
 {
-    hf__plan_part parts[] = {{.partition = "a", .rows = 5, .bytes = 50, .is_active = true},
-                             {.partition = "a", .rows = 9, .bytes = 90},
-                             {.partition = "b", .rows = 6, .bytes = 60, .is_active = true}};
+    hf__plan_part parts[] = {{.partition = "a", .rows = 5, .is_active = true},
+                             {.partition = "a", .rows = 9},
+                             {.partition = "b", .rows = 6, .is_active = true}};
     const hf__parts staged = {.items = parts, .count = 3};
     hf__plan plan;
 
@@ -79,86 +114,102 @@ static void test_a_plan_is_made_of_active_parts_by_partition(void **state)
 
 static void test_nothing_later_is_not_attached(void **state)
 {
-    hf__plan_part now[] = {{.min_block = 7, .max_block = 7, .rows = 100, .bytes = 4000}};
+    hf__plan_part now[] = {FIRST(7)};
 
     (void)state;
-    assert_int_equal(judge(NULL, 0, 1000, false), HF__NOT_ATTACHED);
-    assert_int_equal(judge(now, 1, 1000, false), HF__NOT_ATTACHED);
+    activate(now, 1);
+    assert_int_equal(judge(NULL, 0, &sizes), HF__NOT_ATTACHED);
+    assert_int_equal(judge(now, 1, &sizes), HF__NOT_ATTACHED);
+    assert_int_equal(judge(now, 1, &altered), HF__UNSURE);
 }
 
-static void test_the_same_parts_later_are_attached(void **state)
+static void test_equal_files_are_proof_only_with_checksums_or_an_answer(void **state)
 {
-    hf__plan_part now[] = {
-        {.min_block = 8, .max_block = 8, .rows = 100, .bytes = 4000, .is_active = true},
-        {.min_block = 9, .max_block = 9, .rows = 50, .bytes = 2500, .is_active = true}};
+    hf__plan_part now[] = {FIRST(8), SECOND(9)};
 
     (void)state;
-    assert_int_equal(judge(now, 2, 1150, false), HF__ATTACHED);
-    assert_int_equal(judge(now, 2, 1150, true), HF__ATTACHED);
+    activate(now, 2);
+    assert_int_equal(judge(now, 2, &checksums), HF__ATTACHED);
+    assert_int_equal(judge(now, 2, &answered), HF__ATTACHED);
+    assert_int_equal(judge(now, 2, &sizes), HF__UNSURE);
 }
 
 static void test_merged_away_they_are_still_seen_as_long_as_the_server_keeps_them(void **state)
 {
     hf__plan_part now[] = {
-        {.min_block = 1, .max_block = 9, .rows = 900, .bytes = 9000, .is_active = true},
-        {.min_block = 8, .max_block = 8, .rows = 100, .bytes = 4000},
-        {.min_block = 9, .max_block = 9, .rows = 50, .bytes = 2500}};
+        FIRST(8), SECOND(9), {.min_block = 1, .max_block = 9, .rows = 900, .level = 1}};
 
     (void)state;
-    assert_int_equal(judge(now, 3, 900, true), HF__ATTACHED);
+    activate(now + 2, 1);
+    assert_int_equal(judge(now, 3, &checksums), HF__ATTACHED);
+    now[2].is_active = false; /* dropped, or ATTACH was taken back */
+    assert_int_equal(judge(now, 3, &checksums), HF__UNSURE);
 }
 
 static void test_a_strangers_part_is_not_taken_for_ours(void **state)
 {
-    hf__plan_part now[] = {
-        {.min_block = 8, .max_block = 8, .rows = 33, .bytes = 400, .is_active = true}};
+    hf__plan_part now[] = {OTHER(8), OTHER(9)};
 
     (void)state;
-    assert_int_equal(judge(now, 1, 1033, false), HF__NOT_ATTACHED);
-    assert_int_equal(judge(now, 1, 1033, true), HF__NOT_ATTACHED);
+    activate(now, 2);
+    assert_int_equal(judge(now, 2, &sizes), HF__NOT_ATTACHED);
+    assert_int_equal(judge(now, 2, &checksums), HF__NOT_ATTACHED);
 }
 
-static void test_a_server_that_crashed_half_way_is_doubted(void **state)
+static void test_rows_that_were_read_tell_parts_of_equal_size_apart(void **state)
 {
-    hf__plan_part now[] = {
-        {.min_block = 8, .max_block = 8, .rows = 100, .bytes = 4000, .is_active = true}};
+    hf__plan plan = parsed(one_partition);
+    hf__plan_part now[] = {FIRST(8), SECOND(9)};
+    const hf__parts parts = {.items = now, .count = 2};
 
     (void)state;
-    assert_int_equal(judge(now, 1, 1100, false), HF__UNSURE);
+    activate(now, 2);
+    for (size_t i = 0; i < 2; i++) {
+        strcpy(now[i].partition, "all");
+        now[i].has_sum = plan.parts[i].has_sum = true;
+        now[i].sum = plan.parts[i].sum = 5 + i;
+    }
+    assert_int_equal(hf__plan_judge(&plan, &plan.partitions[0], &parts, &sizes), HF__ATTACHED);
+    now[0].sum = 99;
+    assert_int_equal(hf__plan_judge(&plan, &plan.partitions[0], &parts, &sizes), HF__PARTLY);
+    now[1].sum = 98;
+    assert_int_equal(hf__plan_judge(&plan, &plan.partitions[0], &parts, &sizes), HF__NOT_ATTACHED);
+    hf__plan_free(&plan);
 }
 
-static void test_where_only_merged_parts_are_left_the_rows_decide_or_nobody(void **state)
+static void test_a_server_that_crashed_half_way_is_told_part_by_part(void **state)
 {
-    hf__plan_part now[] = {
-        {.min_block = 1, .max_block = 9, .rows = 1150, .bytes = 9000, .is_active = true}};
+    hf__plan_part now[] = {FIRST(8)};
 
     (void)state;
-    assert_int_equal(judge(now, 1, 1150, false), HF__ATTACHED);
-    assert_int_equal(judge(now, 1, 1000, false), HF__NOT_ATTACHED);
-    assert_int_equal(judge(now, 1, 1170, false), HF__UNSURE);
-    assert_int_equal(judge(now, 1, 1150, true), HF__UNSURE);
+    activate(now, 1);
+    assert_int_equal(judge(now, 1, &checksums), HF__PARTLY);
 }
 
-static void test_parts_of_the_same_rows_in_other_files_are_doubted(void **state)
+static void test_a_merged_part_hides_what_the_server_no_longer_shows(void **state)
 {
     hf__plan_part now[] = {
-        {.min_block = 8, .max_block = 8, .rows = 100, .bytes = 4001, .is_active = true},
-        {.min_block = 9, .max_block = 9, .rows = 50, .bytes = 2501, .is_active = true}};
+        {.min_block = 1, .max_block = 9, .rows = 1150, .level = 1}, OTHER(8), OTHER(9)};
 
     (void)state;
-    assert_int_equal(judge(now, 2, 1150, false), HF__ATTACHED);
-    assert_int_equal(judge(now, 2, 1150, true), HF__UNSURE);
+    activate(now, 1);
+    assert_int_equal(judge(now, 1, &checksums), HF__UNSURE);
+    assert_int_equal(judge(now, 2, &checksums), HF__UNSURE);
+    assert_int_equal(judge(now, 3, &checksums), HF__NOT_ATTACHED);
 }
 
-static void test_a_part_that_a_merge_has_made_of_one_may_be_ours(void **state)
+static void test_a_mutated_part_or_one_that_was_merged_alone_may_be_ours(void **state)
 {
-    hf__plan_part now[] = {
-        {.min_block = 8, .max_block = 8, .level = 1, .rows = 33, .bytes = 400, .is_active = true}};
+    hf__plan_part now[] = {OTHER(8), OTHER(8)};
 
     (void)state;
-    assert_int_equal(judge(now, 1, 1033, true), HF__UNSURE);
-    assert_int_equal(judge(now, 1, 1033, false), HF__UNSURE);
-    assert_int_equal(judge(now, 1, 1000, false), HF__NOT_ATTACHED);
+    activate(now, 1);
+    now[0].is_mutated = true;
+    assert_int_equal(judge(now, 1, &checksums), HF__UNSURE);
+    assert_int_equal(judge(now, 2, &checksums), HF__NOT_ATTACHED);
+    now[0].is_mutated = false;
+    now[0].level = 1;
+    assert_int_equal(judge(now, 1, &checksums), HF__UNSURE);
 }
 
 int main(void)
@@ -168,13 +219,13 @@ int main(void)
         cmocka_unit_test(test_a_damaged_plan_is_refused),
         cmocka_unit_test(test_a_plan_is_made_of_active_parts_by_partition),
         cmocka_unit_test(test_nothing_later_is_not_attached),
-        cmocka_unit_test(test_the_same_parts_later_are_attached),
+        cmocka_unit_test(test_equal_files_are_proof_only_with_checksums_or_an_answer),
         cmocka_unit_test(test_merged_away_they_are_still_seen_as_long_as_the_server_keeps_them),
         cmocka_unit_test(test_a_strangers_part_is_not_taken_for_ours),
-        cmocka_unit_test(test_a_server_that_crashed_half_way_is_doubted),
-        cmocka_unit_test(test_where_only_merged_parts_are_left_the_rows_decide_or_nobody),
-        cmocka_unit_test(test_parts_of_the_same_rows_in_other_files_are_doubted),
-        cmocka_unit_test(test_a_part_that_a_merge_has_made_of_one_may_be_ours),
+        cmocka_unit_test(test_rows_that_were_read_tell_parts_of_equal_size_apart),
+        cmocka_unit_test(test_a_server_that_crashed_half_way_is_told_part_by_part),
+        cmocka_unit_test(test_a_merged_part_hides_what_the_server_no_longer_shows),
+        cmocka_unit_test(test_a_mutated_part_or_one_that_was_merged_alone_may_be_ours),
     };
 
     return RUN(tests);

@@ -58,6 +58,7 @@ enum {
     HF__CODE_ID_IN_USE = 216,
     HF__CODE_CANNOT_KILL = 380,
     HF__CODE_ACCESS_DENIED = 497,
+    HF__CODE_ZOOKEEPER = 999,
 };
 
 typedef struct hf__statement {

@@ -1,0 +1,216 @@
+"""Between a crash and its repeat others write to the table: by Holdfast, under its lock, or without a word to anybody."""
+
+import pytest
+
+import clickhouse
+import hf
+import hf_table
+from appending import (SMALL_BLOCKS, Appender, counts, kill_before, kill_while_it_attaches, make_table, rows_of,
+                       slow_select)
+from awaiting import eventually
+
+ROWS = 100  # as many as append x has, of the same size
+
+
+def forget_log(ch):
+    """As a server is that keeps no log of queries, or has lost it."""
+    ch.sql("SYSTEM FLUSH LOGS")
+    ch.sql("TRUNCATE TABLE IF EXISTS system.query_log")
+
+
+def keep_log(_):
+    pass
+
+
+def appended_directly(appender, _):
+    result = appender("--direct", "t", input=rows_of(2, ROWS))
+    assert result.code == 0, result
+
+
+def written_under_the_lock(appender, store):
+    with hf.Store(store.url()) as opened, hf_table.lock(opened, f"{appender.ch.name}.t", wait_ms=10000):
+        appender.ch.sql(f"INSERT INTO t SELECT 2, number FROM numbers({ROWS})")
+
+
+def written_without_it(appender, _):
+    appender.ch.sql(f"INSERT INTO t SELECT 2, number FROM numbers({ROWS})")
+
+
+WRITERS = [appended_directly, written_under_the_lock, written_without_it]
+LOGS = [keep_log, forget_log]
+
+
+@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize("write", WRITERS)
+def test_rows_of_others_are_not_taken_for_those_of_an_append_that_never_attached(appender15, store15, ch, write, log):
+    make_table(ch)
+    kill_while_it_attaches(appender15, ch)
+    log(ch)
+    write(appender15, store15)
+    summary = appender15.done("--id", "x", "t", input=b"")
+    assert summary["outcome"] == ("nothing to do" if write is appended_directly else "finished")
+    assert counts(ch) == {0: 1, 1: ROWS, 2: ROWS} and ch.staging_tables() == []
+
+
+@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize("write", WRITERS)
+def test_an_append_that_had_attached_finds_its_rows_beside_those_of_others(appender15, store15, ch, write, log):
+    make_table(ch)
+    kill_before(appender15, store15, "done")
+    log(ch)
+    write(appender15, store15)
+    appender15.done("--id", "x", "t", input=b"")
+    assert counts(ch) == {1: ROWS, 2: ROWS} and ch.staging_tables() == []
+
+
+def test_the_very_same_rows_of_a_stranger_are_not_taken_for_the_append_s(appender15, ch):
+    """The log of queries tells: nothing else could."""
+    make_table(ch)
+    kill_while_it_attaches(appender15, ch)
+    ch.sql(f"INSERT INTO t SELECT 1, number FROM numbers({ROWS})")
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert ch.value("SELECT count() FROM t WHERE append = 1") == 2 * ROWS
+
+
+# --- the parts are changed --------------------------------------------------------------------------------
+
+
+SHORT = "MergeTree ORDER BY tuple() SETTINGS old_parts_lifetime = 1"
+
+
+def await_forgotten(ch):
+    """The server shows what it has replaced for a while."""
+    eventually(lambda: not ch.value("SELECT count() FROM system.parts WHERE database = currentDatabase() AND"
+                                    " table = 't' AND NOT active"), 60, "the parts that were replaced are gone")
+
+
+def mutate(ch):
+    ch.sql(f"SYSTEM START MERGES {ch.name}.t")
+    ch.sql("ALTER TABLE t DELETE WHERE n = 3")
+    eventually(lambda: ch.value("SELECT count() FROM t") == ROWS - 1)
+
+
+def merge(ch):
+    ch.sql("INSERT INTO t SELECT 9, number FROM numbers(7)")
+    ch.sql(f"SYSTEM START MERGES {ch.name}.t")
+    ch.sql("OPTIMIZE TABLE t FINAL")
+
+
+def alter(ch):
+    ch.sql("ALTER TABLE t MODIFY COLUMN n UInt32")  # this server rewrites parts in place
+
+
+def drop(ch):
+    ch.sql(f"SYSTEM START MERGES {ch.name}.t")
+    ch.sql("ALTER TABLE t DROP PARTITION ID 'all'")
+
+
+@pytest.mark.parametrize("change", [mutate, merge, alter, drop])
+def test_changed_parts_are_told_by_the_log_or_doubted_but_never_attached_twice(appender15, store15, ch, change):
+    make_table(ch, engine=SHORT)
+    kill_before(appender15, store15, "done")
+    change(ch)
+    await_forgotten(ch)
+    before = counts(ch)
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert counts(ch) == before and ch.staging_tables() == []
+
+
+@pytest.mark.parametrize("change", [mutate, merge, alter])
+def test_without_a_log_changed_parts_are_doubted(appender15, store15, ch, change):
+    make_table(ch, engine=SHORT)
+    kill_before(appender15, store15, "done")
+    change(ch)
+    await_forgotten(ch)
+    forget_log(ch)
+    before = counts(ch)
+    result = appender15("--id", "x", "t", input=b"")
+    assert result.code == 76 and "append resolve" in result.err, result
+    assert counts(ch) == before and len(ch.staging_tables()) == 1
+    appender15.done("t", input=rows_of(5, 10))  # it is in nobody's way
+    assert counts(ch) == {**before, 5: 10}
+
+
+@pytest.mark.parametrize("change", [merge, mutate])
+def test_without_a_log_parts_that_the_server_still_shows_prove_that_nothing_was_attached(appender15, ch, change):
+    make_table(ch)
+    kill_while_it_attaches(appender15, ch)
+    forget_log(ch)
+    ch.sql(f"INSERT INTO t SELECT 2, number FROM numbers({ROWS - 1})")
+    change(ch)
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert counts(ch)[1] == ROWS
+
+
+# --- another table, another server ------------------------------------------------------------------------
+
+
+def test_a_table_that_was_made_anew_does_not_get_the_rows_of_the_old_one(appender15, store15, ch):
+    make_table(ch)
+    old = ch.value("SELECT toUnixTimestamp(metadata_modification_time) FROM system.tables WHERE name = 't'"
+                   " AND database = currentDatabase()")
+    kill_while_it_attaches(appender15, ch)
+    ch.sql("DROP TABLE t")
+    eventually(lambda: ch.value("SELECT toUnixTimestamp(now())") > old)
+    make_table(ch)
+    result = appender15("t", input=rows_of(2, 10))
+    assert result.code == 0 and "altered or made anew" in result.err, result
+    again = appender15("--id", "x", "t", input=b"")
+    assert again.code == 76, again
+    assert counts(ch) == {2: 10}
+
+
+@pytest.fixture
+def other_server():
+    with clickhouse.ClickHouse("other") as server:
+        yield server.start()
+
+
+def test_servers_that_share_a_store_and_a_name_do_not_settle_each_other_s_appends(
+        holdfast, appender15, store15, ch, other_server):
+    other_server.sql(f"CREATE DATABASE {ch.name}")
+    there = clickhouse.ClickHouseDatabase(other_server, ch.name)
+    elsewhere = Appender(holdfast.at(store15.url()), there)
+    for database in (ch, there):
+        make_table(database)
+    kill_while_it_attaches(appender15, ch)
+    there.sql(f"INSERT INTO t SELECT 1, number FROM numbers({ROWS})")
+    elsewhere.done("--id", "y", "t", input=rows_of(2, 10))
+    elsewhere.done("--direct", "t", input=rows_of(3, 10))
+    for where, identity in ((elsewhere, "x"), (appender15, "y")):
+        refused = where("--id", identity, "t", input=b"")
+        assert refused.code == 64 and "and this is" in refused.err, refused
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert counts(ch) == {0: 1, 1: ROWS}
+    assert counts(there) == {1: ROWS, 2: 10, 3: 10}
+
+
+# --- the server refuses the parts -------------------------------------------------------------------------
+
+
+def alter_while_it_streams(appender, ch, identity):
+    worker = appender.start("--id", identity, "t", "--select", slow_select(1, 30), **SMALL_BLOCKS)
+    eventually(ch.staging_tables)
+    ch.sql("ALTER TABLE t ADD COLUMN more UInt8")
+    return worker.wait_all(60)
+
+
+def test_an_append_whose_table_was_altered_meanwhile_is_in_nobodys_way(appender15, store15, ch):
+    make_table(ch)
+    result = alter_while_it_streams(appender15, ch, "x")
+    assert result.code == 125 and "0 of 1 partitions are attached" in result.err and "forget" in result.err, result
+    assert store15.sql("SELECT state FROM holdfast.appends") == []
+    appender15.done("--id", "y", "t", input=rows_of(2, 10))
+    appender15.done("--direct", "t", input=rows_of(3, 10))
+    assert counts(ch) == {2: 10, 3: 10}
+
+
+def test_one_that_died_and_is_refused_now_is_in_nobodys_way_either(appender15, store15, ch):
+    make_table(ch)
+    kill_while_it_attaches(appender15, ch)
+    [staged] = ch.staging_tables()
+    ch.sql(f"ALTER TABLE {staged} ADD COLUMN more UInt8")
+    result = appender15("--direct", "t", input=rows_of(2, 10))
+    assert result.code == 0 and "append x, which had died while it attached, cannot be finished" in result.err, result
+    assert store15.sql("SELECT id FROM holdfast.appends WHERE state = 'attaching'") == []
+    assert counts(ch) == {0: 1, 2: 10} and len(ch.staging_tables()) == 1
