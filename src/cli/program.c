@@ -163,6 +163,8 @@ static int dispatch(const struct program *program, int argc, char **argv)
     const struct command *command = find_command(program, first);
     if (command != NULL)
         return command->main(command, argc - 1, argv + 1);
+    if (!is_list && program->fallback != NULL && program->fallback->takes_operands)
+        return program->fallback->main(program->fallback, argc, argv);
     if (program->has_programs)
         return run_program(program, argv + 1);
     return is_list ? list_for_completion(program) : refuse_command(program, first);

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 HOLDFAST = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "holdfast"
 COMMANDS = ["run", "tx", "key", "locks", "cursor", "gaps", "table", "doctor", "init"]
 PROGRAMS = {
-    "append": [],
+    "append": ["list", "resolve", "forget"],
     "ingest": ["status", "adopt", "reset"],
     "registry": ["check", "risk", "lint", "doc", "import", "seen"],
     "retention": ["reconcile"],

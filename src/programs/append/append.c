@@ -173,6 +173,21 @@ static hf_status check_store(const hf_store *store, hf_error *err)
     return status;
 }
 
+void hf__work_close(hf__work *work)
+{
+    (void)!hf__work_unlock_table(work, NULL);
+    hf_lock_free(work->own);
+    hf_rows_free(work->seen);
+    hf_rows_free(work->attaching);
+    hf__cluster_close(work);
+    hf__buf_free(&work->dest);
+    hf__buf_free(&work->engine_full);
+    hf__buf_free(&work->views);
+    hf__buf_free(&work->timed);
+    hf__grid_free(&work->columns);
+    hf__grid_free(&work->settings);
+}
+
 hf_status hf__append_run(hf_store *store, hf__target *target, hf__stop *stop,
                          const hf__append_options *options, hf__append_result *result,
                          hf_error *err)
@@ -184,16 +199,6 @@ hf_status hf__append_run(hf_store *store, hf__target *target, hf__stop *stop,
     hf_status status = check_store(store, err);
     if (status == HF_OK)
         status = run(&work, err);
-    (void)!hf__work_unlock_table(&work, NULL);
-    hf_lock_free(work.own);
-    hf_rows_free(work.seen);
-    hf_rows_free(work.attaching);
-    hf__cluster_close(&work);
-    hf__buf_free(&work.dest);
-    hf__buf_free(&work.engine_full);
-    hf__buf_free(&work.views);
-    hf__buf_free(&work.timed);
-    hf__grid_free(&work.columns);
-    hf__grid_free(&work.settings);
+    hf__work_close(&work);
     return status;
 }

@@ -26,6 +26,30 @@ SELECT id, table_name, state, staging, plan, row_count, server, reason, at * 100
 FROM appends
 WHERE table_name = $1 AND state = 'attaching'
 
+-- name: list postgres
+SELECT id, table_name, state, staging, plan, row_count, server, reason,
+    (extract(epoch FROM at) * 1000)::bigint
+FROM holdfast.appends
+WHERE state <> 'done'
+ORDER BY at, id
+
+-- name: list sqlite
+SELECT id, table_name, state, staging, plan, row_count, server, reason, at * 1000
+FROM appends
+WHERE state <> 'done'
+ORDER BY at, id
+
+-- name: list_all postgres
+SELECT id, table_name, state, staging, plan, row_count, server, reason,
+    (extract(epoch FROM at) * 1000)::bigint
+FROM holdfast.appends
+ORDER BY at, id
+
+-- name: list_all sqlite
+SELECT id, table_name, state, staging, plan, row_count, server, reason, at * 1000
+FROM appends
+ORDER BY at, id
+
 -- name: save postgres
 INSERT INTO holdfast.appends (id, table_name, state, staging, plan, row_count, server, reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)

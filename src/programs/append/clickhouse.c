@@ -109,7 +109,7 @@ static bool dropped_meanwhile(const hf__target *target)
 {
     int code = target->fault.code;
     return code == HF__CODE_UNKNOWN_TABLE || code == HF__CODE_CANNOT_OPEN_FILE ||
-           code == HF__CODE_NO_SUCH_FILE;
+           code == HF__CODE_NO_SUCH_FILE || code == HF__CODE_POCO;
 }
 
 hf_status hf__clickhouse_tables(hf__work *work, hf__buf *sql, hf__grid *grid, hf_error *err)

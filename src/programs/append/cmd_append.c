@@ -12,6 +12,7 @@
 #include "cli/print.h"
 #include "cli/stopping.h"
 #include "programs/append/append.h"
+#include "programs/append/open.h"
 
 enum { DAY_MS = 24 * 3600 * 1000 };
 
@@ -250,10 +251,10 @@ static hf_status read_values(struct append *append, hf_error *err)
 /* ---- The store and the target ---------------------------------------------------------------- */
 
 /* On a local store the default is a chdb folder beside the store's data. */
-static hf_status default_target(const struct append *append, hf__buf *url, hf_error *err)
+static hf_status default_target(const hf_store *store, hf__buf *url, hf_error *err)
 {
-    if (append->store != NULL && hf_store_is_local(append->store)) {
-        hf__buf_printf(url, "chdb:%s/chdb", hf_store_name(append->store) + strlen("local:"));
+    if (store != NULL && hf_store_is_local(store)) {
+        hf__buf_printf(url, "chdb:%s/chdb", hf_store_name(store) + strlen("local:"));
         return url->broken ? hf__no_memory(err) : HF_OK;
     }
     hf_status status = hf__fail(err, HF_INVALID, "--to is missing");
@@ -262,31 +263,37 @@ static hf_status default_target(const struct append *append, hf__buf *url, hf_er
     return status;
 }
 
-static hf_status open_target(struct append *append, hf_error *err)
+hf_status open_append_target(const hf_store *store, const hf__target_options *options,
+                             hf__target **target, hf_error *err)
 {
     hf__buf url = {0};
+    hf__target_options all = *options;
     const char *library = getenv("HOLDFAST_CHDB");
     hf_status status = HF_OK;
 
-    if (append->values.to != NULL)
-        hf__buf_puts(&url, append->values.to);
-    else
-        status = default_target(append, &url, err);
+    if (options->url == NULL)
+        status = default_target(store, &url, err);
+    if (options->url == NULL)
+        all.url = url.data;
+    all.library = library != NULL && library[0] != '\0' ? library : NULL;
+    if (status == HF_OK)
+        status = hf__target_open(&all, target, err);
+    hf__buf_free(&url);
+    return status;
+}
+
+static hf_status open_target(struct append *append, hf_error *err)
+{
     const hf__target_options options = {
-        .url = url.data,
+        .url = append->values.to,
         .password_file = append->values.password_file,
         .stop = &append->stopping.stop,
-        .library = library != NULL && library[0] != '\0' ? library : NULL,
         .wait_ms = append->options.wait_ms,
         .note = on_note,
         .arg = append,
     };
-    if (status == HF_OK && url.broken)
-        status = hf__no_memory(err);
-    if (status == HF_OK)
-        status = hf__target_open(&options, &append->target, err);
-    hf__buf_free(&url);
-    return status;
+
+    return open_append_target(append->store, &options, &append->target, err);
 }
 
 static hf_status open_both(struct append *append, hf_error *err)

@@ -173,6 +173,16 @@ static void say_why(const hf__plan *plan, const hf__verdict *verdicts, const hf_
                        plan->partitions[at].id);
 }
 
+/* People have looked, and say what nothing proves. */
+static void assume(const hf__work *work, hf__plan *plan, hf__verdict *verdicts)
+{
+    for (size_t i = 0; i < plan->part_count && work->assumed != HF__ASSUME_NOTHING; i++)
+        if (plan->parts[i].found == HF__MAYBE)
+            plan->parts[i].found = work->assumed == HF__ASSUME_ATTACHED ? HF__THERE : HF__ABSENT;
+    for (size_t i = 0; i < plan->partition_count; i++)
+        verdicts[i] = hf__plan_sum_up(plan, &plan->partitions[i]);
+}
+
 static hf__append_state decide(const hf__plan *plan, const hf__verdict *verdicts, bool has_staging)
 {
     size_t attached = hf__count_verdicts(plan, verdicts, HF__ATTACHED);
@@ -266,6 +276,7 @@ static hf_status finish_parts(hf__work *work, hf__append_row *row, hf__plan *pla
         return hf__no_memory(err);
     hf_status status = hf__proof_judge(work, plan, &how, verdicts, err);
     if (status == HF_OK) {
+        assume(work, plan, verdicts);
         row->state = decide(plan, verdicts, staging[0] != '\0');
         if (row->state == HF__APPEND_DOUBTFUL)
             say_why(plan, verdicts, &how, row);
@@ -324,7 +335,7 @@ hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err
     hf_status status = hf__plan_parse(row->plan.data != NULL ? row->plan.data : "", &plan, err);
 
     if (status == HF_BAD_DATA) { /* another version's, perhaps */
-        row->state = HF__APPEND_DOUBTFUL;
+        row->state = work->assumed == HF__ASSUME_ATTACHED ? HF__APPEND_DONE : HF__APPEND_DOUBTFUL;
         (void)snprintf(row->reason, sizeof row->reason, "what it was about to do cannot be read");
         note_finished(work, row);
         return hf__append_save(work->lock, row, &in_the_way, err);

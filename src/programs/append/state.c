@@ -186,6 +186,17 @@ hf_status hf__append_load_attaching(hf_store *store, const char *table, hf_rows 
     return load_by(store, &hf__sql_append_find_attaching, table, rows, err);
 }
 
+hf_status hf__append_list(hf_store *store, bool is_all, hf_rows **rows, hf_error *err)
+{
+    return load_by(store, is_all ? &hf__sql_append_list_all : &hf__sql_append_list, NULL, rows,
+                   err);
+}
+
+const char *hf__append_state_word(hf__append_state state)
+{
+    return words[state];
+}
+
 /* ---- Writing it ------------------------------------------------------------------------------ */
 
 /* Queues its statements, so that they go out in one message. Forgets appends of long ago. */

@@ -47,6 +47,11 @@ HF_MUST_CHECK hf_status hf__append_load_attaching(hf_store *store, const char *t
 /* Reads one row of those. */
 HF_MUST_CHECK hf_status hf__append_row_read(const hf_rows *rows, size_t at, hf__append_row *row,
                                             hf_error *err);
+/* All of them; without is_all those that are not done. The caller frees rows. */
+HF_MUST_CHECK hf_status hf__append_list(hf_store *store, bool is_all, hf_rows **rows,
+                                        hf_error *err);
+/* "attaching", "done", "doubtful" */
+const char *hf__append_state_word(hf__append_state state);
 /* Removes the row, as if the append had never begun to attach; on the session of the lock. */
 HF_MUST_CHECK hf_status hf__append_remove(hf_lock *lock, const char *id, hf_error *err);
 

@@ -8,6 +8,7 @@
 #include "lib/tables/tables.h"
 #include "programs/append/append.h"
 #include "programs/append/plan.h"
+#include "programs/append/resolve.h"
 #include "programs/append/target/target.h"
 
 typedef struct hf__work {
@@ -49,6 +50,8 @@ typedef struct hf__work {
     bool is_equal_to_known; /* it knows parts of the append, so nothing was attached */
     bool was_deduplicated;  /* it left parts of the append out */
 
+    hf__assumed assumed; /* of what nothing proves */
+
     bool is_balanced;      /* the URL leads to several servers */
     hf__target *given;     /* the caller's target, where another replica is used; else NULL */
     hf__target **replicas; /* of the cluster, the one in use among them */
@@ -66,6 +69,9 @@ void hf__work_record(const hf__work *work, int64_t rows);
 
 /* Runs a statement that has no answer. Frees sql. */
 HF_MUST_CHECK hf_status hf__work_do(hf__work *work, const char *what, hf__buf *sql, hf_error *err);
+
+/* Releases the locks and frees what the work has gathered; not the store and the target. */
+void hf__work_close(hf__work *work);
 
 /* HF_OK, or why the append must stop: HF_LOST with the reason of the loss, or HF_INTERRUPTED. */
 HF_MUST_CHECK hf_status hf__work_check(hf__work *work, hf_error *err);

@@ -44,7 +44,7 @@ static bool has_no_commands(const hf__buf *answer)
 /* A program answers with one line for each command: its name, then its options. */
 static void print_program(const char *name, hf__buf *answer)
 {
-    hf__buf words = {0};
+    hf__buf words = {0}, own = {0};
 
     if (has_no_commands(answer)) {
         printf("    '%s '*) options='%.*s' ;;\n", name, (int)answer->length - 2, answer->data + 1);
@@ -55,14 +55,17 @@ static void print_program(const char *name, hf__buf *answer)
         bool is_fallback = line[0] == '-'; /* the program's own options */
         printf("    '%s %.*s'%s) options='%.*s' ;;\n", name, (int)length, line,
                is_fallback ? "*" : "", (int)(end - line - (ptrdiff_t)length), line + length);
-        if (is_fallback)
-            continue;
-        hf__buf_puts(&words, " ");
-        hf__buf_add(&words, line, length);
+        hf__buf_puts(is_fallback ? &own : &words, " ");
+        if (is_fallback) /* they may stand behind an operand, too */
+            hf__buf_add(&own, line + length, (size_t)(end - line) - length);
+        else
+            hf__buf_add(&words, line, length);
     }
-    if (!words.broken)
-        printf("    '%s '*) commands='%s' ;;\n", name, words.data);
+    if (!words.broken && !own.broken)
+        printf("    '%s '*) commands='%s' options='%s' ;;\n", name, words.data,
+               own.data != NULL ? own.data : "");
     hf__buf_free(&words);
+    hf__buf_free(&own);
 }
 
 static void print_programs(char *const *programs)

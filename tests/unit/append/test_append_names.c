@@ -115,6 +115,8 @@ static void test_exceptions_are_known_by_their_words(void **state)
                      27);
     assert_int_equal(hf__exception_code("Code: 497. DB::Exception: me: Not enough privileges"),
                      497);
+    assert_int_equal(
+        hf__exception_code("Poco::Exception. Code: 1000, e.code() = 2, File not found"), 1000);
     assert_int_equal(hf__exception_code("Code: 27, of conduct"), 0);
     assert_int_equal(hf__exception_code("Code: x. DB::Exception"), 0);
     assert_int_equal(hf__exception_code("1\n"), 0);

@@ -139,14 +139,16 @@ int64_t hf__grid_number(const hf__grid *grid, size_t row, size_t column)
 /* Old: "Code: 27, e.displayText() = DB::Exception: …". New: "Code: 27. DB::Exception: …". */
 int hf__exception_code(const char *text)
 {
-    static const char head[] = "Code: ";
+    static const char library[] = "Poco::Exception. ", head[] = "Code: ";
     char *end = NULL;
+    const char *at =
+        strncmp(text, library, sizeof library - 1) == 0 ? text + sizeof library - 1 : text;
 
-    if (strncmp(text, head, sizeof head - 1) != 0)
+    if (strncmp(at, head, sizeof head - 1) != 0)
         return 0;
-    long code = strtol(text + sizeof head - 1, &end, 10);
+    long code = strtol(at + sizeof head - 1, &end, 10);
     return code > 0 && code < 100000 && (*end == ',' || *end == '.') &&
-                   strstr(end, "Exception") != NULL
+                   strstr(text, "Exception") != NULL
                ? (int)code
                : 0;
 }

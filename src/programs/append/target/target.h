@@ -59,6 +59,7 @@ enum {
     HF__CODE_CANNOT_KILL = 380,
     HF__CODE_ACCESS_DENIED = 497,
     HF__CODE_ZOOKEEPER = 999,
+    HF__CODE_POCO = 1000, /* of a library that ClickHouse uses: a file is not found, and others */
 };
 
 typedef struct hf__statement {
@@ -162,7 +163,7 @@ HF_MUST_CHECK hf_status hf__target_kill(hf__target *target, const char *query_id
  */
 hf_status hf__target_refused(hf__target *target, const hf__statement *statement, const char *text,
                              size_t size, bool during_rows, hf_error *err);
-/* The code, when the text begins as ClickHouse's exceptions do; else 0. */
+/* The code, when the text begins as exceptions of ClickHouse, or of its libraries, do; else 0. */
 int hf__exception_code(const char *text);
 
 /* ---- Names and texts in ClickHouse's SQL ----------------------------------------------------- */
