@@ -170,6 +170,12 @@ bool hf__column_is_selected(const hf__grid *columns, size_t row)
     return kind[0] == '\0' || strcmp(kind, "DEFAULT") == 0;
 }
 
+bool hf__column_is_stored(const hf__grid *columns, size_t row)
+{
+    return hf__column_is_selected(columns, row) ||
+           strcmp(hf__grid_at(columns, row, COLUMN_KIND), "MATERIALIZED") == 0;
+}
+
 bool hf__column_is_given(const hf__grid *columns, const char *name)
 {
     for (size_t i = 0; i < columns->rows; i++)

@@ -91,6 +91,8 @@ HF_MUST_CHECK hf_status hf__clickhouse_columns(hf__work *work, const char *datab
                                                const char *table, hf__grid *grid, hf_error *err);
 /* Can rows bring values for this column? */
 bool hf__column_is_given(const hf__grid *columns, const char *name);
+/* Is it in the table's files? */
+bool hf__column_is_stored(const hf__grid *columns, size_t row);
 /* Is it one of the columns of SELECT *? */
 bool hf__column_is_selected(const hf__grid *columns, size_t row);
 /* Reads the table's engine, views and columns. Creates it first if the user asked for that. */
