@@ -99,7 +99,10 @@ typedef void hf_table_context_fn(void *arg, const char *context_id);
 HF_API HF_MUST_CHECK hf_status hf_table_refs(hf_store *store, const hf_table_name *name,
                                              hf_table_context_fn *fn, void *arg, hf_error *err);
 
-/* An existing table_context_refs(table_name, context_id), with or without an advisory_id. */
+/*
+ * An existing table_context_refs(table_name, context_id), with or without an advisory_id, of a
+ * program that goes on using it.
+ */
 typedef struct hf_table_adoption {
     size_t size;
     const char *schema;   /* PostgreSQL: NULL uses the search_path */
@@ -108,6 +111,9 @@ typedef struct hf_table_adoption {
     const char *cluster;  /* for names without one */
     const char *database; /* the same */
     bool dry_run;         /* change nothing */
+    bool constrain;       /* forbid NULL, and on PostgreSQL ids that are not registered */
+    int64_t wait_ms;      /* for tables whose id changes; -1: for ever */
+    int64_t *moved;       /* how many those are; may be NULL */
 } hf_table_adoption;
 
 #define HF_TABLE_ADOPTION_INIT                                                                     \
@@ -138,13 +144,22 @@ typedef struct hf_table_adopted {
 
 /*
  * Adopts such a table, in one transaction that can be repeated: adds the column, sets one id in all
- * rows of one name, keeps ids that are there, registers them and copies the references.
- * HF_BAD_DATA: nothing was changed, and each row in the way was reported (at most 100 of each of
- * 100 names).
+ * rows of one name, keeps ids that are there, registers them and copies the references. A table
+ * that is registered with another id gets the one in the relation, under its lock
+ * (HF_NOT_ACQUIRED). On PostgreSQL triggers keep both sides on one id from then on: see
+ * holdfast-table(1). HF_BAD_DATA: nothing was changed, and each row in the way was reported (at
+ * most 100 of each of 100 names).
  */
 HF_API HF_MUST_CHECK hf_status hf_table_adopt(hf_store *store, const hf_table_adoption *adoption,
                                               hf_table_fault_fn *report, void *arg,
                                               hf_table_adopted *adopted, hf_error *err);
+
+/*
+ * On PostgreSQL: takes back what adoption has added to the table, except for ids and their column.
+ * Only schema and relation are used. HF_CONFIG: it was not adopted.
+ */
+HF_API HF_MUST_CHECK hf_status hf_table_leave(hf_store *store, const hf_table_adoption *adoption,
+                                              hf_error *err);
 
 #ifdef __cplusplus
 }

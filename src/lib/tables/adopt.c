@@ -28,6 +28,9 @@ struct run {
     hf_table_name defaults;
     int64_t *ids; /* minted before the attempt */
     size_t id_count;
+    hf_lock *lock;    /* of the tables whose id changes, acquired before the attempt */
+    int64_t *old_ids; /* by which they are held */
+    size_t old_count;
 
     /* of one attempt */
     hf_tx *source_tx;
@@ -36,6 +39,8 @@ struct run {
     struct fault *faults;
     size_t fault_count;
     size_t ids_short; /* how many ids the attempt needed; 0: it had enough */
+    size_t moved;     /* how many tables have another id in the registry */
+    bool needs_locks; /* of tables that are moved */
     hf_table_adopted adopted;
 };
 
@@ -56,22 +61,22 @@ static void reset(struct run *run)
 {
     hf__adopt_names_free(&run->names);
     free_faults(run);
-    run->ids_short = 0;
+    run->ids_short = run->moved = 0;
+    run->needs_locks = false;
     run->adopted = (hf_table_adopted){0};
 }
 
 /* ---- JSON: names that were checked need no escapes ------------------------------------------- */
 
-/* Writes [[cluster, database, table, id, place], …]; only_new: tables that are not registered. */
-static void write_tables(const hf__adopt_names *names, bool only_new, hf__buf *json)
+/* Writes [[cluster, database, table, id, place], …] */
+static void write_tables(const hf__adopt_names *names, hf__buf *json)
 {
     hf__table_name name;
     const char *comma = "";
     hf__buf_puts(json, "[");
     for (size_t i = 0; i < names->table_count; i++) {
         const hf__adopt_table *table = &names->tables[i];
-        if ((only_new && table->registered) ||
-            hf__table_name_parse(table->text, strlen(table->text), NULL, &name, NULL) != HF_OK)
+        if (hf__table_name_parse(table->text, strlen(table->text), NULL, &name, NULL) != HF_OK)
             continue;
         hf__buf_printf(json, "%s[\"%s\",\"%s\",\"%s\",", comma, name.cluster, name.database,
                        name.table);
@@ -96,8 +101,24 @@ static void write_spellings(const hf__adopt_names *names, hf__buf *json)
     hf__buf_puts(json, "]");
 }
 
+/* Writes [[old id, id], …] */
+static void write_moves(const hf__adopt_names *names, hf__buf *json)
+{
+    const char *comma = "";
+    hf__buf_puts(json, "[");
+    for (size_t i = 0; i < names->table_count; i++) {
+        if (!names->tables[i].moved_from)
+            continue;
+        hf__buf_printf(json, "%s[%" PRId64 ",%" PRId64 "]", comma, names->tables[i].moved_from,
+                       names->tables[i].id);
+        comma = ",";
+    }
+    hf__buf_puts(json, "]");
+}
+
 /* ---- what the registry says ------------------------------------------------------------------ */
 
+/* The relation's id counts: the program that it belongs to locks by it. */
 static hf_status take_word(hf__adopt_table *table, int64_t id, const char *other, bool retired,
                            hf_error *err)
 {
@@ -105,13 +126,11 @@ static hf_status take_word(hf__adopt_table *table, int64_t id, const char *other
     if (id && !table->id)
         table->id = id;
     else if (id && id != table->id)
-        kept = hf__adopt_blame(&table->problem, "'%s' is registered with the id %" PRId64,
-                               table->text, id);
-    else if (!id && retired)
+        table->moved_from = id;
+    else if (!id && retired && strcmp(other, table->text) != 0)
         kept = hf__adopt_blame(&table->problem, "the id was retired when '%s' was dropped", other);
-    else if (!id)
+    else if (!id && !retired)
         kept = hf__adopt_blame(&table->problem, "the id is registered for '%s'", other);
-    table->registered = table->registered || id;
     return kept ? HF_OK : hf__no_memory(err);
 }
 
@@ -119,7 +138,7 @@ static hf_status ask_registry(hf_tx *tx, struct run *run, hf_error *err)
 {
     hf__buf json = {0};
     hf_rows *rows = NULL;
-    write_tables(&run->names, false, &json);
+    write_tables(&run->names, &json);
     const hf_value values[] = {HF_TEXT(json.data)};
     hf_status status = json.broken ? hf__no_memory(err)
                                    : hf__tx_query_sql(tx, &hf__sql_tables_adopt_clashes, NULL, 1,
@@ -156,16 +175,48 @@ static bool give_minted(struct run *run)
     return run->ids_short == 0;
 }
 
+/* An id changes only under its lock. */
+static void count_moves(struct run *run)
+{
+    for (size_t i = 0; i < run->names.table_count; i++) {
+        int64_t old = run->names.tables[i].moved_from;
+        bool is_held = false;
+        for (size_t j = 0; j < run->old_count && !is_held; j++)
+            is_held = run->old_ids[j] == old;
+        run->moved += old != 0;
+        run->needs_locks = run->needs_locks || (old && !is_held);
+    }
+}
+
+/* A statement whose first value is JSON. Frees json. */
+static hf_status run_json(hf_tx *tx, const hf__sql *sql, hf__buf *json, const hf_value *second,
+                          hf_error *err)
+{
+    const hf_value values[] = {HF_TEXT(json->data), second ? *second : (hf_value){0}};
+    hf_status status = json->broken
+                           ? hf__no_memory(err)
+                           : hf__tx_query_sql(tx, sql, NULL, second ? 2 : 1, values, NULL, err);
+    hf__buf_free(json);
+    return status;
+}
+
 static hf_status insert_tables(hf_tx *tx, const struct run *run, hf_error *err)
 {
-    hf__buf json = {0};
+    hf__buf json = {0}, moves = {0}, again = {0};
     char now[24];
-    write_tables(&run->names, true, &json);
-    const hf_value values[] = {HF_TEXT(json.data), hf__number_value(now, hf__wall_ms())};
-    hf_status status = json.broken ? hf__no_memory(err)
-                                   : hf__tx_query_sql(tx, &hf__sql_tables_adopt_register, NULL, 2,
-                                                      values, NULL, err);
+    const hf_value clock = hf__number_value(now, hf__wall_ms());
+    const hf_value oid = HF_TEXT(run->source.oid);
+    write_tables(&run->names, &json);
+    write_moves(&run->names, &moves);
+    write_moves(&run->names, &again);
+    hf_status status = run_json(tx, &hf__sql_tables_adopt_retire, &moves, &clock, err);
+    if (status == HF_OK)
+        status = run_json(tx, &hf__sql_tables_adopt_register, &json,
+                          hf_store_is_local(run->store) ? &clock : &oid, err);
+    if (status == HF_OK)
+        status = run_json(tx, &hf__sql_tables_adopt_move_refs, &again, NULL, err);
     hf__buf_free(&json);
+    hf__buf_free(&again);
     return status;
 }
 
@@ -173,11 +224,14 @@ static hf_status insert_tables(hf_tx *tx, const struct run *run, hf_error *err)
 
 static hf_status copy_in_postgres(hf_tx *tx, struct run *run, const char *ids, hf_error *err)
 {
-    const hf_value values[] = {HF_TEXT(ids)};
+    const hf_value values[] = {HF_TEXT(ids), HF_TEXT(run->source.oid)};
     const hf__sql_part parts[] = {{"relation", run->source.relation.data}, {0}};
     hf_rows *rows = NULL;
     hf_status status =
-        hf__tx_query_sql(tx, &hf__sql_tables_adopt_copy_refs, parts, 1, values, &rows, err);
+        hf__tx_query_sql(tx, &hf__sql_tables_adopt_forget_refs, parts, 1, values + 1, NULL, err);
+    if (status == HF_OK)
+        status =
+            hf__tx_query_sql(tx, &hf__sql_tables_adopt_copy_refs, parts, 2, values, &rows, err);
     if (status == HF_OK)
         run->adopted.references = hf_rows_affected(rows);
     hf_rows_free(rows);
@@ -209,7 +263,9 @@ static hf_status settle(hf_tx *tx, void *arg, hf_error *err)
     hf_status status = ask_registry(tx, run, err);
     if (status == HF_OK)
         status = hf__adopt_count_problems(&run->names, &run->adopted.faults, err);
-    if (status != HF_OK || run->adopted.faults > 0 || !give_minted(run) || run->options.dry_run)
+    count_moves(run);
+    if (status != HF_OK || run->adopted.faults > 0 || !give_minted(run) || run->options.dry_run ||
+        run->needs_locks)
         return status;
     status = insert_tables(tx, run, err);
     write_spellings(&run->names, &ids);
@@ -309,10 +365,12 @@ static hf_status attempt(hf_tx *tx, void *arg, hf_error *err)
         return status;
     if (run->ids_short > 0)
         return hf__fail(err, HF_EXHAUSTED, "%zu ids are to be minted first", run->ids_short);
+    if (run->needs_locks)
+        return hf__fail(err, HF_EXHAUSTED, "%zu tables are to be locked first", run->moved);
     return hf__adopt_constrain(tx, &run->source, &run->options, &run->adopted, err);
 }
 
-static hf_status transact(struct run *run, hf_error *err)
+static hf_status transact(struct run *run, hf_tx_fn *fn, hf_error *err)
 {
     hf_tx_options options = HF_TX_OPTIONS_INIT;
     hf_error failure;
@@ -321,7 +379,7 @@ static hf_status transact(struct run *run, hf_error *err)
     options.database = run->options.file;
     hf_status status =
         hf__transact_at(run->store, hf_store_is_local(run->store) ? HF__PLACE_FILE : HF__PLACE_OWN,
-                        &options, attempt, run, &failure);
+                        &options, fn, run, &failure);
     if (status == HF_OK)
         return HF_OK;
     if (strcmp(failure.sqlstate, "42501") == 0) {
@@ -339,24 +397,74 @@ static hf_status transact(struct run *run, hf_error *err)
     return hf__table_explain(run->store, &failure, err);
 }
 
-/* Ids are minted between two attempts, because minting needs a transaction of its own. */
+static hf_status mint(struct run *run, hf_error *err)
+{
+    size_t count = run->ids_short;
+    int64_t *ids = reallocarray(run->ids, count, sizeof *ids);
+    if (!ids)
+        return hf__no_memory(err);
+    run->ids = ids;
+    run->id_count = count;
+    return hf__table_mint(run->store, count, ids, err);
+}
+
+/* Acquires the locks of tables by the ids that the registry has, since these are given up. */
+static hf_status lock_moved(struct run *run, hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_target *targets = calloc(run->moved, sizeof *targets);
+    int64_t *old = reallocarray(run->old_ids, run->moved, sizeof *old);
+    if (old)
+        run->old_ids = old;
+    if (!targets || !old) {
+        free(targets);
+        return hf__no_memory(err);
+    }
+    hf_lock_free(run->lock);
+    run->lock = NULL;
+    run->old_count = 0;
+    for (size_t i = 0; i < run->names.table_count; i++)
+        if (run->names.tables[i].moved_from) {
+            targets[run->old_count] =
+                (hf_target){.label = run->names.tables[i].text, .derivation = HF_MINTED};
+            run->old_ids[run->old_count++] = run->names.tables[i].moved_from;
+        }
+    spec.targets = targets;
+    spec.target_count = run->old_count;
+    spec.wait_ms = run->options.wait_ms;
+    hf_status status = hf_lock_acquire(run->store, &spec, &run->lock, err);
+    free(targets);
+    return status;
+}
+
+static hf_status keep_ids(const struct run *run, hf_error *err)
+{
+    for (size_t i = 0; i < run->names.table_count; i++)
+        if (run->names.tables[i].moved_from &&
+            !hf__table_keep(run->store, run->names.tables[i].text, run->names.tables[i].id))
+            return hf__no_memory(err);
+    return HF_OK;
+}
+
+/*
+ * Ids are minted and locks acquired between two attempts: minting needs a transaction of its own,
+ * and whoever waits for a lock must not keep others from the relation.
+ */
 static hf_status adopt(struct run *run, hf_error *err)
 {
     for (;;) {
         hf_error failure;
-        hf_status status = transact(run, &failure);
-        if (status == HF_OK || run->ids_short == 0) {
-            if (status != HF_OK && err)
+        hf_status status = transact(run, attempt, &failure);
+        if (status == HF_OK)
+            return run->options.dry_run ? HF_OK : keep_ids(run, err);
+        if (run->ids_short == 0 && !run->needs_locks) {
+            if (err)
                 *err = failure;
             return status;
         }
-        size_t count = run->ids_short;
-        int64_t *ids = reallocarray(run->ids, count, sizeof *ids);
-        if (!ids)
-            return hf__no_memory(err);
-        run->ids = ids;
-        run->id_count = count;
-        status = hf__table_mint(run->store, count, ids, err);
+        status = run->ids_short > 0 ? mint(run, err) : HF_OK;
+        if (status == HF_OK && run->needs_locks)
+            status = lock_moved(run, err);
         if (status != HF_OK)
             return status;
     }
@@ -397,6 +505,15 @@ static hf_status check(const struct run *run, hf_error *err)
     return status == HF_OK && local ? check_file(run, err) : status;
 }
 
+static hf_status copy_options(struct run *run, const hf_table_adoption *adoption, hf_error *err)
+{
+    hf_status status = hf__options_copy(&run->options, sizeof run->options, adoption,
+                                        offsetof(hf_table_adoption, dry_run), "hf_table_adoption",
+                                        "HF_TABLE_ADOPTION_INIT", err);
+    run->defaults = (hf_table_name){run->options.cluster, run->options.database, NULL};
+    return status == HF_OK ? hf__check_process(run->store, err) : status;
+}
+
 static void tell_faults(const struct run *run, hf_table_fault_fn *report, void *arg)
 {
     for (size_t i = 0; report && i < run->fault_count; i++) {
@@ -414,13 +531,7 @@ hf_status hf_table_adopt(hf_store *store, const hf_table_adoption *adoption,
     struct run run = {.store = store, .source = {.store = store}};
     if (!store || !adoption)
         return hf__fail(err, HF_INVALID, "hf_table_adopt needs a store and what to adopt");
-    hf_status status = hf__options_copy(&run.options, sizeof run.options, adoption,
-                                        offsetof(hf_table_adoption, dry_run), "hf_table_adoption",
-                                        "HF_TABLE_ADOPTION_INIT", err);
-    if (status != HF_OK)
-        return status;
-    run.defaults = (hf_table_name){run.options.cluster, run.options.database, NULL};
-    status = hf__check_process(store, err);
+    hf_status status = copy_options(&run, adoption, err);
     if (status == HF_OK)
         status = check(&run, err);
     if (status == HF_OK)
@@ -428,8 +539,38 @@ hf_status hf_table_adopt(hf_store *store, const hf_table_adoption *adoption,
     tell_faults(&run, report, arg);
     if (adopted)
         *adopted = run.adopted;
+    if (run.options.moved)
+        *run.options.moved = (int64_t)run.moved;
     reset(&run);
+    hf_lock_free(run.lock);
     hf__buf_free(&run.source.relation);
     free(run.ids);
+    free(run.old_ids);
+    return status;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+static hf_status leave(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct run *run = arg;
+    return hf__adopt_leave(tx, &run->options, &run->source, err);
+}
+
+hf_status hf_table_leave(hf_store *store, const hf_table_adoption *adoption, hf_error *err)
+{
+    struct run run = {.store = store, .source = {.store = store}};
+    if (!store || !adoption)
+        return hf__fail(err, HF_INVALID, "hf_table_leave needs a store and what to leave");
+    hf_status status = copy_options(&run, adoption, err);
+    if (status == HF_OK && hf_store_is_local(store)) {
+        status = hf__fail(err, HF_INVALID, "a SQLite file is not followed: nothing is to be left");
+        hf__hint(err, "its ids stay as they are");
+    }
+    if (status == HF_OK)
+        status = check(&run, err);
+    if (status == HF_OK)
+        status = transact(&run, leave, err);
+    hf__buf_free(&run.source.relation);
     return status;
 }

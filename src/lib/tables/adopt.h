@@ -20,8 +20,8 @@ typedef struct hf__adopt_spelling {
 /* A table that one or more spellings name. */
 typedef struct hf__adopt_table {
     const char *text;
-    int64_t id; /* 0: none yet */
-    bool registered;
+    int64_t id;         /* 0: none yet */
+    int64_t moved_from; /* the live id that the registry has instead; 0: none */
     char *problem;
 } hf__adopt_table;
 
@@ -37,8 +37,10 @@ typedef struct hf__adopt_source {
     hf__buf relation; /* quoted, with its schema */
     char oid[24];     /* on PostgreSQL */
     bool has_id;
-    bool id_is_narrow; /* advisory_id is of a smaller type than bigint */
-    bool not_null;     /* advisory_id is */
+    bool id_is_narrow;  /* advisory_id is of a smaller type than bigint */
+    bool not_null;      /* advisory_id is */
+    bool refers;        /* it has the foreign key of an earlier adoption */
+    bool made_not_null; /* by an earlier adoption */
 } hf__adopt_source;
 
 /* ---- adopt_source.c: statements on the relation, in the caller's transaction ----------------- */
@@ -58,10 +60,16 @@ HF_MUST_CHECK hf_status hf__adopt_rows_of(hf_tx *tx, const hf__adopt_source *sou
 /* Fills advisory_id where it is NULL. ids is JSON: [[table_name, advisory_id, text], …] */
 HF_MUST_CHECK hf_status hf__adopt_give_ids(hf_tx *tx, const hf__adopt_source *source,
                                            const char *ids, int64_t *given, hf_error *err);
-/* Adds NOT NULL, and on PostgreSQL the foreign key if we may; adopted says what there is now. */
+/*
+ * Adds NOT NULL and the foreign key if that is asked for, and on PostgreSQL the triggers that
+ * follow the relation; adopted says what there is now.
+ */
 HF_MUST_CHECK hf_status hf__adopt_constrain(hf_tx *tx, hf__adopt_source *source,
                                             const hf_table_adoption *adoption,
                                             hf_table_adopted *adopted, hf_error *err);
+/* On PostgreSQL: takes back what adoption has added. HF_CONFIG: it was not adopted. */
+HF_MUST_CHECK hf_status hf__adopt_leave(hf_tx *tx, const hf_table_adoption *adoption,
+                                        hf__adopt_source *source, hf_error *err);
 
 /* ---- adopt_names.c: names and their problems; no I/O ----------------------------------------- */
 

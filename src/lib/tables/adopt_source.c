@@ -66,6 +66,8 @@ static hf_status find_relation(hf_tx *tx, const hf_table_adoption *adoption,
         hf__buf_clear(&source->relation);
         hf__buf_puts(&source->relation, hf_rows_value(rows, 0, 1, NULL));
         (void)snprintf(source->oid, sizeof source->oid, "%s", hf_rows_value(rows, 0, 0, NULL));
+        source->refers = hf__row_bool(rows, 0, 4);
+        source->made_not_null = hf__row_bool(rows, 0, 5);
         if (source->relation.broken)
             status = hf__no_memory(err);
         else if (hf__row_bool(rows, 0, 3))
@@ -106,8 +108,18 @@ static hf_status look_at_columns(hf_tx *tx, hf__adopt_source *source, hf_error *
     return status == HF_OK && missing ? misses(source, missing, err) : status;
 }
 
+/* Adding a trigger leaves readers alone; altering the table does not. */
+static const hf__sql *lock_for(const hf_table_adoption *adoption, const hf__adopt_source *source)
+{
+    if (adoption->dry_run)
+        return &hf__sql_tables_adopt_lock_to_read;
+    return !source->has_id || source->id_is_narrow || source->refers || adoption->constrain
+               ? &hf__sql_tables_adopt_lock
+               : &hf__sql_tables_adopt_lock_to_write;
+}
+
 /*
- * Locks the relation before the registry, as everybody does who needs both. If a reader holds the
+ * Locks the relation before the registry, as everybody does who needs both. If somebody holds the
  * relation for long, the attempt ends and is repeated, so that others do not queue behind us.
  */
 static hf_status find_in_postgres(hf_tx *tx, const hf_table_adoption *adoption,
@@ -117,10 +129,9 @@ static hf_status find_in_postgres(hf_tx *tx, const hf_table_adoption *adoption,
     if (status == HF_OK)
         status = find_relation(tx, adoption, source, err);
     if (status == HF_OK)
-        status = query(tx, source,
-                       adoption->dry_run ? &hf__sql_tables_adopt_lock_to_read
-                                         : &hf__sql_tables_adopt_lock,
-                       0, NULL, NULL, err);
+        status = look_at_columns(tx, source, err);
+    if (status == HF_OK)
+        status = query(tx, source, lock_for(adoption, source), 0, NULL, NULL, err);
     if (status == HF_OK && !adoption->dry_run)
         status = hf__tx_queue_sql(tx, &hf__sql_tables_adopt_lock_registry, NULL, 0, NULL, err);
     return status == HF_OK ? look_at_columns(tx, source, err) : status;
@@ -303,30 +314,75 @@ static bool add_not_null(const char *sql, const char *column, hf__buf *out)
 
 /* ---- constraints ----------------------------------------------------------------------------- */
 
-static hf_status refer_to_registry(hf_tx *tx, const hf__adopt_source *source, bool *refers,
-                                   hf_error *err)
+/* The program that owns the relation may have ids of its own: a foreign key would refuse them. */
+static hf_status refer_to_registry(hf_tx *tx, const hf__adopt_source *source, bool wanted,
+                                   bool *refers, hf_error *err)
 {
     const hf_value values[] = {HF_TEXT(source->oid)};
     hf_rows *rows = NULL;
-    hf_status status =
-        hf__tx_query_sql(tx, &hf__sql_tables_adopt_foreign_key, NULL, 1, values, &rows, err);
-    bool there = status == HF_OK && hf__row_bool(rows, 0, 0);
-    bool allowed = status == HF_OK && hf__row_bool(rows, 0, 1);
+    hf_status status = HF_OK;
+    *refers = source->refers;
+    if (wanted == source->refers)
+        return HF_OK;
+    status = hf__tx_query_sql(tx, &hf__sql_tables_adopt_may_refer, NULL, 1, values, &rows, err);
+    bool allowed = status == HF_OK && hf__row_bool(rows, 0, 0);
+    hf__buf name = {0};
+    hf__buf_puts(&name, status == HF_OK && !wanted ? hf_rows_value(rows, 0, 1, NULL) : "");
     hf_rows_free(rows);
-    if (status == HF_OK && !there && allowed)
+    const hf__sql_part parts[] = {{"relation", source->relation.data}, {"name", name.data}, {0}};
+    if (status == HF_OK && name.broken)
+        status = hf__no_memory(err);
+    if (status == HF_OK && wanted && allowed)
         status = query(tx, source, &hf__sql_tables_adopt_add_foreign_key, 0, NULL, NULL, err);
-    *refers = status == HF_OK && (there || allowed);
+    else if (status == HF_OK && !wanted)
+        status =
+            hf__tx_query_sql(tx, &hf__sql_tables_adopt_drop_foreign_key, parts, 0, NULL, NULL, err);
+    *refers = status == HF_OK && wanted && allowed;
+    hf__buf_free(&name);
     return status;
 }
 
-static hf_status constrain_postgres(hf_tx *tx, hf__adopt_source *source, hf_table_adopted *adopted,
+static hf_status follow(hf_tx *tx, const hf_table_adoption *adoption,
+                        const hf__adopt_source *source, hf_error *err)
+{
+    const hf_value values[] = {HF_TEXT(source->oid),
+                               HF_TEXT(adoption->cluster ? adoption->cluster : ""),
+                               HF_TEXT(adoption->database ? adoption->database : "default"),
+                               HF_TEXT(source->made_not_null ? "t" : "f")};
+    return hf__tx_query_sql(tx, &hf__sql_tables_adopt_follow, NULL, 4, values, NULL, err);
+}
+
+static hf_status constrain_postgres(hf_tx *tx, hf__adopt_source *source,
+                                    const hf_table_adoption *adoption, hf_table_adopted *adopted,
                                     hf_error *err)
 {
     hf_status status = hf__tx_queue_sql(tx, &hf__sql_tables_adopt_check_now, NULL, 0, NULL, err);
-    if (status == HF_OK)
+    if (status == HF_OK && adoption->constrain && !source->not_null) {
         status = query(tx, source, &hf__sql_tables_adopt_set_not_null, 0, NULL, NULL, err);
-    adopted->not_null = status == HF_OK;
-    return status == HF_OK ? refer_to_registry(tx, source, &adopted->foreign_key, err) : status;
+        source->not_null = source->made_not_null = status == HF_OK;
+    }
+    adopted->not_null = source->not_null;
+    if (status == HF_OK)
+        status = refer_to_registry(tx, source, adoption->constrain, &adopted->foreign_key, err);
+    return status == HF_OK ? follow(tx, adoption, source, err) : status;
+}
+
+hf_status hf__adopt_leave(hf_tx *tx, const hf_table_adoption *adoption, hf__adopt_source *source,
+                          hf_error *err)
+{
+    hf_rows *rows = NULL;
+    hf_status status = hf__tx_queue_sql(tx, &hf__sql_tables_adopt_patience, NULL, 0, NULL, err);
+    if (status == HF_OK)
+        status = find_relation(tx, adoption, source, err);
+    const hf_value values[] = {HF_TEXT(source->oid)};
+    if (status == HF_OK)
+        status = query(tx, source, &hf__sql_tables_adopt_lock, 0, NULL, NULL, err);
+    if (status == HF_OK)
+        status = hf__tx_query_sql(tx, &hf__sql_tables_adopt_leave, NULL, 1, values, &rows, err);
+    if (status == HF_OK && !hf__row_bool(rows, 0, 0))
+        status = hf__fail(err, HF_CONFIG, "%s was not adopted", source->relation.data);
+    hf_rows_free(rows);
+    return status;
 }
 
 static hf_status first_value(hf_tx *tx, const hf__sql *sql, size_t count, const hf_value *values,
@@ -368,14 +424,16 @@ static hf_status rewrite_schema(hf_tx *tx, const char *name, const char *sql, hf
 }
 
 /* SQLite reads the changed statement before the commit, so a mistake does not reach the file. */
-static hf_status constrain_sqlite(hf_tx *tx, const hf__adopt_source *source, const char *relation,
-                                  hf_table_adopted *adopted, hf_error *err)
+static hf_status constrain_sqlite(hf_tx *tx, const hf__adopt_source *source,
+                                  const hf_table_adoption *adoption, hf_table_adopted *adopted,
+                                  hf_error *err)
 {
+    const char *relation = adoption->relation ? adoption->relation : DEFAULT_RELATION;
     const hf_value values[] = {HF_TEXT(relation)};
     hf__buf sql = {0}, changed = {0}, seen = {0};
     hf_status status = HF_OK;
     adopted->not_null = source->not_null;
-    if (source->not_null)
+    if (source->not_null || !adoption->constrain)
         return HF_OK;
     status = first_value(tx, &hf__sql_tables_adopt_read_definition, 1, values, &sql, err);
     bool found = status == HF_OK && add_not_null(sql.data, "advisory_id", &changed);
@@ -399,7 +457,7 @@ hf_status hf__adopt_constrain(hf_tx *tx, hf__adopt_source *source,
                               const hf_table_adoption *adoption, hf_table_adopted *adopted,
                               hf_error *err)
 {
-    const char *relation = adoption->relation ? adoption->relation : DEFAULT_RELATION;
-    return hf_store_is_local(source->store) ? constrain_sqlite(tx, source, relation, adopted, err)
-                                            : constrain_postgres(tx, source, adopted, err);
+    return hf_store_is_local(source->store)
+               ? constrain_sqlite(tx, source, adoption, adopted, err)
+               : constrain_postgres(tx, source, adoption, adopted, err);
 }

@@ -20,6 +20,7 @@ struct change {
     bool may_retire;        /* the table's lock is held */
     bool their_refs_too;
     int64_t id; /* 0: the table is not registered */
+    int64_t mine, all;
     bool retired;
     bool needs_lock;
 };
@@ -48,18 +49,29 @@ static hf_status not_registered(const struct change *change, hf_error *err)
     return status;
 }
 
-static hf_status count_refs(hf_tx *tx, const struct change *change, int64_t *mine, int64_t *all,
-                            hf_error *err)
+/* Counts them, and refuses to touch those that follow another program's relation. */
+static hf_status count_refs(hf_tx *tx, struct change *change, hf_error *err)
 {
     char id[24];
+    int64_t theirs = 0;
     hf_rows *rows = NULL;
     const hf_value values[] = {hf__number_value(id, change->id), HF_TEXT(change->context_id)};
     hf_status status =
         hf__tx_query_sql(tx, &hf__sql_tables_count_refs, NULL, 2, values, &rows, err);
     if (status == HF_OK)
-        status = hf__row_number(rows, 0, 0, "the number of references", mine, err);
+        status = hf__row_number(rows, 0, 0, "the number of references", &change->mine, err);
     if (status == HF_OK)
-        status = hf__row_number(rows, 0, 1, "the number of references", all, err);
+        status = hf__row_number(rows, 0, 1, "the number of references", &change->all, err);
+    if (status == HF_OK)
+        status = hf__row_number(rows, 0, 2, "the number of references", &theirs, err);
+    if (status == HF_OK && theirs > 0) {
+        const char *relation = hf_rows_value(rows, 0, 3, NULL);
+        status = hf__fail(err, HF_INVALID, "'%s' is in use in %s, which was adopted",
+                          change->name->text, relation);
+        hf__hint(err,
+                 "let its program drop the table, or run 'holdfast table leave --from %s' first",
+                 relation);
+    }
     hf_rows_free(rows);
     return status;
 }
@@ -128,41 +140,39 @@ hf_status hf_table_ref(hf_store *store, const hf_table_name *given, const char *
 static hf_status drop_ref(hf_tx *tx, void *arg, hf_error *err)
 {
     struct change *change = arg;
-    int64_t mine = 0, all = 0;
     change->retired = change->needs_lock = false;
     hf_status status = hf__table_live(tx, change->name, &change->id, err);
     if (status == HF_OK && !change->id)
         return not_registered(change, err);
     if (status == HF_OK)
-        status = count_refs(tx, change, &mine, &all, err);
-    if (status == HF_OK && mine == 0) {
+        status = count_refs(tx, change, err);
+    if (status == HF_OK && change->mine == 0) {
         status = hf__fail(err, HF_INVALID, "'%s' has no reference of '%s'", change->name->text,
                           change->context_id);
         hf__hint(err, "'holdfast table show %s' lists its references", change->name->text);
     }
     if (status != HF_OK)
         return status;
-    if (all == mine && !change->may_retire) {
+    if (change->all == change->mine && !change->may_retire) {
         change->needs_lock = true;
         return HF_OK;
     }
     status = delete_refs(tx, change, err);
-    return status == HF_OK && all == mine ? retire(tx, change, err) : status;
+    return status == HF_OK && change->all == change->mine ? retire(tx, change, err) : status;
 }
 
 static hf_status drop_table(hf_tx *tx, void *arg, hf_error *err)
 {
     struct change *change = arg;
-    int64_t mine = 0, all = 0;
     change->retired = false;
     hf_status status = hf__table_live(tx, change->name, &change->id, err);
     if (status == HF_OK && !change->id)
         return not_registered(change, err);
     if (status == HF_OK)
-        status = count_refs(tx, change, &mine, &all, err);
-    if (status == HF_OK && all > 0 && !change->their_refs_too) {
+        status = count_refs(tx, change, err);
+    if (status == HF_OK && change->all > 0 && !change->their_refs_too) {
         status = hf__fail(err, HF_INVALID, "'%s' has %lld reference%s", change->name->text,
-                          (long long)all, all == 1 ? "" : "s");
+                          (long long)change->all, change->all == 1 ? "" : "s");
         hf__hint(err, "'holdfast table show %s' lists them; --force drops them too",
                  change->name->text);
     }

@@ -77,13 +77,14 @@ VALUES ($1, $2, $3)
 ON CONFLICT DO NOTHING
 
 -- name: count_refs postgres
--- Those of context $2, and all.
-SELECT count(*) FILTER (WHERE context_id = $2), count(*)
+-- Those of context $2, all, and those among them that another program has in its own relation.
+SELECT count(*) FILTER (WHERE context_id = $2), count(*),
+    count(followed) FILTER (WHERE context_id = $2 OR $2 IS NULL), min(followed::text)
 FROM holdfast.table_context_refs
 WHERE advisory_id = $1
 
 -- name: count_refs sqlite
-SELECT count(*) FILTER (WHERE context_id = $2), count(*)
+SELECT count(*) FILTER (WHERE context_id = $2), count(*), 0, ''
 FROM table_context_refs
 WHERE advisory_id = CAST($1 AS INTEGER)
 
@@ -149,8 +150,13 @@ SET LOCAL lock_timeout = '5s'
 
 -- name: adopt_find postgres
 -- By schema $1 (NULL: by the search path) and name $2.
+-- Also: has it the foreign key, and has an adoption forbidden NULL?
 SELECT c.oid, pg_catalog.format('%I.%I', n.nspname, c.relname), c.relkind IN ('r', 'p'),
-    n.nspname = 'holdfast'
+    n.nspname = 'holdfast',
+    EXISTS (SELECT FROM pg_catalog.pg_constraint f WHERE f.contype = 'f' AND f.conrelid = c.oid
+        AND f.confrelid = 'holdfast.table_registry'::regclass),
+    EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND t.tgnargs = 3
+        AND t.tgname = 'holdfast_follow')
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = pg_catalog.to_regclass(coalesce(pg_catalog.quote_ident($1::text) || '.', '')
@@ -158,6 +164,10 @@ WHERE c.oid = pg_catalog.to_regclass(coalesce(pg_catalog.quote_ident($1::text) |
 
 -- name: adopt_lock postgres
 LOCK TABLE @relation@ IN ACCESS EXCLUSIVE MODE
+
+-- name: adopt_lock_to_write postgres
+-- Others can go on reading.
+LOCK TABLE @relation@ IN SHARE ROW EXCLUSIVE MODE
 
 -- name: adopt_lock_to_read postgres
 LOCK TABLE @relation@ IN ACCESS SHARE MODE
@@ -271,16 +281,45 @@ JOIN table_registry r ON r.advisory_id = w.id
 WHERE r.dropped_ms IS NOT NULL OR (r.cluster, r.database, r.table_name) <> (w.cluster, w.database,
     w.table_name)
 
--- name: adopt_register postgres
-INSERT INTO holdfast.table_registry (advisory_id, cluster, database, table_name)
-SELECT (j.e->>3)::bigint, j.e->>0, j.e->>1, j.e->>2
+-- name: adopt_retire postgres
+-- $1 is JSON, [[old id, id], ...]. The lock of the old ids is held.
+UPDATE holdfast.table_registry r
+SET dropped_at = pg_catalog.now()
 FROM pg_catalog.jsonb_array_elements($1::jsonb) AS j (e)
+WHERE r.advisory_id = (j.e->>0)::bigint
+
+-- name: adopt_retire sqlite
+UPDATE table_registry
+SET dropped_ms = CAST($2 AS INTEGER)
+WHERE advisory_id IN (SELECT json_extract(value, '$[0]') FROM json_each($1))
+
+-- name: adopt_register postgres
+-- An id that was retired is the table's again. They are taken from the relation with the oid $2.
+INSERT INTO holdfast.table_registry AS r (advisory_id, cluster, database, table_name, followed)
+SELECT (j.e->>3)::bigint, j.e->>0, j.e->>1, j.e->>2, $2::oid::regclass
+FROM pg_catalog.jsonb_array_elements($1::jsonb) AS j (e)
+ON CONFLICT (advisory_id) DO UPDATE SET dropped_at = NULL, followed = excluded.followed
+WHERE r.dropped_at IS NOT NULL OR r.followed IS DISTINCT FROM excluded.followed
 
 -- name: adopt_register sqlite
 INSERT INTO table_registry (advisory_id, cluster, database, table_name, created_ms)
 SELECT json_extract(value, '$[3]'), json_extract(value, '$[0]'), json_extract(value, '$[1]'),
     json_extract(value, '$[2]'), CAST($2 AS INTEGER)
 FROM json_each($1)
+WHERE true
+ON CONFLICT (advisory_id) DO UPDATE SET dropped_ms = NULL
+
+-- name: adopt_move_refs postgres
+UPDATE holdfast.table_context_refs c
+SET advisory_id = (j.e->>1)::bigint
+FROM pg_catalog.jsonb_array_elements($1::jsonb) AS j (e)
+WHERE c.advisory_id = (j.e->>0)::bigint
+
+-- name: adopt_move_refs sqlite
+UPDATE OR REPLACE table_context_refs
+SET advisory_id = (SELECT json_extract(value, '$[1]') FROM json_each($1)
+    WHERE json_extract(value, '$[0]') = advisory_id)
+WHERE advisory_id IN (SELECT json_extract(value, '$[0]') FROM json_each($1))
 
 -- ---- adoption: ids and references ---------------------------------------------------------------
 
@@ -307,14 +346,23 @@ UPDATE @relation@
 SET advisory_id = (SELECT i.id FROM temp.holdfast_ids i WHERE i.raw = table_name)
 WHERE advisory_id IS NULL
 
+-- name: adopt_forget_refs postgres
+-- Those that are no more in the relation with the oid $1, or whose relation is no more.
+DELETE FROM holdfast.table_context_refs c
+WHERE (c.followed = $1::oid AND NOT EXISTS (SELECT FROM @relation@ t
+        WHERE t.advisory_id = c.advisory_id AND t.context_id::text = c.context_id))
+    OR (c.followed IS NOT NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_class r
+        WHERE r.oid = c.followed))
+
 -- name: adopt_copy_refs postgres
--- Relation and registry are in one database.
-INSERT INTO holdfast.table_context_refs (table_name, context_id, advisory_id)
-SELECT DISTINCT j.e->>2, t.context_id::text, t.advisory_id
+-- Relation and registry are in one database; the relation has the oid $2.
+INSERT INTO holdfast.table_context_refs AS c (table_name, context_id, advisory_id, followed)
+SELECT DISTINCT j.e->>2, t.context_id::text, t.advisory_id, $2::oid::regclass
 FROM @relation@ AS t
 JOIN pg_catalog.jsonb_array_elements($1::jsonb) AS j (e) ON t.table_name::text COLLATE "C" = j.e->>0
 WHERE t.context_id::text <> ''
-ON CONFLICT DO NOTHING
+ON CONFLICT (advisory_id, context_id) DO UPDATE SET followed = excluded.followed
+WHERE c.followed IS DISTINCT FROM excluded.followed
 
 -- name: adopt_collect_refs sqlite
 -- They are in two files: the references go over as JSON, [[text, context, id], ...].
@@ -339,15 +387,25 @@ SET CONSTRAINTS ALL IMMEDIATE
 -- name: adopt_set_not_null postgres
 ALTER TABLE @relation@ ALTER COLUMN advisory_id SET NOT NULL
 
--- name: adopt_foreign_key postgres
--- Is it there, and may we make it?
-SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE contype = 'f' AND conrelid = $1::oid
-    AND confrelid = 'holdfast.table_registry'::regclass),
-    pg_catalog.has_table_privilege('holdfast.table_registry', 'REFERENCES')
+-- name: adopt_may_refer postgres
+-- May we make the foreign key, and what is the one called that is there?
+SELECT pg_catalog.has_table_privilege('holdfast.table_registry', 'REFERENCES'),
+    coalesce((SELECT pg_catalog.quote_ident(conname) FROM pg_catalog.pg_constraint
+        WHERE contype = 'f' AND conrelid = $1::oid
+            AND confrelid = 'holdfast.table_registry'::regclass LIMIT 1), '')
 
 -- name: adopt_add_foreign_key postgres
 ALTER TABLE @relation@ ADD FOREIGN KEY (advisory_id)
     REFERENCES holdfast.table_registry (advisory_id)
+
+-- name: adopt_drop_foreign_key postgres
+ALTER TABLE @relation@ DROP CONSTRAINT @name@
+
+-- name: adopt_follow postgres
+SELECT holdfast.follow($1::oid, $2, $3, $4::boolean)
+
+-- name: adopt_leave postgres
+SELECT holdfast.leave($1::oid)
 
 -- name: adopt_read_definition sqlite
 -- SQLite cannot add NOT NULL to a column. It keeps CREATE TABLE as it was written, and that is what

@@ -21,7 +21,7 @@ static const struct option table_options[] = {
     {
         .letter = 'n',
         .name = "no-wait",
-        .help = "unref, drop: do not wait for the table's lock",
+        .help = "unref, drop, adopt: do not wait for a table's lock",
         .kind = OPTION_FLAG,
         .offset = offsetof(struct table_values, no_wait),
     },
@@ -29,7 +29,7 @@ static const struct option table_options[] = {
         .letter = 'w',
         .name = "wait",
         .value = "TIME",
-        .help = "unref, drop: wait at most so long for it",
+        .help = "unref, drop, adopt: wait at most so long for it",
         .kind = OPTION_DURATION,
         .offset = offsetof(struct table_values, wait),
     },
@@ -42,7 +42,7 @@ static const struct option table_options[] = {
     {
         .name = "from",
         .value = "NAME",
-        .help = "adopt: the table, or SCHEMA.TABLE (default: table_context_refs)",
+        .help = "adopt, leave: the table, or SCHEMA.TABLE (default: table_context_refs)",
         .kind = OPTION_TEXT,
         .offset = offsetof(struct table_values, from),
     },
@@ -72,6 +72,12 @@ static const struct option table_options[] = {
         .help = "adopt: look, and change nothing",
         .kind = OPTION_FLAG,
         .offset = offsetof(struct table_values, dry_run),
+    },
+    {
+        .name = "constrain",
+        .help = "adopt: forbid NULL, and on PostgreSQL ids that are not registered",
+        .kind = OPTION_FLAG,
+        .offset = offsetof(struct table_values, constrain),
     },
     {0},
 };
@@ -237,7 +243,8 @@ static void split_from(const struct table_request *request, char *from, hf_table
     adoption->relation = dot + 1;
 }
 
-static bool finish_json(struct faults *faults, const hf_table_adopted *adopted, bool dry_run)
+static bool finish_json(struct faults *faults, const hf_table_adopted *adopted, int64_t moved,
+                        bool dry_run)
 {
     hf__json *json = &faults->json;
 
@@ -245,6 +252,7 @@ static bool finish_json(struct faults *faults, const hf_table_adopted *adopted, 
     hf__json_put_integer(json, "rows", adopted->rows);
     hf__json_put_integer(json, "tables", adopted->tables);
     hf__json_put_integer(json, "minted", adopted->minted);
+    hf__json_put_integer(json, "moved", moved);
     hf__json_put_integer(json, "rows_given", adopted->rows_given);
     hf__json_put_integer(json, "references", adopted->references);
     hf__json_put_integer(json, "names_in_the_way", adopted->faults);
@@ -255,21 +263,25 @@ static bool finish_json(struct faults *faults, const hf_table_adopted *adopted, 
     return print_document(json, stdout);
 }
 
-static void tell(const struct table_request *request, const hf_table_adopted *adopted)
+static void tell(const struct table_request *request, const hf_table_adopted *adopted,
+                 int64_t moved)
 {
     const struct report *report = &request->in->report;
 
     if (request->values->dry_run) {
         report_note(report,
                     "%" PRId64 " rows name %" PRId64 " tables, %" PRId64
-                    " of which would get a new id; nothing was changed",
-                    adopted->rows, adopted->tables, adopted->minted);
+                    " of which would get a new id, and %" PRId64
+                    " the id of their rows instead of the one that is registered; nothing was "
+                    "changed",
+                    adopted->rows, adopted->tables, adopted->minted, moved);
         return;
     }
     report_note(report,
                 "%" PRId64 " rows name %" PRId64 " tables: %" PRId64 " got a new id, %" PRId64
-                " rows were filled, %" PRId64 " references are new",
-                adopted->rows, adopted->tables, adopted->minted, adopted->rows_given,
+                " the id of their rows, %" PRId64 " rows were filled, %" PRId64
+                " references are new",
+                adopted->rows, adopted->tables, adopted->minted, moved, adopted->rows_given,
                 adopted->references);
 }
 
@@ -280,6 +292,7 @@ static int table_adopt(const struct table_request *request)
     struct faults faults = {0};
     char *from = request->values->from != NULL ? strdup(request->values->from) : NULL;
     bool as_json = request->in->common.json, written = true;
+    int64_t moved = 0;
     hf_error err;
 
     if (from != NULL)
@@ -288,6 +301,9 @@ static int table_adopt(const struct table_request *request)
     adoption.cluster = request->values->cluster;
     adoption.database = request->values->database;
     adoption.dry_run = request->values->dry_run;
+    adoption.constrain = request->values->constrain;
+    adoption.wait_ms = wait_of(request);
+    adoption.moved = &moved;
     if (as_json) {
         hf__json_begin_object(&faults.json, NULL);
         hf__json_begin_array(&faults.json, "faults");
@@ -299,7 +315,7 @@ static int table_adopt(const struct table_request *request)
         hf_table_adopt(request->store, &adoption, add_fault, &faults, &adopted, &err);
     free(from);
     if (as_json && (status == HF_OK || status == HF_BAD_DATA))
-        written = finish_json(&faults, &adopted, adoption.dry_run);
+        written = finish_json(&faults, &adopted, moved, adoption.dry_run);
     else if (!as_json)
         written = table_print(faults.table);
     hf__buf_free(&faults.json.text);
@@ -307,8 +323,25 @@ static int table_adopt(const struct table_request *request)
     if (status != HF_OK)
         return report_error(&request->in->report, &err);
     if (!as_json)
-        tell(request, &adopted);
+        tell(request, &adopted, moved);
     return written ? EXIT_OK : table_cannot_write(request);
+}
+
+static int table_leave(const struct table_request *request)
+{
+    hf_table_adoption adoption = HF_TABLE_ADOPTION_INIT;
+    char *from = request->values->from != NULL ? strdup(request->values->from) : NULL;
+    hf_error err;
+
+    if (from != NULL)
+        split_from(request, from, &adoption);
+    hf_status status = hf_table_leave(request->store, &adoption, &err);
+    free(from);
+    if (status != HF_OK)
+        return report_error(&request->in->report, &err);
+    report_note(&request->in->report,
+                "it is as it was; from now on nothing keeps its ids and the registry together");
+    return EXIT_OK;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -324,6 +357,7 @@ static const struct table_action {
     {{"unref", 2, "unref TABLE CONTEXT"}, unref},
     {{"drop", 1, "drop TABLE"}, drop},
     {{"adopt", 0, "adopt"}, table_adopt},
+    {{"leave", 0, "leave"}, table_leave},
 };
 
 /* TABLE, whose parts are then in *memory, and CONTEXT. False: *code says how it ends. */
@@ -376,7 +410,9 @@ const struct command cmd_table = {
              "ref TABLE CONTEXT\n"
              "unref [-n | -w TIME] TABLE CONTEXT\n"
              "drop [--force] [-n | -w TIME] TABLE\n"
-             "adopt [--from NAME] [--file FILE] [--cluster NAME] [--database NAME] [--dry-run]",
+             "adopt [--from NAME] [--file FILE] [--cluster NAME] [--database NAME] [--dry-run] "
+             "[--constrain] [-n | -w TIME]\n"
+             "leave [--from NAME]",
     .options = table_options,
     .takes_operands = true,
     .main = table_main,

@@ -15,6 +15,7 @@ struct table_values {
     const char *cluster;
     const char *database;
     bool dry_run;
+    bool constrain;
 };
 
 struct table_request {

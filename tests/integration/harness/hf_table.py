@@ -19,7 +19,8 @@ class View(Structure):
 
 class Adoption(Structure):
     _fields_ = [("size", c_size_t), ("schema", c_char_p), ("relation", c_char_p), ("file", c_char_p),
-                ("cluster", c_char_p), ("database", c_char_p), ("dry_run", c_bool)]
+                ("cluster", c_char_p), ("database", c_char_p), ("dry_run", c_bool), ("constrain", c_bool),
+                ("wait_ms", c_int64), ("moved", POINTER(c_int64))]
 
 
 class Fault(Structure):
@@ -49,6 +50,7 @@ PROTOTYPES = {
     "hf_table_list_at": (POINTER(View), [c_void_p, c_size_t]),
     "hf_table_list_free": (None, [c_void_p]),
     "hf_table_refs": (c_int, [c_void_p, POINTER(Name), ContextFn, c_void_p, POINTER(CError)]),
+    "hf_table_leave": (c_int, [c_void_p, POINTER(Adoption), POINTER(CError)]),
     "hf_table_adopt": (c_int, [c_void_p, POINTER(Adoption), FaultFn, c_void_p, POINTER(Adopted),
                                POINTER(CError)]),
 }
@@ -149,10 +151,21 @@ class Damaged(hf.HfError):
     faults = ()
 
 
-def adopt(store, **options):
+def adoption(**options):
     raw = Adoption(size=ctypes.sizeof(Adoption))
     for name, value in options.items():
-        setattr(raw, name, value if isinstance(value, bool) else hf.as_bytes(str(value)))
+        setattr(raw, name, value if isinstance(value, (bool, int)) else hf.as_bytes(str(value)))
+    return raw
+
+
+def leave(store, **options):
+    error = CError()
+    check(lib().hf_table_leave(store.pointer, byref(adoption(**options)), byref(error)), error)
+
+
+def adopt(store, **options):
+    raw, moved = adoption(**options), c_int64()
+    raw.moved = ctypes.pointer(moved)
     faults, adopted, error = [], Adopted(), CError()
 
     def report(_, fault):
@@ -167,6 +180,7 @@ def adopt(store, **options):
         raise damaged
     check(status, error)
     assert not faults
+    adopted.moved = moved.value
     return adopted
 
 

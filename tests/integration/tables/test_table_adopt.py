@@ -105,12 +105,14 @@ def test_all_rows_of_one_name_get_one_id(store, legacy, id_column):
     legacy.fill([(*row, None) for row in ROWS] if id_column else ROWS, id_column)
     done = adopt(store, **legacy.options)
     assert (done.rows, done.tables, done.minted, done.rows_given, done.references) == (5, 4, 4, 5, 5)
-    assert done.not_null
     for name, _, number in legacy.rows():
         assert number == find(store, name) > 0
     assert len({number for _, _, number in legacy.rows()}) == 4
     assert refs(store, "app.a") == ["c1", "c2"]
-    assert legacy.is_not_null() and legacy.refuses_null()
+    assert not done.not_null and not legacy.is_not_null() and not legacy.refuses_null()
+    legacy.sql("delete from @ where table_name = 'x'")
+    assert adopt(store, **legacy.options, constrain=True).not_null
+    assert legacy.is_not_null() and legacy.refuses_null() == legacy.kind.local  # PostgreSQL's rows get an id
 
 
 def test_ids_that_are_there_are_kept(store, legacy):
@@ -130,7 +132,8 @@ def test_it_can_be_repeated(store, legacy):
     assert legacy.dump() == before
     number, _ = register(store, "app.new")
     legacy.sql("insert into @ values ('app.new', 'c1', %s)", number)
-    assert adopt(store, **legacy.options).references == 1
+    assert adopt(store, **legacy.options).references == (1 if legacy.kind.local else 0)
+    assert refs(store, "app.new") == ["c1"]
 
 
 def test_a_table_that_is_registered_keeps_its_id(store, legacy):
@@ -172,7 +175,7 @@ def test_rows_that_are_there_twice_are_one_reference(store, legacy):
 
 def test_an_empty_table_gets_its_column(store, legacy):
     legacy.sql("create table @ (table_name text, context_id text)")
-    done = adopt(store, **legacy.options)
+    done = adopt(store, **legacy.options, constrain=True)
     assert (done.rows, done.tables) == (0, 0)
     assert legacy.is_not_null()
 
@@ -230,22 +233,46 @@ def test_a_context_that_no_reference_can_have_is_refused_and_listed(store, legac
 def test_a_context_that_was_adopted_can_be_given_up_whatever_is_in_it(store, legacy):
     legacy.fill([("app.a", "c\n\x1b[1m"), ("app.a", "c2")])
     adopt(store, **legacy.options)
+    if not legacy.kind.local:
+        with pytest.raises(HfError) as caught:
+            hf_table.unref(store, "app.a", "c2")
+        assert caught.value.status is Status.INVALID and "leave" in caught.value.hint
+        legacy.kind.database.sql("drop trigger holdfast_follow on table_context_refs", user="app")
+        legacy.kind.database.sql("update holdfast.table_context_refs set followed = null")
     assert hf_table.unref(store, "app.a", "c\n\x1b[1m") is False
     assert refs(store, "app.a") == ["c2"]
     with pytest.raises(HfError):
         hf_table.ref(store, "app.a", "c\n3")
 
 
-def test_ids_that_the_registry_has_otherwise_are_refused(store, legacy):
+def test_ids_of_other_tables_are_refused(store, legacy):
     taken, _ = register(store, "app.taken")
-    number, _ = register(store, "app.b")
     gone, _ = register(store, "app.gone")
     hf_table.drop(store, "app.gone")
-    legacy.fill([("app.a", "c1", taken), ("app.b", "c1", 71), ("app.gone", "c1", gone)], "bigint")
+    legacy.fill([("app.a", "c1", taken), ("app.b", "c1", gone)], "bigint")
     found = damage(store, legacy)
     assert "registered for 'app.taken'" in found["app.a", "c1", str(taken)]
-    assert f"registered with the id {number}" in found["app.b", "c1", "71"]
-    assert "retired" in found["app.gone", "c1", str(gone)]
+    assert "retired" in found["app.b", "c1", str(gone)]
+
+
+def test_a_table_gets_the_id_that_its_rows_have(store, other, legacy):
+    """The other program locks by it. Who holds the table by the id that it had comes first."""
+    number, _ = register(store, "app.moved")
+    gone, _ = register(store, "app.back")
+    hf_table.drop(store, "app.back")
+    hf_table.ref(store, "app.moved", "ours")
+    legacy.fill([("app.moved", "c1", 71), ("app.back", "c1", gone)], "bigint")
+    assert adopt(store, **legacy.options, dry_run=True).moved == 1
+    held = hf_table.lock(other, "app.moved")
+    with pytest.raises(HfError) as caught:
+        adopt(store, **legacy.options)
+    assert caught.value.status is Status.NOT_ACQUIRED and find(store, "app.moved") == number
+    adopting = Background(adopt, store, **legacy.options, wait_ms=-1)
+    held.end()
+    assert adopting.result().moved == 1
+    assert (find(store, "app.moved"), find(store, "app.back")) == (71, gone)
+    assert refs(store, "app.moved") == ["c1", "ours"]
+    assert hf_table.lock(store, "app.moved").key == 71
 
 
 def faults_of_file(tmp_path, rows):
@@ -317,7 +344,7 @@ def test_sqlite_keeps_indexes_triggers_views_and_odd_definitions(tmp_path):
             create view contexts as select context_id, advisory_id from table_context_refs;
             create trigger guard before delete on table_context_refs begin select raise(abort, 'kept'); end;
             insert into table_context_refs values ('app.a', 'c', null, 1)""")
-        assert adopt(store, file=tmp_path / "a.db").not_null
+        assert adopt(store, file=tmp_path / "a.db", constrain=True).not_null
         assert app.execute("select advisory_id from contexts").fetchall() == [(find(store, "app.a"),)]
         assert app.execute("pragma integrity_check").fetchall() == [("ok",)]
         with pytest.raises(sqlite3.IntegrityError, match="NOT NULL"):
@@ -357,14 +384,16 @@ def test_postgres_refers_to_the_registry_and_widens_the_column(db):
         db.sql("create table legacy.refs (table_name varchar(80), context_id uuid, advisory_id int)", user="app")
         db.sql("insert into legacy.refs values ('app.a', gen_random_uuid(), 71), ('app.b', gen_random_uuid(), null)",
                user="app")
-        done = adopt(store, schema="legacy", relation="refs")
+        done = adopt(store, schema="legacy", relation="refs", constrain=True)
         assert done.not_null and done.foreign_key
         assert find(store, "app.a") == 71
         with pytest.raises(Exception, match="foreign key"):
             db.sql("insert into legacy.refs values ('app.c', gen_random_uuid(), 4711)")
-        assert adopt(store, schema="legacy", relation="refs").foreign_key
-        assert db.value("select count(*) from pg_constraint where contype = 'f'"
-                        " and conrelid = 'legacy.refs'::regclass") == 1
+        assert adopt(store, schema="legacy", relation="refs", constrain=True).foreign_key
+        keys = "select count(*) from pg_constraint where contype = 'f' and conrelid = 'legacy.refs'::regclass"
+        assert db.value(keys) == 1
+        done = adopt(store, schema="legacy", relation="refs")
+        assert done.not_null and not done.foreign_key and db.value(keys) == 0
 
 
 def test_postgres_adopts_what_others_insert_into_meanwhile(db):
@@ -462,7 +491,7 @@ def test_the_command_adopts_and_lists_what_is_damaged(holdfast, recorded, store,
     legacy.sql("update @ set advisory_id = 71 where context_id = 'c2'")
     assert "1 got a new id" in table("table", "adopt", *options).err
     again = json.loads(table("table", "adopt", "--json", *options).out)
-    assert (again["tables"], again["minted"], again["not_null"], again["faults"]) == (2, 0, True, [])
+    assert (again["tables"], again["minted"], again["moved"], again["faults"]) == (2, 0, 0, [])
     assert find(store, "app.a") == 71
 
 
