@@ -304,6 +304,40 @@ hf_status open_registry(const struct common *common, hf_registry **registry, hf_
 
 enum { TRANSACTIONS = 40 }; /* enough for the workers of an ingest and what supervises them */
 
+/* The names of stellar/wallet-backend, whose network locks are ours. */
+static const char *const their_cursors[] = {"latest_ingest_ledger", "oldest_ingest_ledger"};
+
+struct cursors_there {
+    bool ours, theirs;
+};
+
+static void see_cursor(void *arg, const char *name, int64_t value)
+{
+    struct cursors_there *there = arg;
+
+    (void)value;
+    there->ours = there->ours || strcmp(name, "latestLedgerCursor") == 0;
+    there->theirs = there->theirs || strcmp(name, their_cursors[0]) == 0;
+}
+
+hf_status recognise_cursors(hf_store *store, hf_network_options *options, hf_error *err)
+{
+    struct cursors_there there = {0};
+    hf_network *network = NULL;
+
+    if (options->latest_cursor != NULL || options->oldest_cursor != NULL)
+        return HF_OK;
+    hf_status status = hf_network_open(store, options, &network, err);
+    if (status == HF_OK)
+        status = hf_cursor_list(network, see_cursor, &there, err);
+    hf_network_free(network);
+    if (status == HF_OK && there.theirs && !there.ours) {
+        options->latest_cursor = their_cursors[0];
+        options->oldest_cursor = their_cursors[1];
+    }
+    return status;
+}
+
 hf_status open_network(const struct invocation *in, const char *application,
                        const struct network_values *values, hf_store **store, hf_network **network,
                        hf_error *err)
@@ -325,7 +359,8 @@ hf_status open_network(const struct invocation *in, const char *application,
     of_network.schema = values->schema;
     of_network.latest_cursor = values->latest;
     of_network.oldest_cursor = values->oldest;
-    return hf_network_open(*store, &of_network, network, err);
+    status = recognise_cursors(*store, &of_network, err);
+    return status == HF_OK ? hf_network_open(*store, &of_network, network, err) : status;
 }
 
 int with_network(const struct invocation *in, const char *application,

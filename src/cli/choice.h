@@ -94,6 +94,13 @@ struct network_values {
     }
 
 /*
+ * Where the store has no cursor latestLedgerCursor, but the cursors of a program that we know, sets
+ * these names, unless the options have some already. Fails as hf_network_open and hf_cursor_list.
+ */
+HF_MUST_CHECK hf_status recognise_cursors(hf_store *store, hf_network_options *options,
+                                          hf_error *err);
+
+/*
  * Opens the store, under this application name, and the network. HF_INVALID without --network; else
  * fails as open_store and hf_network_open. *store and *network must be NULL before. The caller
  * closes both, also after a failure: the store may be open then.

@@ -148,6 +148,12 @@ typedef void hf__disagreement_fn(void *arg, hf__disagreement kind, hf_range ledg
  */
 HF_MUST_CHECK hf_status hf__coverage_verify(hf_network *network, int64_t from, int64_t to,
                                             hf__disagreement_fn *fn, void *arg, hf_error *err);
+/* Adds to ranges the ledgers from `from` on that have as many transactions as they state. */
+HF_MUST_CHECK hf_status hf__coverage_measure(hf_tx *tx, const hf_network *network, int64_t from,
+                                             hf__ranges *ranges, hf_error *err);
+/* Replaces coverage by the ranges. The coverage lock must be held, see hf__network_lock. */
+HF_MUST_CHECK hf_status hf__coverage_replace(hf_tx *tx, const hf_network *network,
+                                             const hf__ranges *ranges, hf_error *err);
 /*
  * Replaces coverage by what the data shows above the retention floor, and returns it in *ranges.
  * The transaction should do nothing else on this network.

@@ -221,7 +221,7 @@ hf_status hf__coverage_verify(hf_network *network, int64_t from, int64_t to,
 
 /* ---- rebuilding ------------------------------------------------------------------------------ */
 
-static hf_status collect_whole(hf_tx *tx, const hf_network *network, int64_t from,
+hf_status hf__coverage_measure(hf_tx *tx, const hf_network *network, int64_t from,
                                hf__ranges *ranges, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -263,6 +263,14 @@ static hf_status insert_ranges(hf_tx *tx, const hf_network *network, const hf__r
     return status;
 }
 
+hf_status hf__coverage_replace(hf_tx *tx, const hf_network *network, const hf__ranges *ranges,
+                               hf_error *err)
+{
+    hf_status status =
+        hf__network_query(tx, network, &hf__sql_ledgers_coverage_clear, 0, NULL, NULL, err);
+    return status == HF_OK ? insert_ranges(tx, network, ranges, err) : status;
+}
+
 hf_status hf__coverage_rebuild(hf_tx *tx, const hf_network *network, hf__ranges *ranges,
                                hf_error *err)
 {
@@ -276,11 +284,8 @@ hf_status hf__coverage_rebuild(hf_tx *tx, const hf_network *network, hf__ranges 
     if (status == HF_OK)
         status = hf__cursor_read(tx, network, HF__RETENTION_FLOOR, false, &kept, &floor, err);
     if (status == HF_OK)
-        status = collect_whole(tx, network, kept && floor > 0 ? floor : 0, ranges, err);
-    if (status == HF_OK)
-        status =
-            hf__network_query(tx, network, &hf__sql_ledgers_coverage_clear, 0, NULL, NULL, err);
-    return status == HF_OK ? insert_ranges(tx, network, ranges, err) : status;
+        status = hf__coverage_measure(tx, network, kept && floor > 0 ? floor : 0, ranges, err);
+    return status == HF_OK ? hf__coverage_replace(tx, network, ranges, err) : status;
 }
 
 struct repairing {

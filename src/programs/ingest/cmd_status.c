@@ -240,7 +240,9 @@ static hf_status show(struct view *view, const char *name, hf_error *err)
     options.schema = view->values->schema;
     options.latest_cursor = view->values->latest;
     options.oldest_cursor = view->values->oldest;
-    hf_status result = hf_network_open(view->store, &options, &network, err);
+    hf_status result = recognise_cursors(view->store, &options, err);
+    if (result == HF_OK)
+        result = hf_network_open(view->store, &options, &network, err);
     if (result == HF_OK)
         result = hf__network_status_read(network, &status, err);
     if (result == HF_OK) {

@@ -70,24 +70,32 @@ ORDER BY sequence DESC LIMIT 1
 
 -- ---- adopting: coverage from numbers ------------------------------------------------------------
 
--- name: clear_coverage
-DELETE FROM @prefix@ingest_coverage
-
--- name: cover_ledgers
+-- name: measure_ledgers
 -- Runs of numbers without a hole have one difference to their rank.
-INSERT INTO @prefix@ingest_coverage (lo, hi)
 SELECT min(n), max(n)
 FROM (SELECT n, n - row_number() OVER (ORDER BY n) AS run
     FROM (SELECT sequence AS n FROM @prefix@ledgers WHERE sequence >= $1) AS seen) AS ranked
 GROUP BY run
+ORDER BY 1
 
--- name: cover_transactions
-INSERT INTO @prefix@ingest_coverage (lo, hi)
+-- name: measure_transactions
 SELECT min(n), max(n)
 FROM (SELECT n, n - row_number() OVER (ORDER BY n) AS run
     FROM (SELECT DISTINCT ledger_number AS n FROM @prefix@transactions WHERE ledger_number >= $1)
     AS seen) AS ranked
 GROUP BY run
+ORDER BY 1
+
+-- ---- leaving what was adopted -------------------------------------------------------------------
+
+-- name: forget_own_rows
+DELETE FROM @prefix@ingest_store WHERE substr(key, 1, 9) = 'holdfast.'
+
+-- name: drop_coverage
+DROP TABLE @prefix@ingest_coverage
+
+-- name: drop_quarantine_table
+DROP TABLE @prefix@ingest_quarantine
 
 -- ---- counting coverage --------------------------------------------------------------------------
 

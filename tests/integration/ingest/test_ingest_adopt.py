@@ -146,7 +146,7 @@ def test_types_and_rows_of_others_stay_as_they_are(deployed):
     assert (column_types(deployed, "ingest_store"), column_types(deployed, "transactions")) == before
     assert deployed.network.sql("select * from @transactions order by to_id") == rows
     store = dict(deployed.network.sql("select key, value from @ingest_store"))
-    assert store == {"latestLedgerCursor": "95", "oldestLedgerCursor": "50", "protocolVersion": "22",
+    assert store == {"latestLedgerCursor": "100", "oldestLedgerCursor": "1", "protocolVersion": "22",
                      "note": "not a number", "holdfast.wantedFrom": "1"}
 
 
