@@ -221,12 +221,24 @@ def test_long_holders_that_come_back_wait_for_the_others(db):
     assert max(gaps) <= len(names), granted
 
 
+def stop_in_line(db, peer):
+    """Not in the server's own queue, where it would be granted the key, and hold it stopped."""
+    def is_stopped():
+        peer.stop()
+        if not db.waiters(7):
+            return True
+        peer.cont()
+        return False
+
+    eventually(is_stopped)
+
+
 def test_stopped_waiter_lets_others_pass(db):
     with contextlib.ExitStack() as stack, hf.Store(db.url()) as store, Peer(db.url()) as peer:
         first, line = store.acquire(7), Line(db, stack)
         line.joined_by(lambda: peer.begin("acquire", 7, FOREVER))
+        stop_in_line(db, peer)
         waiters = [line.begin(name, 0.05) for name in "ab"]
-        peer.stop()
         first.end()
         for waiter in waiters:
             waiter.result()
