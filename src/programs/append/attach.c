@@ -129,13 +129,14 @@ static hf_status attach_by_statements(hf__work *work, const struct attaching *at
     return status;
 }
 
-hf_status hf__attach_all(hf__work *work, const char *into, const hf__plan *plan, const char *from,
-                         hf_error *err)
+hf_status hf__attach_private(hf__work *work, const char *into, const hf__plan *plan,
+                             const hf__verdict *verdicts, const char *from, hf_error *err)
 {
     hf__buf quoted = {0};
 
     hf__quote_table(&quoted, work->name.database, into);
-    const struct attaching attaching = {.into = quoted.data, .from = from, .plan = plan};
+    const struct attaching attaching = {
+        .into = quoted.data, .from = from, .plan = plan, .verdicts = verdicts};
     hf_status status =
         quoted.broken ? hf__no_memory(err) : attach_by_statements(work, &attaching, err);
     hf__buf_free(&quoted);

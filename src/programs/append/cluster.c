@@ -133,7 +133,7 @@ hf_status hf__cluster_follow(hf__work *work, const char *id, hf_error *err)
 
     for (size_t i = 0; i < work->replica_count && status == HF_OK && found[0] == '\0'; i++) {
         work->target = work->replicas[i];
-        status = hf__staging_find(work, id, found, err);
+        status = hf__staging_find(work, id, "", found, err);
     }
     if (status != HF_OK || found[0] == '\0')
         work->target = used;

@@ -139,10 +139,11 @@ hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err)
  */
 
 /* Renames the staging table of an append; fenced is "" when there is none left. */
-static hf_status fence(hf__work *work, const char *id, char fenced[128], hf_error *err)
+static hf_status fence(hf__work *work, const char *id, const char *known, char fenced[128],
+                       hf_error *err)
 {
     char found[128];
-    hf_status status = hf__staging_find(work, id, found, err);
+    hf_status status = hf__staging_find(work, id, known, found, err);
 
     fenced[0] = '\0';
     if (status != HF_OK || found[0] == '\0')
@@ -185,13 +186,10 @@ static void assume(const hf__work *work, hf__plan *plan, hf__verdict *verdicts)
 
 static hf__append_state decide(const hf__plan *plan, const hf__verdict *verdicts, bool has_staging)
 {
-    size_t attached = hf__count_verdicts(plan, verdicts, HF__ATTACHED);
-    size_t missing = hf__count_verdicts(plan, verdicts, HF__NOT_ATTACHED);
+    bool is_known = hf__count_verdicts(plan, verdicts, HF__UNSURE) == 0;
+    bool is_whole = hf__count_verdicts(plan, verdicts, HF__ATTACHED) == plan->partition_count;
 
-    return attached == plan->partition_count ||
-                   (attached + missing == plan->partition_count && has_staging)
-               ? HF__APPEND_DONE
-               : HF__APPEND_DOUBTFUL;
+    return is_known && (is_whole || has_staging) ? HF__APPEND_DONE : HF__APPEND_DOUBTFUL;
 }
 
 /* Drops the parts of partitions that are in the table already from the list. */
@@ -221,6 +219,28 @@ static hf_status give_up(hf__work *work, hf__append_row *row, bool is_none, cons
     return hf__append_remove(work->lock, row->id, err);
 }
 
+/*
+ * Some parts of a partition are there and some are not: the server was killed while it attached.
+ * The store names one staging table at any time, so that it is clear after another crash which of
+ * the two counts.
+ */
+static hf_status pick_rest(hf__work *work, hf__append_row *row, const hf__plan *plan, hf_error *err)
+{
+    char rest[128];
+    bool in_the_way = false;
+
+    row->state = HF__APPEND_ATTACHING;
+    hf_status status = hf__append_save(work->lock, row, &in_the_way, err);
+    if (status == HF_OK)
+        status = hf__staging_pick(work, plan, row->id, row->staging, rest, err);
+    if (status == HF_OK && rest[0] == '\0')
+        status = hf__fail(err, HF_BAD_DATA, "the parts of %s are no longer those that were staged",
+                          row->staging);
+    if (status == HF_OK) /* the other one is dropped when the append is done */
+        (void)snprintf(row->staging, sizeof row->staging, "%s", rest);
+    return status;
+}
+
 /* The server may have merged staged parts since the plan was written, so a new plan is made. */
 static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan *plan,
                              hf__verdict *verdicts, hf_error *err)
@@ -229,12 +249,19 @@ static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan
     hf__plan fresh = {0};
     bool in_the_way = false; /* cannot be: this append is the one that attaches */
     bool is_none = true, are_equal = false;
-    size_t missing = hf__count_verdicts(plan, verdicts, HF__NOT_ATTACHED);
+    size_t missing = plan->partition_count - hf__count_verdicts(plan, verdicts, HF__ATTACHED);
+    bool missing_all =
+        hf__count_verdicts(plan, verdicts, HF__NOT_ATTACHED) == plan->partition_count;
     hf_error why = {0};
 
     if (missing == 0)
         return HF_OK;
-    hf_status status = hf__staging_freeze(work, row->staging, &staged, &why);
+    hf_status status = HF_OK;
+    if (hf__count_verdicts(plan, verdicts, HF__PARTLY) > 0) {
+        status = pick_rest(work, row, plan, &why);
+    }
+    if (status == HF_OK)
+        status = hf__staging_freeze(work, row->staging, &staged, &why);
     if (status == HF_OK) {
         leave_out_attached(plan, verdicts, &staged);
         status = hf__plan_make(&staged, &fresh, &why);
@@ -255,9 +282,9 @@ static hf_status attach_rest(hf__work *work, hf__append_row *row, const hf__plan
         if (status == HF_OK)
             row->state = HF__APPEND_DONE;
     }
-    if (status != HF_OK && (work->was_deduplicated || work->is_equal_to_known || are_equal ||
-                            work->target->fault.code != 0))
-        status = give_up(work, row, is_none && missing == plan->partition_count, &why, err);
+    if (status != HF_OK && (status == HF_BAD_DATA || work->was_deduplicated ||
+                            work->is_equal_to_known || are_equal || work->target->fault.code != 0))
+        status = give_up(work, row, is_none && missing_all, &why, err);
     else if (status != HF_OK && err != NULL)
         *err = why;
     hf__plan_free(&fresh);
@@ -309,7 +336,7 @@ static hf_status finish_here(hf__work *work, hf__append_row *row, hf__plan *plan
     hf_status status = hf__orphan_end(work, false, err);
 
     if (status == HF_OK)
-        status = fence(work, row->id, staging, err);
+        status = fence(work, row->id, row->staging, staging, err);
     if (status == HF_OK && staging[0] == '\0' && row->server[0] != '\0' &&
         strcmp(row->server, work->server) != 0)
         return HF_OK; /* on that server somebody finishes it */
@@ -324,6 +351,8 @@ static hf_status finish_here(hf__work *work, hf__append_row *row, hf__plan *plan
         hf__work_record(work, row->rows);
     if (row->state == HF__APPEND_DONE && staging[0] != '\0')
         (void)!hf__staging_drop(work, staging, NULL); /* else a later sweep drops it */
+    if (row->state == HF__APPEND_DONE && strcmp(row->staging, staging) != 0)
+        (void)!hf__staging_drop(work, row->staging, NULL);
     return HF_OK;
 }
 

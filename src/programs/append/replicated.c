@@ -186,7 +186,7 @@ hf_status hf__replicated_identify(hf__work *work, const char *staging, hf__plan 
     hf_status status =
         path.broken ? hf__no_memory(&why) : create_probe(work, probe, path.data, &why);
     if (status == HF_OK) {
-        status = hf__attach_all(work, probe, plan, staging, &why);
+        status = hf__attach_private(work, probe, plan, NULL, staging, &why);
         *are_equal = status != HF_OK && work->target->fault.code == HF__CODE_ZOOKEEPER;
         if (status == HF_OK)
             status = learn_block_ids(work, path.data, plan, are_equal, &why);

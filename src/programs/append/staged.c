@@ -98,7 +98,7 @@ static hf_status resume(hf__work *work, bool *over, hf_error *err)
         char left[128];
         status = hf__cluster_follow(work, work->result->id, err);
         if (status == HF_OK)
-            status = hf__staging_find(work, work->result->id, left, err);
+            status = hf__staging_find(work, work->result->id, "", left, err);
         if (status == HF_OK && *over && left[0] != '\0')
             status = hf__staging_drop(work, left, err);
         else if (status == HF_OK && !*over)
@@ -241,15 +241,29 @@ static hf_status attach(hf__work *work, hf__plan *plan, hf_error *err)
     return status;
 }
 
-/* *is_equal, with HF_OK or not: nothing was attached, since parts are equal to others. */
-static hf_status try_to_attach(hf__work *work, hf__plan *plan, bool *is_equal, hf_error *err)
+static hf_status freeze_and_plan(hf__work *work, hf__plan *plan, hf_error *err)
 {
     hf__parts parts = {0};
-
-    *is_equal = false;
     hf_status status = hf__staging_freeze(work, work->staging, &parts, err);
+
     if (status == HF_OK)
         status = hf__plan_make(&parts, plan, err);
+    hf__parts_free(&parts);
+    return status;
+}
+
+/* *is_equal, with HF_OK or not: nothing was attached, since parts are equal to others. */
+static hf_status try_to_attach(hf__work *work, hf__plan *plan, bool is_kept, bool *is_equal,
+                               hf_error *err)
+{
+    *is_equal = false;
+    hf_status status = freeze_and_plan(work, plan, err);
+    if (status == HF_OK && plan->part_count > plan->partition_count && !is_kept) {
+        status = hf__staging_keep(work, plan, err);
+        hf__plan_free(plan);
+        if (status == HF_OK)
+            status = freeze_and_plan(work, plan, err);
+    }
     if (status == HF_OK) {
         work->result->rows = plan->rows;
         work->result->parts = (int64_t)plan->part_count;
@@ -262,7 +276,6 @@ static hf_status try_to_attach(hf__work *work, hf__plan *plan, bool *is_equal, h
         status = attach(work, plan, err);
         *is_equal = status != HF_OK && work->is_equal_to_known;
     }
-    hf__parts_free(&parts);
     return status;
 }
 
@@ -270,14 +283,14 @@ static hf_status attach_staged(hf__work *work, hf_error *err)
 {
     hf__plan plan = {0};
     bool is_equal = false;
-    hf_status status = try_to_attach(work, &plan, &is_equal, err);
+    hf_status status = try_to_attach(work, &plan, false, &is_equal, err);
 
     /* Merged, the parts of a partition are another part than those that they are equal to. */
     if (is_equal && plan.part_count > plan.partition_count) {
         status = hf__staging_merge(work, work->staging, &plan, err);
         hf__plan_free(&plan);
         if (status == HF_OK)
-            status = try_to_attach(work, &plan, &is_equal, err);
+            status = try_to_attach(work, &plan, true, &is_equal, err);
     }
     if (status == HF_OK && is_equal)
         status = hf__fail(err, HF_DATABASE, "%s: equal parts of %s could not be merged",

@@ -258,7 +258,20 @@ static hf_status refuse_other(const hf__work *work, const char *id, const char *
     return status;
 }
 
-hf_status hf__staging_find(hf__work *work, const char *id, char out[128], hf_error *err)
+static hf_status take_found(hf__work *work, const char *name, const char *known, char out[128],
+                            hf_error *err)
+{
+    bool is_better = out[0] == '\0' || strcmp(name, known) == 0;
+    char other[128];
+
+    (void)snprintf(other, sizeof other, "%s", is_better ? out : name);
+    if (is_better)
+        (void)snprintf(out, 128, "%s", name);
+    return other[0] != '\0' && strcmp(out, known) == 0 ? hf__staging_drop(work, other, err) : HF_OK;
+}
+
+hf_status hf__staging_find(hf__work *work, const char *id, const char *known, char out[128],
+                           hf_error *err)
 {
     hf__grid grid = {0};
     hf_status status = hf__staging_list(work, &grid, err);
@@ -273,7 +286,7 @@ hf_status hf__staging_find(hf__work *work, const char *id, char out[128], hf_err
         if (is_complete && !is_for(name, work->name.text))
             status = refuse_other(work, id, name, err);
         else if (is_complete)
-            (void)snprintf(out, 128, "%s", name);
+            status = take_found(work, name, known, out, err);
         else if (hf__staging_drop(work, name, NULL) != HF_OK) /* it does no harm */
             hf__work_note(work, "%s could not be dropped; a later append does it", name);
     }

@@ -51,10 +51,26 @@ void hf__staging_engine(const char *engine_full, hf__buf *out);
 /* Name and age in milliseconds of every staging table of the database. The caller frees grid. */
 HF_MUST_CHECK hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err);
 /*
- * The complete staging table of an append, or "". Drops incomplete ones. The caller holds the lock
- * of the append's id. HF_INVALID: it has staged rows for another table.
+ * The complete staging table of an append, or "". Drops incomplete ones and, where there are
+ * several, all but the one that the store names, which is known. The caller holds the lock of the
+ * append's id. HF_INVALID: it has staged rows for another table.
  */
-HF_MUST_CHECK hf_status hf__staging_find(hf__work *work, const char *id, char out[128],
-                                         hf_error *err);
+HF_MUST_CHECK hf_status hf__staging_find(hf__work *work, const char *id, const char *known,
+                                         char out[128], hf_error *err);
+
+/* ---- pick.c: tables whose parts stay as they are --------------------------------------------- */
+
+/*
+ * Moves the parts of work->staging into a table that never merges them, not even when the server is
+ * started again: if that happens in the middle of an ATTACH, some of them are in the table, and the
+ * others must still be there one by one.
+ */
+HF_MUST_CHECK hf_status hf__staging_keep(hf__work *work, const hf__plan *plan, hf_error *err);
+/*
+ * Makes a complete staging table of the parts that are missing, from one that has them all. out ""
+ * with HF_OK: that one has changed, and they cannot be picked.
+ */
+HF_MUST_CHECK hf_status hf__staging_pick(hf__work *work, const hf__plan *plan, const char *id,
+                                         const char *from, char out[128], hf_error *err);
 
 #endif

@@ -188,9 +188,10 @@ HF_MUST_CHECK hf_status hf__attach_write_plan(hf__work *work, hf__append_row *ro
  */
 HF_MUST_CHECK hf_status hf__attach_missing(hf__work *work, hf__plan *plan, hf__verdict *verdicts,
                                            const char *staging, bool *is_none, hf_error *err);
-/* Attaches all of them to a private table. */
-HF_MUST_CHECK hf_status hf__attach_all(hf__work *work, const char *into, const hf__plan *plan,
-                                       const char *from, hf_error *err);
+/* Attaches them to a private table, or all partitions if verdicts is NULL. */
+HF_MUST_CHECK hf_status hf__attach_private(hf__work *work, const char *into, const hf__plan *plan,
+                                           const hf__verdict *verdicts, const char *from,
+                                           hf_error *err);
 size_t hf__count_verdicts(const hf__plan *plan, const hf__verdict *verdicts, hf__verdict wanted);
 /* HF_DATABASE: a replicated table leaves this part out. */
 hf_status hf__refuse_equal(const hf__work *work, const hf__plan_part *part, hf_error *err);

@@ -1,0 +1,96 @@
+"""The server is killed in the middle of an ATTACH: some parts of a partition are there when it is started again."""
+
+import os
+import shutil
+
+import pytest
+
+import clickhouse
+from appending import BLOCK, SMALL_BLOCKS, Appender, counts, held_id, make_table, rows_of
+from awaiting import eventually
+
+NEVER_MERGED = "MergeTree ORDER BY n SETTINGS max_bytes_to_merge_at_max_space_in_pool = 1, old_parts_lifetime = 1"
+PARTS = 4
+
+
+@pytest.fixture(scope="module")
+def own_server():
+    with clickhouse.ClickHouse("own") as server:
+        yield server.start()
+
+
+@pytest.fixture
+def there(own_server):
+    database = own_server.create_database()
+    yield database
+    database.drop()
+
+
+@pytest.fixture
+def appends(holdfast, store15, there):
+    return Appender(holdfast.at(store15.url()), there)
+
+
+def folder(ch, table):
+    return ch.server.data / "data" / "data" / ch.name / table
+
+
+def copy_parts(ch, staged, first_block, count):
+    """As ATTACH does: files are linked, and the folders renamed one after the other."""
+    owner = os.stat(folder(ch, "t"))
+    for number in range(count):
+        [source] = folder(ch, staged).glob(f"*_{number + 1}_{number + 1}_0")
+        partition = source.name.rsplit("_", 3)[0]
+        block = first_block + number
+        target = folder(ch, "t") / f"{partition}_{block}_{block}_0"
+        shutil.copytree(source, target, copy_function=os.link)
+        os.chown(target, owner.st_uid, owner.st_gid)
+
+
+def attach_halfway(appends, ch, engine, count):
+    """Append x, of which the server has attached `count` parts when it is killed."""
+    make_table(ch, engine=engine)
+    key = appends.done("t", input=rows_of(0, 1))["key"]
+    with held_id(ch, f"holdfast-{key}"):
+        worker = appends.start("--id", "x", "--orphans", "wait", "t", "--select",
+                               f"SELECT toUInt32(1), number FROM numbers({PARTS * BLOCK})", max_threads=1,
+                               **SMALL_BLOCKS)
+        worker.await_line("orphan", "err")
+        worker.kill9()
+    [staged] = ch.staging_tables()
+    ch.server.kill()
+    copy_parts(ch, staged, 2, count)
+    ch.server.start()
+    assert counts(ch) == {0: 1, **({1: count * BLOCK} if count else {})}
+
+
+@pytest.mark.parametrize("stranger", [False, True])
+@pytest.mark.parametrize("count", [0, 1, PARTS - 1, PARTS])
+def test_the_parts_that_are_missing_are_attached_and_no_others(appends, there, count, stranger):
+    attach_halfway(appends, there, NEVER_MERGED, count)
+    if stranger:
+        there.sql(f"INSERT INTO t SELECT 2, number FROM numbers({BLOCK})")
+    assert appends.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert counts(there) == {0: 1, 1: PARTS * BLOCK, **({2: BLOCK} if stranger else {})}
+    assert there.staging_tables() == []
+
+
+def test_the_next_append_does_that_as_well(appends, there):
+    attach_halfway(appends, there, NEVER_MERGED, 2)
+    result = appends("--direct", "t", input=rows_of(2, 10))
+    assert result.code == 0 and "finished append x" in result.err, result
+    assert counts(there) == {0: 1, 1: PARTS * BLOCK, 2: 10} and there.staging_tables() == []
+
+
+def test_where_they_were_merged_at_once_people_say_so_and_the_others_are_attached(appends, there):
+    attach_halfway(appends, there, NEVER_MERGED, 2)
+    there.sql("OPTIMIZE TABLE t FINAL")
+    eventually(lambda: not there.value("SELECT count() FROM system.parts WHERE database = currentDatabase() AND"
+                                       " table = 't' AND NOT active"), 60)
+    assert appends("--id", "x", "t", input=b"").code == 76
+    assert counts(there) == {0: 1, 1: 2 * BLOCK}
+    there.sql("ALTER TABLE t DELETE WHERE append = 1")  # they have looked, and make room
+    eventually(lambda: counts(there) == {0: 1})
+    result = appends.holdfast("append", "resolve", "--missing", "--to", there.url(), "x")
+    assert result.code == 0, result
+    assert counts(there) == {0: 1, 1: PARTS * BLOCK} and there.staging_tables() == []
