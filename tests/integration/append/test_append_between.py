@@ -238,3 +238,24 @@ def test_whatever_answer_is_lost_a_repeat_appends_once(appender15, ch, word):
     assert again["outcome"] in ("appended", "resumed", "nothing to do")
     appender15.done("t", input=b"")  # sweeps
     assert counts(ch) == {1: 100} and ch.staging_tables() == []
+
+
+# --- a lock that is lost ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stranger", [False, True])
+def test_a_lock_found_lost_behind_the_whole_insert_is_told_with_what_is_there(appender15, store15, ch, stranger):
+    """All rows have arrived: who takes this for a failure and repeats it has them twice."""
+    make_table(ch)
+
+    def lose(query, _):
+        if "min_block_number = max_block_number" in query:  # it counts what has arrived
+            for pid in store15.sessions("holdfast append%"):
+                store15.server.terminate(pid)
+            if stranger:
+                ch.sql("INSERT INTO t SELECT 9, number FROM numbers(7)")
+
+    result = appended(appender15, Between(ch.server, lose), "--direct", "t", input=rows_of(1, 100))
+    assert result.code == 79 and "remove them before it is repeated" in result.err, result
+    assert visible(result.err) == (107 if stranger else 100)
+    assert counts(ch)[1] == 100
