@@ -172,9 +172,7 @@ static hf_status ask_once(struct acquiring *acquiring, hf__request *request, str
     pthread_mutex_lock(&store->mutex);
     hf_status status = hf__quota_check(store, request->count, err);
     pthread_mutex_unlock(&store->mutex);
-    if (status == HF_OK && acquiring->alone)
-        status = HF_NOT_ACQUIRED; /* the whole set was tried before: see hf__claims_acquire */
-    else if (status == HF_OK)
+    if (status == HF_OK)
         status = ops->try_claims(store->backend, request, err);
     if (status == HF_NOT_ACQUIRED && patient && hf__left_ms(acquiring->deadline) != 0) {
         mark_waiting(store, waiters, count, true);
@@ -361,16 +359,11 @@ static hf_status await_keys(struct acquiring *acquiring, const hf__claim *claims
     size_t got = 0;
 
     for (; got < count; got++) {
-        waiters[got] =
-            (struct waiter){.mode = claims[got].mode,
-                            .alone = acquiring->alone || (acquiring->spec->flags & HF_PRIVATE),
-                            .cond = &cond};
+        waiters[got] = (struct waiter){
+            .mode = claims[got].mode, .alone = acquiring->spec->flags & HF_PRIVATE, .cond = &cond};
         status = await_key(acquiring, &claims[got], &waiters[got], patient, err);
         if (status != HF_OK)
             break;
-        if (acquiring->alone)
-            mark_waiting(acquiring->store, &waiters[got], 1,
-                         true); /* the wait for the next key may take long */
     }
     pthread_cond_destroy(&cond);
     if (status == HF_OK)
@@ -410,10 +403,53 @@ static hf_status acquire_once(struct acquiring *acquiring, const hf__claim *clai
     return status;
 }
 
+/* A session that was joined, or had been idle, may turn out dead: tries again on a new one. */
+static hf_status acquire_at_once(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                                 bool patient, hf_error *err)
+{
+    hf_status status = acquire_once(acquiring, claims, count, patient, err);
+    return status == HF_UNREACHABLE ? acquire_once(acquiring, claims, count, patient, err) : status;
+}
+
+static bool is_any_lost(struct hf_lock *lock)
+{
+    pthread_mutex_lock(&lock->store->mutex);
+    bool lost = hf__lost_session(lock) != NULL;
+    pthread_mutex_unlock(&lock->store->mutex);
+    return lost;
+}
+
 /*
- * A set is first tried as a whole. If it has to wait, it starts over and joins no hold: if it got a
- * key by joining and then waited for a smaller one at the store, it would deadlock with others that
- * acquire the keys in their order.
+ * Those of a private lock are on one session, so that its loss is the loss of all. HF_LOST: a key
+ * was lost while the wait for a later one went on.
+ */
+static hf_status acquire_in_turn(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                                 hf_error *err)
+{
+    struct hf_lock *lock = acquiring->lock;
+    hf__session *on = acquiring->on;
+    size_t from = lock->count;
+    hf_status status = HF_OK;
+
+    for (size_t i = 0; i < count && status == HF_OK; i++) {
+        status = acquire_at_once(acquiring, &claims[i], 1, true, err);
+        acquiring->blocked = i;
+        if (status == HF_OK && (acquiring->spec->flags & HF_PRIVATE))
+            acquiring->on = lock->grants[from].hold->session;
+    }
+    acquiring->on = on;
+    if (status == HF_OK && is_any_lost(lock))
+        status = hf__fail(err, HF_LOST, "a key of the set was lost while it waited for another");
+    if (status != HF_OK)
+        (void)!hf__claims_release(lock, from, NULL);
+    return status;
+}
+
+/*
+ * A set is first tried as a whole. If it has to wait, it acquires its keys one after the other, in
+ * the order that all keep to, and holds those that it has. To stand in line for a later key while
+ * it waits for an earlier one would keep out a thread that has to go on for the earlier one to come
+ * free.
  */
 hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool patient, hf_error *err)
@@ -421,13 +457,8 @@ hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claim
     hf_error local_error = {0};
     hf_error *where = err ? err : &local_error;
     hf_status status;
-    if (count == 1 || !patient) {
-        status = acquire_once(acquiring, claims, count, patient, where);
-        /* A session that was joined, or had been idle, turned out dead: try again on a new one. */
-        if (status == HF_UNREACHABLE)
-            status = acquire_once(acquiring, claims, count, patient, where);
-        return status;
-    }
+    if (count == 1 || !patient)
+        return acquire_at_once(acquiring, claims, count, patient, where);
     acquiring->quiet = true;
     status = acquire_once(acquiring, claims, count, false, where);
     acquiring->quiet = false;
@@ -437,8 +468,8 @@ hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claim
         return status;
     if (status == HF_NOT_ACQUIRED)
         hf__tell_waiting(acquiring, &claims[acquiring->blocked]);
-    acquiring->alone = true;
-    status = acquire_once(acquiring, claims, count, true, where);
-    acquiring->alone = false;
+    do
+        status = acquire_in_turn(acquiring, claims, count, where);
+    while (status == HF_LOST && !acquiring->on);
     return status;
 }

@@ -154,7 +154,6 @@ struct acquiring {
     int64_t began;
     int64_t deadline;
     bool told;                  /* on_wait has been called */
-    bool alone;                 /* joins no hold: see hf__claims_acquire in claims.c */
     bool (*give_up)(void *arg); /* see hf__request */
     void *give_up_arg;
     bool outage;        /* the store is out of reach; the log has been told */

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import hf
-from awaiting import Background, stays
+from awaiting import Background, eventually, stays
 from hf import FOREVER, SHARED, State, Status
 
 
@@ -71,6 +71,24 @@ def test_sets_in_opposite_orders_never_deadlock(store, peer, tmp_path):
     Background(here).result(40)
     elsewhere.result(40)
     assert int(tally.read_text()) == 100
+
+
+def test_waiting_set_is_in_nobodys_way_who_keeps_to_the_order(kind, store):
+    """One waits for 2 and holds 1; a thread that holds 2 goes on to 3, which a set of 1 and 3 is to get later."""
+    with kind.peer() as peer:
+        peer.acquire(1)
+        second = store.acquire(2)
+        theirs = peer.begin("acquire", 2, FOREVER)
+        eventually(lambda: [view for view in store.locks() if view.waiting and view.key == 2] or not kind.records)
+        waiting = Background(store.acquire, [1, 3], FOREVER)
+        eventually(lambda: [view for view in store.locks() if view.waiting and view.key == 1] or not kind.records)
+        third = store.acquire(3, 20000)
+        third.end()
+        second.end()
+        theirs.result()
+        peer.release(2)
+        peer.release(1)
+        waiting.result().end()
 
 
 def test_sets_that_overlap_in_a_process_take_turns(store):
