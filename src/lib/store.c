@@ -175,6 +175,8 @@ void hf_store_close(hf_store *store)
 
 void hf_store_interrupt(hf_store *store)
 {
+    if (hf__check_process(store, NULL) != HF_OK)
+        return; /* the connections that it would wake are the parent's */
     pthread_mutex_lock(&store->mutex);
     store->interrupted = true;
     for (size_t i = 0; i < KEY_BUCKETS; i++)

@@ -19,6 +19,7 @@
 
 enum {
     BUSY_MS = 5000,
+    STUCK_MS = 500, /* so long a file that was kept for too long is not waited for */
     /* Small, because every process reads the whole log when it opens the file. */
     CHECKPOINT_PAGES = 200,
 };
@@ -196,9 +197,17 @@ static hf_status read_version(const hf__local *local, int *version, hf_error *er
 }
 
 /*
- * The first token of a new file comes from the clock, with 2^24 tokens per second, so that tokens
- * do not start again from an old number when somebody removes the folder.
+ * The first token of a new file: 2^24 for each second of the clock, more than a store gives, so that
+ * tokens do not start again from an old number when somebody removes the folder.
  */
+static int64_t first_token(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return ((int64_t)now.tv_sec << 24) + ((int64_t)now.tv_nsec << 24) / 1000000000;
+}
+
 static hf_status install(hf__local *local, hf_error *err)
 {
     char token[24], now[24], newest[16];
@@ -213,7 +222,7 @@ static hf_status install(hf__local *local, hf_error *err)
     status = execute(local, hf__sql_local_schema_001, err);
     if (status != HF_OK)
         return status;
-    (void)snprintf(token, sizeof token, "%" PRId64, (now_ms / 1000) << 24);
+    (void)snprintf(token, sizeof token, "%" PRId64, first_token());
     (void)snprintf(now, sizeof now, "%" PRId64, now_ms);
     (void)snprintf(newest, sizeof newest, "%d", HF__LOCAL_SCHEMA);
     hf__sql_expand(&sql, hf__sql_local_install.text[HF__SQLITE], parts);
@@ -314,18 +323,28 @@ static hf_status notice_boot(hf__local *local, hf_error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* SQLite's own pauses grow to 100 ms; our transactions take less than 1 ms. */
+/*
+ * SQLite's own pauses grow to 100 ms; our transactions take less than 1 ms. Who keeps the file for
+ * much longer may be stopped: it was waited for once, and is not again at once, so that a call with
+ * several statements ends in time.
+ */
 static int on_busy(void *arg, int count)
 {
+    hf__local *local = arg;
+    hf__local_db *db = &local->db;
+    int64_t now = hf__now_ms();
     enum { STEP_US = 100, LONGEST_US = 5000 };
     long pause_us = (long)(count + 1) * STEP_US;
     struct timespec pause = {
         .tv_nsec = (pause_us < LONGEST_US ? pause_us : LONGEST_US) * 1000,
     };
 
-    (void)arg;
-    if ((int64_t)count * LONGEST_US > (int64_t)BUSY_MS * 1000)
+    if (count == 0)
+        db->busy_until = now + (local->busy_ms < BUSY_MS ? local->busy_ms : BUSY_MS);
+    if (now >= db->busy_until || now < db->stuck_until) {
+        db->stuck_until = now + STUCK_MS;
         return 0;
+    }
     (void)nanosleep(&pause, NULL);
     return 1;
 }
@@ -369,7 +388,7 @@ static hf_status open_handle(hf__local *local, hf_error *err)
         db->device = found.st_dev;
         db->inode = found.st_ino;
     }
-    sqlite3_busy_handler(db->handle, on_busy, NULL);
+    sqlite3_busy_handler(db->handle, on_busy, local);
     sqlite3_wal_autocheckpoint(db->handle, CHECKPOINT_PAGES);
     /* Closing the last connection would copy the log into the file and sync, for no benefit. */
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);

@@ -242,6 +242,8 @@ typedef struct hf__local_db {
     sqlite3_stmt *statement[HF__SQL_LOCAL_PREPARED]; /* by hf__sql.prepared */
     dev_t device;                                    /* of the open file: has it been replaced? */
     ino_t inode;
+    int64_t busy_until;  /* of the statement that waits for another process */
+    int64_t stuck_until; /* the last such wait was in vain: until then there is no other */
 } hf__local_db;
 
 /*
@@ -410,7 +412,8 @@ struct hf__local {
     char host[256];
     hf__local_process self;
     bool keeps_records;
-    int check_ms; /* so often the watcher looks for removed lock files */
+    int check_ms;    /* so often the watcher looks for removed lock files */
+    int64_t busy_ms; /* the longest wait for another process that writes a record */
 
     pthread_mutex_t mutex;   /* guards what follows, up to db */
     pthread_cond_t released; /* wakes the threads in await_wake */

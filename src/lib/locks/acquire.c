@@ -25,6 +25,8 @@ static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_
                         "hf_lock_spec.size is not set: start from HF_LOCK_SPEC_INIT");
     if (spec->mode != HF_EXCLUSIVE && spec->mode != HF_SHARED)
         return hf__fail(err, HF_INVALID, "unknown lock mode %d", (int)spec->mode);
+    if (spec->flags & ~(unsigned)(HF_REENTRANT | HF_ANY_ORDER | HF_PRIVATE | HF_NEED_TOKEN))
+        return hf__fail(err, HF_INVALID, "unknown flags among 0x%x", spec->flags);
     if (spec->wait_ms < -1)
         return hf__fail(err, HF_INVALID, "a wait of %lld ms is negative", (long long)spec->wait_ms);
     if (spec->slots > HF_SLOTS_MAX)

@@ -139,6 +139,8 @@ void hf__session_leave(hf__session *session, unsigned keys)
 
 hf_lock_state hf_lock_get_state(const hf_lock *lock)
 {
+    if (!lock)
+        return HF_STATE_RELEASED;
     hf_store *store = lock->store;
     pthread_mutex_lock(&store->mutex);
     hf_lock_state state = lock->state;
@@ -210,7 +212,7 @@ hf_status hf__lock_end(hf_lock *lock, bool is_free, hf_error *err)
 
 hf_status hf_lock_release(hf_lock *lock, hf_error *err)
 {
-    return hf__lock_end(lock, false, err);
+    return lock ? hf__lock_end(lock, false, err) : hf__fail(err, HF_INVALID, "there is no lock");
 }
 
 static void release_and_free(hf_lock *lock)
@@ -251,6 +253,8 @@ void hf_lock_free(hf_lock *lock)
 
 hf_status hf_lock_token(const hf_lock *lock, int64_t *token, hf_error *err)
 {
+    if (!lock || !token)
+        return hf__fail(err, HF_INVALID, "hf_lock_token needs a lock and a place for its token");
     if (lock->token) {
         *token = lock->token;
         return HF_OK;

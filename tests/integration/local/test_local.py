@@ -5,10 +5,12 @@ import os
 import pathlib
 import resource
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import pytest
 
@@ -418,6 +420,29 @@ def test_live_waiter_keeps_new_shared_ones_behind_it(url):
         assert other.refusal("job", mode=SHARED).status is Status.NOT_ACQUIRED
         held.end()
         pending.result()
+
+
+def test_process_that_keeps_the_records_locked_keeps_no_call_beyond_the_deadline(url, folder):
+    """As one does that was stopped in the middle of a record."""
+    with hf.Store(url, ping_deadline_ms=1000) as store:
+        held = store.acquire("mine")
+        with contextlib.closing(sqlite3.connect(folder / "holdfast.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+            assert store.refusal("free").status is Status.UNREACHABLE
+            held.end()
+            assert time.monotonic() - began < 9, "each statement waited"
+        store.acquire("free", 20000).end()
+        store.acquire("mine").end()
+
+
+def test_tokens_do_not_repeat_where_the_folder_is_made_anew_at_once(url, folder):
+    seen = []
+    for _ in range(20):
+        with hf.Store(url) as store:
+            seen.append(store.acquire("job").token)
+        shutil.rmtree(folder)
+    assert seen == sorted(set(seen))
 
 
 def test_killed_holder_lets_a_long_waiter_in(url):

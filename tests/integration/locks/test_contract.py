@@ -1,5 +1,6 @@
 """What every store must keep, whichever it is."""
 
+import ctypes
 import os
 import signal
 import socket
@@ -162,6 +163,17 @@ def test_control_characters_are_refused_and_shown_escaped(store, label, shown):
 def test_a_minted_key_is_refused_where_no_such_table_is_registered(kind, store):
     expected = Status.INVALID if kind.records else Status.NO_SCHEMA
     assert store.refusal(("table", hf.Derivation.MINTED)).status is expected
+
+
+def test_unknown_flags_are_refused(store):
+    assert store.refusal("job", flags=0x100).status is Status.INVALID
+
+
+def test_there_is_nothing_to_ask_of_no_lock():
+    token = ctypes.c_int64()
+    assert hf.lib().hf_lock_release(None, None) == Status.INVALID
+    assert hf.lib().hf_lock_token(None, ctypes.byref(token), None) == Status.INVALID
+    assert hf.lib().hf_lock_get_state(None) == State.RELEASED
 
 
 def test_no_target_is_refused(store):
@@ -574,6 +586,15 @@ def test_forks_child_cannot_end_the_parents_lock(kind, store, in_child):
     finally:
         parent.kill()
         parent.wait()
+
+
+def test_forks_child_cannot_interrupt_the_parents_waits(kind, store):
+    wait = "assert store.refusal('taken', 300, flags=hf.ANY_ORDER).status is hf.Status.NOT_ACQUIRED\n"
+    script = FORK.format(here=str(hf.HARNESS), url=kind.url, options=kind.options, in_child="store.interrupt()")
+    with store.acquire("taken"):
+        done = subprocess.run([sys.executable, "-c", script + wait], input="\n", text=True, capture_output=True,
+                              timeout=20)
+    assert (done.returncode, done.stdout) == (0, "forked\nreleased\n"), done.stderr
 
 
 def test_child_may_open_a_store_of_its_own(kind, store):
