@@ -156,6 +156,11 @@ static hf_status run(hf__work *work, hf_error *err)
         status = choose_mode(work, &staged, err);
     if (status != HF_OK)
         return status;
+    if (work->store != NULL && hf_store_is_local(work->store) && !work->target->is_here)
+        hf__work_note(work,
+                      "%s is on this host alone: appends of other hosts to %s are not excluded by "
+                      "its locks",
+                      hf_store_name(work->store), work->target->name);
     (void)snprintf(work->result->table, sizeof work->result->table, "%s", work->name.text);
     work->result->is_staged = staged;
     return staged ? hf__staged_run(work, err) : hf__direct_run(work, err);

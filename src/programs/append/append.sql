@@ -4,6 +4,11 @@
 
 -- lines: joined
 
+-- name: identify postgres
+SELECT s.system_identifier::text || ':' || n.oid::text
+FROM pg_catalog.pg_control_system() AS s, pg_catalog.pg_namespace AS n
+WHERE n.nspname = 'holdfast'
+
 -- name: find postgres
 SELECT id, table_name, state, staging, plan, row_count, server, reason,
     (extract(epoch FROM at) * 1000)::bigint

@@ -148,7 +148,7 @@ static hf_status fence(hf__work *work, const char *id, const char *known, char f
     fenced[0] = '\0';
     if (status != HF_OK || found[0] == '\0')
         return status;
-    hf__staging_name(fenced, true, id, work->name.text);
+    hf__staging_name(fenced, true, id, work->store_id, work->name.text);
     return hf__staging_rename(work, found, fenced, err);
 }
 
@@ -384,6 +384,8 @@ hf_status hf__leftovers_settle(hf__work *work, hf_error *err)
 
     if (work->attaching == NULL)
         status = hf__append_load_attaching(work->store, work->name.text, &work->attaching, err);
+    if (status == HF_OK && hf_rows_count(work->attaching) > 0)
+        status = hf__work_know_store(work, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(work->attaching); i++) {
         hf__append_row row = {0};
         status = hf__append_row_read(work->attaching, i, &row, err);

@@ -52,7 +52,7 @@ hf_status hf__staging_keep(hf__work *work, const hf__plan *plan, hf_error *err)
 {
     char kept[128];
 
-    hf__staging_name(kept, false, work->result->id, work->name.text);
+    hf__staging_name(kept, false, work->result->id, work->store_id, work->name.text);
     hf_status status = create(work, kept, err);
     if (status == HF_OK)
         status = hf__attach_private(work, kept, plan, NULL, work->staging, err);
@@ -135,7 +135,7 @@ hf_status hf__staging_pick(hf__work *work, const hf__plan *plan, const char *id,
     for (size_t i = 0; i < plan->partition_count; i++)
         wanted[i] = hf__plan_sum_up(plan, &plan->partitions[i]) == HF__ATTACHED ? HF__ATTACHED
                                                                                 : HF__NOT_ATTACHED;
-    hf__staging_name(out, false, id, work->name.text);
+    hf__staging_name(out, false, id, work->store_id, work->name.text);
     hf_status status = create(work, out, err);
     if (status == HF_OK)
         status = hf__attach_private(work, out, plan, wanted, from, err);

@@ -181,7 +181,7 @@ hf_status hf__replicated_identify(hf__work *work, const char *staging, hf__plan 
     *are_equal = false;
     if (!hf__engine_is_replicated(work->engine) || plan->part_count == 0)
         return HF_OK;
-    hf__staging_name(probe, false, work->result->id, work->name.text);
+    hf__staging_name(probe, false, work->result->id, work->store_id, work->name.text);
     hf__buf_printf(&path, "%s_%s", work->zookeeper_path, probe);
     hf_status status =
         path.broken ? hf__no_memory(&why) : create_probe(work, probe, path.data, &why);

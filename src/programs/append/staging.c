@@ -7,27 +7,36 @@
 
 #include "base/clock.h"
 
-enum { NONCE = 8, MARK = 8, MERGES_MS = 60000, LOOK_EVERY_MS = 20 };
+enum {
+    NONCE = 8,
+    MARK = 8,
+    MARKS = 2,
+    HEX = NONCE + MARKS * MARK,
+    MERGES_MS = 60000,
+    LOOK_EVERY_MS = 20
+};
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* A hash that tells for which table the staged rows are. */
-static unsigned mark_of(const char *table)
+/* A hash that tells for which table the staged rows are, or by which store. */
+static unsigned mark_of(const char *text)
 {
     int64_t key = 0;
 
-    (void)!hf_key_derive(HF_SHA256, table, strlen(table), &key, NULL);
+    (void)!hf_key_derive(HF_SHA256, text, strlen(text), &key, NULL);
     return (unsigned)((uint64_t)key & UINT32_MAX);
 }
 
-void hf__staging_name(char out[128], bool is_complete, const char *id, const char *table)
+void hf__staging_name(char out[128], bool is_complete, const char *id, const char *store,
+                      const char *table)
 {
     unsigned nonce = 0;
 
     while (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
         continue;
-    (void)snprintf(out, 128, "%s%0*x%0*x_%s", is_complete ? HF__STAGED_PREFIX : HF__STAGING_PREFIX,
-                   NONCE, nonce, MARK, mark_of(table), id);
+    (void)snprintf(out, 128, "%s%0*x%0*x%0*x_%s",
+                   is_complete ? HF__STAGED_PREFIX : HF__STAGING_PREFIX, NONCE, nonce, MARK,
+                   mark_of(store), MARK, mark_of(table), id);
 }
 
 const char *hf__staging_id(const char *name, bool *is_complete)
@@ -41,10 +50,9 @@ const char *hf__staging_id(const char *name, bool *is_complete)
         prefix = sizeof complete - 1;
     *is_complete = prefix == sizeof complete - 1;
     const char *nonce = name + prefix;
-    if (prefix == 0 || strspn(nonce, "0123456789abcdef") != NONCE + MARK ||
-        nonce[NONCE + MARK] != '_')
+    if (prefix == 0 || strspn(nonce, "0123456789abcdef") != HEX || nonce[HEX] != '_')
         return NULL;
-    const char *id = nonce + NONCE + MARK + 1;
+    const char *id = nonce + HEX + 1;
     return hf__append_check_id(id, NULL) == HF_OK ? id : NULL;
 }
 
@@ -114,7 +122,7 @@ hf_status hf__staging_create(hf__work *work, hf_error *err)
 {
     hf__buf sql = {0};
 
-    hf__staging_name(work->staging, false, work->result->id, work->name.text);
+    hf__staging_name(work->staging, false, work->result->id, work->store_id, work->name.text);
     hf__buf_puts(&sql, "CREATE TABLE ");
     hf__staging_quote(work, &sql);
     hf__buf_printf(&sql, " AS %s", work->dest.data);
@@ -240,10 +248,12 @@ hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err)
 {
     hf__buf sql = {0};
 
-    hf__buf_puts(&sql,
-                 "SELECT name, (toInt64(toUnixTimestamp(now())) - "
-                 "toInt64(toUnixTimestamp(metadata_modification_time))) * 1000 FROM system.tables "
-                 "WHERE name LIKE 'holdfast\\\\_stag%' AND database = ");
+    hf__buf_printf(&sql,
+                   "SELECT name, (toInt64(toUnixTimestamp(now())) - "
+                   "toInt64(toUnixTimestamp(metadata_modification_time))) * 1000 FROM "
+                   "system.tables WHERE match(name, "
+                   "'^holdfast_stag(ing|ed)_[0-9a-f]{%d}%0*x[0-9a-f]{%d}_') AND database = ",
+                   NONCE, MARK, mark_of(work->store_id), MARK);
     hf__quote_text(&sql, work->name.database);
     return hf__clickhouse_tables(work, &sql, grid, err);
 }

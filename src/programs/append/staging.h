@@ -13,8 +13,13 @@
 #define HF__STAGING_PREFIX "holdfast_staging_"
 #define HF__STAGED_PREFIX "holdfast_staged_"
 
-/* "holdfast_staged_0123abcd4567cdef_ID", with a random part and a hash of the table's name. */
-void hf__staging_name(char out[128], bool is_complete, const char *id, const char *table);
+/*
+ * "holdfast_staged_0123abcd4567cdef89ab0123_ID", with a random part and hashes of the store's
+ * identity and the table's name. The store has the lock that tells whether an append is alive, so
+ * nobody touches the staging tables of other stores.
+ */
+void hf__staging_name(char out[128], bool is_complete, const char *id, const char *store,
+                      const char *table);
 /* The append's id in the name of a staging table; NULL: it is no such name. */
 const char *hf__staging_id(const char *name, bool *is_complete);
 /* `database`.`staging`, of work->staging. */
@@ -48,7 +53,10 @@ HF_MUST_CHECK hf_status hf__staging_merge(hf__work *work, const char *name, cons
  */
 void hf__staging_engine(const char *engine_full, hf__buf *out);
 
-/* Name and age in milliseconds of every staging table of the database. The caller frees grid. */
+/*
+ * Name and age in milliseconds of every staging table of the database that was made by way of this
+ * store. The caller frees grid.
+ */
 HF_MUST_CHECK hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err);
 /*
  * The complete staging table of an append, or "". Drops incomplete ones and, where there are

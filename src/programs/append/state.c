@@ -1,10 +1,12 @@
 #include "programs/append/state.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "lib/tables/tables.h"
@@ -165,7 +167,8 @@ static hf_status load_by(hf_store *store, const hf__sql *sql, const char *value,
 /* A question that is asked in the message that acquires a lock, where the store can. */
 static void make_question(const hf__sql *sql, const hf_value *value, hf__question *question)
 {
-    *question = (hf__question){.sql = sql->text[HF__POSTGRES], .count = 1, .values = value};
+    *question = (hf__question){
+        .sql = sql->text[HF__POSTGRES], .count = value != NULL ? 1 : 0, .values = value};
 }
 
 hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row, hf_error *err)
@@ -312,18 +315,49 @@ static hf_status lock_and_ask(hf__work *work, const hf_lock_spec *spec, hf_error
 {
     const hf_value id = HF_TEXT(work->result->id);
     hf__table_question table;
-    hf__question row;
-    hf__question *const questions[] = {&table.base, &row};
+    hf__question store, row;
+    hf__question *const questions[] = {&table.base, &store, &row};
     /* The store has no row of an id that we have just made up. */
     const hf__lock_extra extra = {.questions = questions,
-                                  .question_count = work->options->id != NULL ? 2 : 1};
+                                  .question_count = work->options->id != NULL ? 3 : 2};
 
     hf__table_question_init(&table, work->store, &work->name);
     make_question(&hf__sql_append_find, &id, &row);
+    make_question(&hf__sql_append_identify, NULL, &store);
     hf_status status =
         hf__append_lock(work->store, work->result->id, spec, &extra, &work->own, err);
     hf__table_question_finish(&table, work->store);
     work->seen = row.rows;
+    if (status == HF_OK && store.rows != NULL && hf_rows_count(store.rows) > 0)
+        copy_text(work->store_id, sizeof work->store_id, store.rows, 0, 0);
+    hf_rows_free(store.rows);
+    return status == HF_OK ? hf__work_know_store(work, err) : status;
+}
+
+/* A local store is one of this host: elsewhere its folder has the same name. */
+static void identify_local(hf__work *work)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(work->store_id, sizeof work->store_id, "%s:%s", host,
+                   hf_store_name(work->store));
+}
+
+hf_status hf__work_know_store(hf__work *work, hf_error *err)
+{
+    hf_rows *rows = NULL;
+
+    if (work->store_id[0] != '\0')
+        return HF_OK;
+    if (hf_store_is_local(work->store)) {
+        identify_local(work);
+        return HF_OK;
+    }
+    hf_status status = load_by(work->store, &hf__sql_append_identify, NULL, &rows, err);
+    if (status == HF_OK)
+        copy_text(work->store_id, sizeof work->store_id, rows, 0, 0);
+    hf_rows_free(rows);
     return status;
 }
 

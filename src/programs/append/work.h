@@ -33,6 +33,7 @@ typedef struct hf__work {
 
     hf_lock *own;  /* the lock of the append's id */
     hf_rows *seen; /* the store's row of the id, read with that lock; NULL: it was not asked for */
+    char store_id[HF__SERVER_MAX]; /* tells stores apart, by whatever name they are reached */
     hf_rows *attaching; /* rows of appends to the table that had begun to attach; NULL: as above */
     hf_lock *lock;      /* the table's lock, while it is held */
     int64_t locked_us;
@@ -134,6 +135,8 @@ hf__target *hf__cluster_at(const hf__work *work, size_t i);
 
 /* Acquires the lock of the append's id, and reads the store's row of the id if it was given. */
 HF_MUST_CHECK hf_status hf__work_lock_id(hf__work *work, hf_error *err);
+/* Fills in work->store_id, if it has not been heard with a lock. */
+HF_MUST_CHECK hf_status hf__work_know_store(hf__work *work, hf_error *err);
 /* What the store knows about the append's id, under its lock. The caller frees row. */
 HF_MUST_CHECK hf_status hf__work_load(hf__work *work, hf__append_row *row, hf_error *err);
 /* Acquires the table's lock. HF_NOT_ACQUIRED: not within wait_ms. */

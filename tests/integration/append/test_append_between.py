@@ -184,6 +184,31 @@ def test_a_merge_that_was_about_to_end_is_awaited(appender15, ch):
     assert "system.parts" in asked[looks[-1] + 1]
 
 
+GONE = (b"Poco::Exception. Code: 1000, e.code() = 2, e.displayText() = File not found: /x/holdfast_staging_1.sql,"
+        b" e.what() = File not found\n",
+        b"Code: 60, e.displayText() = DB::Exception: Table d.holdfast_staging_1 doesn't exist., e.what() ="
+        b" DB::Exception\n")
+
+
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+@pytest.mark.parametrize("answer", GONE, ids=["library", "server"])
+def test_a_table_that_others_drop_while_all_are_listed_is_nobodys_fault(appender15, ch, answer, mode):
+    """So this server says when the appends of others end at the same time."""
+    seen = set()
+
+    def fail_once(query, _):
+        kind = query[:40]
+        if "system.tables" not in query or kind in seen:
+            return None
+        seen.add(kind)
+        return 500, answer
+
+    make_table(ch)
+    result = appended(appender15, Between(ch.server, fail_once), mode, "t", input=rows_of(1, 10))
+    assert result.code == 0 and len(seen) >= (3 if mode == "--staged" else 1), (result, seen)
+    assert counts(ch) == {1: 10}
+
+
 # --- an answer that is lost ---------------------------------------------------------------------------------
 
 

@@ -214,3 +214,27 @@ def test_one_that_died_and_is_refused_now_is_in_nobodys_way_either(appender15, s
     assert result.code == 0 and "append x, which had died while it attached, cannot be finished" in result.err, result
     assert store15.sql("SELECT id FROM holdfast.appends WHERE state = 'attaching'") == []
     assert counts(ch) == {0: 1, 2: 10} and len(ch.staging_tables()) == 1
+
+
+# --- other stores -----------------------------------------------------------------------------------------
+
+
+def test_the_staging_table_of_a_living_append_by_way_of_another_store_is_not_swept(holdfast, appender15, ch, tmp_path):
+    """Only its own store knows that it is alive."""
+    make_table(ch)
+    elsewhere = Appender(holdfast.at(f"local:{tmp_path / 'store'}"), ch)
+    living = elsewhere.start("--id", "same", "t", "--select", slow_select(1, 100), **SMALL_BLOCKS)
+    eventually(ch.staging_tables)
+    assert appender15.done("--keep", "0", "t", input=rows_of(2, 10))["rows"] == 10
+    assert appender15.done("--id", "same", "t", input=rows_of(3, 10))["outcome"] == "appended"
+    assert len(ch.staging_tables()) == 1
+    assert living.wait(60) == 0
+    assert counts(ch) == {1: 1000, 2: 10, 3: 10} and ch.staging_tables() == []
+
+
+@pytest.mark.parametrize("host, warned", [("127.0.0.1", False), ("0.0.0.0", True)])
+def test_a_local_store_with_a_server_elsewhere_is_warned_of(holdfast, ch, tmp_path, host, warned):
+    make_table(ch)
+    url = f"clickhouse+http://default@{host}:{ch.server.http_port}/{ch.name}"
+    result = holdfast.at(f"local:{tmp_path / 'store'}")("append", "--to", url, "t", input=rows_of(1, 10))
+    assert result.code == 0 and ("appends of other hosts" in result.err) == warned, result

@@ -61,10 +61,10 @@ static void test_a_staging_table_tells_its_append(void **state)
     bool is_complete = true;
 
     (void)state;
-    hf__staging_name(name, false, "job:1.a-b_c", "d.t");
+    hf__staging_name(name, false, "job:1.a-b_c", "store", "d.t");
     assert_string_equal(hf__staging_id(name, &is_complete), "job:1.a-b_c");
     assert_false(is_complete);
-    hf__staging_name(name, true, "x", "d.t");
+    hf__staging_name(name, true, "x", "store", "d.t");
     assert_string_equal(hf__staging_id(name, &is_complete), "x");
     assert_true(is_complete);
 }
@@ -73,11 +73,11 @@ static void test_other_tables_are_no_staging_tables(void **state)
 {
     static const char *const others[] = {"t",
                                          "holdfast_staging_",
-                                         "holdfast_staging_1234567812345678_",
-                                         "holdfast_staging_123456781234567_x",
-                                         "holdfast_staged_12345678123456789_x",
-                                         "holdfast_staging_123456781234567g_x",
-                                         "holdfast_staged_1234567812345678_a b"};
+                                         "holdfast_staging_123456781234567812345678_",
+                                         "holdfast_staging_12345678123456781234567_x",
+                                         "holdfast_staged_1234567812345678123456789_x",
+                                         "holdfast_staging_12345678123456781234567g_x",
+                                         "holdfast_staged_123456781234567812345678_a b"};
     bool is_complete;
 
     (void)state;

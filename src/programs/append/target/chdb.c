@@ -523,6 +523,7 @@ hf_status hf__chdb_open(const hf__target_options *options, hf__target **target, 
                               .database = "default",
                               .user = "",
                               .stop = options->stop,
+                              .is_here = true,
                               .is_embedded = true};
     *target = &chdb->base;
     return HF_OK;

@@ -435,7 +435,8 @@ static hf_status make_ready(hf__http *http, const hf__stop *stop, hf__target **t
                               .name = http->url.name,
                               .database = http->url.database,
                               .user = http->url.user,
-                              .stop = stop};
+                              .stop = stop,
+                              .is_here = http->url.is_local};
     /* ClickHouse (Poco) answers 100 to every request, so it is no use to wait for that. */
     http->headers = curl_slist_append(NULL, "Expect:");
     bool is_set_up =

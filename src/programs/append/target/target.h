@@ -116,6 +116,7 @@ struct hf__target {
     const char *user;     /* "" when there is none */
     const hf__stop *stop; /* of the append that is running */
     hf__fault fault;
+    bool is_here;     /* on this host, by its address */
     bool is_embedded; /* nobody else uses it, and its statements end with this process */
 };
 
