@@ -12,8 +12,10 @@ enum {
     ATTACH_MS = 300000,
 };
 
-void hf__writer_id(char out[40], int64_t key)
+void hf__writer_id(const hf__work *work, char out[40])
 {
+    int64_t key = work->path_lock != NULL ? hf_lock_key(work->path_lock) : work->result->key;
+
     (void)snprintf(out, 40, "holdfast-%" PRId64, key);
 }
 
@@ -236,7 +238,7 @@ hf_status hf__attach_missing(hf__work *work, hf__plan *plan, hf__verdict *verdic
                                         .verdicts = verdicts};
 
     *is_none = false;
-    hf__writer_id(writer, work->result->key);
+    hf__writer_id(work, writer);
     hf_status status = attach_by_statements(work, &attaching, err);
     if (status != HF_OK && err != NULL)
         return say_how_far(work, plan, verdicts, staging, is_none, err);

@@ -125,7 +125,7 @@ hf__target *hf__cluster_at(const hf__work *work, size_t i)
     return i < work->replica_count ? work->replicas[i] : NULL;
 }
 
-hf_status hf__cluster_follow(hf__work *work, const char *id, hf_error *err)
+hf_status hf__cluster_follow(hf__work *work, const char *id, const char *known, hf_error *err)
 {
     hf__target *used = work->target;
     hf_status status = HF_OK;
@@ -133,7 +133,7 @@ hf_status hf__cluster_follow(hf__work *work, const char *id, hf_error *err)
 
     for (size_t i = 0; i < work->replica_count && status == HF_OK && found[0] == '\0'; i++) {
         work->target = work->replicas[i];
-        status = hf__staging_find(work, id, "", found, err);
+        status = hf__staging_find(work, id, known, found, err);
     }
     if (status != HF_OK || found[0] == '\0')
         work->target = used;

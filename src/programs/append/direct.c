@@ -196,7 +196,7 @@ static hf_status insert(hf__work *work, const hf__grid *before, hf_error *err)
     hf_status status = HF_OK;
 
     if (work->result->key != 0)
-        hf__writer_id(writer, work->result->key);
+        hf__writer_id(work, writer);
     else /* nobody else writes there, but we watch and kill the INSERT by its id */
         (void)snprintf(writer, sizeof writer, "holdfast-mine-%s", work->result->id);
     for (int i = 0; i < MOST_TRIES; i++) {

@@ -28,7 +28,9 @@ static hf_status is_running(hf__work *work, const char *writer, bool *running, h
     hf_status status = hf__target_query(work->target, &probe, &grid, err);
 
     hf__grid_free(&grid);
-    *running = status != HF_OK && work->target->fault.code == HF__CODE_ID_IN_USE;
+    /* Who kills the orphan by its id may hit this question, too. */
+    *running = status != HF_OK && (work->target->fault.code == HF__CODE_ID_IN_USE ||
+                                   work->target->fault.code == HF__CODE_CANCELLED);
     return *running ? HF_OK : status;
 }
 
@@ -123,7 +125,7 @@ hf_status hf__orphan_end(hf__work *work, bool is_known, hf_error *err)
 
     if (used->is_embedded)
         return HF_OK;
-    hf__writer_id(writer, work->result->key);
+    hf__writer_id(work, writer);
     for (size_t i = 0; status == HF_OK && hf__cluster_at(work, i) != NULL; i++) {
         work->target = hf__cluster_at(work, i);
         status = end_orphan_here(work, writer, is_known && work->target == used, err);
@@ -370,7 +372,7 @@ hf_status hf__leftover_finish(hf__work *work, hf__append_row *row, hf_error *err
         return hf__append_save(work->lock, row, &in_the_way, err);
     }
     if (status == HF_OK)
-        status = hf__cluster_follow(work, row->id, err);
+        status = hf__cluster_follow(work, row->id, row->staging, err);
     if (status == HF_OK)
         status = finish_here(work, row, &plan, err);
     work->target = used;

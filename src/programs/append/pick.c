@@ -25,13 +25,15 @@ static void put_engine(const hf__work *work, hf__buf *sql)
                    strstr(full, " SETTINGS ") != NULL ? "," : " SETTINGS");
 }
 
-static hf_status create(hf__work *work, const char *name, hf_error *err)
+/* As the table was when the rows were staged: it may have been altered since. */
+static hf_status create(hf__work *work, const char *name, const char *like, hf_error *err)
 {
     hf__buf sql = {0};
 
     hf__buf_puts(&sql, "CREATE TABLE ");
     hf__quote_table(&sql, work->name.database, name);
-    hf__buf_printf(&sql, " AS %s", work->dest.data);
+    hf__buf_puts(&sql, " AS ");
+    hf__quote_table(&sql, work->name.database, like);
     put_engine(work, &sql);
     return hf__work_do(work, "create the staging table", &sql, err);
 }
@@ -53,7 +55,7 @@ hf_status hf__staging_keep(hf__work *work, const hf__plan *plan, hf_error *err)
     char kept[128];
 
     hf__staging_name(kept, false, work->result->id, work->store_id, work->name.text);
-    hf_status status = create(work, kept, err);
+    hf_status status = create(work, kept, work->staging, err);
     if (status == HF_OK)
         status = hf__attach_private(work, kept, plan, NULL, work->staging, err);
     if (status == HF_OK)
@@ -136,7 +138,7 @@ hf_status hf__staging_pick(hf__work *work, const hf__plan *plan, const char *id,
         wanted[i] = hf__plan_sum_up(plan, &plan->partitions[i]) == HF__ATTACHED ? HF__ATTACHED
                                                                                 : HF__NOT_ATTACHED;
     hf__staging_name(out, false, id, work->store_id, work->name.text);
-    hf_status status = create(work, out, err);
+    hf_status status = create(work, out, from, err);
     if (status == HF_OK)
         status = hf__attach_private(work, out, plan, wanted, from, err);
     if (status == HF_OK)

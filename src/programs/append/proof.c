@@ -29,7 +29,9 @@ static void put_table_mark(const hf__work *work, hf__buf *sql)
 {
     static const char time[] = "concat('m', toString(toUnixTimestamp(metadata_modification_time)))";
 
-    if (work->is_modern)
+    if (work->zookeeper_mark[0] != '\0') /* replicas have files of their own */
+        hf__quote_text(sql, work->zookeeper_mark);
+    else if (work->is_modern)
         hf__buf_printf(sql,
                        "if(toString(uuid) = '00000000-0000-0000-0000-000000000000', %s, "
                        "toString(uuid))",
@@ -166,7 +168,7 @@ static void read_log(struct proof *proof)
     if (work->target->is_embedded || proof->attached_from[0] == '\0')
         return;
     bool is_flushed = hf__target_query(work->target, &flush, NULL, NULL) == HF_OK;
-    hf__writer_id(writer, work->result->key);
+    hf__writer_id(work, writer);
     look_id(canary, proof->attached_from);
     hf__buf_printf(&sql,
                    "SELECT query_id, toInt8(type), query FROM system.query_log WHERE event_date >= "

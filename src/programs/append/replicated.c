@@ -13,7 +13,7 @@
 
 static const char infix[] = "_replace_from_"; /* PARTITION_replace_from_CHECKSUM */
 
-hf_status hf__replicated_find(hf__work *work, hf_error *err)
+static hf_status ask_for_path(hf__work *work, hf_error *err)
 {
     const hf__statement read = {.what = "read system.replicas"};
     hf__buf sql = {0};
@@ -22,13 +22,47 @@ hf_status hf__replicated_find(hf__work *work, hf_error *err)
     hf__buf_puts(&sql, "SELECT zookeeper_path FROM system.replicas WHERE ");
     hf__put_table_condition(&sql, work->name.database, work->name.table);
     hf_status status = hf__target_ask(work->target, &read, &sql, &grid, err);
-    if (status == HF_OK && grid.rows == 1) {
+    if (status == HF_OK)
         (void)snprintf(work->zookeeper_path, sizeof work->zookeeper_path, "%s",
                        hf__grid_at(&grid, 0, 0));
-        (void)snprintf(work->server, sizeof work->server, "zookeeper:%.240s", work->zookeeper_path);
-    }
     hf__grid_free(&grid);
     return status;
+}
+
+/* The same path in another ZooKeeper, or of a table that was made anew, has another. */
+static void ask_for_mark(hf__work *work)
+{
+    const hf__statement read = {.what = "read system.zookeeper"};
+    char parent[HF__SERVER_MAX];
+    hf__buf sql = {0};
+    hf__grid grid = {0};
+
+    memcpy(parent, work->zookeeper_path, sizeof parent);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL)
+        return;
+    *slash = '\0';
+    hf__buf_puts(&sql, "SELECT concat(toString(czxid), '-', toString(toUnixTimestamp(ctime))) FROM "
+                       "system.zookeeper WHERE path = ");
+    hf__quote_text(&sql, parent[0] != '\0' ? parent : "/");
+    hf__buf_puts(&sql, " AND name = ");
+    hf__quote_text(&sql, slash + 1);
+    if (hf__target_ask(work->target, &read, &sql, &grid, NULL) == HF_OK && grid.rows == 1)
+        (void)snprintf(work->zookeeper_mark, sizeof work->zookeeper_mark, "%s",
+                       hf__grid_at(&grid, 0, 0));
+    hf__grid_free(&grid);
+}
+
+hf_status hf__replicated_find(hf__work *work, hf_error *err)
+{
+    hf_status status = ask_for_path(work, err);
+
+    if (status != HF_OK || work->zookeeper_path[0] == '\0')
+        return status;
+    ask_for_mark(work);
+    (void)snprintf(work->server, sizeof work->server, "zookeeper:%.180s#%s", work->zookeeper_path,
+                   work->zookeeper_mark);
+    return HF_OK;
 }
 
 static hf_status read_block_ids(hf__work *work, const char *path, hf__grid *grid, hf_error *err)

@@ -96,7 +96,7 @@ static hf_status resume(hf__work *work, bool *over, hf_error *err)
     hf__append_row_free(&row);
     if (status == HF_OK) {
         char left[128];
-        status = hf__cluster_follow(work, work->result->id, err);
+        status = hf__cluster_follow(work, work->result->id, "", err);
         if (status == HF_OK)
             status = hf__staging_find(work, work->result->id, "", left, err);
         if (status == HF_OK && *over && left[0] != '\0')

@@ -277,7 +277,9 @@ static hf_status take_found(hf__work *work, const char *name, const char *known,
     (void)snprintf(other, sizeof other, "%s", is_better ? out : name);
     if (is_better)
         (void)snprintf(out, 128, "%s", name);
-    return other[0] != '\0' && strcmp(out, known) == 0 ? hf__staging_drop(work, other, err) : HF_OK;
+    return other[0] != '\0' && (known[0] == '\0' || strcmp(out, known) == 0)
+               ? hf__staging_drop(work, other, err)
+               : HF_OK;
 }
 
 hf_status hf__staging_find(hf__work *work, const char *id, const char *known, char out[128],

@@ -60,7 +60,8 @@ void hf__staging_engine(const char *engine_full, hf__buf *out);
 HF_MUST_CHECK hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err);
 /*
  * The complete staging table of an append, or "". Drops incomplete ones and, where there are
- * several, all but the one that the store names, which is known. The caller holds the lock of the
+ * several, all but the one that the store names, which is known; if it names none, known is "", and
+ * they are alike. The caller holds the lock of the
  * append's id. HF_INVALID: it has staged rows for another table.
  */
 HF_MUST_CHECK hf_status hf__staging_find(hf__work *work, const char *id, const char *known,

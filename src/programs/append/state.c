@@ -14,6 +14,7 @@
 #include "programs/append/sql.h"
 #include "programs/append/work.h"
 
+#define PATH_KEYS (INT64_C(1) << 60)
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 static const char *const words[] = {"", "attaching", "done", "doubtful"};
@@ -383,37 +384,77 @@ hf_status hf__work_lock_id(hf__work *work, hf_error *err)
     return status;
 }
 
-hf_status hf__work_lock_table(hf__work *work, int64_t wait_ms, hf_error *err)
+static hf_status lock_name(hf__work *work, const hf_lock_spec *spec, hf_error *err)
 {
     const hf_table_name name = {work->name.cluster, work->name.database, work->name.table};
-    hf_lock_spec spec = spec_of(work);
     const hf_value table = HF_TEXT(work->name.text);
     hf__question attaching;
     hf__question *const questions[] = {&attaching};
-    const hf__lock_extra extra = {.on = work->own, .questions = questions, .question_count = 1};
-    int64_t asked = now_us();
+    const hf__lock_extra extra = {.on = work->own != NULL ? work->own : work->path_lock,
+                                  .questions = questions,
+                                  .question_count = 1};
 
     make_question(&hf__sql_append_find_attaching, &table, &attaching);
+    hf_status status = hf__table_lock_with(work->store, &name, spec, &extra, &work->lock, err);
+    hf_rows_free(work->attaching);
+    work->attaching = attaching.rows;
+    return status;
+}
+
+static hf_status lock_path(hf__work *work, const hf_lock_spec *spec, hf_error *err)
+{
+    char label[HF__SERVER_MAX + 32];
+    hf_lock_spec own = *spec;
+    hf_target target = {.derivation = HF_FIXED};
+    const hf__lock_extra extra = {.on = work->own};
+    int size = snprintf(label, sizeof label, "holdfast:replicated:%s", work->zookeeper_path);
+    hf_status status = hf_key_derive(HF_SHA256, label, (size_t)size, &target.key, err);
+
+    /* It is acquired between the other two: above the keys of ids, below all that are minted. */
+    target.key = (target.key & (PATH_KEYS - 1)) | PATH_KEYS;
+    own.targets = &target;
+    own.target_count = 1;
+    return status == HF_OK ? hf__lock_acquire_with(work->store, &own, &extra, &work->path_lock, err)
+                           : status;
+}
+
+hf_status hf__work_lock_table(hf__work *work, int64_t wait_ms, hf_error *err)
+{
+    hf_lock_spec spec = spec_of(work);
+    int64_t asked = now_us();
 
     spec.flags = HF_PRIVATE;
     spec.wait_ms = wait_ms;
-    hf_status status = hf__table_lock_with(work->store, &name, &spec, &extra, &work->lock, err);
-    hf_rows_free(work->attaching);
-    work->attaching = attaching.rows;
-    work->locked_us = now_us();
-    work->result->lock_wait_us = work->locked_us - asked;
+    hf_status status = HF_OK;
+    if (work->zookeeper_path[0] != '\0')
+        status = lock_path(work, &spec, err);
+    if (status == HF_OK)
+        status = lock_name(work, &spec, err);
     if (status == HF_OK)
         work->result->key = hf_lock_key(work->lock);
+    else
+        (void)!hf__work_unlock_table(work, NULL);
+    work->locked_us = now_us();
+    work->result->lock_wait_us = work->locked_us - asked;
     return status;
 }
 
 hf_status hf__work_unlock_table(hf__work *work, hf_error *err)
 {
-    if (work->lock == NULL)
-        return HF_OK;
     hf_status status = HF_OK;
-    if (hf_lock_get_state(work->lock) != HF_STATE_RELEASED)
-        status = hf_lock_release(work->lock, err);
+
+    if (work->path_lock != NULL && hf_lock_get_state(work->path_lock) != HF_STATE_RELEASED)
+        status = hf_lock_release(work->path_lock, err);
+    hf_lock_free(work->path_lock);
+    work->path_lock = NULL;
+    if (work->lock == NULL)
+        return status;
+    if (status != HF_OK)
+        err = NULL; /* the first one tells */
+    if (hf_lock_get_state(work->lock) != HF_STATE_RELEASED) {
+        hf_status released = hf_lock_release(work->lock, err);
+        status = status != HF_OK ? status : released;
+    }
     work->result->lock_held_us = now_us() - work->locked_us;
     hf_lock_free(work->lock);
     work->lock = NULL;

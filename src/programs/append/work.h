@@ -29,13 +29,16 @@ typedef struct hf__work {
     bool collapses;              /* merges of this engine change the number of rows */
     bool is_modern;              /* the server tells checksums of parts and uuids of tables */
     char server[HF__SERVER_MAX]; /* which server it is: its host and folder */
-    char zookeeper_path[HF__SERVER_MAX]; /* of a replicated table, once it has been asked for */
+    char zookeeper_path[HF__SERVER_MAX];     /* of a replicated table; "": of another */
+    char zookeeper_mark[HF__TABLE_MARK_MAX]; /* when that path was created there */
 
     hf_lock *own;  /* the lock of the append's id */
     hf_rows *seen; /* the store's row of the id, read with that lock; NULL: it was not asked for */
     char store_id[HF__SERVER_MAX]; /* tells stores apart, by whatever name they are reached */
     hf_rows *attaching; /* rows of appends to the table that had begun to attach; NULL: as above */
     hf_lock *lock;      /* the table's lock, while it is held */
+    /* Of a replicated table: several clusters' names for it are several locks. */
+    hf_lock *path_lock;
     int64_t locked_us;
     hf_error why_lost;
     char staging[128];
@@ -126,8 +129,10 @@ const char *hf__settings_for_log(const hf__grid *settings);
 /* Opens all replicas. is_balanced: the target leads to several servers; one is chosen instead. */
 HF_MUST_CHECK hf_status hf__cluster_open(hf__work *work, bool is_balanced, hf_error *err);
 void hf__cluster_close(hf__work *work);
-/* Moves work->target to the replica that has a staging table of this append, if one does. */
-HF_MUST_CHECK hf_status hf__cluster_follow(hf__work *work, const char *id, hf_error *err);
+/* Moves work->target to the replica that has a staging table of this append, if one does. known as
+ * for hf__staging_find. */
+HF_MUST_CHECK hf_status hf__cluster_follow(hf__work *work, const char *id, const char *known,
+                                           hf_error *err);
 /* The servers that may run a statement on the table: from 0, NULL after the last. */
 hf__target *hf__cluster_at(const hf__work *work, size_t i);
 
@@ -170,10 +175,10 @@ int64_t hf__dedup_window(const char *engine_full, const hf__grid *settings);
 /* ---- attach.c: from the staging table into the table, under the table's lock ----------------- */
 
 /*
- * The query id of everything that writes to the table under the lock with this key. ClickHouse
+ * The query id of everything that writes to the table under its lock, which is held. ClickHouse
  * refuses to run two statements of one id, so a late one of a dead append cannot overtake us.
  */
-void hf__writer_id(char out[40], int64_t key);
+void hf__writer_id(const hf__work *work, char out[40]);
 
 /* "ATTACH PARTITION ID 'partition' FROM `database`.`staging`" */
 void hf__put_attach(hf__buf *sql, const char *database, const char *partition, const char *staging);

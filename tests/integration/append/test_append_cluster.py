@@ -12,8 +12,9 @@ import urllib.parse
 import pytest
 
 import clickhouse
-from appending import (BLOCK, SMALL_BLOCKS, Appender, balanced, counts, kill_before, kill_while_it_attaches, rows_of,
-                       slow_select, trigger)
+import hf
+from appending import (BLOCK, SMALL_BLOCKS, Appender, balanced, counts, held_id, kill_before, kill_while_it_attaches,
+                       rows_of, slow_select, trigger)
 from awaiting import eventually
 from sockets import serving
 
@@ -145,6 +146,28 @@ def test_equal_rows_that_the_server_would_leave_out_are_refused_before_any_arriv
     both_have(replicas, {1: 99, 2: 30})
 
 
+def key_of(database, table="t"):
+    """Of the lock that all names of a replicated table share."""
+    return hf.derive(f"holdfast:replicated:/{database.name}/{table}") & 2**60 - 1 | 2**60
+
+
+def test_all_names_of_a_replicated_table_are_one_lock(holdfast, store15, replicas):
+    make_replicated(replicas)
+    appender = Appender(holdfast.at(store15.url()), replicas[0])
+    with held_id(replicas[0], f"holdfast-{key_of(replicas[0])}"):
+        worker = appender.start("--cluster", "pair", "--orphans", "wait", "t", "--select",
+                                "SELECT toUInt32(1), number FROM numbers(99)")
+        worker.await_line("orphan", "err")
+        for words in ([], ["--cluster", "other"], ["--cluster", "pair"]):
+            for mode in ("--direct", "--staged"):
+                refused = appender(*words, mode, "--wait", "0", "t", input=rows_of(2, 10))
+                assert refused.code == 75, refused
+    assert worker.wait(60) == 0
+    for words in ([], ["--cluster", "other"]):
+        appender.done(*words, "t", "--select", f"SELECT toUInt32({3 + len(words)}), number FROM numbers(10)")
+    assert counts(replicas[0]) == {1: 99, 3: 10, 5: 10}
+
+
 @pytest.mark.parametrize("when", ["attaching", "done"])
 @pytest.mark.parametrize("writer", ["direct", "stranger"])
 def test_a_replicated_table_tells_what_a_dead_append_has_attached(first, store15, replicas, when, writer):
@@ -152,7 +175,7 @@ def test_a_replicated_table_tells_what_a_dead_append_has_attached(first, store15
     if when == "done":
         kill_before(first, store15, "done")
     else:
-        kill_while_it_attaches(first, replicas[0])
+        kill_while_it_attaches(first, replicas[0], key_of(replicas[0]))
     before = counts(replicas[0])
     assert before.get(1, 0) == (100 if when == "done" else 0)
     if writer == "direct":

@@ -278,9 +278,9 @@ def kill_before(appender, database, state, rows=100):
         end_sleepers(database)
 
 
-def kill_while_it_attaches(appender, ch):
+def kill_while_it_attaches(appender, ch, key=None):
     """Append x, killed when it has written down what it attaches and waits for an orphan; another was there before."""
-    key = appender.done("t", input=rows_of(0, 1))["key"]
+    key = key or appender.done("t", input=rows_of(0, 1))["key"]
     with held_id(ch, f"holdfast-{key}"):
         worker = appender.start("--id", "x", "--orphans", "wait", "t", "--select",
                                 "SELECT toUInt32(1), number FROM numbers(100)")

@@ -57,6 +57,7 @@ enum {
     HF__CODE_READONLY = 164,
     HF__CODE_ID_IN_USE = 216,
     HF__CODE_CANNOT_KILL = 380,
+    HF__CODE_CANCELLED = 394,
     HF__CODE_ACCESS_DENIED = 497,
     HF__CODE_ZOOKEEPER = 999,
     HF__CODE_POCO = 1000, /* of a library that ClickHouse uses: a file is not found, and others */
