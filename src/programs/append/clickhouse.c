@@ -365,5 +365,5 @@ const char *hf__settings_for_log(const hf__grid *settings)
 {
     const char *value = hf__settings_value(settings, "log_queries");
 
-    return value != NULL ? "log_queries=1&log_queries_cut_to_length=262144" : "";
+    return value != NULL && strcmp(value, "1") != 0 ? "log_queries=1" : "";
 }

@@ -187,18 +187,22 @@ static void read_log(struct proof *proof)
             proof->is_logged || strcmp(hf__grid_at(&proof->entries, i, 0), canary) == 0;
 }
 
+/* A statement that ran and does not name the partition may have been cut short in the log. */
 static record recorded(const struct proof *proof, const hf__plan_partition *partition)
 {
     record found = proof->is_logged ? NEVER_RAN : SILENT;
+    char canary[160];
     hf__buf command = {0};
 
+    look_id(canary, proof->attached_from);
     hf__put_attach(&command, proof->work->name.database, partition->id, proof->attached_from);
     for (size_t i = 0; i < proof->entries.rows && found != RAN && !command.broken; i++) {
         int64_t type = hf__grid_number(&proof->entries, i, 1);
-        if (type == FAILED_BEFORE ||
-            strstr(hf__grid_at(&proof->entries, i, 2), command.data) == NULL)
+        if (type == FAILED_BEFORE || strcmp(hf__grid_at(&proof->entries, i, 0), canary) == 0)
             continue;
-        found = type == ENDED ? RAN : SILENT;
+        found = type == ENDED && strstr(hf__grid_at(&proof->entries, i, 2), command.data) != NULL
+                    ? RAN
+                    : SILENT;
     }
     if (command.broken)
         found = SILENT;

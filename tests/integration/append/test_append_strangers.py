@@ -63,10 +63,11 @@ def test_an_append_that_had_attached_finds_its_rows_beside_those_of_others(appen
     assert counts(ch) == {1: ROWS, 2: ROWS} and ch.staging_tables() == []
 
 
-def test_the_very_same_rows_of_a_stranger_are_not_taken_for_the_append_s(appender15, ch):
-    """The log of queries tells: nothing else could."""
+@pytest.mark.parametrize("settings", [{}, {"log_queries": 0}])
+def test_the_very_same_rows_of_a_stranger_are_not_taken_for_the_append_s(appender15, ch, settings):
+    """The log of queries tells: nothing else could. Where the server logs none, it logs ours."""
     make_table(ch)
-    kill_while_it_attaches(appender15, ch)
+    kill_while_it_attaches(appender15, ch, **settings)
     ch.sql(f"INSERT INTO t SELECT 1, number FROM numbers({ROWS})")
     assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
     assert ch.value("SELECT count() FROM t WHERE append = 1") == 2 * ROWS

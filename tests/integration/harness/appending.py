@@ -278,12 +278,12 @@ def kill_before(appender, database, state, rows=100):
         end_sleepers(database)
 
 
-def kill_while_it_attaches(appender, ch, key=None):
+def kill_while_it_attaches(appender, ch, key=None, **settings):
     """Append x, killed when it has written down what it attaches and waits for an orphan; another was there before."""
     key = key or appender.done("t", input=rows_of(0, 1))["key"]
     with held_id(ch, f"holdfast-{key}"):
         worker = appender.start("--id", "x", "--orphans", "wait", "t", "--select",
-                                "SELECT toUInt32(1), number FROM numbers(100)")
+                                "SELECT toUInt32(1), number FROM numbers(100)", **settings)
         worker.await_line("orphan", "err")
         worker.kill9()
 
