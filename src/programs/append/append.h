@@ -54,7 +54,7 @@ typedef struct hf__append_result {
     char table[HF_TABLE_TEXT_MAX];
     bool is_staged;
     hf__append_outcome outcome;
-    int64_t rows; /* appended; after a failed direct append, those that are visible; -1: unknown */
+    int64_t rows; /* appended; of a direct append, those that are visible; -1: unknown */
     int64_t bytes;
     int64_t partitions, parts;
     int64_t lock_wait_us, lock_held_us; /* of the table's lock */

@@ -319,7 +319,10 @@ static int print_summary(const struct append *append, const hf__append_result *r
     hf__json_put_string(&json, "outcome", outcomes[result->outcome]);
     hf__json_put_string(&json, "mode", result->is_staged ? "staged" : "direct");
     hf__json_put_text(&json, "id", result->is_staged ? result->id : "");
-    hf__json_put_integer(&json, "rows", result->rows);
+    if (result->rows >= 0)
+        hf__json_put_integer(&json, "rows", result->rows);
+    else
+        hf__json_put_null(&json, "rows");
     hf__json_put_integer(&json, "bytes", result->bytes);
     if (result->is_staged) {
         hf__json_put_integer(&json, "partitions", result->partitions);

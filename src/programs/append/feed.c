@@ -77,8 +77,8 @@ static void skip_mark(struct reader *reader)
         reader->at += 3;
 }
 
-hf_status hf__columns_parse(const char *line, size_t size, char delimiter, hf__buf *out,
-                            hf_error *err)
+hf_status hf__columns_parse(const char *line, size_t size, char delimiter, const hf__grid *columns,
+                            hf__buf *out, hf_error *err)
 {
     struct reader reader = {.at = line, .end = line + size, .delimiter = delimiter};
     const char *between = " (";
@@ -92,8 +92,12 @@ hf_status hf__columns_parse(const char *line, size_t size, char delimiter, hf__b
         return HF_OK;
     for (bool more = true; more && status == HF_OK; between = ", ") {
         status = read_name(&reader, &name, err);
+        const char *column = name.data != NULL ? name.data : "";
+        if (status == HF_OK && columns != NULL && !hf__column_is_given(columns, column))
+            status = hf__fail(err, HF_BAD_DATA, "the table has no column '%s' that can be given",
+                              column);
         hf__buf_puts(out, between);
-        hf__quote_name(out, name.data != NULL ? name.data : "");
+        hf__quote_name(out, column);
         more = reader.at < reader.end;
         if (more)
             reader.at++;
@@ -126,6 +130,19 @@ static char delimiter_of(const hf__work *work)
     return value != NULL && value[0] != '\0' ? value[0] : ',';
 }
 
+/* ClickHouse names the number of a row; people need the file and the line. */
+static void add_place(const hf__rows_input *input, int64_t row, hf_error *err)
+{
+    const char *file = NULL;
+    int64_t line = 0;
+
+    if (err == NULL || !hf__rows_input_place(input, row, &file, &line))
+        return;
+    hf_error plain = *err;
+    hf__set_error(err, plain.code, "%s, line %" PRId64 ": %s", file, line, plain.message);
+    hf__hint(err, "%s", plain.hint);
+}
+
 /*
  * Adds the columns that the input's header names, " (`a`, `b`)": not every server reads a header.
  * Waits for the header; adds nothing for a format without one. Call hf__settings_read first.
@@ -133,14 +150,23 @@ static char delimiter_of(const hf__work *work)
 static hf_status columns_add(hf__work *work, hf__rows_input *input, hf__buf *out, hf_error *err)
 {
     size_t size = 0;
+    hf__buf list = {0};
 
-    if (!work->options->format->has_header || work->target->is_embedded)
+    if (!work->options->format->has_header)
         return HF_OK;
     hf_status status = wait_for_header(work, input, err);
     if (status != HF_OK)
         return status;
     const char *header = hf__rows_input_header(input, &size);
-    return hf__columns_parse(header, size, delimiter_of(work), out, err);
+    status = hf__columns_parse(header, size, delimiter_of(work), &work->columns, &list, err);
+    if (status == HF_BAD_DATA) {
+        work->target->fault = (hf__fault){0}; /* no INSERT has been sent */
+        add_place(input, 0, err);
+    }
+    if (!work->target->is_embedded && list.length > 0)
+        hf__buf_add(out, list.data, list.length);
+    hf__buf_free(&list);
+    return status;
 }
 
 /* ---- One stream, a query, or whole tables ---------------------------------------------------- */
@@ -158,20 +184,6 @@ static void tell(void *arg, const hf__rows_input *input)
                                           .rows = hf__rows_input_rows(input)};
 
     report(arg, &progress);
-}
-
-/* ClickHouse names the number of a row; people need the file and the line. */
-static void add_place(const hf__work *work, const hf__rows_input *input, hf_error *err)
-{
-    const char *file = NULL;
-    int64_t line = 0;
-
-    if (err == NULL || work->target->fault.row == 0 ||
-        !hf__rows_input_place(input, work->target->fault.row, &file, &line))
-        return;
-    hf_error plain = *err;
-    hf__set_error(err, plain.code, "%s, line %" PRId64 ": %s", file, line, plain.message);
-    hf__hint(err, "%s", plain.hint);
 }
 
 static void add_setting(hf__buf *settings, const char *setting)
@@ -206,12 +218,12 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
                                   .is_once = true,
                                   .settings = settings.data,
                                   .is_sealed = work->dedup_window > 0};
-    if (status == HF_OK) {
+    if (status == HF_OK && !hf__rows_input_is_empty(input)) {
         status =
             work->target->ops->insert(work->target, &insert, options->format, input, &flow, err);
         work->result->bytes = hf__rows_input_bytes(input);
-        if (status == HF_BAD_DATA)
-            add_place(work, input, err);
+        if (status == HF_BAD_DATA && work->target->fault.row > 0)
+            add_place(input, work->target->fault.row, err);
     }
     hf__rows_input_close(input);
     hf__buf_free(&settings);

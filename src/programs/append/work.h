@@ -160,9 +160,12 @@ HF_MUST_CHECK hf_status hf__work_feed(hf__work *work, const char *into, const ch
  */
 HF_MUST_CHECK hf_status hf__feed_halves(hf__work *work, bool *done, hf_error *err);
 
-/* The same for one line of CSV. HF_BAD_DATA: it is not well formed. */
+/*
+ * Adds the columns that a line of CSV names, " (`a`, `b`)". HF_BAD_DATA: it is not well formed, or
+ * one of them is not among the columns (NULL: any will do).
+ */
 HF_MUST_CHECK hf_status hf__columns_parse(const char *line, size_t size, char delimiter,
-                                          hf__buf *out, hf_error *err);
+                                          const hf__grid *columns, hf__buf *out, hf_error *err);
 
 /* ---- staged.c, direct.c: the two ways -------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 """What goes wrong: a clear error, the lock released, no staging table left, and the truth about the table."""
 
 import contextlib
+import gzip
 import http.server
 import os
 import random
@@ -76,6 +77,52 @@ def test_lines_of_csv_count_from_the_header(appender15, ch):
     make_table(ch)
     result = appender15("--format", "CSVWithNames", "t", input=b"append,n\n1,1\n1,x\n")
     assert result.code == 65 and "standard input, line 3: " in result.err
+
+
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+@pytest.mark.parametrize("name, body, line", [
+    ("CSVWithNames", b'append,s\n1,"two\nlines"\n1,"a ""quoted"" one\n\n"\nx,end\n', 7),
+    ("JSONEachRow", b'{"append":1,\n "s":"a"}\n\n{"append":x}\n', 4),
+    ("TSV", b"1\ttwo\\\nlines\nx\tend\n", 3)])
+def test_lines_are_counted_where_rows_have_several(appender15, ch, mode, name, body, line):
+    ch.sql("CREATE TABLE t (append UInt32, s String) ENGINE = MergeTree ORDER BY tuple()")
+    result = appender15(mode, "--format", name, "t", input=body)
+    assert result.code == 65 and f"standard input, line {line}: " in result.err, result
+
+
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+def test_a_column_that_is_not_there_is_named_with_its_file(appender15, ch, tmp_path, mode):
+    ch.sql("CREATE TABLE t (a UInt32, m UInt32 MATERIALIZED a) ENGINE = MergeTree ORDER BY tuple()")
+    path = tmp_path / "rows.csv"
+    for name in ("other", "m"):
+        path.write_text(f"a,{name}\n1,2\n")
+        result = appender15(mode, "--format", "CSVWithNames", "t", path)
+        assert result.code == 65 and f"{path}, line 1: " in result.err and f"'{name}'" in result.err, result
+        assert "holdfast_stag" not in result.err
+    assert ch.value("SELECT count() FROM t") == 0 and ch.staging_tables() == []
+
+
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+@pytest.mark.parametrize("name", ["JSONEachRow", "CSVWithNames", "TSV", "Native"])
+def test_nothing_is_nothing_in_every_format(appender15, ch, tmp_path, mode, name):
+    make_table(ch)
+    (tmp_path / "empty").write_bytes(b"")
+    assert appender15.done(mode, "--format", name, "t", tmp_path / "empty")["rows"] == 0
+    assert appender15.done(mode, "--format", name, "t", tmp_path / "empty", tmp_path / "empty")["rows"] == 0
+    if name == "CSVWithNames":
+        (tmp_path / "full").write_bytes(b"append,n\n1,1\n")
+        assert appender15.done(mode, "--format", name, "t", tmp_path / "empty", tmp_path / "full")["rows"] == 1
+    assert ch.staging_tables() == []
+
+
+def test_what_is_packed_is_not_taken_for_rows(appender15, ch, tmp_path):
+    ch.sql("CREATE TABLE t (line String) ENGINE = MergeTree ORDER BY tuple()")
+    path = tmp_path / "rows.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n"))
+    for words in ([path], ["-"]):
+        result = appender15("--format", "TSV", "t", *words, input=path.read_bytes())
+        assert result.code == 65 and "gzip" in result.err and "zcat" in result.err, result
+    assert ch.value("SELECT count() FROM t") == 0
 
 
 def test_a_bad_row_at_the_start_of_an_endless_stream_ends_it(appender15, ch, tmp_path):

@@ -129,3 +129,21 @@ def test_a_shard_that_is_away_is_no_success(holdfast, store15, front):
     here.sql("CREATE TABLE spread (append UInt32, n UInt64) ENGINE = Distributed(there, nowhere, t, n)")
     refused = Appender(holdfast.at(store15.url()), here)("spread", input=rows_of(1, 100))
     assert refused.code not in (0, 75), refused
+
+
+# --- tables of other kinds ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine, known", [("File(TabSeparated)", False), ("Set", False), ("Null", False),
+                                           ("StripeLog", True), ("Memory", True), ("Join(ANY, LEFT, append)", True)])
+def test_tables_that_cannot_be_counted_are_appended_to_all_the_same(appender15, ch, engine, known):
+    make_table(ch, engine=engine)
+    for turn in (1, 2):
+        summary = appender15.done("t", input=rows_of(turn, 10 if "Join" not in engine else 1))
+        assert summary["rows"] == ((1 if "Join" in engine else 10) if known else None)
+    if engine.startswith("File"):
+        assert counts(ch) == {1: 10, 2: 10}
+    if engine == "Set":
+        assert ch.value("SELECT count() FROM numbers(20) WHERE (toUInt32(2), number) IN t") == 10
+        failed = appender15("t", input=b'{"append":oops}\n')
+        assert failed.code == 65 and "is not known" in failed.err, failed

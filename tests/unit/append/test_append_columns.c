@@ -10,7 +10,7 @@ static void expect(const char *line, char delimiter, const char *wanted)
     hf__buf out = {0};
 
     hf__buf_puts(&out, "t");
-    assert_int_equal(hf__columns_parse(line, strlen(line), delimiter, &out, NULL), HF_OK);
+    assert_int_equal(hf__columns_parse(line, strlen(line), delimiter, NULL, &out, NULL), HF_OK);
     assert_string_equal(out.data + 1, wanted);
     hf__buf_free(&out);
 }
@@ -20,7 +20,7 @@ static void refuse(const char *line, size_t size, const char *why)
     hf__buf out = {0};
     hf_error err = {0};
 
-    assert_int_equal(hf__columns_parse(line, size, ',', &out, &err), HF_BAD_DATA);
+    assert_int_equal(hf__columns_parse(line, size, ',', NULL, &out, &err), HF_BAD_DATA);
     assert_non_null(strstr(err.message, why));
     hf__buf_free(&out);
 }

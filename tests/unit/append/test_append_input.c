@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "programs/append/rows_input.h"
+#include "programs/append/input/rows_input.h"
 
 enum { FILES = 3 };
 
@@ -150,6 +150,81 @@ static void test_a_row_is_found_in_its_file(void **state)
     expect_place(input, 4, files.names[1], 3);
     hf__buf_free(&all);
     hf__rows_input_close(input);
+    drop(&files);
+}
+
+static void expect_lines(const char *format, const char *content, size_t count,
+                         const int64_t *lines)
+{
+    struct files files = {.count = 0};
+
+    add_file(&files, content);
+    for (size_t piece = 1; piece < 20; piece++) {
+        hf__buf all = {0};
+        hf__rows_input *input = open_files(&files, format);
+        assert_int_equal(read_all(input, piece, &all, NULL), HF_OK);
+        assert_int_equal(hf__rows_input_rows(input), count);
+        for (size_t i = 0; i < count; i++)
+            expect_place(input, (int64_t)i + 1, files.names[0], lines[i]);
+        hf__buf_free(&all);
+        hf__rows_input_close(input);
+    }
+    drop(&files);
+}
+
+static void test_a_row_of_several_lines_is_found_by_its_first(void **state)
+{
+    const int64_t quoted[] = {2, 4, 8, 9}, spread[] = {1, 2, 6, 7}, escaped[] = {1, 3, 4},
+                  odd[] = {2, 3, 7, 8};
+
+    (void)state;
+    expect_lines("CSVWithNames",
+                 "a,b\n\"x\ny\",1\no\"\"h,'it''s\n2\n\n', 3\n \"\"\"\",it's\n\"\",4", 4, quoted);
+    expect_lines("JSONEachRow",
+                 "{\"a\":1}\n{\"a\":\n  {\"b\": [\n  {}, {}]}}\r\n\n{\"a\":2},\n{\"a\":3}\n", 4,
+                 spread);
+    expect_lines("JSONEachRow", "\noops\n{\"a\":[\n {\"b\":1}\n]\n}\nno\n{\"a\":2}\n", 4, odd);
+    expect_lines("TSV", "1\tx\\\ny\n2\tz\\\\\n3\tw\n", 3, escaped);
+}
+
+static void test_empty_files_have_no_header_to_go_by(void **state)
+{
+    struct files files = {.count = 0};
+    hf__buf all = {0};
+
+    (void)state;
+    add_file(&files, "");
+    add_file(&files, "a,b\n1,2\n");
+    add_file(&files, "a,b\n3,4\n");
+    expect(&files, "CSVWithNames", "a,b\n1,2\n3,4\n");
+    hf__rows_input *input = open_files(&files, "CSVWithNames");
+    assert_int_equal(read_all(input, 5, &all, NULL), HF_OK);
+    expect_place(input, 0, files.names[1], 1);
+    expect_place(input, 1, files.names[1], 2);
+    expect_place(input, 2, files.names[2], 2);
+    assert_false(hf__rows_input_is_empty(input));
+    hf__buf_free(&all);
+    hf__rows_input_close(input);
+    drop(&files);
+}
+
+static void test_what_is_packed_is_refused(void **state)
+{
+    static const char *const formats[] = {"JSONEachRow", "TSV", "CSVWithNames"};
+    struct files files = {.count = 0};
+
+    (void)state;
+    add_file(&files, "\x1f\x8b\x08 rows");
+    for (size_t i = 0; i < 3; i++) {
+        hf__buf all = {0};
+        hf_error err = {0};
+        hf__rows_input *input = open_files(&files, formats[i]);
+        assert_int_equal(read_all(input, 9, &all, &err), HF_BAD_DATA);
+        assert_non_null(strstr(err.message, "gzip"));
+        assert_int_equal(all.length, 0);
+        hf__buf_free(&all);
+        hf__rows_input_close(input);
+    }
     drop(&files);
 }
 
@@ -389,6 +464,9 @@ int main(void)
         cmocka_unit_test(test_later_headers_are_left_out),
         cmocka_unit_test(test_a_header_that_differs_is_refused),
         cmocka_unit_test(test_a_row_is_found_in_its_file),
+        cmocka_unit_test(test_a_row_of_several_lines_is_found_by_its_first),
+        cmocka_unit_test(test_empty_files_have_no_header_to_go_by),
+        cmocka_unit_test(test_what_is_packed_is_refused),
         cmocka_unit_test(test_what_cannot_be_read_is_found_out_at_once),
     };
 

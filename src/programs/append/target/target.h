@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/stop.h"
-#include "programs/append/rows_input.h"
+#include "programs/append/input/rows_input.h"
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "programs/append/rows_input.h"
+#include "programs/append/input/rows_input.h"
 
 enum {
     WORTH_IT = 16 << 20, /* a second table and connection cost a few milliseconds */

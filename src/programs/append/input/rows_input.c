@@ -1,4 +1,4 @@
-#include "programs/append/rows_input.h"
+#include "programs/append/input/rows_input.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "programs/append/input/rows_place.h"
 
 /* ---- Formats --------------------------------------------------------------------------------- */
 
@@ -64,7 +65,6 @@ struct source {
     const char *path;
     bool is_stdin;
     int64_t size;
-    int64_t rows_before; /* in the files before it; known once it is open */
 };
 
 struct hf__rows_input {
@@ -74,14 +74,16 @@ struct hf__rows_input {
     size_t next; /* the source to open next; the open one is before it */
     int fd;      /* -1: none is open */
     bool is_file;
-    hf__buf header; /* of the first file */
+    bool is_fresh;  /* nothing of the open file has been read */
+    hf__buf header; /* of the first file that has one */
+    size_t header_source;
     bool knows_header;
     hf__buf seen;   /* the start of a later file, until its first line is whole */
     bool in_header; /* we are in the header of a later file */
     hf__buf ready;  /* bytes that were read ahead and come out next */
     size_t ready_at;
     char last;
-    atomic_llong lines;
+    hf__row_places places;
     atomic_llong bytes;
     int64_t size;
     int64_t from, to; /* the part of the one file; to -1: its end */
@@ -128,6 +130,7 @@ hf_status hf__rows_input_open(const hf__format *format, const char *const *paths
     made->fd = -1;
     made->to = -1;
     made->last = '\n';
+    hf__places_init(&made->places, format);
     for (size_t i = 0; i < count && status == HF_OK; i++) {
         made->sources[i].path = paths[i];
         status = look_at(&made->sources[i], err);
@@ -164,6 +167,7 @@ void hf__rows_input_close(hf__rows_input *input)
     hf__buf_free(&input->header);
     hf__buf_free(&input->seen);
     hf__buf_free(&input->ready);
+    hf__places_free(&input->places);
     free(input->sources);
     free(input);
 }
@@ -212,7 +216,7 @@ static hf_status skip_header(hf__rows_input *input, const char *bytes, size_t *s
     if (length != line_size(&input->header) ||
         memcmp(input->seen.data, input->header.data, length) != 0)
         return hf__fail(err, HF_BAD_DATA, "%s: its columns are not those of %s", name,
-                        name_of(&input->sources[0]));
+                        name_of(&input->sources[input->header_source]));
     size_t used = (size_t)(end - bytes) + 1;
     hf__buf_clear(&input->ready);
     hf__buf_add(&input->ready, end + 1, *size - used);
@@ -249,14 +253,28 @@ static bool must_wait(const hf__rows_input *input)
     return !input->is_file && poll(&ready, 1, 0) == 0;
 }
 
-static void count_lines(hf__rows_input *input, const char *bytes, size_t size)
+/*
+ * A table of one text column takes any bytes for rows. No text begins with these.
+ */
+static hf_status refuse_packed(const hf__rows_input *input, const char *bytes, size_t size,
+                               hf_error *err)
 {
-    const char *end = bytes + size;
-    long long lines = 0;
+    static const struct {
+        const char *bytes, *name, *unpack;
+    } kinds[] = {{"\x1f\x8b", "gzip", "zcat"},
+                 {"\x28\xb5\x2f\xfd", "zstd", "zstdcat"},
+                 {"\xfd\x37\x7a\x58\x5a", "xz", "xzcat"}};
+    const char *name = name_of(&input->sources[input->next - 1]);
 
-    for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        lines++;
-    atomic_fetch_add_explicit(&input->lines, lines, memory_order_relaxed);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && input->format->has_lines; i++) {
+        size_t length = strlen(kinds[i].bytes);
+        if (size < length || memcmp(bytes, kinds[i].bytes, length) != 0)
+            continue;
+        hf_status status = hf__fail(err, HF_BAD_DATA, "%s is compressed (%s)", name, kinds[i].name);
+        hf__hint(err, "unpack it: %s FILE | holdfast append …", kinds[i].unpack);
+        return status;
+    }
+    return HF_OK;
 }
 
 static hf_status open_next(hf__rows_input *input, hf_error *err)
@@ -268,8 +286,9 @@ static hf_status open_next(hf__rows_input *input, hf_error *err)
     if (input->fd < 0 || fstat(input->fd, &found) != 0)
         return hf__fail_errno(err, HF_BAD_DATA, errno, "cannot read %s", name_of(source));
     input->is_file = S_ISREG(found.st_mode);
-    source->rows_before = input->lines - (input->format->has_header && input->next > 1 ? 1 : 0);
-    input->in_header = input->format->has_header && input->next > 1;
+    input->is_fresh = input->from == 0;
+    input->in_header = input->format->has_header && input->knows_header;
+    hf__places_enter(&input->places, input->next - 1, input->in_header ? 2 : 1);
     hf__buf_clear(&input->seen);
     if (input->is_file)
         (void)posix_fadvise(input->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -307,7 +326,9 @@ static hf_status read_file(hf__rows_input *input, char *bytes, size_t size, size
                               name_of(&input->sources[input->next - 1]));
     *got = (size_t)found;
     input->bytes += found;
-    return HF_OK;
+    hf_status status = input->is_fresh ? refuse_packed(input, bytes, *got, err) : HF_OK;
+    input->is_fresh = input->is_fresh && found == 0;
+    return status;
 }
 
 static hf_status read_some(hf__rows_input *input, char *bytes, size_t size, size_t *got, bool *wait,
@@ -325,19 +346,27 @@ static hf_status read_some(hf__rows_input *input, char *bytes, size_t size, size
 hf_status hf__rows_input_read_header(hf__rows_input *input, bool *wait, hf_error *err)
 {
     char piece[4096];
-    size_t got = 1;
+    bool is_over = false;
     hf_status status = input->next == 0 ? open_next(input, err) : HF_OK;
 
     *wait = false;
     if (status == HF_OK && has_whole_line(&input->ready)) /* skip_to_part has read it */
         hf__buf_add(&input->header, input->ready.data, input->ready.length);
-    while (status == HF_OK && got > 0 && !has_whole_line(&input->header)) {
-        got = 0;
+    while (status == HF_OK && !*wait && !is_over && !has_whole_line(&input->header)) {
+        size_t got = 0;
         status = read_file(input, piece, sizeof piece, &got, wait, err);
         hf__buf_add(&input->ready, piece, got);
         if (status == HF_OK && got > 0)
             status = keep_header(input, &input->header, piece, got, err);
+        is_over = status == HF_OK && got == 0 && !*wait;
+        if (is_over && input->header.length == 0 && input->next < input->count) {
+            close_source(input); /* an empty file */
+            status = open_next(input, err);
+            is_over = false;
+        }
     }
+    input->header_source = input->next > 0 ? input->next - 1 : 0;
+    hf__places_expect_header(&input->places);
     if (status == HF_OK && (input->ready.broken || input->header.broken))
         status = hf__no_memory(err);
     input->knows_header = status == HF_OK && !*wait;
@@ -380,7 +409,7 @@ hf_status hf__rows_input_read(hf__rows_input *input, char *bytes, size_t size, s
     if (status == HF_OK && *got > 0) {
         input->last = bytes[*got - 1];
         if (input->format->has_lines)
-            count_lines(input, bytes, *got);
+            hf__places_pass(&input->places, bytes, *got);
     }
     return status;
 }
@@ -404,23 +433,22 @@ int64_t hf__rows_input_size(const hf__rows_input *input)
 
 int64_t hf__rows_input_rows(const hf__rows_input *input)
 {
-    int64_t headers = input->format->has_header && input->lines > 0 ? 1 : 0;
+    return input->format->has_lines ? input->places.rows : -1;
+}
 
-    return input->format->has_lines ? input->lines - headers : -1;
+bool hf__rows_input_is_empty(const hf__rows_input *input)
+{
+    return input->format->has_header && input->knows_header && input->header.length == 0;
 }
 
 bool hf__rows_input_place(const hf__rows_input *input, int64_t row, const char **file,
                           int64_t *line)
 {
-    if (!input->format->has_lines || row < 1)
+    size_t source = input->header_source;
+
+    *line = 1;
+    if (row > 0 && !hf__places_find(&input->places, row, &source, line))
         return false;
-    for (size_t i = input->next; i-- > 0;) {
-        const struct source *source = &input->sources[i];
-        if (row > source->rows_before) {
-            *file = name_of(source);
-            *line = row - source->rows_before + (input->format->has_header ? 1 : 0);
-            return true;
-        }
-    }
-    return false;
+    *file = name_of(&input->sources[source]);
+    return input->format->has_lines;
 }

@@ -82,7 +82,10 @@ int64_t hf__rows_input_bytes(const hf__rows_input *input); /* read so far */
 int64_t hf__rows_input_size(const hf__rows_input *input);  /* of all files; -1: unknown */
 int64_t hf__rows_input_rows(const hf__rows_input *input);  /* read so far; -1: unknown */
 
-/* The file and line, from 1, of a row. False: the format's rows are not lines. */
+/* Once the header has been read: there is none, and no row. */
+bool hf__rows_input_is_empty(const hf__rows_input *input);
+
+/* The file and line, from 1, of a row, or of the header (row 0). False: that is not known. */
 bool hf__rows_input_place(const hf__rows_input *input, int64_t row, const char **file,
                           int64_t *line);
 
