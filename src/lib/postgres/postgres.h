@@ -64,6 +64,9 @@ typedef struct pg_patience {
  * when it connects, because closing waits for the scribe. */
 enum { PG_CLOSE_MS = 1500 };
 
+/* But so long for one that says that it is away, as in a restart, if a loss is not written yet. */
+enum { PG_CLOSE_LOSS_MS = 5000 };
+
 /*
  * A connection that we own. mutex serialises statements on it; whoever holds it may use conn.
  * An idle session is looked after by the watcher, a busy one by the deadline of its statement.

@@ -1,8 +1,9 @@
 /*
  * What is written in the background: records of keys that have been held for a while, their
  * deletion after the release, and events for history. They are buffered, so that acquire and
- * release cost one round trip each. A crash loses at most the last second of history. Lists ignore
- * records of keys that pg_locks does not show.
+ * release cost one round trip each. What could not be written stays in the buffer until the server
+ * is back; a crash of the process loses at most the last second of history. Lists ignore records of
+ * keys that pg_locks does not show.
  */
 #include "lib/postgres/postgres.h"
 
@@ -16,12 +17,14 @@ enum {
     MOST_EVENTS = 4096,
     FLUSH_EVERY_MS = 1000,
     HOUSEKEEP_EVERY_MS = 3600 * 1000,
+    RETRY_MS = 50, /* when the store is closed while the server restarts */
 };
 
 struct pg_events {
     pthread_mutex_t mutex;
     hf__event *events;
     size_t count;
+    bool again; /* the first of them were sent before, and may have been written */
     uint64_t dropped;
     int64_t flush_at;
     int64_t housekeep_at;
@@ -146,16 +149,21 @@ static hf_status writing_session(pg_backend *backend, bool closing, pg_session *
     return status;
 }
 
-static void write_events(pg_backend *backend, bool closing, const hf__event *events, size_t count)
+/* HF_UNREACHABLE or HF_LOST: the server is away, and they are to be written later. */
+static hf_status write_events(pg_backend *backend, bool closing, bool again,
+                              const hf__event *events, size_t count)
 {
     const pg_patience patience = {.until = hf__deadline(PG_CLOSE_MS)};
     struct event_arrays arrays = {0};
     char pid[16];
-    hf_error ignored;
+    hf_error ignored = {0};
     pg_session *session = NULL;
+    hf_status status = HF_NO_MEMORY;
 
     fill(&arrays, events, count);
-    if (!finish(&arrays) || writing_session(backend, closing, &session, &ignored) != HF_OK)
+    if (finish(&arrays))
+        status = writing_session(backend, closing, &session, &ignored);
+    if (status != HF_OK)
         goto out;
     (void)snprintf(pid, sizeof pid, "%d", (int)backend->pid);
     const char *params[] = {arrays.at.data,
@@ -169,23 +177,27 @@ static void write_events(pg_backend *backend, bool closing, const hf__event *eve
                             backend->application,
                             backend->host,
                             pid,
-                            arrays.detail.data};
+                            arrays.detail.data,
+                            again ? "t" : "f"};
     const char *freed[] = {arrays.freed.data, backend->host, pid};
-    hf_status status = hf__pg_session_lock(session, closing ? &patience : NULL, &ignored);
+    status = hf__pg_session_lock(session, closing ? &patience : NULL, &ignored);
     if (status != HF_OK) {
         hf__pg_unpin(session);
         goto out;
     }
-    status = hf__pg_run(session, &hf__sql_postgres_add_events, 12, params, NULL, &ignored);
+    status = hf__pg_run(session, &hf__sql_postgres_add_events, 13, params, NULL, &ignored);
     if (arrays.freed.length > 2 && atomic_load(&backend->unwritten->has_holders))
         (void)!hf__pg_run(session, &hf__sql_postgres_drop_holders, 3, freed, NULL, &ignored);
     /* A process that lives for seconds would never clean up otherwise. */
     if (status == HF_OK && closing)
         (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_housekeep), 0, NULL, NULL, &ignored);
+    if (status != HF_OK && atomic_load(&session->base.lost))
+        status = HF_LOST;
     hf__pg_session_unlock(session);
     hf__pg_unpin(session);
 out:
     free_arrays(&arrays);
+    return status;
 }
 
 struct held_arrays {
@@ -234,7 +246,7 @@ bool hf__pg_record(hf__backend *base, const hf__record *records, size_t count)
     return ok;
 }
 
-static size_t pick_events(struct pg_events *unwritten, bool all, hf__event **taken)
+static size_t pick_events(struct pg_events *unwritten, bool all, hf__event **taken, bool *again)
 {
     size_t count = 0;
     pthread_mutex_lock(&unwritten->mutex);
@@ -244,9 +256,26 @@ static size_t pick_events(struct pg_events *unwritten, bool all, hf__event **tak
         memcpy(*taken, unwritten->events, count * sizeof **taken);
         unwritten->count = 0;
         unwritten->flush_at = 0;
+        *again = unwritten->again;
+        unwritten->again = false;
     }
     pthread_mutex_unlock(&unwritten->mutex);
     return count;
+}
+
+/* They could not be written: they go before what has been noted since. */
+static void put_back(struct pg_events *unwritten, const hf__event *events, size_t count)
+{
+    pthread_mutex_lock(&unwritten->mutex);
+    size_t room = MOST_EVENTS - unwritten->count, kept = count < room ? count : room;
+    memmove(unwritten->events + kept, unwritten->events,
+            unwritten->count * sizeof *unwritten->events);
+    memcpy(unwritten->events, events + (count - kept), kept * sizeof *events);
+    unwritten->count += kept;
+    unwritten->dropped += count - kept;
+    unwritten->again = true;
+    unwritten->flush_at = hf__deadline(FLUSH_EVERY_MS);
+    pthread_mutex_unlock(&unwritten->mutex);
 }
 
 static void housekeep(pg_backend *backend)
@@ -267,25 +296,53 @@ static void housekeep(pg_backend *backend)
     hf__pg_unpin(session);
 }
 
-static void flush(pg_backend *backend, bool closing)
+static bool is_away(hf_status status)
 {
-    hf__event *events = NULL;
-    if (!atomic_load(&backend->base.records))
-        return;
-    size_t count = pick_events(backend->unwritten, closing, &events);
-    if (count > 0)
-        write_events(backend, closing, events, count);
-    free(events);
-    if (!closing)
-        housekeep(backend);
+    return status == HF_UNREACHABLE || status == HF_LOST;
 }
 
-void hf__pg_flush_events(hf__backend *backend)
+void hf__pg_flush_events(hf__backend *base)
 {
-    flush(pg_backend_of(backend), false);
+    pg_backend *backend = pg_backend_of(base);
+    hf__event *events = NULL;
+    bool again = false;
+    if (!atomic_load(&base->records))
+        return;
+    size_t count = pick_events(backend->unwritten, false, &events, &again);
+    if (count > 0 && is_away(write_events(backend, false, again, events, count)))
+        put_back(backend->unwritten, events, count);
+    free(events);
+    housekeep(backend);
+}
+
+/*
+ * A loss is what people must see in the history, and a restart of the server is what causes most of
+ * them: it is waited for, as long as the server refuses at once. A silent one is given up.
+ */
+static int64_t close_deadline(const hf__event *events, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (events[i].kind == HF__EVENT_LOST)
+            return hf__deadline(PG_CLOSE_LOSS_MS);
+    return 0;
 }
 
 void hf__pg_flush_at_close(pg_backend *backend)
 {
-    flush(backend, true);
+    const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
+    hf__event *events = NULL;
+    bool again = false;
+    if (!atomic_load(&backend->base.records))
+        return;
+    size_t count = pick_events(backend->unwritten, true, &events, &again);
+    int64_t until = close_deadline(events, count);
+    while (count > 0) {
+        int64_t began = hf__now_ms();
+        bool away = is_away(write_events(backend, true, again, events, count));
+        if (!away || hf__now_ms() >= until || hf__now_ms() - began >= PG_CLOSE_MS)
+            break;
+        again = true;
+        (void)nanosleep(&pause, NULL);
+    }
+    free(events);
 }

@@ -306,6 +306,13 @@ static void write_collector(hf__metrics *metrics, const hf__snapshot *snapshot, 
     hf__metric_begin(metrics, "");
     hf__metric_count(metrics, snapshot->problem[0] == '\0');
 
+    hf__metric_family(
+        metrics, "holdfast_losses_known", HF__METRIC_GAUGE, "",
+        "Whether the history has the losses of the last day; 0: none is in it, but the "
+        "server was restarted, or no history is kept.");
+    hf__metric_begin(metrics, "");
+    hf__metric_count(metrics, !snapshot->losses_unknown);
+
     hf__metric_family(metrics, "holdfast_snapshot_timestamp_seconds", HF__METRIC_GAUGE, "seconds",
                       "When what follows was read.");
     hf__metric_begin(metrics, "");

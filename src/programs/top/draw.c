@@ -91,7 +91,10 @@ static void put_figures(const hf__top *top, hf__frame *frame)
     if (seen->waiting > 0)
         put_figure(frame, HF__INK_WARNING, &text);
     hf__buf_clear(&text);
-    hf__buf_printf(&text, "%" PRIu64 " lost in 24 h", seen->losses_24h);
+    if (seen->losses_unknown)
+        hf__buf_puts(&text, "unknown lost in 24 h");
+    else
+        hf__buf_printf(&text, "%" PRIu64 " lost in 24 h", seen->losses_24h);
     put_figure(frame, seen->losses_24h > 0 ? HF__INK_PROBLEM : HF__INK_PLAIN, &text);
     hf__buf_printf(&text, seen->gaps == 1 ? "%zu gap" : "%zu gaps", seen->gaps);
     if (seen->missing_ledgers > 0)

@@ -151,7 +151,10 @@ static void put_figures(const hf__snapshot *seen, hf__json *json)
     hf__json_put_integer(json, "held", (int64_t)seen->held);
     hf__json_put_integer(json, "waiting", (int64_t)seen->waiting);
     hf__json_put_integer(json, "longest_wait_ms", seen->longest_wait_ms);
-    hf__json_put_integer(json, "losses_24h", (int64_t)seen->losses_24h);
+    if (seen->losses_unknown)
+        hf__json_put_null(json, "losses_24h");
+    else
+        hf__json_put_integer(json, "losses_24h", (int64_t)seen->losses_24h);
     hf__json_put_integer(json, "unregistered", (int64_t)seen->unregistered);
     hf__json_put_integer(json, "gaps", (int64_t)seen->gaps);
     hf__json_put_integer(json, "missing_ledgers", seen->missing_ledgers);

@@ -61,6 +61,7 @@ typedef struct hf__view_reading {
     hf__network_reading *networks;
     size_t network_count;
     bool schema_appeared; /* since the store was opened */
+    bool may_lack_losses; /* of the last day */
 } hf__view_reading;
 
 /* ---- read_locks.c: locks --------------------------------------------------------------------- */

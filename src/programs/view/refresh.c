@@ -148,12 +148,24 @@ static hf_status new_events(hf_tx *tx, const hf__tail *tail, hf__view_reading *r
     return status;
 }
 
+static hf_status ask_for_lack(hf_tx *tx, hf__view_reading *reading, hf_error *err)
+{
+    hf_rows *rows = NULL;
+    hf_status status =
+        hf__tx_query_sql(tx, &hf__sql_view_may_lack_losses, NULL, 0, NULL, &rows, err);
+    reading->may_lack_losses = status == HF_OK && hf__row_bool(rows, 0, 0);
+    hf_rows_free(rows);
+    return status;
+}
+
 static hf_status gather_records(hf_tx *tx, struct gathering *gathering, hf_error *err)
 {
     hf__memory *memory = gathering->memory;
     hf__view_reading *reading = gathering->reading;
     hf_status status = memory->tail.started ? new_events(tx, &memory->tail, reading, err)
                                             : first_events(tx, reading, err);
+    if (status == HF_OK)
+        status = ask_for_lack(tx, reading, err);
     return status == HF_OK
                ? hf__view_tables_gather(&memory->tables, memory->store, tx, reading, err)
                : status;
@@ -319,6 +331,8 @@ static hf_status digest(hf__memory *memory, hf__view_reading *reading, hf__view_
     if (status != HF_OK || draft->arena.broken)
         return status == HF_OK ? hf__no_memory(err) : status;
     hf__tail_show(&memory->tail, draft);
+    draft->seen.losses_unknown = draft->seen.losses_24h == 0 &&
+                                 (reading->may_lack_losses || !hf_store_has_records(memory->store));
     hf__networks_show(&memory->networks, reading, draft);
     hf__view_tables_show(&memory->tables, reading, draft);
     for (size_t i = 0; i < draft->seen.table_count; i++)

@@ -210,6 +210,7 @@ typedef struct hf__snapshot {
     size_t unregistered;     /* keys without a name in the registry */
     int64_t longest_wait_ms; /* 0: nobody waits */
     uint64_t losses_24h;
+    bool losses_unknown; /* none is recorded, but the history of that time may have holes */
     int64_t missing_ledgers;
     size_t gaps;
 } hf__snapshot;

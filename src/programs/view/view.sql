@@ -16,6 +16,12 @@ FROM events
 WHERE event = 'lost' AND at_ms > CAST($1 AS INTEGER)
 GROUP BY 1
 
+-- name: may_lack_losses postgres
+-- The server was started within a day, and there was a history before: who lost a lock then, may
+-- have found nobody to tell.
+SELECT pg_catalog.pg_postmaster_start_time() > pg_catalog.now() - interval '1 day'
+    AND EXISTS (SELECT FROM holdfast.events e WHERE e.at < pg_catalog.pg_postmaster_start_time())
+
 -- name: contention postgres
 SELECT (extract(epoch FROM c.at) * 1000)::bigint, c.lock, c.samples, c.held, c.waiters, c.longest_wait_ms
 FROM holdfast.contention c

@@ -269,6 +269,7 @@ static void put_head(hf__json *json, const hf__snapshot *seen)
     put_size(json, "unregistered", seen->unregistered);
     hf__json_put_integer(json, "longest_wait_ms", seen->longest_wait_ms);
     hf__json_put_integer(json, "losses_24h", (int64_t)seen->losses_24h);
+    hf__json_put_boolean(json, "losses_unknown", seen->losses_unknown);
     hf__json_put_integer(json, "missing_ledgers", seen->missing_ledgers);
     put_size(json, "gaps", seen->gaps);
 }

@@ -242,6 +242,27 @@ def test_losses_of_the_last_day_are_known_at_the_start(db):
         assert viewer.next().losses_24h == 2
 
 
+def test_losses_are_unknown_and_not_none_where_no_history_is_kept(db):
+    with Viewer(db.url()) as viewer:
+        seen = viewer.next()
+        assert (seen.losses_24h, seen.losses_unknown) == (0, True)
+        hf.install(db.url())
+        viewer.until(lambda s: not s.losses_unknown)
+
+
+def test_after_a_restart_losses_are_unknown_until_one_is_known(own_pg, own_db):
+    hf.install(own_db.url())
+    with Viewer(own_db.url()) as viewer:
+        with hf.Store(own_db.url()) as store:
+            store.acquire("job").end()
+        assert not viewer.until(lambda s: s.events).losses_unknown
+        own_pg.restart()
+        viewer.until(lambda s: s.losses_unknown)
+        with sessions(own_db, 1) as (writer,):
+            run(writer, ADD_EVENT, "lost")
+        viewer.until(lambda s: s.losses_24h == 1 and not s.losses_unknown)
+
+
 # --- when the store is away ----------------------------------------------------------------------------
 
 

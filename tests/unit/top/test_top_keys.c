@@ -69,6 +69,9 @@ static void the_head_tells_how_things_stand(void **state)
     screen.now_ms = stage->seen.taken_ms + 65000;
     expect("postgresql://app@db1:5432/prod");
     expect("2 held · 1 waiting · longest wait 1m 01s · 3 lost in 24 h · 2 gaps (14 ledgers)");
+    stage->seen.losses_24h = 0;
+    stage->seen.losses_unknown = true;
+    expect("2 held · 1 waiting · longest wait 1m 01s · unknown lost in 24 h · 2 gaps (14 ledgers)");
     expect("every 2s · 1m 05s old");
     expect_not("away");
     stage->seen.problem = "server closed the connection";

@@ -139,7 +139,12 @@ static void put_glance(const hf__page *page)
     hf__html_duration(out, seen->waiting > 0 ? seen->longest_wait_ms : -1, false);
     hf__buf_puts(out, "</b> <span>longest wait</span></a></li>");
     to.event = "lost";
-    put_tile(out, &to, "#events", (int64_t)seen->losses_24h, "lost in 24 h", "bad");
+    if (seen->losses_unknown) {
+        open_tile(out, &to, "#events", "warn");
+        hf__buf_puts(out, "unknown</b> <span>lost in 24 h</span></a></li>");
+    } else {
+        put_tile(out, &to, "#events", (int64_t)seen->losses_24h, "lost in 24 h", "bad");
+    }
     to.event = "";
     to.state = "unregistered";
     put_tile(out, &to, "#locks", (int64_t)seen->unregistered, "unregistered",
