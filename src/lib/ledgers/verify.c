@@ -138,7 +138,15 @@ static hf_status read_next(hf_tx *tx, void *arg, hf_error *err)
 {
     struct verification *verification = arg;
     piece_free(&verification->piece);
+    bool kept = false;
+    int64_t floor = 0;
     hf_status status = check_tables(tx, verification->network, err);
+    if (status == HF_OK)
+        status = hf__cursor_read(tx, verification->network, HF__RETENTION_FLOOR, false, &kept,
+                                 &floor, err);
+    /* What is left below the floor goes with its partition; nothing claims it. */
+    if (kept && floor > verification->left.from)
+        verification->left.from = floor;
     if (status == HF_OK)
         status = read_piece(tx, verification->network, verification->left.from,
                             verification->left.to, &verification->piece, err);

@@ -47,6 +47,14 @@ SELECT l.sequence, l.hash, l.transaction_count,
 FROM @prefix@ledgers AS l
 WHERE l.sequence BETWEEN $1 AND $2
 
+-- ---- ledgers that are there in part ---------------------------------------------------------------
+
+-- name: drop_ledgers
+DELETE FROM @prefix@ledgers WHERE sequence BETWEEN $1 AND $2
+
+-- name: drop_transactions
+DELETE FROM @prefix@transactions WHERE to_id BETWEEN $1 AND $2
+
 -- ---- rows that are lost at the lower end --------------------------------------------------------
 
 -- name: is_partial

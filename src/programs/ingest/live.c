@@ -200,6 +200,7 @@ static hf_status add_ledger(struct live *live, hf__ledger *ledger, bool *full, h
     }
     live->guessed_bad = 0;
     live->link_is_unknown = false;
+    live->source_is_known = true;
     *full = live->batch.count >= batch_room(live) || live->batch.weight >= memory(live) / 2 ||
             is_at_tip(ledger);
     return HF_OK;
@@ -444,6 +445,7 @@ static hf_status choose_start(struct live *live, int64_t *from, hf_error *err)
         return HF_OK;
     }
     with_stop.stop_fd = live->stop->fd;
+    with_stop.is_known = live->source_is_known;
     hf_status status = hf__source_open(&with_stop, &source, err);
     if (status == HF_OK)
         status = source->ops->extent(source, &oldest, &latest, err);
@@ -452,6 +454,7 @@ static hf_status choose_start(struct live *live, int64_t *from, hf_error *err)
     hf__source_close(source);
     if (status != HF_OK)
         return status;
+    live->source_is_known = true;
     if (live->state.started && oldest == live->state.latest + 1)
         *from = oldest;
     if (!live->state.started)
@@ -474,6 +477,7 @@ static hf_status start_reading(struct live *live, hf_error *err)
     }
     hf__source_options options = live->options->source;
     options.gives_back = true;
+    options.is_known = live->source_is_known;
     if (status == HF_OK)
         status =
             hf__reader_start(&options, from, 0, memory(live) / 2, live->stop, &live->reader, err);

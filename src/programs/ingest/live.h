@@ -61,6 +61,7 @@ struct live {
     int64_t ensured_to;   /* partitions exist up to this ledger */
     int64_t guessed_bad;  /* ledgers quarantined since the last good one */
     bool link_is_unknown; /* the ledger before the next one was quarantined */
+    bool source_is_known; /* it has given something */
     bool ended;           /* the source */
     hf_error end;         /* why it ended; code HF_OK: it has no more */
     bool one_by_one;      /* a batch was refused: one ledger per transaction, to find the bad one */

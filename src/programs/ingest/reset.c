@@ -164,15 +164,33 @@ static hf_status move_back(hf_tx *tx, const struct resetting *job, hf_error *err
     return status;
 }
 
+/*
+ * Where nothing up to the ledger is covered, nothing is left, and the next run is a first one: rows
+ * that retention has not dropped yet would be in its way.
+ */
+static hf_status find_end(hf_tx *tx, struct resetting *job, hf_error *err)
+{
+    hf__ranges left = {0};
+    hf_status status = HF_OK;
+    if (job->there.coverage)
+        status = hf__coverage_read(tx, job->network, 0, job->to, &left, err);
+    if (status == HF_OK && left.count == 0)
+        job->to = 0;
+    hf__ranges_free(&left);
+    return status;
+}
+
 static hf_status reset(hf_tx *tx, void *arg, hf_error *err)
 {
-    const struct resetting *job = arg;
+    struct resetting *job = arg;
     const hf_network *network = job->network;
     hf__reset_report *report = job->report;
     int64_t before = 0, after = 0;
 
     *report = (hf__reset_report){0};
-    hf_status status = delete_data(tx, job, err);
+    hf_status status = find_end(tx, job, err);
+    if (status == HF_OK)
+        status = delete_data(tx, job, err);
     if (status == HF_OK && job->there.coverage)
         status = hf__network_lock(tx, network, network->coverage_key, err);
     if (status == HF_OK && job->there.coverage)

@@ -499,8 +499,9 @@ hf_status read_keep(const char *text, hf__keep *keep, hf_error *err)
     if (size > tail && strcmp(text + size - tail, suffix) == 0 && size - tail < sizeof digits) {
         memcpy(digits, text, size - tail);
         status = hf__parse_int64(digits, "--keep", 1, HF__LEDGER_MAX, &keep->ledgers, NULL);
-    } else if (hf__parse_duration(text, &keep->age_ms, NULL) == HF_OK && keep->age_ms > 0) {
-        status = HF_OK;
+    } else if (size > 0 && strchr("0123456789.", text[size - 1]) == NULL &&
+               hf__parse_duration(text, &keep->age_ms, NULL) == HF_OK && keep->age_ms > 0) {
+        status = HF_OK; /* a bare number would be seconds, and was meant to be ledgers */
     }
     if (status == HF_OK)
         return HF_OK;

@@ -357,11 +357,26 @@ def test_rows_of_another_ledger_stop_it_with_both_hashes(world, fill, uncovered)
     assert joined(world) == [(51, 60)]
 
 
-def test_rows_without_their_transactions_are_not_claimed(world, fill, uncovered):
+def test_ledgers_that_are_there_in_part_are_written_again(world, fill, uncovered):
     world.network.sql("delete from @transactions where ledger_number = 20 and application_order = 2")
+    world.network.sql("delete from @transactions where ledger_number = 30")
+    world.network.sql("delete from @ledgers where sequence between 35 and 40")
     done = fill("1-50", chain(1, 60))
-    assert done.code == EXIT_DATA and "1 of its 2 transactions" in done.err, done
-    assert joined(world) == [(51, 60)]
+    assert done.code == 0 and "ledger 20 is there in part" in done.err, done
+    world.network.assert_holds(chain(1, 60))
+    assert joined(world) == [(1, 60)]
+
+
+def test_what_a_repair_leaves_out_is_filled_again(world, fill):
+    world.ingest(1, 60)
+    world.network.sql("delete from @transactions where ledger_number in (7, 8) and application_order = 1")
+    world.network.sql("delete from @ledgers where sequence = 30")
+    repaired = world("gaps", "--repair")
+    assert repaired.code == 0 and repaired.out.split() == ["7-8", "30-30"], repaired
+    done = world("ingest", "--gaps", "--source", world.source(chain(1, 60)))
+    assert done.code == 0, done
+    world.network.assert_holds(chain(1, 60))
+    assert joined(world) == [(1, 60)]
 
 
 # --- refusals -----------------------------------------------------------------------------------------

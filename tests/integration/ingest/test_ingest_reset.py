@@ -48,6 +48,15 @@ def test_below_all_that_is_covered_it_is_as_to_zero(world):
     world.ingest(10, 20)
 
 
+def test_below_the_retention_floor_it_is_as_to_zero_and_a_first_run_finds_no_rows_in_its_way(world):
+    world.ingest(1, 200)
+    assert world("retention", "--keep", "100-ledgers").code == 0
+    done = world.json("ingest", "reset", "--to", 50, *MEANT)
+    assert done["latest"] is None and world.network.cursors() == {}
+    world.ingest(1, 20)
+    world.network.assert_holds(chain(1, 20))
+
+
 def test_in_a_gap_the_latest_is_what_is_there_before_it(world):
     world.ingest(1, 100)
     world.network.sql("delete from @ledgers where sequence between 41 and 60")

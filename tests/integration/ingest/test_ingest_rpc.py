@@ -145,6 +145,22 @@ def test_an_answer_that_is_no_ledger_and_too_large_is_not_a_bad_ledger(start, rp
     assert network.quarantined() == []
 
 
+@pytest.mark.parametrize("status", [400, 401, 404])
+def test_no_http_status_ends_it_once_the_server_has_answered(start, rpc, network, status):
+    """A gateway may say so while what is behind it is away; at the start it is a wrong URL."""
+    with start() as running:
+        eventually(lambda: network.latest == rpc.latest, 20, "the tip")
+        rpc.fault("getHealth", Http(status))
+        running.await_line(f"HTTP {status}; trying again", "err")
+        rpc.close_ledgers(1)
+        eventually(lambda: network.latest == rpc.latest, 20, "the next ledger")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 0
+    rpc.fault("getNetwork", Http(status))
+    with start() as running:
+        assert running.wait() == EXIT_CONFIG, running.describe()
+
+
 def test_what_lies_before_the_tip_is_backfilled(start, rpc, network):
     tip = rpc.latest
     with start() as running:

@@ -88,6 +88,13 @@ def test_what_has_gone_is_no_gap(world):
     assert (status["floor"], status["wanted_from"], status["gaps"]) == (401, 1, 0)
 
 
+def test_what_is_left_of_the_last_partition_is_no_disagreement(world):
+    world.ingest(1, 500)
+    assert world("retention", "--keep", "100-ledgers").code == 0
+    done = world("gaps", "--verify")
+    assert done.code == 0 and done.out == "", done
+
+
 def test_holes_in_coverage_stay_holes(world):
     world.ingest(1, 100)
     world.network.sql("update @ingest_coverage set hi = 40")
@@ -268,7 +275,7 @@ def test_a_network_that_is_not_there_is_a_mistake_and_nothing_is_made(world):
 
 
 @pytest.mark.parametrize("keep", ["", "0", "-1d", "0-ledgers", "-5-ledgers", "x-ledgers", "30 days", "ledgers",
-                                  "99999999999-ledgers", "1-ledgers-ledgers"])
+                                  "99999999999-ledgers", "1-ledgers-ledgers", "1000", "1.5"])
 def test_what_to_keep_must_be_said_well(world, keep):
     done = world("retention", "--keep", keep)
     assert done.code == EXIT_USAGE and "--keep" in done.err and "1000-ledgers" in done.err

@@ -270,9 +270,9 @@ def test_user_and_password_are_sent_and_not_told(rpc):
     rpc.close_ledgers(1)
     with Reader(rpc.url_with(user="ada:lovel%40ce", path="/v1/secret-key?token=x")) as reader:
         assert reader.name == f"rpc+http://127.0.0.1:{rpc.port}/…"
-        check_read(rpc, reader, GENESIS, GENESIS)
-        rpc.fault("getHealth", Http(401))
+        rpc.fault("getNetwork", Http(401))
         message = reader.fails("HF_CONFIG", "user")["message"]
+        check_read(rpc, reader, GENESIS, GENESIS)
     assert rpc.headers[0]["Authorization"] == "Basic YWRhOmxvdmVsQGNl"
     assert not any(secret in message for secret in ("ada", "lovel", "secret-key", "token"))
 

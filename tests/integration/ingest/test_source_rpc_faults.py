@@ -139,9 +139,12 @@ def test_a_server_that_sends_nothing_more_is_given_up(rpc):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 410])
-def test_what_the_server_refuses_is_not_tried_again(rpc, reader, status):
-    rpc.fault("getHealth", Http(status))
+def test_what_the_server_refuses_at_first_is_a_wrong_url_and_later_is_tried_again(rpc, reader, status):
+    rpc.fault("getNetwork", Http(status))
     reader.fails("HF_CONFIG", f"HTTP {status}", "check the")
+    check_read(rpc, reader, GENESIS, 11)
+    rpc.fault("getHealth", Http(status))
+    reader.fails("HF_UNREACHABLE", f"HTTP {status}", "check the")
 
 
 @pytest.mark.parametrize("code", [-32600, -32601, -32602])

@@ -84,20 +84,45 @@ static void test_a_fee_is_a_string_or_a_number_or_not_there(void **state)
     assert_false(read_item("{" BASE "}").has_fee);
 }
 
-static hf__rpc_head read_head(const char *meta)
+#define EIGHT "0123abcd"
+#define HASH EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT
+#define OTHER "ffffffff" EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT EIGHT
+
+static hf_status try_head(const char *hash, const char *in_header, const char *previous,
+                          const char *meta, hf__rpc_head *head)
 {
-    char text[512];
-    hf__rpc_head head;
-    hf_error err = {0};
+    char text[1024];
 
     snprintf(text, sizeof text,
-             "{\"hash\":\"bb\",\"sequence\":\"8\",\"ledgerCloseTime\":\"1734032457\","
-             "\"headerJson\":{\"header\":{\"previous_ledger_hash\":\"aa\"}}%s}",
-             meta);
+             "{\"hash\":\"%s\",\"sequence\":\"8\",\"ledgerCloseTime\":\"1734032457\","
+             "\"headerJson\":{\"hash\":\"%s\",\"header\":{\"previous_ledger_hash\":\"%s\"}}%s}",
+             hash, in_header, previous, meta);
     hf__json_value value = parse(text);
-    if (hf__rpc_read_head(&value, &head, &err) != HF_OK)
-        fail_msg("%s", err.message);
+    return hf__rpc_read_head(&value, head, NULL);
+}
+
+static hf__rpc_head read_head(const char *meta)
+{
+    hf__rpc_head head;
+
+    assert_int_equal(try_head(HASH, HASH, OTHER, meta, &head), HF_OK);
     return head;
+}
+
+static void test_a_hash_is_hexadecimal_and_that_of_its_header(void **state)
+{
+    static const char *const bad[][3] = {
+        {"bb", "bb", HASH},           /* too short */
+        {HASH "00", HASH "00", HASH}, /* too long */
+        {"z" EIGHT, HASH, HASH},      /* no digits */
+        {HASH, OTHER, HASH},          /* another than in the header */
+        {HASH, HASH, "aa"},           /* of the ledger before */
+    };
+    hf__rpc_head head;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(try_head(bad[i][0], bad[i][1], bad[i][2], "", &head), HF_BAD_DATA);
 }
 
 static void test_a_head_has_its_link_and_its_time(void **state)
@@ -105,8 +130,8 @@ static void test_a_head_has_its_link_and_its_time(void **state)
     (void)state;
     hf__rpc_head head = read_head("");
     assert_int_equal(head.sequence, 8);
-    assert_string_equal(head.hash, "bb");
-    assert_string_equal(head.previous_hash, "aa");
+    assert_string_equal(head.hash, HASH);
+    assert_string_equal(head.previous_hash, OTHER);
     assert_int_equal(head.closed_at_us, INT64_C(1734032457000000));
 }
 
@@ -189,6 +214,7 @@ int main(void)
         cmocka_unit_test(test_one_of_the_swapped_names_alone_is_put_right_too),
         cmocka_unit_test(test_a_fee_is_a_string_or_a_number_or_not_there),
         cmocka_unit_test(test_a_head_has_its_link_and_its_time),
+        cmocka_unit_test(test_a_hash_is_hexadecimal_and_that_of_its_header),
         cmocka_unit_test(test_the_meta_of_every_version_tells_the_number_of_transactions),
         cmocka_unit_test(test_pages_grow_slowly_and_halve_at_8_megabytes),
         cmocka_unit_test(test_errors_are_sorted_by_what_helps),

@@ -252,6 +252,12 @@ static void test_a_packed_file_that_was_cut_is_bad_data(void **state)
     place_open_file(place, "b.ndjson.zst", false);
     expect_bad(place, "b.ndjson.zst:1", "the packed data ends in the middle");
     expect_end(place);
+    write_gzip(place, "d.ndjson.gz", 1, 3);
+    cut_file(place, "d.ndjson.gz", 20); /* within a line */
+    place_open_file(place, "d.ndjson.gz", false);
+    expect_ledgers(place, 1, 1);
+    expect_bad(place, "d.ndjson.gz:2", "the packed data ends in the middle");
+    expect_end(place);
     place_write(place, "c.ndjson.gz", "\x1F", 1);
     place_open_file(place, "c.ndjson.gz", false);
     expect_bad(place, "c.ndjson.gz:1", "the packed data ends in the middle");

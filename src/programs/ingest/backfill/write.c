@@ -188,22 +188,35 @@ struct looking {
     size_t found;
 };
 
-static hf_status refuse_incomplete(const struct worker *worker, const hf__ledger *ledger,
-                                   int64_t rows, hf_error *err)
+static hf_status run_for(hf_tx *tx, const hf_network *network, const hf__sql *sql, int64_t from,
+                         int64_t to, hf_error *err)
 {
-    const char *name = network_of(worker)->name;
-    hf_status status = hf__fail(err, HF_BAD_DATA,
-                                "ledger %" PRId64 " of network %s is there with %" PRId64
-                                " of its %zu transactions, and not covered",
-                                ledger->sequence, name, rows, ledger->transaction_count);
-    hf__hint(err,
-             "another program wrote it; delete its rows from ledgers and transactions, then run "
-             "the backfill again");
+    char first[24], last[24];
+    const hf_value values[] = {hf__number_value(first, from), hf__number_value(last, to)};
+    return hf__network_queue(tx, network, sql, 2, values, err);
+}
+
+/*
+ * What is there of a ledger is damaged, and nothing covers it: it makes room. The whole ledger is
+ * in the batch, which is written next.
+ */
+static hf_status make_room(hf_tx *tx, const struct worker *worker, int64_t sequence, hf_error *err)
+{
+    const hf_network *network = network_of(worker);
+    char text[160];
+    (void)snprintf(text, sizeof text, "ledger %" PRId64 " is there in part, and is written again",
+                   sequence);
+    backfill_note(worker->fill, text);
+    hf_status status = run_for(tx, network, &hf__sql_ingest_drop_ledgers, sequence, sequence, err);
+    if (status == HF_OK)
+        status = run_for(tx, network, &hf__sql_ingest_drop_transactions, hf__toid(sequence, 0),
+                         hf__toid(sequence + 1, 0) - 1, err);
     return status;
 }
 
 /* Takes a row of (sequence, hash, transaction_count, number of rows in transactions). */
-static hf_status take_found(struct looking *looking, const hf_rows *rows, size_t row, hf_error *err)
+static hf_status take_found(hf_tx *tx, struct looking *looking, const hf_rows *rows, size_t row,
+                            hf_error *err)
 {
     struct worker *worker = looking->worker;
     int64_t sequence = 0, claimed = 0, counted = 0;
@@ -220,11 +233,9 @@ static hf_status take_found(struct looking *looking, const hf_rows *rows, size_t
     if (!hash || !hf__slice_is(ledger->hash, hash))
         return refuse_fork(worker, sequence, hash ? hash : "NULL", ledger->hash.text,
                            (int)ledger->hash.size, err);
-    if (claimed != counted || (size_t)counted != ledger->transaction_count)
-        return refuse_incomplete(worker, ledger, counted, err);
-    worker->is_there[at] = true;
     looking->found++;
-    return HF_OK;
+    worker->is_there[at] = claimed == counted && (size_t)counted == ledger->transaction_count;
+    return worker->is_there[at] ? HF_OK : make_room(tx, worker, sequence, err);
 }
 
 static hf_status look_at_rows(hf_tx *tx, void *arg, hf_error *err)
@@ -239,29 +250,30 @@ static hf_status look_at_rows(hf_tx *tx, void *arg, hf_error *err)
     hf_status status = hf__network_query(tx, network_of(worker), &hf__sql_ingest_ledgers_there, 2,
                                          values, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
-        status = take_found(looking, rows, i, err);
+        status = take_found(tx, looking, rows, i, err);
     hf_rows_free(rows);
     return status;
+}
+
+/* Transactions whose ledger is not there: its row was lost, and nothing covers them. */
+static hf_status drop_orphans(hf_tx *tx, void *arg, hf_error *err)
+{
+    const struct worker *worker = arg;
+    return run_for(tx, network_of(worker), &hf__sql_ingest_drop_transactions,
+                   hf__toid(batch_first(&worker->batch), 0),
+                   hf__toid(batch_last(&worker->batch) + 1, 0) - 1, err);
 }
 
 hf_status backfill_look(struct worker *worker, hf_error *err)
 {
     struct looking looking = {.worker = worker};
     hf_tx_options options = hf__network_tx_options(network_of(worker));
-    hf_error why = *err;
     worker->is_there = calloc(worker->batch.count, sizeof *worker->is_there);
     if (!worker->is_there)
         return hf__no_memory(err);
     hf_status status = hf_lock_transact(worker->lock, &options, look_at_rows, &looking, err);
-    if (status == HF_OK && looking.found == 0) {
-        status = hf__fail(err, HF_BAD_DATA,
-                          "transactions of ledgers %" PRId64 "-%" PRId64
-                          " are there, but the ledgers are not: %.300s",
-                          batch_first(&worker->batch), batch_last(&worker->batch), why.message);
-        hf__hint(
-            err,
-            "another program wrote them, or a hash is there twice; delete what is not covered");
-    }
+    if (status == HF_OK && looking.found == 0)
+        status = hf_lock_transact(worker->lock, &options, drop_orphans, worker, err);
     return status;
 }
 

@@ -298,8 +298,10 @@ static hf_status next_line(struct files *files, hf__line *line, hf__bad_ledger *
     if (status != HF_OK || !files->is_open)
         return status;
     status = hf__lines_next(&files->lines, is_last, line, &reason);
-    if (status == HF_OK && line->text == NULL && is_last && hf__input_is_cut(&files->lines.input)) {
+    if (status == HF_OK && (line->text == NULL || line->is_rest) && is_last &&
+        hf__input_is_cut(&files->lines.input)) {
         hf__input_give_up(&files->lines.input);
+        files->lines.number -= line->is_rest; /* it ends in that line, not behind it */
         status = hf__fail(&reason, HF_BAD_DATA, "the packed data ends in the middle");
     }
     if (status == HF_BAD_DATA)

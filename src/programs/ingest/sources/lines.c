@@ -156,6 +156,7 @@ static bool cut_line(hf__lines *lines, bool is_end, hf__line *line)
     if (newline == NULL && (!is_end || size == 0))
         return false;
     *line = line_of(lines, size);
+    line->is_rest = newline == NULL;
     consume(lines, size + (newline != NULL ? 1 : 0));
     end_line(lines);
     return true;

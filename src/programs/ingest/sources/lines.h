@@ -30,6 +30,7 @@ typedef struct hf__line {
     size_t size;
     int64_t number, offset;
     bool is_too_long; /* text is at most its first megabyte */
+    bool is_rest;     /* the input ended before its newline */
 } hf__line;
 
 /* Starts at the current place of lines->input, which the caller has opened. 0: HF__LINE_MAX. */

@@ -448,7 +448,8 @@ hf_status hf__source_rpc(const hf__source_options *options, hf__source **source,
     if (status == HF_OK && (rpc->base.name = strdup(rpc->endpoint.name)) == NULL)
         status = hf__no_memory(err);
     if (status == HF_OK)
-        status = hf__rpc_http_open(&rpc->endpoint, options->stop_fd, &rpc->client.http, err);
+        status = hf__rpc_http_open(&rpc->endpoint, options->is_known, options->stop_fd,
+                                   &rpc->client.http, err);
     rpc->client.name = rpc->base.name;
     if (status != HF_OK) {
         rpc_close(&rpc->base);

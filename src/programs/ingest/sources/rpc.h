@@ -69,8 +69,8 @@ typedef enum hf__rpc_fault {
 typedef struct hf__rpc_http hf__rpc_http;
 
 /* The endpoint must outlive *http, which the caller closes. Fails only without memory. */
-HF_MUST_CHECK hf_status hf__rpc_http_open(const hf__rpc_endpoint *endpoint, int stop_fd,
-                                          hf__rpc_http **http, hf_error *err);
+HF_MUST_CHECK hf_status hf__rpc_http_open(const hf__rpc_endpoint *endpoint, bool is_known,
+                                          int stop_fd, hf__rpc_http **http, hf_error *err);
 void hf__rpc_http_close(hf__rpc_http *http); /* NULL is safe */
 
 /*

@@ -25,6 +25,7 @@ struct hf__rpc_http {
     int64_t not_before; /* the server asked for a pause until then */
     bool is_distrusted; /* the next request needs a new connection */
     bool was_cut;       /* the last request ended without an answer */
+    bool has_answered;  /* a request was answered as it should be, so that the URL is right */
 };
 
 static bool set_up(hf__rpc_http *http)
@@ -50,14 +51,15 @@ static bool set_up(hf__rpc_http *http)
     return failed == CURLE_OK;
 }
 
-hf_status hf__rpc_http_open(const hf__rpc_endpoint *endpoint, int stop_fd, hf__rpc_http **http,
-                            hf_error *err)
+hf_status hf__rpc_http_open(const hf__rpc_endpoint *endpoint, bool is_known, int stop_fd,
+                            hf__rpc_http **http, hf_error *err)
 {
     hf__rpc_http *made = calloc(1, sizeof *made);
     if (made == NULL)
         return hf__no_memory(err);
     made->endpoint = endpoint;
     made->stop_fd = stop_fd;
+    made->has_answered = is_known;
     made->url = strdup(endpoint->url);
     made->headers = curl_slist_append(NULL, "Content-Type: application/json");
     bool is_set_up = made->headers != NULL && set_up(made);
@@ -200,8 +202,10 @@ static hf_status judge_response(hf__rpc_http *http, const char *method, hf__rpc_
     long response = http->call.response;
     bool is_busy = response == 408 || response == 425 || response == 429 || response >= 500;
 
-    if (response == 200)
+    if (response == 200) {
+        http->has_answered = true;
         return HF_OK;
+    }
     if (response == 504)
         *fault = HF__RPC_TOO_SLOW;
     if (is_busy) {
@@ -212,7 +216,8 @@ static hf_status judge_response(hf__rpc_http *http, const char *method, hf__rpc_
         return hf__fail(err, HF_UNREACHABLE, "%s: %s: HTTP %ld; it asks for a pause of %d s", name,
                         method, response, (int)seconds);
     }
-    hf_status status = hf__fail(err, HF_CONFIG, "%s: %s: HTTP %ld", name, method, response);
+    hf_status status = hf__fail(err, http->has_answered ? HF_UNREACHABLE : HF_CONFIG,
+                                "%s: %s: HTTP %ld", name, method, response);
     if (response / 100 == 3)
         hf__hint(err, "it redirects to another place: give that one as the source");
     else if (response == 401 || response == 403)

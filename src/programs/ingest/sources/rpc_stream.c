@@ -296,11 +296,17 @@ void hf__rpc_page_learn(hf__rpc_page *page, int asked, size_t bytes)
         page->limit = HF__RPC_PAGE_ITEMS;
 }
 
+/* Hashes of Stellar: 32 bytes, as small hexadecimal digits. */
 static bool take_hash(const hf__json_value *value, char hash[HF__HASH_MAX + 1])
 {
+    enum { DIGITS = 64 };
+
     if (value->text.text == NULL || value->kind != HF__JSON_STRING || value->escaped ||
-        value->text.size == 0 || value->text.size > HF__HASH_MAX)
+        value->text.size != DIGITS)
         return false;
+    for (size_t i = 0; i < DIGITS; i++)
+        if (memchr("0123456789abcdef", value->text.text[i], 16) == NULL)
+            return false;
     memcpy(hash, value->text.text, value->text.size);
     hash[value->text.size] = '\0';
     return true;
@@ -347,11 +353,14 @@ static int64_t count_transactions(const hf__json_value *meta)
 
 static hf_status read_previous(const hf__json_value *header, hf__rpc_head *head, hf_error *err)
 {
-    static const char *const outer[] = {"header"}, *const inner[] = {"previous_ledger_hash"};
-    hf__json_value entry, hash;
+    static const char *const outer[] = {"header", "hash"}, *const inner[] = {
+                                                               "previous_ledger_hash"};
+    hf__json_value members[2], hash;
 
-    hf__rpc_pick(header, outer, 1, &entry);
-    hf__rpc_pick(&entry, inner, 1, &hash);
+    hf__rpc_pick(header, outer, 2, members);
+    if (members[1].text.text != NULL && !hf__slice_is(members[1].text, head->hash))
+        return hf__fail(err, HF_BAD_DATA, "the ledger's hash is not the one in its headerJson");
+    hf__rpc_pick(&members[0], inner, 1, &hash);
     if (!take_hash(&hash, head->previous_hash))
         return hf__fail(err, HF_BAD_DATA, "headerJson has no previous_ledger_hash");
     return HF_OK;
@@ -376,7 +385,7 @@ hf_status hf__rpc_read_head(const hf__json_value *item, hf__rpc_head *head, hf_e
         !hf__json_integer(&members[SEQUENCE], true, 1, HF__LEDGER_MAX, &head->sequence))
         return hf__fail(err, HF_BAD_DATA, "the ledger has no sequence");
     if (!take_hash(&members[HASH], head->hash))
-        return hf__fail(err, HF_BAD_DATA, "the ledger has no hash");
+        return hf__fail(err, HF_BAD_DATA, "the ledger has no hash of 64 hexadecimal digits");
     if (members[CLOSED].text.text == NULL ||
         !hf__json_integer(&members[CLOSED], true, 0, INT64_MAX / 1000000, &seconds))
         return hf__fail(err, HF_BAD_DATA, "the ledger has no ledgerCloseTime in Unix seconds");

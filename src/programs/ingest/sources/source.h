@@ -61,6 +61,8 @@ typedef struct hf__source_options {
     const char *network; /* such as "testnet"; RPC is checked to be of this network */
     bool follow;         /* at the end, wait for more */
     int stop_fd;         /* once it is readable, calls return HF_INTERRUPTED soon; -1: none */
+    bool is_known;       /* RPC: it has answered before, so that no HTTP status ends the run: a
+                          * gateway may say 401 or 404 while what is behind it is away */
     bool gives_back;     /* RPC: a server that falls behind gives its newest ledger once more, so
                           * that the caller can tell a server that lags from another chain */
     size_t line_max;     /* bytes of one ledger; 0: 256 MB */
