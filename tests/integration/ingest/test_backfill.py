@@ -367,6 +367,23 @@ def test_ledgers_that_are_there_in_part_are_written_again(world, fill, uncovered
     assert joined(world) == [(1, 60)]
 
 
+def test_what_the_store_has_lost_again_is_not_told_as_filled(world):
+    """As on a standby that lagged and was promoted: the first cells are gone when the last one is filled."""
+    world.ingest(601, 610)
+    filling = world.start("ingest", "--backfill", "1-600", "--source", world.source(chain(1, 610)), "--workers", 1,
+                          "--rate", 200)
+    eventually(lambda: joined(world)[0][0] < 601 and len(joined(world)) > 1, 20, "a part of it is filled")
+    lo, hi = joined(world)[0]
+    for statement in (f"delete from @ingest_coverage where lo = {lo}", f"delete from @ledgers where sequence < {hi}",
+                      f"delete from @transactions where ledger_number < {hi}"):
+        world.network.sql(statement)
+    assert filling.wait(40) == 1, filling.describe()
+    assert any("not filled" in line and "has lost them" in line for line in filling.err), filling.err
+    again = world("ingest", "--gaps", "--source", world.source(chain(1, 610)))
+    assert again.code == 0, again
+    world.network.assert_holds(chain(1, 610))
+
+
 def test_what_a_repair_leaves_out_is_filled_again(world, fill):
     world.ingest(1, 60)
     world.network.sql("delete from @transactions where ledger_number in (7, 8) and application_order = 1")

@@ -286,6 +286,31 @@ static hf_status choose_window(struct backfill *fill, hf_error *err)
     return status == HF_OK ? find_missing(fill, err) : status;
 }
 
+/* A store that went back, to a standby that lagged or in a crash, has lost what was filled. */
+static hf_status look_again(struct backfill *fill, hf_error *err)
+{
+    struct beginning begin = {.fill = fill};
+    const hf__ranges *filled = &fill->report->filled;
+    hf_error why = {.code = HF_LOST, .message = "they were filled, and the store has lost them"};
+    hf__ranges before = {0};
+    bool there = filled->count > 0;
+    hf_status status =
+        there ? hf__network_read(fill->network, read_beginning, &begin, &there, err) : HF_OK;
+    if (status != HF_OK || filled->count == 0)
+        return status;
+    fill->window.from = fill->window.from > begin.floor ? fill->window.from : begin.floor;
+    before = fill->missing;
+    fill->missing = (hf__ranges){0};
+    status = find_missing(fill, err);
+    fill->report->missing = count_ledgers(&before);
+    hf__ranges_free(&before);
+    for (size_t i = 0; status == HF_OK && i < filled->count; i++)
+        for (size_t g = backfill_find_missing(fill, filled->items[i].from);
+             g < fill->missing.count && fill->missing.items[g].from <= filled->items[i].to; g++)
+            backfill_fail(fill, fill->missing.items[g], &why);
+    return status;
+}
+
 /* ---- what the source has --------------------------------------------------------------------- */
 
 static hf_status check_source(struct backfill *fill, const struct hf__backfill_options *options,
@@ -563,6 +588,8 @@ hf_status hf__backfill_run(hf_store *store, hf_network *network,
     if (status == HF_OK && fill.plan.count > 0)
         status = run_workers(&fill, stop, where);
     backfill_complete_report(&fill);
+    if (status == HF_OK && fill.ended == HF_OK)
+        status = look_again(&fill, where);
     status = conclude(&fill, stop, status, where);
     tear_down(&fill);
     return status;
