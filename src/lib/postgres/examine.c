@@ -362,6 +362,32 @@ static void examine_schema(const examination *of)
             atomic_load(&of->backend->base.records) ? "in use" : "not used by this store");
 }
 
+/* What was adopted and is not followed any more, such as a relation that was made anew. */
+static hf_status examine_adopted(const examination *of, hf_error *err)
+{
+    PGresult *result = NULL;
+    if (number(of, F_SCHEMA) != HF_SCHEMA_VERSION || !is_true(of, F_SCHEMA_USABLE))
+        return HF_OK;
+    hf_status status =
+        hf__pg_ask(of->backend, pg_sql(&hf__sql_postgres_examine_adopted), 0, NULL, &result, err);
+    int64_t count = status == HF_OK ? hf__pg_int(result, 0, 0) : 0;
+    if (count > 0) {
+        const char *lost = hf__pg_text(result, 0, 1);
+        if (lost[0])
+            say(of, HF_LEVEL_PROBLEM, "adopted",
+                "run 'holdfast table adopt' again, or 'holdfast table leave'",
+                "%s is not followed any more: its program may lock by other ids", lost);
+        if (hf__pg_int(result, 0, 2) > 0)
+            say(of, HF_LEVEL_WARNING, "adopted",
+                "run 'holdfast table adopt' on the one that has replaced it",
+                "a table that was adopted is gone");
+        if (!lost[0] && hf__pg_int(result, 0, 2) == 0)
+            say(of, HF_LEVEL_OK, "adopted", "", "%lld followed", (long long)count);
+    }
+    PQclear(result);
+    return status;
+}
+
 static void examine_clock(const examination *of)
 {
     enum { WARNING_US = 1000000, PROBLEM_US = 30000000 };
@@ -395,6 +421,8 @@ hf_status hf__pg_examine(hf__backend *base, hf_finding_fn *report, void *arg, hf
                             &of.timeouts, err);
     for (size_t i = 0; status == HF_OK && i < sizeof topics / sizeof *topics; i++)
         topics[i](&of);
+    if (status == HF_OK)
+        status = examine_adopted(&of, err);
     PQclear(of.facts);
     PQclear(of.timeouts);
     return status;

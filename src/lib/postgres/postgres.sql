@@ -701,6 +701,17 @@ SELECT pg_catalog.quote_ident(current_user),
           AND NOT EXISTS (SELECT FROM pg_catalog.pg_replication_slots s
                           WHERE s.active_pid = r.pid AND s.slot_type = 'logical'))
 
+-- name: examine_adopted
+-- Relations of other programs that shared tables were adopted from: how many, which of them have lost
+-- their trigger, and how many are gone.
+SELECT count(*),
+       coalesce(pg_catalog.string_agg(f.followed::text, ', ') FILTER (WHERE c.oid IS NOT NULL AND NOT EXISTS (
+           SELECT FROM pg_catalog.pg_trigger t
+           WHERE t.tgrelid = f.followed AND t.tgname = 'holdfast_follow' AND t.tgenabled IN ('O', 'A'))), ''),
+       count(*) FILTER (WHERE c.oid IS NULL)
+FROM (SELECT DISTINCT r.followed FROM holdfast.table_registry r WHERE r.followed IS NOT NULL) f
+LEFT JOIN pg_catalog.pg_class c ON c.oid = f.followed
+
 -- name: examine_port
 SELECT pg_catalog.inet_client_port()
 

@@ -348,6 +348,9 @@ WHERE advisory_id IS NULL
 
 -- name: adopt_forget_refs postgres
 -- Those that are no more in the relation with the oid $1, or whose relation is no more.
+WITH left_over AS (UPDATE holdfast.table_registry r SET followed = NULL
+    WHERE r.followed IS NOT NULL AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c
+        WHERE c.oid = r.followed))
 DELETE FROM holdfast.table_context_refs c
 WHERE (c.followed = $1::oid AND NOT EXISTS (SELECT FROM @relation@ t
         WHERE t.advisory_id = c.advisory_id AND t.context_id::text = c.context_id))

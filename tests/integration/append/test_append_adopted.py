@@ -4,6 +4,7 @@ one id for each table, minted by whoever comes first, and kept with the referenc
 
 import contextlib
 import itertools
+import json
 import threading
 import time
 
@@ -288,3 +289,31 @@ def test_a_program_can_register_and_look_up_in_sql(deployment, table, ch):
     deployment.sql("INSERT INTO table_context_refs VALUES ('p_new', 1, %s)", number, user="project")
     assert table("leave").code == 0
     deployment.sql("INSERT INTO table_context_refs VALUES ('p_mine', 1, 4711)", user="project")
+
+
+def test_a_relation_that_is_not_followed_any_more_is_told(deployment, table, holdfast, ch):
+    """Its program has made it anew, or somebody has taken the triggers away."""
+    def doctor():
+        found = json.loads(holdfast.at(deployment.url())("doctor", "--json").out)["findings"]
+        return [(one["level"], one["text"]) for one in found if one["topic"] == "adopted"]
+
+    worker = Worker(deployment)
+    worker.id_of("p_prices")
+    assert doctor() == []
+    assert table("adopt").code == 0
+    assert doctor() == [("ok", "1 followed")]
+    deployment.sql("ALTER TABLE table_context_refs DISABLE TRIGGER USER", user="project")
+    worker.forget("p_prices")
+    again = Worker(deployment).id_of("p_prices")
+    [(level, text)] = doctor()
+    assert level == "problem" and "table_context_refs is not followed any more" in text
+    deployment.sql("ALTER TABLE table_context_refs ENABLE TRIGGER USER", user="project")
+    assert "0 got a new id, 1 the id of their rows" in table("adopt").err
+    assert deployment.value("SELECT holdfast.find_table(%s)", f"{ch.name}.p_prices") == again
+
+    deployment.sql("DROP TABLE table_context_refs", user="project")
+    deployment.sql(SCHEMA.split(";")[0], user="project")
+    assert [level for level, _ in doctor()] == ["warning"]
+    anew = Worker(deployment).id_of("p_prices")
+    assert table("adopt").code == 0 and doctor() == [("ok", "1 followed")]
+    assert deployment.value("SELECT holdfast.find_table(%s)", f"{ch.name}.p_prices") == anew
