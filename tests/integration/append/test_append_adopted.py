@@ -18,8 +18,10 @@ from awaiting import Background, eventually
 SCHEMA = """
     CREATE TABLE table_context_refs (table_name varchar NOT NULL, context_id bigint NOT NULL,
         advisory_id bigint NOT NULL, PRIMARY KEY (table_name, context_id));
-    CREATE TABLE table_pin_refs (table_name varchar NOT NULL, task_id bigint NOT NULL, PRIMARY KEY (table_name, task_id));
-    CREATE TABLE table_run_refs (table_name varchar NOT NULL, run_id varchar NOT NULL, PRIMARY KEY (table_name, run_id));
+    CREATE TABLE table_pin_refs (table_name varchar NOT NULL, task_id bigint NOT NULL,
+        PRIMARY KEY (table_name, task_id));
+    CREATE TABLE table_run_refs (table_name varchar NOT NULL, run_id varchar NOT NULL,
+        PRIMARY KEY (table_name, run_id));
     CREATE TABLE table_registry (table_name varchar PRIMARY KEY, job_id bigint, task_id bigint, run_id bigint,
         created_at timestamp NOT NULL, schema_doc text);
     CREATE INDEX ix_table_registry_job_id ON table_registry (job_id)"""

@@ -62,7 +62,8 @@ def test_a_query_gives_every_column_itself(appender15, ch):
     assert appender15.done("t", "--select", "SELECT 1, now()")["mode"] == "direct"
 
 
-@pytest.mark.parametrize("default", ["n + 1", "rand()", "toUInt64(cityHash64('now'))", "toUInt64(toDate('2020-01-01'))"])
+@pytest.mark.parametrize("default", ["n + 1", "rand()", "toUInt64(cityHash64('now'))",
+                                     "toUInt64(toDate('2020-01-01'))"])
 def test_defaults_that_the_moment_does_not_matter_to_are_staged(appender15, ch, default):
     ch.sql(f"CREATE TABLE t (n UInt64, more UInt64 DEFAULT {default}) ENGINE = MergeTree ORDER BY tuple()")
     assert appender15.done("t", input=b'{"n":1}\n')["mode"] == "staged"

@@ -396,6 +396,46 @@ def test_postgres_refers_to_the_registry_and_widens_the_column(db):
         assert done.not_null and not done.foreign_key and db.value(keys) == 0
 
 
+def test_what_another_program_writes_later_is_followed_and_never_refused(db):
+    """Also what makes no sense: it is told with a warning, and the registry stays as it was."""
+    with hf.Store(db.url()) as store:
+        store.init()
+        db.sql("grant all on schema public to app")
+        db.sql("create table table_context_refs (table_name text, context_id text)", user="app")
+        adopt(store, database="app", cluster="main")
+        with contextlib.closing(db.connect()) as connection, connection.cursor() as cursor:
+            def insert(*rows):
+                connection.notices.clear()
+                for row in rows:
+                    cursor.execute("insert into table_context_refs values (%s, %s, %s)", row)
+                return "".join(connection.notices)
+
+            assert insert(("a", "c1", 71), ("b", "c1", None), ("o'brien", "c1", 72), ("c", "c1", -5)) == ""
+            assert [name for name, *_ in tables(store)] == ["main/app.a", "main/app.b"]
+            assert find(store, "main/app.a") == 71 and refs(store, "main/app.a") == ["c1"]
+            cursor.execute("select advisory_id from table_context_refs where table_name = 'b'")
+            assert cursor.fetchone() == (find(store, "main/app.b"),)
+            assert "two ids for 'app.a', 71 and 73" in insert(("a", "c2", 73))
+            assert "the id 71 of 'app.d' in public.table_context_refs is, or was" in insert(("d", "c1", 71))
+            assert find(store, "main/app.a") == 71 and find(store, "main/app.d") == 0
+            cursor.execute("update table_context_refs set advisory_id = 74 where (table_name, context_id) = ('a', 'c1')")
+            assert find(store, "main/app.a") == 74 and refs(store, "main/app.a") == ["c1"]
+            cursor.execute("delete from table_context_refs where table_name = 'a'")
+            assert find(store, "main/app.a") == 74 and refs(store, "main/app.a") == []
+            assert insert(("a", "c3", 71)) == "" and find(store, "main/app.a") == 71
+
+
+def test_types_that_run_code_of_their_own_are_not_followed(db):
+    """The triggers have the rights of the schema's owner."""
+    with hf.Store(db.url()) as store:
+        store.init()
+        db.sql("grant all on schema public to app")
+        db.sql("create domain name_of_table as text", user="app")
+        db.sql("create table table_context_refs (table_name name_of_table, context_id text)", user="app")
+        with pytest.raises(HfError, match="not of built-in types"):
+            adopt(store)
+
+
 def test_postgres_adopts_what_others_insert_into_meanwhile(db):
     """Writers that are under way are waited for, and their rows are adopted as well."""
     with hf.Store(db.url()) as store:
