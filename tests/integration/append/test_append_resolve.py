@@ -1,10 +1,12 @@
 """What did not come to its end is listed, and ended by people: append list, resolve and forget."""
 
+import contextlib
 import json
+import sqlite3
 
 import pytest
 
-from appending import counts, held_id, kill_before, kill_while_it_attaches, make_table, rows_of
+from appending import Appender, counts, held_id, kill_before, kill_while_it_attaches, make_table, rows_of
 from awaiting import eventually
 
 
@@ -113,3 +115,19 @@ def test_tables_may_be_named_like_commands(appender15, ch):
     make_table(ch, "list")
     assert appender15.done(f"{ch.name}.list", input=rows_of(1, 10))["rows"] == 10
     assert counts(ch, "list") == {1: 10}
+
+
+def test_a_local_store_of_an_earlier_version_knows_its_appends(holdfast, ch, tmp_path):
+    make_table(ch)
+    appender = Appender(holdfast.at(f"local:{tmp_path / 'store'}"), ch)
+    appender.done("--id", "x", "t", input=rows_of(1, 10))
+    with contextlib.closing(sqlite3.connect(tmp_path / "store" / "appends.db")) as file, file:
+        file.executescript("""
+            DROP INDEX appends_attaching_to; ALTER TABLE appends DROP COLUMN server;
+            ALTER TABLE appends DROP COLUMN reason;
+            CREATE UNIQUE INDEX appends_attaching ON appends (table_name) WHERE state = 'attaching'""")
+    assert appender.done("--id", "x", "t", input=rows_of(1, 10))["outcome"] == "nothing to do"
+    assert [row["id"] for row in listed(appender, "--all")] == ["x"]
+    assert forget(appender, "x").code == 0
+    assert appender.done("--id", "x", "t", input=rows_of(2, 10))["outcome"] == "appended"
+    assert counts(ch) == {1: 10, 2: 10}
