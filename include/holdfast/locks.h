@@ -239,8 +239,8 @@ HF_API HF_MUST_CHECK hf_status hf_store_borrow(struct pg_conn *conn,
                                                hf_error *err);
 
 /*
- * Releases what is still held and frees the store. All hf_lock handles must have been freed, and all
- * calls must have returned: end waits with hf_store_interrupt, and join their threads.
+ * Releases what is still held and frees the store. All hf_lock handles must have been freed, and
+ * all calls must have returned: end waits with hf_store_interrupt, and join their threads.
  * In a child of fork() it only drops the child's descriptors: the parent's session and locks stay.
  * Do that (or exec) in the child at once: a descriptor that the child keeps open can keep the
  * locks of a parent that has died.
@@ -248,8 +248,8 @@ HF_API HF_MUST_CHECK hf_status hf_store_borrow(struct pg_conn *conn,
 HF_API void hf_store_close(hf_store *store);
 
 /*
- * Ends every wait of this store, now and later, with HF_INTERRUPTED. Any thread; in a child of fork()
- * it does nothing.
+ * Ends every wait of this store, now and later, with HF_INTERRUPTED. Any thread; in a child of
+ * fork() it does nothing.
  */
 HF_API void hf_store_interrupt(hf_store *store);
 
@@ -279,8 +279,8 @@ typedef enum hf_lock_state { HF_STATE_HELD = 0, HF_STATE_LOST, HF_STATE_RELEASED
 
 /*
  * Called exactly once for each lost lock, perhaps before the acquire has returned, in a thread of
- * the library or in hf_store_dispatch, one after the other; not for one whose release has told of it
- * before. It may release or free the lock.
+ * the library or in hf_store_dispatch, one after the other; not for one whose release has told of
+ * it before. It may release or free the lock.
  */
 typedef void hf_lost_fn(hf_lock *lock, const hf_error *why, void *arg);
 
@@ -311,9 +311,9 @@ typedef struct hf_lock_spec {
 /*
  * Returns HF_OK with *lock held, HF_NOT_ACQUIRED with err naming the holder, or the failure. The
  * caller frees *lock. A second acquire of a held label in the same process waits like any other.
- * With wait_ms, a key smaller than one that this thread holds is HF_ORDER, free or not: two processes
- * that wait in opposite orders would deadlock, and PostgreSQL could not see it. A set that waits
- * acquires its keys in their order, and holds those that it has. Any thread may release a
+ * With wait_ms, a key smaller than one that this thread holds is HF_ORDER, free or not: two
+ * processes that wait in opposite orders would deadlock, and PostgreSQL could not see it. A set
+ * that waits acquires its keys in their order, and holds those that it has. Any thread may release a
  * lock. A thread that is cancelled finishes the call; use hf_store_interrupt to end a wait.
  *
  * Who has waited for more than a moment is granted the lock in the order of arrival, over all

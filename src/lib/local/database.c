@@ -197,8 +197,8 @@ static hf_status read_version(const hf__local *local, int *version, hf_error *er
 }
 
 /*
- * The first token of a new file: 2^24 for each second of the clock, more than a store gives, so that
- * tokens do not start again from an old number when somebody removes the folder.
+ * The first token of a new file: 2^24 for each second of the clock, more than a store gives, so
+ * that tokens do not start again from an old number when somebody removes the folder.
  */
 static int64_t first_token(void)
 {

@@ -423,8 +423,8 @@ static bool is_any_lost(struct hf_lock *lock)
  * Those of a private lock are on one session, so that its loss is the loss of all. HF_LOST: a key
  * was lost while the wait for a later one went on.
  */
-static hf_status acquire_in_turn(struct acquiring *acquiring, const hf__claim *claims, size_t count,
-                                 hf_error *err)
+static hf_status acquire_one_by_one(struct acquiring *acquiring, const hf__claim *claims,
+                                    size_t count, hf_error *err)
 {
     struct hf_lock *lock = acquiring->lock;
     hf__session *on = acquiring->on;
@@ -469,7 +469,7 @@ hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claim
     if (status == HF_NOT_ACQUIRED)
         hf__tell_waiting(acquiring, &claims[acquiring->blocked]);
     do
-        status = acquire_in_turn(acquiring, claims, count, where);
+        status = acquire_one_by_one(acquiring, claims, count, where);
     while (status == HF_LOST && !acquiring->on);
     return status;
 }
