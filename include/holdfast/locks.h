@@ -313,8 +313,8 @@ typedef struct hf_lock_spec {
  * caller frees *lock. A second acquire of a held label in the same process waits like any other.
  * With wait_ms, a key smaller than one that this thread holds is HF_ORDER, free or not: two
  * processes that wait in opposite orders would deadlock, and PostgreSQL could not see it. A set
- * that waits acquires its keys in their order, and holds those that it has. Any thread may release a
- * lock. A thread that is cancelled finishes the call; use hf_store_interrupt to end a wait.
+ * that waits acquires its keys in their order, and holds those that it has. Any thread may release
+ * a lock. A thread that is cancelled finishes the call; use hf_store_interrupt to end a wait.
  *
  * Who has waited for more than a moment is granted the lock in the order of arrival, over all
  * processes. A wait goes on while the store is out of reach, as in a restart or a failover, and

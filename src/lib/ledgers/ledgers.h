@@ -154,13 +154,6 @@ HF_MUST_CHECK hf_status hf__coverage_measure(hf_tx *tx, const hf_network *networ
 /* Replaces coverage by the ranges. The coverage lock must be held, see hf__network_lock. */
 HF_MUST_CHECK hf_status hf__coverage_replace(hf_tx *tx, const hf_network *network,
                                              const hf__ranges *ranges, hf_error *err);
-/*
- * Replaces coverage by what the data shows above the retention floor, and returns it in *ranges.
- * The transaction should do nothing else on this network.
- */
-HF_MUST_CHECK hf_status hf__coverage_rebuild(hf_tx *tx, const hf_network *network,
-                                             hf__ranges *ranges, hf_error *err);
-
 typedef struct hf__repair {
     size_t ranges;
     int64_t ledgers;

@@ -279,8 +279,12 @@ hf_status hf__coverage_replace(hf_tx *tx, const hf_network *network, const hf__r
     return status == HF_OK ? insert_ranges(tx, network, ranges, err) : status;
 }
 
-hf_status hf__coverage_rebuild(hf_tx *tx, const hf_network *network, hf__ranges *ranges,
-                               hf_error *err)
+/*
+ * Replaces coverage by what the data shows above the retention floor, and returns it in *ranges.
+ * The transaction should do nothing else on this network.
+ */
+static hf_status rebuild_coverage(hf_tx *tx, const hf_network *network, hf__ranges *ranges,
+                                  hf_error *err)
 {
     bool kept = false;
     int64_t floor = 0;
@@ -321,7 +325,7 @@ static hf_status repair(hf_tx *tx, void *arg, hf_error *err)
     *report = (hf__repair){0};
     hf_status status = check_tables(tx, network, err);
     if (status == HF_OK)
-        status = hf__coverage_rebuild(tx, network, &repairing->ranges, err);
+        status = rebuild_coverage(tx, network, &repairing->ranges, err);
     if (status != HF_OK || ranges->count == 0)
         return status;
     report->ranges = ranges->count;

@@ -554,7 +554,7 @@ hf_status hf_table_adopt(hf_store *store, const hf_table_adoption *adoption,
 static hf_status leave(hf_tx *tx, void *arg, hf_error *err)
 {
     struct run *run = arg;
-    return hf__adopt_leave(tx, &run->options, &run->source, err);
+    return hf__adopt_source_leave(tx, &run->options, &run->source, err);
 }
 
 hf_status hf_table_leave(hf_store *store, const hf_table_adoption *adoption, hf_error *err)

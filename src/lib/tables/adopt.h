@@ -68,8 +68,8 @@ HF_MUST_CHECK hf_status hf__adopt_constrain(hf_tx *tx, hf__adopt_source *source,
                                             const hf_table_adoption *adoption,
                                             hf_table_adopted *adopted, hf_error *err);
 /* On PostgreSQL: takes back what adoption has added. HF_CONFIG: it was not adopted. */
-HF_MUST_CHECK hf_status hf__adopt_leave(hf_tx *tx, const hf_table_adoption *adoption,
-                                        hf__adopt_source *source, hf_error *err);
+HF_MUST_CHECK hf_status hf__adopt_source_leave(hf_tx *tx, const hf_table_adoption *adoption,
+                                               hf__adopt_source *source, hf_error *err);
 
 /* ---- adopt_names.c: names and their problems; no I/O ----------------------------------------- */
 

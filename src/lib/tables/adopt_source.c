@@ -367,8 +367,8 @@ static hf_status constrain_postgres(hf_tx *tx, hf__adopt_source *source,
     return status == HF_OK ? follow(tx, adoption, source, err) : status;
 }
 
-hf_status hf__adopt_leave(hf_tx *tx, const hf_table_adoption *adoption, hf__adopt_source *source,
-                          hf_error *err)
+hf_status hf__adopt_source_leave(hf_tx *tx, const hf_table_adoption *adoption,
+                                 hf__adopt_source *source, hf_error *err)
 {
     hf_rows *rows = NULL;
     hf_status status = hf__tx_queue_sql(tx, &hf__sql_tables_adopt_patience, NULL, 0, NULL, err);
