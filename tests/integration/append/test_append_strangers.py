@@ -5,8 +5,7 @@ import pytest
 import clickhouse
 import hf
 import hf_table
-from appending import (SMALL_BLOCKS, Appender, counts, kill_before, kill_while_it_attaches, make_table, rows_of,
-                       slow_select)
+from appending import SMALL_BLOCKS, Appender, Feed, counts, kill_before, kill_while_it_attaches, make_table, rows_of
 from awaiting import eventually
 
 ROWS = 100  # as many as append x has, of the same size
@@ -189,16 +188,16 @@ def test_servers_that_share_a_store_and_a_name_do_not_settle_each_other_s_append
 # --- the server refuses the parts -------------------------------------------------------------------------
 
 
-def alter_while_it_streams(appender, ch, identity):
-    worker = appender.start("--id", identity, "t", "--select", slow_select(1, 30), **SMALL_BLOCKS)
+@pytest.mark.parametrize("settings", [{}, SMALL_BLOCKS])  # of one part, and of several
+def test_an_append_whose_table_was_altered_meanwhile_is_in_nobodys_way(appender15, store15, ch, tmp_path, settings):
+    make_table(ch)
+    feed = Feed(tmp_path / "rows")
+    worker = appender15.start("--id", "x", "t", feed.path, **settings)
+    feed.write(rows_of(1, 50))
     eventually(ch.staging_tables)
     ch.sql("ALTER TABLE t ADD COLUMN more UInt8")
-    return worker.wait_all(60)
-
-
-def test_an_append_whose_table_was_altered_meanwhile_is_in_nobodys_way(appender15, store15, ch):
-    make_table(ch)
-    result = alter_while_it_streams(appender15, ch, "x")
+    feed.end()
+    result = worker.wait_all(60)
     assert result.code == 125 and "0 of 1 partitions are attached" in result.err and "forget" in result.err, result
     assert store15.sql("SELECT state FROM holdfast.appends") == []
     appender15.done("--id", "y", "t", input=rows_of(2, 10))
@@ -224,13 +223,16 @@ def test_the_staging_table_of_a_living_append_by_way_of_another_store_is_not_swe
     """Only its own store knows that it is alive."""
     make_table(ch)
     elsewhere = Appender(holdfast.at(f"local:{tmp_path / 'store'}"), ch)
-    living = elsewhere.start("--id", "same", "t", "--select", slow_select(1, 100), **SMALL_BLOCKS)
+    feed = Feed(tmp_path / "rows")
+    living = elsewhere.start("--id", "same", "t", feed.path)
+    feed.write(rows_of(1, 10))
     eventually(ch.staging_tables)
     assert appender15.done("--keep", "0", "t", input=rows_of(2, 10))["rows"] == 10
     assert appender15.done("--id", "same", "t", input=rows_of(3, 10))["outcome"] == "appended"
     assert len(ch.staging_tables()) == 1
+    feed.end()
     assert living.wait(60) == 0
-    assert counts(ch) == {1: 1000, 2: 10, 3: 10} and ch.staging_tables() == []
+    assert counts(ch) == {1: 10, 2: 10, 3: 10} and ch.staging_tables() == []
 
 
 @pytest.mark.parametrize("host, warned", [("127.0.0.1", False), ("0.0.0.0", True)])
