@@ -159,7 +159,7 @@ static int print_list(const struct invocation *in, const hf_rows *rows)
 static int list_main(const struct command *self, int argc, char **argv)
 {
     struct list_values values = {0};
-    struct invocation in;
+    struct invocation in = {0};
     hf_store_options options = HF_STORE_OPTIONS_INIT;
     hf_store *store = NULL;
     hf_rows *rows = NULL;
@@ -260,7 +260,7 @@ static int run(const struct resolve_values *values, const struct invocation *in,
 static int resolve_main(const struct command *self, int argc, char **argv)
 {
     struct resolve_values values = {0};
-    struct invocation in;
+    struct invocation in = {0};
     int code = EXIT_OK;
 
     if (!parse_options(self, argc, argv, &values, &in, &code))
@@ -275,7 +275,7 @@ static int resolve_main(const struct command *self, int argc, char **argv)
 static int forget_main(const struct command *self, int argc, char **argv)
 {
     struct resolve_values values = {0};
-    struct invocation in;
+    struct invocation in = {0};
     int code = EXIT_OK;
 
     if (!parse_options(self, argc, argv, &values, &in, &code))

@@ -304,9 +304,11 @@ static bool take_hash(const hf__json_value *value, char hash[HF__HASH_MAX + 1])
     if (value->text.text == NULL || value->kind != HF__JSON_STRING || value->escaped ||
         value->text.size != DIGITS)
         return false;
-    for (size_t i = 0; i < DIGITS; i++)
-        if (memchr("0123456789abcdef", value->text.text[i], 16) == NULL)
+    for (size_t i = 0; i < DIGITS; i++) {
+        char digit = value->text.text[i];
+        if (!(digit >= '0' && digit <= '9') && !(digit >= 'a' && digit <= 'f'))
             return false;
+    }
     memcpy(hash, value->text.text, value->text.size);
     hash[value->text.size] = '\0';
     return true;
