@@ -189,7 +189,7 @@ static hf_status set_up(hf__local *local, const hf_store_options *options, const
     local->head.local = true;
     local->keeps_records = options->records != HF_RECORDS_OFF;
     local->check_ms = options->ping_interval_ms;
-    local->busy_ms = options->ping_deadline_ms;
+    local->busy_ms = options->ping_deadline_ms > 0 ? options->ping_deadline_ms : INT_MAX;
     atomic_store(&local->head.records, local->keeps_records);
     local->head.max_keys = options->max_keys > 0 ? options->max_keys : MAX_KEYS;
     local->head.log = options->log;

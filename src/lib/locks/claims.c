@@ -411,12 +411,19 @@ static hf_status acquire_at_once(struct acquiring *acquiring, const hf__claim *c
     return status == HF_UNREACHABLE ? acquire_once(acquiring, claims, count, patient, err) : status;
 }
 
-static bool is_any_lost(struct hf_lock *lock)
+/*
+ * Are the keys that were acquired first still held, behind the token of the last? Then whoever gets
+ * one of them later has a greater token.
+ */
+static hf_status confirm_all(struct hf_lock *lock, size_t from, hf_error *err)
 {
-    pthread_mutex_lock(&lock->store->mutex);
-    bool lost = hf__lost_session(lock) != NULL;
-    pthread_mutex_unlock(&lock->store->mutex);
-    return lost;
+    const hf__backend_ops *ops = lock->store->backend->ops;
+    hf_status status = HF_OK;
+    for (size_t i = from; ops->confirm_claims && i < lock->count && status == HF_OK; i++) {
+        const struct grant *grant = &lock->grants[i];
+        status = ops->confirm_claims(grant->hold->session, &grant->claim, 1, err);
+    }
+    return status;
 }
 
 /*
@@ -438,8 +445,8 @@ static hf_status acquire_one_by_one(struct acquiring *acquiring, const hf__claim
             acquiring->on = lock->grants[from].hold->session;
     }
     acquiring->on = on;
-    if (status == HF_OK && is_any_lost(lock))
-        status = hf__fail(err, HF_LOST, "a key of the set was lost while it waited for another");
+    if (status == HF_OK)
+        status = confirm_all(lock, from, err);
     if (status != HF_OK)
         (void)!hf__claims_release(lock, from, NULL);
     return status;

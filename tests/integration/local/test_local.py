@@ -445,6 +445,24 @@ def test_tokens_do_not_repeat_where_the_folder_is_made_anew_at_once(url, folder)
     assert seen == sorted(set(seen))
 
 
+def test_waiting_set_is_not_granted_with_a_key_that_it_lost_meanwhile(url, folder):
+    """The watcher looks once in a minute here, so that it is not the one to tell."""
+    first, last = sorted(["a", "b"], key=hf.derive)
+    with hf.Store(url, ping_interval_ms=60000) as store, Peer(url) as peer:
+        held = peer.acquire(last)
+        waiting = begin_wait(store, [first, last])
+        eventually(lambda: any(view.key == hf.derive(last) and view.waiting for view in store.locks()))
+        for path in (folder / "locks").iterdir():
+            path.unlink()
+        with hf.Store(url) as rival:
+            theirs = rival.acquire(first)
+            with contextlib.suppress(HfError):
+                peer.release(held)
+            stays(lambda: waiting.running, 1.5)
+            theirs.end()
+            waiting.result().end()
+
+
 def test_killed_holder_lets_a_long_waiter_in(url):
     with hf.Store(url) as store, Peer(url) as peer:
         peer.acquire("job")
