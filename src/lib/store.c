@@ -62,6 +62,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
     }
     store->pid = getpid();
     store->dispatch = options->dispatch;
+    store->ping_deadline_ms = options->ping_deadline_ms;
     store->registry = options->registry;
     (void)snprintf(store->application, sizeof store->application, "%s", options->application);
     if (gethostname(store->host, sizeof store->host - 1) != 0)

@@ -80,7 +80,9 @@ static hf_status await_key(struct acquiring *acquiring, const hf__claim *claim,
                            struct waiter *waiter, bool patient, hf_error *err)
 {
     hf_store *store = acquiring->store;
+    struct timespec latest = hf__timespec(acquiring->began + store->ping_deadline_ms);
     hf_status status = HF_OK;
+    int timed_out = 0;
 
     pthread_mutex_lock(&store->mutex);
     for (;;) {
@@ -96,8 +98,10 @@ static hf_status await_key(struct acquiring *acquiring, const hf__claim *claim,
             hf__waiter_assign(waiter);
             break;
         }
-        if (!patient && only_busy(waiter->key_state, waiter->mode)) {
-            pthread_cond_wait(&store->changed, &store->mutex); /* for one round trip at most */
+        if (!patient && !timed_out && only_busy(waiter->key_state, waiter->mode)) {
+            /* For one round trip, unless the store is silent and others are always first. */
+            timed_out =
+                pthread_cond_clockwait(&store->changed, &store->mutex, CLOCK_MONOTONIC, &latest);
             continue;
         }
         if (patient && !acquiring->told) {

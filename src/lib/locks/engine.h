@@ -81,6 +81,7 @@ struct hf_store {
     char application[128];
     char host[256];
     bool dispatch;
+    int ping_deadline_ms; /* so long a call without a wait may take where the store is silent */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a key state is no longer busy, or a callback has ended */

@@ -64,6 +64,20 @@ def test_wait_behind_another_thread_ends_in_time_on_a_silent_server(own_pg, own_
         assert_nothing_is_left(own_db)
 
 
+def test_tries_end_in_time_on_a_silent_server_however_many_threads_make_them(own_pg, own_db):
+    def tries(store):
+        for _ in range(3):
+            with limited(1):
+                assert store.refusal(7).status in (Status.UNREACHABLE, Status.NOT_ACQUIRED)
+
+    with hf.Store(own_db.url(), ping_deadline_ms=1000) as store:
+        store.acquire(1).end()
+        with own_pg.frozen():
+            for one in [Background(tries, store) for _ in range(8)]:
+                one.result(60)
+        assert_nothing_is_left(own_db)
+
+
 def test_long_wait_ends_in_time_on_a_silent_server(own_pg, own_db):
     with hf.Store(own_db.url()) as store:
         with frozen_wait(own_pg, own_db, store, 7, 3000) as waiter, limited(3):
