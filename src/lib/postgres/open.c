@@ -230,13 +230,22 @@ static void free_backend(pg_backend *backend)
 }
 
 /* The server releases the locks at the end of the session; only our records have to be deleted. */
+/*
+ * Errands that were not sent are not needed: all that the session has ends with it. An answer that
+ * is on its way is taken, or the server would complain in its log that nobody does.
+ */
 static void close_session(pg_session *session, const pg_patience *patience)
 {
     hf_error ignored;
     session->patience = patience;
-    if (!atomic_load(&session->base.lost) && session->token_epoch)
+    hf__buf_free(&session->errands);
+    if (atomic_load(&session->base.lost))
+        return;
+    if (session->token_epoch)
         (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_close_session), 0, NULL, NULL,
                             &ignored);
+    else
+        (void)!hf__pg_ready(session, &ignored);
 }
 
 static void pg_close(hf__backend *base)

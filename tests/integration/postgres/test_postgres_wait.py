@@ -275,15 +275,33 @@ def test_dead_waiter_leaves_the_queue(db, stranger):
 def test_wait_leaves_no_errors_in_the_servers_log(db, stranger):
     run(stranger, "select pg_advisory_lock(7)")
     mark = db.server.log_size()
-    with hf.Store(db.url(), application="quiet") as store:
+    with hf.Store(db.url()) as store:
         assert store.refusal(7, 300).status is Status.NOT_ACQUIRED
         assert store.refusal(7, 3500).status is Status.NOT_ACQUIRED
         waiter = begin_long_wait(store, 7, 3)
         run(stranger, "select pg_advisory_unlock(7)")
         waiter.result().end()
     complaints = [line for line in db.server.log(mark).splitlines()
-                  if "quiet" in line and any(level in line for level in ("ERROR:", "FATAL:", "WARNING:"))]
+                  if any(level in line for level in ("ERROR:", "FATAL:", "WARNING:"))]
     assert complaints == []
+
+
+def test_store_that_is_closed_behind_an_interrupt_leaves_no_errors_in_the_servers_log(own_pg, own_db):
+    """What its waits give back is on the way, and the server answers it when the store closes."""
+    with contextlib.closing(own_db.connect()) as stranger:
+        run(stranger, "select pg_advisory_lock(7)")
+        store = hf.Store(own_db.url())
+        waiter = begin_long_wait(store, 7)
+        mark = own_pg.log_size()
+        with own_pg.frozen():
+            store.interrupt()
+            with pytest.raises(hf.HfError):
+                waiter.result()
+            closing = Background(store.close)
+            stays(lambda: True, 0.3)
+        closing.result()
+        eventually(lambda: not own_db.sessions())
+    assert "FATAL:" not in own_pg.log(mark)
 
 
 class Aim:
