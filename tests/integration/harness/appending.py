@@ -189,8 +189,8 @@ class held_id:
             pass
 
     def __exit__(self, *_):
-        self.ch.sql(f"KILL QUERY WHERE query_id = '{self.query_id}' SYNC")
-        eventually(lambda: not self._running())
+        # Told once: SYNC repeats it until the id is free, and would hit whoever waits for the id.
+        self.ch.sql(f"KILL QUERY WHERE query_id = '{self.query_id}' ASYNC")
         self.thread.join()
 
 
