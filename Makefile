@@ -1,10 +1,13 @@
 # A front for Meson. Every target first installs what it is missing (see scripts/deps).
 
-BUILD = build
+SAN =
+BUILD = build$(if $(SAN),-$(SAN))
 PREFIX = /usr/local
 BENCH =
 MINUTES = 5
 MESON = /usr/bin/meson
+SETUP_address = -Db_sanitize=address,undefined -Db_lundef=false
+SETUP_thread = -Db_sanitize=thread -Db_lundef=false
 
 .PHONY: all deps run test chaos lint format bench install clean
 
@@ -12,7 +15,7 @@ all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 $(BUILD)/build.ninja: | build-deps
-	$(MESON) setup $(BUILD)
+	$(MESON) setup $(SETUP_$(SAN)) $(BUILD)
 
 .PHONY: build-deps
 build-deps:
@@ -26,7 +29,7 @@ run: all
 
 test: all
 	@scripts/deps test
-	@scripts/test $(BUILD)
+	@scripts/$(if $(SAN),test-sanitized $(SAN),test) $(BUILD)
 
 chaos: all
 	@scripts/deps test

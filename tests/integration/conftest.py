@@ -8,11 +8,15 @@ import pytest
 import cli
 import cluster
 import hf
+import sanitizers
 import servers
 from counting import COUNTER
 from stores import StoreKind, new_kind, new_tx_kind
 
 pytest_plugins = ["appending", "ingesting"]  # their fixtures
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    sanitizers.keep_from_servers(hf.BUILD)
 
 FOREIGN_SETTINGS = ("PG", "HOLDFAST_", "DATABASE_URL", "XDG_STATE_HOME", "NOTIFY_SOCKET")
 
@@ -287,7 +291,7 @@ def compiled(tmp_path_factory):
             program = folder / pathlib.Path(source).stem
             library = pathlib.Path(hf.lib()._name)
             subprocess.run(
-                ["c++" if source.endswith(".cpp") else "cc", "-g", "-pthread",
+                ["c++" if source.endswith(".cpp") else "cc", "-g", "-pthread", *sanitizers.FLAGS,
                  f"-I{hf.ROOT / 'include'}", hf.PROGRAMS / source, library,
                  f"-Wl,-rpath,{library.parent}", "-o", program], check=True)
             done[source] = str(program)

@@ -42,10 +42,25 @@ hf_status hf__pg_patience_check(const pg_backend *backend, const pg_patience *pa
     return status;
 }
 
-static struct timespec next_look(const pg_patience *patience)
+static int64_t next_look(const pg_patience *patience)
 {
     int64_t step = hf__deadline(STEP_MS);
-    return hf__timespec(patience->until < step ? patience->until : step);
+    return patience->until < step ? patience->until : step;
+}
+
+static int lock_until(pthread_mutex_t *mutex, int64_t until)
+{
+#ifdef __SANITIZE_THREAD__ /* gcc's race detector does not know pthread_mutex_clocklock */
+    int64_t wait_ns = (int64_t)hf__left_ms(until) * 1000000;
+    struct timespec when;
+    clock_gettime(CLOCK_REALTIME, &when);
+    when.tv_sec += (when.tv_nsec + wait_ns) / 1000000000;
+    when.tv_nsec = (when.tv_nsec + wait_ns) % 1000000000;
+    return pthread_mutex_timedlock(mutex, &when);
+#else
+    struct timespec when = hf__timespec(until);
+    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &when);
+#endif
 }
 
 hf_status hf__pg_lock_mutex(pg_backend *backend, pthread_mutex_t *mutex,
@@ -59,8 +74,7 @@ hf_status hf__pg_lock_mutex(pg_backend *backend, pthread_mutex_t *mutex,
     if (pthread_mutex_trylock(mutex) == 0)
         return HF_OK;
     while (status == HF_OK) {
-        struct timespec until = next_look(patience);
-        if (pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until) == 0)
+        if (lock_until(mutex, next_look(patience)) == 0)
             return HF_OK;
         status = hf__pg_patience_check(backend, patience, err);
     }
@@ -205,7 +219,7 @@ hf_status hf__pg_connect(pg_backend *backend, const pg_patience *patience, PGcon
     }
     pthread_mutex_lock(&aside->mutex);
     while (!aside->done && status == HF_OK) {
-        struct timespec until = next_look(patience);
+        struct timespec until = hf__timespec(next_look(patience));
         if (pthread_cond_clockwait(&aside->changed, &aside->mutex, CLOCK_MONOTONIC, &until) != 0)
             status = hf__pg_patience_check(backend, patience, err);
     }

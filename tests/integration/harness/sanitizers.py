@@ -1,0 +1,27 @@
+"""A suite whose library is built with a sanitizer: `make test SAN=address` or `SAN=thread`.
+
+Python loads the library, so the sanitizer's runtime must be in Python from its first instruction. The servers
+that the tests start are as their packages made them, and must not be given it.
+"""
+
+import os
+import pathlib
+import sys
+
+KIND = os.environ.get("SAN", "")
+FLAGS = {"address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}.get(KIND, [])
+
+
+def keep_from_servers(folder):
+    """In a process that starts servers: of its children only Python and what is linked with the runtime have it."""
+    runtime = os.environ.pop("LD_PRELOAD", None)
+    if not KIND or not runtime:
+        return
+    options = os.environ.get("ASAN_OPTIONS", "")
+    python = pathlib.Path(folder) / f"python-{os.getpid()}"
+    python.write_text(f'#!/bin/sh\nLD_PRELOAD={runtime} ASAN_OPTIONS={options} exec {sys.executable} "$@"\n',
+                      encoding="utf-8")
+    python.chmod(0o755)
+    sys.executable = str(python)
+    # Python never frees all that it has; the commands do.
+    os.environ["ASAN_OPTIONS"] = options.replace("detect_leaks=0", "detect_leaks=1")
