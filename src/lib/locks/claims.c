@@ -241,8 +241,12 @@ static bool make_holds(struct waiter *waiters, size_t count, const hf__request *
     for (size_t i = 0; i < count; i++) {
         if (waiters[i].state != WAITER_ASKS)
             continue;
-        if (!(waiters[i].hold = malloc(sizeof *waiters[i].hold)))
+        if (!(waiters[i].hold = malloc(sizeof *waiters[i].hold))) {
+            while (i-- > 0)
+                if (waiters[i].state == WAITER_ASKS)
+                    free(waiters[i].hold);
             return false;
+        }
         *waiters[i].hold = (struct hold){.session = request->session,
                                          .mode = request->claims->mode,
                                          .refs = 1,

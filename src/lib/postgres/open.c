@@ -67,11 +67,15 @@ struct parameter_list {
 
 static bool push(struct parameter_list *list, const char *keyword, const char *value)
 {
-    list->keywords[list->used] = strdup(keyword);
-    list->values[list->used] = strdup(value);
-    bool ok = list->keywords[list->used] && list->values[list->used];
-    list->used++;
-    return ok;
+    char *name = strdup(keyword), *text = strdup(value);
+    if (!name || !text) { /* no hole: the lists end with the first NULL */
+        free(name);
+        free(text);
+        return false;
+    }
+    list->keywords[list->used] = name;
+    list->values[list->used++] = text;
+    return true;
 }
 
 static bool push_default(struct parameter_list *list, const PQconninfoOption *given,

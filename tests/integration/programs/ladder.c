@@ -1,0 +1,292 @@
+/*
+ * ladder URL SCENARIO memory|calls [LAST]: runs the scenario again and again; the first time its
+ * first allocation (or call of libpq or SQLite) fails, then its second, until it ends before its
+ * turn comes, or LAST have failed. Each time: the answer is true, nothing is held after, and all
+ * memory is given back. Prints how many have failed.
+ *
+ * The store must have its schema, and a table ladder(n).
+ */
+#include <execinfo.h>
+#include <holdfast/holdfast.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rungs.h"
+
+enum { PATIENCE_MS = 15000, HOLD_MS = 20 };
+
+static const char *url;
+static size_t rung;
+static hf_store *other; /* never fails: it looks at what the scenario has left */
+
+static void complain(const char *what, const hf_error *err)
+{
+    fprintf(stderr, "rung %zu (%s failed): %s%s%s\n", rung, rungs_failed(), what, err ? ": " : "",
+            err ? err->message : "");
+    _exit(1);
+}
+
+static void on_crash(int signal)
+{
+    void *frames[40];
+    dprintf(2, "rung %zu (%s failed): signal %d\n", rung, rungs_failed(), signal);
+    backtrace_symbols_fd(frames, backtrace(frames, 40), 2);
+    _exit(3);
+}
+
+static hf_status open_store(hf_store **store, hf_error *err)
+{
+    hf_store_options options = HF_STORE_OPTIONS_INIT;
+    options.url = url;
+    options.ping_deadline_ms = 2000;
+    options.ping_interval_ms = 500;
+    return hf_store_open(&options, store, err);
+}
+
+static hf_status acquire(hf_store *store, const hf_target *targets, size_t count, int64_t wait_ms,
+                         hf_lock **lock, hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    spec.targets = targets;
+    spec.target_count = count;
+    spec.wait_ms = wait_ms;
+    return hf_lock_acquire(store, &spec, lock, err);
+}
+
+/* ---- scenarios ------------------------------------------------------------------------------- */
+
+static const hf_target job = {.label = "job"};
+
+static hf_status end(hf_lock *lock, hf_status status, hf_error *err)
+{
+    int64_t token = 0;
+    if (status == HF_OK && hf_store_has_records(other))
+        status = hf_lock_token(lock, &token, err);
+    if (status == HF_OK)
+        status = hf_lock_release(lock, err);
+    hf_lock_free(lock);
+    return status;
+}
+
+static hf_status do_acquire(hf_store *store, hf_error *err)
+{
+    const hf_target targets[] = {job, HF_LABEL("Transfer:1"), HF_KEY(42)};
+    hf_lock *lock = NULL;
+    hf_status status = acquire(store, targets, 3, 0, &lock, err);
+    return end(lock, status, err);
+}
+
+static void *hold_a_while(void *arg)
+{
+    usleep(HOLD_MS * 1000);
+    hf_lock_free(arg);
+    return NULL;
+}
+
+/* The store that never fails holds it first, and gives it away while the scenario waits. */
+static hf_status do_wait(hf_store *store, hf_error *err)
+{
+    hf_lock *theirs = NULL, *lock = NULL;
+    pthread_t thread;
+    bool spared = rungs_spare(true);
+    if (acquire(other, &job, 1, 0, &theirs, err) != HF_OK)
+        complain("the other store does not get the lock", err);
+    pthread_create(&thread, NULL, hold_a_while, theirs);
+    rungs_spare(spared);
+    hf_status status = acquire(store, &job, 1, PATIENCE_MS, &lock, err);
+    pthread_join(thread, NULL);
+    return end(lock, status, err);
+}
+
+static hf_status insert(hf_tx *tx, void *arg, hf_error *err)
+{
+    (void)arg;
+    return hf_tx_query(tx, "INSERT INTO ladder VALUES (1)", 0, NULL, false, NULL, err);
+}
+
+static hf_status do_transact(hf_store *store, hf_error *err)
+{
+    hf_tx_options options = HF_TX_OPTIONS_INIT;
+    options.labels = &job;
+    options.label_count = 1;
+    options.deadline_ms = PATIENCE_MS;
+    return hf_transact(store, &options, insert, NULL, err);
+}
+
+static hf_status do_coverage(hf_store *store, hf_error *err)
+{
+    hf_network_options options = HF_NETWORK_OPTIONS_INIT;
+    hf_network *network = NULL;
+    hf_range *gaps = NULL;
+    size_t count = 0;
+    bool is_found = false;
+    int64_t value = 0;
+    options.name = "testnet";
+    hf_status status = hf_network_open(store, &options, &network, err);
+    if (status == HF_OK)
+        status = hf_cursor_set(network, "mine", 7, err);
+    if (status == HF_OK)
+        status = hf_cursor_get(network, "mine", &is_found, &value, err);
+    if (status == HF_OK && (!is_found || value != 7))
+        complain("the cursor is another", NULL);
+    if (status == HF_OK)
+        status = hf_network_gaps(network, 1, 100, &gaps, &count, err);
+    free(gaps);
+    hf_network_free(network);
+    return status;
+}
+
+static hf_status do_views(hf_store *store, hf_error *err)
+{
+    hf_lock *lock = NULL;
+    hf_lock_list *list = NULL;
+    hf_status status = acquire(store, &job, 1, 0, &lock, err);
+    if (status == HF_OK)
+        status = hf_lock_list_read(store, &list, err);
+    if (status == HF_OK && hf_lock_list_count(list) == 0)
+        complain("the view does not show the lock", NULL);
+    hf_lock_list_free(list);
+    hf_lock_free(lock);
+    return status;
+}
+
+static hf_status do_registry(hf_store *store, hf_error *err)
+{
+    static const char text[] =
+        "version: 1\nlocks:\n"
+        "  - name: nightly\n    key: { fixed: 7001 }\n"
+        "  - name: booking\n    key: { pattern: \"Booking:{tenant}\", as: hashtext }\n";
+    hf_registry *registry = NULL;
+    hf_target target = {0};
+    const hf_registry_entry *entry = NULL;
+    char path[] = "/tmp/ladder.XXXXXX";
+    int file = mkstemp(path);
+    (void)store;
+    if (file < 0 || write(file, text, sizeof text - 1) < 0)
+        complain("cannot write the registry", NULL);
+    close(file);
+    hf_status status = hf_registry_read(path, &registry, err);
+    unlink(path);
+    if (status == HF_OK)
+        status = hf_registry_resolve(registry, "Booking:a", 9, &target, &entry, err);
+    if (status == HF_OK && (!entry || strcmp(entry->name, "booking") != 0))
+        complain("the label is another entry's", NULL);
+    hf_registry_free(registry);
+    return status;
+}
+
+static const struct scenario {
+    const char *name;
+    hf_status (*run)(hf_store *store, hf_error *err);
+} scenarios[] = {
+    {"acquire", do_acquire},   {"wait", do_wait},   {"transact", do_transact},
+    {"coverage", do_coverage}, {"views", do_views}, {"registry", do_registry},
+};
+
+/* ---- the ladder ------------------------------------------------------------------------------ */
+
+static hf_status count_rows(hf_tx *tx, void *arg, hf_error *err)
+{
+    hf_rows *rows = NULL;
+    hf_status status = hf_tx_query(tx, "SELECT count(*) FROM ladder", 0, NULL, false, &rows, err);
+    if (status == HF_OK)
+        *(long *)arg = atol(hf_rows_value(rows, 0, 0, NULL));
+    hf_rows_free(rows);
+    return status;
+}
+
+static long rows_there(void)
+{
+    hf_error err = {0};
+    long count = 0;
+    if (hf_transact(other, NULL, count_rows, &count, &err) != HF_OK)
+        complain("cannot count the rows", &err);
+    return count;
+}
+
+/* A server frees the locks of a session that has ended when it notices: the wait is for that. */
+static void check_nothing_held(void)
+{
+    hf_error err = {0};
+    hf_lock *lock = NULL;
+    if (acquire(other, &job, 1, PATIENCE_MS, &lock, &err) != HF_OK)
+        complain("the lock is still held", &err);
+    hf_lock_free(lock);
+}
+
+static void check_rows(hf_status status, long before, const hf_error *err)
+{
+    long more = rows_there() - before;
+    if (status == HF_OK ? more != 1 : status == HF_IN_DOUBT ? more != 0 && more != 1 : more != 0)
+        complain(status == HF_OK ? "a commit that was reported is not there once"
+                                 : "a failed transaction has left rows",
+                 err);
+}
+
+/* Threads that were left behind with a silent server end a little later. */
+static void check_memory(size_t before, size_t last_block)
+{
+    for (int looks = 0; looks < PATIENCE_MS / 10 && rungs_live() > before; looks++)
+        usleep(10 * 1000);
+    if (rungs_live() <= before)
+        return;
+    rungs_print_since(last_block);
+    complain("memory is not given back", NULL);
+}
+
+/* One time, with the failure armed. Was there one? */
+static bool climb(const struct scenario *scenario, rung_kind kind, bool writes)
+{
+    long rows = writes ? rows_there() : 0;
+    size_t before = rungs_live(), last_block = rungs_allocated();
+    hf_store *store = NULL;
+    hf_error err = {0};
+
+    rungs_arm(kind, rung);
+    rungs_spare(false);
+    hf_status status = open_store(&store, &err);
+    if (status == HF_OK)
+        status = scenario->run(store, &err);
+    hf_store_close(store);
+    rungs_spare(true);
+    bool has_failed = rungs_disarm();
+    if (!has_failed && status != HF_OK)
+        complain("it fails without a reason", &err);
+    if (status != HF_OK && (err.code != status || err.message[0] == '\0'))
+        complain("a failure without a message", &err);
+    check_memory(before, last_block);
+    check_nothing_held();
+    if (writes)
+        check_rows(status, rows, &err);
+    return has_failed;
+}
+
+int main(int argc, char **argv)
+{
+    const struct scenario *scenario = NULL;
+    hf_error err = {0};
+    size_t last = argc > 4 ? strtoul(argv[4], NULL, 10) : SIZE_MAX;
+
+    for (size_t i = 0; argc > 3 && i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strcmp(argv[2], scenarios[i].name) == 0)
+            scenario = &scenarios[i];
+    if (!scenario)
+        return 2;
+    signal(SIGSEGV, on_crash);
+    signal(SIGABRT, on_crash);
+    url = argv[1];
+    if (open_store(&other, &err) != HF_OK)
+        complain("cannot open the other store", &err);
+    rung_kind kind = strcmp(argv[3], "memory") == 0 ? MEMORY : CALLS;
+    bool writes = scenario->run == do_transact;
+    (void)climb(scenario, kind, writes); /* rung 0: nothing fails */
+    for (rung = 1; rung <= last && climb(scenario, kind, writes); rung++)
+        ;
+    hf_store_close(other);
+    printf("%zu\n", rung - 1);
+    return 0;
+}

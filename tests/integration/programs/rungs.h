@@ -1,0 +1,32 @@
+/*
+ * Makes one call of the library fail: the n-th allocation, or the n-th call of libpq or SQLite that
+ * can fail. The program defines these functions itself, so the library calls these.
+ */
+#ifndef RUNGS_H
+#define RUNGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum { MEMORY, CALLS } rung_kind;
+
+void rungs_arm(rung_kind kind, size_t number); /* 1: the next one fails */
+bool rungs_disarm(void);                       /* did it fail? */
+
+/*
+ * Spared threads are not counted and nothing of theirs fails: at first the main one, and those that
+ * a spared one starts. Gives what it was before.
+ */
+bool rungs_spare(bool spare);
+
+/* Blocks that the library has allocated and not freed. */
+size_t rungs_live(void);
+
+/* Blocks are numbered: tells on stderr where the living ones above this number were allocated. */
+size_t rungs_allocated(void);
+void rungs_print_since(size_t number);
+
+/* What failed last, for a report. */
+const char *rungs_failed(void);
+
+#endif
