@@ -13,7 +13,7 @@ import servers
 from counting import COUNTER
 from stores import StoreKind, new_kind, new_tx_kind
 
-pytest_plugins = ["appending", "ingesting"]  # their fixtures
+pytest_plugins = ["appending_beside", "appending", "ingesting"]  # their fixtures
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     sanitizers.keep_from_servers(hf.BUILD)

@@ -11,8 +11,9 @@ import pytest
 
 import cli
 from appending import (BLOCK, SMALL_BLOCKS, Stream, Watcher, appends_by_block, counts, end_sleepers, held_id, in_parallel,
-                       kill_before, kill_while_it_attaches, make_table, rows_of, runs_of, sleeping, slow_select,
+                       is_told, kill_before, kill_while_it_attaches, make_table, rows_of, runs_of, sleeping, slow_select,
                        trigger)
+from appending_beside import beside_others, beside_plain, beside_strangers
 from awaiting import eventually
 
 WORKERS, EACH, BLOCKS = 4, 5, 40
@@ -25,6 +26,7 @@ def numbered(worker, turn):
 # --- the command ----------------------------------------------------------------------------------------
 
 
+@beside_strangers
 def test_rows_arrive_and_the_summary_says_so(appender, ch):
     make_table(ch)
     summary = appender.done("t", input=rows_of(1, 3000))
@@ -106,6 +108,7 @@ def test_no_rows_are_no_failure(appender15, ch):
     assert ch.staging_tables() == []
 
 
+@beside_strangers
 def test_rows_of_many_partitions_arrive_together(appender15, ch):
     make_table(ch, engine="MergeTree PARTITION BY n % 5 ORDER BY tuple()")
     summary = appender15.done("t", input=rows_of(1, 1000), **SMALL_BLOCKS)
@@ -171,11 +174,12 @@ def append_all(appender, mode):
         for turn in range(EACH):
             summary = appender.done(mode, "t", "--select", slow_select(numbered(worker, turn), BLOCKS, 0.0005),
                                     **SMALL_BLOCKS)
-            assert summary["rows"] == BLOCKS * BLOCK
+            assert is_told(appender.ch, summary["rows"], BLOCKS * BLOCK)
 
     in_parallel([lambda worker=worker: work(worker) for worker in range(WORKERS)])
 
 
+@beside_others
 @pytest.mark.parametrize("mode", ["--staged", "--direct"])
 def test_appends_of_many_blocks_are_contiguous(appender15, ch, mode):
     make_table(ch)
@@ -253,6 +257,7 @@ def test_control_without_the_lock_inserts_into_one_table_overlap(ch):
 # --- exactly once ---------------------------------------------------------------------------------------
 
 
+@beside_strangers
 def test_a_repeat_under_the_same_id_does_nothing(appender, ch):
     make_table(ch)
     first = appender.done("--id", "job-1", "t", input=rows_of(1, 100))
@@ -269,6 +274,7 @@ def test_an_id_belongs_to_one_table(appender15, ch):
     assert refused.code == 64 and f"is one to {ch.name}.t" in refused.err
 
 
+@beside_strangers
 def test_what_was_staged_for_one_table_is_not_attached_to_another(appender15, store15, ch):
     make_table(ch)
     make_table(ch, "u")
@@ -280,6 +286,7 @@ def test_what_was_staged_for_one_table_is_not_attached_to_another(appender15, st
     assert counts(ch) == {1: 100}
 
 
+@beside_strangers
 def test_two_runs_of_one_id_at_once_append_once(appender15, ch):
     make_table(ch)
     outcomes = in_parallel([lambda: appender15.done("--id", "same", "t", input=rows_of(1, 100))["outcome"]] * 4)
@@ -299,6 +306,7 @@ def merge_with_a_stranger(ch):
     ch.sql("OPTIMIZE TABLE t FINAL")
 
 
+@beside_strangers
 def test_killed_while_rows_come_in_nothing_is_seen_and_a_repeat_appends(appender, ch):
     make_table(ch)
     select = ["--select", slow_select(1, 300)]
@@ -311,6 +319,7 @@ def test_killed_while_rows_come_in_nothing_is_seen_and_a_repeat_appends(appender
     assert counts(ch) == {1: 300}
 
 
+@beside_strangers
 def test_killed_after_staging_a_repeat_goes_on_from_there(appender, store, ch):
     make_table(ch)
     kill_before(appender, store, "attaching")
@@ -321,6 +330,7 @@ def test_killed_after_staging_a_repeat_goes_on_from_there(appender, store, ch):
     assert counts(ch) == {1: 100}
 
 
+@beside_strangers
 def test_killed_between_attaching_and_its_record_a_repeat_finds_the_rows(appender, store, ch):
     make_table(ch, engine="MergeTree PARTITION BY n % 3 ORDER BY tuple()")
     kill_before(appender, store, "done", rows=99)
@@ -329,25 +339,29 @@ def test_killed_between_attaching_and_its_record_a_repeat_finds_the_rows(appende
     assert counts(ch) == {1: 99}
 
 
+@beside_strangers
 def test_killed_before_attaching_but_after_its_record_a_repeat_attaches(appender, store, ch):
     make_table(ch)
     kill_while_it_attaches(appender, ch)
-    assert counts(ch) == {0: 1}
-    assert store.value("SELECT state FROM holdfast.appends WHERE id = 'x'") == "attaching"
+    if not ch.strangers:  # one with the lock has finished it
+        assert counts(ch) == {0: 1}
+        assert store.value("SELECT state FROM holdfast.appends WHERE id = 'x'") == "attaching"
     assert repeat(appender, "x", input=b"") == "finished"
     assert counts(ch) == {0: 1, 1: 100}
 
 
+@beside_others
 def test_the_next_append_finishes_for_one_that_died_while_it_attached(appender, store, ch):
     make_table(ch)
     kill_while_it_attaches(appender, ch)
     result = appender("--id", "y", "t", input=rows_of(2, 10))
-    assert result.code == 0 and "finished append x" in result.err, result
+    assert result.code == 0 and (ch.strangers or "finished append x" in result.err), result
     assert appends_by_block(ch) == [0, 1, 2]
-    assert repeat(appender, "x", input=b"") == "nothing to do"
+    assert repeat(appender, "x", input=b"") == ("finished" if ch.strangers else "nothing to do")
     assert counts(ch) == {0: 1, 1: 100, 2: 10}
 
 
+@beside_strangers
 def test_merges_and_other_writers_do_not_deceive_a_repeat(appender, store, ch):
     """Between the crash and the repeat the parts are merged with those of a stranger."""
     make_table(ch)
@@ -363,6 +377,7 @@ def test_control_a_plain_insert_that_is_killed_leaves_a_part_of_its_rows(ch):
     eventually(lambda: counts(ch) == {1: 100}, what="rows of a cut stream become visible")
 
 
+@beside_plain
 def test_where_nobody_can_tell_it_says_so_and_others_go_on(appender15, store15, ch):
     """The parts were merged, and the rows do not add up: as if the server had forgotten too much."""
     make_table(ch)
@@ -379,6 +394,7 @@ def test_where_nobody_can_tell_it_says_so_and_others_go_on(appender15, store15, 
 # --- sweeping -------------------------------------------------------------------------------------------
 
 
+@beside_plain
 def test_staging_tables_of_the_dead_are_swept_and_those_of_the_living_are_not(appender15, store15, ch):
     make_table(ch)
     dead = appender15.start("t", "--select", slow_select(1, 500), **SMALL_BLOCKS)
@@ -393,6 +409,7 @@ def test_staging_tables_of_the_dead_are_swept_and_those_of_the_living_are_not(ap
     assert counts(ch) == {2: 1000, 3: 10}
 
 
+@beside_strangers
 def test_what_a_dead_append_staged_is_kept_for_a_repeat_and_not_for_ever(appender15, store15, ch):
     make_table(ch)
     kill_before(appender15, store15, "attaching")
@@ -407,6 +424,7 @@ def test_what_a_dead_append_staged_is_kept_for_a_repeat_and_not_for_ever(appende
 # --- the lock is lost -------------------------------------------------------------------------------------
 
 
+@beside_strangers
 def test_a_lock_lost_while_rows_come_in_ends_it_and_nothing_is_seen(appender, store, ch):
     make_table(ch)
     worker = appender.start("t", "--select", slow_select(1, 1000), **SMALL_BLOCKS)
@@ -418,6 +436,7 @@ def test_a_lock_lost_while_rows_come_in_ends_it_and_nothing_is_seen(appender, st
     assert counts(ch) == {} and ch.staging_tables() == []
 
 
+@beside_plain
 def test_a_lock_lost_while_it_attaches_is_told_and_a_repeat_attaches_the_rest(appender, store, ch):
     make_table(ch, engine="MergeTree PARTITION BY n % 3 ORDER BY tuple()")
     key = appender.done("t", input=rows_of(0, 1))["key"]
@@ -435,6 +454,7 @@ def test_a_lock_lost_while_it_attaches_is_told_and_a_repeat_attaches_the_rest(ap
     assert counts(ch) == {0: 1, 1: 99}
 
 
+@beside_plain
 def test_a_lock_lost_behind_the_last_partition_is_told_with_what_is_there(appender15, store15, ch):
     make_table(ch)
     with trigger(store15, "BEFORE UPDATE", "NEW.state = 'done'", "PERFORM pg_sleep(60)"):

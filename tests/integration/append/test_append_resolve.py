@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from appending import Appender, counts, held_id, kill_before, kill_while_it_attaches, make_table, rows_of
+from appending_beside import beside_plain
 from awaiting import eventually
 
 
@@ -58,6 +59,7 @@ def test_people_say_what_nothing_proves(appender15, store15, ch, attached):
     assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "nothing to do"
 
 
+@beside_plain
 def test_what_can_be_proven_is_finished_without_a_word_from_people(appender15, ch):
     make_table(ch)
     kill_while_it_attaches(appender15, ch)
@@ -66,6 +68,7 @@ def test_what_can_be_proven_is_finished_without_a_word_from_people(appender15, c
     assert counts(ch) == {0: 1, 1: 100} and ch.staging_tables() == []
 
 
+@beside_plain
 @pytest.mark.parametrize("words", [True, False])
 def test_a_forgotten_append_can_be_done_anew(appender15, store15, ch, words):
     make_table(ch)
@@ -80,6 +83,7 @@ def test_a_forgotten_append_can_be_done_anew(appender15, store15, ch, words):
     assert counts(ch)[5] == 10 and 1 not in counts(ch)
 
 
+@beside_plain
 def test_without_a_target_what_is_staged_stays(appender15, ch):
     make_table(ch)
     kill_while_it_attaches(appender15, ch)
@@ -88,6 +92,7 @@ def test_without_a_target_what_is_staged_stays(appender15, ch):
     assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "resumed"
 
 
+@beside_plain
 def test_one_that_runs_is_left_alone(appender15, ch):
     make_table(ch)
     key = appender15.done("t", input=rows_of(0, 1))["key"]

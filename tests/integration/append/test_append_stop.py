@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from appending import SMALL_BLOCKS, Feed, counts, held_id, make_table, rows_of, slow_select
+from appending_beside import beside_plain
 from awaiting import eventually
 from chdb import DDL
 
@@ -50,6 +51,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(appender15, number):
         assert worker.wait(10) == 128 + number
 
 
+@beside_plain
 def test_waiting_for_the_table_it_stops_and_what_is_staged_stays_for_a_repeat(appender15, ch, tmp_path):
     make_table(ch)
     feed = Feed(tmp_path / "rows")
@@ -67,6 +69,7 @@ def test_waiting_for_the_table_it_stops_and_what_is_staged_stays_for_a_repeat(ap
     assert counts(ch) == {1: 1000, 2: 10}
 
 
+@beside_plain
 def test_waiting_for_an_orphan_it_stops(appender15, ch):
     make_table(ch)
     key = appender15.done("t", input=rows_of(0, 1))["key"]
@@ -78,6 +81,7 @@ def test_waiting_for_an_orphan_it_stops(appender15, ch):
     assert counts(ch) == {0: 1}
 
 
+@beside_plain
 def test_told_twice_it_ends_at_once(appender15, ch):
     """The server is mute when it should hear that the statement is over."""
     make_table(ch)

@@ -1,5 +1,6 @@
 """What the tests of `holdfast append` share: servers, tables whose blocks can be told apart, workers."""
 
+import collections
 import contextlib
 import itertools
 import json
@@ -14,6 +15,7 @@ import pytest
 
 import clickhouse
 import hf
+from appending_beside import LOCKED, PLAIN, STRANGERS
 from awaiting import eventually
 from sockets import serving
 
@@ -69,7 +71,17 @@ class Appender:
         """The summary of one that must succeed."""
         result = self(*args, **how)
         assert result.code == 0, result
-        return json.loads(result.out)
+        summary = json.loads(result.out)
+        if self.ch and self.ch.strangers and summary["outcome"] == "nothing to do":
+            summary["outcome"] = self._outcome_for_strangers(summary["id"])
+        return summary
+
+    def _outcome_for_strangers(self, identity):
+        """Who finished it for the dead does not matter, and that it was finished is told once."""
+        with self.ch.strangers.resting(LOCKED):
+            is_theirs = identity in self.ch.strangers.finished
+            self.ch.strangers.finished.discard(identity)
+        return "finished" if is_theirs else "nothing to do"
 
 
 def make_table(ch, name="t", engine="MergeTree ORDER BY tuple()"):
@@ -77,6 +89,8 @@ def make_table(ch, name="t", engine="MergeTree ORDER BY tuple()"):
     ch.sql(f"CREATE TABLE {name} (append UInt32, n UInt64) ENGINE = {engine}")
     if "MergeTree" in engine:
         ch.sql(f"SYSTEM STOP MERGES {ch.name}.{name}")
+    if ch.strangers:
+        ch.strangers.begin(name, engine)
 
 
 def rows_of(append, count, width=0):
@@ -92,7 +106,8 @@ def slow_select(append, blocks, seconds_per_row=0.001):
 
 def appends_by_block(ch, name="t"):
     """Which append wrote each part, in the order of their blocks; every part must be one append's."""
-    parts = ch.rows(f"SELECT _part AS part, groupUniqArray(append) AS appends FROM {name} GROUP BY _part")
+    parts = ch.rows(f"SELECT _part AS part, groupUniqArray(append) AS appends FROM {name} WHERE append < {STRANGERS}"
+                    " GROUP BY _part")
     order = {part["name"]: part["min_block_number"] for part in ch.rows(
         f"SELECT name, min_block_number FROM system.parts WHERE database = '{ch.name}' AND table = '{name}'")}
     assert all(len(part["appends"]) == 1 for part in parts)
@@ -105,15 +120,34 @@ def runs_of(sequence):
 
 
 def counts(ch, name="t"):
-    """{append: rows}; every row must be there once."""
-    found = ch.rows(f"SELECT append, count() AS c, uniqExact(n) AS u FROM {name} GROUP BY append")
+    """{append: rows}; every row must be there once. Those that strangers wrote are left out."""
+    if ch.strangers and ch.strangers.table == name:
+        with ch.strangers.resting(PLAIN):
+            if ch.strangers.copies:
+                return counts_without(ch.strangers.copies, ch, name)
+    found = ch.rows(f"SELECT append, count() AS c, uniqExact(n) AS u FROM {name} WHERE append < {STRANGERS}"
+                    " GROUP BY append")
     assert all(row["c"] == row["u"] for row in found), found
     return {row["append"]: row["c"] for row in found}
+
+
+def counts_without(copies, ch, name):
+    """Strangers wrote some of the very same rows: each is there once more than they did."""
+    found = collections.Counter({(row["append"], row["n"]): row["c"] for row in ch.rows(
+        f"SELECT append, n, count() AS c FROM {name} WHERE append < {STRANGERS} GROUP BY append, n")})
+    found.subtract(copies)
+    assert set(found.values()) <= {0, 1}, {row: count for row, count in found.items() if count not in (0, 1)}
+    return dict(collections.Counter(append for (append, _), count in found.items() if count))
 
 
 def visible(text):
     """How many rows of an append that failed are there, by its own words."""
     return int(re.search(r"(\d+) of its rows are visible", text).group(1))
+
+
+def is_told(ch, told, rows):
+    """A direct append cannot tell its rows from those that strangers write meanwhile: it tells the most there can be."""
+    return told >= rows if ch.strangers else told == rows
 
 
 class Stream:
@@ -245,11 +279,12 @@ def in_parallel(calls):
 
 @contextlib.contextmanager
 def trigger(database, when, condition, statement):
-    """A trigger of holdfast.appends, which runs the statement in the append's own session."""
+    """A trigger of holdfast.appends, which runs the statement in the append's own session; strangers have none."""
     database.sql(f"""
         CREATE FUNCTION public.of_test() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN {statement}; RETURN NEW; END $$;
-        CREATE TRIGGER of_test {when} ON holdfast.appends FOR EACH ROW WHEN ({condition})
+        CREATE TRIGGER of_test {when} ON holdfast.appends FOR EACH ROW
+        WHEN (({condition}) AND NEW.id NOT LIKE 'stranger%')
         EXECUTE FUNCTION public.of_test()""")
     try:
         yield
@@ -268,10 +303,21 @@ def end_sleepers(database):
     eventually(lambda: not sleeping(database))
 
 
+@contextlib.contextmanager
+def settled_by_others(ch):
+    """No stranger takes the table's lock in here; behind it each of them writes, before anybody can repeat."""
+    strangers = ch.strangers if ch else None
+    with strangers.resting(LOCKED) if strangers else contextlib.nullcontext():
+        yield
+    if strangers:
+        strangers.all_write()
+
+
 def kill_before(appender, database, state, rows=100):
     """Append x, killed while it writes down that it is in this state."""
     when = "BEFORE INSERT" if state == "attaching" else "BEFORE UPDATE"
-    with trigger(database, when, f"NEW.state = '{state}'", "PERFORM pg_sleep(60)"):
+    with settled_by_others(appender.ch), \
+            trigger(database, when, f"NEW.state = '{state}'", "PERFORM pg_sleep(60)"):
         worker = appender.start("--id", "x", "t", "--select", f"SELECT toUInt32(1), number FROM numbers({rows})")
         eventually(lambda: sleeping(database), what=f"the append writes down that it is {state}")
         worker.kill9()
@@ -281,7 +327,7 @@ def kill_before(appender, database, state, rows=100):
 def kill_while_it_attaches(appender, ch, key=None, **settings):
     """Append x, killed when it has written down what it attaches and waits for an orphan; another was there before."""
     key = key or appender.done("t", input=rows_of(0, 1))["key"]
-    with held_id(ch, f"holdfast-{key}"):
+    with settled_by_others(ch), held_id(ch, f"holdfast-{key}"):
         worker = appender.start("--id", "x", "--orphans", "wait", "t", "--select",
                                 "SELECT toUInt32(1), number FROM numbers(100)", **settings)
         worker.await_line("orphan", "err")

@@ -176,11 +176,12 @@ class ClickHouse(Server):
 
 
 class ClickHouseDatabase:
-    """One test's own."""
+    """One test's own; strangers: who writes there besides, see appending_beside."""
 
     def __init__(self, server, name):
         self.server = server
         self.name = name
+        self.strangers = None
 
     def url(self, **parameters):
         return self.server.url(self.name, **parameters)
@@ -199,7 +200,7 @@ class ClickHouseDatabase:
             f"select name from system.tables where database = '{self.name}' order by name")]
 
     def staging_tables(self):
-        return [name for name in self.tables() if name.startswith("holdfast_stag")]
+        return [name for name in self.tables() if name.startswith("holdfast_stag") and "_stranger-" not in name]
 
     def drop(self):
         self.server.sql(f"drop database if exists {self.name}")
