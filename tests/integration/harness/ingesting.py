@@ -6,6 +6,7 @@ import json
 import pytest
 
 from awaiting import eventually
+from ingesting_beside import THEIRS
 from ledgers import Network, chain, write
 from stores import new_kind
 from strangers import run
@@ -22,6 +23,8 @@ class World:
         self.command = holdfast.at(kind.url)
         self.folder = folder
         self.network = Network(kind)
+        self.is_beside = False  # a second ingester is there, too
+        self._lives = []
 
     @property
     def local(self):
@@ -37,7 +40,8 @@ class World:
         return self.command(*self.words(*words, network=network), **how)
 
     def start(self, *words, network="testnet", **how):
-        return self.command.start(*self.words(*words, network=network), **how)
+        self._lives.append(self.command.start(*self.words(*words, network=network), **how))
+        return self._lives[-1]
 
     def json(self, *words, **how):
         """What a command that succeeds says."""
@@ -52,9 +56,14 @@ class World:
         return self.ingest_these(chain(first, last, **how), *options, code=code, network=network)
 
     def ingest_these(self, ledgers, *options, code=0, network="testnet"):
-        done = self("ingest", "--source", self.source(ledgers), "--partition-ledgers", PARTITION, *options,
-                    network=network)
+        words = ["ingest", "--source", self.source(ledgers), "--partition-ledgers", PARTITION, *options]
+        second = None
+        if self.is_beside and code == 0 and all(live.process.poll() is not None for live in self._lives):
+            words.append("--standby")  # whoever comes first, the other finds nothing left to do
+            second = self.command.start(*self.words(*words, network=network))
+        done = self(*words, network=network)
         assert done.code == code, done
+        assert not second or second.wait(60) == 0, second.describe()
         return done
 
     def follow(self, ledgers=(), *options):
@@ -86,7 +95,8 @@ class World:
 
     def state(self):
         """All that a command may change, to see that it did not."""
-        return (self.network.coverage(), sorted(self.network.sql("select key, value from @ingest_store")),
+        return (self.network.coverage(),
+                sorted(self.network.sql("select key, value from @ingest_store where key <> %s", THEIRS)),
                 self.network.sequences(), self.network.sql("select to_id from @transactions order by to_id"))
 
     def assert_coverage_is_true(self):

@@ -5,6 +5,8 @@ import hashlib
 import json
 import sqlite3
 
+from ingesting_beside import THEIRS
+
 EPOCH = 1_700_000_000
 
 
@@ -64,7 +66,7 @@ class Network:
 
     def cursors(self):
         return {key: int(value) for key, value in self.sql("select key, value from @ingest_store")
-                if not key.startswith("holdfast.")}
+                if not key.startswith(("holdfast.", THEIRS))}
 
     @property
     def latest(self):

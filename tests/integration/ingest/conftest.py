@@ -1,5 +1,6 @@
 import pytest
 
+from ingesting_beside import Strangers
 from ledgers import Network
 from source_reader import Reader
 from stellar_rpc import GENESIS, StellarRpc
@@ -31,3 +32,17 @@ def reader(rpc):
     with Reader(rpc.url) as opened:
         assert opened.seek(GENESIS)["status"] == "HF_OK"
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def strangers(request):
+    """Beside every test on PostgreSQL 18 and on the local store, so that none takes longer; on 15 it is alone."""
+    made = [request.getfixturevalue(name) for name in ("world", "network") if name in request.fixturenames]
+    if not made or made[0].kind.kind == "pg15" or request.node.get_closest_marker("alone"):
+        yield
+        return
+    if "world" in request.fixturenames:
+        made[0].is_beside = True
+    writer = Strangers(getattr(made[0], "network", made[0])).begin()
+    yield
+    writer.end()

@@ -139,6 +139,7 @@ def changes(world, key):
 
 
 @on_servers
+@pytest.mark.alone  # it counts who writes the cursor
 def test_it_rides_with_a_commit_and_at_most_once_a_second(world):
     world.ingest(1, 2)
     log_rows(world)
