@@ -361,8 +361,10 @@ static hf_status look_at_duplicate(struct live *live, const hf_error *why, hf_er
     status = hf__fail(err, HF_BAD_DATA,
                       "rows of ledger %" PRId64 " are there, but it is not covered: %.200s",
                       ledger->sequence, why->message);
-    hf__hint(err, "'holdfast gaps --network %s --repair' rebuilds coverage from the ledgers",
-             live->network->name);
+    hf__hint(err,
+             "'holdfast gaps --network %s --repair' covers it if all of its rows are there; "
+             "'holdfast ingest reset --network %s --to %" PRId64 "' removes them",
+             live->network->name, live->network->name, ledger->sequence - 1);
     return status;
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from awaiting import eventually
 from cli import EXIT_CONFIG, EXIT_DATA
-from ingesting import LOCK_KEY, World, on_servers
+from ingesting import LOCK_KEY, PARTITION, World, on_servers
 from ledgers import chain, ledger
 from stellar_rpc import Change, Error
 from stores import StoreKind
@@ -168,6 +168,20 @@ def test_what_another_ingester_did_meanwhile_is_kept_and_gone_on_from(world):
     assert_goes_on(world, live, 21)
 
 
+def test_with_a_standby_beside_it_losses_cost_no_ledger_whoever_goes_on(world):
+    live = world.follow(chain(1, 10))
+    standby = world.start("ingest", "--source", world.folder / "more.ndjson", "--follow", "--standby",
+                          "--partition-ledgers", PARTITION)
+    standby.await_line("waiting", "err")
+    for last in (20, 30, 40):
+        world.kind.lose(LOCK_KEY)
+        world.add(*chain(last - 9, last))
+        eventually(lambda: world.network.latest == last, 40, f"ledger {last}")  # noqa: B023 (called at once)
+        world.network.assert_holds(chain(1, last))
+    assert world.network.coverage() == [(1, 40)]
+    assert None in (live.process.poll(), standby.process.poll()), (live.describe(), standby.describe())
+
+
 def test_another_chain_that_was_written_meanwhile_stops_it_with_both_hashes(world):
     live = world.follow(chain(1, 10))
     eventually(lambda: world.network.latest == 10)
@@ -209,6 +223,30 @@ def test_a_writer_without_the_lock_stops_it_and_nothing_is_skipped(world, meanwh
     assert live.wait() not in (0, None), live.describe()
     assert [row for row in world.state()[2]] == list(range(1, 11))
     assert world.state()[0] == before[0]
+
+
+@pytest.mark.parametrize("lacking", [
+    [],
+    ["delete from @transactions where ledger_number = 11"],
+    ["delete from @transactions where ledger_number = 11 and application_order = 1"],
+    ["delete from @ledgers where sequence = 11"],
+], ids=["whole", "without transactions", "in part", "without its ledger"])
+def test_the_next_ledger_written_without_the_lock_stops_it_and_what_it_advises_leads_on(world, lacking):
+    world.ingest(1, 11)
+    for statement in ("update @ingest_coverage set hi = 10",
+                      "update @ingest_store set value = '10' where key = 'latestLedgerCursor'", *lacking):
+        world.network.sql(statement)
+    refused = world.ingest(1, 12, code=EXIT_DATA)
+    assert "gaps --network testnet --repair" in refused.err, refused
+    assert "ingest reset --network testnet --to 10" in refused.err, refused
+    assert world.network.coverage() == [(1, 10)] and world.network.latest == 10
+    assert world("gaps", "--repair").code == 0
+    if lacking:
+        world.ingest(1, 12, code=EXIT_DATA)
+        assert world(*RESET, 10).code == 0
+    world.ingest(1, 12)
+    world.network.assert_holds(chain(1, 12))
+    assert world.network.coverage() == [(1, 12)]
 
 
 def test_a_ledger_that_was_changed_before_the_loss_is_not_gone_on_from(world):
