@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "programs/append/proof.h"
-#include "programs/append/work.h"
+#include "programs/append/staging.h"
 
 enum {
     STATEMENT_MAX = 200 << 10, /* ClickHouse reads 256 KiB at most (max_query_size) */
@@ -22,10 +22,13 @@ void hf__writer_id(const hf__work *work, char out[40])
 hf_status hf__attach_write_plan(hf__work *work, hf__append_row *row, hf__plan *plan,
                                 bool *in_the_way, hf_error *err)
 {
+    char staged[128];
     hf_status status = HF_OK;
 
+    (void)snprintf(staged, sizeof staged, "%s", row->staging);
     if (hf__engine_is_replicated(work->engine))
         status = hf__replicated_check(work, plan, err);
+    hf__staging_begun_name(row->staging, staged);
     if (status == HF_OK)
         status = hf__proof_look(work, plan, row->staging, err);
     hf__buf_clear(&row->plan);
@@ -33,7 +36,13 @@ hf_status hf__attach_write_plan(hf__work *work, hf__append_row *row, hf__plan *p
     if (status == HF_OK && row->plan.broken)
         status = hf__no_memory(err);
     row->state = HF__APPEND_ATTACHING;
-    return status == HF_OK ? hf__append_save(work->lock, row, in_the_way, err) : status;
+    if (status == HF_OK)
+        status = hf__append_save(work->lock, row, in_the_way, err);
+    if (status != HF_OK || *in_the_way)
+        (void)snprintf(row->staging, sizeof row->staging, "%s", staged);
+    else if (strcmp(staged, row->staging) != 0)
+        status = hf__staging_rename(work, staged, row->staging, err);
+    return status;
 }
 
 /* ---- Statements ------------------------------------------------------------------------------ */

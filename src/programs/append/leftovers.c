@@ -150,7 +150,12 @@ static hf_status fence(hf__work *work, const char *id, const char *known, char f
     fenced[0] = '\0';
     if (status != HF_OK || found[0] == '\0')
         return status;
-    hf__staging_name(fenced, true, id, work->store_id, work->name.text);
+    char fresh[128];
+    hf__staging_name(fresh, true, id, work->store_id, work->name.text);
+    if (hf__staging_has_begun(found))
+        hf__staging_begun_name(fenced, fresh);
+    else
+        memcpy(fenced, fresh, sizeof fresh);
     return hf__staging_rename(work, found, fenced, err);
 }
 

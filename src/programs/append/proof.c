@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESTART_SLACK_S = 1, READ_MS = 600000 };
+enum { RESTART_SLACK_S = 1, READ_MS = 600000, LONG_AGO_S = 10 * 86400 };
 
 /* Types of entries in system.query_log. */
 enum { ENDED = 2, FAILED_BEFORE = 3 };
@@ -123,6 +123,48 @@ hf_status hf__proof_look(hf__work *work, hf__plan *plan, const char *staging, hf
             break;
         status = look(work, plan, staging, err);
     }
+    return status;
+}
+
+/* When the look before the ATTACH ran, unless the table was altered or made anew since; else 0. */
+static int64_t recall_look(hf__work *work, const char *staging)
+{
+    const hf__statement flush = {.sql = "SYSTEM FLUSH LOGS", .what = "flush the logs"};
+    const hf__statement read = {.what = "read system.query_log", .limit_ms = READ_MS};
+    char canary[160];
+    int64_t at = 0;
+    hf__buf sql = {0};
+    hf__grid grid = {0};
+
+    look_id(canary, staging);
+    hf__buf_puts(&sql, "SELECT toInt64(toUnixTimestamp(max(event_time))) FROM system.query_log "
+                       "WHERE event_time > (SELECT max(metadata_modification_time) FROM "
+                       "system.tables WHERE database = ");
+    hf__quote_text(&sql, work->name.database);
+    hf__buf_puts(&sql, " AND name = ");
+    hf__quote_text(&sql, work->name.table);
+    hf__buf_puts(&sql, ") AND query_id = ");
+    hf__quote_text(&sql, canary);
+    if (work->target->is_embedded || hf__target_query(work->target, &flush, NULL, NULL) != HF_OK)
+        hf__buf_free(&sql);
+    else if (hf__target_ask(work->target, &read, &sql, &grid, NULL) == HF_OK && grid.rows > 0)
+        at = hf__grid_number(&grid, 0, 0);
+    hf__grid_free(&grid);
+    return at;
+}
+
+hf_status hf__proof_recall(hf__work *work, hf__plan *plan, const char *staging, hf_error *err)
+{
+    hf_status status = hf__proof_look(work, plan, "", err);
+    int64_t at = status == HF_OK ? recall_look(work, staging) : 0;
+
+    for (size_t i = 0; i < plan->partition_count; i++)
+        plan->partitions[i].last_block = 0;
+    if (at <= plan->started + RESTART_SLACK_S) /* the log says nothing of what came behind it */
+        plan->started = 0;
+    if (at == 0) /* nor whether this is the same table */
+        (void)snprintf(plan->table_mark, sizeof plan->table_mark, "unknown");
+    plan->at = at != 0 ? at : LONG_AGO_S;
     return status;
 }
 

@@ -11,6 +11,13 @@
 HF_MUST_CHECK hf_status hf__proof_look(hf__work *work, hf__plan *plan, const char *staging,
                                        hf_error *err);
 
+/*
+ * The same for a plan that is made afterwards, because the store knows nothing of an append that
+ * had begun to attach from this staging table. What the server's log does not tell is left open.
+ */
+HF_MUST_CHECK hf_status hf__proof_recall(hf__work *work, hf__plan *plan, const char *staging,
+                                         hf_error *err);
+
 typedef struct hf__proof_options {
     const char *attached_from; /* the staging table that the ATTACH named */
     const char *staging;       /* its name by now; "": it is gone */

@@ -67,6 +67,82 @@ static hf_status finish_own(hf__work *work, hf__append_row *row, hf_error *err)
     return status;
 }
 
+static void describe(const hf__work *work, int64_t rows, hf__append_row *row)
+{
+    row->rows = rows;
+    (void)snprintf(row->id, sizeof row->id, "%s", work->result->id);
+    (void)snprintf(row->table, sizeof row->table, "%s", work->name.text);
+    (void)snprintf(row->staging, sizeof row->staging, "%s", work->staging);
+    (void)snprintf(row->server, sizeof row->server, "%s", work->server);
+}
+
+static hf_status freeze_and_plan(hf__work *work, hf__plan *plan, hf_error *err)
+{
+    hf__parts parts = {0};
+    hf_status status = hf__staging_freeze(work, work->staging, &parts, err);
+
+    if (status == HF_OK)
+        status = hf__plan_make(&parts, plan, err);
+    hf__parts_free(&parts);
+    return status;
+}
+
+static hf_status write_again(hf__work *work, hf__append_row *row, hf_error *err)
+{
+    hf__plan plan = {0};
+    bool in_the_way = true, are_equal = false;
+    hf_status status = freeze_and_plan(work, &plan, err);
+
+    if (status == HF_OK)
+        status = hf__replicated_identify(work, work->staging, &plan, &are_equal, err);
+    if (status == HF_OK)
+        status = hf__proof_recall(work, &plan, work->staging, err);
+    describe(work, plan.rows, row);
+    row->state = HF__APPEND_ATTACHING;
+    hf__plan_write(&plan, &row->plan);
+    if (status == HF_OK && row->plan.broken)
+        status = hf__no_memory(err);
+    if (status == HF_OK)
+        status = hf__append_save(work->lock, row, &in_the_way, err);
+    if (status == HF_OK && in_the_way)
+        status =
+            hf__fail(err, HF_EXHAUSTED, "another append to %s stays in the way", work->name.text);
+    hf__plan_free(&plan);
+    return status;
+}
+
+/*
+ * The store knows nothing of an append that had begun to attach: it went back, as a standby does
+ * that lagged and was promoted. Only the server can tell what was done.
+ */
+static hf_status recall(hf__work *work, bool *over, hf_error *err)
+{
+    hf__append_row row = {0};
+    hf_status status = hf__work_lock_table(work, work->options->wait_ms, err);
+
+    if (status != HF_OK)
+        return status;
+    hf__work_note(work, "the store has lost what append %s did; the server is asked",
+                  work->result->id);
+    status = hf__leftovers_settle(work, err);
+    if (status == HF_OK)
+        status = write_again(work, &row, err);
+    if (status == HF_OK)
+        status = hf__leftover_finish(work, &row, err);
+    hf_status unlocked = hf__work_unlock_table(work, status == HF_OK ? err : NULL);
+    if (status == HF_OK)
+        status = unlocked;
+    *over = status != HF_OK || row.state != HF__APPEND_UNKNOWN;
+    work->result->outcome = HF__FINISHED;
+    work->result->rows = row.rows;
+    if (status == HF_OK && row.state == HF__APPEND_DOUBTFUL)
+        status = refuse_doubtful(&row, err);
+    if (status == HF_OK && !*over)
+        status = hf__staging_find(work, work->result->id, "", work->staging, err);
+    hf__append_row_free(&row);
+    return status;
+}
+
 /*
  * *over: nothing is left to do. Otherwise work->staging is what an earlier run has staged, or "".
  */
@@ -103,6 +179,8 @@ static hf_status resume(hf__work *work, bool *over, hf_error *err)
             status = hf__staging_drop(work, left, err);
         else if (status == HF_OK && !*over)
             memcpy(work->staging, left, sizeof left);
+        if (status == HF_OK && !*over && hf__staging_has_begun(left))
+            status = recall(work, over, err);
     }
     return status;
 }
@@ -197,6 +275,7 @@ static hf_status attach_locked(hf__work *work, hf__append_row *row, hf__plan *pl
     if (verdicts == NULL)
         return hf__no_memory(err);
     hf_status status = write_plan(work, row, plan, err);
+    memcpy(work->staging, row->staging, sizeof work->staging);
     if (status == HF_OK) {
         status = hf__attach_missing(work, plan, verdicts, work->staging, &is_none, err);
         if (status != HF_OK)
@@ -221,13 +300,10 @@ static void remind_of_id(const hf__work *work, hf_error *err)
 
 static hf_status attach(hf__work *work, hf__plan *plan, hf_error *err)
 {
-    hf__append_row row = {.rows = plan->rows};
+    hf__append_row row = {0};
     hf_status status = hf__work_lock_table(work, work->options->wait_ms, err);
 
-    (void)snprintf(row.id, sizeof row.id, "%s", work->result->id);
-    (void)snprintf(row.table, sizeof row.table, "%s", work->name.text);
-    (void)snprintf(row.staging, sizeof row.staging, "%s", work->staging);
-    (void)snprintf(row.server, sizeof row.server, "%s", work->server);
+    describe(work, plan->rows, &row);
     if (status == HF_OK) {
         status = attach_locked(work, &row, plan, err);
         if (status == HF_OK)
@@ -238,17 +314,6 @@ static hf_status attach(hf__work *work, hf__plan *plan, hf_error *err)
     hf__append_row_free(&row);
     if (status != HF_OK)
         remind_of_id(work, err);
-    return status;
-}
-
-static hf_status freeze_and_plan(hf__work *work, hf__plan *plan, hf_error *err)
-{
-    hf__parts parts = {0};
-    hf_status status = hf__staging_freeze(work, work->staging, &parts, err);
-
-    if (status == HF_OK)
-        status = hf__plan_make(&parts, plan, err);
-    hf__parts_free(&parts);
     return status;
 }
 

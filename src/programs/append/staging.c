@@ -39,6 +39,19 @@ void hf__staging_name(char out[128], bool is_complete, const char *id, const cha
                    mark_of(store), MARK, mark_of(table), id);
 }
 
+bool hf__staging_has_begun(const char *name)
+{
+    return strncmp(name, HF__BEGUN_PREFIX, sizeof HF__BEGUN_PREFIX - 1) == 0;
+}
+
+void hf__staging_begun_name(char out[128], const char *name)
+{
+    const char *rest = hf__staging_has_begun(name) ? name + sizeof HF__BEGUN_PREFIX - 1
+                                                   : name + sizeof HF__STAGED_PREFIX - 1;
+
+    (void)snprintf(out, 128, HF__BEGUN_PREFIX "%.100s", rest);
+}
+
 const char *hf__staging_id(const char *name, bool *is_complete)
 {
     static const char open[] = HF__STAGING_PREFIX, complete[] = HF__STAGED_PREFIX;
@@ -46,9 +59,11 @@ const char *hf__staging_id(const char *name, bool *is_complete)
 
     if (strncmp(name, open, sizeof open - 1) == 0)
         prefix = sizeof open - 1;
+    else if (hf__staging_has_begun(name))
+        prefix = sizeof HF__BEGUN_PREFIX - 1;
     else if (strncmp(name, complete, sizeof complete - 1) == 0)
         prefix = sizeof complete - 1;
-    *is_complete = prefix == sizeof complete - 1;
+    *is_complete = prefix != 0 && prefix != sizeof open - 1;
     const char *nonce = name + prefix;
     if (prefix == 0 || strspn(nonce, "0123456789abcdef") != HEX || nonce[HEX] != '_')
         return NULL;
@@ -248,12 +263,13 @@ hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err)
 {
     hf__buf sql = {0};
 
-    hf__buf_printf(&sql,
-                   "SELECT name, (toInt64(toUnixTimestamp(now())) - "
-                   "toInt64(toUnixTimestamp(metadata_modification_time))) * 1000 FROM "
-                   "system.tables WHERE match(name, "
-                   "'^holdfast_stag(ing|ed)_[0-9a-f]{%d}%0*x[0-9a-f]{%d}_') AND database = ",
-                   NONCE, MARK, mark_of(work->store_id), MARK);
+    hf__buf_printf(
+        &sql,
+        "SELECT name, (toInt64(toUnixTimestamp(now())) - "
+        "toInt64(toUnixTimestamp(metadata_modification_time))) * 1000 FROM "
+        "system.tables WHERE match(name, "
+        "'^holdfast_stag(ing|ed|ed_begun)_[0-9a-f]{%d}%0*x[0-9a-f]{%d}_') AND database = ",
+        NONCE, MARK, mark_of(work->store_id), MARK);
     hf__quote_text(&sql, work->name.database);
     return hf__clickhouse_tables(work, &sql, grid, err);
 }
@@ -271,7 +287,8 @@ static hf_status refuse_other(const hf__work *work, const char *id, const char *
 static hf_status take_found(hf__work *work, const char *name, const char *known, char out[128],
                             hf_error *err)
 {
-    bool is_better = out[0] == '\0' || strcmp(name, known) == 0;
+    bool is_better = out[0] == '\0' || strcmp(name, known) == 0 ||
+                     (known[0] == '\0' && hf__staging_has_begun(name));
     char other[128];
 
     (void)snprintf(other, sizeof other, "%s", is_better ? out : name);

@@ -9,9 +9,10 @@
 
 #include "programs/append/work.h"
 
-/* The prefix while rows come in, and once all of them are there. */
+/* The prefix while rows come in, once all of them are there, and before any part is attached. */
 #define HF__STAGING_PREFIX "holdfast_staging_"
 #define HF__STAGED_PREFIX "holdfast_staged_"
+#define HF__BEGUN_PREFIX "holdfast_staged_begun_"
 
 /*
  * "holdfast_staged_0123abcd4567cdef89ab0123_ID", with a random part and hashes of the store's
@@ -22,6 +23,13 @@ void hf__staging_name(char out[128], bool is_complete, const char *id, const cha
                       const char *table);
 /* The append's id in the name of a staging table; NULL: it is no such name. */
 const char *hf__staging_id(const char *name, bool *is_complete);
+/*
+ * Parts of this table may be attached, whatever the store says: it may have gone back, as a standby
+ * does that lagged and was promoted.
+ */
+bool hf__staging_has_begun(const char *name);
+/* The name that says so, of a complete staging table. */
+void hf__staging_begun_name(char out[128], const char *name);
 /* `database`.`staging`, of work->staging. */
 void hf__staging_quote(const hf__work *work, hf__buf *out);
 
@@ -60,9 +68,9 @@ void hf__staging_engine(const char *engine_full, hf__buf *out);
 HF_MUST_CHECK hf_status hf__staging_list(hf__work *work, hf__grid *grid, hf_error *err);
 /*
  * The complete staging table of an append, or "". Drops incomplete ones and, where there are
- * several, all but the one that the store names, which is known; if it names none, known is "", and
- * they are alike. The caller holds the lock of the
- * append's id. HF_INVALID: it has staged rows for another table.
+ * several, all but the one that the store names, which is known. If it names none, known is "": the
+ * one that has begun counts, or they are alike. The caller holds the lock of the append's id.
+ * HF_INVALID: it has staged rows for another table.
  */
 HF_MUST_CHECK hf_status hf__staging_find(hf__work *work, const char *id, const char *known,
                                          char out[128], hf_error *err);

@@ -89,7 +89,8 @@ def test_without_a_target_what_is_staged_stays(appender15, ch):
     kill_while_it_attaches(appender15, ch)
     assert appender15.holdfast("append", "forget", "x").code == 0
     assert listed(appender15) == [] and len(ch.staging_tables()) == 1
-    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "resumed"
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"  # what is staged says that it had begun
+    assert counts(ch) == {0: 1, 1: 100} and ch.staging_tables() == []
 
 
 @beside_plain

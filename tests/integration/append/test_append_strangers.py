@@ -72,6 +72,51 @@ def test_the_very_same_rows_of_a_stranger_are_not_taken_for_the_append_s(appende
     assert ch.value("SELECT count() FROM t WHERE append = 1") == 2 * ROWS
 
 
+# --- the store went back --------------------------------------------------------------------------------------
+
+
+def go_back(store):
+    """As a standby that lagged is when it is promoted: it never heard of the append."""
+    store.sql("DELETE FROM holdfast.appends")
+
+
+@pytest.mark.parametrize("write", [None, *WRITERS])
+def test_what_a_store_that_went_back_has_forgotten_is_not_attached_twice(appender15, store15, ch, write):
+    make_table(ch)
+    kill_before(appender15, store15, "done")
+    go_back(store15)
+    if write:
+        write(appender15, store15)
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert counts(ch) == {1: ROWS, **({2: ROWS} if write else {})} and ch.staging_tables() == []
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "nothing to do"
+
+
+@pytest.mark.parametrize("write", [None, *WRITERS])
+def test_what_was_never_attached_is_attached_though_the_store_went_back(appender15, store15, ch, write):
+    make_table(ch)
+    kill_while_it_attaches(appender15, ch)
+    go_back(store15)
+    if write:
+        write(appender15, store15)
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert counts(ch) == {0: 1, 1: ROWS, **({2: ROWS} if write else {})} and ch.staging_tables() == []
+
+
+def test_without_a_log_a_store_that_went_back_leaves_people_to_tell(appender15, store15, ch):
+    """Rows that are there can be told; that they are not there cannot, since nobody knows which table it was."""
+    make_table(ch)
+    kill_while_it_attaches(appender15, ch)
+    go_back(store15)
+    forget_log(ch)
+    result = appender15("--id", "x", "t", input=b"")
+    assert result.code == 76 and "append resolve" in result.err, result
+    assert counts(ch) == {0: 1}
+    resolved = appender15.holdfast("append", "resolve", "--missing", "--to", ch.url(), "x")
+    assert resolved.code == 0, resolved
+    assert counts(ch) == {0: 1, 1: ROWS} and ch.staging_tables() == []
+
+
 # --- the parts are changed --------------------------------------------------------------------------------
 
 
