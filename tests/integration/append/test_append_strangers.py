@@ -117,6 +117,23 @@ def test_without_a_log_a_store_that_went_back_leaves_people_to_tell(appender15, 
     assert counts(ch) == {0: 1, 1: ROWS} and ch.staging_tables() == []
 
 
+@pytest.mark.parametrize("own_pg", ["15"], indirect=True)
+def test_a_standby_that_lagged_and_was_promoted_is_such_a_store(own_pg, own_db, holdfast, ch):
+    hf.install(own_db.url())
+    make_table(ch)
+    with own_pg.make_standby() as standby:
+        hosts = f"127.0.0.1:{own_pg.port},127.0.0.1:{standby.port}"
+        appender = Appender(holdfast.at(f"postgresql://app@{hosts}/{own_db.name}"), ch)
+        appender.done("t", input=rows_of(0, 1))
+        standby.stop_following(own_pg)
+        kill_before(appender, own_db, "done")
+        own_pg.kill9()
+        standby.promote()
+        ch.sql(f"INSERT INTO t SELECT 2, number FROM numbers({ROWS})")
+        assert appender.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+        assert counts(ch) == {0: 1, 1: ROWS, 2: ROWS} and ch.staging_tables() == []
+
+
 # --- the parts are changed --------------------------------------------------------------------------------
 
 

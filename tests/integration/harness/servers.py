@@ -397,6 +397,14 @@ class Postgres(Server):
     def terminate(self, backend_pid):
         return self.value("select pg_terminate_backend(%s)", backend_pid)
 
+    def stop_following(self, primary):
+        """A standby that has all that was committed so far, and gets nothing more."""
+        lsn = primary.value("select pg_current_wal_flush_lsn()")
+        eventually(lambda: self.value("select pg_last_wal_replay_lsn() >= %s::pg_lsn", lsn))
+        self.sql("alter system set primary_conninfo = ''")
+        self.sql("select pg_reload_conf()")
+        eventually(lambda: not self.sql("select 1 from pg_stat_wal_receiver"))
+
     def promote(self):
         assert self.value("select pg_promote(true, 30)")
 
