@@ -31,6 +31,9 @@ struct hf_network {
     int64_t partitions_key; /* PostgreSQL: locked while tables or partitions are created */
 };
 
+#define HF__SCHEMA_PREFIX "ingest_" /* before the network's name, where no schema is named */
+#define HF__LATEST_CURSOR "latestLedgerCursor"
+#define HF__OLDEST_CURSOR "oldestLedgerCursor"
 #define HF__OWN_ROWS "holdfast." /* the rows of ingest_store that are not cursors begin like this */
 #define HF__WANTED_FROM "holdfast.wantedFrom"         /* how far back the operator wants ledgers */
 #define HF__RETENTION_FLOOR "holdfast.retentionFloor" /* nothing below this ledger is kept */
@@ -84,6 +87,23 @@ HF_MUST_CHECK hf_status hf__cursor_move(hf_tx *tx, const hf_network *network, co
                                         int64_t from, int64_t to, hf_error *err);
 /* Is it a row of Holdfast's own, and no cursor? */
 bool hf__cursor_is_own(const char *name);
+
+/* ---- identity.c: which network a schema holds ------------------------------------------------ */
+
+typedef struct hf__identity {
+    char network[64]; /* or what is no name of a network: nobody has written it down */
+    char latest[128], oldest[128];
+} hf__identity;
+
+/* Reads it from the schema's ingest_store, which must exist; local: from the tx's file. */
+HF_MUST_CHECK hf_status hf__identity_read(hf_tx *tx, bool local, const char *schema,
+                                          hf__identity *identity, hf_error *err);
+bool hf__identity_is(const hf__identity *identity, const hf_network *network);
+/* Writes it down, unless the schema says so already. */
+HF_MUST_CHECK hf_status hf__identity_write(hf_tx *tx, const hf_network *network, hf_error *err);
+/* Opens the network that the schema holds. HF_CONFIG: nobody has written down which one that is. */
+HF_MUST_CHECK hf_status hf__network_find(hf_store *store, hf_tx *tx, const char *schema,
+                                         hf_network **out, hf_error *err);
 
 /* ---- gaps.c: ranges, and what is missing between them ---------------------------------------- */
 
@@ -176,7 +196,8 @@ HF_MUST_CHECK hf_status hf__tables_look(hf_tx *tx, const hf_network *network,
 /* Do all of them exist? Creates nothing. */
 HF_MUST_CHECK hf_status hf__tables_check(hf_network *network, bool *there, hf_error *err);
 /*
- * Creates the schema and the tables that do not exist. Several processes may do it at once.
+ * Creates the schema and the tables that do not exist, and writes down which network they are of.
+ * Several processes may do it at once.
  * HF_CONFIG: a table that exists does not fit; the error says what differs.
  */
 HF_MUST_CHECK hf_status hf__tables_install(hf_network *network, hf_error *err);

@@ -33,6 +33,9 @@ SELECT key, value FROM @prefix@ingest_store ORDER BY key COLLATE "C"
 -- name: store_list sqlite
 SELECT key, value FROM @prefix@ingest_store ORDER BY key
 
+-- name: store_identity
+SELECT key, value FROM @prefix@ingest_store WHERE key IN ($1, $2, $3)
+
 -- ---- coverage -----------------------------------------------------------------------------------
 
 -- name: coverage_read

@@ -73,8 +73,8 @@ hf_status hf__cursor_check_name(const char *name, hf_error *err)
 static hf_status take_cursor_names(hf_network *network, const hf_network_options *options,
                                    hf_error *err)
 {
-    const char *latest = options->latest_cursor ? options->latest_cursor : "latestLedgerCursor";
-    const char *oldest = options->oldest_cursor ? options->oldest_cursor : "oldestLedgerCursor";
+    const char *latest = options->latest_cursor ? options->latest_cursor : HF__LATEST_CURSOR;
+    const char *oldest = options->oldest_cursor ? options->oldest_cursor : HF__OLDEST_CURSOR;
     hf_status status = hf__cursor_check_name(latest, err);
     if (status == HF_OK)
         status = hf__cursor_check_name(oldest, err);
@@ -118,7 +118,8 @@ static hf_status take_names(hf_network *network, const hf_network_options *optio
     if (options->schema)
         (void)snprintf(network->schema, sizeof network->schema, "%s", options->schema);
     else
-        (void)snprintf(network->schema, sizeof network->schema, "ingest_%s", options->name);
+        (void)snprintf(network->schema, sizeof network->schema, HF__SCHEMA_PREFIX "%s",
+                       options->name);
     if (!network->local)
         (void)snprintf(network->prefix, sizeof network->prefix, "\"%s\".", network->schema);
     status = take_cursor_names(network, options, err);

@@ -211,6 +211,7 @@ struct install {
     size_t count;   /* how many of the tables, from the first */
     bool any_shape; /* tables that exist need not fit */
     hf__tables_there there;
+    bool is_named; /* what is there says which network it is */
 };
 
 static hf_status create_schema(hf_tx *tx, const hf_network *network, hf_error *err)
@@ -252,6 +253,8 @@ static hf_status install(hf_tx *tx, void *arg, hf_error *err)
     for (size_t i = 0; status == HF_OK && i < install->count; i++)
         if (!has(&install->there, i))
             status = create_table(tx, network, &tables[i], err);
+    if (status == HF_OK && install->count > 1)
+        status = hf__identity_write(tx, network, err);
     return status;
 }
 
@@ -260,6 +263,19 @@ static hf_status look(hf_tx *tx, void *arg, hf_error *err)
     struct install *install = arg;
     hf_status status = hf__tables_look(tx, install->network, &install->there, err);
     return status == HF_OK ? check_shape(tx, install->network, &install->there, err) : status;
+}
+
+static hf_status look_at_name(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct install *install = arg;
+    const hf_network *network = install->network;
+    hf__identity identity;
+    hf_status status = look(tx, arg, err);
+    if (status != HF_OK || !has_all(&install->there))
+        return status;
+    status = hf__identity_read(tx, network->local, network->schema, &identity, err);
+    install->is_named = status == HF_OK && hf__identity_is(&identity, network);
+    return status;
 }
 
 hf_status hf__tables_check(hf_network *network, bool *there, hf_error *err)
@@ -275,8 +291,8 @@ hf_status hf__tables_install(hf_network *network, hf_error *err)
 {
     struct install all = {.network = network, .count = TABLES};
     bool there = false;
-    hf_status status = hf__tables_check(network, &there, err);
-    if (status != HF_OK || there)
+    hf_status status = hf__network_read(network, look_at_name, &all, &there, err);
+    if (status != HF_OK || all.is_named)
         return status;
     return hf__network_transact(network, install, &all, err);
 }

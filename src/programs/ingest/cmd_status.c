@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -230,19 +231,14 @@ static void write_network(hf__json *json, const hf_network *network,
     hf__json_end_object(json);
 }
 
-static hf_status show(struct view *view, const char *name, hf_error *err)
+static hf_status show(struct view *view, hf_network_options *options, hf_error *err)
 {
-    hf_network_options options = HF_NETWORK_OPTIONS_INIT;
     hf__network_status status;
     hf_network *network = NULL;
+    hf_status result = recognise_cursors(view->store, options, err);
 
-    options.name = name;
-    options.schema = view->values->schema;
-    options.latest_cursor = view->values->latest;
-    options.oldest_cursor = view->values->oldest;
-    hf_status result = recognise_cursors(view->store, &options, err);
     if (result == HF_OK)
-        result = hf_network_open(view->store, &options, &network, err);
+        result = hf_network_open(view->store, options, &network, err);
     if (result == HF_OK)
         result = hf__network_status_read(network, &status, err);
     if (result == HF_OK) {
@@ -257,27 +253,101 @@ static hf_status show(struct view *view, const char *name, hf_error *err)
     return result;
 }
 
+/* Names a network that is there and cannot be shown: left out, it would seem that all is well. */
+static void show_problem(struct view *view, const char *schema, const char *problem)
+{
+    hf__json *json = &view->json;
+
+    if (view->in->common.json) {
+        hf__json_begin_object(json, NULL);
+        hf__json_put_null(json, "network");
+        hf__json_put_string(json, "schema", schema);
+        hf__json_put_string(json, "problem", problem);
+        hf__json_end_object(json);
+    } else {
+        printf("%s%s %s\n  cannot be shown: %s\n", view->shown > 0 ? "\n" : "",
+               hf_store_is_local(view->store) ? "file" : "schema", schema, problem);
+    }
+    view->shown++;
+}
+
+struct finding {
+    struct view *view;
+    const char *schema;
+    hf_network *network;
+};
+
+static hf_status find(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct finding *finding = arg;
+
+    hf_network_free(finding->network); /* of an attempt before */
+    finding->network = NULL;
+    return hf__network_find(finding->view->store, tx, finding->schema, &finding->network, err);
+}
+
+/* Shows what the schema holds. A failure is shown, too, and *failed keeps the first one. */
+static void show_entry(struct view *view, const hf__network_entry *entry, hf_error *failed)
+{
+    const struct status_values *values = view->values;
+    hf_network_options options = HF_NETWORK_OPTIONS_INIT;
+    struct finding finding = {.view = view, .schema = entry->schema};
+    hf_error err = {0};
+
+    if (!entry->readable) {
+        show_problem(view, entry->schema, "this role may not read its tables");
+        return;
+    }
+    hf_status status = hf__network_entry_read(view->store, entry, find, &finding, &err);
+    if (status == HF_OK) {
+        bool usual = strcmp(finding.network->latest, HF__LATEST_CURSOR) == 0 &&
+                     strcmp(finding.network->oldest, HF__OLDEST_CURSOR) == 0;
+        options.name = finding.network->name;
+        options.schema = entry->schema;
+        options.latest_cursor = values->latest || usual ? values->latest : finding.network->latest;
+        options.oldest_cursor = values->oldest || usual ? values->oldest : finding.network->oldest;
+        status = show(view, &options, &err);
+    }
+    if (status != HF_OK)
+        show_problem(view, entry->schema, err.message);
+    if (status != HF_OK && status != HF_CONFIG && failed->code == HF_OK)
+        *failed = err;
+    hf_network_free(finding.network);
+}
+
 static hf_status show_all(struct view *view, hf_error *err)
 {
-    char **names = NULL;
+    hf__network_entry *entries = NULL;
     size_t count = 0;
-    hf_status status = hf__networks_list(view->store, &names, &count, err);
+    hf_error failed = {0};
+    hf_status status = hf__networks_list(view->store, NULL, &entries, &count, err);
 
     for (size_t i = 0; status == HF_OK && i < count; i++)
-        status = show(view, names[i], err);
+        show_entry(view, &entries[i], &failed);
     if (status == HF_OK && count == 0 && !view->in->common.json)
         printf("%s has no networks yet: 'holdfast ingest --network NET --source SOURCE' begins\n",
                hf_store_name(view->store));
-    hf__networks_free(names, count);
+    free(entries);
+    if (status == HF_OK && failed.code != HF_OK) {
+        *err = failed;
+        status = failed.code;
+    }
     return status;
 }
 
 static hf_status show_named(struct view *view, hf_error *err)
 {
+    const struct status_values *values = view->values;
     hf_status status = HF_OK;
 
-    for (size_t i = 0; status == HF_OK && i < view->values->networks.count; i++)
-        status = show(view, view->values->networks.items[i], err);
+    for (size_t i = 0; status == HF_OK && i < values->networks.count; i++) {
+        hf_network_options options = HF_NETWORK_OPTIONS_INIT;
+        options.name = values->networks.items[i];
+        options.schema = values->schema;
+        options.latest_cursor = values->latest;
+        options.oldest_cursor = values->oldest;
+        status = show(view, &options, err);
+    }
     return status;
 }
 
@@ -298,7 +368,9 @@ static hf_status run(struct view *view, hf_error *err)
     status = view->values->networks.count > 0 ? show_named(view, err) : show_all(view, err);
     hf__json_end_array(&view->json);
     hf__json_end_object(&view->json);
-    if (status == HF_OK && view->in->common.json && !print_document(&view->json, stdout))
+    if (view->in->common.json &&
+        (status == HF_OK || (view->shown > 0 && view->values->networks.count == 0)) &&
+        !print_document(&view->json, stdout))
         status = hf__fail(err, HF_SYSTEM, "cannot write the result");
     return status;
 }

@@ -189,11 +189,20 @@ WHERE to_id IN (SELECT to_id FROM @prefix@transactions WHERE to_id < $1 ORDER BY
 -- ---- status -------------------------------------------------------------------------------------
 
 -- name: networks postgres
-SELECT substr(n.nspname, 8)
-FROM pg_catalog.pg_namespace n
-WHERE left(n.nspname, 7) = 'ingest_'
-    AND EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid
-    AND c.relname = 'ingest_store' AND pg_catalog.has_table_privilege(c.oid, 'SELECT'))
+-- Schemas that hold a network, and may we read them? ingest_store alone is not enough under any name
+-- but ours: other programs have a table of that name.
+SELECT n.nspname, pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+    AND bool_and(pg_catalog.has_table_privilege(c.oid, 'SELECT'))
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname IN ('ingest_store', 'ingest_coverage') AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    AND n.nspname ~ '^[a-zA-Z0-9_][a-zA-Z0-9_-]*$' AND n.nspname !~ '^pg_'
+GROUP BY n.oid, n.nspname
+HAVING n.nspname ~ '^ingest_[a-z0-9_][a-z0-9_-]{0,39}$'
+    OR bool_or(c.relname = 'ingest_coverage')
+
+-- name: has_coverage sqlite
+SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'ingest_coverage'
 
 -- name: age postgres
 SELECT to_char(closed_at::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),

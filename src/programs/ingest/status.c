@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/vec.h"
 #include "lib/ledgers/ledgers.h"
@@ -255,122 +257,135 @@ hf_status hf__network_status_read(hf_network *network, hf__network_status *statu
 
 /* ---- all networks ---------------------------------------------------------------------------- */
 
+static const char suffix[] = ".db";
+
 struct list {
-    char **names;
+    hf__network_entry *entries;
     size_t count;
     size_t capacity;
 };
 
-static bool add_name(struct list *list, const char *name, size_t size)
+static hf_status add_entry(struct list *list, const char *schema, size_t size, bool readable,
+                           hf_error *err)
 {
-    if (!hf__grow(&list->names, &list->capacity, list->count + 1, sizeof *list->names))
-        return false;
-    list->names[list->count] = strndup(name, size);
-    return list->names[list->count] && ++list->count > 0;
+    if (!hf__grow(&list->entries, &list->capacity, list->count + 1, sizeof *list->entries))
+        return hf__no_memory(err);
+    hf__network_entry *entry = &list->entries[list->count++];
+    *entry = (hf__network_entry){.readable = readable};
+    (void)snprintf(entry->schema, sizeof entry->schema, "%.*s", (int)size, schema);
+    return HF_OK;
 }
 
-void hf__networks_free(char **names, size_t count)
+/* ---- all networks of a local store ---- */
+
+static hf_status look_for_coverage(hf_tx *tx, void *arg, hf_error *err)
 {
-    for (size_t i = 0; i < count; i++)
-        free(names[i]);
-    free(names);
+    hf_rows *rows = NULL;
+    hf_status status =
+        hf__tx_query_sql(tx, &hf__sql_ingest_has_coverage, NULL, 0, NULL, &rows, err);
+    *(bool *)arg = status == HF_OK && hf_rows_count(rows) > 0;
+    hf_rows_free(rows);
+    return status;
 }
 
-/* A schema or file may be called ingest_NAME although NAME is not a valid name of a network. */
-static bool is_network(hf_store *store, const char *name)
+/*
+ * Is it a SQLite file with a write-ahead log, as every file of ours is? Looking into any other
+ * would change its journal. True also if that cannot be told.
+ */
+static bool may_be_ours(int folder, const char *name)
 {
-    hf_network_options options = HF_NETWORK_OPTIONS_INIT;
-    hf_network *network = NULL;
-    options.name = name;
-    bool is_one = hf_network_open(store, &options, &network, NULL) == HF_OK;
-    hf_network_free(network);
-    return is_one;
+    static const char magic[16] = "SQLite format 3";
+    char header[20] = {0};
+    int file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return errno != ENOENT;
+    bool whole = pread(file, header, sizeof header, 0) == (ssize_t)sizeof header;
+    close(file);
+    return whole && memcmp(header, magic, sizeof magic) == 0 && header[18] == 2 && header[19] == 2;
 }
 
-#define PREFIX "ingest_"
+/* A network with a file of another name than ingest_NAME is known by its table of coverage. */
+static hf_status list_file(hf_store *store, int folder, const char *file, struct list *list,
+                           hf_error *err)
+{
+    hf__network_entry entry = {0};
+    size_t size = strlen(file) - (sizeof suffix - 1);
+    bool there = true;
+    if (size >= sizeof entry.schema)
+        return HF_OK;
+    (void)snprintf(entry.schema, sizeof entry.schema, "%.*s", (int)size, file);
+    if (strncmp(file, HF__SCHEMA_PREFIX, strlen(HF__SCHEMA_PREFIX)) == 0)
+        return add_entry(list, file, size, true, err);
+    if (strcmp(entry.schema, "holdfast") == 0 || !may_be_ours(folder, file))
+        return HF_OK;
+    bool looked = hf__network_entry_read(store, &entry, look_for_coverage, &there, NULL) == HF_OK;
+    return there || !looked ? add_entry(list, file, size, true, err) : HF_OK;
+}
 
 static hf_status list_files(hf_store *store, struct list *list, hf_error *err)
 {
-    static const char suffix[] = ".db";
     const char *folder = hf_store_name(store) + strlen("local:");
-    size_t before = strlen(PREFIX), after = sizeof suffix - 1;
+    size_t after = sizeof suffix - 1;
     hf_status status = HF_OK;
     DIR *entries = opendir(folder);
     if (!entries)
         return hf__fail_errno(err, HF_SYSTEM, errno, "cannot list %s", folder);
-    for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
+    for (const struct dirent *entry = readdir(entries); entry && status == HF_OK;
+         entry = readdir(entries)) {
         size_t size = strlen(entry->d_name);
-        if (size <= before + after || strncmp(entry->d_name, PREFIX, before) != 0 ||
-            strcmp(entry->d_name + size - after, suffix) != 0)
-            continue;
-        if (!add_name(list, entry->d_name + before, size - before - after))
-            status = hf__no_memory(err);
+        if (size > after && strcmp(entry->d_name + size - after, suffix) == 0)
+            status = list_file(store, dirfd(entries), entry->d_name, list, err);
     }
     closedir(entries);
     return status;
 }
 
+/* ---- all networks of a server ---- */
+
 static hf_status list_schemas(hf_tx *tx, void *arg, hf_error *err)
 {
     struct list *list = arg;
     hf_rows *rows = NULL;
-    hf__networks_free(list->names, list->count); /* a failed attempt may have filled it */
-    *list = (struct list){0};
+    list->count = 0; /* a failed attempt may have filled it */
     hf_status status = hf__tx_query_sql(tx, &hf__sql_ingest_networks, NULL, 0, NULL, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++) {
         size_t size = 0;
-        const char *name = hf_rows_value(rows, i, 0, &size);
-        if (!add_name(list, name, size))
-            status = hf__no_memory(err);
+        const char *schema = hf_rows_value(rows, i, 0, &size);
+        status = add_entry(list, schema, size, hf__row_bool(rows, i, 1), err);
     }
     hf_rows_free(rows);
     return status;
 }
 
-static int compare(const void *a, const void *b)
+static int by_schema(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    const hf__network_entry *first = a, *second = b;
+    return strcmp(first->schema, second->schema);
 }
 
-static void drop_others(hf_store *store, struct list *list)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        if (is_network(store, list->names[i]))
-            list->names[kept++] = list->names[i];
-        else
-            free(list->names[i]);
-    }
-    list->count = kept;
-}
-
-static void finish_list(hf_store *store, struct list *list, char ***names, size_t *count)
-{
-    drop_others(store, list);
-    if (list->count > 0)
-        qsort(list->names, list->count, sizeof *list->names, compare);
-    *names = list->names;
-    *count = list->count;
-}
-
-hf_status hf__networks_list_in(hf_store *store, hf_tx *tx, char ***names, size_t *count,
-                               hf_error *err)
-{
-    struct list list = {0};
-    hf_status status = tx ? list_schemas(tx, &list, err) : list_files(store, &list, err);
-    finish_list(store, &list, names, count);
-    return status;
-}
-
-hf_status hf__networks_list(hf_store *store, char ***names, size_t *count, hf_error *err)
+hf_status hf__networks_list(hf_store *store, hf_tx *tx, hf__network_entry **entries, size_t *count,
+                            hf_error *err)
 {
     struct list list = {0};
     hf_tx_options options = HF_TX_OPTIONS_INIT;
     options.read_only = true;
     options.isolation = HF_READ_COMMITTED;
-    if (hf_store_is_local(store))
-        return hf__networks_list_in(store, NULL, names, count, err);
-    hf_status status = hf_transact(store, &options, list_schemas, &list, err);
-    finish_list(store, &list, names, count);
+    hf_status status = hf_store_is_local(store) ? list_files(store, &list, err)
+                       : tx                     ? list_schemas(tx, &list, err)
+                            : hf_transact(store, &options, list_schemas, &list, err);
+    if (list.count > 0)
+        qsort(list.entries, list.count, sizeof *list.entries, by_schema);
+    *entries = list.entries;
+    *count = list.count;
     return status;
+}
+
+hf_status hf__network_entry_read(hf_store *store, const hf__network_entry *entry, hf_tx_fn *fn,
+                                 void *arg, hf_error *err)
+{
+    hf_tx_options options = HF_TX_OPTIONS_INIT;
+    options.read_only = true;
+    options.isolation = HF_REPEATABLE_READ;
+    options.database = hf_store_is_local(store) ? entry->schema : NULL;
+    return hf_transact(store, &options, fn, arg, err);
 }

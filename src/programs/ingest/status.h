@@ -45,16 +45,22 @@ HF_MUST_CHECK hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *
                                                    hf__network_status *status, hf__ranges *coverage,
                                                    hf__ranges *gaps, hf_error *err);
 
+/* A schema (local: a file) that holds the tables of a network. */
+typedef struct hf__network_entry {
+    char schema[64];
+    bool readable; /* false: this role may not read its tables; always true on a local store */
+} hf__network_entry;
+
 /*
- * Lists the networks whose schema (local: file) is called ingest_NAME, by name, ascending. The
- * caller frees the list with hf__networks_free, also after a failure.
+ * Lists the schemas that have a table of coverage or are called ingest_NAME, ascending; in tx, or
+ * in a transaction of its own if that is NULL. On a local store tx is not used. hf__network_find
+ * tells which network one holds. The caller frees the list, also after a failure.
  */
-HF_MUST_CHECK hf_status hf__networks_list(hf_store *store, char ***names, size_t *count,
-                                          hf_error *err);
-/* The same in the caller's transaction; for a local store tx is NULL. */
-HF_MUST_CHECK hf_status hf__networks_list_in(hf_store *store, hf_tx *tx, char ***names,
-                                             size_t *count, hf_error *err);
-void hf__networks_free(char **names, size_t count);
+HF_MUST_CHECK hf_status hf__networks_list(hf_store *store, hf_tx *tx, hf__network_entry **entries,
+                                          size_t *count, hf_error *err);
+/* Runs fn in a read-only transaction with one snapshot, on a local store in the entry's file. */
+HF_MUST_CHECK hf_status hf__network_entry_read(hf_store *store, const hf__network_entry *entry,
+                                               hf_tx_fn *fn, void *arg, hf_error *err);
 
 /*
  * Activity: rows of ingest_store that ingesters write beside their commits, for people and

@@ -302,6 +302,8 @@ enum { REFRESHES = 5, GRACE_MS = 10000 };
 const hf__shape hf__health_shape[] = {
     HF__SHAPE("status", "string", "ok or failing"),
     {"reasons", "array", "why it fails", false, "string", NULL},
+    {"unread", "array", "networks that cannot be read: how far behind they are is not known", false,
+     "string", NULL},
     HF__SHAPE("snapshot", "integer", "its number"),
     HF__SHAPE_OR_NULL("age_ms", "integer", "since the last refresh that worked"),
     {0},
@@ -358,6 +360,16 @@ static size_t put_lag(hf__json *json, const hf__snapshot *snapshot, hf__maybe mo
     return count;
 }
 
+/* How far behind these are, nobody knows. */
+static void put_unread(hf__json *json, const hf__snapshot *snapshot)
+{
+    hf__json_begin_array(json, "unread");
+    for (size_t i = 0; i < snapshot->network_count; i++)
+        if (snapshot->networks[i].problem[0] != '\0')
+            hf__json_put_string(json, NULL, snapshot->networks[i].name);
+    hf__json_end_array(json);
+}
+
 static hf__answer *answer(hf__exchange *exchange, bool with_lag)
 {
     hf__server *server = exchange->server;
@@ -373,6 +385,7 @@ static hf__answer *answer(hf__exchange *exchange, bool with_lag)
     hf__json_begin_object(&json, NULL);
     hf__json_put_string(&json, "status", count == 0 ? "ok" : "failing");
     hf__json_put_raw(&json, "reasons", reasons.text.data != NULL ? reasons.text.data : "[]");
+    put_unread(&json, snapshot);
     hf__json_put_integer(&json, "snapshot", (int64_t)snapshot->number);
     hf__json_put_integer(&json, "age_ms", age);
     hf__json_end_object(&json);

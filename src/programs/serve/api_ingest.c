@@ -10,7 +10,11 @@
 #include "programs/serve/sql.h"
 
 const hf__shape hf__network_shape[] = {
-    HF__SHAPE("network", "string", "its name"),
+    HF__SHAPE(
+        "network", "string",
+        "its name; NAME@SCHEMA where the schema is not ingest_NAME, @SCHEMA where nobody wrote "
+        "the name down"),
+    HF__SHAPE("schema", "string", "that its tables are in; local: their file"),
     HF__SHAPE("exists", "boolean", "there are tables"),
     HF__SHAPE_OR_NULL("problem", "string", "why it could not be read: the rest is not known then"),
     HF__SHAPE_OR_NULL("ingester", "string", "who holds the network's lock"),
@@ -98,6 +102,7 @@ static void put_network(hf__json *json, const hf__seen_network *network)
 
     hf__json_begin_object(json, NULL);
     hf__json_put_string(json, "network", network->name);
+    hf__json_put_string(json, "schema", network->schema);
     hf__json_put_boolean(json, "exists", status->exists);
     hf__json_put_text(json, "problem", network->problem);
     hf__json_put_text(json, "ingester", network->ingester);
@@ -291,14 +296,6 @@ static hf_status read_page(hf_tx *tx, void *arg, hf_error *err)
     return status;
 }
 
-static bool knows_network(const hf__snapshot *snapshot, const char *name)
-{
-    for (size_t i = 0; i < snapshot->network_count; i++)
-        if (strcmp(snapshot->networks[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static int refuse(hf__problem *problem, int status, const char *detail)
 {
     hf__refuse(problem, status, "%s", detail);
@@ -342,10 +339,13 @@ static int open_and_run(hf_store *store, struct lookup *lookup, hf__buf *out, hf
 {
     hf_network_options options = HF_NETWORK_OPTIONS_INIT;
     hf_error err;
+    const hf__seen_network *seen =
+        find_network(lookup->snapshot, hf__asked(lookup->exchange, "network"));
 
-    options.name = hf__asked(lookup->exchange, "network");
-    if (!knows_network(lookup->snapshot, options.name))
+    if (seen == NULL)
         return refuse(problem, 404, "there is no network of this name");
+    options.name = seen->network;
+    options.schema = seen->schema;
     if (hf_network_open(store, &options, &lookup->network, &err) != HF_OK)
         return refuse(problem, 500, err.message);
     int status = run(store, lookup, out, problem);

@@ -270,6 +270,13 @@ static void write_networks(hf__metrics *metrics, const hf__snapshot *snapshot,
         for (size_t i = 0; i < snapshot->network_count; i++)
             write_number(metrics, labels, i, &snapshot->networks[i], gauges[g].which, NULL);
     }
+    hf__metric_family(metrics, "holdfast_ingest_readable", HF__METRIC_GAUGE, "",
+                      "1: the network was read; 0: it could not be, and its numbers are missing.");
+    for (size_t i = 0; i < snapshot->network_count; i++) {
+        hf__metric_begin(metrics, "");
+        hf__metric_label(metrics, hf__metric_label_at(labels, i));
+        hf__metric_integer(metrics, !snapshot->networks[i].problem[0]);
+    }
     hf__metric_family(metrics, "holdfast_ingest_ledgers", HF__METRIC_COUNTER, "ledgers",
                       "Ledgers that were committed since the network began.");
     for (size_t i = 0; i < snapshot->network_count; i++) {

@@ -367,6 +367,10 @@ static void put_network(const hf__top *top, hf__frame *frame, const hf__seen_net
     hf__buf text = {0};
 
     hf__detail_field(frame, "network", HF__INK_BOLD, network->name);
+    if (network->problem[0] != '\0') {
+        hf__detail_field(frame, "problem", HF__INK_PROBLEM, network->problem);
+        return;
+    }
     hf__detail_field(frame, "ingester",
                      network->ingester[0] != '\0' ? HF__INK_PLAIN : HF__INK_WARNING,
                      network->ingester[0] != '\0' ? network->ingester : "none runs");

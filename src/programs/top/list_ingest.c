@@ -75,6 +75,8 @@ static hf__value ingester(const hf__top *top, size_t row)
 {
     const char *text = network_at(top, row)->ingester;
 
+    if (network_at(top, row)->problem[0] != '\0')
+        return (hf__value){.text = "cannot be read", .ink = HF__INK_PROBLEM};
     return (hf__value){.text = text[0] != '\0' ? text : "none runs",
                        .ink = text[0] != '\0' ? HF__INK_PLAIN : HF__INK_WARNING};
 }

@@ -43,7 +43,7 @@ hf__view_draft *hf__view_draft_again(hf__snapshot *older, uint64_t number);
 /* ---- refresh.c: what is read from the store -------------------------------------------------- */
 
 typedef struct hf__network_reading {
-    char name[48];
+    char name[132], network[64], schema[64]; /* as in hf__seen_network */
     int64_t lock_key;
     hf__network_status status;
     hf__ranges coverage, gaps;
@@ -180,7 +180,7 @@ enum { HF__RATE_SAMPLES = 64, HF__NETWORKS_SKIPPED = 16 };
 
 /* Samples from which a network's speed is computed. */
 typedef struct hf__rate_of {
-    char name[48];
+    char schema[64];
     bool counted; /* by the ingesters, not from coverage */
     struct {
         int64_t at_ms, ledgers;
@@ -192,7 +192,7 @@ typedef struct hf__networks {
     hf__rate_of *rates;
     size_t rate_count;
     struct {
-        char name[48];
+        char schema[64];
         char problem[256];
         int64_t until_ms;            /* monotonic: not read before this time */
     } skipped[HF__NETWORKS_SKIPPED]; /* networks that would fail the transaction for all */

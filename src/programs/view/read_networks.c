@@ -26,11 +26,11 @@ void hf__networks_reading_free(hf__view_reading *reading)
     reading->network_count = 0;
 }
 
-static const char *why_skipped(const hf__networks *networks, const char *name)
+static const char *why_skipped(const hf__networks *networks, const char *schema)
 {
     int64_t now = hf__now_ms();
     for (size_t i = 0; i < HF__NETWORKS_SKIPPED; i++)
-        if (strcmp(networks->skipped[i].name, name) == 0 && networks->skipped[i].until_ms > now)
+        if (strcmp(networks->skipped[i].schema, schema) == 0 && networks->skipped[i].until_ms > now)
             return networks->skipped[i].problem;
     return NULL;
 }
@@ -42,49 +42,69 @@ static bool is_its_own_fault(hf_status status, const hf_error *err)
            (strncmp(err->sqlstate, "42", 2) == 0 || strncmp(err->sqlstate, "22", 2) == 0);
 }
 
-static void skip(hf__networks *networks, const char *name, const hf_error *why)
+static void skip(hf__networks *networks, const char *schema, const hf_error *why)
 {
     size_t at = networks->next_skipped++ % HF__NETWORKS_SKIPPED;
-    (void)snprintf(networks->skipped[at].name, sizeof networks->skipped[at].name, "%s", name);
+    (void)snprintf(networks->skipped[at].schema, sizeof networks->skipped[at].schema, "%s", schema);
     (void)snprintf(networks->skipped[at].problem, sizeof networks->skipped[at].problem, "%.255s",
                    why->message);
     networks->skipped[at].until_ms = hf__now_ms() + SKIP_MS;
 }
 
-static hf_status read_in(hf_tx *tx, const hf_network *network, hf__network_reading *reading,
-                         hf_error *err)
+/* A network in a schema of another name is called NETWORK@SCHEMA; without a network, @SCHEMA. */
+static void name_reading(hf__network_reading *reading, const char *network)
 {
-    hf__ranges_free(&reading->coverage); /* of an attempt before */
-    hf__ranges_free(&reading->gaps);
-    return hf__network_status_read_in(tx, network, &reading->status, &reading->coverage,
-                                      &reading->gaps, err);
+    size_t prefix = strlen(HF__SCHEMA_PREFIX);
+    bool usual = strncmp(reading->schema, HF__SCHEMA_PREFIX, prefix) == 0;
+    const char *after = usual ? reading->schema + prefix : "";
+    (void)snprintf(reading->network, sizeof reading->network, "%s", network ? network : after);
+    if (usual && strcmp(reading->network, after) == 0)
+        (void)snprintf(reading->name, sizeof reading->name, "%s", reading->network);
+    else
+        (void)snprintf(reading->name, sizeof reading->name, "%s@%s", reading->network,
+                       reading->schema);
 }
 
-struct local_reading {
-    hf_network *network;
+struct read_in {
+    hf_store *store;
     hf__network_reading *reading;
 };
 
-static hf_status read_file(hf_tx *tx, void *arg, hf_error *err)
+static hf_status read_in(hf_tx *tx, void *arg, hf_error *err)
 {
-    struct local_reading *local = arg;
-    return read_in(tx, local->network, local->reading, err);
+    const struct read_in *in = arg;
+    hf__network_reading *reading = in->reading;
+    hf_network *network = NULL;
+    hf__ranges_free(&reading->coverage); /* of an attempt before */
+    hf__ranges_free(&reading->gaps);
+    hf_status status = hf__network_find(in->store, tx, reading->schema, &network, err);
+    if (status != HF_OK)
+        return status;
+    name_reading(reading, network->name);
+    reading->lock_key = network->lock_key;
+    status = hf__network_status_read_in(tx, network, &reading->status, &reading->coverage,
+                                        &reading->gaps, err);
+    hf_network_free(network);
+    return status;
 }
 
 /* A problem with one network goes into its reading, so that the others are still shown. */
-static hf_status read_network(hf__networks *networks, hf_tx *tx, hf_network *network,
-                              hf__network_reading *reading, bool *again, hf_error *err)
+static hf_status read_network(hf__networks *networks, hf_store *store, hf_tx *tx,
+                              const hf__network_entry *entry, hf__network_reading *reading,
+                              bool *again, hf_error *err)
 {
-    struct local_reading local = {network, reading};
-    const char *skipped = why_skipped(networks, reading->name);
-    bool there = false;
+    struct read_in in = {store, reading};
     hf_error why = {0};
-    if (skipped) {
-        (void)snprintf(reading->problem, sizeof reading->problem, "%s", skipped);
+    (void)snprintf(reading->schema, sizeof reading->schema, "%s", entry->schema);
+    name_reading(reading, NULL);
+    const char *problem = entry->readable ? why_skipped(networks, entry->schema)
+                                          : "this role may not read its tables";
+    if (problem) {
+        (void)snprintf(reading->problem, sizeof reading->problem, "%s", problem);
         return HF_OK;
     }
-    hf_status status = tx ? read_in(tx, network, reading, &why)
-                          : hf__network_read(network, read_file, &local, &there, &why);
+    hf_status status =
+        tx ? read_in(tx, &in, &why) : hf__network_entry_read(store, entry, read_in, &in, &why);
     if (status == HF_OK)
         return HF_OK;
     if (!tx || status == HF_BAD_DATA || status == HF_CONFIG) {
@@ -92,35 +112,19 @@ static hf_status read_network(hf__networks *networks, hf_tx *tx, hf_network *net
         return HF_OK;
     }
     if (is_its_own_fault(status, &why)) {
-        skip(networks, reading->name, &why);
+        skip(networks, entry->schema, &why);
         *again = true;
     }
     *err = why;
     return status;
 }
 
-static hf_status read_named(hf__networks *networks, hf_store *store, hf_tx *tx, const char *name,
-                            hf__network_reading *reading, bool *again, hf_error *err)
-{
-    hf_network_options options = HF_NETWORK_OPTIONS_INIT;
-    hf_network *network = NULL;
-    options.name = name;
-    hf_status status = hf_network_open(store, &options, &network, err);
-    if (status != HF_OK)
-        return status;
-    (void)snprintf(reading->name, sizeof reading->name, "%s", network->name);
-    reading->lock_key = network->lock_key;
-    status = read_network(networks, tx, network, reading, again, err);
-    hf_network_free(network);
-    return status;
-}
-
 hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx,
                               hf__view_reading *reading, bool *again, hf_error *err)
 {
-    char **names = NULL;
+    hf__network_entry *entries = NULL;
     size_t count = 0;
-    hf_status status = hf__networks_list_in(store, tx, &names, &count, err);
+    hf_status status = hf__networks_list(store, tx, &entries, &count, err);
     if (status == HF_OK && count > 0) {
         reading->networks = calloc(count, sizeof *reading->networks);
         if (!reading->networks)
@@ -128,9 +132,9 @@ hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx
     }
     for (size_t i = 0; status == HF_OK && i < count; i++) {
         reading->network_count = i + 1;
-        status = read_named(networks, store, tx, names[i], &reading->networks[i], again, err);
+        status = read_network(networks, store, tx, &entries[i], &reading->networks[i], again, err);
     }
-    hf__networks_free(names, count);
+    free(entries);
     return status;
 }
 
@@ -142,10 +146,10 @@ void hf__networks_clear(hf__networks *networks)
     *networks = (hf__networks){0};
 }
 
-static hf__rate_of *find_rate(hf__networks *networks, const char *name)
+static hf__rate_of *find_rate(hf__networks *networks, const char *schema)
 {
     for (size_t i = 0; i < networks->rate_count; i++)
-        if (strcmp(networks->rates[i].name, name) == 0)
+        if (strcmp(networks->rates[i].schema, schema) == 0)
             return &networks->rates[i];
     hf__rate_of *rates =
         reallocarray(networks->rates, networks->rate_count + 1, sizeof *networks->rates);
@@ -154,7 +158,7 @@ static hf__rate_of *find_rate(hf__networks *networks, const char *name)
     networks->rates = rates;
     hf__rate_of *rate = &rates[networks->rate_count++];
     *rate = (hf__rate_of){0};
-    (void)snprintf(rate->name, sizeof rate->name, "%s", name);
+    (void)snprintf(rate->schema, sizeof rate->schema, "%s", schema);
     return rate;
 }
 
@@ -229,6 +233,8 @@ static void show_network(hf__networks *networks, const hf__network_reading *read
                 : status->covered;
     *network = (hf__seen_network){
         .name = hf__arena_text(arena, reading->name),
+        .network = hf__arena_text(arena, reading->network),
+        .schema = hf__arena_text(arena, reading->schema),
         .status = *status,
         .coverage = copy_ranges(arena, &reading->coverage),
         .coverage_count = reading->coverage.count,
@@ -240,7 +246,7 @@ static void show_network(hf__networks *networks, const hf__network_reading *read
     };
     if (status->source_tip.known && status->latest.known)
         network->lag = (hf__maybe){true, status->source_tip.value - status->latest.value};
-    hf__rate_of *rate = reading->problem[0] ? NULL : find_rate(networks, reading->name);
+    hf__rate_of *rate = reading->problem[0] ? NULL : find_rate(networks, reading->schema);
     if (!rate)
         return;
     add_sample(rate, counted, ledgers, draft->seen.taken_ms);
@@ -253,7 +259,7 @@ static void forget_others(hf__networks *networks, const hf__view_reading *readin
     size_t kept = 0;
     for (size_t i = 0; i < networks->rate_count; i++)
         for (size_t j = 0; j < reading->network_count; j++)
-            if (strcmp(networks->rates[i].name, reading->networks[j].name) == 0) {
+            if (strcmp(networks->rates[i].schema, reading->networks[j].schema) == 0) {
                 if (kept != i)
                     networks->rates[kept] = networks->rates[i];
                 kept++;

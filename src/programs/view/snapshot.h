@@ -86,7 +86,9 @@ typedef struct hf__heat_map {
 } hf__heat_map;
 
 typedef struct hf__seen_network {
-    const char *name;
+    const char *name; /* the network's, or NETWORK@SCHEMA where the schema is not ingest_NETWORK */
+    const char *network; /* without the schema */
+    const char *schema;  /* local: file */
     hf__network_status status;
     hf_range *coverage; /* ascending, disjoint */
     size_t coverage_count;

@@ -148,7 +148,7 @@ def test_types_and_rows_of_others_stay_as_they_are(deployed):
     assert deployed.network.sql("select * from @transactions order by to_id") == rows
     store = dict(deployed.network.sql("select key, value from @ingest_store where key <> %s", THEIRS))
     assert store == {"latestLedgerCursor": "100", "oldestLedgerCursor": "1", "protocolVersion": "22",
-                     "note": "not a number", "holdfast.wantedFrom": "1"}
+                     "note": "not a number", "holdfast.wantedFrom": "1", "holdfast.network": "testnet"}
 
 
 @on_servers

@@ -7,14 +7,17 @@ import signal
 from awaiting import eventually
 from cli import EXIT_DATA, EXIT_UNREACHABLE, EXIT_USAGE
 from ingesting import LOCK_KEY, on_servers
-from ledgers import chain
+from ledgers import Network, chain
 
+
+def shown(world, *options):
+    done = world.command("ingest", "status", "--json", *options)
+    assert done.code == 0, done
+    return json.loads(done.out)["networks"]
 
 
 def status(world, *options):
-    done = world.command("ingest", "status", "--json", *options)
-    assert done.code == 0, done
-    return {one["network"]: one for one in json.loads(done.out)["networks"]}
+    return {one["network"]: one for one in shown(world, *options)}
 
 
 def test_where_nothing_is_there_it_says_so_and_makes_nothing(world):
@@ -125,13 +128,67 @@ def test_transactions_are_estimated_and_not_counted(world):
     assert status(world)["testnet"]["transactions_estimate"] == 10000
 
 
-@on_servers
-def test_another_schema_is_shown_where_it_is_named(world):
+def test_networks_in_schemas_of_any_name_are_shown_without_being_named(world):
+    world.ingest(1, 9, "--schema", "Wallet")
+    world.ingest(1, 5)
+    world.ingest(1, 7, "--schema", "ingest_other", "--latest-cursor", "head", "--oldest-cursor", "tail",
+                 network="pubnet")
+    assert [(one["network"], one["schema"], one["latest"], one["oldest"], one["disagrees"])
+            for one in shown(world)] == [
+        ("testnet", "Wallet", 9, 1, False), ("pubnet", "ingest_other", 7, 1, False),
+        ("testnet", "ingest_testnet", 5, 1, False)]
+    one = status(world, "--network", "testnet", "--schema", "Wallet")["testnet"]
+    assert (one["schema"], one["latest"]) == ("Wallet", 9)
+    assert world.command("ingest", "status", "--schema", "Wallet").code == EXIT_USAGE
+
+
+def test_a_schema_that_does_not_say_whose_it_is_is_named_until_an_ingester_starts(world):
+    """As one that an earlier version made."""
     world.ingest(1, 9, "--schema", "wallet")
-    assert status(world) == {}
-    one = status(world, "--network", "testnet", "--schema", "wallet")["testnet"]
-    assert (one["schema"], one["latest"]) == ("wallet", 9)
-    assert world.command("ingest", "status", "--schema", "wallet").code == EXIT_USAGE
+    Network(world.kind, schema="wallet").sql("delete from @ingest_store where key = 'holdfast.network'")
+    (one,) = shown(world)
+    assert (one["network"], one["schema"]) == (None, "wallet") and "which network" in one["problem"]
+    assert "wallet" in world.command("ingest", "status").out
+    world.ingest(1, 9, "--schema", "wallet")
+    (one,) = shown(world)
+    assert (one["network"], one["latest"]) == ("testnet", 9)
+
+
+def test_a_network_that_cannot_be_read_hides_no_other(world):
+    world.ingest(1, 3)
+    world.network.sql("update @ingest_store set value = '3x' where key = 'latestLedgerCursor'")
+    world.ingest(1, 4, network="zebra")
+    done = world.command("ingest", "status", "--json")
+    assert done.code == EXIT_DATA
+    broken, other = json.loads(done.out)["networks"]
+    assert broken["schema"] == "ingest_testnet" and "3x" in broken["problem"]
+    assert (other["network"], other["latest"]) == ("zebra", 4)
+
+
+@on_servers
+def test_a_network_that_the_role_may_not_read_is_named(world):
+    world.ingest(1, 3, "--schema", "wallet")
+    world.ingest(1, 4)
+    database = world.kind.database
+    database.sql("revoke select on wallet.ingest_coverage from app")
+    database.sql("alter table wallet.ingest_coverage owner to postgres")
+    one, other = shown(world)
+    assert (one["network"], one["latest"], other["network"], other["schema"]) == ("testnet", 4, None, "wallet")
+    assert "may not read" in other["problem"]
+
+
+def test_tables_of_others_are_no_networks(world):
+    """ingest_store is a name that other programs use too."""
+    if world.local:
+        folder = pathlib.Path(world.kind.url.removeprefix("local:"))
+        world.ingest(1, 2)
+        (folder / "notes.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+        world("tx", "--sql", "create table ingest_store (key text, value text)")
+        assert list(status(world)) == ["testnet"]
+    else:
+        world.kind.database.sql("create schema other; create table other.ingest_store (key text, value text);"
+                                'create schema "ingest_Odd"; create table "ingest_Odd".ingest_store (key text)')
+        assert status(world) == {}
 
 
 @on_servers

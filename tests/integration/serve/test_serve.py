@@ -229,6 +229,23 @@ def test_a_network_that_cannot_be_read_says_so_and_the_others_are_shown(world, h
     assert "does not exist" in broken["problem"] and well["problem"] is None
     page = server.get("/").text
     assert page.count("It cannot be read") == 1 and "Coverage of testnet" in page and "No ledger is there" not in page
+    assert server.get("/health").json["unread"] == ["broken"]
+
+
+def test_networks_in_other_schemas_are_shown_and_looked_up(world, holdfast):
+    world.ingest(1, 5)
+    world.ingest(1, 9, "--schema", "wallet")
+    server = Serve(holdfast.at(world.kind.url))
+    shown = {one["network"]: (one["schema"], one["latest"]) for one in server.api("ingest")["data"]}
+    assert shown == {"testnet": ("ingest_testnet", 5), "testnet@wallet": ("wallet", 9)}
+    assert server.api("ingest/testnet@wallet/gaps")["data"] == []
+    ledgers = server.api("ledgers", network="testnet@wallet")["data"]
+    assert [row["sequence"] for row in ledgers] == list(range(1, 10))
+    assert server.get("/api/v1/ledgers?network=wallet").status == 404
+    metrics = server.get("/metrics").text
+    assert 'holdfast_ingest_latest_ledger{network="testnet@wallet"} 9' in metrics
+    assert 'holdfast_ingest_readable{network="testnet@wallet"} 1' in metrics
+    assert "Coverage of testnet@wallet" in server.get("/").text
 
 
 def test_gaps_of_a_network_are_listed(world, holdfast):

@@ -118,8 +118,7 @@ def test_ingester_is_named(world):
     world.ingest(10, 12)
     with Viewer(world.kind.url) as viewer:
         live = world.follow()
-        seen = viewer.until(lambda s: s.network("testnet")["ingester"])
-        assert f"pid {live.pid}" in seen.network("testnet")["ingester"]
+        viewer.until(lambda s: f"pid {live.pid}" in s.network("testnet")["ingester"])
         live.signal(signal.SIGTERM)
         viewer.until(lambda s: not s.network("testnet")["ingester"])
 
@@ -135,9 +134,19 @@ def test_a_network_that_cannot_be_read_hides_nothing_else(recorded_db):
         run(holder, "select pg_advisory_lock(4)")
         seen = viewer.until(lambda s: s.lock(4))
         assert not seen.problem
-        assert [network["name"] for network in seen.networks] == ["broken", "odd"]
+        assert [network["name"] for network in seen.networks] == ["broken", "closed", "odd"]
         assert all(network["problem"] for network in seen.networks)
-        assert len(seen.attention_to("ingest")) == 2
+        assert len(seen.attention_to("ingest")) == 3
+
+
+def test_a_network_in_another_schema_is_called_after_both(world):
+    world.ingest(10, 19, "--schema", "wallet")
+    world.ingest(10, 29)
+    with Viewer(world.kind.url) as viewer:
+        seen = viewer.next()
+        assert {one["name"]: one["coverage"] for one in seen.networks} == {
+            "testnet": [[10, 29]], "testnet@wallet": [[10, 19]]}
+        assert not seen.attention_to("ingest")
 
 
 def test_tables_show_their_appends_and_their_lock(recorded):

@@ -148,7 +148,8 @@ hf__seen_network *add_network(struct scene *scene, const char *name)
     MAKE_ROOM(scene->networks, scene->network_room, scene->seen.network_count);
     scene->seen.networks = scene->networks;
     hf__seen_network *network = &scene->networks[scene->seen.network_count++];
-    *network = (hf__seen_network){.name = name, .rate = -1, .ingester = "", .problem = ""};
+    *network = (hf__seen_network){
+        .name = name, .network = name, .schema = "", .rate = -1, .ingester = "", .problem = ""};
     return network;
 }
 

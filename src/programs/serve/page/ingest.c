@@ -100,7 +100,7 @@ static void put_gaps(hf__buf *out, const hf__seen_network *network)
                                                        "recorded.</p>");
         return;
     }
-    hf__html(out, "<details id=\"gaps-%.80s\"><summary>", network->name);
+    hf__html(out, "<details id=\"gaps-%.132s\"><summary>", network->name);
     hf__page_count(out, network->gap_count, "gap", "gaps");
     hf__buf_puts(out, ", ");
     hf__html_number(out, network->status.missing);
@@ -124,9 +124,9 @@ static void put_network(const hf__page *page, const hf__seen_network *network)
     hf__page_request to = *page->request;
 
     to.network = page->request->network[0] != '\0' ? "" : network->name;
-    hf__html(out, "<article class=\"network\" id=\"network-%.80s\"><h3><a ", network->name);
+    hf__html(out, "<article class=\"network\" id=\"network-%.132s\"><h3><a ", network->name);
     hf__page_href(out, &to, "#ingest");
-    hf__html(out, ">%.80s</a>", network->name);
+    hf__html(out, ">%.132s</a>", network->name);
     if (network->problem[0] != '\0') {
         hf__html(out, "</h3><p class=\"banner bad\">It cannot be read: %.300s</p></article>\n",
                  network->problem);

@@ -310,7 +310,7 @@ void hf__svg_coverage(hf__buf *out, const hf__seen_network *network)
     struct scale scale = {(double)range.from, (double)range.to - (double)range.from + 1};
     hf__html(out,
              "<svg class=\"coverage\" width=\"100%%\" height=\"22\" role=\"img\" "
-             "aria-label=\"Coverage of %.80s, ledgers %ld to %ld: %zu gaps, %ld ledgers "
+             "aria-label=\"Coverage of %.132s, ledgers %ld to %ld: %zu gaps, %ld ledgers "
              "missing\">",
              network->name, range.from, range.to, network->gap_count, network->status.missing);
     put_rect(out, "track", 0, 100);
