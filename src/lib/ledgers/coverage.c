@@ -56,7 +56,7 @@ static hf_status collect(const hf_rows *rows, const hf_network *network, int64_t
         if (range.from > range.to || (i > 0 && range.from <= end))
             return not_disjoint(network, &range, err);
         end = range.to;
-        if (range.to < from)
+        if (range.to < from || range.from > to)
             continue;
         if (!hf__ranges_add(ranges, range.from > from ? range.from : from,
                             range.to < to ? range.to : to))
@@ -228,20 +228,55 @@ static hf_status apply_merge(hf_tx *tx, const hf_network *network, const struct 
     return status;
 }
 
-hf_status hf__coverage_add(hf_tx *tx, const hf_network *network, int64_t from, int64_t to,
-                           hf_error *err)
+/* Is what lies between the runs covered by the rows, which are locked? */
+static hf_status check_between(const hf_rows *rows, const hf_network *network,
+                               const hf__ranges *runs, hf_error *err)
 {
+    int64_t from = runs->items[0].from, to = runs->items[runs->count - 1].to;
+    hf__ranges covered = {0}, missing = {0};
+    hf_status status = collect(rows, network, from, to, &covered, err);
+    if (status == HF_OK && !hf__ranges_missing(&covered, from, to, &missing))
+        status = hf__no_memory(err);
+    for (size_t i = 0, run = 0; status == HF_OK && i < missing.count; i++) {
+        const hf_range *lacking = &missing.items[i];
+        while (runs->items[run].to < lacking->from && run + 1 < runs->count)
+            run++;
+        if (lacking->from < runs->items[run].from || lacking->to > runs->items[run].to)
+            status = hf__fail(err, HF_CURSOR,
+                              "%s has lost coverage of ledgers between %" PRId64 " and %" PRId64
+                              " meanwhile",
+                              network->schema, from, to);
+    }
+    hf__ranges_free(&covered);
+    hf__ranges_free(&missing);
+    return status;
+}
+
+hf_status hf__coverage_add_runs(hf_tx *tx, const hf_network *network, const hf__ranges *runs,
+                                hf_error *err)
+{
+    int64_t from = runs->items[0].from, to = runs->items[runs->count - 1].to;
     struct merge merge;
     hf_rows *rows = NULL;
     hf_status status = check_range(from, to, err);
     if (status == HF_OK)
         status = lock_rows(tx, network, from, to, &rows, err);
+    if (status == HF_OK && runs->count > 1)
+        status = check_between(rows, network, runs, err);
     if (status == HF_OK)
         status = plan_merge(rows, network, from, to, &merge, err);
     if (status == HF_OK)
         status = apply_merge(tx, network, &merge, to, err);
     hf_rows_free(rows);
     return status;
+}
+
+hf_status hf__coverage_add(hf_tx *tx, const hf_network *network, int64_t from, int64_t to,
+                           hf_error *err)
+{
+    hf_range range = {from, to};
+    const hf__ranges run = {.items = &range, .count = 1};
+    return hf__coverage_add_runs(tx, network, &run, err);
 }
 
 /* ---- the live ingester's step ---------------------------------------------------------------- */

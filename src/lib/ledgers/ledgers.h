@@ -135,6 +135,12 @@ HF_MUST_CHECK hf_status hf__coverage_read(hf_tx *tx, const hf_network *network, 
 HF_MUST_CHECK hf_status hf__coverage_add(hf_tx *tx, const hf_network *network, int64_t from,
                                          int64_t to, hf_error *err);
 /*
+ * Adds ranges between which everything is covered, as one: many small gaps cost no more than one.
+ * HF_CURSOR: something between them is not covered. There must be at least one.
+ */
+HF_MUST_CHECK hf_status hf__coverage_add_runs(hf_tx *tx, const hf_network *network,
+                                              const hf__ranges *runs, hf_error *err);
+/*
  * The live ingester's step: the row from…end grows to `to`. This is one update by primary key,
  * however many rows there are. If retention has moved the row's start, one more trip finds the row
  * by its end; hf__coverage_last says where it begins now. HF_CURSOR: no row ends there.

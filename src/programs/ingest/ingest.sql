@@ -36,8 +36,14 @@ SELECT min(ledger_number) FROM @prefix@transactions
 -- name: ledger_hash
 SELECT hash FROM @prefix@ledgers WHERE sequence = $1
 
--- name: neighbours
-SELECT sequence, hash, previous_hash FROM @prefix@ledgers WHERE sequence IN ($1, $2)
+-- name: neighbours postgres
+-- $1: an array of sequences.
+SELECT sequence, hash, previous_hash FROM @prefix@ledgers WHERE sequence = ANY ($1::bigint[])
+
+-- name: neighbours sqlite
+SELECT sequence, hash, previous_hash
+FROM @prefix@ledgers
+WHERE sequence IN (SELECT value FROM json_each($1))
 
 -- name: ledgers_there
 -- With how many transactions they have.

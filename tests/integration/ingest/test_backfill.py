@@ -1,9 +1,12 @@
 """holdfast ingest --backfill: fills exactly what lacks, shared by workers and processes, whatever dies."""
 
+import contextlib
 import gzip
+import pathlib
 import re
 import shutil
 import signal
+import sqlite3
 
 import pytest
 
@@ -394,6 +397,110 @@ def test_what_a_repair_leaves_out_is_filled_again(world, fill):
     assert done.code == 0, done
     world.network.assert_holds(chain(1, 60))
     assert joined(world) == [(1, 60)]
+
+
+# --- many small gaps ------------------------------------------------------------------------------------
+
+
+def perforate(world, last):
+    """Ledgers 1 to last, of which the even ones are gone."""
+    world.ingest(1, last)
+    world.network.sql("delete from @ledgers where sequence & 1 = 0")
+    world.network.sql("delete from @transactions where ledger_number & 1 = 0")
+    perforate_coverage(world, last)
+
+
+def perforate_coverage(world, last):
+    world.network.sql("delete from @ingest_coverage")
+    world.network.sql("insert into @ingest_coverage (lo, hi) values " +
+                      ", ".join(f"({n}, {n})" for n in range(1, last + 1, 2)))
+    world.network.sql(f"update @ingest_store set value = '{last}' where key = 'oldestLedgerCursor'")
+
+
+@contextlib.contextmanager
+def commits(world):
+    """How many transactions write ledgers meanwhile."""
+    seen = []
+    if not world.local:
+        yield seen
+        seen += world.network.sql("select distinct xmin::text from @ledgers where sequence & 1 = 0")
+        return
+    path = pathlib.Path(world.kind.url.removeprefix("local:")) / "ingest_testnet.db"
+    with contextlib.closing(sqlite3.connect(path)) as reader:
+        reader.execute("pragma wal_checkpoint(truncate)")
+        reader.execute("begin")
+        reader.execute("select count(*) from ledgers").fetchall()  # as long as it reads, the log is kept
+        yield seen
+        log = path.with_name(path.name + "-wal").read_bytes()
+        frame = 24 + int.from_bytes(log[8:12], "big")
+        seen += [at for at in range(32, len(log), frame) if log[at + 4:at + 8] != bytes(4)]  # ends a transaction
+
+
+def test_many_small_gaps_cost_few_transactions(world, fill):
+    perforate(world, 1201)
+    with commits(world) as seen:
+        done = fill(None, chain(1, 1201), "--workers", "1")
+    assert done.code == 0 and filled(done) == 600, done
+    assert len(seen) <= 20, "one for each was 600"
+    world.network.assert_holds(chain(1, 1201))
+    assert joined(world) == [(1, 1201)] and world.network.oldest == 1
+    assert world.own_row("backfillLedgers") == 600
+
+
+def test_what_lies_between_small_gaps_is_left_alone(world, fill):
+    """Of the gaps some are there, one in part, and of one the transactions alone."""
+    world.ingest(1, 61)
+    for statement in ("delete from @transactions where ledger_number = 20 and application_order = 2",
+                      "delete from @ledgers where sequence in (30, 40)",
+                      "delete from @transactions where ledger_number in (40, 50)"):
+        world.network.sql(statement)
+    perforate_coverage(world, 61)
+    done = fill(None, chain(1, 61))
+    assert done.code == 0, done
+    world.network.assert_holds(chain(1, 61))
+    assert joined(world) == [(1, 61)]
+
+
+def test_transactions_without_their_ledger_make_room_in_small_gaps_only(world, fill):
+    world.ingest(1, 61)
+    world.network.sql("delete from @ledgers where sequence & 1 = 0")
+    perforate_coverage(world, 61)
+    assert fill(None, chain(1, 61)).code == 0
+    world.network.assert_holds(chain(1, 61))
+
+
+def test_a_small_gap_among_others_must_fit_its_neighbours(world, fill):
+    perforate(world, 61)
+    made = chain(1, 61)
+    made[29] = ledger(30, chain="other")
+    done = fill(None, made)
+    assert done.code == EXIT_DATA and digest("main", 29) in done.err, done
+    assert world.network.coverage() == [(n, n) for n in range(1, 62, 2)]
+
+
+@on_servers
+@pytest.mark.parametrize("honours", [True, False], ids=["under-the-lock", "without-it"])
+def test_coverage_that_goes_between_small_gaps_is_not_claimed(world, fill, honours):
+    """Somebody takes ledger 31 away, which lies between two ledgers of one transaction."""
+    perforate(world, 61)
+    with world.kind.database.connect("postgres", autocommit=False) as stranger, stranger.cursor() as cursor:
+        if honours:
+            cursor.execute("select pg_advisory_xact_lock(('x' || left(encode(sha256("
+                           "'holdfast:coverage:ingest_testnet'), 'hex'), 16))::bit(64)::bigint)")
+        else:
+            cursor.execute("select from ingest_testnet.ingest_coverage where lo = 31 for update")
+        filling = fill.start(None, chain(1, 61), "--workers", "1")
+        eventually(lambda: world.kind.database.sql("select 1 from pg_locks where not granted"), 20, "it waits for us")
+        cursor.execute("delete from ingest_testnet.ingest_coverage where lo = 31")
+        cursor.execute("delete from ingest_testnet.transactions where ledger_number = 31")
+        cursor.execute("delete from ingest_testnet.ledgers where sequence = 31")
+        stranger.commit()
+    stranger.close()
+    assert filling.wait(40) == 0, filling.describe()
+    world.assert_coverage_is_true()
+    assert fill(None, chain(1, 61)).code == 0
+    world.network.assert_holds(chain(1, 61))
+    assert joined(world) == [(1, 61)]
 
 
 # --- refusals -----------------------------------------------------------------------------------------

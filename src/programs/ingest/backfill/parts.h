@@ -91,8 +91,8 @@ struct worker {
     size_t at; /* where its next job would start in the plan */
     struct job job;
     hf_lock *lock;      /* of all cells of the job, on one session */
-    hf__ranges missing; /* of the job; read under the lock */
-    size_t range;       /* index into missing of the range being filled; its from moves up */
+    hf__ranges missing; /* of the job; read under the lock. What was committed is cut off */
+    size_t range;       /* index into missing of the range being read */
     struct stream stream;
     struct batch batch;
     int64_t batch_since_ms;
@@ -132,8 +132,9 @@ size_t backfill_find_missing(const struct backfill *fill, int64_t sequence);
 void *backfill_work(void *worker);
 
 /*
- * range.c: reads the worker's current range from the source, and commits it in batches. Ledgers
- * that the source does not have go to worker->lacking. HF_INTERRUPTED: the run was halted.
+ * range.c: reads the worker's current range from the source, and commits in batches that may go on
+ * over several ranges; with the job's last range all is committed. Ledgers that the source does not
+ * have go to worker->lacking. HF_INTERRUPTED: the run was halted.
  */
 HF_MUST_CHECK hf_status backfill_range(struct worker *worker, hf_error *err);
 
@@ -146,10 +147,13 @@ struct bounds {
 HF_MUST_CHECK hf_status backfill_read_bounds(hf_tx *tx, const hf_network *network,
                                              struct bounds *bounds, hf_error *err);
 
+/* write.c: the index behind the run of successive ledgers that begins at `at`. */
+size_t backfill_run_end(const struct batch *batch, size_t at);
+
 /*
  * write.c: writes the batch's rows, coverage and the oldest cursor in one transaction. HF_CURSOR:
- * retention or a reset has removed the range meanwhile. HF_BAD_DATA: it does not fit its
- * neighbours.
+ * retention, a reset or a repair has removed the range, or ledgers between two runs, meanwhile.
+ * HF_BAD_DATA: it does not fit its neighbours.
  */
 HF_MUST_CHECK hf_status backfill_write(struct worker *worker, hf_error *err);
 

@@ -90,7 +90,20 @@ static hf_range *range_in_hand(struct worker *worker)
 static int64_t expected(struct worker *worker)
 {
     const struct batch *batch = &worker->batch;
-    return batch->count > 0 ? batch_last(batch) + 1 : range_in_hand(worker)->from;
+    int64_t from = range_in_hand(worker)->from;
+    return batch->count > 0 && batch_last(batch) >= from ? batch_last(batch) + 1 : from;
+}
+
+/* Nothing is to do any more up to this ledger, in the range in hand and those before it. */
+static void cut_off(struct worker *worker, int64_t sequence)
+{
+    for (size_t i = worker->range + 1; i-- > 0;) {
+        hf_range *range = &worker->missing.items[i];
+        if (range->from > range->to)
+            return; /* as in all before it */
+        if (range->from <= sequence)
+            range->from = (sequence < range->to ? sequence : range->to) + 1;
+    }
 }
 
 /* ---- committing ------------------------------------------------------------------------------ */
@@ -109,15 +122,19 @@ static void forget_look(struct worker *worker)
 static void count_batch(struct worker *worker)
 {
     const struct batch *batch = &worker->batch;
-    int64_t known = 0, transactions = 0;
-    for (size_t i = 0; i < batch->count; i++) {
-        bool is_there = worker->is_there && worker->is_there[i];
-        known += is_there;
-        transactions += is_there ? 0 : (int64_t)batch->ledgers[i]->transaction_count;
+    for (size_t at = 0, end = 0; at < batch->count; at = end) {
+        int64_t known = 0, transactions = 0;
+        end = backfill_run_end(batch, at);
+        for (size_t i = at; i < end; i++) {
+            bool is_there = worker->is_there && worker->is_there[i];
+            known += is_there;
+            transactions += is_there ? 0 : (int64_t)batch->ledgers[i]->transaction_count;
+        }
+        backfill_count(worker->fill,
+                       (hf_range){batch->ledgers[at]->sequence, batch->ledgers[end - 1]->sequence},
+                       transactions, known);
     }
-    backfill_count(worker->fill, (hf_range){batch_first(batch), batch_last(batch)}, transactions,
-                   known);
-    range_in_hand(worker)->from = batch_last(batch) + 1;
+    cut_off(worker, batch_last(batch));
 }
 
 static hf_status refuse_or_keep(struct worker *worker, int64_t sequence, const hf__bad_ledger *bad,
@@ -134,7 +151,7 @@ static hf_status refuse_or_keep(struct worker *worker, int64_t sequence, const h
     if (status != HF_OK)
         return status;
     worker->quarantined++;
-    range_in_hand(worker)->from = sequence + 1;
+    cut_off(worker, sequence);
     (void)snprintf(text, sizeof text, "ledger %" PRId64 " is in quarantine: %.180s", sequence,
                    why->message);
     backfill_note(worker->fill, text);
@@ -234,8 +251,9 @@ static hf_status refuse_order(struct worker *worker, int64_t sequence, hf_error 
 static hf_status check_link(const struct worker *worker, const hf__ledger *ledger, hf_error *err)
 {
     const struct batch *batch = &worker->batch;
-    if (batch->count == 0 || !ledger->previous_hash.text)
-        return HF_OK; /* write.c checks the first ledger against the store */
+    if (batch->count == 0 || batch_last(batch) != ledger->sequence - 1 ||
+        !ledger->previous_hash.text)
+        return HF_OK; /* write.c checks the first ledger of a run against the store */
     hf__slice before = batch->ledgers[batch->count - 1]->hash;
     if (before.size == ledger->previous_hash.size &&
         memcmp(before.text, ledger->previous_hash.text, before.size) == 0)
@@ -365,15 +383,17 @@ static hf_status take_one(struct worker *worker, hf__read *read, hf_error *err)
     return worker->batch.count > 0 ? commit_if_old(worker, err) : HF_OK;
 }
 
-/* How far a new reader should read: as far as ledgers are missing without a hole. */
+/* How far a new reader should read: as far as ledgers are missing without a hole worth a seek. */
 static int64_t read_until(const struct worker *worker, const hf_range *range)
 {
     const struct backfill *fill = worker->fill;
     int64_t until = range->to;
     if (!worker->stream.seeks)
         return fill->window.to;
-    size_t at = backfill_find_missing(fill, range->to);
-    if (at < fill->missing.count && fill->missing.items[at].from <= range->to)
+    for (size_t at = backfill_find_missing(fill, range->to);
+         at < fill->missing.count && fill->missing.items[at].from <= until + NEAR &&
+         until - range->from < READ_AHEAD;
+         at++)
         until = fill->missing.items[at].to;
     return until - range->from < READ_AHEAD ? until : range->from + READ_AHEAD;
 }
@@ -391,7 +411,7 @@ hf_status backfill_range(struct worker *worker, hf_error *err)
         status = take_one(worker, &read, err);
         hf__read_free(&read);
     }
-    if (status == HF_OK)
+    if (status == HF_OK && worker->range + 1 == worker->missing.count)
         status = commit_batch(worker, err);
     return status;
 }

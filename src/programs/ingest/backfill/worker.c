@@ -241,7 +241,7 @@ static void fail_job(struct worker *worker, const hf_error *why)
 {
     struct backfill *fill = worker->fill;
     report_lacking(worker);
-    for (size_t i = worker->range; i < worker->missing.count; i++)
+    for (size_t i = 0; i < worker->missing.count; i++)
         if (worker->missing.items[i].from <= worker->missing.items[i].to)
             backfill_fail(fill, worker->missing.items[i], why);
     pthread_mutex_lock(&fill->mutex);

@@ -1,6 +1,7 @@
 /*
  * Writes a batch in one transaction, on the session of the cells' lock: rows, then coverage, then
- * the oldest cursor. Adding to coverage takes coverage's lock. Neighbours and bounds are checked
+ * the oldest cursor. A batch may have several runs of ledgers, so that many small gaps do not cost
+ * a transaction each. Adding to coverage takes coverage's lock. Neighbours and bounds are checked
  * only after that, because until then other writers could still change them.
  */
 #include <inttypes.h>
@@ -38,39 +39,83 @@ static hf_status refuse_fork(const struct worker *worker, int64_t sequence, cons
     return status;
 }
 
+size_t backfill_run_end(const struct batch *batch, size_t at)
+{
+    do
+        at++;
+    while (at < batch->count &&
+           batch->ledgers[at]->sequence == batch->ledgers[at - 1]->sequence + 1);
+    return at;
+}
+
+/* The batch's ledger with this sequence, or NULL. */
+static const hf__ledger *find_ledger(const struct batch *batch, int64_t sequence, size_t *at)
+{
+    size_t low = 0, high = batch->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (batch->ledgers[middle]->sequence < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *at = low;
+    return low < batch->count && batch->ledgers[low]->sequence == sequence ? batch->ledgers[low]
+                                                                           : NULL;
+}
+
 /* Checks one neighbour, a row of (sequence, hash, previous_hash). */
 static hf_status check_neighbour(const struct worker *worker, const hf_rows *rows, size_t row,
                                  hf_error *err)
 {
-    const struct batch *batch = &worker->batch;
-    const hf__ledger *first = batch->ledgers[0], *last = batch->ledgers[batch->count - 1];
     const char *hash = hf_rows_value(rows, row, 1, NULL);
     const char *previous = hf_rows_value(rows, row, 2, NULL);
     int64_t sequence = 0;
+    size_t at = 0;
     hf_status status = hf__row_number(rows, row, 0, "ledgers.sequence", &sequence, err);
     if (status != HF_OK)
         return status;
-    if (sequence < first->sequence && hash && first->previous_hash.text &&
-        !hf__slice_is(first->previous_hash, hash))
-        return refuse_fork(worker, sequence, hash, first->previous_hash.text,
-                           (int)first->previous_hash.size, err);
-    if (sequence > last->sequence && previous && !hf__slice_is(last->hash, previous))
-        return refuse_fork(worker, last->sequence, previous, last->hash.text, (int)last->hash.size,
-                           err);
+    const hf__ledger *before = find_ledger(&worker->batch, sequence - 1, &at);
+    const hf__ledger *after = find_ledger(&worker->batch, sequence + 1, &at);
+    if (after && hash && after->previous_hash.text && !hf__slice_is(after->previous_hash, hash))
+        return refuse_fork(worker, sequence, hash, after->previous_hash.text,
+                           (int)after->previous_hash.size, err);
+    if (before && previous && !hf__slice_is(before->hash, previous))
+        return refuse_fork(worker, before->sequence, previous, before->hash.text,
+                           (int)before->hash.size, err);
     return HF_OK;
+}
+
+/* The ledgers before and behind each run of the batch, as an array. */
+static void list_neighbours(const struct worker *worker, hf__buf *list)
+{
+    const struct batch *batch = &worker->batch;
+    bool local = network_of(worker)->local;
+    for (size_t at = 0, end = 0; at < batch->count; at = end) {
+        end = backfill_run_end(batch, at);
+        hf__buf_printf(list, "%s%" PRId64 ",%" PRId64,
+                       at > 0  ? ","
+                       : local ? "["
+                               : "{",
+                       batch->ledgers[at]->sequence - 1, batch->ledgers[end - 1]->sequence + 1);
+    }
+    hf__buf_puts(list, local ? "]" : "}");
 }
 
 static hf_status check_neighbours(struct worker *worker, hf_tx *tx, hf_error *err)
 {
-    char before[24], after[24];
-    const hf_value values[] = {hf__number_value(before, batch_first(&worker->batch) - 1),
-                               hf__number_value(after, batch_last(&worker->batch) + 1)};
+    hf__buf list = {0};
     hf_rows *rows = NULL;
-    hf_status status = hf__network_query(tx, network_of(worker), &hf__sql_ingest_neighbours, 2,
-                                         values, &rows, err);
+    list_neighbours(worker, &list);
+    hf_value value = HF_TEXT(list.data);
+    hf_status status = list.broken
+                           ? hf__no_memory(err)
+                           : hf__network_query(tx, network_of(worker), &hf__sql_ingest_neighbours,
+                                               1, &value, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
         status = check_neighbour(worker, rows, i, err);
     hf_rows_free(rows);
+    hf__buf_free(&list);
     return status;
 }
 
@@ -142,6 +187,21 @@ static hf_status follow_oldest(struct worker *worker, hf_tx *tx, hf_error *err)
     return status;
 }
 
+/* The ledgers between two runs were covered when the cells were locked. */
+static hf_status add_coverage(const struct worker *worker, hf_tx *tx, hf_error *err)
+{
+    const struct batch *batch = &worker->batch;
+    hf__ranges runs = {0};
+    hf_status status = HF_OK;
+    for (size_t i = 0; status == HF_OK && i < batch->count; i++)
+        if (!hf__ranges_add(&runs, batch->ledgers[i]->sequence, batch->ledgers[i]->sequence))
+            status = hf__no_memory(err);
+    if (status == HF_OK)
+        status = hf__coverage_add_runs(tx, network_of(worker), &runs, err);
+    hf__ranges_free(&runs);
+    return status;
+}
+
 static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
 {
     struct worker *worker = arg;
@@ -151,7 +211,7 @@ static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
     if (status == HF_OK)
         status = hf__quarantine_drop(tx, network, from, to, err);
     if (status == HF_OK)
-        status = hf__coverage_add(tx, network, from, to, err);
+        status = add_coverage(worker, tx, err);
     if (status == HF_OK)
         status = check_bounds(worker, tx, err);
     if (status == HF_OK)
@@ -159,7 +219,7 @@ static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
     if (status == HF_OK)
         status = follow_oldest(worker, tx, err);
     if (status == HF_OK)
-        status = hf__activity_add_backfill(tx, network, to - from + 1, err);
+        status = hf__activity_add_backfill(tx, network, (int64_t)worker->batch.count, err);
     return status;
 }
 
@@ -228,8 +288,10 @@ static hf_status take_found(hf_tx *tx, struct looking *looking, const hf_rows *r
         status = hf__row_number(rows, row, 3, "the count of transactions", &counted, err);
     if (status != HF_OK)
         return status;
-    size_t at = (size_t)(sequence - batch_first(&worker->batch));
-    const hf__ledger *ledger = worker->batch.ledgers[at];
+    size_t at = 0;
+    const hf__ledger *ledger = find_ledger(&worker->batch, sequence, &at);
+    if (!ledger)
+        return HF_OK; /* it is between two runs of the batch */
     if (!hash || !hf__slice_is(ledger->hash, hash))
         return refuse_fork(worker, sequence, hash ? hash : "NULL", ledger->hash.text,
                            (int)ledger->hash.size, err);
@@ -259,9 +321,15 @@ static hf_status look_at_rows(hf_tx *tx, void *arg, hf_error *err)
 static hf_status drop_orphans(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct worker *worker = arg;
-    return run_for(tx, network_of(worker), &hf__sql_ingest_drop_transactions,
-                   hf__toid(batch_first(&worker->batch), 0),
-                   hf__toid(batch_last(&worker->batch) + 1, 0) - 1, err);
+    const struct batch *batch = &worker->batch;
+    hf_status status = HF_OK;
+    for (size_t at = 0, end = 0; status == HF_OK && at < batch->count; at = end) {
+        end = backfill_run_end(batch, at);
+        status = run_for(tx, network_of(worker), &hf__sql_ingest_drop_transactions,
+                         hf__toid(batch->ledgers[at]->sequence, 0),
+                         hf__toid(batch->ledgers[end - 1]->sequence + 1, 0) - 1, err);
+    }
+    return status;
 }
 
 hf_status backfill_look(struct worker *worker, hf_error *err)
