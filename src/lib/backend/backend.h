@@ -260,6 +260,7 @@ struct hf__backend {
     bool local;
     bool borrowed;       /* transaction locks on the caller's connection: no watcher, no counting */
     atomic_bool records; /* tokens, holders, labels and events are kept */
+    atomic_bool readable; /* what others keep can be read, whether or not we may keep anything */
     atomic_int max_keys;
     hf_log_fn *log;
     void *log_arg;

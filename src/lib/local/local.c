@@ -191,6 +191,7 @@ static hf_status set_up(hf__local *local, const hf_store_options *options, const
     local->check_ms = options->ping_interval_ms;
     local->busy_ms = options->ping_deadline_ms > 0 ? options->ping_deadline_ms : INT_MAX;
     atomic_store(&local->head.records, local->keeps_records);
+    atomic_store(&local->head.readable, local->keeps_records);
     local->head.max_keys = options->max_keys > 0 ? options->max_keys : MAX_KEYS;
     local->head.log = options->log;
     local->head.log_arg = options->log_arg;

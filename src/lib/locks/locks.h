@@ -64,6 +64,7 @@ struct hf__lookup {
 hf__lookup *hf__store_lookup(const hf_store *store);
 const char *hf__store_application(const hf_store *store); /* as records name this process */
 const char *hf__store_host(const hf_store *store);        /* likewise */
+bool hf__store_reads_records(const hf_store *store);      /* those of others, at least */
 bool hf__store_is_borrowed(const hf_store *store); /* the caller's connection: no questions */
 
 /*

@@ -36,6 +36,11 @@ const char *hf__store_application(const hf_store *store)
     return store->application;
 }
 
+bool hf__store_reads_records(const hf_store *store)
+{
+    return atomic_load(&store->backend->readable);
+}
+
 const char *hf__store_host(const hf_store *store)
 {
     return store->host;

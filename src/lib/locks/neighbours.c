@@ -147,7 +147,7 @@ hf_status hf__examine_neighbours(hf_store *store, hf_finding_fn *report, void *a
 
     if (store->registry)
         status = hf__known_build(store->registry, &known, err);
-    if (status == HF_OK && atomic_load(&store->backend->records))
+    if (status == HF_OK && atomic_load(&store->backend->readable))
         status = hf_lock_list_read_past(store, PAST_MS, &past, err);
     if (status == HF_OK && known)
         hf__known_each(known, add_registered, &search);

@@ -123,7 +123,8 @@ static void learn(pg_backend *backend, const PGresult *hello, int version)
     bool exists = hf__pg_bool(hello, 0, 2);
     if (!exists || !backend->schema) /* an assumption: open_session returns the real version */
         backend->schema = exists ? HF_SCHEMA_VERSION : 0;
-    backend->schema_usable = hf__pg_bool(hello, 0, 3);
+    backend->schema_usable = hf__pg_int(hello, 0, 3) > 1;
+    backend->schema_readable = hf__pg_int(hello, 0, 3) > 0;
     backend->capacity =
         (int)(hf__pg_int(hello, 0, 4) * (hf__pg_int(hello, 0, 5) + hf__pg_int(hello, 0, 6)));
     backend->base.max_keys =
@@ -199,10 +200,16 @@ static void keep_timeouts(pg_session *session, const PGresult *hello)
     }
 }
 
-static bool wants_records(const pg_backend *backend)
+/* Those of others, at least. */
+static bool wants_to_read(const pg_backend *backend)
 {
     return backend->records_wanted != HF_RECORDS_OFF && backend->schema == HF_SCHEMA_VERSION &&
-           backend->schema_usable && (!backend->pooled || backend->session_pool);
+           backend->schema_readable && (!backend->pooled || backend->session_pool);
+}
+
+static bool wants_records(const pg_backend *backend)
+{
+    return wants_to_read(backend) && backend->schema_usable;
 }
 
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err)
@@ -325,6 +332,17 @@ hf_status hf__pg_session_register(pg_session *session, hf_error *err)
     return status;
 }
 
+static hf_status ask_version(pg_session *session, hf_error *err)
+{
+    PGresult *result = NULL;
+    hf_status status =
+        hf__pg_query(session, pg_sql(&hf__sql_postgres_schema_version), 0, NULL, &result, err);
+    if (status == HF_OK)
+        pg_backend_of(session->base.backend)->schema = (int)hf__pg_int(result, 0, 0);
+    PQclear(result);
+    return status;
+}
+
 hf_status hf__pg_check_server(pg_session *session, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(session->base.backend);
@@ -356,8 +374,13 @@ hf_status hf__pg_check_server(pg_session *session, hf_error *err)
         if (opened != HF_OK)
             return opened;
     }
+    if (wants_to_read(backend) && !backend->schema_usable) /* no session was opened that tells it */
+        status = ask_version(session, err);
     bool records = wants_records(backend);
     atomic_store(&backend->base.records, records);
+    atomic_store(&backend->base.readable, wants_to_read(backend));
+    if (status != HF_OK)
+        return status;
     if (backend->records_wanted == HF_RECORDS_REQUIRED && !records)
         return hf__pg_require_schema(backend, "records are required", err);
     return HF_OK;

@@ -141,11 +141,12 @@ struct pg_backend {
 
     /* learned at connect */
     atomic_int server_version;
-    atomic_bool pooled;  /* somebody sits between us and the server */
-    atomic_int capacity; /* nominal room of the server's lock table */
-    atomic_int schema;   /* installed version, 0 none */
-    atomic_bool schema_usable;
-    atomic_bool was_primary; /* a server that was connected to has been */
+    atomic_bool pooled;          /* somebody sits between us and the server */
+    atomic_int capacity;         /* nominal room of the server's lock table */
+    atomic_int schema;           /* installed version, 0 none */
+    atomic_bool schema_usable;   /* our role may read and write in it */
+    atomic_bool schema_readable; /* it may read at least */
+    atomic_bool was_primary;     /* a server that was connected to has been */
 
     atomic_llong newest_token; /* of all that this process has been given, by whatever server */
 

@@ -302,43 +302,7 @@ WHERE NOT ($13::boolean AND EXISTS (
       AND x.space = e.space AND x.token = e.token AND x.host = $10::text AND x.pid = $11::int))
 
 -- name: housekeep
--- At most once an hour for all processes: due is empty otherwise. Looking first saves the lock of
--- the row, which is a write, wherever it is not due.
-WITH due AS (
-    INSERT INTO holdfast.schedules AS s (label, last_start)
-    SELECT 'holdfast: housekeeping', pg_catalog.clock_timestamp()
-    WHERE NOT EXISTS (
-        SELECT FROM holdfast.schedules
-        WHERE label = 'holdfast: housekeeping'
-          AND last_start > pg_catalog.clock_timestamp() - interval '1 hour'
-          AND last_start < pg_catalog.clock_timestamp() + interval '1 hour')
-    ON CONFLICT (label) DO UPDATE SET last_start = excluded.last_start
-    WHERE s.last_start < excluded.last_start - interval '1 hour'
-       OR s.last_start > excluded.last_start + interval '1 hour'
-    RETURNING 1
-), alive AS MATERIALIZED (
-    SELECT a.pid FROM pg_catalog.pg_stat_get_activity(NULL) a WHERE EXISTS (SELECT FROM due)
-), events AS (
-    DELETE FROM holdfast.events WHERE EXISTS (SELECT FROM due) AND id IN (
-        SELECT id FROM holdfast.events WHERE at < pg_catalog.now() - interval '30 days' LIMIT 20000)
-), contention AS (
-    DELETE FROM holdfast.contention
-    WHERE EXISTS (SELECT FROM due) AND at < pg_catalog.now() - interval '30 days'
-), commits AS (
-    DELETE FROM holdfast.commits WHERE EXISTS (SELECT FROM due) AND attempt IN (
-        SELECT attempt FROM holdfast.commits WHERE at < pg_catalog.now() - interval '1 day' LIMIT 100000)
-), labels AS (
-    DELETE FROM holdfast.labels WHERE EXISTS (SELECT FROM due) AND (key, space) IN (
-        SELECT key, space FROM holdfast.labels WHERE seen < pg_catalog.now() - interval '90 days' LIMIT 20000)
-), holders AS (
-    DELETE FROM holdfast.holders
-    WHERE EXISTS (SELECT FROM due) AND backend_pid NOT IN (SELECT pid FROM alive)
-), waiters AS (
-    DELETE FROM holdfast.waiters
-    WHERE EXISTS (SELECT FROM due) AND backend_pid NOT IN (SELECT pid FROM alive)
-)
-DELETE FROM holdfast.sessions
-WHERE EXISTS (SELECT FROM due) AND backend_pid NOT IN (SELECT pid FROM alive)
+SELECT holdfast.housekeep()
 
 -- name: schedule_left
 SELECT greatest(0, pg_catalog.ceil(extract(epoch FROM last_start - pg_catalog.clock_timestamp()) * 1000
@@ -509,10 +473,12 @@ SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::pg_catalog.int4,
        pg_catalog.pg_is_in_recovery(),
        pg_catalog.to_regnamespace('holdfast') IS NOT NULL,
        CASE WHEN pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('holdfast')::pg_catalog.oid, 'USAGE')
-            THEN pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL
-                 AND coalesce(pg_catalog.has_table_privilege(
-                         pg_catalog.to_regclass('holdfast.holders')::pg_catalog.oid, 'INSERT'), false)
-            ELSE false END,
+                 AND pg_catalog.to_regprocedure('holdfast.schema_version()') IS NOT NULL
+            THEN coalesce(pg_catalog.has_table_privilege(
+                         pg_catalog.to_regclass('holdfast.holders')::pg_catalog.oid, 'SELECT')::pg_catalog.int4
+                     OPERATOR(pg_catalog.+) pg_catalog.has_table_privilege(
+                         pg_catalog.to_regclass('holdfast.holders')::pg_catalog.oid, 'INSERT')::pg_catalog.int4, 0)
+            ELSE 0 END, -- 1: may read the records, 2: may also write them
        pg_catalog.current_setting('max_locks_per_transaction'),
        pg_catalog.current_setting('max_connections'),
        pg_catalog.current_setting('max_prepared_transactions'),

@@ -15,7 +15,7 @@
 enum { INSTALL_DEADLINE_MS = 60000 };
 
 static const char *const migrations[] = {hf__sql_postgres_schema_001, hf__sql_postgres_schema_002,
-                                         hf__sql_postgres_schema_003};
+                                         hf__sql_postgres_schema_003, hf__sql_postgres_schema_004};
 
 _Static_assert(sizeof migrations / sizeof *migrations == HF_SCHEMA_VERSION,
                "one migration per schema version");
@@ -99,6 +99,8 @@ static hf_status start_recording(pg_backend *backend, pg_session *shared_session
         shared_session->token_epoch ? HF_OK : hf__pg_session_register(shared_session, err);
     if (status == HF_OK)
         atomic_store(&backend->base.records, true);
+    if (status == HF_OK)
+        atomic_store(&backend->base.readable, true);
     return status;
 }
 

@@ -128,8 +128,10 @@ static hf_status read_sightings(hf_store *store, const hf_registry *registry, in
     size_t count = 0;
     hf_status status = hf_lock_list_read(store, &out->live, err);
 
-    if (status == HF_OK && hf_store_has_records(store))
+    if (status == HF_OK)
         status = hf_lock_list_read_past(store, since_ms, &out->past, err);
+    if (status == HF_NO_SCHEMA) /* what is held now is what there is */
+        status = HF_OK;
     if (status != HF_OK)
         return status;
     pieces = gather(out, &count);

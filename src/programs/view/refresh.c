@@ -193,8 +193,8 @@ static hf_status gather_in(hf_tx *tx, void *arg, hf_error *err)
     if (status == HF_OK && memory->show_queries)
         status = hf__tx_query_sql(tx, &hf__sql_view_queries, NULL, 0, NULL, &reading->queries, err);
     if (status == HF_OK)
-        status = hf_store_has_records(memory->store) ? gather_records(tx, gathering, err)
-                                                     : look_for_schema(tx, reading, err);
+        status = hf__store_reads_records(memory->store) ? gather_records(tx, gathering, err)
+                                                        : look_for_schema(tx, reading, err);
     if (status == HF_OK)
         status = hf__networks_gather(&memory->networks, memory->store, tx, reading,
                                      &gathering->again, err);
@@ -251,7 +251,7 @@ static hf_status gather_files(struct gathering *gathering, hf_error *err)
     hf__view_reading *reading = gathering->reading;
     hf_tx_options options = hf__gather_options();
     hf_status status = hf_lock_list_read(store, &reading->list, err);
-    if (status == HF_OK && hf_store_has_records(store) && hf__has_file(store, "holdfast")) {
+    if (status == HF_OK && hf__store_reads_records(store) && hf__has_file(store, "holdfast")) {
         status = hf__transact_at(store, HF__PLACE_OWN, &options, events_in_file, gathering, err);
         if (status == HF_OK)
             status = hf__view_tables_gather(&memory->tables, store, NULL, reading, err);
@@ -331,8 +331,9 @@ static hf_status digest(hf__memory *memory, hf__view_reading *reading, hf__view_
     if (status != HF_OK || draft->arena.broken)
         return status == HF_OK ? hf__no_memory(err) : status;
     hf__tail_show(&memory->tail, draft);
-    draft->seen.losses_unknown = draft->seen.losses_24h == 0 &&
-                                 (reading->may_lack_losses || !hf_store_has_records(memory->store));
+    draft->seen.losses_unknown =
+        draft->seen.losses_24h == 0 &&
+        (reading->may_lack_losses || !hf__store_reads_records(memory->store));
     hf__networks_show(&memory->networks, reading, draft);
     hf__view_tables_show(&memory->tables, reading, draft);
     for (size_t i = 0; i < draft->seen.table_count; i++)
@@ -351,14 +352,14 @@ static void describe(const hf__memory *memory, hf__view_draft *draft, uint64_t n
     seen->taken_ms = hf__wall_ms();
     seen->store = hf__arena_text(&draft->arena, hf_store_name(memory->store));
     seen->local = hf_store_is_local(memory->store);
-    seen->has_records = hf_store_has_records(memory->store);
+    seen->has_records = hf__store_reads_records(memory->store);
     seen->findings = memory->registry ? &draft->common->findings : NULL;
 }
 
 /* A column that cannot be written is lost. The snapshots matter more. */
 static void keep_history(hf__memory *memory)
 {
-    if (memory->keep_history && hf_store_has_records(memory->store))
+    if (memory->keep_history && hf__store_reads_records(memory->store))
         (void)!hf__history_write(&memory->history, memory->store, NULL);
 }
 

@@ -74,7 +74,7 @@ FOREVER = -1
 HANGS_AFTER = 45  # seconds
 LABEL_MAX = 65536
 SLOTS_MAX = 4095
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class CError(Structure):
