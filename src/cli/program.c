@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/libexec.h"
 #include "cli/options.h"
+#include "cli/report.h"
 
 /* The last word of the command's name: "check" of "registry check". */
 static const char *command_word(const struct command *command)
@@ -172,8 +173,11 @@ static int dispatch(const struct program *program, int argc, char **argv)
 
 int program_main(const struct program *program, int argc, char **argv)
 {
+    static char **own_argv; /* lives as long as the process: options point into it */
+
     fill_standard_descriptors();
-    int code = dispatch(program, argc, argv);
+    own_argv = hide_passwords(argc, argv);
+    int code = dispatch(program, argc, own_argv);
 
     int reason = fflush(stdout) != 0 ? errno : ferror(stdout) ? EIO : 0;
 

@@ -229,10 +229,23 @@ static const char *parameter_end(const char *value)
 }
 
 /*
- * Copies text with *** for everything that may be a password: in scheme://user:password@host, in a
- * password=… parameter, and in password = '…' of a conninfo. The caller frees the copy; NULL
- * without memory.
+ * The next part that may be a password: in scheme://user:password@host, in a password=… parameter,
+ * and in password = '…' of a conninfo. NULL: there is none.
  */
+static const char *find_password(const char *text, const char **end)
+{
+    const char *start = NULL;
+
+    for (; *text != '\0' && start == NULL; text++) {
+        if (strncmp(text, "://", 3) == 0)
+            start = authority_password(text + 3, end);
+        else if ((start = parameter_value(text)) != NULL)
+            *end = parameter_end(start);
+    }
+    return start;
+}
+
+/* Copies text with *** for passwords. The caller frees the copy; NULL without memory. */
 static char *redact_passwords(const char *text)
 {
     hf__buf out = {0};
@@ -240,24 +253,35 @@ static char *redact_passwords(const char *text)
     const char *end = NULL;
 
     hf__buf_puts(&out, "");
-    while (*text != '\0') {
-        if (strncmp(text, "://", 3) == 0 && (start = authority_password(text + 3, &end)) != NULL) {
-            hf__buf_add(&out, text, (size_t)(start - text));
-        } else if ((start = parameter_value(text)) != NULL) {
-            hf__buf_add(&out, text, (size_t)(start - text));
-            end = parameter_end(start);
-        } else {
-            hf__buf_add(&out, text++, 1);
-            continue;
-        }
+    while ((start = find_password(text, &end)) != NULL) {
+        hf__buf_add(&out, text, (size_t)(start - text));
         hf__buf_puts(&out, mask);
         text = end;
     }
+    hf__buf_puts(&out, text);
     if (out.broken) {
         hf__buf_free(&out);
         return NULL;
     }
     return out.data;
+}
+
+char **hide_passwords(int argc, char **argv)
+{
+    char **copies = calloc((size_t)argc + 1, sizeof *copies);
+
+    for (int i = 0; copies != NULL && i < argc; i++) {
+        const char *end = NULL;
+        const char *start = argv[i];
+        copies[i] = strdup(argv[i]);
+        if (copies[i] == NULL)
+            copies[i] = argv[i];
+        while (copies[i] != argv[i] && (start = find_password(start, &end)) != NULL) {
+            memset(argv[i] + (start - argv[i]), '*', (size_t)(end - start));
+            start = end;
+        }
+    }
+    return copies != NULL ? copies : argv;
 }
 
 const char *show_argument(char out[SHOWN_MAX], const char *argument)

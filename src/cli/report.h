@@ -59,4 +59,10 @@ void report_log(void *arg, hf_log_level level, const char *message);
  */
 const char *show_argument(char out[SHOWN_MAX], const char *argument);
 
+/*
+ * Everybody on the host can read the arguments of a process: copies them, and overwrites passwords
+ * in the originals. Without memory it returns these as they are. The caller keeps what is returned.
+ */
+char **hide_passwords(int argc, char **argv);
+
 #endif

@@ -286,9 +286,10 @@ static hf_status open_connection(hf__local_connection *connection, hf_error *err
     hf_status status = data_uri(connection->local, path, create == 0, &uri, err);
     if (status != HF_OK)
         goto out;
-    int code = sqlite3_open_v2(
-        uri.data, &connection->handle,
-        SQLITE_OPEN_READWRITE | create | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
+    int code = sqlite3_open_v2(uri.data, &connection->handle,
+                               SQLITE_OPEN_READWRITE | create | SQLITE_OPEN_NOMUTEX |
+                                   SQLITE_OPEN_URI | (create != 0 ? SQLITE_OPEN_NOFOLLOW : 0),
+                               NULL);
     if (create != 0)
         hf__local_give_away(path);
     if (code == SQLITE_OK)

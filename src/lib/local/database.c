@@ -380,8 +380,10 @@ static hf_status open_handle(hf__local *local, hf_error *err)
     hf_status status = create_file(local, path, err);
     if (status != HF_OK)
         return status;
-    int code = sqlite3_open_v2(
-        path, &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    int code = sqlite3_open_v2(path, &db->handle,
+                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+                                   SQLITE_OPEN_NOFOLLOW,
+                               NULL);
     if (code != SQLITE_OK)
         return fail_with(local, db->handle, code, err);
     if (stat(path, &found) == 0) {

@@ -139,6 +139,26 @@ static hf_status make_parents(char *path, hf_error *err)
     return HF_OK;
 }
 
+/*
+ * In a folder of somebody else's, such as one that was made for us in /tmp, lock files could be
+ * taken away, and ours put in place of other files. Root may use everybody's.
+ */
+static hf_status check_owner(const char *path, int (*look)(const char *, struct stat *),
+                             hf_error *err)
+{
+    struct stat found;
+
+    if (look(path, &found) != 0)
+        return folder_fail(path, errno, err);
+    if (!S_ISDIR(found.st_mode))
+        return folder_fail(path, ENOTDIR, err);
+    if (found.st_uid == geteuid() || found.st_uid == 0 || geteuid() == 0)
+        return HF_OK;
+    hf_status status = hf__fail(err, HF_CONFIG, "the state folder %s is another user's", path);
+    hf__hint(err, "choose a folder of your own: local:/path/to/folder");
+    return status;
+}
+
 hf_status hf__local_make_folders(const hf__local *local, hf_error *err)
 {
     char path[PATH_MAX];
@@ -147,7 +167,11 @@ hf_status hf__local_make_folders(const hf__local *local, hf_error *err)
         return folder_fail(local->folder, ENAMETOOLONG, err);
     hf_status status = make_parents(path, err);
     if (status == HF_OK)
+        status = check_owner(local->folder, stat, err);
+    if (status == HF_OK)
         status = make_folder(path, err);
+    if (status == HF_OK)
+        status = check_owner(path, lstat, err);
     if (status == HF_OK && access(path, W_OK | X_OK) != 0)
         status = folder_fail(path, errno, err);
     return status;
