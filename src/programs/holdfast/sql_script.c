@@ -103,7 +103,7 @@ static hf_status read_word(struct reader *reader)
     while (sql_continues_word(sql_peek(&reader->cursor, 0)))
         reader->cursor.at++;
     word.size = reader->cursor.at - word.at;
-    if (sql_peek(&reader->cursor, 0) == '\'' && word_is(reader, &word, "e"))
+    if (!reader->sqlite && sql_peek(&reader->cursor, 0) == '\'' && word_is(reader, &word, "e"))
         return check_closed(reader, word.at, sql_skip_escape_string(&reader->cursor));
     note_word(reader, word);
     return HF_OK;
@@ -305,7 +305,7 @@ static hf_status read_dollar(struct reader *reader)
         return refuse_number(reader);
 
     size_t tag_size = 1 + sql_name_size(&reader->cursor, 1);
-    if (sql_peek(&reader->cursor, tag_size) == '$')
+    if (!reader->sqlite && sql_peek(&reader->cursor, tag_size) == '$')
         return check_closed(reader, start, sql_skip_dollar_quoted(&reader->cursor, tag_size + 1));
     reader->cursor.at++;
     return HF_OK;

@@ -147,7 +147,8 @@ static bool escapes_next(const hf__row_places *places, const char *line, const c
 
 static void remember_last(hf__row_places *places, const char *line, const char *end)
 {
-    while (places->ends == HF__ENDS_BY_BRACES && end > line && is_blank(end[-1]))
+    places->closed = '\0';
+    while (end > line && (places->ends == HF__ENDS_BY_BRACES ? is_blank(end[-1]) : end[-1] == ' '))
         end--;
     if (end > line)
         places->last = end[-1];

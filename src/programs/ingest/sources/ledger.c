@@ -14,6 +14,14 @@ void hf__ledger_free(hf__ledger *ledger)
     free(ledger);
 }
 
+void hf__bad_ledger_free(hf__bad_ledger *bad)
+{
+    if (bad == NULL)
+        return;
+    free(bad->bytes);
+    *bad = (hf__bad_ledger){0};
+}
+
 /* head is the first 8 bytes as a number: it decides most comparisons without memcmp. */
 typedef struct known_hash {
     uint64_t head;

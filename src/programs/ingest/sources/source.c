@@ -1,6 +1,5 @@
 #include "programs/ingest/sources/source.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef hf_status open_fn(const hf__source_options *options, hf__source **source, hf_error *err);
@@ -28,12 +27,4 @@ void hf__source_close(hf__source *source)
 {
     if (source != NULL)
         source->ops->close(source);
-}
-
-void hf__bad_ledger_free(hf__bad_ledger *bad)
-{
-    if (bad == NULL)
-        return;
-    free(bad->bytes);
-    *bad = (hf__bad_ledger){0};
 }
