@@ -140,13 +140,13 @@ void hf__local_session_grant(hf__local_session *session, hf__request *request);
 
 /*
  * Records that the session holds the claims, and gets their token (0: no records are kept).
- * wait_id: the wait whose record ends with that, or 0. Enters by itself.
+ * What the calling thread waited for is not recorded any more. Enters by itself.
  * HF_LOST: a lock file was replaced before the token was given, so a rival may have a smaller one;
  * nothing is recorded then.
  */
 HF_MUST_CHECK hf_status hf__local_session_record(hf__local_session *session,
-                                                 const hf__request *request, int64_t wait_id,
-                                                 int64_t *token, hf_error *err);
+                                                 const hf__request *request, int64_t *token,
+                                                 hf_error *err);
 
 /*
  * Marks the session lost when a lock file was removed or replaced while it held keys in it. The
@@ -295,12 +295,12 @@ typedef struct hf__local_known hf__local_known; /* labels that were checked late
 
 /*
  * Records in one transaction that the session holds the claims, and gets a new token: checks the
- * labels (HF_COLLISION), and drops other holders' records of exclusive keys, which must be stale.
+ * labels (HF_COLLISION), and drops other holders' records of exclusive keys, which must be stale,
+ * and the waits of the calling thread.
  */
 HF_MUST_CHECK hf_status hf__local_put_holders(hf__local *local, int64_t session_id,
                                               const hf__claim *claims, size_t count,
-                                              hf_lifetime lifetime, int64_t wait_id, int64_t *token,
-                                              hf_error *err);
+                                              hf_lifetime lifetime, int64_t *token, hf_error *err);
 HF_MUST_CHECK hf_status hf__local_drop_holders(hf__local *local, int64_t session_id,
                                                const hf__claim *claims, size_t count,
                                                hf_error *err);

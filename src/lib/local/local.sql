@@ -77,8 +77,9 @@ INSERT INTO waiters
      pid, tid, started, pid_space, host, application)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 
--- name: drop_wait prepared
-DELETE FROM waiters WHERE wait = ?1
+-- name: drop_waits prepared
+-- A thread waits once at a time. Rows of an earlier wait stay where their deletion failed, on a full disk.
+DELETE FROM waiters WHERE pid = ?1 AND tid = ?2 AND started = ?3 AND pid_space = ?4 AND host = ?5
 
 -- name: get_wait prepared
 SELECT w.space, w.key, l.label, w.pid, w.tid, w.started, w.pid_space, w.host, w.application

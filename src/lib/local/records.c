@@ -212,16 +212,24 @@ static hf_status put_all(hf__local *local, int64_t session_id, const hf__claim *
     return status;
 }
 
+/* The rows of what the calling thread waits for, or waited for before. */
+static hf_status drop_waits(hf__local *local, hf_error *err)
+{
+    const hf__local_process *self = &local->self;
+
+    return hf__local_run(local, &hf__sql_local_drop_waits, err, "iiiit", (int64_t)self->pid,
+                         (int64_t)gettid(), self->started, self->pid_space, self->host);
+}
+
 hf_status hf__local_put_holders(hf__local *local, int64_t session_id, const hf__claim *claims,
-                                size_t count, hf_lifetime lifetime, int64_t wait_id, int64_t *token,
-                                hf_error *err)
+                                size_t count, hf_lifetime lifetime, int64_t *token, hf_error *err)
 {
     hf_status status = hf__local_begin(local, err);
     if (status != HF_OK)
         return status;
     status = put_all(local, session_id, claims, count, lifetime, token, err);
-    if (status == HF_OK && wait_id != 0)
-        status = hf__local_run(local, &hf__sql_local_drop_wait, err, "i", wait_id);
+    if (status == HF_OK)
+        status = drop_waits(local, err);
     status = hf__local_end(local, status, err);
     /* Only after the commit: the cache must not know a label that the table does not have. */
     for (size_t i = 0; i < count && status == HF_OK; i++)
@@ -279,9 +287,9 @@ static hf_status put_rows(hf__local_wait *wait, size_t position, bool at_head, h
 {
     const hf__request *request = wait->request;
 
-    hf_status status =
-        wait->id == 0 ? new_wait_id(wait, err)
-                      : hf__local_run(wait->local, &hf__sql_local_drop_wait, err, "i", wait->id);
+    hf_status status = drop_waits(wait->local, err);
+    if (status == HF_OK && wait->id == 0)
+        status = new_wait_id(wait, err);
     for (size_t i = 0; i < position && i < request->count && status == HF_OK; i++)
         status = add_waiter(wait, &request->claims[i], HF__LOCAL_TAKEN, err);
     if (position < request->count && status == HF_OK)
@@ -311,7 +319,7 @@ hf_status hf__local_put_wait(hf__local_wait *wait, size_t position, bool at_head
 
 hf_status hf__local_drop_wait(hf__local_wait *wait, hf_error *err)
 {
-    hf_status status = hf__local_run(wait->local, &hf__sql_local_drop_wait, err, "i", wait->id);
+    hf_status status = drop_waits(wait->local, err);
     wait->id = 0;
     return status;
 }

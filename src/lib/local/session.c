@@ -337,7 +337,7 @@ static bool are_current(hf__local_session *session, const hf__claim *claims, siz
 }
 
 hf_status hf__local_session_record(hf__local_session *session, const hf__request *request,
-                                   int64_t wait_id, int64_t *token, hf_error *err)
+                                   int64_t *token, hf_error *err)
 {
     hf__local *local = local_of(session->head.backend);
 
@@ -348,7 +348,7 @@ hf_status hf__local_session_record(hf__local_session *session, const hf__request
     if (status != HF_OK)
         return status;
     status = hf__local_put_holders(local, session->id, request->claims, request->count,
-                                   request->lifetime, wait_id, token, err);
+                                   request->lifetime, token, err);
     hf__local_db_leave(local);
     if (status == HF_OK && !are_current(session, request->claims, request->count)) {
         drop_records(local, session->id, request->claims, request->count);
@@ -366,7 +366,7 @@ static hf_status try_on(hf__local *local, hf__local_session *session, hf__reques
     if (status != HF_OK || *again)
         return status;
 
-    status = hf__local_session_record(session, request, 0, &request->token, err);
+    status = hf__local_session_record(session, request, &request->token, err);
     if (status != HF_OK) {
         pthread_mutex_lock(&session->mutex);
         if (!drop_replaced(local, session, request->claims, request->count))
@@ -507,7 +507,7 @@ hf_status hf__local_renew_claims(hf__session *head, const hf__claim *claims, siz
     *token = 0;
     hf_status status = hf__local_confirm_claims(head, claims, count, err);
     if (status == HF_OK)
-        status = hf__local_session_record(session_of(head), &request, 0, token, err);
+        status = hf__local_session_record(session_of(head), &request, token, err);
     if (status == HF_LOST && err != NULL)
         err->code = HF_UNREACHABLE;
     return status == HF_LOST ? HF_UNREACHABLE : status;

@@ -370,7 +370,7 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
     if (status == HF_OK && !is_current(wait))
         *again = true;
     if (status == HF_OK && !*again)
-        status = hf__local_session_record(wait->session, request, wait->id, &request->token, err);
+        status = hf__local_session_record(wait->session, request, &request->token, err);
     if (status == HF_LOST) {
         wait->id = 0; /* as below */
         *again = true;

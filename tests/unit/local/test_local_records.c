@@ -129,6 +129,34 @@ static int64_t ask_sql(const char *sql)
     return value;
 }
 
+static int64_t count_own_waits(void)
+{
+    char sql[128];
+
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM waiters WHERE pid = %d", (int)getpid());
+    return ask_sql(sql);
+}
+
+/* With the record left, others who wait for what this thread holds would be told of a deadlock. */
+static void test_a_wait_whose_record_could_not_be_deleted_ends_with_the_next_lock(void **state)
+{
+    hf__backend *store = open_store();
+
+    (void)state;
+    peer holder = spawn(hold_seven);
+    assert_int_equal(read_word(holder.says), HF_OK);
+    run_sql("CREATE TRIGGER full_disk BEFORE DELETE ON waiters"
+            " BEGIN SELECT RAISE(FAIL, 'no room'); END");
+    assert_int_equal(take_key(store, 7, HF_EXCLUSIVE, 1600), HF_NOT_ACQUIRED);
+    assert_int_equal(count_own_waits(), 1);
+    run_sql("DROP TRIGGER full_disk");
+    assert_int_equal(take_key(store, 1, HF_EXCLUSIVE, 0), HF_OK);
+    assert_int_equal(count_own_waits(), 0);
+    write_word(holder.hears, 0);
+    assert_int_equal(reap(holder), 0);
+    close_store(store);
+}
+
 static void test_a_token_follows_the_last_one_and_jumps_after_a_reboot(void **state)
 {
     (void)state;
@@ -564,6 +592,7 @@ int main(void)
         FOLDER_TEST(test_a_deadlock_has_exactly_one_victim_who_is_told_the_cycle),
         FOLDER_TEST(test_a_wait_for_who_does_not_wait_is_no_deadlock),
         FOLDER_TEST(test_who_waits_for_itself_is_told),
+        FOLDER_TEST(test_a_wait_whose_record_could_not_be_deleted_ends_with_the_next_lock),
         FOLDER_TEST(test_a_token_follows_the_last_one_and_jumps_after_a_reboot),
         FOLDER_TEST(test_tokens_do_not_come_back_when_the_folder_is_removed),
         FOLDER_TEST(test_a_handover_in_the_process_gets_a_fresh_token),
