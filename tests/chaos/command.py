@@ -9,6 +9,7 @@ import time
 
 sys.path.insert(0, __file__.rpartition("/")[0])
 
+import clock  # noqa: E402
 from history import Log  # noqa: E402
 
 folder, name, number, seconds = sys.argv[1:]
@@ -22,5 +23,6 @@ def told(*_):
 
 signal.signal(signal.SIGTERM, told)
 log.add("granted", n=int(number))
+clock.mend_sleep()
 time.sleep(float(seconds))
 log.add("free", n=int(number))

@@ -9,7 +9,10 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import select
+import shutil
 import subprocess
+import tempfile
 import time
 
 import psycopg2
@@ -44,13 +47,20 @@ class HeldLock:
 class Holdfast:
     is_holdfast = True
 
-    def __init__(self, url, **options):
-        self.can_write = url.startswith("postgresql:")
+    can_transact = True
+
+    def __init__(self, url, tx_url=None, **options):
+        """tx_url: where transactions go, if not to the same place: through a pooler."""
+        self.can_write = url.startswith("postgresql:")  # only there is a fence
         self.interrupted = False
+        self._stores = []
         try:
-            self._store = hf.Store(url, **options)
+            for each in dict.fromkeys([url, tx_url or url]):
+                self._stores.append(hf.Store(each, **options))
         except hf.HfError as error:
+            self.close()
             raise Refused(error.status.name) from None
+        self._store, self._tx_store = self._stores[0], self._stores[-1]
 
     def take(self, labels, wait, mode, slots, private, told):
         how = {"mode": hf.SHARED if mode == "shared" else hf.EXCLUSIVE, "slots": slots,
@@ -62,15 +72,16 @@ class Holdfast:
             raise Refused(error.status.name) from None
 
     def write(self, label, token):
-        """Into a register that is fenced; whatever becomes of it is in the store."""
+        """Into a register that is fenced; what it took is in the store. STALE: the fence refused it."""
         def body(tx):
             tx.query("SELECT holdfast.fence($1, $2)", label, token)
             tx.query("INSERT INTO writes (label, token) VALUES ($1, $2)", label, token)
 
-        hf_tx.Call(self._store, None, body, deadline_ms=5000)
+        call = hf_tx.Call(self._tx_store, None, body, deadline_ms=5000)
+        return "STALE" if "older than" in call.error.message.decode() else call.status.name
 
     def transact(self, label, name, deadline_ms):
-        call = hf_tx.Call(self._store, f"tx {label}",
+        call = hf_tx.Call(self._tx_store, f"tx {label}",
                           lambda tx: tx.query("INSERT INTO rows (id) VALUES ($1)", name), deadline_ms=deadline_ms)
         return call.status.name
 
@@ -79,20 +90,25 @@ class Holdfast:
         self.interrupted = True
 
     def close(self):
-        self._store.close()
+        for store in self._stores:
+            store.close()
 
 
 # --- controls: one exclusive lock each, as it is usually written ------------------------------------------
 
 
 class Control:
-    can_write = is_holdfast = interrupted = False
+    can_write = can_transact = is_holdfast = interrupted = False
     slot = token = None
 
-    def take(self, labels, wait, mode, slots, private, told):
-        """Only what every one of them can; the rest is refused."""
+    @staticmethod
+    def _refuse_all_but_a_plain_lock(labels, mode, slots, private):
+        """Which every one of them has."""
         if slots or private or len(labels) > 1 or mode != "exclusive":
             raise Refused("INVALID")
+
+    def take(self, labels, wait, mode, slots, private, told):
+        self._refuse_all_but_a_plain_lock(labels, mode, slots, private)
         until = time.monotonic() + wait / 1000
         while not self.try_lock(labels[0]):
             if time.monotonic() >= until:
@@ -161,31 +177,74 @@ class Flock(Control):
         return "OK"
 
 
+class Lease(Control):
+    """A file that says until when it is somebody's, by the wall clock."""
+
+    SECONDS = 10  # nobody holds one for so long
+
+    def __init__(self, url, **_):
+        self._folder = pathlib.Path(url)
+
+    def try_lock(self, label):
+        self._path = self._folder / label.replace(" ", "-")
+        with contextlib.suppress(OSError):
+            if float(os.readlink(self._path)) > time.time():
+                return False
+            self._path.unlink()  # its time is over
+        try:
+            self._path.symlink_to(str(time.time() + self.SECONDS))  # one system call: whole, and exclusive
+            return True
+        except FileExistsError:
+            return False
+
+    def release(self):
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+        return "OK"
+
+
 class Etcd(Control):
     """etcdctl lock NAME COMMAND: the command runs while it believes to hold the lock."""
+
+    TTL = 5
 
     def __init__(self, url, **_):
         self._url = url
 
     def take(self, labels, wait, mode, slots, private, told):
-        if slots or private or len(labels) > 1 or mode != "exclusive":
-            raise Refused("INVALID")
+        self._refuse_all_but_a_plain_lock(labels, mode, slots, private)
+        self._folder = tempfile.mkdtemp(prefix="hf-etcd-")
+        fifo = f"{self._folder}/until"
+        os.mkfifo(fifo)
+        self._end = os.open(fifo, os.O_RDWR)  # etcdctl gives its command no standard input
         self._process = subprocess.Popen(
-            ["etcdctl", "--endpoints", self._url, "lock", "--ttl", "5", labels[0].replace(" ", "-"),
-             "sh", "-c", "echo held; exec cat"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            ["etcdctl", "--endpoints", self._url, "lock", "--ttl", str(self.TTL), labels[0].replace(" ", "-"), "--",
+             "sh", "-c", 'echo $ETCD_LOCK_REV; read over <"$0"', fifo],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             env={**os.environ, "ETCDCTL_API": "3"})
-        if self._process.stdout.readline() != "held\n":
-            self._process.wait()
+        ready, _, _ = select.select([self._process.stdout], [], [], wait / 1000 + 1)
+        revision = os.read(self._process.stdout.fileno(), 100) if ready else b""
+        if not revision:
+            self._process.terminate()  # it then revokes its lease
+            self.release()
             raise Refused("NOT_ACQUIRED")
+        self.token = int(revision)
         return self
 
     def release(self):
-        self._process.stdin.close()
-        return "OK" if self._process.wait() == 0 else "LOST"
+        os.write(self._end, b"\n")
+        try:
+            code = self._process.wait(2 * self.TTL)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self._process.stdout.close()
+        os.close(self._end)
+        shutil.rmtree(self._folder)
+        return "OK" if code == 0 else "LOST"
 
 
-KINDS = {"holdfast": Holdfast, "textbook": Textbook, "flock": Flock, "etcd": Etcd}
+KINDS = {"holdfast": Holdfast, "textbook": Textbook, "flock": Flock, "lease": Lease, "etcd": Etcd}
 
 
 def open_store(kind, url, **options):

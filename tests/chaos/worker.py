@@ -1,7 +1,7 @@
 """
 One process that takes locks at random and writes down what it sees: worker.py FOLDER NAME SEED OPTIONS,
-with OPTIONS as JSON: kind ("holdfast" or a control), url, and options of the store. It ends when its
-standard input does.
+with OPTIONS as JSON: kind ("holdfast" or a control), url, tx_url if transactions go another way, and options
+of the store. It ends when its standard input does.
 """
 
 import json
@@ -10,9 +10,11 @@ import random
 import subprocess
 import sys
 import threading
+import traceback
 import uuid
 
 import cli
+import clock
 import controls
 from history import Log
 
@@ -57,8 +59,10 @@ class Worker:
             return
         self.log.add("granted", n=number, token=lock.token, slot=lock.slot if slots else None)
         if write:
-            store.write(labels[0], lock.token)
+            self.log.add("wrote", n=number, status=store.write(labels[0], lock.token))
         lost.wait(hold)
+        if write and hold:  # as somebody does who has not heard that the lock is lost
+            self.log.add("wrote", n=number, status=store.write(labels[0], lock.token))
         self.log.add("free", n=number)
         self.log.add("freed", n=number, status=lock.release())
 
@@ -98,40 +102,42 @@ class Worker:
             self.lock(store, "private", [label], hold, short, private=True)
         elif what == "write" and store.can_write:
             self.lock(store, "lock", [label], hold, short, write=True)
-        elif what == "tx" and store.can_write:
+        elif what == "tx" and store.can_transact:
             self.transact(store, label)
         elif what == "interrupt":
             store.interrupt()
         elif what == "run":
             self.command(label, hold, short)
 
-    def run_short(self, chance):
-        """With a store of its own, which is opened again after an interrupt."""
+    def stores(self):
+        """One after the other, each open until the next is asked for, as long as there is time."""
         while not self.stopping.is_set():
             try:
                 store = controls.open_store(**self.options)
             except controls.Refused:
                 self.stopping.wait(0.2)
                 continue
+            yield store
+            store.close()
+
+    def run_short(self, chance):
+        """With a store of its own, which is opened again after an interrupt."""
+        for store in self.stores():
             while not self.stopping.is_set() and not store.interrupted:
                 self.step(store, chance)
-            store.close()
 
     def run_long(self, chance):
         """Holds that are longer than a queueing slice, so that those who wait stand in line."""
-        while not self.stopping.is_set():
-            try:
-                store = controls.open_store(**self.options)
-            except controls.Refused:
-                self.stopping.wait(0.2)
-                continue
+        for store in self.stores():
             self.lock(store, "long", [LONG], chance.choice([0.5, 1, 1, 8]), 60000)
-            store.close()
 
 
 def main():
     folder, name, seed, options = sys.argv[1:]
+    clock.mend_sleep()
     worker = Worker(folder, name, json.loads(options))
+    threading.excepthook = lambda failed: worker.log.add(
+        "seen", what="worker failed", want="", got="".join(traceback.format_exception(failed.exc_value)))
     runs = [worker.run_short] * THREADS + [worker.run_long]
     threads = [threading.Thread(target=run, args=(random.Random(f"{seed} {name} {place}"),))
                for place, run in enumerate(runs)]

@@ -1,6 +1,7 @@
 """
 Where workers run, and what can be done to them there. A world has a url for its workers, faults by name
-(each takes seconds and gives back when it is mended), and a state to read at the end.
+(each takes seconds and gives back when it is mended), and a state to read at the end. Here: the workers,
+what is common to all worlds, and those that need no server.
 """
 
 import contextlib
@@ -12,24 +13,31 @@ import subprocess
 import sys
 import threading
 
-import psycopg2
-
+import cli
+import clock
 import hf
-import servers
-from awaiting import eventually
+import hf_tx
+from disk import Disk
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 # Short, so that a run sees many losses; a loss is told within both together.
 PING_MS, DEADLINE_MS = 1000, 3000
 
+STEPS = [-7200, -60, 60, 7200]  # of a clock, in seconds
+
+
+def pause(seconds):
+    threading.Event().wait(seconds)
+
 
 class Crew:
     """The workers. One that was killed is replaced by another with the next name."""
 
-    def __init__(self, folder, log, seed, options, size):
-        self._folder, self._log, self._seed, self._options = folder, log, seed, options
+    def __init__(self, folder, log, seed, world, size):
+        self._folder, self._log, self._seed, self._world = folder, log, seed, world
         self._born = 0
+        self._clock = clock.Clock(folder / "clock")
         self.workers = {}
         for _ in range(size):
             self.add()
@@ -38,15 +46,17 @@ class Crew:
         self._born += 1
         name = f"w{self._born}"
         paths = os.pathsep.join([str(HERE), str(hf.HARNESS)])
-        self.workers[name] = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), str(self._folder), name, str(self._seed),
-             json.dumps(self._options)], stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": paths})
+        with open(self._folder / f"{name}.err", "wb") as said:
+            self.workers[name] = subprocess.Popen(
+                self._world.worker(self._folder, name, self._seed, self._born), stdin=subprocess.PIPE, stderr=said,
+                env={**os.environ, "PYTHONPATH": paths, **self._clock.environment})
 
     def kill(self, chance):
         name, process = chance.choice(sorted(self.workers.items()))
         self._log.add("killed", worker=name)  # before it is: it may hold a lock up to this moment
         process.kill()
         process.wait()
+        clock.tidy(process.pid)
         del self.workers[name]
         self.add()
 
@@ -61,25 +71,59 @@ class Crew:
             process.send_signal(signal.SIGCONT)
             self._log.add("continued", worker=name)
 
+    @contextlib.contextmanager
+    def clock_off(self, seconds):
+        self._clock.set(seconds)
+        try:
+            yield
+        finally:
+            self._clock.set(0)
+
+    def tend(self):
+        """Replaces those that have ended by themselves, if they may."""
+        for name, process in list(self.workers.items()):
+            if process.poll() is not None:
+                del self.workers[name]
+                self.seen("worker ended", True, self._world.may_end(process.returncode) or f"{name}: {process.returncode}")
+                self.add()
+
+    def seen(self, what, want, got):
+        self._log.add("seen", what=what, want=want, got=got)
+
     def dismiss(self, timeout=90):
         """Lets all end what they are about. Those that do not are a violation: they stay unanswered."""
         for process in self.workers.values():
-            process.stdin.close()
-        for process in self.workers.values():
+            self._world.dismiss(process)
+        for name, process in self.workers.items():
             try:
                 process.wait(timeout)
             except subprocess.TimeoutExpired:
+                self.seen("worker does not end", True, name)
                 process.kill()
+                process.wait()
+            clock.tidy(process.pid)
 
 
-def pause(seconds):
-    threading.Event().wait(seconds)
+def run_killed(chance, words, longest):
+    """A command that is killed within so many seconds, unless it is done before."""
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(chance.uniform(0, longest))
+    process.kill()
+    process.wait()
+
+
+def outcome(words):
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return f"exit {done.returncode} {done.stderr.strip()}".strip()
 
 
 class World:
     """faults: a method for each, called with the crew and a source of chance; it returns when it is mended."""
 
-    faults = ("kill", "stop")
+    faults = ("kill", "stop", "clock")
+    left_out = {}  # by fault: why
+    split_faults = ()  # during which two servers may grant locks
     kind = "holdfast"
 
     def kill(self, crew, chance):
@@ -89,11 +133,34 @@ class World:
         with crew.one_stopped(chance):
             pause(chance.uniform(0.5, 8))
 
-    def options(self):
+    def clock(self, crew, chance):
+        """The workers' clocks are set, and after a while set right."""
+        with crew.clock_off(chance.choice(STEPS)):
+            pause(3)
+
+    def worker(self, folder, name, seed, number):
+        """The command of a worker; the number says the how manyth it is."""
+        return [sys.executable, str(HERE / "worker.py"), str(folder), name, str(seed), json.dumps(self.options(number))]
+
+    def options(self, number):
         return {"kind": self.kind, "url": self.url}
+
+    def settle(self):
+        """Before the workers are dismissed."""
+
+    def dismiss(self, process):
+        process.stdin.close()
+
+    def may_end(self, code):
+        """Before it is dismissed."""
+        return False
 
     def state(self):
         return {}
+
+    @contextlib.contextmanager
+    def running(self):
+        yield self
 
 
 class Local(World):
@@ -101,11 +168,14 @@ class Local(World):
 
     def __init__(self, folder):
         self._folder = pathlib.Path(folder) / "store"
+        self._folder.mkdir(mode=0o700)
         self.url = f"local:{self._folder}"
-        self.faults = (*World.faults, "clean")
+        self._disk = Disk(self._folder, 16)
+        self.faults = (*World.faults, "clean", "init", *(["full"] if self._disk else []))
+        self.left_out = {} if self._disk else {"full": "we may not mount a small disk here"}
 
-    def options(self):
-        return {**super().options(), "ping_interval_ms": PING_MS, "ping_deadline_ms": DEADLINE_MS}
+    def options(self, number):
+        return {**super().options(number), "ping_interval_ms": PING_MS, "ping_deadline_ms": DEADLINE_MS}
 
     def clean(self, crew, chance):
         """Somebody tidies up: every lock that is held is lost, and must be told."""
@@ -113,146 +183,46 @@ class Local(World):
             with contextlib.suppress(OSError):
                 path.unlink()
 
-    @contextlib.contextmanager
-    def running(self):
-        yield self
+    def init(self, crew, chance):
+        """Killed while they make a new store; the next one finds it in order, or makes it."""
+        words = [cli.program(), "run", "--url", f"local:{self._folder}-{chance.random()}", "job", "--", "true"]
+        for _ in range(5):
+            run_killed(chance, words, 0.1)
+        crew.seen("local init", "exit 0", outcome(words))
 
-
-class OnPostgres(World):
-    bound = (PING_MS + DEADLINE_MS) / 1000
-    faults = (*World.faults, "terminate", "cancel", "crash", "freeze", "cut", "blackhole", "delay", "refuse", "exhaust",
-              "promote")
-
-    def __init__(self, home):
-        self._home = home
-        self._guard = threading.Lock()
-
-    def options(self):
-        return {**super().options(), "ping_interval_ms": PING_MS, "ping_deadline_ms": DEADLINE_MS,
-                "connect_timeout_ms": 3000}
+    def full(self, crew, chance):
+        self._disk.fill()
+        pause(chance.uniform(1, 4))
+        self._disk.free()
 
     @contextlib.contextmanager
     def running(self):
-        with contextlib.ExitStack() as stack:
-            template = stack.enter_context(servers.Postgres.template(self._home, "chaos"))
-            self._server = stack.enter_context(servers.Postgres.copy_of(template, "chaos")).start()
-            self._database = self._server.create_database()
-            self._proxy, self._other_proxy = (stack.enter_context(servers.Proxy(self._server.port)) for _ in range(2))
-            self._stack = stack
-            self.url = (f"postgresql://app@127.0.0.1:{self._proxy.port},127.0.0.1:{self._other_proxy.port}"
-                        f"/{self._database.name}")
-            self.prepare()
-            self._follow()
+        with hf.Store(self.url) as store:
+            hf_tx.transact(store, None, lambda tx: tx.query("CREATE TABLE rows (id text)"))
+        try:
             yield self
-
-    def prepare(self):
-        hf.install(self._database.url())
-        self._database.sql("CREATE TABLE rows (id uuid)", user="app")
-        self._database.sql("CREATE TABLE writes (seq bigserial, label text, token bigint)", user="app")
-
-    def _follow(self):
-        """A synchronous standby, so that what was reported outlives the primary."""
-        self._standby = self._stack.enter_context(self._server.make_standby())
-        self._other_proxy.target("127.0.0.1", self._standby.port)
-        self._server.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
-        self._server.sql("SELECT pg_reload_conf()")
-        eventually(lambda: self._server.value("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"))
-
-    def _one_session(self, chance):
-        sessions = sorted(self._server.sql(
-            "SELECT pid FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()", self._database.name))
-        return chance.choice(sessions)[0] if sessions else None
-
-    def terminate(self, crew, chance):
-        self._server.sql("SELECT pg_terminate_backend(%s)", self._one_session(chance))
-
-    def cancel(self, crew, chance):
-        self._server.sql("SELECT pg_cancel_backend(%s)", self._one_session(chance))
-
-    def crash(self, crew, chance):
-        self._server.stop(signal.SIGQUIT)
-        pause(chance.uniform(0, 2))
-        self._server.start()
-
-    def freeze(self, crew, chance):
-        with self._server.frozen():
-            pause(chance.uniform(0.5, 8))
-
-    def cut(self, crew, chance):
-        self._proxy.cut()
-
-    def blackhole(self, crew, chance):
-        self._proxy.blackhole()
-        pause(chance.uniform(0.5, 8))
-        self._proxy.heal()
-
-    def delay(self, crew, chance):
-        self._proxy.delay = chance.uniform(0.01, 0.3)
-        pause(3)
-        self._proxy.delay = 0.0
-
-    def refuse(self, crew, chance):
-        self._proxy.refuse()
-        self._proxy.cut()
-        pause(chance.uniform(0.5, 4))
-        self._proxy.heal()
-
-    def exhaust(self, crew, chance):
-        """A stranger fills the lock table, until the server has no room for one more."""
-        with contextlib.closing(self._server.connect(self._database.name)) as connection:
-            with connection.cursor() as cursor, contextlib.suppress(psycopg2.Error):
-                cursor.execute("SELECT pg_advisory_lock(-n) FROM generate_series(1, 1000000) AS n")
-            pause(chance.uniform(0.5, 3))
-
-    def promote(self, crew, chance):
-        """
-        The old primary and the sessions on it live on, cut off from all, while others find the new one. Then
-        it is gone for good, and the new one gets a standby.
-        """
-        old, old_proxy = self._server, self._proxy
-        old_proxy.blackhole()
-        self._standby.promote()
-        self._server, self._database.server = self._standby, self._standby
-        self._proxy, self._other_proxy = self._other_proxy, old_proxy
-        self._server.sql("ALTER SYSTEM SET synchronous_standby_names = ''")
-        self._server.sql("SELECT pg_reload_conf()")
-        pause(chance.uniform(0, 10))
-        old.kill9()
-        old_proxy.refuse()
-        old_proxy.cut()
-        self._follow()
-        old_proxy.heal()
+        finally:
+            self._disk.close()
 
     def state(self):
-        rows = self._database.sql("SELECT id::text, count(*) FROM rows GROUP BY 1")
-        writes = self._database.sql("SELECT label, token FROM writes ORDER BY seq")
-        return {"rows": dict(rows), "writes": writes}
+        with hf.Store(self.url) as store:
+            rows = hf_tx.transact(store, None, lambda tx: tx.query("SELECT id, count(*) FROM rows GROUP BY 1"))
+        return {"rows": {name: int(count) for name, count in rows}}
 
 
-class Textbook(OnPostgres):
-    kind = "textbook"
+class Files(World):
+    """Of a control: files in a folder."""
 
-    def prepare(self):
-        pass
-
-    def state(self):
-        return {}
-
-
-class Flock(World):
-    kind = "flock"
     bound = 0.0
     faults = (*World.faults, "clean")
 
-    def __init__(self, folder):
-        self._folder = pathlib.Path(folder) / "flock"
+    def __init__(self, kind, folder):
+        self.kind = kind
+        self._folder = pathlib.Path(folder) / kind
         self._folder.mkdir()
         self.url = str(self._folder)
 
     def clean(self, crew, chance):
         for path in self._folder.glob("*"):
-            path.unlink()
-
-    @contextlib.contextmanager
-    def running(self):
-        yield self
+            with contextlib.suppress(OSError):
+                path.unlink()

@@ -40,9 +40,13 @@ def ask(url, body=None, timeout=10):
 class Etcd(Server):
     name = "etcd"
 
+    def __init__(self):
+        super().__init__()
+        self.port, self._peer_port = free_port(), free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+
     def start(self):
-        clients, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-        self.url = clients
+        clients, peers = self.url, f"http://127.0.0.1:{self._peer_port}"
         self._spawn(["etcd", "--data-dir", self.folder / "data", "--enable-v2", "--unsafe-no-fsync",
                      "--listen-client-urls", clients, "--advertise-client-urls", clients,
                      "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
@@ -50,15 +54,22 @@ class Etcd(Server):
         eventually(lambda: ask(f"{self.url}/version"), 30, "etcd answers")
         return self
 
+    def kill(self):
+        self._end(signal.SIGKILL)
+
 
 class Node(Postgres):
-    """One PostgreSQL and its Patroni. The standby reads from it through `line`, which can be cut."""
+    """
+    One PostgreSQL and its Patroni. The standby reads from it through `line`, and it asks etcd through
+    `etcd_line`; both can be cut.
+    """
 
     def __init__(self, name, etcd, settings):
         super().__init__(postgres15_home(), f"patroni-{name}")
         self.member = name
         self.hurt = False  # by a test: it may have lost what the other has, and the other way round
         self.line = Proxy(self.port)
+        self.etcd_line = Proxy(etcd.port)
         self.rest = f"127.0.0.1:{free_port()}"
         self.config = self.folder / "patroni.json"
         self.config.write_text(json.dumps({
@@ -66,7 +77,7 @@ class Node(Postgres):
             "name": name,
             "restapi": {"listen": self.rest, "connect_address": self.rest},
             # Over etcd's newer API a primary that was stopped for a while could take the key back.
-            "etcd": {"host": etcd.url.removeprefix("http://")},
+            "etcd": {"hosts": [f"127.0.0.1:{self.etcd_line.port}"], "use_proxies": True},
             "bootstrap": {
                 "dcs": {"ttl": TTL, "loop_wait": LOOP, "retry_timeout": RETRY, **settings},
                 "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}, "no-sync"]},
@@ -123,9 +134,40 @@ class Node(Postgres):
 
     def close(self):
         self.line.close()
+        self.etcd_line.close()
         if self.process is not None:
             self.kill9()
         super().close()
+
+
+class HAProxy(Server):
+    """One address for whichever node says that it is the primary; sessions of one that is not any more are ended."""
+
+    name = "haproxy"
+
+    def __init__(self, nodes):
+        super().__init__()
+        self.port = free_port()
+        self._nodes = nodes
+
+    def start(self):
+        config = self.folder / "haproxy.cfg"
+        config.write_text(f"""
+defaults
+    mode tcp
+    timeout connect 2s
+    timeout client 1h
+    timeout server 1h
+    timeout check 1s
+listen primary
+    bind 127.0.0.1:{self.port}
+    option httpchk GET /primary
+    default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
+""" + "".join(f"    server {node.member} 127.0.0.1:{node.port} check port {node.rest.rpartition(':')[2]}\n"
+              for node in self._nodes))
+        own(config)
+        self._spawn(["haproxy", "-db", "-f", config], dies_with_us="KILL")
+        return self
 
 
 class Cluster:

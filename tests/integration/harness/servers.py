@@ -436,7 +436,7 @@ class Postgres(Server):
 
     def make_standby(self, name="standby", settings=""):
         """Streams from this server; made by a file-level backup, as PostgreSQL 18's package has no pg_basebackup."""
-        standby = Postgres(self.home, name, settings)
+        standby = type(self)(self.home, name, settings)
         with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
             v = connection.server_version >= 150000
             cursor.execute("select %s('standby', true)" % ("pg_backup_start" if v else "pg_start_backup"))
@@ -549,6 +549,9 @@ admin_users = postgres
             host="127.0.0.1", port=self.port, dbname="postgres", user="postgres").close())
         return self
 
+    def kill(self):
+        self._end(signal.SIGKILL)
+
     def admin(self, command):
         connection = psycopg2.connect(host="127.0.0.1", port=self.port, dbname="pgbouncer", user="postgres")
         connection.autocommit = True
@@ -592,6 +595,8 @@ class Proxy:
         self._flowing.set()
         self._refusing = False
         self._pairs = []
+        self._left = []  # ends whose other end is gone, which nobody has told them
+        self._resetting = set()
         self._answers = {}  # by server's end, while a statement is injected
         self._guard = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -626,14 +631,17 @@ class Proxy:
         except OSError:
             pass
         self._flowing.wait()
-        for end in (source, sink):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
         with self._guard:
+            for end in (source, sink):
+                if end not in self._left and end not in self._resetting:
+                    with contextlib.suppress(OSError):
+                        end.shutdown(socket.SHUT_RDWR)
             for pair in [p for p in self._pairs if source in p]:
                 self._pairs.remove(pair)
+                self._resetting -= set(pair)
                 for end in pair:
-                    end.close()
+                    if end not in self._left:
+                        end.close()
 
     def _swallow(self, source, data):
         """Keeps the answer to an injected statement from the client."""
@@ -662,9 +670,14 @@ class Proxy:
         return [rows_of(answer) for answer, _ in answers.values()]
 
     @staticmethod
-    def _reset(end):
+    def _make_abrupt(end):
+        """Its close will be a reset (RST)."""
         with contextlib.suppress(OSError):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    @classmethod
+    def _reset(cls, end):
+        cls._make_abrupt(end)
         end.close()
 
     @property
@@ -683,6 +696,12 @@ class Proxy:
     def heal(self):
         self._flowing.set()
         self._refusing = False
+        with self._guard:
+            left, self._left = self._left, []
+        for end in left:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)  # also wakes a thread that reads from it
+            end.close()
 
     def refuse(self):
         """New connections are reset at once."""
@@ -698,11 +717,31 @@ class Proxy:
                     end.shutdown(socket.SHUT_RDWR)
         self._flowing.set()
 
+    def reset(self):
+        """Ends every connection by RST at both ends, as a firewall does that has forgotten them."""
+        with self._guard:
+            for pair in self._pairs:
+                self._resetting.update(pair)
+                for end in pair:
+                    self._make_abrupt(end)
+                    with contextlib.suppress(OSError):
+                        end.shutdown(socket.SHUT_RD)  # sends nothing; it wakes the thread that closes
+
+    def leave(self, which):
+        """Half-open: one end of every connection is told that it is over; `which`, client or server, is not."""
+        with self._guard:
+            for client, server in self._pairs:
+                stays, goes = (client, server) if which == "client" else (server, client)
+                self._left.append(stays)
+                with contextlib.suppress(OSError):
+                    goes.shutdown(socket.SHUT_RDWR)
+
     def close(self):
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.cut()
+        self.heal()
 
     def __enter__(self):
         return self

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import socket
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 
 import hf
 import servers
-from awaiting import eventually
+from awaiting import eventually, stays
 
 
 def test_server_answers_over_socket_and_tcp(db):
@@ -80,6 +81,48 @@ def test_proxy_counts_swallows_and_cuts(db):
             cursor.execute("select 1")
         eventually(lambda: proxy.open == 0)
         psycopg2.connect(db.url(port=proxy.port)).close()
+
+
+def plain_client(proxy, db):
+    """A connection whose socket can be looked at, and its backend."""
+    connection = psycopg2.connect(db.url(port=proxy.port))
+    end = socket.socket(fileno=os.dup(connection.fileno()))
+    end.settimeout(20)
+    return connection, end, connection.info.backend_pid
+
+
+def sessions(db):
+    return [pid for pid, in db.sql("select pid from pg_stat_activity where datname = current_database()"
+                                   " and pid <> pg_backend_pid()")]
+
+
+def test_proxy_resets_both_ends(db):
+    with servers.Proxy(db.server.port) as proxy:
+        _connection, end, pid = plain_client(proxy, db)
+        mark = db.server.log_size()
+        proxy.reset()
+        with pytest.raises(ConnectionResetError):
+            end.recv(1)
+        eventually(lambda: pid not in sessions(db))
+        eventually(lambda: "could not receive data from client: Connection reset" in db.server.log(mark))
+
+
+@pytest.mark.parametrize("which", ["client", "server"])
+def test_proxy_leaves_one_end_half_open(db, which):
+    with servers.Proxy(db.server.port) as proxy:
+        _connection, end, pid = plain_client(proxy, db)
+        end.settimeout(0.3)
+        proxy.leave(which)
+        if which == "client":
+            eventually(lambda: pid not in sessions(db))
+            with pytest.raises(TimeoutError):
+                end.recv(1)
+            proxy.heal()
+        else:
+            assert end.recv(1) == b""
+            stays(lambda: pid in sessions(db), 0.3)
+            proxy.heal()
+            eventually(lambda: pid not in sessions(db))
 
 
 def test_nothing_is_left_of_a_closed_server(template15):
