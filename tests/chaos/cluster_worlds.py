@@ -1,16 +1,19 @@
 """
 A real cluster: two PostgreSQL under Patroni, etcd, HAProxy and PgBouncer, as people run it. Workers find the
-primary by all hosts in their URL, by HAProxy, or, for transactions, by PgBouncer behind HAProxy; and `holdfast
-serve` looks on all the time.
+primary by all hosts in their URL, by HAProxy, or, for transactions, by PgBouncer behind HAProxy; `holdfast serve`
+looks on, and is well again after each fault.
 """
 
 import contextlib
 import signal
 import types
 
+import cli
 import cluster
 import hf
 import servers
+from awaiting import eventually
+from serve import Serve
 from worlds import DEADLINE_MS, PING_MS, World, pause
 
 
@@ -38,6 +41,9 @@ class Clustered(World):
             behind = types.SimpleNamespace(folder="127.0.0.1", port=self._haproxy.port)
             self._pooler = stack.enter_context(servers.PgBouncer(behind, "transaction")).start()
             self.prepare()
+            watching = cli.Holdfast(self._haproxy.folder, self.url)
+            stack.callback(watching.end_all)
+            self._serve = Serve(watching)
             yield self
 
     def prepare(self):
@@ -54,13 +60,19 @@ class Clustered(World):
 
     # --- faults; each ends when the cluster is whole again -------------------------------------------------
 
+    def _mend(self, crew):
+        self._cluster.heal()
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: self._serve.get("/health").status == 200, 30)
+        crew.seen("serve", 200, self._serve.get("/health").status)
+
     def switchover(self, crew, chance):
         self._cluster.switchover()
-        self._cluster.heal()
+        self._mend(crew)
 
     def kill_primary(self, crew, chance):
         self._cluster.leader().kill9()
-        self._cluster.heal()
+        self._mend(crew)
 
     def pause_primary(self, crew, chance):
         """Stopped with its Patroni until another leads, and a moment longer; then both go on as if nothing had been."""
@@ -70,14 +82,14 @@ class Clustered(World):
         pause(chance.uniform(0, 4))
         old.thaw()
         pause(2 * cluster.LOOP)
-        self._cluster.heal()
+        self._mend(crew)
 
     def lose_etcd(self, crew, chance):
         """Nobody can tell who leads: after a while nobody does."""
         self._cluster.etcd.kill()
         pause(chance.uniform(1, 3 * cluster.TTL))
         self._cluster.etcd.start()
-        self._cluster.heal()
+        self._mend(crew)
 
     def cut_network(self, crew, chance):
         """The primary is cut off from etcd and from its standby; its clients still reach it."""
@@ -89,7 +101,7 @@ class Clustered(World):
         old.hurt = True  # what it has and the other does not is gone
         for line in (old.etcd_line, old.line):
             line.cut()
-        self._cluster.heal()
+        self._mend(crew)
 
     def state(self):
         leader = self._cluster.at(self._cluster.await_leader(), self._database)

@@ -22,6 +22,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 LABELS = [f"job {number}" for number in range(4)]
 LONG = "long job"
+LATE = 1  # second
+REGISTER = "register"  # what is written is fenced
 EXITS = {0: "OK", 69: "UNREACHABLE", 75: "NOT_ACQUIRED", 79: "LOST", 143: "LOST"}
 SLOTS = 3
 THREADS = 2
@@ -60,8 +62,8 @@ class Worker:
         self.log.add("granted", n=number, token=lock.token, slot=lock.slot if slots else None)
         if write:
             self.log.add("wrote", n=number, status=store.write(labels[0], lock.token))
-        lost.wait(hold)
-        if write and hold:  # as somebody does who has not heard that the lock is lost
+        if lost.wait(hold) and write:  # as one does who has not heard of it, when another has the lock by now
+            self.stopping.wait(LATE)
             self.log.add("wrote", n=number, status=store.write(labels[0], lock.token))
         self.log.add("free", n=number)
         self.log.add("freed", n=number, status=lock.release())
@@ -101,7 +103,7 @@ class Worker:
         elif what == "private":
             self.lock(store, "private", [label], hold, short, private=True)
         elif what == "write" and store.can_write:
-            self.lock(store, "lock", [label], hold, short, write=True)
+            self.lock(store, "lock", [REGISTER], chance.choice([0, 0.1, 0.1, 1]), 2000, write=True)
         elif what == "tx" and store.can_transact:
             self.transact(store, label)
         elif what == "interrupt":

@@ -114,8 +114,9 @@ def run_killed(chance, words, longest):
 
 
 def outcome(words):
+    """exit 0, or what went wrong."""
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return f"exit {done.returncode} {done.stderr.strip()}".strip()
+    return f"exit {done.returncode}" + (f": {done.stderr.strip()}" if done.returncode else "")
 
 
 class World:
@@ -145,7 +146,7 @@ class World:
     def options(self, number):
         return {"kind": self.kind, "url": self.url}
 
-    def settle(self):
+    def settle(self, crew):
         """Before the workers are dismissed."""
 
     def dismiss(self, process):

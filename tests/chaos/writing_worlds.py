@@ -22,7 +22,7 @@ from cluster_worlds import Clustered
 from history import Log
 from ingesting import LOCK_KEY
 from postgres_worlds import OnPostgres
-from worlds import HERE, pause
+from worlds import HERE, outcome, pause
 
 CLOSE_SECONDS = 0.1  # from one ledger to the next
 TABLES = "ingest_testnet"
@@ -143,13 +143,22 @@ class Ingesting:
                        " AND (classid::bigint << 32 | objid::bigint) = %s AND granted", (LOCK_KEY,))
 
     def writer(self, crew, chance):
-        """One that does not: rows of a ledger that is to come, and no word about it in cursor or coverage."""
+        """
+        One that does not: rows of a ledger that is to come, and no word about it in cursor or coverage. Whoever comes
+        to it stops, and says what to do.
+        """
         with self._stranger() as (connection, cursor):
-            sequence = self._rpc.latest + 1
-            self._close_one()
-            self._row_of(cursor, self._rpc.ledger(sequence))
-            connection.commit()
-        pause(1)
+            self._rpc.guard.acquire()  # no other ledger is closed meanwhile
+            try:
+                sequence = self._rpc.latest + 1
+                self._close_one()
+                self._row_of(cursor, self._rpc.ledger(sequence))
+                connection.commit()
+            finally:
+                self._rpc.guard.release()
+        pause(2)
+        repair = [cli.program(), "gaps", "--url", self.url, "--network", "testnet", "--repair"]
+        crew.seen("repair", "exit 0", outcome(repair))
 
     def meddler(self, crew, chance):
         """One that does not, and moves the cursor: nobody may go on from there. Then it is put right."""
@@ -161,11 +170,11 @@ class Ingesting:
                 connection.commit()
             pause(2)
 
-    def settle(self):
+    def settle(self, crew):
         """No more ledgers; what is late is unanswered."""
         self._closing.close()
         with contextlib.suppress(AssertionError):
-            eventually(lambda: self._reached >= self._rpc.latest, 60, "all ledgers are there")
+            eventually(lambda: crew.tend() or self._reached >= self._rpc.latest, 60, "all ledgers are there")
 
     def state(self):
         self._watch.close()
