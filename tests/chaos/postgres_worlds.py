@@ -227,7 +227,7 @@ class OnPostgres(World):
 
 
 class Pooled(OnPostgres):
-    """Transactions go through PgBouncer in transaction mode; locks of sessions cannot, and do not."""
+    """Transactions of half the workers go through PgBouncer in transaction mode; locks of sessions cannot."""
 
     faults = ("pooler_kill", "pooler_reconnect", "pooler_pause", *OnPostgres.faults)
 
@@ -239,7 +239,8 @@ class Pooled(OnPostgres):
         self._pooler = self._stack.enter_context(servers.PgBouncer(server, "transaction")).start()
 
     def options(self, number):
-        return {**super().options(number), "tx_url": self._pooler.url(self._database.name)}
+        through = {"tx_url": self._pooler.url(self._database.name)} if number % 2 else {}
+        return {**super().options(number), **through}
 
     def pooler_kill(self, crew, chance):
         self._pooler.kill()

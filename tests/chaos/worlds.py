@@ -17,6 +17,7 @@ import cli
 import clock
 import hf
 import hf_tx
+from awaiting import eventually
 from disk import Disk
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -50,6 +51,10 @@ class Crew:
             self.workers[name] = subprocess.Popen(
                 self._world.worker(self._folder, name, self._seed, self._born), stdin=subprocess.PIPE, stderr=said,
                 env={**os.environ, "PYTHONPATH": paths, **self._clock.environment})
+
+    def await_work(self):
+        """Faults that come before would hit nobody."""
+        eventually(lambda: self._world.is_at_work(self._folder, self.workers), 120, "all workers are at work")
 
     def kill(self, chance):
         name, process = chance.choice(sorted(self.workers.items()))
@@ -145,6 +150,10 @@ class World:
 
     def options(self, number):
         return {"kind": self.kind, "url": self.url}
+
+    def is_at_work(self, folder, names):
+        """Each has written down something."""
+        return all((folder / f"{name}.log").exists() for name in names)
 
     def settle(self, crew):
         """Before the workers are dismissed."""

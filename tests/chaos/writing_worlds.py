@@ -72,6 +72,9 @@ class Ingesting:
         return [cli.program(), "ingest", "--url", self.options(number)["url"], "--network", "testnet", "--standby",
                 "--start-ledger", str(self._first), "--source", self._rpc.url, "--partition-ledgers", "1000"]
 
+    def is_at_work(self, folder, names):
+        return self._reached >= self._first
+
     def dismiss(self, process):
         process.send_signal(signal.SIGTERM)
 
