@@ -214,8 +214,10 @@ class Cluster:
             leader = self.leader()
             if not leader:
                 return False
+            # By its name, for the copy that a new standby is made of streams, too.
             followed = leader.value("select count(*) from pg_stat_replication where state = 'streaming'"
-                                    " and sync_state = any(%s)", list(states))
+                                    " and sync_state = any(%s) and application_name = %s", list(states),
+                                    self.other(leader).member)
             names = json.loads(self._key("sync") or "{}").get("sync_standby")
             return followed and (not self.synchronous or names == self.other(leader).member) and leader
 
