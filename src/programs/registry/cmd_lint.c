@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/error.h"
 #include "cli/choice.h"
 #include "cli/load.h"
+#include "cli/print.h"
 #include "programs/registry/commands.h"
 #include "programs/registry/findings.h"
 #include "programs/registry/lint/lint.h"
@@ -17,6 +19,7 @@ struct lint_values {
     struct texts without;
     const char *confidence;
     const char *format;
+    bool list;
     bool list_rules;
 };
 
@@ -48,6 +51,11 @@ static const struct option lint_options[] = {
         .help = "what a heuristic must have to be reported: high, medium (the default) or low",
         .kind = OPTION_TEXT,
         .offset = offsetof(struct lint_values, confidence),
+    },
+    {
+        .name = "list",
+        .help = "print every use of a lock, what was read of it and what became of it",
+        .offset = offsetof(struct lint_values, list),
     },
     {
         .name = "list-rules",
@@ -164,6 +172,85 @@ static hf_status lint_all(const struct invocation *in, hf__lint *lint, hf__findi
     return status;
 }
 
+static const struct column use_columns[] = {
+    {.title = "PLACE"},
+    {.title = "OUTCOME"},
+    {.title = "KEY", .may_be_cut = true},
+    {.title = "NAME"},
+    {.title = "CALL", .rank = 1},
+    {.title = "LIFETIME", .rank = 2},
+    {.title = "AS", .rank = 3},
+    {.title = "WHY", .may_be_cut = true, .rank = 4},
+    {0},
+};
+
+static bool print_table(const hf__sites *ledger)
+{
+    struct table *table = table_new(use_columns);
+    char place[PATH_MAX + 32];
+    bool printed;
+
+    for (size_t i = 0; i < ledger->count; i++) {
+        const hf__site *site = &ledger->items[i];
+        snprintf(place, sizeof place, "%s:%u:%u", site->file, site->line, site->column);
+        table_add_row(table);
+        table_set(table, 0, place);
+        table_set(table, 1, hf__site_outcome_name(site->outcome));
+        table_set(table, 2, site->key);
+        table_set(table, 3, site->entry);
+        table_set(table, 4, site->call);
+        table_set(table, 5, site->lifetime);
+        table_set(table, 6, site->derivation);
+        table_set(table, 7, site->why);
+    }
+    printed = table != NULL && table_print(table);
+    table_free(table);
+    return printed;
+}
+
+static bool print_uses_as_json(const hf__sites *ledger)
+{
+    hf__json json = {0};
+
+    hf__json_begin_object(&json, NULL);
+    hf__sites_put_uses(&json, ledger);
+    hf__sites_put_counts(&json, ledger);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout);
+}
+
+static void show_ledger(const hf__sites *ledger)
+{
+    char shown[HF__SITES_SHOWN];
+
+    fprintf(stderr, "%s\n", hf__sites_show(ledger, shown));
+}
+
+/* A list judges nothing: it ends with 0 whatever it shows. */
+static int print_list(const struct invocation *in, enum findings_format format,
+                      const hf__lint *lint)
+{
+    const hf__sites *ledger = hf__lint_sites_of(lint);
+    hf_error err = {.code = HF_NO_MEMORY, .message = "out of memory"};
+    bool json = format == FINDINGS_JSON;
+
+    prepare_for_tables();
+    if (ledger->broken || !(json ? print_uses_as_json(ledger) : print_table(ledger)) ||
+        fflush(stdout) != 0) {
+        if (ferror(stdout))
+            hf__set_error_errno(&err, HF_SYSTEM, errno, "cannot write to standard output");
+        return report_error(&in->report, &err);
+    }
+    if (!json)
+        show_ledger(ledger);
+    return EXIT_OK;
+}
+
+static void add_ledger(hf__json *json, const void *arg)
+{
+    hf__sites_put_counts(json, arg);
+}
+
 static int print(const struct invocation *in, enum findings_format format, const hf__lint *lint,
                  hf__findings *findings)
 {
@@ -175,14 +262,20 @@ static int print(const struct invocation *in, enum findings_format format, const
         .command = "registry lint",
         .rules = rules,
         .examined = examined,
+        .add_json = add_ledger,
+        .arg = hf__lint_sites_of(lint),
         .ignored = totals.ignored,
     };
+    int code;
 
     snprintf(examined, sizeof examined, "%zu file%s", totals.files, totals.files == 1 ? "" : "s");
     if (totals.skipped > 0)
         snprintf(examined + strlen(examined), sizeof examined - strlen(examined), " (%zu skipped)",
                  totals.skipped);
-    return print_findings(in, &output, findings);
+    code = print_findings(in, &output, findings);
+    if (format != FINDINGS_JSON)
+        show_ledger(hf__lint_sites_of(lint));
+    return code;
 }
 
 static hf_status prepare(const struct invocation *in, hf_registry **registry, hf_error *err)
@@ -212,7 +305,12 @@ static int run(const struct invocation *in, hf__lint_options *options, enum find
         status = hf__lint_new(options, &lint, &err);
     if (status == HF_OK)
         status = lint_all(in, lint, &findings, &err);
-    code = status == HF_OK ? print(in, format, lint, &findings) : report_error(&in->report, &err);
+    if (status != HF_OK)
+        code = report_error(&in->report, &err);
+    else if (options->list)
+        code = print_list(in, format, lint);
+    else
+        code = print(in, format, lint, &findings);
     hf__lint_free(lint);
     hf__findings_free(&findings);
     hf_registry_free(registry);
@@ -230,7 +328,7 @@ static int lint_main(const struct command *self, int argc, char **argv)
         free_values(&values);
         return code;
     }
-    hf__lint_options options = {.warn = warn, .warn_arg = &in};
+    hf__lint_options options = {.list = values.list, .warn = warn, .warn_arg = &in};
     if (values.list_rules)
         code = list_rules();
     else if (choose_findings_format(self, &in, values.format, &format, &code) &&
@@ -243,7 +341,7 @@ static int lint_main(const struct command *self, int argc, char **argv)
 const struct command cmd_registry_lint = {
     .name = "registry lint",
     .summary = "Find advisory locks in source code, and what is wrong with their use.",
-    .usage = "[OPTION...] [PATH...]\n--list-rules",
+    .usage = "[OPTION...] [PATH...]\n--list [OPTION...] [PATH...]\n--list-rules",
     .options = lint_options,
     .takes_operands = true,
     .main = lint_main,

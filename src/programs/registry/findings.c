@@ -182,6 +182,8 @@ static bool print_as_json(const struct findings_output *output, const hf__findin
     hf__json_put_integer(&json, "ignored", (int64_t)output->ignored);
     hf__json_put_integer(&json, "not_listed", (int64_t)findings->dropped);
     hf__json_end_object(&json);
+    if (output->add_json != NULL)
+        output->add_json(&json, output->arg);
     hf__json_end_object(&json);
     return print_document(&json, stdout);
 }

@@ -2,6 +2,7 @@
 #ifndef HF_PROGRAMS_REGISTRY_FINDINGS_H
 #define HF_PROGRAMS_REGISTRY_FINDINGS_H
 
+#include "base/json.h"
 #include "cli/options.h"
 #include "lib/registry/finding.h"
 
@@ -20,7 +21,9 @@ struct findings_output {
     const hf__rule *const
         *rules;           /* tables of rules; each ends with one without id, the list with NULL */
     const char *examined; /* what the summary begins with: "12 locks" */
-    size_t ignored;       /* findings that comments in the source suppress */
+    void (*add_json)(hf__json *json, const void *arg); /* more for the document; or NULL */
+    const void *arg;
+    size_t ignored; /* findings that comments in the source suppress */
 };
 
 /* Finds the format that --format and --json choose. Reports wrong usage: false and *exit_code. */

@@ -228,6 +228,58 @@ def test_a_wrong_option_is_refused(holdfast, args, tmp_path):
     assert (done.code, done.out) == (EXIT_USAGE, "")
 
 
+# --- every use is accounted for -----------------------------------------------------------------------
+
+COMPUTED = 'def f(db):\n    db.run("SELECT pg_advisory_xact_lock(%s)", [secrets.randbelow(9)])\n'
+
+
+def test_a_key_that_cannot_be_read_is_a_finding_not_a_registered_lock(lint):
+    put(lint.folder, "locks.yaml", REGISTRY)
+    put(lint.folder, "a.py", COMPUTED)
+    result = lint(code=EXIT_FINDINGS)
+    assert [(f["line"], f["rule"]) for f in result["findings"]] == [(2, "unresolved-key")]
+
+
+def test_a_pair_with_an_unknown_class_is_unresolved_too(lint):
+    put(lint.folder, "locks.yaml", REGISTRY)
+    put(lint.folder, "a.sql", "SELECT pg_advisory_xact_lock(random(), hashtext('a'));\n")
+    assert "unresolved-key" in rules(lint())
+
+
+def test_the_ledger_says_what_became_of_every_site(lint, holdfast):
+    put(lint.folder, "locks.yaml", REGISTRY)
+    put(lint.folder, "a.py", COMPUTED + """
+    db.run("SELECT pg_advisory_lock(42424242)")
+    db.run("SELECT pg_advisory_xact_lock(987654321)")
+    db.run("SELECT pg_advisory_xact_lock(987654322)")  # holdfast-ignore: unregistered-id a guest's
+    assert db.run("SELECT pg_advisory_unlock(42424242)").one()
+""")
+    ledger = lint()["ledger"]
+    assert ledger == {"sites": 4, "registered": 1, "unregistered": 1, "read": 0, "unresolved": 1, "passed_on": 0,
+                      "ignored": 1, "release": 1}
+    done = holdfast("registry", "lint", cwd=lint.folder)
+    assert done.err.endswith("4 lock sites: 1 registered, 1 unregistered, 1 unresolved, 1 ignored\n")
+
+
+def test_a_rule_that_is_off_hides_a_finding_but_not_the_site(lint):
+    put(lint.folder, "locks.yaml", REGISTRY)
+    put(lint.folder, "a.py", COMPUTED)
+    result = lint("--no-rule", "unresolved-key")
+    assert (result["findings"], result["ledger"]["unresolved"]) == ([], 1)
+
+
+def test_all_uses_are_listed_for_people_and_for_programs(lint, holdfast):
+    put(lint.folder, "locks.yaml", REGISTRY)
+    put(lint.folder, "a.py", COMPUTED + '    db.run("SELECT pg_try_advisory_lock(42424242)")\n')
+    uses = lint("--list", code=EXIT_OK)["uses"]
+    assert [(u["line"], u["outcome"], u["key"], u["name"]) for u in uses] == \
+        [(2, "unresolved", None, None), (3, "registered", "42424242", "report")]
+    assert uses[0]["why"] and uses[1]["call"] == "pg_try_advisory_lock" and uses[1]["lifetime"] == "session"
+    done = holdfast("registry", "lint", "--list", cwd=lint.folder)
+    assert done.code == EXIT_OK
+    assert "a.py:3:20" in done.out and "report" in done.out and "unresolved" in done.out
+
+
 # --- ignores ----------------------------------------------------------------------------------------
 
 

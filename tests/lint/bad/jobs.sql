@@ -25,5 +25,5 @@ BEGIN
 END
 $body$;
 
-SELECT pg_try_advisory_xact_lock(id) FROM jobs WHERE state = 'new' LIMIT 1; -- expect: lock-with-limit
+SELECT pg_try_advisory_xact_lock(id) FROM jobs WHERE state = 'new' LIMIT 1; -- expect: lock-with-limit, unresolved-key
 SELECT pg_advisory_unlock(51515151); -- expect: unlock-of-transaction-lock

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/registry/lint/scan.h"
+#include "programs/registry/lint/text/scan.h"
 
 /* Each byte of the text as a letter: c code, t text, q quote, - comment. */
 static char *scanned(const char *file, const char *text)

@@ -3,7 +3,7 @@
 #define HF_LINT_ARGS_H
 
 #include "base/buf.h"
-#include "programs/registry/lint/unit.h"
+#include "programs/registry/lint/text/unit.h"
 
 /* These two enclose an expression of the program between pieces of SQL. */
 #define HF__HOLE_OPEN '\x01'

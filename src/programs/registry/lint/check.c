@@ -13,26 +13,27 @@ static const char *const confidence_names[] = {
     [HF__HIGH] = "high",
 };
 
-static bool is_wanted(hf__check *check, hf__lint_rule rule, unsigned line, int confidence)
+static hf__reported is_wanted(hf__check *check, hf__lint_rule rule, unsigned line, int confidence)
 {
     if (check->options->off[rule] ||
         (confidence != HF__CERTAIN && confidence < (int)check->options->least))
-        return false;
+        return HF__NOT_WANTED;
     if (!hf__ignores_cover(check->ignores, rule, line))
-        return true;
+        return HF__REPORTED;
     check->totals->ignored++;
-    return false;
+    return HF__IGNORED_ON_PURPOSE;
 }
 
-void hf__check_report(hf__check *check, hf__lint_rule rule, size_t at, int confidence,
-                      const char *remedy, const char *format, ...)
+hf__reported hf__check_report(hf__check *check, hf__lint_rule rule, size_t at, int confidence,
+                              const char *remedy, const char *format, ...)
 {
     unsigned line = hf__unit_line(check->unit, at);
+    hf__reported wanted = is_wanted(check, rule, line, confidence);
     char message[512];
     va_list values;
 
-    if (!is_wanted(check, rule, line, confidence))
-        return;
+    if (wanted != HF__REPORTED)
+        return wanted;
     va_start(values, format);
     vsnprintf(message, sizeof message, format, values);
     va_end(values);
@@ -42,6 +43,7 @@ void hf__check_report(hf__check *check, hf__lint_rule rule, size_t at, int confi
                          hf__unit_column(check->unit, at), remedy, "%s", message);
     if (finding != NULL && confidence != HF__CERTAIN)
         finding->confidence = confidence_names[confidence];
+    return HF__REPORTED;
 }
 
 /* The function's name without quotes and schema, then the key. */
@@ -108,10 +110,16 @@ void hf__check_ignores(hf__check *check)
 
 enum { MEET_STATES = 20000 };
 
+static const char *lifetime_name(hf_lifetime lifetime)
+{
+    return lifetime == HF_SESSION ? "session" : "transaction";
+}
+
 /* What the registry says about a use. */
 struct known {
     const hf__lock_entry *entry; /* NULL: none fits, or several do */
     bool registered;
+    const char *why; /* it cannot be told; NULL: it can */
 };
 
 static hf_status find_label(const hf_registry *registry, const hf__lock_key *key,
@@ -197,7 +205,7 @@ static hf_status find_template(const hf_registry *registry, const hf__lock_key *
     hf__buf_free(&witness);
     hf__language_free(language);
     if (status == HF_QUOTA || status == HF_INVALID) { /* the label is too large to tell */
-        *known = (struct known){.registered = true};
+        *known = (struct known){.why = "the label is too large to compare with patterns"};
         status = HF_OK;
     }
     return status;
@@ -206,9 +214,11 @@ static hf_status find_template(const hf_registry *registry, const hf__lock_key *
 static hf_status find_known(const hf_registry *registry, const hf__lock_key *key,
                             struct known *known, hf_error *err)
 {
-    *known = (struct known){0};
+    *known = (struct known){.why = key->kind == HF__KEY_UNKNOWN ? key->why : NULL};
+    if (registry == NULL || key->kind == HF__KEY_UNKNOWN)
+        return HF_OK;
     switch (key->kind) {
-    case HF__KEY_UNKNOWN: known->registered = true; return HF_OK;
+    case HF__KEY_UNKNOWN: break;
     case HF__KEY_NUMBER:
         known->entry = hf__registry_by_key(registry, HF_BIGINT, key->number);
         break;
@@ -231,27 +241,76 @@ static hf_status find_known(const hf_registry *registry, const hf__lock_key *key
 
 /* ---- One lock -------------------------------------------------------------------------------- */
 
-static void check_registered(hf__check *check, const hf__use *use, const struct known *known)
+static hf__reported report_unregistered(hf__check *check, const hf__use *use)
 {
     const char *path = hf_registry_path(check->options->registry);
-    char shown[96];
+    char shown[96] = "";
 
-    if (known->registered || hf__lock_key_show(&use->key, shown, sizeof shown) == NULL)
-        return;
+    hf__lock_key_show(&use->key, shown, sizeof shown);
     if (use->key.kind == HF__KEY_LABEL)
-        hf__check_report(
+        return hf__check_report(
             check, HF__UNREGISTERED_LABEL, use->at, HF__CERTAIN,
             "give it an entry with a pattern, or use a label of an entry that is there",
             "the label %s matches no entry of %s", shown, path);
-    else
-        hf__check_report(check, HF__UNREGISTERED_ID, use->at, HF__CERTAIN,
-                         "give it an entry with a name and an owner, or use a registered lock",
-                         "the lock %s is not in %s", shown, path);
+    return hf__check_report(check, HF__UNREGISTERED_ID, use->at, HF__CERTAIN,
+                            "give it an entry with a name and an owner, or use a registered lock",
+                            "the lock %s is not in %s", shown, path);
 }
 
-static const char *lifetime_name(hf_lifetime lifetime)
+static hf__reported report_unresolved(hf__check *check, const hf__use *use, const char *why)
 {
-    return lifetime == HF_SESSION ? "session" : "transaction";
+    char call[HF__CALL_SHOWN];
+
+    return hf__check_report(
+        check, HF__UNRESOLVED_KEY, use->at, HF__CERTAIN,
+        "write the label or number where it is locked, or ignore this rule with a reason",
+        "nobody can tell from here which lock %s takes: %s", hf__show_call(check, use, call), why);
+}
+
+/* Compares with the registry, reports, and says what became of the use. */
+static hf__site_outcome judge(hf__check *check, const hf__use *use, const struct known *known)
+{
+    hf__reported reported = HF__NOT_WANTED;
+    hf__site_outcome outcome = HF__SITE_REGISTERED;
+
+    if (known->why != NULL) {
+        outcome = HF__SITE_UNRESOLVED;
+        if (check->options->registry != NULL)
+            reported = report_unresolved(check, use, known->why);
+    } else if (check->options->registry == NULL) {
+        outcome = HF__SITE_READ;
+    } else if (!known->registered) {
+        outcome = HF__SITE_UNREGISTERED;
+        reported = report_unregistered(check, use);
+    }
+    return reported == HF__IGNORED_ON_PURPOSE ? HF__SITE_IGNORED : outcome;
+}
+
+static void note_in_ledger(hf__check *check, const hf__use *use, const struct known *known,
+                           hf__site_outcome outcome)
+{
+    char call[HF__CALL_SHOWN];
+    char key[96] = "";
+
+    hf__lock_key_show(&use->key, key, sizeof key);
+    hf__show_call(check, use, call);
+    call[strcspn(call, "(")] = '\0';
+    hf__sites_add(check->ledger,
+                   &(hf__site){
+                       .file = check->unit->path,
+                       .line = hf__unit_line(check->unit, use->at),
+                       .column = hf__unit_column(check->unit, use->at),
+                       .outcome = outcome,
+                       .call = call,
+                       .mode = use->shared ? "shared" : "exclusive",
+                       .lifetime = use->lifetime_known ? lifetime_name(use->lifetime) : "",
+                       .key = key,
+                       .derivation = use->key.kind == HF__KEY_LABEL && use->key.derivation_known
+                                         ? hf_derivation_name(use->key.derivation)
+                                         : "",
+                       .entry = known->entry != NULL ? known->entry->view.name : "",
+                       .why = known->why != NULL ? known->why : "",
+                   });
 }
 
 static void check_lifetime(hf__check *check, const hf__use *use, const hf_registry_entry *entry)
@@ -387,19 +446,19 @@ hf_status hf__check_against_registry(hf__check *check, hf_error *err)
 
     for (size_t i = 0; status == HF_OK && i < uses->count; i++) {
         const hf__use *use = &uses->items[i];
-        if (use->unlocks)
+        if (use->unlocks) {
+            note_in_ledger(check, use, &known[i], HF__SITE_RELEASE);
             continue;
-        if (registry != NULL)
-            status = find_known(registry, &use->key, &known[i], err);
-        if (status == HF_OK && registry != NULL) {
-            check_registered(check, use, &known[i]);
-            if (known[i].entry != NULL) {
-                check_lifetime(check, use, &known[i].entry->view);
-                check_derivation(check, use, &known[i].entry->view);
-            }
         }
-        if (status == HF_OK)
-            check_hashtext(check, use, &known[i]);
+        status = find_known(registry, &use->key, &known[i], err);
+        if (status != HF_OK)
+            break;
+        note_in_ledger(check, use, &known[i], judge(check, use, &known[i]));
+        if (known[i].entry != NULL) {
+            check_lifetime(check, use, &known[i].entry->view);
+            check_derivation(check, use, &known[i].entry->view);
+        }
+        check_hashtext(check, use, &known[i]);
     }
     if (status == HF_OK && registry != NULL)
         check_order(check, known);

@@ -27,7 +27,11 @@ typedef struct hf__check {
     hf__ignores *ignores;
     hf__findings *findings;
     hf__lint_totals *totals;
+    hf__sites *ledger;
 } hf__check;
+
+/* What became of a finding. */
+typedef enum hf__reported { HF__REPORTED, HF__NOT_WANTED, HF__IGNORED_ON_PURPOSE } hf__reported;
 
 /* The confidence of a rule that cannot be wrong. */
 enum { HF__CERTAIN = -1 };
@@ -36,8 +40,8 @@ enum { HF__CERTAIN = -1 };
  * Adds a finding at a byte of the unit, unless the rule is off, a comment ignores it, or the
  * confidence (HF__CERTAIN or an hf__confidence) is too low. When memory is out the findings say so.
  */
-void hf__check_report(hf__check *check, hf__lint_rule rule, size_t at, int confidence,
-                      const char *remedy, const char *format, ...)
+hf__reported hf__check_report(hf__check *check, hf__lint_rule rule, size_t at, int confidence,
+                              const char *remedy, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
 /* A call for messages: "pg_advisory_lock(42)", with "…" for what is not known. Returns out. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "programs/registry/lint/check.h"
-#include "programs/registry/lint/walk.h"
+#include "programs/registry/lint/files/walk.h"
 
 struct seen {
     dev_t device;
@@ -23,6 +23,7 @@ struct hf__lint {
     hf__pcre *statements[HF__STATEMENT_KINDS];
     hf__pcre *patterns[HF__CHECK_PATTERNS];
     hf__lint_totals totals;
+    hf__sites ledger;
     hf__findings *findings; /* where findings of the current path go */
     char *text;             /* of the current file */
     size_t room;
@@ -52,6 +53,7 @@ hf_status hf__lint_new(const hf__lint_options *options, hf__lint **lint, hf_erro
     if (made == NULL)
         return hf__no_memory(err);
     made->options = options;
+    made->ledger.keeps = options->list;
     status = compile_all(made, err);
     if (status == HF_OK)
         *lint = made;
@@ -70,6 +72,7 @@ void hf__lint_free(hf__lint *lint)
         hf__pcre_free(lint->statements[i]);
     for (size_t i = 0; i < HF__CHECK_PATTERNS; i++)
         hf__pcre_free(lint->patterns[i]);
+    hf__sites_free(&lint->ledger);
     tdestroy(lint->seen, free);
     free(lint->text);
     free(lint);
@@ -78,6 +81,11 @@ void hf__lint_free(hf__lint *lint)
 hf__lint_totals hf__lint_totals_of(const hf__lint *lint)
 {
     return lint->totals;
+}
+
+const hf__sites *hf__lint_sites_of(const hf__lint *lint)
+{
+    return &lint->ledger;
 }
 
 /* ---- The text of one file -------------------------------------------------------------------- */
@@ -120,6 +128,7 @@ static hf_status check_unit(hf__lint *lint, const hf__unit *unit, hf__findings *
         .ignores = &ignores,
         .findings = findings,
         .totals = &lint->totals,
+        .ledger = &lint->ledger,
     };
     hf_status status = hf__ignores_read(&ignores, unit, lint->ignores, err);
 

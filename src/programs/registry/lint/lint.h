@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "lib/registry/registry.h"
+#include "programs/registry/lint/sites.h"
 #include "programs/registry/lint/rules.h"
 
 enum { HF__LINT_FILE_MAX = 8 * 1024 * 1024 };
@@ -21,6 +22,7 @@ typedef struct hf__lint_options {
     bool off[HF__LINT_RULES];
     hf__confidence least; /* findings of less confidence are left out */
     uint32_t match_limit; /* 0: HF__MATCH_LIMIT */
+    bool list;            /* keep every use, for hf__lint_sites_of */
     void (*warn)(void *arg, const char *path, const char *why);
     void *warn_arg;
 } hf__lint_options;
@@ -50,5 +52,8 @@ HF_MUST_CHECK hf_status hf__lint_text(hf__lint *lint, const char *path, const ch
                                       size_t size, hf__findings *findings, hf_error *err);
 
 hf__lint_totals hf__lint_totals_of(const hf__lint *lint);
+
+/* What became of every use so far. It lives as long as lint. */
+const hf__sites *hf__lint_sites_of(const hf__lint *lint);
 
 #endif

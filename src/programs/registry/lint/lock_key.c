@@ -395,9 +395,9 @@ static hf_status read_pair(const hf__key_source *source, const hf__args *args, s
 
     hf__buf_free(&room);
     if (!has_class || (key->kind == HF__KEY_NUMBER && !fits_int4(key->number))) {
-        bool uses_hashtext = key->uses_hashtext;
+        hf__lock_key unknown = {.uses_hashtext = key->uses_hashtext, .why = key->why};
         hf__lock_key_free(key);
-        key->uses_hashtext = uses_hashtext;
+        *key = unknown;
         return status;
     }
     key->pair[0] = (int32_t)classid;
@@ -412,11 +412,14 @@ static hf_status read_pair(const hf__key_source *source, const hf__args *args, s
 hf_status hf__lock_key_read(const hf__key_source *source, const hf__args *args, size_t first,
                             hf__lock_key *key, hf_error *err)
 {
-    *key = (hf__lock_key){0};
+    *key = (hf__lock_key){.why = "its key is computed when the program runs"};
     if (args->text.broken)
         return hf__no_memory(err);
-    if (!args->complete || args->text.data == NULL || args->count <= first || first >= HF__ARGS_MAX)
+    if (!args->complete || args->text.data == NULL || args->count <= first ||
+        first >= HF__ARGS_MAX) {
+        key->why = "its arguments cannot be read";
         return HF_OK;
+    }
     if (!source->labels && first == 0 && args->count == 2)
         return read_pair(source, args, first, key, err);
     return read_single(source, argument(args, first), key, err);

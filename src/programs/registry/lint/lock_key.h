@@ -27,6 +27,7 @@ typedef struct hf__lock_key {
     bool derivation_known;
     hf_derivation derivation;
     bool uses_hashtext; /* also when the label is not known */
+    const char *why;    /* it is HF__KEY_UNKNOWN: the rest of a sentence, a constant */
 } hf__lock_key;
 
 enum hf__key_pattern {

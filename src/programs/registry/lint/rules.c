@@ -19,6 +19,9 @@ const hf__rule hf__lint_rules[] = {
                               "registry says: it is another lock."},
     [HF__LOCK_ORDER] = {"lock-order", HF__SEVERITY_ERROR,
                         "Two locks are taken in another order than the registry says."},
+    [HF__UNRESOLVED_KEY] = {"unresolved-key", HF__SEVERITY_WARNING,
+                            "The key of a lock cannot be told from the source, so nobody knows "
+                            "whether the registry has it."},
     [HF__COMMON_ID] = {"common-id", HF__SEVERITY_WARNING,
                        "A number is locked that other programs are likely to use too."},
     [HF__GENERIC_LABEL] =
@@ -69,7 +72,7 @@ hf__lint_rule hf__lint_rule_find(const char *id, size_t size)
 
 bool hf__lint_rule_needs_registry(hf__lint_rule rule)
 {
-    return rule <= HF__LOCK_ORDER;
+    return rule <= HF__UNRESOLVED_KEY;
 }
 
 /* ---- Ignore comments ------------------------------------------------------------------------- */

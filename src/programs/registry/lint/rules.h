@@ -3,7 +3,7 @@
 
 #include "lib/registry/finding.h"
 #include "programs/registry/lint/pcre.h"
-#include "programs/registry/lint/unit.h"
+#include "programs/registry/lint/text/unit.h"
 
 /* The rules of lint. Their ids never change: people write them in ignore comments. */
 
@@ -13,6 +13,7 @@ typedef enum hf__lint_rule {
     HF__WRONG_LIFETIME,
     HF__WRONG_DERIVATION,
     HF__LOCK_ORDER,
+    HF__UNRESOLVED_KEY,
     HF__COMMON_ID,
     HF__GENERIC_LABEL,
     HF__RULE_HASHTEXT,

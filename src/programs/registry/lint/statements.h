@@ -2,7 +2,7 @@
 #define HF_LINT_STATEMENTS_H
 
 #include "programs/registry/lint/pcre.h"
-#include "programs/registry/lint/unit.h"
+#include "programs/registry/lint/text/unit.h"
 
 /* The SQL around the locks: what it reads and writes, and under which isolation. */
 

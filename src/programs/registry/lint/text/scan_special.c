@@ -1,7 +1,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "programs/registry/lint/scan.h"
+#include "programs/registry/lint/text/scan.h"
 
 /*
  * How far to look for an end on the same line. A file of one long line must not take quadratic

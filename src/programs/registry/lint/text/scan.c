@@ -1,4 +1,4 @@
-#include "programs/registry/lint/scan.h"
+#include "programs/registry/lint/text/scan.h"
 
 #include <ctype.h>
 #include <string.h>

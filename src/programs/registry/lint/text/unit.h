@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "programs/registry/lint/scan.h"
+#include "programs/registry/lint/text/scan.h"
 
 #define HF__NO_BLOCK SIZE_MAX
 

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "base/vec.h"
-#include "programs/registry/lint/unit.h"
+#include "programs/registry/lint/text/unit.h"
 
 enum { INTRODUCTION_MAX = 600, NESTING_MAX = 4096 };
 

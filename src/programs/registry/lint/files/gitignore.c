@@ -1,4 +1,4 @@
-#include "programs/registry/lint/gitignore.h"
+#include "programs/registry/lint/files/gitignore.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "programs/registry/lint/syntax.h"
+#include "programs/registry/lint/text/syntax.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,4 +1,4 @@
-#include "programs/registry/lint/walk.h"
+#include "programs/registry/lint/files/walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
-#include "programs/registry/lint/gitignore.h"
-#include "programs/registry/lint/syntax.h"
+#include "programs/registry/lint/files/gitignore.h"
+#include "programs/registry/lint/text/syntax.h"
 
 enum { DEPTH_MAX = 200 };
 

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "programs/registry/lint/syntax.h"
+#include "programs/registry/lint/text/syntax.h"
 
 /* The scanner tells for each byte of a file whether it is code, text or a comment. */
 

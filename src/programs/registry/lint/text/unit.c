@@ -1,4 +1,4 @@
-#include "programs/registry/lint/unit.h"
+#include "programs/registry/lint/text/unit.h"
 
 #include <stdlib.h>
 #include <string.h>
