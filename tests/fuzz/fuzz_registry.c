@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         bool usable = hf__findings_worst(&findings) < HF__SEVERITY_ERROR;
         if (usable)
             ask(registry, text, size);
-        require(hf__check_registry(registry, 0.01, &findings, NULL) == HF_OK,
+        require(hf__check_registry(registry, 0.01, &findings, NULL, NULL) == HF_OK,
                 "a registry cannot be checked");
     }
     hf_registry_free(registry);

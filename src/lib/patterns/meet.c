@@ -6,8 +6,14 @@
 #include "base/vec.h"
 #include "lib/patterns/automaton.h"
 
+/*
+ * No label is empty, so that the empty word is no meeting. A pair that was reached without any
+ * character has this mark in a, and is another one than the same pair behind a character.
+ */
+#define EMPTY (UINT32_C(1) << 31)
+
 struct pair {
-    uint32_t a;
+    uint32_t a; /* maybe with EMPTY */
     uint32_t b;
     uint32_t from;      /* the index of the pair before it */
     uint32_t character; /* the one that led here; HF__NOWHERE: none was needed */
@@ -63,7 +69,7 @@ static hf_status add_pair(struct search *search, struct pair pair)
     if (!hf__grow(&search->pairs, &search->capacity, search->count + 1, sizeof *search->pairs))
         return HF_NO_MEMORY;
     *place = (uint32_t)search->count;
-    if (search->a->states[pair.a].set == HF__ACCEPT &&
+    if ((pair.a & EMPTY) == 0 && search->a->states[pair.a].set == HF__ACCEPT &&
         search->b->states[pair.b].set == HF__ACCEPT && search->end == HF__NOWHERE)
         search->end = *place;
     search->pairs[search->count++] = pair;
@@ -74,13 +80,14 @@ static hf_status add_pair(struct search *search, struct pair pair)
 static hf_status fork_pair(struct search *search, uint32_t index)
 {
     struct pair pair = search->pairs[index];
-    const hf__state *a = &search->a->states[pair.a];
+    uint32_t empty = pair.a & EMPTY;
+    const hf__state *a = &search->a->states[pair.a - empty];
     const hf__state *b = &search->b->states[pair.b];
     hf_status status = HF_OK;
 
     for (int i = 0; i < 2 && status == HF_OK; i++) {
         if (a->set == HF__EITHER)
-            status = add_pair(search, (struct pair){a->out[i], pair.b, index, HF__NOWHERE});
+            status = add_pair(search, (struct pair){a->out[i] | empty, pair.b, index, HF__NOWHERE});
         else if (b->set == HF__EITHER)
             status = add_pair(search, (struct pair){pair.a, b->out[i], index, HF__NOWHERE});
     }
@@ -90,7 +97,7 @@ static hf_status fork_pair(struct search *search, uint32_t index)
 static hf_status step_pair(struct search *search, uint32_t index)
 {
     struct pair pair = search->pairs[index];
-    const hf__state *a = &search->a->states[pair.a];
+    const hf__state *a = &search->a->states[pair.a & ~EMPTY];
     const hf__state *b = &search->b->states[pair.b];
 
     if (a->set >= HF__ACCEPT || b->set >= HF__ACCEPT)
@@ -106,8 +113,8 @@ static hf_status step_pair(struct search *search, uint32_t index)
 /* One character at a time; what is reached without one belongs to the same level. */
 static hf_status search_pairs(struct search *search)
 {
-    hf_status status = add_pair(
-        search, (struct pair){search->a->start, search->b->start, HF__NOWHERE, HF__NOWHERE});
+    hf_status status = add_pair(search, (struct pair){search->a->start | EMPTY, search->b->start,
+                                                      HF__NOWHERE, HF__NOWHERE});
 
     for (uint32_t from = 0; status == HF_OK && from < search->count;) {
         uint32_t level_end = from;

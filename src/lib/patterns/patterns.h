@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -49,12 +50,18 @@ typedef enum hf__meeting {
 } hf__meeting;
 
 /*
- * Decides whether two languages share a word, and writes a shortest such word to witness. Returns
- * HF_OK or HF_NO_MEMORY.
+ * Decides whether two languages share a word that is not empty, and writes a shortest such word to
+ * witness. Returns HF_OK or HF_NO_MEMORY.
  */
 HF_MUST_CHECK hf_status hf__language_meet(const hf__language *a, const hf__language *b,
                                           size_t most_states, hf__meeting *meeting,
                                           hf__buf *witness, hf_error *err);
+
+/*
+ * No more words than this: counted by the ways through the automaton, of which a word may have
+ * several. UINT64_MAX: without end, or beyond counting. Also without memory to find out.
+ */
+uint64_t hf__language_most(const hf__language *language);
 
 /* Gets one word, which is not NUL-terminated and gone after the call. Returns false to stop. */
 typedef bool hf__word_fn(void *arg, const char *word, size_t size);

@@ -275,3 +275,105 @@ hf_status hf__language_words(const hf__language *language, size_t most, hf__word
     *complete = false;
     return hf__no_memory(err);
 }
+
+/* ---- How many there are ---- */
+
+enum visit { UNSEEN, ON_THE_WAY, COUNTED };
+
+struct counting {
+    const hf__automaton *automaton;
+    uint64_t *counts; /* of the ways from each state to the end */
+    unsigned char *visits;
+    uint32_t *stack;
+    size_t depth;
+};
+
+static uint64_t set_size(const hf__automaton *automaton, uint32_t set)
+{
+    const hf__range *ranges = hf__set_ranges(automaton, set);
+    uint64_t size = 0;
+
+    for (uint32_t i = 0; i < automaton->sets[set].count; i++) {
+        if (ranges[i].high >= HF__STRAY_BYTE) /* which stands for many */
+            return UINT64_MAX;
+        size += (uint64_t)ranges[i].high - ranges[i].low + 1;
+    }
+    return size;
+}
+
+static uint64_t count_of(const struct counting *counting, uint32_t state)
+{
+    return state == HF__NOWHERE ? 0 : counting->counts[state];
+}
+
+static uint64_t combine(const struct counting *counting, const hf__state *state)
+{
+    uint64_t sum = 0;
+
+    if (state->set == HF__ACCEPT)
+        return 1;
+    if (state->set == HF__EITHER)
+        return __builtin_add_overflow(count_of(counting, state->out[0]),
+                                      count_of(counting, state->out[1]), &sum)
+                   ? UINT64_MAX
+                   : sum;
+    return __builtin_mul_overflow(set_size(counting->automaton, state->set),
+                                  count_of(counting, state->out[0]), &sum)
+               ? UINT64_MAX
+               : sum;
+}
+
+/* False: a state is on its own way, so that there is no end. */
+static bool push(struct counting *counting, uint32_t state)
+{
+    if (state == HF__NOWHERE || counting->visits[state] == COUNTED)
+        return true;
+    if (counting->visits[state] == ON_THE_WAY)
+        return false;
+    counting->visits[state] = ON_THE_WAY;
+    counting->stack[counting->depth++] = state;
+    return true;
+}
+
+static uint64_t count_ways(struct counting *counting)
+{
+    const hf__automaton *automaton = counting->automaton;
+
+    (void)push(counting, automaton->start);
+    while (counting->depth > 0) {
+        uint32_t index = counting->stack[counting->depth - 1];
+        const hf__state *state = &automaton->states[index];
+        size_t before = counting->depth;
+        size_t outs = state->set == HF__ACCEPT ? 0 : state->set == HF__EITHER ? 2 : 1;
+        for (size_t i = 0; i < outs && counting->depth == before; i++)
+            if (!push(counting, state->out[i]))
+                return UINT64_MAX;
+        if (counting->depth > before)
+            continue;
+        counting->counts[index] = combine(counting, state);
+        counting->visits[index] = COUNTED;
+        counting->depth--;
+    }
+    return counting->counts[automaton->start];
+}
+
+uint64_t hf__language_most(const hf__language *language)
+{
+    const hf__automaton *automaton = &language->automaton;
+    struct counting counting = {
+        .automaton = automaton,
+        .counts = calloc(automaton->count + 1, sizeof *counting.counts),
+        .visits = calloc(automaton->count + 1, sizeof *counting.visits),
+        .stack = calloc(automaton->count + 1, sizeof *counting.stack),
+    };
+    uint64_t most = UINT64_MAX;
+
+    if (automaton->start == HF__NOWHERE)
+        most = 0;
+    else if (counting.counts != NULL && counting.visits != NULL && counting.stack != NULL)
+        most = count_ways(&counting);
+    free(counting.counts);
+    free(counting.visits);
+    free(counting.stack);
+    return most;
+}

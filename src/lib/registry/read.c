@@ -162,9 +162,11 @@ static void read_pair(hf__reading *reading, hf__lock_entry *entry, const hf__nod
                      "pair is not a list of two numbers");
         return;
     }
+    entry->id_is_read = true;
     for (size_t i = 0; i < 2; i++) {
         int64_t number = 0;
-        (void)hf__read_integer(reading, node->items[i], "pair", INT32_MIN, INT32_MAX, &number);
+        entry->id_is_read &=
+            hf__read_integer(reading, node->items[i], "pair", INT32_MIN, INT32_MAX, &number);
         entry->view.pair[i] = (int32_t)number;
     }
 }
@@ -217,7 +219,8 @@ static void read_key_and_placeholders(hf__reading *reading, hf__lock_entry *entr
                      "a number has no placeholders");
     entry->view.derivation = is_number ? HF_FIXED : HF_SHA256;
     if (key.fixed)
-        (void)hf__read_integer(reading, key.fixed, "fixed", INT64_MIN, INT64_MAX, &entry->view.key);
+        entry->id_is_read =
+            hf__read_integer(reading, key.fixed, "fixed", INT64_MIN, INT64_MAX, &entry->view.key);
     if (key.pair)
         read_pair(reading, entry, key.pair);
     if (key.as && !is_number)

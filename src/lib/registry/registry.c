@@ -169,11 +169,6 @@ static int compare_keys(const void *a, const void *b)
     return order != 0 ? order : by_place(left, right);
 }
 
-static bool is_fixed(const hf__lock_entry *entry)
-{
-    return entry->view.derivation == HF_FIXED && !entry->view.pattern;
-}
-
 bool hf__names_build(hf_registry *registry)
 {
     struct hf__names *names = registry->names = calloc(1, sizeof *names);
@@ -187,7 +182,7 @@ bool hf__names_build(hf_registry *registry)
         const hf__lock_entry *entry = &registry->entries[i];
         if (entry->view.name)
             names->by_name[names->name_count++] = entry;
-        if (is_fixed(entry))
+        if (hf__entry_is_id(entry))
             names->by_key[names->key_count++] = entry;
     }
     qsort(names->by_name, names->name_count, sizeof(hf__lock_entry *), compare_names);

@@ -39,6 +39,7 @@ typedef struct hf__lock_entry {
     hf__source_file *sources;
     size_t source_count;
     size_t source_room;
+    bool id_is_read; /* fixed or pair is a number that could be read */
     hf__place at, name_at, key_at, lifetime_at, order_at, expected_at;
 } hf__lock_entry;
 
@@ -96,6 +97,12 @@ HF_MUST_CHECK hf_status hf__entry_key(const hf__lock_entry *entry, const char *l
 static inline const hf__lock_entry *hf__entry_of(const hf_registry_entry *view)
 {
     return (const hf__lock_entry *)(const void *)view; /* its first member */
+}
+
+/* Is it a number that is given, not computed? One that could not be read is none. */
+static inline bool hf__entry_is_id(const hf__lock_entry *entry)
+{
+    return entry->view.derivation == HF_FIXED && !entry->view.pattern && entry->id_is_read;
 }
 
 /* Does the derivation give keys of 32 bits? Only such a key fits beside a class. */

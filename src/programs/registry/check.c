@@ -10,9 +10,8 @@
 #include "programs/registry/risk.h"
 
 enum {
-    STATES_MAX = 1000000,  /* of two patterns together; beyond it is not decided if they meet */
-    SAMPLE = 10000,        /* labels of one pattern that are compared with the fixed ids */
-    SAMPLES_MAX = 2000000, /* of all patterns */
+    STATES_MAX = 1000000, /* of two patterns together; beyond it is not decided if they meet */
+    LABELS_NAMED = 4,     /* of those that share a key */
     SHOWN = 128,
 };
 
@@ -24,6 +23,8 @@ enum check_rule {
     PATTERNS_UNDECIDED,
     NAME_IS_LABEL,
     ID_IS_HIT,
+    SAME_KEY,
+    NOT_ENUMERATED,
     LABEL_CONVENTION,
     GENERIC_LABEL,
     MISSING_SOURCE,
@@ -45,6 +46,9 @@ const hf__rule hf__check_rules[] = {
     [NAME_IS_LABEL] = {"name-is-label", HF__SEVERITY_WARNING,
                        "A name that is a label of another lock hides that label."},
     [ID_IS_HIT] = {"id-is-hit", HF__SEVERITY_WARNING, "A fixed id must not be the key of a label."},
+    [SAME_KEY] = {"same-key", HF__SEVERITY_WARNING, "Two labels have two keys."},
+    [NOT_ENUMERATED] = {"not-enumerated", HF__SEVERITY_NOTE,
+                        "The labels of a pattern are few enough to compare their keys."},
     [LABEL_CONVENTION] = {"label-convention", HF__SEVERITY_WARNING,
                           "Labels follow the convention of the file."},
     [GENERIC_LABEL] = {"generic-label", HF__SEVERITY_WARNING,
@@ -66,11 +70,6 @@ struct check {
                             (at).line, (at).column, (remedy), __VA_ARGS__))
 
 /* --- fixed ids ------------------------------------------------------------------------------ */
-
-static bool is_fixed(const hf__lock_entry *entry)
-{
-    return entry->view.derivation == HF_FIXED && !entry->view.pattern;
-}
 
 static const char *show_id(char out[SHOWN], const hf__lock_entry *entry)
 {
@@ -206,40 +205,84 @@ static hf_status check_pattern(const struct check *check, size_t index, hf_error
     return status;
 }
 
-/* --- labels whose key is a fixed id --------------------------------------------------------- */
+/* --- keys that two labels have -------------------------------------------------------------- */
 
-struct sample {
-    const struct check *check;
-    const hf__lock_entry *entry;
-};
-
-static bool try_label(void *arg, const char *label, size_t size)
+static const struct hf__collider *id_among(const struct hf__collision *collision)
 {
-    const struct sample *sample = arg;
-    const hf__lock_entry *entry = sample->entry;
-    char shown[SHOWN], id[SHOWN];
-    int64_t key = 0;
-    if (hf__entry_key(entry, label, size, &key, NULL) != HF_OK)
-        return true; /* a label that the derivation refuses has no key */
-    const hf__lock_entry *hit =
-        hf__registry_by_key(sample->check->registry, entry->view.space, key);
-    if (!hit)
-        return true;
-    find(sample->check, ID_IS_HIT, hit->key_at, "give it another id",
-         "the id %s of %s is the key of '%s', a label of %s (line %u)", show_id(id, hit),
-         hit->view.name, hf__show(shown, sizeof shown, label, size), entry->view.name,
-         entry->key_at.line);
-    return false;
+    for (size_t i = 0; i < collision->kept; i++)
+        if (hf__entry_is_id(collision->colliders[i].entry))
+            return &collision->colliders[i];
+    return NULL;
 }
 
-static hf_status check_hits(const struct check *check, const hf__lock_entry *entry, size_t most,
-                            hf_error *err)
+/* Two ids are reported as duplicates, not here. */
+static void report_hits(const struct check *check, const struct hf__collision *collision,
+                        const hf__lock_entry *id)
 {
-    struct sample sample = {.check = check, .entry = entry};
-    bool complete = false;
-    if (entry->view.derivation == HF_MINTED)
-        return HF_OK;
-    return hf__language_words(entry->language, most, try_label, &sample, &complete, err);
+    char label[SHOWN], shown[SHOWN];
+
+    for (size_t i = 0; i < collision->kept; i++) {
+        const struct hf__collider *one = &collision->colliders[i];
+        if (!hf__entry_is_id(one->entry))
+            find(check, ID_IS_HIT, id->key_at, "give it another id",
+                 "the id %s of %s is the key of '%s', a label of %s (line %u)", show_id(shown, id),
+                 id->view.name, hf__show(label, sizeof label, one->label, one->size),
+                 one->entry->view.name, one->entry->key_at.line);
+    }
+}
+
+static void put_label(hf__buf *text, const struct hf__collider *one, bool is_first)
+{
+    char label[SHOWN];
+
+    hf__buf_printf(text, "%s'%s' of %s (line %u)", is_first ? "" : ", ",
+                   hf__show(label, sizeof label, one->label, one->size), one->entry->view.name,
+                   one->entry->key_at.line);
+}
+
+/* The labels of patterns that share the key, as one finding at the last of them in the file. */
+static void report_same_key(const struct check *check, const struct hf__collision *collision)
+{
+    const hf__lock_entry *last = NULL;
+    hf__buf text = {0};
+    size_t labels = 0, sure = 0;
+    char key[SHOWN];
+
+    for (size_t i = 0; i < collision->kept; i++) {
+        const struct hf__collider *one = &collision->colliders[i];
+        if (hf__entry_is_id(one->entry))
+            continue;
+        sure += one->is_sample ? 0 : 1;
+        if (labels++ < LABELS_NAMED)
+            put_label(&text, one, labels == 1);
+        last = last == NULL || one->entry > last ? one->entry : last;
+    }
+    labels += collision->count - collision->kept;
+    if (labels > LABELS_NAMED)
+        hf__buf_printf(&text, " and %zu more", labels - LABELS_NAMED);
+    if (collision->space == HF_PAIR)
+        (void)snprintf(key, sizeof key, "(%" PRId32 ", %" PRId32 ")",
+                       (int32_t)(collision->key >> 32), (int32_t)collision->key);
+    else
+        (void)snprintf(key, sizeof key, "%" PRId64, collision->key);
+    if (labels > 1 && sure > 0)
+        find(check, SAME_KEY, last->key_at, "derive one of them as sha256, or rename it",
+             "%s have the same key, %s: whoever holds one keeps out the others",
+             text.broken ? "labels" : text.data, key);
+    check->findings->broken = check->findings->broken || text.broken;
+    hf__buf_free(&text);
+}
+
+static void check_keys(const struct check *check, const struct hf__risk *risk)
+{
+    for (size_t i = 0; i < risk->shared.kept; i++) {
+        const struct hf__collision *collision = &risk->shared.items[i];
+        const struct hf__collider *id = id_among(collision);
+        if (id != NULL)
+            report_hits(check, collision, id->entry);
+        report_same_key(check, collision);
+    }
+    check->findings->dropped += risk->shared.count - risk->shared.kept;
 }
 
 /* --- conventions and source files ----------------------------------------------------------- */
@@ -325,12 +368,57 @@ static void report_risk(const struct check *check, const struct hf__risk *risk,
          hf__risk_words(most, sizeof most, risk->limit));
 }
 
-static hf_status check_risk(const struct check *check, double limit, hf_error *err)
+/* Labels that end, but not soon enough. That others do not end is no surprise to anybody. */
+static void report_not_enumerated(const struct check *check, const struct hf__risk *risk,
+                                  const hf__lock_entry *entry, uint64_t most)
+{
+    char labels[HF__WORDS_MAX], odds[HF__WORDS_MAX];
+    const struct hf__risk_row *row = row_of(risk, entry);
+
+    find(check, NOT_ENUMERATED, entry->key_at, "list the values of its placeholders",
+         "%s has up to %s labels, too many to compare their keys: that two locks share one is %s",
+         entry->view.name, hf__risk_count(labels, sizeof labels, most),
+         row ? hf__risk_row_words(odds, sizeof odds, row) : "unknown");
+}
+
+/* Keys that are compared, and the odds for all that are not. */
+static void compare_keys(const struct check *check, const struct hf__risk *risk,
+                         struct hf__compared *compared)
+{
+    const hf_registry *registry = check->registry;
+
+    *compared = (struct hf__compared){0};
+    for (size_t i = 0; i < registry->count; i++) {
+        const hf__lock_entry *entry = &registry->entries[i];
+        const struct hf__own_count *own = &risk->own.counts[i];
+        compared->keys += own->labels;
+        if (own->enumerated || !entry->view.name || !entry->language ||
+            entry->view.derivation == HF_MINTED)
+            continue;
+        compared->not_enumerated++;
+        if (own->most < UINT64_MAX)
+            report_not_enumerated(check, risk, entry, own->most);
+    }
+    for (size_t i = 0; i < risk->row_count; i++) {
+        const struct hf__risk_row *row = &risk->rows[i];
+        if (row->kind == HF__RISK_DERIVATION)
+            continue;
+        compared->unknown += row->unknown;
+        if (row->probability > compared->probability)
+            compared->probability = row->probability;
+    }
+    check_keys(check, risk);
+}
+
+static hf_status check_risk(const struct check *check, double limit, struct hf__compared *compared,
+                            hf_error *err)
 {
     struct hf__risk risk;
+    struct hf__compared unused;
     hf_status status = hf__risk_assess(check->registry, limit, &risk, err);
     if (status != HF_OK)
         return status;
+    compare_keys(check, &risk, compared ? compared : &unused);
     for (size_t i = 0; i < risk.advice_count; i++)
         report_risk(check, &risk, &risk.advice[i]);
     for (size_t i = 0; i < risk.unknown_count; i++)
@@ -343,45 +431,31 @@ static hf_status check_risk(const struct check *check, double limit, hf_error *e
 
 /* --- the whole registry --------------------------------------------------------------------- */
 
-static hf_status check_entry(const struct check *check, size_t index, size_t sample, hf_error *err)
+static hf_status check_entry(const struct check *check, size_t index, hf_error *err)
 {
     const hf__lock_entry *entry = &check->registry->entries[index];
     hf_status status = HF_OK;
     if (!entry->view.name)
         return HF_OK; /* reported when it was read; the findings below need a name */
-    if (is_fixed(entry))
+    if (hf__entry_is_id(entry))
         check_id(check, entry);
     check_conventions(check, entry);
     status = check_sources(check, entry, err);
     if (status == HF_OK && entry->language)
         status = check_pattern(check, index, err);
-    if (status == HF_OK && entry->language && sample > 0)
-        status = check_hits(check, entry, sample, err);
     return status;
 }
 
-static size_t sample_size(const hf_registry *registry)
-{
-    size_t patterns = 0, fixed = 0;
-    for (size_t i = 0; i < registry->count; i++) {
-        patterns += registry->entries[i].language != NULL;
-        fixed += is_fixed(&registry->entries[i]);
-    }
-    if (patterns == 0 || fixed == 0)
-        return 0;
-    return SAMPLES_MAX / patterns < SAMPLE ? SAMPLES_MAX / patterns : SAMPLE;
-}
-
 hf_status hf__check_registry(const hf_registry *registry, double max_risk, hf__findings *findings,
-                             hf_error *err)
+                             struct hf__compared *compared, hf_error *err)
 {
     struct check check = {.registry = registry, .findings = findings};
-    size_t sample = sample_size(registry);
     hf_status status = HF_OK;
     for (size_t i = 0; status == HF_OK && i < registry->count; i++)
-        status = check_entry(&check, i, sample, err);
+        status = check_entry(&check, i, err);
     if (status == HF_OK)
-        status = check_risk(&check, max_risk < 0 ? registry->conventions.max_risk : max_risk, err);
+        status = check_risk(&check, max_risk < 0 ? registry->conventions.max_risk : max_risk,
+                            compared, err);
     hf__findings_sort(findings);
     if (status == HF_OK && findings->broken)
         status = hf__no_memory(err);

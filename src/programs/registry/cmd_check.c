@@ -9,6 +9,7 @@
 #include "programs/registry/check.h"
 #include "programs/registry/commands.h"
 #include "programs/registry/findings.h"
+#include "programs/registry/risk.h"
 
 struct check_values {
     const char *max_risk;
@@ -46,7 +47,7 @@ static bool read_probability(const char *text, double *probability)
 }
 
 static hf_status examine(const char *path, double max_risk, hf_registry **registry,
-                         hf__findings *findings, hf_error *err)
+                         hf__findings *findings, struct hf__compared *compared, hf_error *err)
 {
     hf_status status = load_libyaml(err);
 
@@ -55,22 +56,60 @@ static hf_status examine(const char *path, double max_risk, hf_registry **regist
     if (status == HF_OK)
         status = hf__registry_examine(path, registry, findings, err);
     if (status == HF_OK && *registry != NULL)
-        status = hf__check_registry(*registry, max_risk, findings, err);
+        status = hf__check_registry(*registry, max_risk, findings, compared, err);
     return status;
+}
+
+static void add_compared(hf__json *json, const void *arg)
+{
+    const struct hf__compared *compared = arg;
+
+    hf__json_begin_object(json, "compared");
+    hf__json_put_integer(json, "keys", (int64_t)compared->keys);
+    hf__json_put_integer(json, "not_enumerated", (int64_t)compared->not_enumerated);
+    if (compared->unknown == 0)
+        hf__json_put_real(json, "probability", compared->probability);
+    else
+        hf__json_put_null(json, "probability");
+    hf__json_end_object(json);
+}
+
+/* Not all keys can be compared. People are told which were, and what is left to chance. */
+static void tell_compared(const struct report *report, const struct hf__compared *compared)
+{
+    char keys[HF__WORDS_MAX], odds[HF__WORDS_MAX];
+
+    if (compared->not_enumerated == 0)
+        return;
+    report_note(report,
+                "%s key%s compared; %zu pattern%s more labels than that can be done with: two "
+                "locks share a key with odds of %s%s",
+                hf__risk_count(keys, sizeof keys, compared->keys),
+                compared->keys == 1 ? " is" : "s are", compared->not_enumerated,
+                compared->not_enumerated == 1 ? " has" : "s have",
+                hf__risk_words(odds, sizeof odds, compared->probability),
+                compared->unknown > 0 ? ", or more: not all say how many labels they expect" : "");
 }
 
 static int check_file(const struct invocation *in, const char *path, double max_risk,
                       enum findings_format format)
 {
     static const hf__rule *const rules[] = {hf__reading_rules, hf__check_rules, NULL};
-    struct findings_output output = {.format = format, .command = "registry check", .rules = rules};
+    struct hf__compared compared = {0};
+    struct findings_output output = {
+        .format = format,
+        .command = "registry check",
+        .rules = rules,
+        .add_json = add_compared,
+        .arg = &compared,
+    };
     hf__findings findings = {0};
     hf_registry *registry = NULL;
     char examined[32] = "no registry";
     hf_error err;
     int code;
 
-    if (examine(path, max_risk, &registry, &findings, &err) != HF_OK) {
+    if (examine(path, max_risk, &registry, &findings, &compared, &err) != HF_OK) {
         code = report_error(&in->report, &err);
     } else {
         size_t count = registry != NULL ? hf_registry_count(registry) : 0;
@@ -78,6 +117,8 @@ static int check_file(const struct invocation *in, const char *path, double max_
             snprintf(examined, sizeof examined, "%zu lock%s", count, count == 1 ? "" : "s");
         output.examined = examined;
         code = print_findings(in, &output, &findings);
+        if (format != FINDINGS_JSON)
+            tell_compared(&in->report, &compared);
     }
     hf__findings_free(&findings);
     hf_registry_free(registry);

@@ -134,6 +134,7 @@ static void add_row_as_json(hf__json *json, const struct hf__risk_row *row)
     add_count(json, "fixed", row->fixed);
     add_count(json, "labels", row->labels);
     add_count(json, "unknown", row->unknown);
+    add_count(json, "shared", row->shared);
     hf__json_put_real(json, "probability", row->probability);
     hf__json_put_string(json, "words", hf__risk_row_words(words, sizeof words, row));
     if (row->count_1pc > 0) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/vec.h"
 #include "programs/registry/matcher.h"
 
 /*
@@ -13,19 +14,21 @@
 #define SPREAD UINT64_C(0x9e3779b97f4a7c15)
 #define GATHER UINT64_C(0xf1de83e19937733d) /* SPREAD × GATHER = 1 (mod 2^64) */
 
-/* A place is an offset into the list or, with KNOWN, the index of an entry of the registry. */
+/* A place is an offset into the list or, with OWN, the index of a label of the registry. */
 #define IN_PAIR (UINT64_C(1) << 63)
-#define KNOWN (UINT64_C(1) << 62)
-#define OFFSET (KNOWN - 1)
+#define OWN (UINT64_C(1) << 62)
+#define OFFSET (OWN - 1)
 
 struct finder {
     const struct hf__label_list *list;
     const hf_registry *registry;
     const hf_derivation *as;
+    const struct hf__own_labels *own;
     hf__matcher *matcher; /* NULL: the registry does not decide */
     hf__keyed *items;
     size_t count;
     size_t capacity;
+    size_t most; /* of collisions that are kept */
     struct hf__collisions *found;
 };
 
@@ -191,54 +194,38 @@ static hf_status add_list(struct finder *f, hf_error *err)
 
 /* --- the keys of the registry --------------------------------------------------------------- */
 
-static bool has_one_key(const hf__lock_entry *entry)
-{
-    return entry->placeholder_count == 0 && entry->view.derivation != HF_MINTED;
-}
-
-/* The only label of an entry; an id goes by its name. */
-static hf__slice entry_label(const hf__lock_entry *entry)
-{
-    if (entry->view.pattern != NULL)
-        return (hf__slice){entry->literal_prefix, entry->literal_prefix_size};
-    return (hf__slice){entry->view.name, strlen(entry->view.name)};
-}
-
-static hf_status add_known(struct finder *f, hf_error *err)
+static hf_status add_own(struct finder *f, hf_error *err)
 {
     hf_status status = HF_OK;
 
-    if (f->registry == NULL || (f->as != NULL && *f->as == HF_FIXED)) /* numbers are themselves */
-        return HF_OK;
-    for (size_t i = 0; status == HF_OK && i < f->registry->count; i++) {
-        const hf__lock_entry *entry = &f->registry->entries[i];
-        hf__slice label = entry_label(entry);
-        struct derived derived = {.space = entry->view.space};
-        if (!has_one_key(entry))
-            continue;
-        status = hf__entry_key(entry, label.text, label.size, &derived.key, err);
-        if (status == HF_OK)
-            status = add_item(f, &derived, KNOWN | i, err);
+    for (size_t i = 0; status == HF_OK && i < f->own->count; i++) {
+        const struct hf__own_label *label = &f->own->items[i];
+        struct derived derived = {.key = label->key, .space = label->entry->view.space};
+        status = add_item(f, &derived, OWN | i, err);
     }
     return status;
 }
 
-static const hf__lock_entry *known_entry(const struct finder *f, uint64_t place)
+static const struct hf__own_label *own_label(const struct finder *f, uint64_t place)
 {
-    return (place & KNOWN) != 0 ? &f->registry->entries[place & OFFSET] : NULL;
+    return (place & OWN) != 0 ? &f->own->items[place & OFFSET] : NULL;
+}
+
+static const hf__lock_entry *entry_named(const struct finder *f, hf__slice label)
+{
+    return f->matcher != NULL ? hf__registry_by_name(f->registry, label.text, label.size) : NULL;
 }
 
 /* The name of an entry in the list means its label: the two do not collide. */
 static hf__slice meant_at(const struct finder *f, uint64_t place)
 {
-    const hf__lock_entry *entry = known_entry(f, place);
-
-    if (entry != NULL)
-        return entry_label(entry);
+    if ((place & OWN) != 0)
+        return hf__own_text(f->own, place & OFFSET);
     hf__slice label = label_at(f->list, place & OFFSET);
-    if (f->matcher != NULL)
-        entry = hf__registry_by_name(f->registry, label.text, label.size);
-    return entry != NULL ? entry_label(entry) : label;
+    const hf__lock_entry *entry = entry_named(f, label);
+    if (entry != NULL && entry->view.pattern != NULL && entry->placeholder_count == 0)
+        return (hf__slice){entry->literal_prefix, entry->literal_prefix_size};
+    return label;
 }
 
 /* --- different labels with the same key ----------------------------------------------------- */
@@ -294,7 +281,7 @@ static size_t first_label(const struct finder *f, const hf__keyed *items, size_t
 
     *listed = 0;
     while (same < count && same_label(f, items[0].place, items[same].place))
-        *listed += (items[same++].place & KNOWN) == 0 ? 1 : 0;
+        *listed += (items[same++].place & OWN) == 0 ? 1 : 0;
     return same;
 }
 
@@ -312,14 +299,16 @@ static const hf__lock_entry *entry_for(const struct finder *f, hf__slice label)
 
 static struct hf__collider collider_at(const struct finder *f, uint64_t place, uint64_t listed)
 {
-    const hf__lock_entry *entry = known_entry(f, place);
-    hf__slice label = entry != NULL ? entry_label(entry) : label_at(f->list, place & OFFSET);
+    const struct hf__own_label *own = own_label(f, place);
+    hf__slice label =
+        own != NULL ? hf__own_text(f->own, place & OFFSET) : label_at(f->list, place & OFFSET);
 
     return (struct hf__collider){
         .label = label.text,
         .size = label.size,
         .times = listed,
-        .entry = entry != NULL ? entry : entry_for(f, label),
+        .entry = own != NULL ? own->entry : entry_for(f, label),
+        .is_sample = own != NULL && own->is_sample,
     };
 }
 
@@ -327,9 +316,12 @@ static hf_status keep(struct finder *f, const hf__keyed *items, size_t count, si
                       hf_error *err)
 {
     size_t room = labels < HF__COLLIDERS_MAX ? labels : HF__COLLIDERS_MAX;
-    struct hf__collision *collision = &f->found->items[f->found->kept];
     uint64_t listed = 0;
 
+    if (!hf__grow(&f->found->items, &f->found->capacity, f->found->kept + 1,
+                  sizeof *f->found->items))
+        return hf__fail(err, HF_NO_MEMORY, "out of memory for collisions");
+    struct hf__collision *collision = &f->found->items[f->found->kept];
     *collision = (struct hf__collision){
         .key = (int64_t)(items[0].key * GATHER),
         .space = (items[0].place & IN_PAIR) != 0 ? HF_PAIR : HF_BIGINT,
@@ -351,18 +343,19 @@ static hf_status keep(struct finder *f, const hf__keyed *items, size_t count, si
 static hf_status judge(struct finder *f, const hf__keyed *items, size_t count, hf_error *err)
 {
     size_t labels = 0;
-    bool in_list = false;
+    bool matters = false;
     uint64_t listed = 0;
 
     for (size_t i = 0; i < count; labels++) {
+        const struct hf__own_label *own = own_label(f, items[i].place);
         i += first_label(f, items + i, count - i, &listed);
-        in_list = in_list || listed > 0;
+        matters = matters || (f->list != NULL ? listed > 0 : !own->is_sample);
         f->found->duplicates += listed > 0 ? listed - 1 : 0;
     }
-    if (labels < 2 || !in_list)
+    if (labels < 2 || !matters)
         return HF_OK;
     f->found->count++;
-    return f->found->kept < HF__COLLISIONS_MAX ? keep(f, items, count, labels, err) : HF_OK;
+    return f->found->kept < f->most ? keep(f, items, count, labels, err) : HF_OK;
 }
 
 static hf_status judge_key(struct finder *f, hf__keyed *items, size_t count, hf_error *err)
@@ -461,39 +454,61 @@ static void sort_by_line(struct hf__collisions *found)
     for (struct hf__collision *c = found->items; c < found->items + found->kept; c++)
         if (c->colliders != NULL)
             qsort(c->colliders, c->kept, sizeof *c->colliders, compare_lines);
-    qsort(found->items, found->kept, sizeof *found->items, compare_first_lines);
+    if (found->kept > 0)
+        qsort(found->items, found->kept, sizeof *found->items, compare_first_lines);
 }
 
 /* --- the whole search ----------------------------------------------------------------------- */
 
-hf_status hf__collisions_find(const struct hf__label_list *list, const hf_registry *registry,
-                              const hf_derivation *as, struct hf__collisions *collisions,
-                              hf_error *err)
+static hf_status search(struct finder *f, hf_error *err)
 {
-    struct finder f = {.list = list, .registry = registry, .as = as, .found = collisions};
-    hf_status status = HF_OK;
+    hf_status status = add_own(f, err);
+
+    if (status == HF_OK && f->list != NULL)
+        status = add_list(f, err);
+    if (status == HF_OK)
+        status = find_shared_keys(f, err);
+    free(f->items);
+    if (status == HF_OK && f->list != NULL)
+        status = number_lines(f, err);
+    if (status == HF_OK && f->list != NULL)
+        sort_by_line(f->found);
+    if (status != HF_OK)
+        hf__collisions_free(f->found);
+    return status;
+}
+
+hf_status hf__collisions_find(const struct hf__label_list *list, const hf_registry *registry,
+                              const struct hf__own_labels *own, const hf_derivation *as,
+                              struct hf__collisions *collisions, hf_error *err)
+{
+    static const struct hf__own_labels none = {0};
+    bool by_number = as != NULL && *as == HF_FIXED; /* numbers are themselves */
+    struct finder f = {
+        .list = list,
+        .registry = registry,
+        .own = own != NULL && !by_number ? own : &none,
+        .as = as,
+        .most = HF__COLLISIONS_MAX,
+        .found = collisions,
+    };
 
     *collisions = (struct hf__collisions){0};
-    collisions->items = calloc(HF__COLLISIONS_MAX, sizeof *collisions->items);
-    if (collisions->items == NULL)
-        status = hf__fail(err, HF_NO_MEMORY, "out of memory for collisions");
-    else if (as == NULL && registry != NULL)
-        status = hf__matcher_new(registry, &f.matcher, err);
+    hf_status status =
+        as == NULL && registry != NULL ? hf__matcher_new(registry, &f.matcher, err) : HF_OK;
     if (status == HF_OK)
-        status = add_known(&f, err);
-    if (status == HF_OK)
-        status = add_list(&f, err);
-    if (status == HF_OK)
-        status = find_shared_keys(&f, err);
-    free(f.items);
-    if (status == HF_OK)
-        status = number_lines(&f, err);
-    if (status == HF_OK)
-        sort_by_line(collisions);
+        status = search(&f, err);
     hf__matcher_free(f.matcher);
-    if (status != HF_OK)
-        hf__collisions_free(collisions);
     return status;
+}
+
+hf_status hf__collisions_among(const struct hf__own_labels *own, struct hf__collisions *collisions,
+                               hf_error *err)
+{
+    struct finder f = {.own = own, .most = HF__FINDINGS_MAX, .found = collisions};
+
+    *collisions = (struct hf__collisions){0};
+    return search(&f, err);
 }
 
 void hf__collisions_free(struct hf__collisions *collisions)

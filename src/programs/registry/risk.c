@@ -17,6 +17,7 @@ struct part {
     int64_t space; /* ANY_BIGINT, or the class */
     int64_t key;   /* of FIXED */
     uint64_t labels;
+    bool exact; /* its labels are known, and have been compared */
 };
 
 #define ANY_BIGINT INT64_MIN
@@ -26,7 +27,9 @@ struct group {
     struct part *parts;
     size_t count;
     struct hf__crowd crowd;
+    struct hf__crowd exact; /* of these, the labels that have been compared */
     size_t unknown;
+    uint64_t shared;
 };
 
 static enum part_kind kind_of(const hf_registry_entry *view)
@@ -40,15 +43,18 @@ static enum part_kind kind_of(const hf_registry_entry *view)
     return hf__has_32_bits(view->derivation) ? LABELS32 : LABELS64;
 }
 
-/* An entry without placeholders is one label; one that could not be read is none. */
-static uint64_t labels_of(const hf__lock_entry *entry)
+/* One that could not be read is none. */
+static uint64_t labels_of(const hf__lock_entry *entry, const struct hf__own_count *own)
 {
     if (entry->view.pattern == NULL)
         return 0;
-    return hf__entry_is_open(entry) ? (uint64_t)entry->view.expected : 1;
+    if (entry->placeholder_count == 0)
+        return 1;
+    return entry->view.expected > 0 || !own->enumerated ? (uint64_t)entry->view.expected
+                                                        : own->labels;
 }
 
-static struct part part_of(const hf__lock_entry *entry)
+static struct part part_of(const hf__lock_entry *entry, const struct hf__own_count *own)
 {
     const hf_registry_entry *view = &entry->view;
     bool pair = view->space == HF_PAIR;
@@ -58,13 +64,15 @@ static struct part part_of(const hf__lock_entry *entry)
         .kind = kind_of(view),
         .space = pair ? view->pair[0] : ANY_BIGINT,
         .key = pair ? view->pair[1] : view->key,
-        .labels = labels_of(entry),
+        .labels = labels_of(entry, own),
+        .exact = own->enumerated,
     };
 }
 
-static bool is_unknown(const hf__lock_entry *entry)
+static bool is_unknown(const struct part *part)
 {
-    return hf__entry_is_open(entry) && entry->view.expected <= 0;
+    return part->kind != FIXED && part->labels == 0 && part->entry->language != NULL &&
+           !part->exact;
 }
 
 static int compare(int64_t a, int64_t b)
@@ -82,6 +90,8 @@ static int compare_parts(const void *left, const void *right)
         return compare(a->space, b->space);
     if (a->kind != b->kind)
         return a->kind < b->kind ? -1 : 1;
+    if (a->exact != b->exact)
+        return a->exact ? 1 : -1;
     if (a->kind == FIXED && a->key != b->key)
         return compare(a->key, b->key);
     if (a->kind != FIXED && a->labels != b->labels)
@@ -131,22 +141,81 @@ static struct group first_group(struct part *parts, size_t count)
                         part[-1].key == part->key;
         if (!repeated)
             add_part(&group.crowd, part);
-        group.unknown += is_unknown(part->entry) ? 1 : 0;
+        if (part->exact && part->kind != FIXED)
+            add_part(&group.exact, part);
+        group.unknown += is_unknown(part) ? 1 : 0;
     }
     return group;
 }
 
+/* Is the key known to be shared, and not only with a sample, a label that may never be used? */
+static bool is_shared(const struct hf__collision *collision)
+{
+    size_t sure = 0;
+
+    for (size_t i = 0; i < collision->kept; i++)
+        sure += collision->colliders[i].is_sample ? 0 : 1;
+    return sure > 1;
+}
+
+static bool is_in(const struct hf__collision *collision, int64_t space)
+{
+    return collision->space == HF_PAIR ? (int32_t)(collision->key >> 32) == space
+                                       : space == ANY_BIGINT;
+}
+
+/* Does one of the labels have this derivation? */
+static bool concerns(const struct hf__collision *collision, hf_derivation derivation)
+{
+    for (size_t i = 0; i < collision->kept; i++)
+        if (collision->colliders[i].entry->view.derivation == derivation &&
+            !collision->colliders[i].is_sample)
+            return true;
+    return false;
+}
+
+/* derivation is NULL for all of them. */
+static uint64_t count_shared(const struct hf__risk *risk, int64_t space,
+                             const hf_derivation *derivation)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < risk->shared.kept; i++) {
+        const struct hf__collision *collision = &risk->shared.items[i];
+        if (is_in(collision, space) && is_shared(collision) &&
+            (derivation == NULL || concerns(collision, *derivation)))
+            count++;
+    }
+    return count;
+}
+
+/*
+ * Labels that have been compared are keys that are there. What is left to chance is whether others
+ * meet them, or one another.
+ */
+static struct hf__crowd left_to_chance(const struct hf__crowd *crowd, const struct hf__crowd *exact)
+{
+    return (struct hf__crowd){
+        .fixed = add(crowd->fixed, add(exact->labels32, exact->labels64)),
+        .fixed_small = add(crowd->fixed_small, exact->labels32),
+        .labels32 = subtract(crowd->labels32, exact->labels32),
+        .labels64 = subtract(crowd->labels64, exact->labels64),
+    };
+}
+
 /* --- rows: how likely keys collide ---------------------------------------------------------- */
 
-static void measure(struct hf__risk_row *row, const struct hf__crowd *crowd, double limit)
+static void measure(struct hf__risk_row *row, const struct hf__crowd *crowd,
+                    const struct hf__crowd *exact, double limit)
 {
     struct hf__crowd growing = *crowd;
+    struct hf__crowd rest = left_to_chance(crowd, exact);
 
     if (crowd->labels32 == 0 && crowd->labels64 == 0)
         *(row->bits == 32 ? &growing.labels32 : &growing.labels64) = 1;
     row->fixed = row->bits == 32 ? crowd->fixed_small : crowd->fixed;
     row->labels = add(crowd->labels32, crowd->labels64);
-    row->probability = hf__crowd_probability(crowd);
+    row->probability = row->shared > 0 ? 1 : hf__crowd_probability(&rest);
     row->count_1pc = hf__crowd_size_at(&growing, 0.01);
     row->count_50pc = hf__crowd_size_at(&growing, 0.5);
     row->too_likely = row->probability > limit;
@@ -164,26 +233,31 @@ static void add_space_row(struct hf__risk *risk, const struct group *group)
         snprintf(row->name, sizeof row->name, "all bigint");
     else
         snprintf(row->name, sizeof row->name, "class %" PRId64, space);
-    measure(row, &group->crowd, risk->limit);
+    row->shared = group->shared;
+    measure(row, &group->crowd, &group->exact, risk->limit);
 }
 
 /* Finds the parts of one derivation, and counts all fixed keys. False when there are none. */
 static bool pick_derivation(const struct group *group, hf_derivation derivation,
-                            struct hf__crowd *crowd, struct hf__risk_row *row)
+                            struct hf__crowd *crowd, struct hf__crowd *exact,
+                            struct hf__risk_row *row)
 {
     bool found = false;
 
     *crowd =
         (struct hf__crowd){.fixed = group->crowd.fixed, .fixed_small = group->crowd.fixed_small};
+    *exact = (struct hf__crowd){0};
     for (size_t i = 0; i < group->count; i++) {
         const struct part *part = &group->parts[i];
         if (part->kind == FIXED || part->entry->view.derivation != derivation)
             continue;
         found = true;
         row->labels = add(row->labels, part->labels);
-        row->unknown += is_unknown(part->entry) ? 1 : 0;
+        row->unknown += is_unknown(part) ? 1 : 0;
         if (part->kind != MINTED)
             add_part(crowd, part);
+        if (part->exact)
+            add_part(exact, part);
     }
     return found;
 }
@@ -194,12 +268,13 @@ static void add_derivation_rows(struct hf__risk *risk, const struct group *group
         hf_derivation derivation = (hf_derivation)i;
         struct hf__risk_row row = {.kind = HF__RISK_DERIVATION,
                                    .bits = hf__has_32_bits(derivation) ? 32 : 64};
-        struct hf__crowd crowd;
-        if (!pick_derivation(group, derivation, &crowd, &row))
+        struct hf__crowd crowd, exact;
+        if (!pick_derivation(group, derivation, &crowd, &exact, &row))
             continue;
+        row.shared = count_shared(risk, ANY_BIGINT, &derivation);
         snprintf(row.name, sizeof row.name, "%s", hf_derivation_name(derivation));
         if (derivation != HF_MINTED) /* the store gives these out, each once */
-            measure(&row, &crowd, risk->limit);
+            measure(&row, &crowd, &exact, risk->limit);
         risk->rows[risk->row_count++] = row;
     }
 }
@@ -216,10 +291,11 @@ static void advise(struct hf__risk *risk, const struct part *part, hf_derivation
     };
 }
 
+/* Parts whose labels have been compared come behind those that are left to chance. */
 static const struct part *largest(const struct group *group, enum part_kind kind)
 {
     for (size_t i = 0; i < group->count; i++)
-        if (group->parts[i].kind == kind)
+        if (group->parts[i].kind == kind && !group->parts[i].exact)
             return &group->parts[i];
     return NULL;
 }
@@ -252,11 +328,12 @@ static void advise_group(struct hf__risk *risk, const struct group *group)
     const struct part *end = group->parts + group->count;
     const struct part *narrow = largest(group, LABELS32);
     const struct part *wide = largest(group, LABELS64);
-    struct hf__crowd crowd = group->crowd;
+    struct hf__crowd crowd = left_to_chance(&group->crowd, &group->exact);
 
     while (hf__crowd_probability(&crowd) > risk->limit) {
-        bool has_narrow = narrow != NULL && narrow < end && narrow->kind == LABELS32;
-        bool has_wide = wide != NULL && wide < end && wide->kind == LABELS64;
+        bool has_narrow =
+            narrow != NULL && narrow < end && narrow->kind == LABELS32 && !narrow->exact;
+        bool has_wide = wide != NULL && wide < end && wide->kind == LABELS64 && !wide->exact;
         double of_narrow = hf__birthday_probability(32, crowd.fixed_small, crowd.labels32);
         double of_wide =
             hf__birthday_probability(64, add(crowd.fixed, crowd.labels32), crowd.labels64);
@@ -275,6 +352,7 @@ static void assess_groups(struct hf__risk *risk, struct part *parts, size_t coun
 {
     for (size_t at = 0; at < count;) {
         struct group group = first_group(parts + at, count - at);
+        group.shared = count_shared(risk, group.parts[0].space, NULL);
         if (group.parts[0].space == ANY_BIGINT)
             add_derivation_rows(risk, &group);
         add_space_row(risk, &group);
@@ -299,15 +377,22 @@ hf_status hf__risk_assess(const hf_registry *registry, double limit, struct hf__
         hf__risk_free(risk);
         return hf__fail(err, HF_NO_MEMORY, "out of memory for %zu locks", count);
     }
-    for (size_t i = 0; i < count; i++) {
-        parts[i] = part_of(&registry->entries[i]);
-        if (is_unknown(&registry->entries[i]))
+    hf_status status = hf__own_labels_list(registry, true, &risk->own, err);
+    if (status == HF_OK)
+        status = hf__collisions_among(&risk->own, &risk->shared, err);
+    for (size_t i = 0; status == HF_OK && i < count; i++) {
+        parts[i] = part_of(&registry->entries[i], &risk->own.counts[i]);
+        if (is_unknown(&parts[i]))
             risk->unknown[risk->unknown_count++] = &registry->entries[i];
     }
-    qsort(parts, count, sizeof *parts, compare_parts);
-    assess_groups(risk, parts, count);
+    if (status == HF_OK) {
+        qsort(parts, count, sizeof *parts, compare_parts);
+        assess_groups(risk, parts, count);
+    } else {
+        hf__risk_free(risk);
+    }
     free(parts);
-    return HF_OK;
+    return status;
 }
 
 void hf__risk_free(struct hf__risk *risk)
@@ -315,6 +400,8 @@ void hf__risk_free(struct hf__risk *risk)
     free(risk->rows);
     free(risk->advice);
     free(risk->unknown);
+    hf__collisions_free(&risk->shared);
+    hf__own_labels_free(&risk->own);
     *risk = (struct hf__risk){0};
 }
 
@@ -428,7 +515,10 @@ const char *hf__risk_row_words(char *out, size_t out_size, const struct hf__risk
 {
     char words[HF__WORDS_MAX];
 
-    if (row->unknown > 0 && row->labels == 0)
+    if (row->shared > 0)
+        snprintf(out, out_size, "certain: %s shared already",
+                 row->shared == 1 ? "one key is" : "several keys are");
+    else if (row->unknown > 0 && row->labels == 0)
         snprintf(out, out_size, "unknown");
     else
         snprintf(out, out_size, "%s%s", hf__risk_words(words, sizeof words, row->probability),

@@ -2,7 +2,7 @@
 #ifndef HF_PROGRAMS_REGISTRY_RISK_H
 #define HF_PROGRAMS_REGISTRY_RISK_H
 
-#include "lib/registry/registry.h"
+#include "programs/registry/collisions.h"
 
 typedef enum hf__risk_kind {
     HF__RISK_DERIVATION, /* the labels of one derivation, among themselves and with fixed ids */
@@ -16,8 +16,9 @@ struct hf__risk_row {
     unsigned bits;  /* 32 or 64 */
     uint64_t fixed; /* keys that are given, not computed: fixed ids in reach, and minted ones */
     uint64_t labels;
-    size_t unknown; /* patterns that do not say how many labels; the figures are without them */
-    double probability;
+    size_t unknown;     /* patterns that do not say how many labels; the figures are without them */
+    uint64_t shared;    /* keys of which it is known that two labels or ids have them */
+    double probability; /* 1 when keys are shared; else that of labels that are not enumerated */
     uint64_t count_1pc; /* labels at which it passes 1 %; 0: never */
     uint64_t count_50pc;
     bool too_likely; /* above the limit */
@@ -37,8 +38,10 @@ struct hf__risk {
     size_t row_count;
     struct hf__risk_advice *advice; /* the fewest that bring each space below the limit */
     size_t advice_count;
-    const hf__lock_entry **unknown; /* patterns without `expected`, in the order of the file */
+    const hf__lock_entry **unknown; /* not enumerated and without `expected`, as in the file */
     size_t unknown_count;
+    struct hf__own_labels own;
+    struct hf__collisions shared; /* among these, and with samples of other patterns */
 };
 
 /*
@@ -48,12 +51,6 @@ struct hf__risk {
 HF_MUST_CHECK hf_status hf__risk_assess(const hf_registry *registry, double limit,
                                         struct hf__risk *risk, hf_error *err);
 void hf__risk_free(struct hf__risk *risk);
-
-/* Does the entry have placeholders? If not, it is one label at most. */
-static inline bool hf__entry_is_open(const hf__lock_entry *entry)
-{
-    return entry->placeholder_count > 0;
-}
 
 enum { HF__WORDS_MAX = 96 };
 

@@ -246,20 +246,24 @@ int examine_labels(const struct invocation *in, const struct label_choice *choic
     char shown[SHOWN_MAX];
     const char *name =
         strcmp(choice->path, "-") == 0 ? "standard input" : show_argument(shown, choice->path);
+    struct hf__own_labels own = {0};
     struct hf__collisions found = {0};
     struct text text = {0};
-    hf_error err;
+    hf_error err = {0};
     int code;
 
     hf_status status = load_libcrypto(&err);
     if (status == HF_OK)
         status = read_labels(choice->path, name, &text, &err);
+    if (status == HF_OK && choice->registry != NULL)
+        status = hf__own_labels_list(choice->registry, false, &own, &err);
     if (status == HF_OK) {
         struct hf__label_list list = list_of(choice, name, &text);
-        status = hf__collisions_find(&list, choice->registry, choice->as, &found, &err);
+        status = hf__collisions_find(&list, choice->registry, &own, choice->as, &found, &err);
     }
     code = status == HF_OK ? print(in, name, &found) : report_error(&in->report, &err);
     hf__collisions_free(&found);
+    hf__own_labels_free(&own);
     free(text.data);
     return code;
 }

@@ -38,7 +38,7 @@ hf_status hf__memory_open(hf__memory *memory, hf_error *err)
     if (!ok)
         return hf__no_memory(err);
     if (memory->registry)
-        status = hf__check_registry(memory->registry, -1, &memory->common->findings, err);
+        status = hf__check_registry(memory->registry, -1, &memory->common->findings, NULL, err);
     if (status == HF_OK)
         status = hf_store_open(&memory->options, &memory->store, err);
     return status;

@@ -156,6 +156,96 @@ def test_an_id_that_a_patterns_label_hits_is_found(check):
     assert "wallet-backend-ingest-pubnet" in check.findings[0]["message"]
 
 
+# --- keys of different labels -------------------------------------------------------------------------
+
+
+def compared(holdfast, path):
+    return json.loads(holdfast("registry", "check", "--json", path).out)["compared"]
+
+
+def test_two_labels_that_are_one_key_are_found_and_risk_and_doc_say_so(check, holdfast, tmp_path):
+    found = check([pattern("a", "costarring", "fnv1a32"), pattern("b", "liquid", "fnv1a32")])
+    assert [(line, rule) for line, _, rule in found] == [(4, "same-key")]
+    message = check.findings[0]["message"]
+    for word in ("'costarring'", "'liquid'", "1582148253", "a (line 3)"):
+        assert word in message
+    risk = json.loads(holdfast("registry", "risk", "--json", cwd=tmp_path).out)
+    assert {(row["name"], row["shared"], row["probability"]) for row in risk["risks"]} == {
+        ("fnv1a32", 1, 1), ("all bigint", 1, 1)}
+    assert "certain: one key is shared already" in holdfast("registry", "doc", cwd=tmp_path).out
+
+
+@pytest.mark.parametrize("first, second", [
+    ("key: { pattern: '{w}', as: fnv1a32 }, placeholders: { w: [one, costarring] }",
+     "key: { pattern: '{w}', as: fnv1a32 }, placeholders: { w: [liquid, two] }"),
+    ("key: { class: 7, pattern: costarring, as: fnv1a32 }", "key: { class: 7, pattern: liquid, as: fnv1a32 }"),
+    ("key: { pattern: costarring, as: fnv1a32 }", "key: { pattern: liquid, as: fnv1a32-js }"),
+])
+def test_keys_of_lists_classes_and_two_derivations_are_compared(check, first, second):
+    assert rules(check([f"name: a, {first}", f"name: b, {second}"])) == ["same-key"]
+
+
+def test_labels_of_one_pattern_that_share_a_key_are_found(check):
+    found = check(["name: a, key: { pattern: '{w}', as: fnv1a32 }, placeholders: { w: [costarring, x, liquid] }"])
+    assert rules(found) == ["same-key"]
+
+
+def test_keys_in_different_spaces_and_distinct_keys_are_no_finding(check, holdfast, tmp_path):
+    assert check(["name: a, key: { class: 7, pattern: costarring, as: fnv1a32 }",
+                  "name: b, key: { class: 8, pattern: costarring2, as: fnv1a32 }",
+                  "name: c, key: { pattern: liquid, as: fnv1a32 }"], code=0) == []
+    assert compared(holdfast, tmp_path / "locks.yaml") == {"keys": 3, "not_enumerated": 0, "probability": 0}
+
+
+def test_every_hit_is_found_however_late_the_label_comes(check):
+    labels = ["Job:54321", "Job:99998", "Job:00007"]
+    ids = [f"name: id{i}, key: {{ fixed: {hf.derive(label, Derivation.FNV1A64)} }}" for i, label in enumerate(labels)]
+    found = check([*ids, pattern("b", "Job:{n}", "fnv1a64", n="\\d{5}")])
+    assert rules(found) == ["id-is-hit"] * 3
+    for finding, label in zip(check.findings, labels):
+        assert f"'{label}'" in finding["message"]
+
+
+def test_an_id_that_several_labels_hit_is_found_for_each(check):
+    found = check(["name: id, key: { fixed: 1582148253 }", pattern("a", "costarring", "fnv1a32"),
+                   pattern("b", "liquid", "fnv1a32")])
+    assert sorted(rules(found)) == ["id-is-hit", "id-is-hit", "same-key"]
+
+
+def test_a_pair_that_is_the_key_of_a_label_in_its_class_is_found(check):
+    found = check(["name: id, key: { pair: [7, 1582148253] }",
+                   "name: a, key: { class: 7, pattern: liquid, as: fnv1a32 }"])
+    assert rules(found) == ["id-is-hit"]
+
+
+def test_what_cannot_be_enumerated_is_told_with_its_odds(check, holdfast, tmp_path):
+    found = check([pattern("days", "Day:{d}", "fnv1a32", d="\\d{4}-\\d{2}-\\d{2}").replace("10,", "1000,")], code=0)
+    assert rules(found) == ["not-enumerated"]
+    assert "100 000 000" in check.findings[0]["message"]
+    assert "1 in 8 600" in check.findings[0]["message"]
+    check([pattern("open", "Day:{d}", "fnv1a32").replace("10,", "1000,")], code=0)
+    done = holdfast("registry", "check", cwd=tmp_path)
+    assert "1 pattern has more labels" in done.err and "1 in 8 600" in done.err
+    assert compared(holdfast, tmp_path / "locks.yaml")["not_enumerated"] == 1
+
+
+def test_an_id_that_cannot_be_read_is_no_id(check):
+    assert rules(check(["name: a, key: { fixed: 12x }", "name: b, key: { fixed: 0x }",
+                        "name: c, key: { pair: [x, 1] }"])) == ["wrong-type"] * 3
+
+
+def test_no_two_patterns_meet_in_the_empty_label(check):
+    assert check([pattern("one", "{x}", x="[a-c]*"), pattern("two", "{x}", x="[0-9]*")], code=0) == []
+    assert rules(check([pattern("one", "{x}", x="[a-c]*"), pattern("two", "{x}", x="[c-e]*")])) == ["patterns-meet"]
+    assert "'c'" in check.findings[0]["message"]
+
+
+def test_a_million_labels_are_compared(check, holdfast, tmp_path):
+    # With fnv1a32 such numbers differ in all keys but few: what counts is that all are looked at.
+    check([pattern("a", "N:{n}", n="\\d{6}")], code=0)
+    assert compared(holdfast, tmp_path / "locks.yaml")["keys"] == 1000000
+
+
 # --- conventions, sources, risk -------------------------------------------------------------------------
 
 

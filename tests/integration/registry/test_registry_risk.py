@@ -188,6 +188,18 @@ def test_without_a_registry_there_is_nothing_to_say(holdfast, tmp_path):
     assert (done.code, done.out) == (EXIT_CONFIG, "")
 
 
+def test_a_list_is_compared_with_the_labels_of_finite_patterns_too(holdfast, tmp_path):
+    path = hf_registry.write(tmp_path, [
+        "name: words, key: { pattern: '{w}', as: fnv1a32 }, placeholders: { w: [one, costarring] }",
+        "name: other, key: { pattern: '{o}', as: fnv1a32 }, placeholders: { o: [liquid] }"])
+    (tmp_path / "list").write_text("liquid\n")
+    done = holdfast("registry", "risk", "--labels", "list", "--registry", path, "--json", cwd=tmp_path)
+    assert done.code == EXIT_COLLISIONS
+    labels = json.loads(done.out)["collisions"][0]["labels"]
+    assert [(one["label"], one["lock"], one["line"]) for one in labels] == [
+        ("liquid", "other", 1), ("costarring", "words", None)]
+
+
 @pytest.mark.parametrize("arguments", [
     ["--as", "sha256"], ["-0"], ["--labels", "-", "--as", "md5"], ["--labels", "-", "--as", "minted"], ["x"]])
 def test_wrong_usage_is_refused(holdfast, arguments, tmp_path):

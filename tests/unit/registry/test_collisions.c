@@ -52,6 +52,7 @@ static void test_items_come_sorted_and_keep_their_places(void **state)
 
 struct seen {
     struct hf__collisions found;
+    struct hf__own_labels own;
     hf_registry *registry;
     hf_status status;
     hf_error err;
@@ -73,13 +74,16 @@ static struct seen look(const char *text, size_t size, char separator, const cha
                 fail_msg("%u: %s", findings.items[i].line, findings.items[i].message);
         hf__findings_free(&findings);
     }
-    seen.status = hf__collisions_find(&list, seen.registry, as, &seen.found, &seen.err);
+    if (seen.registry != NULL)
+        assert_int_equal(hf__own_labels_list(seen.registry, false, &seen.own, NULL), HF_OK);
+    seen.status = hf__collisions_find(&list, seen.registry, &seen.own, as, &seen.found, &seen.err);
     return seen;
 }
 
 static void forget(struct seen *seen)
 {
     hf__collisions_free(&seen->found);
+    hf__own_labels_free(&seen->own);
     hf_registry_free(seen->registry);
 }
 
