@@ -152,6 +152,18 @@ HF_API HF_MUST_CHECK hf_status hf_registry_read(const char *path, hf_registry **
                                                 hf_error *err);
 HF_API void hf_registry_free(hf_registry *registry);
 HF_API const char *hf_registry_path(const hf_registry *registry);
+
+/*
+ * Does the file allow locks that it does not have (strict: false), forbid them to every program
+ * (strict: true; hf_lock_acquire refuses them with HF_CONFIG), or say nothing? Then the library
+ * takes any label, and the commands refuse what the registry does not have.
+ */
+typedef enum hf_strictness {
+    HF_STRICT_COMMANDS = 0,
+    HF_STRICT_ALL,
+    HF_STRICT_NOBODY
+} hf_strictness;
+HF_API hf_strictness hf_registry_strictness(const hf_registry *registry);
 HF_API size_t hf_registry_count(const hf_registry *registry);
 HF_API const hf_registry_entry *hf_registry_at(const hf_registry *registry, size_t index);
 HF_API const hf_registry_entry *hf_registry_find(const hf_registry *registry, const char *name);

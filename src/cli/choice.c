@@ -160,6 +160,11 @@ hf_status open_store(const struct invocation *in, hf_store_options *options, hf_
 
     if (status == HF_OK)
         status = hf_store_open(options, store, err);
+    if (status == HF_OK && in->common.verbose)
+        report_note(&in->report, "store: %s (%s)", hf_store_name(*store),
+                    choice.variable != NULL  ? choice.variable
+                    : in->common.url != NULL ? "--url"
+                                             : "by default");
     options->url = NULL;
     if (status != HF_OK && choice.url != NULL)
         status = name_store_choice(&choice, err);
@@ -182,6 +187,47 @@ static int obstacle_to(const char *path)
     return S_ISDIR(found.st_mode) ? EISDIR : 0;
 }
 
+static hf_status refuse_file(const char *path, const char *why, hf_error *err)
+{
+    char shown[SHOWN_MAX];
+    hf_status status = hf__fail(err, HF_CONFIG, "the registry %s is not used: %s",
+                                show_argument(shown, path), why);
+
+    return status;
+}
+
+/* Everybody could change which key a name stands for, and so let two holders in. */
+static hf_status check_writers(const char *path, const struct stat *file, hf_error *err)
+{
+    if ((file->st_mode & S_IWOTH) == 0 || !S_ISREG(file->st_mode))
+        return HF_OK;
+    hf_status status = refuse_file(path, "everybody may write to it", err);
+    hf__hint(err, "chmod o-w it");
+    return status;
+}
+
+static bool is_ours(const struct stat *file)
+{
+    return file->st_uid == 0 || file->st_uid == geteuid();
+}
+
+/* Of a file that was found, not named. A link of somebody else's counts as his file. */
+static hf_status check_owner(const char *path, hf_error *err)
+{
+    char why[64];
+    struct stat link = {0}, file = {0};
+
+    if (lstat(path, &link) != 0 || stat(path, &file) != 0)
+        return hf__fail_errno(err, HF_CONFIG, errno, "cannot read the registry %s", path);
+    if (is_ours(&link) && is_ours(&file))
+        return check_writers(path, &file, err);
+    (void)snprintf(why, sizeof why, "it belongs to the user %lu, not to you or root",
+                   (unsigned long)(is_ours(&link) ? file.st_uid : link.st_uid));
+    hf_status status = refuse_file(path, why, err);
+    hf__hint(err, "--registry %s uses it all the same; %s= (empty) does without", path, variable);
+    return status;
+}
+
 /* chooser is the option or the variable that named the file, for messages. */
 static hf_status take_named(const char *chooser, const char *named, char **path, hf_error *err)
 {
@@ -195,6 +241,10 @@ static hf_status take_named(const char *chooser, const char *named, char **path,
         hf__hint(err, "name a file that is there; %s= (empty) does without a registry", variable);
         return status;
     }
+    struct stat found = {0};
+    hf_status status = stat(named, &found) == 0 ? check_writers(named, &found, err) : HF_OK;
+    if (status != HF_OK)
+        return status;
     *path = strdup(named);
     return *path != NULL ? HF_OK : hf__no_memory(err);
 }
@@ -249,6 +299,26 @@ static hf_status search_upwards(char **path, hf_error *err)
     return status;
 }
 
+static hf_status find_registry(char **path, hf_error *err)
+{
+    hf_status status = search_upwards(path, err);
+
+    if (status == HF_OK && *path != NULL)
+        status = check_owner(*path, err);
+    if (status != HF_OK) {
+        free(*path);
+        *path = NULL;
+    }
+    return status;
+}
+
+const char *registry_chooser(const struct common *common)
+{
+    if (common->registry != NULL)
+        return "--registry";
+    return getenv(variable) != NULL ? variable : "found here or above";
+}
+
 /*
  * *path is NULL when there is no registry; the caller frees it. A file that was named but cannot be
  * read is an error.
@@ -261,7 +331,7 @@ static hf_status choose_registry(const struct common *common, char **path, hf_er
     if (common->registry != NULL)
         return take_named("--registry", common->registry, path, err);
     if (from_environment == NULL)
-        return search_upwards(path, err);
+        return find_registry(path, err);
     if (from_environment[0] == '\0')
         return HF_OK;
     return take_named(variable, from_environment, path, err);
@@ -283,6 +353,18 @@ hf_status demand_registry(const struct common *common, char **path, hf_error *er
     return status;
 }
 
+static void tell_registry(const struct common *common, const hf_registry *registry)
+{
+    struct report report = report_to_stderr(common->json);
+    char shown[SHOWN_MAX];
+
+    if (registry != NULL)
+        report_note(&report, "registry: %s (%s)", show_argument(shown, hf_registry_path(registry)),
+                    registry_chooser(common));
+    else
+        report_note(&report, "registry: none");
+}
+
 hf_status open_registry(const struct common *common, hf_registry **registry, hf_error *err)
 {
     char *path = NULL;
@@ -296,6 +378,8 @@ hf_status open_registry(const struct common *common, hf_registry **registry, hf_
         if (status == HF_OK)
             status = hf_registry_read(path, registry, err);
     }
+    if (status == HF_OK && common->verbose)
+        tell_registry(common, *registry);
     free(path);
     return status;
 }

@@ -43,17 +43,21 @@ HF_MUST_CHECK hf_status open_store(const struct invocation *in, hf_store_options
 
 /*
  * Finds the registry for commands that need one: --registry, else HOLDFAST_REGISTRY, else
- * locks.yaml in this folder or one above. HF_CONFIG when there is none, or when the one that was
- * named cannot be read. The caller frees *path.
+ * locks.yaml in this folder or one above. HF_CONFIG when there is none, or when it may not be used,
+ * or cannot be read. The caller frees *path.
  */
 HF_MUST_CHECK hf_status demand_registry(const struct common *common, char **path, hf_error *err);
 
 /*
  * Finds it in the same way and reads it. Without a registry *registry is NULL, which is no error.
- * The caller frees it with hf_registry_free.
+ * The caller frees it with hf_registry_free. A file that nobody named must belong to the user or to
+ * root, and no file may be writable by everybody: HF_CONFIG.
  */
 HF_MUST_CHECK hf_status open_registry(const struct common *common, hf_registry **registry,
                                       hf_error *err);
+
+/* What chose the registry: "--registry", "HOLDFAST_REGISTRY", or that it was found. */
+const char *registry_chooser(const struct common *common);
 
 /* The options that all commands about a network have. */
 

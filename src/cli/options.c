@@ -33,6 +33,12 @@ const struct option common_options[] = {
         .offset = offsetof(struct common, json),
     },
     {
+        .letter = 'v',
+        .name = "verbose",
+        .help = "tell which registry and which store are used, and why",
+        .offset = offsetof(struct common, verbose),
+    },
+    {
         .letter = 'h',
         .name = "help",
         .help = "show this help",
@@ -49,7 +55,7 @@ const struct option common_options[] = {
 
 /* ---- near words ------------------------------------------------------------------------------ */
 
-enum { WORD_MAX = 32 };
+enum { WORD_MAX = 128 }; /* as long as the names of locks */
 
 static size_t least(size_t a, size_t b, size_t c)
 {

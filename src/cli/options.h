@@ -13,6 +13,7 @@ struct common {
     const char *registry;
     bool session_pool;
     bool json;
+    bool verbose;
     bool help;
     bool version;
 };

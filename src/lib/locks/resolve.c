@@ -73,6 +73,23 @@ static const hf_registry_entry *find_numbered(const hf_registry *registry, const
     return same ? &entry->view : NULL;
 }
 
+/* The key of a shared table is registered in the store, not in the file. */
+static hf_status refuse_stranger(const hf_registry *registry, const hf_target *target,
+                                 hf_error *err)
+{
+    char shown[128];
+    if (hf_registry_strictness(registry) != HF_STRICT_ALL || target->derivation == HF_MINTED)
+        return HF_OK;
+    hf_status status =
+        target->label
+            ? hf__fail(err, HF_CONFIG, "'%s' is not in the registry, which is strict",
+                       hf__show(shown, sizeof shown, target->label, label_size(target)))
+            : hf__fail(err, HF_CONFIG, "the key %lld is not in the registry, which is strict",
+                       (long long)target->key);
+    hf__hint(err, "add it to %s, or say strict: false there", hf_registry_path(registry));
+    return status;
+}
+
 static hf_status ask_registry(const hf_registry *registry, hf_target *target,
                               const hf_registry_entry **entry, hf_error *err)
 {
@@ -82,10 +99,12 @@ static hf_status ask_registry(const hf_registry *registry, hf_target *target,
         return HF_OK;
     if (is_numbered(target)) {
         *entry = find_numbered(registry, target);
-        return HF_OK;
+        return *entry ? HF_OK : refuse_stranger(registry, target, err);
     }
     hf_status status =
         hf_registry_resolve(registry, target->label, target->label_size, &known, entry, err);
+    if (status == HF_OK && !*entry)
+        status = refuse_stranger(registry, target, err);
     if (status != HF_OK || !*entry)
         return status;
     if (target->derivation != HF_SHA256 && target->derivation != (*entry)->derivation)

@@ -372,8 +372,18 @@ static void read_conventions(hf__reading *reading, const hf__field *field, const
     hf__read_mapping(reading, value, field->name, convention_fields, &registry->conventions);
 }
 
+static void read_strict(hf__reading *reading, const hf__field *field, const hf__node *value,
+                        void *into)
+{
+    hf_registry *registry = into;
+    bool strict = false;
+    if (hf__read_boolean(reading, value, field->name, &strict))
+        registry->strictness = strict ? HF_STRICT_ALL : HF_STRICT_NOBODY;
+}
+
 static const hf__field file_fields[] = {
     {"version", read_version, 0},
+    {"strict", read_strict, 0},
     {"locks", read_locks, 0},
     {"conventions", read_conventions, 0},
     {0},

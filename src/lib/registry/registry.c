@@ -116,6 +116,11 @@ const char *hf_registry_path(const hf_registry *registry)
     return registry->path;
 }
 
+hf_strictness hf_registry_strictness(const hf_registry *registry)
+{
+    return registry->strictness;
+}
+
 size_t hf_registry_count(const hf_registry *registry)
 {
     return registry->count;

@@ -57,6 +57,7 @@ struct hf_registry {
     hf__lock_entry *entries; /* in the order of the file */
     size_t count;
     hf__conventions conventions;
+    hf_strictness strictness;
     struct hf__names *names; /* the entries by name and by fixed key */
 };
 

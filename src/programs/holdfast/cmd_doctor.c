@@ -78,6 +78,21 @@ static int finish(struct findings *findings, const hf_store *store)
     return findings->problems > 0 ? EXIT_FINDINGS : EXIT_OK;
 }
 
+/* Which file decides what the names of locks mean. */
+static void tell_registry(struct findings *findings, const hf_registry *registry)
+{
+    char text[2 * SHOWN_MAX], shown[SHOWN_MAX];
+
+    if (registry == NULL) {
+        add_finding(findings, HF_LEVEL_OK, "registry", "none", "");
+        return;
+    }
+    snprintf(text, sizeof text, "%zu locks in %s (%s)", hf_registry_count(registry),
+             show_argument(shown, hf_registry_path(registry)),
+             registry_chooser(&findings->in->common));
+    add_finding(findings, HF_LEVEL_OK, "registry", text, "");
+}
+
 static int doctor_main(const struct command *self, int argc, char **argv)
 {
     hf_store_options options = HF_STORE_OPTIONS_INIT;
@@ -97,6 +112,8 @@ static int doctor_main(const struct command *self, int argc, char **argv)
     options.application = "holdfast doctor";
     if (open_registry(&in.common, &registry, &err) != HF_OK)
         add_finding(&findings, HF_LEVEL_PROBLEM, "registry", err.message, err.hint);
+    else
+        tell_registry(&findings, registry);
     options.registry = registry;
     if (open_store(&in, &options, &store, &err) == HF_OK)
         examine(&findings, store);

@@ -53,6 +53,7 @@ static const struct column columns[] = {
 
 /* What is printed: numbers alone, a table, or JSON. */
 struct output {
+    const struct report *report;
     const hf_registry *registry; /* NULL: none */
     struct table *table;
     hf__json json;
@@ -195,6 +196,16 @@ static hf_status add_all_keys(struct output *output, const char *label, hf_error
     return status;
 }
 
+/* Nothing is locked here, so that every label has its keys; but 'holdfast run' would refuse it. */
+static void warn_of_stranger(const struct output *output, const hf_registry_entry *entry,
+                             const char *label)
+{
+    hf_error err = {0};
+
+    if (refuse_stranger(output->registry, entry, label, NULL, &err) != HF_OK)
+        report_warning(output->report, "%s: %s", err.message, err.hint);
+}
+
 /* Looks in the registry first. *used is how many words that used; 0: it does not know the first. */
 static hf_status ask_registry(struct output *output, char **words, int count, int *used,
                               hf_error *err)
@@ -215,6 +226,8 @@ static hf_status ask_registry(struct output *output, char **words, int count, in
         add_registered(output, &lock);
     else
         *used = 0;
+    if (status == HF_OK)
+        warn_of_stranger(output, lock.entry, words[0]);
     named_lock_free(&lock);
     return status;
 }
@@ -242,7 +255,7 @@ static hf_status add_label(struct output *output, const struct key_values *value
 static int print_json(const struct key_values *values, const struct invocation *in,
                       const hf_registry *registry)
 {
-    struct output output = {.registry = registry};
+    struct output output = {.report = &in->report, .registry = registry};
     int used = 0;
     hf_error err;
 
@@ -255,6 +268,7 @@ static int print_json(const struct key_values *values, const struct invocation *
         }
     }
     hf__json_end_array(&output.json);
+    hf__json_put_text(&output.json, "registry", registry != NULL ? hf_registry_path(registry) : "");
     hf__json_end_object(&output.json);
     return print_document(&output.json, stdout) ? EXIT_OK : out_of_memory(&in->report);
 }
@@ -267,7 +281,8 @@ static int print_table(const struct key_values *values, const struct invocation 
     hf_error err;
 
     prepare_for_tables();
-    struct output output = {.registry = registry, .table = table_new(columns)};
+    struct output output = {
+        .report = &in->report, .registry = registry, .table = table_new(columns)};
     if (output.table == NULL)
         return out_of_memory(&in->report);
     for (int i = 0; code == EXIT_OK && i < in->count; i += used)
@@ -323,10 +338,15 @@ static int print_keys(const struct key_values *values, const struct invocation *
 {
     hf_registry *registry = NULL;
     hf_error err;
+    char shown[SHOWN_MAX];
     int code;
 
     if (values->derivation == NULL && open_registry(&in->common, &registry, &err) != HF_OK)
         return report_error(&in->report, &err);
+    if (registry != NULL && !in->common.json && !in->common.verbose)
+        report_note(&in->report, "registry: %s (%s)",
+                    show_argument(shown, hf_registry_path(registry)),
+                    registry_chooser(&in->common));
     if (in->common.json)
         code = print_json(values, in, registry);
     else if (values->derivation != NULL)

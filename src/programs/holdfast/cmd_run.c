@@ -25,6 +25,7 @@ struct run_values {
     struct number slots;
     struct number key;
     const char *derivation;
+    bool unregistered;
     struct number conflict_exit_code;
     struct number time_limit;
     struct number kill_after;
@@ -80,6 +81,7 @@ static const struct option run_options[] = {
         .kind = OPTION_TEXT,
         .offset = offsetof(struct run_values, derivation),
     },
+    UNREGISTERED_OPTION(struct run_values, unregistered),
     {
         .letter = 'E',
         .name = "conflict-exit-code",
@@ -201,12 +203,16 @@ static hf_status find_target(struct run *run, char **words, int count, int *used
 {
     *used = 1;
     hf_status status = open_registry(&run->in.common, &run->registry, err);
-    if (status == HF_OK && run->values.key.given)
-        return read_number(run, words[0], err);
-    if (status == HF_OK)
+    const int64_t *number = run->values.key.given ? &run->values.key.value : NULL;
+    if (status == HF_OK && number != NULL)
+        status = read_number(run, words[0], err);
+    else if (status == HF_OK)
         status = read_lock_name(run->registry, words, count, run->values.derivation,
                                 &run->lock_name, used, err);
-    run->target = run->lock_name.target;
+    if (number == NULL)
+        run->target = run->lock_name.target;
+    if (status == HF_OK && !run->values.unregistered)
+        status = refuse_stranger(run->registry, run->lock_name.entry, words[0], number, err);
     return status;
 }
 

@@ -20,6 +20,7 @@ enum { ATTEMPTS_MOST = 1000000 };
 
 struct tx_values {
     const char *derivation;
+    bool unregistered;
     const char *isolation;
     bool read_only;
     struct number attempts;
@@ -62,6 +63,7 @@ static const struct option tx_options[] = {
         .kind = OPTION_TEXT,
         .offset = offsetof(struct tx_values, derivation),
     },
+    UNREGISTERED_OPTION(struct tx_values, unregistered),
     {
         .name = "isolation",
         .value = "LEVEL",
@@ -157,6 +159,8 @@ static hf_status read_labels(struct tx_run *run, hf_error *err)
         struct named_lock *name = &run->names[run->name_count];
         status = read_lock_name(run->registry, run->in.operands + at, run->in.count - at,
                                 run->values.derivation, name, &used, err);
+        if (status == HF_OK && !run->values.unregistered)
+            status = refuse_stranger(run->registry, name->entry, run->in.operands[at], NULL, err);
         run->labels[run->name_count++] = name->target;
     }
     run->options.labels = run->labels;

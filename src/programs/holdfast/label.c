@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/report.h"
 
 static const char *find_control(const char *label)
@@ -133,6 +134,90 @@ hf_status read_lock_name(const hf_registry *registry, char **words, int count,
     if (status == HF_OK)
         status = choose_derivation(derivation, lock, err);
     return status == HF_OK ? derive(lock, err) : status;
+}
+
+/* ---- what the registry does not have --------------------------------------------------------- */
+
+static const hf_registry_entry *entry_with_id(const hf_registry *registry, int64_t key)
+{
+    for (size_t i = 0; i < hf_registry_count(registry); i++) {
+        const hf_registry_entry *entry = hf_registry_at(registry, i);
+        if (entry->derivation == HF_FIXED && entry->space == HF_BIGINT && entry->key == key)
+            return entry;
+    }
+    return NULL;
+}
+
+/* The pattern whose beginning is nearest to that of the label; NULL: none is near. */
+static const hf_registry_entry *nearest_pattern(const hf_registry *registry, const char *label)
+{
+    const hf_registry_entry *nearest = NULL;
+    size_t distance = SIZE_MAX;
+
+    for (size_t i = 0; i < hf_registry_count(registry); i++) {
+        const hf_registry_entry *entry = hf_registry_at(registry, i);
+        size_t size = entry->pattern != NULL ? strcspn(entry->pattern, "{") : 0;
+        size_t head = strcspn(label, ":/-_.") + 1 < strlen(label) ? strcspn(label, ":/-_.") + 1 : 0;
+        char *beginning = size > 0 ? strndup(entry->pattern, size) : NULL;
+        char *given = entry->pattern != NULL && strchr(entry->pattern, '{') != NULL && head > 0
+                          ? strndup(label, head)
+                          : strdup(label);
+        struct suggestion suggestion = {.word = given};
+        if (beginning != NULL && given != NULL)
+            suggest(&suggestion, beginning);
+        if (suggestion.nearest != NULL && suggestion.distance < distance) {
+            nearest = entry;
+            distance = suggestion.distance;
+        }
+        free(beginning);
+        free(given);
+    }
+    return nearest;
+}
+
+static void hint_at_nearest(const hf_registry *registry, const char *label, hf_error *err)
+{
+    struct suggestion suggestion = {.word = label};
+    const hf_registry_entry *same = NULL, *pattern = NULL;
+    int64_t number = 0;
+
+    for (size_t i = 0; i < hf_registry_count(registry); i++)
+        suggest(&suggestion, hf_registry_at(registry, i)->name);
+    if (hf__parse_int64(label, "LABEL", INT64_MIN, INT64_MAX, &number, NULL) == HF_OK)
+        same = entry_with_id(registry, number);
+    if (same == NULL && suggestion.nearest == NULL)
+        pattern = nearest_pattern(registry, label);
+    if (same != NULL)
+        hf__hint(err, "%s is the number of %s: say %s, or --key %s", label, same->name, same->name,
+                 label);
+    else if (suggestion.nearest != NULL)
+        hf__hint(err, "did you mean %s? --unregistered takes it as it is", suggestion.nearest);
+    else if (pattern != NULL)
+        hf__hint(err, "did you mean %s (%s)? --unregistered takes it as it is", pattern->pattern,
+                 pattern->name);
+    else
+        hf__hint(err, "add it there, or give --unregistered");
+}
+
+hf_status refuse_stranger(const hf_registry *registry, const hf_registry_entry *entry,
+                          const char *label, const int64_t *key, hf_error *err)
+{
+    char shown[SHOWN_MAX], path[SHOWN_MAX];
+
+    if (registry == NULL || entry != NULL || hf_registry_strictness(registry) == HF_STRICT_NOBODY ||
+        (key != NULL && entry_with_id(registry, *key) != NULL))
+        return HF_OK;
+    show_argument(path, hf_registry_path(registry));
+    if (key != NULL) {
+        hf_status status = hf__fail(err, HF_CONFIG, "the registry %s has no lock with the key %lld",
+                                    path, (long long)*key);
+        hf__hint(err, "add it there, or give --unregistered");
+        return status;
+    }
+    hf_status status = hf__fail(err, HF_CONFIG, "'%s' is not in the registry %s",
+                                show_argument(shown, label), path);
+    hint_at_nearest(registry, label, err);
+    return status;
 }
 
 void named_lock_free(struct named_lock *lock)

@@ -23,11 +23,26 @@ struct named_lock {
 /*
  * Reads a name of the registry and the NAME=VALUE words after it, or a label. *used is how many
  * words that used. registry and derivation may be NULL. lock points into words; free it after a
- * failure, too.
+ * failure, too. Check with refuse_stranger whether the registry had to have it.
  */
 HF_MUST_CHECK hf_status read_lock_name(const hf_registry *registry, char **words, int count,
                                        const char *derivation, struct named_lock *lock, int *used,
                                        hf_error *err);
+
+/*
+ * Refuses with HF_CONFIG what the registry does not have, with the nearest spelling, unless there
+ * is no registry or it says strict: false. entry is what was found for the label; key is that of
+ * --key, or NULL.
+ */
+HF_MUST_CHECK hf_status refuse_stranger(const hf_registry *registry, const hf_registry_entry *entry,
+                                        const char *label, const int64_t *key, hf_error *err);
+
+/* A row of an option table: names that the registry does not have are taken. */
+#define UNREGISTERED_OPTION(values, member)                                                        \
+    {                                                                                              \
+        .name = "unregistered", .help = "take a lock that the registry does not have",             \
+        .offset = offsetof(values, member),                                                        \
+    }
 void named_lock_free(struct named_lock *lock);
 
 #endif

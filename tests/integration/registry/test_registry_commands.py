@@ -1,6 +1,7 @@
 """run, tx and key with a registry: names, patterns and what is refused."""
 
 import json
+import os
 
 import pytest
 
@@ -106,8 +107,98 @@ def test_a_number_beside_a_name_must_be_the_names_own(named):
     assert "cleanup" in refused.err
 
 
-def test_a_label_that_the_registry_does_not_know_is_locked_as_ever(named):
-    assert named("run", "elsewhere", *SHOW).out == f"elsewhere {hf.derive('elsewhere')}\n"
+def test_a_label_that_the_registry_does_not_have_is_locked_only_when_that_is_meant(named):
+    refused = named("run", "elsewhere", *SHOW)
+    assert (refused.code, refused.out) == (EXIT_CONFIG, "")
+    assert "'elsewhere' is not in the registry" in refused.err and "--unregistered" in refused.err
+    assert named("run", "--unregistered", "elsewhere", *SHOW).out == f"elsewhere {hf.derive('elsewhere')}\n"
+
+
+@pytest.mark.parametrize("given, meant", [
+    ("clenup", "did you mean cleanup?"), ("booking-craete", "did you mean booking-create?"),
+    ("Onyl:one", "did you mean Only:one (only)?"), ("jbo:12345678", "did you mean job:{id} (classed)?"),
+    ("42424242", "42424242 is the number of cleanup: say cleanup, or --key 42424242"),
+])
+def test_a_misspelt_name_is_refused_with_the_nearest_spelling(named, given, meant):
+    refused = named("run", given, "true")
+    assert refused.code == EXIT_CONFIG
+    assert meant in refused.err
+
+
+def test_a_number_that_no_entry_has_is_refused(named):
+    refused = named("run", "--key", "42424243", "cleaning", "true")
+    assert refused.code == EXIT_CONFIG and "no lock with the key 42424243" in refused.err
+    assert named("run", "--key", "42424243", "--unregistered", "cleaning", "true").code == 0
+    assert named("run", "--key", "42424242", "another-name", "true").code == 0
+
+
+@pytest.mark.parametrize("command", [["run", "elsewhere", "true"], ["tx", "elsewhere", "-c", "select 1"]])
+def test_the_file_may_allow_what_it_does_not_have(holdfast, tmp_path, command):
+    path = hf_registry.write(tmp_path, LOCKS)
+    strict = path.read_text()
+    env = {"HOLDFAST_REGISTRY": str(path)}
+    assert holdfast(*command, env=env).code == EXIT_CONFIG
+    path.write_text("strict: false\n" + strict)
+    assert holdfast(*command, env=env).code == 0
+    path.write_text("strict: true\n" + strict)
+    assert holdfast(*command, env=env).code == EXIT_CONFIG
+    assert holdfast(command[0], "--unregistered", *command[1:], env=env).code == EXIT_CONFIG
+
+
+# --- which file decides ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder below one that has the registry."""
+    hf_registry.write(tmp_path, LOCKS)
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+@pytest.mark.parametrize("as_link", [False, True])
+def test_a_strangers_file_is_used_only_when_it_is_named(holdfast, project, as_link):
+    path = project.parent / "locks.yaml"
+    if as_link:
+        path.rename(project.parent / "other.yaml")
+        path.symlink_to("other.yaml")
+    os.chown(path, 1234, 1234, follow_symlinks=False)
+    refused = holdfast("run", "cleanup", *SHOW, cwd=project)
+    assert (refused.code, refused.out) == (EXIT_CONFIG, "")
+    assert "belongs to the user 1234" in refused.err and "--registry ../locks.yaml" in refused.err
+    for how in ({"env": {"HOLDFAST_REGISTRY": str(path)}}, {}):
+        option = [] if how else ["--registry", path]
+        assert holdfast("run", *option, "cleanup", *SHOW, cwd=project, **how).out == "cleanup 42424242\n"
+    assert holdfast("run", "cleanup", *SHOW, cwd=project, env={"HOLDFAST_REGISTRY": ""}).out == \
+        f"cleanup {hf.derive('cleanup')}\n"
+
+
+@pytest.mark.parametrize("option", [[], ["--registry", "../locks.yaml"]])
+def test_a_file_that_everybody_may_write_is_never_used(holdfast, project, option):
+    (project.parent / "locks.yaml").chmod(0o666)
+    refused = holdfast("run", *option, "cleanup", *SHOW, cwd=project)
+    assert (refused.code, refused.out) == (EXIT_CONFIG, "")
+    assert "everybody may write" in refused.err
+
+
+def test_the_file_that_decided_is_told(holdfast, project):
+    told = "registry: ../locks.yaml (found here or above)"
+    assert told in holdfast("run", "-v", "cleanup", "true", cwd=project).err
+    assert told in holdfast("tx", "--verbose", "only", "-c", "select 1", cwd=project).err
+    assert told in holdfast("key", "cleanup", cwd=project).err
+    assert json.loads(holdfast("key", "--json", "cleanup", cwd=project).out)["registry"] == "../locks.yaml"
+    assert "registry: ../locks.yaml (--registry)" in \
+        holdfast("key", "--registry", "../locks.yaml", "cleanup", cwd=project).err
+    assert "4 locks in ../locks.yaml (found here or above)" in holdfast("doctor", cwd=project).out
+    silent = holdfast("run", "cleanup", "true", cwd=project)
+    assert "registry" not in silent.err
+
+
+def test_key_warns_of_what_run_would_refuse(named):
+    done = named("key", "clenup")
+    assert done.code == 0 and "warning: 'clenup' is not in the registry" in done.err
+    assert "did you mean cleanup?" in done.err
 
 
 def test_a_broken_registry_stops_a_command_before_it_locks_anything(holdfast, tmp_path):
@@ -131,7 +222,7 @@ def test_every_goes_by_the_label_of_a_filled_pattern(named):
 
 def test_tx_takes_names_patterns_and_labels(tx_kind, holdfast, registry):
     done = holdfast.at(tx_kind.url)(
-        "tx", "--registry", registry, "booking-create", "tenant=7", "date=2026-01-15", "only",
+        "tx", "--registry", registry, "--unregistered", "booking-create", "tenant=7", "date=2026-01-15", "only",
         "Transfer:a", "-c", "update counter set n = n + 1 where id = 1 returning n", "--json")
     assert done.code == 0, done
     assert json.loads(done.out) == [{"n": "1"}]

@@ -54,6 +54,17 @@ def test_a_label_that_the_registry_does_not_know_is_derived_as_ever(store):
         assert lock.key == hf.derive("elsewhere")
 
 
+def test_a_strict_registry_refuses_what_it_does_not_have(kind, tmp_path):
+    path = hf_registry.write(tmp_path, LOCKS)
+    path.write_text("strict: true\n" + path.read_text())
+    with hf_registry.registry(path) as strict, kind.open(registry=strict) as store:
+        for target in ("elsewhere", 42424243, (7, 9)):
+            error = store.refusal(target)
+            assert error.status is Status.CONFIG and "strict" in error.message
+        store.acquire("booking:7").end()
+        store.acquire(42424242).end()
+
+
 def test_a_program_without_the_registry_that_derives_alike_is_excluded(kind, store):
     with kind.peer() as stranger, store.acquire("booking:7"):
         assert stranger.refusal(hf.derive("booking:7", Derivation.FNV1A32_JS)).status is Status.NOT_ACQUIRED
