@@ -257,16 +257,26 @@ static int run(const struct resolve_values *values, const struct invocation *in,
     return code;
 }
 
+/* Reads the command line. False: the command ends with *code. */
+static bool take_id(const struct command *self, int argc, char **argv,
+                    struct resolve_values *values, struct invocation *in, int *code)
+{
+    if (!parse_options(self, argc, argv, values, in, code))
+        return false;
+    if (in->count == 1)
+        return true;
+    *code = report_usage(&in->report, self, "one ID is needed");
+    return false;
+}
+
 static int resolve_main(const struct command *self, int argc, char **argv)
 {
     struct resolve_values values = {0};
     struct invocation in = {0};
     int code = EXIT_OK;
 
-    if (!parse_options(self, argc, argv, &values, &in, &code))
+    if (!take_id(self, argc, argv, &values, &in, &code))
         return code;
-    if (in.count != 1)
-        return report_usage(&in.report, self, "one ID is needed");
     if (values.attached && values.missing)
         return report_usage(&in.report, self, "--attached and --missing exclude each other");
     return run(&values, &in, true, hf__append_resolve, "done");
@@ -278,10 +288,8 @@ static int forget_main(const struct command *self, int argc, char **argv)
     struct invocation in = {0};
     int code = EXIT_OK;
 
-    if (!parse_options(self, argc, argv, &values, &in, &code))
+    if (!take_id(self, argc, argv, &values, &in, &code))
         return code;
-    if (in.count != 1)
-        return report_usage(&in.report, self, "one ID is needed");
     return run(&values, &in, false, hf__append_forget, "forgotten");
 }
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import clickhouse
-from appending import BLOCK, SMALL_BLOCKS, Appender, counts, held_id, make_table, rows_of
+from appending import BLOCK, SMALL_BLOCKS, counts, held_id, make_table, rows_of
 from awaiting import eventually
 
 NEVER_MERGED = "MergeTree ORDER BY n SETTINGS max_bytes_to_merge_at_max_space_in_pool = 1, old_parts_lifetime = 1"
@@ -14,21 +14,10 @@ PARTS = 4
 
 
 @pytest.fixture(scope="module")
-def own_server():
+def clickhouse_server():
+    """Not the one that all tests share: it is killed."""
     with clickhouse.ClickHouse("own") as server:
         yield server.start()
-
-
-@pytest.fixture
-def there(own_server):
-    database = own_server.create_database()
-    yield database
-    database.drop()
-
-
-@pytest.fixture
-def appends(holdfast, store15, there):
-    return Appender(holdfast.at(store15.url()), there)
 
 
 def folder(ch, table):
@@ -47,14 +36,14 @@ def copy_parts(ch, staged, first_block, count):
         os.chown(target, owner.st_uid, owner.st_gid)
 
 
-def attach_halfway(appends, ch, engine, count):
+def attach_halfway(appender15, ch, engine, count):
     """Append x, of which the server has attached `count` parts when it is killed."""
     make_table(ch, engine=engine)
-    key = appends.done("t", input=rows_of(0, 1))["key"]
+    key = appender15.done("t", input=rows_of(0, 1))["key"]
     with held_id(ch, f"holdfast-{key}"):
-        worker = appends.start("--id", "x", "--orphans", "wait", "t", "--select",
-                               f"SELECT toUInt32(1), number FROM numbers({PARTS * BLOCK})", max_threads=1,
-                               **SMALL_BLOCKS)
+        worker = appender15.start("--id", "x", "--orphans", "wait", "t", "--select",
+                                  f"SELECT toUInt32(1), number FROM numbers({PARTS * BLOCK})", max_threads=1,
+                                  **SMALL_BLOCKS)
         worker.await_line("orphan", "err")
         worker.kill9()
     [staged] = ch.staging_tables()
@@ -66,31 +55,31 @@ def attach_halfway(appends, ch, engine, count):
 
 @pytest.mark.parametrize("stranger", [False, True])
 @pytest.mark.parametrize("count", [0, 1, PARTS - 1, PARTS])
-def test_the_parts_that_are_missing_are_attached_and_no_others(appends, there, count, stranger):
-    attach_halfway(appends, there, NEVER_MERGED, count)
+def test_the_parts_that_are_missing_are_attached_and_no_others(appender15, ch, count, stranger):
+    attach_halfway(appender15, ch, NEVER_MERGED, count)
     if stranger:
-        there.sql(f"INSERT INTO t SELECT 2, number FROM numbers({BLOCK})")
-    assert appends.done("--id", "x", "t", input=b"")["outcome"] == "finished"
-    assert counts(there) == {0: 1, 1: PARTS * BLOCK, **({2: BLOCK} if stranger else {})}
-    assert there.staging_tables() == []
+        ch.sql(f"INSERT INTO t SELECT 2, number FROM numbers({BLOCK})")
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert counts(ch) == {0: 1, 1: PARTS * BLOCK, **({2: BLOCK} if stranger else {})}
+    assert ch.staging_tables() == []
 
 
-def test_the_next_append_does_that_as_well(appends, there):
-    attach_halfway(appends, there, NEVER_MERGED, 2)
-    result = appends("--direct", "t", input=rows_of(2, 10))
+def test_the_next_append_does_that_as_well(appender15, ch):
+    attach_halfway(appender15, ch, NEVER_MERGED, 2)
+    result = appender15("--direct", "t", input=rows_of(2, 10))
     assert result.code == 0 and "finished append x" in result.err, result
-    assert counts(there) == {0: 1, 1: PARTS * BLOCK, 2: 10} and there.staging_tables() == []
+    assert counts(ch) == {0: 1, 1: PARTS * BLOCK, 2: 10} and ch.staging_tables() == []
 
 
-def test_where_they_were_merged_at_once_people_say_so_and_the_others_are_attached(appends, there):
-    attach_halfway(appends, there, NEVER_MERGED, 2)
-    there.sql("OPTIMIZE TABLE t FINAL")
-    eventually(lambda: not there.value("SELECT count() FROM system.parts WHERE database = currentDatabase() AND"
-                                       " table = 't' AND NOT active"), 60)
-    assert appends("--id", "x", "t", input=b"").code == 76
-    assert counts(there) == {0: 1, 1: 2 * BLOCK}
-    there.sql("ALTER TABLE t DELETE WHERE append = 1")  # they have looked, and make room
-    eventually(lambda: counts(there) == {0: 1})
-    result = appends.holdfast("append", "resolve", "--missing", "--to", there.url(), "x")
+def test_where_they_were_merged_at_once_people_say_so_and_the_others_are_attached(appender15, ch):
+    attach_halfway(appender15, ch, NEVER_MERGED, 2)
+    ch.sql("OPTIMIZE TABLE t FINAL")
+    eventually(lambda: not ch.value("SELECT count() FROM system.parts WHERE database = currentDatabase() AND"
+                                    " table = 't' AND NOT active"), 60)
+    assert appender15("--id", "x", "t", input=b"").code == 76
+    assert counts(ch) == {0: 1, 1: 2 * BLOCK}
+    ch.sql("ALTER TABLE t DELETE WHERE append = 1")  # they have looked, and make room
+    eventually(lambda: counts(ch) == {0: 1})
+    result = appender15.holdfast("append", "resolve", "--missing", "--to", ch.url(), "x")
     assert result.code == 0, result
-    assert counts(there) == {0: 1, 1: PARTS * BLOCK} and there.staging_tables() == []
+    assert counts(ch) == {0: 1, 1: PARTS * BLOCK} and ch.staging_tables() == []

@@ -50,6 +50,24 @@ def lose_the_lock(world):
         eventually(lambda: not world.kind.database.holders(LOCK_KEY))
 
 
+def lost_after(world, last):
+    """A live ingester that has lost its lock, with this ledger committed."""
+    live = world.follow(chain(1, last))
+    eventually(lambda: world.network.latest == last)
+    lose_the_lock(world)
+    return live
+
+
+def lost_behind(world, pipe):
+    """Likewise, with ledgers 1 to 6 from a pipe."""
+    live = world.start("ingest", "--source", pipe.path)
+    pipe.open()
+    pipe.write(*chain(1, 6))
+    eventually(lambda: world.network.latest == 6)
+    lose_the_lock(world)
+    return live
+
+
 def assert_goes_on(world, live, last, **how):
     """It has all ledgers up to the last one, of one chain and in one range."""
     eventually(lambda: world.network.latest == last or live.process.poll() is not None, 40, f"ledger {last}")
@@ -62,9 +80,7 @@ def assert_goes_on(world, live, last, **how):
 
 
 def test_after_a_reset_behind_its_back_it_reads_again_from_there(world):
-    live = world.follow(chain(1, 60))
-    eventually(lambda: world.network.latest == 60)
-    lose_the_lock(world)
+    live = lost_after(world, 60)
     done = world(*RESET, 50)
     assert done.code == 0, done
     world.add(ledger(61))
@@ -72,20 +88,14 @@ def test_after_a_reset_behind_its_back_it_reads_again_from_there(world):
 
 
 def test_after_a_reset_to_nothing_it_begins_with_the_source(world):
-    live = world.follow(chain(1, 6))
-    eventually(lambda: world.network.latest == 6)
-    lose_the_lock(world)
+    live = lost_after(world, 6)
     assert world(*RESET, 0).code == 0
     world.add(ledger(7))
     assert_goes_on(world, live, 7)
 
 
 def test_what_came_through_a_pipe_cannot_come_again_and_is_not_skipped(world, pipe):
-    live = world.start("ingest", "--source", pipe.path)
-    pipe.open()
-    pipe.write(*chain(1, 6))
-    eventually(lambda: world.network.latest == 6)
-    lose_the_lock(world)
+    live = lost_behind(world, pipe)
     assert world(*RESET, 4).code == 0
     pipe.write(ledger(7))
     assert live.wait() == EXIT_DATA, live.describe()
@@ -95,11 +105,7 @@ def test_what_came_through_a_pipe_cannot_come_again_and_is_not_skipped(world, pi
 
 
 def test_what_came_through_a_pipe_is_kept_where_it_still_follows(world, pipe):
-    live = world.start("ingest", "--source", pipe.path)
-    pipe.open()
-    pipe.write(*chain(1, 6))
-    eventually(lambda: world.network.latest == 6)
-    lose_the_lock(world)
+    live = lost_behind(world, pipe)
     world.ingest(1, 8)
     pipe.write(*chain(7, 9))
     assert_goes_on(world, live, 9)
@@ -156,9 +162,7 @@ def test_a_crash_that_forgets_commits_is_gone_on_with_where_the_server_stands(ow
 
 
 def test_what_another_ingester_did_meanwhile_is_kept_and_gone_on_from(world):
-    live = world.follow(chain(1, 10))
-    eventually(lambda: world.network.latest == 10)
-    lose_the_lock(world)
+    live = lost_after(world, 10)
     world.ingest(1, 20)
     world.add(*chain(11, 21))
     assert_goes_on(world, live, 21)
@@ -179,9 +183,7 @@ def test_with_a_standby_beside_it_losses_cost_no_ledger_whoever_goes_on(world):
 
 
 def test_another_chain_that_was_written_meanwhile_stops_it_with_both_hashes(world):
-    live = world.follow(chain(1, 10))
-    eventually(lambda: world.network.latest == 10)
-    lose_the_lock(world)
+    live = lost_after(world, 10)
     other = chain(11, 12, chain="other")
     other[0]["previous_hash"] = ledger(10)["hash"]
     world.ingest_these(chain(1, 10) + other)
@@ -193,9 +195,7 @@ def test_another_chain_that_was_written_meanwhile_stops_it_with_both_hashes(worl
 
 def test_the_same_number_of_another_chain_is_not_gone_on_from(world):
     """The store stands at the ledger that the ingester remembers, but it is another ledger."""
-    live = world.follow(chain(1, 10))
-    eventually(lambda: world.network.latest == 10)
-    lose_the_lock(world)
+    live = lost_after(world, 10)
     assert world(*RESET, 9).code == 0
     other = ledger(10, chain="other", previous=ledger(9)["hash"])
     world.ingest_these(chain(1, 9) + [other])
