@@ -78,7 +78,7 @@ bool hf__identity_is(const hf__identity *identity, const hf_network *network)
 hf_status hf__identity_write(hf_tx *tx, const hf_network *network, hf_error *err)
 {
     const char *const texts[ROWS] = {network->name, network->latest, network->oldest};
-    hf__identity identity;
+    hf__identity identity = {0};
     const char *const there[ROWS] = {identity.network, identity.latest, identity.oldest};
     hf_status status = hf__identity_read(tx, network->local, network->schema, &identity, err);
     for (size_t i = 0; status == HF_OK && i < ROWS; i++)
@@ -91,7 +91,7 @@ hf_status hf__network_find(hf_store *store, hf_tx *tx, const char *schema, hf_ne
                            hf_error *err)
 {
     hf_network_options options = HF_NETWORK_OPTIONS_INIT;
-    hf__identity identity;
+    hf__identity identity = {0};
     hf_error why = {0};
     hf_status status = hf__identity_read(tx, hf_store_is_local(store), schema, &identity, err);
     if (status != HF_OK)

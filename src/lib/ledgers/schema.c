@@ -269,7 +269,7 @@ static hf_status look_at_name(hf_tx *tx, void *arg, hf_error *err)
 {
     struct install *install = arg;
     const hf_network *network = install->network;
-    hf__identity identity;
+    hf__identity identity = {0};
     hf_status status = look(tx, arg, err);
     if (status != HF_OK || !has_all(&install->there))
         return status;
