@@ -12,14 +12,23 @@ THEIRS = "stranger"  # their key in ingest_store, which Network and World leave 
 # In one transaction and without any lock: a row of their own, and the rows that an ingester, backfill or retention
 # writes, as they are. Rows of ledgers that are there are written again.
 WRITES = [
+    ["update @ingest_store set value = value where key like '%Cursor'"],
     ["delete from @ingest_store where key = 'stranger'",
      "insert into @ingest_store (key, value) values ('stranger', 'no number')",
      "update @ingest_coverage set hi = hi where lo = (select max(lo) from @ingest_coverage)"],
-    ["update @ingest_store set value = value where key like '%Cursor'",
-     "update @ingest_coverage set lo = lo"],
+    ["update @ingest_coverage set lo = lo",
+     "update @ingest_store set value = value where key like '%Cursor'"],
     ["insert into @ledgers select * from @ledgers where true order by sequence desc limit 5 on conflict do nothing",
      "update @ingest_store set value = value where key = 'latestLedgerCursor'"],
 ]
+
+
+@contextlib.contextmanager
+def beside(network):
+    """network: a Network of ledgers.py."""
+    strangers = Strangers(network).begin()
+    yield
+    strangers.end()
 
 
 class Strangers:
@@ -43,7 +52,7 @@ class Strangers:
 
     def _is_there(self):
         try:
-            return bool(self.network.sql("select 1 from @ledgers, @ingest_coverage, @ingest_store limit 1"))
+            return bool(self.network.sql("select 1 from @ingest_store limit 1"))
         except Exception:
             return False
 
@@ -60,9 +69,9 @@ class Strangers:
 
     def _run(self):
         while not self._over.wait(PAUSE):
-            with contextlib.suppress(Exception):  # no table yet, or not any more, or somebody has the rows
-                with self._connection() as connection:
-                    for statements in WRITES:
+            with contextlib.suppress(Exception), self._connection() as connection:
+                for statements in WRITES:
+                    with contextlib.suppress(Exception):  # no table yet, or no longer, or somebody has the rows
                         self._write(connection, statements)
 
     def _write(self, connection, statements):

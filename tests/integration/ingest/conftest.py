@@ -1,6 +1,6 @@
 import pytest
 
-from ingesting_beside import Strangers
+from ingesting_beside import beside
 from ledgers import Network
 from source_reader import Reader
 from stellar_rpc import GENESIS, StellarRpc
@@ -43,6 +43,5 @@ def strangers(request):
         return
     if "world" in request.fixturenames:
         made[0].is_beside = True
-    writer = Strangers(getattr(made[0], "network", made[0])).begin()
-    yield
-    writer.end()
+    with beside(getattr(made[0], "network", made[0])):
+        yield

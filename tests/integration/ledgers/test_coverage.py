@@ -57,6 +57,7 @@ def test_what_is_added_is_there_as_few_rows(driver, network, added, stored):
     assert driver.coverage() == joined(added)
 
 
+@pytest.mark.usefixtures("strangers")
 def test_any_series_of_ranges_gives_their_union(driver, network):
     draw, model = random.Random(11), []
     for _ in range(150):
@@ -151,6 +152,7 @@ def test_clipping_leaves_what_is_between(driver, floor, ceiling, left):
 # --- at once -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("strangers")
 def test_many_who_add_overlapping_ranges_leave_their_union(recorded, driver, network):
     added = []
     with contextlib.ExitStack() as stack:
@@ -164,6 +166,7 @@ def test_many_who_add_overlapping_ranges_leave_their_union(recorded, driver, net
     assert joined(stored) == joined(added)
 
 
+@pytest.mark.usefixtures("strangers")
 def test_a_range_that_grows_among_many_who_add_overlaps_with_none(recorded, driver, network):
     """They add in its way, which no backfill does: it stops there, and nothing is claimed twice."""
     driver("add", 1, 1)

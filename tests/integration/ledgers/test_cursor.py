@@ -189,6 +189,7 @@ def many(kind, count, body):
                 call.result(60)
 
 
+@pytest.mark.usefixtures("strangers")
 def test_the_smallest_of_many_set_mins_wins(kind, network):
     for start in (500, 1000):
         network.set(LATEST, start)
@@ -197,6 +198,7 @@ def test_the_smallest_of_many_set_mins_wins(kind, network):
         assert network.get(LATEST) == min([*values, start])
 
 
+@pytest.mark.usefixtures("strangers")
 def test_one_of_many_advances_succeeds(kind, network):
     network.set(LATEST, 99)
     outcomes = []
@@ -212,6 +214,7 @@ def test_one_of_many_advances_succeeds(kind, network):
     assert sorted(outcomes) == ["ledger 100 is already ingested"] * 19 + ["ok"]
 
 
+@pytest.mark.usefixtures("strangers")
 def test_many_first_sets_at_once_make_one_table_and_one_row(kind, network):
     many(kind, 12, lambda shared, i: shared.set(LATEST, i))
     assert network.get(LATEST) in range(12)
