@@ -53,9 +53,10 @@ size_t sql_name_size(const struct sql_cursor *cursor, size_t ahead)
     return size;
 }
 
-void sql_skip_line_comment(struct sql_cursor *cursor)
+void sql_skip_line_comment(struct sql_cursor *cursor, bool sqlite)
 {
-    while (cursor->at < cursor->size && !is_line_end(sql_peek(cursor, 0)))
+    while (cursor->at < cursor->size &&
+           (sqlite ? sql_peek(cursor, 0) != '\n' : !is_line_end(sql_peek(cursor, 0))))
         cursor->at++;
 }
 
@@ -114,7 +115,7 @@ static bool skip_to_continuation(struct sql_cursor *cursor)
     for (;;) {
         new_line |= is_line_end(sql_peek(cursor, 0));
         if (sql_at_pair(cursor, '-', '-'))
-            sql_skip_line_comment(cursor);
+            sql_skip_line_comment(cursor, false);
         else if (sql_is_space(sql_peek(cursor, 0)))
             cursor->at++;
         else

@@ -37,7 +37,8 @@ const char *sql_skip_bracketed(struct sql_cursor *cursor);     /* SQLite's […]
 const char *sql_skip_escape_string(struct sql_cursor *cursor); /* the '…' of E'…' */
 const char *sql_skip_dollar_quoted(struct sql_cursor *cursor, size_t tag_size); /* with both $ */
 
-void sql_skip_line_comment(struct sql_cursor *cursor);
+/* A carriage return ends it too, but not for SQLite. */
+void sql_skip_line_comment(struct sql_cursor *cursor, bool sqlite);
 
 #define SQL_EXCERPT_MAX 160
 

@@ -439,7 +439,7 @@ static hf_status read_piece(struct reader *reader)
                             sql_skip_block_comment(&reader->cursor, !reader->sqlite));
     if (!sql_at_pair(&reader->cursor, '-', '-'))
         return read_token(reader);
-    sql_skip_line_comment(&reader->cursor);
+    sql_skip_line_comment(&reader->cursor, reader->sqlite);
     return HF_OK;
 }
 

@@ -74,6 +74,8 @@ static void test_sqlite_quotes_names_in_its_own_ways(void **state)
     check_split_as(true, "select 1 /* /* ; */; select 2", "select 1 /* /* ; */|select 2");
     check_split_as(true, "select e'\\'; select 2", "select e'\\'|select 2");
     check_split_as(true, "select $a$; select $a$", "select $a$|select $a$");
+    check_split_as(true, "select 1 --\r; 2\n; select 3", "select 1 --\r; 2|select 3");
+    check_split_as(false, "select 1 --\r; select 3", "select 1 --|select 3");
     check_split("select a[:id]; select 1", "select a[$1]|select 1");
     check_split("select 1 /* /* ; */ ; */; select 2", "select 1 /* /* ; */ ; */|select 2");
 }
