@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "holdfast/holdfast.h"
 
 enum {
@@ -28,17 +29,26 @@ static void drop_partial_character(char *text)
         text[start - 1] = '\0';
 }
 
-/* Servers send messages with newlines in them and at the end. We show one line. */
+/*
+ * Servers send messages with newlines in them and at the end, and what others have written may have
+ * escapes of a terminal. We show one line of text.
+ */
 static void fold_lines(char *text)
 {
+    size_t size = strlen(text);
     char *to = text;
 
-    for (const char *from = text; *from != '\0'; from++) {
-        unsigned char byte = (unsigned char)*from;
-        if (byte >= 0x20 && byte != 0x7F)
-            *to++ = *from;
-        else if (to > text && to[-1] != ' ')
+    for (size_t at = 0; at < size;) {
+        const char *from = text + at;
+        int32_t point = hf__utf8_next((const unsigned char *)text, size, &at);
+        if (point < 0) {
+            *to++ = '?';
+        } else if (!hf__is_unsafe(point)) {
+            memmove(to, from, (size_t)(text + at - from));
+            to += text + at - from;
+        } else if (to > text && to[-1] != ' ') {
             *to++ = ' ';
+        }
     }
     while (to > text && to[-1] == ' ')
         to--;

@@ -19,7 +19,7 @@ static void quote(hf__buf *text, const char *value, size_t size)
             hf__buf_puts(text, "\\ufffd");
         else if (point == '"' || point == '\\')
             hf__buf_printf(text, "\\%c", (char)point);
-        else if (point < 0x20 || point == 0x7f)
+        else if (hf__is_unsafe(point))
             hf__buf_printf(text, "\\u%04x", (unsigned)point);
         else
             hf__buf_add(text, bytes + start, at - start);

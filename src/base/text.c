@@ -89,8 +89,7 @@ bool hf__utf8_valid(const void *bytes, size_t size)
     return true;
 }
 
-/* Control characters, and what moves or hides text: line separators, direction overrides. */
-static bool is_unsafe(int32_t point)
+bool hf__is_unsafe(int32_t point)
 {
     return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0x061C || point == 0x200E ||
            point == 0x200F || (point >= 0x2028 && point <= 0x202E) ||
@@ -120,7 +119,7 @@ static size_t show_character(char *piece, size_t piece_size, const unsigned char
     size_t length = 0;
     int32_t point = hf__utf8_next(bytes, size, at);
 
-    if (point >= 0 && point != '\\' && !is_unsafe(point)) {
+    if (point >= 0 && point != '\\' && !hf__is_unsafe(point)) {
         memcpy(piece, bytes + start, *at - start);
         return *at - start;
     }

@@ -32,6 +32,12 @@ bool hf__utf8_valid(const void *bytes, size_t size);
  */
 int32_t hf__utf8_next(const unsigned char *bytes, size_t size, size_t *at);
 
+/*
+ * Control characters, invalid bytes (-1), and what moves or hides text: line separators, direction
+ * overrides.
+ */
+bool hf__is_unsafe(int32_t point);
+
 /* Writes a valid code point as UTF-8, without a NUL, and returns its size in bytes. */
 size_t hf__utf8_write(char out[4], uint32_t point);
 

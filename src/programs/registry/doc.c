@@ -11,14 +11,6 @@
 
 /* --- text inside a table -------------------------------------------------------------------- */
 
-/* Controls, and characters that hide text or turn its direction. */
-static bool is_unsafe(int32_t point)
-{
-    return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0x061C || point == 0x200E ||
-           point == 0x200F || (point >= 0x2028 && point <= 0x202E) ||
-           (point >= 0x2066 && point <= 0x2069) || point == 0xFEFF;
-}
-
 static bool is_inside_word(const char *text, size_t at)
 {
     return at > 0 && isalnum((unsigned char)text[at - 1]) && isalnum((unsigned char)text[at + 1]);
@@ -53,7 +45,7 @@ static void put_text(hf__buf *out, const char *text)
         int32_t point = hf__utf8_next((const unsigned char *)text, size, &at);
         if (put_special(out, text, start))
             continue;
-        if (is_unsafe(point))
+        if (hf__is_unsafe(point))
             hf__buf_puts(out, "\uFFFD");
         else
             hf__buf_add(out, text + start, at - start);
@@ -68,7 +60,7 @@ static bool fits_backticks(const char *text, size_t size)
     for (size_t at = 0; at < size;) {
         size_t start = at;
         int32_t point = hf__utf8_next((const unsigned char *)text, size, &at);
-        if (point == '`' || is_unsafe(point) ||
+        if (point == '`' || hf__is_unsafe(point) ||
             (point == '|' && start > 0 && text[start - 1] == '\\'))
             return false;
     }
@@ -88,7 +80,7 @@ void hf__doc_code(hf__buf *out, const char *text)
         int32_t point = hf__utf8_next((const unsigned char *)text, size, &at);
         if (plain && point == '|')
             hf__buf_puts(out, "\\|");
-        else if (!plain && is_unsafe(point))
+        else if (!plain && hf__is_unsafe(point))
             hf__buf_puts(out, "\uFFFD");
         else if (!plain && point < 0x80 && !isalnum((int)point))
             hf__buf_printf(out, "&#%d;", (int)point);

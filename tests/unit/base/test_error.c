@@ -48,6 +48,15 @@ static void test_the_reason_survives_a_long_name(void **state)
     assert_non_null(strstr(err.message, "n: No space left on device"));
 }
 
+static void test_a_message_is_safe_on_a_terminal(void **state)
+{
+    hf_error err;
+
+    (void)state;
+    hf__set_error(&err, HF_INVALID, "a\033[2J\302\233 31m \342\200\256b \233c \303\251");
+    assert_string_equal(err.message, "a [2J  31m b ?c \303\251");
+}
+
 static void test_a_message_is_one_line(void **state)
 {
     hf_error err;
@@ -156,6 +165,7 @@ int main(void)
         cmocka_unit_test(test_the_reason_of_the_system_is_appended),
         cmocka_unit_test(test_the_reason_survives_a_long_name),
         cmocka_unit_test(test_a_message_is_one_line),
+        cmocka_unit_test(test_a_message_is_safe_on_a_terminal),
         cmocka_unit_test(test_a_long_message_is_cut_at_a_character),
         cmocka_unit_test(test_an_error_may_quote_itself),
         cmocka_unit_test(test_without_memory_there_is_one_message),
