@@ -257,6 +257,7 @@ def test_a_key_that_stands_twice_is_left_out_the_second_time(imported):
     ("`${this.tenantId}-${id}-${id}`", "{tenant_id}-{id}-{id_2}"),
     ("`job:%s:%d`", "job:{value}:{value_2}"),
     ("`job:%(name)s:$1`", "job:{name}:{arg_1}"),
+    ("`job:$1:$1`", "job:{arg_1}:{arg_1_2}"),
     ("`[tenant]:{}`", "{tenant}:{value}"),
     ("`'nightly'`", "nightly"),
     ("`a{b`", "a{{b"),

@@ -332,7 +332,7 @@ enum { NAME_MAX_SIZE = 40, NAMES_MAX = 32 };
 struct conversion {
     hf__pattern *out;
     const char *at, *end;
-    char names[NAMES_MAX][NAME_MAX_SIZE + 8];
+    char names[NAMES_MAX][NAME_MAX_SIZE + 12];
     size_t no_close; /* forms whose closing mark does not come any more, one bit each */
 };
 
@@ -389,12 +389,10 @@ static bool put_placeholder(struct conversion *c, const char *text, size_t size,
     name_from(text, size, base);
     if (base[0] == '\0')
         strcpy(base, fallback);
-    if (isdigit((unsigned char)base[0]))
-        snprintf(name, sizeof c->names[0], "arg_%.38s", base);
-    else
-        snprintf(name, sizeof c->names[0], "%s", base);
+    const char *before = isdigit((unsigned char)base[0]) ? "arg_" : "";
+    snprintf(name, sizeof c->names[0], "%s%.38s", before, base);
     for (unsigned i = 2; is_taken(c, name); i++)
-        snprintf(name, sizeof c->names[0], "%.38s_%u", base, i);
+        snprintf(name, sizeof c->names[0], "%s%.38s_%u", before, base, i);
     c->out->placeholders++;
     hf__buf_printf(&c->out->text, "{%s}", name);
     return true;
