@@ -9,8 +9,10 @@ WORLD = all
 MESON = /usr/bin/meson
 SETUP_address = -Db_sanitize=address,undefined -Db_lundef=false
 SETUP_thread = -Db_sanitize=thread -Db_lundef=false
+CONTRACT = $(addprefix tests/integration/,locks/test_contract.py locks/test_contract_sets.py locks/test_token.py \
+    transactions/test_tx.py postgres/test_init.py postgres/test_roles.py)
 
-.PHONY: all deps run test chaos lint format bench install clean
+.PHONY: all deps run test test-versions chaos lint format bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -31,6 +33,12 @@ run: all
 test: all
 	@scripts/deps test
 	@scripts/$(if $(SAN),test-sanitized $(SAN),test) $(BUILD)
+
+# The contract on the versions of PostgreSQL that `test` leaves out.
+test-versions: all
+	@scripts/deps test versions
+	HOLDFAST_TEST_VERSIONS='14 16 17' HOLDFAST_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -m pytest -n 3 --dist loadgroup \
+	    -o cache_dir=$(abspath $(BUILD))/pytest $(CONTRACT)
 
 chaos: all
 	@scripts/deps test

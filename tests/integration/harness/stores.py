@@ -25,7 +25,7 @@ class StoreKind:
 
     @property
     def records(self):
-        return self.kind in ("local", "pg18")
+        return self.kind not in ("pg15", "pgbouncer-session")
 
     def open(self, **options):
         return hf.Store(self.url, **{**self.options, **options})
