@@ -25,6 +25,7 @@ LONG = "long job"
 LATE = 1  # second
 REGISTER = "register"  # what is written is fenced
 EXITS = {0: "OK", 69: "UNREACHABLE", 75: "NOT_ACQUIRED", 79: "LOST", 143: "LOST"}
+TX_MS = 15000
 SLOTS = 3
 THREADS = 2
 
@@ -68,10 +69,20 @@ class Worker:
         self.log.add("free", n=number)
         self.log.add("freed", n=number, status=lock.release())
 
-    def transact(self, store, label):
+    def transact(self, store, label, by_command=False):
         number, name = self.next_number(), str(uuid.uuid4())
-        self.log.add("ask", n=number, op="tx", labels=[label], wait=15000, id=name)
-        self.log.add("done", n=number, status=store.transact(label, name, 15000))
+        self.log.add("ask", n=number, op="tx", labels=[label], wait=TX_MS, id=name)
+        status = self.run_tx(label, name) if by_command else store.transact(label, name, TX_MS)
+        self.log.add("done", n=number, status=status)
+
+    def run_tx(self, label, name):
+        """holdfast tx, through the same pooler if any."""
+        url = self.options.get("tx_url", self.options["url"])
+        code = subprocess.run([cli.program(), "tx", "--url", url, "--deadline", f"{TX_MS}ms", f"tx {label}",
+                               "-v", f"id={name}", "-c", "INSERT INTO rows (id) VALUES (:id)"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              check=False).returncode
+        return {0: "OK", 76: "IN_DOUBT"}.get(code, f"exit {code}")
 
     def command(self, label, hold, wait):
         """holdfast run; the command under it writes down from when to when it runs."""
@@ -105,7 +116,7 @@ class Worker:
         elif what == "write" and store.can_write:
             self.lock(store, "lock", [REGISTER], chance.choice([0, 0.1, 0.1, 1]), 2000, write=True)
         elif what == "tx" and store.can_transact:
-            self.transact(store, label)
+            self.transact(store, label, by_command=chance.random() < 0.1)
         elif what == "interrupt":
             store.interrupt()
         elif what == "run":
