@@ -130,6 +130,7 @@ class Ingesting:
         """Another program that honours the lock: it ends the ingester's session, and ingests some by itself."""
         with self._stranger() as (connection, cursor):
             self._end_holder(cursor)
+            cursor.execute("SET lock_timeout = '3s'")  # a standby may be faster
             cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
             for _ in range(chance.randrange(1, 5)):
                 sequence = self._latest(cursor) + 1
