@@ -49,7 +49,8 @@ class Crew:
         paths = os.pathsep.join([str(HERE), str(hf.HARNESS)])
         with open(self._folder / f"{name}.err", "wb") as said:
             self.workers[name] = subprocess.Popen(
-                self._world.worker(self._folder, name, self._seed, self._born), stdin=subprocess.PIPE, stderr=said,
+                ["setpriv", "--pdeathsig", "KILL", "--", *self._world.worker(self._folder, name, self._seed, self._born)],
+                stdin=subprocess.PIPE, stderr=said,
                 env={**os.environ, "PYTHONPATH": paths, **self._clock.environment})
 
     def await_work(self):
