@@ -79,8 +79,8 @@ class Ingesting:
         process.send_signal(signal.SIGTERM)
 
     def may_end(self, code):
-        """75: another has the lock; 1, 65, 78: somebody who has it not has written."""
-        return code in (1, 65, 75, 78)
+        """69: no store when it began; 75: another has the lock; 1, 65, 78: somebody who has it not has written."""
+        return code in (1, 65, 69, 75, 78)
 
     def _close_one(self):
         self._rpc.close_ledgers(1)
