@@ -383,6 +383,7 @@ static hf_status handle_failure(struct live *live, hf_error *err)
 static hf_status begin_session(struct live *live, hf__ingest_state *found, hf_error *err)
 {
     hf_status status = take_lock(live, err);
+    live->was_alone = live->was_alone || status == HF_OK;
     live->ensured_to = 0;
     live->is_linked = false;
     if (status == HF_OK)
@@ -530,9 +531,11 @@ hf_status hf__live_run(hf_store *store, hf_network *network, const hf__ingest_op
     hf__keeper *keeper = NULL;
     *progress = (hf__ingest_progress){0};
     hf_status status = begin_session(&live, &live.state, where);
+    if (status != HF_OK && live.was_alone) /* a standby's turn comes when servers change */
+        status = recover(&live, where);
     if (status == HF_OK && (options->keep.age_ms > 0 || options->keep.ledgers > 0))
         status = hf__keeper_start(store, network, &options->keep, &keeper, where);
-    if (status == HF_OK)
+    if (status == HF_OK && live.reader == NULL && !hf__live_is_stopped(&live))
         status = start_reading(&live, where);
     if (status == HF_OK)
         status = work(&live, where);

@@ -178,6 +178,25 @@ def test_a_standby_outlives_a_restart_of_the_server(own_pg, own_db, holdfast, so
             eventually(lambda: network.latest == 4, 30, "the standby has taken over")
 
 
+@pytest.mark.parametrize("kind", ["pg15", "pg18"], indirect=True)
+def test_who_loses_the_lock_while_it_begins_waits_for_its_turn_again(ingest, network, kind, source):
+    """As a standby does whose turn comes when a server is about to go."""
+    assert ingest(write(source, chain(1, 3))).code == 0
+    with contextlib.closing(kind.database.connect("postgres", autocommit=False)) as stranger:
+        run(stranger, "lock table ingest_testnet.ingest_coverage")
+        with ingest.start(source, "--follow", "--standby") as standby:
+            [pid] = eventually(lambda: kind.database.holders(LOCK_KEY))
+            eventually(lambda: kind.database.sql("select 1 from pg_locks where not granted and relation ="
+                                                 " 'ingest_testnet.ingest_coverage'::regclass"))
+            kind.database.sql("select pg_terminate_backend(%s)", pid)
+            stranger.rollback()
+            standby.await_line("trying again", "err")
+            write(source, [ledger(4)], "a")
+            eventually(lambda: network.latest == 4 or standby.process.poll() is not None, 20)
+            assert standby.process.poll() is None, standby.describe()
+    network.assert_holds(chain(1, 4))
+
+
 def test_another_network_is_not_in_the_way(running, ingest, kind, source):
     assert ingest(source, name="futurenet").code == 0
     assert Network(kind, "futurenet").latest == 3
