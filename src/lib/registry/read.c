@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-enum { NAME_MAX_SIZE = 128, ENTRIES_MAX = 20000, SHOWN = 80 };
+enum { NAME_MAX_SIZE = 128, ENTRIES_MAX = 20000, WRAPPERS_MAX = 200, SHOWN = 80 };
 
 static const int64_t default_min_fixed = 1000;
 static const double default_max_risk = 0.01;
@@ -298,6 +298,76 @@ static void read_locks(hf__reading *reading, const hf__field *field, const hf__n
         read_entry(reading, value->items[i]);
 }
 
+/* ---- wrappers ---- */
+
+static void read_wrapper_call(hf__reading *reading, const hf__field *field, const hf__node *value,
+                              void *into)
+{
+    hf__declared_wrapper *wrapper = into;
+    if (!hf__read_text(reading, value, field->name, &wrapper->call))
+        return;
+    const char *open = strchr(wrapper->call, '(');
+    const char *mark = open ? strchr(open, '{') : NULL;
+    if (!mark || open == wrapper->call || !strchr(mark, '}') || strchr(mark + 1, '{'))
+        hf__complain(reading, HF__RULE_WRONG_VALUE, value->at,
+                     "write it as \"Serialize(ctx, {label})\"",
+                     "the call of a wrapper has no name, or not one argument in braces");
+}
+
+static void read_wrapper_as(hf__reading *reading, const hf__field *field, const hf__node *value,
+                            void *into)
+{
+    hf__declared_wrapper *wrapper = into;
+    char *name = NULL;
+    if (!hf__read_text(reading, value, field->name, &name))
+        return;
+    if (hf_derivation_parse(name, &wrapper->derivation, NULL) != HF_OK)
+        hf__complain(reading, HF__RULE_WRONG_VALUE, value->at,
+                     "'holdfast key --help' lists the derivations; fixed is the number itself",
+                     "a wrapper cannot derive keys as '%s'", name);
+    free(name);
+}
+
+static void read_wrapper_lifetime(hf__reading *reading, const hf__field *field,
+                                  const hf__node *value, void *into)
+{
+    static const char *const words[] = {"session", "transaction", NULL};
+    hf__declared_wrapper *wrapper = into;
+    int word = hf__read_word(reading, value, field->name, words);
+    wrapper->lifetime_given = word >= 0;
+    wrapper->lifetime = word == 1 ? HF_TRANSACTION : HF_SESSION;
+}
+
+static const hf__field wrapper_fields[] = {
+    {"call", read_wrapper_call, 0},
+    {"as", read_wrapper_as, 0},
+    {"lifetime", read_wrapper_lifetime, 0},
+    {0},
+};
+
+static void read_wrappers(hf__reading *reading, const hf__field *field, const hf__node *value,
+                          void *into)
+{
+    hf_registry *registry = into;
+    if (value->kind != HF__LIST || value->count > WRAPPERS_MAX) {
+        hf__complain(reading, HF__RULE_WRONG_TYPE, value->at,
+                     "write each as - call: \"Serialize(ctx, {label})\"",
+                     "%s is not a list of at most %d functions", field->name, WRAPPERS_MAX);
+        return;
+    }
+    registry->wrappers = calloc(value->count + 1, sizeof *registry->wrappers);
+    reading->no_memory = reading->no_memory || !registry->wrappers;
+    for (size_t i = 0; registry->wrappers && i < value->count; i++) {
+        hf__declared_wrapper *wrapper = &registry->wrappers[registry->wrapper_count++];
+        wrapper->at = value->items[i]->at;
+        wrapper->derivation = HF_SHA256;
+        hf__read_mapping(reading, value->items[i], "a wrapper", wrapper_fields, wrapper);
+        if (!hf__mapping_get(value->items[i], "call"))
+            hf__complain(reading, HF__RULE_MISSING_FIELD, wrapper->at, "give it one",
+                         "a wrapper has no call");
+    }
+}
+
 /* ---- the file ---- */
 
 static void read_version(hf__reading *reading, const hf__field *field, const hf__node *value,
@@ -386,6 +456,7 @@ static const hf__field file_fields[] = {
     {"strict", read_strict, 0},
     {"locks", read_locks, 0},
     {"conventions", read_conventions, 0},
+    {"wrappers", read_wrappers, 0},
     {0},
 };
 

@@ -64,6 +64,9 @@ void hf_registry_free(hf_registry *registry)
     for (size_t i = 0; i < registry->count; i++)
         free_entry(&registry->entries[i]);
     free(registry->entries);
+    for (size_t i = 0; i < registry->wrapper_count; i++)
+        free(registry->wrappers[i].call);
+    free(registry->wrappers);
     for (char **word = registry->conventions.generic; word && *word; word++)
         free(*word);
     free(registry->conventions.generic);

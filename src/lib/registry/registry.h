@@ -43,6 +43,15 @@ typedef struct hf__lock_entry {
     hf__place at, name_at, key_at, lifetime_at, order_at, expected_at;
 } hf__lock_entry;
 
+/* One of wrappers: a function of the project that takes a lock, for lint. */
+typedef struct hf__declared_wrapper {
+    char *call;               /* "Serialize(ctx, {label})": one argument is in braces */
+    hf_derivation derivation; /* HF_FIXED: the argument is the number itself */
+    bool lifetime_given;
+    hf_lifetime lifetime;
+    hf__place at;
+} hf__declared_wrapper;
+
 typedef struct hf__conventions {
     bool operation_labels; /* label: "Operation:resource" */
     char *label;           /* as written, or NULL */
@@ -56,6 +65,8 @@ struct hf_registry {
     char *path;
     hf__lock_entry *entries; /* in the order of the file */
     size_t count;
+    hf__declared_wrapper *wrappers;
+    size_t wrapper_count;
     hf__conventions conventions;
     hf_strictness strictness;
     struct hf__names *names; /* the entries by name and by fixed key */

@@ -163,13 +163,12 @@ static hf_status check_paths(const struct invocation *in, hf_error *err)
 static hf_status lint_all(const struct invocation *in, hf__lint *lint, hf__findings *findings,
                           hf_error *err)
 {
-    hf_status status = HF_OK;
+    static const char *const here[] = {"."};
 
     if (in->count == 0)
-        return hf__lint_path(lint, ".", findings, err);
-    for (int i = 0; status == HF_OK && i < in->count; i++)
-        status = hf__lint_path(lint, in->operands[i], findings, err);
-    return status;
+        return hf__lint_paths(lint, here, 1, findings, err);
+    return hf__lint_paths(lint, (const char *const *)in->operands, (size_t)in->count, findings,
+                          err);
 }
 
 static const struct column use_columns[] = {

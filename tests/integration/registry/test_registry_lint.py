@@ -75,7 +75,7 @@ def test_good_samples_have_none(lint, path):
 
 
 def test_every_language_has_a_good_and_a_bad_sample():
-    wanted = set(".c .cpp .go .ts .js .py .rb .java .kt .cs .rs .php .ex .sql .prisma".split())
+    wanted = set(".c .cpp .go .ts .js .py .rb .java .kt .cs .rs .php .ex .sql .prisma .pm .sh .xml .eex".split())
     for folder in ("good", "bad"):
         assert {path.suffix for path in (SAMPLES / folder).iterdir()} == wanted
 
@@ -280,6 +280,202 @@ def test_all_uses_are_listed_for_people_and_for_programs(lint, holdfast):
     assert "a.py:3:20" in done.out and "report" in done.out and "unresolved" in done.out
 
 
+# --- wrappers, and keys that are put together ---------------------------------------------------------
+
+
+def keys(lint, *args):
+    return [(u["file"], u["line"], u["outcome"], u["key"]) for u in lint("--list", *args)["uses"]
+            if u["outcome"] not in ("release", "passed on")]
+
+
+def test_a_function_that_locks_its_parameter_is_a_wrapper_and_its_callers_are_sites(lint):
+    put(lint.folder, "locks.yaml", REGISTRY)
+    put(lint.folder, "lock.go", """package lock
+
+func Acquire(ctx context.Context, conn *sql.Conn, key int64) error {
+	query := `SELECT pg_advisory_lock($1)`
+	_, err := conn.ExecContext(ctx, query, key)
+	return err
+}
+""")
+    put(lint.folder, "jobs/report.go", """package jobs
+
+func Run(ctx context.Context, conn *sql.Conn) {
+	lock.AcquireFor(ctx, conn, 5)
+	lock.AcquireIt(ctx, conn, 42424242)
+	lock.AcquireIt(ctx, conn, locks.Cleanup)
+}
+""")
+    put(lint.folder, "locks/ids.go", "package locks\n\nconst (\n\tReport = iota + 7000\n\tCleanup // why\n)\n")
+    text = (lint.folder / "lock.go").read_text().replace("func Acquire(", "func AcquireIt(")
+    put(lint.folder, "lock.go", text)
+    assert keys(lint) == [("jobs/report.go", 5, "registered", "42424242"),
+                          ("jobs/report.go", 6, "unregistered", "7001")]
+    assert rules(lint("--rule", "unregistered-id", "--rule", "unresolved-key")) == ["unregistered-id"]
+
+
+def test_a_wrapper_that_nobody_calls_is_reported_once_where_it_is_defined(lint):
+    put(lint.folder, "locks.yaml", REGISTRY)
+    put(lint.folder, "a.py", """
+def hold(cur, key):
+    cur.execute("SELECT pg_try_advisory_xact_lock(%s)", [key])
+    cur.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+""")
+    found = lint("--rule", "unresolved-key")["findings"]
+    assert [(f["line"], f["rule"]) for f in found] == [(2, "unresolved-key")]
+
+
+def test_callers_that_cannot_be_read_are_one_finding_at_the_wrapper(lint):
+    put(lint.folder, "locks.yaml", REGISTRY)
+    put(lint.folder, "a.py", """
+def hold(cur, key):
+    cur.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+
+def use(cur, config):
+    hold(cur, 42424242)
+    hold(cur, config.one())
+    hold(cur, config.two())
+""")
+    found = lint("--rule", "unresolved-key")["findings"]
+    assert [f["line"] for f in found] == [2]
+    assert "2 of 3" in found[0]["message"]
+
+
+def test_a_wrapper_may_be_declared(lint):
+    put(lint.folder, "locks.yaml", REGISTRY + """
+  - name: booking
+    key: { pattern: "booking:{id}", as: fnv1a64 }
+wrappers:
+  - call: "Serialize(ctx, {label})"
+    as: fnv1a64
+    lifetime: transaction
+""")
+    put(lint.folder, "a.go", """package a
+
+func f(ctx context.Context, id string) {
+	store.Serialize(ctx, fmt.Sprintf("booking:%s", id))
+	store.Serialize(ctx, "other:1")
+}
+""")
+    result = lint()
+    assert [(f["line"], f["rule"]) for f in result["findings"]] == [(5, "unregistered-label")]
+    assert [(u["key"], u["derivation"], u["lifetime"]) for u in lint("--list")["uses"]] == \
+        [("'booking:…'", "fnv1a64", "transaction"), ("'other:1'", "fnv1a64", "transaction")]
+
+
+@pytest.mark.parametrize("wrapper", ["call: 5", "call: Serialize", "call: \"f({a}, {b})\"", "as: sha256",
+                                     "{call: \"f({x})\", as: md4}"])
+def test_a_wrapper_that_makes_no_sense_is_refused_with_its_place(holdfast, lint, wrapper):
+    put(lint.folder, "locks.yaml", REGISTRY + f"wrappers:\n  - {wrapper}\n")
+    done = holdfast("registry", "lint", cwd=lint.folder)
+    assert done.code == EXIT_CONFIG
+    assert re.search(r"locks.yaml:8:\d+: ", done.err)
+
+
+FNV = {
+    "a.ts": ("""
+function hashString(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) {
+    hash ^= text.charCodeAt(i);
+    hash = Math.imul(hash, 0x01000193);
+  }
+  return hash | 0;
+}
+export async function f(tx: Tx, id: string) {
+  await tx.query('SELECT pg_advisory_xact_lock($1)', [hashString(`Job:${id}`)]);
+}
+""", "fnv1a32-js"),
+    "a.go": ("""package a
+
+func hashString(s string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte(s))
+	return int64(h.Sum64())
+}
+
+func f(tx *sql.Tx, id string) {
+	tx.Exec("SELECT pg_advisory_xact_lock($1)", hashString("Job:" + id))
+}
+""", "fnv1a64"),
+    "a.py": ("""
+def hash_string(text):
+    h = 2166136261
+    for b in text.encode():
+        h = ((h ^ b) * 16777619) & 0xffffffff
+    return h - 0x100000000 if h & 0x80000000 else h
+
+def f(cur, id):
+    cur.execute("SELECT pg_advisory_xact_lock(%s)", [hash_string(f"Job:{id}")])
+""", "fnv1a32"),
+}
+
+
+@pytest.mark.parametrize("name", FNV)
+def test_fnv1a_is_recognised_by_its_constants(lint, name):
+    put(lint.folder, name, FNV[name][0])
+    assert [(u["key"], u["derivation"]) for u in lint("--list")["uses"]] == [("'Job:…'", FNV[name][1])]
+
+
+BUILT = {
+    "a.py": ["f\"Job:{x}\"", "'Job:%s' % x", "'Job:%s' % (x,)", "'Job:{}'.format(x)", "'Job:' + str(x)",
+             "'Job:{n}'.format(n=x)", "':'.join(['Job', x])", "('Job:'\n    '%s' % x)"],
+    "a.go": ["fmt.Sprintf(\"Job:%d\", x)", "\"Job:\" + x", "strings.Join([]string{\"Job\", x}, \":\")"],
+    "a.ts": ["`Job:${x}`", "'Job:' + x", "['Job', x].join(':')", "'Job:'\n  + x"],
+    "a.rs": ["format!(\"Job:{}\", x)", "format!(\"Job:{x}\")", "format!(\n    \"Job:{}\",\n    x,\n  )"],
+    "a.rb": ["\"Job:#{x}\"", "'Job:' + x", "format('Job:%s', x)", "'Job:%s' % x"],
+    "a.java": ["String.format(\"Job:%s\", x)", "\"Job:\" + x"],
+    "a.kt": ["\"Job:$x\"", "\"Job:${x}\""],
+    "a.cs": ["$\"Job:{x}\"", "string.Format(\"Job:{0}\", x)"],
+    "a.php": ["'Job:' . $x", "\"Job:$x\"", "\"Job:{$x}\"", "sprintf('Job:%s', $x)"],
+    "a.ex": ["\"Job:#{x}\"", "\"Job:\" <> x"],
+}
+CALL = {"a.rs": "fn f() {{ sqlx::query(\"SELECT pg_advisory_xact_lock(hashtext($1))\").bind({}); }}\n",
+        "a.ex": "def f(x) do\n  Repo.query(\"SELECT pg_advisory_xact_lock(hashtext($1))\", [{}])\nend\n",
+        "a.php": "<?php $db->run('SELECT pg_advisory_xact_lock(hashtext(?))', [{}]);\n"}
+
+
+@pytest.mark.parametrize("name,expression", [(n, e) for n, many in BUILT.items() for e in many])
+def test_labels_that_are_put_together_are_read_with_holes(lint, name, expression):
+    put(lint.folder, name, CALL.get(name, "db.run('SELECT pg_advisory_xact_lock(hashtext($1))', [{}]);\n"
+                                    .replace("'", '"') if name != "a.py" else
+                                    "db.run('SELECT pg_advisory_xact_lock(hashtext(%s))', [{}])\n").format(expression))
+    assert [u["key"] for u in lint("--list")["uses"]] == ["'Job:…'"]
+
+
+def test_sql_puts_labels_together_too(lint):
+    put(lint.folder, "a.sql", """
+SELECT pg_advisory_xact_lock(hashtext('Job:' || id)) FROM t;
+SELECT pg_advisory_xact_lock(hashtext(concat('Job:', id))) FROM t;
+SELECT pg_advisory_xact_lock(hashtext(format('Job:%s', id))) FROM t;
+SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(':', 'Job', id), 0)) FROM t;
+""")
+    assert [u["key"] for u in lint("--list")["uses"]] == ["'Job:…'"] * 4
+
+
+def test_numbers_are_followed_to_where_they_are_written(lint):
+    put(lint.folder, "ids.ts", "export enum Locks {\n  Report = 4711,\n  Import = 4712,\n}\n")
+    put(lint.folder, "a.ts", """
+const LOCKS = { cleanup: 4713 };
+await db.query('SELECT pg_advisory_xact_lock($1)', [Locks.Report]);
+await db.query('SELECT pg_advisory_xact_lock($1)', [BigInt('4714')]);
+await db.query(`SELECT pg_advisory_xact_lock(${LOCKS.cleanup})`);
+""")
+    put(lint.folder, "a.py", """
+class Locks(enum.IntEnum):
+    REPORT = enum.auto()
+    CLEANUP = enum.auto()
+
+KEYS = {'import': 4715}
+
+def f(cur):
+    cur.execute("SELECT pg_advisory_xact_lock(%s)", [Locks.CLEANUP.value])
+    cur.execute("SELECT pg_advisory_xact_lock(%s)", [KEYS['import']])
+""")
+    put(lint.folder, "A.cs", 'class A { void F() { new PostgresAdvisoryLockKey(3, 5); } }\n')
+    assert [key for _, _, _, key in keys(lint)] == ["(3, 5)", "2", "4715", "4711", "4714", "4713"]
+
+
 # --- ignores ----------------------------------------------------------------------------------------
 
 
@@ -352,10 +548,10 @@ def test_folders_are_walked_in_order_and_files_are_taken_by_suffix(lint):
 
 
 def test_include_adds_files_by_glob(lint):
-    for name in ("run.sh", "deep/er/run.sh", "db/x.txt", "other/x.txt"):
+    for name in ("run.tcl", "deep/er/run.tcl", "db/x.txt", "other/x.txt"):
         put(lint.folder, name, 'psql -c "SELECT pg_advisory_xact_lock(1)"\n# SELECT pg_advisory_xact_lock(2)\n')
-    assert files(lint("--include", "*.sh")) == ["deep/er/run.sh", "run.sh"]
-    assert files(lint("--include", "db/**/*.txt", "--include", "/run.sh")) == ["db/x.txt", "run.sh"]
+    assert files(lint("--include", "*.tcl")) == ["deep/er/run.tcl", "run.tcl"]
+    assert files(lint("--include", "db/**/*.txt", "--include", "/run.tcl")) == ["db/x.txt", "run.tcl"]
 
 
 def test_a_file_that_is_named_is_taken_whatever_its_name_and_gitignore_say(lint):
@@ -434,8 +630,10 @@ def test_a_file_of_one_long_line_ends_in_time(lint):
     put(lint.folder, "b.py", "'' + " * 200000 + "'SELECT pg_advisory_xact_lock(1)'")
     put(lint.folder, "c.sql", "SELECT pg_advisory_xact_lock('" * 50000)
     put(lint.folder, "d.js", "=/[" * 500000 + "'SELECT pg_advisory_xact_lock(1)'")
-    put(lint.folder, "e.sh", "SELECT pg_advisory_xact_lock(?) " * 100000)
-    lint("--include", "*.sh")
+    put(lint.folder, "e.txt", "SELECT pg_advisory_xact_lock(?) " * 20000)
+    put(lint.folder, "f.xml", "<sql>SELECT pg_advisory_xact_lock(1) " * 50000)
+    put(lint.folder, "g.go", "func f(k int) { g(\"SELECT pg_advisory_xact_lock($1)\", k) }; f(1) \n" * 8000)
+    lint("--include", "*.txt")
 
 
 def test_too_many_locks_in_one_file_are_reported_as_such(lint):

@@ -10,7 +10,7 @@ public class Invoices {
     }
 
     public void stray() {
-        jdbc.queryForObject("SELECT pg_advisory_xact_lock(?)", Object.class, STRAY); // expect: unresolved-key
+        jdbc.queryForObject("SELECT pg_advisory_xact_lock(?)", Object.class, STRAY); // expect: unregistered-id
         jdbc.queryForObject("SELECT pg_advisory_xact_lock(" + STRAY + ")", Object.class); // expect: unregistered-id
         em.createNativeQuery("""
             SELECT pg_advisory_xact_lock(8000002) -- expect: unregistered-id

@@ -26,9 +26,9 @@ export async function otherTransaction(prisma: PrismaClient) {
   await prisma.$transaction(async (tx) => count(tx), { isolationLevel: 'Serializable' });
 }
 
+// holdfast-ignore: unresolved-key its callers are in another repository
 export async function imported(client: Client, tenant: string, key: bigint) {
   await client.query(`
     -- SELECT pg_advisory_lock(3) was here once
-    -- holdfast-ignore: unresolved-key the caller gives the key
     SELECT pg_try_advisory_xact_lock($1)`, [key]);
 }

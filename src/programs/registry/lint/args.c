@@ -359,13 +359,14 @@ void hf__args_free(hf__args *args)
 
 /* ---- Values that are bound to placeholders --------------------------------------------------- */
 
-enum { BIND_REACH = 2000 };
+enum { BIND_REACH = 2000, NAME_REACH = 20000 };
 
 /* A place in the code after a string, where a program passes the string's parameters. */
 struct cursor {
     const hf__unit *unit;
     size_t at;
     size_t limit;
+    size_t *place; /* where the expression was found */
 };
 
 static void skip_space(struct cursor *in)
@@ -413,11 +414,15 @@ static bool take_nth(struct cursor *in, unsigned number, hf__buf *expression)
     size_t size = 0;
 
     for (; number > 0; number--) {
-        read_expression(in, &start, &size);
+        do { /* queryForObject(sql, Boolean.class, key): a type is no value */
+            read_expression(in, &start, &size);
+        } while (size > 6 && memcmp(in->unit->text + start + size - 6, ".class", 6) == 0 &&
+                 take(in, ","));
         if (number > 1 && !take(in, ","))
             return false;
     }
     hf__buf_add(expression, in->unit->text + start, size);
+    *in->place = start;
     return true;
 }
 
@@ -484,25 +489,75 @@ static void find_named(struct cursor in, const char *name, size_t size, hf__buf 
     }
 }
 
-void hf__find_bound(const hf__unit *unit, size_t string_end, const char *placeholder, size_t size,
-                    hf__buf *expression)
+/* The name in `name = "SELECT …"` or `const name = …`, before the string. */
+static size_t name_of_string(const hf__unit *unit, size_t string, size_t *size)
 {
-    struct cursor in = {.unit = unit, .at = string_end};
+    size_t end = string;
 
-    in.limit = unit->size - in.at > BIND_REACH ? in.at + BIND_REACH : unit->size;
-    while (in.at < in.limit && unit->classes[in.at] == HF__QUOTE)
-        in.at++;
-    if (size < 2)
-        return;
+    while (end > 0 && unit->classes[end - 1] != HF__QUOTE && unit->classes[end - 1] != HF__CODE)
+        end--;
+    while (end > 0 && unit->classes[end - 1] == HF__QUOTE)
+        end--;
+    while (end > 0 && isspace((unsigned char)unit->text[end - 1]))
+        end--;
+    if (end == 0 || unit->text[end - 1] != '=' || unit->classes[end - 1] != HF__CODE)
+        return 0;
+    end--;
+    while (end > 0 && strchr(": \t$", unit->text[end - 1]) != NULL)
+        end--;
+    size_t start = end;
+    while (start > 0 && is_name(unit->text[start - 1]))
+        start--;
+    *size = end - start;
+    return start;
+}
+
+/* Moves to where the program uses the name that it gave to the string. */
+static bool follow_name(struct cursor *in)
+{
+    const hf__unit *unit = in->unit;
+    size_t size = 0;
+    size_t name = name_of_string(unit, hf__unit_run_start(unit, in->at - 1), &size);
+    size_t limit = unit->size - in->at > NAME_REACH ? in->at + NAME_REACH : unit->size;
+
+    for (size_t at = in->at; size > 0 && at + size < limit; at++) {
+        if (unit->classes[at] != HF__CODE || is_name(unit->text[at - 1]) ||
+            memcmp(unit->text + at, unit->text + name, size) != 0 || is_name(unit->text[at + size]))
+            continue;
+        in->at = at + size;
+        in->limit = unit->size - in->at > BIND_REACH ? in->at + BIND_REACH : unit->size;
+        return true;
+    }
+    return false;
+}
+
+static void find_bound(struct cursor in, const char *placeholder, size_t size, hf__buf *expression)
+{
     if (placeholder[0] == ':') {
         find_named(in, placeholder + 1, size - 1, expression);
         return;
     }
     /* In C the argument after the SQL is the number of values, not the first of them. */
     unsigned number = (unsigned)strtoul(placeholder + 1, NULL, 10);
-    if (number == 0 || number > 99 || (placeholder[0] == '$' && unit->syntax->id == HF__LANG_C))
+    if (number == 0 || number > 99 || (placeholder[0] == '$' && in.unit->syntax->id == HF__LANG_C))
         return;
     find_nth(in, number, expression);
     if (expression->length == 0)
         find_nth_bind(in, number, expression);
+}
+
+void hf__find_bound(const hf__unit *unit, size_t string_end, const char *placeholder, size_t size,
+                    hf__buf *expression, size_t *place)
+{
+    struct cursor in = {.unit = unit, .at = string_end, .place = place};
+
+    if (size < 2 || string_end == 0 || string_end > unit->size)
+        return;
+    in.limit = unit->size - in.at > BIND_REACH ? in.at + BIND_REACH : unit->size;
+    struct cursor named = in;
+    while (in.at < in.limit && unit->classes[in.at] == HF__QUOTE)
+        in.at++;
+    find_bound(in, placeholder, size, expression);
+    if (expression->length == 0 && follow_name(&named))
+        find_bound(named, placeholder, size, expression);
 }

@@ -9,7 +9,7 @@
 #define HF__HOLE_OPEN '\x01'
 #define HF__HOLE_CLOSE '\x02'
 
-enum { HF__ARGS_MAX = 4 }; /* later ones are counted, but not kept */
+enum { HF__ARGS_MAX = 8 }; /* later ones are counted, but not kept */
 
 typedef struct hf__args {
     hf__buf text;
@@ -26,9 +26,10 @@ void hf__args_free(hf__args *args);
 
 /*
  * Puts into expression what the program binds to a placeholder of the string that ends at
- * string_end: "$2", "?2" (the second '?' or '%s') or ":name". Adds nothing when it cannot tell.
+ * string_end: "$2", "?2" (the second '?' or '%s') or ":name". *place is where it stands. Adds
+ * nothing when it cannot tell. A string that is given a name is followed to where the name is used.
  */
 void hf__find_bound(const hf__unit *unit, size_t string_end, const char *placeholder, size_t size,
-                    hf__buf *expression);
+                    hf__buf *expression, size_t *place);
 
 #endif

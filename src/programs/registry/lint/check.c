@@ -257,10 +257,42 @@ static hf__reported report_unregistered(hf__check *check, const hf__use *use)
                             "the lock %s is not in %s", shown, path);
 }
 
+/*
+ * What a function does with its parameter is its callers' business: one finding where it is
+ * defined, when nobody calls it or when some of its callers cannot be read.
+ */
+static hf__reported report_wrapper(hf__check *check, const hf__use *use)
+{
+    hf__wrapper *wrapper = use->wraps;
+    const hf__function *function = &check->facts->functions[use->key.block];
+
+    if (wrapper->told)
+        return HF__NOT_WANTED;
+    wrapper->told = true;
+    if (wrapper->calls == 0)
+        return hf__check_report(
+            check, HF__UNRESOLVED_KEY, function->name, HF__CERTAIN,
+            "declare the calls that lint cannot see under wrappers: in the registry, or ignore "
+            "this rule with a reason",
+            "%s locks what its callers pass, and no call of it is found", wrapper->name);
+    return hf__check_report(
+        check, HF__UNRESOLVED_KEY, function->name, HF__CERTAIN,
+        "'holdfast registry lint --list' shows which; write their labels or numbers where they "
+        "are passed",
+        "%s locks what its callers pass, and %zu of %zu calls pass something that nobody can "
+        "tell from here",
+        wrapper->name, wrapper->unresolved, wrapper->calls);
+}
+
 static hf__reported report_unresolved(hf__check *check, const hf__use *use, const char *why)
 {
     char call[HF__CALL_SHOWN];
 
+    if (use->wraps != NULL)
+        return use->wraps->calls == 0 || use->wraps->unresolved > 0 ? report_wrapper(check, use)
+                                                                    : HF__NOT_WANTED;
+    if (use->calls != NULL && !use->calls->declared)
+        return HF__NOT_WANTED;
     return hf__check_report(
         check, HF__UNRESOLVED_KEY, use->at, HF__CERTAIN,
         "write the label or number where it is locked, or ignore this rule with a reason",
@@ -274,7 +306,8 @@ static hf__site_outcome judge(hf__check *check, const hf__use *use, const struct
     hf__site_outcome outcome = HF__SITE_REGISTERED;
 
     if (known->why != NULL) {
-        outcome = HF__SITE_UNRESOLVED;
+        outcome =
+            use->wraps != NULL && use->wraps->calls > 0 ? HF__SITE_PASSED_ON : HF__SITE_UNRESOLVED;
         if (check->options->registry != NULL)
             reported = report_unresolved(check, use, known->why);
     } else if (check->options->registry == NULL) {
@@ -296,21 +329,21 @@ static void note_in_ledger(hf__check *check, const hf__use *use, const struct kn
     hf__show_call(check, use, call);
     call[strcspn(call, "(")] = '\0';
     hf__sites_add(check->ledger,
-                   &(hf__site){
-                       .file = check->unit->path,
-                       .line = hf__unit_line(check->unit, use->at),
-                       .column = hf__unit_column(check->unit, use->at),
-                       .outcome = outcome,
-                       .call = call,
-                       .mode = use->shared ? "shared" : "exclusive",
-                       .lifetime = use->lifetime_known ? lifetime_name(use->lifetime) : "",
-                       .key = key,
-                       .derivation = use->key.kind == HF__KEY_LABEL && use->key.derivation_known
-                                         ? hf_derivation_name(use->key.derivation)
-                                         : "",
-                       .entry = known->entry != NULL ? known->entry->view.name : "",
-                       .why = known->why != NULL ? known->why : "",
-                   });
+                  &(hf__site){
+                      .file = check->unit->path,
+                      .line = hf__unit_line(check->unit, use->at),
+                      .column = check->ledger->keeps ? hf__unit_column(check->unit, use->at) : 0,
+                      .outcome = outcome,
+                      .call = call,
+                      .mode = use->shared ? "shared" : "exclusive",
+                      .lifetime = use->lifetime_known ? lifetime_name(use->lifetime) : "",
+                      .key = key,
+                      .derivation = use->key.kind == HF__KEY_LABEL && use->key.derivation_known
+                                        ? hf_derivation_name(use->key.derivation)
+                                        : "",
+                      .entry = known->entry != NULL ? known->entry->view.name : "",
+                      .why = known->why != NULL ? known->why : "",
+                  });
 }
 
 static void check_lifetime(hf__check *check, const hf__use *use, const hf_registry_entry *entry)
@@ -333,8 +366,16 @@ static void check_derivation(hf__check *check, const hf__use *use, const hf_regi
     const hf__lock_key *key = &use->key;
     char shown[96];
 
-    if (key->kind != HF__KEY_LABEL || !key->derivation_known ||
-        entry->derivation == key->derivation || key->has_holes)
+    if (key->kind != HF__KEY_LABEL)
+        return;
+    if (key->hashed_otherwise)
+        hf__check_report(check, HF__WRONG_DERIVATION, use->at, HF__CERTAIN,
+                         "derive the key as the registry says",
+                         "%s is hashed in a way of its own here, but '%s' is registered as %s: two "
+                         "different locks",
+                         hf__lock_key_show(key, shown, sizeof shown), entry->name,
+                         hf_derivation_name(entry->derivation));
+    if (!key->derivation_known || entry->derivation == key->derivation)
         return;
     hf__check_report(check, HF__WRONG_DERIVATION, use->at, HF__CERTAIN,
                      "derive the key as the registry says, or correct the entry's 'as'",

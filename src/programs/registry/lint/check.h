@@ -28,6 +28,7 @@ typedef struct hf__check {
     hf__findings *findings;
     hf__lint_totals *totals;
     hf__sites *ledger;
+    const hf__file_facts *facts;
 } hf__check;
 
 /* What became of a finding. */

@@ -5,6 +5,9 @@
 #include "base/text.h"
 #include "programs/registry/lint/check.h"
 
+/* Where SQL is not passed to a function: whoever runs it may look at the result. */
+#define NO_PROGRAM (HF__LANG_SQL | HF__LANG_TEXT | HF__LANG_XML | HF__LANG_SHELL)
+
 enum { STATEMENT_REACH = 500, FOLLOWING = 240 };
 
 const char *const hf__check_patterns[HF__CHECK_PATTERNS] = {
@@ -244,8 +247,7 @@ static void check_result(hf__check *check, const hf__use *use)
 
     if (follows_perform(check->unit, use->start))
         confidence = HF__HIGH;
-    else if (use->in_text && check->unit->syntax->id != HF__LANG_SQL &&
-             check->unit->syntax->id != HF__LANG_TEXT)
+    else if (use->in_text && (check->unit->syntax->id & NO_PROGRAM) == 0)
         confidence = ignored_by_program(check, use);
     if (confidence == HF__CERTAIN)
         return;

@@ -10,6 +10,7 @@
 
 #include "programs/registry/lint/check.h"
 #include "programs/registry/lint/files/walk.h"
+#include "programs/registry/lint/wrappers.h"
 
 struct seen {
     dev_t device;
@@ -19,6 +20,9 @@ struct seen {
 struct hf__lint {
     const hf__lint_options *options;
     hf__use_finder *finder;
+    hf__project project;
+    int round;
+    bool learning; /* this round only looks at what files tell about each other */
     hf__pcre *ignores;
     hf__pcre *statements[HF__STATEMENT_KINDS];
     hf__pcre *patterns[HF__CHECK_PATTERNS];
@@ -55,6 +59,7 @@ hf_status hf__lint_new(const hf__lint_options *options, hf__lint **lint, hf_erro
     made->options = options;
     made->ledger.keeps = options->list;
     status = compile_all(made, err);
+    hf__wrappers_declare(&made->project, options->registry);
     if (status == HF_OK)
         *lint = made;
     else
@@ -67,6 +72,7 @@ void hf__lint_free(hf__lint *lint)
     if (lint == NULL)
         return;
     hf__use_finder_free(lint->finder);
+    hf__project_free(&lint->project);
     hf__pcre_free(lint->ignores);
     for (size_t i = 0; i < HF__STATEMENT_KINDS; i++)
         hf__pcre_free(lint->statements[i]);
@@ -113,9 +119,32 @@ static hf_status check_uses(hf__check *check, hf_error *err)
     return HF_OK;
 }
 
-static hf_status check_unit(hf__lint *lint, const hf__unit *unit, hf__findings *findings,
+static hf_status learn_unit(hf__lint *lint, const hf__file_facts *facts, hf_error *err)
+{
+    hf__scope scope = hf__file_scope(lint->finder, facts, &lint->project);
+    hf__uses uses = {0};
+    hf_status status = hf__uses_find(lint->finder, &scope, &uses, err);
+
+    if (status != HF_OK)
+        return status;
+    hf__wrappers_learn(&lint->project, facts, &uses);
+    hf__definitions_learn(&scope);
+    for (size_t i = 0; i < uses.count; i++) {
+        const hf__use *use = &uses.items[i];
+        if (use->calls == NULL)
+            continue;
+        use->calls->calls++;
+        use->calls->unresolved += use->key.kind == HF__KEY_UNKNOWN && use->wraps == NULL;
+    }
+    hf__uses_free(&uses);
+    return lint->project.broken ? hf__no_memory(err) : HF_OK;
+}
+
+static hf_status check_unit(hf__lint *lint, const hf__file_facts *facts, hf__findings *findings,
                             hf_error *err)
 {
+    const hf__unit *unit = facts->unit;
+    hf__scope scope = hf__file_scope(lint->finder, facts, &lint->project);
     hf__uses uses = {0};
     hf__statements statements = {0};
     hf__ignores ignores = {0};
@@ -129,11 +158,14 @@ static hf_status check_unit(hf__lint *lint, const hf__unit *unit, hf__findings *
         .findings = findings,
         .totals = &lint->totals,
         .ledger = &lint->ledger,
+        .facts = facts,
     };
     hf_status status = hf__ignores_read(&ignores, unit, lint->ignores, err);
 
     if (status == HF_OK)
-        status = hf__uses_find(lint->finder, unit, &uses, err);
+        status = hf__uses_find(lint->finder, &scope, &uses, err);
+    if (status == HF_OK)
+        hf__wrappers_learn(&lint->project, facts, &uses);
     if (status == HF_OK && uses.count > 0)
         status = hf__statements_find(unit, lint->statements, &statements, err);
     if (status == HF_OK)
@@ -144,37 +176,109 @@ static hf_status check_unit(hf__lint *lint, const hf__unit *unit, hf__findings *
     return status;
 }
 
+static bool is_of_interest(hf__lint *lint, const char *text, size_t size)
+{
+    hf__pcre_match match;
+
+    /* After the first round only what mentions a new name can tell something new. */
+    if (lint->learning && lint->round > 0)
+        return lint->project.names != NULL &&
+               hf__pcre_find(lint->project.names, text, size, 0, &match) != HF__PCRE_NOT_FOUND;
+    return hf__use_finder_may_use(lint->finder, text, size) != HF__PCRE_NOT_FOUND ||
+           (lint->project.names != NULL &&
+            hf__pcre_find(lint->project.names, text, size, 0, &match) != HF__PCRE_NOT_FOUND);
+}
+
 /* text ends with a NUL after size bytes. */
 static hf_status lint_text(hf__lint *lint, const char *path, const char *text, size_t size,
                            hf__findings *findings, hf_error *err)
 {
     const hf__syntax *syntax = hf__syntax_of(path);
+    hf__file_facts facts = {0};
     hf__unit unit;
     hf_status status;
 
-    lint->totals.files++;
-    if (hf__use_finder_may_use(lint->finder, text, size) == HF__PCRE_NOT_FOUND)
+    lint->totals.files += !lint->learning;
+    if (!is_of_interest(lint, text, size))
         return HF_OK;
     status =
         hf__unit_open(&unit, path, syntax != NULL ? syntax : &hf__text_syntax, text, size, err);
     if (status != HF_OK)
         return status;
-    status = check_unit(lint, &unit, findings, err);
+    status = hf__file_facts_read(lint->finder, &unit, &facts, err);
+    if (status == HF_OK)
+        status = lint->learning ? learn_unit(lint, &facts, err)
+                                : check_unit(lint, &facts, findings, err);
+    hf__file_facts_free(&facts);
     hf__unit_close(&unit);
     return status;
+}
+
+/* ---- Rounds ---------------------------------------------------------------------------------- */
+
+/* How far a wrapper of a wrapper is followed. What is not found by then is not resolved. */
+enum { ROUNDS_MAX = 6 };
+
+static hf_status begin_round(hf__lint *lint, hf_error *err)
+{
+    for (size_t i = 0; i < lint->project.wrapper_count; i++) {
+        lint->project.wrappers[i].calls = 0;
+        lint->project.wrappers[i].unresolved = 0;
+    }
+    tdestroy(lint->seen, free);
+    lint->seen = NULL;
+    return hf__project_compile(&lint->project, err);
+}
+
+/* Goes over everything until nothing new is learned, then once more to check it. */
+static hf_status go_over(hf__lint *lint, hf_status (*visit)(hf__lint *, const void *, hf_error *),
+                         const void *arg, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    lint->learning = true;
+    for (int round = 0; status == HF_OK && (round == 0 || lint->project.grown); round++) {
+        if (round == ROUNDS_MAX)
+            break;
+        lint->round = round;
+        status = begin_round(lint, err);
+        if (status == HF_OK)
+            status = visit(lint, arg, err);
+    }
+    lint->learning = false;
+    if (status == HF_OK && lint->project.grown)
+        status = hf__project_compile(&lint->project, err);
+    tdestroy(lint->seen, free);
+    lint->seen = NULL;
+    return status == HF_OK ? visit(lint, arg, err) : status;
+}
+
+struct memory {
+    const char *path;
+    const char *text;
+    size_t size;
+};
+
+static hf_status visit_memory(hf__lint *lint, const void *arg, hf_error *err)
+{
+    const struct memory *memory = arg;
+
+    return lint_text(lint, memory->path, memory->text, memory->size, lint->findings, err);
 }
 
 hf_status hf__lint_text(hf__lint *lint, const char *path, const char *text, size_t size,
                         hf__findings *findings, hf_error *err)
 {
     char *copy = malloc(size + 1);
+    struct memory memory = {path, copy, size};
     hf_status status;
 
     if (copy == NULL)
         return hf__no_memory(err);
     memcpy(copy, text, size);
     copy[size] = '\0';
-    status = lint_text(lint, path, copy, size, findings, err);
+    lint->findings = findings;
+    status = go_over(lint, visit_memory, &memory, err);
     free(copy);
     return status;
 }
@@ -183,8 +287,8 @@ hf_status hf__lint_text(hf__lint *lint, const char *path, const char *text, size
 
 static hf_status skip(hf__lint *lint, const char *path, const char *why)
 {
-    lint->totals.skipped++;
-    if (why != NULL && lint->options->warn != NULL)
+    lint->totals.skipped += !lint->learning;
+    if (why != NULL && lint->options->warn != NULL && !lint->learning)
         lint->options->warn(lint->options->warn_arg, path, why);
     return HF_OK;
 }
@@ -289,12 +393,19 @@ static void warn_of_folder(void *arg, const char *path, const char *why)
 {
     const hf__lint *lint = arg;
 
-    if (lint->options->warn != NULL)
+    if (lint->options->warn != NULL && !lint->learning)
         lint->options->warn(lint->options->warn_arg, path, why);
 }
 
-hf_status hf__lint_path(hf__lint *lint, const char *path, hf__findings *findings, hf_error *err)
+struct paths {
+    const char *const *items;
+    size_t count;
+};
+
+static hf_status visit_paths(hf__lint *lint, const void *arg, hf_error *err)
 {
+    const struct paths *paths = arg;
+    hf_status status = HF_OK;
     hf__walker walker = {
         .file = lint_file,
         .warn = warn_of_folder,
@@ -303,6 +414,14 @@ hf_status hf__lint_path(hf__lint *lint, const char *path, hf__findings *findings
         .include_count = lint->options->include_count,
     };
 
+    for (size_t i = 0; status == HF_OK && i < paths->count; i++)
+        status = hf__walk(&walker, paths->items[i], err);
+    return status;
+}
+
+hf_status hf__lint_paths(hf__lint *lint, const char *const *paths, size_t count,
+                         hf__findings *findings, hf_error *err)
+{
     lint->findings = findings;
-    return hf__walk(&walker, path, err);
+    return go_over(lint, visit_paths, &(struct paths){paths, count}, err);
 }

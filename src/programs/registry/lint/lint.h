@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "lib/registry/registry.h"
-#include "programs/registry/lint/sites.h"
 #include "programs/registry/lint/rules.h"
+#include "programs/registry/lint/sites.h"
 
 enum { HF__LINT_FILE_MAX = 8 * 1024 * 1024 };
 
@@ -41,11 +41,11 @@ HF_MUST_CHECK hf_status hf__lint_new(const hf__lint_options *options, hf__lint *
 void hf__lint_free(hf__lint *lint);
 
 /*
- * Examines a file, or every file below a folder, and adds to findings. A file that it has seen
- * before is left out. HF_INVALID: there is no such path.
+ * Examines files, and every file below folders, and adds to findings. A file that two paths lead to
+ * is examined once. HF_INVALID: there is no such path.
  */
-HF_MUST_CHECK hf_status hf__lint_path(hf__lint *lint, const char *path, hf__findings *findings,
-                                      hf_error *err);
+HF_MUST_CHECK hf_status hf__lint_paths(hf__lint *lint, const char *const *paths, size_t count,
+                                       hf__findings *findings, hf_error *err);
 
 /* The same for a text in memory. The path's suffix tells the language. */
 HF_MUST_CHECK hf_status hf__lint_text(hf__lint *lint, const char *path, const char *text,

@@ -2,12 +2,8 @@
 #ifndef HF_LINT_LOCK_KEY_H
 #define HF_LINT_LOCK_KEY_H
 
-#include "holdfast/holdfast.h"
 #include "programs/registry/lint/args.h"
-#include "programs/registry/lint/statements.h"
-
-/* The part of a label that is known only when the program runs. */
-#define HF__LABEL_HOLE '\x01'
+#include "programs/registry/lint/values/value.h"
 
 typedef enum hf__key_kind {
     HF__KEY_UNKNOWN,
@@ -25,40 +21,29 @@ typedef struct hf__lock_key {
     size_t label_size;
     bool has_holes;
     bool derivation_known;
+    bool hashed_otherwise; /* as no derivation of ours does */
     hf_derivation derivation;
-    bool uses_hashtext; /* also when the label is not known */
-    const char *why;    /* it is HF__KEY_UNKNOWN: the rest of a sentence, a constant */
+    bool uses_hashtext;  /* also when the label is not known */
+    const char *why;     /* it is HF__KEY_UNKNOWN: the rest of a sentence, a constant */
+    hf__worth values[2]; /* what the arguments are worth, with marks for parameters */
+    bool is_pair;        /* both count */
+    size_t block;        /* of the function whose parameters it depends on, or HF__NO_BLOCK */
 } hf__lock_key;
 
-enum hf__key_pattern {
-    HF__KEY_IS_NUMBER,
-    HF__KEY_IS_CAST,
-    HF__KEY_IS_TYPED,
-    HF__KEY_IS_SUFFIXED,
-    HF__KEY_IS_CONVERTED,
-    HF__KEY_IS_HASHED,
-    HF__KEY_IS_SHA256,
-    HF__KEY_IS_OURS, /* the 64 bits of SHA-256 that this project uses */
-    HF__KEY_IS_NAME,
-    HF__KEY_IS_STRING,
-    HF__KEY_PATTERNS,
-};
+/*
+ * Makes the key of the values, which it takes over. labels: a text is a label, not a number in
+ * quotes.
+ */
+HF_MUST_CHECK hf_status hf__lock_key_make(hf__worth values[2], bool is_pair, bool labels,
+                                          size_t block, hf__lock_key *key, hf_error *err);
 
-extern const char *const hf__key_patterns[HF__KEY_PATTERNS];
-
-/* Where a key is, for those who read it. */
-typedef struct hf__key_source {
-    const hf__unit *unit;
-    const hf__constants *constants;
-    hf__pcre *const *patterns; /* hf__key_patterns, compiled */
-    size_t string_end; /* where the SQL's string ends and parameters follow; SIZE_MAX: no string */
-    bool labels;       /* a string is a label, not a number in quotes */
-    bool code;         /* the arguments are code of the program, not SQL */
-} hf__key_source;
-
-/* Reads the key that starts at argument `first`. What it cannot tell is HF__KEY_UNKNOWN. */
-HF_MUST_CHECK hf_status hf__lock_key_read(const hf__key_source *source, const hf__args *args,
-                                          size_t first, hf__lock_key *key, hf_error *err);
+/*
+ * Reads the key that starts at argument `first`. pairs: two arguments are two numbers. What it
+ * cannot tell is HF__KEY_UNKNOWN.
+ */
+HF_MUST_CHECK hf_status hf__lock_key_read(const hf__scope *scope, const hf__args *args,
+                                          size_t first, bool labels, bool pairs, hf__lock_key *key,
+                                          hf_error *err);
 void hf__lock_key_free(hf__lock_key *key);
 
 /* May both be the same? An unknown key, or a label with holes, may be any. */

@@ -39,30 +39,4 @@ void hf__statements_free(hf__statements *statements);
 
 bool hf__same_table(const hf__unit *unit, const hf__lint_statement *a, const hf__lint_statement *b);
 
-/* Names that stand for one literal: LOCK_ID = 42, #define, const, final, val, @lock_id 42. */
-
-typedef struct hf__constant {
-    size_t name, name_size;
-    size_t value, value_size; /* the literal as written; size 0: it has no single literal */
-} hf__constant;
-
-typedef struct hf__constants {
-    hf__constant *items; /* by name */
-    size_t count;
-    size_t capacity;
-    bool read;
-} hf__constants;
-
-enum { HF__CONSTANT_PATTERNS = 2 };
-extern const char *const hf__constant_patterns[HF__CONSTANT_PATTERNS];
-
-/* patterns: hf__constant_patterns, compiled. The caller frees constants. */
-HF_MUST_CHECK hf_status hf__constants_read(hf__constants *constants, const hf__unit *unit,
-                                           hf__pcre *const *patterns, hf_error *err);
-void hf__constants_free(hf__constants *constants);
-
-/* The literal that a name stands for, in the unit's text. NULL: it has none, or several. */
-const char *hf__constants_find(const hf__constants *constants, const hf__unit *unit,
-                               const char *name, size_t size, size_t *value_size);
-
 #endif

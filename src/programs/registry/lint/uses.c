@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/vec.h"
+#include "programs/registry/lint/wrappers.h"
 
 enum { USES_MAX = 5000 };
 
@@ -98,6 +99,7 @@ static const hf__use_kind kinds[] = {
         .languages = HF__LANG_CSHARP,
         .in_code = true,
         .labels = true,
+        .pairs = true,
         .releases = true,
         .lifetime_unknown = true,
     },
@@ -118,8 +120,8 @@ struct hf__use_finder {
     hf__pcre *prefilter;
     hf__pcre *kinds[KINDS];
     hf__pcre *transaction_if[KINDS];
-    hf__pcre *key_patterns[HF__KEY_PATTERNS];
-    hf__pcre *constant_patterns[HF__CONSTANT_PATTERNS];
+    hf__pcre *value_patterns[HF__VALUE_PATTERNS];
+    hf__pcre *assignment_patterns[HF__ASSIGNMENT_PATTERNS];
 };
 
 /* ---- The finder ------------------------------------------------------------------------------ */
@@ -133,10 +135,10 @@ static hf_status compile_all(hf__use_finder *finder, hf_error *err)
         if (status == HF_OK && kinds[i].transaction_if != NULL)
             status = hf__pcre_compile(kinds[i].transaction_if, &finder->transaction_if[i], err);
     }
-    for (size_t i = 0; status == HF_OK && i < HF__KEY_PATTERNS; i++)
-        status = hf__pcre_compile(hf__key_patterns[i], &finder->key_patterns[i], err);
-    for (size_t i = 0; status == HF_OK && i < HF__CONSTANT_PATTERNS; i++)
-        status = hf__pcre_compile(hf__constant_patterns[i], &finder->constant_patterns[i], err);
+    for (size_t i = 0; status == HF_OK && i < HF__VALUE_PATTERNS; i++)
+        status = hf__pcre_compile(hf__value_patterns[i], &finder->value_patterns[i], err);
+    for (size_t i = 0; status == HF_OK && i < HF__ASSIGNMENT_PATTERNS; i++)
+        status = hf__pcre_compile(hf__assignment_patterns[i], &finder->assignment_patterns[i], err);
     return status;
 }
 
@@ -164,10 +166,10 @@ void hf__use_finder_free(hf__use_finder *finder)
         hf__pcre_free(finder->kinds[i]);
         hf__pcre_free(finder->transaction_if[i]);
     }
-    for (size_t i = 0; i < HF__KEY_PATTERNS; i++)
-        hf__pcre_free(finder->key_patterns[i]);
-    for (size_t i = 0; i < HF__CONSTANT_PATTERNS; i++)
-        hf__pcre_free(finder->constant_patterns[i]);
+    for (size_t i = 0; i < HF__VALUE_PATTERNS; i++)
+        hf__pcre_free(finder->value_patterns[i]);
+    for (size_t i = 0; i < HF__ASSIGNMENT_PATTERNS; i++)
+        hf__pcre_free(finder->assignment_patterns[i]);
     free(finder);
 }
 
@@ -246,7 +248,7 @@ static bool continues_as_prose(const hf__unit *unit, const hf__use *use)
 struct search {
     hf__use_finder *finder;
     const hf__unit *unit;
-    hf__constants constants;
+    const hf__scope *scope;
     hf__uses *uses;
     hf_error *err;
 };
@@ -284,28 +286,14 @@ static void describe(struct search *search, size_t index, const hf__pcre_match *
     use->lifetime =
         hf__pcre_match_has(match, hf__pcre_group(regex, "xact")) ? HF_TRANSACTION : HF_SESSION;
     use->lifetime_known = !kinds[index].lifetime_unknown;
-}
-
-/* Without a name in the arguments there is no need to read the file's constants. */
-static bool has_names(const hf__args *args)
-{
-    for (size_t i = 0; i < args->text.length; i++)
-        if (isalpha((unsigned char)args->text.data[i]) || args->text.data[i] == HF__HOLE_OPEN)
-            return true;
-    return false;
+    use->labels = kinds[index].labels;
+    use->key.block = HF__NO_BLOCK;
 }
 
 static hf_status read_key(struct search *search, size_t index, hf__use *use)
 {
     const hf__unit *unit = search->unit;
-    hf__key_source source = {
-        .unit = unit,
-        .constants = &search->constants,
-        .patterns = search->finder->key_patterns,
-        .string_end = SIZE_MAX,
-        .labels = use->kind->labels,
-        .code = use->kind->in_code,
-    };
+    hf__scope scope = *search->scope;
     hf__pcre *transaction_if = search->finder->transaction_if[index];
     hf__args args;
     hf__pcre_match match;
@@ -313,17 +301,17 @@ static hf_status read_key(struct search *search, size_t index, hf__use *use)
 
     hf__args_read(unit, use->args, &args);
     use->end = args.end;
-    if (!search->constants.read && has_names(&args))
-        status = hf__constants_read(&search->constants, unit, search->finder->constant_patterns,
-                                    search->err);
+    scope.at = use->at;
+    scope.code = use->kind->in_code;
     if (use->in_text)
-        source.string_end = hf__unit_run_end(unit, args.complete ? args.end - 1 : use->at);
+        scope.string_end = hf__unit_run_end(unit, args.complete ? args.end - 1 : use->at);
     if (transaction_if != NULL && args.text.data != NULL &&
         hf__pcre_find(transaction_if, args.text.data, args.text.length, 0, &match) ==
             HF__PCRE_FOUND)
         use->lifetime = HF_TRANSACTION;
-    if (status == HF_OK && !use->unlocks_all)
-        status = hf__lock_key_read(&source, &args, use->kind->argument, &use->key, search->err);
+    if (!use->unlocks_all)
+        status = hf__lock_key_read(&scope, &args, use->kind->argument, use->kind->labels,
+                                   use->kind->pairs || !use->kind->labels, &use->key, search->err);
     hf__args_free(&args);
     return status;
 }
@@ -382,17 +370,54 @@ static int by_place(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-hf_status hf__uses_find(hf__use_finder *finder, const hf__unit *unit, hf__uses *uses, hf_error *err)
+hf_status hf__file_facts_read(hf__use_finder *finder, const hf__unit *unit, hf__file_facts *facts,
+                              hf_error *err)
 {
-    struct search search = {.finder = finder, .unit = unit, .uses = uses, .err = err};
+    hf_status status;
+
+    *facts = (hf__file_facts){.unit = unit};
+    status = hf__functions_read(unit, &facts->functions, err);
+    if (status == HF_OK)
+        status = hf__assignments_read(&facts->names, unit, finder->assignment_patterns, err);
+    if (status != HF_OK)
+        hf__file_facts_free(facts);
+    return status;
+}
+
+void hf__file_facts_free(hf__file_facts *facts)
+{
+    hf__assignments_free(&facts->names);
+    free(facts->functions);
+    *facts = (hf__file_facts){0};
+}
+
+hf__scope hf__file_scope(hf__use_finder *finder, const hf__file_facts *facts, hf__project *project)
+{
+    return (hf__scope){
+        .unit = facts->unit,
+        .names = &facts->names,
+        .functions = facts->functions,
+        .project = project,
+        .patterns = finder->value_patterns,
+        .string_end = SIZE_MAX,
+        .code = true,
+    };
+}
+
+hf_status hf__uses_find(hf__use_finder *finder, const hf__scope *scope, hf__uses *uses,
+                        hf_error *err)
+{
+    struct search search = {
+        .finder = finder, .unit = scope->unit, .scope = scope, .uses = uses, .err = err};
     hf_status status = HF_OK;
 
     *uses = (hf__uses){0};
     for (size_t i = 0; status == HF_OK && i < KINDS; i++)
         status = find_kind(&search, i);
+    if (status == HF_OK)
+        status = hf__wrapper_calls_find(scope, uses, err);
     if (uses->count > 1)
         qsort(uses->items, uses->count, sizeof *uses->items, by_place);
-    hf__constants_free(&search.constants);
     if (status != HF_OK)
         hf__uses_free(uses);
     return status;

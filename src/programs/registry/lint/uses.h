@@ -17,6 +17,7 @@ typedef struct hf__use_kind {
     bool in_code;    /* a call in the program's own code */
     size_t argument; /* which argument is the key */
     bool labels;     /* a string is a label; otherwise the key is a number or SQL */
+    bool pairs;      /* two arguments are two numbers, also where a string is a label */
     bool releases;   /* it releases the lock by itself */
     bool lifetime_unknown;
     const char *transaction_if; /* with arguments that match it is a lock of the transaction */
@@ -35,10 +36,20 @@ typedef struct hf__use {
     bool unlocks_all;
     bool tries;
     bool shared;
+    bool labels;
     bool lifetime_known;
     hf_lifetime lifetime;
     hf__lock_key key;
+    hf__wrapper *calls; /* the wrapper that is called here, or NULL */
+    hf__wrapper *wraps; /* the wrapper whose body this is, or NULL */
 } hf__use;
+
+/* What a file says besides its uses. */
+typedef struct hf__file_facts {
+    const hf__unit *unit;
+    hf__assignments names;
+    hf__function *functions;
+} hf__file_facts;
 
 typedef struct hf__uses {
     hf__use *items; /* in their order in the file */
@@ -57,9 +68,17 @@ void hf__use_finder_limit(hf__use_finder *finder, uint32_t match_limit);
 /* May the text contain a use, or an ignore comment? Fast: for most files the answer is no. */
 hf__pcre_found hf__use_finder_may_use(hf__use_finder *finder, const char *text, size_t size);
 
-/* Finds the uses of a file. The caller frees uses. */
-HF_MUST_CHECK hf_status hf__uses_find(hf__use_finder *finder, const hf__unit *unit, hf__uses *uses,
-                                      hf_error *err);
+/* Reads what the keys of a file may refer to. The caller frees facts. */
+HF_MUST_CHECK hf_status hf__file_facts_read(hf__use_finder *finder, const hf__unit *unit,
+                                            hf__file_facts *facts, hf_error *err);
+void hf__file_facts_free(hf__file_facts *facts);
+
+/* The scope of the file itself. */
+hf__scope hf__file_scope(hf__use_finder *finder, const hf__file_facts *facts, hf__project *project);
+
+/* Finds the uses of a file, and the calls of the project's wrappers. The caller frees uses. */
+HF_MUST_CHECK hf_status hf__uses_find(hf__use_finder *finder, const hf__scope *scope,
+                                      hf__uses *uses, hf_error *err);
 void hf__uses_free(hf__uses *uses);
 
 static inline bool hf__use_acquires(const hf__use *use)

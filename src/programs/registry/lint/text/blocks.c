@@ -51,6 +51,23 @@ static size_t skip_spaces_back(const hf__unit *unit, size_t at)
     return at;
 }
 
+/* Does the statement before this newline end with it? An annotation belongs to what follows. */
+static bool ends_statement(const hf__unit *unit, size_t newline)
+{
+    size_t end = skip_spaces_back(unit, newline);
+    size_t start = newline;
+
+    if (!unit->syntax->newline_ends)
+        return false;
+    while (start > 0 && newline - start < INTRODUCTION_MAX && unit->text[start - 1] != '\n')
+        start--;
+    start += strspn(unit->text + start, " \t");
+    if (start >= newline) /* an empty line */
+        return end == 0 || strchr("=(,", unit->text[end - 1]) == NULL;
+    return unit->text[start] != '@' && unit->classes[start] != HF__COMMENT && end > 0 &&
+           strchr("(,[+.\\=&|<:>", unit->text[end - 1]) == NULL;
+}
+
 /* Where the statement or declaration that ends at this byte begins. */
 static size_t introduction(const hf__unit *unit, size_t at)
 {
@@ -65,7 +82,8 @@ static size_t introduction(const hf__unit *unit, size_t at)
             depth++;
         else if ((c == '(' || c == '[') && depth > 0)
             depth--;
-        else if (depth == 0 && (c == ';' || c == '{' || c == '}' || c == '(' || c == '['))
+        else if (depth == 0 && (c == ';' || c == '{' || c == '}' || c == '(' || c == '[' ||
+                                (c == '\n' && ends_statement(unit, at - 1))))
             break;
     }
     return at;
@@ -110,7 +128,7 @@ static bool has_word(const hf__unit *unit, size_t from, size_t to, const char *w
 /* As "func f(x int) (err error)", "fn f() -> T", "=> {", "f(x) throws E {", "function () {" do. */
 static bool opens_function(const hf__unit *unit, size_t brace, size_t start)
 {
-    static const char *const introducing[] = {"func", "fn", "fun", "function", "async"};
+    static const char *const introducing[] = {"func", "fn", "fun", "function", "async", "sub"};
     static const char *const others[] = {
         "class",  "struct", "interface", "enum", "namespace", "impl", "trait", "object",
         "module", "switch", "if",        "for",  "while",     "else", "match", "return"};

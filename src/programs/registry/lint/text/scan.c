@@ -42,6 +42,9 @@ static bool take_line_comment(struct scanner *in)
             continue;
         if (in->syntax->id == HF__LANG_PHP && scanner_is_at(in, "#["))
             continue; /* an attribute */
+        if ((in->syntax->id & (HF__LANG_SHELL | HF__LANG_PERL)) != 0 && in->at > 0 &&
+            !isspace((unsigned char)in->text[in->at - 1]) && in->text[in->at - 1] != ';')
+            continue; /* ${x#y}, $#x */
         const char *end = memchr(in->text + in->at, '\n', in->size - in->at);
         scanner_mark(in, (end != NULL ? (size_t)(end - in->text) : in->size) - in->at, HF__COMMENT);
         return true;
@@ -70,14 +73,18 @@ static bool take_block_comment(struct scanner *in)
     return true;
 }
 
-/* =begin … =end in Ruby, each at the start of a line. */
+/* =begin … =end in Ruby, =head1 … =cut in Perl, each at the start of a line. */
 static bool take_ruby_comment(struct scanner *in)
 {
-    if (in->syntax->id != HF__LANG_RUBY || !scanner_is_at(in, "=begin") ||
+    bool perl = in->syntax->id == HF__LANG_PERL;
+
+    if ((in->syntax->id != HF__LANG_RUBY && !perl) ||
+        !(perl ? scanner_peek(in, 0) == '=' && isalpha((unsigned char)scanner_peek(in, 1))
+               : scanner_is_at(in, "=begin")) ||
         (in->at > 0 && in->text[in->at - 1] != '\n'))
         return false;
     while (in->at < in->size) {
-        bool last = scanner_is_at(in, "=end");
+        bool last = scanner_is_at(in, perl ? "=cut" : "=end");
         const char *end = memchr(in->text + in->at, '\n', in->size - in->at);
         scanner_mark(in, (end != NULL ? (size_t)(end - in->text) + 1 : in->size) - in->at,
                      HF__COMMENT);
@@ -269,12 +276,40 @@ static void scan_text(struct scanner *in)
     }
 }
 
+/* In XML what is between tags is text, and so are the values of attributes. */
+static void scan_xml(struct scanner *in)
+{
+    while (in->at < in->size) {
+        const char *rest = in->text + in->at;
+        size_t left = in->size - in->at;
+        const char *end = memchr(rest, '<', left);
+        if (end == NULL || end > rest) {
+            scanner_mark(in, end != NULL ? (size_t)(end - rest) : left, HF__TEXT);
+            continue;
+        }
+        bool comment = scanner_is_at(in, "<!--");
+        if (scanner_is_at(in, "<![CDATA[")) {
+            end = memmem(rest, left, "]]>", 3);
+            size_t size = end != NULL ? (size_t)(end - rest) : left;
+            scanner_mark(in, 9, HF__QUOTE);
+            scanner_mark(in, size > 9 ? size - 9 : 0, HF__TEXT);
+            scanner_mark(in, 3, HF__QUOTE);
+            continue;
+        }
+        end = comment ? memmem(rest, left, "-->", 3) : memchr(rest, '>', left);
+        scanner_mark(in, end != NULL ? (size_t)(end - rest) + (comment ? 3 : 1) : left,
+                     comment ? HF__COMMENT : HF__QUOTE);
+    }
+}
+
 void hf__scan(const hf__syntax *syntax, const char *text, size_t size, unsigned char *classes)
 {
     struct scanner in = {.syntax = syntax, .text = text, .size = size, .classes = classes};
 
     if (syntax->id == HF__LANG_TEXT)
         scan_text(&in);
+    if (syntax->id == HF__LANG_XML)
+        scan_xml(&in);
     if (syntax->id == HF__LANG_PHP)
         skip_html(&in);
     while (in.at < size) {

@@ -339,9 +339,28 @@ static bool take_regex_literal(struct scanner *in)
     return false;
 }
 
+/* q{…}, qq(…) of Perl. */
+static bool take_perl_q(struct scanner *in)
+{
+    size_t ahead = scanner_is_at(in, "qq") ? 2 : 1;
+
+    if (scanner_peek(in, 0) != 'q' || (in->at > 0 && (scanner_is_word(in->text[in->at - 1]) ||
+                                                      strchr("$@%&>{", in->text[in->at - 1]))))
+        return false;
+    while (scanner_peek(in, ahead) == ' ')
+        ahead++;
+    if (!is_delimiter(scanner_peek(in, ahead)))
+        return false;
+    scanner_mark(in, ahead, HF__QUOTE);
+    take_delimited(in);
+    return true;
+}
+
 bool scanner_special(struct scanner *in)
 {
     switch (in->syntax->id) {
+    case HF__LANG_PERL: return open_ruby_heredoc(in) || take_perl_q(in);
+    case HF__LANG_SHELL: return !scanner_is_at(in, "<<<") && open_ruby_heredoc(in);
     case HF__LANG_RUBY:
         return open_ruby_heredoc(in) || take_ruby_percent(in) || take_regex_literal(in);
     case HF__LANG_JS: return take_regex_literal(in);

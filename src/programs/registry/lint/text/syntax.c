@@ -93,6 +93,18 @@ static const hf__quote prisma_quotes[] = {
     {0},
 };
 
+static const hf__quote perl_quotes[] = {
+    {.open = "\"", .close = "\"", .escapes = true, .lines = true},
+    {.open = "'", .close = "'", .escapes = true, .lines = true},
+    {0},
+};
+
+static const hf__quote shell_quotes[] = {
+    {.open = "\"", .close = "\"", .escapes = true, .lines = true, .hole = "${"},
+    {.open = "'", .close = "'", .lines = true},
+    {0},
+};
+
 static const hf__quote no_quotes[] = {{0}};
 
 static const hf__syntax syntaxes[] = {
@@ -198,6 +210,24 @@ static const hf__syntax syntaxes[] = {
         .line_comments = {"//"},
         .quotes = prisma_quotes,
     },
+    {
+        .id = HF__LANG_PERL,
+        .suffixes = " pl pm t psgi ",
+        .line_comments = {"#"},
+        .quotes = perl_quotes,
+    },
+    {
+        .id = HF__LANG_SHELL,
+        .suffixes = " sh bash zsh ksh ",
+        .line_comments = {"#"},
+        .newline_ends = true,
+        .quotes = shell_quotes,
+    },
+    {
+        .id = HF__LANG_XML,
+        .suffixes = " xml ",
+        .quotes = no_quotes,
+    },
 };
 
 const hf__syntax hf__text_syntax = {
@@ -215,15 +245,35 @@ static bool has_word(const char *words, const char *word, size_t size)
     return false;
 }
 
+/* The dot before the suffix that tells the language: in x.sql.eex that is the first. */
+static const char *suffix_of(const char *name, size_t *size)
+{
+    const char *dot = strrchr(name, '.');
+
+    if (dot == NULL || dot[1] == '\0')
+        return NULL;
+    *size = strlen(dot + 1);
+    if (!has_word(" eex erb j2 tmpl template in ", dot + 1, *size))
+        return dot;
+    const char *before = memrchr(name, '.', (size_t)(dot - name));
+    if (before != NULL)
+        *size = (size_t)(dot - before) - 1;
+    return before;
+}
+
 const hf__syntax *hf__syntax_of(const char *name)
 {
     const char *slash = strrchr(name, '/');
-    const char *dot = strrchr(slash != NULL ? slash : name, '.');
+    size_t size = 0;
+    const char *dot = suffix_of(slash != NULL ? slash : name, &size);
+    char suffix[16];
 
-    if (dot == NULL || dot[1] == '\0' || strchr(dot, ' ') != NULL)
+    if (dot == NULL || size == 0 || size >= sizeof suffix || strchr(dot, ' ') != NULL)
         return NULL;
+    memcpy(suffix, dot + 1, size);
+    suffix[size] = '\0';
     for (size_t i = 0; i < sizeof syntaxes / sizeof syntaxes[0]; i++)
-        if (has_word(syntaxes[i].suffixes, dot + 1, strlen(dot + 1)))
+        if (has_word(syntaxes[i].suffixes, suffix, size))
             return &syntaxes[i];
     return NULL;
 }

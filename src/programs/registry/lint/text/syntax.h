@@ -20,7 +20,10 @@ typedef enum hf__language_id {
     HF__LANG_SQL = 1 << 11,
     HF__LANG_PRISMA = 1 << 12,
     HF__LANG_TEXT = 1 << 13, /* a file that --include adds; all of it counts as text */
-    HF__LANG_ANY = (1 << 14) - 1,
+    HF__LANG_PERL = 1 << 14,
+    HF__LANG_SHELL = 1 << 15,
+    HF__LANG_XML = 1 << 16, /* changes of Liquibase: all text but comments and tags */
+    HF__LANG_ANY = (1 << 17) - 1,
 } hf__language_id;
 
 typedef struct hf__quote {

@@ -1,0 +1,97 @@
+/*
+ * What the files of a project tell about each other: constants, functions that make keys, and
+ * functions that take a lock for their callers.
+ */
+#ifndef HF_LINT_PROJECT_H
+#define HF_LINT_PROJECT_H
+
+#include "base/buf.h"
+#include "holdfast/holdfast.h"
+#include "programs/registry/lint/pcre.h"
+
+/* In a text: what is known only when the program runs, and a parameter, whose digit follows. */
+#define HF__LABEL_HOLE '\x01'
+#define HF__LABEL_PARAM '\x02'
+
+typedef enum hf__value_kind {
+    HF__VALUE_UNKNOWN,
+    HF__VALUE_NUMBER,
+    HF__VALUE_TEXT,
+    HF__VALUE_HASHED, /* text is what is hashed */
+} hf__value_kind;
+
+typedef struct hf__worth {
+    hf__value_kind kind;
+    int64_t number;
+    hf__buf text;
+    bool derivation_known;
+    hf_derivation derivation;
+    bool uses_hashtext;
+} hf__worth;
+
+void hf__value_free(hf__worth *value);
+bool hf__value_copy(hf__worth *to, const hf__worth *from); /* false: no memory */
+bool hf__value_equals(const hf__worth *a, const hf__worth *b);
+
+/* The parameter that the value is, alone; -1 when it is something else. */
+int hf__value_param(const hf__worth *value);
+
+/* A function that takes a lock from its parameters, or is declared to. */
+typedef struct hf__wrapper {
+    char *name;
+    hf__worth key[2]; /* of a pair: both; else the first */
+    bool pair;
+    bool labels; /* a text is a label, not a number in quotes */
+    bool shared;
+    bool tries;
+    bool lifetime_known;
+    hf_lifetime lifetime;
+    unsigned languages;
+    bool in_sql;
+    bool declared;
+    char *file; /* where it is defined */
+    unsigned line;
+    size_t calls;      /* that were found */
+    size_t unresolved; /* of them */
+    bool told;         /* a finding was reported for it */
+} hf__wrapper;
+
+typedef struct hf__definition {
+    char *name;
+    hf__worth value; /* of a function: what it returns, with marks for parameters */
+    bool function;
+    bool ambiguous; /* two files define it differently */
+} hf__definition;
+
+typedef struct hf__project {
+    hf__wrapper *wrappers;
+    size_t wrapper_count, wrapper_room;
+    hf__definition *definitions;
+    size_t definition_count, definition_room;
+    char **wanted; /* names that some key needs, and no file has told yet */
+    size_t wanted_count, wanted_room;
+    bool grown; /* since hf__project_compile: another round may tell more */
+    bool broken;
+    hf__pcre *names; /* finds any of the names above; NULL: there are none */
+} hf__project;
+
+void hf__project_free(hf__project *project);
+
+/* Builds names from all that is known now. */
+HF_MUST_CHECK hf_status hf__project_compile(hf__project *project, hf_error *err);
+
+/* Takes over the wrapper's texts, unless there is one of that name: false. */
+bool hf__project_add_wrapper(hf__project *project, hf__wrapper *wrapper);
+hf__wrapper *hf__project_wrapper(hf__project *project, const char *name, size_t size,
+                                 unsigned language);
+
+void hf__project_define(hf__project *project, const char *name, size_t size, bool function,
+                        const hf__worth *value);
+const hf__definition *hf__project_find(const hf__project *project, const char *name, size_t size,
+                                       bool function);
+
+/* Notes that a name is needed. */
+void hf__project_want(hf__project *project, const char *name, size_t size);
+bool hf__project_wants(const hf__project *project, const char *name, size_t size);
+
+#endif

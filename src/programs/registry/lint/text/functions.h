@@ -1,0 +1,26 @@
+/* The functions of a file: their names and parameters, as far as the declaration shows them. */
+#ifndef HF_LINT_FUNCTIONS_H
+#define HF_LINT_FUNCTIONS_H
+
+#include "programs/registry/lint/text/unit.h"
+
+enum { HF__PARAMS_MAX = 8 }; /* later ones are left out */
+
+typedef struct hf__function {
+    size_t name;
+    size_t name_size; /* 0: the block is no function, or has no name */
+    size_t params[HF__PARAMS_MAX];
+    size_t param_sizes[HF__PARAMS_MAX]; /* 0: it has no plain name */
+    size_t param_count;                 /* without self and the like */
+    size_t body;                        /* after the parameters */
+} hf__function;
+
+/* Makes an array with one function for each block of the unit; the caller frees it. */
+HF_MUST_CHECK hf_status hf__functions_read(const hf__unit *unit, hf__function **functions,
+                                           hf_error *err);
+
+/* The index of the parameter of that name, or HF__PARAMS_MAX. */
+size_t hf__function_param(const hf__unit *unit, const hf__function *function, const char *name,
+                          size_t size);
+
+#endif

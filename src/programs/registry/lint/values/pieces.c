@@ -1,0 +1,224 @@
+#include "programs/registry/lint/values/pieces.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "programs/registry/lint/args.h"
+
+static hf__piece from(hf__piece piece, size_t at)
+{
+    return (hf__piece){piece.text + at, piece.size - at};
+}
+
+hf__piece hf__piece_trim(hf__piece piece)
+{
+    while (piece.size > 0 && isspace((unsigned char)piece.text[0])) {
+        piece.text++;
+        piece.size--;
+    }
+    while (piece.size > 0 && isspace((unsigned char)piece.text[piece.size - 1]))
+        piece.size--;
+    return piece;
+}
+
+hf__piece hf__piece_owner(hf__piece receiver)
+{
+    while (receiver.size > 0 && strchr(".:>?-", receiver.text[receiver.size - 1]) != NULL)
+        receiver.size--;
+    return receiver;
+}
+
+size_t hf__piece_hole(hf__piece piece)
+{
+    const char *end = memchr(piece.text, HF__HOLE_CLOSE, piece.size);
+
+    return end != NULL ? (size_t)(end - piece.text) + 1 : piece.size;
+}
+
+size_t hf__piece_braces(hf__piece piece)
+{
+    size_t depth = 0;
+    size_t size = 0;
+
+    do {
+        depth += piece.text[size] == '{';
+        depth -= piece.text[size] == '}';
+        size++;
+    } while (size < piece.size && depth > 0);
+    return size;
+}
+
+hf__piece hf__piece_until(hf__piece piece, const char *characters)
+{
+    size_t at = 0;
+
+    while (at < piece.size &&
+           (piece.text[at] == '\0' || strchr(characters, piece.text[at]) == NULL))
+        at += hf__piece_step(from(piece, at), false);
+    return (hf__piece){piece.text, at < piece.size ? at : piece.size};
+}
+
+/* ---- Literals -------------------------------------------------------------------------------- */
+
+/* Looks for the closing quotes; returns the place after them, or 0. */
+static size_t find_close(hf__piece piece, size_t at, const char *close, size_t size, bool raw,
+                         bool doubled)
+{
+    for (; at + size <= piece.size; at++) {
+        if (piece.text[at] == HF__HOLE_OPEN) {
+            at += hf__piece_hole(from(piece, at)) - 1;
+        } else if (!raw && piece.text[at] == '\\') {
+            at++;
+        } else if (!raw && piece.text[at] == '{' && at > 0 &&
+                   (piece.text[at - 1] == '$' || piece.text[at - 1] == '#')) {
+            at += hf__piece_braces(from(piece, at)) - 1;
+        } else if (memcmp(piece.text + at, close, size) == 0) {
+            if (!doubled || at + 1 >= piece.size || piece.text[at + 1] != close[0])
+                return at + size;
+            at++;
+        }
+    }
+    return 0;
+}
+
+bool hf__piece_literal(hf__piece piece, bool sql, hf__literal *literal)
+{
+    char close[8];
+    size_t size = 1;
+    size_t at = 0;
+    size_t hashes = 0;
+
+    *literal = (hf__literal){0};
+    while (at < piece.size && at < 3 && strchr("fFrRbBuULE@$", piece.text[at]) != NULL) {
+        literal->raw = literal->raw || strchr("rR@", piece.text[at]) != NULL;
+        literal->formatted = literal->formatted || strchr("fF$", piece.text[at]) != NULL;
+        at++;
+    }
+    while (literal->raw && hashes < 4 && at < piece.size && piece.text[at] == '#') {
+        hashes++;
+        at++;
+    }
+    if (at >= piece.size || piece.text[at] == '\0' ||
+        strchr(sql ? "'" : "'\"`", piece.text[at]) == NULL)
+        return false;
+    literal->quote = piece.text[at];
+    memset(close, literal->quote, sizeof close);
+    if (!sql && piece.size - at >= 6 && piece.text[at + 1] == literal->quote &&
+        piece.text[at + 2] == literal->quote && literal->quote != '`')
+        size = 3;
+    memset(close + size, '#', hashes);
+    size_t start = at + size;
+    size_t end = find_close(piece, start, close, size + hashes, sql || literal->raw, sql);
+    if (end == 0)
+        return false;
+    literal->content = (hf__piece){piece.text + start, end - size - hashes - start};
+    literal->size = end;
+    return true;
+}
+
+bool hf__piece_is_literal(hf__piece piece, bool sql)
+{
+    hf__literal literal;
+
+    return hf__piece_literal(piece, sql, &literal) && literal.size == piece.size;
+}
+
+/* ---- Brackets -------------------------------------------------------------------------------- */
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The size of a literal, a hole or a byte; brackets count as bytes. */
+static size_t small_step(hf__piece piece, bool sql)
+{
+    hf__literal literal;
+
+    if (piece.text[0] == HF__HOLE_OPEN)
+        return hf__piece_hole(piece);
+    if (strchr("'\"`", piece.text[0]) != NULL && hf__piece_literal(piece, sql, &literal))
+        return literal.size;
+    if (is_word(piece.text[0])) { /* a word, or a literal with a prefix */
+        size_t size = 0;
+        while (size < piece.size && is_word(piece.text[size]))
+            size++;
+        if (size < 3 && hf__piece_literal(piece, sql, &literal))
+            return literal.size;
+        return size;
+    }
+    return 1;
+}
+
+size_t hf__piece_close(hf__piece piece, bool sql)
+{
+    size_t depth = 0;
+
+    for (size_t at = 0; at < piece.size;) {
+        char c = piece.text[at];
+        if (c == '(' || c == '[' || c == '{') {
+            depth++;
+        } else if (c == ')' || c == ']' || c == '}') {
+            if (depth == 0)
+                break;
+            if (--depth == 0)
+                return at + 1;
+        }
+        at += small_step(from(piece, at), sql);
+    }
+    return piece.size + 1;
+}
+
+size_t hf__piece_step(hf__piece piece, bool sql)
+{
+    if (strchr("([{", piece.text[0]) == NULL || piece.text[0] == '\0')
+        return small_step(piece, sql);
+    size_t close = hf__piece_close(piece, sql);
+    return close <= piece.size ? close : 1;
+}
+
+bool hf__piece_is_balanced(hf__piece piece, bool sql)
+{
+    long depth = 0;
+
+    for (size_t at = 0; at < piece.size && depth >= 0; at += small_step(from(piece, at), sql)) {
+        depth += piece.text[at] == '(';
+        depth -= piece.text[at] == ')';
+    }
+    return depth == 0;
+}
+
+size_t hf__piece_last_call(hf__piece piece, bool sql)
+{
+    size_t last = 0;
+
+    if (piece.size < 3 || piece.text[piece.size - 1] != ')')
+        return 0;
+    for (size_t at = 0; at < piece.size;) {
+        size_t step = hf__piece_step(from(piece, at), sql);
+        if (piece.text[at] == '(' && at + step == piece.size)
+            last = at;
+        if (strchr("+-*/%&|^<>=", piece.text[at]) != NULL &&
+            !(piece.text[at] == '>' && at > 0 && piece.text[at - 1] == '-') &&
+            !(piece.text[at] == '-' && at + 1 < piece.size && piece.text[at + 1] == '>') && at > 0)
+            return 0; /* arithmetic, not one call */
+        at += step;
+    }
+    return last;
+}
+
+void hf__piece_split(hf__piece piece, bool sql, hf__pieces *pieces)
+{
+    size_t start = 0;
+
+    for (size_t at = 0; at < piece.size; at += hf__piece_step(from(piece, at), sql)) {
+        if (piece.text[at] != ',' || pieces->count == HF__PIECES_MAX)
+            continue;
+        pieces->items[pieces->count++] =
+            hf__piece_trim((hf__piece){piece.text + start, at - start});
+        start = at + 1;
+    }
+    hf__piece last = hf__piece_trim(from(piece, start < piece.size ? start : piece.size));
+    if (last.size > 0 && pieces->count < HF__PIECES_MAX)
+        pieces->items[pieces->count++] = last;
+}

@@ -1,0 +1,355 @@
+#include "programs/registry/lint/values/value_eval.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "programs/registry/lint/args.h"
+
+enum { LAYERS_MAX = 12 };
+
+const char *const hf__value_patterns[HF__VALUE_PATTERNS] = {
+    [HF__VALUE_IS_NUMBER] = "\\A'?([-+]?(?:0x[0-9a-f_']+|\\d[\\d_']*+))(?:[uln]+|_?[iu]64)?'?\\z",
+    [HF__VALUE_IS_CAST] = "\\Acast\\s*\\(([\\s\\S]+)\\s+as\\s+[\\w ]+\\)\\z",
+    [HF__VALUE_IS_TYPED] = "\\A(?:bigint|int8|int4|integer|int|text)\\s*('[^']*')\\z",
+    [HF__VALUE_IS_SUFFIXED] =
+        "\\A([\\s\\S]+?)\\s*(?:::\\s*(?:bigint|int8|int4|integer|int|text|varchar)|"
+        "\\s(?:as|satisfies)\\s+[\\w:<>.]+)\\z",
+    [HF__VALUE_IS_CONVERSION] =
+        "\\A(?:u?int|u?int32|u?int64|int8|int4|long|bigint|number|str|string|text|literal|"
+        "literal_column|valueof|parselong|parseint|parse|int_|longlong|bytes|c_longlong|some|ok|"
+        "to_s|from|tostring|toint64|quote_literal|lit|raw|param|bindparam|fromstring|\\[\\]byte|"
+        "integer|of|cast|from_i64|bind|asintn|to_string|new)\\z",
+    [HF__VALUE_IS_METHOD] =
+        "\\A(?:to_string|tostring|to_i|to_s|to_sym|string|clone|into|as_str|as_bytes|encode|"
+        "value|unwrap|tolong|toint|longvalue|intvalue|freeze|as_ref|to_owned|trim|strip|"
+        "getvalue|rawvalue|getid|getbytes|as_i64|bytes|hex|to_str)\\z",
+    [HF__VALUE_IS_FORMAT] = "\\A(?:sprintf|format|format!|formatted|interpolate|vsprintf|"
+                            "stringformat|asprintf)\\z",
+    [HF__VALUE_IS_JOIN] = "\\A(?:concat|concat_ws|join|implode)\\z",
+    [HF__VALUE_IS_SHA256] = ("\\bsha256\\s*\\(\\s*(?:convert_to\\s*\\(\\s*)?"
+                             "('(?:[^']|'')*'(?:\\s*::\\s*bytea)?|\\x01[^\\x02]*\\x02)"),
+    [HF__VALUE_IS_OURS] =
+        ("'x'\\s*\\|\\|\\s*left\\s*\\(\\s*encode\\s*\\(\\s*sha256\\b[\\s\\S]*,\\s*'hex'"
+         "\\s*\\)\\s*,\\s*16\\s*\\)[\\s\\S]*\\bbit\\s*\\(\\s*64\\s*\\)"),
+    [HF__VALUE_IS_ITEM] = "\\A(?:[a-z_]\\w*\\.)*([a-z_]\\w*)\\[\\s*[\"':]([\\w-]+)[\"']?\\s*\\]\\z",
+    [HF__VALUE_IS_NAME] =
+        "\\A[&*]?((?:[@$]{0,2}[a-z_]\\w*(?:\\.|::|->|\\?\\.))*?)[@$]{0,2}([a-z_]\\w*)"
+        "(?:\\.value)?\\z",
+};
+
+bool hf__eval_matches(const hf__scope *scope, enum hf__value_pattern which, hf__piece piece,
+                      hf__pcre_match *match)
+{
+    return hf__pcre_find(scope->patterns[which], piece.text, piece.size, 0, match) ==
+           HF__PCRE_FOUND;
+}
+
+hf__piece hf__eval_group(hf__piece piece, const hf__pcre_match *match, unsigned group)
+{
+    return hf__piece_trim(
+        (hf__piece){piece.text + match->start[group], match->end[group] - match->start[group]});
+}
+
+unsigned hf__eval_language(const hf__scope *scope)
+{
+    return (unsigned)scope->unit->syntax->id;
+}
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+static bool parse_number(hf__piece digits, int64_t *number)
+{
+    char text[40];
+    char *end = NULL;
+    size_t size = 0;
+
+    for (size_t i = 0; i < digits.size && size < sizeof text - 1; i++)
+        if (digits.text[i] != '_' && digits.text[i] != '\'')
+            text[size++] = digits.text[i];
+    text[size] = '\0';
+    errno = 0;
+    bool hex = strcasestr(text, "0x") != NULL;
+    *number = strtoll(text, &end, hex ? 16 : 10);
+    if (errno == ERANGE && hex && text[0] != '-') { /* the bits of a negative number */
+        errno = 0;
+        *number = (int64_t)strtoull(text, &end, 16);
+    }
+    return errno == 0 && *end == '\0';
+}
+
+static bool evaluate_number(const hf__scope *scope, hf__piece piece, hf__worth *out)
+{
+    hf__pcre_match match;
+
+    if (!hf__eval_matches(scope, HF__VALUE_IS_NUMBER, piece, &match) ||
+        !parse_number(hf__eval_group(piece, &match, 1), &out->number))
+        return false;
+    out->kind = HF__VALUE_NUMBER;
+    return true;
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static bool evaluate_param(struct hf__eval *in, const hf__scope *scope, hf__piece name,
+                           hf__worth *out)
+{
+    const hf__unit *unit = scope->unit;
+
+    for (size_t block = hf__unit_block(unit, scope->at); block != HF__NO_BLOCK;
+         block = unit->blocks[block].parent) {
+        size_t index = hf__function_param(unit, &scope->functions[block], name.text, name.size);
+        if (index == HF__PARAMS_MAX)
+            continue;
+        if (scope->functions[block].name_size == 0 ||
+            (*in->block != HF__NO_BLOCK && *in->block != block))
+            return true;
+        *in->block = block;
+        out->kind = HF__VALUE_TEXT;
+        hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, (char)('0' + index)}, 2);
+        return true;
+    }
+    return false;
+}
+
+/* Evaluates what a name was given. */
+static void evaluate_assigned(struct hf__eval *in, const hf__scope *scope,
+                              const hf__assignment *assigned, unsigned depth, hf__worth *out)
+{
+    hf__scope there = *scope;
+
+    if (assigned->counted) {
+        *out = (hf__worth){.kind = HF__VALUE_NUMBER, .number = assigned->number};
+        return;
+    }
+    there.at = assigned->name;
+    there.code = scope->unit->syntax->id != HF__LANG_SQL;
+    there.string_end = SIZE_MAX;
+    hf__evaluate(in, &there, (hf__piece){scope->unit->text + assigned->value, assigned->value_size},
+                 depth + 1, out);
+}
+
+static bool is_capital(hf__piece piece)
+{
+    return piece.size > 0 && isupper((unsigned char)piece.text[0]);
+}
+
+/* The owner of Locks.REPORT; a package or a module is none. */
+static hf__piece owner_of(hf__piece chain)
+{
+    size_t start;
+
+    chain = hf__piece_owner(chain);
+    start = chain.size;
+    while (start > 0 &&
+           (isalnum((unsigned char)chain.text[start - 1]) || chain.text[start - 1] == '_'))
+        start--;
+    hf__piece owner = {chain.text + start, chain.size - start};
+    return is_capital(owner) ? owner : (hf__piece){"", 0};
+}
+
+/* A member of an owner that this file, or another, declares. */
+static void evaluate_member(struct hf__eval *in, const hf__scope *scope, hf__piece owner,
+                            hf__piece name, unsigned depth, hf__worth *out)
+{
+    const hf__assignment *assigned = hf__assignments_find_in(scope->names, scope->unit, owner.text,
+                                                             owner.size, name.text, name.size);
+    hf__buf whole = {0};
+
+    if (assigned != NULL) {
+        evaluate_assigned(in, scope, assigned, depth, out);
+        return;
+    }
+    hf__buf_add(&whole, owner.text, owner.size);
+    hf__buf_puts(&whole, ".");
+    hf__buf_add(&whole, name.text, name.size);
+    const hf__definition *known =
+        whole.broken ? NULL : hf__project_find(scope->project, whole.data, whole.length, false);
+    if (known != NULL)
+        scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
+    else if (!whole.broken)
+        hf__project_want(scope->project, whole.data, whole.length);
+    hf__buf_free(&whole);
+}
+
+/* LOCKS['report'] is a member too. */
+static bool evaluate_item(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                          unsigned depth, hf__worth *out)
+{
+    hf__pcre_match match;
+
+    if (!scope->code || !hf__eval_matches(scope, HF__VALUE_IS_ITEM, piece, &match))
+        return false;
+    evaluate_member(in, scope, hf__eval_group(piece, &match, 1), hf__eval_group(piece, &match, 2),
+                    depth, out);
+    return true;
+}
+
+static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                          unsigned depth, hf__worth *out)
+{
+    hf__pcre_match match;
+
+    if (!hf__eval_matches(scope, HF__VALUE_IS_NAME, piece, &match))
+        return;
+    hf__piece chain = hf__eval_group(piece, &match, 1);
+    hf__piece name = hf__eval_group(piece, &match, 2);
+    hf__piece owner = owner_of(chain);
+    if (owner.size > 0) {
+        evaluate_member(in, scope, owner, name, depth, out);
+        return;
+    }
+    bool member = chain.size > 0;
+    const hf__assignment *assigned =
+        hf__assignments_find(scope->names, scope->unit, scope->at, member, name.text, name.size);
+    if (assigned != NULL)
+        evaluate_assigned(in, scope, assigned, depth, out);
+    if (out->kind != HF__VALUE_UNKNOWN || (!member && evaluate_param(in, scope, name, out)))
+        return;
+    const hf__definition *known = hf__project_find(scope->project, name.text, name.size, false);
+    if (known != NULL)
+        scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
+    else if (assigned == NULL && is_capital(name) && scope->code)
+        hf__project_want(scope->project, name.text, name.size);
+}
+
+/* What is bound to $1, ?1 or :name. In a function of SQL, $1 is its first parameter. */
+static void evaluate_bound(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                           unsigned depth, hf__worth *out)
+{
+    hf__buf room = {0};
+    hf__scope there = *scope;
+
+    hf__find_bound(scope->unit, scope->string_end, piece.text, piece.size, &room, &there.at);
+    there.string_end = SIZE_MAX;
+    there.code = true;
+    if (!room.broken && room.length > 0)
+        hf__evaluate(in, &there, (hf__piece){room.data, room.length}, depth + 1, out);
+    hf__buf_free(&room);
+}
+
+/* ---- Expressions ----------------------------------------------------------------------------- */
+
+/* Removes one layer: parentheses, a cast, await. False: there is none. */
+static bool unwrap(const hf__scope *scope, hf__piece *piece)
+{
+    static const enum hf__value_pattern layers[] = {HF__VALUE_IS_CAST, HF__VALUE_IS_TYPED,
+                                                    HF__VALUE_IS_SUFFIXED};
+    static const char *const words[] = {"await ", "return ", "new ", "my "};
+    hf__pcre_match match;
+
+    if (piece->size >= 2 && piece->text[0] == '(') {
+        size_t close = hf__piece_close(*piece, !scope->code);
+        if (close == piece->size) {
+            *piece = hf__piece_trim((hf__piece){piece->text + 1, piece->size - 2});
+            return true;
+        }
+        if (scope->code && close < piece->size && close <= 12 && /* (long) x */
+            (isalnum((unsigned char)piece->text[close]) || piece->text[close] == ' ') &&
+            (hf__eval_language(scope) &
+             (HF__LANG_C | HF__LANG_JAVA | HF__LANG_CSHARP | HF__LANG_PHP)) != 0) {
+            *piece = hf__piece_trim((hf__piece){piece->text + close, piece->size - close});
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && scope->code; i++) {
+        size_t size = strlen(words[i]);
+        if (piece->size > size && memcmp(piece->text, words[i], size) == 0) {
+            *piece = hf__piece_trim((hf__piece){piece->text + size, piece->size - size});
+            return true;
+        }
+    }
+    if (scope->code && piece->size > 1 && strchr("!;?", piece->text[piece->size - 1]) != NULL) {
+        piece->size--;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
+        if (!hf__eval_matches(scope, layers[i], *piece, &match))
+            continue;
+        hf__piece inner = hf__eval_group(*piece, &match, 1);
+        if (hf__piece_is_balanced(inner, !scope->code)) {
+            *piece = inner;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool evaluate_hole(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                          unsigned depth, hf__worth *out)
+{
+    hf__scope inside = *scope;
+
+    if (piece.size < 2 || piece.text[0] != HF__HOLE_OPEN || hf__piece_hole(piece) != piece.size)
+        return false;
+    piece = hf__piece_trim((hf__piece){piece.text + 1, piece.size - 2});
+    inside.code = true;
+    if (piece.size > 1 && strchr("$?:", piece.text[0]) != NULL &&
+        (isdigit((unsigned char)piece.text[1]) || piece.text[0] == ':'))
+        evaluate_bound(in, scope, piece, depth, out);
+    else
+        hf__evaluate(in, &inside, piece, depth + 1, out);
+    return true;
+}
+
+static bool evaluate_sha256(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                            unsigned depth, hf__worth *out)
+{
+    hf__pcre_match match;
+
+    if (scope->code || !hf__eval_matches(scope, HF__VALUE_IS_SHA256, piece, &match))
+        return false;
+    out->kind = HF__VALUE_HASHED;
+    hf__add_operand(in, scope, hf__eval_group(piece, &match, 1), depth, &out->text);
+    out->derivation = HF_SHA256;
+    out->derivation_known = hf__eval_matches(scope, HF__VALUE_IS_OURS, piece, &match);
+    return true;
+}
+
+void hf__evaluate(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
+                  hf__worth *out)
+{
+    if (depth > HF__EVAL_DEPTH_MAX || in->steps++ > HF__EVAL_STEPS_MAX)
+        return;
+    piece = hf__piece_trim(piece);
+    for (int i = 0; i < LAYERS_MAX && unwrap(scope, &piece); i++)
+        continue;
+    if (piece.size == 0 || evaluate_hole(in, scope, piece, depth, out) ||
+        evaluate_item(in, scope, piece, depth, out) || evaluate_number(scope, piece, out) ||
+        hf__evaluate_string(in, scope, piece, depth, out) ||
+        evaluate_sha256(in, scope, piece, depth, out) ||
+        hf__evaluate_percent(in, scope, piece, depth, out) ||
+        hf__evaluate_joined(in, scope, piece, depth, out) ||
+        hf__evaluate_call(in, scope, piece, depth, out))
+        return;
+    evaluate_name(in, scope, piece, depth, out);
+}
+
+void hf__value_read(const hf__scope *scope, hf__piece piece, hf__worth *value, size_t *block)
+{
+    struct hf__eval in = {.block = block};
+
+    *value = (hf__worth){0};
+    hf__evaluate(&in, scope, piece, 0, value);
+    scope->project->broken = scope->project->broken || value->text.broken;
+}
+
+void hf__value_apply(const hf__scope *scope, const hf__worth *form, const hf__piece *args,
+                     size_t count, hf__worth *value, size_t *block)
+{
+    struct hf__eval in = {.block = block};
+
+    *value = (hf__worth){0};
+    hf__eval_apply(&in, scope, form, args, count, 0, value);
+    scope->project->broken = scope->project->broken || value->text.broken;
+}
+
+void hf__value_of_function(const hf__scope *scope, size_t block, hf__worth *value)
+{
+    size_t none = HF__NO_BLOCK;
+    struct hf__eval in = {.block = &none};
+
+    *value = (hf__worth){0};
+    hf__function_value(&in, scope, block, 0, value);
+}

@@ -1,0 +1,332 @@
+#include "programs/registry/lint/values/value_eval.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+struct call {
+    hf__piece receiver;
+    hf__piece name; /* without the receiver */
+    hf__pieces args;
+};
+
+/* Reads x.f(a, b): the piece must end with the call. */
+static bool read_call(hf__piece piece, bool sql, struct call *call)
+{
+    size_t open = hf__piece_last_call(piece, sql);
+    size_t start;
+
+    *call = (struct call){0};
+    if (open == 0 || open >= piece.size)
+        return false;
+    hf__piece callee = hf__piece_trim((hf__piece){piece.text, open});
+    start = callee.size;
+    while (start > 0 && (isalnum((unsigned char)callee.text[start - 1]) ||
+                         strchr("_!?", callee.text[start - 1]) != NULL))
+        start--;
+    if (start == callee.size && callee.size >= 6 &&
+        memcmp(callee.text + callee.size - 6, "[]byte", 6) == 0)
+        start = callee.size - 6;
+    if (start == callee.size)
+        return false;
+    call->name = (hf__piece){callee.text + start, callee.size - start};
+    call->receiver = hf__piece_trim((hf__piece){callee.text, start});
+    hf__piece_split((hf__piece){piece.text + open + 1, piece.size - open - 2}, sql, &call->args);
+    return true;
+}
+
+static bool is_called(const struct call *call, const char *name)
+{
+    return call->name.size == strlen(name) &&
+           strncasecmp(call->name.text, name, call->name.size) == 0;
+}
+
+static bool evaluate_hash(struct hf__eval *in, const hf__scope *scope, const struct call *call,
+                          unsigned depth, hf__worth *out)
+{
+    bool extended = is_called(call, "hashtextextended");
+
+    if ((!extended && !is_called(call, "hashtext")) || call->args.count == 0)
+        return false;
+    hf__piece seed =
+        hf__piece_trim(call->args.count > 1 ? call->args.items[1] : (hf__piece){"0", 1});
+    out->kind = HF__VALUE_HASHED;
+    out->uses_hashtext = !extended;
+    out->derivation = extended ? HF_HASHTEXTEXTENDED : HF_HASHTEXT;
+    out->derivation_known = seed.size == 1 && seed.text[0] == '0';
+    hf__add_operand(in, scope, call->args.items[0], depth, &out->text);
+    return true;
+}
+
+static hf__piece list_of(hf__piece piece)
+{
+    size_t open = 0;
+
+    piece = hf__piece_trim(piece);
+    while (open < piece.size && strchr("([{", piece.text[open]) == NULL)
+        open++;
+    if (open < piece.size && piece.text[open] == '[' && open + 1 < piece.size &&
+        piece.text[open + 1] == ']') /* []string{…} */
+        while (open < piece.size && piece.text[open] != '{')
+            open++;
+    return open + 2 <= piece.size ? (hf__piece){piece.text + open + 1, piece.size - open - 2}
+                                  : (hf__piece){"", 0};
+}
+
+static void evaluate_join(struct hf__eval *in, const hf__scope *scope, const struct call *call,
+                          unsigned depth, hf__worth *out)
+{
+    const hf__pieces *args = &call->args;
+    hf__pieces parts = *args;
+    hf__piece separator = {"", 0};
+
+    if (is_called(call, "join") || is_called(call, "implode")) {
+        bool go = args->count == 2 && is_called(call, "join");
+        bool python = hf__eval_language(scope) == HF__LANG_PYTHON;
+        separator = go ? args->items[1] : python ? hf__piece_owner(call->receiver) : args->items[0];
+        hf__piece list = go || python ? args->items[0] : hf__piece_owner(call->receiver);
+        if (is_called(call, "implode") && args->count == 2)
+            list = args->items[1];
+        parts = (hf__pieces){0};
+        hf__piece_split(list_of(list), !scope->code, &parts);
+    } else if (is_called(call, "concat_ws") && args->count > 0) {
+        separator = args->items[0];
+        parts.count--;
+        memmove(parts.items, parts.items + 1, parts.count * sizeof *parts.items);
+    }
+    if (parts.count == 0)
+        return;
+    out->kind = HF__VALUE_TEXT;
+    for (size_t i = 0; i < parts.count; i++) {
+        if (i > 0 && separator.size > 0)
+            hf__add_operand(in, scope, separator, depth, &out->text);
+        hf__add_operand(in, scope, parts.items[i], depth, &out->text);
+    }
+}
+
+void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth *form,
+                    const hf__piece *args, size_t count, unsigned depth, hf__worth *out)
+{
+    int param = hf__value_param(form);
+
+    if (param >= 0) {
+        if ((size_t)param < count)
+            hf__evaluate(in, scope, args[param], depth + 1, out);
+        return;
+    }
+    *out = *form;
+    out->text = (hf__buf){0};
+    for (size_t i = 0; i < form->text.length; i++) {
+        char c = form->text.data[i];
+        if (c != HF__LABEL_PARAM) {
+            hf__buf_add(&out->text, &c, 1);
+            continue;
+        }
+        size_t index = (size_t)(form->text.data[++i] - '0');
+        if (index < count)
+            hf__add_operand(in, scope, args[index], depth, &out->text);
+        else
+            hf__add_hole(&out->text);
+    }
+}
+
+static size_t find_function(const hf__scope *scope, hf__piece name)
+{
+    size_t found = HF__NO_BLOCK;
+
+    for (size_t i = 0; i < scope->unit->block_count; i++) {
+        const hf__function *function = &scope->functions[i];
+        if (function->name_size != name.size || name.size == 0 ||
+            memcmp(scope->unit->text + function->name, name.text, name.size) != 0)
+            continue;
+        if (found != HF__NO_BLOCK)
+            return HF__NO_BLOCK;
+        found = i;
+    }
+    return found;
+}
+
+/* options.get(x) says nothing about a function `get` of this project. */
+static bool may_be_ours(const hf__scope *scope, const struct call *call)
+{
+    static const char *const own[] = {"self.",  "this.",  "cls.",     "Self::", "$this->",
+                                      "this->", "self::", "static::", "@"};
+
+    if (call->receiver.size == 0)
+        return true;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (call->receiver.size == strlen(own[i]) &&
+            memcmp(call->receiver.text, own[i], call->receiver.size) == 0)
+            return true;
+    return isupper((unsigned char)call->receiver.text[0]) ||
+           (hf__eval_language(scope) == HF__LANG_GO &&
+            memchr(call->receiver.text, '.', call->receiver.size) ==
+                call->receiver.text + call->receiver.size - 1 &&
+            isupper((unsigned char)call->name.text[0]));
+}
+
+/* A function of this file, or of another. */
+static void evaluate_function(struct hf__eval *in, const hf__scope *scope, const struct call *call,
+                              unsigned depth, hf__worth *out)
+{
+    size_t block = find_function(scope, call->name);
+    hf__worth form = {0};
+
+    if (!may_be_ours(scope, call))
+        return;
+    if (block != HF__NO_BLOCK) {
+        hf__function_value(in, scope, block, depth + 1, &form);
+        hf__eval_apply(in, scope, &form, call->args.items, call->args.count, depth, out);
+        hf__value_free(&form);
+        return;
+    }
+    const hf__definition *known =
+        hf__project_find(scope->project, call->name.text, call->name.size, true);
+    if (known != NULL)
+        hf__eval_apply(in, scope, &known->value, call->args.items, call->args.count, depth, out);
+    else if (scope->code)
+        hf__project_want(scope->project, call->name.text, call->name.size);
+}
+
+bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
+                       hf__worth *out)
+{
+    struct call call;
+    hf__pcre_match match;
+
+    if (!read_call(piece, !scope->code, &call))
+        return false;
+    if (evaluate_hash(in, scope, &call, depth, out))
+        return true;
+    if (hf__eval_matches(scope, HF__VALUE_IS_FORMAT, call.name, &match)) {
+        hf__pieces args = call.args;
+        call.receiver = hf__piece_owner(call.receiver);
+        bool method = hf__piece_is_literal(call.receiver, false);
+        if (!method && args.count > 0) {
+            args.count--;
+            memmove(args.items, args.items + 1, args.count * sizeof *args.items);
+        }
+        if (method || call.args.count > 0)
+            hf__evaluate_format(in, scope, method ? call.receiver : call.args.items[0], &args,
+                                depth, out);
+    } else if (hf__eval_matches(scope, HF__VALUE_IS_JOIN, call.name, &match)) {
+        evaluate_join(in, scope, &call, depth, out);
+    } else if (is_called(&call, "abs") && call.args.count == 1) {
+        hf__evaluate(in, scope, call.args.items[0], depth + 1, out);
+        out->derivation_known = false;
+    } else if (call.args.count > 0 &&
+               hf__eval_matches(scope, HF__VALUE_IS_CONVERSION, call.name, &match)) {
+        size_t index = is_called(&call, "asintn") && call.args.count > 1;
+        hf__evaluate(in, scope, call.args.items[index], depth + 1, out);
+    } else if (call.receiver.size > 0 &&
+               hf__eval_matches(scope, HF__VALUE_IS_METHOD, call.name, &match)) {
+        hf__evaluate(in, scope, hf__piece_owner(call.receiver), depth + 1, out);
+    } else {
+        evaluate_function(in, scope, &call, depth, out);
+    }
+    return true;
+}
+
+/* ---- Functions ------------------------------------------------------------------------------- */
+
+static bool body_has(const hf__scope *scope, size_t block, const char *text)
+{
+    const hf__function *function = &scope->functions[block];
+    const hf__unit *unit = scope->unit;
+    const char *end = unit->text + unit->blocks[block].end;
+
+    for (const char *at = unit->text + function->body;
+         (at = memmem(at, (size_t)(end - at), text, strlen(text))) != NULL; at++)
+        if (unit->classes[(size_t)(at - unit->text)] == HF__CODE)
+            return true;
+    return false;
+}
+
+static bool body_has_any(const hf__scope *scope, size_t block, const char *const *texts)
+{
+    while (*texts != NULL && !body_has(scope, block, *texts))
+        texts++;
+    return *texts != NULL;
+}
+
+/*
+ * FNV-1a is recognised by its constants. A hash of 32 bits is a key of ours only where the code
+ * makes it a signed one, as PostgreSQL's int4 is.
+ */
+static bool evaluate_fnv(const hf__scope *scope, size_t block, hf__worth *out)
+{
+    static const char *const short_ones[] = {"16777619", "0x01000193", "0x1000193", "New32a", NULL};
+    static const char *const long_ones[] = {"1099511628211",      "0x100000001b3", "0x100000001B3",
+                                            "0x00000100000001b3", "New64a",        NULL};
+    static const char *const is_signed[] = {"| 0",         "|0",         "int32(", "c_int32",
+                                            "0x100000000", "1 << 32",    ">> 0",   "4294967296",
+                                            "as i32",      "Int32Array", NULL};
+    static const char *const is_unsigned[] = {">>> 0", ">>>0", NULL};
+    const hf__function *function = &scope->functions[block];
+    bool is_long = body_has_any(scope, block, long_ones);
+
+    if ((!is_long && !body_has_any(scope, block, short_ones)) || function->param_count == 0)
+        return false;
+    out->kind = HF__VALUE_HASHED;
+    hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, '0'}, 2);
+    out->derivation = is_long                                ? HF_FNV1A64
+                      : body_has(scope, block, "charCodeAt") ? HF_FNV1A32_JS
+                                                             : HF_FNV1A32;
+    out->derivation_known = is_long || (body_has_any(scope, block, is_signed) &&
+                                        !body_has_any(scope, block, is_unsigned));
+    return true;
+}
+
+/* The only expression that a function returns; size 0: there is none, or there are several. */
+static hf__piece returned(const hf__scope *scope, size_t block, size_t *at)
+{
+    const hf__unit *unit = scope->unit;
+    size_t end = unit->blocks[block].end;
+    hf__piece found = {"", 0};
+
+    for (size_t i = scope->functions[block].body; i + 7 < end; i++) {
+        if (unit->classes[i] != HF__CODE || strncasecmp(unit->text + i, "return", 6) != 0 ||
+            isalnum((unsigned char)unit->text[i - 1]) || unit->text[i - 1] == '_' ||
+            strchr(" (", unit->text[i + 6]) == NULL || hf__unit_block(unit, i) != block)
+            continue;
+        if (found.size > 0)
+            return (hf__piece){"", 0};
+        found = (hf__piece){unit->text + i + 6, hf__expression_end(unit, i + 6) - i - 6};
+        *at = i;
+    }
+    if (found.size > 0 || (unit->syntax->id & (HF__LANG_RUBY | HF__LANG_ELIXIR)) == 0)
+        return found;
+    while (end > 0 && isspace((unsigned char)unit->text[end - 1])) /* the line before `end` */
+        end--;
+    while (end > 0 && unit->text[end - 1] != '\n')
+        end--;
+    size_t line = end > 0 ? end - 1 : 0;
+    while (line > scope->functions[block].body && unit->text[line - 1] != '\n')
+        line--;
+    *at = line;
+    return line > scope->functions[block].body
+               ? (hf__piece){unit->text + line, hf__expression_end(unit, line) - line}
+               : found;
+}
+
+void hf__function_value(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
+                        hf__worth *out)
+{
+    hf__scope inside = *scope;
+    size_t depends = HF__NO_BLOCK;
+    struct hf__eval inner = {.steps = in->steps, .block = &depends};
+
+    if (depth > HF__EVAL_DEPTH_MAX || evaluate_fnv(scope, block, out))
+        return;
+    hf__piece expression = returned(scope, block, &inside.at);
+    inside.code = scope->unit->syntax->id != HF__LANG_SQL;
+    inside.string_end = SIZE_MAX;
+    if (expression.size > 0)
+        hf__evaluate(&inner, &inside, expression, depth + 1, out);
+    in->steps = inner.steps;
+    if (depends != HF__NO_BLOCK && depends != block)
+        hf__value_free(out);
+}

@@ -1,0 +1,53 @@
+/* What the files that evaluate expressions share: value.c, value_text.c and value_call.c. */
+#ifndef HF_LINT_VALUE_EVAL_H
+#define HF_LINT_VALUE_EVAL_H
+
+#include "programs/registry/lint/values/value.h"
+
+/* One evaluation: bounded, whatever the source says. */
+struct hf__eval {
+    unsigned steps;
+    size_t *block;
+};
+
+enum { HF__EVAL_DEPTH_MAX = 24, HF__EVAL_STEPS_MAX = 3000 };
+
+/* Evaluates a piece into *out, which is zero before. */
+void hf__evaluate(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
+                  hf__worth *out);
+
+/* Does the pattern match? A group of what it matched, and the language of the scope. */
+bool hf__eval_matches(const hf__scope *scope, enum hf__value_pattern which, hf__piece piece,
+                      hf__pcre_match *match);
+hf__piece hf__eval_group(hf__piece piece, const hf__pcre_match *match, unsigned group);
+unsigned hf__eval_language(const hf__scope *scope);
+
+/* Adds to a text what is not known, or what a value is worth. */
+void hf__add_hole(hf__buf *text);
+void hf__add_value(hf__buf *text, const hf__worth *value);
+
+/* Evaluates an operand and adds what is known of it. */
+void hf__add_operand(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
+                     hf__buf *text);
+
+/* Texts. Each returns false when the piece is none of its kind. */
+bool hf__evaluate_string(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                         unsigned depth, hf__worth *out);
+bool hf__evaluate_joined(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                         unsigned depth, hf__worth *out);
+bool hf__evaluate_percent(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                          unsigned depth, hf__worth *out);
+
+/* A format and its arguments. */
+void hf__evaluate_format(struct hf__eval *in, const hf__scope *scope, hf__piece format,
+                         const hf__pieces *args, unsigned depth, hf__worth *out);
+
+/* Calls and functions. */
+bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
+                       hf__worth *out);
+void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth *form,
+                    const hf__piece *args, size_t count, unsigned depth, hf__worth *out);
+void hf__function_value(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
+                        hf__worth *out);
+
+#endif
