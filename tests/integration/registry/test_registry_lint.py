@@ -221,6 +221,25 @@ def test_the_rules_are_listed(holdfast):
     assert "snapshot-trap" in done.out and "unlock-result-ignored" in done.out
 
 
+def test_a_note_does_not_fail_a_build(lint):
+    put(lint.folder, "a.py", 'db.run("SELECT pg_advisory_lock(123456789)")\n')
+    assert rules(lint(code=EXIT_OK)) == ["session-lock-without-unlock"]
+
+
+@pytest.mark.parametrize("text,derivation", [
+    ("hashtext('booking:' || id)", "hashtext"), ("hashtextextended('booking:1', 7)", "hashtextextended"),
+    ("abs(hashtext('booking:1'))", "hashtext")])
+def test_another_hash_or_seed_is_another_lock_also_with_holes(lint, text, derivation):
+    put(lint.folder, "locks.yaml", f"""
+version: 1
+locks:
+  - name: booking
+    key: {{ pattern: "booking:{{id}}", as: {"sha256" if "||" in text else derivation} }}
+""")
+    put(lint.folder, "a.sql", f"SELECT pg_advisory_xact_lock({text});\n")
+    assert rules(lint("--rule", "wrong-derivation")) == ["wrong-derivation"]
+
+
 @pytest.mark.parametrize("args", [["--rule", "nonsense"], ["--no-rule", "x"], ["--confidence", "some"],
                                   ["--format", "xml"]])
 def test_a_wrong_option_is_refused(holdfast, args, tmp_path):

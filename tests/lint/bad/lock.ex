@@ -7,7 +7,7 @@ defmodule App.Lock do
   def stray(repo) do
     repo.query!("SELECT pg_advisory_xact_lock($1)", [@stray]) # expect: unregistered-id
     repo.query!("SELECT pg_advisory_xact_lock(#{@stray})") # expect: unregistered-id
-    repo.one(from(l in Lock, select: fragment("pg_try_advisory_xact_lock(?)", 3000002))) # expect: unregistered-id
+    repo.one(from(l in Lock, select: fragment("pg_try_advisory_xact_lock(?)", 3000002))) # expect: try-result-ignored, unregistered-id
     repo.query!(~s[SELECT pg_advisory_xact_lock(hashtext('sweep'))]) # expect: hashtext, unregistered-label
   end
 

@@ -12,6 +12,9 @@ enum hf__check_pattern {
     HF__BARE_CALL,         /* what precedes the SQL in a statement that drops its value */
     HF__VALUE_USED,        /* what follows the SQL where the value is used */
     HF__FETCHED,           /* in the next lines: the rows are fetched there */
+    HF__POOL_CALLED,       /* before the SQL: a call on a pool */
+    HF__POOL_PASSED,       /* behind the SQL: a pool is passed to run it */
+    HF__MAYBE_POOL_CALLED, /* before the SQL: group 1 may be a pool, if its type says so */
     HF__CHECK_PATTERNS,
 };
 

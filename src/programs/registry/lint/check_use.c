@@ -27,6 +27,16 @@ const char *const hf__check_patterns[HF__CHECK_PATTERNS] = {
         "|\\[",
     [HF__FETCHED] =
         "\\bfetch\\w*|getBoolean|\\bPQgetvalue|\\.Scan\\b|\\brs\\.next|->fetch|\\.next\\(",
+    [HF__POOL_CALLED] =
+        "(?:\\b\\w*pool\\w*\\s*(?:\\.|->)\\s*(?:query|exec|fetch|run|select|raw)\\w*|"
+        "\\bprisma(?:client|service)?\\.\\$(?:query|execute)raw\\w*|\\bengine\\.execute|"
+        "\\bknex\\.raw|\\bsequelize\\.query|\\bdatasource\\.query|"
+        "\\bjdbctemplate\\.\\w+|\\brepo\\.query!?|\\bPostgrex\\.query!?\\(\\s*\\w*pool)"
+        "\\s*(?:[(`<][^;]*)?\\z",
+    [HF__POOL_PASSED] =
+        "\\.(?:execute|fetch_\\w+)\\(\\s*&?(?:\\w+\\.)*\\w*pool\\w*(?:\\(\\))?\\s*\\)",
+    [HF__MAYBE_POOL_CALLED] =
+        "(\\w+)\\.(?:Exec|Query|QueryRow|Get|Select|Raw)(?:x|Context)?\\([^;]*\\z",
 };
 
 /* ---- Locks and their unlocks ----------------------------------------------------------------- */
@@ -240,6 +250,87 @@ static bool follows_perform(const hf__unit *unit, size_t at)
     return at >= 7 && strncasecmp(unit->text + at - 7, "perform", 7) == 0;
 }
 
+/* ---- A session lock on a pool ---------------------------------------------------------------- */
+
+/* In Go the type tells: db *sql.DB is a pool, conn *sql.Conn and tx *sql.Tx are not. */
+static bool is_pool_by_type(const hf__unit *unit, const char *name, size_t size)
+{
+    static const char *const types[] = {"*sql.DB",  "*sqlx.DB", "*pgxpool.Pool",
+                                        "*gorm.DB", "*bun.DB",  "*pg.DB"};
+    bool found = false;
+
+    for (const char *at = unit->text;
+         (at = memmem(at, unit->size - (size_t)(at - unit->text), name, size)) != NULL; at++) {
+        const char *type = at + size;
+        if ((at > unit->text && (isalnum((unsigned char)at[-1]) || at[-1] == '_')) ||
+            (*type != ' ' && *type != '\t'))
+            continue;
+        type += strspn(type, " \t");
+        bool pool = false;
+        for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+            pool = pool || strncmp(type, types[i], strlen(types[i])) == 0;
+        if (!pool && *type == '*')
+            return false; /* another one of that name */
+        found = found || pool;
+    }
+    return found;
+}
+
+/* A connection that is reserved around the call makes it right. */
+static bool is_pinned(const hf__check *check, const hf__use *use)
+{
+    const hf__unit *unit = check->unit;
+    size_t block = use->block;
+
+    while (block != HF__NO_BLOCK && unit->blocks[block].parent != HF__NO_BLOCK)
+        block = unit->blocks[block].parent;
+    size_t start = block != HF__NO_BLOCK ? unit->blocks[block].start : use->at;
+    return memmem(unit->text + start, use->at - start, ".checkout(", 10) != NULL ||
+           memmem(unit->text + start, use->at - start, "Repo.transaction(", 17) != NULL;
+}
+
+static bool is_on_pool(const hf__check *check, size_t start, size_t string, size_t string_end,
+                       size_t end)
+{
+    const hf__unit *unit = check->unit;
+    hf__pcre_match match;
+
+    if (finds(check, HF__POOL_CALLED, start, string) ||
+        (unit->syntax->id == HF__LANG_RUST && finds(check, HF__POOL_PASSED, string_end, end)))
+        return true;
+    return unit->syntax->id == HF__LANG_GO &&
+           hf__pcre_find(check->patterns[HF__MAYBE_POOL_CALLED], unit->text + start, string - start,
+                         0, &match) == HF__PCRE_FOUND &&
+           is_pool_by_type(unit, unit->text + start + match.start[1],
+                           match.end[1] - match.start[1]);
+}
+
+static void check_pool(hf__check *check, const hf__use *use)
+{
+    const hf__unit *unit = check->unit;
+    size_t string = hf__unit_run_start(unit, use->at);
+    size_t string_end = hf__unit_run_end(unit, use->at);
+    size_t start = 0;
+    char call[HF__CALL_SHOWN];
+
+    if (!use->in_text || use->calls != NULL || use->lifetime != HF_SESSION ||
+        (unit->syntax->id & NO_PROGRAM) != 0)
+        return;
+    while (string > 0 && unit->classes[string - 1] == HF__QUOTE)
+        string--;
+    if (!statement_start(unit, string, &start) ||
+        !is_on_pool(check, start, string, string_end, statement_end(unit, string_end)) ||
+        is_pinned(check, use))
+        return;
+    hf__check_report(
+        check, HF__LOCK_ON_POOL, use->at, HF__HIGH,
+        "reserve one connection for the lock, what it protects and the unlock, or use "
+        "pg_advisory_xact_lock in a transaction",
+        "%s is called on a pool: the lock stays on a connection that goes to somebody else, and "
+        "the unlock may go to another one",
+        hf__show_call(check, use, call));
+}
+
 static void check_result(hf__check *check, const hf__use *use)
 {
     int confidence = HF__CERTAIN;
@@ -251,6 +342,14 @@ static void check_result(hf__check *check, const hf__use *use)
         confidence = ignored_by_program(check, use);
     if (confidence == HF__CERTAIN)
         return;
+    if (use->tries) {
+        hf__check_report(check, HF__TRY_RESULT_IGNORED, use->at, confidence,
+                         "read the boolean, or wait with pg_advisory_lock or "
+                         "pg_advisory_xact_lock",
+                         "the result of %s is ignored: the code goes on without the lock",
+                         hf__show_call(check, use, call));
+        return;
+    }
     hf__check_report(
         check, HF__UNLOCK_RESULT_IGNORED, use->at, confidence,
         "read the boolean: false means that the lock had been lost, and with it what it "
@@ -277,10 +376,16 @@ void hf__check_unlocks(hf__check *check)
 {
     for (size_t i = 0; i < check->uses->count; i++) {
         const hf__use *use = &check->uses->items[i];
-        if (use->unlocks)
+        if (use->unlocks) {
             check_unlock(check, use);
-        else if (needs_unlock(use))
+            continue;
+        }
+        if (use->tries && use->calls == NULL)
+            check_result(check, use);
+        if (needs_unlock(use)) {
             check_is_unlocked(check, use);
+            check_pool(check, use);
+        }
     }
 }
 
@@ -398,7 +503,7 @@ static void check_snapshot(hf__check *check, const hf__use *use)
     char call[HF__CALL_SHOWN];
     char level[32];
 
-    if (use->tries || !use->kind->in_sql)
+    if (use->tries || !use->lifetime_known)
         return;
     for (size_t i = statements->first[HF__ISOLATION]; i < statements->first[HF__ISOLATION + 1];
          i++) {
@@ -487,7 +592,7 @@ static void check_reads(hf__check *check, const hf__use *lock)
     char call[HF__CALL_SHOWN];
     char table[64];
 
-    if (!lock->kind->in_sql || !is_first_lock(check, lock) ||
+    if (!lock->lifetime_known || !is_first_lock(check, lock) ||
         (lock->block == HF__NO_BLOCK && check->unit->syntax->id == HF__LANG_SQL))
         return;
     for (size_t i = statements->first[HF__READ]; i < statements->first[HF__READ + 1]; i++) {

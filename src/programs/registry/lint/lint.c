@@ -24,7 +24,7 @@ struct hf__lint {
     int round;
     bool learning; /* this round only looks at what files tell about each other */
     hf__pcre *ignores;
-    hf__pcre *statements[HF__STATEMENT_KINDS];
+    hf__pcre *statements[HF__STATEMENT_PATTERNS];
     hf__pcre *patterns[HF__CHECK_PATTERNS];
     hf__lint_totals totals;
     hf__sites ledger;
@@ -40,7 +40,7 @@ static hf_status compile_all(hf__lint *lint, hf_error *err)
 
     if (status == HF_OK)
         status = hf__pcre_compile(hf__ignore_pattern, &lint->ignores, err);
-    for (size_t i = 0; status == HF_OK && i < HF__STATEMENT_KINDS; i++)
+    for (size_t i = 0; status == HF_OK && i < HF__STATEMENT_PATTERNS; i++)
         status = hf__pcre_compile(hf__statement_patterns[i], &lint->statements[i], err);
     for (size_t i = 0; status == HF_OK && i < HF__CHECK_PATTERNS; i++)
         status = hf__pcre_compile(hf__check_patterns[i], &lint->patterns[i], err);
@@ -74,7 +74,7 @@ void hf__lint_free(hf__lint *lint)
     hf__use_finder_free(lint->finder);
     hf__project_free(&lint->project);
     hf__pcre_free(lint->ignores);
-    for (size_t i = 0; i < HF__STATEMENT_KINDS; i++)
+    for (size_t i = 0; i < HF__STATEMENT_PATTERNS; i++)
         hf__pcre_free(lint->statements[i]);
     for (size_t i = 0; i < HF__CHECK_PATTERNS; i++)
         hf__pcre_free(lint->patterns[i]);

@@ -29,7 +29,7 @@ const hf__rule hf__lint_rules[] = {
          "A label says nothing about what it protects, so others may use it too."},
     [HF__RULE_HASHTEXT] = {"hashtext", HF__SEVERITY_WARNING,
                            "A label is hashed to 32 bits by hashtext()."},
-    [HF__SESSION_LOCK_WITHOUT_UNLOCK] = {"session-lock-without-unlock", HF__SEVERITY_WARNING,
+    [HF__SESSION_LOCK_WITHOUT_UNLOCK] = {"session-lock-without-unlock", HF__SEVERITY_NOTE,
                                          "A session lock is taken and not given back in the file."},
     [HF__UNLOCK_OF_OTHER_MODE] = {"unlock-of-other-mode", HF__SEVERITY_ERROR,
                                   "A shared lock is given back as an exclusive one, or the other "
@@ -39,6 +39,12 @@ const hf__rule hf__lint_rules[] = {
                                         "nothing."},
     [HF__UNLOCK_RESULT_IGNORED] = {"unlock-result-ignored", HF__SEVERITY_WARNING,
                                    "Nobody looks whether an unlock found its lock."},
+    [HF__TRY_RESULT_IGNORED] = {"try-result-ignored", HF__SEVERITY_ERROR,
+                                "Nobody looks whether a lock that was only tried has been "
+                                "acquired."},
+    [HF__LOCK_ON_POOL] = {"lock-on-pool", HF__SEVERITY_ERROR,
+                          "A session lock is taken through a pool, so that it stays on a "
+                          "connection that others get."},
     [HF__UNLOCK_ALL] = {"unlock-all", HF__SEVERITY_WARNING,
                         "All locks of the session are given back, those of other code too."},
     [HF__SNAPSHOT_TRAP] = {"snapshot-trap", HF__SEVERITY_ERROR,

@@ -20,17 +20,20 @@ typedef struct hf__lint_statement {
     size_t table; /* where the table's name is; of HF__ISOLATION, the level */
     size_t table_size;
     size_t block;
+    bool by_orm; /* a call of a mapper, not SQL */
 } hf__lint_statement;
 
 typedef struct hf__statements {
-    hf__lint_statement *items; /* by kind, then by place */
+    hf__lint_statement *items; /* by kind */
     size_t count;
     size_t capacity;
     size_t first[HF__STATEMENT_KINDS + 1]; /* the index of the first of each kind */
     bool incomplete;                       /* a limit was reached */
 } hf__statements;
 
-extern const char *const hf__statement_patterns[HF__STATEMENT_KINDS];
+/* After the kinds come those of object-relational mappers. */
+enum { HF__ORM_READ = HF__STATEMENT_KINDS, HF__ORM_WRITE, HF__STATEMENT_PATTERNS };
+extern const char *const hf__statement_patterns[HF__STATEMENT_PATTERNS];
 
 /* patterns: hf__statement_patterns, compiled. The caller frees statements. */
 HF_MUST_CHECK hf_status hf__statements_find(const hf__unit *unit, hf__pcre *const *patterns,

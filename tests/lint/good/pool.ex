@@ -1,0 +1,9 @@
+defmodule Pool do
+  def hold do
+    Repo.checkout(fn ->
+      %{rows: [[got]]} = Repo.query!("SELECT pg_try_advisory_lock(42424242)")
+      %{rows: [[freed]]} = Repo.query!("SELECT pg_advisory_unlock(42424242)")
+      got and freed
+    end)
+  end
+end
