@@ -75,12 +75,19 @@ typedef struct hf_error {
 typedef enum hf_derivation {
     HF_SHA256 = 0, /* first 8 bytes of SHA-256, big endian: the default */
     HF_FNV1A64,
-    HF_FNV1A32,          /* sign-extended, as PostgreSQL casts int4 to bigint */
-    HF_FNV1A32_JS,       /* over UTF-16 code units, as charCodeAt returns them */
-    HF_HASHTEXT,         /* PostgreSQL's hashtext(), for a UTF-8 database */
-    HF_HASHTEXTEXTENDED, /* PostgreSQL's hashtextextended(label, 0) */
-    HF_FIXED,            /* the number itself */
-    HF_MINTED,           /* from the store's table registry: the label names a shared table */
+    HF_FNV1A32,               /* sign-extended, as PostgreSQL casts int4 to bigint */
+    HF_FNV1A32_JS,            /* over UTF-16 code units, as charCodeAt returns them */
+    HF_HASHTEXT,              /* PostgreSQL's hashtext(), for a UTF-8 database */
+    HF_HASHTEXTEXTENDED,      /* PostgreSQL's hashtextextended(label, 0) */
+    HF_FIXED,                 /* the number itself */
+    HF_MINTED,                /* from the store's table registry: the label names a shared table */
+    HF_CRC32,                 /* as django-pglocks: CRC-32, sign-extended */
+    HF_CRC32_SQLX,            /* as sqlx::migrate derives it from the name of the database */
+    HF_MD5,                   /* first 8 bytes of MD5, big endian */
+    HF_JAVA_HASHCODE,         /* Java's String.hashCode(), sign-extended */
+    HF_WITH_ADVISORY_LOCK,    /* as the Ruby gem with_advisory_lock: two int4 */
+    HF_DISTRIBUTEDLOCK_ASCII, /* as .NET's DistributedLock: at most 9 ASCII characters, two int4 */
+    HF_DISTRIBUTEDLOCK_HASH,  /* the same for longer names, with allowHashing */
 } hf_derivation;
 
 HF_API const char *hf_derivation_name(hf_derivation derivation); /* NULL: there is none */
@@ -89,7 +96,9 @@ HF_API HF_MUST_CHECK hf_status hf_derivation_parse(const char *name, hf_derivati
 
 /*
  * label is any byte string of at most HF_LABEL_MAX bytes. HF_FIXED parses a decimal int64;
- * HF_MINTED is refused: such keys are not computed. HF_FNV1A32_JS refuses invalid UTF-8.
+ * HF_MINTED is refused: such keys are not computed. HF_FNV1A32_JS and HF_JAVA_HASHCODE refuse
+ * invalid UTF-8, HF_DISTRIBUTEDLOCK_... what that library takes in the other way. Where the
+ * derivation is of HF_PAIR (see hf_derivation_space) the first int4 is the high half of *key.
  */
 HF_API HF_MUST_CHECK hf_status hf_key_derive(hf_derivation derivation, const void *label,
                                              size_t label_size, int64_t *key, hf_error *err);
@@ -103,6 +112,9 @@ HF_API int64_t hf_key_join(uint32_t classid, uint32_t objid);
 typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED } hf_mode;
 typedef enum hf_lifetime { HF_SESSION = 0, HF_TRANSACTION } hf_lifetime;
 typedef enum hf_space { HF_BIGINT = 0, HF_PAIR } hf_space;
+
+/* The space in which a derivation has its keys, unless the registry puts them beside a class. */
+HF_API hf_space hf_derivation_space(hf_derivation derivation);
 
 /* What to lock: a label under a derivation, a number, or two int4. */
 typedef struct hf_target {

@@ -1,6 +1,7 @@
-#define OPENSSL_SUPPRESS_DEPRECATED /* see hf__sha256_head */
+#define OPENSSL_SUPPRESS_DEPRECATED /* see digests */
 #include "lib/keys/keys.h"
 
+#include <openssl/md5.h>
 #include <openssl/sha.h>
 
 #include "base/text.h"
@@ -30,9 +31,14 @@ uint32_t hf__fnv1a32(const unsigned char *bytes, size_t size)
     return hash;
 }
 
-hf_status hf__fnv1a32_js(const unsigned char *bytes, size_t size, uint32_t *hash, hf_error *err)
+/* ---- over UTF-16 code units, as JavaScript and Java have text ---- */
+
+typedef uint32_t unit_fn(uint32_t hash, uint32_t unit);
+
+static hf_status over_units(const unsigned char *bytes, size_t size, unit_fn *step, uint32_t *hash,
+                            hf_error *err)
 {
-    uint32_t sum = BASIS_32;
+    uint32_t sum = *hash;
 
     for (size_t at = 0; at < size;) {
         size_t start = at;
@@ -40,19 +46,55 @@ hf_status hf__fnv1a32_js(const unsigned char *bytes, size_t size, uint32_t *hash
         if (point < 0) {
             hf_status status =
                 hf__fail(err, HF_INVALID, "the label is not valid UTF-8 at byte %zu", start + 1);
-            hf__hint(err, "fnv1a32-js hashes UTF-16 code units; use another derivation for bytes");
+            hf__hint(err, "this derivation hashes UTF-16 code units; use another one for bytes");
             return status;
         }
         if (point >= 0x10000) {
             uint32_t above = (uint32_t)point - 0x10000;
-            sum = (sum ^ (0xD800 + (above >> 10))) * PRIME_32;
-            sum = (sum ^ (0xDC00 + (above & 0x3FF))) * PRIME_32;
+            sum = step(sum, 0xD800 + (above >> 10));
+            sum = step(sum, 0xDC00 + (above & 0x3FF));
         } else {
-            sum = (sum ^ (uint32_t)point) * PRIME_32;
+            sum = step(sum, (uint32_t)point);
         }
     }
     *hash = sum;
     return HF_OK;
+}
+
+static uint32_t fnv1a_step(uint32_t hash, uint32_t unit)
+{
+    return (hash ^ unit) * PRIME_32;
+}
+
+static uint32_t java_step(uint32_t hash, uint32_t unit)
+{
+    return hash * 31 + unit;
+}
+
+hf_status hf__fnv1a32_js(const unsigned char *bytes, size_t size, uint32_t *hash, hf_error *err)
+{
+    *hash = BASIS_32;
+    return over_units(bytes, size, fnv1a_step, hash, err);
+}
+
+hf_status hf__java_hash(const unsigned char *bytes, size_t size, uint32_t *hash, hf_error *err)
+{
+    *hash = 0;
+    return over_units(bytes, size, java_step, hash, err);
+}
+
+/* ---- CRC-32 ---- */
+
+uint32_t hf__crc32(const unsigned char *bytes, size_t size)
+{
+    uint32_t crc = UINT32_MAX;
+
+    for (size_t i = 0; i < size; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? UINT32_C(0xEDB88320) : 0);
+    }
+    return ~crc;
 }
 
 /*
@@ -139,22 +181,54 @@ uint64_t hf__pg_hash_extended(const unsigned char *bytes, size_t size)
     return (uint64_t)s.b << 32 | s.c;
 }
 
-/* ---- SHA-256 ---- */
-
 /*
+ * ---- digests ----
  * OpenSSL deprecates these low-level calls. But they neither load its configuration nor fetch a
- * provider, which together cost a short-lived process more time than its lock.
+ * provider, which together cost a short-lived process more time than its lock; and MD5 and SHA-1
+ * must give other programs' keys even where they are forbidden for secrets.
  */
+
+static uint64_t big_endian(const unsigned char *digest)
+{
+    uint64_t head = 0;
+
+    for (int i = 0; i < 8; i++)
+        head = head << 8 | digest[i];
+    return head;
+}
+
 uint64_t hf__sha256_head(const unsigned char *bytes, size_t size)
 {
     SHA256_CTX context;
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    uint64_t head = 0;
 
     SHA256_Init(&context);
     SHA256_Update(&context, bytes, size);
     SHA256_Final(digest, &context);
-    for (int i = 0; i < 8; i++)
+    return big_endian(digest);
+}
+
+uint64_t hf__md5_head(const unsigned char *bytes, size_t size)
+{
+    MD5_CTX context;
+    unsigned char digest[MD5_DIGEST_LENGTH];
+
+    MD5_Init(&context);
+    MD5_Update(&context, bytes, size);
+    MD5_Final(digest, &context);
+    return big_endian(digest);
+}
+
+uint64_t hf__sha1_head_le(const unsigned char *bytes, size_t size)
+{
+    SHA_CTX context;
+    unsigned char digest[SHA_DIGEST_LENGTH];
+    uint64_t head = 0;
+
+    SHA1_Init(&context);
+    SHA1_Update(&context, bytes, size);
+    SHA1_Final(digest, &context);
+    for (int i = 7; i >= 0; i--)
         head = head << 8 | digest[i];
     return head;
 }

@@ -25,7 +25,16 @@ HF_MUST_CHECK hf_status hf__fnv1a32_js(const unsigned char *bytes, size_t size, 
 uint32_t hf__pg_hash(const unsigned char *bytes, size_t size);
 uint64_t hf__pg_hash_extended(const unsigned char *bytes, size_t size);
 
-/* The first eight bytes of SHA-256, big endian. */
+/* Java's String.hashCode. Fails as hf__fnv1a32_js. */
+HF_MUST_CHECK hf_status hf__java_hash(const unsigned char *bytes, size_t size, uint32_t *hash,
+                                      hf_error *err);
+
+/* CRC-32 as zlib has it. */
+uint32_t hf__crc32(const unsigned char *bytes, size_t size);
+
+/* The first eight bytes of a digest: SHA-256 and MD5 big endian, SHA-1 little endian. */
 uint64_t hf__sha256_head(const unsigned char *bytes, size_t size);
+uint64_t hf__md5_head(const unsigned char *bytes, size_t size);
+uint64_t hf__sha1_head_le(const unsigned char *bytes, size_t size);
 
 #endif

@@ -165,12 +165,12 @@ static hf_status resolve_one(hf_store *store, const hf_target *given, const hf_l
     else
         status =
             hf_key_derive(target->derivation, target->label, label_size(target), &claim->key, err);
-    claim->space = target->space;
+    claim->space = target->space == HF_PAIR ? HF_PAIR : hf_derivation_space(target->derivation);
     claim->mode = spec->mode;
-    claim->wake = target->space == HF_PAIR ? claim->key ^ INT64_C(0x5041495250414952) : claim->key;
+    claim->wake = claim->space == HF_PAIR ? claim->key ^ INT64_C(0x5041495250414952) : claim->key;
     claim->label = target->label;
     claim->label_size = label_size(target);
-    claim->derivation = target->space == HF_PAIR ? HF_FIXED : target->derivation;
+    claim->derivation = claim->space == HF_PAIR ? HF_FIXED : target->derivation;
     return status;
 }
 

@@ -232,7 +232,7 @@ static bool may_own(const hf__lock_entry *entry, hf_space space, int64_t key, co
 {
     if (!entry->language || entry->view.space != space)
         return false;
-    if (space == HF_PAIR && entry->view.pair[0] != (int32_t)(key >> 32))
+    if (hf__entry_has_class(entry) && entry->view.pair[0] != (int32_t)(key >> 32))
         return false;
     return size >= entry->literal_prefix_size &&
            memcmp(label, entry->literal_prefix, entry->literal_prefix_size) == 0;

@@ -173,12 +173,26 @@ static void read_pair(hf__reading *reading, hf__lock_entry *entry, const hf__nod
 
 static void read_derivation(hf__reading *reading, hf__lock_entry *entry, const hf__node *node)
 {
-    static const char *const words[] = {"sha256",   "fnv1a64",          "fnv1a32", "fnv1a32-js",
-                                        "hashtext", "hashtextextended", "minted",  NULL};
+    static const char *const words[] = {"sha256",
+                                        "fnv1a64",
+                                        "fnv1a32",
+                                        "fnv1a32-js",
+                                        "hashtext",
+                                        "hashtextextended",
+                                        "minted",
+                                        "crc32",
+                                        "crc32-sqlx",
+                                        "md5",
+                                        "java-hashcode",
+                                        "with-advisory-lock",
+                                        "distributedlock-ascii",
+                                        "distributedlock-hash",
+                                        NULL};
     int word = hf__read_word(reading, node, "as", words);
     hf_derivation derivation = HF_SHA256;
     if (word >= 0 && hf_derivation_parse(words[word], &derivation, NULL) == HF_OK)
         entry->view.derivation = derivation;
+    entry->view.space = hf_derivation_space(entry->view.derivation);
 }
 
 static void read_class(hf__reading *reading, hf__lock_entry *entry, const hf__node *node)
@@ -190,9 +204,11 @@ static void read_class(hf__reading *reading, hf__lock_entry *entry, const hf__no
     entry->view.pair[0] = (int32_t)number;
     if (!hf__has_32_bits(entry->view.derivation))
         hf__complain(reading, HF__RULE_WRONG_VALUE, node->at,
-                     "give as: hashtext, fnv1a32 or fnv1a32-js, or leave the class out",
-                     "the second key beside a class has 32 bits, and %s gives 64",
-                     hf_derivation_name(entry->view.derivation));
+                     "give as: hashtext, fnv1a32, fnv1a32-js, crc32 or java-hashcode, or leave the "
+                     "class out",
+                     "the second key beside a class has 32 bits, and %s gives %s",
+                     hf_derivation_name(entry->view.derivation),
+                     hf_derivation_space(entry->view.derivation) == HF_PAIR ? "two numbers" : "64");
 }
 
 static void complain_of_key(hf__reading *reading, const hf__node *node)

@@ -120,7 +120,15 @@ static inline bool hf__entry_is_id(const hf__lock_entry *entry)
 /* Does the derivation give keys of 32 bits? Only such a key fits beside a class. */
 static inline bool hf__has_32_bits(hf_derivation derivation)
 {
-    return derivation == HF_FNV1A32 || derivation == HF_FNV1A32_JS || derivation == HF_HASHTEXT;
+    return derivation == HF_FNV1A32 || derivation == HF_FNV1A32_JS || derivation == HF_HASHTEXT ||
+           derivation == HF_CRC32 || derivation == HF_JAVA_HASHCODE;
+}
+
+/* Is the hash of a label the second int4, beside a class that the entry gives? */
+static inline bool hf__entry_has_class(const hf__lock_entry *entry)
+{
+    return entry->view.space == HF_PAIR && entry->view.derivation != HF_FIXED &&
+           hf_derivation_space(entry->view.derivation) == HF_BIGINT;
 }
 
 /* Is it one of the labels that say nothing, such as "lock"? */

@@ -31,7 +31,7 @@ hf_status hf__entry_key(const hf__lock_entry *entry, const char *label, size_t s
         return HF_OK;
     }
     hf_status status = hf_key_derive(view->derivation, label, size, key, err);
-    if (status == HF_OK && view->space == HF_PAIR)
+    if (status == HF_OK && hf__entry_has_class(entry))
         *key = hf_key_join((uint32_t)view->pair[0], (uint32_t)*key);
     return status;
 }
@@ -116,7 +116,7 @@ static hf_status aim(const hf__lock_entry *entry, const char *label, size_t size
         return HF_OK; /* derived when it is locked */
     hf_status status = hf__entry_key(entry, label, size, &key, err);
     target->key = key;
-    target->pair[0] = view->pair[0];
+    target->pair[0] = (int32_t)(key >> 32);
     target->pair[1] = (int32_t)(uint32_t)key;
     return status;
 }

@@ -21,8 +21,7 @@ static const struct option key_options[] = {
     {
         .name = "as",
         .value = "DERIVATION",
-        .help = "print only this key: sha256, fnv1a64, fnv1a32, fnv1a32-js, hashtext, "
-                "hashtextextended, fixed",
+        .help = "print only this key: sha256, hashtext, crc32, md5 …; see holdfast-key(1)",
         .kind = OPTION_TEXT,
         .offset = offsetof(struct key_values, derivation),
     },
@@ -34,8 +33,21 @@ static const struct option key_options[] = {
     {0},
 };
 
-static const hf_derivation computed[] = {HF_SHA256,     HF_FNV1A64,  HF_FNV1A32,
-                                         HF_FNV1A32_JS, HF_HASHTEXT, HF_HASHTEXTEXTENDED};
+static const hf_derivation computed[] = {
+    HF_SHA256,
+    HF_FNV1A64,
+    HF_FNV1A32,
+    HF_FNV1A32_JS,
+    HF_HASHTEXT,
+    HF_HASHTEXTEXTENDED,
+    HF_CRC32,
+    HF_CRC32_SQLX,
+    HF_MD5,
+    HF_JAVA_HASHCODE,
+    HF_WITH_ADVISORY_LOCK,
+    HF_DISTRIBUTEDLOCK_ASCII,
+    HF_DISTRIBUTEDLOCK_HASH,
+};
 
 enum { COMPUTED = sizeof computed / sizeof computed[0] };
 
@@ -76,6 +88,19 @@ static bool is_plain_text(const char *label)
     return plain;
 }
 
+/* A key of two int4 is shown as both of them, as the functions take them. */
+static const char *show_number(char out[32], hf_space space, int64_t key)
+{
+    uint32_t first, second;
+
+    hf_key_split(key, &first, &second);
+    if (space == HF_PAIR)
+        snprintf(out, 32, "%" PRId32 ",%" PRId32, (int32_t)first, (int32_t)second);
+    else
+        snprintf(out, 32, "%" PRId64, key);
+    return out;
+}
+
 /* PostgreSQL can compute hashtext itself, so its SQL has the label; other SQL has the number. */
 static void write_sql(hf__buf *sql, hf_derivation derivation, const char *label, int64_t key)
 {
@@ -83,7 +108,9 @@ static void write_sql(hf__buf *sql, hf_derivation derivation, const char *label,
         (derivation == HF_HASHTEXT || derivation == HF_HASHTEXTEXTENDED) && is_plain_text(label);
 
     if (!by_name) {
-        hf__buf_printf(sql, "SELECT pg_advisory_lock(%" PRId64 ")", key);
+        char number[32];
+        hf__buf_printf(sql, "SELECT pg_advisory_lock(%s)",
+                       show_number(number, hf_derivation_space(derivation), key));
         return;
     }
     hf__buf_printf(sql, "SELECT pg_advisory_lock(%s('", hf_derivation_name(derivation));
@@ -96,9 +123,9 @@ static void write_sql(hf__buf *sql, hf_derivation derivation, const char *label,
 }
 
 static void add_to_table(struct table *table, const char *label, hf_derivation derivation,
-                         const int64_t *key, const char *sql)
+                         hf_space space, const int64_t *key, const char *sql)
 {
-    char text[24];
+    char text[32];
     uint32_t classid, objid;
 
     table_add_row(table);
@@ -107,8 +134,7 @@ static void add_to_table(struct table *table, const char *label, hf_derivation d
     if (key == NULL)
         return;
     hf_key_split(*key, &classid, &objid);
-    snprintf(text, sizeof text, "%" PRId64, *key);
-    table_set(table, KEY, text);
+    table_set(table, KEY, show_number(text, space, *key));
     snprintf(text, sizeof text, "%" PRIu32, classid);
     table_set(table, CLASSID, text);
     snprintf(text, sizeof text, "%" PRIu32, objid);
@@ -126,8 +152,20 @@ static void add_halves(hf__json *json, int64_t key)
     hf__json_put_integer(json, "objid", objid);
 }
 
+static void add_pair(hf__json *json, int64_t key)
+{
+    uint32_t first, second;
+
+    hf_key_split(key, &first, &second);
+    hf__json_begin_array(json, "pair");
+    hf__json_put_integer(json, NULL, (int32_t)first);
+    hf__json_put_integer(json, NULL, (int32_t)second);
+    hf__json_end_array(json);
+}
+
 static void add_to_json(hf__json *json, const char *name, const char *label,
-                        hf_derivation derivation, const int64_t *key, const char *sql)
+                        hf_derivation derivation, hf_space space, const int64_t *key,
+                        const char *sql)
 {
     hf__json_begin_object(json, NULL);
     if (name != NULL)
@@ -136,6 +174,10 @@ static void add_to_json(hf__json *json, const char *name, const char *label,
     hf__json_put_string(json, "derivation", hf_derivation_name(derivation));
     if (key != NULL) {
         add_halves(json, *key);
+        if (space == HF_PAIR)
+            add_pair(json, *key);
+        else
+            hf__json_put_null(json, "pair");
         hf__json_put_string(json, "sql", sql);
     } else {
         hf__json_put_null(json, "key");
@@ -151,9 +193,11 @@ static void add_key_row(struct output *output, const char *label, hf_derivation 
     if (key != NULL)
         write_sql(&sql, derivation, label, *key);
     if (output->table != NULL)
-        add_to_table(output->table, label, derivation, key, sql.data);
+        add_to_table(output->table, label, derivation, hf_derivation_space(derivation), key,
+                     sql.data);
     else
-        add_to_json(&output->json, NULL, label, derivation, key, sql.data != NULL ? sql.data : "");
+        add_to_json(&output->json, NULL, label, derivation, hf_derivation_space(derivation), key,
+                    sql.data != NULL ? sql.data : "");
     hf__buf_free(&sql);
 }
 
@@ -175,10 +219,11 @@ static void add_registered(struct output *output, const struct named_lock *lock)
     if (target->space == HF_PAIR)
         key = hf_key_join((uint32_t)target->pair[0], (uint32_t)target->pair[1]);
     if (output->table != NULL)
-        add_to_table(output->table, target->label, target->derivation, &key, sql.data);
+        add_to_table(output->table, target->label, target->derivation, target->space, &key,
+                     sql.data);
     else
-        add_to_json(&output->json, lock->entry->name, target->label, target->derivation, &key,
-                    sql.data != NULL ? sql.data : "");
+        add_to_json(&output->json, lock->entry->name, target->label, target->derivation,
+                    target->space, &key, sql.data != NULL ? sql.data : "");
     hf__buf_free(&sql);
 }
 
@@ -297,6 +342,7 @@ static int print_table(const struct key_values *values, const struct invocation 
 /* All or nothing: prints no number before every label is known to be good. */
 static int print_numbers(const struct key_values *values, const struct invocation *in)
 {
+    char number[32];
     hf_target target;
     hf_error err;
 
@@ -305,7 +351,7 @@ static int print_numbers(const struct key_values *values, const struct invocatio
             return report_error(&in->report, &err);
     for (int i = 0; i < in->count; i++)
         if (target_label(in->operands[i], values->derivation, &target, &err) == HF_OK)
-            printf("%" PRId64 "\n", target.key);
+            printf("%s\n", show_number(number, hf_derivation_space(target.derivation), target.key));
     return EXIT_OK;
 }
 

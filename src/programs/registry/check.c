@@ -343,9 +343,10 @@ static const struct hf__risk_row *row_of(const struct hf__risk *risk, const hf__
     (void)snprintf(name, sizeof name, "class %" PRId32, entry->view.pair[0]);
     for (size_t i = 0; i < risk->row_count; i++) {
         const struct hf__risk_row *row = &risk->rows[i];
-        bool mine = entry->view.space == HF_PAIR
+        bool mine = entry->view.space != HF_PAIR ? row->kind == HF__RISK_BIGINT
+                    : hf__entry_has_class(entry)
                         ? row->kind == HF__RISK_CLASS && strcmp(row->name, name) == 0
-                        : row->kind == HF__RISK_BIGINT;
+                        : row->kind == HF__RISK_PAIR;
         if (mine)
             found = row;
     }

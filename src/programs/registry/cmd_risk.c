@@ -112,6 +112,7 @@ static const char *kind_name(hf__risk_kind kind)
     static const char *const names[] = {
         [HF__RISK_DERIVATION] = "derivation",
         [HF__RISK_BIGINT] = "bigint",
+        [HF__RISK_PAIR] = "pair",
         [HF__RISK_CLASS] = "class",
     };
 

@@ -153,8 +153,10 @@ static bool may_have(const struct sightings *sightings, const hf_registry *regis
     if (entry->language == NULL || sightings->own.counts[index].enumerated ||
         entry->view.space != view->space)
         return false;
+    if (derivation == HF_WITH_ADVISORY_LOCK)
+        return view->key >= 0 && (uint32_t)view->key == 0;
     if (view->space == HF_PAIR)
-        return entry->view.pair[0] == (int32_t)(view->key >> 32);
+        return !hf__entry_has_class(entry) || entry->view.pair[0] == (int32_t)(view->key >> 32);
     bool is_small = view->key >= INT32_MIN && view->key <= INT32_MAX;
     if (derivation == HF_MINTED)
         return view->key > INT32_MAX;

@@ -163,7 +163,7 @@ static void write_pattern(hf__buf *out, const hf__lock_entry *entry)
 
 static void write_class(hf__buf *out, const hf__lock_entry *entry)
 {
-    if (is_pattern(entry) && entry->view.space == HF_PAIR)
+    if (hf__entry_has_class(entry))
         hf__buf_printf(out, "`%" PRId32 "`", entry->view.pair[0]);
 }
 

@@ -96,6 +96,13 @@ static const struct {
     {HF_FNV1A64, NULL},
     {HF_FNV1A32, NULL},
     {HF_FNV1A32_JS, NULL},
+    {HF_CRC32, NULL},
+    {HF_CRC32_SQLX, NULL},
+    {HF_MD5, "SELECT ('x' || left(md5('LABEL'), 16))::bit(64)::bigint;"},
+    {HF_JAVA_HASHCODE, NULL},
+    {HF_WITH_ADVISORY_LOCK, NULL},
+    {HF_DISTRIBUTEDLOCK_ASCII, NULL},
+    {HF_DISTRIBUTEDLOCK_HASH, NULL},
 };
 
 static bool uses(const hf_registry *registry, hf_derivation derivation)

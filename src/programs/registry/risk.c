@@ -14,13 +14,14 @@ enum part_kind { FIXED, LABELS32, LABELS64, MINTED };
 struct part {
     const hf__lock_entry *entry;
     enum part_kind kind;
-    int64_t space; /* ANY_BIGINT, or the class */
+    int64_t space; /* ANY_BIGINT, ANY_PAIR, or the class */
     int64_t key;   /* of FIXED */
     uint64_t labels;
     bool exact; /* its labels are known, and have been compared */
 };
 
 #define ANY_BIGINT INT64_MIN
+#define ANY_PAIR (INT64_MIN + 1) /* of derivations that give both numbers */
 
 /* The parts that share one space; they are side by side. */
 struct group {
@@ -36,6 +37,8 @@ static enum part_kind kind_of(const hf_registry_entry *view)
 {
     if (view->derivation == HF_FIXED)
         return FIXED;
+    if (view->derivation == HF_DISTRIBUTEDLOCK_ASCII) /* no two labels have the same key */
+        return MINTED;
     if (view->space == HF_PAIR)
         return LABELS32;
     if (view->derivation == HF_MINTED)
@@ -62,7 +65,9 @@ static struct part part_of(const hf__lock_entry *entry, const struct hf__own_cou
     return (struct part){
         .entry = entry,
         .kind = kind_of(view),
-        .space = pair ? view->pair[0] : ANY_BIGINT,
+        .space = !pair                                                        ? ANY_BIGINT
+                 : hf__entry_has_class(entry) || view->derivation == HF_FIXED ? view->pair[0]
+                                                                              : ANY_PAIR,
         .key = pair ? view->pair[1] : view->key,
         .labels = labels_of(entry, own),
         .exact = own->enumerated,
@@ -160,8 +165,9 @@ static bool is_shared(const struct hf__collision *collision)
 
 static bool is_in(const struct hf__collision *collision, int64_t space)
 {
-    return collision->space == HF_PAIR ? (int32_t)(collision->key >> 32) == space
-                                       : space == ANY_BIGINT;
+    if (collision->space != HF_PAIR)
+        return space == ANY_BIGINT;
+    return space == ANY_PAIR || (int32_t)(collision->key >> 32) == space;
 }
 
 /* Does one of the labels have this derivation? */
@@ -226,11 +232,15 @@ static void add_space_row(struct hf__risk *risk, const struct group *group)
     struct hf__risk_row *row = &risk->rows[risk->row_count++];
     int64_t space = group->parts[0].space;
 
-    row->kind = space == ANY_BIGINT ? HF__RISK_BIGINT : HF__RISK_CLASS;
+    row->kind = space == ANY_BIGINT ? HF__RISK_BIGINT
+                : space == ANY_PAIR ? HF__RISK_PAIR
+                                    : HF__RISK_CLASS;
     row->bits = space == ANY_BIGINT ? 64 : 32;
     row->unknown = group->unknown;
     if (space == ANY_BIGINT)
         snprintf(row->name, sizeof row->name, "all bigint");
+    else if (space == ANY_PAIR)
+        snprintf(row->name, sizeof row->name, "all pairs");
     else
         snprintf(row->name, sizeof row->name, "class %" PRId64, space);
     row->shared = group->shared;
@@ -264,7 +274,7 @@ static bool pick_derivation(const struct group *group, hf_derivation derivation,
 
 static void add_derivation_rows(struct hf__risk *risk, const struct group *group)
 {
-    for (int i = HF_SHA256; i <= HF_MINTED; i++) {
+    for (int i = HF_SHA256; hf_derivation_name((hf_derivation)i) != NULL; i++) {
         hf_derivation derivation = (hf_derivation)i;
         struct hf__risk_row row = {.kind = HF__RISK_DERIVATION,
                                    .bits = hf__has_32_bits(derivation) ? 32 : 64};
@@ -287,7 +297,7 @@ static void advise(struct hf__risk *risk, const struct part *part, hf_derivation
         .entry = part->entry,
         .labels = part->labels,
         .instead = instead,
-        .leaves_class = part->space != ANY_BIGINT,
+        .leaves_class = hf__entry_has_class(part->entry),
     };
 }
 
@@ -369,7 +379,7 @@ hf_status hf__risk_assess(const hf_registry *registry, double limit, struct hf__
 
     *risk = (struct hf__risk){.limit = limit};
     risk->rows =
-        calloc(count + HF_MINTED + 1, sizeof *risk->rows); /* a row for each space at most */
+        calloc(2 * count + 1, sizeof *risk->rows); /* for each space and derivation at most */
     risk->advice = calloc(count + 1, sizeof *risk->advice);
     risk->unknown = calloc(count + 1, sizeof(const hf__lock_entry *));
     if (parts == NULL || risk->rows == NULL || risk->advice == NULL || risk->unknown == NULL) {

@@ -7,6 +7,7 @@
 typedef enum hf__risk_kind {
     HF__RISK_DERIVATION, /* the labels of one derivation, among themselves and with fixed ids */
     HF__RISK_BIGINT,     /* every key of one number */
+    HF__RISK_PAIR,       /* every key of two numbers of which neither is given */
     HF__RISK_CLASS,      /* every key of two numbers that begins with one class */
 } hf__risk_kind;
 

@@ -37,7 +37,25 @@ def test_keys_equal_the_vectors(holdfast, derivation):
         assert hf.derive(label, hf.Derivation[derivation.upper().replace("-", "_")]) == keys[derivation]
 
 
+def test_keys_of_libraries_equal_the_vectors(holdfast):
+    lines = (hf.ROOT / "tests/vectors/library_keys.tsv").read_text().splitlines()
+    for column, derivation in enumerate(lines[0].split("\t")[1:], 1):
+        wanted = [(json.loads(line.split("\t")[0]), line.split("\t")[column]) for line in lines[1:]]
+        wanted = [(label, key) for label, key in wanted if label and key != "-"]
+        done = holdfast("key", "--as", derivation, *[label for label, _ in wanted])
+        assert done.out.splitlines() == [key for _, key in wanted]
+
+
+@pytest.mark.parametrize("derivation, label", [
+    ("distributedlock-ascii", "ten-letters"), ("distributedlock-ascii", "ä"), ("distributedlock-hash", "short"),
+    ("distributedlock-hash", "deadbeefdeadbeef"), ("distributedlock-hash", "deadbeef,deadbeef")])
+def test_what_distributedlock_takes_in_the_other_way_is_refused(holdfast, derivation, label):
+    done = holdfast("key", "--as", derivation, label)
+    assert (done.code, done.out) == (EXIT_USAGE, "") and "use " in done.err
+
+
 @pytest.mark.parametrize("derivation, call", [
+    ("md5", "('x' || left(md5(%s), 16))::bit(64)::bigint"),
     ("hashtext", "hashtext(%s)::bigint"),
     ("hashtextextended", "hashtextextended(%s, 0)"),
     ("sha256", "('x' || left(encode(sha256(convert_to(%s, 'UTF8')), 'hex'), 16))::bit(64)::bigint"),
@@ -82,7 +100,8 @@ def test_json_is_valid_and_its_sql_takes_the_lock(holdfast, db, label):
             assert entry["label"] == label
             assert entry["key"] % 2**64 == entry["classid"] << 32 | entry["objid"]
             cursor.execute(entry["sql"])
-            assert db.holders(entry["key"]), entry
+            (_, _, classid, objid, objsubid), = db.advisory_locks()
+            assert (classid, objid, objsubid) == (entry["classid"], entry["objid"], 2 if entry["pair"] else 1)
             cursor.execute("select pg_advisory_unlock_all()")
 
 

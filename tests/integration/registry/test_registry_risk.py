@@ -201,7 +201,7 @@ def test_a_list_is_compared_with_the_labels_of_finite_patterns_too(holdfast, tmp
 
 
 @pytest.mark.parametrize("arguments", [
-    ["--as", "sha256"], ["-0"], ["--labels", "-", "--as", "md5"], ["--labels", "-", "--as", "minted"], ["x"]])
+    ["--as", "sha256"], ["-0"], ["--labels", "-", "--as", "md4"], ["--labels", "-", "--as", "minted"], ["x"]])
 def test_wrong_usage_is_refused(holdfast, arguments, tmp_path):
     done = holdfast("registry", "risk", *arguments, cwd=tmp_path, env={"HOLDFAST_REGISTRY": ""})
     assert (done.code, done.out) == (EXIT_USAGE, "")

@@ -54,6 +54,22 @@ def test_a_label_that_the_registry_does_not_know_is_derived_as_ever(store):
         assert lock.key == hf.derive("elsewhere")
 
 
+@pytest.mark.parametrize("derivation, label, key", [
+    ("with-advisory-lock", "foobar", (519446421, 0)),
+    ("distributedlock-ascii", "foobar", (-843088340, 1017118719)),
+    ("crc32", "foobar", -1628037227),
+    ("java-hashcode", "foobar", -1268878963),
+    ("distributedlock-hash", "wallet-backend-ingest-testnet", 4315959299063927819),
+])
+def test_labels_exclude_the_programs_of_other_libraries(kind, tmp_path, derivation, label, key):
+    path = hf_registry.write(tmp_path, [f"name: theirs, key: {{ pattern: '{label}', as: {derivation} }}",
+                                        "name: open, key: { pattern: 'Open:{x}', as: with-advisory-lock }"])
+    with hf_registry.registry(path) as read, kind.open(registry=read) as store, kind.open() as stranger:
+        with store.acquire("theirs"):
+            assert stranger.refusal(key).status is Status.NOT_ACQUIRED
+        store.acquire("Open:1").end()
+
+
 def test_a_strict_registry_refuses_what_it_does_not_have(kind, tmp_path):
     path = hf_registry.write(tmp_path, LOCKS)
     path.write_text("strict: true\n" + path.read_text())

@@ -10,6 +10,12 @@
 static const hf_derivation columns[] = {HF_SHA256,     HF_FNV1A64,  HF_FNV1A32,
                                         HF_FNV1A32_JS, HF_HASHTEXT, HF_HASHTEXTEXTENDED};
 
+/* Their columns in library_keys.tsv, whose values come from the libraries themselves. */
+static const hf_derivation library_columns[] = {
+    HF_CRC32,         HF_CRC32_SQLX,         HF_MD5,
+    HF_JAVA_HASHCODE, HF_WITH_ADVISORY_LOCK, HF_DISTRIBUTEDLOCK_ASCII,
+    HF_DISTRIBUTEDLOCK_HASH};
+
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
 
 static int64_t derive(hf_derivation derivation, const void *label, size_t size)
@@ -56,6 +62,47 @@ static void test_the_vectors_hold(void **state)
         check_vector(line);
     fclose(file);
     assert_int_equal(count, 16);
+}
+
+static void check_library_key(hf_derivation derivation, const char *label, size_t size,
+                              const char *wanted)
+{
+    char found[64] = "-";
+    uint32_t first, second;
+    int64_t key = 0;
+
+    if (hf_key_derive(derivation, label, size, &key, NULL) == HF_OK) {
+        hf_key_split(key, &first, &second);
+        if (hf_derivation_space(derivation) == HF_PAIR)
+            snprintf(found, sizeof found, "%" PRId32 ",%" PRId32, (int32_t)first, (int32_t)second);
+        else
+            snprintf(found, sizeof found, "%" PRId64, key);
+    }
+    if (strcmp(found, wanted) != 0)
+        fail_msg("%s of %s is %s, not %s", hf_derivation_name(derivation), label, wanted, found);
+}
+
+static void test_the_keys_of_libraries_are_theirs(void **state)
+{
+    char path[4096], line[4096];
+    int count = 0;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/library_keys.tsv", getenv("HOLDFAST_VECTORS"));
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    for (; fgets(line, sizeof line, file) != NULL; count++) {
+        char *rest = line;
+        char *label = strsep(&rest, "\t");
+        for (size_t i = 0; i < sizeof library_columns / sizeof *library_columns; i++) {
+            const char *wanted = strsep(&rest, "\t\n");
+            assert_non_null(wanted);
+            check_library_key(library_columns[i], label + 1, strlen(label) - 2, wanted);
+        }
+    }
+    fclose(file);
+    assert_int_equal(count, 22);
 }
 
 /* Printable ASCII, so that every derivation takes it. */
@@ -208,12 +255,12 @@ static void test_derivations_have_names(void **state)
     hf_error err;
 
     (void)state;
-    for (int i = HF_SHA256; i <= HF_MINTED; i++) {
+    for (int i = HF_SHA256; i <= HF_DISTRIBUTEDLOCK_HASH; i++) {
         assert_int_equal(hf_derivation_parse(hf_derivation_name((hf_derivation)i), &parsed, NULL),
                          0);
         assert_int_equal(parsed, i);
     }
-    assert_null(hf_derivation_name((hf_derivation)(HF_MINTED + 1)));
+    assert_null(hf_derivation_name((hf_derivation)(HF_DISTRIBUTEDLOCK_HASH + 1)));
     assert_null(hf_derivation_name((hf_derivation)-1));
     assert_int_equal(hf_derivation_parse("md5\n", &parsed, &err), HF_INVALID);
     assert_string_equal(err.message, "unknown derivation: 'md5\\n'");
@@ -251,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_vectors_hold),
+        cmocka_unit_test(test_the_keys_of_libraries_are_theirs),
         cmocka_unit_test(test_alignment_changes_nothing),
         cmocka_unit_test(test_every_byte_of_any_length_counts),
         cmocka_unit_test(test_sha256_pads_any_length),

@@ -95,7 +95,7 @@ static const struct {
     {HEAD "  - name: a\n    key: { fixed: 5000, as: sha256 }\n", "4:10 wrong-value"},
     {HEAD "  - name: a\n    key: { pair: [1] }\n", "4:18 wrong-type"},
     {HEAD "  - name: a\n    key: { pair: [1, 2147483648] }\n", "4:22 id-range"},
-    {HEAD "  - name: a\n    key: { pattern: x, as: md5 }\n", "4:28 wrong-value"},
+    {HEAD "  - name: a\n    key: { pattern: x, as: md4 }\n", "4:28 wrong-value"},
     {HEAD "  - name: a\n    key: { pattern: x, as: fixed }\n", "4:28 wrong-value"},
     {HEAD "  - name: a\n    key: { pattern: x, class: 7 }\n", "4:31 wrong-value"},
     {HEAD "  - name: a\n    key: { pattern: \"{b\" }\n", "4:21 pattern"},
