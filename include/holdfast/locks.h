@@ -439,6 +439,9 @@ typedef struct hf_lock_view {
     bool idle_hidden; /* it is not known: another role's session, or a local store */
     int64_t seen_ms;  /* in a list of the past: how long ago it was seen last; else 0 */
     int64_t times;    /* in a list of the past: how often it was acquired; else 0 */
+    const char
+        *known_as; /* without label and name: the well-known program that locks this key, such
+                           * as "Prisma Migrate"; else "". A guess: anybody may use the number */
 } hf_lock_view;
 
 typedef struct hf_lock_list hf_lock_list;

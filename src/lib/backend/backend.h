@@ -153,6 +153,7 @@ typedef struct hf__record {
 /* Where a backend puts the views of a list, one by one; add copies the strings. */
 typedef struct hf__view_sink {
     hf_status (*add)(struct hf__view_sink *sink, const hf_lock_view *view, hf_error *err);
+    const char *database; /* that the views are of, while add is called; NULL: none */
 } hf__view_sink;
 
 struct hf__attempt_ops; /* attempt.h */

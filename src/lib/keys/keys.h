@@ -37,4 +37,10 @@ uint64_t hf__sha256_head(const unsigned char *bytes, size_t size);
 uint64_t hf__md5_head(const unsigned char *bytes, size_t size);
 uint64_t hf__sha1_head_le(const unsigned char *bytes, size_t size);
 
+/*
+ * The well-known program that locks this key in a database of this name, or "". A guess, since
+ * anybody may use the number. The text is a constant.
+ */
+const char *hf__well_known(hf_space space, int64_t key, const char *database);
+
 #endif

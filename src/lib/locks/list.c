@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "lib/keys/keys.h"
 #include "lib/locks/engine.h"
 #include "lib/locks/locks.h"
 #include "lib/registry/registry.h"
@@ -60,6 +61,9 @@ static hf_status add(hf__view_sink *sink, const hf_lock_view *view, hf_error *er
         return hf__no_memory(err);
     hf_lock_view *copy = &list->views[list->count];
     *copy = *view;
+    copy->known_as = "";
+    if (sink->database && !view->label[0])
+        copy->known_as = hf__well_known(view->space, view->key, sink->database);
     if (!own_strings(copy)) {
         free_view(copy);
         return hf__no_memory(err);
@@ -392,6 +396,7 @@ static hf_status name_view(hf_store *store, hf_lock_view *view, hf_error *err)
     bool ok = replace(&view->name, entry->view.name) &&
               replace(&view->pattern, entry->view.pattern ? entry->view.pattern : "") &&
               (!label || replace(&view->label, label));
+    view->known_as = "";
     return ok ? HF_OK : hf__no_memory(err);
 }
 

@@ -135,6 +135,7 @@ enum column {
     C_AGE,
     C_TOKEN,
     C_SLOT,
+    C_DATABASE,
 };
 
 /* The numbers of a row, read once for sorting and comparing. */
@@ -302,6 +303,7 @@ static hf_status emit(hf__view_sink *sink, const struct rows *rows, int at, int 
         .idle_ms = idle ? hf__pg_int(result, row, C_IDLE) : -1,
         .idle_hidden = !prepared && hf__pg_bool(result, row, C_IDLE_HIDDEN),
     };
+    sink->database = hf__pg_text(result, about->at, C_DATABASE);
     hf_status status = sink->add(sink, &view, err);
     hf__buf_free(&blocked_by);
     return status;

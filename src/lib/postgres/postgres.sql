@@ -385,14 +385,14 @@ SELECT l.classid::bigint, l.objid::bigint, l.objsubid, l.mode = 'ShareLock', l.g
        CASE WHEN a.state = 'idle' AND a.state_change <= pg_catalog.statement_timestamp()
             THEN (pg_catalog.date_part('epoch', pg_catalog.statement_timestamp() - a.state_change) * 1000)::bigint END,
        a.state IS NULL OR a.state = 'disabled',
-       NULL::text, NULL::text, NULL::int, NULL::bigint, NULL::bigint, NULL::int
+       NULL::text, NULL::text, NULL::int, NULL::bigint, NULL::bigint, NULL::int, pg_catalog.current_database()
 FROM pg_catalog.pg_locks l
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory'
   AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
 
 -- name: list_recorded
--- The columns from the 12th on are recorded ones: label, host, pid, age in ms, token, slot. Waits
+-- The columns from the 12th on are recorded ones: label, host, pid, age in ms, token, slot; then the database. Waits
 -- that sleep without a snapshot are not in pg_locks; their rows come from holdfast.waiters. If a
 -- session is idle since before the statement, it was idle when pg_locks was read, so what it holds
 -- are session locks.
@@ -422,7 +422,7 @@ SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
        CASE WHEN r.granted AND s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
             WHEN r.granted THEN (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
             ELSE (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
-       CASE WHEN r.granted THEN h.token END, CASE WHEN r.granted THEN h.slot END
+       CASE WHEN r.granted THEN h.token END, CASE WHEN r.granted THEN h.slot END, pg_catalog.current_database()
 FROM rows r
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid
 LEFT JOIN holdfast.sessions s

@@ -140,7 +140,11 @@ static void add_to_table(struct table *table, const hf_lock_view *view, size_t f
     table_add_row(table);
     if (first == NAME)
         table_set(table, NAME, shown_name(view));
-    table_set(table, LABEL - first, view->label[0] != '\0' ? view->label : "-");
+    snprintf(text, sizeof text, "(%s?)", view->known_as);
+    table_set(table, LABEL - first,
+              view->label[0] != '\0'      ? view->label
+              : view->known_as[0] != '\0' ? text
+                                          : "-");
     table_set(table, KEY - first, show_key(text, view));
     snprintf(text, sizeof text, "slot %u", view->slot);
     table_set(table, MODE - first, view->slot > 0 ? text : mode_name(view));
@@ -176,6 +180,7 @@ static void add_to_json(hf__json *json, const struct listing *listing, const hf_
     hf__json_put_text(json, "label", view->label);
     if (listing->named)
         add_name(json, view);
+    hf__json_put_text(json, "known_as", view->known_as);
     add_key(json, view);
     hf__json_put_string(json, "mode", mode_name(view));
     hf__json_put_string(json, "state", view->waiting ? "waiting" : "held");

@@ -32,6 +32,7 @@ const hf__shape hf__lock_shape[] = {
     HF__SHAPE_OR_NULL("name", "string", "in the registry"),
     HF__SHAPE("registered", "boolean", "the registry knows it"),
     HF__SHAPE_OR_NULL("pattern", "string", "of the registry's entry"),
+    HF__SHAPE_OR_NULL("known_as", "string", "the well-known program of such a key, a guess"),
     HF__SHAPE_OR_NULL("owner", "string", "as the registry says"),
     HF__SHAPE_OR_NULL("purpose", "string", "as the registry says"),
     HF__SHAPE_OR_NULL("runbook", "string", "as the registry says"),
@@ -110,6 +111,7 @@ static void put_lock(hf__json *json, const hf__snapshot *snapshot, const hf__see
     hf__json_put_text(json, "name", lock->name);
     hf__json_put_boolean(json, "registered", lock->name[0] != '\0');
     hf__json_put_text(json, "pattern", entry != NULL ? entry->pattern : "");
+    hf__json_put_text(json, "known_as", lock->known_as);
     hf__json_put_text(json, "owner", entry != NULL ? entry->owner : "");
     hf__json_put_text(json, "purpose", entry != NULL ? entry->purpose : "");
     hf__json_put_text(json, "runbook", entry != NULL ? entry->runbook : "");

@@ -71,6 +71,8 @@ void hf__put_title(hf__buf *out, const hf__seen_lock *lock)
         hf__buf_puts(out, lock->label);
     else
         hf__cell_key(out, lock->key, lock->space);
+    if (lock->label[0] == '\0' && lock->known_as[0] != '\0')
+        hf__buf_printf(out, " (%s?)", lock->known_as);
 }
 
 const char *hf__mode_word(hf_mode mode)

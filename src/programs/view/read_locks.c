@@ -47,6 +47,7 @@ static void add_view(hf__seen_lock *lock, const hf_lock_view *view)
         lock->label = view->label;
     if (!lock->name[0])
         lock->name = view->name;
+    lock->known_as = view->known_as;
     if (view->waiting) {
         lock->waiters++;
         if (view->age_ms > lock->longest_wait_ms)
@@ -77,6 +78,7 @@ static void group(hf__snapshot *seen)
                 .space = view->space,
                 .label = "",
                 .name = "",
+                .known_as = "",
                 .first = i,
                 .held_ms = -1,
                 .longest_wait_ms = -1,

@@ -22,6 +22,7 @@ typedef struct hf__seen_lock {
     hf_space space;
     const char *label;              /* or, where that is not known, its registered name */
     const char *name;               /* in the registry; "": not registered */
+    const char *known_as;           /* without both: the well-known program of this key, or "" */
     const hf_registry_entry *entry; /* NULL: not registered */
     size_t first, count; /* its rows in snapshot->views: holders, then waiters, the oldest first */
     size_t holders, waiters;

@@ -115,7 +115,8 @@ class LockView(Structure):
                 ("backend_pid", c_int), ("age_ms", c_int64), ("age_is_bound", c_bool),
                 ("token", c_int64), ("slot", c_uint), ("blocked_by", c_char_p),
                 ("name", c_char_p), ("pattern", c_char_p), ("idle_ms", c_int64),
-                ("idle_hidden", c_bool), ("seen_ms", c_int64), ("times", c_int64)]
+                ("idle_hidden", c_bool), ("seen_ms", c_int64), ("times", c_int64),
+                ("known_as", c_char_p)]
 
 
 PROTOTYPES = {

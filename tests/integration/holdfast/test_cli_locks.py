@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import termios
+import zlib
 
 import pytest
 
@@ -467,3 +468,43 @@ def test_prepared_transactions_lock_is_shown_and_no_leak(holdfast, template15, r
             with contextlib.closing(database.connect()) as third, third.cursor() as other:
                 other.execute("rollback prepared 'left behind'")
             waiting.result()
+
+
+def crc(text):
+    return zlib.crc32(text.encode())
+
+
+def well_known(database):
+    """The calls by which each program takes its lock, as its source has it."""
+    return {
+        "Prisma Migrate": "pg_advisory_lock(72707369)",
+        "goose": "pg_advisory_lock(4097083626)",
+        "node-pg-migrate": "pg_advisory_lock(7241865325823964)",
+        "tern": "pg_advisory_lock(9628173550095224)",
+        "Kysely migrations": "pg_advisory_lock(3853314791062309107)",
+        "Rails migrations": f"pg_advisory_lock({2053462845 * crc(database)})",
+        "sqlx migrations": f"pg_advisory_lock({0x3D32AD9E * crc(database)})",
+        "golang-migrate": f"pg_advisory_lock({crc(chr(0).join(['public', 'schema_migrations', database])) * 1486364155 % 2**32})",
+        # Java's hash of "public"."flyway_schema_history", with the quotes
+        "Flyway": f"pg_advisory_lock({0x466C79776179 + 2125624436})",
+        # of databasechangeloglock and of public
+        "Liquibase (sessionlock)": "pg_advisory_lock(-1497367772, -977423767)",
+        "pg_partman run_maintenance": "pg_advisory_lock(hashtext('pg_partman run_maintenance'))",
+        "pg_partman partition_data_proc": "pg_advisory_lock(hashtext('pg_partman partition_data_proc'), hashtext('t'))",
+    }
+
+
+def test_locks_of_well_known_programs_are_named_and_marked_as_a_guess(holdfast, db, tmp_path):
+    database = db.sql("select current_database()")[0][0]
+    calls = well_known(database)
+    registry = hf_registry.write(tmp_path, ["name: mine, key: { fixed: 72707369 }"])
+    with contextlib.closing(db.connect()) as stranger, stranger.cursor() as cursor:
+        cursor.execute("select pg_advisory_lock(4711), " + ", ".join(calls.values()))
+        rows = json.loads(holdfast.at(db.url())("locks", "--json").out)["locks"]
+        assert sorted(row["known_as"] for row in rows if row["known_as"]) == sorted(calls)
+        assert [row["key"] for row in rows if not row["known_as"]] == [4711]
+        assert "(Prisma Migrate?)" in holdfast.at(db.url())("locks").out
+        assert "(Flyway?)" in holdfast.at(db.url())("top", "--once").out
+        named = json.loads(holdfast.at(db.url())("locks", "--json", "--registry", registry).out)["locks"]
+        row, = [row for row in named if row["key"] == 72707369]
+        assert (row["name"], row["known_as"]) == ("mine", None)

@@ -50,6 +50,7 @@ hf__seen_lock *add_lock(struct scene *scene, const char *label, int64_t key)
         .key = key,
         .label = label,
         .name = "",
+        .known_as = "",
         .first = seen->view_count,
         .held_ms = -1,
         .longest_wait_ms = -1,

@@ -34,6 +34,7 @@ void add_row(hf_lock_list **list, hf_lock_view view)
     view.blocked_by = own(view.blocked_by);
     view.name = own(view.name);
     view.pattern = own(view.pattern);
+    view.known_as = view.known_as ? view.known_as : "";
     rows->views[rows->count++] = view;
 }
 

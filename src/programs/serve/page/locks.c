@@ -250,6 +250,9 @@ static void put_title(const hf__page *page, const hf__seen_lock *lock, bool open
     hf__buf_puts(out, ">");
     hf__html_value(out, hf__lock_title(title, lock));
     hf__buf_puts(out, "</a>");
+    if (lock->known_as[0] != '\0')
+        hf__html(out, " <span class=\"tag\" title=\"by its well-known key\">%.80s?</span>",
+                 lock->known_as);
     if (lock->name[0] == '\0' && page->seen->registry != NULL)
         hf__buf_puts(out, " <span class=\"tag warn\">unregistered</span>");
     else if (lock->name[0] != '\0' && lock->label[0] != '\0' &&
