@@ -109,7 +109,7 @@ static int backfill(const struct invocation *in, hf_store *store, hf_network *ne
         report_done(&in->report, &done);
     report_failures(&in->report, &done);
     int code = status == HF_OK ? EXIT_OK : report_error(&in->report, &err);
-    if (done.failure_count > 0)
+    if (done.failure_count > 0 && (status == HF_OK || status == HF_UNREACHABLE))
         code = EXIT_FINDINGS;
     hf__backfill_report_free(&done);
     return code;

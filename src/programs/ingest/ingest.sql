@@ -45,6 +45,14 @@ SELECT sequence, hash, previous_hash
 FROM @prefix@ledgers
 WHERE sequence IN (SELECT value FROM json_each($1))
 
+-- name: covered_behind
+-- The first covered ledger behind $1, which is not covered.
+SELECT min(lo) FROM @prefix@ingest_coverage WHERE lo > $1
+
+-- name: covered_up_to
+-- The last covered ledger that is not above $1.
+SELECT max(CASE WHEN hi < $1 THEN hi ELSE $1 END) FROM @prefix@ingest_coverage WHERE lo <= $1
+
 -- name: ledgers_there
 -- With how many transactions they have.
 SELECT l.sequence, l.hash, l.transaction_count,

@@ -267,6 +267,7 @@ def test_what_the_source_lacks_is_listed_and_not_claimed(world, fill):
 
 def test_what_lies_beyond_the_source_is_listed_and_the_rest_is_filled(world, fill):
     world.ingest(901, 910)
+    assert fill("500-500", chain(1, 910)).code == 0
     done = fill("1-900", chain(200, 600))
     assert done.code == FAILED, done
     assert "1-199" in done.err and "601-900" in done.err
@@ -308,17 +309,62 @@ def test_a_source_of_another_chain_is_refused_with_both_hashes(world, fill, wind
         assert fill("100-100", chain(1, 110)).code == 0
     coverage = world.network.coverage()
     done = fill(window, chain(1, 110, chain="other"))
-    last = int(window.split("-")[1])
+    behind = int(window.split("-")[1]) + 1
     assert done.code == EXIT_DATA, done
-    assert digest("main", last) in done.err and digest("other", last) in done.err
+    assert digest("main", behind) in done.err and digest("other", behind) in done.err
     assert world.network.coverage() == coverage
+
+
+@pytest.mark.parametrize("window, behind, within", [("1-100", 500, (1, 120)), (None, 901, (650, 800))])
+def test_a_reset_network_is_not_filled_in_below_the_old_one(world, fill, window, behind, within):
+    world.ingest(901, 1000)
+    assert fill("500-600", chain(1, 1000)).code == 0
+    coverage = world.network.coverage()
+    done = fill(window, chain(1, 1000, chain="anew"))
+    assert done.code == EXIT_DATA and digest("main", behind) in done.err and digest("anew", behind) in done.err, done
+    for name in ("anew", "main"):  # without a ledger that is stored, they cannot be told apart
+        done = fill(window, chain(*within, chain=name))
+        assert done.code == EXIT_CONFIG and "nothing proves" in done.err, done
+    assert world.network.coverage() == coverage
+    assert fill(window, chain(1, 950)).code == 0
+    world.assert_coverage_is_true()
+
+
+@pytest.mark.parametrize("given", ["50 60", "49-51", "60-60"])
+def test_a_neighbour_of_a_stored_ledger_proves_the_chain(world, fill, given):
+    world.ingest(1, 100)
+    world.network.sql("update @ingest_coverage set hi = 49")
+    world.network.sql("insert into @ingest_coverage values (51, 59), (61, 100)")
+    for table, column in (("ledgers", "sequence"), ("transactions", "ledger_number")):
+        world.network.sql(f"delete from @{table} where {column} in (50, 60)")
+    few = {"50 60": [50, 60], "49-51": [49, 50, 51], "60-60": [60]}[given]
+    done = fill("50-60", [ledger(n, chain="other") for n in few])
+    assert done.code == EXIT_DATA and "another chain" in done.err, done
+    done = fill("50-60", [ledger(n) for n in few])
+    assert filled(done) == len({50, 60} & set(few)), done
+    world.assert_coverage_is_true()
+
+
+def test_what_a_backfill_has_read_before_a_reset_is_not_written_after_it(world, fill):
+    world.ingest(2001, 2010)
+    running = fill.start("1-2000", chain(1, 2010, transactions=1), "--rate", 100, "--workers", 1)
+    eventually(lambda: len(world.network.coverage()) > 1, 20, "its first commit")
+    running.signal(signal.SIGSTOP)  # the next commit is a second away, and it has ledgers in memory
+    done = world("ingest", "reset", "--to", 0, "--confirm", "testnet")
+    assert done.code == 0, done
+    anew = chain(1901, 2010, chain="anew")
+    world.ingest_these(anew)
+    running.signal(signal.SIGCONT)
+    assert running.wait(30) == EXIT_DATA, running.describe()
+    world.network.assert_holds(anew)
+    assert world.network.coverage() == [(1901, 2010)]
 
 
 def test_the_ledger_before_the_window_must_fit_as_well(world, fill):
     world.ingest(201, 210)
     assert fill("1-50", chain(1, 210)).code == 0
-    foreign = chain(1, 210, chain="other")
-    done = fill("51-60", foreign)
+    foreign = chain(1, 60, chain="other")
+    done = fill("51-60", foreign + chain(61, 210))
     assert done.code == EXIT_DATA, done
     assert digest("main", 50) in done.err and digest("other", 50) in done.err
     assert joined(world) == [(1, 50), (201, 210)]

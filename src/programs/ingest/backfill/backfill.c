@@ -14,8 +14,6 @@ enum {
     MEMORY = 64 * 1024 * 1024,
     MEMORY_LEAST = 1024 * 1024, /* of one worker's queue; enough where the rate is limited */
     LOOK_MS = 100,
-    TRIES = 3,
-    MOST_PAUSE_MS = 30000,
 };
 
 /* ---- called by the workers ------------------------------------------------------------------- */
@@ -48,6 +46,13 @@ void backfill_end(struct backfill *fill, hf_status status, const hf_error *why)
     hf__stop_set(&fill->halt, HF__STOP_ASKED);
     pthread_cond_broadcast(&fill->changed);
     pthread_mutex_unlock(&fill->mutex);
+}
+
+void backfill_tell(const struct backfill *fill, const char *text)
+{
+    const hf__ingest_events *events = &fill->options->events;
+    if (events->note)
+        events->note(events->arg, text);
 }
 
 /* ---- the report ------------------------------------------------------------------------------ */
@@ -311,7 +316,7 @@ static hf_status look_again(struct backfill *fill, hf_error *err)
     return status;
 }
 
-/* ---- what the source has --------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static hf_status check_source(struct backfill *fill, const struct hf__backfill_options *options,
                               hf_error *err)
@@ -326,73 +331,11 @@ static hf_status check_source(struct backfill *fill, const struct hf__backfill_o
     return status;
 }
 
-static hf_status ask_extent(struct backfill *fill, hf__stop *stop, int64_t *oldest, int64_t *latest,
-                            hf_error *err)
-{
-    hf__source_options options = fill->source;
-    hf__source *source = NULL;
-    options.stop_fd = stop->fd;
-    hf_status status = hf__source_open(&options, &source, err);
-    if (status == HF_OK)
-        status = source->ops->extent(source, oldest, latest, err);
-    hf__source_close(source);
-    return status;
-}
-
-static void tell(const struct backfill *fill, const char *text)
-{
-    const hf__ingest_events *events = &fill->options->events;
-    if (events->note)
-        events->note(events->arg, text);
-}
-
-static hf_status ask_patiently(struct backfill *fill, hf__stop *stop, int64_t *oldest,
-                               int64_t *latest, hf_error *err)
-{
-    for (unsigned tries = 1;; tries++) {
-        hf_status status = ask_extent(fill, stop, oldest, latest, err);
-        if (status != HF_UNREACHABLE || tries == TRIES)
-            return status;
-        tell(fill, err->message);
-        if (hf__stop_pause(stop, hf__backoff_ms(tries, MOST_PAUSE_MS)))
-            return hf__fail(err, HF_INTERRUPTED, "stopped");
-    }
-}
-
-/* Ledgers outside of the source's extent fail at once: no worker asks for them. */
-static hf_status clip_to_source(struct backfill *fill, int64_t oldest, int64_t latest,
-                                hf_error *err)
-{
-    hf__ranges within = {0};
-    hf_error why = {0};
-    bool ok = true;
-    if (latest <= 0)
-        latest = HF__LEDGER_MAX;
-    for (size_t i = 0; ok && i < fill->missing.count; i++) {
-        hf_range range = fill->missing.items[i];
-        int64_t from = range.from > oldest ? range.from : oldest;
-        int64_t to = range.to < latest ? range.to : latest;
-        (void)!hf__fail(&why, HF_UNREACHABLE, "the source begins at ledger %" PRId64, oldest);
-        backfill_fail(fill, (hf_range){range.from, range.to < oldest ? range.to : oldest - 1},
-                      &why);
-        (void)!hf__fail(&why, HF_UNREACHABLE, "the source ends at ledger %" PRId64, latest);
-        backfill_fail(fill, (hf_range){range.from > latest ? range.from : latest + 1, range.to},
-                      &why);
-        ok = from > to || hf__ranges_add(&within, from, to);
-    }
-    hf__ranges_free(&fill->missing);
-    fill->missing = within;
-    return ok ? HF_OK : hf__no_memory(err);
-}
-
 static hf_status make_plan(struct backfill *fill, hf__stop *stop, hf_error *err)
 {
-    int64_t oldest = 0, latest = 0;
     if (fill->missing.count == 0)
         return HF_OK;
-    hf_status status = ask_patiently(fill, stop, &oldest, &latest, err);
-    if (status == HF_OK && (oldest > 0 || latest > 0))
-        status = clip_to_source(fill, oldest, latest, err);
+    hf_status status = backfill_ask_source(fill, stop, err);
     if (status != HF_OK || fill->missing.count == 0)
         return status;
     fill->window.from = fill->missing.items[0].from;
@@ -414,7 +357,7 @@ static size_t queue_memory(const struct backfill *fill)
 
 static void set_up(struct worker *worker, struct backfill *fill)
 {
-    *worker = (struct worker){.fill = fill, .at = PLAN_NOWHERE};
+    *worker = (struct worker){.fill = fill, .at = PLAN_NOWHERE, .anchor = fill->anchor};
     worker->stream = (struct stream){.options = &fill->source,
                                      .stop = &fill->halt,
                                      .memory = queue_memory(fill),
@@ -426,7 +369,7 @@ static void pass_on_notes(struct backfill *fill, struct note *notes)
 {
     while (notes) {
         struct note *next = notes->next;
-        tell(fill, notes->text);
+        backfill_tell(fill, notes->text);
         free(notes);
         notes = next;
     }

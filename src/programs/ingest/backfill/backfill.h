@@ -58,8 +58,9 @@ struct hf__backfill_report {
  * HF_OK: nothing is missing any more, or stop was set (report->stopped). HF_UNREACHABLE: some
  * ranges could not be filled after three attempts each; the report lists them. HF_BAD_DATA: a
  * ledger that cannot be taken, or does not fit its neighbours, ended the run. HF_CONFIG: the
- * network has no latest ledger yet, cursor and coverage disagree, or the source cannot be read from
- * a given ledger on. HF_INVALID: the window is not a range of ledgers.
+ * network has no latest ledger yet, cursor and coverage disagree, the source cannot be read from a
+ * given ledger on, or nothing proves that it is of the stored chain. HF_INVALID: the window is not
+ * a range of ledgers.
  */
 HF_MUST_CHECK hf_status hf__backfill_run(hf_store *store, hf_network *network,
                                          const struct hf__backfill_options *options, hf__stop *stop,

@@ -47,6 +47,12 @@ void hf__rate_destroy(hf__rate *rate);
 /* Takes one token, and returns how many ms to wait before using it. Any thread. */
 int64_t hf__rate_take(hf__rate *rate, int64_t now_ms);
 
+/* A stored ledger that proves the source to be of the store's chain. */
+struct anchor {
+    int64_t sequence;
+    char hash[HF__HASH_MAX + 1];
+};
+
 /* A line for people, on its way to the thread that runs the backfill. */
 struct note {
     struct note *next;
@@ -63,8 +69,9 @@ struct backfill {
     hf__stop halt; /* stops the workers: set after the caller's stop, or by a failure */
     hf__rate rate;
     hf_range window;
-    hf__ranges missing; /* at the start, without what the source does not have */
-    int64_t wanted;     /* ledgers in missing */
+    hf__ranges missing;   /* at the start, without what the source does not have */
+    int64_t wanted;       /* ledgers in missing */
+    struct anchor anchor; /* with which each worker begins */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -94,6 +101,8 @@ struct worker {
     hf__ranges missing; /* of the job; read under the lock. What was committed is cut off */
     size_t range;       /* index into missing of the range being read */
     struct stream stream;
+    struct anchor anchor; /* all that the stream has given was read after this proof */
+    bool is_doubtful;     /* the source or the store was away since: it must be proven again */
     struct batch batch;
     int64_t batch_since_ms;
     bool *is_there;     /* for each ledger of the batch: its rows exist; NULL: not looked */
@@ -106,6 +115,9 @@ struct worker {
 
 /* backfill.c: adds a note for people; without memory it is dropped. Any thread. */
 void backfill_note(struct backfill *fill, const char *text);
+
+/* backfill.c: tells people at once. Only on the thread that runs the backfill. */
+void backfill_tell(const struct backfill *fill, const char *text);
 
 /* backfill.c: ends the run. The first failure is the one reported. Any thread. */
 void backfill_end(struct backfill *fill, hf_status status, const hf_error *why);
@@ -128,6 +140,16 @@ void backfill_fail(struct backfill *fill, hf_range range, const hf_error *why);
  */
 size_t backfill_find_missing(const struct backfill *fill, int64_t sequence);
 
+/*
+ * proof.c: takes out of fill->missing what the source does not have, reports that as failed, and
+ * proves the source to be of the store's chain, unless nothing is left. HF_BAD_DATA: it is of
+ * another chain. HF_CONFIG: nothing proves it.
+ */
+HF_MUST_CHECK hf_status backfill_ask_source(struct backfill *fill, hf__stop *stop, hf_error *err);
+
+/* proof.c: proves it anew, for the worker's next stream. Fails likewise. */
+HF_MUST_CHECK hf_status backfill_prove(struct worker *worker, hf_error *err);
+
 /* worker.c: the thread of a worker; takes a struct worker, returns NULL. */
 void *backfill_work(void *worker);
 
@@ -147,12 +169,17 @@ struct bounds {
 HF_MUST_CHECK hf_status backfill_read_bounds(hf_tx *tx, const hf_network *network,
                                              struct bounds *bounds, hf_error *err);
 
+/* write.c: HF_BAD_DATA: a ledger has two hashes, ours and theirs. */
+HF_MUST_CHECK hf_status backfill_refuse_chain(const hf_network *network, int64_t sequence,
+                                              const char *ours, hf__slice theirs, hf_error *err);
+
 /* write.c: the index behind the run of successive ledgers that begins at `at`. */
 size_t backfill_run_end(const struct batch *batch, size_t at);
 
 /*
  * write.c: writes the batch's rows, coverage and the oldest cursor in one transaction. HF_CURSOR:
- * retention, a reset or a repair has removed the range, or ledgers between two runs, meanwhile.
+ * retention, a reset or a repair has removed the range, ledgers between two runs, or the anchor
+ * meanwhile.
  * HF_BAD_DATA: it does not fit its neighbours.
  */
 HF_MUST_CHECK hf_status backfill_write(struct worker *worker, hf_error *err);

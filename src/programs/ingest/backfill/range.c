@@ -347,6 +347,7 @@ static hf_status take_bad(struct worker *worker, const hf__read *read, hf_error 
 static hf_status take_trouble(struct worker *worker, const hf_error *why, hf_error *err)
 {
     backfill_note(worker->fill, why->message);
+    worker->is_doubtful = worker->is_doubtful || why->code != HF_OK;
     if (why->code == HF_OK || ++worker->troubles < TROUBLES)
         return HF_OK;
     hf_status status = commit_batch(worker, err);
@@ -398,17 +399,37 @@ static int64_t read_until(const struct worker *worker, const hf_range *range)
     return until - range->from < READ_AHEAD ? until : range->from + READ_AHEAD;
 }
 
+/* What comes after a trouble may be of another chain: it is read again, after a new proof. */
+static hf_status aim(struct worker *worker, hf_error *err)
+{
+    hf_range *range = range_in_hand(worker);
+    hf_status status = HF_OK;
+    if (worker->is_doubtful) {
+        status = commit_batch(worker, err);
+        stream_close(&worker->stream);
+        if (status == HF_OK)
+            status = backfill_prove(worker, err);
+        worker->is_doubtful = status != HF_OK;
+    }
+    if (status != HF_OK || range->from > range->to)
+        return status;
+    return stream_aim(&worker->stream, range->from, read_until(worker, range), err);
+}
+
 hf_status backfill_range(struct worker *worker, hf_error *err)
 {
     hf_range *range = range_in_hand(worker);
-    hf_status status = stream_aim(&worker->stream, range->from, read_until(worker, range), err);
+    hf_status status = aim(worker, err);
     while (status == HF_OK && expected(worker) <= range->to) {
         if (backfill_is_halted(worker->fill)) {
             status = hf__fail(err, HF_INTERRUPTED, "stopped");
             break;
         }
         hf__read read = stream_take(&worker->stream, LOOK_MS);
-        status = take_one(worker, &read, err);
+        if (read.kind == HF__READ_LEDGER && worker->is_doubtful)
+            status = aim(worker, err);
+        else
+            status = take_one(worker, &read, err);
         hf__read_free(&read);
     }
     if (status == HF_OK && worker->range + 1 == worker->missing.count)

@@ -162,6 +162,7 @@ static hf_status attempt(struct worker *worker, hf_error *err)
     if (status != HF_OK) {
         err->code = status;
         stream_close(&worker->stream); /* it has read ledgers that were not committed */
+        worker->is_doubtful = true;
     }
     batch_free(&worker->batch);
     free(worker->is_there);

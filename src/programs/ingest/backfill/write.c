@@ -24,18 +24,17 @@ static const hf_network *network_of(const struct worker *worker)
 
 /* ---- checking against the neighbours --------------------------------------------------------- */
 
-static hf_status refuse_fork(const struct worker *worker, int64_t sequence, const char *ours,
-                             const char *theirs, int theirs_size, hf_error *err)
+hf_status backfill_refuse_chain(const hf_network *network, int64_t sequence, const char *ours,
+                                hf__slice theirs, hf_error *err)
 {
-    const char *name = network_of(worker)->name;
     hf_status status = hf__fail(err, HF_BAD_DATA,
                                 "the source is of another chain: ledger %" PRId64
                                 " of network %s is %s here and %.*s there",
-                                sequence, name, ours, theirs_size, theirs);
+                                sequence, network->name, ours, (int)theirs.size, theirs.text);
     hf__hint(err,
              "give a source of the chain that is here, or reset the network: "
              "'holdfast ingest reset --network %s --to LEDGER'",
-             name);
+             network->name);
     return status;
 }
 
@@ -64,9 +63,9 @@ static const hf__ledger *find_ledger(const struct batch *batch, int64_t sequence
                                                                            : NULL;
 }
 
-/* Checks one neighbour, a row of (sequence, hash, previous_hash). */
+/* Checks one neighbour, a row of (sequence, hash, previous_hash). It may be the anchor, too. */
 static hf_status check_neighbour(const struct worker *worker, const hf_rows *rows, size_t row,
-                                 hf_error *err)
+                                 bool *is_anchored, hf_error *err)
 {
     const char *hash = hf_rows_value(rows, row, 1, NULL);
     const char *previous = hf_rows_value(rows, row, 2, NULL);
@@ -75,18 +74,19 @@ static hf_status check_neighbour(const struct worker *worker, const hf_rows *row
     hf_status status = hf__row_number(rows, row, 0, "ledgers.sequence", &sequence, err);
     if (status != HF_OK)
         return status;
+    if (sequence == worker->anchor.sequence)
+        *is_anchored = hash && strcmp(hash, worker->anchor.hash) == 0;
     const hf__ledger *before = find_ledger(&worker->batch, sequence - 1, &at);
     const hf__ledger *after = find_ledger(&worker->batch, sequence + 1, &at);
     if (after && hash && after->previous_hash.text && !hf__slice_is(after->previous_hash, hash))
-        return refuse_fork(worker, sequence, hash, after->previous_hash.text,
-                           (int)after->previous_hash.size, err);
+        return backfill_refuse_chain(network_of(worker), sequence, hash, after->previous_hash, err);
     if (before && previous && !hf__slice_is(before->hash, previous))
-        return refuse_fork(worker, before->sequence, previous, before->hash.text,
-                           (int)before->hash.size, err);
+        return backfill_refuse_chain(network_of(worker), before->sequence, previous, before->hash,
+                                     err);
     return HF_OK;
 }
 
-/* The ledgers before and behind each run of the batch, as an array. */
+/* The ledgers before and behind each run of the batch, and the anchor, as an array. */
 static void list_neighbours(const struct worker *worker, hf__buf *list)
 {
     const struct batch *batch = &worker->batch;
@@ -99,11 +99,13 @@ static void list_neighbours(const struct worker *worker, hf__buf *list)
                                : "{",
                        batch->ledgers[at]->sequence - 1, batch->ledgers[end - 1]->sequence + 1);
     }
-    hf__buf_puts(list, local ? "]" : "}");
+    hf__buf_printf(list, ",%" PRId64 "%s", worker->anchor.sequence, local ? "]" : "}");
 }
 
+/* Without its anchor, the batch may be of the chain that the store had before a reset. */
 static hf_status check_neighbours(struct worker *worker, hf_tx *tx, hf_error *err)
 {
+    bool is_anchored = false;
     hf__buf list = {0};
     hf_rows *rows = NULL;
     list_neighbours(worker, &list);
@@ -113,7 +115,12 @@ static hf_status check_neighbours(struct worker *worker, hf_tx *tx, hf_error *er
                            : hf__network_query(tx, network_of(worker), &hf__sql_ingest_neighbours,
                                                1, &value, &rows, err);
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
-        status = check_neighbour(worker, rows, i, err);
+        status = check_neighbour(worker, rows, i, &is_anchored, err);
+    if (status == HF_OK && !is_anchored)
+        status = hf__fail(err, HF_CURSOR,
+                          "network %s does not have ledger %" PRId64
+                          " any more by which the source was known",
+                          network_of(worker)->name, worker->anchor.sequence);
     hf_rows_free(rows);
     hf__buf_free(&list);
     return status;
@@ -293,8 +300,8 @@ static hf_status take_found(hf_tx *tx, struct looking *looking, const hf_rows *r
     if (!ledger)
         return HF_OK; /* it is between two runs of the batch */
     if (!hash || !hf__slice_is(ledger->hash, hash))
-        return refuse_fork(worker, sequence, hash ? hash : "NULL", ledger->hash.text,
-                           (int)ledger->hash.size, err);
+        return backfill_refuse_chain(network_of(worker), sequence, hash ? hash : "NULL",
+                                     ledger->hash, err);
     looking->found++;
     worker->is_there[at] = claimed == counted && (size_t)counted == ledger->transaction_count;
     return worker->is_there[at] ? HF_OK : make_room(tx, worker, sequence, err);
