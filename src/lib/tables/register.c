@@ -58,7 +58,9 @@ static hf_status insert_or_read(hf_tx *tx, void *arg, hf_error *err)
     const hf_value values[] = {hf__number_value(id, r->minted), HF_TEXT(r->name->cluster),
                                HF_TEXT(r->name->database), HF_TEXT(r->name->table),
                                hf__number_value(now, hf__wall_ms())};
-    hf_status status = hf__tx_query_sql(tx, &hf__sql_tables_register, NULL, 5, values, &rows, err);
+    hf_status status = hf__tx_make_durable(tx, err);
+    if (status == HF_OK)
+        status = hf__tx_query_sql(tx, &hf__sql_tables_register, NULL, 5, values, &rows, err);
     r->created = status == HF_OK && hf_rows_affected(rows) == 1;
     r->id = r->minted;
     hf_rows_free(rows);

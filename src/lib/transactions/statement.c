@@ -47,3 +47,13 @@ hf_status hf__tx_queue_sql(hf_tx *tx, const hf__sql *sql, const hf__sql_part *pa
     hf__buf_free(&chosen.expanded);
     return status;
 }
+
+hf_status hf__tx_make_durable(hf_tx *tx, hf_error *err)
+{
+    if (hf__tx_dialect(tx) != HF__POSTGRES)
+        return HF_OK; /* a local store's commits always are */
+    return hf_tx_queue(tx,
+                       "SELECT pg_catalog.set_config('synchronous_commit', 'on', true) "
+                       "WHERE pg_catalog.current_setting('synchronous_commit') = 'off'",
+                       0, NULL, err);
+}

@@ -55,6 +55,13 @@ HF_MUST_CHECK hf_status hf__tx_query_sql(hf_tx *tx, const hf__sql *sql, const hf
 HF_MUST_CHECK hf_status hf__tx_queue_sql(hf_tx *tx, const hf__sql *sql, const hf__sql_part *parts,
                                          size_t count, const hf_value *values, hf_error *err);
 
+/*
+ * For a transaction on which something outside of the database depends: a crash of the server must
+ * not take it back, though the role or the database have synchronous_commit off. Who asks for more
+ * than "on" keeps that.
+ */
+HF_MUST_CHECK hf_status hf__tx_make_durable(hf_tx *tx, hf_error *err);
+
 /* ---- rows.c: values in and out --------------------------------------------------------------- */
 
 /* The number as a parameter, which points to out. */

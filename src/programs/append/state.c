@@ -218,7 +218,7 @@ static hf_status save(hf_tx *tx, void *arg, hf_error *err)
                                HF_TEXT(row->reason)};
 
     (void)snprintf(rows, sizeof rows, "%" PRId64, row->rows);
-    hf_status status = is_local(tx) ? make_local_tables(tx, err) : HF_OK;
+    hf_status status = is_local(tx) ? make_local_tables(tx, err) : hf__tx_make_durable(tx, err);
     if (status == HF_OK)
         status = hf__tx_queue_sql(tx, &hf__sql_append_save, NULL, 8, values, err);
     if (status == HF_OK && row->state == HF__APPEND_DONE)
@@ -248,8 +248,10 @@ hf_status hf__append_save(hf_lock *lock, const hf__append_row *row, bool *in_the
 static hf_status remove_row(hf_tx *tx, void *arg, hf_error *err)
 {
     const hf_value id = HF_TEXT((const char *)arg);
+    hf_status status = hf__tx_make_durable(tx, err);
 
-    return hf__tx_query_sql(tx, &hf__sql_append_remove, NULL, 1, &id, NULL, err);
+    return status != HF_OK ? status
+                           : hf__tx_query_sql(tx, &hf__sql_append_remove, NULL, 1, &id, NULL, err);
 }
 
 hf_status hf__append_remove(hf_lock *lock, const char *id, hf_error *err)

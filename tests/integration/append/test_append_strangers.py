@@ -1,5 +1,8 @@
 """Between a crash and its repeat others write to the table: by Holdfast, under its lock, or without a word to anybody."""
 
+import os
+import signal
+
 import pytest
 
 import clickhouse
@@ -132,6 +135,25 @@ def test_a_standby_that_lagged_and_was_promoted_is_such_a_store(own_pg, own_db, 
         ch.sql(f"INSERT INTO t SELECT 2, number FROM numbers({ROWS})")
         assert appender.done("--id", "x", "t", input=b"")["outcome"] == "finished"
         assert counts(ch) == {0: 1, 1: ROWS, 2: ROWS} and ch.staging_tables() == []
+
+
+@pytest.mark.parametrize("stranger", [False, True])
+@pytest.mark.parametrize("own_pg", ["15"], indirect=True)
+def test_a_store_that_does_not_wait_for_its_disk_forgets_no_append_in_a_crash(own_pg, own_db, holdfast, ch, stranger):
+    """synchronous_commit is off for the role, and the WAL writer is stopped; a remembered append is not done again."""
+    hf.install(own_db.url())
+    own_pg.sql(f"alter role app in database {own_db.name} set synchronous_commit = off")
+    make_table(ch)
+    appender = Appender(holdfast.at(own_db.url()), ch)
+    os.kill(own_pg.value("select pid from pg_stat_activity where backend_type = 'walwriter'"), signal.SIGSTOP)
+    key = appender.done("--id", "x", "t", input=rows_of(1, ROWS))["key"]
+    own_pg.kill9()
+    own_pg.start()
+    if stranger:
+        ch.sql(f"INSERT INTO t SELECT 2, number FROM numbers({ROWS})")
+        assert appender.done("t", input=rows_of(3, 1))["key"] == key  # the table's lock is still the same one
+    assert appender.done("--id", "x", "t", input=rows_of(1, ROWS))["outcome"] == "nothing to do"
+    assert counts(ch) == {1: ROWS, **({2: ROWS, 3: 1} if stranger else {})}
 
 
 # --- the parts are changed --------------------------------------------------------------------------------
