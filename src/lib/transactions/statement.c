@@ -1,6 +1,8 @@
 /* Named statements: the only place where a dialect is chosen. */
 #include "lib/transactions/transactions.h"
 
+#include "lib/transactions/sql.h"
+
 /* What a named statement is sent as. */
 struct chosen {
     const char *text;
@@ -52,8 +54,5 @@ hf_status hf__tx_make_durable(hf_tx *tx, hf_error *err)
 {
     if (hf__tx_dialect(tx) != HF__POSTGRES)
         return HF_OK; /* a local store's commits always are */
-    return hf_tx_queue(tx,
-                       "SELECT pg_catalog.set_config('synchronous_commit', 'on', true) "
-                       "WHERE pg_catalog.current_setting('synchronous_commit') = 'off'",
-                       0, NULL, err);
+    return hf__tx_queue_sql(tx, &hf__sql_transactions_make_durable, NULL, 0, NULL, err);
 }
