@@ -442,10 +442,12 @@ class Postgres(Server):
         """Streams from this server; made by a file-level backup, as PostgreSQL 18's package has no pg_basebackup."""
         standby = type(self)(self.home, name, settings)
         with contextlib.closing(self.connect()) as connection, connection.cursor() as cursor:
-            v = connection.server_version >= 150000
-            cursor.execute("select %s('standby', true)" % ("pg_backup_start" if v else "pg_start_backup"))
+            start, stop = ("pg_backup_start('standby', true)", "pg_backup_stop(false)")
+            if connection.server_version < 150000:
+                start, stop = "pg_start_backup('standby', true, false)", "pg_stop_backup(false)"
+            cursor.execute(f"select {start}")
             standby._copy_data(self.data, without=("postmaster.pid", "postmaster.opts"))
-            cursor.execute("select labelfile from pg_backup_stop(false)")
+            cursor.execute(f"select labelfile from {stop}")
             label = cursor.fetchone()[0]
         for segment in (standby.data / "pg_wal").iterdir():
             if segment.is_file():
