@@ -9,16 +9,21 @@
 #include "cli/choice.h"
 #include "cli/load.h"
 #include "cli/print.h"
+#include "programs/registry/baseline.h"
 #include "programs/registry/commands.h"
 #include "programs/registry/findings.h"
 #include "programs/registry/lint/lint.h"
 
 struct lint_values {
     struct texts includes;
+    struct texts excludes;
     struct texts only;
     struct texts without;
     const char *confidence;
     const char *format;
+    const char *baseline;
+    const char *write_baseline;
+    bool vendored;
     bool list;
     bool list_rules;
 };
@@ -30,6 +35,32 @@ static const struct option lint_options[] = {
         .help = "look at these files too, as .gitignore names them: '*.sh', 'db/**/*.txt'",
         .kind = OPTION_TEXTS,
         .offset = offsetof(struct lint_values, includes),
+    },
+    {
+        .name = "exclude",
+        .value = "GLOB",
+        .help = "leave out these files and folders, named as in .gitignore; may be repeated",
+        .kind = OPTION_TEXTS,
+        .offset = offsetof(struct lint_values, excludes),
+    },
+    {
+        .name = "vendored",
+        .help = "look into node_modules, vendor and other folders of other people's code, too",
+        .offset = offsetof(struct lint_values, vendored),
+    },
+    {
+        .name = "baseline",
+        .value = "FILE",
+        .help = "accept the findings that this file lists",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct lint_values, baseline),
+    },
+    {
+        .name = "write-baseline",
+        .value = "FILE",
+        .help = "write today's findings to this file, for --baseline, and end",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct lint_values, write_baseline),
     },
     {
         .name = "rule",
@@ -69,6 +100,7 @@ static const struct option lint_options[] = {
 static void free_values(struct lint_values *values)
 {
     free(values->includes.items);
+    free(values->excludes.items);
     free(values->only.items);
     free(values->without.items);
 }
@@ -126,6 +158,9 @@ static bool choose(const struct invocation *in, const struct command *self,
 {
     options->includes = values->includes.items;
     options->include_count = values->includes.count;
+    options->excludes = values->excludes.items;
+    options->exclude_count = values->excludes.count;
+    options->vendored = values->vendored;
     for (size_t i = 0; values->only.count > 0 && i < HF__LINT_RULES; i++)
         options->off[i] = true;
     return choose_rules(in, self, &values->only, false, options, exit_code) &&
@@ -245,32 +280,60 @@ static int print_list(const struct invocation *in, enum findings_format format,
     return EXIT_OK;
 }
 
-static void add_ledger(hf__json *json, const void *arg)
+/* What the document says besides findings. */
+struct more {
+    const hf__sites *sites;
+    const struct baseline *baseline;
+};
+
+static void add_more(hf__json *json, const void *arg)
 {
-    hf__sites_put_counts(json, arg);
+    const struct more *more = arg;
+
+    hf__sites_put_counts(json, more->sites);
+    hf__json_begin_object(json, "baseline");
+    hf__json_put_integer(json, "accepted", (int64_t)more->baseline->accepted);
+    hf__json_put_integer(json, "gone", (int64_t)more->baseline->gone);
+    hf__json_end_object(json);
+}
+
+static void add_to_examined(char *examined, size_t room, size_t count, const char *one,
+                            const char *many, bool *any)
+{
+    size_t length = strlen(examined);
+
+    if (count == 0)
+        return;
+    snprintf(examined + length, room - length, "%s%zu %s", *any ? ", " : " (", count,
+             count == 1 ? one : many);
+    *any = true;
 }
 
 static int print(const struct invocation *in, enum findings_format format, const hf__lint *lint,
-                 hf__findings *findings)
+                 const struct baseline *baseline, hf__findings *findings)
 {
     static const hf__rule *const rules[] = {hf__lint_rules, NULL};
     hf__lint_totals totals = hf__lint_totals_of(lint);
-    char examined[96];
+    const struct more more = {hf__lint_sites_of(lint), baseline};
+    char examined[128];
+    bool any = false;
     struct findings_output output = {
         .format = format,
         .command = "registry lint",
         .rules = rules,
         .examined = examined,
-        .add_json = add_ledger,
-        .arg = hf__lint_sites_of(lint),
+        .add_json = add_more,
+        .arg = &more,
         .ignored = totals.ignored,
     };
     int code;
 
     snprintf(examined, sizeof examined, "%zu file%s", totals.files, totals.files == 1 ? "" : "s");
-    if (totals.skipped > 0)
-        snprintf(examined + strlen(examined), sizeof examined - strlen(examined), " (%zu skipped)",
-                 totals.skipped);
+    add_to_examined(examined, sizeof examined, totals.skipped, "skipped", "skipped", &any);
+    add_to_examined(examined, sizeof examined, totals.vendored, "vendored folder left out",
+                    "vendored folders left out", &any);
+    if (any)
+        snprintf(examined + strlen(examined), sizeof examined - strlen(examined), ")");
     code = print_findings(in, &output, findings);
     if (format != FINDINGS_JSON)
         show_ledger(hf__lint_sites_of(lint));
@@ -290,12 +353,34 @@ static hf_status prepare(const struct invocation *in, hf_registry **registry, hf
     return status;
 }
 
-static int run(const struct invocation *in, hf__lint_options *options, enum findings_format format)
+/* Takes away what the baseline accepts, and tells so. */
+static hf_status accept(const struct invocation *in, const struct lint_values *values,
+                        struct baseline *baseline, hf__findings *findings, hf_error *err)
+{
+    hf_status status;
+
+    if (values->baseline == NULL)
+        return HF_OK;
+    status = baseline_read(baseline, values->baseline, err);
+    if (status == HF_OK)
+        status = baseline_apply(baseline, findings, err);
+    if (status == HF_OK && baseline->accepted > 0)
+        report_note(&in->report, "%zu finding%s accepted by the baseline", baseline->accepted,
+                    baseline->accepted == 1 ? " is" : "s are");
+    if (status == HF_OK && baseline->gone > 0)
+        report_note(&in->report, "%zu of the baseline's findings %s gone: write it anew",
+                    baseline->gone, baseline->gone == 1 ? "is" : "are");
+    return status;
+}
+
+static int run(const struct invocation *in, const struct lint_values *values,
+               hf__lint_options *options, enum findings_format format)
 {
     hf_registry *registry = NULL;
     hf__findings findings = {0};
+    struct baseline baseline = {0};
     hf__lint *lint = NULL;
-    hf_error err;
+    hf_error err = {0};
     hf_status status = prepare(in, &registry, &err);
     int code;
 
@@ -304,12 +389,19 @@ static int run(const struct invocation *in, hf__lint_options *options, enum find
         status = hf__lint_new(options, &lint, &err);
     if (status == HF_OK)
         status = lint_all(in, lint, &findings, &err);
+    if (status == HF_OK)
+        status = values->write_baseline != NULL
+                     ? baseline_write(values->write_baseline, &findings, &err)
+                     : accept(in, values, &baseline, &findings, &err);
     if (status != HF_OK)
         code = report_error(&in->report, &err);
     else if (options->list)
         code = print_list(in, format, lint);
+    else if (values->write_baseline != NULL)
+        code = EXIT_OK;
     else
-        code = print(in, format, lint, &findings);
+        code = print(in, format, lint, &baseline, &findings);
+    baseline_free(&baseline);
     hf__lint_free(lint);
     hf__findings_free(&findings);
     hf_registry_free(registry);
@@ -332,7 +424,7 @@ static int lint_main(const struct command *self, int argc, char **argv)
         code = list_rules();
     else if (choose_findings_format(self, &in, values.format, &format, &code) &&
              choose(&in, self, &values, &options, &code))
-        code = run(&in, &options, format);
+        code = run(&in, &values, &options, format);
     free_values(&values);
     return code;
 }

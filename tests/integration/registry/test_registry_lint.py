@@ -573,6 +573,45 @@ def test_include_adds_files_by_glob(lint):
     assert files(lint("--include", "db/**/*.txt", "--include", "/run.tcl")) == ["db/x.txt", "run.tcl"]
 
 
+def test_folders_of_other_peoples_code_are_left_out_and_told(lint, holdfast):
+    for name in ("node_modules/x/a.js", "api/vendor/b.go", ".venv/lib/c.py", "vendors/d.py"):
+        put(lint.folder, name, 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    assert files(lint()) == ["vendors/d.py"]
+    assert "3 vendored folders left out" in holdfast("registry", "lint", cwd=lint.folder).err
+    assert len(files(lint("--vendored"))) == 4
+    assert files(lint("node_modules/x")) == ["node_modules/x/a.js"]  # what is named is looked at
+
+
+def test_exclude_leaves_out_files_and_folders_by_glob(lint):
+    for name in ("a.py", "gen/b.py", "deep/gen/c.py", "d_test.go"):
+        put(lint.folder, name, 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    assert files(lint("--exclude", "gen", "--exclude", "*_test.go")) == ["a.py"]
+    assert files(lint("--exclude", "/gen")) == ["a.py", "d_test.go", "deep/gen/c.py"]
+
+
+def test_a_baseline_accepts_what_is_there_and_nothing_more(lint, holdfast):
+    put(lint.folder, "a.py", 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    assert holdfast("registry", "lint", "--write-baseline", "accepted", cwd=lint.folder).code == EXIT_OK
+    assert lint("--baseline", "accepted", code=EXIT_OK)["baseline"] == {"accepted": 1, "gone": 0}
+    put(lint.folder, "a.py", '\n\n# moved\nf("SELECT pg_advisory_xact_lock(1)")\n' * 2)
+    result = lint("--baseline", "accepted", code=EXIT_FINDINGS)
+    assert (rules(result), result["baseline"]["accepted"]) == (["common-id"], 1)
+    put(lint.folder, "a.py", "x = 1\n")
+    done = holdfast("registry", "lint", "--baseline", "accepted", cwd=lint.folder)
+    assert done.code == EXIT_OK
+    assert "gone" in done.err
+
+
+@pytest.mark.parametrize("text,place", [(None, "accepted"), ("common-id only\n", "accepted:1:1"),
+                                        ("# fine\n\nx\ty\n", "accepted:3:1")])
+def test_a_baseline_that_is_none_is_refused(lint, holdfast, text, place):
+    if text is not None:
+        put(lint.folder, "accepted", text)
+    done = holdfast("registry", "lint", "--baseline", "accepted", cwd=lint.folder)
+    assert (done.code, done.out) == (EXIT_BAD_DATA, "")
+    assert place in done.err
+
+
 def test_a_file_that_is_named_is_taken_whatever_its_name_and_gitignore_say(lint):
     put(lint.folder, ".gitignore", "*\n")
     put(lint.folder, "notes.txt", "SELECT pg_advisory_xact_lock(1);\n")
@@ -644,14 +683,18 @@ def test_strings_that_never_end_are_survived(lint):
     lint()
 
 
-def test_a_file_of_one_long_line_ends_in_time(lint):
-    put(lint.folder, "a.ts", "f('SELECT pg_advisory_xact_lock(1)', () => { " * 20000)
-    put(lint.folder, "b.py", "'' + " * 200000 + "'SELECT pg_advisory_xact_lock(1)'")
-    put(lint.folder, "c.sql", "SELECT pg_advisory_xact_lock('" * 50000)
-    put(lint.folder, "d.js", "=/[" * 500000 + "'SELECT pg_advisory_xact_lock(1)'")
-    put(lint.folder, "e.txt", "SELECT pg_advisory_xact_lock(?) " * 20000)
-    put(lint.folder, "f.xml", "<sql>SELECT pg_advisory_xact_lock(1) " * 50000)
-    put(lint.folder, "g.go", "func f(k int) { g(\"SELECT pg_advisory_xact_lock($1)\", k) }; f(1) \n" * 8000)
+@pytest.mark.parametrize("name,text", [
+    ("a.ts", "f('SELECT pg_advisory_xact_lock(1)', () => { " * 20000),
+    ("b.py", "'' + " * 200000 + "'SELECT pg_advisory_xact_lock(1)'"),
+    ("c.sql", "SELECT pg_advisory_xact_lock('" * 50000),
+    ("d.js", "=/[" * 500000 + "'SELECT pg_advisory_xact_lock(1)'"),
+    ("e.txt", "SELECT pg_advisory_xact_lock(?) " * 50000),
+    ("f.xml", "<sql>SELECT pg_advisory_xact_lock(1) " * 50000),
+    ("g.go", 'func fun(k int) { g("SELECT pg_advisory_xact_lock($1)", k) }; fun(1) \n' * 5000),
+    ("h.py", "def fun(k):\n  a = " + "(" * 20000 + "'SELECT pg_advisory_xact_lock(%s)' % k\n"),
+], ids=lambda value: value if len(value) < 6 else "")
+def test_a_file_of_one_long_line_ends_in_time(lint, name, text):
+    put(lint.folder, name, text)
     lint("--include", "*.txt")
 
 
@@ -698,7 +741,7 @@ def kept_by_git(folder):
 @pytest.mark.parametrize("patterns", PATTERNS)
 def test_gitignore_means_what_git_says(holdfast, tree, patterns):
     put(tree, ".gitignore", patterns + "\n")
-    done = holdfast("registry", "lint", "--json", cwd=tree)
+    done = holdfast("registry", "lint", "--json", "--vendored", cwd=tree)
     assert sorted({f["file"] for f in json.loads(done.out)["findings"]}) == kept_by_git(tree)
 
 
@@ -708,7 +751,7 @@ def test_nested_gitignores_win_and_those_above_count_from_any_folder(holdfast, t
     put(tree, "x/.gitignore", "!b.py\n/build\n")
     put(tree, "x/y/.gitignore", "!a.py\n")
     try:
-        done = holdfast("registry", "lint", "--json", cwd=tree / start)
+        done = holdfast("registry", "lint", "--json", "--vendored", cwd=tree / start)
         seen = sorted({f["file"] for f in json.loads(done.out)["findings"]})
         assert seen == kept_by_git(tree / start)
     finally:

@@ -494,7 +494,8 @@ static size_t name_of_string(const hf__unit *unit, size_t string, size_t *size)
 {
     size_t end = string;
 
-    while (end > 0 && unit->classes[end - 1] != HF__QUOTE && unit->classes[end - 1] != HF__CODE)
+    while (end > 0 && string - end < NAME_REACH && unit->classes[end - 1] != HF__QUOTE &&
+           unit->classes[end - 1] != HF__CODE)
         end--;
     while (end > 0 && unit->classes[end - 1] == HF__QUOTE)
         end--;

@@ -412,6 +412,10 @@ static hf_status visit_paths(hf__lint *lint, const void *arg, hf_error *err)
         .arg = lint,
         .includes = lint->options->includes,
         .include_count = lint->options->include_count,
+        .excludes = lint->options->excludes,
+        .exclude_count = lint->options->exclude_count,
+        .vendored = lint->options->vendored,
+        .vendored_out = lint->learning ? NULL : &lint->totals.vendored,
     };
 
     for (size_t i = 0; status == HF_OK && i < paths->count; i++)

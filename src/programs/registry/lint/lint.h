@@ -19,6 +19,9 @@ typedef struct hf__lint_options {
     const hf_registry *registry; /* NULL: the rules that need one are off */
     const char *const *includes; /* globs of files to read besides those of known languages */
     size_t include_count;
+    const char *const *excludes; /* globs of files and folders to leave out */
+    size_t exclude_count;
+    bool vendored; /* look into node_modules, vendor and the like, too */
     bool off[HF__LINT_RULES];
     hf__confidence least; /* findings of less confidence are left out */
     uint32_t match_limit; /* 0: HF__MATCH_LIMIT */
@@ -28,9 +31,10 @@ typedef struct hf__lint_options {
 } hf__lint_options;
 
 typedef struct hf__lint_totals {
-    size_t files;   /* that were read */
-    size_t skipped; /* binary, too large or unreadable */
-    size_t ignored; /* findings that an ignore comment covers */
+    size_t files;    /* that were read */
+    size_t skipped;  /* binary, too large or unreadable */
+    size_t ignored;  /* findings that an ignore comment covers */
+    size_t vendored; /* folders of other people's code that were left out */
 } hf__lint_totals;
 
 typedef struct hf__lint hf__lint; /* for one thread at a time */

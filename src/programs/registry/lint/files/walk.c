@@ -24,6 +24,7 @@ struct include {
 struct walk {
     const hf__walker *walker;
     struct include *includes;
+    struct include *excludes;
     hf__buf path;  /* for messages */
     size_t prefix; /* the length of the path that the user gave */
     unsigned depth;
@@ -106,6 +107,36 @@ static bool takes_file(const struct walk *walk, const char *name)
     return false;
 }
 
+/* Folders with other people's code, by the names that package managers give them. */
+static bool is_vendored(const char *name)
+{
+    static const char *const names[] = {
+        "node_modules",  "vendor",        "third_party", "third-party", "bower_components",
+        "site-packages", "dist-packages", ".venv",       "venv",        ".tox",
+        "Pods",          ".yarn",         "deps"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The path has the name at its end. */
+static bool is_left_out(const struct walk *walk, const struct name *name)
+{
+    const hf__walker *walker = walk->walker;
+
+    for (size_t i = 0; i < walker->exclude_count; i++)
+        if (walk->excludes[i].glob != NULL &&
+            hf__glob_matches(walk->excludes[i].glob, walk->path.data + walk->prefix, name->text))
+            return true;
+    if (walker->vendored || !name->is_folder || !is_vendored(name->text))
+        return false;
+    if (walker->vendored_out != NULL)
+        ++*walker->vendored_out;
+    return true;
+}
+
 static void warn(const struct walk *walk, const char *why)
 {
     walk->walker->warn(walk->walker->arg, walk->path.data, why);
@@ -125,7 +156,9 @@ static hf_status walk_name(struct walk *walk, int folder, const hf__gitignore *i
     hf__buf_puts(&walk->path, name->text);
     if (walk->path.broken)
         return hf__no_memory(walk->err);
-    if (!name->is_folder) {
+    if (is_left_out(walk, name)) {
+        status = HF_OK;
+    } else if (!name->is_folder) {
         if (takes_file(walk, name->text))
             status = walk->walker->file(walk->walker->arg, folder, name->text, walk->path.data,
                                         walk->err);
@@ -252,25 +285,35 @@ static hf_status walk_below(struct walk *walk, int folder, char *absolute, size_
     return status;
 }
 
-static hf_status compile_includes(struct walk *walk)
+static hf_status compile_globs(struct walk *walk, const char *const *globs, size_t count,
+                               struct include **made)
 {
-    const hf__walker *walker = walk->walker;
     hf_status status = HF_OK;
 
-    walk->includes = calloc(walker->include_count + 1, sizeof *walk->includes);
-    if (walk->includes == NULL)
+    *made = calloc(count + 1, sizeof **made);
+    if (*made == NULL)
         return hf__no_memory(walk->err);
-    for (size_t i = 0; status == HF_OK && i < walker->include_count; i++)
-        status = hf__glob_compile(walker->includes[i], strlen(walker->includes[i]),
-                                  &walk->includes[i].glob, walk->err);
+    for (size_t i = 0; status == HF_OK && i < count; i++)
+        status = hf__glob_compile(globs[i], strlen(globs[i]), &(*made)[i].glob, walk->err);
     return status;
 }
 
-static void free_includes(struct walk *walk)
+static hf_status compile_includes(struct walk *walk)
 {
-    for (size_t i = 0; walk->includes != NULL && i < walk->walker->include_count; i++)
-        hf__glob_free(walk->includes[i].glob);
-    free(walk->includes);
+    const hf__walker *walker = walk->walker;
+    hf_status status =
+        compile_globs(walk, walker->includes, walker->include_count, &walk->includes);
+
+    return status == HF_OK
+               ? compile_globs(walk, walker->excludes, walker->exclude_count, &walk->excludes)
+               : status;
+}
+
+static void free_globs(struct include *globs, size_t count)
+{
+    for (size_t i = 0; globs != NULL && i < count; i++)
+        hf__glob_free(globs[i].glob);
+    free(globs);
 }
 
 static hf_status walk_root(struct walk *walk, int folder, const char *path)
@@ -290,7 +333,8 @@ static hf_status walk_root(struct walk *walk, int folder, const char *path)
         status = walk_below(walk, folder, absolute, repository_root(absolute), NULL, "");
     else
         status = walk_folder(walk, folder, NULL, "");
-    free_includes(walk);
+    free_globs(walk->includes, walk->walker->include_count);
+    free_globs(walk->excludes, walk->walker->exclude_count);
     hf__buf_free(&walk->path);
     free(absolute);
     return status;

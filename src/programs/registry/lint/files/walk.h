@@ -2,6 +2,7 @@
 #ifndef HF_LINT_WALK_H
 #define HF_LINT_WALK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -13,6 +14,10 @@ typedef struct hf__walker {
     void *arg;
     const char *const *includes; /* globs of files to visit besides those with a known suffix */
     size_t include_count;
+    const char *const *excludes; /* globs of files and folders to leave out */
+    size_t exclude_count;
+    bool vendored;        /* visit node_modules, vendor and the like, too */
+    size_t *vendored_out; /* counts such folders that were left out; may be NULL */
 } hf__walker;
 
 /*
