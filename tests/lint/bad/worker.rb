@@ -16,7 +16,7 @@ class Worker < ApplicationRecord
     Worker.with_advisory_lock "sync-#{id}" do # expect: unregistered-label
       work
     end
-    Worker.with_advisory_lock("import:#{id}", transaction: true) { work } # expect: wrong-lifetime
+    Worker.with_advisory_lock("import:#{id}", transaction: true) { work } # expect: wrong-derivation, wrong-lifetime
   end
 
   def trap

@@ -16,8 +16,8 @@ def report(cur):
 
 
 def registered(tenant):
-    with advisory_lock(f"import:{tenant}"):
-        with advisory_lock("import:7"):
+    with advisory_lock(f"django:{tenant}"):
+        with advisory_lock("django:7"):
             pass
 
 

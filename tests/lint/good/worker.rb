@@ -6,7 +6,7 @@ class Worker < ApplicationRecord
   def import(id)
     ratio = 100 % (id + 1)
     quote = ?'
-    Worker.with_advisory_lock("import:#{id}", timeout_seconds: 0) { work(ratio, quote) }
+    Worker.with_advisory_lock("ruby:#{id}", timeout_seconds: 0) { work(ratio, quote) }
   end
 
   def release

@@ -153,7 +153,8 @@ static bool is_possible(const hf__lock_key *key, const hf__lock_entry *entry)
         return false;
     if (key->in_class)
         return view->space == HF_PAIR && view->pair[0] == key->pair[0];
-    return view->space == HF_BIGINT;
+    /* Some libraries make two numbers of a label by themselves. */
+    return view->space == HF_BIGINT || !hf__has_32_bits(view->derivation);
 }
 
 /* The label as a language: its known parts as they are, and anything for the others. */

@@ -56,15 +56,26 @@ static const hf__use_kind kinds[] = {
         .languages = HF__LANG_RUBY,
         .in_code = true,
         .labels = true,
+        .derivation = "with-advisory-lock",
         .releases = true,
         .transaction_if = "\\btransaction:\\s*true",
     },
     {
-        .name = "django-pglocks, django-pglock",
-        .regex = "(?<!def )(?<![\\w])(?:advisory_lock|pglock\\.advisory)\\s*\\(",
+        .name = "django-pglocks",
+        .regex = "(?<!def )(?<![\\w])advisory_lock\\s*\\(",
         .languages = HF__LANG_PYTHON,
         .in_code = true,
         .labels = true,
+        .derivation = "crc32",
+        .releases = true,
+    },
+    {
+        .name = "django-pglock",
+        .regex = "(?<![\\w])pglock\\.advisory\\s*\\(",
+        .languages = HF__LANG_PYTHON,
+        .in_code = true,
+        .labels = true,
+        .derivation = "",
         .releases = true,
         .transaction_if = "\\bxact\\s*=\\s*True",
     },
@@ -74,6 +85,7 @@ static const hf__use_kind kinds[] = {
         .languages = HF__LANG_JS,
         .in_code = true,
         .labels = true,
+        .derivation = "",
         .releases = true,
         .file_has = "advisory-lock",
     },
@@ -91,6 +103,7 @@ static const hf__use_kind kinds[] = {
         .languages = HF__LANG_RUST,
         .in_code = true,
         .labels = true,
+        .derivation = "",
         .releases = true,
     },
     {
@@ -290,6 +303,22 @@ static void describe(struct search *search, size_t index, const hf__pcre_match *
     use->key.block = HF__NO_BLOCK;
 }
 
+/* How the library hashes the label, where the arguments do not say. */
+static void note_derivation(const hf__use_kind *kind, hf__lock_key *key)
+{
+    bool distributed = strncmp(kind->name, "DistributedLock", 15) == 0;
+    const char *name =
+        distributed && !key->has_holes
+            ? (key->label_size > 9 ? "distributedlock-hash" : "distributedlock-ascii")
+            : kind->derivation;
+
+    if (key->kind != HF__KEY_LABEL || key->derivation_known || name == NULL)
+        return;
+    key->hashed_otherwise = name[0] == '\0';
+    key->derivation_known =
+        name[0] != '\0' && hf_derivation_parse(name, &key->derivation, NULL) == HF_OK;
+}
+
 static hf_status read_key(struct search *search, size_t index, hf__use *use)
 {
     const hf__unit *unit = search->unit;
@@ -312,6 +341,7 @@ static hf_status read_key(struct search *search, size_t index, hf__use *use)
     if (!use->unlocks_all)
         status = hf__lock_key_read(&scope, &args, use->kind->argument, use->kind->labels,
                                    use->kind->pairs || !use->kind->labels, &use->key, search->err);
+    note_derivation(use->kind, &use->key);
     hf__args_free(&args);
     return status;
 }

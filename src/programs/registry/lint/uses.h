@@ -13,12 +13,14 @@ typedef struct hf__use_kind {
      */
     const char *regex;
     unsigned languages;
-    bool in_sql;     /* a call in SQL: in strings, and in SQL files */
-    bool in_code;    /* a call in the program's own code */
-    size_t argument; /* which argument is the key */
-    bool labels;     /* a string is a label; otherwise the key is a number or SQL */
-    bool pairs;      /* two arguments are two numbers, also where a string is a label */
-    bool releases;   /* it releases the lock by itself */
+    bool in_sql;            /* a call in SQL: in strings, and in SQL files */
+    bool in_code;           /* a call in the program's own code */
+    size_t argument;        /* which argument is the key */
+    bool labels;            /* a string is a label; otherwise the key is a number or SQL */
+    bool pairs;             /* two arguments are two numbers, also where a string is a label */
+    bool releases;          /* it releases the lock by itself */
+    const char *derivation; /* how it hashes labels; "" in a way that we do not have; NULL: as SQL
+                             * says, or not at all */
     bool lifetime_unknown;
     const char *transaction_if; /* with arguments that match it is a lock of the transaction */
     const char *file_has;       /* only in files that contain this text */
