@@ -220,6 +220,9 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
         status = check_spec(store, spec, err);
     if (status == HF_OK)
         status = hf__resolve(store, spec, &claims, &count, &labels, err);
+    for (size_t i = 0;
+         status == HF_OK && spec->lifetime == HF_TRANSACTION && i < spec->target_count; i++)
+        hf__warn_of_lifetime(store, &spec->targets[i]);
     if (status == HF_OK)
         status = check_order(store, spec, claims, count, err);
     if (status == HF_OK && !store->backend->borrowed)

@@ -230,6 +230,9 @@ size_t hf__order_held(hf_store *store, hf__key **keys);
 hf_status hf__resolve(hf_store *store, const hf_lock_spec *spec, hf__claim **claims, size_t *count,
                       char **labels, hf_error *err);
 
+/* Says once that the registry has a lock for sessions which is acquired for a transaction. */
+void hf__warn_of_lifetime(hf_store *store, const hf_target *target);
+
 /* Does the registry say that all targets are transaction locks? */
 bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec);
 

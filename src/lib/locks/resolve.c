@@ -149,11 +149,6 @@ static hf_status resolve_one(hf_store *store, const hf_target *given, const hf_l
         status = ask_registry(store->registry, target, &entry, err);
     if (status != HF_OK)
         return status;
-    if (entry && entry->lifetime_given && entry->lifetime == HF_SESSION &&
-        spec->lifetime == HF_TRANSACTION)
-        hf__log(store->backend, HF_LOG_WARNING,
-                "%s is a session lock in the registry, and is taken for one transaction here",
-                entry->name);
     claim->has_order = entry && entry->has_order;
     claim->order = claim->has_order ? entry->order : 0;
     if (target->space == HF_PAIR)
@@ -172,6 +167,17 @@ static hf_status resolve_one(hf_store *store, const hf_target *given, const hf_l
     claim->label_size = label_size(target);
     claim->derivation = claim->space == HF_PAIR ? HF_FIXED : target->derivation;
     return status;
+}
+
+void hf__warn_of_lifetime(hf_store *store, const hf_target *given)
+{
+    hf_target target = *given;
+    const hf_registry_entry *entry = NULL;
+    if (ask_registry(store->registry, &target, &entry, NULL) == HF_OK && entry &&
+        entry->lifetime_given && entry->lifetime == HF_SESSION)
+        hf__log(store->backend, HF_LOG_WARNING,
+                "%s is a session lock in the registry, and is taken for one transaction here",
+                entry->name);
 }
 
 static int by_key(const void *a, const void *b)

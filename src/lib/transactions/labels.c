@@ -25,6 +25,7 @@ void hf__tx_warn_if_generic(const struct hf_tx *tx, const hf_target *target)
     hf__claim claim = claim_to_name(target);
     const hf_registry *registry = tx->store->registry;
     char name[200];
+    hf__warn_of_lifetime(tx->store, target);
     if (registry && claim.label && hf__registry_by_name(registry, claim.label, claim.label_size))
         return; /* a name of the registry, not a label */
     bool expects_operation =

@@ -269,3 +269,9 @@ def test_key_with_a_stated_derivation_asks_no_registry(named):
 
 def test_key_shows_every_derivation_of_a_label_that_is_not_registered(named):
     assert len(json.loads(named("key", "--json", "elsewhere").out)["keys"]) == 6
+
+
+def test_tx_warns_once_of_a_lifetime_that_the_registry_has_otherwise(holdfast, tmp_path):
+    path = hf_registry.write(tmp_path, LOCKS)
+    done = holdfast("tx", "--registry", path, "cleanup", "-c", "select 1")
+    assert done.code == 0 and done.err.count("is a session lock in the registry") == 1

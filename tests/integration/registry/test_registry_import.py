@@ -497,3 +497,58 @@ def test_mutated_pages_are_imported_or_refused(holdfast, tmp_path):
         assert done.code in (0, EXIT_DATA), (text, done)
         if done.code == 0:
             assert yaml.safe_load(done.out)["version"] == 1
+
+
+# --- what must not be read wrongly ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("minus, doubtful", [("\u2212", False), ("\uff0d", False), ("\u2013", True)])
+def test_a_typographers_minus_is_a_minus(imported, minus, doubtful):
+    lock = only(imported(FIXED + row(f"{minus}5000", "A", "b", "", "session", "")))
+    assert lock["key"] == {"fixed": -5000}
+    assert ("taken for a minus" in imported.text) == doubtful
+
+
+def test_two_kinds_of_lock_in_one_cell_are_marked(imported):
+    lock = only(imported(FIXED + row("5000", "A", "b", "", "`pg_advisory_lock` / `pg_advisory_xact_lock`", "")))
+    assert "lifetime" not in lock
+    assert "session or transaction" in imported.text
+
+
+def test_a_table_of_patterns_and_derivations_is_read(imported):
+    lock = only(imported("# Advisory locks\n\n| Pattern | Derivation |\n|---|---|\n| `Job:{id}` | crc32 |\n"))
+    assert lock["key"] == {"pattern": "Job:{id}", "as": "crc32"}
+
+
+@pytest.mark.parametrize("derivation", [
+    "sha256", "fnv1a64", "fnv1a32", "fnv1a32-js", "hashtext", "hashtextextended", "crc32", "crc32-sqlx", "md5",
+    "java-hashcode", "with-advisory-lock", "distributedlock-ascii", "distributedlock-hash"])
+def test_every_derivation_is_read_by_its_name(imported, derivation):
+    table = f"| Hash Input Pattern | Name | Derivation |\n|---|---|---|\n| `Job:{{id}}` | job | `{derivation}` |\n"
+    key = only(imported(table))["key"]
+    assert key.get("as", "sha256") == derivation
+
+
+@pytest.mark.parametrize("text, said", [
+    ("<table><tr><td>42424242</td></tr></table>\n", "a table in HTML"),
+    ("- 42424242: the cleanup\n", "an item of a list"),
+    ("* `Job:{id}` for jobs\n", "an item of a list"),
+])
+def test_locks_outside_of_tables_are_told_as_unread(imported, text, said):
+    imported("# Advisory locks\n\n" + FIXED + row("5000", "A", "b", "", "session", "") + "\n" + text)
+    assert "not read" in imported.notes and said in imported.notes
+
+
+def test_crossed_out_and_indented_rows_are_no_locks(imported):
+    locks = imported(FIXED + row("~~5000~~", "Old", "b", "", "session", "") + row("6000", "A", "b", "", "session", ""))
+    assert only(locks)["key"] == {"fixed": 6000}
+    assert "crossed out" in imported.notes
+    indented = "".join(f"    {line}\n" for line in (FIXED + row("7000", "C", "d", "", "session", "")).splitlines())
+    locks = imported(FIXED + row("6000", "A", "b", "", "session", "") + "\nAn example:\n\n" + indented)
+    assert only(locks)["key"] == {"fixed": 6000}
+    assert len(imported(FIXED + row("6000", "A", "b", "", "session", "") + "\n- In a list:\n\n" + indented)) == 2
+
+
+def test_a_try_is_not_lost(imported):
+    imported(FIXED + row("5000", "A", "b", "", "`pg_try_advisory_lock`", ""))
+    assert "acquired without waiting: pg_try_advisory_lock" in imported.text

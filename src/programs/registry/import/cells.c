@@ -29,11 +29,11 @@ static unsigned type_words(const char *text)
 {
     bool transaction = strcasestr(text, "xact") != NULL ||
                        strcasestr(text, "transaction") != NULL || has_word(text, "tx");
-    bool function =
-        strcasestr(text, "advisory_lock") != NULL || strcasestr(text, "advisory_xact_lock") != NULL;
+    bool session_call = strcasestr(text, "advisory_lock") != NULL;
+    bool function = session_call || strcasestr(text, "advisory_xact_lock") != NULL;
     bool shared = strcasestr(text, "shared") != NULL;
     bool exclusive = strcasestr(text, "exclusive") != NULL || (function && !shared);
-    bool session = strcasestr(text, "session") != NULL || (function && !transaction);
+    bool session = strcasestr(text, "session") != NULL || session_call;
 
     return (session ? HF__SAYS_SESSION : 0U) | (transaction ? HF__SAYS_TRANSACTION : 0U) |
            (exclusive ? HF__SAYS_EXCLUSIVE : 0U) | (shared ? HF__SAYS_SHARED : 0U);
@@ -45,6 +45,8 @@ static void read_type(hf__import_lock *lock, const hf__inline *cell)
 
     if (words == 0)
         hf__import_lock_comment(lock, "lock type", cell->text.data);
+    else if (strcasestr(cell->text.data, "try") != NULL) /* the registry has no field for it */
+        hf__import_lock_comment(lock, "acquired without waiting", cell->text.data);
     lock->type |= words;
 }
 

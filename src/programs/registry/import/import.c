@@ -98,8 +98,45 @@ static bool on_heading(void *arg, unsigned line, int level, hf__slice title)
     return true;
 }
 
+static bool begins_with(hf__slice text, const char *word)
+{
+    return text.size >= strlen(word) && strncasecmp(text.text, word, strlen(word)) == 0;
+}
+
+/* An item that looks like a lock: a number of four digits, a pattern, or a call. */
+static bool lists_a_lock(hf__slice text)
+{
+    size_t digits = 0;
+
+    if (text.size < 3 || text.text[1] != ' ' || strchr("-*+", text.text[0]) == NULL)
+        return false;
+    for (size_t i = 2; i < text.size; i++) {
+        digits = text.text[i] >= '0' && text.text[i] <= '9' ? digits + 1 : 0;
+        if (digits >= 4)
+            return true;
+    }
+    return memmem(text.text, text.size, "`", 1) != NULL &&
+           memmem(text.text, text.size, "{", 1) != NULL;
+}
+
+/* Only tables of Markdown are read. What is lost of other locks must not be lost in silence. */
+static void warn_of_unread(const struct import *import, unsigned line, hf__slice text)
+{
+    char shown[SHOWN];
+    bool html = begins_with(text, "<table");
+
+    if (import->own_document || !import->headings[import->depth].about_locks ||
+        (!html && !lists_a_lock(text)))
+        return;
+    (void)hf__findings_add(import->notes, &rule_left_out, import->name, line, 1,
+                           "write it as a table of Markdown", "not read: %s, '%s'",
+                           html ? "a table in HTML" : "an item of a list",
+                           hf__show(shown, sizeof shown, text.text, text.size));
+}
+
 static bool on_prose(void *arg, unsigned line, hf__slice text)
 {
+    warn_of_unread(arg, line, text);
     mention(arg, line, text);
     return true;
 }
@@ -176,6 +213,25 @@ static bool is_empty_row(const hf__row *row)
     return true;
 }
 
+static bool is_struck_out(hf__slice cell)
+{
+    return cell.size >= 5 && memcmp(cell.text, "~~", 2) == 0 &&
+           memcmp(cell.text + cell.size - 2, "~~", 2) == 0;
+}
+
+/* A lock that the team has crossed out is none any more. */
+static bool is_crossed_out(const struct import *import, const hf__row *row)
+{
+    for (size_t i = 0; i < row->count && i < import->table.count; i++) {
+        hf__md_column column = import->table.columns[i];
+        bool is_key =
+            column == HF__COLUMN_ID || column == HF__COLUMN_PATTERN || column == HF__COLUMN_KEY;
+        if (is_key && is_struck_out(row->cells[i]))
+            return true;
+    }
+    return false;
+}
+
 /* Adds what the row says to a list. Returns NULL, with the status set, without memory. */
 static hf__import_lock *read_row(struct import *import, struct lock_list *list, const hf__row *row)
 {
@@ -223,6 +279,11 @@ static bool on_row(void *arg, const hf__row *row)
         return true;
     if (!check_cells(import, row))
         return false;
+    if (import->table.kind == HF__TABLE_LOCKS && is_crossed_out(import, row)) {
+        (void)hf__findings_add(import->notes, &rule_left_out, import->name, row->line, 1, "",
+                               "left out: the key is crossed out");
+        return true;
+    }
     return import->table.kind == HF__TABLE_LOCKS ? add_lock(import, row) : add_more(import, row);
 }
 

@@ -39,6 +39,9 @@ struct walk {
     char fence; /* '`' or '~' inside a code fence, else 0 */
     size_t fence_size;
     bool in_comment;
+    bool in_list;    /* since the last item, only blank and indented lines */
+    bool in_code;    /* a block that is indented by four, which is code unless it is in a list */
+    bool after_text; /* the line before is neither blank nor code: a paragraph goes on */
 };
 
 static bool is_blank(char c)
@@ -210,10 +213,47 @@ static bool read_rows(struct walk *walk)
     return true;
 }
 
+static size_t indent_of(hf__slice line)
+{
+    size_t columns = 0;
+
+    for (size_t i = 0; i < line.size && (line.text[i] == ' ' || line.text[i] == TAB); i++)
+        columns += line.text[i] == TAB ? 4 - columns % 4 : 1;
+    return columns;
+}
+
+static bool begins_item(hf__slice text)
+{
+    size_t digits = 0;
+
+    while (digits < text.size && text.text[digits] >= '0' && text.text[digits] <= '9')
+        digits++;
+    size_t mark = digits > 0 ? digits : 0;
+    return mark + 1 < text.size && text.text[mark + 1] == ' ' &&
+           strchr(digits > 0 ? ".)" : "-*+", text.text[mark]) != NULL;
+}
+
+/* What is indented by four is code, unless it is in a list or goes on with a paragraph. */
+static bool is_indented_code(struct walk *walk, hf__slice raw)
+{
+    hf__slice text = trim(raw);
+    bool indented = indent_of(raw) >= 4;
+
+    if (text.size == 0) {
+        walk->after_text = false;
+        return walk->in_code;
+    }
+    walk->in_code = indented && !walk->in_list && (walk->in_code || !walk->after_text);
+    walk->in_list = begins_item(text) || (walk->in_list && indent_of(raw) > 0);
+    walk->after_text = !walk->in_code;
+    return walk->in_code;
+}
+
 static bool read_line(struct walk *walk)
 {
     const hf__markdown_reader *reader = walk->reader;
-    hf__slice line = without_frame(next_line(walk));
+    hf__slice raw = next_line(walk);
+    hf__slice line = without_frame(raw);
     hf__row row;
 
     if (walk->in_comment) {
@@ -225,6 +265,8 @@ static bool read_line(struct walk *walk)
             walk->fence = 0;
         return reader->prose(reader->arg, walk->line, line);
     }
+    if (is_indented_code(walk, raw))
+        return reader->prose(reader->arg, walk->line, line);
     if (opens_fence(walk, line))
         return true;
     if (leaves_comment_open(line)) {
@@ -450,7 +492,7 @@ static bool describes(const hf__table *table)
 {
     static const hf__md_column telling[] = {
         HF__COLUMN_NAME, HF__COLUMN_COMPONENT, HF__COLUMN_PURPOSE, HF__COLUMN_SCOPE,
-        HF__COLUMN_TYPE, HF__COLUMN_FILE,      HF__COLUMN_OWNER};
+        HF__COLUMN_TYPE, HF__COLUMN_FILE,      HF__COLUMN_OWNER,   HF__COLUMN_DERIVATION};
 
     for (size_t i = 0; i < sizeof telling / sizeof telling[0]; i++)
         if (has(table, telling[i]))
