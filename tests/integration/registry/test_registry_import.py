@@ -338,7 +338,9 @@ def test_the_line_of_a_reference_is_kept_in_a_comment(imported):
     ("`SELECT pg_advisory_lock(hashtext(key))`", "a.go", "hashtext", "derivation from line 3"),
     ("`hashtextextended(key, 0)`", "a.go", "hashtextextended", "derivation from line 3"),
     ("The first bytes of SHA-256.", "a.go", "sha256", "which bytes of SHA-256"),
-    ("MD5, cut.", "a.go", "sha256", "line 3 speaks of MD5, which is no derivation here"),
+    ("MurmurHash, cut.", "a.go", "sha256", "line 3 speaks of MurmurHash, which is no derivation here"),
+    ("MD5, cut.", "a.go", "md5", "which bytes of MD5 make the key is not stated"),
+    ("CRC-32 of it.", "a.go", "crc32", "how CRC-32 becomes the key is not stated"),
     ("FNV-1a now, hashtext before.", "a.go", "sha256", "several hashes are spoken of in lines 3 to 3"),
     ("Nothing.", "a.go", "sha256", "derivation not stated, sha256 assumed"),
 ])
