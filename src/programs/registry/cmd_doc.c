@@ -224,7 +224,9 @@ static int report_stale(const struct report *report, const char *path, const cha
 
     show_argument(shown, path);
     (void)hf__fail(&err, HF_BAD_DATA, "%s %s", shown, what);
-    hf__hint(&err, "run 'holdfast registry doc -o %s'", shown);
+    hf__hint(&err, "run 'holdfast registry doc%s -o %s'",
+             strlen(path) > 5 && strcmp(path + strlen(path) - 5, ".html") == 0 ? " --html" : "",
+             shown);
     report_detailed_error(report, &err, detail);
     return EXIT_FINDINGS;
 }
@@ -269,6 +271,7 @@ static int check_page(const struct report *report, const char *path, const hf__b
 struct doc_values {
     const char *output;
     bool check;
+    bool html;
 };
 
 static const struct option doc_options[] = {
@@ -285,6 +288,11 @@ static const struct option doc_options[] = {
         .help = "write nothing; fail when the file (LOCKS.md beside the registry) is stale",
         .offset = offsetof(struct doc_values, check),
     },
+    {
+        .name = "html",
+        .help = "write one page of HTML, with a search, instead of Markdown",
+        .offset = offsetof(struct doc_values, html),
+    },
     {0},
 };
 
@@ -292,7 +300,9 @@ static const struct option doc_options[] = {
 static int check_or_fail(const struct report *report, const struct doc_values *values,
                          const char *registry, const hf__buf *page)
 {
-    char *path = values->output != NULL ? strdup(values->output) : sibling(registry, "LOCKS.md");
+    char *path = values->output != NULL
+                     ? strdup(values->output)
+                     : sibling(registry, values->html ? "LOCKS.html" : "LOCKS.md");
     hf_error err = {.code = HF_NO_MEMORY, .message = "out of memory"};
     int code = path != NULL ? check_page(report, path, page) : report_error(report, &err);
 
@@ -330,7 +340,7 @@ static int doc_main(const struct command *self, int argc, char **argv)
     if (values.output != NULL && values.output[0] == '\0')
         return report_usage(&in.report, self, "the name of the file is empty");
     if (open_needed_registry(&in.common, &registry, &err) != HF_OK ||
-        hf__doc_write(registry, &page, &err) != HF_OK)
+        (values.html ? hf__doc_write_html : hf__doc_write)(registry, &page, &err) != HF_OK)
         code = report_error(&in.report, &err);
     else
         code = use_page(&in.report, &values, hf_registry_path(registry), &page);
@@ -341,8 +351,8 @@ static int doc_main(const struct command *self, int argc, char **argv)
 
 const struct command cmd_registry_doc = {
     .name = "registry doc",
-    .summary = "Write the registry down as Markdown tables, or check that it was.",
-    .usage = "[-o FILE] [--check]",
+    .summary = "Write the registry down as Markdown or HTML, or check that it was.",
+    .usage = "[-o FILE] [--check] [--html]",
     .options = doc_options,
     .main = doc_main,
 };

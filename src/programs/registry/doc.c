@@ -126,8 +126,6 @@ static void put_link(hf__buf *out, const char *url)
 
 /* --- cells of an entry ---------------------------------------------------------------------- */
 
-enum { MOST_VALUES = 20 }; /* of a placeholder: a cell with more is hard to read */
-
 bool hf__doc_is_fixed(const hf__lock_entry *entry)
 {
     return entry->view.pattern == NULL;
@@ -178,18 +176,14 @@ static void write_derivation(hf__buf *out, const hf__lock_entry *entry)
         hf__doc_code(out, hf_derivation_name(entry->view.derivation));
 }
 
+/* All of them, however many: `holdfast registry import` reads them back. */
 static void write_values(hf__buf *out, const hf__placeholder *placeholder)
 {
-    size_t count = placeholder->value_count;
-    bool all = count <= MOST_VALUES;
-
-    hf__buf_puts(out, all ? "one of " : "some of ");
-    for (size_t i = 0; i < count && i < MOST_VALUES; i++) {
+    hf__buf_puts(out, "one of ");
+    for (size_t i = 0; i < placeholder->value_count; i++) {
         hf__buf_puts(out, i > 0 ? ", " : "");
         hf__doc_code(out, placeholder->values[i]);
     }
-    if (!all)
-        hf__buf_printf(out, " and %zu more", count - MOST_VALUES);
 }
 
 static void write_placeholders(hf__buf *out, const hf__lock_entry *entry)
@@ -279,6 +273,7 @@ typedef bool choose_entry(const hf__lock_entry *entry);
 
 struct choice {
     const hf__lock_entry *entry;
+    size_t at; /* in the order of the page */
 };
 
 static void begin_table(hf__buf *out, const struct column *columns, const bool *used)
@@ -345,12 +340,21 @@ struct doc {
     size_t count;
 };
 
+/*
+ * Everywhere on the page ids come before patterns, each in the order of the file. A registry that
+ * `holdfast registry import` makes of the page has them in this order, and gives the same page.
+ */
 static void choose(struct doc *doc, choose_entry *wanted)
 {
     doc->count = 0;
-    for (size_t i = 0; i < doc->registry->count; i++)
-        if (wanted(&doc->registry->entries[i]))
-            doc->chosen[doc->count++].entry = &doc->registry->entries[i];
+    for (int patterns = 0; patterns <= 1; patterns++)
+        for (size_t i = 0; i < doc->registry->count; i++) {
+            const hf__lock_entry *entry = &doc->registry->entries[i];
+            if (is_pattern(entry) == (patterns == 1) && wanted(entry)) {
+                doc->chosen[doc->count] = (struct choice){entry, doc->count};
+                doc->count++;
+            }
+        }
 }
 
 static void write_chosen(struct doc *doc, const char *heading, const struct column *columns)
@@ -412,12 +416,19 @@ static const struct {
     {false, HF_SESSION, HF_SHARED, "| not stated | shared | | |"},
 };
 
+static bool is_any(const hf__lock_entry *entry)
+{
+    (void)entry;
+    return true;
+}
+
 static void write_kind(struct doc *doc, size_t kind)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < doc->registry->count; i++) {
-        const hf__lock_entry *entry = &doc->registry->entries[i];
+    choose(doc, is_any);
+    for (size_t i = 0; i < doc->count; i++) {
+        const hf__lock_entry *entry = doc->chosen[i].entry;
         bool given = entry->view.lifetime_given;
         if (given != kinds[kind].given || entry->view.mode != kinds[kind].mode ||
             (given && entry->view.lifetime != kinds[kind].lifetime))
@@ -447,12 +458,11 @@ static bool has_order(const hf__lock_entry *entry)
 
 static int compare_order(const void *a, const void *b)
 {
-    const hf__lock_entry *one = ((const struct choice *)a)->entry;
-    const hf__lock_entry *other = ((const struct choice *)b)->entry;
+    const struct choice *one = a, *other = b;
 
-    if (one->view.order != other->view.order)
-        return one->view.order < other->view.order ? -1 : 1;
-    return (one > other) - (one < other); /* the entries are an array in the order of the file */
+    if (one->entry->view.order != other->entry->view.order)
+        return one->entry->view.order < other->entry->view.order ? -1 : 1;
+    return (one->at > other->at) - (one->at < other->at);
 }
 
 static void write_orders(struct doc *doc)

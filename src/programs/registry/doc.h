@@ -10,6 +10,10 @@
  */
 HF_MUST_CHECK hf_status hf__doc_write(const hf_registry *registry, hf__buf *out, hf_error *err);
 
+/* The same as one page of HTML, with a search over all tables. */
+HF_MUST_CHECK hf_status hf__doc_write_html(const hf_registry *registry, hf__buf *out,
+                                           hf_error *err);
+
 /* What doc.c and doc_inspect.c share. */
 
 /* Is the entry an id, and not a pattern of labels? */

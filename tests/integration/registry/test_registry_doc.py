@@ -1,6 +1,7 @@
 """holdfast registry doc: the registry as Markdown, and the check that it was written."""
 
 import contextlib
+import html.parser
 import os
 import re
 import stat
@@ -302,3 +303,61 @@ def test_no_registry_and_a_broken_one_are_refused_and_write_nothing(doc, holdfas
     assert done.code == EXIT_CONFIG
     doc(["name: a, key: { fixed: 5000 }", "name: a, key: { fixed: 5001 }"], "-o", "LOCKS.md", code=EXIT_CONFIG)
     assert not (tmp_path / "LOCKS.md").exists()
+
+
+# --- there and back, and HTML -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sample", ["mixed", "team-table", "loose-table", "locks"])
+def test_doc_and_import_and_doc_give_the_same_page(holdfast, tmp_path, sample):
+    path = hf.ROOT / "tests/registry" / f"{sample}.yaml"
+    if sample == "locks":
+        path = hf_registry.write(tmp_path, LOCKS + [
+            "name: many, key: { pattern: 'M:{v}' }, placeholders: { v: [" + ", ".join(f"v{i}" for i in range(50)) + "] }"])
+    page = holdfast("registry", "doc", "--registry", path).out
+    (tmp_path / "again.yaml").write_text(holdfast("registry", "import", "-", input=page.encode()).out)
+    assert holdfast("registry", "doc", "--registry", tmp_path / "again.yaml").out == page
+
+
+class Page(html.parser.HTMLParser):
+    """The text of the cells, and whether every element is closed in its place."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.cells, self.tags = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag in ("td", "th"):
+            self.cells.append("")
+        if tag not in ("meta", "br", "input", "p", "li"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("p", "li"):
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and ("td" in self.open or "th" in self.open):
+            self.cells[-1] += data
+
+
+def test_html_has_every_lock_and_a_search_and_escapes_what_the_registry_says(doc):
+    hostile = "</td><script>alert(1)</script> & \\| `x` *y* [z](javascript:1)"
+    text = doc([{"name": "cleanup", "key": {"fixed": 42424242}, "purpose": hostile, "runbook": "https://x.example/a?b=1&c"},
+                {"name": "open", "key": {"pattern": "O:{x}:<b>"}, "placeholders": {"x": "[a|b`]+"}, "expected": 3}], "--html")
+    page = Page(text)
+    for cell in ("42424242", "cleanup", hostile, "O:{x}:<b>", "x: [a|b`]+"):
+        assert cell in page.cells, cell
+    assert ("input", {"type": "search", "id": "search", "autofocus": None}) in page.tags
+    assert ("a", {"href": "https://x.example/a?b=1&c"}) in page.tags
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert "http" not in re.sub(r"https://x\.example\S*", "", text)
+
+
+def test_html_is_checked_like_markdown(doc, holdfast, tmp_path):
+    doc(LOCKS, "--html", "-o", "LOCKS.html")
+    doc(LOCKS, "--html", "--check")
+    doc(LOCKS[:-1], "--html", "--check", code=1)
