@@ -146,9 +146,6 @@ TRUNCATE @prefix@"@table@"
 -- name: delete_transactions
 DELETE FROM @prefix@transactions WHERE to_id >= $1
 
--- name: delete_transactions_without_id
-DELETE FROM @prefix@transactions WHERE ledger_number > $1
-
 -- name: delete_ledgers
 DELETE FROM @prefix@ledgers WHERE sequence > $1
 

@@ -75,28 +75,14 @@ static hf_status empty_partitions(hf_tx *tx, const struct resetting *job, hf_err
     return status;
 }
 
-/* Adopted tables, which have no partitions, may lack to_id; then ledger_number tells. */
-static hf_status delete_transactions(hf_tx *tx, const struct resetting *job, hf_error *err)
-{
-    const hf_network *network = job->network;
-    bool has_number = false;
-    if (network->local || job->count > 0)
-        return run_above(tx, job, &hf__sql_ingest_delete_transactions, hf__toid(job->to + 1, 0),
-                         err);
-    hf_status status =
-        hf__has_column(tx, network, "transactions", "ledger_number", &has_number, err);
-    if (status == HF_OK && has_number)
-        status = run_above(tx, job, &hf__sql_ingest_delete_transactions_without_id, job->to, err);
-    return status;
-}
-
 static hf_status delete_data(hf_tx *tx, const struct resetting *job, hf_error *err)
 {
     hf_status status = keep_writers_out(tx, job, err);
     if (status == HF_OK)
         status = empty_partitions(tx, job, err);
     if (status == HF_OK && job->there.transactions)
-        status = delete_transactions(tx, job, err);
+        status =
+            run_above(tx, job, &hf__sql_ingest_delete_transactions, hf__toid(job->to + 1, 0), err);
     if (status == HF_OK && job->there.ledgers)
         status = run_above(tx, job, &hf__sql_ingest_delete_ledgers, job->to, err);
     if (status == HF_OK && job->there.quarantine)
@@ -235,11 +221,14 @@ static hf_status name_reader(const hf_network *network, hf_status status, hf_err
     return status;
 }
 
+/* Tables of another shape were made by another program, and what is in them is not ours. */
 static hf_status work(struct resetting *job, hf_lock *lock, hf_error *err)
 {
     hf_tx_options options = hf__network_tx_options(job->network);
     bool there = false;
-    hf_status status = hf__network_read(job->network, look, job, &there, err);
+    hf_status status = hf__tables_check(job->network, &there, err);
+    if (status == HF_OK)
+        status = hf__network_read(job->network, look, job, &there, err);
     if (status == HF_OK && (!there || !job->there.store))
         status = not_there(job->network, err);
     if (status == HF_OK)

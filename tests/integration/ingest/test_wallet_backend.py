@@ -207,6 +207,9 @@ def test_its_tables_are_never_written_to(world, backend):
     assert refused.code == EXIT_CONFIG and "another shape" in refused.err
     refused = world("retention", "--schema", "public", "--keep", "10-ledgers")
     assert refused.code == EXIT_CONFIG
+    for ledger in (50, 0):
+        refused = world("ingest", "reset", "--schema", "public", "--to", ledger, "--confirm", "testnet")
+        assert refused.code == EXIT_CONFIG and "another shape" in refused.err
     assert backend.everything() == before
     assert backend.start(), "its lock is free for it"
     backend.ingest(101, 105)
