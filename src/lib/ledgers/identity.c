@@ -1,7 +1,8 @@
 /*
  * Which network a schema holds, and what its cursors are called. A schema that is called
  * ingest_NAME and has cursors with the usual names says it by itself; for any other, those who set
- * a network up write it into rows of ingest_store, so that whoever lists a store's networks knows.
+ * a network up write it into rows of ingest_store, so that whoever lists a store's networks knows,
+ * and nobody uses it under another name.
  */
 #include "lib/ledgers/ledgers.h"
 

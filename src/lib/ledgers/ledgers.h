@@ -196,7 +196,7 @@ typedef struct hf__tables_there {
     bool store, coverage, ledgers, transactions, quarantine;
 } hf__tables_there;
 
-/* Which of the tables exist? */
+/* Which of the tables exist? HF_CONFIG: they are of a network of another name. */
 HF_MUST_CHECK hf_status hf__tables_look(hf_tx *tx, const hf_network *network,
                                         hf__tables_there *there, hf_error *err);
 /* Do all of them exist? Creates nothing. */

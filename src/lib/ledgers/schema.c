@@ -50,6 +50,23 @@ static bool has(const hf__tables_there *there, size_t table)
     return flags[table];
 }
 
+/*
+ * A schema belongs to one network from its first use on. Under another name, the lock of the network
+ * would be another one, and keep nobody out.
+ */
+static hf_status check_name(hf_tx *tx, const hf_network *network, hf_error *err)
+{
+    hf__identity identity;
+    hf_status status = hf__identity_read(tx, network->local, network->schema, &identity, err);
+    if (status != HF_OK || identity.network[0] == '\0' ||
+        strcmp(identity.network, network->name) == 0)
+        return status;
+    status = hf__fail(err, HF_CONFIG, "schema %s holds network %s, not %s", network->schema,
+                      identity.network, network->name);
+    hf__hint(err, "give --network %s, or another --schema", identity.network);
+    return status;
+}
+
 hf_status hf__tables_look(hf_tx *tx, const hf_network *network, hf__tables_there *there,
                           hf_error *err)
 {
@@ -60,7 +77,8 @@ hf_status hf__tables_look(hf_tx *tx, const hf_network *network, hf__tables_there
     for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
         mark(there, hf_rows_value(rows, i, 0, NULL));
     hf_rows_free(rows);
-    return status;
+    return status == HF_OK && there->store && there->coverage ? check_name(tx, network, err)
+                                                              : status;
 }
 
 static bool has_all(const hf__tables_there *there)

@@ -93,6 +93,21 @@ def test_other_networks_are_left_alone(world):
     type(world.network)(world.kind, "pubnet").assert_holds(chain(1, 100))
 
 
+@pytest.mark.parametrize("schema", ["wallet", "ingest_testnet"])
+def test_a_schema_is_not_used_under_the_name_of_another_network(world, schema):
+    of_it = ("--schema", schema)
+    world.network = type(world.network)(world.kind, schema=schema)
+    world.ingest(1, 30, *of_it)
+    before = world.state()
+    for words in (("ingest", "reset", "--to", 5, "--confirm", "pubnet"), ("ingest", "--source", world.source(chain(1, 40))),
+                  ("ingest", "--source", world.source(chain(1, 40)), "--gaps"), ("retention", "--keep", "3-ledgers"),
+                  ("ingest", "adopt"), ("ingest", "adopt", "--leave"), ("gaps", "--repair"), ("ingest", "status")):
+        done = world(*words, *of_it, network="pubnet")
+        assert done.code == EXIT_CONFIG and f"schema {schema} holds network testnet, not pubnet" in done.err, done
+    assert world.state() == before
+    world.ingest(31, 40, *of_it)
+
+
 # --- only when it is meant --------------------------------------------------------------------------------
 
 
