@@ -36,6 +36,13 @@ SELECT min(ledger_number) FROM @prefix@transactions
 -- name: ledger_hash
 SELECT hash FROM @prefix@ledgers WHERE sequence = $1
 
+-- name: is_without_ledgers
+-- Are there no ledgers, but transactions with ids from $1 to below $2?
+SELECT 1
+FROM @prefix@transactions
+WHERE to_id >= $1 AND to_id < $2 AND NOT EXISTS (SELECT 1 FROM @prefix@ledgers)
+LIMIT 1
+
 -- name: neighbours postgres
 -- $1: an array of sequences.
 SELECT sequence, hash, previous_hash FROM @prefix@ledgers WHERE sequence = ANY ($1::bigint[])

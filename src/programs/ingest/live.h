@@ -39,7 +39,7 @@ typedef struct hf__ingest_state {
 
 /*
  * Reads the state on the session that holds the network's lock. HF_CONFIG: cursor and coverage
- * disagree, so the cursor claims ledgers whose data may be missing; err says how to repair it.
+ * disagree, or the latest ledger has no row, so that data is missing; err says how to repair it.
  */
 HF_MUST_CHECK hf_status hf__state_read(hf_lock *lock, hf_network *network, hf__ingest_state *state,
                                        hf_error *err);

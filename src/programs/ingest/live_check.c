@@ -68,6 +68,32 @@ static hf_status read_hash(hf_tx *tx, const hf_network *network, int64_t sequenc
     return status;
 }
 
+/*
+ * The latest ledger is covered, but has no row. That is right only where transactions were adopted
+ * without any ledgers; otherwise what follows would have no link to what is there.
+ */
+static hf_status check_adopted(hf_tx *tx, const hf_network *network, int64_t latest, hf_error *err)
+{
+    char from[24], to[24];
+    const hf_value values[] = {hf__number_value(from, hf__toid(latest, 0)),
+                               hf__number_value(to, hf__toid(latest + 1, 0))};
+    bool found = false;
+    int64_t one = 0;
+    hf_status status = hf__query_number(tx, network, &hf__sql_ingest_is_without_ledgers, 2, values,
+                                        &found, &one, err);
+    if (status != HF_OK || found)
+        return status;
+    status = hf__fail(err, HF_CONFIG,
+                      "ledger %" PRId64 ", the latest of network %s, is covered, but has no row in "
+                      "ledgers",
+                      latest, network->name);
+    hf__hint(err,
+             "'holdfast gaps --network %s --repair' builds coverage from the data, and ingestion "
+             "goes on from there",
+             network->name);
+    return status;
+}
+
 static hf_status read_state(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct reading *reading = arg;
@@ -88,10 +114,10 @@ static hf_status read_state(hf_tx *tx, void *arg, hf_error *err)
         status = compare(network, has_latest, latest, has_oldest, oldest, covered, &last, err);
     if (status == HF_OK && covered)
         status = read_hash(tx, network, latest, &has_hash, state->tip_hash, err);
+    if (status == HF_OK && covered && !has_hash)
+        status = check_adopted(tx, network, latest, err);
     if (status != HF_OK)
         return status;
-    if (!has_hash)
-        state->tip_hash[0] = '\0'; /* adopted tables may have transactions, but no ledgers */
     state->started = covered;
     state->latest = latest;
     state->oldest = last.from;

@@ -283,6 +283,24 @@ def test_a_disk_that_fills_is_waited_out_with_nothing_half_done(ingest, network,
 # --- ledgers that are not as they should be ---------------------------------------------------------------
 
 
+@pytest.mark.parametrize("change, latest", [
+    (["delete from @ledgers where sequence = 20"], 19),
+    (["update @ingest_coverage set hi = 30", "update @ingest_store set value = '30' where key = 'latestLedgerCursor'"], 20),
+    (["delete from @ledgers", "delete from @transactions"], None)])
+def test_without_the_row_of_the_latest_ledger_it_does_not_start(ingest, network, source, change, latest):
+    write(source, chain(1, 20))
+    assert ingest(source).code == 0
+    for statement in change:
+        network.sql(statement)
+    before = network.sequences()
+    refused = ingest(write(source, chain(1, 40)))
+    assert refused.code == EXIT_CONFIG and "the latest of network testnet" in refused.err and "--repair" in refused.err
+    assert network.sequences() == before
+    if latest:
+        assert ingest.command("gaps", "--network", "testnet", "--repair").code == 0
+        assert network.latest == latest
+
+
 def test_a_reset_network_stops_it_with_both_hashes(ingest, network, source, tmp_path):
     write(source, chain(1, 10))
     assert ingest(source).code == 0
