@@ -21,6 +21,7 @@ enum {
     LEAST_ROWS = 16,
     MOST_ROWS = 65536,
     LEAST_PAUSE_MS = 2,
+    AHEAD_MS = 24 * 60 * 60 * 1000, /* no ledger closes so far ahead of the clock */
 };
 
 struct retention {
@@ -95,6 +96,24 @@ static hf_status check_partitioned(hf_tx *tx, const hf_network *network, hf_erro
     return status;
 }
 
+/* By a latest ledger that closes in the far future, all others would be old. */
+static hf_status check_time(hf_tx *tx, const hf_network *network, int64_t latest, int64_t closed_us,
+                            hf_error *err)
+{
+    char text[HF__TIME_SIZE];
+    int64_t now = 0;
+    hf_status status = read_clock(tx, network, &now, err);
+    if (status != HF_OK || closed_us / 1000 - now <= AHEAD_MS)
+        return status;
+    hf__show_time(text, closed_us, 0);
+    status = hf__fail(err, HF_BAD_DATA,
+                      "ledger %" PRId64 ", the latest of network %s, closed at %s, more than a day "
+                      "after the store's clock: nothing tells how old the others are",
+                      latest, network->name, text);
+    hf__hint(err, "nothing was dropped; set the clock right, or keep a number of ledgers");
+    return status;
+}
+
 /* The time of the latest ledger minus the age, as text in the form that the store compares. */
 static hf_status find_cutoff(hf_tx *tx, const struct retention *run, int64_t latest, bool *found,
                              char out[HF__TIME_SIZE], hf_error *err)
@@ -104,8 +123,11 @@ static hf_status find_cutoff(hf_tx *tx, const struct retention *run, int64_t lat
     int64_t newest = 0;
     hf_status status = hf__query_number(tx, run->network, &hf__sql_ingest_closed_at, 1, &value,
                                         found, &newest, err);
-    if (*found)
+    if (status == HF_OK && *found)
+        status = check_time(tx, run->network, latest, newest, err);
+    if (status == HF_OK && *found)
         hf__show_time(out, newest - run->keep->age_ms * 1000, 6);
+    *found = *found && status == HF_OK;
     return status;
 }
 

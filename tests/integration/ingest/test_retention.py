@@ -9,7 +9,7 @@ import pytest
 from awaiting import Background, eventually
 from cli import EXIT_CONFIG, EXIT_DATA, EXIT_NOT_ACQUIRED, EXIT_USAGE
 from ingesting import on_servers
-from ledgers import ledger
+from ledgers import chain, ledger
 
 
 def partitions(world):
@@ -43,6 +43,15 @@ def test_age_counts_from_the_latest_ledger_and_not_from_the_clock(world):
     world.ingest(1, 2500)  # five seconds each, years ago
     assert world.json("retention", "--keep", "10m")["floor"] == 2500 - 120
     assert world.network.coverage() == [(2380, 2500)]
+
+
+def test_a_latest_ledger_of_the_far_future_makes_no_other_old(world):
+    world.ingest_these([*chain(1, 59), ledger(60, closed_at="2199-01-01T00:00:00Z")])
+    before = world.state()
+    done = world("retention", "--keep", "30d")
+    assert done.code == EXIT_DATA and "2199" in done.err and "ledger 60" in done.err, done
+    assert world.state() == before
+    assert world.json("retention", "--keep", "20-ledgers")["floor"] == 41
 
 
 def test_age_is_exact_to_the_millisecond(world):
