@@ -111,6 +111,18 @@ def test_what_came_through_a_pipe_is_kept_where_it_still_follows(world, pipe):
     assert_goes_on(world, live, 9)
 
 
+@on_servers
+@pytest.mark.parametrize("options", [[], ["--standby"]])
+def test_a_session_that_ends_as_soon_as_it_has_the_lock_is_replaced(world, options):
+    world.ingest(1, 6)
+    with world.open_reader("lock table ingest_testnet.ingest_coverage in access exclusive mode"):
+        live = world.start("ingest", "--source", world.source(chain(1, 8), "more.ndjson"), "--follow",
+                           *options)
+        eventually(lambda: world.kind.database.holders(LOCK_KEY), 20, "the lock")
+        lose_the_lock(world)
+    assert_goes_on(world, live, 8)
+
+
 def promote_behind(primary, standby):
     """The standby takes over without what the primary committed last."""
     primary.kill9()
