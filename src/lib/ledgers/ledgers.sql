@@ -112,6 +112,9 @@ DELETE FROM @prefix@ingest_coverage
 -- @rows@: (lo,hi),(lo,hi),...
 INSERT INTO @prefix@ingest_coverage (lo, hi) VALUES @rows@
 
+-- name: quarantined
+SELECT DISTINCT sequence FROM @prefix@ingest_quarantine WHERE sequence > $1 ORDER BY sequence
+
 -- ---- coverage against the data ------------------------------------------------------------------
 
 -- name: verify_next

@@ -271,5 +271,8 @@ ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(s.value AS INTEGER) + $3 AS TE
 INSERT INTO @prefix@ingest_quarantine (sequence, reason, source, line, at)
 VALUES ($1, $2, $3, $4, $5)
 
+-- name: last_quarantined
+SELECT max(sequence) FROM @prefix@ingest_quarantine
+
 -- name: drop_quarantine
 DELETE FROM @prefix@ingest_quarantine WHERE sequence BETWEEN $1 AND $2

@@ -180,6 +180,12 @@ static bool is_pending(const struct batch *batch, int64_t sequence)
     return batch->count > 0 && sequence >= batch_first(batch) && sequence <= batch_last(batch);
 }
 
+/* A server that lags gives its newest ledger once more: that is no matter of order. */
+static bool is_rpc(const struct live *live)
+{
+    return strncmp(live->options->source.spec, "rpc", 3) == 0;
+}
+
 /* Owns the ledger from here on. Sets *full if the batch should be committed now. */
 static hf_status add_ledger(struct live *live, hf__ledger *ledger, bool *full, hf_error *err)
 {
@@ -192,6 +198,8 @@ static hf_status add_ledger(struct live *live, hf__ledger *ledger, bool *full, h
         status = hf__live_compare_known(live, ledger, err);
     else
         status = hf__live_check_link(live, ledger, err);
+    if (status == HF_OK && known && !pending && !is_rpc(live))
+        status = hf__live_check_order(live, ledger, err);
     if (status == HF_OK && !known && !batch_add(&live->batch, ledger))
         status = hf__no_memory(err);
     if (status != HF_OK || known) {
@@ -459,7 +467,7 @@ static hf_status choose_start(struct live *live, int64_t *from, hf_error *err)
     if (live->state.started && oldest == live->state.latest + 1)
         *from = oldest;
     if (!live->state.started)
-        *from = strncmp(options->spec, "rpc", 3) == 0 ? latest : oldest;
+        live->wanted = *from = is_rpc(live) ? latest : oldest;
     if (*from <= 0)
         *from = 1;
     return HF_OK;
@@ -533,6 +541,8 @@ hf_status hf__live_run(hf_store *store, hf_network *network, const hf__ingest_op
     hf_status status = begin_session(&live, &live.state, where);
     if (status != HF_OK && live.was_alone) /* a standby's turn comes when servers change */
         status = recover(&live, where);
+    live.is_first_run = !live.state.started;
+    live.wanted = live.is_first_run ? options->start_ledger : 0;
     if (status == HF_OK && (options->keep.age_ms > 0 || options->keep.ledgers > 0))
         status = hf__keeper_start(store, network, &options->keep, &keeper, where);
     if (status == HF_OK && live.reader == NULL && !hf__live_is_stopped(&live))

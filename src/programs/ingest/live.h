@@ -34,6 +34,7 @@ typedef struct hf__ingest_state {
     int64_t latest;                  /* the cursor, which is also the end of coverage */
     int64_t oldest;                  /* the start of coverage's last run */
     int64_t row_from;                /* where coverage's last row begins */
+    int64_t quarantined_to;          /* the last ledger in quarantine; 0: none is */
     char tip_hash[HF__HASH_MAX + 1]; /* of the latest ledger; "": unknown */
 } hf__ingest_state;
 
@@ -56,6 +57,8 @@ struct live {
     bool was_alone;         /* has held the lock: from now on it comes back after a loss */
     hf__ingest_state state; /* the ledgers in memory are checked against it */
     bool is_linked;         /* a commit of this session has found the store in that state */
+    bool is_first_run;      /* it began with a network that had no ledger */
+    int64_t wanted;         /* of a first run: from here on; 0: from what the source gives first */
     hf__reader *reader;
     hf__read read; /* taken from the reader, and not done with yet */
     struct batch batch;
@@ -82,6 +85,13 @@ static inline bool hf__live_is_stopped(const struct live *live)
 
 /* live_write.c: calls the note event, if there is one. */
 void hf__live_note(const struct live *live, const char *text);
+
+/*
+ * live_write.c: writes down that a first run wants ledgers from this one on, unless it wants
+ * earlier ones already.
+ */
+HF_MUST_CHECK hf_status hf__live_want(hf_tx *tx, const struct live *live, int64_t from,
+                                      hf_error *err);
 
 /* live_write.c: commits the batch in one transaction and empties it. An empty batch is HF_OK. */
 HF_MUST_CHECK hf_status hf__live_commit(struct live *live, hf_error *err);
@@ -110,11 +120,17 @@ HF_MUST_CHECK hf_status hf__live_bad(struct live *live, const hf__bad_ledger *ba
 /* A ledger that is stored already came again: skips it. HF_BAD_DATA: it has another hash. */
 HF_MUST_CHECK hf_status hf__live_compare_known(struct live *live, const hf__ledger *ledger,
                                                hf_error *err);
+/*
+ * A ledger below the latest came, as a file or a command gave it. HF_BAD_DATA: it is wanted, and
+ * the store does not have it, so it came out of order; it is on record as a gap.
+ */
+HF_MUST_CHECK hf_status hf__live_check_order(struct live *live, const hf__ledger *ledger,
+                                             hf_error *err);
 /* The same for a ledger that is still in the batch. */
 HF_MUST_CHECK hf_status hf__live_compare_pending(struct live *live, const hf__ledger *ledger,
                                                  hf_error *err);
 /* HF_BAD_DATA: it is not the next ledger, or its previous_hash is not that of the one before. */
-HF_MUST_CHECK hf_status hf__live_check_link(const struct live *live, const hf__ledger *ledger,
+HF_MUST_CHECK hf_status hf__live_check_link(struct live *live, const hf__ledger *ledger,
                                             hf_error *err);
 /*
  * In the transaction that writes: does the store stand at the ledger, by number and hash, that the

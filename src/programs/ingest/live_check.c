@@ -100,7 +100,8 @@ static hf_status read_state(hf_tx *tx, void *arg, hf_error *err)
     const hf_network *network = reading->network;
     hf__ingest_state *state = reading->state;
     bool has_latest = false, has_oldest = false, covered = false, has_hash = false;
-    int64_t latest = 0, oldest = 0, row_from = 0;
+    bool has_max = false;
+    int64_t latest = 0, oldest = 0, row_from = 0, quarantined_to = 0;
     hf_range last = {0};
 
     *state = (hf__ingest_state){0};
@@ -116,8 +117,15 @@ static hf_status read_state(hf_tx *tx, void *arg, hf_error *err)
         status = read_hash(tx, network, latest, &has_hash, state->tip_hash, err);
     if (status == HF_OK && covered && !has_hash)
         status = check_adopted(tx, network, latest, err);
+    if (status == HF_OK)
+        status = hf__query_number(tx, network, &hf__sql_ingest_last_quarantined, 0, NULL, &has_max,
+                                  &quarantined_to, err);
     if (status != HF_OK)
         return status;
+    if (has_max)
+        state->quarantined_to = quarantined_to;
+    if (!has_hash)
+        state->tip_hash[0] = '\0'; /* adopted tables may have transactions, but no ledgers */
     state->started = covered;
     state->latest = latest;
     state->oldest = last.from;
@@ -208,7 +216,11 @@ struct quarantined {
 static hf_status write_quarantine(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct quarantined *one = arg;
-    return hf__quarantine_add(tx, one->live->network, one->sequence, one->reason, one->bad, err);
+    hf_status status =
+        hf__quarantine_add(tx, one->live->network, one->sequence, one->reason, one->bad, err);
+    if (status == HF_OK && !one->live->state.started)
+        status = hf__live_want(tx, one->live, one->sequence, err);
+    return status;
 }
 
 /* A ledger without a number is taken for the next one; before the first ledger there is no next. */
@@ -222,7 +234,11 @@ hf_status hf__live_bad(struct live *live, const hf__bad_ledger *bad, const hf_er
     if (live->options->on_bad == HF__BAD_STOPS || (bad->sequence == 0 && !live->state.started)) {
         if (err)
             *err = *why;
-        hf__hint(err, "mend the source; --on-bad quarantine keeps such a ledger apart and goes on");
+        hf__hint(err, live->options->on_bad == HF__BAD_STOPS
+                          ? "mend the source; --on-bad quarantine keeps such a ledger apart and "
+                            "goes on"
+                          : "mend the source: before the first ledger, quarantine has no number "
+                            "to keep it under");
         return HF_BAD_DATA;
     }
     struct quarantined one = {live, sequence, why->message, bad};
@@ -230,6 +246,10 @@ hf_status hf__live_bad(struct live *live, const hf__bad_ledger *bad, const hf_er
     if (status != HF_OK)
         return status;
     live->progress->quarantined++;
+    if (sequence > live->state.quarantined_to)
+        live->state.quarantined_to = sequence;
+    if (!live->state.started && (live->wanted == 0 || sequence < live->wanted))
+        live->wanted = sequence;
     live->guessed_bad += sequence >= next;
     live->link_is_unknown = true;
     (void)snprintf(text, sizeof text, "ledger %" PRId64 " is in quarantine: %.180s", sequence,
@@ -287,6 +307,58 @@ hf_status hf__live_compare_known(struct live *live, const hf__ledger *ledger, hf
     return status;
 }
 
+/* ---- order ---- */
+
+struct order {
+    const struct live *live;
+    int64_t sequence;
+    bool lacks;
+};
+
+/* Of a first run everything is wanted that the source has, unless a start was named. */
+static hf_status look_for_lack(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct order *order = arg;
+    const struct live *live = order->live;
+    hf_range one = {order->sequence, order->sequence};
+    bool wants = live->is_first_run && live->options->start_ledger == 0;
+    bool has_row = false, has_floor = false;
+    int64_t row = 0, floor = 0;
+    hf__ranges missing = {0};
+    hf_status status = hf__gaps_read(tx, live->network, one, &missing, err);
+    if (status == HF_OK)
+        status = hf__cursor_read(tx, live->network, HF__WANTED_FROM, false, &has_row, &row, err);
+    if (status == HF_OK)
+        status =
+            hf__cursor_read(tx, live->network, HF__RETENTION_FLOOR, false, &has_floor, &floor, err);
+    order->lacks = missing.count > 0 && (wants || (has_row && one.from >= row)) &&
+                   (!has_floor || one.from >= floor);
+    hf__ranges_free(&missing);
+    return status == HF_OK && order->lacks ? hf__live_want(tx, live, one.from, err) : status;
+}
+
+static hf_status refuse_order(int64_t after, int64_t sequence, hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_BAD_DATA,
+                                "ledger %" PRId64 " came after ledger %" PRId64
+                                " and is missing: the source is not in ascending order",
+                                sequence, after);
+    hf__hint(err, "sort the source; 'holdfast gaps' lists what is missing, and 'holdfast ingest "
+                  "--gaps' fills it in");
+    return status;
+}
+
+hf_status hf__live_check_order(struct live *live, const hf__ledger *ledger, hf_error *err)
+{
+    hf_tx_options options = hf__network_tx_options(live->network);
+    struct order order = {.live = live, .sequence = ledger->sequence};
+    if (ledger->sequence >= live->state.oldest)
+        return HF_OK; /* in the last run of coverage: as a file gives them again */
+    hf_status status = hf_lock_transact(live->lock, &options, look_for_lack, &order, err);
+    return status == HF_OK && order.lacks ? refuse_order(live->state.latest, ledger->sequence, err)
+                                          : status;
+}
+
 static hf_status refuse_jump(const struct live *live, int64_t expected, int64_t sequence,
                              hf_error *err)
 {
@@ -320,7 +392,7 @@ static const char *last_hash(const struct live *live, char out[HF__HASH_MAX + 1]
  * If ledgers were quarantined, the next good one may come after them: up to guessed_bad numbers
  * further on, and without a hash to compare.
  */
-hf_status hf__live_check_link(const struct live *live, const hf__ledger *ledger, hf_error *err)
+hf_status hf__live_check_link(struct live *live, const hf__ledger *ledger, hf_error *err)
 {
     char hash[HF__HASH_MAX + 1];
     int64_t expected = next_expected(live);
@@ -328,6 +400,11 @@ hf_status hf__live_check_link(const struct live *live, const hf__ledger *ledger,
                    ledger->sequence <= expected + live->guessed_bad && live->batch.count == 0;
     if (expected == 0)
         return HF_OK;
+    if (ledger->sequence < expected && !live->state.started) {
+        if (live->options->start_ledger == 0 && (ledger->sequence < live->wanted || !live->wanted))
+            live->wanted = ledger->sequence; /* the batch before it is committed, with this */
+        return refuse_order(expected - 1, ledger->sequence, err);
+    }
     if (ledger->sequence != expected && !excused)
         return refuse_jump(live, expected, ledger->sequence, err);
     if (excused || live->link_is_unknown || !ledger->previous_hash.text)

@@ -39,21 +39,28 @@ static hf_status grow_coverage(struct live *live, hf_tx *tx, int64_t to, hf_erro
     return hf__coverage_extend(tx, live->network, state->row_from, state->latest, to, err);
 }
 
+hf_status hf__live_want(hf_tx *tx, const struct live *live, int64_t from, hf_error *err)
+{
+    bool found = false;
+    int64_t row = 0;
+    if (live->wanted > 0 && live->wanted < from)
+        from = live->wanted;
+    hf_status status =
+        hf__cursor_read(tx, live->network, HF__WANTED_FROM, false, &found, &row, err);
+    if (status != HF_OK || (found && row <= from))
+        return status;
+    return hf__cursor_write(tx, live->network, HF__WANTED_FROM, from, err);
+}
+
 /* Starts a new run: with the first ledger of the network, or after one that was quarantined. */
 static hf_status begin_coverage(struct live *live, hf_tx *tx, int64_t from, int64_t to,
                                 hf_error *err)
 {
     const hf_network *network = live->network;
-    bool wanted = false;
-    int64_t ignored = 0;
     hf_status status = hf__coverage_add(tx, network, from, to, err);
     if (status == HF_OK)
         status = hf__cursor_write(tx, network, network->oldest, from, err);
-    if (status == HF_OK)
-        status = hf__cursor_read(tx, network, HF__WANTED_FROM, false, &wanted, &ignored, err);
-    if (status == HF_OK && !wanted)
-        status = hf__cursor_write(tx, network, HF__WANTED_FROM, from, err);
-    return status;
+    return status == HF_OK ? hf__live_want(tx, live, from, err) : status;
 }
 
 static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
@@ -76,9 +83,25 @@ static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
         status = hf__cursor_move(tx, network, network->latest, state->latest, to, err);
     else if (status == HF_OK)
         status = hf__cursor_write(tx, network, network->latest, to, err);
+    if (status == HF_OK && from <= state->quarantined_to)
+        status = hf__quarantine_drop(tx, network, from, to, err);
     if (status == HF_OK && live->is_told)
         status = hf__activity_write(tx, network, &live->next, err);
     return status;
+}
+
+/* What the operator wanted and the source does not have is a gap from the start. */
+static void note_late_start(const struct live *live)
+{
+    char text[160];
+    int64_t first = batch_first(&live->batch);
+    if (live->state.started || live->wanted == 0 || live->wanted >= first)
+        return;
+    (void)snprintf(text, sizeof text,
+                   "it begins with ledger %" PRId64 ": ledgers %" PRId64 "-%" PRId64
+                   " are missing, and stay a gap",
+                   first, live->wanted, first - 1);
+    hf__live_note(live, text);
 }
 
 static void count_batch(struct live *live)
@@ -88,6 +111,7 @@ static void count_batch(struct live *live)
     hf__ingest_progress *progress = live->progress;
     const hf__ledger *last = batch->ledgers[batch->count - 1];
 
+    note_late_start(live);
     if (!state->started || batch_first(batch) != state->latest + 1)
         state->row_from = state->oldest = batch_first(batch);
     state->started = true;

@@ -30,7 +30,7 @@ struct files {
 
 static const char *path_in_hand(const struct files *files)
 {
-    return files->list.paths[files->at];
+    return files->list.files[files->at].path;
 }
 
 static bool is_last_file(const struct files *files)
@@ -76,6 +76,23 @@ static hf_status open_file(struct files *files, hf_error *err)
     return HF_OK;
 }
 
+/* In a file that goes backwards no ledger can be looked up. */
+static hf_status check_order(const struct files *files, hf_error *err)
+{
+    int64_t first = 0, last = hf__look_last(files->lines.input.fd, files->options.line_max);
+    hf_status status = hf__look_first(path_in_hand(files), files->options.stop_fd,
+                                      files->options.line_max, &first, err);
+
+    if (status == HF_CONFIG) /* it was deleted or renamed since it was opened */
+        return HF_OK;
+    if (status != HF_OK || last == 0 || first <= last)
+        return status;
+    status = hf__fail(err, HF_CONFIG, "%s begins with ledger %" PRId64 " and ends with %" PRId64,
+                      path_in_hand(files), first, last);
+    hf__hint(err, "the ledgers of a file are in ascending order: sort it");
+    return status;
+}
+
 /* Opens the current file. A plain one is read from near `from` on; others from their start. */
 static hf_status open_at_from(struct files *files, hf_error *err)
 {
@@ -83,70 +100,62 @@ static hf_status open_at_from(struct files *files, hf_error *err)
 
     if (status != HF_OK || files->from <= 1 || !is_plain_file(files))
         return status;
+    status = check_order(files, err);
+    if (status != HF_OK)
+        return status;
     int64_t offset = hf__look_up(files->lines.input.fd, files->options.line_max, files->from);
     return offset > 0 ? hf__lines_go(&files->lines, offset, 0, err) : HF_OK;
 }
 
-/*
- * Finds the last file whose first ledger is at or below from, by bisection: files are taken to be
- * in ascending order. A file without a sequence is judged by the one before it.
- */
-static hf_status find_file(const struct files *files, int64_t from, size_t *found, hf_error *err)
+/* The last file whose first ledger is at or below from: files are in ascending order. */
+static size_t find_file(const struct files *files, int64_t from)
 {
-    size_t low = 0;
-    size_t high = files->list.count;
+    size_t found = 0;
 
-    *found = 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        size_t i = middle + 1;
-        int64_t first = 0;
-        while (i > low && first == 0) {
-            hf_status status = hf__look_first(files->list.paths[--i], files->options.stop_fd,
-                                              files->options.line_max, &first, err);
-            if (status != HF_OK && status != HF_CONFIG)
-                return status;
-        }
-        if (first > from) {
-            high = i;
-            continue;
-        }
-        if (first > 0)
-            *found = i;
-        low = middle + 1;
-    }
-    return HF_OK;
+    for (size_t i = 0; i < files->list.count && files->list.files[i].place <= from; i++)
+        if (files->list.files[i].first > 0)
+            found = i;
+    return found;
 }
 
-/* The index of name in the list, or where it would be. */
-static size_t place_in_list(const hf__file_list *list, const char *name)
+/* The index of the file in the list, or where it would be. */
+static size_t place_in_list(const hf__file_list *list, const hf__file *file)
 {
     size_t at = 0;
 
-    while (at < list->count && hf__file_order(list->paths[at], name) < 0)
+    while (at < list->count && strcmp(list->files[at].path, file->path) != 0)
         at++;
+    if (at < list->count)
+        return at;
+    for (at = 0; at < list->count && hf__file_order(&list->files[at], file) < 0; at++)
+        continue;
     return at;
 }
 
 /* Lists the folder again. The current file stays the same, or is the next one if it is gone. */
 static hf_status list_again(struct files *files, hf_error *err)
 {
-    char *name = NULL;
+    hf__file held = {0};
 
     if (!files->is_folder)
         return HF_OK;
-    if (files->at < files->list.count && (name = strdup(path_in_hand(files))) == NULL)
-        return hf__fail(err, HF_NO_MEMORY, "out of memory for the name of a file");
-    hf_status status = hf__file_list_read(&files->list, files->head.name, err);
-    if (status == HF_OK && name != NULL) {
-        files->at = place_in_list(&files->list, name);
-        if (files->at == files->list.count || strcmp(path_in_hand(files), name) != 0)
+    if (files->at < files->list.count) {
+        held = files->list.files[files->at];
+        held.path = strdup(held.path);
+        if (held.path == NULL)
+            return hf__fail(err, HF_NO_MEMORY, "out of memory for the name of a file");
+    }
+    hf_status status = hf__file_list_read(&files->list, files->head.name, files->options.stop_fd,
+                                          files->options.line_max, err);
+    if (status == HF_OK && held.path != NULL) {
+        files->at = place_in_list(&files->list, &held);
+        if (files->at == files->list.count || strcmp(path_in_hand(files), held.path) != 0)
             close_file(files);
         else if (files->is_open)
             files->lines.input.name = path_in_hand(files);
     }
     files->is_tip_known = false;
-    free(name);
+    free(held.path);
     return status;
 }
 
@@ -154,7 +163,7 @@ static hf_status list_again(struct files *files, hf_error *err)
 
 static void look_at_tip(struct files *files)
 {
-    const char *path = files->list.count > 0 ? files->list.paths[files->list.count - 1] : "";
+    const char *path = files->list.count > 0 ? files->list.files[files->list.count - 1].path : "";
     int fd = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat about;
 
@@ -348,6 +357,7 @@ static hf_status seek_stream(struct files *files, int64_t from, hf_error *err)
 {
     if (from > files->passed) {
         files->from = from;
+        files->lines.has_given = false;
         return HF_OK;
     }
     hf_status status = hf__fail(err, HF_CONFIG, "%s cannot be read again from ledger %" PRId64,
@@ -359,7 +369,6 @@ static hf_status seek_stream(struct files *files, int64_t from, hf_error *err)
 static hf_status seek(hf__source *source, int64_t from, hf_error *err)
 {
     struct files *files = (struct files *)source;
-    size_t found = 0;
 
     if (is_stream(files))
         return seek_stream(files, from, err);
@@ -367,12 +376,12 @@ static hf_status seek(hf__source *source, int64_t from, hf_error *err)
     if (files->is_open && from == files->passed + 1)
         return HF_OK;
     hf_status status = list_again(files, err);
-    if (status == HF_OK && files->list.count > 1)
-        status = find_file(files, from, &found, err);
     if (status != HF_OK)
         return status;
+    size_t found = find_file(files, from);
     bool is_ahead = files->is_open && found == files->at && from > files->passed;
     files->from = from;
+    files->lines.has_given = false;
     if (is_ahead && !is_plain_file(files))
         return HF_OK;
     close_file(files);
@@ -391,7 +400,7 @@ static hf_status extent(hf__source *source, int64_t *oldest, int64_t *latest, hf
         return HF_OK;
     status = list_again(files, err);
     for (size_t i = 0; status == HF_OK && *oldest == 0 && i < files->list.count; i++)
-        status = hf__look_first(files->list.paths[i], files->options.stop_fd,
+        status = hf__look_first(files->list.files[i].path, files->options.stop_fd,
                                 files->options.line_max, oldest, err);
     if (status == HF_OK) {
         look_at_tip(files);
@@ -454,7 +463,8 @@ static hf_status find_files(struct files *files, const char *spec, hf_error *err
         return hf__fail(err, HF_NO_MEMORY, "out of memory for the name of a source");
     if (!files->is_folder)
         return find_one(files, spec, err);
-    hf_status status = hf__file_list_read(&files->list, spec, err);
+    hf_status status = hf__file_list_read(&files->list, spec, files->options.stop_fd,
+                                          files->options.line_max, err);
     if (status == HF_OK && files->list.count == 0 && !files->options.follow) {
         status = hf__fail(err, HF_CONFIG, "the folder %s has no ledgers", spec);
         hf__hint(err, "their files are called *.ndjson, *.ndjson.gz or *.ndjson.zst");

@@ -4,17 +4,26 @@
 
 #include "programs/ingest/sources/lines.h"
 
-/* The paths of a folder's ledger files, in the order of hf__file_order. Zero-initialise it. */
+typedef struct hf__file {
+    char *path;
+    int64_t first; /* the sequence of its first ledger; 0: unknown, as of an empty file */
+    int64_t place; /* the same, but of the file before it by name if its own is unknown */
+} hf__file;
+
+/* A folder's ledger files, in the order of hf__file_order. Zero-initialise it. */
 typedef struct hf__file_list {
-    char **paths;
+    hf__file *files;
     size_t count;
 } hf__file_list;
 
 /*
- * Replaces the list by the ledger files that the folder has now. After a failure the list is as it
- * was. HF_CONFIG: the folder cannot be opened. HF_UNREACHABLE: it could not be read to its end.
+ * Replaces the list by the ledger files that the folder has now, and looks into those that it did
+ * not know, as hf__look_first does. After a failure the list is as it was. HF_CONFIG: the folder
+ * cannot be opened. HF_UNREACHABLE: it could not be read to its end. HF_INTERRUPTED: stop_fd is
+ * readable.
  */
-HF_MUST_CHECK hf_status hf__file_list_read(hf__file_list *list, const char *folder, hf_error *err);
+HF_MUST_CHECK hf_status hf__file_list_read(hf__file_list *list, const char *folder, int stop_fd,
+                                           size_t line_max, hf_error *err);
 
 /* Adds one path. Fails only without memory. */
 HF_MUST_CHECK hf_status hf__file_list_one(hf__file_list *list, const char *path, hf_error *err);
@@ -22,8 +31,11 @@ HF_MUST_CHECK hf_status hf__file_list_one(hf__file_list *list, const char *path,
 /* Frees the paths, and empties the list. */
 void hf__file_list_free(hf__file_list *list);
 
-/* Like strcmp, but numbers in names count as numbers: ledgers-9 comes before ledgers-10. */
-int hf__file_order(const char *a, const char *b);
+/*
+ * By place, then by name as strcmp does, but numbers in names count as numbers: ledgers-9 comes
+ * before ledgers-10.
+ */
+int hf__file_order(const hf__file *a, const hf__file *b);
 
 /*
  * These look at a file without reading all of it. Sequences are those of hf__ndjson_sequence; 0:

@@ -216,16 +216,22 @@ int64_t hf__look_count(int fd, int64_t offset)
 
 /* ---- the files of a folder ------------------------------------------------------------------- */
 
-int hf__file_order(const char *a, const char *b)
-{
-    int order = strverscmp(a, b);
-
-    return order != 0 ? order : strcmp(a, b);
-}
-
 static int by_name(const void *a, const void *b)
 {
-    return hf__file_order(*(char *const *)a, *(char *const *)b);
+    const hf__file *first = a, *second = b;
+    int order = strverscmp(first->path, second->path);
+
+    return order != 0 ? order : strcmp(first->path, second->path);
+}
+
+int hf__file_order(const hf__file *a, const hf__file *b)
+{
+    return a->place != b->place ? (a->place < b->place ? -1 : 1) : by_name(a, b);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    return hf__file_order(a, b);
 }
 
 static bool ends_with(const char *name, const char *suffix)
@@ -244,14 +250,15 @@ static bool is_ledger_name(const char *name)
 
 static hf_status add_path(hf__file_list *list, char *path, hf_error *err)
 {
-    char **grown = path != NULL ? reallocarray(list->paths, list->count + 1, sizeof *grown) : NULL;
+    hf__file *grown =
+        path != NULL ? reallocarray(list->files, list->count + 1, sizeof *grown) : NULL;
 
     if (grown == NULL) {
         free(path);
         return hf__fail(err, HF_NO_MEMORY, "out of memory for a list of files");
     }
-    list->paths = grown;
-    list->paths[list->count++] = path;
+    list->files = grown;
+    list->files[list->count++] = (hf__file){.path = path};
     return HF_OK;
 }
 
@@ -278,7 +285,41 @@ static hf_status add_entry(hf__file_list *list, const char *folder, const char *
     return add_path(list, path, err);
 }
 
-hf_status hf__file_list_read(hf__file_list *list, const char *folder, hf_error *err)
+/* What is known of a file's start stays: it is looked into once. Both lists are by name. */
+static void keep_firsts(hf__file_list *list, const hf__file_list *known)
+{
+    for (size_t i = 0, k = 0; i < list->count; i++) {
+        while (k < known->count && by_name(&known->files[k], &list->files[i]) < 0)
+            k++;
+        if (k < known->count && by_name(&known->files[k], &list->files[i]) == 0)
+            list->files[i].first = known->files[k].first;
+    }
+}
+
+static void sort(hf__file_list *list, int (*order)(const void *, const void *))
+{
+    if (list->count > 1)
+        qsort(list->files, list->count, sizeof *list->files, order);
+}
+
+/* One file needs no order, and a file that cannot be opened is reported when it is read. */
+static hf_status find_places(hf__file_list *list, int stop_fd, size_t line_max, hf_error *err)
+{
+    for (size_t i = 0; i < list->count && list->count > 1; i++) {
+        hf__file *file = &list->files[i];
+        hf_status status = HF_OK;
+        if (file->first == 0)
+            status = hf__look_first(file->path, stop_fd, line_max, &file->first, err);
+        if (status != HF_OK && status != HF_CONFIG)
+            return status;
+        file->place = file->first > 0 ? file->first : i > 0 ? file[-1].place : 0;
+    }
+    sort(list, by_place);
+    return HF_OK;
+}
+
+hf_status hf__file_list_read(hf__file_list *list, const char *folder, int stop_fd, size_t line_max,
+                             hf_error *err)
 {
     hf__file_list found = {0};
     hf_status status = HF_OK;
@@ -292,12 +333,16 @@ hf_status hf__file_list_read(hf__file_list *list, const char *folder, hf_error *
     if (status == HF_OK && errno != 0)
         status = hf__fail_errno(err, HF_UNREACHABLE, errno, "cannot read the folder %s", folder);
     closedir(entries);
+    sort(&found, by_name);
+    sort(list, by_name);
+    keep_firsts(&found, list);
+    sort(list, by_place);
+    if (status == HF_OK)
+        status = find_places(&found, stop_fd, line_max, err);
     if (status != HF_OK) {
         hf__file_list_free(&found);
         return status;
     }
-    if (found.count > 1)
-        qsort(found.paths, found.count, sizeof *found.paths, by_name);
     hf__file_list_free(list);
     *list = found;
     return HF_OK;
@@ -311,8 +356,8 @@ hf_status hf__file_list_one(hf__file_list *list, const char *path, hf_error *err
 void hf__file_list_free(hf__file_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        free(list->paths[i]);
-    free(list->paths);
+        free(list->files[i].path);
+    free(list->files);
     *list = (hf__file_list){0};
 }
 

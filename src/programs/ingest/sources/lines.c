@@ -198,6 +198,8 @@ hf_status hf__lines_go(hf__lines *lines, int64_t offset, int64_t number, hf_erro
     lines->is_skipping = false;
     lines->offset = offset;
     lines->number = number;
+    lines->passed = 0;
+    lines->has_given = false;
     return hf__input_go(&lines->input, offset, err);
 }
 
@@ -253,6 +255,18 @@ static hf_status refuse_line(const hf__line *line, hf__slice bytes, const hf_err
                              err);
 }
 
+/* A line without a sequence stands where the one after the last is expected. */
+static bool is_below(hf__lines *lines, const hf__line *line, int64_t from)
+{
+    int64_t sequence = hf__ndjson_sequence(line->text, line->size);
+
+    if (sequence <= 0 && lines->passed > 0)
+        sequence = lines->passed + 1;
+    if (sequence > 0)
+        lines->passed = sequence;
+    return sequence > 0 && sequence < from;
+}
+
 hf_status hf__lines_ledger(hf__lines *lines, const hf__line *line, int64_t from,
                            hf__where_fn *where, void *where_arg, hf__ledger **ledger,
                            hf__bad_ledger *bad, hf_error *err)
@@ -260,8 +274,7 @@ hf_status hf__lines_ledger(hf__lines *lines, const hf__line *line, int64_t from,
     hf_error reason = {0};
 
     *ledger = NULL;
-    int64_t sequence = hf__ndjson_sequence(line->text, line->size);
-    if ((sequence > 0 && sequence < from) || is_blank(line))
+    if (is_blank(line) || (is_below(lines, line, from) && !lines->has_given))
         return HF_OK;
     if (line->is_too_long) {
         (void)hf__fail(&reason, HF_BAD_DATA, "the line is longer than %zu bytes", lines->line_max);
@@ -273,8 +286,10 @@ hf_status hf__lines_ledger(hf__lines *lines, const hf__line *line, int64_t from,
     if (bytes == NULL)
         return hf__fail(err, HF_NO_MEMORY, "out of memory for a line of %s", lines->input.name);
     hf_status status = hf__ndjson_parse(bytes, line->size, ledger, &reason);
-    if (status == HF_OK)
+    if (status == HF_OK) {
+        lines->has_given = true;
         return HF_OK;
+    }
     if (status == HF_BAD_DATA)
         status =
             refuse_line(line, (hf__slice){bytes, line->size}, &reason, where, where_arg, bad, err);

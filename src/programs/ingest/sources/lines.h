@@ -19,6 +19,8 @@ typedef struct hf__lines {
     int64_t offset;   /* of data[start] in the unpacked bytes */
     int64_t number;   /* of the line at start, from 1; 0: unknown, after hf__lines_go */
     bool is_skipping; /* the rest of a line that was too long */
+    int64_t passed;   /* the last sequence, or its guess for a line without one; 0: none yet */
+    bool has_given;   /* a ledger, since it began or the caller has sought anew */
 } hf__lines;
 
 /*
@@ -60,8 +62,10 @@ typedef void hf__where_fn(void *arg, const hf__line *line, char *where, size_t s
 
 /*
  * Parses the line that hf__lines_next or hf__lines_rest gave last. *ledger is the caller's; it is
- * NULL if the line is blank or its sequence is below from. HF_BAD_DATA: bad (may be NULL) gets the
- * line, and err begins with where it stands.
+ * NULL if the line is blank or its sequence, by what came before it if it has none, is below from.
+ * After the first ledger that was given, one below from is given too: it is out of order, and the
+ * caller must know. HF_BAD_DATA: bad (may be NULL) gets the line, and err begins with where it
+ * stands.
  */
 HF_MUST_CHECK hf_status hf__lines_ledger(hf__lines *lines, const hf__line *line, int64_t from,
                                          hf__where_fn *where, void *where_arg, hf__ledger **ledger,
