@@ -114,15 +114,17 @@ static void print_latest(const hf__network_status *status)
 }
 
 /* The source's tip is as last written, so latest may be ahead of it: that is caught up too. */
-static void print_source(const hf__network_status *status)
+static void print_source(const hf__network_status *status, bool is_ingested)
 {
-    int64_t lag = status->source_tip.value - status->latest.value;
+    hf__maybe lag = hf__network_lag(status, is_ingested, hf__wall_ms());
 
     if (!status->source_tip.known || !status->latest.known)
         return;
     printf("  source        at %" PRId64, status->source_tip.value);
-    if (lag > 0)
-        printf(", %" PRId64 " %s ahead\n", lag, lag == 1 ? "ledger" : "ledgers");
+    if (!lag.known)
+        printf(" when it was last read; where it is now is unknown\n");
+    else if (lag.value > 0)
+        printf(", %" PRId64 " %s ahead\n", lag.value, lag.value == 1 ? "ledger" : "ledgers");
     else
         printf(", caught up\n");
 }
@@ -157,7 +159,7 @@ static void print_network(const struct view *view, const hf_network *network,
     if (!status->exists)
         return;
     print_latest(status);
-    print_source(status);
+    print_source(status, holder != NULL);
     print_ledger("oldest", &status->oldest);
     print_ledger("wanted from", &status->wanted_from);
     print_ledger("kept from", &status->floor);
@@ -200,8 +202,7 @@ static void write_network(hf__json *json, const hf_network *network,
     hf__maybe ranges = {status->has_coverage, (int64_t)status->ranges};
     hf__maybe covered = {status->has_coverage, status->covered};
     hf__maybe missing = {status->gaps.known, status->missing};
-    hf__maybe lag = {status->source_tip.known && status->latest.known,
-                     status->source_tip.value - status->latest.value};
+    hf__maybe lag = hf__network_lag(status, holder != NULL, hf__wall_ms());
 
     hf__json_begin_object(json, NULL);
     hf__json_put_string(json, "network", network->name);

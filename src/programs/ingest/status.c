@@ -241,6 +241,14 @@ hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *network,
     return result;
 }
 
+hf__maybe hf__network_lag(const hf__network_status *status, bool is_ingested, int64_t now_ms)
+{
+    const hf__maybe *success = &status->last_success_ms;
+    bool fresh = is_ingested || (success->known && now_ms - success->value <= HF__TIP_FRESH_MS);
+    return (hf__maybe){.known = fresh && status->source_tip.known && status->latest.known,
+                       .value = status->source_tip.value - status->latest.value};
+}
+
 static hf_status read_status(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct reading *reading = arg;

@@ -45,6 +45,14 @@ HF_MUST_CHECK hf_status hf__network_status_read_in(hf_tx *tx, const hf_network *
                                                    hf__network_status *status, hf__ranges *coverage,
                                                    hf__ranges *gaps, hf_error *err);
 
+enum { HF__TIP_FRESH_MS = 60 * 1000 }; /* what a source said holds so long after its ingester */
+
+/*
+ * How far the source is ahead of the latest ledger; negative: ahead of what it last said. Unknown
+ * too if nobody ingests, and the last commit is too long ago: the source has gone on since.
+ */
+hf__maybe hf__network_lag(const hf__network_status *status, bool is_ingested, int64_t now_ms);
+
 /* A schema (local: a file) that holds the tables of a network. */
 typedef struct hf__network_entry {
     char schema[64];

@@ -341,18 +341,25 @@ static size_t put_store(hf__json *json, const hf__exchange *exchange, int64_t ag
     return 1;
 }
 
-/* To be ahead of what the source said last is no lag. */
+/*
+ * To be ahead of what the source said last is no lag. Where nobody has asked a source that told its
+ * tip before, the lag is not known, and not to be relied on.
+ */
 static size_t put_lag(hf__json *json, const hf__snapshot *snapshot, hf__maybe most)
 {
     size_t count = 0;
 
     for (size_t i = 0; most.known && i < snapshot->network_count; i++) {
         const hf__seen_network *network = &snapshot->networks[i];
-        if (!network->lag.known || network->lag.value <= most.value)
+        bool is_lost = !network->lag.known && network->status.source_tip.known;
+        if (!is_lost && (!network->lag.known || network->lag.value <= most.value))
             continue;
         hf__buf text = {0};
-        hf__buf_printf(&text, "%s is %" PRId64 " ledgers behind, more than %" PRId64, network->name,
-                       network->lag.value, most.value);
+        if (is_lost)
+            hf__buf_printf(&text, "the lag of %s is not known: nobody ingests it", network->name);
+        else
+            hf__buf_printf(&text, "%s is %" PRId64 " ledgers behind, more than %" PRId64,
+                           network->name, network->lag.value, most.value);
         hf__json_put_string(json, NULL, text.data != NULL ? text.data : "a network lags");
         hf__buf_free(&text);
         count++;

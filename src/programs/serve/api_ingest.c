@@ -160,6 +160,13 @@ int hf__api_gaps(const hf__exchange *exchange, const hf__snapshot *snapshot, hf_
         hf__refuse(problem, 404, "there is no network of this name");
         return problem->status;
     }
+    if (network->problem[0] != '\0' ||
+        (network->status.latest.known && !network->status.gaps.known)) {
+        hf__refuse(problem, 503, "the gaps are not known: %.300s",
+                   network->problem[0] != '\0' ? network->problem
+                                               : "the network has cursors and no coverage");
+        return problem->status;
+    }
     hf__api_list list = hf__api_list_begin(exchange, snapshot);
     for (size_t i = 0; i < network->gap_count; i++)
         if (network->gaps[i].to >= from && network->gaps[i].from <= to && hf__api_list_takes(&list))

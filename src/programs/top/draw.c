@@ -74,6 +74,18 @@ static void put_figure(hf__frame *frame, hf__ink ink, hf__buf *text)
     hf__buf_clear(text);
 }
 
+static void put_gaps(hf__frame *frame, const hf__snapshot *seen, hf__buf *text)
+{
+    if (seen->gaps_unknown && seen->gaps == 0)
+        hf__buf_puts(text, "gaps unknown");
+    else
+        hf__buf_printf(text, "%s%zu %s", seen->gaps_unknown ? "at least " : "", seen->gaps,
+                       seen->gaps == 1 ? "gap" : "gaps");
+    if (seen->missing_ledgers > 0)
+        hf__buf_printf(text, " (%" PRId64 " ledgers)", seen->missing_ledgers);
+    put_figure(frame, seen->gaps > 0 || seen->gaps_unknown ? HF__INK_PROBLEM : HF__INK_PLAIN, text);
+}
+
 static void put_figures(const hf__top *top, hf__frame *frame)
 {
     const hf__snapshot *seen = top->snapshot;
@@ -96,10 +108,7 @@ static void put_figures(const hf__top *top, hf__frame *frame)
     else
         hf__buf_printf(&text, "%" PRIu64 " lost in 24 h", seen->losses_24h);
     put_figure(frame, seen->losses_24h > 0 ? HF__INK_PROBLEM : HF__INK_PLAIN, &text);
-    hf__buf_printf(&text, seen->gaps == 1 ? "%zu gap" : "%zu gaps", seen->gaps);
-    if (seen->missing_ledgers > 0)
-        hf__buf_printf(&text, " (%" PRId64 " ledgers)", seen->missing_ledgers);
-    put_figure(frame, seen->gaps > 0 ? HF__INK_PROBLEM : HF__INK_PLAIN, &text);
+    put_gaps(frame, seen, &text);
     hf__buf_printf(&text, "%zu unregistered", seen->unregistered);
     if (seen->registry != NULL)
         put_figure(frame, seen->unregistered > 0 ? HF__INK_WARNING : HF__INK_PLAIN, &text);

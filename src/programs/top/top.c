@@ -156,8 +156,13 @@ static void put_figures(const hf__snapshot *seen, hf__json *json)
     else
         hf__json_put_integer(json, "losses_24h", (int64_t)seen->losses_24h);
     hf__json_put_integer(json, "unregistered", (int64_t)seen->unregistered);
-    hf__json_put_integer(json, "gaps", (int64_t)seen->gaps);
-    hf__json_put_integer(json, "missing_ledgers", seen->missing_ledgers);
+    if (seen->gaps_unknown) {
+        hf__json_put_null(json, "gaps");
+        hf__json_put_null(json, "missing_ledgers");
+    } else {
+        hf__json_put_integer(json, "gaps", (int64_t)seen->gaps);
+        hf__json_put_integer(json, "missing_ledgers", seen->missing_ledgers);
+    }
 }
 
 void hf__top_print_json(const hf__top *top, hf__json *json)

@@ -119,6 +119,16 @@ static hf_status read_network(hf__networks *networks, hf_store *store, hf_tx *tx
     return status;
 }
 
+/* Of a network that could not be read, what came before the failure is no use to anybody. */
+static void forget_half_read(hf__network_reading *reading)
+{
+    if (!reading->problem[0])
+        return;
+    reading->status = (hf__network_status){.exists = reading->status.exists};
+    hf__ranges_free(&reading->coverage);
+    hf__ranges_free(&reading->gaps);
+}
+
 hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx,
                               hf__view_reading *reading, bool *again, hf_error *err)
 {
@@ -133,6 +143,7 @@ hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx
     for (size_t i = 0; status == HF_OK && i < count; i++) {
         reading->network_count = i + 1;
         status = read_network(networks, store, tx, &entries[i], &reading->networks[i], again, err);
+        forget_half_read(&reading->networks[i]);
     }
     free(entries);
     return status;
@@ -244,8 +255,7 @@ static void show_network(hf__networks *networks, const hf__network_reading *read
         .ingester = holder_of(draft, reading->lock_key),
         .problem = hf__arena_text(arena, reading->problem),
     };
-    if (status->source_tip.known && status->latest.known)
-        network->lag = (hf__maybe){true, status->source_tip.value - status->latest.value};
+    network->lag = hf__network_lag(status, network->ingester[0] != '\0', draft->seen.taken_ms);
     hf__rate_of *rate = reading->problem[0] ? NULL : find_rate(networks, reading->schema);
     if (!rate)
         return;
@@ -279,7 +289,10 @@ void hf__networks_show(hf__networks *networks, const hf__view_reading *reading,
     seen->network_count = reading->network_count;
     for (size_t i = 0; i < reading->network_count; i++) {
         show_network(networks, &reading->networks[i], draft, &seen->networks[i]);
+        const hf__network_status *status = &seen->networks[i].status;
         seen->gaps += seen->networks[i].gap_count;
+        seen->gaps_unknown |=
+            seen->networks[i].problem[0] != '\0' || (status->latest.known && !status->gaps.known);
         seen->missing_ledgers += seen->networks[i].status.missing;
     }
 }

@@ -216,6 +216,7 @@ typedef struct hf__snapshot {
     bool losses_unknown; /* none is recorded, but the history of that time may have holes */
     int64_t missing_ledgers;
     size_t gaps;
+    bool gaps_unknown; /* of some network, which may have more than these */
 } hf__snapshot;
 
 enum { HF__EVENTS_SHOWN = 1000 };

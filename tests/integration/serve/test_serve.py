@@ -12,6 +12,7 @@ import pytest
 import cli
 import hf_registry
 from awaiting import eventually
+from ledgers import chain
 from serve import Serve
 
 LISTS = ["locks", "waits", "events", "registry", "ingest", "tables"]
@@ -297,6 +298,43 @@ def test_health_fails_beyond_the_allowed_lag_only(world, holdfast, tip, lag, sta
     health = server.get("/health")
     assert health.status == status and ("testnet" in health.text) == (status == 503)
     assert server.get("/ready").status == 200
+
+
+def test_a_lag_that_nobody_measures_any_more_is_not_known(world, holdfast):
+    world.ingest(1, 10)
+    world.network.sql("update @ingest_store set value = '1700000000000' where key = 'holdfast.lastSuccess'")
+    server = Serve(holdfast.at(world.kind.url), "--max-lag", 5)
+    health = server.get("/health")
+    assert (health.status, server.api("ingest")["data"][0]["lag"]) == (503, None)
+    assert "testnet" in health.text and "holdfast_ingest_lag_ledgers{" not in server.get("/metrics").text
+    assert world.json("ingest", "status")["networks"][0]["lag_ledgers"] is None
+    assert "caught up" not in world("ingest", "status").out
+    live = world.start("ingest", "--source", world.source(chain(1, 10)), "--follow")
+    eventually(lambda: server.api("ingest")["data"][0]["lag"] == 0)
+    assert (server.get("/health").status, live.process.poll()) == (200, None)
+
+
+@pytest.mark.parametrize("damage, said", [
+    ("insert into @ingest_coverage (lo, hi) values (3, 4)", "overlap"),
+    ("drop table @ingest_coverage", "no coverage"),
+    ("update @ingest_store set value = 'abc' where key = 'latestLedgerCursor'", "abc"),
+])
+def test_what_is_not_known_of_a_network_is_never_none(world, holdfast, damage, said):
+    world.ingest(1, 10)
+    world.network.sql(damage)
+    command = holdfast.at(world.kind.url)
+    server = Serve(command)
+    (shown,) = server.api("ingest")["data"]
+    assert (shown["gaps"], shown["missing"], shown["covered"]) == (None, None, None), shown
+    gaps = server.get("/api/v1/ingest/testnet/gaps")
+    assert gaps.status == 503 and said in gaps.json["error"]["detail"], gaps
+    page = server.get("/").text
+    assert "?</b> <span>gaps" in page and "Coverage of testnet" not in page
+    top = json.loads(command("top", "--once", "--json", "--tab", "ingest").out)
+    assert (top["gaps"], top["missing_ledgers"]) == (None, None)
+    assert "gaps unknown" in command("top", "--once", "--tab", "ingest").out
+    if said == "abc":
+        assert shown["latest"] is None and "holdfast_ingest_latest_ledger{" not in server.get("/metrics").text
 
 
 # --- the document ---------------------------------------------------------------------------------------

@@ -109,8 +109,11 @@ static void put_tile(hf__buf *out, const hf__page_request *to, const char *fragm
 
 static void put_gap_tile(hf__buf *out, const hf__snapshot *seen, const hf__page_request *to)
 {
-    open_tile(out, to, "#ingest", seen->gaps > 0 ? "bad" : "");
-    hf__html_number(out, (int64_t)seen->gaps);
+    open_tile(out, to, "#ingest", seen->gaps > 0 || seen->gaps_unknown ? "bad" : "");
+    if (seen->gaps_unknown)
+        hf__buf_puts(out, seen->gaps > 0 ? "≥ " : "?");
+    if (seen->gaps > 0 || !seen->gaps_unknown)
+        hf__html_number(out, (int64_t)seen->gaps);
     hf__buf_puts(out, seen->gaps == 1 ? "</b> <span>gap" : "</b> <span>gaps");
     if (seen->missing_ledgers > 0) {
         hf__buf_puts(out, ", ");
