@@ -170,7 +170,7 @@ static hf_status say_how_far(hf__work *work, hf__plan *plan, hf__verdict *verdic
                              const char *staging, bool *is_none, hf_error *err)
 {
     const hf__fault fault = work->target->fault;
-    hf__proof_options how = {.attached_from = staging, .staging = staging};
+    hf__proof_options how = {.attached_from = staging, .staging = staging, .is_at_once = true};
     hf_error plain = *err;
     bool is_known = (fault.code != 0 || !fault.was_sent) &&
                     hf__proof_judge(work, plan, &how, verdicts, NULL) == HF_OK &&

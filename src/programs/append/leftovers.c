@@ -169,15 +169,16 @@ static void say_why(const hf__plan *plan, const hf__verdict *verdicts, const hf_
         at++;
     if (hf__count_verdicts(plan, verdicts, HF__UNSURE) == 0)
         (void)snprintf(row->reason, sizeof row->reason,
-                       "%zu of %zu partitions are attached, and the staging table is gone",
+                       "%zu of %zu partitions are proven to be attached, and the staging "
+                       "table is not here",
                        hf__count_verdicts(plan, verdicts, HF__ATTACHED), plan->partition_count);
     else
         (void)snprintf(row->reason, sizeof row->reason,
-                       "%zu of %zu partitions are attached; %s in partition %.64s",
+                       "%zu of %zu partitions are proven to be attached; %s in partition %.64s",
                        hf__count_verdicts(plan, verdicts, HF__ATTACHED), plan->partition_count,
                        how->is_altered
                            ? "the table was altered or made anew since, so nobody can tell"
-                           : "others have changed parts since, so that nobody can tell",
+                           : "others may have changed or dropped parts since, so nobody can tell",
                        plan->partitions[at].id);
 }
 

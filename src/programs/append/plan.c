@@ -31,6 +31,7 @@ static hf_status read_parts(const hf__grid *grid, hf__parts *parts, hf_error *er
         part->level = hf__grid_number(grid, i, 6);
         part->is_mutated = hf__grid_number(grid, i, 7) != part->min_block;
         (void)snprintf(part->files, sizeof part->files, "%s", hf__grid_at(grid, i, 8));
+        part->modified = hf__grid_number(grid, i, 9);
     }
     return HF_OK;
 }
@@ -44,8 +45,8 @@ hf_status hf__parts_read(hf__target *target, const char *database, const char *t
     hf__buf_printf(&sql,
                    "SELECT partition_id, name, min_block_number, max_block_number, rows, active, "
                    "level, data_version, concat(toString(bytes_on_disk), '/', "
-                   "toString(data_uncompressed_bytes), '/', toString(marks)%s) "
-                   "FROM system.parts WHERE ",
+                   "toString(data_uncompressed_bytes), '/', toString(marks)%s), "
+                   "toInt64(toUnixTimestamp(modification_time)) FROM system.parts WHERE ",
                    with_checksums ? ", '/', hash_of_all_files" : "");
     hf__put_table_condition(&sql, database, table);
     if (above >= 0)
@@ -318,6 +319,28 @@ hf__verdict hf__plan_sum_up(const hf__plan *plan, const hf__plan_partition *part
                                    : HF__PARTLY;
 }
 
+/*
+ * DROP and DETACH PARTITION, TRUNCATE and their like take all parts of a partition away, and those
+ * that come later have later blocks. Where one that was there before is still there, or one of this
+ * append's, nobody did that. A server that is restarted counts blocks from the greatest that it
+ * finds, so there the part must be older as well.
+ */
+bool hf__plan_is_kept(const hf__plan *plan, const hf__plan_partition *partition,
+                      const hf__parts *now, const hf__evidence *evidence)
+{
+    bool is = evidence->is_answered || evidence->is_at_once;
+
+    for (size_t p = 0; p < partition->count && !is; p++)
+        is = plan->parts[partition->first + p].found == HF__THERE;
+    for (size_t i = 0; i < now->count && !is; i++) {
+        const hf__plan_part *part = &now->items[i];
+        is = strcmp(part->partition, partition->id) == 0 && partition->last_block > 0 &&
+             part->min_block <= partition->last_block &&
+             (evidence->is_same_run || part->modified <= plan->at) && is_alive(part, now);
+    }
+    return is;
+}
+
 hf__verdict hf__plan_judge(hf__plan *plan, const hf__plan_partition *partition,
                            const hf__parts *now, const hf__evidence *evidence)
 {
@@ -332,8 +355,12 @@ hf__verdict hf__plan_judge(hf__plan *plan, const hf__plan_partition *partition,
         if (next < now->count)
             planned->found = look_at(planned, &now->items[next], now, evidence);
         else
-            planned->found = is_hiding ? HF__MAYBE : HF__ABSENT;
+            planned->found = HF__ABSENT;
         at = next < now->count ? next + 1 : at; /* they are attached in their order */
     }
+    is_hiding = is_hiding || !hf__plan_is_kept(plan, partition, now, evidence);
+    for (size_t p = 0; p < partition->count && is_hiding; p++)
+        if (plan->parts[partition->first + p].found == HF__ABSENT)
+            plan->parts[partition->first + p].found = HF__MAYBE;
     return hf__plan_sum_up(plan, partition);
 }

@@ -29,6 +29,7 @@ typedef struct hf__plan_part {
     bool is_active;
     bool is_mutated;
     char files[HF__FILES_MAX]; /* their sizes and, where the server tells it, their checksum */
+    int64_t modified;          /* when it was made, by the server's clock */
     bool has_sum;              /* the rows were read, and this is a sum over all of them */
     uint64_t sum;
 
@@ -89,14 +90,22 @@ typedef struct hf__evidence {
     bool is_answered;   /* the server has said that ATTACH was done: equal files are enough */
     bool has_checksums; /* equal files are proof, since files has their checksum */
     bool is_altered;    /* the table was altered: servers rewrite parts in place then */
+    bool is_same_run;   /* the server was not restarted since the plan was written */
+    bool is_at_once;    /* the server has just said that ATTACH failed: nobody dropped its parts */
 } hf__evidence;
 
 /*
  * Which parts of this partition are in the table? now: the table's parts, inactive ones too, at
- * least those above hf__plan_least_block. Sets found of the plan's parts.
+ * least those above hf__plan_least_block. Sets found of the plan's parts. That a part is not shown
+ * does not prove that it was never there: somebody may have dropped the partition since.
  */
 hf__verdict hf__plan_judge(hf__plan *plan, const hf__plan_partition *partition,
                            const hf__parts *now, const hf__evidence *evidence);
+/*
+ * Was this partition dropped by nobody since the plan was written? now has all of the table's parts.
+ */
+bool hf__plan_is_kept(const hf__plan *plan, const hf__plan_partition *partition,
+                      const hf__parts *now, const hf__evidence *evidence);
 /* The verdict from what was found. */
 hf__verdict hf__plan_sum_up(const hf__plan *plan, const hf__plan_partition *partition);
 /* May this part of the table be that one of the plan, by what is known without reading its rows? */

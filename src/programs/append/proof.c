@@ -2,13 +2,16 @@
  * What tells whether an ATTACH was done. Others write to the table as well, some of them without
  * its lock, so it is never inferred from numbers of rows. In this order:
  *
- * - A replicated table remembers every part that it has attached from another table by a checksum
- *   of its files, in ZooKeeper.
  * - The server's log of queries has the statement, which names the staging table, and so nobody
  *   else's. It proves as well that the statement never ran, provided that it has the statement
  *   before it, the look at the table, and that the server was not restarted since.
+ * - A replicated table remembers every part that it has attached from another table by a checksum
+ *   of its files, in ZooKeeper, until the partition is dropped.
  * - The parts of the table: their files, by checksum where the server tells it, else their rows are
  *   read and compared with those that are staged. See hf__plan_judge.
+ *
+ * Without the log, what is not there was never attached only if the partition shows that nobody has
+ * dropped it meanwhile (hf__plan_is_kept).
  */
 #include "programs/append/proof.h"
 
@@ -179,8 +182,7 @@ struct proof {
     const char *staging;       /* its name by now; "": it is gone */
     hf__parts now;
     hf__evidence evidence;
-    bool is_same_run;   /* the server was not restarted since */
-    hf__grid entries;   /* of the log of queries: id, type, text */
+    hf__grid entries;   /* of the log of queries: id, type, text, exception */
     bool is_logged;     /* the log reaches back far enough */
     hf__grid block_ids; /* that a replicated table knows */
     bool has_block_ids;
@@ -191,7 +193,7 @@ static hf_status compare_tables(struct proof *proof, hf_error *err)
     hf__plan now = {0};
     hf_status status = hf__proof_look(proof->work, &now, "", err);
 
-    proof->is_same_run = llabs(now.started - proof->plan->started) <= RESTART_SLACK_S;
+    proof->evidence.is_same_run = llabs(now.started - proof->plan->started) <= RESTART_SLACK_S;
     proof->evidence.is_altered = strcmp(now.table_mark, proof->plan->table_mark) != 0;
     return status;
 }
@@ -212,10 +214,11 @@ static void read_log(struct proof *proof)
     bool is_flushed = hf__target_query(work->target, &flush, NULL, NULL) == HF_OK;
     hf__writer_id(work, writer);
     look_id(canary, proof->attached_from);
-    hf__buf_printf(&sql,
-                   "SELECT query_id, toInt8(type), query FROM system.query_log WHERE event_date >= "
-                   "toDate(toDateTime(%" PRId64 ")) - 1 AND (query_id = ",
-                   proof->plan->at);
+    hf__buf_printf(
+        &sql,
+        "SELECT query_id, toInt8(type), query, exception FROM system.query_log WHERE event_date >= "
+        "toDate(toDateTime(%" PRId64 ")) - 1 AND (query_id = ",
+        proof->plan->at);
     hf__quote_text(&sql, canary);
     hf__buf_puts(&sql, " OR (query_id = ");
     hf__quote_text(&sql, writer);
@@ -224,12 +227,15 @@ static void read_log(struct proof *proof)
     hf__buf_puts(&sql, ") > 0))");
     if (hf__target_ask(work->target, &read, &sql, &proof->entries, NULL) != HF_OK)
         hf__grid_free(&proof->entries);
-    for (size_t i = 0; i < proof->entries.rows && is_flushed && proof->is_same_run; i++)
+    for (size_t i = 0; i < proof->entries.rows && is_flushed && proof->evidence.is_same_run; i++)
         proof->is_logged =
             proof->is_logged || strcmp(hf__grid_at(&proof->entries, i, 0), canary) == 0;
 }
 
-/* A statement that ran and does not name the partition may have been cut short in the log. */
+/*
+ * A statement that ran and does not name the partition may have been cut short in the log. One that
+ * failed has attached the partitions before the one that it failed at, unless its id was in use.
+ */
 static record recorded(const struct proof *proof, const hf__plan_partition *partition)
 {
     record found = proof->is_logged ? NEVER_RAN : SILENT;
@@ -240,7 +246,10 @@ static record recorded(const struct proof *proof, const hf__plan_partition *part
     hf__put_attach(&command, proof->work->name.database, partition->id, proof->attached_from);
     for (size_t i = 0; i < proof->entries.rows && found != RAN && !command.broken; i++) {
         int64_t type = hf__grid_number(&proof->entries, i, 1);
-        if (type == FAILED_BEFORE || strcmp(hf__grid_at(&proof->entries, i, 0), canary) == 0)
+        bool is_refused =
+            type == FAILED_BEFORE &&
+            hf__exception_code(hf__grid_at(&proof->entries, i, 3)) == HF__CODE_ID_IN_USE;
+        if (is_refused || strcmp(hf__grid_at(&proof->entries, i, 0), canary) == 0)
             continue;
         found = type == ENDED && strstr(hf__grid_at(&proof->entries, i, 2), command.data) != NULL
                     ? RAN
@@ -418,11 +427,16 @@ static bool has_block_ids(const struct proof *proof, const hf__plan_partition *p
 
 static hf__verdict judge_by_block_ids(struct proof *proof, const hf__plan_partition *partition)
 {
-    /* The oldest are forgotten once there are as many as the table remembers. */
-    bool is_whole = proof->evidence.is_answered ||
-                    (!proof->evidence.is_altered &&
-                     (int64_t)proof->block_ids.rows <
-                         hf__dedup_window(proof->work->engine_full.data, &proof->work->settings));
+    const hf__evidence *evidence = &proof->evidence;
+    /*
+     * The oldest are forgotten once there are as many as the table remembers, and those of a
+     * partition that is dropped with it.
+     */
+    bool is_whole =
+        evidence->is_answered ||
+        (!evidence->is_altered && hf__plan_is_kept(proof->plan, partition, &proof->now, evidence) &&
+         (int64_t)proof->block_ids.rows <
+             hf__dedup_window(proof->work->engine_full.data, &proof->work->settings));
 
     for (size_t p = 0; p < partition->count; p++) {
         hf__plan_part *part = &proof->plan->parts[partition->first + p];
@@ -437,13 +451,15 @@ static hf__verdict judge_by_block_ids(struct proof *proof, const hf__plan_partit
 static hf__verdict judge_one(struct proof *proof, const hf__plan_partition *partition)
 {
     bool is_replicated = hf__engine_is_replicated(proof->work->engine);
+    bool is_identified = has_block_ids(proof, partition);
     record found = recorded(proof, partition);
 
-    if (found == RAN && !is_replicated) /* a replicated table may have left parts out */
+    /* A replicated table may have left parts out, but none that it was asked for before. */
+    if (found == RAN && (!is_replicated || is_identified))
         return all_are(proof->plan, partition, HF__THERE);
     if (found == NEVER_RAN) /* but the table may be another one by now */
         return all_are(proof->plan, partition, proof->evidence.is_altered ? HF__MAYBE : HF__ABSENT);
-    if (has_block_ids(proof, partition))
+    if (is_identified)
         return judge_by_block_ids(proof, partition);
     return hf__plan_judge(proof->plan, partition, &proof->now, &proof->evidence);
 }
@@ -451,19 +467,21 @@ static hf__verdict judge_one(struct proof *proof, const hf__plan_partition *part
 hf_status hf__proof_judge(hf__work *work, hf__plan *plan, hf__proof_options *options,
                           hf__verdict *verdicts, hf_error *err)
 {
-    struct proof proof = {
-        .work = work,
-        .plan = plan,
-        .attached_from = options->attached_from,
-        .staging = options->staging,
-        .evidence = {.is_answered = options->is_answered, .has_checksums = work->is_modern}};
+    struct proof proof = {.work = work,
+                          .plan = plan,
+                          .attached_from = options->attached_from,
+                          .staging = options->staging,
+                          .evidence = {.is_answered = options->is_answered,
+                                       .is_at_once = options->is_at_once,
+                                       .has_checksums = work->is_modern}};
     hf_status status = HF_OK;
 
     if (!options->is_answered)
         status = compare_tables(&proof, err);
     if (status == HF_OK)
-        status = hf__parts_read(work->target, work->name.database, work->name.table,
-                                work->is_modern, hf__plan_least_block(plan), &proof.now, err);
+        status =
+            hf__parts_read(work->target, work->name.database, work->name.table, work->is_modern,
+                           options->is_answered ? hf__plan_least_block(plan) : -1, &proof.now, err);
     if (status == HF_OK && hf__engine_is_replicated(work->engine))
         proof.has_block_ids = hf__block_ids_read(work, &proof.block_ids, NULL) == HF_OK;
     if (status == HF_OK && !options->is_answered) {

@@ -22,6 +22,7 @@ typedef struct hf__proof_options {
     const char *attached_from; /* the staging table that the ATTACH named */
     const char *staging;       /* its name by now; "": it is gone */
     bool is_answered;          /* the server has just said that ATTACH was done */
+    bool is_at_once;           /* it has just said that it failed */
     bool is_altered;           /* out: the table was altered, or made anew */
 } hf__proof_options;
 

@@ -190,6 +190,25 @@ def test_a_replicated_table_tells_what_a_dead_append_has_attached(first, store15
     both_have(replicas, {**before, 1: 100, 2: 100})
 
 
+@pytest.mark.parametrize("word", ["DROP", "DETACH"])
+@pytest.mark.parametrize("log", ["kept", "lost"])
+def test_a_partition_that_somebody_dropped_does_not_come_back(first, store15, replicas, word, log):
+    """ZooKeeper forgets its parts: only the log of queries still knows them."""
+    make_replicated(replicas)
+    kill_before(first, store15, "done")
+    for part in replicas[0].rows("SELECT DISTINCT partition_id AS id FROM system.parts WHERE active AND table = 't'"
+                                 " AND database = currentDatabase()"):
+        replicas[0].sql(f"ALTER TABLE t {word} PARTITION ID '{part['id']}'")
+    assert counts(replicas[0]) == {}
+    if log == "lost":
+        replicas[0].sql("SYSTEM FLUSH LOGS")
+        replicas[0].sql("TRUNCATE TABLE IF EXISTS system.query_log")
+    replicas[0].sql("INSERT INTO t SELECT 2, number FROM numbers(100)")
+    result = first("--id", "x", "t", input=b"")
+    assert result.code == (0 if log == "kept" else 76), result
+    both_have(replicas, {2: 100})
+
+
 # --- a connection that breaks -----------------------------------------------------------------------------
 
 

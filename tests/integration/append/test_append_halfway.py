@@ -83,3 +83,15 @@ def test_where_they_were_merged_at_once_people_say_so_and_the_others_are_attache
     result = appender15.holdfast("append", "resolve", "--missing", "--to", ch.url(), "x")
     assert result.code == 0, result
     assert counts(ch) == {0: 1, 1: PARTS * BLOCK} and ch.staging_tables() == []
+
+
+def test_what_was_dropped_before_the_server_was_started_again_is_not_attached_again(appender15, ch):
+    """It gives the numbers of blocks again: the stranger's part looks like one that was there before."""
+    attach_halfway(appender15, ch, NEVER_MERGED, PARTS)
+    ch.sql("TRUNCATE TABLE t")
+    ch.server.kill()
+    ch.server.start()
+    ch.sql("INSERT INTO t SELECT 2, number FROM numbers(10)")
+    result = appender15("--id", "x", "t", input=b"")
+    assert result.code == 76 and "dropped" in result.err, result
+    assert counts(ch) == {2: 10}

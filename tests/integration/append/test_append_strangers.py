@@ -215,6 +215,37 @@ def test_without_a_log_changed_parts_are_doubted(appender15, store15, ch, change
     assert counts(ch) == {**before, 5: 10}
 
 
+def truncate(ch):
+    ch.sql(f"SYSTEM START MERGES {ch.name}.t")
+    ch.sql("TRUNCATE TABLE t")
+
+
+def detach(ch):
+    ch.sql(f"SYSTEM START MERGES {ch.name}.t")
+    ch.sql("ALTER TABLE t DETACH PARTITION ID 'all'")
+
+
+@pytest.mark.parametrize("change", [drop, truncate, detach])
+@pytest.mark.parametrize("stranger", [False, True])
+def test_without_a_log_what_somebody_has_dropped_is_not_attached_again(appender15, store15, ch, change, stranger):
+    """That it is not there does not prove that it was never there."""
+    make_table(ch, engine=SHORT)
+    appender15.done("t", input=rows_of(0, 1))
+    kill_before(appender15, store15, "done")
+    forget_log(ch)
+    change(ch)
+    await_forgotten(ch)
+    if stranger:
+        ch.sql(f"INSERT INTO t SELECT 2, number FROM numbers({ROWS})")
+    before = counts(ch)
+    result = appender15("--id", "x", "t", input=b"")
+    assert result.code == 76 and "dropped" in result.err and "append resolve" in result.err, result
+    assert counts(ch) == before and len(ch.staging_tables()) == 1
+    resolved = appender15.holdfast("append", "resolve", "--attached", "--to", ch.url(), "x")
+    assert resolved.code == 0, resolved
+    assert counts(ch) == before and ch.staging_tables() == []
+
+
 @pytest.mark.parametrize("change", [merge, mutate])
 def test_without_a_log_parts_that_the_server_still_shows_prove_that_nothing_was_attached(appender15, ch, change):
     make_table(ch)

@@ -50,8 +50,9 @@ static void activate(hf__plan_part *parts, size_t count)
         parts[i].is_active = true;
 }
 
-static const hf__evidence sizes = {0}, answered = {.is_answered = true},
-                          checksums = {.has_checksums = true}, altered = {.is_altered = true};
+static const hf__evidence sizes = {.is_at_once = true}, answered = {.is_answered = true},
+                          checksums = {.is_at_once = true, .has_checksums = true},
+                          altered = {.is_at_once = true, .is_altered = true};
 
 static void test_a_plan_survives_the_store(void **state)
 {
@@ -121,6 +122,28 @@ static void test_nothing_later_is_not_attached(void **state)
     assert_int_equal(judge(NULL, 0, &sizes), HF__NOT_ATTACHED);
     assert_int_equal(judge(now, 1, &sizes), HF__NOT_ATTACHED);
     assert_int_equal(judge(now, 1, &altered), HF__UNSURE);
+}
+
+static void
+test_what_is_not_there_may_have_been_dropped_unless_something_older_is_left(void **state)
+{
+    const hf__evidence later = {.is_same_run = true}, restarted = {0};
+    hf__plan_part before[] = {OTHER(7)}, behind[] = {OTHER(8)}, ours[] = {FIRST(8)};
+
+    (void)state;
+    activate(before, 1);
+    activate(behind, 1);
+    activate(ours, 1);
+    assert_int_equal(judge(NULL, 0, &later), HF__UNSURE);
+    assert_int_equal(judge(behind, 1, &later), HF__UNSURE);
+    assert_int_equal(judge(before, 1, &later), HF__NOT_ATTACHED);
+    assert_int_equal(judge(before, 1, &restarted), HF__NOT_ATTACHED);
+    before[0].modified = INT64_MAX; /* a restarted server has given the number again */
+    assert_int_equal(judge(before, 1, &restarted), HF__UNSURE);
+    before[0].is_active = false;
+    assert_int_equal(judge(before, 1, &later), HF__UNSURE);
+    const hf__evidence sure = {.has_checksums = true};
+    assert_int_equal(judge(ours, 1, &sure), HF__PARTLY); /* the other part would be gone as well */
 }
 
 static void test_equal_files_are_proof_only_with_checksums_or_an_answer(void **state)
@@ -219,6 +242,8 @@ int main(void)
         cmocka_unit_test(test_a_damaged_plan_is_refused),
         cmocka_unit_test(test_a_plan_is_made_of_active_parts_by_partition),
         cmocka_unit_test(test_nothing_later_is_not_attached),
+        cmocka_unit_test(
+            test_what_is_not_there_may_have_been_dropped_unless_something_older_is_left),
         cmocka_unit_test(test_equal_files_are_proof_only_with_checksums_or_an_answer),
         cmocka_unit_test(test_merged_away_they_are_still_seen_as_long_as_the_server_keeps_them),
         cmocka_unit_test(test_a_strangers_part_is_not_taken_for_ours),
