@@ -97,12 +97,12 @@ static void test_sql_comments_in_strings_are_comments(void **state)
 static void test_other_files_are_text_but_for_comment_lines(void **state)
 {
     (void)state;
-    assert_null(hf__syntax_of("a.sh"));
+    assert_null(hf__syntax_of("a.conf"));
     assert_null(hf__syntax_of("py"));
     assert_null(hf__syntax_of("a."));
     assert_non_null(hf__syntax_of("x.y/a.PY"));
     assert_null(hf__syntax_of("x.py/a"));
-    expect("a.sh", "a\n # b\nc", "tt-----t");
+    expect("a.conf", "a\n # b\nc", "tt-----t");
 }
 
 int main(void)
