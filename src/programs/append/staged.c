@@ -366,7 +366,37 @@ static hf_status attach_staged(hf__work *work, hf_error *err)
     return status;
 }
 
-hf_status hf__staged_run(hf__work *work, hf_error *err)
+/*
+ * Without its locks an append may fail in ways of its own: another one has settled it, and dropped
+ * its staging table. What that one has recorded counts then, and not what the server said.
+ */
+static hf_status look_for_loss(hf__work *work, hf_status status, hf_error *err)
+{
+    hf__append_row row = {0};
+    hf_error plain = {0}, why = {0};
+
+    if (status == HF_OK || status == HF_INTERRUPTED || work->own == NULL || err == NULL)
+        return status;
+    plain = *err;
+    if (status != HF_LOST &&
+        (hf_store_is_local(work->store) || hf__append_check_held(work->own, &why) != HF_LOST))
+        return status;
+    if (status != HF_LOST)
+        status =
+            hf__fail(err, HF_LOST, "%s; what it did last failed: %s", why.message, plain.message);
+    if (hf__append_load(work->store, work->result->id, &row, NULL) == HF_OK &&
+        row.state == HF__APPEND_DONE) {
+        plain = *err;
+        hf__set_error(err, status,
+                      "%s; another append has finished this one: all of its rows are in the table",
+                      plain.message);
+    }
+    hf__hint(err, "repeat with --id %s: it finds what was done", work->result->id);
+    hf__append_row_free(&row);
+    return status;
+}
+
+static hf_status run(hf__work *work, hf_error *err)
 {
     bool over = false;
     if (work->options->id == NULL)
@@ -389,4 +419,9 @@ hf_status hf__staged_run(hf__work *work, hf_error *err)
     if (status == HF_OK)
         hf__staging_discard(work, work->staging);
     return status;
+}
+
+hf_status hf__staged_run(hf__work *work, hf_error *err)
+{
+    return look_for_loss(work, run(work, err), err);
 }

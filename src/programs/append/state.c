@@ -184,6 +184,17 @@ hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row, 
     return status;
 }
 
+hf_status hf__append_check_held(hf_lock *lock, hf_error *err)
+{
+    struct loading loading = {.sql = &hf__sql_append_find, .value = ""};
+    hf_tx_options options = tx_options();
+
+    options.read_only = true;
+    hf_status status = hf_lock_transact(lock, &options, load, &loading, err);
+    hf_rows_free(loading.rows);
+    return status;
+}
+
 hf_status hf__append_load_attaching(hf_store *store, const char *table, hf_rows **rows,
                                     hf_error *err)
 {

@@ -38,6 +38,9 @@ void hf__append_row_free(hf__append_row *row);
 HF_MUST_CHECK hf_status hf__append_load(hf_store *store, const char *id, hf__append_row *row,
                                         hf_error *err);
 
+/* HF_LOST: this lock, of an append, is not held any more. Asks the server. */
+HF_MUST_CHECK hf_status hf__append_check_held(hf_lock *lock, hf_error *err);
+
 /*
  * The rows of all appends to this table that are attaching: one at most on each server. The caller
  * frees rows.

@@ -448,7 +448,7 @@ def test_a_lock_lost_while_it_attaches_is_told_and_a_repeat_attaches_the_rest(ap
             store.server.terminate(pid)
         result = worker.wait_all(20)
     assert result.code == 79 and "0 of 3 partitions are attached" in result.err, result
-    assert "repeat with the same --id" in result.err
+    assert "repeat with --id x" in result.err
     assert counts(ch) == {0: 1}
     assert repeat(appender, "x", input=b"") == "finished"
     assert counts(ch) == {0: 1, 1: 99}

@@ -292,3 +292,25 @@ def test_a_lock_found_lost_behind_the_whole_insert_is_told_with_what_is_there(ap
     assert result.code == 79 and "remove them before it is repeated" in result.err, result
     assert visible(result.err) == (107 if stranger else 100)
     assert counts(ch)[1] == 100
+
+
+@pytest.mark.parametrize("word", ["ATTACH PARTITION", "INSERT INTO", "RENAME TABLE"])
+def test_who_loses_the_lock_and_is_settled_by_another_says_so_and_not_that_it_failed(appender15, store15, ch, word):
+    """The statement is late: another append has finished this one, or swept what it had staged."""
+    others = []
+    make_table(ch)
+
+    def lose(query, _):
+        if word in query and not others:
+            for pid in store15.sessions("holdfast append%"):
+                store15.server.terminate(pid)
+            others.append(appender15("t", input=rows_of(2, 10)))
+
+    result = appended(appender15, Between(ch.server, lose), "--id", "x", "t", input=rows_of(1, 100))
+    assert others[0].code == 0 and result.code == 79, (others, result)
+    assert "forget" not in result.err and "repeat with --id x" in result.err, result
+    is_there = word == "ATTACH PARTITION"
+    assert ("all of its rows are in the table" in result.err) == is_there, result
+    assert counts(ch) == {2: 10, **({1: 100} if is_there else {})}
+    appender15.done("--id", "x", "t", input=rows_of(1, 100))
+    assert counts(ch) == {1: 100, 2: 10}
