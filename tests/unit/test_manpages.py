@@ -12,7 +12,7 @@ COMMANDS = ["run", "tx", "key", "locks", "cursor", "gaps", "table", "doctor", "i
 PROGRAMS = {
     "append": ["list", "resolve", "forget"],
     "ingest": ["status", "adopt", "reset"],
-    "registry": ["check", "risk", "lint", "doc", "import", "seen"],
+    "registry": ["init", "check", "risk", "lint", "doc", "import", "seen"],
     "retention": ["reconcile"],
     "serve": [],
     "top": [],

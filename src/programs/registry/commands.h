@@ -12,6 +12,7 @@
 HF_MUST_CHECK hf_status open_needed_registry(const struct common *common, hf_registry **registry,
                                              hf_error *err);
 
+extern const struct command cmd_registry_init;
 extern const struct command cmd_registry_check;
 extern const struct command cmd_registry_risk;
 extern const struct command cmd_registry_lint;

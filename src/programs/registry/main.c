@@ -6,6 +6,7 @@
 #include "programs/registry/commands.h"
 
 static const struct command *const commands[] = {
+    &cmd_registry_init,
     &cmd_registry_check,
     &cmd_registry_risk,
     &cmd_registry_lint,
