@@ -51,8 +51,8 @@ static bool has(const hf__tables_there *there, size_t table)
 }
 
 /*
- * A schema belongs to one network from its first use on. Under another name, the lock of the network
- * would be another one, and keep nobody out.
+ * A schema belongs to one network from its first use on. Under another name, the lock of the
+ * network would be another one, and keep nobody out.
  */
 static hf_status check_name(hf_tx *tx, const hf_network *network, hf_error *err)
 {

@@ -101,9 +101,7 @@ typedef struct hf__evidence {
  */
 hf__verdict hf__plan_judge(hf__plan *plan, const hf__plan_partition *partition,
                            const hf__parts *now, const hf__evidence *evidence);
-/*
- * Was this partition dropped by nobody since the plan was written? now has all of the table's parts.
- */
+/* Has nobody dropped this partition since the plan was written? now: all parts of the table. */
 bool hf__plan_is_kept(const hf__plan *plan, const hf__plan_partition *partition,
                       const hf__parts *now, const hf__evidence *evidence);
 /* The verdict from what was found. */

@@ -124,8 +124,7 @@ static void test_nothing_later_is_not_attached(void **state)
     assert_int_equal(judge(now, 1, &altered), HF__UNSURE);
 }
 
-static void
-test_what_is_not_there_may_have_been_dropped_unless_something_older_is_left(void **state)
+static void test_what_is_not_there_may_have_been_dropped_unless_older_is_left(void **state)
 {
     const hf__evidence later = {.is_same_run = true}, restarted = {0};
     hf__plan_part before[] = {OTHER(7)}, behind[] = {OTHER(8)}, ours[] = {FIRST(8)};
@@ -242,8 +241,7 @@ int main(void)
         cmocka_unit_test(test_a_damaged_plan_is_refused),
         cmocka_unit_test(test_a_plan_is_made_of_active_parts_by_partition),
         cmocka_unit_test(test_nothing_later_is_not_attached),
-        cmocka_unit_test(
-            test_what_is_not_there_may_have_been_dropped_unless_something_older_is_left),
+        cmocka_unit_test(test_what_is_not_there_may_have_been_dropped_unless_older_is_left),
         cmocka_unit_test(test_equal_files_are_proof_only_with_checksums_or_an_answer),
         cmocka_unit_test(test_merged_away_they_are_still_seen_as_long_as_the_server_keeps_them),
         cmocka_unit_test(test_a_strangers_part_is_not_taken_for_ours),
