@@ -418,6 +418,8 @@ static hf_status write_new(const char *path, const hf__buf *text, hf_error *err)
         done = false;
     if (done)
         return HF_OK;
+    if (fd >= 0)
+        (void)unlink(path); /* half a registry is worse than none */
     hf_status status =
         hf__fail_errno(err, HF_SYSTEM, reason, "cannot write %s", show_argument(shown, path));
     if (reason == EEXIST)
