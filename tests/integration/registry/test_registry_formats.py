@@ -181,7 +181,7 @@ def test_limit_of_the_risk_is_the_options_else_the_files_else_1_percent(check, e
 def test_for_people_each_finding_is_a_line_that_editors_can_follow(check):
     lines = check(UNKNOWN_FIELD).out.splitlines()
     assert re.fullmatch(r"locks\.yaml:4:1: error: the registry has no field 'surprise' \[unknown-field\]", lines[0])
-    assert lines[1].startswith("    help: known here are version, locks, conventions")
+    assert lines[1].startswith("    help: known here are version, strict, locks, conventions")
     assert len(lines) == 2
 
 
