@@ -8,8 +8,8 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "holdfast/holdfast.h"
+#include "programs/registry/collisions.h"
 #include "programs/registry/commands.h"
-#include "programs/registry/own_labels.h"
 
 /* --- what the store holds and has recorded, key by key -------------------------------------- */
 

@@ -1,4 +1,4 @@
-#include "programs/registry/own_labels.h"
+#include "programs/registry/collisions.h"
 
 #include <stdlib.h>
 #include <string.h>

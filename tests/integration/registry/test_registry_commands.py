@@ -268,7 +268,7 @@ def test_key_with_a_stated_derivation_asks_no_registry(named):
 
 
 def test_key_shows_every_derivation_of_a_label_that_is_not_registered(named):
-    assert len(json.loads(named("key", "--json", "elsewhere").out)["keys"]) == 6
+    assert len(json.loads(named("key", "--json", "elsewhere").out)["keys"]) == 13
 
 
 def test_tx_warns_once_of_a_lifetime_that_the_registry_has_otherwise(holdfast, tmp_path):
