@@ -91,7 +91,7 @@ static hf_status tell(hf_tx *tx, void *arg, hf_error *err)
 
 static hf_status tell_alone(struct live *live, hf_error *err)
 {
-    hf_tx_options options = hf__network_tx_options(live->network);
+    hf_tx_options options = hf__live_tx_options(live);
     hf_status status = hf_lock_transact(live->lock, &options, tell, live, err);
     if (status == HF_OK)
         note_written(live);

@@ -93,6 +93,9 @@ void hf__live_note(const struct live *live, const char *text);
 HF_MUST_CHECK hf_status hf__live_want(hf_tx *tx, const struct live *live, int64_t from,
                                       hf_error *err);
 
+/* live_write.c: for a transaction on the session of the lock, with a deadline. */
+hf_tx_options hf__live_tx_options(const struct live *live);
+
 /* live_write.c: commits the batch in one transaction and empties it. An empty batch is HF_OK. */
 HF_MUST_CHECK hf_status hf__live_commit(struct live *live, hf_error *err);
 

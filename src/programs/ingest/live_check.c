@@ -227,7 +227,7 @@ static hf_status write_quarantine(hf_tx *tx, void *arg, hf_error *err)
 hf_status hf__live_bad(struct live *live, const hf__bad_ledger *bad, const hf_error *why,
                        hf_error *err)
 {
-    hf_tx_options options = hf__network_tx_options(live->network);
+    hf_tx_options options = hf__live_tx_options(live);
     int64_t next = live->state.latest + 1 + live->guessed_bad;
     int64_t sequence = bad->sequence > 0 ? bad->sequence : next;
     char text[256];
@@ -350,7 +350,7 @@ static hf_status refuse_order(int64_t after, int64_t sequence, hf_error *err)
 
 hf_status hf__live_check_order(struct live *live, const hf__ledger *ledger, hf_error *err)
 {
-    hf_tx_options options = hf__network_tx_options(live->network);
+    hf_tx_options options = hf__live_tx_options(live);
     struct order order = {.live = live, .sequence = ledger->sequence};
     if (ledger->sequence >= live->state.oldest)
         return HF_OK; /* in the last run of coverage: as a file gives them again */

@@ -6,6 +6,7 @@
 #include "programs/ingest/writer.h"
 
 enum {
+    PATIENCE_MS = 30000, /* for one transaction */
     AHEAD = 2, /* quarters of a partition's width: so far ahead of need partitions are created */
 };
 
@@ -14,6 +15,17 @@ void hf__live_note(const struct live *live, const char *text)
     const hf__ingest_events *events = &live->options->events;
     if (events->note)
         events->note(events->arg, text);
+}
+
+/*
+ * No ping gets through while a transaction runs, so only its deadline ends one whose server is
+ * silent. One that is merely slow gets more time at each try.
+ */
+hf_tx_options hf__live_tx_options(const struct live *live)
+{
+    hf_tx_options options = hf__network_tx_options(live->network);
+    options.deadline_ms = PATIENCE_MS * (1 + (int64_t)live->failures);
+    return options;
 }
 
 /*
@@ -143,7 +155,7 @@ static hf_status ensure_partitions(struct live *live, int64_t from, int64_t to, 
 
 hf_status hf__live_commit(struct live *live, hf_error *err)
 {
-    hf_tx_options options = hf__network_tx_options(live->network);
+    hf_tx_options options = hf__live_tx_options(live);
     hf_status status = HF_OK;
     if (live->batch.count == 0)
         return HF_OK;

@@ -1,10 +1,13 @@
 #include "programs/ingest/writer.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <libpq-fe.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -14,6 +17,7 @@
 
 enum {
     COPY_BLOCK = 256 * 1024,
+    SILENCE_S = 30,             /* of the server in a COPY */
     ROWS_PER_INSERT = 200,      /* of eight values each: far below the limits of the stores */
     LOCAL_ROWS_PER_INSERT = 16, /* SQLite compares each parameter with all before it: O(n^2) */
     TRANSACTION_COLUMNS = 8,
@@ -26,6 +30,7 @@ struct copy {
     PGconn *conn;
     hf__buf block;
     const hf__stop *stop;
+    bool is_cut; /* by us, because the server was silent */
 };
 
 /* COPY's text format needs a backslash for these four bytes only; all others are copied in runs. */
@@ -69,11 +74,46 @@ static hf_status copy_failed(const struct copy *copy, const PGresult *result, hf
     const char *sqlstate = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
     const char *text = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
     bool gone = PQstatus(copy->conn) != CONNECTION_OK;
+    if (copy->is_cut)
+        return hf__fail(err, HF_UNREACHABLE,
+                        "PostgreSQL has not taken or answered anything for %d s", SILENCE_S);
     hf_status status = hf__fail(err, gone ? HF_UNREACHABLE : HF_DATABASE, "PostgreSQL: %s",
                                 text ? text : PQerrorMessage(copy->conn));
     if (err && sqlstate)
         (void)snprintf(err->sqlstate, sizeof err->sqlstate, "%s", sqlstate);
     return status;
+}
+
+/* Cuts the connection where the server is silent: all that follows on it fails at once. */
+static bool await(struct copy *copy, short events)
+{
+    struct pollfd one = {.fd = PQsocket(copy->conn), .events = events};
+    int64_t until = hf__deadline(SILENCE_S * 1000);
+    int ready = 0;
+    do
+        ready = poll(&one, 1, hf__left_ms(until));
+    while (ready < 0 && errno == EINTR);
+    copy->is_cut = copy->is_cut || ready == 0;
+    if (ready == 0)
+        (void)shutdown(one.fd, SHUT_RDWR);
+    return PQconsumeInput(copy->conn) == 1;
+}
+
+static bool flush(struct copy *copy)
+{
+    int left = 0;
+    while ((left = PQflush(copy->conn)) == 1)
+        if (!await(copy, POLLIN | POLLOUT))
+            return false;
+    return left == 0;
+}
+
+static PGresult *next_result(struct copy *copy)
+{
+    while (PQisBusy(copy->conn))
+        if (!await(copy, POLLIN))
+            break;
+    return PQgetResult(copy->conn);
 }
 
 static hf_status send_block(struct copy *copy, size_t least, hf_error *err)
@@ -86,7 +126,7 @@ static hf_status send_block(struct copy *copy, size_t least, hf_error *err)
         return hf__fail(err, HF_INTERRUPTED, "stopped");
     int sent = PQputCopyData(copy->conn, copy->block.data, (int)copy->block.length);
     hf__buf_clear(&copy->block);
-    return sent == 1 ? HF_OK : copy_failed(copy, NULL, err);
+    return sent == 1 && flush(copy) ? HF_OK : copy_failed(copy, NULL, err);
 }
 
 static hf_status start_copy(struct copy *copy, const hf_network *network, const char *table_columns,
@@ -94,9 +134,15 @@ static hf_status start_copy(struct copy *copy, const hf_network *network, const 
 {
     char sql[512];
     (void)snprintf(sql, sizeof sql, "COPY %s%s FROM STDIN", network->prefix, table_columns);
-    PGresult *result = PQexec(copy->conn, sql);
+    if (!PQsendQuery(copy->conn, sql) || !flush(copy))
+        return copy_failed(copy, NULL, err);
+    PGresult *result = next_result(copy);
     hf_status status =
         PQresultStatus(result) == PGRES_COPY_IN ? HF_OK : copy_failed(copy, result, err);
+    while (status != HF_OK && result) {
+        PQclear(result);
+        result = next_result(copy);
+    }
     PQclear(result);
     return status;
 }
@@ -107,9 +153,10 @@ static hf_status end_copy(struct copy *copy, hf_status status, hf_error *err)
     PGresult *result = NULL;
     if (status == HF_OK)
         status = send_block(copy, 0, err);
-    if (PQputCopyEnd(copy->conn, status == HF_OK ? NULL : "stopped") != 1 && status == HF_OK)
+    bool ended = PQputCopyEnd(copy->conn, status == HF_OK ? NULL : "stopped") == 1 && flush(copy);
+    if (!ended && status == HF_OK)
         status = copy_failed(copy, NULL, err);
-    while ((result = PQgetResult(copy->conn))) {
+    while ((result = next_result(copy))) {
         if (status == HF_OK && PQresultStatus(result) != PGRES_COMMAND_OK)
             status = copy_failed(copy, result, err);
         PQclear(result);
@@ -183,9 +230,11 @@ static hf_status write_by_copy(hf_tx *tx, const hf_network *network, hf__ledger 
     struct copy copy = {.conn = hf__tx_connection(tx, err), .stop = stop};
     if (!copy.conn)
         return err && err->code != HF_OK ? err->code : HF_DATABASE;
+    (void)PQsetnonblocking(copy.conn, 1);
     hf_status status = copy_ledgers(&copy, network, ledgers, count, err);
     if (status == HF_OK)
         status = copy_transactions(&copy, network, ledgers, count, err);
+    (void)PQsetnonblocking(copy.conn, 0);
     hf__buf_free(&copy.block);
     return status;
 }

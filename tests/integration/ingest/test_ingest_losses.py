@@ -123,6 +123,32 @@ def test_a_session_that_ends_as_soon_as_it_has_the_lock_is_replaced(world, optio
     assert_goes_on(world, live, 8)
 
 
+@contextlib.contextmanager
+def stopped(world):
+    (pid,) = world.kind.database.holders(LOCK_KEY)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def locked_out(world):
+    return world.open_reader("lock table ingest_testnet.ledgers in access exclusive mode")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("world", ["pg15"], indirect=True)
+@pytest.mark.parametrize("silent, more", [(stopped, 1), (locked_out, 30)])  # the second one in a COPY
+def test_a_session_that_falls_silent_in_a_transaction_is_told_and_given_up(world, silent, more):
+    live = world.follow(chain(1, 6))
+    eventually(lambda: world.network.latest == 6)
+    with silent(world):
+        world.add(*chain(7, 6 + more))
+        live.await_line("trying again", "err", timeout=60)
+    assert_goes_on(world, live, 6 + more)
+
+
 def promote_behind(primary, standby):
     """The standby takes over without what the primary committed last."""
     primary.kill9()
