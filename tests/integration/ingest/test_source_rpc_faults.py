@@ -318,6 +318,7 @@ BAD_LEDGERS = {
     "another time": dict(ledgerCloseTime="2024-01-01T00:00:00Z"),
     "a time beyond all": dict(ledgerCloseTime=2**63 - 1), "no header": dict(headerJson=None),
     "a header without the link": dict(headerJson={"header": {}}), "a header of text": dict(headerJson="v0"),
+    "a header of another ledger": dict(headerJson={"header": {"previous_ledger_hash": "0" * 64, "ledger_seq": 6}}),
 }
 
 
@@ -349,6 +350,24 @@ def test_a_bad_transaction_is_told_with_its_bytes_and_the_next_ledger_follows(rp
     assert (bad["sequence"], bad["where"]) == (5, "getTransactions from 5")
     assert json.loads(bad["bytes"])["createdAt"] == CLOSE_TIME + 25
     check_read(rpc, reader, 6, 11)
+
+
+CONTRADICTIONS = {
+    "another hash": ("getTransactions", change_first("transactions", txHash="0" * 64), "hashes"),
+    "one fewer in getLedgers": ("getLedgers", Change(lambda result: result["ledgers"][0]["metadataJson"]["v1"][
+        "tx_processing"].pop() and None), "more than the 1"),
+}
+
+
+@pytest.mark.parametrize("sequence", [5, 11], ids=["behind the tip", "at the tip"])
+@pytest.mark.parametrize("method, fault, said", CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
+def test_a_server_that_contradicts_itself_is_told_and_the_next_ledger_follows(rpc, reader, method, fault, said, sequence):
+    reader.seek(sequence)
+    rpc.fault(method, fault)
+    bad = reader.fails("HF_BAD_DATA", f"ledger {sequence}", said)["bad"]
+    assert bad["sequence"] == sequence
+    rpc.close_ledgers(2)
+    check_read(rpc, reader, sequence + 1, 13)
 
 
 def test_a_hash_that_two_transactions_share_is_bad_and_the_next_ledger_follows(rpc, reader):

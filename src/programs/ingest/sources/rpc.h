@@ -142,6 +142,8 @@ typedef struct hf__rpc_head {
     int64_t sequence;
     int64_t closed_at_us;
     int64_t transaction_count; /* -1: the answer does not say */
+    bool has_hashes;           /* the answer says which they are: */
+    uint64_t hashes;           /* the sum of fnv1a64 of their hashes, in any order */
     char hash[HF__HASH_MAX + 1];
     char previous_hash[HF__HASH_MAX + 1]; /* "": the answer does not say */
 } hf__rpc_head;
@@ -192,6 +194,10 @@ typedef struct hf__rpc_draft {
 /* Copies the item, with swapped names put right. Fails only without memory. */
 HF_MUST_CHECK hf_status hf__rpc_draft_add(hf__rpc_draft *draft, const hf__rpc_item *item,
                                           hf_error *err);
+/* 64 bits of a transaction's hash, for hf__rpc_head. */
+uint64_t hf__rpc_digest(hf__slice hash);
+/* Are its transactions those that the head speaks of? True also where the head does not say. */
+bool hf__rpc_draft_fits(const hf__rpc_draft *draft, const hf__rpc_head *head);
 /* Makes the ledger, which is the caller's, and empties the draft. Fails only without memory. */
 HF_MUST_CHECK hf_status hf__rpc_draft_finish(hf__rpc_draft *draft, const hf__rpc_head *head,
                                              int64_t tip, hf__ledger **ledger, hf_error *err);

@@ -165,6 +165,25 @@ hf_status hf__rpc_draft_add(hf__rpc_draft *draft, const hf__rpc_item *item, hf_e
     return HF_OK;
 }
 
+uint64_t hf__rpc_digest(hf__slice hash)
+{
+    int64_t digest = 0;
+
+    (void)!hf_key_derive(HF_FNV1A64, hash.text, hash.size, &digest, NULL); /* 0 if there is none */
+    return (uint64_t)digest;
+}
+
+bool hf__rpc_draft_fits(const hf__rpc_draft *draft, const hf__rpc_head *head)
+{
+    uint64_t hashes = 0;
+
+    for (size_t i = 0; i < draft->count; i++) {
+        const hf__rpc_entry *entry = &draft->entries[i];
+        hashes += hf__rpc_digest((hf__slice){draft->bytes.data + entry->hash, entry->hash_size});
+    }
+    return !head->has_hashes || hashes == head->hashes;
+}
+
 /* Appends text, and returns its offset. */
 static size_t append(hf__buf *bytes, const char *text)
 {

@@ -66,7 +66,7 @@ static hf_status ask_page(hf__rpc *rpc, hf__json_value *result, hf__rpc_fault *f
         snprintf(start, sizeof start, "\"startLedger\":%" PRId64 ",", head->sequence);
     for (;;) {
         int limit = rpc->transactions.limit;
-        int asked = missing >= 0 && missing < limit ? (int)missing : limit;
+        int asked = missing >= 0 && missing < limit ? (int)missing + 1 : limit; /* one too many? */
         snprintf(params, sizeof params,
                  "{%s\"pagination\":{%s\"limit\":%d},\"xdrFormat\":\"json\"}", start, cursor,
                  asked);
@@ -196,6 +196,21 @@ static hf_status take_item(hf__rpc *rpc, const hf__rpc_item *item, hf__bad_ledge
     return hf__rpc_draft_add(&rpc->draft, item, err);
 }
 
+/* All transactions that getLedgers spoke of are there: what comes next is of a later ledger. */
+static hf_status refuse_surplus(hf__rpc *rpc, hf__bad_ledger *bad, hf_error *err)
+{
+    const hf__rpc_head *head = &rpc->heads[rpc->head_at];
+    hf__rpc_item item = {0};
+    hf_error why = {0};
+
+    if (rpc->draft.count == 0 || rpc->stream.item.text.text == NULL ||
+        hf__rpc_read_item(&rpc->stream.item, &item, NULL) != HF_OK || item.ledger != head->sequence)
+        return HF_OK;
+    (void)!hf__fail(&why, HF_BAD_DATA, "it has more than the %" PRId64 " that getLedgers states",
+                    head->transaction_count);
+    return refuse(rpc, HF_BAD_DATA, &why, item.body, bad, err);
+}
+
 /*
  * Gets a page if there is no item, and takes the next item. *is_done: the ledger is complete. If
  * its head does not tell the number of transactions, it is complete when an item of a later ledger,
@@ -211,7 +226,7 @@ static hf_status step(hf__rpc *rpc, bool *is_done, hf__bad_ledger *bad, hf_error
 
     *is_done = is_counted && (int64_t)rpc->draft.count == head->transaction_count;
     if (*is_done)
-        return HF_OK;
+        return refuse_surplus(rpc, bad, err);
     if (rpc->stream.item.text.text == NULL && rpc->draft.count > 0 &&
         rpc->stream.cursor[0] == '\0') {
         start_over(rpc);
@@ -247,12 +262,15 @@ static hf_status finish(hf__rpc *rpc, hf__ledger **ledger, hf__bad_ledger *bad, 
 {
     hf__ledger *made = NULL;
     hf_error why = {0};
-    hf_status status =
-        hf__rpc_draft_finish(&rpc->draft, &rpc->heads[rpc->head_at], rpc->base.tip, &made, err);
+    const hf__rpc_head *head = &rpc->heads[rpc->head_at];
+    bool fits = hf__rpc_draft_fits(&rpc->draft, head);
+    hf_status status = hf__rpc_draft_finish(&rpc->draft, head, rpc->base.tip, &made, err);
 
     if (status != HF_OK)
         return status;
     status = hf__ledger_check_hashes(made, &why);
+    if (status == HF_OK && !fits)
+        status = hf__fail(&why, HF_BAD_DATA, "the hashes are not those that getLedgers states");
     if (status != HF_OK) {
         status = refuse(rpc, status, &why, (hf__slice){made->bytes, strlen(made->bytes)}, bad, err);
         hf__ledger_free(made);
@@ -333,11 +351,24 @@ static hf__json_value union_arm(const hf__json_value *value)
     return found;
 }
 
+static bool add_hash(const hf__json_value *entry, uint64_t *hashes)
+{
+    static const char *const outer[] = {"result"}, *const inner[] = {"transaction_hash"};
+    hf__json_value result, hash;
+
+    hf__rpc_pick(entry, outer, 1, &result);
+    hf__rpc_pick(&result, inner, 1, &hash);
+    if (hash.text.text == NULL || hash.kind != HF__JSON_STRING)
+        return false;
+    *hashes += hf__rpc_digest(hash.text);
+    return true;
+}
+
 /*
  * Counts the entries of a ledger's meta, one per transaction. The count tells when getTransactions
  * has given them all. -1: there is no such list.
  */
-static int64_t count_transactions(const hf__json_value *meta)
+static int64_t count_transactions(const hf__json_value *meta, hf__rpc_head *head)
 {
     static const char *const names[] = {"tx_processing"};
     hf__json_value arm = union_arm(meta), entries, entry;
@@ -348,23 +379,31 @@ static int64_t count_transactions(const hf__json_value *meta)
     if (entries.text.text == NULL || entries.kind != HF__JSON_ARRAY)
         return -1;
     hf__json_walk_begin(&walk, &entries);
-    while (hf__json_walk_next(&walk, NULL, &entry))
+    head->has_hashes = true;
+    while (hf__json_walk_next(&walk, NULL, &entry)) {
+        head->has_hashes = head->has_hashes && add_hash(&entry, &head->hashes);
         count++;
+    }
     return count;
 }
 
 static hf_status read_previous(const hf__json_value *header, hf__rpc_head *head, hf_error *err)
 {
-    static const char *const outer[] = {"header", "hash"}, *const inner[] = {
-                                                               "previous_ledger_hash"};
-    hf__json_value members[2], hash;
+    static const char *const outer[] = {"header", "hash"};
+    static const char *const inner[] = {"previous_ledger_hash", "ledger_seq"};
+    hf__json_value members[2], within[2];
+    int64_t sequence = head->sequence;
 
     hf__rpc_pick(header, outer, 2, members);
     if (members[1].text.text != NULL && !hf__slice_is(members[1].text, head->hash))
         return hf__fail(err, HF_BAD_DATA, "the ledger's hash is not the one in its headerJson");
-    hf__rpc_pick(&members[0], inner, 1, &hash);
-    if (!take_hash(&hash, head->previous_hash))
+    hf__rpc_pick(&members[0], inner, 2, within);
+    if (!take_hash(&within[0], head->previous_hash))
         return hf__fail(err, HF_BAD_DATA, "headerJson has no previous_ledger_hash");
+    if (within[1].text.text != NULL &&
+        (!hf__json_integer(&within[1], true, 1, HF__LEDGER_MAX, &sequence) ||
+         sequence != head->sequence))
+        return hf__fail(err, HF_BAD_DATA, "headerJson is of another ledger, by its ledger_seq");
     return HF_OK;
 }
 
@@ -392,7 +431,7 @@ hf_status hf__rpc_read_head(const hf__json_value *item, hf__rpc_head *head, hf_e
         !hf__json_integer(&members[CLOSED], true, 0, INT64_MAX / 1000000, &seconds))
         return hf__fail(err, HF_BAD_DATA, "the ledger has no ledgerCloseTime in Unix seconds");
     head->closed_at_us = seconds * 1000000;
-    head->transaction_count = count_transactions(&members[META]);
+    head->transaction_count = count_transactions(&members[META], head);
     return read_previous(&members[HEADER], head, err);
 }
 
