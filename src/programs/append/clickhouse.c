@@ -297,6 +297,7 @@ hf_status hf__clickhouse_sync(hf__work *work, hf_error *err)
 static const char question[] =
     "SELECT name, value, changed FROM system.settings WHERE name IN ("
     "'insert_deduplicate', 'insert_deduplication_token', 'format_csv_delimiter', "
+    "'format_csv_allow_single_quotes', "
     "'async_insert', 'max_insert_block_size', 'min_insert_block_size_rows', 'log_queries', "
     "'min_insert_block_size_bytes', 'input_format_parallel_parsing') UNION ALL "
     "SELECT name, value, changed FROM system.merge_tree_settings WHERE name IN ("

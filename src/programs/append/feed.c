@@ -130,6 +130,15 @@ static char delimiter_of(const hf__work *work)
     return value != NULL && value[0] != '\0' ? value[0] : ',';
 }
 
+/* Servers that do not know the setting take both kinds of quotes; later ones one, unless told. */
+static void tell_quotes(const hf__work *work, hf__rows_input *input)
+{
+    const char *value = hf__settings_value(&work->settings, "format_csv_allow_single_quotes");
+
+    hf__rows_input_know_csv(input, delimiter_of(work),
+                            value != NULL ? strcmp(value, "1") == 0 : !work->is_modern);
+}
+
 /* ClickHouse names the number of a row; people need the file and the line. */
 static void add_place(const hf__rows_input *input, int64_t row, hf_error *err)
 {
@@ -204,8 +213,10 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
         hf__rows_input_open(options->format, options->paths, options->path_count, &input, err);
     if (status == HF_OK)
         status = hf__settings_read(work, err);
-    if (status == HF_OK)
+    if (status == HF_OK) {
+        tell_quotes(work, input);
         status = columns_add(work, input, &sql, err);
+    }
     add_setting(&settings, hf__settings_for_rows(&work->settings));
     add_setting(&settings, hf__settings_for_arrival(work));
     add_setting(&settings, work->token);
@@ -501,6 +512,8 @@ static hf_status feed_tables(hf__work *work, hf__target *twin, const char *secon
     hf_status status = open_inputs(&halves, middle, err);
     if (status == HF_OK)
         status = hf__settings_read(work, err);
+    for (int i = 0; i < 2 && status == HF_OK; i++)
+        tell_quotes(work, halves.half[i].input);
     if (status == HF_OK)
         status = columns_add(work, halves.half[0].input, &halves.columns, err);
     if (status == HF_OK && halves.columns.broken)

@@ -79,6 +79,33 @@ def test_lines_of_csv_count_from_the_header(appender15, ch):
     assert result.code == 65 and "standard input, line 3: " in result.err
 
 
+CUT = [  # format, a file that is cut, the line of the row, what is whole and looks alike
+    ("CSVWithNames", b'append,n,s\n1,1,x\n1,2,"cut her', 3, b'append,n,s\n1,1,x\n1,2,"cut ""her""\nand there"'),
+    ("CSVWithNames", b'append,n,s\n1,1,"a\nb"\n1,2,"cut\nhere\n', 4, b'append,n,s\n1,1,x;"y\n1,2,"a\n1,"\n'),
+    ("CSVWithNames", b"append,n,s\n1,1,x\n1,2,'cut her", 3, b"append,n,s\n1,1,it's\n1,2,'cut \"her'\n"),
+    ("JSONEachRow", b'{"append":1,"n":1,"s":"x"}\n{"append":1,"n":2,"s":"cut her', 2,
+     b'{"append":1,"n":1,"s":"}{"},\n{"append":1,"n":2,"s":"{"}'),
+    ("JSONEachRow", b'{"append":1,"n":1,"s":"x"}\n{"append":1,"n"', 2, b' {"append":1,"n":1}\n\n{"append":1,"n":2} \n'),
+    ("TSV", b"1\t1\tx\n1\t2\tcut\\", 2, b"1\t1\tx\\\\\n1\t2\tx\\\\"),
+]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("name, cut, line, whole", CUT)
+def test_a_file_that_is_cut_inside_of_a_row_is_refused(appender15, ch, tmp_path, name, cut, line, whole, alone):
+    """The server would take the next file for the rest of the row, or the end of the file for the row's."""
+    ch.sql("CREATE TABLE t (append UInt32, n UInt64, s String) ENGINE = MergeTree ORDER BY tuple()")
+    (tmp_path / "cut").write_bytes(cut)
+    (tmp_path / "whole").write_bytes(whole)
+    files = [tmp_path / "cut"] if alone else [tmp_path / "cut", tmp_path / "whole"]
+    for mode in ("--staged", "--direct"):
+        result = appender15("--format", name, mode, "t", *files)
+        assert result.code == 65 and f"cut, line {line}: " in result.err, result
+        assert counts(ch) == {} and ch.staging_tables() == []
+    appender15.done("--format", name, "t", tmp_path / "whole", tmp_path / "whole")
+    assert ch.value("SELECT count() FROM t") == 4
+
+
 @pytest.mark.parametrize("mode", ["--staged", "--direct"])
 @pytest.mark.parametrize("name, body, line", [
     ("CSVWithNames", b'append,s\n1,"two\nlines"\n1,"a ""quoted"" one\n\n"\nx,end\n', 7),

@@ -19,7 +19,7 @@
  * A stream may have to stop anywhere, so the bytes that abort it must be wrong for every table and
  * after every byte: at the start of a line, inside of a value (a text column accepts nearly
  * everything) and inside of quotes. Two lines of different width do that, because one of them is no
- * row. In CSV a quote between them also breaks a quoted value.
+ * row. In CSV quotes between them, of both kinds, also break a quoted value.
  */
 #define TABS "\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t"
 #define MANY_TABS TABS TABS TABS TABS TABS TABS TABS TABS
@@ -27,7 +27,7 @@
 #define MANY_COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS
 
 static const char bad_json[] = "\n\"holdfast: stream aborted\"\n";
-static const char bad_csv[] = "\nholdfast: stream aborted" MANY_COMMAS "\n\"x\n," MANY_COMMAS "\n";
+static const char bad_csv[] = "\nholdfast: stream aborted" MANY_COMMAS "\n\"x'x\n," MANY_COMMAS "\n";
 static const char bad_tsv[] = "\nholdfast: stream aborted" MANY_TABS "\n\t" MANY_TABS "\n";
 /* No block of columns begins with such numbers. */
 static const char bad_native[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
@@ -150,6 +150,12 @@ void hf__rows_input_confine(hf__rows_input *input, int64_t from, int64_t to,
     input->from = from;
     input->to = to;
     input->stop = stop;
+}
+
+void hf__rows_input_know_csv(hf__rows_input *input, char delimiter, bool has_single_quotes)
+{
+    input->places.delimiter = delimiter;
+    input->places.is_strict = !has_single_quotes;
 }
 
 static void close_source(hf__rows_input *input)
@@ -295,6 +301,16 @@ static hf_status open_next(hf__rows_input *input, hf_error *err)
     return input->from > 0 ? skip_to_part(input, err) : HF_OK;
 }
 
+static hf_status refuse_cut(const hf__rows_input *input, hf_error *err)
+{
+    size_t source = input->next - 1;
+    int64_t line = input->places.line;
+
+    (void)hf__places_find(&input->places, input->places.rows, &source, &line);
+    return hf__fail(err, HF_BAD_DATA, "%s, line %lld: it ends inside of this row",
+                    name_of(&input->sources[input->next - 1]), (long long)line);
+}
+
 /* A file may end without a newline, and the next file must not continue its last line. */
 static bool ends_line(hf__rows_input *input, char *bytes, size_t *got)
 {
@@ -401,6 +417,8 @@ hf_status hf__rows_input_read(hf__rows_input *input, char *bytes, size_t size, s
         status = read_some(input, bytes, size, got, wait, err);
         if (status != HF_OK || *wait)
             break;
+        if (*got == 0 && hf__places_is_inside(&input->places))
+            return refuse_cut(input, err);
         if (*got == 0 && ends_line(input, bytes, got))
             break;
         if (*got > 0 && from_file && input->in_header)

@@ -59,8 +59,12 @@ HF_MUST_CHECK hf_status hf__rows_input_middle(const hf__format *format, const ch
 void hf__rows_input_confine(hf__rows_input *input, int64_t from, int64_t to,
                             const atomic_bool *stop);
 
+/* How the server reads CSV: what is between values, and whether ' is a quote as well as ". */
+void hf__rows_input_know_csv(hf__rows_input *input, char delimiter, bool has_single_quotes);
+
 /*
- * Reads some bytes. *got 0 and *wait false: the end. *wait true: nothing is there yet, and
+ * Reads some bytes. HF_BAD_DATA: it cannot be read, or a file ends inside of a row: servers would
+ * take what follows for the rest of it, or the end for the row's. *got 0 and *wait false: the end. *wait true: nothing is there yet, and
  * hf__rows_input_fd turns readable when there is.
  */
 HF_MUST_CHECK hf_status hf__rows_input_read(hf__rows_input *input, char *bytes, size_t size,

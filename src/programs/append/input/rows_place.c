@@ -101,9 +101,19 @@ static bool is_blank(char c)
 }
 
 /* Does a quote that follows this byte open a value? Servers may have other delimiters. */
-static bool opens_value(char before)
+static bool opens_value(const hf__row_places *places)
 {
-    return before == '\0' || strchr("\n,;|\t", before) != NULL;
+    char before = places->last;
+
+    return before == '\0' || before == '\n' ||
+           (places->delimiter != '\0' ? before == places->delimiter
+                                      : strchr(",;|\t", before) != NULL);
+}
+
+/* Servers skip blanks in front of a value. */
+static bool is_skipped(const hf__row_places *places, char c)
+{
+    return c == ' ' || (c == '\t' && places->delimiter != '\0' && places->delimiter != '\t');
 }
 
 /* A quote behind the one that has just closed a value is a twofold one: the value goes on. */
@@ -115,8 +125,8 @@ static void pass_csv(hf__row_places *places, char c)
     if (places->quote != '\0' && c == places->quote) {
         places->closed = c;
         places->quote = '\0';
-    } else if (places->quote == '\0' && (c == '"' || c == '\'') &&
-               (opens_value(places->last) || closed == c)) {
+    } else if (places->quote == '\0' && (c == '"' || (c == '\'' && !places->is_strict)) &&
+               (opens_value(places) || closed == c)) {
         places->quote = c;
     }
 }
@@ -130,7 +140,7 @@ static void pass_quotes(hf__row_places *places, const char *bytes, size_t size)
         pass_csv(places, *at);
         if (*at == '\n')
             end_line(places, places->quote != '\0');
-        else if (*at != ' ')
+        else if (!is_skipped(places, *at))
             places->last = *at;
     }
 }
@@ -148,7 +158,8 @@ static bool escapes_next(const hf__row_places *places, const char *line, const c
 static void remember_last(hf__row_places *places, const char *line, const char *end)
 {
     places->closed = '\0';
-    while (end > line && (places->ends == HF__ENDS_BY_BRACES ? is_blank(end[-1]) : end[-1] == ' '))
+    while (end > line &&
+           (places->ends == HF__ENDS_BY_BRACES ? is_blank(end[-1]) : is_skipped(places, end[-1])))
         end--;
     if (end > line)
         places->last = end[-1];
@@ -187,6 +198,18 @@ void hf__places_pass(hf__row_places *places, const char *bytes, size_t size)
         pass_quotes(places, bytes, size);
     else
         pass_lines(places, bytes, size);
+}
+
+bool hf__places_is_inside(const hf__row_places *places)
+{
+    switch (places->ends) {
+    case HF__ENDS_BY_QUOTES: return places->quote != '\0';
+    case HF__ENDS_BY_LINE: return places->is_escaping || (places->is_inside && places->is_new);
+    case HF__ENDS_BY_BRACES: /* a comma may stand between two rows, and all may be one array */
+        return places->last != '\0' && strchr("},;]", places->last) == NULL;
+    case HF__ENDS_UNKNOWN:
+    default: return false;
+    }
 }
 
 bool hf__places_find(const hf__row_places *places, int64_t row, size_t *source, int64_t *line)

@@ -22,6 +22,8 @@ typedef struct hf__row_places {
     bool is_new;       /* nothing of the line has been seen but blanks */
     bool is_indented;  /* there were blanks */
     bool is_inside;    /* the line goes on with the row before it */
+    char delimiter;    /* CSV: between values; 0: not known */
+    bool is_strict;    /* CSV: only " is a quote, and ' is not */
     char quote;        /* CSV: the one that is open; 0: none */
     char closed;       /* CSV: the quote that the byte before has closed; 0: it was none */
     char last;         /* the byte before, or before blanks */
@@ -40,6 +42,8 @@ void hf__places_enter(hf__row_places *places, size_t source, int64_t line);
 void hf__places_expect_header(hf__row_places *places);
 /* These bytes of the file come next. */
 void hf__places_pass(hf__row_places *places, const char *bytes, size_t size);
+/* Would the next byte belong to a row that has begun, whatever it is? Then the file was cut. */
+bool hf__places_is_inside(const hf__row_places *places);
 /* False: it is not known. */
 bool hf__places_find(const hf__row_places *places, int64_t row, size_t *source, int64_t *line);
 
