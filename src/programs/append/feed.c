@@ -228,6 +228,7 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
                                   .limit_ms = -1,
                                   .is_once = true,
                                   .settings = settings.data,
+                                  .gives_way = work->result->is_staged,
                                   .is_sealed = work->dedup_window > 0};
     if (status == HF_OK && !hf__rows_input_is_empty(input)) {
         status =
@@ -403,6 +404,7 @@ static void feed(struct half *half, hf__flow *flow)
                                   .query_id = half->table,
                                   .limit_ms = -1,
                                   .is_once = true,
+                                  .gives_way = true,
                                   .settings = hf__settings_for_rows(&work->settings)};
     half->status = sql.broken
                        ? hf__no_memory(&half->err)

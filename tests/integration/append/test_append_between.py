@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import http.server
+import signal
 import threading
 import urllib.parse
 
@@ -271,6 +272,27 @@ def test_whatever_answer_is_lost_a_repeat_appends_once(appender15, ch, word):
     assert again["outcome"] in ("appended", "resumed", "nothing to do")
     appender15.done("t", input=b"")  # sweeps
     assert counts(ch) == {1: 100} and ch.staging_tables() == []
+
+
+def test_told_to_stop_it_does_not_wait_for_a_server_that_has_swallowed_the_rows(appender15, ch, tmp_path):
+    swallowed, over = threading.Event(), threading.Event()
+    make_table(ch)
+    (tmp_path / "rows").write_bytes(rows_of(1, 100))
+
+    def swallow(query, _):
+        if "INSERT INTO" not in query:
+            return None
+        swallowed.set()
+        over.wait(60)
+        return 500, b""
+
+    with Between(ch.server, swallow).at_work() as port:
+        worker = appender15.holdfast.start("append", "--to", ch.url(port=port), "t", tmp_path / "rows")
+        assert swallowed.wait(30)
+        worker.signal(signal.SIGTERM)
+        assert worker.wait(15) == 128 + signal.SIGTERM
+        over.set()
+    assert counts(ch) == {} and ch.staging_tables() == []
 
 
 # --- a lock that is lost ------------------------------------------------------------------------------------

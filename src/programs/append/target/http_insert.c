@@ -16,6 +16,8 @@ enum {
     SURELY_SEEN =
         16 << 20, /* bytes after which the server must list the statement, or it has ended */
     MISSED_ENOUGH = 2,
+    GONE_MS = 60000,  /* a stream that does not move for this long, and is not listed, is lost */
+    LEAVES_MS = 3000, /* ABORTED_MS where the answer does not matter */
     COMPRESSION = 1,
     GZIP_WINDOW = 15 + 16,
 };
@@ -32,6 +34,8 @@ struct stream {
     size_t bad_at; /* how much of the bad row has been sent */
     bool waits;    /* libcurl has paused the stream until there is input */
     int64_t abort_by;
+    bool gives_way;   /* told to stop, it does not wait for the answer */
+    int64_t moved_ms; /* when bytes were wanted last */
     hf_status status; /* of reading the input */
     hf_error err;
 
@@ -45,8 +49,10 @@ struct stream {
 
 static void abort_stream(struct stream *stream)
 {
-    if (!stream->aborts)
-        stream->abort_by = hf__deadline(ABORTED_MS);
+    bool leaves = stream->gives_way && hf__stop_why(stream->http->base.stop) == HF__STOP_ASKED;
+
+    if (!stream->aborts || (leaves && hf__left_ms(stream->abort_by) > LEAVES_MS))
+        stream->abort_by = hf__deadline(leaves ? LEAVES_MS : ABORTED_MS);
     stream->aborts = true;
 }
 
@@ -105,6 +111,8 @@ static size_t give_bytes(char *bytes, size_t one, size_t count, void *arg)
 {
     struct stream *stream = arg;
     size_t size = one * count;
+
+    stream->moved_ms = hf__now_ms();
     size_t got =
         stream->compresses ? next_compressed(stream, bytes, size) : next_bytes(stream, bytes, size);
 
@@ -125,6 +133,29 @@ static bool has_failed_there(const struct stream *stream)
     return watch->missed >= MISSED_ENOUGH && was_there;
 }
 
+/* Nothing moves, and the server answers other questions but does not know of the statement. */
+static bool is_gone(const struct stream *stream)
+{
+    return !stream->waits && stream->watch.missed >= MISSED_ENOUGH &&
+           hf__now_ms() - stream->moved_ms > GONE_MS;
+}
+
+/* No answer will come. */
+static hf_status give_up(struct stream *stream, hf_error *err)
+{
+    hf__http *http = stream->http;
+
+    http->base.fault.was_sent = true;
+    if (is_gone(stream))
+        return hf__fail(err, HF_UNREACHABLE,
+                        "%s: the stream has not moved for %d s, and no statement is there",
+                        http->base.name, GONE_MS / 1000);
+    if (stream->gives_way && hf__stop_why(http->base.stop) == HF__STOP_ASKED)
+        return hf__stop_check(http->base.stop, err);
+    return hf__fail(err, HF_UNREACHABLE, "%s: no answer to an aborted stream within %d s",
+                    http->base.name, ABORTED_MS / 1000);
+}
+
 static hf_status step(struct stream *stream, hf_error *err)
 {
     hf__http *http = stream->http;
@@ -143,12 +174,8 @@ static hf_status step(struct stream *stream, hf_error *err)
     if (stream->waits && http->call.is_running)
         curl_easy_pause(http->call.curl.easy, CURLPAUSE_CONT);
     hf__flow_tell(stream->flow, stream->input);
-    if (status == HF_OK && stream->aborts && hf__left_ms(stream->abort_by) == 0) {
-        http->base.fault.was_sent = true;
-        status = hf__fail(err, HF_UNREACHABLE, "%s: no answer to an aborted stream within %d s",
-                          http->base.name, ABORTED_MS / 1000);
-    }
-    return status;
+    bool is_over = is_gone(stream) || (stream->aborts && hf__left_ms(stream->abort_by) == 0);
+    return status == HF_OK && http->call.is_running && is_over ? give_up(stream, err) : status;
 }
 
 static bool set_options(struct stream *stream)
@@ -250,6 +277,8 @@ hf_status hf__http_insert(hf__target *target, const hf__statement *statement,
                             .input = input,
                             .flow = flow,
                             .watch = {.query_id = statement->query_id},
+                            .gives_way = statement->gives_way,
+                            .moved_ms = hf__now_ms(),
                             .compresses = !http->url.is_local || statement->is_sealed};
     /* gzip has a checksum at its end: without it the server does not take the stream as whole. */
     int level = http->url.is_local ? Z_NO_COMPRESSION : COMPRESSION;

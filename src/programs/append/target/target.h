@@ -72,7 +72,7 @@ typedef struct hf__statement {
     bool is_sealed;       /* a stream: when it is cut, the server must not take it as whole */
     bool is_list;         /* cut short it would still be valid SQL: it must arrive whole */
     bool is_once;         /* must not reach the server twice */
-    bool gives_way;       /* a question: a request to stop does not wait for its answer */
+    bool gives_way;       /* its answer does not matter: a request to stop does not wait for it */
 } hf__statement;
 
 /* Hears about the progress while rows flow. */
