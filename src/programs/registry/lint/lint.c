@@ -119,7 +119,7 @@ static hf_status check_uses(hf__check *check, hf_error *err)
     return HF_OK;
 }
 
-static hf_status learn_unit(hf__lint *lint, const hf__file_facts *facts, hf_error *err)
+static hf_status learn_unit(hf__lint *lint, hf__file_facts *facts, hf_error *err)
 {
     hf__scope scope = hf__file_scope(lint->finder, facts, &lint->project);
     hf__uses uses = {0};
@@ -137,10 +137,29 @@ static hf_status learn_unit(hf__lint *lint, const hf__file_facts *facts, hf_erro
         use->calls->unresolved += use->key.kind == HF__KEY_UNKNOWN && use->wraps == NULL;
     }
     hf__uses_free(&uses);
-    return lint->project.broken ? hf__no_memory(err) : HF_OK;
+    return lint->project.broken || facts->names.broken ? hf__no_memory(err) : HF_OK;
 }
 
-static hf_status check_unit(hf__lint *lint, const hf__file_facts *facts, hf__findings *findings,
+/* Calls of mappers matter only in functions that take a lock. */
+static hf_status find_statements(hf__lint *lint, const hf__unit *unit, const hf__uses *uses,
+                                 hf__statements *statements, hf_error *err)
+{
+    size_t from = unit->size;
+    size_t to = 0;
+
+    for (size_t i = 0; i < uses->count; i++) {
+        size_t block = uses->items[i].block;
+        if (uses->items[i].unlocks || block == HF__NO_BLOCK)
+            continue;
+        while (unit->blocks[block].parent != HF__NO_BLOCK)
+            block = unit->blocks[block].parent;
+        from = unit->blocks[block].start < from ? unit->blocks[block].start : from;
+        to = unit->blocks[block].end > to ? unit->blocks[block].end : to;
+    }
+    return hf__statements_find(unit, lint->statements, from, to, statements, err);
+}
+
+static hf_status check_unit(hf__lint *lint, hf__file_facts *facts, hf__findings *findings,
                             hf_error *err)
 {
     const hf__unit *unit = facts->unit;
@@ -167,7 +186,7 @@ static hf_status check_unit(hf__lint *lint, const hf__file_facts *facts, hf__fin
     if (status == HF_OK)
         hf__wrappers_learn(&lint->project, facts, &uses);
     if (status == HF_OK && uses.count > 0)
-        status = hf__statements_find(unit, lint->statements, &statements, err);
+        status = find_statements(lint, unit, &uses, &statements, err);
     if (status == HF_OK)
         status = check_uses(&check, err);
     hf__statements_free(&statements);

@@ -122,13 +122,14 @@ static void take_group(const hf__pcre_match *match, hf__lint_statement *statemen
 }
 
 static hf_status find_kind(const hf__unit *unit, hf__pcre *pattern, hf__statement_kind kind,
-                           bool by_orm, hf__statements *statements, hf_error *err)
+                           bool by_orm, size_t from, size_t to, hf__statements *statements,
+                           hf_error *err)
 {
     size_t most = statements->count + STATEMENTS_MAX;
     hf__pcre_match match;
 
-    for (size_t at = 0;; at = match.end[0]) {
-        hf__pcre_found found = hf__pcre_find(pattern, unit->text, unit->size, at, &match);
+    for (size_t at = from;; at = match.end[0]) {
+        hf__pcre_found found = hf__pcre_find(pattern, unit->text, to, at, &match);
         if (found == HF__PCRE_TOO_HARD || statements->count == most)
             statements->incomplete = true;
         if (found != HF__PCRE_FOUND || statements->count == most)
@@ -146,18 +147,19 @@ static hf_status find_kind(const hf__unit *unit, hf__pcre *pattern, hf__statemen
     }
 }
 
-hf_status hf__statements_find(const hf__unit *unit, hf__pcre *const *patterns,
-                              hf__statements *statements, hf_error *err)
+hf_status hf__statements_find(const hf__unit *unit, hf__pcre *const *patterns, size_t from,
+                              size_t to, hf__statements *statements, hf_error *err)
 {
     hf_status status = HF_OK;
 
     *statements = (hf__statements){0};
     for (int kind = 0; status == HF_OK && kind < HF__STATEMENT_KINDS; kind++) {
         statements->first[kind] = statements->count;
-        status = find_kind(unit, patterns[kind], (hf__statement_kind)kind, false, statements, err);
-        if (status == HF_OK && kind != HF__ISOLATION)
+        status = find_kind(unit, patterns[kind], (hf__statement_kind)kind, false, 0, unit->size,
+                           statements, err);
+        if (status == HF_OK && kind != HF__ISOLATION && from < to)
             status = find_kind(unit, patterns[kind == HF__READ ? HF__ORM_READ : HF__ORM_WRITE],
-                               (hf__statement_kind)kind, true, statements, err);
+                               (hf__statement_kind)kind, true, from, to, statements, err);
     }
     statements->first[HF__STATEMENT_KINDS] = statements->count;
     if (status != HF_OK)

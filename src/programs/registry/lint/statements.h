@@ -35,9 +35,13 @@ typedef struct hf__statements {
 enum { HF__ORM_READ = HF__STATEMENT_KINDS, HF__ORM_WRITE, HF__STATEMENT_PATTERNS };
 extern const char *const hf__statement_patterns[HF__STATEMENT_PATTERNS];
 
-/* patterns: hf__statement_patterns, compiled. The caller frees statements. */
+/*
+ * patterns: hf__statement_patterns, compiled. Those of mappers are looked for between from and to
+ * only. The caller frees statements.
+ */
 HF_MUST_CHECK hf_status hf__statements_find(const hf__unit *unit, hf__pcre *const *patterns,
-                                            hf__statements *statements, hf_error *err);
+                                            size_t from, size_t to, hf__statements *statements,
+                                            hf_error *err);
 void hf__statements_free(hf__statements *statements);
 
 bool hf__same_table(const hf__unit *unit, const hf__lint_statement *a, const hf__lint_statement *b);

@@ -407,10 +407,8 @@ hf_status hf__file_facts_read(hf__use_finder *finder, const hf__unit *unit, hf__
 
     *facts = (hf__file_facts){.unit = unit};
     status = hf__functions_read(unit, &facts->functions, err);
-    if (status == HF_OK)
-        status = hf__assignments_read(&facts->names, unit, finder->assignment_patterns, err);
-    if (status != HF_OK)
-        hf__file_facts_free(facts);
+    facts->names.unit = unit;
+    facts->names.patterns = finder->assignment_patterns;
     return status;
 }
 
@@ -421,7 +419,7 @@ void hf__file_facts_free(hf__file_facts *facts)
     *facts = (hf__file_facts){0};
 }
 
-hf__scope hf__file_scope(hf__use_finder *finder, const hf__file_facts *facts, hf__project *project)
+hf__scope hf__file_scope(hf__use_finder *finder, hf__file_facts *facts, hf__project *project)
 {
     return (hf__scope){
         .unit = facts->unit,

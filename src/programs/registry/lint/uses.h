@@ -76,7 +76,7 @@ HF_MUST_CHECK hf_status hf__file_facts_read(hf__use_finder *finder, const hf__un
 void hf__file_facts_free(hf__file_facts *facts);
 
 /* The scope of the file itself. */
-hf__scope hf__file_scope(hf__use_finder *finder, const hf__file_facts *facts, hf__project *project);
+hf__scope hf__file_scope(hf__use_finder *finder, hf__file_facts *facts, hf__project *project);
 
 /* Finds the uses of a file, and the calls of the project's wrappers. The caller frees uses. */
 HF_MUST_CHECK hf_status hf__uses_find(hf__use_finder *finder, const hf__scope *scope,

@@ -217,27 +217,29 @@ static bool is_meant(const hf__unit *unit, size_t pattern, const hf__pcre_match 
     }
 }
 
-hf_status hf__assignments_read(hf__assignments *assignments, const hf__unit *unit,
-                               hf__pcre *const *patterns, hf_error *err)
+static void read_all(hf__assignments *assignments)
 {
+    const hf__unit *unit = assignments->unit;
     hf_status status = HF_OK;
     hf__pcre_match match;
 
+    assignments->read = true;
     for (size_t i = 0; i < HF__ASSIGNMENT_PATTERNS; i++) {
-        for (size_t at = 0;
-             status == HF_OK && assignments->count < ASSIGNMENTS_MAX &&
-             hf__pcre_find(patterns[i], unit->text, unit->size, at, &match) == HF__PCRE_FOUND;
-             at = match.end[0] > at ? match.end[0] : at + 1)
-            if (is_meant(unit, i, &match)) {
-                status = add(assignments, unit, &match, err);
-                if (status == HF_OK && i == 0)
-                    status = add_enumeration(assignments, unit, err);
-            }
+        for (size_t at = 0; status == HF_OK && assignments->count < ASSIGNMENTS_MAX &&
+                            hf__pcre_find(assignments->patterns[i], unit->text, unit->size, at,
+                                          &match) == HF__PCRE_FOUND;
+             at = match.end[0] > at ? match.end[0] : at + 1) {
+            if (!is_meant(unit, i, &match))
+                continue;
+            status = add(assignments, unit, &match, NULL);
+            if (status == HF_OK && i == 0)
+                status = add_enumeration(assignments, unit, NULL);
+        }
     }
     if (assignments->count > 1)
         qsort_r(assignments->items, assignments->count, sizeof *assignments->items, by_name,
                 (void *)unit->text);
-    return status;
+    assignments->broken = status != HF_OK;
 }
 
 void hf__assignments_free(hf__assignments *assignments)
@@ -299,12 +301,14 @@ static const hf__assignment *find_in_block(const hf__assignments *assignments, c
     return found;
 }
 
-const hf__assignment *hf__assignments_find(const hf__assignments *assignments, const hf__unit *unit,
+const hf__assignment *hf__assignments_find(hf__assignments *assignments, const hf__unit *unit,
                                            size_t at, bool member, const char *name, size_t size)
 {
     const hf__assignment *found;
     bool any = false;
 
+    if (!assignments->read)
+        read_all(assignments);
     for (size_t block = hf__unit_block(unit, at);; block = unit->blocks[block].parent) {
         found = find_in_block(assignments, unit, block, at, name, size, &any);
         if (any || block == HF__NO_BLOCK)
@@ -356,10 +360,12 @@ static size_t owner_end(const hf__unit *unit, size_t at)
     return unit->size;
 }
 
-const hf__assignment *hf__assignments_find_in(const hf__assignments *assignments,
-                                              const hf__unit *unit, const char *owner,
-                                              size_t owner_size, const char *name, size_t size)
+const hf__assignment *hf__assignments_find_in(hf__assignments *assignments, const hf__unit *unit,
+                                              const char *owner, size_t owner_size,
+                                              const char *name, size_t size)
 {
+    if (!assignments->read)
+        read_all(assignments);
     for (const char *at = unit->text;
          (at = memmem(at, unit->size - (size_t)(at - unit->text), owner, owner_size)) != NULL;
          at++) {

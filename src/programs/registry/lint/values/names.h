@@ -13,7 +13,12 @@ typedef struct hf__assignment {
     int64_t number;
 } hf__assignment;
 
+/* The names of a file. It is read when the first of them is looked up: most keys need none. */
 typedef struct hf__assignments {
+    const hf__unit *unit;
+    hf__pcre *const *patterns; /* hf__assignment_patterns, compiled */
+    bool read;
+    bool broken;           /* no memory */
     hf__assignment *items; /* by name, then by place */
     size_t count;
     size_t capacity;
@@ -22,9 +27,6 @@ typedef struct hf__assignments {
 enum { HF__ASSIGNMENT_PATTERNS = 3 };
 extern const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS];
 
-/* patterns: hf__assignment_patterns, compiled. The caller frees assignments. */
-HF_MUST_CHECK hf_status hf__assignments_read(hf__assignments *assignments, const hf__unit *unit,
-                                             hf__pcre *const *patterns, hf_error *err);
 void hf__assignments_free(hf__assignments *assignments);
 
 /*
@@ -32,13 +34,13 @@ void hf__assignments_free(hf__assignments *assignments);
  * assigns, and assigns only once. A member, as in Locks.REPORT, may be assigned anywhere. NULL: it
  * has none, or several.
  */
-const hf__assignment *hf__assignments_find(const hf__assignments *assignments, const hf__unit *unit,
+const hf__assignment *hf__assignments_find(hf__assignments *assignments, const hf__unit *unit,
                                            size_t at, bool member, const char *name, size_t size);
 
 /* What a name stands for inside of an owner: enum Locks { … }, class Locks, LOCKS = { … }. */
-const hf__assignment *hf__assignments_find_in(const hf__assignments *assignments,
-                                              const hf__unit *unit, const char *owner,
-                                              size_t owner_size, const char *name, size_t size);
+const hf__assignment *hf__assignments_find_in(hf__assignments *assignments, const hf__unit *unit,
+                                              const char *owner, size_t owner_size,
+                                              const char *name, size_t size);
 
 /* Where the expression that begins at `at` ends, at most 800 bytes later; `at` when it does not. */
 size_t hf__expression_end(const hf__unit *unit, size_t at);

@@ -33,7 +33,7 @@ extern const char *const hf__value_patterns[HF__VALUE_PATTERNS];
 /* Where an expression stands. */
 typedef struct hf__scope {
     const hf__unit *unit;
-    const hf__assignments *names;
+    hf__assignments *names;
     const hf__function *functions; /* one for each block of the unit */
     hf__project *project;          /* what other files say; names that are missed are noted there */
     hf__pcre *const *patterns;     /* hf__value_patterns, compiled */
