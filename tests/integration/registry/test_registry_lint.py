@@ -436,6 +436,11 @@ def test_fnv1a_is_recognised_by_its_constants(lint, name):
     assert [(u["key"], u["derivation"]) for u in lint("--list")["uses"]] == [("'Job:…'", FNV[name][1])]
 
 
+def test_what_a_helper_puts_before_its_parameter_belongs_to_the_label(lint):
+    put(lint.folder, "a.go", FNV["a.go"][0].replace("[]byte(s)", '[]byte("app:" + s)'))
+    assert [u["key"] for u in lint("--list")["uses"]] == ["'app:Job:…'"]
+
+
 BUILT = {
     "a.py": ["f\"Job:{x}\"", "'Job:%s' % x", "'Job:%s' % (x,)", "'Job:{}'.format(x)", "'Job:' + str(x)",
              "'Job:{n}'.format(n=x)", "':'.join(['Job', x])", "('Job:'\n    '%s' % x)"],

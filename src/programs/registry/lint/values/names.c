@@ -20,7 +20,10 @@ const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS] = {
     "(?:#[ \\t]*define[ \\t]+|\\bdefine\\(\\s*['\"]|\\buse constant |^[ \\t]*@)" NAME
     "(?:['\"]\\s*,|\\s*=>)?[ \\t]+(?=[-\"'(\\d]|0x|~s)()",
     /* { report: 42 } of JavaScript, { 'report': 42 } of Python */
-    "[{,]\\s*[\"']?([A-Za-z_][\\w-]*)[\"']?\\s*:\\s*(?=[-\\d\"'])()",
+    "(?:[{,]|^)\\s*[\"']?([A-Za-z_][\\w-]*)[\"']?\\s*:\\s*(?=[-\\d\"'])()",
+    /* reportLock lockID = 2, of a type of Go */
+    "^[ \\t]*(?:const[ \\t]+|var[ \\t]+)?" NAME
+    "[ \\t]+[A-Za-z][\\w.]*[ \\t]*=(?=[ \\t]*[-\\d\"])()",
 };
 
 static bool is_code(const hf__unit *unit, size_t at)
@@ -211,9 +214,11 @@ static bool is_meant(const hf__unit *unit, size_t pattern, const hf__pcre_match 
     switch (pattern) {
     case 0: return is_code(unit, match->start[1]) && !is_argument(unit, match->start[1]);
     case 1: return unit->classes[match->start[1]] != HF__COMMENT;
+    case 3: return unit->syntax->id == HF__LANG_GO && is_code(unit, match->start[1]);
     default:
         return (unit->syntax->id & (HF__LANG_JS | HF__LANG_PYTHON)) != 0 &&
-               is_code(unit, match->start[0]) && unit->classes[match->start[1]] != HF__COMMENT;
+               unit->classes[match->start[0]] != HF__TEXT &&
+               unit->classes[match->start[1]] != HF__COMMENT;
     }
 }
 

@@ -24,7 +24,7 @@ typedef struct hf__assignments {
     size_t capacity;
 } hf__assignments;
 
-enum { HF__ASSIGNMENT_PATTERNS = 3 };
+enum { HF__ASSIGNMENT_PATTERNS = 4 };
 extern const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS];
 
 void hf__assignments_free(hf__assignments *assignments);

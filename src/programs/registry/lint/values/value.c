@@ -19,7 +19,7 @@ const char *const hf__value_patterns[HF__VALUE_PATTERNS] = {
     [HF__VALUE_IS_CONVERSION] =
         "\\A(?:u?int|u?int32|u?int64|int8|int4|long|bigint|number|str|string|text|literal|"
         "literal_column|valueof|parselong|parseint|parse|int_|longlong|bytes|c_longlong|some|ok|"
-        "to_s|from|tostring|toint64|quote_literal|lit|raw|param|bindparam|fromstring|\\[\\]byte|"
+        "to_s|from|tostring|toint64|quote_literal|lit|raw|param|bindparam|fromstring|byte|"
         "integer|of|cast|from_i64|bind|asintn|to_string|new)\\z",
     [HF__VALUE_IS_METHOD] =
         "\\A(?:to_string|tostring|to_i|to_s|to_sym|string|clone|into|as_str|as_bytes|encode|"
@@ -135,6 +135,17 @@ static bool is_capital(hf__piece piece)
     return piece.size > 0 && isupper((unsigned char)piece.text[0]);
 }
 
+/* A name that another file may define. In Go those of the same package are small letters. */
+static bool may_be_elsewhere(const hf__scope *scope, hf__piece name)
+{
+    if (is_capital(name) || hf__eval_language(scope) != HF__LANG_GO)
+        return is_capital(name);
+    for (size_t i = 1; i < name.size; i++)
+        if (isupper((unsigned char)name.text[i]))
+            return true;
+    return false;
+}
+
 /* The owner of Locks.REPORT; a package or a module is none. */
 static hf__piece owner_of(hf__piece chain)
 {
@@ -210,7 +221,7 @@ static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece
     const hf__definition *known = hf__project_find(scope->project, name.text, name.size, false);
     if (known != NULL)
         scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
-    else if (assigned == NULL && is_capital(name) && scope->code)
+    else if (assigned == NULL && may_be_elsewhere(scope, name) && scope->code)
         hf__project_want(scope->project, name.text, name.size);
 }
 

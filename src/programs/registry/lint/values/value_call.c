@@ -252,11 +252,47 @@ static bool body_has_any(const hf__scope *scope, size_t block, const char *const
     return *texts != NULL;
 }
 
+/* What Go's hash/fnv is given: h.Write([]byte(x)), once. */
+static hf__piece written(const hf__scope *scope, size_t block, size_t *at)
+{
+    static const char call[] = ".Write(";
+    const hf__unit *unit = scope->unit;
+    const char *end = unit->text + unit->blocks[block].end;
+    const char *found =
+        memmem(unit->text + scope->functions[block].body,
+               (size_t)(end - unit->text) - scope->functions[block].body, call, strlen(call));
+
+    if (found == NULL || memmem(found + 1, (size_t)(end - found - 1), call, strlen(call)) != NULL)
+        return (hf__piece){"", 0};
+    *at = (size_t)(found - unit->text) + strlen(call);
+    return (hf__piece){unit->text + *at, hf__expression_end(unit, *at) - *at};
+}
+
+/* The text that is hashed: what is written, or the only parameter, over which a loop goes. */
+static void add_hashed(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
+                       hf__buf *text)
+{
+    static const char *const packages[] = {"New32a", "New64a", NULL};
+    hf__scope inside = *scope;
+
+    if (body_has_any(scope, block, packages)) {
+        hf__piece piece = written(scope, block, &inside.at);
+        inside.code = true;
+        inside.string_end = SIZE_MAX;
+        hf__add_operand(in, &inside, piece, depth, text);
+    } else if (scope->functions[block].param_count == 1) {
+        hf__buf_add(text, (char[]){HF__LABEL_PARAM, '0'}, 2);
+    } else {
+        hf__add_hole(text);
+    }
+}
+
 /*
  * FNV-1a is recognised by its constants. A hash of 32 bits is a key of ours only where the code
  * makes it a signed one, as PostgreSQL's int4 is.
  */
-static bool evaluate_fnv(const hf__scope *scope, size_t block, hf__worth *out)
+static bool evaluate_fnv(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
+                         hf__worth *out)
 {
     static const char *const short_ones[] = {"16777619", "0x01000193", "0x1000193", "New32a", NULL};
     static const char *const long_ones[] = {"1099511628211",      "0x100000001b3", "0x100000001B3",
@@ -271,7 +307,7 @@ static bool evaluate_fnv(const hf__scope *scope, size_t block, hf__worth *out)
     if ((!is_long && !body_has_any(scope, block, short_ones)) || function->param_count == 0)
         return false;
     out->kind = HF__VALUE_HASHED;
-    hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, '0'}, 2);
+    add_hashed(in, scope, block, depth, &out->text);
     out->derivation = is_long                                ? HF_FNV1A64
                       : body_has(scope, block, "charCodeAt") ? HF_FNV1A32_JS
                                                              : HF_FNV1A32;
@@ -319,7 +355,7 @@ void hf__function_value(struct hf__eval *in, const hf__scope *scope, size_t bloc
     size_t depends = HF__NO_BLOCK;
     struct hf__eval inner = {.steps = in->steps, .block = &depends};
 
-    if (depth > HF__EVAL_DEPTH_MAX || evaluate_fnv(scope, block, out))
+    if (depth > HF__EVAL_DEPTH_MAX || evaluate_fnv(&inner, scope, block, depth, out))
         return;
     hf__piece expression = returned(scope, block, &inside.at);
     inside.code = scope->unit->syntax->id != HF__LANG_SQL;
