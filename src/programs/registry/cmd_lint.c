@@ -9,9 +9,9 @@
 #include "cli/choice.h"
 #include "cli/load.h"
 #include "cli/print.h"
-#include "programs/registry/baseline.h"
 #include "programs/registry/commands.h"
 #include "programs/registry/findings.h"
+#include "programs/registry/lint/baseline.h"
 #include "programs/registry/lint/lint.h"
 
 struct lint_values {

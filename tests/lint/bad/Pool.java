@@ -1,3 +1,5 @@
+import org.springframework.jdbc.core.JdbcTemplate;
+
 class Pool {
     boolean hold(JdbcTemplate jdbcTemplate) {
         Boolean got = jdbcTemplate.queryForObject("SELECT pg_try_advisory_lock(42424242)", Boolean.class); // expect: lock-on-pool

@@ -294,7 +294,7 @@ static bool is_other_template(const hf__unit *unit, size_t start, size_t string)
 {
     return strcasestr(unit->text, "jdbctemplate") != NULL &&
            memmem(unit->text, unit->size, "org.springframework", 19) == NULL &&
-           memmem(unit->text + start, string - start, "ool", 3) == NULL;
+           memmem(unit->text + start, string - start, "pool", 4) == NULL;
 }
 
 static bool is_on_pool(const hf__check *check, size_t start, size_t string, size_t string_end,

@@ -2,8 +2,8 @@
  * A baseline: findings of lint that a team has accepted, one line for each: rule, file, message.
  * Lines of the source do not count, so that a change elsewhere in a file does not bring one back.
  */
-#ifndef HF_PROGRAMS_REGISTRY_BASELINE_H
-#define HF_PROGRAMS_REGISTRY_BASELINE_H
+#ifndef HF_LINT_BASELINE_H
+#define HF_LINT_BASELINE_H
 
 #include "base/error.h"
 #include "lib/registry/finding.h"

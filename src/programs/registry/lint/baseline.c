@@ -1,4 +1,4 @@
-#include "programs/registry/baseline.h"
+#include "programs/registry/lint/baseline.h"
 
 #include <ctype.h>
 #include <errno.h>
