@@ -11,7 +11,7 @@ import pytest
 
 STRANGERS = 1_000_000  # the numbers of their appends begin here: counts() and appends_by_block() leave them out
 ROWS = 10
-PAUSE = 0.1  # seconds between two writes of either
+PAUSE = 0.25  # seconds between two writes of either: each leaves parts, which are not merged
 
 # Who they are: one that takes the table's lock (another `holdfast append`, which settles what it finds), one that
 # does not (plain INSERTs), and whether the latter also writes the very rows that a dead append has staged.
