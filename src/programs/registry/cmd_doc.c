@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "cli/choice.h"
 #include "programs/registry/commands.h"
-#include "programs/registry/doc.h"
+#include "programs/registry/doc/doc.h"
 
 /* --- writing a file, all or nothing --------------------------------------------------------- */
 

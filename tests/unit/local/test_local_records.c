@@ -409,7 +409,7 @@ static void test_the_list_shows_holders_and_who_waits_for_them(void **state)
     hf__backend *store = open_store();
     hf__claim claim = labelled(7, "alpha");
     hf__request request;
-    sightings seen = {.sink = {see}};
+    sightings seen = {.sink = {.add = see}};
     char pid[16];
 
     (void)state;
@@ -417,7 +417,7 @@ static void test_the_list_shows_holders_and_who_waits_for_them(void **state)
     peer waiter = spawn(wait_for_seven);
     for (int64_t deadline = hf__deadline(10000); seen.waiting == 0; pause_ms(5)) {
         assert_true(hf__left_ms(deadline) > 0);
-        seen = (sightings){.sink = {see}};
+        seen = (sightings){.sink = {.add = see}};
         assert_int_equal(store->ops->list(store, NULL, &seen.sink, NULL), HF_OK);
     }
     (void)snprintf(pid, sizeof pid, "%d", (int)getpid());
@@ -428,7 +428,7 @@ static void test_the_list_shows_holders_and_who_waits_for_them(void **state)
     assert_string_equal(seen.blocked_by, pid);
     kill_and_reap(waiter);
     assert_int_equal(give_back(&request, NULL), HF_OK);
-    seen = (sightings){.sink = {see}};
+    seen = (sightings){.sink = {.add = see}};
     assert_int_equal(store->ops->list(store, NULL, &seen.sink, NULL), HF_OK);
     assert_int_equal(seen.held + seen.waiting + seen.unknown, 0);
     close_store(store);
@@ -440,7 +440,7 @@ static void test_the_list_shows_locks_that_nobody_recorded(void **state)
     hf__backend *store = open_store();
     hf__claim claims[] = {claim_of(-3, HF_SHARED), claim_of(8, HF_EXCLUSIVE)};
     hf__request request;
-    sightings seen = {.sink = {see}};
+    sightings seen = {.sink = {.add = see}};
     hf_error err;
 
     (void)state;

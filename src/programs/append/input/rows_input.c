@@ -27,7 +27,8 @@
 #define MANY_COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS COMMAS
 
 static const char bad_json[] = "\n\"holdfast: stream aborted\"\n";
-static const char bad_csv[] = "\nholdfast: stream aborted" MANY_COMMAS "\n\"x'x\n," MANY_COMMAS "\n";
+static const char bad_csv[] =
+    "\nholdfast: stream aborted" MANY_COMMAS "\n\"x'x\n," MANY_COMMAS "\n";
 static const char bad_tsv[] = "\nholdfast: stream aborted" MANY_TABS "\n\t" MANY_TABS "\n";
 /* No block of columns begins with such numbers. */
 static const char bad_native[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";

@@ -64,8 +64,8 @@ void hf__rows_input_know_csv(hf__rows_input *input, char delimiter, bool has_sin
 
 /*
  * Reads some bytes. HF_BAD_DATA: it cannot be read, or a file ends inside of a row: servers would
- * take what follows for the rest of it, or the end for the row's. *got 0 and *wait false: the end. *wait true: nothing is there yet, and
- * hf__rows_input_fd turns readable when there is.
+ * take what follows for the rest of it, or the end for the row's. *got 0 and *wait false: the end.
+ * *wait true: nothing is there yet, and hf__rows_input_fd turns readable when there is.
  */
 HF_MUST_CHECK hf_status hf__rows_input_read(hf__rows_input *input, char *bytes, size_t size,
                                             size_t *got, bool *wait, hf_error *err);

@@ -26,7 +26,7 @@ bool hf__value_copy(hf__worth *to, const hf__worth *from)
     return !to->text.broken;
 }
 
-bool hf__value_equals(const hf__worth *a, const hf__worth *b)
+static bool worth_equals(const hf__worth *a, const hf__worth *b)
 {
     return a->kind == b->kind && a->number == b->number && a->derivation == b->derivation &&
            a->derivation_known == b->derivation_known && a->text.length == b->text.length &&
@@ -112,7 +112,7 @@ void hf__project_define(hf__project *project, const char *name, size_t size, boo
     hf__definition *known = find_definition(project, name, size, function);
 
     if (known != NULL) {
-        bool equal = hf__value_equals(&known->value, value);
+        bool equal = worth_equals(&known->value, value);
         project->grown = project->grown || (!equal && !known->ambiguous);
         known->ambiguous = known->ambiguous || !equal;
         return;
@@ -134,7 +134,7 @@ void hf__project_define(hf__project *project, const char *name, size_t size, boo
 
 /* ---- Wanted names ---------------------------------------------------------------------------- */
 
-bool hf__project_wants(const hf__project *project, const char *name, size_t size)
+static bool is_wanted(const hf__project *project, const char *name, size_t size)
 {
     for (size_t i = 0; i < project->wanted_count; i++)
         if (is_named(project->wanted[i], name, size))
@@ -147,7 +147,7 @@ void hf__project_want(hf__project *project, const char *name, size_t size)
     char *copy;
 
     if (size < 3 || size > NAME_SIZE_MAX || project->wanted_count == WANTED_MAX ||
-        hf__project_wants(project, name, size))
+        is_wanted(project, name, size))
         return;
     copy = strndup(name, size);
     if (copy == NULL || !hf__grow(&project->wanted, &project->wanted_room,

@@ -31,7 +31,6 @@ typedef struct hf__worth {
 
 void hf__value_free(hf__worth *value);
 bool hf__value_copy(hf__worth *to, const hf__worth *from); /* false: no memory */
-bool hf__value_equals(const hf__worth *a, const hf__worth *b);
 
 /* The parameter that the value is, alone; -1 when it is something else. */
 int hf__value_param(const hf__worth *value);
@@ -92,6 +91,5 @@ const hf__definition *hf__project_find(const hf__project *project, const char *n
 
 /* Notes that a name is needed. */
 void hf__project_want(hf__project *project, const char *name, size_t size);
-bool hf__project_wants(const hf__project *project, const char *name, size_t size);
 
 #endif

@@ -77,7 +77,7 @@ void hf__sites_free(hf__sites *ledger)
     *ledger = (hf__sites){0};
 }
 
-size_t hf__sites_count(const hf__sites *ledger)
+static size_t count_sites(const hf__sites *ledger)
 {
     size_t sites = 0;
 
@@ -88,7 +88,7 @@ size_t hf__sites_count(const hf__sites *ledger)
 
 const char *hf__sites_show(const hf__sites *ledger, char out[HF__SITES_SHOWN])
 {
-    size_t sites = hf__sites_count(ledger);
+    size_t sites = count_sites(ledger);
     int length = snprintf(out, HF__SITES_SHOWN, "%zu lock site%s", sites, sites == 1 ? "" : "s");
     const char *before = ": ";
 
@@ -105,7 +105,7 @@ const char *hf__sites_show(const hf__sites *ledger, char out[HF__SITES_SHOWN])
 void hf__sites_put_counts(hf__json *json, const hf__sites *ledger)
 {
     hf__json_begin_object(json, "ledger");
-    hf__json_put_integer(json, "sites", (int64_t)hf__sites_count(ledger));
+    hf__json_put_integer(json, "sites", (int64_t)count_sites(ledger));
     for (size_t i = 0; i < HF__SITE_OUTCOMES; i++)
         hf__json_put_integer(json, i == HF__SITE_PASSED_ON ? "passed_on" : outcome_names[i],
                              (int64_t)ledger->counts[i]);

@@ -54,8 +54,6 @@ typedef struct hf__sites {
 void hf__sites_add(hf__sites *ledger, const hf__site *site);
 void hf__sites_free(hf__sites *ledger);
 
-/* How many places acquire a lock. */
-size_t hf__sites_count(const hf__sites *ledger);
 
 /* "5 sites: 2 registered, 1 unregistered, 2 unresolved". out gets it whole. */
 enum { HF__SITES_SHOWN = 256 };

@@ -46,7 +46,7 @@ bool hf__eval_matches(const hf__scope *scope, enum hf__value_pattern which, hf__
            HF__PCRE_FOUND;
 }
 
-hf__piece hf__eval_group(hf__piece piece, const hf__pcre_match *match, unsigned group)
+static hf__piece group_of(hf__piece piece, const hf__pcre_match *match, unsigned group)
 {
     return hf__piece_trim(
         (hf__piece){piece.text + match->start[group], match->end[group] - match->start[group]});
@@ -84,7 +84,7 @@ static bool evaluate_number(const hf__scope *scope, hf__piece piece, hf__worth *
     hf__pcre_match match;
 
     if (!hf__eval_matches(scope, HF__VALUE_IS_NUMBER, piece, &match) ||
-        !parse_number(hf__eval_group(piece, &match, 1), &out->number))
+        !parse_number(group_of(piece, &match, 1), &out->number))
         return false;
     out->kind = HF__VALUE_NUMBER;
     return true;
@@ -192,8 +192,7 @@ static bool evaluate_item(struct hf__eval *in, const hf__scope *scope, hf__piece
 
     if (!scope->code || !hf__eval_matches(scope, HF__VALUE_IS_ITEM, piece, &match))
         return false;
-    evaluate_member(in, scope, hf__eval_group(piece, &match, 1), hf__eval_group(piece, &match, 2),
-                    depth, out);
+    evaluate_member(in, scope, group_of(piece, &match, 1), group_of(piece, &match, 2), depth, out);
     return true;
 }
 
@@ -204,8 +203,8 @@ static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece
 
     if (!hf__eval_matches(scope, HF__VALUE_IS_NAME, piece, &match))
         return;
-    hf__piece chain = hf__eval_group(piece, &match, 1);
-    hf__piece name = hf__eval_group(piece, &match, 2);
+    hf__piece chain = group_of(piece, &match, 1);
+    hf__piece name = group_of(piece, &match, 2);
     hf__piece owner = owner_of(chain);
     if (owner.size > 0) {
         evaluate_member(in, scope, owner, name, depth, out);
@@ -278,7 +277,7 @@ static bool unwrap(const hf__scope *scope, hf__piece *piece)
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
         if (!hf__eval_matches(scope, layers[i], *piece, &match))
             continue;
-        hf__piece inner = hf__eval_group(*piece, &match, 1);
+        hf__piece inner = group_of(*piece, &match, 1);
         if (hf__piece_is_balanced(inner, !scope->code)) {
             *piece = inner;
             return true;
@@ -312,7 +311,7 @@ static bool evaluate_sha256(struct hf__eval *in, const hf__scope *scope, hf__pie
     if (scope->code || !hf__eval_matches(scope, HF__VALUE_IS_SHA256, piece, &match))
         return false;
     out->kind = HF__VALUE_HASHED;
-    hf__add_operand(in, scope, hf__eval_group(piece, &match, 1), depth, &out->text);
+    hf__add_operand(in, scope, group_of(piece, &match, 1), depth, &out->text);
     out->derivation = HF_SHA256;
     out->derivation_known = hf__eval_matches(scope, HF__VALUE_IS_OURS, piece, &match);
     return true;

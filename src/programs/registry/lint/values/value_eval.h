@@ -16,15 +16,13 @@ enum { HF__EVAL_DEPTH_MAX = 24, HF__EVAL_STEPS_MAX = 3000 };
 void hf__evaluate(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
                   hf__worth *out);
 
-/* Does the pattern match? A group of what it matched, and the language of the scope. */
+/* Does the pattern match? And the language of the scope. */
 bool hf__eval_matches(const hf__scope *scope, enum hf__value_pattern which, hf__piece piece,
                       hf__pcre_match *match);
-hf__piece hf__eval_group(hf__piece piece, const hf__pcre_match *match, unsigned group);
 unsigned hf__eval_language(const hf__scope *scope);
 
-/* Adds to a text what is not known, or what a value is worth. */
+/* Adds to a text that something is not known. */
 void hf__add_hole(hf__buf *text);
-void hf__add_value(hf__buf *text, const hf__worth *value);
 
 /* Evaluates an operand and adds what is known of it. */
 void hf__add_operand(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,

@@ -15,7 +15,7 @@ void hf__add_hole(hf__buf *text)
         hf__buf_add(text, (char[]){HF__LABEL_HOLE}, 1);
 }
 
-void hf__add_value(hf__buf *text, const hf__worth *value)
+static void add_value(hf__buf *text, const hf__worth *value)
 {
     if (value->kind == HF__VALUE_NUMBER)
         hf__buf_printf(text, "%" PRId64, value->number);
@@ -32,7 +32,7 @@ void hf__add_operand(struct hf__eval *in, const hf__scope *scope, hf__piece piec
     hf__worth value = {0};
 
     hf__evaluate(in, scope, piece, depth + 1, &value);
-    hf__add_value(text, &value);
+    add_value(text, &value);
     hf__value_free(&value);
 }
 
@@ -215,7 +215,7 @@ bool hf__evaluate_joined(struct hf__eval *in, const hf__scope *scope, hf__piece 
         text = text || (value.kind == HF__VALUE_TEXT && is_known(&value)) || !scope->code;
         numbers = numbers && value.kind == HF__VALUE_NUMBER;
         sum = (int64_t)((uint64_t)sum + (uint64_t)value.number);
-        hf__add_value(&out->text, &value);
+        add_value(&out->text, &value);
         hf__value_free(&value);
     }
     if (numbers && scope->code) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "programs/registry/doc.h"
+#include "programs/registry/doc/doc.h"
 
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

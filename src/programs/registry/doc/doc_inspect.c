@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "programs/registry/doc.h"
+#include "programs/registry/doc/doc.h"
 
 static bool has_fixed(const hf_registry *registry)
 {

@@ -1,4 +1,4 @@
-#include "programs/registry/doc.h"
+#include "programs/registry/doc/doc.h"
 
 #include <ctype.h>
 #include <inttypes.h>
