@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import http.server
 import signal
+import socket
 import threading
 import urllib.parse
 
@@ -272,6 +273,58 @@ def test_whatever_answer_is_lost_a_repeat_appends_once(appender15, ch, word):
     assert again["outcome"] in ("appended", "resumed", "nothing to do")
     appender15.done("t", input=b"")  # sweeps
     assert counts(ch) == {1: 100} and ch.staging_tables() == []
+
+
+def cutting_the_list(server, cut):
+    """Passes requests on, but only half of the body of the first long ATTACH; cut has what the server says to that."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = read_body(self)
+            encoding = {key: value for key, value in self.headers.items() if key == "Content-Encoding"}
+            if not cut and "query_id=holdfast-" in self.path and body and not body.startswith(b"SELECT"):
+                self.cut_off(body, encoding)
+                return
+            with contextlib.closing(http.client.HTTPConnection(server.host, server.http_port)) as there:
+                there.request("POST", self.path, body, encoding)
+                answer = there.getresponse()
+                text = answer.read()
+            self.send_response(answer.status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def cut_off(self, body, encoding):
+            half = len(body) // 2 if encoding else body.rindex(b", ATTACH", 0, len(body) // 2)
+            head = [f"POST {self.path} HTTP/1.1", "Host: server", f"Content-Length: {len(body)}",
+                    *(f"{key}: {value}" for key, value in encoding.items())]
+            with socket.create_connection((server.host, server.http_port)) as there:
+                there.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + body[:half])
+                there.shutdown(socket.SHUT_WR)
+                cut.append(there.recv(65536))
+            self.close_connection = True
+
+        def log_message(self, *_):
+            pass
+
+    return serving(Handler)
+
+
+@pytest.mark.parametrize("stranger", [False, True])
+def test_a_long_list_of_partitions_that_is_cut_on_its_way_attaches_none(appender15, ch, stranger):
+    """A list that ends behind one of its items is a list, too: the server would attach some partitions."""
+    cut = []
+    make_table(ch, engine="MergeTree PARTITION BY n % 300 ORDER BY tuple()")
+    with cutting_the_list(ch.server, cut) as port:
+        result = appender15.holdfast("append", "--to", ch.url(port=port), "--id", "x", "t", input=rows_of(1, 300))
+    assert cut and result.code == 76, (cut, result)
+    assert counts(ch) == {}
+    if stranger:
+        ch.sql("INSERT INTO t SELECT 2, number FROM numbers(10)")
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "finished"
+    assert counts(ch) == {1: 300, **({2: 10} if stranger else {})}
 
 
 def test_told_to_stop_it_does_not_wait_for_a_server_that_has_swallowed_the_rows(appender15, ch, tmp_path):

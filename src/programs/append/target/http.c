@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <zlib.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -346,14 +347,14 @@ static hf_status await_end(hf__http *http, const hf__statement *statement, hf_er
 }
 
 /*
- * Puts the parameters into extra, and returns the body. A server cannot tell that a body was cut,
- * and a list that was cut after an item is still a list. So a list goes into the URL if it fits: a
- * request without its whole head counts for nothing.
+ * A server cannot tell that a body was cut, and a list that was cut after an item is still a list.
+ * So a list goes into the URL if it fits: a request without its whole head counts for nothing. Else
+ * it is packed: gzip has a checksum at its end, and without it the server refuses the whole.
  *
  * The server holds the answer back until the end, so an exception cannot come in the middle of a
  * 200; and it does so in memory, because with a full disk it could not even count rows.
  */
-static const char *write_head(const hf__statement *statement, hf__buf *extra)
+static bool write_head(const hf__statement *statement, hf__buf *extra)
 {
     char *encoded = statement->is_list ? curl_easy_escape(NULL, statement->sql, 0) : NULL;
     bool fits = encoded != NULL && strlen(encoded) <= HEAD_MAX;
@@ -362,7 +363,42 @@ static const char *write_head(const hf__statement *statement, hf__buf *extra)
     if (fits)
         hf__buf_printf(extra, "&query=%s", encoded);
     curl_free(encoded);
-    return fits ? "" : statement->sql;
+    return fits;
+}
+
+static bool pack(const char *text, hf__buf *packed)
+{
+    enum { GZIP_WINDOW = 15 + 16, MEMORY = 8 };
+    z_stream gzip = {.next_in = (Bytef *)(uintptr_t)text, .avail_in = (uInt)strlen(text)};
+    Bytef piece[4096];
+    int ended = Z_OK;
+
+    if (deflateInit2(&gzip, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, MEMORY, Z_DEFAULT_STRATEGY) !=
+        Z_OK)
+        return false;
+    while (ended == Z_OK) {
+        gzip.next_out = piece;
+        gzip.avail_out = sizeof piece;
+        ended = deflate(&gzip, Z_FINISH);
+        hf__buf_add(packed, (const char *)piece, sizeof piece - gzip.avail_out);
+    }
+    deflateEnd(&gzip);
+    return ended == Z_STREAM_END && !packed->broken;
+}
+
+/* The body of a statement, and the headers that go with it. */
+static bool write_body(hf__http *http, const hf__statement *statement, bool is_in_head)
+{
+    hf__call *call = &http->call;
+    bool is_packed = statement->is_list && !is_in_head;
+    struct curl_slist *headers = is_packed ? http->headers_packed : http->headers;
+
+    hf__buf_clear(&call->body);
+    if (is_packed && !pack(statement->sql, &call->body))
+        return false;
+    const char *body = is_packed ? call->body.data : is_in_head ? "" : statement->sql;
+    return curl_easy_setopt(call->curl.easy, CURLOPT_HTTPHEADER, headers) == CURLE_OK &&
+           set_body(call, body, is_packed ? call->body.length : strlen(body));
 }
 
 static hf_status query(hf__target *target, const hf__statement *statement, hf__buf *answer,
@@ -371,9 +407,9 @@ static hf_status query(hf__target *target, const hf__statement *statement, hf__b
     hf__http *http = (hf__http *)target;
     hf__call *call = &http->call;
     hf__buf extra = {0};
-    const char *body = write_head(statement, &extra);
+    bool is_in_head = write_head(statement, &extra);
 
-    hf_status status = extra.broken || !set_body(call, body, strlen(body))
+    hf_status status = extra.broken || !write_body(http, statement, is_in_head)
                            ? hf__no_memory(err)
                            : hf__call_begin(http, call, statement, extra.data, err);
     hf__buf_free(&extra);
@@ -412,6 +448,7 @@ static void close_http(hf__target *target)
     close_call(&http->side);
     curl_multi_cleanup(http->multi);
     curl_slist_free_all(http->headers);
+    curl_slist_free_all(http->headers_packed);
     hf__server_url_free(&http->url);
     free(http);
 }
@@ -439,8 +476,10 @@ static hf_status make_ready(hf__http *http, const hf__stop *stop, hf__target **t
                               .is_here = http->url.is_local};
     /* ClickHouse (Poco) answers 100 to every request, so it is no use to wait for that. */
     http->headers = curl_slist_append(NULL, "Expect:");
-    bool is_set_up =
-        http->headers != NULL && set_up(http, &http->call) && set_up(http, &http->side);
+    http->headers_packed = curl_slist_append(NULL, "Content-Encoding: gzip");
+    bool is_set_up = http->headers != NULL && http->headers_packed != NULL &&
+                     curl_slist_append(http->headers_packed, "Expect:") != NULL &&
+                     set_up(http, &http->call) && set_up(http, &http->side);
     http->multi = is_set_up ? curl_multi_init() : NULL;
     if (http->multi == NULL) {
         close_http(&http->base);

@@ -46,9 +46,10 @@ typedef struct hf__http {
     hf__server_url url;
     CURLM *multi;
     struct curl_slist *headers;
-    hf__call call; /* the statement */
-    hf__call side; /* asks about the statement, or kills it */
-    bool is_fresh; /* the next statement opens a new connection */
+    struct curl_slist *headers_packed; /* the same, of a body that is gzip */
+    hf__call call;                     /* the statement */
+    hf__call side;                     /* asks about the statement, or kills it */
+    bool is_fresh;                     /* the next statement opens a new connection */
 } hf__http;
 
 /* Starts a request. extra: more parameters, URL-encoded, each with '&' before it, or "". */
