@@ -29,7 +29,10 @@ struct hf_network {
     int64_t lock_key;       /* fnv1a64 of the label */
     int64_t coverage_key;   /* PostgreSQL: locked while coverage is added to, clipped or rebuilt */
     int64_t partitions_key; /* PostgreSQL: locked while tables or partitions are created */
+    int view_wait_ms;       /* hf__network_read waits so long for a table's lock; 0: without end */
 };
+
+enum { HF__VIEW_WAIT_MS = 2000 }; /* for commands that only show something */
 
 #define HF__SCHEMA_PREFIX "ingest_" /* before the network's name, where no schema is named */
 #define HF__LATEST_CURSOR "latestLedgerCursor"
@@ -47,7 +50,8 @@ HF_MUST_CHECK hf_status hf__network_transact(hf_network *network, hf_tx_fn *fn, 
 hf_tx_options hf__network_tx_options(const hf_network *network);
 /*
  * A read-only transaction with one snapshot. Where the file of a local network does not exist yet,
- * it sets *there to false, does not call fn and returns HF_OK.
+ * it sets *there to false, does not call fn and returns HF_OK. HF_NOT_ACQUIRED: somebody locks one
+ * of the tables for longer than view_wait_ms; err says who.
  */
 HF_MUST_CHECK hf_status hf__network_read(hf_network *network, hf_tx_fn *fn, void *arg, bool *there,
                                          hf_error *err);

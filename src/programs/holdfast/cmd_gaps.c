@@ -155,6 +155,32 @@ static int print_gaps(const struct invocation *in, const struct gaps_values *val
     return findings->count > 0 ? EXIT_FINDINGS : EXIT_OK;
 }
 
+struct existence {
+    const hf_network *network;
+    hf__tables_there tables;
+};
+
+static hf_status look(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct existence *existence = arg;
+    return hf__tables_look(tx, existence->network, &existence->tables, err);
+}
+
+/* Of a network that is not there, "no gaps" would be a lie. */
+static hf_status must_exist(hf_network *network, hf_error *err)
+{
+    struct existence existence = {.network = network};
+    bool there = false;
+    hf_status status = hf__network_read(network, look, &existence, &there, err);
+
+    if (status != HF_OK || existence.tables.store || existence.tables.coverage)
+        return status;
+    status = hf__fail(err, HF_CONFIG, "there is no network %s: the %s %s does not have its tables",
+                      network->name, network->local ? "file" : "schema", network->schema);
+    hf__hint(err, "'holdfast ingest status' shows those that are there");
+    return status;
+}
+
 static int show_gaps(const struct invocation *in, hf_store *store, hf_network *network, void *arg)
 {
     const struct gaps_values *values = arg;
@@ -166,7 +192,9 @@ static int show_gaps(const struct invocation *in, hf_store *store, hf_network *n
     hf_status status = HF_OK;
 
     (void)store;
-    if (values->repair)
+    network->view_wait_ms = HF__VIEW_WAIT_MS;
+    status = must_exist(network, &err);
+    if (status == HF_OK && values->repair)
         status = repair(in, values->network.network, network, &err);
     if (status == HF_OK && values->verify)
         status = hf__coverage_verify(network, values->from.value, values->to.value,

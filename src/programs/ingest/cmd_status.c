@@ -241,6 +241,8 @@ static hf_status show(struct view *view, hf_network_options *options, hf_error *
     if (result == HF_OK)
         result = hf_network_open(view->store, options, &network, err);
     if (result == HF_OK)
+        network->view_wait_ms = HF__VIEW_WAIT_MS;
+    if (result == HF_OK)
         result = hf__network_status_read(network, &status, err);
     if (result == HF_OK) {
         const hf_lock_view *holder = find_holder(view, network->lock_key);

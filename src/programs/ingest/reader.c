@@ -126,11 +126,15 @@ static void say_note(void *arg, hf_log_level level, const char *message)
 }
 
 /* Pauses before the next try. False: reading was stopped. */
-static bool pause_after(hf__reader *reader, unsigned *failures, const hf_error *why)
+static bool pause_after(hf__reader *reader, unsigned *failures, int64_t not_before,
+                        const hf_error *why)
 {
     hf_error note = *why;
     int ms = hf__backoff_ms(++*failures, MOST_PAUSE_MS);
-    (void)!hf__fail(&note, HF_UNREACHABLE, "%s; trying again in %d s", why->message, ms / 1000);
+    int asked = hf__left_ms(not_before);
+    ms = asked > ms ? asked : ms;
+    (void)!hf__fail(&note, HF_UNREACHABLE, "%s; trying again in %d s", why->message,
+                    (ms + 999) / 1000);
     say(reader, HF__READ_NOTE, &note);
     struct pollfd pollfd = {.fd = reader->either, .events = POLLIN};
     (void)poll(&pollfd, 1, ms);
@@ -155,7 +159,7 @@ static bool open_source(hf__reader *reader, hf__source **source)
             say(reader, HF__READ_FAILED, &err);
             return false;
         }
-        if (!pause_after(reader, &failures, &err))
+        if (!pause_after(reader, &failures, 0, &err))
             return false;
     }
 }
@@ -202,7 +206,7 @@ static void *read_all(void *arg)
             failures = 0;
             going_on = pass_on(reader, status, ledger, &bad, &err);
         } else if (status == HF_UNREACHABLE) {
-            going_on = pause_after(reader, &failures, &err);
+            going_on = pause_after(reader, &failures, source->not_before, &err);
         } else {
             if (status != HF_INTERRUPTED)
                 say(reader, HF__READ_FAILED, &err);

@@ -55,6 +55,12 @@ def test_errors_of_the_server_are_waited_out(start, rpc, network):
     assert_holds(network, rpc, 5, rpc.latest)
 
 
+def test_a_pause_that_the_server_asks_for_is_the_one_that_is_told(start, rpc, network):
+    rpc.fault("getLedgers", Http(429, retry_after=3))
+    with start("--start-ledger", "5") as running:
+        running.await_line("trying again in 3 s", "err")
+
+
 def test_a_server_of_another_network_is_refused(start, network):
     with start(name="pubnet") as running:
         done = running.wait_all()

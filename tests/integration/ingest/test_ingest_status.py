@@ -5,9 +5,10 @@ import pathlib
 import signal
 
 from awaiting import eventually
-from cli import EXIT_DATA, EXIT_UNREACHABLE, EXIT_USAGE
+from cli import EXIT_DATA, EXIT_NOT_ACQUIRED, EXIT_UNREACHABLE, EXIT_USAGE
 from ingesting import LOCK_KEY, on_servers
 from ledgers import Network, chain
+from strangers import run
 
 
 def shown(world, *options):
@@ -175,6 +176,20 @@ def test_a_network_that_the_role_may_not_read_is_named(world):
     one, other = shown(world)
     assert (one["network"], one["latest"], other["network"], other["schema"]) == ("testnet", 4, None, "wallet")
     assert "may not read" in other["problem"]
+
+
+@on_servers
+def test_a_table_that_somebody_locks_is_told_and_not_waited_for(world):
+    world.ingest(1, 3)
+    world.ingest(1, 4, network="zebra")
+    with world.open_reader("lock table ingest_testnet.ingest_coverage in access exclusive mode") as stranger:
+        pid = f"backend pid {run(stranger, 'select pg_backend_pid()')[0][0]}"
+        done = world.command("ingest", "status", "--json")
+        assert done.code == EXIT_NOT_ACQUIRED, done
+        locked, other = json.loads(done.out)["networks"]
+        assert (locked["schema"], other["latest"]) == ("ingest_testnet", 4) and pid in locked["problem"], locked
+        gaps = world("gaps")
+        assert gaps.code == EXIT_NOT_ACQUIRED and pid in gaps.err, gaps
 
 
 def test_tables_of_others_are_no_networks(world):

@@ -141,6 +141,12 @@ def test_no_gaps_is_said_to_people_only(driver, gaps):
     assert (result.code, result.out) == (0, "") and "no gaps" in result.err
 
 
+@pytest.mark.parametrize("words", [[], ["--verify"], ["--repair"], ["--from", "1", "--to", "9"]])
+def test_a_network_that_is_not_there_is_no_network_without_gaps(holdfast, driver, recorded, words):
+    result = holdfast("gaps", "--network", "testnte", *words, "--url", recorded.url)
+    assert (result.code, result.out) == (cli.EXIT_CONFIG, "") and "no network testnte" in result.err, result
+
+
 @pytest.mark.parametrize("words", [["--from", "0"], ["--from", "x"], ["--from", "5", "--to", "4"], ["x"],
                                    ["--to", "2147483648"]])
 def test_wrong_words_are_a_usage_error(gaps, words):

@@ -371,6 +371,7 @@ static hf_status rpc_next(hf__source *source, hf__ledger **ledger, hf__bad_ledge
         return hf__fail(err, HF_CONFIG, "%s: there is no ledger behind %d", source->name,
                         HF__LEDGER_MAX);
     hf_status status = get_ledger(rpc, ledger, bad, err);
+    source->not_before = hf__rpc_http_not_before(rpc->client.http);
     if (rpc->return_to > 0 && status == HF_BAD_DATA) {
         hf__bad_ledger_free(bad); /* it was only to be compared */
         status = HF_UNREACHABLE;

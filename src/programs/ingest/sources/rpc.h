@@ -83,6 +83,8 @@ HF_MUST_CHECK hf_status hf__rpc_http_post(hf__rpc_http *http, const char *method
                                           hf__buf *answer, hf__rpc_fault *fault, hf_error *err);
 /* Did the last request end without an answer? Then the next may reach another server. */
 bool hf__rpc_http_was_cut(const hf__rpc_http *http);
+/* When the server may be asked again, as it has said; 0: it has not. Requests wait until then. */
+int64_t hf__rpc_http_not_before(const hf__rpc_http *http);
 /* Makes the next request use a new connection, because an answer made no sense. */
 void hf__rpc_http_distrust(hf__rpc_http *http);
 /* Waits until deadline (of hf__deadline). HF_INTERRUPTED: stop_fd became readable before. */

@@ -185,6 +185,11 @@ static bool follow_redirect(hf__rpc_http *http)
     return true;
 }
 
+int64_t hf__rpc_http_not_before(const hf__rpc_http *http)
+{
+    return http->not_before;
+}
+
 static int64_t asked_pause_s(hf__rpc_http *http)
 {
     curl_off_t seconds = 0;

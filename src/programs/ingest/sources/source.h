@@ -103,8 +103,9 @@ typedef struct hf__source_ops {
 /* The first member of every source. */
 struct hf__source {
     const hf__source_ops *ops;
-    char *name;  /* for messages, without a password */
-    int64_t tip; /* the newest ledger that it is known to have; 0: it cannot tell */
+    char *name;         /* for messages, without a password */
+    int64_t tip;        /* the newest ledger that it is known to have; 0: it cannot tell */
+    int64_t not_before; /* monotonic clock: the server asked to be left alone until then; or 0 */
 };
 
 /*
