@@ -69,8 +69,7 @@ void set_number(struct table *table, size_t column, int64_t number);
 void add_key(hf__json *json, const hf_lock_view *view);           /* "key" and "pair" */
 void add_number(hf__json *json, const char *key, int64_t number); /* 0 becomes null */
 void add_time(hf__json *json, const char *key, int64_t ms);       /* -1 becomes null */
-void add_name(hf__json *json,
-              const hf_lock_view *view); /* "name", "registered", "pattern" */
+void add_name(hf__json *json, const hf_lock_view *view); /* "name", "registered", "pattern" */
 
 /* How far a long job has come: a bar on a terminal, elsewhere a line every ten seconds. */
 

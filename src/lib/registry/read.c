@@ -468,12 +468,8 @@ static void read_strict(hf__reading *reading, const hf__field *field, const hf__
 }
 
 static const hf__field file_fields[] = {
-    {"version", read_version, 0},
-    {"strict", read_strict, 0},
-    {"locks", read_locks, 0},
-    {"conventions", read_conventions, 0},
-    {"wrappers", read_wrappers, 0},
-    {0},
+    {"version", read_version, 0},         {"strict", read_strict, 0},     {"locks", read_locks, 0},
+    {"conventions", read_conventions, 0}, {"wrappers", read_wrappers, 0}, {0},
 };
 
 static void complain_of_duplicates(hf__reading *reading)

@@ -6,14 +6,8 @@
 #include "programs/registry/commands.h"
 
 static const struct command *const commands[] = {
-    &cmd_registry_init,
-    &cmd_registry_check,
-    &cmd_registry_risk,
-    &cmd_registry_lint,
-    &cmd_registry_doc,
-    &cmd_registry_import,
-    &cmd_registry_seen,
-    NULL,
+    &cmd_registry_init, &cmd_registry_check,  &cmd_registry_risk, &cmd_registry_lint,
+    &cmd_registry_doc,  &cmd_registry_import, &cmd_registry_seen, NULL,
 };
 
 hf_status open_needed_registry(const struct common *common, hf_registry **registry, hf_error *err)

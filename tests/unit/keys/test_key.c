@@ -11,10 +11,13 @@ static const hf_derivation columns[] = {HF_SHA256,     HF_FNV1A64,  HF_FNV1A32,
                                         HF_FNV1A32_JS, HF_HASHTEXT, HF_HASHTEXTEXTENDED};
 
 /* Their columns in library_keys.tsv, whose values come from the libraries themselves. */
-static const hf_derivation library_columns[] = {
-    HF_CRC32,         HF_CRC32_SQLX,         HF_MD5,
-    HF_JAVA_HASHCODE, HF_WITH_ADVISORY_LOCK, HF_DISTRIBUTEDLOCK_ASCII,
-    HF_DISTRIBUTEDLOCK_HASH};
+static const hf_derivation library_columns[] = {HF_CRC32,
+                                                HF_CRC32_SQLX,
+                                                HF_MD5,
+                                                HF_JAVA_HASHCODE,
+                                                HF_WITH_ADVISORY_LOCK,
+                                                HF_DISTRIBUTEDLOCK_ASCII,
+                                                HF_DISTRIBUTEDLOCK_HASH};
 
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
 

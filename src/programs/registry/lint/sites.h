@@ -54,7 +54,6 @@ typedef struct hf__sites {
 void hf__sites_add(hf__sites *ledger, const hf__site *site);
 void hf__sites_free(hf__sites *ledger);
 
-
 /* "5 sites: 2 registered, 1 unregistered, 2 unresolved". out gets it whole. */
 enum { HF__SITES_SHOWN = 256 };
 const char *hf__sites_show(const hf__sites *ledger, char out[HF__SITES_SHOWN]);
