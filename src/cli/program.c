@@ -77,14 +77,15 @@ static int list_for_completion(const struct program *program)
 
 /*
  * Opens /dev/null for every standard descriptor that is closed. Otherwise a file that we open could
- * become standard output or standard error, and messages would be written into it.
+ * become standard output or standard error, and messages would be written into it. A closed
+ * standard input stays one that cannot be read: it is not the same as one without anything in it.
  */
 static void fill_standard_descriptors(void)
 {
     int fd;
 
     do
-        fd = open("/dev/null", O_RDWR);
+        fd = open("/dev/null", fcntl(STDIN_FILENO, F_GETFD) < 0 ? O_WRONLY : O_RDWR);
     while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd > STDERR_FILENO)
         close(fd);

@@ -170,6 +170,12 @@ def test_a_bad_row_at_the_start_of_an_endless_stream_ends_it(appender15, ch, tmp
     assert ch.staging_tables() == []
 
 
+def test_a_standard_input_that_is_closed_is_not_an_empty_one(appender15, ch):
+    make_table(ch)
+    result = appender15.holdfast(*appender15.words("t"), prefix=("sh", "-c", 'exec "$@" <&-', "sh"))
+    assert result.code == 65 and "cannot read standard input" in result.err, result
+
+
 def test_a_file_that_cannot_be_read_is_said_before_anything_is_written(appender15, ch, tmp_path):
     make_table(ch)
     for path in (tmp_path / "none", tmp_path):
