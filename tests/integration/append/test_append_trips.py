@@ -9,7 +9,7 @@ from awaiting import eventually
 
 # What belongs to a connection, and what the history's own writes.
 OF_CONNECTIONS = ("pg_is_in_recovery", "open_session", "lift_token", "close_session", "holdfast.events",
-                  "holdfast.holders")
+                  "holdfast.holders", "holdfast.housekeep")
 
 
 # Where the line is cut: before the message, before its COMMIT, or once it has been done and not been answered.
