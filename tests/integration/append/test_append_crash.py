@@ -127,7 +127,7 @@ def test_thousands_of_partitions_take_more_than_one_statement_and_all_arrive(app
                                     "MergeTree PARTITION BY n % 3 ORDER BY tuple()"])
 def test_what_the_server_merged_before_a_repeat_is_attached_once(appender15, store15, ch, engine):
     """As one does that was started again: it knows nothing of merges that were stopped."""
-    make_table(ch, engine=engine)
+    make_table(ch, engine=engine + " SETTINGS max_bytes_to_merge_at_max_space_in_pool = 1")  # none before it is asked to
     key = appender15.done("t", input=rows_of(0, 1))["key"]
     with held_id(ch, f"holdfast-{key}"):
         worker = appender15.start("--id", "x", "--orphans", "wait", "t", "--select",
