@@ -60,7 +60,8 @@ static bool check_word(void *arg, const char *word, size_t size)
     require(words->last != NULL, "out of memory");
     memcpy(words->last, word, size);
     words->last_size = size;
-    words->is_shared = words->is_shared || has(words->other, word, size);
+    /* no label is empty */
+    words->is_shared = words->is_shared || (size > 0 && has(words->other, word, size));
     words->count++;
     return true;
 }

@@ -58,6 +58,12 @@ bool hf__rpc_http_was_cut(const hf__rpc_http *http)
     return false;
 }
 
+int64_t hf__rpc_http_not_before(const hf__rpc_http *http)
+{
+    (void)http;
+    return 0;
+}
+
 void hf__rpc_http_distrust(hf__rpc_http *http)
 {
     (void)http;
