@@ -373,11 +373,11 @@ static hf_status attach_staged(hf__work *work, hf_error *err)
 static hf_status look_for_loss(hf__work *work, hf_status status, hf_error *err)
 {
     hf__append_row row = {0};
-    hf_error plain = {0}, why = {0};
+    hf_error why = {0};
 
     if (status == HF_OK || status == HF_INTERRUPTED || work->own == NULL || err == NULL)
         return status;
-    plain = *err;
+    hf_error plain = *err;
     if (status != HF_LOST &&
         (hf_store_is_local(work->store) || hf__append_check_held(work->own, &why) != HF_LOST))
         return status;

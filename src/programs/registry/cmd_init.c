@@ -145,7 +145,6 @@ static bool put_site_key(const hf__site *site, hf__buf *key, hf__buf *name)
 {
     size_t size = strlen(site->key);
     hf__buf pattern = {0};
-    int first = 0, second = 0;
 
     if (site->key[0] == '\'' && size > 2) {
         put_pattern(key, site->key + 1, size - 2, site->derivation, &pattern);
@@ -153,8 +152,8 @@ static bool put_site_key(const hf__site *site, hf__buf *key, hf__buf *name)
         hf__buf_free(&pattern);
         return true;
     }
-    if (sscanf(site->key, "(%d, %d)", &first, &second) == 2)
-        hf__buf_printf(key, "{ pair: [%d, %d] }", first, second);
+    if (site->key[0] == '(' && strspn(site->key + 1, "-0123456789, ") + 2 == size)
+        hf__buf_printf(key, "{ pair: [%.*s] }", (int)size - 2, site->key + 1);
     else if (strspn(site->key, "-0123456789") == size && size > 0)
         hf__buf_printf(key, "{ fixed: %s }", site->key);
     else
