@@ -337,6 +337,13 @@ static hf_status look_for_lack(hf_tx *tx, void *arg, hf_error *err)
     return status == HF_OK && order->lacks ? hf__live_want(tx, live, one.from, err) : status;
 }
 
+static int64_t next_expected(const struct live *live)
+{
+    if (live->batch.count > 0)
+        return batch_last(&live->batch) + 1;
+    return live->state.started ? live->state.latest + 1 : 0;
+}
+
 static hf_status refuse_order(int64_t after, int64_t sequence, hf_error *err)
 {
     hf_status status = hf__fail(err, HF_BAD_DATA,
@@ -355,8 +362,9 @@ hf_status hf__live_check_order(struct live *live, const hf__ledger *ledger, hf_e
     if (ledger->sequence >= live->state.oldest)
         return HF_OK; /* in the last run of coverage: as a file gives them again */
     hf_status status = hf_lock_transact(live->lock, &options, look_for_lack, &order, err);
-    return status == HF_OK && order.lacks ? refuse_order(live->state.latest, ledger->sequence, err)
-                                          : status;
+    return status == HF_OK && order.lacks
+               ? refuse_order(next_expected(live) - 1, ledger->sequence, err)
+               : status;
 }
 
 static hf_status refuse_jump(const struct live *live, int64_t expected, int64_t sequence,
@@ -368,13 +376,6 @@ static hf_status refuse_jump(const struct live *live, int64_t expected, int64_t 
                  sequence, expected, live->network->name);
     hf__hint(err, "a source gives ledgers one after the other; fetch the missing ones first");
     return status;
-}
-
-static int64_t next_expected(const struct live *live)
-{
-    if (live->batch.count > 0)
-        return batch_last(&live->batch) + 1;
-    return live->state.started ? live->state.latest + 1 : 0;
 }
 
 static const char *last_hash(const struct live *live, char out[HF__HASH_MAX + 1])

@@ -463,7 +463,7 @@ BAD_INPUT = [
     (["run", "", "--", "true"], EXIT_USAGE),
     (["run", "x" * 65537, "--", "true"], EXIT_USAGE),
     (["run", "night\nly", "--", "true"], EXIT_USAGE),
-    (["run", "--as", "md5", "job", "--", "true"], EXIT_USAGE),
+    (["run", "--as", "md4", "job", "--", "true"], EXIT_USAGE),
     (["run", "--key", "9223372036854775808", "job", "--", "true"], EXIT_USAGE),
     (["run", "--key", "12x", "job", "--", "true"], EXIT_USAGE),
     (["run", "-w", "-1", "job", "--", "true"], EXIT_USAGE),

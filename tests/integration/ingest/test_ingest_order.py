@@ -53,7 +53,7 @@ def test_what_comes_too_late_is_told_and_becomes_a_gap(world):
                                              [*chain(21, 30), *chain(1, 20), *chain(31, 32)]).encode()))
     for _ in range(2):
         done = world("ingest", "--source", source)
-        assert (done.code, "ledger 1 came after ledger 30" in done.err) == (EXIT_DATA, True), done
+        assert done.code == EXIT_DATA and "ledger 1 came after ledger 30" in done.err, done.err
         assert (world.network.coverage(), gaps(world)) == ([(21, 30)], [(1, 20)])
 
 

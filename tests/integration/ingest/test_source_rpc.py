@@ -195,11 +195,11 @@ def test_a_window_that_moves_past_the_reader_is_a_permanent_gap(rpc, reader):
 # --- the network ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("network", ["pubnet", "testnet", "futurenet"])
-def test_the_three_networks_are_known_by_their_passphrase(network):
-    with StellarRpc(network) as rpc:
+@pytest.mark.parametrize("name", ["pubnet", "testnet", "futurenet"])
+def test_the_three_networks_are_known_by_their_passphrase(name):
+    with StellarRpc(name) as rpc:
         rpc.close_ledgers(1)
-        with Reader(rpc.url, network) as reader:
+        with Reader(rpc.url, name) as reader:
             check_read(rpc, reader, GENESIS, GENESIS)
 
 
