@@ -308,7 +308,7 @@ def scene(store, command, holdfast, tmp_path):
     world = World(store, holdfast, tmp_path)
     world.ingest(1, 40)
     cut_coverage(world)
-    command.hold("nightly-close", "--registry", command.registry)
+    command.hold("nightly-close")
     command("run", "short-job", "--", "true")
     peers = {name: store.peer(application=name) for name in ("payments-api", "payments-batch", "reconciler", "reports")}
     peers["payments-api"].acquire("Transfer:acc1:acc2")
