@@ -188,12 +188,21 @@ struct proof {
     bool has_block_ids;
 };
 
+/*
+ * Equal starts are not enough: a server that is killed as soon as it is up starts twice within the
+ * slack. This one must have been up before the look at the table as well.
+ */
+static bool is_same_run(const hf__plan *plan, int64_t started)
+{
+    return llabs(started - plan->started) <= RESTART_SLACK_S && started < plan->at;
+}
+
 static hf_status compare_tables(struct proof *proof, hf_error *err)
 {
     hf__plan now = {0};
     hf_status status = hf__proof_look(proof->work, &now, "", err);
 
-    proof->evidence.is_same_run = llabs(now.started - proof->plan->started) <= RESTART_SLACK_S;
+    proof->evidence.is_same_run = is_same_run(proof->plan, now.started);
     proof->evidence.is_altered = strcmp(now.table_mark, proof->plan->table_mark) != 0;
     return status;
 }

@@ -64,6 +64,16 @@ def test_the_parts_that_are_missing_are_attached_and_no_others(appender15, ch, c
     assert ch.staging_tables() == []
 
 
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_server_that_is_killed_as_soon_as_it_is_up_is_not_taken_for_the_one_before(appender15, ch, attempt):
+    """Its log is lost with what it has not written yet, and its start is hardly later."""
+    ch.server.kill()
+    ch.server.start()
+    attach_halfway(appender15, ch, NEVER_MERGED, 1)
+    assert appender15("--id", "x", "t", input=b"").code in (0, 76)
+    assert counts(ch) in ({0: 1, 1: PARTS * BLOCK}, {0: 1, 1: BLOCK})
+
+
 def test_the_next_append_does_that_as_well(appender15, ch):
     attach_halfway(appender15, ch, NEVER_MERGED, 2)
     result = appender15("--direct", "t", input=rows_of(2, 10))

@@ -32,11 +32,7 @@ ENDINGS = {
 
 
 def program():
-    found = [path for path in hf.BUILD.rglob("holdfast")
-             if path.is_file() and os.access(path, os.X_OK)]
-    if not found:
-        raise RuntimeError(f"no holdfast command under {hf.BUILD}: run `make`")
-    return str(sorted(found, key=lambda path: len(str(path)))[0])
+    return hf.built("src/holdfast")
 
 
 class Result:

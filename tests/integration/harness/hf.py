@@ -159,14 +159,18 @@ PROTOTYPES = {
 }
 
 
+def built(name):
+    """By its whole path: a build folder may have others inside it, as that of `make lint`."""
+    path = BUILD / name
+    if not path.is_file():
+        raise RuntimeError(f"no {name} in {BUILD}: run `make`")
+    return str(path)
+
+
 @functools.lru_cache(maxsize=None)
 def lib():
     """Loaded at the first use; CDLL releases the GIL during calls, so waits do not block threads."""
-    found = sorted(BUILD.rglob("libholdfast.so*"), key=lambda path: len(path.name))
-    found = [path for path in found if path.is_file() and not path.name.endswith((".p", ".symbols"))]
-    if not found:
-        raise RuntimeError(f"no libholdfast.so under {BUILD}: run `make`")
-    return declare(ctypes.CDLL(str(found[0])), PROTOTYPES)
+    return declare(ctypes.CDLL(built("src/lib/libholdfast.so")), PROTOTYPES)
 
 
 def declare(library, prototypes):

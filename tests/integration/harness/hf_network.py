@@ -111,7 +111,7 @@ class Driver:
     """Another process, which does to a network what the ingesters do: driver("add", 1, 10)."""
 
     def __init__(self, url, network="testnet", *schema):
-        self.process = subprocess.Popen([hf.BUILD / "tests/integration/network_driver", url, network, *schema],
+        self.process = subprocess.Popen([hf.built("tests/integration/network_driver"), url, network, *schema],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.answer()
 

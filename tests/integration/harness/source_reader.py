@@ -18,10 +18,7 @@ from awaiting import Background
 
 
 def program():
-    found = sorted(hf.BUILD.rglob("read_source"))
-    if not found:
-        raise RuntimeError(f"no read_source under {hf.BUILD}: run `make`")
-    return str(found[0])
+    return hf.built("tests/integration/read_source")
 
 
 class Reader:

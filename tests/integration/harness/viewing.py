@@ -71,9 +71,9 @@ class Seen:
 
 class Viewer:
     def __init__(self, url, *flags, refresh=50, env=None, **options):
-        program = next(hf.BUILD.rglob("view_driver"))
+        program = hf.built("tests/integration/view_driver")
         words = [f"{name}={value}" for name, value in {"refresh": refresh, **options}.items()]
-        self.process = subprocess.Popen([str(program), url, *words, *flags], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([program, url, *words, *flags], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, errors="replace",
                                         env={**os.environ, **(env or {})})
         self.number = 0

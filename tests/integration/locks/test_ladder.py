@@ -32,7 +32,7 @@ def url(request, tmp_path):
 @pytest.mark.parametrize("what", ["memory", "calls"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_failure_at_any_place_is_told_and_leaves_nothing_behind(url, scenario, what):
-    done = subprocess.run([hf.BUILD / "tests/integration/ladder", url, scenario, what], capture_output=True, text=True,
+    done = subprocess.run([hf.built("tests/integration/ladder"), url, scenario, what], capture_output=True, text=True,
                           check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 10 or (scenario, what) == ("registry", "calls")
