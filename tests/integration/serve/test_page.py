@@ -207,6 +207,22 @@ def test_a_refresh_keeps_focus_typing_and_what_is_open(server, browser, contende
     assert browser.evaluate(script="window.row === document.querySelector('#locks tbody tr')") is True
 
 
+def test_a_list_that_was_closed_is_closed_when_it_comes_back(server, browser, contended):
+    """Between two looks at the queue a waiter may be out of it for a moment."""
+    _, waiters = contended()
+    await_waiters(server)
+    browser.open(server.url)
+    browser.until("document.querySelector('#waits-list')")
+    browser.click(selector="#waits-list summary")
+    browser.until("!document.querySelector('#waits-list').open")
+    for waiter in waiters:
+        waiter.kill9()
+    gone(browser, "#waits-list")
+    contended("Transfer:acc3:acc4")
+    browser.until("document.querySelector('#waits-list')")
+    assert browser.evaluate(script="document.querySelector('#waits-list').open") is False
+
+
 def test_pause_stops_the_refreshes_and_a_lost_server_is_said(server, browser):
     browser.open(server.url)
     browser.await_refreshes(1)
