@@ -61,7 +61,7 @@ hf_status hf__identity_read(hf_tx *tx, bool local, const char *schema, hf__ident
     if (status == HF_OK && there)
         status =
             hf__tx_query_sql(tx, &hf__sql_ledgers_store_identity, parts, ROWS, values, &rows, err);
-    for (size_t i = 0; status == HF_OK && i < hf_rows_count(rows); i++)
+    for (size_t i = 0; rows != NULL && i < hf_rows_count(rows); i++)
         for (size_t k = 0; k < ROWS; k++)
             if (strcmp(hf__row_text(rows, i, 0), row_names[k]) == 0)
                 (void)snprintf(texts[k], sizes[k], "%s", hf__row_text(rows, i, 1));

@@ -206,6 +206,17 @@ def test_tables_of_others_are_no_networks(world):
         assert status(world) == {}
 
 
+def test_a_network_that_is_just_being_made_is_there_and_empty(world):
+    """The file or schema comes first, then its tables."""
+    world.ingest(1, 2, network="zebra")
+    if world.local:
+        pathlib.Path(world.kind.url.removeprefix("local:"), "ingest_testnet.db").touch()
+    else:
+        world.kind.database.sql("create schema ingest_testnet")
+    found = status(world)
+    assert found["zebra"]["latest"] == 2 and found.get("testnet", {}).get("latest") is None
+
+
 @on_servers
 def test_it_waits_for_nobody_who_writes(world):
     """Not even for one who changes the tables and has not committed."""
