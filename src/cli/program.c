@@ -174,11 +174,11 @@ static int dispatch(const struct program *program, int argc, char **argv)
 
 int program_main(const struct program *program, int argc, char **argv)
 {
-    static char **own_argv; /* lives as long as the process: options point into it */
-
     fill_standard_descriptors();
-    own_argv = hide_passwords(argc, argv);
+    char **own_argv = hide_passwords(argc, argv);
     int code = dispatch(program, argc, own_argv);
+    if (own_argv != argv)
+        free((void *)own_argv);
 
     int reason = fflush(stdout) != 0 ? errno : ferror(stdout) ? EIO : 0;
 

@@ -268,20 +268,26 @@ static char *redact_passwords(const char *text)
 
 char **hide_passwords(int argc, char **argv)
 {
-    char **copies = calloc((size_t)argc + 1, sizeof *copies);
+    size_t size = ((size_t)argc + 1) * sizeof(char *);
 
-    for (int i = 0; copies != NULL && i < argc; i++) {
+    for (int i = 0; i < argc; i++)
+        size += strlen(argv[i]) + 1;
+    char **copies = malloc(size);
+    if (copies == NULL)
+        return argv;
+    char *at = (char *)(copies + argc + 1);
+    for (int i = 0; i < argc; i++) {
         const char *end = NULL;
         const char *start = argv[i];
-        copies[i] = strdup(argv[i]);
-        if (copies[i] == NULL)
-            copies[i] = argv[i];
-        while (copies[i] != argv[i] && (start = find_password(start, &end)) != NULL) {
+        copies[i] = at;
+        at = stpcpy(at, argv[i]) + 1;
+        while ((start = find_password(start, &end)) != NULL) {
             memset(argv[i] + (start - argv[i]), '*', (size_t)(end - start));
             start = end;
         }
     }
-    return copies != NULL ? copies : argv;
+    copies[argc] = NULL;
+    return copies;
 }
 
 const char *show_argument(char out[SHOWN_MAX], const char *argument)

@@ -61,7 +61,8 @@ const char *show_argument(char out[SHOWN_MAX], const char *argument);
 
 /*
  * Everybody on the host can read the arguments of a process: copies them, and overwrites passwords
- * in the originals. Without memory it returns these as they are. The caller keeps what is returned.
+ * in the originals. The copies are one block, which the caller frees, as options are put into another
+ * order; without memory it returns argv.
  */
 char **hide_passwords(int argc, char **argv);
 

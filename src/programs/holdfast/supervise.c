@@ -220,7 +220,7 @@ struct plan {
 static _Noreturn void become(struct plan *plan)
 {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0L, 0L, 0L);
     if (getppid() != plan->parent) /* the parent died before prctl */
         _exit(EXIT_FAILED);
     if (plan->lend_terminal)
@@ -459,7 +459,7 @@ struct outcome supervise(const struct supervision *supervision)
     /*
      * In many containers process 1 reaps nobody, and the dead would count as members of the group.
      */
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L); /* it reads all five */
     while (!is_over(&watch)) {
         sleep_until_event(supervision, time_to_sleep(&watch));
         while ((number = signals_next(supervision->signals)) != 0)

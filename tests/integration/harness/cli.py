@@ -9,6 +9,7 @@ import subprocess
 import threading
 
 import hf
+import sanitizers
 import servers
 
 EXIT_USAGE = 64
@@ -151,14 +152,14 @@ class Holdfast:
 
     def __call__(self, *args, env=None, timeout=30, prefix=(), input=None, cwd=None):
         done = subprocess.run(
-            [*prefix, program(), *map(str_or_bytes, args)], capture_output=True,
+            [*prefix, *sanitizers.COMMAND_PREFIX, program(), *map(str_or_bytes, args)], capture_output=True,
             env=self.environment(env), timeout=timeout, cwd=cwd,
             **({"input": input} if input is not None else {"stdin": subprocess.DEVNULL}))
         return Result(done.returncode, done.stdout.decode(errors="replace"),
                       done.stderr.decode(errors="replace"))
 
     def start(self, *args, env=None, prefix=(), **popen):
-        started = Running([*prefix, program(), *map(str_or_bytes, args)], self.environment(env), **popen)
+        started = Running([*prefix, *sanitizers.COMMAND_PREFIX, program(), *map(str_or_bytes, args)], self.environment(env), **popen)
         self._started.append(started)
         return started
 

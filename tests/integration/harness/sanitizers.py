@@ -2,6 +2,8 @@
 
 Python loads the library, so the sanitizer's runtime must be in Python from its first instruction. The servers
 that the tests start are as their packages made them, and must not be given it.
+
+With `SAN=valgrind` nothing is built otherwise, and every command that a test runs, runs in valgrind.
 """
 
 import os
@@ -10,6 +12,12 @@ import sys
 
 KIND = os.environ.get("SAN", "")
 FLAGS = {"address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}.get(KIND, [])
+
+# What holdfast starts is watched as well, but no job and no shell.
+COMMAND_PREFIX = [] if KIND != "valgrind" else [
+    "valgrind", "--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite", "--show-leak-kinds=definite",
+    "--trace-children=yes", "--trace-children-skip=/bin/*,/usr/bin/*,/usr/lib/*,*.sh,*.py",
+    f"--log-file={os.environ['HOLDFAST_BUILD']}/reports/valgrind.%p"]
 
 
 def keep_from_servers(folder):

@@ -57,8 +57,9 @@ static void become_shell(const char *text, int output, pid_t parent)
      * In a process group of its own, Ctrl-C does not reach the command: we end it ourselves. A
      * pipeline ends as a whole.
      */
-    if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent ||
-        input < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
+    if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGTERM, 0L, 0L, 0L) != 0 ||
+        getppid() != parent || input < 0 || dup2(input, STDIN_FILENO) < 0 ||
+        dup2(output, STDOUT_FILENO) < 0)
         _exit(SHELL_FAILED);
     if (input > STDERR_FILENO)
         close(input);
