@@ -12,7 +12,7 @@ SETUP_thread = -Db_sanitize=thread -Db_lundef=false
 CONTRACT = $(addprefix tests/integration/,locks/test_contract.py locks/test_contract_sets.py locks/test_token.py \
     transactions/test_tx.py postgres/test_init.py postgres/test_roles.py)
 
-.PHONY: all deps run test test-versions chaos lint format bench install clean
+.PHONY: all deps run test test-versions chaos soak lint format bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -43,6 +43,10 @@ test-versions: all
 chaos: all
 	@scripts/deps test
 	@HOLDFAST_BUILD=$(BUILD) tests/chaos/run --world $(WORLD) --minutes $(MINUTES)
+
+soak: all
+	@scripts/deps test
+	@HOLDFAST_BUILD=$(abspath $(BUILD)) tests/soak/run --minutes $(if $(filter command,$(origin MINUTES)),$(MINUTES),30)
 
 lint:
 	@scripts/deps build lint

@@ -83,14 +83,14 @@ class Report:
         yield ""
 
 
-BEGIN, END = "<!-- tables of tests/chaos/run -->", "<!-- end of the tables -->"
+END = "<!-- end of the tables -->"
 
 
-def write_into(path, lines):
+def write_into(path, lines, mark="tables of tests/chaos/run"):
     """Between the marks of a page that has them; else that is the page."""
-    page = path.read_text() if path.exists() else ""
-    before, _, rest = page.partition(BEGIN) if BEGIN in page else ("", "", "")
-    path.write_text("\n".join([before + BEGIN, "", *lines, END + rest.partition(END)[2].rstrip("\n"), ""]))
+    page, begin = path.read_text() if path.exists() else "", f"<!-- {mark} -->"
+    before, _, rest = page.partition(begin) if begin in page else ("", "", "")
+    path.write_text("\n".join([before + begin, "", *lines, END + rest.partition(END)[2].rstrip("\n"), ""]))
 
 
 WIDTHS = (17, 9, 11, 11, 9, 11, 9, 9, 6)
