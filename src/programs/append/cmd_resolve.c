@@ -201,10 +201,13 @@ static int print_row(const struct invocation *in, const char *did, const hf__app
     return print_document(&json, stdout) ? EXIT_OK : cannot_write(&in->report);
 }
 
-/* forget needs no target: then what is staged stays. */
+/*
+ * Opens a target only for an append that the store knows. forget needs none: then what is staged
+ * stays, and without a row in the store there is nothing to forget.
+ */
 static hf_status open_both(const struct resolve_values *values, const struct invocation *in,
-                           bool needs_target, hf__stop *stop, hf_store **store, hf__target **target,
-                           hf_error *err)
+                           const hf__resolve_options *append, bool needs_target, hf__stop *stop,
+                           hf_store **store, hf__target **target, hf_error *err)
 {
     hf_store_options options = HF_STORE_OPTIONS_INIT;
     const hf__target_options how = {.url = values->to,
@@ -216,6 +219,8 @@ static hf_status open_both(const struct resolve_values *values, const struct inv
 
     options.application = "holdfast append";
     hf_status status = open_store(in, &options, store, err);
+    if (status == HF_OK && (needs_target || values->to == NULL))
+        status = hf__append_known(*store, stop, append, err);
     if (status == HF_OK && (needs_target || values->to != NULL))
         status = open_append_target(*store, &how, target, err);
     return status;
@@ -243,7 +248,8 @@ static int run(const struct resolve_values *values, const struct invocation *in,
     if (hf__append_check_id(options.id, &err) != HF_OK ||
         stopping_init(&stopping, &how, &err) != HF_OK || stopping_start(&stopping, &err) != HF_OK)
         return report_error(&in->report, &err);
-    hf_status status = open_both(values, in, needs_target, &stopping.stop, &store, &target, &err);
+    hf_status status =
+        open_both(values, in, &options, needs_target, &stopping.stop, &store, &target, &err);
     if (status == HF_OK) {
         stopping_work(&stopping, store);
         status = act(store, target, &stopping.stop, &options, &row, &err);

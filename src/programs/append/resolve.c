@@ -5,6 +5,9 @@
 
 #include "programs/append/staging.h"
 
+/* A process that was killed may have its lock for a moment still. */
+enum { DYING_MS = 2000 };
+
 static hf_status refuse_unknown(const hf_store *store, const char *id, hf_error *err)
 {
     hf_status status = hf__fail(err, HF_INVALID, "%s knows no append %s that began to attach",
@@ -15,10 +18,17 @@ static hf_status refuse_unknown(const hf_store *store, const char *id, hf_error 
     return status;
 }
 
+static hf_status lock_id(hf__work *work, hf_error *err)
+{
+    int64_t wait_ms = work->options->wait_ms;
+
+    return hf__work_lock_id(work, wait_ms >= 0 ? wait_ms : DYING_MS, err);
+}
+
 /* Under both locks nobody else changes the row. */
 static hf_status lock_both(hf__work *work, hf__append_row *row, hf_error *err)
 {
-    hf_status status = hf__work_lock_id(work, err);
+    hf_status status = lock_id(work, err);
 
     if (status == HF_OK && row->state != HF__APPEND_UNKNOWN)
         status = hf__work_lock_table(work, work->options->wait_ms, err);
@@ -110,6 +120,22 @@ static hf_status forget(hf__work *work, hf__append_row *row, hf_error *err)
                                            : status;
 }
 
+static hf_status check_known(hf__work *work, hf__append_row *row, hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    if (row->state != HF__APPEND_UNKNOWN)
+        return HF_OK;
+    status = lock_id(work, err);
+    if (status == HF_OK) {
+        hf__append_row_free(row);
+        status = hf__append_load(work->store, work->result->id, row, err);
+    }
+    return status == HF_OK && row->state == HF__APPEND_UNKNOWN
+               ? refuse_unknown(work->store, work->result->id, err)
+               : status;
+}
+
 static hf_status run(hf_store *store, hf__target *target, hf__stop *stop,
                      const hf__resolve_options *options, hf__append_row *row,
                      hf_status (*act)(hf__work *work, hf__append_row *row, hf_error *err),
@@ -130,11 +156,21 @@ static hf_status run(hf_store *store, hf__target *target, hf__stop *stop,
     (void)snprintf(result.id, sizeof result.id, "%s", options->id);
     (void)snprintf(table, sizeof table, "%s", row->table); /* row is read again */
     append.table = row->state != HF__APPEND_UNKNOWN ? table : "unknown";
-    if (status == HF_OK && row->state == HF__APPEND_UNKNOWN && (act == resolve || target == NULL))
+    if (status == HF_OK && row->state == HF__APPEND_UNKNOWN && act == resolve)
         status = refuse_unknown(store, options->id, err);
     if (status == HF_OK)
         status = act(&work, row, err);
     hf__work_close(&work);
+    return status;
+}
+
+hf_status hf__append_known(hf_store *store, hf__stop *stop, const hf__resolve_options *options,
+                           hf_error *err)
+{
+    hf__append_row row = {0};
+    hf_status status = run(store, NULL, stop, options, &row, check_known, err);
+
+    hf__append_row_free(&row);
     return status;
 }
 

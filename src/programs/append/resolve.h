@@ -14,9 +14,16 @@ typedef enum hf__assumed {
 typedef struct hf__resolve_options {
     const char *id;
     hf__assumed assumed;
-    int64_t wait_ms; /* for locks and orphans; -1: for ever */
+    int64_t wait_ms; /* for locks and orphans; -1: for ever, but not for an append that runs */
     hf__append_events events;
 } hf__resolve_options;
+
+/*
+ * HF_OK: the store knows this append. HF_INVALID: it does not. HF_NOT_ACQUIRED: it cannot know yet,
+ * since the append is running and has not begun to attach.
+ */
+HF_MUST_CHECK hf_status hf__append_known(hf_store *store, hf__stop *stop,
+                                         const hf__resolve_options *options, hf_error *err);
 
 /*
  * Looks at the table again, attaches what is missing and saves what came of it; row is as it is in

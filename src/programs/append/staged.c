@@ -401,7 +401,7 @@ static hf_status run(hf__work *work, hf_error *err)
     bool over = false;
     if (work->options->id == NULL)
         hf__work_note(work, "append %s to %s", work->result->id, work->name.text);
-    hf_status status = hf__work_lock_id(work, err);
+    hf_status status = hf__work_lock_id(work, work->options->wait_ms, err);
 
     work->result->is_staged = true;
     if (status == HF_OK && work->options->id != NULL)

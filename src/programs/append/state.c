@@ -382,10 +382,11 @@ hf_status hf__work_load(hf__work *work, hf__append_row *row, hf_error *err)
     return hf__append_row_read(work->seen, 0, row, err);
 }
 
-hf_status hf__work_lock_id(hf__work *work, hf_error *err)
+hf_status hf__work_lock_id(hf__work *work, int64_t wait_ms, hf_error *err)
 {
     hf_lock_spec spec = spec_of(work);
 
+    spec.wait_ms = wait_ms;
     spec.flags = HF_PRIVATE; /* the table's lock and our transactions share its session */
     spec.on_wait = on_wait_for_id;
     hf_status status = lock_and_ask(work, &spec, err);

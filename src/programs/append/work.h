@@ -138,8 +138,11 @@ hf__target *hf__cluster_at(const hf__work *work, size_t i);
 
 /* ---- state.c: the two locks of an append ----------------------------------------------------- */
 
-/* Acquires the lock of the append's id, and reads the store's row of the id if it was given. */
-HF_MUST_CHECK hf_status hf__work_lock_id(hf__work *work, hf_error *err);
+/*
+ * Acquires the lock of the append's id, and reads the store's row of the id if it was given.
+ * HF_NOT_ACQUIRED: the append runs, and did not end within wait_ms.
+ */
+HF_MUST_CHECK hf_status hf__work_lock_id(hf__work *work, int64_t wait_ms, hf_error *err);
 /* Fills in work->store_id, if it has not been heard with a lock. */
 HF_MUST_CHECK hf_status hf__work_know_store(hf__work *work, hf_error *err);
 /* What the store knows about the append's id, under its lock. The caller frees row. */

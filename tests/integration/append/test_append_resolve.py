@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from appending import Appender, counts, held_id, kill_before, kill_while_it_attaches, make_table, rows_of
+from appending import Appender, Feed, counts, held_id, kill_before, kill_while_it_attaches, make_table, rows_of
 from appending_beside import beside_plain
 from awaiting import eventually
 
@@ -108,11 +108,31 @@ def test_one_that_runs_is_left_alone(appender15, ch):
     assert counts(ch) == {0: 1, 1: 100}
 
 
+def test_one_that_has_not_begun_to_attach_is_running_too(appender15, ch, tmp_path):
+    make_table(ch)
+    feed = Feed(tmp_path / "rows")
+    worker = appender15.start("--id", "x", "t", feed.path)
+    eventually(lambda: ch.staging_tables())
+    for how in (resolve, forget):
+        refused = how(appender15, "x")
+        assert refused.code == 75 and "append x runs already" in refused.err, refused
+        assert f"pid {worker.process.pid}" in refused.err, refused
+    refused = appender15.holdfast("append", "resolve", "x")
+    assert refused.code == 75, refused
+    feed.write(rows_of(1, 10))
+    feed.end()
+    assert worker.wait(60) == 0
+    assert resolve(appender15, "x").code == 0 and counts(ch) == {1: 10}
+
+
 def test_unknown_ids_and_contradictions_are_refused(appender15, ch):
     make_table(ch)
-    appender15.done("t", input=b"")
-    for how in (resolve, forget):
-        assert how(appender15, "nosuch").code == 64
+    appender15.done("--id", "known", "t", input=b"")
+    for words in (["--to", ch.url()], []):
+        for how in ("resolve", "forget"):
+            refused = appender15.holdfast("append", how, *words, "nosuch")
+            assert refused.code == 64 and "knows no append nosuch" in refused.err, refused
+    assert "--to is missing" in appender15.holdfast("append", "resolve", "known").err
     assert resolve(appender15, "--attached", "--missing", "x").code == 64
     assert resolve(appender15).code == 64
 
