@@ -227,6 +227,7 @@ static hf_status feed_stream(hf__work *work, const char *into, const char *query
                                   .query_id = query_id,
                                   .limit_ms = -1,
                                   .is_once = true,
+                                  .is_users = true,
                                   .settings = settings.data,
                                   .gives_way = work->result->is_staged,
                                   .is_sealed = work->dedup_window > 0};
@@ -253,7 +254,8 @@ static hf_status feed_query(hf__work *work, const char *into, const char *query_
                                   .query_id = query_id,
                                   .limit_ms = -1,
                                   .settings = hf__settings_for_arrival(work),
-                                  .is_once = true};
+                                  .is_once = true,
+                                  .is_users = true};
     return hf__target_ask(work->target, &insert, &sql, NULL, err);
 }
 
@@ -404,6 +406,7 @@ static void feed(struct half *half, hf__flow *flow)
                                   .query_id = half->table,
                                   .limit_ms = -1,
                                   .is_once = true,
+                                  .is_users = true,
                                   .gives_way = true,
                                   .settings = hf__settings_for_rows(&work->settings)};
     half->status = sql.broken

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import http.server
+import json
 import signal
 import socket
 import threading
@@ -116,6 +117,36 @@ def test_an_orphan_s_statement_is_never_replaced_whatever_the_settings_say(appen
     named = [(query, settings) for query, settings in between.asked if "query_id" in settings]
     assert any(query.startswith("INSERT") for query, _ in named) and any("ATTACH" in query for query, _ in named)
     assert {settings["replace_running_query"] for _, settings in named} == {"0"}
+
+
+SHAPES = {"extremes": 1, "default_format": "JSON", "compress": 1, "wait_end_of_query": 0, "buffer_size": 1,
+          "max_result_rows": 1, "result_overflow_mode": "break", "read_overflow_mode": "break", "max_rows_to_read": 1,
+          "output_format_json_quote_64bit_integers": 1, "output_format_write_statistics": 0, "query": "SELECT 7",
+          "query_id": "mine", "send_progress_in_http_headers": 1}
+
+
+@pytest.mark.parametrize("mode", ["--direct", "--staged"])
+def test_settings_that_shape_an_answer_do_not_change_how_ours_is_read(appender15, ch, mode):
+    limited = set()
+
+    def know_limits(query, settings):  # as Debian's server does not
+        if settings.pop("limit", None):
+            limited.add(query.split()[0])
+
+    make_table(ch, engine="MergeTree PARTITION BY n % 5 ORDER BY tuple()")
+    result = appended(appender15, Between(ch.server, know_limits), mode, "t", "--format", "CSVWithNames",
+                      input=b"append;n\n" + b"".join(b"1;%d\n" % n for n in range(100)),
+                      format_csv_delimiter=";", limit=1, **SHAPES)
+    assert result.code == 0 and json.loads(result.out)["rows"] == 100, result
+    assert counts(ch) == {1: 100} and ch.staging_tables() == [] and limited == {"INSERT"}
+
+
+@pytest.mark.parametrize("mode", ["--direct", "--staged"])
+def test_a_profile_that_shapes_answers_does_not_change_how_ours_is_read(appender15, ch, mode):
+    make_table(ch)
+    result = appender15(mode, "t", input=rows_of(1, 100), user="extreme")
+    assert result.code == 0 and json.loads(result.out)["rows"] == 100, result
+    assert counts(ch) == {1: 100} and ch.staging_tables() == []
 
 
 def test_rows_do_not_wait_in_a_server_that_would_write_them_later(appender15, ch):

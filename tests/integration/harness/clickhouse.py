@@ -51,7 +51,7 @@ CONFIG = """<?xml version="1.0"?>
 </yandex>
 """
 
-# "reader" may look and not write; "guarded" has a password.
+# "reader" may look and not write; "guarded" has a password; "extreme" gets two rows more with every answer.
 USERS = """<?xml version="1.0"?>
 <yandex>
     <profiles>
@@ -60,6 +60,7 @@ USERS = """<?xml version="1.0"?>
             <log_queries>1</log_queries>
         </default>
         <readonly><readonly>1</readonly></readonly>
+        <extreme><extremes>1</extremes><log_queries>1</log_queries></extreme>
     </profiles>
     <quotas><default/></quotas>
     <users>
@@ -71,6 +72,10 @@ USERS = """<?xml version="1.0"?>
             <password></password><networks><ip>127.0.0.0/8</ip></networks>
             <profile>readonly</profile><quota>default</quota>
         </reader>
+        <extreme>
+            <password></password><networks><ip>127.0.0.0/8</ip></networks>
+            <profile>extreme</profile><quota>default</quota>
+        </extreme>
         <guarded>
             <password>open sesame</password><networks><ip>127.0.0.0/8</ip></networks>
             <profile>default</profile><quota>default</quota>

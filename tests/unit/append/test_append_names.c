@@ -29,6 +29,24 @@ static void test_a_url_has_its_parts_and_its_name_no_password(void **state)
     hf__server_url_free(&url);
 }
 
+static void test_settings_that_shape_an_answer_are_kept_from_our_own_questions(void **state)
+{
+    hf__server_url url, copy;
+
+    (void)state;
+    assert_int_equal(hf__server_url_read("clickhouse+http://h/d?extremes=1&limit=1&max_threads=2&&"
+                                         "query_id=x&read_overflow_mode=break&output_format_a=1&"
+                                         "compress&limits=3",
+                                         NULL, &url, NULL),
+                     HF_OK);
+    assert_string_equal(url.settings, "max_threads=2&limits=3");
+    assert_string_equal(url.shaping, "limit=1&read_overflow_mode=break&output_format_a=1");
+    assert_int_equal(hf__server_url_at(&url, "other", &copy, NULL), HF_OK);
+    assert_string_equal(copy.shaping, url.shaping);
+    hf__server_url_free(&copy);
+    hf__server_url_free(&url);
+}
+
 static void test_a_url_that_is_none_is_refused_without_its_password(void **state)
 {
     static const char *const bad[] = {"clickhouse+http://u:secret@h:99999/",
@@ -161,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_url_has_its_parts_and_its_name_no_password),
+        cmocka_unit_test(test_settings_that_shape_an_answer_are_kept_from_our_own_questions),
         cmocka_unit_test(test_a_url_that_is_none_is_refused_without_its_password),
         cmocka_unit_test(test_names_and_texts_are_quoted),
         cmocka_unit_test(test_a_staging_table_tells_its_append),

@@ -17,6 +17,15 @@ enum {
     HEAD_MAX = 12 << 10, /* of a statement in the URL; older servers accept 16 KiB in all */
 };
 
+/*
+ * For our own questions, whatever the user's profile says: the rows that were asked for and no
+ * others, all of them or a refusal.
+ */
+#define AS_A_WHOLE                                                                                 \
+    "extremes=0&result_overflow_mode=throw&read_overflow_mode=throw&group_by_overflow_mode=throw"  \
+    "&sort_overflow_mode=throw&set_overflow_mode=throw&distinct_overflow_mode=throw"               \
+    "&timeout_overflow_mode=throw"
+
 /* ---- One request ----------------------------------------------------------------------------- */
 
 static size_t note_header(char *bytes, size_t one, size_t count, void *arg)
@@ -68,6 +77,12 @@ static void add_parameter(hf__buf *url, const char *name, const char *value)
     curl_free(encoded);
 }
 
+static void add_settings(hf__buf *url, const char *settings)
+{
+    if (settings[0] != '\0')
+        hf__buf_printf(url, "&%s", settings);
+}
+
 hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *statement,
                          const char *extra, hf_error *err)
 {
@@ -79,10 +94,13 @@ hf_status hf__call_begin(hf__http *http, hf__call *call, const hf__statement *st
     add_parameter(&call->url, "database", http->url.database);
     if (statement->query_id != NULL)
         add_parameter(&call->url, "query_id", statement->query_id);
-    if (http->url.settings[0] != '\0')
-        hf__buf_printf(&call->url, "&%s", http->url.settings);
-    if (statement->settings != NULL && statement->settings[0] != '\0')
-        hf__buf_printf(&call->url, "&%s", statement->settings);
+    add_settings(&call->url, http->url.settings);
+    if (statement->is_users)
+        add_settings(&call->url, http->url.shaping);
+    else
+        add_settings(&call->url, AS_A_WHOLE);
+    if (statement->settings != NULL)
+        add_settings(&call->url, statement->settings);
     hf__buf_puts(&call->url, extra);
     if (statement->query_id != NULL) /* the server must not kill what runs under the id */
         hf__buf_puts(&call->url, "&replace_running_query=0");

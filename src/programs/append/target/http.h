@@ -18,6 +18,7 @@ typedef struct hf__server_url {
     char *user;     /* "": none */
     char *password; /* NULL: none */
     char *settings; /* "max_block_size=1000&…", still URL-encoded, or "" */
+    char *shaping;  /* those that shape an answer: only the user's own statements get them */
     bool is_local;  /* a loopback address, where compression is not worth it */
 } hf__server_url;
 

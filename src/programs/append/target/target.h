@@ -72,6 +72,7 @@ typedef struct hf__statement {
     bool is_sealed;       /* a stream: when it is cut, the server must not take it as whole */
     bool is_list;         /* cut short it would still be valid SQL: it must arrive whole */
     bool is_once;         /* must not reach the server twice */
+    bool is_users;        /* writes the user's rows: its answer is not read as a table */
     bool gives_way;       /* its answer does not matter: a request to stop does not wait for it */
 } hf__statement;
 

@@ -50,6 +50,70 @@ static bool take_address(CURLU *url, hf__server_url *out)
     return out->base != NULL && out->name != NULL;
 }
 
+/* Parameters that every statement of ours has, or that change how answers and bodies are packed. */
+static bool is_ours(const char *name, size_t size)
+{
+    static const char *const names[] = {"query",
+                                        "query_id",
+                                        "database",
+                                        "default_format",
+                                        "compress",
+                                        "decompress",
+                                        "buffer_size",
+                                        "wait_end_of_query",
+                                        "extremes",
+                                        "http_write_exception_in_output_format",
+                                        "send_progress_in_http_headers"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == size && strncmp(names[i], name, size) == 0)
+            return true;
+    return false;
+}
+
+/* Would our own questions be answered in another form with it, or not to the end? */
+static bool shapes_answers(const char *name, size_t size)
+{
+    static const char *const names[] = {"limit",
+                                        "offset",
+                                        "final",
+                                        "format_tsv_null_representation",
+                                        "bool_true_representation",
+                                        "bool_false_representation",
+                                        "date_time_output_format"};
+    static const char *const heads[] = {"output_format_", "additional_", "max_result_",
+                                        "max_rows_to_", "max_bytes_to_"};
+    static const char tail[] = "_overflow_mode";
+    bool does =
+        size >= sizeof tail && strncmp(name + size - (sizeof tail - 1), tail, sizeof tail - 1) == 0;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        does = does || (strlen(names[i]) == size && strncmp(names[i], name, size) == 0);
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        does = does || (strlen(heads[i]) < size && strncmp(heads[i], name, strlen(heads[i])) == 0);
+    return does;
+}
+
+static bool take_settings(const char *query, hf__server_url *out)
+{
+    hf__buf plain = {0}, shaping = {0};
+
+    hf__buf_puts(&plain, "");
+    hf__buf_puts(&shaping, "");
+    while (*query != '\0') {
+        size_t size = strcspn(query, "&"), name = strcspn(query, "=&");
+        hf__buf *to = shapes_answers(query, name) ? &shaping : &plain;
+        if (size > 0 && !is_ours(query, name)) {
+            hf__buf_puts(to, to->length > 0 ? "&" : "");
+            hf__buf_add(to, query, size);
+        }
+        query += size + (query[size] == '&' ? 1 : 0);
+    }
+    out->settings = take(&plain);
+    out->shaping = take(&shaping);
+    return out->settings != NULL && out->shaping != NULL;
+}
+
 static hf_status read_password(const char *path, hf__server_url *out, hf_error *err)
 {
     hf__buf text = {0};
@@ -71,14 +135,15 @@ static hf_status read_password(const char *path, hf__server_url *out, hf_error *
 static hf_status take_parts(CURLU *url, hf__server_url *out, hf_error *err)
 {
     char *path = part_or_nothing(url, CURLUPART_PATH, CURLU_URLDECODE);
+    char *query = part_or_nothing(url, CURLUPART_QUERY, 0);
+    bool has_settings = query != NULL && take_settings(query, out);
 
     out->user = part_or_nothing(url, CURLUPART_USER, CURLU_URLDECODE);
     out->password = hf__url_part(url, CURLUPART_PASSWORD, CURLU_URLDECODE);
-    out->settings = part_or_nothing(url, CURLUPART_QUERY, 0);
     out->database = path != NULL ? strdup(path[0] == '/' ? path + 1 : path) : NULL;
     free(path);
-    if (out->user == NULL || out->settings == NULL || out->database == NULL ||
-        !take_address(url, out))
+    free(query);
+    if (out->user == NULL || !has_settings || out->database == NULL || !take_address(url, out))
         return hf__no_memory(err);
     if (strchr(out->database, '/') == NULL)
         return HF_OK;
@@ -123,9 +188,11 @@ hf_status hf__server_url_at(const hf__server_url *url, const char *host, hf__ser
     *out = (hf__server_url){.database = strdup(url->database),
                             .user = strdup(url->user),
                             .password = url->password != NULL ? strdup(url->password) : NULL,
-                            .settings = strdup(url->settings)};
+                            .settings = strdup(url->settings),
+                            .shaping = strdup(url->shaping)};
     bool good = other != NULL && !bare.broken && out->database != NULL && out->user != NULL &&
-                out->settings != NULL && (url->password == NULL || out->password != NULL) &&
+                out->settings != NULL && out->shaping != NULL &&
+                (url->password == NULL || out->password != NULL) &&
                 curl_url_set(other, CURLUPART_URL, url->base, 0) == CURLUE_OK &&
                 (host == NULL || curl_url_set(other, CURLUPART_HOST, bare.data, 0) == CURLUE_OK) &&
                 take_address(other, out);
@@ -148,5 +215,6 @@ void hf__server_url_free(hf__server_url *url)
         explicit_bzero(url->password, strlen(url->password));
     free(url->password);
     free(url->settings);
+    free(url->shaping);
     *url = (hf__server_url){0};
 }
