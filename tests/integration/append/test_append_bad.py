@@ -73,6 +73,19 @@ def test_a_row_that_does_not_parse_is_named_by_file_and_line(appender15, store15
     assert counts(ch) == {} and ch.staging_tables() == [] and store15.advisory_locks() == []
 
 
+@pytest.mark.parametrize("mode", ["--staged", "--direct"])
+@pytest.mark.parametrize("how", ["text", "random", "cut", "another type", "behind a block"])
+def test_blocks_that_do_not_parse_are_bad_data(appender15, ch, mode, how):
+    make_table(ch)
+    good = ch.server.sql_bytes("SELECT toUInt32(1) AS append, number AS n FROM numbers(100) FORMAT Native")
+    other = ch.server.sql_bytes("SELECT 'x' AS append, toUInt64(1) AS n FORMAT Native")
+    garbage = {"text": ROWS * 10, "random": random.Random(1).randbytes(1000), "cut": good[:-3], "another type": other,
+               "behind a block": good + ROWS}[how]
+    result = appender15(mode, "--format", "Native", "t", input=garbage)
+    assert result.code == 65 and "hint" not in result.err, result
+    assert counts(ch) == {} and ch.staging_tables() == []
+
+
 def test_lines_of_csv_count_from_the_header(appender15, ch):
     make_table(ch)
     result = appender15("--format", "CSVWithNames", "t", input=b"append,n\n1,1\n1,x\n")

@@ -183,8 +183,8 @@ static int64_t find_row(const char *text)
 
 static hf_status status_of(int code, bool during_rows, const char *text)
 {
-    static const int of_data[] = {6,  26, 27, 32,  33,  34,  38,  41,  43, 53,
-                                  62, 69, 72, 117, 130, 131, 321, 349, 467};
+    static const int of_data[] = {6,  26, 27, 32,  33,  34,  38,  41,  43,  50,  53,
+                                  62, 69, 72, 117, 128, 130, 131, 321, 349, 368, 467};
     static const int of_setup[] = {HF__CODE_UNKNOWN_TABLE,
                                    HF__CODE_UNKNOWN_DATABASE,
                                    HF__CODE_READONLY,
@@ -199,7 +199,8 @@ static hf_status status_of(int code, bool during_rows, const char *text)
                                    373,
                                    516};
 
-    if (during_rows && strstr(text, "(at row ") != NULL)
+    if (during_rows && (strstr(text, "(at row ") != NULL ||
+                        (code == HF__CODE_POCO && strstr(text, "Too large string") != NULL)))
         return HF_BAD_DATA;
     for (size_t i = 0; during_rows && i < sizeof of_data / sizeof *of_data; i++)
         if (code == of_data[i])
@@ -251,7 +252,8 @@ hf_status hf__target_refused(hf__target *target, const hf__statement *statement,
                         statement->what, shown);
     hf__set_error(err, status, "%s: cannot %s: ClickHouse (code %d): %s", target->name,
                   statement->what, target->fault.code, shown);
-    give_hint(target, statement, target->fault.code, text, err);
+    if (status != HF_BAD_DATA)
+        give_hint(target, statement, target->fault.code, text, err);
     return status;
 }
 
