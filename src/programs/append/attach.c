@@ -115,8 +115,9 @@ static bool is_too_much(const hf__work *work, hf_status status, size_t count)
            (code == HF__CODE_SYNTAX_ERROR || code == HF__CODE_NOT_IMPLEMENTED);
 }
 
+/* *is_sent: the server has been told something. */
 static hf_status attach_by_statements(hf__work *work, const struct attaching *attaching,
-                                      hf_error *err)
+                                      bool *is_sent, hf_error *err)
 {
     hf_status status = HF_OK;
     size_t at = 0, most = SIZE_MAX;
@@ -126,7 +127,9 @@ static hf_status attach_by_statements(hf__work *work, const struct attaching *at
         size_t first = at;
         size_t count = write_statement(work, attaching, most, &at, &sql);
         if (count > 0) {
+            work->target->fault = (hf__fault){0}; /* of this statement, not of one before it */
             status = hf__work_check(work, err);
+            *is_sent = *is_sent || status == HF_OK;
             if (status == HF_OK)
                 status = run_statement(work, attaching, &sql, err);
         }
@@ -143,13 +146,14 @@ static hf_status attach_by_statements(hf__work *work, const struct attaching *at
 hf_status hf__attach_private(hf__work *work, const char *into, const hf__plan *plan,
                              const hf__verdict *verdicts, const char *from, hf_error *err)
 {
+    bool is_sent = false;
     hf__buf quoted = {0};
 
     hf__quote_table(&quoted, work->name.database, into);
     const struct attaching attaching = {
         .into = quoted.data, .from = from, .plan = plan, .verdicts = verdicts};
     hf_status status =
-        quoted.broken ? hf__no_memory(err) : attach_by_statements(work, &attaching, err);
+        quoted.broken ? hf__no_memory(err) : attach_by_statements(work, &attaching, &is_sent, err);
     hf__buf_free(&quoted);
     return status;
 }
@@ -246,10 +250,12 @@ hf_status hf__attach_missing(hf__work *work, hf__plan *plan, hf__verdict *verdic
                                         .plan = plan,
                                         .verdicts = verdicts};
 
-    *is_none = false;
+    bool is_sent = false;
+
     hf__writer_id(work, writer);
-    hf_status status = attach_by_statements(work, &attaching, err);
-    if (status != HF_OK && err != NULL)
+    hf_status status = attach_by_statements(work, &attaching, &is_sent, err);
+    *is_none = !is_sent;
+    if (status != HF_OK && is_sent && err != NULL)
         return say_how_far(work, plan, verdicts, staging, is_none, err);
     return status == HF_OK ? make_sure(work, plan, verdicts, staging, err) : status;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "programs/append/proof.h"
 
 enum {
@@ -10,6 +11,8 @@ enum {
     UPTIME_SLACK_S = 5,
     MODERN = 21,   /* servers from this version on tell checksums of parts and uuids of tables */
     LISTINGS = 50, /* each meets another table that is dropped, where many append at once */
+    AGAIN_MS = 50,
+    AGAIN_FOR_MS = 60000,
 };
 
 /* ---- The server ------------------------------------------------------------------------------ */
@@ -112,6 +115,18 @@ static bool dropped_meanwhile(const hf__target *target)
            code == HF__CODE_NO_SUCH_FILE || code == HF__CODE_POCO;
 }
 
+/*
+ * A question whose answer was lost, which libcurl has repeated, may still be running: the server
+ * refuses a second one of its id until it has ended.
+ */
+static bool may_ask_again(const hf__work *work, int asked, int64_t deadline)
+{
+    if (dropped_meanwhile(work->target))
+        return asked < LISTINGS;
+    return work->target->fault.code == HF__CODE_ID_IN_USE && hf__left_ms(deadline) != 0 &&
+           !hf__stop_pause(work->stop, AGAIN_MS);
+}
+
 hf_status hf__clickhouse_tables(hf__work *work, hf__buf *sql, hf__grid *grid, hf_error *err)
 {
     const hf__statement look = {.what = "read system.tables", .gives_way = true};
@@ -123,13 +138,13 @@ hf_status hf__clickhouse_ask_tables(hf__work *work, const hf__statement *stateme
                                     hf__grid *grid, hf_error *err)
 {
     hf__statement look = *statement;
+    int64_t deadline = hf__deadline(AGAIN_FOR_MS);
     hf_status status = sql->broken ? hf__no_memory(err) : HF_OK;
 
     look.sql = sql->data;
-
     if (status == HF_OK)
         status = hf__target_query(work->target, &look, grid, err);
-    for (int i = 1; i < LISTINGS && status != HF_OK && dropped_meanwhile(work->target); i++) {
+    for (int i = 1; status != HF_OK && may_ask_again(work, i, deadline); i++) {
         hf__grid_free(grid);
         status = hf__target_query(work->target, &look, grid, err);
     }

@@ -251,6 +251,28 @@ static hf_status say_attached(hf_status status, hf_error *err)
     return status;
 }
 
+/*
+ * Told to stop before it attached anything. What has begun is finished by whoever comes next; this
+ * must be as if it had never begun.
+ */
+static hf_status go_back(hf__work *work, const hf__append_row *row, const char *staged,
+                         hf_error *err)
+{
+    hf_error why = {0};
+    hf_status status = HF_OK;
+
+    if (strcmp(staged, row->staging) != 0)
+        status = hf__staging_rename(work, row->staging, staged, &why);
+    if (status == HF_OK)
+        status = hf__append_remove(work->lock, row->id, &why);
+    return status == HF_OK
+               ? hf__fail(err, HF_INTERRUPTED, "told to stop; nothing is attached")
+               : hf__fail(err, HF_INTERRUPTED,
+                          "told to stop; nothing is attached, but the next append to %s will do "
+                          "that: %s",
+                          row->table, why.message);
+}
+
 /* What the store says of an append that failed while it attached. Failures leave it to a repeat. */
 static void save_failure(hf__work *work, hf__append_row *row, bool is_none, const hf_error *why)
 {
@@ -271,14 +293,18 @@ static hf_status attach_locked(hf__work *work, hf__append_row *row, hf__plan *pl
     hf__verdict *verdicts = calloc(plan->partition_count + 1, sizeof *verdicts);
     hf_lock *const locks[] = {work->lock, work->own};
     bool is_none = false;
+    char staged[sizeof row->staging];
 
     if (verdicts == NULL)
         return hf__no_memory(err);
+    memcpy(staged, row->staging, sizeof staged);
     hf_status status = write_plan(work, row, plan, err);
     memcpy(work->staging, row->staging, sizeof work->staging);
     if (status == HF_OK) {
         status = hf__attach_missing(work, plan, verdicts, work->staging, &is_none, err);
-        if (status != HF_OK)
+        if (status == HF_INTERRUPTED && is_none)
+            status = go_back(work, row, staged, err);
+        else if (status != HF_OK)
             save_failure(work, row, is_none, err);
     }
     free(verdicts);

@@ -358,6 +358,49 @@ def test_a_long_list_of_partitions_that_is_cut_on_its_way_attaches_none(appender
     assert counts(ch) == {1: 300, **({2: 10} if stranger else {})}
 
 
+@beside_plain
+def test_a_question_that_still_runs_when_its_answer_is_lost_is_asked_again(appender15, ch):
+    """The server refuses a second one of the same id as long as the first is there."""
+    refused = []
+    make_table(ch)
+
+    def lose(query, settings):
+        if settings.get("query_id", "").startswith("look-") and len(refused) < 5:
+            refused.append(settings["query_id"])
+            return 500, (b"Code: 216, e.displayText() = DB::Exception: Query with id = x is already running.,"
+                         b" e.what() = DB::Exception\n")
+
+    result = appended(appender15, Between(ch.server, lose), "--id", "x", "t", input=rows_of(1, 100))
+    assert result.code == 0 and len(refused) == 5, (result, refused)
+    assert counts(ch) == {1: 100}
+
+
+@beside_plain
+@pytest.mark.parametrize("word", ["look-", "RENAME TABLE"])
+def test_told_to_stop_before_it_attaches_it_attaches_nothing_and_says_so(appender15, ch, word):
+    stopped = []
+    make_table(ch, engine="MergeTree PARTITION BY n % 2 ORDER BY tuple()")
+
+    def stop(query, settings):
+        what = query + settings.get("query_id", "")
+        if word in what and "begun" in what and not stopped:
+            stopped.append(query)
+            worker.signal(signal.SIGTERM)
+            worker.await_line("told again", "err")
+
+    with Between(ch.server, stop).at_work() as port:
+        worker = appender15.holdfast.start("append", "--to", ch.url(port=port), "--id", "x", "t", "--select",
+                                           "SELECT toUInt32(1), number FROM numbers(100)")
+        result = worker.wait_all(30)
+    assert stopped and result.code == 128 + signal.SIGTERM, result
+    assert "not known" not in result.err and "repeat with --id x" in result.err, result
+    assert counts(ch) == {}
+    appender15.done("t", input=rows_of(2, 10))
+    assert counts(ch) == {2: 10}, "nobody goes on with what was told to stop"
+    assert appender15.done("--id", "x", "t", input=b"")["outcome"] == "resumed"
+    assert counts(ch) == {1: 100, 2: 10} and ch.staging_tables() == []
+
+
 def test_told_to_stop_it_does_not_wait_for_a_server_that_has_swallowed_the_rows(appender15, ch, tmp_path):
     swallowed, over = threading.Event(), threading.Event()
     make_table(ch)
