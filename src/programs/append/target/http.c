@@ -7,10 +7,11 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/time.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 10000,
-    STATEMENT_MS = 60000,
+    SILENT_MS = 60000, /* unless the caller says otherwise */
     KILLED_MS = 10000, /* how long to wait for the end of a statement that was killed */
     ANSWER_MAX = 64 << 20,
     SIDE_ANSWER_MAX = 1 << 20,
@@ -252,7 +253,6 @@ hf_status hf__http_judge(hf__http *http, const hf__call *call, const hf__stateme
 enum {
     LOOK_EVERY_MS = 1000,
     ANSWER_MS = 10000,
-    SILENT_MS = 60000, /* a server that answers nothing for this long is gone */
 };
 
 static void write_look(hf__buf *sql, const hf__watch *watch)
@@ -273,7 +273,8 @@ static hf_status ask(hf__http *http, hf__watch *watch, hf_error *err)
     watch->kill_sent = watch->kill_sent || watch->is_kill;
     hf__buf_clear(&side->body);
     write_look(&side->body, watch);
-    watch->answer_by = hf__deadline(ANSWER_MS);
+    watch->answer_by =
+        hf__deadline(ANSWER_MS < http->base.silent_ms ? ANSWER_MS : http->base.silent_ms);
     if (side->body.broken || !set_body(side, side->body.data, side->body.length))
         return hf__no_memory(err);
     return hf__call_begin(http, side, &look, "&default_format=TabSeparated", err);
@@ -318,10 +319,12 @@ hf_status hf__watch_tick(hf__http *http, hf__watch *watch, hf_error *err)
         http->side.curl.code = CURLE_OPERATION_TIMEDOUT;
         take_answer(http, watch);
     }
-    if (watch->silent_since != 0 && now - watch->silent_since > SILENT_MS) {
+    if (watch->silent_since != 0 && now - watch->silent_since > http->base.silent_ms) {
+        char shown[32];
         http->base.fault.was_sent = true;
-        return hf__fail(err, HF_UNREACHABLE, "%s: it has not answered anything for %d s",
-                        http->base.name, SILENT_MS / 1000);
+        return hf__fail(err, HF_UNREACHABLE, "%s: it has not answered anything for %s",
+                        http->base.name,
+                        hf__show_duration(shown, sizeof shown, http->base.silent_ms));
     }
     bool is_due = now >= watch->next_ms || (watch->kill_wanted && !watch->kill_sent);
     return watch->answer_by == 0 && is_due ? ask(http, watch, err) : HF_OK;
@@ -334,7 +337,7 @@ hf_status hf__watch_tick(hf__http *http, hf__watch *watch, hf_error *err)
  */
 static hf_status await_end(hf__http *http, const hf__statement *statement, hf_error *err)
 {
-    int64_t limit = statement->limit_ms == 0 ? STATEMENT_MS : statement->limit_ms;
+    int64_t limit = statement->limit_ms == 0 ? http->base.silent_ms : statement->limit_ms;
     int64_t deadline = hf__deadline(limit);
     hf__watch watch = {.query_id = limit < 0 ? statement->query_id : NULL};
     bool gives_way = statement->gives_way && !hf__stop_is_set(http->base.stop);
@@ -345,9 +348,11 @@ static hf_status await_end(hf__http *http, const hf__statement *statement, hf_er
         bool halts = watch.query_id != NULL && !watch.kill_wanted;
         int wait_ms = hf__left_ms(deadline);
         if (wait_ms == 0) {
+            char shown[32];
             http->base.fault.was_sent = true;
-            return hf__fail(err, HF_UNREACHABLE, "%s: cannot %s: no answer within %d s",
-                            http->base.name, statement->what, (int)(limit / 1000));
+            return hf__fail(err, HF_UNREACHABLE, "%s: cannot %s: no answer within %s",
+                            http->base.name, statement->what,
+                            hf__show_duration(shown, sizeof shown, limit));
         }
         status = hf__http_step(http, &stop, halts || gives_way ? 1 : 0,
                                wait_ms < 0 || wait_ms > 100 ? 100 : wait_ms, err);
@@ -483,14 +488,15 @@ static const hf__target_ops http_ops = {
 };
 
 /* Call it when http->url has been read. It frees http when it fails. */
-static hf_status make_ready(hf__http *http, const hf__stop *stop, hf__target **target,
-                            hf_error *err)
+static hf_status make_ready(hf__http *http, const hf__stop *stop, int64_t silent_ms,
+                            hf__target **target, hf_error *err)
 {
     http->base = (hf__target){.ops = &http_ops,
                               .name = http->url.name,
                               .database = http->url.database,
                               .user = http->url.user,
                               .stop = stop,
+                              .silent_ms = silent_ms > 0 ? silent_ms : SILENT_MS,
                               .is_here = http->url.is_local};
     /* ClickHouse (Poco) answers 100 to every request, so it is no use to wait for that. */
     http->headers = curl_slist_append(NULL, "Expect:");
@@ -519,7 +525,7 @@ static hf_status open_sibling(hf__target *target, const char *host, hf__target *
         free(http);
         return status;
     }
-    return make_ready(http, target->stop, sibling, err);
+    return make_ready(http, target->stop, target->silent_ms, sibling, err);
 }
 
 hf_status hf__http_open(const hf__target_options *options, hf__target **target, hf_error *err)
@@ -532,5 +538,5 @@ hf_status hf__http_open(const hf__target_options *options, hf__target **target, 
         free(http);
         return status;
     }
-    return make_ready(http, options->stop, target, err);
+    return make_ready(http, options->stop, options->silent_ms, target, err);
 }

@@ -85,7 +85,7 @@ typedef struct hf__watch {
 } hf__watch;
 
 /*
- * Call it often. It asks once a second. HF_UNREACHABLE: the server has not answered for a minute.
+ * Call it often. It asks once a second. HF_UNREACHABLE: the server has been silent for too long.
  */
 HF_MUST_CHECK hf_status hf__watch_tick(hf__http *http, hf__watch *watch, hf_error *err);
 

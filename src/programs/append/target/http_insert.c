@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "base/clock.h"
+#include "base/time.h"
 #include "programs/append/target/http.h"
 
 enum {
@@ -16,7 +17,6 @@ enum {
     SURELY_SEEN =
         16 << 20, /* bytes after which the server must list the statement, or it has ended */
     MISSED_ENOUGH = 2,
-    GONE_MS = 60000,  /* a stream that does not move for this long, and is not listed, is lost */
     LEAVES_MS = 3000, /* ABORTED_MS where the answer does not matter */
     COMPRESSION = 1,
     GZIP_WINDOW = 15 + 16,
@@ -137,19 +137,20 @@ static bool has_failed_there(const struct stream *stream)
 static bool is_gone(const struct stream *stream)
 {
     return !stream->waits && stream->watch.missed >= MISSED_ENOUGH &&
-           hf__now_ms() - stream->moved_ms > GONE_MS;
+           hf__now_ms() - stream->moved_ms > stream->http->base.silent_ms;
 }
 
 /* No answer will come. */
 static hf_status give_up(struct stream *stream, hf_error *err)
 {
     hf__http *http = stream->http;
+    char shown[32];
 
     http->base.fault.was_sent = true;
     if (is_gone(stream))
-        return hf__fail(err, HF_UNREACHABLE,
-                        "%s: the stream has not moved for %d s, and no statement is there",
-                        http->base.name, GONE_MS / 1000);
+        return hf__fail(
+            err, HF_UNREACHABLE, "%s: the stream has not moved for %s, and no statement is there",
+            http->base.name, hf__show_duration(shown, sizeof shown, http->base.silent_ms));
     if (stream->gives_way && hf__stop_why(http->base.stop) == HF__STOP_ASKED)
         return hf__stop_check(http->base.stop, err);
     return hf__fail(err, HF_UNREACHABLE, "%s: no answer to an aborted stream within %d s",

@@ -67,7 +67,7 @@ typedef struct hf__statement {
     const char *sql;
     const char *what;     /* completes "cannot …" in a message: "create the staging table" */
     const char *query_id; /* NULL: the server picks one */
-    int64_t limit_ms;     /* for the answer; 0: 60 s; -1: no limit, but a stop kills it */
+    int64_t limit_ms;     /* for the answer; 0: silent_ms; -1: no limit, but a stop kills it */
     const char *settings; /* "name=value&…", URL-encoded, or NULL */
     bool is_sealed;       /* a stream: when it is cut, the server must not take it as whole */
     bool is_list;         /* cut short it would still be valid SQL: it must arrive whole */
@@ -118,8 +118,9 @@ struct hf__target {
     const char *user;     /* "" when there is none */
     const hf__stop *stop; /* of the append that is running */
     hf__fault fault;
-    bool is_here;     /* on this host, by its address */
-    bool is_embedded; /* nobody else uses it, and its statements end with this process */
+    int64_t silent_ms; /* a server that says nothing for so long is gone */
+    bool is_here;      /* on this host, by its address */
+    bool is_embedded;  /* nobody else uses it, and its statements end with this process */
 };
 
 typedef struct hf__target_options {
@@ -128,6 +129,7 @@ typedef struct hf__target_options {
     const hf__stop *stop;      /* must outlive the target */
     const char *library;       /* libchdb.so; NULL: look in the usual places */
     int64_t wait_ms;           /* for a chdb folder that another process has open; -1: for ever */
+    int64_t silent_ms;         /* after which a server is taken for gone; 0: 60 s */
     void (*note)(void *arg, const char *text);
     void *arg;
 } hf__target_options;
