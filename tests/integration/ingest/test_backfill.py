@@ -307,12 +307,12 @@ def test_a_source_of_another_chain_is_refused_with_both_hashes(world, fill, wind
     world.ingest(101, 110)
     if window == "50-99":
         assert fill("100-100", chain(1, 110)).code == 0
-    coverage = world.network.coverage()
+    coverage, wanted = world.network.coverage(), world.own_row("wantedFrom")
     done = fill(window, chain(1, 110, chain="other"))
     behind = int(window.split("-")[1]) + 1
     assert done.code == EXIT_DATA, done
     assert digest("main", behind) in done.err and digest("other", behind) in done.err
-    assert world.network.coverage() == coverage
+    assert (world.network.coverage(), world.own_row("wantedFrom")) == (coverage, wanted)
 
 
 @pytest.mark.parametrize("window, behind, within", [("1-100", 500, (1, 120)), (None, 901, (650, 800))])

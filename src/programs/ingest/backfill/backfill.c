@@ -237,12 +237,12 @@ static hf_status look_at_store(struct backfill *fill, struct beginning *begin, h
 static hf_status widen_wanted(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct backfill *fill = arg;
-    int64_t wanted = 0;
+    int64_t wanted = 0, from = fill->options->window.from;
     bool found = false;
     hf_status status =
         hf__cursor_read(tx, fill->network, HF__WANTED_FROM, true, &found, &wanted, err);
-    if (status == HF_OK && (!found || fill->window.from < wanted))
-        status = hf__cursor_write(tx, fill->network, HF__WANTED_FROM, fill->window.from, err);
+    if (status == HF_OK && (!found || from < wanted))
+        status = hf__cursor_write(tx, fill->network, HF__WANTED_FROM, from, err);
     return status;
 }
 
@@ -281,14 +281,12 @@ static hf_status choose_window(struct backfill *fill, hf_error *err)
     if (fill->window.from < 1 || (!options->all_gaps && fill->window.from > fill->window.to))
         return hf__fail(err, HF_INVALID, "%" PRId64 "-%" PRId64 " is no range of ledgers",
                         fill->window.from, fill->window.to);
-    if (!options->all_gaps)
-        status = hf__network_transact(fill->network, widen_wanted, fill, err);
     if (fill->window.from < begin.floor)
         fill->window.from = begin.floor;
     if (fill->window.to > begin.latest)
         fill->window.to = begin.latest;
     fill->report->window = fill->window;
-    return status == HF_OK ? find_missing(fill, err) : status;
+    return find_missing(fill, err);
 }
 
 /* A store that went back, to a standby that lagged or in a crash, has lost what was filled. */
@@ -333,9 +331,12 @@ static hf_status check_source(struct backfill *fill, const struct hf__backfill_o
 
 static hf_status make_plan(struct backfill *fill, hf__stop *stop, hf_error *err)
 {
-    if (fill->missing.count == 0)
-        return HF_OK;
-    hf_status status = backfill_ask_source(fill, stop, err);
+    hf_status status = HF_OK;
+    if (fill->missing.count > 0)
+        status = backfill_ask_source(fill, stop, err);
+    /* Now, and not before: one that is refused leaves no trace of what it wanted. */
+    if (status == HF_OK && !fill->options->all_gaps)
+        status = hf__network_transact(fill->network, widen_wanted, fill, err);
     if (status != HF_OK || fill->missing.count == 0)
         return status;
     fill->window.from = fill->missing.items[0].from;
