@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from awaiting import eventually
 from cli import EXIT_CONFIG, EXIT_DATA
 from ledgers import chain, ledger
 
@@ -55,6 +56,31 @@ def test_what_comes_too_late_is_told_and_becomes_a_gap(world):
         done = world("ingest", "--source", source)
         assert done.code == EXIT_DATA and "ledger 1 came after ledger 30" in done.err, done.err
         assert (world.network.coverage(), gaps(world)) == ([(21, 30)], [(1, 20)])
+
+
+def test_a_file_that_comes_late_is_named_and_what_it_has_is_a_gap(world):
+    source = folder_of(world, m=chain(21, 30))
+    with world.start("ingest", "--source", source, "--follow", "--start-ledger", 1) as live:
+        live.await_line("ledgers 1-20 are missing", "err")
+        world.source([*chain(1, 20)], "folder/z.ndjson")
+        live.await_line("z.ndjson comes late and is passed over", "err")
+        world.source(chain(31, 40), "folder/a.ndjson")
+        eventually(lambda: world.network.coverage() == [(21, 40)])
+        assert gaps(world) == [(1, 20)]
+    done = world("ingest", "--source", source, "--gaps")
+    assert (done.code, gaps(world)) == (0, []), done
+
+
+def test_a_file_that_comes_before_the_one_that_is_next_ends_the_run(world):
+    source = folder_of(world, a=chain(1, 10))
+    with world.start("ingest", "--source", source, "--follow") as live:
+        eventually(lambda: world.json("ingest", "status")["networks"])
+        world.source(chain(21, 30), "folder/c.ndjson")
+        done = live.wait_all(30)
+    assert done.code == EXIT_DATA and "jumps to ledger 21 where 11" in done.err, done
+    world.source(chain(11, 20), "folder/z.ndjson")
+    assert world("ingest", "--source", source).code == 0
+    assert (world.network.coverage(), gaps(world)) == ([(1, 30)], [])
 
 
 def test_ledgers_that_are_not_wanted_may_come_at_any_time(world):

@@ -44,13 +44,13 @@ static bool is_plain_file(const struct files *files)
            hf__look_is_plain(files->lines.input.fd);
 }
 
-static void note(const struct files *files, const char *what)
+static void note(const struct files *files, const hf__file *file, const char *what)
 {
     char message[512];
 
     if (files->options.log == NULL)
         return;
-    snprintf(message, sizeof message, "%.400s %s", path_in_hand(files), what);
+    snprintf(message, sizeof message, "%.400s %s", file->path, what);
     files->options.log(files->options.log_arg, HF_LOG_INFO, message);
 }
 
@@ -132,6 +132,16 @@ static size_t place_in_list(const hf__file_list *list, const hf__file *file)
     return at;
 }
 
+/* Files that have come, or got their first ledger, behind the one in hand are read. */
+static void note_late(const struct files *files)
+{
+    for (size_t i = 0; i < files->at; i++) {
+        const hf__file *file = &files->list.files[i];
+        if (!file->was_known && file->first > 0)
+            note(files, file, "comes late and is passed over: later ledgers have been read");
+    }
+}
+
 /* Lists the folder again. The current file stays the same, or is the next one if it is gone. */
 static hf_status list_again(struct files *files, hf_error *err)
 {
@@ -149,6 +159,7 @@ static hf_status list_again(struct files *files, hf_error *err)
                                           files->options.line_max, err);
     if (status == HF_OK && held.path != NULL) {
         files->at = place_in_list(&files->list, &held);
+        note_late(files);
         if (files->at == files->list.count || strcmp(path_in_hand(files), held.path) != 0)
             close_file(files);
         else if (files->is_open)
@@ -258,7 +269,8 @@ static bool was_replaced(const struct files *files)
 /* The last ledger is given once more, so that the caller can check that it is still the same. */
 static hf_status read_replacement(struct files *files, hf_error *err)
 {
-    note(files, "was replaced or cut: it is read again from its beginning");
+    note(files, &files->list.files[files->at],
+         "was replaced or cut: it is read again from its beginning");
     if (files->passed > files->from)
         files->from = files->passed;
     files->is_tip_known = false;

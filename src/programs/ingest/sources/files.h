@@ -6,8 +6,9 @@
 
 typedef struct hf__file {
     char *path;
-    int64_t first; /* the sequence of its first ledger; 0: unknown, as of an empty file */
-    int64_t place; /* the same, but of the file before it by name if its own is unknown */
+    int64_t first;  /* the sequence of its first ledger; 0: unknown, as of an empty file */
+    int64_t place;  /* the same, but of the file before it by name if its own is unknown */
+    bool was_known; /* its first ledger was, when the folder was listed before */
 } hf__file;
 
 /* A folder's ledger files, in the order of hf__file_order. Zero-initialise it. */

@@ -293,6 +293,7 @@ static void keep_firsts(hf__file_list *list, const hf__file_list *known)
             k++;
         if (k < known->count && by_name(&known->files[k], &list->files[i]) == 0)
             list->files[i].first = known->files[k].first;
+        list->files[i].was_known = list->files[i].first > 0;
     }
 }
 
