@@ -18,6 +18,11 @@ typedef struct hf_network_options {
     const char *schema;
     const char *latest_cursor; /* NULL: "latestLedgerCursor" */
     const char *oldest_cursor; /* NULL: "oldestLedgerCursor" */
+    /*
+     * PostgreSQL: what only reads waits at most this long for a table that somebody locks, then it
+     * returns HF_NOT_ACQUIRED, and err says who. 0: for ever.
+     */
+    int64_t read_wait_ms;
 } hf_network_options;
 
 #define HF_NETWORK_OPTIONS_INIT                                                                    \

@@ -423,8 +423,8 @@ hf_status recognise_cursors(hf_store *store, hf_network_options *options, hf_err
 }
 
 hf_status open_network(const struct invocation *in, const char *application,
-                       const struct network_values *values, hf_store **store, hf_network **network,
-                       hf_error *err)
+                       const struct network_values *values, int64_t read_wait_ms, hf_store **store,
+                       hf_network **network, hf_error *err)
 {
     hf_store_options options = HF_STORE_OPTIONS_INIT;
     hf_network_options of_network = HF_NETWORK_OPTIONS_INIT;
@@ -443,6 +443,7 @@ hf_status open_network(const struct invocation *in, const char *application,
     of_network.schema = values->schema;
     of_network.latest_cursor = values->latest;
     of_network.oldest_cursor = values->oldest;
+    of_network.read_wait_ms = read_wait_ms;
     status = recognise_cursors(*store, &of_network, err);
     return status == HF_OK ? hf_network_open(*store, &of_network, network, err) : status;
 }
@@ -453,7 +454,7 @@ int with_network(const struct invocation *in, const char *application,
     hf_store *store = NULL;
     hf_network *network = NULL;
     hf_error err;
-    hf_status status = open_network(in, application, values, &store, &network, &err);
+    hf_status status = open_network(in, application, values, READ_WAIT_MS, &store, &network, &err);
     int code = status == HF_OK ? fn(in, store, network, arg) : report_error(&in->report, &err);
 
     hf_network_free(network);

@@ -104,14 +104,18 @@ struct network_values {
 HF_MUST_CHECK hf_status recognise_cursors(hf_store *store, hf_network_options *options,
                                           hf_error *err);
 
+/* How long commands that end by themselves wait for a table that somebody locks. */
+enum { READ_WAIT_MS = 2000 };
+
 /*
- * Opens the store, under this application name, and the network. HF_INVALID without --network; else
- * fails as open_store and hf_network_open. *store and *network must be NULL before. The caller
- * closes both, also after a failure: the store may be open then.
+ * Opens the store, under this application name, and the network. read_wait_ms as in
+ * hf_network_options. HF_INVALID without --network; else fails as open_store, hf_network_open and
+ * recognise_cursors. *store and *network must be NULL before. The caller closes both, also after a
+ * failure: the store may be open then.
  */
 HF_MUST_CHECK hf_status open_network(const struct invocation *in, const char *application,
-                                     const struct network_values *values, hf_store **store,
-                                     hf_network **network, hf_error *err);
+                                     const struct network_values *values, int64_t read_wait_ms,
+                                     hf_store **store, hf_network **network, hf_error *err);
 
 /* What a command does with an open network. Reports its own errors, and returns the exit code. */
 typedef int network_fn(const struct invocation *in, hf_store *store, hf_network *network,

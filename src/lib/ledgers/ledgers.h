@@ -29,10 +29,8 @@ struct hf_network {
     int64_t lock_key;       /* fnv1a64 of the label */
     int64_t coverage_key;   /* PostgreSQL: locked while coverage is added to, clipped or rebuilt */
     int64_t partitions_key; /* PostgreSQL: locked while tables or partitions are created */
-    int view_wait_ms;       /* hf__network_read waits so long for a table's lock; 0: without end */
+    int64_t read_wait_ms;   /* hf__network_read waits so long for a table's lock; 0: for ever */
 };
-
-enum { HF__VIEW_WAIT_MS = 2000 }; /* for commands that only show something */
 
 #define HF__SCHEMA_PREFIX "ingest_" /* before the network's name, where no schema is named */
 #define HF__LATEST_CURSOR "latestLedgerCursor"
@@ -51,10 +49,16 @@ hf_tx_options hf__network_tx_options(const hf_network *network);
 /*
  * A read-only transaction with one snapshot. Where the file of a local network does not exist yet,
  * it sets *there to false, does not call fn and returns HF_OK. HF_NOT_ACQUIRED: somebody locks one
- * of the tables for longer than view_wait_ms; err says who.
+ * of the tables for longer than read_wait_ms; err says who.
  */
 HF_MUST_CHECK hf_status hf__network_read(hf_network *network, hf_tx_fn *fn, void *arg, bool *there,
                                          hf_error *err);
+/*
+ * The same for a schema of which nobody knows yet what network it holds: a read-only transaction
+ * that waits at most wait_ms for a table of the schema. On a local store wait_ms does not count.
+ */
+HF_MUST_CHECK hf_status hf__schema_read(hf_store *store, const char *schema, int64_t wait_ms,
+                                        hf_tx_fn *fn, void *arg, hf_error *err);
 /* Like hf__tx_query_sql, with the network's prefix for @prefix@. */
 HF_MUST_CHECK hf_status hf__network_query(hf_tx *tx, const hf_network *network, const hf__sql *sql,
                                           size_t count, const hf_value *values, hf_rows **rows,

@@ -142,17 +142,19 @@ SELECT pg_catalog.pg_advisory_xact_lock($1)
 SELECT pg_catalog.set_config('lock_timeout', $1, true)
 
 -- name: table_locker postgres
--- Who holds a lock on a table of the schema that keeps readers out.
-SELECT coalesce(nullif(a.application_name, ''), a.usename::text, 'somebody') || ' (backend pid '
+-- Which table of the schema readers are kept out of, and by whom: who has locked it, or else who is
+-- in line to do so, since later readers queue behind that one.
+SELECT c.relname || CASE WHEN l.granted THEN ' is locked by ' ELSE ' is about to be locked by ' END
+    || coalesce(nullif(a.application_name, ''), a.usename::text, 'somebody') || ' (backend pid '
     || l.pid || '), whose transaction began ' || coalesce(pg_catalog.to_char(a.xact_start,
     'YYYY-MM-DD HH24:MI:SS TZ'), 'at a time unknown')
 FROM pg_catalog.pg_locks l
 JOIN pg_catalog.pg_class c ON c.oid = l.relation
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-WHERE n.nspname = $1 AND l.granted AND l.mode = 'AccessExclusiveLock' AND l.database
+WHERE n.nspname = $1 AND l.mode = 'AccessExclusiveLock' AND l.database
     = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-ORDER BY l.pid
+ORDER BY l.granted DESC, c.relname, l.pid
 LIMIT 1
 
 -- ---- which tables are there, and do they fit ----------------------------------------------------

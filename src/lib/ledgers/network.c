@@ -142,6 +142,7 @@ hf_status hf_network_open(hf_store *store, const hf_network_options *given, hf_n
         return hf__no_memory(err);
     network->store = store;
     network->local = hf_store_is_local(store);
+    network->read_wait_ms = options.read_wait_ms;
     hf_status status = take_names(network, &options, err);
     if (status == HF_OK)
         *out = network;
@@ -184,18 +185,20 @@ static bool has_database(const hf_network *network)
     return there;
 }
 
+/* A transaction that only reads, and waits for nobody who locks a table for long. */
 struct view {
-    const hf_network *network;
+    const char *schema;
+    int64_t wait_ms;
     hf_tx_fn *fn;
     void *arg;
-    char who[160]; /* locks a table; "": nobody does any more */
+    char locked[240]; /* which table, and by whom; "": none is any more */
 };
 
 static hf_status read_bounded(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct view *view = arg;
     char number[24];
-    hf_value value = hf__number_value(number, view->network->view_wait_ms);
+    hf_value value = hf__number_value(number, view->wait_ms);
     hf_status status = hf__tx_queue_sql(tx, &hf__sql_ledgers_lock_timeout, NULL, 1, &value, err);
     return status == HF_OK ? view->fn(tx, view->arg, err) : status;
 }
@@ -205,41 +208,43 @@ static hf_status find_locker(hf_tx *tx, void *arg, hf_error *err)
     struct view *view = arg;
     hf_rows *rows = NULL;
     hf_status status = hf__tx_query_sql(tx, &hf__sql_ledgers_table_locker, NULL, 1,
-                                        &HF_TEXT(view->network->schema), &rows, err);
+                                        &HF_TEXT(view->schema), &rows, err);
     if (status == HF_OK && hf_rows_count(rows) > 0)
-        (void)snprintf(view->who, sizeof view->who, "%s", hf_rows_value(rows, 0, 0, NULL));
+        (void)snprintf(view->locked, sizeof view->locked, "%s", hf_rows_value(rows, 0, 0, NULL));
     hf_rows_free(rows);
     return status;
 }
 
-/* Only reads, and must not hang: a table that somebody locks is told instead of waited for. */
-static hf_status transact_bounded(hf_network *network, hf_tx_options *options, struct view *view,
-                                  hf_error *err)
+hf_status hf__schema_read(hf_store *store, const char *schema, int64_t wait_ms, hf_tx_fn *fn,
+                          void *arg, hf_error *err)
 {
-    options->max_attempts = 1;
-    hf_status status = hf_transact(network->store, options, read_bounded, view, err);
-    if (status == HF_OK || strcmp(err->sqlstate, "55P03") != 0)
+    hf_tx_options options = HF_TX_OPTIONS_INIT;
+    struct view view = {.schema = schema, .wait_ms = wait_ms, .fn = fn, .arg = arg};
+    hf_error why = {0};
+    options.read_only = true;
+    options.isolation = HF_REPEATABLE_READ;
+    options.database = hf_store_is_local(store) ? schema : NULL;
+    if (wait_ms <= 0 || hf_store_is_local(store))
+        return hf_transact(store, &options, fn, arg, err);
+    options.max_attempts = 1;
+    hf_status status = hf_transact(store, &options, read_bounded, &view, &why);
+    if (status != HF_OK && err)
+        *err = why;
+    if (status == HF_OK || strcmp(why.sqlstate, "55P03") != 0)
         return status;
-    (void)!hf_transact(network->store, options, find_locker, view, NULL);
-    status = hf__fail(err, HF_NOT_ACQUIRED, "a table of network %s is locked%s%s", network->name,
-                      view->who[0] ? " by " : "", view->who);
+    (void)!hf_transact(store, &options, find_locker, &view, NULL);
+    status = view.locked[0] ? hf__fail(err, HF_NOT_ACQUIRED, "%s.%s", schema, view.locked)
+                            : hf__fail(err, HF_NOT_ACQUIRED, "a table of %s was locked", schema);
     hf__hint(err, "nothing was read; try again when that transaction has ended");
     return status;
 }
 
 hf_status hf__network_read(hf_network *network, hf_tx_fn *fn, void *arg, bool *there, hf_error *err)
 {
-    hf_tx_options options = hf__network_tx_options(network);
-    struct view view = {.network = network, .fn = fn, .arg = arg};
-    hf_error local = {0};
-    options.read_only = true;
-    options.isolation = HF_REPEATABLE_READ;
     *there = has_database(network);
-    if (!*there)
-        return HF_OK;
-    return network->view_wait_ms > 0 && !network->local
-               ? transact_bounded(network, &options, &view, err ? err : &local)
-               : hf_transact(network->store, &options, fn, arg, err);
+    return *there ? hf__schema_read(network->store, network->schema, network->read_wait_ms, fn, arg,
+                                    err)
+                  : HF_OK;
 }
 
 /* ---- statements ------------------------------------------------------------------------------ */

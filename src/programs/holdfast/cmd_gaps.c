@@ -192,7 +192,6 @@ static int show_gaps(const struct invocation *in, hf_store *store, hf_network *n
     hf_status status = HF_OK;
 
     (void)store;
-    network->view_wait_ms = HF__VIEW_WAIT_MS;
     status = must_exist(network, &err);
     if (status == HF_OK && values->repair)
         status = repair(in, values->network.network, network, &err);

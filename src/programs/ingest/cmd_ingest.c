@@ -414,7 +414,7 @@ static int run_ingest(struct ingest *ingest)
 
     if (read_values(ingest, &err) != HF_OK)
         return report_error(report, &err);
-    if (open_network(&ingest->in, "holdfast ingest", &ingest->values.network, &ingest->store,
+    if (open_network(&ingest->in, "holdfast ingest", &ingest->values.network, 0, &ingest->store,
                      &ingest->network, &err) != HF_OK ||
         stopping_init(&ingest->stopping, &stopping, &err) != HF_OK)
         return report_error(report, &err);

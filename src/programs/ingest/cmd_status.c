@@ -236,12 +236,11 @@ static hf_status show(struct view *view, hf_network_options *options, hf_error *
 {
     hf__network_status status;
     hf_network *network = NULL;
+    options->read_wait_ms = READ_WAIT_MS;
     hf_status result = recognise_cursors(view->store, options, err);
 
     if (result == HF_OK)
         result = hf_network_open(view->store, options, &network, err);
-    if (result == HF_OK)
-        network->view_wait_ms = HF__VIEW_WAIT_MS;
     if (result == HF_OK)
         result = hf__network_status_read(network, &status, err);
     if (result == HF_OK) {
@@ -301,7 +300,8 @@ static void show_entry(struct view *view, const hf__network_entry *entry, hf_err
         show_problem(view, entry->schema, "this role may not read its tables");
         return;
     }
-    hf_status status = hf__network_entry_read(view->store, entry, find, &finding, &err);
+    hf_status status =
+        hf__schema_read(view->store, entry->schema, READ_WAIT_MS, find, &finding, &err);
     if (status == HF_OK) {
         bool usual = strcmp(finding.network->latest, HF__LATEST_CURSOR) == 0 &&
                      strcmp(finding.network->oldest, HF__OLDEST_CURSOR) == 0;

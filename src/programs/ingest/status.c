@@ -326,7 +326,7 @@ static hf_status list_file(hf_store *store, int folder, const char *file, struct
         return add_entry(list, file, size, true, err);
     if (strcmp(entry.schema, "holdfast") == 0 || !may_be_ours(folder, file))
         return HF_OK;
-    bool looked = hf__network_entry_read(store, &entry, look_for_coverage, &there, NULL) == HF_OK;
+    bool looked = hf__schema_read(store, entry.schema, 0, look_for_coverage, &there, NULL) == HF_OK;
     return there || !looked ? add_entry(list, file, size, true, err) : HF_OK;
 }
 
@@ -386,14 +386,4 @@ hf_status hf__networks_list(hf_store *store, hf_tx *tx, hf__network_entry **entr
     *entries = list.entries;
     *count = list.count;
     return status;
-}
-
-hf_status hf__network_entry_read(hf_store *store, const hf__network_entry *entry, hf_tx_fn *fn,
-                                 void *arg, hf_error *err)
-{
-    hf_tx_options options = HF_TX_OPTIONS_INIT;
-    options.read_only = true;
-    options.isolation = HF_REPEATABLE_READ;
-    options.database = hf_store_is_local(store) ? entry->schema : NULL;
-    return hf_transact(store, &options, fn, arg, err);
 }

@@ -66,9 +66,6 @@ typedef struct hf__network_entry {
  */
 HF_MUST_CHECK hf_status hf__networks_list(hf_store *store, hf_tx *tx, hf__network_entry **entries,
                                           size_t *count, hf_error *err);
-/* Runs fn in a read-only transaction with one snapshot, on a local store in the entry's file. */
-HF_MUST_CHECK hf_status hf__network_entry_read(hf_store *store, const hf__network_entry *entry,
-                                               hf_tx_fn *fn, void *arg, hf_error *err);
 
 /*
  * Activity: rows of ingest_store that ingesters write beside their commits, for people and

@@ -104,7 +104,7 @@ static hf_status read_network(hf__networks *networks, hf_store *store, hf_tx *tx
         return HF_OK;
     }
     hf_status status =
-        tx ? read_in(tx, &in, &why) : hf__network_entry_read(store, entry, read_in, &in, &why);
+        tx ? read_in(tx, &in, &why) : hf__schema_read(store, entry->schema, 0, read_in, &in, &why);
     if (status == HF_OK)
         return HF_OK;
     if (!tx || status == HF_BAD_DATA || status == HF_CONFIG) {

@@ -1,8 +1,13 @@
 """holdfast ingest status: how networks stand, from the store alone."""
 
+import contextlib
 import json
 import pathlib
 import signal
+import threading
+
+import psycopg2
+import pytest
 
 from awaiting import eventually
 from cli import EXIT_DATA, EXIT_NOT_ACQUIRED, EXIT_UNREACHABLE, EXIT_USAGE
@@ -179,17 +184,43 @@ def test_a_network_that_the_role_may_not_read_is_named(world):
 
 
 @on_servers
-def test_a_table_that_somebody_locks_is_told_and_not_waited_for(world):
+@pytest.mark.parametrize("table", ["ingest_coverage", "ingest_store", "ledgers"])
+def test_a_table_that_somebody_locks_is_told_and_not_waited_for(world, table):
     world.ingest(1, 3)
     world.ingest(1, 4, network="zebra")
-    with world.open_reader("lock table ingest_testnet.ingest_coverage in access exclusive mode") as stranger:
-        pid = f"backend pid {run(stranger, 'select pg_backend_pid()')[0][0]}"
-        done = world.command("ingest", "status", "--json")
-        assert done.code == EXIT_NOT_ACQUIRED, done
-        locked, other = json.loads(done.out)["networks"]
-        assert (locked["schema"], other["latest"]) == ("ingest_testnet", 4) and pid in locked["problem"], locked
+    with world.open_reader(f"lock table ingest_testnet.{table} in access exclusive mode") as stranger:
+        pid = run(stranger, "select pg_backend_pid()")[0][0]
+
+        def is_told(text):
+            return f"ingest_testnet.{table} is locked by" in text and f"backend pid {pid}" in text
+
+        for words in ((), ("--network", "testnet")):
+            done = world.command("ingest", "status", "--json", *words)
+            assert done.code == EXIT_NOT_ACQUIRED, done
+            assert is_told(json.loads(done.out)["networks"][0]["problem"] if not words else done.err), done
+            assert words or json.loads(done.out)["networks"][1]["latest"] == 4
         gaps = world("gaps")
-        assert gaps.code == EXIT_NOT_ACQUIRED and pid in gaps.err, gaps
+        assert table == "ledgers" or (gaps.code == EXIT_NOT_ACQUIRED and is_told(gaps.err)), gaps
+
+
+@on_servers
+def test_who_is_in_line_for_a_table_is_told_as_well(world):
+    """PostgreSQL lets nobody pass who comes later."""
+    world.ingest(1, 3)
+    database = world.kind.database
+    with world.open_reader("select key from ingest_testnet.ingest_store"):
+        def truncate():
+            with contextlib.suppress(psycopg2.Error), contextlib.closing(database.connect("postgres")) as stranger:
+                run(stranger, "truncate ingest_testnet.ingest_store")
+
+        waiting = threading.Thread(target=truncate)
+        waiting.start()
+        [(pid,)] = eventually(lambda: database.sql("select pid from pg_locks where not granted"))
+        gaps = world("gaps")
+        database.server.terminate(pid)
+        waiting.join()
+    assert gaps.code == EXIT_NOT_ACQUIRED, gaps
+    assert "ingest_store is about to be locked by" in gaps.err and f"backend pid {pid}" in gaps.err, gaps
 
 
 def test_tables_of_others_are_no_networks(world):
