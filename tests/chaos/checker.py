@@ -74,20 +74,37 @@ class Checker:
                         yield from self._judge(key, earlier, later)
                 open_grants.append(later)
 
-    def _judge(self, key, earlier, later):
+    def _was_told(self, grant):
+        return grant.told is not None or grant.freed_status not in ("OK", None)
+
+    def _was_lost(self, grant):
+        return self._was_told(grant) or grant.worker in self.history.killed
+
+    def _in_order(self, earlier, later):
+        """
+        Who had the lock first, and who after it. A grant is known when it is answered, and `run` answers only when its
+        job has begun: the one who answered later may have had it before, if it asked in time, and lost it to the other.
+        """
+        if self._was_lost(earlier) or not self._was_told(later) or later.asked > earlier.granted:
+            return earlier, later
+        if earlier.token and later.token and earlier.token < later.token:
+            return earlier, later
+        return later, earlier
+
+    def _judge(self, key, one, other):
+        since = other.granted
+        earlier, later = self._in_order(one, other)
         ended = self.history.ended(earlier)
-        both = ended - later.granted
-        was_lost = earlier.told is not None or earlier.freed_status not in ("OK", None) \
-            or earlier.worker in self.history.killed
-        unaware = both - self.history.stopped_within(earlier.worker, later.granted, ended)
-        if not was_lost and self._is_split(later.granted):
-            self._measured("split", later.granted, min(both, self.history.ended(later) - later.granted))
-        elif not was_lost:
-            yield Violation("two holders", f"{key}: {earlier} was never told; {later}", later.granted)
+        both = ended - since
+        unaware = both - self.history.stopped_within(earlier.worker, since, ended)
+        if not self._was_lost(earlier) and self._is_split(since):
+            self._measured("split", since, min(both, self.history.ended(later) - since))
+        elif not self._was_lost(earlier):
+            yield Violation("two holders", f"{key}: {earlier} was never told; {later}", since)
         elif unaware > self.bound + SLACK:
-            yield Violation("told late", f"{key}: {unaware:.1f} s after {later}: {earlier}", later.granted)
+            yield Violation("told late", f"{key}: {unaware:.1f} s after {later}: {earlier}", since)
         else:
-            self._measured("unaware", later.granted, unaware)
+            self._measured("unaware", since, unaware)
 
     def tokens_grow(self):
         for key, grants in self._grants():

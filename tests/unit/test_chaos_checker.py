@@ -59,6 +59,17 @@ def test_two_at_once_are_found():
     assert kinds([op("a", 0, 0, 2), op("b", 1, 1, 3)]) == ["two holders"]
 
 
+def test_who_answered_later_may_have_lost_it_before_and_must_have_been_told():
+    """As `run`, which answers when its job has begun."""
+    first = op("a", 1, 1, 2, token=2)
+    assert kinds([first, op("b", 0, 1.5, 1.7, freed="LOST")]) == []
+    assert kinds([first, op("b", 0, 1.5, 1.7)]) == ["two holders"]
+    assert kinds([first, op("b", 0, 1.5)], killed={"b": 1.7}) == ["two holders"]
+    assert kinds([first, op("b", 1.1, 1.5, 1.7, freed="LOST")]) == ["two holders"]
+    assert kinds([first, op("b", 0, 1.5, 1.7, freed="LOST", token=3)]) == ["two holders"]
+    assert kinds([op("a", 1, 1, 9), op("b", 0, 1.5, 8, freed="LOST")]) == ["told late"]
+
+
 def test_two_who_share_are_well_and_one_who_does_not_is_found():
     assert kinds([op("a", 0, 0, 2, mode="shared"), op("b", 1, 1, 3, mode="shared")]) == []
     assert kinds([op("a", 0, 0, 2, mode="shared"), op("b", 1, 1, 3)]) == ["two holders"]
