@@ -29,13 +29,13 @@ static void free_sessions(hf__local *local)
         hf__local_session_free(local->sessions);
 }
 
-/* What is still held is about to be released: deletes its records. */
+/* Deletes the records of what is still held, and about to be released, and those that stayed. */
 static void drop_records(hf__local *local)
 {
     hf_error err;
 
     for (hf__local_session *session = local->sessions; session != NULL; session = session->next) {
-        if (session->held.count == 0)
+        if (session->held.count == 0 && !session->has_stale)
             continue;
         hf_status status = hf__local_db_enter(local, &err);
         if (status == HF_OK) {

@@ -123,6 +123,7 @@ typedef struct hf__local_session {
     bool is_shared;        /* for all locks that did not have to wait; else for one request */
     pthread_mutex_t mutex; /* guards what follows */
     bool closed;           /* lost, and nothing is held any more: only its memory is left */
+    bool has_stale;        /* of a lock that it has released, a record could not be deleted */
     hf__local_files files;
     hf__local_keys held;
     struct hf__local_session *next; /* in hf__local.sessions, under its mutex */

@@ -304,8 +304,8 @@ void hf__local_session_grant(hf__local_session *session, hf__request *request)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* The lock has been released already, so a failure is only logged: a stale record does no harm. */
-static void drop_records(hf__local *local, int64_t session_id, const hf__claim *claims,
+/* The lock has been released already, so a failure is only logged: closing tries it again. */
+static void drop_records(hf__local *local, hf__local_session *session, const hf__claim *claims,
                          size_t count)
 {
     hf_error err;
@@ -315,12 +315,15 @@ static void drop_records(hf__local *local, int64_t session_id, const hf__claim *
         return;
     status = hf__local_db_enter(local, &err);
     if (status == HF_OK) {
-        status = hf__local_drop_holders(local, session_id, claims, count, &err);
+        status = hf__local_drop_holders(local, session->id, claims, count, &err);
         hf__local_db_leave(local);
     }
-    if (status != HF_OK)
-        hf__log(&local->head, HF_LOG_WARNING, "the record of a released lock stays: %s",
-                err.message);
+    if (status == HF_OK)
+        return;
+    pthread_mutex_lock(&session->mutex);
+    session->has_stale = true;
+    pthread_mutex_unlock(&session->mutex);
+    hf__log(&local->head, HF_LOG_WARNING, "the record of a released lock stays: %s", err.message);
 }
 
 static bool are_current(hf__local_session *session, const hf__claim *claims, size_t count)
@@ -351,7 +354,7 @@ hf_status hf__local_session_record(hf__local_session *session, const hf__request
                                    request->lifetime, token, err);
     hf__local_db_leave(local);
     if (status == HF_OK && !are_current(session, request->claims, request->count)) {
-        drop_records(local, session->id, request->claims, request->count);
+        drop_records(local, session, request->claims, request->count);
         status = hf__fail(err, HF_LOST, "the files in %s/locks were replaced", local->folder);
     }
     return status;
@@ -479,7 +482,7 @@ hf_status hf__local_release_claims(hf__session *head, const hf__claim *claims, s
     }
     pthread_mutex_unlock(&session->mutex);
     hf__local_count_releases(local, claims, count);
-    drop_records(local, session->id, claims, count);
+    drop_records(local, session, claims, count);
     return status;
 }
 

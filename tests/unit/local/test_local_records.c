@@ -129,6 +129,17 @@ static int64_t ask_sql(const char *sql)
     return value;
 }
 
+static void refuse_to_delete_from(const char *table)
+{
+    char sql[160];
+
+    (void)snprintf(sql, sizeof sql,
+                   "CREATE TRIGGER full_disk BEFORE DELETE ON %s"
+                   " BEGIN SELECT RAISE(FAIL, 'no room'); END",
+                   table);
+    run_sql(sql);
+}
+
 static int64_t count_own_waits(void)
 {
     char sql[128];
@@ -145,8 +156,7 @@ static void test_a_wait_whose_record_could_not_be_deleted_ends_with_the_next_loc
     (void)state;
     peer holder = spawn(hold_seven);
     assert_int_equal(read_word(holder.says), HF_OK);
-    run_sql("CREATE TRIGGER full_disk BEFORE DELETE ON waiters"
-            " BEGIN SELECT RAISE(FAIL, 'no room'); END");
+    refuse_to_delete_from("waiters");
     assert_int_equal(take_key(store, 7, HF_EXCLUSIVE, 1600), HF_NOT_ACQUIRED);
     assert_int_equal(count_own_waits(), 1);
     run_sql("DROP TRIGGER full_disk");
@@ -155,6 +165,24 @@ static void test_a_wait_whose_record_could_not_be_deleted_ends_with_the_next_loc
     write_word(holder.hears, 0);
     assert_int_equal(reap(holder), 0);
     close_store(store);
+}
+
+/* In a process that lives on, nobody else would delete it. */
+static void test_a_holder_whose_record_could_not_be_deleted_goes_with_the_store(void **state)
+{
+    hf__backend *store = open_store();
+    hf__claim claim = claim_of(7, HF_SHARED);
+    hf__request request;
+    hf_error err = {0};
+
+    (void)state;
+    assert_int_equal(take(store, &request, &claim, 1, 0, &err), HF_OK);
+    refuse_to_delete_from("holders");
+    assert_int_equal(give_back(&request, &err), HF_OK);
+    assert_int_equal(ask_sql("SELECT count(*) FROM holders"), 1);
+    run_sql("DROP TRIGGER full_disk");
+    close_store(store);
+    assert_int_equal(ask_sql("SELECT count(*) FROM holders"), 0);
 }
 
 static void test_a_token_follows_the_last_one_and_jumps_after_a_reboot(void **state)
@@ -593,6 +621,7 @@ int main(void)
         FOLDER_TEST(test_a_wait_for_who_does_not_wait_is_no_deadlock),
         FOLDER_TEST(test_who_waits_for_itself_is_told),
         FOLDER_TEST(test_a_wait_whose_record_could_not_be_deleted_ends_with_the_next_lock),
+        FOLDER_TEST(test_a_holder_whose_record_could_not_be_deleted_goes_with_the_store),
         FOLDER_TEST(test_a_token_follows_the_last_one_and_jumps_after_a_reboot),
         FOLDER_TEST(test_tokens_do_not_come_back_when_the_folder_is_removed),
         FOLDER_TEST(test_a_handover_in_the_process_gets_a_fresh_token),
