@@ -6,13 +6,15 @@ PREFIX = /usr/local
 BENCH =
 MINUTES = 5
 WORLD = all
+MUTANTS = 300
+SEED = 1
 MESON = /usr/bin/meson
 SETUP_address = -Db_sanitize=address,undefined -Db_lundef=false
 SETUP_thread = -Db_sanitize=thread -Db_lundef=false
 CONTRACT = $(addprefix tests/integration/,locks/test_contract.py locks/test_contract_sets.py locks/test_token.py \
     transactions/test_tx.py postgres/test_init.py postgres/test_roles.py)
 
-.PHONY: all deps run test test-versions chaos soak lint format bench install clean
+.PHONY: all deps run test test-versions chaos soak mutation lint format bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -47,6 +49,11 @@ chaos: all
 soak: all
 	@scripts/deps test
 	@HOLDFAST_BUILD=$(abspath $(BUILD)) tests/soak/run --minutes $(if $(filter command,$(origin MINUTES)),$(MINUTES),30)
+
+# Takes an hour or more: faults are planted, and every one is looked for.
+mutation: all
+	@scripts/deps test
+	@tests/mutation/run --build $(BUILD) --mutants $(MUTANTS) --seed $(SEED)
 
 lint:
 	@scripts/deps build lint

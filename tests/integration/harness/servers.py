@@ -29,6 +29,7 @@ from sockets import clients_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SERVER_USER = "postgres"
+FOLDERS = "/tmp"
 _databases = itertools.count(1)
 running = []  # every server that is up; conftest prints their logs on failure
 
@@ -70,7 +71,7 @@ def as_server_user(*command, dies_with_us="KILL"):
 
 def private_folder():
     """Short, because the path of a Unix socket may have 107 bytes at most."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="hf-", dir="/tmp"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="hf-", dir=FOLDERS))
     folder.chmod(0o755)
     own(folder)
     return folder
