@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { THREADS = 8, LABELS = 5, WAIT_MS = 20000, PAUSE_US = 2000 };
+enum { THREADS = 8, LABELS = 5, WAIT_MS = 60000, PAUSE_US = 2000 };
 
 static const char *url;
 static hf_store *shared_store;
