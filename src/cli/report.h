@@ -61,7 +61,7 @@ const char *show_argument(char out[SHOWN_MAX], const char *argument);
 
 /*
  * Everybody on the host can read the arguments of a process: copies them, and overwrites passwords
- * in the originals. The copies are one block, which the caller frees, as options are put into another
+ * in the originals. The copies are one block, which the caller frees, as getopt changes their
  * order; without memory it returns argv.
  */
 char **hide_passwords(int argc, char **argv);
