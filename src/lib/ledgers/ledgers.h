@@ -59,6 +59,8 @@ HF_MUST_CHECK hf_status hf__network_read(hf_network *network, hf_tx_fn *fn, void
  */
 HF_MUST_CHECK hf_status hf__schema_read(hf_store *store, const char *schema, int64_t wait_ms,
                                         hf_tx_fn *fn, void *arg, hf_error *err);
+/* PostgreSQL: from here on this transaction waits at most so long for a table that is locked. */
+HF_MUST_CHECK hf_status hf__tx_bound_waits(hf_tx *tx, int64_t wait_ms, hf_error *err);
 /* Like hf__tx_query_sql, with the network's prefix for @prefix@. */
 HF_MUST_CHECK hf_status hf__network_query(hf_tx *tx, const hf_network *network, const hf__sql *sql,
                                           size_t count, const hf_value *values, hf_rows **rows,

@@ -185,6 +185,13 @@ static bool has_database(const hf_network *network)
     return there;
 }
 
+hf_status hf__tx_bound_waits(hf_tx *tx, int64_t wait_ms, hf_error *err)
+{
+    char number[24];
+    hf_value value = hf__number_value(number, wait_ms);
+    return hf__tx_queue_sql(tx, &hf__sql_ledgers_lock_timeout, NULL, 1, &value, err);
+}
+
 /* A transaction that only reads, and waits for nobody who locks a table for long. */
 struct view {
     const char *schema;
@@ -197,9 +204,7 @@ struct view {
 static hf_status read_bounded(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct view *view = arg;
-    char number[24];
-    hf_value value = hf__number_value(number, view->wait_ms);
-    hf_status status = hf__tx_queue_sql(tx, &hf__sql_ledgers_lock_timeout, NULL, 1, &value, err);
+    hf_status status = hf__tx_bound_waits(tx, view->wait_ms, err);
     return status == HF_OK ? view->fn(tx, view->arg, err) : status;
 }
 

@@ -300,7 +300,7 @@ hf__answer *hf__act_terminate(hf__exchange *exchange, hf__problem *problem)
 enum { REFRESHES = 5, GRACE_MS = 10000 };
 
 const hf__shape hf__health_shape[] = {
-    HF__SHAPE("status", "string", "ok or failing"),
+    HF__SHAPE("status", "string", "ok, degraded (it works, but see unread) or failing"),
     {"reasons", "array", "why it fails", false, "string", NULL},
     {"unread", "array", "networks that cannot be read: how far behind they are is not known", false,
      "string", NULL},
@@ -343,7 +343,7 @@ static size_t put_store(hf__json *json, const hf__exchange *exchange, int64_t ag
 
 /*
  * To be ahead of what the source said last is no lag. Where nobody has asked a source that told its
- * tip before, the lag is not known, and not to be relied on.
+ * tip before, or the network cannot be read, the lag is not known, and not to be relied on.
  */
 static size_t put_lag(hf__json *json, const hf__snapshot *snapshot, hf__maybe most)
 {
@@ -351,12 +351,14 @@ static size_t put_lag(hf__json *json, const hf__snapshot *snapshot, hf__maybe mo
 
     for (size_t i = 0; most.known && i < snapshot->network_count; i++) {
         const hf__seen_network *network = &snapshot->networks[i];
-        bool is_lost = !network->lag.known && network->status.source_tip.known;
+        bool is_unread = network->problem[0] != '\0';
+        bool is_lost = is_unread || (!network->lag.known && network->status.source_tip.known);
         if (!is_lost && (!network->lag.known || network->lag.value <= most.value))
             continue;
         hf__buf text = {0};
         if (is_lost)
-            hf__buf_printf(&text, "the lag of %s is not known: nobody ingests it", network->name);
+            hf__buf_printf(&text, "the lag of %s is not known: %s", network->name,
+                           is_unread ? "it cannot be read" : "nobody ingests it");
         else
             hf__buf_printf(&text, "%s is %" PRId64 " ledgers behind, more than %" PRId64,
                            network->name, network->lag.value, most.value);
@@ -368,36 +370,43 @@ static size_t put_lag(hf__json *json, const hf__snapshot *snapshot, hf__maybe mo
 }
 
 /* How far behind these are, nobody knows. */
-static void put_unread(hf__json *json, const hf__snapshot *snapshot)
+static size_t put_unread(hf__json *json, const hf__snapshot *snapshot)
 {
-    hf__json_begin_array(json, "unread");
+    size_t count = 0;
+
+    hf__json_begin_array(json, NULL);
     for (size_t i = 0; i < snapshot->network_count; i++)
-        if (snapshot->networks[i].problem[0] != '\0')
+        if (snapshot->networks[i].problem[0] != '\0') {
             hf__json_put_string(json, NULL, snapshot->networks[i].name);
+            count++;
+        }
     hf__json_end_array(json);
+    return count;
 }
 
-static hf__answer *answer(hf__exchange *exchange, bool with_lag)
+static hf__answer *answer(hf__exchange *exchange, bool with_networks)
 {
     hf__server *server = exchange->server;
     const hf__snapshot *snapshot = hf__edition_snapshot(exchange->edition);
     int64_t age = age_of(server);
-    hf__json reasons = {0}, json = {0};
+    hf__json reasons = {0}, unread = {0}, json = {0};
 
     hf__json_begin_array(&reasons, NULL);
     size_t count = put_store(&reasons, exchange, age, hf__server_refresh_ms(server));
-    if (with_lag)
+    if (with_networks)
         count += put_lag(&reasons, snapshot, server->options.max_lag);
     hf__json_end_array(&reasons);
+    bool is_degraded = put_unread(&unread, snapshot) > 0 && with_networks;
     hf__json_begin_object(&json, NULL);
-    hf__json_put_string(&json, "status", count == 0 ? "ok" : "failing");
+    hf__json_put_string(&json, "status", count > 0 ? "failing" : is_degraded ? "degraded" : "ok");
     hf__json_put_raw(&json, "reasons", reasons.text.data != NULL ? reasons.text.data : "[]");
-    put_unread(&json, snapshot);
+    hf__json_put_raw(&json, "unread", unread.text.data != NULL ? unread.text.data : "[]");
     hf__json_put_integer(&json, "snapshot", (int64_t)snapshot->number);
     hf__json_put_integer(&json, "age_ms", age);
     hf__json_end_object(&json);
     hf__buf_puts(&json.text, "\n");
     hf__buf_free(&reasons.text);
+    hf__buf_free(&unread.text);
     return hf__answer_make(count == 0 ? 200 : 503, "application/json", "no-store", &json.text);
 }
 

@@ -9,6 +9,8 @@
 
 enum {
     SKIP_MS = 60 * 1000,
+    LOCKED_MS = 2000, /* a table that is locked for longer is not waited for */
+    LOCKED_SKIP_MS = 10 * 1000,
     RATE_WINDOW_MS = 60 * 1000,
     RATE_STEP_MS = 1000, /* the least time between two samples */
 };
@@ -35,11 +37,16 @@ static const char *why_skipped(const hf__networks *networks, const char *schema)
     return NULL;
 }
 
+static bool is_locked(const hf_error *err)
+{
+    return strcmp(err->sqlstate, "55P03") == 0;
+}
+
 /* The server refused a statement on this network, and the whole transaction fails with it. */
 static bool is_its_own_fault(hf_status status, const hf_error *err)
 {
-    return status == HF_DATABASE &&
-           (strncmp(err->sqlstate, "42", 2) == 0 || strncmp(err->sqlstate, "22", 2) == 0);
+    return is_locked(err) || (status == HF_DATABASE && (strncmp(err->sqlstate, "42", 2) == 0 ||
+                                                        strncmp(err->sqlstate, "22", 2) == 0));
 }
 
 static void skip(hf__networks *networks, const char *schema, const hf_error *why)
@@ -47,8 +54,10 @@ static void skip(hf__networks *networks, const char *schema, const hf_error *why
     size_t at = networks->next_skipped++ % HF__NETWORKS_SKIPPED;
     (void)snprintf(networks->skipped[at].schema, sizeof networks->skipped[at].schema, "%s", schema);
     (void)snprintf(networks->skipped[at].problem, sizeof networks->skipped[at].problem, "%.255s",
-                   why->message);
-    networks->skipped[at].until_ms = hf__now_ms() + SKIP_MS;
+                   is_locked(why) ? "somebody locks one of its tables: 'holdfast ingest status' "
+                                    "says who"
+                                  : why->message);
+    networks->skipped[at].until_ms = hf__now_ms() + (is_locked(why) ? LOCKED_SKIP_MS : SKIP_MS);
 }
 
 /* A network in a schema of another name is called NETWORK@SCHEMA; without a network, @SCHEMA. */
@@ -135,6 +144,8 @@ hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx
     hf__network_entry *entries = NULL;
     size_t count = 0;
     hf_status status = hf__networks_list(store, tx, &entries, &count, err);
+    if (status == HF_OK && tx)
+        status = hf__tx_bound_waits(tx, LOCKED_MS, err);
     if (status == HF_OK && count > 0) {
         reading->networks = calloc(count, sizeof *reading->networks);
         if (!reading->networks)

@@ -230,7 +230,24 @@ def test_a_network_that_cannot_be_read_says_so_and_the_others_are_shown(world, h
     assert "does not exist" in broken["problem"] and well["problem"] is None
     page = server.get("/").text
     assert page.count("It cannot be read") == 1 and "Coverage of testnet" in page and "No ledger is there" not in page
-    assert server.get("/health").json["unread"] == ["broken"]
+    health = server.get("/health")
+    assert (health.status, health.json["status"], health.json["unread"]) == (200, "degraded", ["broken"])
+    strict = Serve(holdfast.at(world.kind.url), "--max-lag", 100).get("/health")
+    assert strict.status == 503 and "the lag of broken is not known: it cannot be read" in strict.text, strict
+
+
+@pytest.mark.parametrize("world", ["pg18"], indirect=True)
+@pytest.mark.parametrize("table", ["ingest_store", "ingest_coverage"])
+def test_a_network_that_somebody_locks_is_named_and_the_others_are_shown(world, holdfast, table):
+    world.ingest(1, 5)
+    world.ingest(1, 6, network="zebra")
+    server = Serve(holdfast.at(world.kind.url))
+    with world.kind.database.connect(autocommit=False) as connection:
+        connection.cursor().execute(f"lock table ingest_testnet.{table} in access exclusive mode")
+        eventually(lambda: server.get("/health").json["unread"] == ["testnet"], 30)
+        locked, other = server.api("ingest")["data"]
+        assert "locks one of its tables" in locked["problem"] and other["latest"] == 6, locked
+    eventually(lambda: server.get("/health").json["status"] == "ok", 30)
 
 
 def test_networks_in_other_schemas_are_shown_and_looked_up(world, holdfast):
