@@ -320,6 +320,20 @@ hf__verdict hf__plan_sum_up(const hf__plan *plan, const hf__plan_partition *part
 }
 
 /*
+ * Was the part made before the look at the table? Times count seconds, here and for the start of
+ * the server, so in the second of the look it was only if no server has started before that second
+ * was over.
+ */
+static bool is_older(const hf__plan *plan, const hf__plan_part *part, const hf__evidence *evidence)
+{
+    enum { SLACK_S = 1 };
+    bool is_over = evidence->started > plan->at + SLACK_S;
+
+    return !evidence->is_clock_back &&
+           (part->modified < plan->at || (part->modified == plan->at && is_over));
+}
+
+/*
  * DROP and DETACH PARTITION, TRUNCATE and their like take all parts of a partition away, and those
  * that come later have later blocks. Where one that was there before is still there, or one of this
  * append's, nobody did that. A server that is restarted counts blocks from the greatest that it
@@ -336,7 +350,7 @@ bool hf__plan_is_kept(const hf__plan *plan, const hf__plan_partition *partition,
         const hf__plan_part *part = &now->items[i];
         is = strcmp(part->partition, partition->id) == 0 && partition->last_block > 0 &&
              part->min_block <= partition->last_block &&
-             (evidence->is_same_run || part->modified <= plan->at) && is_alive(part, now);
+             (evidence->is_same_run || is_older(plan, part, evidence)) && is_alive(part, now);
     }
     return is;
 }

@@ -91,6 +91,8 @@ typedef struct hf__evidence {
     bool has_checksums; /* equal files are proof, since files has their checksum */
     bool is_altered;    /* the table was altered: servers rewrite parts in place then */
     bool is_same_run;   /* the server was not restarted since the plan was written */
+    bool is_clock_back; /* by the server's clock the plan is of the future: times prove nothing */
+    int64_t started;    /* since when the server has been running now */
     bool is_at_once;    /* the server has just said that ATTACH failed: nobody dropped its parts */
 } hf__evidence;
 

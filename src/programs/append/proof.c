@@ -190,11 +190,13 @@ struct proof {
 
 /*
  * Equal starts are not enough: a server that is killed as soon as it is up starts twice within the
- * slack. This one must have been up before the look at the table as well.
+ * slack. This one must have been up before the look at the table as well. And where that look is
+ * still to come by the server's clock, somebody has set the clock back, and it tells nothing.
  */
-static bool is_same_run(const hf__plan *plan, int64_t started)
+static bool is_same_run(const hf__plan *plan, const hf__plan *now)
 {
-    return llabs(started - plan->started) <= RESTART_SLACK_S && started < plan->at;
+    return llabs(now->started - plan->started) <= RESTART_SLACK_S && now->started < plan->at &&
+           now->at >= plan->at;
 }
 
 static hf_status compare_tables(struct proof *proof, hf_error *err)
@@ -202,7 +204,9 @@ static hf_status compare_tables(struct proof *proof, hf_error *err)
     hf__plan now = {0};
     hf_status status = hf__proof_look(proof->work, &now, "", err);
 
-    proof->evidence.is_same_run = is_same_run(proof->plan, now.started);
+    proof->evidence.is_same_run = is_same_run(proof->plan, &now);
+    proof->evidence.is_clock_back = now.at < proof->plan->at;
+    proof->evidence.started = now.started;
     proof->evidence.is_altered = strcmp(now.table_mark, proof->plan->table_mark) != 0;
     return status;
 }

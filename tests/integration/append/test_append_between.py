@@ -11,7 +11,8 @@ import urllib.parse
 
 import pytest
 
-from appending import BLOCK, SMALL_BLOCKS, counts, is_told, make_table, rows_of, slow_select, visible
+from appending import (BLOCK, SMALL_BLOCKS, counts, is_told, kill_while_it_attaches, make_table, rows_of, slow_select,
+                       visible)
 from appending_beside import beside_plain, beside_strangers
 from awaiting import eventually
 from sockets import serving
@@ -420,6 +421,23 @@ def test_told_to_stop_it_does_not_wait_for_a_server_that_has_swallowed_the_rows(
         assert worker.wait(15) == 128 + signal.SIGTERM
         over.set()
     assert counts(ch) == {} and ch.staging_tables() == []
+
+
+# --- a clock that is set back ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hours", [0, 1])
+def test_by_a_clock_that_was_set_back_nothing_is_proven(appender15, ch, hours):
+    """The look at the table is still to come, by the server: its log may be another run's, and old parts new ones."""
+    def set_back(query, _):
+        if "uptime()" in query and "system.parts" in query:
+            return 200, ch.sql(query.replace("now()", f"(now() - {hours * 3600})")).encode()
+
+    make_table(ch)
+    kill_while_it_attaches(appender15, ch)
+    result = appended(appender15, Between(ch.server, set_back), "--id", "x", "t", input=b"")
+    assert result.code == (76 if hours else 0), result
+    assert counts(ch) == ({0: 1} if hours else {0: 1, 1: 100})
 
 
 # --- a lock that is lost ------------------------------------------------------------------------------------

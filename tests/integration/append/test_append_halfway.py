@@ -40,6 +40,8 @@ def attach_halfway(appender15, ch, engine, count):
     """Append x, of which the server has attached `count` parts when it is killed."""
     make_table(ch, engine=engine)
     key = appender15.done("t", input=rows_of(0, 1))["key"]
+    eventually(lambda: ch.value("SELECT now() > max(modification_time) FROM system.parts WHERE"
+                                " database = currentDatabase() AND table = 't'"), what="its part is of a second before")
     with held_id(ch, f"holdfast-{key}"):
         worker = appender15.start("--id", "x", "--orphans", "wait", "t", "--select",
                                   f"SELECT toUInt32(1), number FROM numbers({PARTS * BLOCK})", max_threads=1,

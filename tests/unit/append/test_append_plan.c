@@ -126,17 +126,25 @@ static void test_nothing_later_is_not_attached(void **state)
 
 static void test_what_is_not_there_may_have_been_dropped_unless_older_is_left(void **state)
 {
-    const hf__evidence later = {.is_same_run = true}, restarted = {0};
+    const hf__evidence later = {.is_same_run = true}, restarted = {.started = 1700000002};
+    const hf__evidence at_once = {.started = 1700000001},
+                       back = {.started = 1700000002, .is_clock_back = true};
     hf__plan_part before[] = {OTHER(7)}, behind[] = {OTHER(8)}, ours[] = {FIRST(8)};
 
     (void)state;
     activate(before, 1);
     activate(behind, 1);
     activate(ours, 1);
+    before[0].modified = 1700000000; /* the second of the look */
     assert_int_equal(judge(NULL, 0, &later), HF__UNSURE);
     assert_int_equal(judge(behind, 1, &later), HF__UNSURE);
     assert_int_equal(judge(before, 1, &later), HF__NOT_ATTACHED);
     assert_int_equal(judge(before, 1, &restarted), HF__NOT_ATTACHED);
+    assert_int_equal(judge(before, 1, &at_once), HF__UNSURE);
+    assert_int_equal(judge(before, 1, &back), HF__UNSURE);
+    before[0].modified--;
+    assert_int_equal(judge(before, 1, &at_once), HF__NOT_ATTACHED);
+    assert_int_equal(judge(before, 1, &back), HF__UNSURE);
     before[0].modified = INT64_MAX; /* a restarted server has given the number again */
     assert_int_equal(judge(before, 1, &restarted), HF__UNSURE);
     before[0].is_active = false;
