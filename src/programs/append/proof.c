@@ -104,15 +104,22 @@ static hf_status look(hf__work *work, hf__plan *plan, const char *staging, hf_er
     return status;
 }
 
+/* Whatever the table is found to be, it may be another one. */
+static void hide_mark(hf__plan *plan)
+{
+    (void)snprintf(plan->table_mark, sizeof plan->table_mark, "unknown");
+}
+
 /* Was the table made or altered in the very second of the look? */
 static bool is_of_this_second(const hf__plan *plan)
 {
-    return plan->table_mark[0] == 'm' && strtoll(plan->table_mark + 1, NULL, 10) >= plan->at;
+    return plan->table_mark[0] == 'm' && strtoll(plan->table_mark + 1, NULL, 10) == plan->at;
 }
 
 /*
  * A time counts seconds: where it is the table's mark, one that changes later in the second of the
- * look would keep it. Such a look does not count, and is taken again in the next second.
+ * look would keep it. Such a look does not count, and is taken again in the next second. A table
+ * that is altered every second has no mark.
  */
 hf_status hf__proof_look(hf__work *work, hf__plan *plan, const char *staging, hf_error *err)
 {
@@ -126,6 +133,8 @@ hf_status hf__proof_look(hf__work *work, hf__plan *plan, const char *staging, hf
             break;
         status = look(work, plan, staging, err);
     }
+    if (status == HF_OK && staging[0] != '\0' && is_of_this_second(plan))
+        hide_mark(plan);
     return status;
 }
 
@@ -166,7 +175,7 @@ hf_status hf__proof_recall(hf__work *work, hf__plan *plan, const char *staging, 
     if (at <= plan->started + RESTART_SLACK_S) /* the log says nothing of what came behind it */
         plan->started = 0;
     if (at == 0) /* nor whether this is the same table */
-        (void)snprintf(plan->table_mark, sizeof plan->table_mark, "unknown");
+        hide_mark(plan);
     plan->at = at != 0 ? at : LONG_AGO_S;
     return status;
 }

@@ -6,7 +6,7 @@
 #include "programs/append/staging.h"
 
 /* A process that was killed may have its lock for a moment still. */
-enum { DYING_MS = 2000 };
+enum { DYING_MS = 5000 };
 
 static hf_status refuse_unknown(const hf_store *store, const char *id, hf_error *err)
 {
