@@ -1,6 +1,7 @@
 /* A network: its names are checked here, and its transactions and statements start here. */
 #include "lib/ledgers/ledgers.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +181,7 @@ static bool has_database(const hf_network *network)
     if (!network->local)
         return true;
     hf__buf_printf(&path, "%s/%s.db", folder, network->schema);
-    bool there = path.broken || access(path.data, F_OK) == 0;
+    bool there = path.broken || access(path.data, F_OK) == 0 || errno != ENOENT;
     hf__buf_free(&path);
     return there;
 }

@@ -429,7 +429,7 @@ bool hf__local_db_exists(const hf__local *local)
     struct stat found;
 
     database_path(local, path, sizeof path);
-    return stat(path, &found) == 0;
+    return stat(path, &found) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 /* A file that was removed or replaced must not be used: nobody else would see the records. */

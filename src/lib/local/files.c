@@ -377,15 +377,18 @@ static bool parse_line(char *text, struct line *out)
     return out->start >= 0;
 }
 
-static void find_inodes(const hf__local *local, inode_of *files)
+static hf_status find_inodes(const hf__local *local, inode_of *files, hf_error *err)
 {
     char path[PATH_MAX];
     struct stat found;
 
     for (unsigned index = 0; index < HF__LOCAL_GATES; index++) {
         hf__local_file_path(local, index, path, sizeof path);
-        if (stat(path, &found) != 0)
+        if (stat(path, &found) != 0) {
+            if (errno != ENOENT)
+                return hf__local_file_fail(local, index, errno, "look at", err);
             continue;
+        }
         files[index] = (inode_of){
             .major = major(found.st_dev),
             .minor = minor(found.st_dev),
@@ -393,6 +396,7 @@ static void find_inodes(const hf__local *local, inode_of *files)
             .exists = true,
         };
     }
+    return HF_OK;
 }
 
 static unsigned find_file(const inode_of *files, const inode_of *wanted)
@@ -434,14 +438,13 @@ hf_status hf__local_ask_kernel(const hf__local *local, hf__local_locked_fn *add,
                                hf_error *err)
 {
     inode_of files[HF__LOCAL_GATES] = {{0}};
-    hf_status status = HF_OK;
     char text[256];
     struct line line;
 
     FILE *locks = fopen("/proc/locks", "re");
     if (locks == NULL)
         return HF_OK;
-    find_inodes(local, files);
+    hf_status status = find_inodes(local, files, err);
     while (status == HF_OK && fgets(text, sizeof text, locks) != NULL) {
         if (!parse_line(text, &line))
             continue;

@@ -258,7 +258,7 @@ void hf__local_db_leave(hf__local *local);
 /* Between enter and leave, or when no other thread uses the store any more. */
 void hf__local_db_close(hf__local_db *db);
 
-/* Is there a file? Readers ask first, so that they do not create one. */
+/* Is there a file, or might there be? Readers ask first, so that they do not create one. */
 bool hf__local_db_exists(const hf__local *local);
 
 /* As hf_store_init. Enters by itself. */
