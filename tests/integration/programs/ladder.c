@@ -1,13 +1,15 @@
 /*
- * ladder URL SCENARIO memory|calls [LAST]: runs the scenario again and again; the first time its
- * first allocation (or call of libpq or SQLite) fails, then its second, until it ends before its
- * turn comes, or LAST have failed. Each time: the answer is true, nothing is held after, and all
- * memory is given back. Prints how many have failed.
+ * ladder URL SCENARIO memory|calls|system: runs the scenario again and again; the first time its
+ * first allocation (or call of libpq or SQLite, or of the system) fails, then its second, until it
+ * ends before its turn comes. Each time: the answer is true, nothing is held after, and all memory
+ * is given back. Prints how many have failed.
  *
  * The store must have its schema, and a table ladder(n).
  */
+#include <errno.h>
 #include <execinfo.h>
 #include <holdfast/holdfast.h>
+#include <libpq-fe.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -117,6 +119,12 @@ static hf_status do_transact(hf_store *store, hf_error *err)
     return hf_transact(store, &options, insert, NULL, err);
 }
 
+static void look_at_cursor(void *arg, const char *name, int64_t value)
+{
+    (void)name;
+    *(int64_t *)arg += value;
+}
+
 static hf_status do_coverage(hf_store *store, hf_error *err)
 {
     hf_network_options options = HF_NETWORK_OPTIONS_INIT;
@@ -124,7 +132,7 @@ static hf_status do_coverage(hf_store *store, hf_error *err)
     hf_range *gaps = NULL;
     size_t count = 0;
     bool is_found = false;
-    int64_t value = 0;
+    int64_t value = 0, sum = 0;
     options.name = "testnet";
     hf_status status = hf_network_open(store, &options, &network, err);
     if (status == HF_OK)
@@ -134,47 +142,222 @@ static hf_status do_coverage(hf_store *store, hf_error *err)
     if (status == HF_OK && (!is_found || value != 7))
         complain("the cursor is another", NULL);
     if (status == HF_OK)
+        status = hf_cursor_advance(network, "mine", 8, err);
+    if (status == HF_OK)
+        status = hf_cursor_swap(network, "mine", 8, 5, err);
+    if (status == HF_OK)
+        status = hf_cursor_set_min(network, "mine", 3, err);
+    if (status == HF_OK)
+        status = hf_cursor_list(network, look_at_cursor, &sum, err);
+    if (status == HF_OK && sum != 3)
+        complain("the cursors are others", NULL);
+    if (status == HF_OK)
         status = hf_network_gaps(network, 1, 100, &gaps, &count, err);
     free(gaps);
     hf_network_free(network);
     return status;
 }
 
-static hf_status do_views(hf_store *store, hf_error *err)
+static hf_status list_locks(hf_store *store, bool past, hf_error *err)
 {
-    hf_lock *lock = NULL;
     hf_lock_list *list = NULL;
-    hf_status status = acquire(store, &job, 1, 0, &lock, err);
-    if (status == HF_OK)
-        status = hf_lock_list_read(store, &list, err);
+    hf_status status =
+        past ? hf_lock_list_read_past(store, -1, &list, err) : hf_lock_list_read(store, &list, err);
     if (status == HF_OK && hf_lock_list_count(list) == 0)
         complain("the view does not show the lock", NULL);
     hf_lock_list_free(list);
+    return status;
+}
+
+static hf_status do_views(hf_store *store, hf_error *err)
+{
+    hf_lock *lock = NULL;
+    hf_status status = acquire(store, &job, 1, 0, &lock, err);
+    if (status == HF_OK)
+        status = list_locks(store, false, err);
     hf_lock_free(lock);
+    if (status == HF_OK && hf_store_has_records(store))
+        status = list_locks(store, true, err);
+    return status;
+}
+
+static hf_status take_slot(hf_store *store, hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_lock *lock = NULL;
+    spec.targets = &job;
+    spec.target_count = 1;
+    spec.wait_ms = PATIENCE_MS;
+    spec.slots = 2;
+    hf_status status = hf_lock_acquire(store, &spec, &lock, err);
+    if (status == HF_OK)
+        status = list_locks(store, false, err);
+    return end(lock, status, err);
+}
+
+/* A slot, a schedule, an event, and one label shared. */
+static hf_status do_kinds(hf_store *store, hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_lock *lock = NULL;
+    bool is_due = false;
+    int64_t wait_ms = 0;
+    hf_status status = take_slot(store, err);
+    spec.targets = &job;
+    spec.target_count = 1;
+    spec.mode = HF_SHARED;
+    spec.wait_ms = 0;
+    if (status == HF_OK)
+        status = hf_lock_acquire(store, &spec, &lock, err);
+    if (status == HF_OK && hf_store_has_records(store))
+        status = hf_schedule_claim(store, "job", 1, &is_due, &wait_ms, err);
+    if (status == HF_OK)
+        hf_lock_note(lock, "ladder", "a rung");
+    return end(lock, status, err);
+}
+
+/* The lock on a session of its own, with the transaction on it. */
+static hf_status do_private(hf_store *store, hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_lock *lock = NULL;
+    spec.targets = &job;
+    spec.target_count = 1;
+    spec.wait_ms = 0;
+    spec.flags = HF_PRIVATE;
+    hf_status status = hf_lock_acquire(store, &spec, &lock, err);
+    if (status == HF_OK)
+        status = hf_lock_transact(lock, NULL, insert, NULL, err);
+    hf_lock_free(lock);
+    return status;
+}
+
+/* The caller's connection and its transaction. */
+static hf_status do_borrow(hf_store *store, hf_error *err)
+{
+    hf_store *borrowed = NULL;
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_lock *lock = NULL;
+    if (hf_store_is_local(store))
+        return HF_OK;
+    PGconn *conn = PQconnectdb(url);
+    PQclear(PQexec(conn, "BEGIN"));
+    hf_status status = hf_store_borrow(conn, NULL, &borrowed, err);
+    spec.targets = &job;
+    spec.target_count = 1;
+    spec.lifetime = HF_TRANSACTION;
+    spec.wait_ms = PATIENCE_MS;
+    if (status == HF_OK)
+        status = hf_lock_acquire(borrowed, &spec, &lock, err);
+    if (status == HF_OK)
+        status = hf_lock_release(lock, err);
+    hf_lock_free(lock);
+    hf_store_close(borrowed);
+    PQfinish(conn);
+    return status;
+}
+
+static void ignore_finding(void *arg, hf_level level, const char *topic, const char *text,
+                           const char *remedy)
+{
+    (void)arg, (void)level, (void)topic, (void)text, (void)remedy;
+}
+
+static hf_status do_examine(hf_store *store, hf_error *err)
+{
+    return hf_store_examine(store, ignore_finding, NULL, err);
+}
+
+static hf_status forget_schema(hf_tx *tx, void *arg, hf_error *err)
+{
+    (void)arg;
+    return hf_tx_query(tx, "DROP SCHEMA IF EXISTS holdfast CASCADE", 0, NULL, false, NULL, err);
+}
+
+/* Installs it where the other store has none. */
+static hf_status do_init(hf_store *store, hf_error *err)
+{
+    int from = 0, to = 0;
+    bool spared = rungs_spare(true);
+    if (!hf_store_has_records(other) && hf_transact(other, NULL, forget_schema, NULL, err) != HF_OK)
+        complain("cannot drop the schema", err);
+    rungs_spare(spared);
+    return hf_store_init(store, &from, &to, err);
+}
+
+static void ignore_context(void *arg, const char *context)
+{
+    (void)arg, (void)context;
+}
+
+static hf_status look_at_tables(hf_store *store, const hf_table_name *name, hf_error *err)
+{
+    hf_table_list *list = NULL;
+    hf_status status = hf_table_list_read(store, name, false, &list, err);
+    if (status == HF_OK && hf_table_list_count(list) == 0)
+        complain("the table is not in the list", NULL);
+    hf_table_list_free(list);
+    return status == HF_OK ? hf_table_refs(store, name, ignore_context, NULL, err) : status;
+}
+
+static hf_status do_tables(hf_store *store, hf_error *err)
+{
+    const hf_table_name name = {.database = "app", .table = "rows"};
+    int64_t id = 0;
+    hf_status status = hf_table_ref(store, &name, "ladder", &id, err);
+    if (status == HF_OK)
+        status = look_at_tables(store, &name, err);
+    if (status == HF_OK)
+        status = hf_table_unref(store, &name, "ladder", PATIENCE_MS, NULL, err);
+    return status;
+}
+
+static const char good_registry[] =
+    "version: 1\nstrict: false\n"
+    "conventions: { label: \"Entity:id\", generic: [job, task] }\n"
+    "wrappers:\n  - { call: \"with_lock({label})\", as: hashtext }\n"
+    "locks:\n"
+    "  - name: nightly\n    key: { fixed: 7001 }\n    source: [a.c, b.c]\n    order: 10\n"
+    "  - name: pairs\n    key: { pair: [1, 2] }\n    purpose: |\n      two\n      lines\n"
+    "  - name: zeta\n    key: { pattern: \"Z:{x}:{r}\", as: crc32 }\n"
+    "    placeholders: { x: \"[a-c]{1,2}|d+\", r: [eu, us] }\n"
+    "  - name: booking\n    key: { pattern: \"Booking:{tenant}\", as: hashtext }\n";
+static const char bad_registry[] = "version: 1\nlocks:\n"
+                                   "  - name: one\n    key: { fixed: x }\n    nonsense: &a [1]\n"
+                                   "  - name: one\n    key: { pattern: \"A:{b}\" }\n"
+                                   "    placeholders: { c: \"(\" }\n    mode: *a\n";
+
+static hf_status read_registry(const char *text, hf_registry **registry, hf_error *err)
+{
+    char path[] = "/tmp/ladder.XXXXXX";
+    int file = mkstemp(path);
+    if (file < 0 || write(file, text, strlen(text)) < 0)
+        complain("cannot write the registry", NULL);
+    close(file);
+    hf_status status = hf_registry_read(path, registry, err);
+    unlink(path);
     return status;
 }
 
 static hf_status do_registry(hf_store *store, hf_error *err)
 {
-    static const char text[] =
-        "version: 1\nlocks:\n"
-        "  - name: nightly\n    key: { fixed: 7001 }\n"
-        "  - name: booking\n    key: { pattern: \"Booking:{tenant}\", as: hashtext }\n";
+    static const char *const values[] = {"x=ab", "r=eu"};
     hf_registry *registry = NULL;
     hf_target target = {0};
     const hf_registry_entry *entry = NULL;
-    char path[] = "/tmp/ladder.XXXXXX";
-    int file = mkstemp(path);
+    char *label = NULL;
     (void)store;
-    if (file < 0 || write(file, text, sizeof text - 1) < 0)
-        complain("cannot write the registry", NULL);
-    close(file);
-    hf_status status = hf_registry_read(path, &registry, err);
-    unlink(path);
+    hf_status status = read_registry(bad_registry, &registry, err);
+    if (status != HF_CONFIG)
+        return status;
+    status = read_registry(good_registry, &registry, err);
     if (status == HF_OK)
         status = hf_registry_resolve(registry, "Booking:a", 9, &target, &entry, err);
     if (status == HF_OK && (!entry || strcmp(entry->name, "booking") != 0))
         complain("the label is another entry's", NULL);
+    if (status == HF_OK)
+        status = hf_registry_fill(hf_registry_find(registry, "zeta"), values, 2, &label, err);
+    free(label);
     hf_registry_free(registry);
     return status;
 }
@@ -183,8 +366,10 @@ static const struct scenario {
     const char *name;
     hf_status (*run)(hf_store *store, hf_error *err);
 } scenarios[] = {
-    {"acquire", do_acquire},   {"wait", do_wait},   {"transact", do_transact},
-    {"coverage", do_coverage}, {"views", do_views}, {"registry", do_registry},
+    {"acquire", do_acquire},   {"wait", do_wait},       {"transact", do_transact},
+    {"coverage", do_coverage}, {"views", do_views},     {"registry", do_registry},
+    {"kinds", do_kinds},       {"private", do_private}, {"borrow", do_borrow},
+    {"examine", do_examine},   {"init", do_init},       {"tables", do_tables},
 };
 
 /* ---- the ladder ------------------------------------------------------------------------------ */
@@ -238,17 +423,19 @@ static void check_memory(size_t before, size_t last_block)
     complain("memory is not given back", NULL);
 }
 
-/* One time, with the failure armed. Was there one? */
-static bool climb(const struct scenario *scenario, rung_kind kind, bool writes)
+/* One time, with the failure armed: of the opening, too, in the first scenario. Was there one? */
+static bool climb(const struct scenario *scenario, rung_kind kind, int error_number)
 {
+    bool writes = scenario->run == do_transact || scenario->run == do_private;
     long rows = writes ? rows_there() : 0;
     size_t before = rungs_live(), last_block = rungs_allocated();
     hf_store *store = NULL;
     hf_error err = {0};
 
-    rungs_arm(kind, rung);
-    rungs_spare(false);
+    rungs_arm(kind, rung, error_number);
+    rungs_spare(scenario != scenarios);
     hf_status status = open_store(&store, &err);
+    rungs_spare(false);
     if (status == HF_OK)
         status = scenario->run(store, &err);
     hf_store_close(store);
@@ -267,26 +454,33 @@ static bool climb(const struct scenario *scenario, rung_kind kind, bool writes)
 
 int main(int argc, char **argv)
 {
+    static const char *const kinds[KINDS] = {"memory", "calls", "system"};
+    static const int errors[] = {EIO, ENOSPC, EACCES, EMFILE, EINVAL, EINTR};
     const struct scenario *scenario = NULL;
+    rung_kind kind = MEMORY;
     hf_error err = {0};
-    size_t last = argc > 4 ? strtoul(argv[4], NULL, 10) : SIZE_MAX;
+    size_t failed = 0;
 
     for (size_t i = 0; argc > 3 && i < sizeof scenarios / sizeof *scenarios; i++)
         if (strcmp(argv[2], scenarios[i].name) == 0)
             scenario = &scenarios[i];
-    if (!scenario)
+    while (scenario && kind < KINDS && strcmp(argv[3], kinds[kind]) != 0)
+        kind++;
+    if (!scenario || kind == KINDS)
         return 2;
     signal(SIGSEGV, on_crash);
     signal(SIGABRT, on_crash);
     url = argv[1];
     if (open_store(&other, &err) != HF_OK)
         complain("cannot open the other store", &err);
-    rung_kind kind = strcmp(argv[3], "memory") == 0 ? MEMORY : CALLS;
-    bool writes = scenario->run == do_transact;
-    (void)climb(scenario, kind, writes); /* rung 0: nothing fails */
-    for (rung = 1; rung <= last && climb(scenario, kind, writes); rung++)
-        ;
+    (void)climb(scenario, kind, 0); /* rung 0: nothing fails */
+    bool each = kind == SYSTEM && scenario == scenarios;
+    for (size_t i = 0; i < (each ? sizeof errors / sizeof *errors : 1); i++) {
+        for (rung = 1; climb(scenario, kind, errors[i]); rung++)
+            ;
+        failed += rung - 1;
+    }
     hf_store_close(other);
-    printf("%zu\n", rung - 1);
+    printf("%zu\n", failed);
     return 0;
 }

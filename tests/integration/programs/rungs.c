@@ -1,9 +1,12 @@
 #include "rungs.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <libpq-events.h>
 #include <libpq-fe.h>
 #include <link.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -11,6 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -20,15 +31,17 @@ void __libc_free(void *block);
 /* ---- which one fails ------------------------------------------------------------------------- */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static size_t left[2]; /* by kind; 0: not armed */
+static size_t left[KINDS]; /* 0: not armed */
+static int system_error;
 static bool has_failed;
 static _Thread_local bool is_spared = true;
 static const char *failed_name = "nothing";
 
-void rungs_arm(rung_kind kind, size_t number)
+void rungs_arm(rung_kind kind, size_t number, int error_number)
 {
     pthread_mutex_lock(&mutex);
     left[kind] = number;
+    system_error = error_number;
     has_failed = false;
     failed_name = "nothing";
     pthread_mutex_unlock(&mutex);
@@ -283,6 +296,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     if (!real)
         *(void **)(&real) = dlsym(RTLD_NEXT, "pthread_create");
+    if (counts(__builtin_return_address(0)) && fails(SYSTEM, "pthread_create"))
+        return EAGAIN;
     struct start *start = __libc_malloc(sizeof *start);
     *start = (struct start){run, arg, is_spared};
     int code = real(thread, attributes, start_thread, start);
@@ -297,15 +312,17 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
  * A function that gives FAILURE when its number is called, and is the real one otherwise, also for
  * SQLite itself, which calls some of its own.
  */
-#define CALL(TYPE, NAME, PARAMETERS, ARGUMENTS, FAILURE)                                           \
+#define STAND_IN(KIND, TYPE, NAME, SYMBOL, PARAMETERS, ARGUMENTS, FAILURE)                         \
     TYPE NAME PARAMETERS                                                                           \
     {                                                                                              \
         static TYPE(*real) PARAMETERS;                                                             \
         if (!real)                                                                                 \
-            *(void **)(&real) = dlsym(RTLD_NEXT, #NAME);                                           \
+            *(void **)(&real) = dlsym(RTLD_NEXT, SYMBOL);                                          \
         bool may_fail = counts(__builtin_return_address(0));                                       \
-        return may_fail && fails(CALLS, #NAME) ? (FAILURE) : real ARGUMENTS;                       \
+        return may_fail && fails(KIND, #NAME) ? (FAILURE) : real ARGUMENTS;                        \
     }
+#define CALL(TYPE, NAME, PARAMETERS, ARGUMENTS, FAILURE)                                           \
+    STAND_IN(CALLS, TYPE, NAME, #NAME, PARAMETERS, ARGUMENTS, FAILURE)
 
 CALL(PGconn *, PQconnectdbParams, (const char *const *names, const char *const *values, int expand),
      (names, values, expand), NULL)
@@ -359,3 +376,61 @@ CALL(int, sqlite3_bind_text64,
      (stmt, at, text, size, end, encoding), SQLITE_NOMEM)
 CALL(int, sqlite3_bind_int64, (sqlite3_stmt * stmt, int at, sqlite3_int64 value), (stmt, at, value),
      SQLITE_NOMEM)
+
+/* ---- calls of the system --------------------------------------------------------------------- */
+
+/* SYMBOL is what the name stands for with 64-bit offsets, which the library is built with. */
+#define SYSTEM_CALL(NAME, SYMBOL, PARAMETERS, ARGUMENTS)                                           \
+    STAND_IN(SYSTEM, int, NAME, SYMBOL, PARAMETERS, ARGUMENTS, (errno = system_error, -1))
+
+SYSTEM_CALL(access, "access", (const char *path, int mode), (path, mode))
+SYSTEM_CALL(eventfd, "eventfd", (unsigned count, int flags), (count, flags))
+SYSTEM_CALL(fstat, "fstat64", (int fd, struct stat *found), (fd, found))
+SYSTEM_CALL(gethostname, "gethostname", (char *name, size_t size), (name, size))
+SYSTEM_CALL(getrlimit, "getrlimit64", (__rlimit_resource_t what, struct rlimit *limit),
+            (what, limit))
+SYSTEM_CALL(getsockname, "getsockname", (int fd, __SOCKADDR_ARG address, socklen_t *size),
+            (fd, address, size))
+SYSTEM_CALL(lstat, "lstat64", (const char *path, struct stat *found), (path, found))
+SYSTEM_CALL(mkdir, "mkdir", (const char *path, mode_t mode), (path, mode))
+SYSTEM_CALL(poll, "poll", (struct pollfd * items, nfds_t count, int ms), (items, count, ms))
+SYSTEM_CALL(stat, "stat64", (const char *path, struct stat *found), (path, found))
+SYSTEM_CALL(statfs, "statfs64", (const char *path, struct statfs *found), (path, found))
+SYSTEM_CALL(statvfs, "statvfs64", (const char *path, struct statvfs *found), (path, found))
+SYSTEM_CALL(unlink, "unlink", (const char *path), (path))
+STAND_IN(SYSTEM, ssize_t, getrandom, "getrandom", (void *data, size_t size, unsigned flags),
+         (data, size, flags), (errno = system_error, -1))
+STAND_IN(SYSTEM, FILE *, fopen, "fopen64", (const char *path, const char *mode), (path, mode),
+         (errno = system_error, NULL))
+
+int open(const char *path, int flags, ...)
+{
+    static int (*real)(const char *, int, ...);
+    va_list args;
+    va_start(args, flags);
+    unsigned mode = flags & O_CREAT ? va_arg(args, unsigned) : 0;
+    va_end(args);
+    if (!real)
+        *(void **)(&real) = dlsym(RTLD_NEXT, "open64");
+    if (counts(__builtin_return_address(0)) && fails(SYSTEM, "open")) {
+        errno = system_error;
+        return -1;
+    }
+    return real(path, flags, mode);
+}
+
+int fcntl(int fd, int command, ...)
+{
+    static int (*real)(int, int, ...);
+    va_list args;
+    va_start(args, command);
+    void *about = va_arg(args, void *);
+    va_end(args);
+    if (!real)
+        *(void **)(&real) = dlsym(RTLD_NEXT, "fcntl64");
+    if (counts(__builtin_return_address(0)) && fails(SYSTEM, "fcntl")) {
+        errno = system_error;
+        return -1;
+    }
+    return real(fd, command, about);
+}

@@ -1,6 +1,7 @@
 /*
- * Makes one call of the library fail: the n-th allocation, or the n-th call of libpq or SQLite that
- * can fail. The program defines these functions itself, so the library calls these.
+ * Makes one call of the library fail: the n-th allocation, the n-th call of libpq or SQLite, or of
+ * the system, that can fail. The program defines these functions itself, so the library calls
+ * these.
  */
 #ifndef RUNGS_H
 #define RUNGS_H
@@ -8,10 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { MEMORY, CALLS } rung_kind;
+typedef enum { MEMORY, CALLS, SYSTEM, KINDS } rung_kind;
 
-void rungs_arm(rung_kind kind, size_t number); /* 1: the next one fails */
-bool rungs_disarm(void);                       /* did it fail? */
+/* number 1: the next one fails; error_number is what a call of the system then says. */
+void rungs_arm(rung_kind kind, size_t number, int error_number);
+bool rungs_disarm(void); /* did it fail? */
 
 /*
  * Spared threads are not counted and nothing of theirs fails: at first the main one, and those that
