@@ -11,10 +11,13 @@ SEED = 1
 MESON = /usr/bin/meson
 SETUP_address = -Db_sanitize=address,undefined -Db_lundef=false
 SETUP_thread = -Db_sanitize=thread -Db_lundef=false
+SETUP_coverage = -Dc_args='-fprofile-instr-generate -fcoverage-mapping -fcoverage-mcdc' \
+    -Dc_link_args=-fprofile-instr-generate
+TESTS = tests/integration
 CONTRACT = $(addprefix tests/integration/,locks/test_contract.py locks/test_contract_sets.py locks/test_token.py \
     transactions/test_tx.py postgres/test_init.py postgres/test_roles.py)
 
-.PHONY: all deps run test test-versions chaos soak mutation lint format bench install clean
+.PHONY: all deps run test test-versions chaos soak coverage mutation lint format bench install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -41,6 +44,13 @@ test-versions: all
 	@scripts/deps test versions
 	HOLDFAST_TEST_VERSIONS='14 16 17' HOLDFAST_BUILD=$(abspath $(BUILD)) /usr/bin/python3 -m pytest -n 3 --dist loadgroup \
 	    -o cache_dir=$(abspath $(BUILD))/pytest $(CONTRACT)
+
+# What of the library the tests run; TESTS says which of the server tests.
+coverage:
+	@scripts/deps build test coverage
+	@[ -e build-coverage/build.ninja ] || CC=clang-19 $(MESON) setup $(SETUP_coverage) build-coverage
+	@LLVM_PROFILE_FILE=/dev/null ninja -C build-coverage
+	@scripts/coverage build-coverage $(TESTS)
 
 chaos: all
 	@scripts/deps test
