@@ -18,7 +18,8 @@ static void transaction_control_is_known_by_its_first_word(void **state)
                                   "abort", "ROLLBACK", "rollback work", "ROLLBACK PREPARED 'x'",
                                   "prepare transaction 'x'", " \t\r\n\f;;commit", "--x\ncommit",
                                   "--x\rcommit", "/* a /* b */ c */commit", "commit/**/and chain",
-                                  "prepare/**/transaction 'x'", "commit;", NULL});
+                                  "prepare/**/transaction 'x'", "commit;", "/* 1 / 2 * 3 */commit",
+                                  NULL});
 }
 
 static void a_return_to_a_savepoint_is_no_end(void **state)
@@ -65,13 +66,29 @@ static void the_rest_is_plain(void **state)
 {
     (void)state;
     each_is(PG_COMMAND_PLAIN,
-            (const char *const[]){"select 1", "", "/* never closed", "--", ";",
-                                  "insert into t values (1)", "with x as (select 1) select 1",
-                                  "set local work_mem = 1", "SET TRANSACTION READ ONLY",
-                                  "set constraints all deferred", "savepoint a", "release a",
+            (const char *const[]){"select 1",
+                                  "",
+                                  "/* never closed",
+                                  "--",
+                                  ";",
+                                  "insert into t values (1)",
+                                  "with x as (select 1) select 1",
+                                  "set local work_mem = 1",
+                                  "SET TRANSACTION READ ONLY",
+                                  "set constraints all deferred",
+                                  "savepoint a",
+                                  "release a",
                                   "select pg_advisory_xact_lock(1)",
                                   "select attempt, temperature, my_temp, advisory_id from t",
-                                  "committed", "(select 1)", "endpoint", "begin_x", NULL});
+                                  "committed",
+                                  "(select 1)",
+                                  "endpoint",
+                                  "begin_x",
+                                  "commit$1",
+                                  "commit\xc3\xa9",
+                                  "- commit",
+                                  "/ commit",
+                                  NULL});
 }
 
 int main(void)

@@ -130,6 +130,37 @@ static void test_patterns_with_too_many_labels_are_left_out_at_no_cost(void **st
     hf__buf_free(&locks);
 }
 
+static void test_small_expressions_of_every_form_are_known(void **state)
+{
+    static const struct {
+        const char *regex, *word;
+        bool is_small;
+    } forms[] = {
+        {"[ab]", "a", true},     {"[]a]", "]", true}, {"[\\d]", "7", true},
+        {"[\\]a]", "]", true},   {"\\d", "7", true},  {"a{2}", "aa", true},
+        {"(a|b)c?", "bc", true}, {"\\D", "x", false}, {"[^a]", "b", false},
+        {"a{2,}", "aa", false},  {"a.", "ab", false}, {"a+", "aa", false},
+    };
+    char locks[200], label[20];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        (void)snprintf(
+            locks, sizeof locks,
+            "  - name: a\n    key: { pattern: \"A:{x}\" }\n    placeholders: { x: '%s' }\n",
+            forms[i].regex);
+        (void)snprintf(label, sizeof label, "A:%s", forms[i].word);
+        hf_registry *registry = registry_of(locks);
+        hf__known *known = known_of(registry);
+        if (forms[i].is_small)
+            assert_known(known, HF_BIGINT, key_of(HF_SHA256, label), "a", label);
+        else
+            assert_unknown(known, HF_BIGINT, key_of(HF_SHA256, label));
+        hf__known_free(known);
+        hf_registry_free(registry);
+    }
+}
+
 static void test_every_label_of_a_pattern_of_ten_thousand_is_known(void **state)
 {
     hf_registry *registry = registry_of("  - name: customer\n"
@@ -218,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_labels_of_small_patterns_are_known_by_their_keys),
         cmocka_unit_test(test_labels_beside_a_class_are_known_in_the_space_of_pairs),
         cmocka_unit_test(test_patterns_with_too_many_labels_are_left_out_at_no_cost),
+        cmocka_unit_test(test_small_expressions_of_every_form_are_known),
         cmocka_unit_test(test_every_label_of_a_pattern_of_ten_thousand_is_known),
         cmocka_unit_test(test_a_key_of_two_labels_has_a_name_but_no_label),
         cmocka_unit_test(test_a_registry_without_labels_knows_nothing),

@@ -22,7 +22,7 @@ static const char *skip_comment(const char *at)
         } else if (at[0] == '*' && at[1] == '/') {
             depth--;
             at += 2;
-        } else if (*at) {
+        } else {
             at++;
         }
     } while (*at && depth > 0);
