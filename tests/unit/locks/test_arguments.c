@@ -1,0 +1,125 @@
+/* Calls that break a rule of the interface are refused, and crash nothing. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "folder.h"
+#include "holdfast/holdfast.h"
+
+static hf_store *store;
+
+static int open_store(void **state)
+{
+    char url[128];
+    hf_store_options options = HF_STORE_OPTIONS_INIT;
+    hf_error err = {0};
+
+    if (make_folder(state) != 0)
+        return -1;
+    (void)snprintf(url, sizeof url, "local:%s", folder);
+    options.url = url;
+    if (hf_store_open(&options, &store, &err) != HF_OK)
+        fail_msg("%s", err.message);
+    return 0;
+}
+
+static int close_store(void **state)
+{
+    hf_store_close(store);
+    return drop_folder(state);
+}
+
+static hf_status never_called(hf_tx *tx, void *arg, hf_error *err)
+{
+    (void)tx, (void)arg, (void)err;
+    fail_msg("it is called");
+    return HF_OK;
+}
+
+#define REFUSED(CALL) assert_int_equal(CALL, HF_INVALID)
+
+static void test_a_missing_store_or_place_for_the_answer_is_refused(void **state)
+{
+    const hf_store_options no_url = HF_STORE_OPTIONS_INIT;
+    hf_store *opened = NULL;
+    hf_lock *lock = NULL;
+    const hf_table_name table = {.table = "t"};
+    const hf_network_options network_options = {.size = sizeof network_options, .name = "testnet"};
+    hf_network *network = NULL;
+    hf_table_list *tables = NULL;
+    hf_table_adoption adoption = HF_TABLE_ADOPTION_INIT;
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    int64_t id = 0;
+
+    (void)state;
+    REFUSED(hf_store_open(NULL, &opened, NULL));
+    REFUSED(hf_store_open(&no_url, &opened, NULL));
+    REFUSED(hf_store_open(&no_url, NULL, NULL));
+    REFUSED(hf_store_borrow(NULL, NULL, &opened, NULL));
+    REFUSED(hf_store_borrow(NULL, NULL, NULL, NULL));
+    REFUSED(hf_lock_acquire(NULL, &spec, &lock, NULL));
+    REFUSED(hf_lock_acquire(store, NULL, &lock, NULL));
+    REFUSED(hf_lock_acquire(store, &spec, NULL, NULL));
+    REFUSED(hf_lock_acquire(store, &spec, &lock, NULL)); /* no target */
+    REFUSED(hf_lock_release(NULL, NULL));
+    REFUSED(hf_lock_token(NULL, &id, NULL));
+    REFUSED(hf_network_open(NULL, &network_options, &network, NULL));
+    REFUSED(hf_network_open(store, &network_options, NULL, NULL));
+    REFUSED(hf_table_register(NULL, &table, &id, NULL, NULL));
+    REFUSED(hf_table_register(store, NULL, &id, NULL, NULL));
+    REFUSED(hf_table_lock(store, &table, NULL, NULL, NULL));
+    REFUSED(hf_table_list_read(NULL, NULL, false, &tables, NULL));
+    REFUSED(hf_table_adopt(NULL, &adoption, NULL, NULL, NULL, NULL));
+    REFUSED(hf_table_adopt(store, NULL, NULL, NULL, NULL, NULL));
+    REFUSED(hf_table_leave(NULL, &adoption, NULL));
+    REFUSED(hf_table_leave(store, NULL, NULL));
+    REFUSED(hf_transact(NULL, NULL, never_called, NULL, NULL));
+    REFUSED(hf_transact(store, NULL, NULL, NULL, NULL));
+    REFUSED(hf_lock_transact(NULL, NULL, never_called, NULL, NULL));
+    assert_null(lock);
+    assert_null(opened);
+}
+
+static void test_a_missing_network_or_callback_is_refused(void **state)
+{
+    const hf_network_options options = {.size = sizeof options, .name = "testnet"};
+    hf_network *network = NULL;
+    hf_range *gaps = NULL;
+    size_t count = 0;
+    bool found = false;
+    int64_t value = 0;
+
+    (void)state;
+    assert_int_equal(hf_network_open(store, &options, &network, NULL), HF_OK);
+    REFUSED(hf_cursor_get(NULL, "a", &found, &value, NULL));
+    REFUSED(hf_cursor_set(NULL, "a", 1, NULL));
+    REFUSED(hf_cursor_list(NULL, NULL, NULL, NULL));
+    REFUSED(hf_cursor_list(network, NULL, NULL, NULL));
+    REFUSED(hf_network_gaps(NULL, 1, 2, &gaps, &count, NULL));
+    hf_network_free(network);
+}
+
+static void test_what_is_behind_the_end_is_nothing(void **state)
+{
+    hf_lock_list *locks = NULL;
+    hf_table_list *tables = NULL;
+
+    (void)state;
+    assert_int_equal(hf_lock_list_read(store, &locks, NULL), HF_OK);
+    assert_null(hf_lock_list_at(locks, hf_lock_list_count(locks)));
+    hf_lock_list_free(locks);
+    assert_int_equal(hf_table_list_read(store, NULL, false, &tables, NULL), HF_OK);
+    assert_null(hf_table_list_at(tables, hf_table_list_count(tables)));
+    hf_table_list_free(tables);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_missing_store_or_place_for_the_answer_is_refused),
+        cmocka_unit_test(test_a_missing_network_or_callback_is_refused),
+        cmocka_unit_test(test_what_is_behind_the_end_is_nothing),
+    };
+    return cmocka_run_group_tests(tests, open_store, close_store);
+}
