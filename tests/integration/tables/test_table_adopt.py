@@ -335,6 +335,8 @@ def test_sqlite_keeps_indexes_triggers_views_and_odd_definitions(tmp_path):
         create table "Table_Context_Refs" ( -- advisory_id, in a comment
             table_name text check (table_name <> ','),
             context_id text default '),(', /* advisory_id */
+            advisory_id_old int default (1 - 2 / 3), advisory_id2 int, advisory_id$ int, advisory_idé int,
+            "other_thing" text, "odd""name" text,
             [Advisory_Id] bigint /* note */ unique -- the id
             , extra numeric(10, 2), constraint advisory_id_known check ("Advisory_Id" > 0)
         );"""
@@ -343,7 +345,7 @@ def test_sqlite_keeps_indexes_triggers_views_and_odd_definitions(tmp_path):
             create index by_context on table_context_refs (context_id);
             create view contexts as select context_id, advisory_id from table_context_refs;
             create trigger guard before delete on table_context_refs begin select raise(abort, 'kept'); end;
-            insert into table_context_refs values ('app.a', 'c', null, 1)""")
+            insert into table_context_refs (table_name, context_id, extra) values ('app.a', 'c', 1)""")
         assert adopt(store, file=tmp_path / "a.db", constrain=True).not_null
         assert app.execute("select advisory_id from contexts").fetchall() == [(find(store, "app.a"),)]
         assert app.execute("pragma integrity_check").fetchall() == [("ok",)]
