@@ -17,6 +17,7 @@ import time
 
 import pytest
 
+import hf
 import servers
 
 TASK = json.loads(pathlib.Path(os.environ["MUTATION_TASK"]).read_text())
@@ -86,6 +87,7 @@ class Children:
         os.environ["MUTANT"] = str(mutant)
         if record:
             os.environ["MUTANT_REACHED"] = str(self.reached)
+        hf.lib().hf_mutant_choose()
         with open(self.reached, "r+b") as file:
             reached = mmap.mmap(file.fileno(), 65536)
         try:
