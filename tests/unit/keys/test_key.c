@@ -108,6 +108,20 @@ static void test_the_keys_of_libraries_are_theirs(void **state)
     assert_int_equal(count, 22);
 }
 
+static void test_a_label_is_ascii_up_to_its_end_and_to_del(void **state)
+{
+    hf_error err = {0};
+    int64_t key = 0;
+
+    (void)state;
+    assert_true(derive(HF_DISTRIBUTEDLOCK_ASCII, "a\xff", 1) ==
+                derive(HF_DISTRIBUTEDLOCK_ASCII, "a", 1));
+    assert_true(derive(HF_DISTRIBUTEDLOCK_ASCII, "\x7f", 1) !=
+                derive(HF_DISTRIBUTEDLOCK_ASCII, "", 0));
+    assert_int_equal(hf_key_derive(HF_DISTRIBUTEDLOCK_HASH, "\x7f", 1, &key, &err), HF_INVALID);
+    assert_string_equal(err.hint, "use distributedlock-ascii");
+}
+
 /* Printable ASCII, so that every derivation takes it. */
 static unsigned char *long_label(void)
 {
@@ -302,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_vectors_hold),
         cmocka_unit_test(test_the_keys_of_libraries_are_theirs),
+        cmocka_unit_test(test_a_label_is_ascii_up_to_its_end_and_to_del),
         cmocka_unit_test(test_alignment_changes_nothing),
         cmocka_unit_test(test_every_byte_of_any_length_counts),
         cmocka_unit_test(test_sha256_pads_any_length),

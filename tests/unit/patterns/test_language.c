@@ -265,6 +265,7 @@ static void test_what_is_not_regular_is_refused_by_name(void **state)
         {"(a(?R)?)", 3, "recursion"},
         {"(a(?1)?)", 3, "recursion"},
         {"(a(?-1)?)", 3, "recursion"},
+        {"(?1", 1, "recursion"},
         {"(?P>n)", 1, "recursion"},
         {"(?&n)", 1, "recursion"},
         {"(?#c)", 1, "a comment"},

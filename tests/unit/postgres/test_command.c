@@ -88,6 +88,7 @@ static void the_rest_is_plain(void **state)
                                   "commit\xc3\xa9",
                                   "- commit",
                                   "/ commit",
+                                  "commit\x80",
                                   NULL});
 }
 

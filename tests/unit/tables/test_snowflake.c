@@ -110,6 +110,7 @@ static void test_a_clock_before_1970_is_refused(void **state)
     (void)state;
     hf__snowflake flake = leased(1);
     int64_t id = 0;
+    assert_false(hf__snowflake_next(&flake, 0, &id));
     assert_false(hf__snowflake_next(&flake, -5, &id));
     assert_false(hf__snowflake_next(&flake, INT64_MIN, &id));
 }
