@@ -312,6 +312,34 @@ static void test_what_can_be_read_is_kept_beside_the_faults(void **state)
     done(&result);
 }
 
+static void test_a_fault_that_leaves_nothing_to_read_is_the_only_one(void **state)
+{
+    static const char *const texts[] = {
+        HEAD "  - { name: a, key: { fixed: 5000 } }\n[\n",
+        HEAD "  - { name: a, key: { pattern: \"{x}{x}\" } }\n",
+        HEAD "  - { name: a, key: { pattern: \"{x}\" }, placeholders: { x: \"(\" } }\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct examined result = examine(texts[i], strlen(texts[i]));
+        if (result.findings.count != 1)
+            fail_msg("%zu findings in\n%s", result.findings.count, texts[i]);
+        assert_true(i > 0 || result.registry == NULL);
+        done(&result);
+    }
+}
+
+static void test_a_number_may_be_whole(void **state)
+{
+    static const char text[] = HEAD "  - { name: a, key: { fixed: 5000 } }\n"
+                                    "conventions: { max_risk: 1 }\n";
+    (void)state;
+    struct examined result = examine(text, sizeof text - 1);
+    assert_int_equal(result.findings.count, 0);
+    assert_true(result.registry->conventions.max_risk == 1);
+    done(&result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +351,8 @@ int main(void)
         cmocka_unit_test(test_keys_of_every_form_are_read),
         cmocka_unit_test(test_an_alias_stands_for_the_value_of_its_anchor),
         cmocka_unit_test(test_what_can_be_read_is_kept_beside_the_faults),
+        cmocka_unit_test(test_a_fault_that_leaves_nothing_to_read_is_the_only_one),
+        cmocka_unit_test(test_a_number_may_be_whole),
     };
     return RUN(tests);
 }

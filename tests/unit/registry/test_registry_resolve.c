@@ -10,6 +10,7 @@ static const char text[] =
     "version: 1\n"
     "locks:\n"
     "  - { name: cleanup, key: { fixed: 42424242 } }\n"
+    "  - { name: cleanup-all, key: { fixed: 42424243 } }\n"
     "  - { name: pair, key: { pair: [7, -1] } }\n"
     "  - { name: constant, key: { pattern: \"Only:one\", as: fnv1a64 } }\n"
     "  - name: booking\n"
@@ -63,6 +64,7 @@ static void test_a_name_stands_for_its_number(void **state)
     assert_int_equal(target.derivation, HF_FIXED);
     assert_int_equal(target.key, 42424242);
     assert_string_equal(target.label, "cleanup");
+    assert_string_equal(resolve("cleanup-all", &target)->name, "cleanup-all");
 
     assert_string_equal(resolve("pair", &target)->name, "pair");
     assert_int_equal(target.space, HF_PAIR);
