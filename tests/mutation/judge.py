@@ -12,6 +12,7 @@ import pathlib
 import select
 import shutil
 import signal
+import sys
 import tempfile
 import time
 
@@ -83,6 +84,7 @@ class Children:
         return [json.loads(line) for line in text.splitlines()]
 
     def _be_child(self, mutant, tests, limits, record, pipe):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setpgid(0, 0)
         os.environ["MUTANT"] = str(mutant)
         if record:
@@ -164,6 +166,7 @@ def judged(children):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # not without taking the servers down
     children = Children(session)
     try:
         with open(TASK["results"], "a", encoding="utf-8") as results:
