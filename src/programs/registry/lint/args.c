@@ -532,8 +532,19 @@ static bool follow_name(struct cursor *in)
     return false;
 }
 
+/* `? 'SELECT …' : 'SELECT …', values`: what is bound stands behind the other string too. */
+static void skip_alternative(struct cursor *in)
+{
+    size_t start;
+    size_t size;
+
+    if (in->unit->syntax->id != HF__LANG_PYTHON && take(in, ":"))
+        read_expression(in, &start, &size);
+}
+
 static void find_bound(struct cursor in, const char *placeholder, size_t size, hf__buf *expression)
 {
+    skip_alternative(&in);
     if (placeholder[0] == ':') {
         find_named(in, placeholder + 1, size - 1, expression);
         return;

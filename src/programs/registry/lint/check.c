@@ -212,9 +212,31 @@ static hf_status find_template(const hf_registry *registry, const hf__lock_key *
     return status;
 }
 
+/* A pair is that of an entry, or in the class of one. Of some only the class is known. */
+static void find_pair(const hf_registry *registry, const hf__lock_key *key, struct known *known)
+{
+    if (!key->has_holes)
+        known->entry = hf__registry_by_key(
+            registry, HF_PAIR, hf_key_join((uint32_t)key->pair[0], (uint32_t)key->pair[1]));
+    for (size_t i = 0; known->entry == NULL && i < registry->count; i++) {
+        const hf_registry_entry *view = &registry->entries[i].view;
+        if (view->space != HF_PAIR || view->pair[0] != key->pair[0])
+            continue;
+        if (view->pattern != NULL)
+            known->entry = &registry->entries[i];
+        else if (key->has_holes)
+            known->why = "only its first number is known, and entries with it have a second one";
+    }
+    known->registered = known->entry != NULL;
+    if (known->registered)
+        known->why = NULL;
+}
+
 static hf_status find_known(const hf_registry *registry, const hf__lock_key *key,
                             struct known *known, hf_error *err)
 {
+    hf_status status;
+
     *known = (struct known){.why = key->kind == HF__KEY_UNKNOWN ? key->why : NULL};
     if (registry == NULL || key->kind == HF__KEY_UNKNOWN)
         return HF_OK;
@@ -223,18 +245,13 @@ static hf_status find_known(const hf_registry *registry, const hf__lock_key *key
     case HF__KEY_NUMBER:
         known->entry = hf__registry_by_key(registry, HF_BIGINT, key->number);
         break;
-    case HF__KEY_PAIR:
-        known->entry = hf__registry_by_key(
-            registry, HF_PAIR, hf_key_join((uint32_t)key->pair[0], (uint32_t)key->pair[1]));
-        for (size_t i = 0; known->entry == NULL && i < registry->count; i++) {
-            const hf_registry_entry *view = &registry->entries[i].view;
-            if (view->space == HF_PAIR && view->pattern != NULL && view->pair[0] == key->pair[0])
-                known->entry = &registry->entries[i];
-        }
-        break;
+    case HF__KEY_PAIR: find_pair(registry, key, known); return HF_OK;
     case HF__KEY_LABEL:
-        return key->has_holes || key->in_class ? find_template(registry, key, known, err)
-                                               : find_label(registry, key, known, err);
+        status = key->has_holes || key->in_class ? find_template(registry, key, known, err)
+                                                 : find_label(registry, key, known, err);
+        if (known->registered && key->hash_unsure)
+            known->why = "its label is registered, but not every hash of a label is its key";
+        return status;
     }
     known->registered = known->entry != NULL;
     return HF_OK;
@@ -270,12 +287,18 @@ static hf__reported report_wrapper(hf__check *check, const hf__use *use)
     if (wrapper->told)
         return HF__NOT_WANTED;
     wrapper->told = true;
-    if (wrapper->calls == 0)
+    if (wrapper->calls == 0 && !wrapper->hidden)
         return hf__check_report(
             check, HF__UNRESOLVED_KEY, function->name, HF__CERTAIN,
             "declare the calls that lint cannot see under wrappers: in the registry, or ignore "
             "this rule with a reason",
             "%s locks what its callers pass, and no call of it is found", wrapper->name);
+    if (wrapper->hidden)
+        return hf__check_report(
+            check, HF__UNRESOLVED_KEY, function->name, HF__CERTAIN,
+            "pass the label or number itself, or ignore this rule with a reason",
+            "%s locks a field of what its callers pass, and not all of them show its value",
+            wrapper->name);
     return hf__check_report(
         check, HF__UNRESOLVED_KEY, function->name, HF__CERTAIN,
         "'holdfast registry lint --list' shows which; write their labels or numbers where they "
@@ -289,15 +312,26 @@ static hf__reported report_unresolved(hf__check *check, const hf__use *use, cons
 {
     char call[HF__CALL_SHOWN];
 
-    if (use->wraps != NULL)
-        return use->wraps->calls == 0 || use->wraps->unresolved > 0 ? report_wrapper(check, use)
-                                                                    : HF__NOT_WANTED;
-    if (use->calls != NULL && !use->calls->declared)
+    bool known_in_part = use->key.kind != HF__KEY_UNKNOWN;
+
+    if (use->wraps != NULL && !known_in_part)
+        return use->wraps->calls == 0 || use->wraps->unresolved > 0 || use->wraps->hidden
+                   ? report_wrapper(check, use)
+                   : HF__NOT_WANTED;
+    if (use->calls != NULL && !use->calls->declared && !known_in_part)
         return HF__NOT_WANTED;
     return hf__check_report(
         check, HF__UNRESOLVED_KEY, use->at, HF__CERTAIN,
         "write the label or number where it is locked, or ignore this rule with a reason",
         "nobody can tell from here which lock %s takes: %s", hf__show_call(check, use, call), why);
+}
+
+/* Is the key, or what is missing of it, for the callers to tell, and are they sites? */
+static bool is_passed_on(const hf__use *use)
+{
+    return use->wraps != NULL && use->wraps->calls > 0 && !use->wraps->hidden &&
+           (use->key.kind == HF__KEY_UNKNOWN ||
+            (use->key.kind == HF__KEY_PAIR && use->key.has_holes));
 }
 
 /* Compares with the registry, reports, and says what became of the use. */
@@ -306,9 +340,12 @@ static hf__site_outcome judge(hf__check *check, const hf__use *use, const struct
     hf__reported reported = HF__NOT_WANTED;
     hf__site_outcome outcome = HF__SITE_REGISTERED;
 
-    if (known->why != NULL) {
-        outcome =
-            use->wraps != NULL && use->wraps->calls > 0 ? HF__SITE_PASSED_ON : HF__SITE_UNRESOLVED;
+    if (is_passed_on(use)) {
+        outcome = HF__SITE_PASSED_ON;
+        if (check->options->registry != NULL && use->key.kind == HF__KEY_UNKNOWN)
+            reported = report_unresolved(check, use, known->why);
+    } else if (known->why != NULL) {
+        outcome = HF__SITE_UNRESOLVED;
         if (check->options->registry != NULL)
             reported = report_unresolved(check, use, known->why);
     } else if (check->options->registry == NULL) {

@@ -131,10 +131,9 @@ static hf_status learn_unit(hf__lint *lint, hf__file_facts *facts, hf_error *err
     hf__definitions_learn(&scope);
     for (size_t i = 0; i < uses.count; i++) {
         const hf__use *use = &uses.items[i];
-        if (use->calls == NULL)
-            continue;
-        use->calls->calls++;
-        use->calls->unresolved += use->key.kind == HF__KEY_UNKNOWN && use->wraps == NULL;
+        if (use->calls != NULL)
+            hf__project_count_call(&lint->project, use->calls,
+                                   use->key.kind == HF__KEY_UNKNOWN && use->wraps == NULL);
     }
     hf__uses_free(&uses);
     return lint->project.broken || facts->names.broken ? hf__no_memory(err) : HF_OK;
@@ -243,6 +242,7 @@ static hf_status begin_round(hf__lint *lint, hf_error *err)
     for (size_t i = 0; i < lint->project.wrapper_count; i++) {
         lint->project.wrappers[i].calls = 0;
         lint->project.wrappers[i].unresolved = 0;
+        lint->project.wrappers[i].hidden = false;
     }
     tdestroy(lint->seen, free);
     lint->seen = NULL;

@@ -1,5 +1,6 @@
 #include "programs/registry/lint/lock_key.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "lib/registry/registry.h"
 
 enum { LABEL_SHOWN = 80 };
 
@@ -33,11 +35,26 @@ static bool as_number(const hf__worth *value, int64_t *number)
     return errno == 0 && end == value->text.data + value->text.length;
 }
 
-/* Keeps the text as a label. One that is only holes says nothing, so it is not kept. */
+/* The first number of a pair: written as one, or the hash of a label of which all is known. */
+static bool as_class(const hf__worth *value, int64_t *number)
+{
+    const hf__buf *text = &value->text;
+
+    if (value->kind == HF__VALUE_HASHED)
+        return value->derivation_known && hf__has_32_bits(value->derivation) && text->length > 0 &&
+               memchr(text->data, HF__LABEL_HOLE, text->length) == NULL &&
+               memchr(text->data, HF__LABEL_PARAM, text->length) == NULL &&
+               hf_key_derive(value->derivation, text->data, text->length, number, NULL) == HF_OK &&
+               fits_int4(*number);
+    return as_number(value, number) && fits_int4(*number);
+}
+
+/* Keeps the text as a label. Holes, and what stands between them, say nothing: '…:…' is not kept. */
 static hf_status keep_label(const hf__worth *value, hf__lock_key *key, hf_error *err)
 {
     const hf__buf *text = &value->text;
-    bool known = text->length == 0;
+    bool known = false;
+    bool holes = false;
     size_t size = 0;
 
     if (text->length > HF_LABEL_MAX)
@@ -50,12 +67,13 @@ static hf_status keep_label(const hf__worth *value, hf__lock_key *key, hf_error 
         i += c == HF__LABEL_PARAM;
         if (c == HF__LABEL_PARAM)
             c = HF__LABEL_HOLE;
-        known = known || c != HF__LABEL_HOLE;
+        known = known || isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
+        holes = holes || c == HF__LABEL_HOLE;
         if (c != HF__LABEL_HOLE || size == 0 || label[size - 1] != HF__LABEL_HOLE)
             label[size++] = c;
     }
     label[size] = '\0';
-    if (!known) {
+    if (!known && holes) {
         free(label);
         return HF_OK;
     }
@@ -72,7 +90,8 @@ static hf_status make_single(const hf__worth *value, bool labels, hf__lock_key *
     if (value->kind == HF__VALUE_HASHED) {
         key->derivation = value->derivation;
         key->derivation_known = value->derivation_known;
-        key->hashed_otherwise = !value->derivation_known;
+        key->hash_unsure = value->unsure;
+        key->hashed_otherwise = !value->derivation_known && !value->unsure;
         return keep_label(value, key, err);
     }
     if (labels && value->kind == HF__VALUE_TEXT)
@@ -100,7 +119,7 @@ hf_status hf__lock_key_make(hf__worth values[2], bool is_pair, bool labels, size
         return make_single(&key->values[0], labels, key, err);
     status = make_single(&key->values[1], labels, key, err);
     key->uses_hashtext = key->uses_hashtext || key->values[0].uses_hashtext;
-    if (!as_number(&key->values[0], &classid) || !fits_int4(classid) ||
+    if (!as_class(&key->values[0], &classid) ||
         (key->kind == HF__KEY_NUMBER && !fits_int4(key->number))) {
         free(key->label);
         key->label = NULL;
@@ -109,9 +128,10 @@ hf_status hf__lock_key_make(hf__worth values[2], bool is_pair, bool labels, size
     }
     key->pair[0] = (int32_t)classid;
     key->in_class = key->kind == HF__KEY_LABEL;
-    if (key->kind == HF__KEY_NUMBER) {
+    if (key->kind != HF__KEY_LABEL) {
+        key->has_holes = key->kind == HF__KEY_UNKNOWN;
+        key->pair[1] = key->has_holes ? 0 : (int32_t)key->number;
         key->kind = HF__KEY_PAIR;
-        key->pair[1] = (int32_t)key->number;
     }
     return status;
 }
@@ -164,7 +184,9 @@ bool hf__lock_key_may_equal(const hf__lock_key *a, const hf__lock_key *b)
         return false;
     switch (a->kind) {
     case HF__KEY_NUMBER: return a->number == b->number;
-    case HF__KEY_PAIR: return a->pair[0] == b->pair[0] && a->pair[1] == b->pair[1];
+    case HF__KEY_PAIR:
+        return a->pair[0] == b->pair[0] &&
+               (a->has_holes || b->has_holes || a->pair[1] == b->pair[1]);
     case HF__KEY_LABEL:
         return a->has_holes || b->has_holes ||
                (a->label_size == b->label_size && memcmp(a->label, b->label, a->label_size) == 0);
@@ -195,7 +217,10 @@ const char *hf__lock_key_show(const hf__lock_key *key, char *out, size_t out_siz
     switch (key->kind) {
     case HF__KEY_NUMBER: snprintf(out, out_size, "%" PRId64, key->number); return out;
     case HF__KEY_PAIR:
-        snprintf(out, out_size, "(%" PRId32 ", %" PRId32 ")", key->pair[0], key->pair[1]);
+        if (key->has_holes)
+            snprintf(out, out_size, "(%" PRId32 ", …)", key->pair[0]);
+        else
+            snprintf(out, out_size, "(%" PRId32 ", %" PRId32 ")", key->pair[0], key->pair[1]);
         return out;
     case HF__KEY_LABEL: return show_label(key, out, out_size);
     case HF__KEY_UNKNOWN: break;

@@ -8,7 +8,7 @@
 typedef enum hf__key_kind {
     HF__KEY_UNKNOWN,
     HF__KEY_NUMBER,
-    HF__KEY_PAIR,
+    HF__KEY_PAIR,  /* has_holes: only the first number is known */
     HF__KEY_LABEL, /* label may have holes: a template */
 } hf__key_kind;
 
@@ -22,6 +22,7 @@ typedef struct hf__lock_key {
     bool has_holes;
     bool derivation_known;
     bool hashed_otherwise; /* as no derivation of ours does */
+    bool hash_unsure;      /* it may be one of ours, or not */
     hf_derivation derivation;
     bool uses_hashtext;  /* also when the label is not known */
     const char *why;     /* it is HF__KEY_UNKNOWN: the rest of a sentence, a constant */

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/vec.h"
@@ -26,10 +27,11 @@ bool hf__value_copy(hf__worth *to, const hf__worth *from)
     return !to->text.broken;
 }
 
-static bool worth_equals(const hf__worth *a, const hf__worth *b)
+bool hf__value_equals(const hf__worth *a, const hf__worth *b)
 {
     return a->kind == b->kind && a->number == b->number && a->derivation == b->derivation &&
            a->derivation_known == b->derivation_known && a->text.length == b->text.length &&
+           strcmp(a->field, b->field) == 0 &&
            (a->text.length == 0 || memcmp(a->text.data, b->text.data, a->text.length) == 0);
 }
 
@@ -41,6 +43,36 @@ int hf__value_param(const hf__worth *value)
                : -1;
 }
 
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+static size_t folder_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? (size_t)(slash - path) : 0;
+}
+
+static bool share_folder(const char *a, const char *b)
+{
+    size_t size = folder_size(a);
+
+    return size == folder_size(b) && memcmp(a, b, size) == 0;
+}
+
+/* tests/x.py, x_test.go, x.spec.ts: a folder or a part of the name says so. */
+static bool is_test(const char *path)
+{
+    static const char *const words[] = {"test", "tests", "spec", "specs", "testing", NULL};
+
+    for (size_t size; *path != '\0'; path += size + (path[size] != '\0')) {
+        size = strcspn(path, "/._-");
+        for (const char *const *word = words; *word != NULL; word++)
+            if (strlen(*word) == size && strncasecmp(*word, path, size) == 0)
+                return true;
+    }
+    return false;
+}
+
 /* ---- Wrappers -------------------------------------------------------------------------------- */
 
 static bool is_named(const char *name, const char *text, size_t size)
@@ -49,19 +81,43 @@ static bool is_named(const char *name, const char *text, size_t size)
 }
 
 hf__wrapper *hf__project_wrapper(hf__project *project, const char *name, size_t size,
-                                 unsigned language)
+                                 unsigned language, const char *path, bool others_first)
 {
-    for (size_t i = 0; i < project->wrapper_count; i++)
-        if ((project->wrappers[i].languages & language) != 0 &&
-            is_named(project->wrappers[i].name, name, size))
-            return &project->wrappers[i];
-    return NULL;
+    hf__wrapper *best = NULL;
+    int best_rank = -1;
+
+    for (size_t i = 0; i < project->wrapper_count; i++) {
+        hf__wrapper *wrapper = &project->wrappers[i];
+        if ((wrapper->languages & language) == 0 || !is_named(wrapper->name, name, size))
+            continue;
+        int rank = wrapper->declared                   ? 4
+                   : strcmp(wrapper->file, path) == 0  ? (others_first ? 0 : 3)
+                   : share_folder(wrapper->file, path) ? 2
+                                                       : 1;
+        if (rank > best_rank) {
+            best = wrapper;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+void hf__project_count_call(hf__project *project, const hf__wrapper *wrapper, bool unresolved)
+{
+    for (size_t i = 0; i < project->wrapper_count; i++) {
+        hf__wrapper *item = &project->wrappers[i];
+        if ((item->languages & wrapper->languages) == 0 || strcmp(item->name, wrapper->name) != 0)
+            continue;
+        item->calls++;
+        item->unresolved += unresolved;
+    }
 }
 
 static void free_wrapper(hf__wrapper *wrapper)
 {
     free(wrapper->name);
     free(wrapper->file);
+    free(wrapper->params);
     hf__value_free(&wrapper->key[0]);
     hf__value_free(&wrapper->key[1]);
 }
@@ -70,10 +126,13 @@ bool hf__project_add_wrapper(hf__project *project, hf__wrapper *wrapper)
 {
     bool good = wrapper->name != NULL && wrapper->file != NULL && !wrapper->key[0].text.broken &&
                 !wrapper->key[1].text.broken;
+    const hf__wrapper *same =
+        good ? hf__project_wrapper(project, wrapper->name, strlen(wrapper->name),
+                                   wrapper->languages, wrapper->file, false)
+             : NULL;
 
     if (good && project->wrapper_count < WRAPPERS_MAX &&
-        hf__project_wrapper(project, wrapper->name, strlen(wrapper->name), wrapper->languages) ==
-            NULL &&
+        (same == NULL || (!same->declared && strcmp(same->file, wrapper->file) != 0)) &&
         hf__grow(&project->wrappers, &project->wrapper_room, WRAPPERS_MAX, /* they never move */
                  sizeof *project->wrappers)) {
         project->wrappers[project->wrapper_count++] = *wrapper;
@@ -87,44 +146,70 @@ bool hf__project_add_wrapper(hf__project *project, hf__wrapper *wrapper)
 
 /* ---- Definitions ----------------------------------------------------------------------------- */
 
-static hf__definition *find_definition(const hf__project *project, const char *name, size_t size,
-                                       bool function)
+static bool defines(const hf__definition *definition, const char *name, size_t size, bool function)
 {
-    for (size_t i = 0; i < project->definition_count; i++)
-        if (project->definitions[i].function == function &&
-            is_named(project->definitions[i].name, name, size))
-            return &project->definitions[i];
-    return NULL;
+    return definition->function == function && is_named(definition->name, name, size);
 }
 
-const hf__definition *hf__project_find(const hf__project *project, const char *name, size_t size,
-                                       bool function)
+const hf__definition *hf__project_find(const hf__project *project, const char *path,
+                                       const char *name, size_t size, bool function,
+                                       bool folder_only)
 {
-    const hf__definition *found = find_definition(project, name, size, function);
+    const hf__definition *found = NULL;
+    bool agree = true;
 
-    return found != NULL && !found->ambiguous ? found : NULL;
+    for (size_t i = 0; i < project->definition_count; i++) {
+        const hf__definition *item = &project->definitions[i];
+        if (!defines(item, name, size, function) || (is_test(item->file) && !is_test(path)))
+            continue;
+        if (share_folder(item->file, path))
+            return item->ambiguous ? NULL : item;
+        agree = agree && !item->ambiguous &&
+                (found == NULL || hf__value_equals(&found->value, &item->value));
+        found = item;
+    }
+    return agree && !folder_only ? found : NULL;
 }
 
-void hf__project_define(hf__project *project, const char *name, size_t size, bool function,
-                        const hf__worth *value)
+static void free_definition(hf__definition *definition)
 {
-    hf__definition made = {.function = function};
-    hf__definition *known = find_definition(project, name, size, function);
+    free(definition->name);
+    free(definition->file);
+    free(definition->params);
+    hf__value_free(&definition->value);
+}
 
-    if (known != NULL) {
-        bool equal = worth_equals(&known->value, value);
-        project->grown = project->grown || (!equal && !known->ambiguous);
-        known->ambiguous = known->ambiguous || !equal;
+void hf__project_define(hf__project *project, const char *path, const char *name, bool function,
+                        const char *params, const hf__worth *value)
+{
+    hf__definition made = {.function = function, .ambiguous = value->kind == HF__VALUE_UNKNOWN};
+
+    for (size_t i = 0; i < project->definition_count; i++) {
+        hf__definition *known = &project->definitions[i];
+        if (!defines(known, name, strlen(name), function) || !share_folder(known->file, path))
+            continue;
+        if (hf__value_equals(&known->value, value))
+            return;
+        if (strcmp(known->file, path) == 0 && known->value.kind == HF__VALUE_UNKNOWN) {
+            project->broken = !hf__value_copy(&known->value, value) || project->broken;
+            known->ambiguous = false; /* a later round knows more of the same file */
+            project->grown = true;
+        } else if (!known->ambiguous) {
+            known->ambiguous = true;
+            project->grown = true;
+        }
         return;
     }
     if (project->definition_count == DEFINITIONS_MAX)
         return;
-    made.name = strndup(name, size);
-    if (made.name == NULL || !hf__value_copy(&made.value, value) ||
+    made.name = strdup(name);
+    made.file = strdup(path);
+    made.params = params != NULL ? strdup(params) : NULL;
+    if (made.name == NULL || made.file == NULL || (params != NULL && made.params == NULL) ||
+        !hf__value_copy(&made.value, value) ||
         !hf__grow(&project->definitions, &project->definition_room, project->definition_count + 1,
                   sizeof *project->definitions)) {
-        free(made.name);
-        hf__value_free(&made.value);
+        free_definition(&made);
         project->broken = true;
         return;
     }
@@ -201,10 +286,8 @@ void hf__project_free(hf__project *project)
 {
     for (size_t i = 0; i < project->wrapper_count; i++)
         free_wrapper(&project->wrappers[i]);
-    for (size_t i = 0; i < project->definition_count; i++) {
-        free(project->definitions[i].name);
-        hf__value_free(&project->definitions[i].value);
-    }
+    for (size_t i = 0; i < project->definition_count; i++)
+        free_definition(&project->definitions[i]);
     for (size_t i = 0; i < project->wanted_count; i++)
         free(project->wanted[i]);
     free(project->wrappers);

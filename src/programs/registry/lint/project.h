@@ -9,9 +9,14 @@
 #include "holdfast/holdfast.h"
 #include "programs/registry/lint/pcre.h"
 
-/* In a text: what is known only when the program runs, and a parameter, whose digit follows. */
+/*
+ * In a text: what is known only when the program runs, and a parameter. A digit follows it, or,
+ * where it is the whole text, a letter from 'a' for a field of the parameter.
+ */
 #define HF__LABEL_HOLE '\x01'
 #define HF__LABEL_PARAM '\x02'
+
+enum { HF__FIELD_MAX = 32 };
 
 typedef enum hf__value_kind {
     HF__VALUE_UNKNOWN,
@@ -26,14 +31,24 @@ typedef struct hf__worth {
     hf__buf text;
     bool derivation_known;
     hf_derivation derivation;
+    bool unsure; /* nobody can tell from here which bits of the hash make the key */
     bool uses_hashtext;
+    char field[HF__FIELD_MAX]; /* the field that a letter in the text means */
 } hf__worth;
 
 void hf__value_free(hf__worth *value);
 bool hf__value_copy(hf__worth *to, const hf__worth *from); /* false: no memory */
+bool hf__value_equals(const hf__worth *a, const hf__worth *b);
 
 /* The parameter that the value is, alone; -1 when it is something else. */
 int hf__value_param(const hf__worth *value);
+
+/* A function may take another lock when it is given this field of a parameter. */
+typedef struct hf__choice {
+    char field[HF__FIELD_MAX]; /* "": it has no choice */
+    size_t param;
+    bool pair; /* it is then the second number, beside the key of else */
+} hf__choice;
 
 /* A function that takes a lock from its parameters, or is declared to. */
 typedef struct hf__wrapper {
@@ -50,16 +65,23 @@ typedef struct hf__wrapper {
     bool declared;
     char *file; /* where it is defined */
     unsigned line;
+    size_t use;         /* where in the file the lock is taken that key tells about */
+    char *params;       /* their names, each with a comma behind it; NULL: not known */
+    size_t unsure_from; /* with so many arguments it may take another lock; SIZE_MAX: never */
+    hf__choice choice;
     size_t calls;      /* that were found */
     size_t unresolved; /* of them */
+    bool hidden;       /* others pass an object whose field nobody can tell */
     bool told;         /* a finding was reported for it */
 } hf__wrapper;
 
 typedef struct hf__definition {
     char *name;
+    char *file;      /* the first of its folder that defines it */
+    char *params;    /* of a function, as in hf__wrapper */
     hf__worth value; /* of a function: what it returns, with marks for parameters */
     bool function;
-    bool ambiguous; /* two files define it differently */
+    bool ambiguous; /* two files of the folder define it differently */
 } hf__definition;
 
 typedef struct hf__project {
@@ -79,15 +101,33 @@ void hf__project_free(hf__project *project);
 /* Builds names from all that is known now. */
 HF_MUST_CHECK hf_status hf__project_compile(hf__project *project, hf_error *err);
 
-/* Takes over the wrapper's texts, unless there is one of that name: false. */
+/* Takes over the wrapper's texts, unless its file has one of that name: false. */
 bool hf__project_add_wrapper(hf__project *project, hf__wrapper *wrapper);
-hf__wrapper *hf__project_wrapper(hf__project *project, const char *name, size_t size,
-                                 unsigned language);
 
-void hf__project_define(hf__project *project, const char *name, size_t size, bool function,
-                        const hf__worth *value);
-const hf__definition *hf__project_find(const hf__project *project, const char *name, size_t size,
-                                       bool function);
+/* Notes a call of it, and of others of its name: nobody can tell which one is meant. */
+void hf__project_count_call(hf__project *project, const hf__wrapper *wrapper, bool unresolved);
+
+/*
+ * The wrapper that a file means by a name: its own, that of its folder, or another one; its own
+ * last when others_first is set.
+ */
+hf__wrapper *hf__project_wrapper(hf__project *project, const char *name, size_t size,
+                                 unsigned language, const char *path, bool others_first);
+
+/*
+ * Notes what a file says about a name. One that is not known counts too: with it the name has no
+ * value in its folder. params may be NULL.
+ */
+void hf__project_define(hf__project *project, const char *path, const char *name, bool function,
+                        const char *params, const hf__worth *value);
+
+/*
+ * What a file means by a name: what its folder says, or else what all others agree about. What
+ * tests define is not meant by a program. folder_only: names of the package, as in Go.
+ */
+const hf__definition *hf__project_find(const hf__project *project, const char *path,
+                                       const char *name, size_t size, bool function,
+                                       bool folder_only);
 
 /* Notes that a name is needed. */
 void hf__project_want(hf__project *project, const char *name, size_t size);

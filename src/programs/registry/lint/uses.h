@@ -44,6 +44,7 @@ typedef struct hf__use {
     hf__lock_key key;
     hf__wrapper *calls; /* the wrapper that is called here, or NULL */
     hf__wrapper *wraps; /* the wrapper whose body this is, or NULL */
+    hf__choice choice;  /* of the function that this is in */
 } hf__use;
 
 /* What a file says besides its uses. */

@@ -51,11 +51,13 @@ static bool is_common(const char *name)
     return false;
 }
 
-/* A label such as 'booking:…' is known well enough without asking the callers. */
+/* A label such as 'booking:…' is known well enough without asking the callers; a class is not. */
 static bool says_enough(const hf__lock_key *key)
 {
     size_t known = 0;
 
+    if (key->kind == HF__KEY_PAIR && key->has_holes)
+        return false;
     for (size_t i = 0; key->kind == HF__KEY_LABEL && i < key->label_size; i++)
         known += key->label[i] != HF__LABEL_HOLE;
     return key->kind != HF__KEY_UNKNOWN && (key->kind != HF__KEY_LABEL || known >= ENOUGH);
@@ -76,14 +78,54 @@ static void learn_one(hf__project *project, const hf__file_facts *facts, hf__use
         .languages = sql ? HF__LANG_ANY : (unsigned)unit->syntax->id,
         .in_sql = sql,
         .line = hf__unit_line(unit, function->name),
+        .use = use->at,
+        .unsure_from = SIZE_MAX,
+        .choice = use->choice,
     };
+    hf__buf params = {0};
 
     made.name = strndup(unit->text + function->name, function->name_size);
     made.file = strdup(unit->path);
+    hf__function_params(unit, function, &params);
+    made.params = params.data;
     if (!hf__value_copy(&made.key[0], &use->key.values[0]) ||
         !hf__value_copy(&made.key[1], &use->key.values[1]))
         project->broken = true;
     (void)hf__project_add_wrapper(project, &made);
+}
+
+/*
+ * A wrapper that is known already. A later round may know more of its key; another lock in its
+ * body, or in a function of the same name, means that nobody can tell which one a caller gets.
+ */
+static void learn_again(hf__project *project, const hf__file_facts *facts, hf__wrapper *wrapper,
+                        const hf__use *use)
+{
+    const hf__function *function = &facts->functions[use->key.block];
+    size_t from =
+        hf__unit_line(facts->unit, function->name) == wrapper->line ? function->param_count : 0;
+
+    if (use->key.is_pair == wrapper->pair &&
+        hf__value_equals(&use->key.values[0], &wrapper->key[0]) &&
+        hf__value_equals(&use->key.values[1], &wrapper->key[1]))
+        return;
+    if (use->at == wrapper->use) {
+        for (size_t i = 0; i < 2; i++) {
+            hf__value_free(&wrapper->key[i]);
+            project->broken =
+                !hf__value_copy(&wrapper->key[i], &use->key.values[i]) || project->broken;
+        }
+        project->grown = true;
+    } else if (wrapper->choice.field[0] == '\0' && use->key.values[1].field[0] != '\0') {
+        memcpy(wrapper->choice.field, use->key.values[1].field, HF__FIELD_MAX);
+        wrapper->choice.param = (size_t)(use->key.values[1].text.data[1] - 'a');
+        wrapper->choice.pair = use->key.is_pair && !wrapper->pair &&
+                               hf__value_equals(&use->key.values[0], &wrapper->key[0]);
+        project->grown = true;
+    } else if (use->key.values[1].field[0] == '\0' && from < wrapper->unsure_from) {
+        wrapper->unsure_from = from;
+        project->grown = true;
+    }
 }
 
 void hf__wrappers_learn(hf__project *project, const hf__file_facts *facts, hf__uses *uses)
@@ -97,9 +139,14 @@ void hf__wrappers_learn(hf__project *project, const hf__file_facts *facts, hf__u
         if (function->name_size < 3)
             continue;
         unsigned language = (unsigned)facts->unit->syntax->id;
-        if (hf__project_wrapper(project, name, function->name_size, language) == NULL)
+        const char *path = facts->unit->path;
+        hf__wrapper *known =
+            hf__project_wrapper(project, name, function->name_size, language, path, false);
+        if (known == NULL || (!known->declared && strcmp(known->file, path) != 0))
             learn_one(project, facts, use);
-        use->wraps = hf__project_wrapper(project, name, function->name_size, language);
+        else if (!known->declared)
+            learn_again(project, facts, known, use);
+        use->wraps = hf__project_wrapper(project, name, function->name_size, language, path, false);
     }
 }
 
@@ -146,7 +193,7 @@ static void learn_constant(const hf__scope *scope, const char *wanted)
                        (hf__piece){scope->unit->text + assigned->value, assigned->value_size},
                        &value, &block);
     if (is_fully_known(&value))
-        hf__project_define(scope->project, wanted, strlen(wanted), false, &value);
+        hf__project_define(scope->project, scope->unit->path, wanted, false, NULL, &value);
     hf__value_free(&value);
 }
 
@@ -158,9 +205,13 @@ static void learn_function(const hf__scope *scope, const char *wanted)
         if (function->name_size != strlen(wanted) ||
             memcmp(scope->unit->text + function->name, wanted, function->name_size) != 0)
             continue;
+        hf__buf params = {0};
         hf__value_of_function(scope, i, &value);
-        if (value.kind != HF__VALUE_UNKNOWN)
-            hf__project_define(scope->project, wanted, strlen(wanted), true, &value);
+        hf__function_params(scope->unit, function, &params);
+        if (value.kind != HF__VALUE_UNKNOWN && !params.broken)
+            hf__project_define(scope->project, scope->unit->path, wanted, true, params.data,
+                               &value);
+        hf__buf_free(&params);
         hf__value_free(&value);
     }
 }
@@ -213,6 +264,7 @@ void hf__wrappers_declare(hf__project *project, const hf_registry *registry)
             .languages = HF__LANG_ANY,
             .declared = true,
             .line = declared->at.line,
+            .unsure_from = SIZE_MAX,
         };
         size_t name = 0;
         size_t size = 0;
@@ -272,6 +324,33 @@ static bool is_parameter(hf__piece argument)
            memchr(argument.text, '\'', argument.size) == NULL;
 }
 
+/*
+ * Does the call leave no doubt which lock it takes? What it passes on of its own function's
+ * parameters is for that function's callers to say.
+ */
+static bool is_sure(const hf__scope *scope, const hf__wrapper *wrapper, const hf__piece *args,
+                    size_t count, hf__choice *choice, hf__piece *second)
+{
+    const hf__choice *open = &wrapper->choice;
+    hf__worth passed = {0};
+    size_t block = HF__NO_BLOCK;
+
+    if (count >= wrapper->unsure_from)
+        return false;
+    if (open->field[0] == '\0' || open->param >= count || args[open->param].size == 0)
+        return true;
+    if (hf__piece_field(args[open->param], open->field, second))
+        return second->size == 0 || open->pair;
+    hf__value_read(scope, args[open->param], &passed, &block);
+    int param = hf__value_param(&passed);
+    hf__value_free(&passed);
+    if (param < 0 || param >= HF__PARAMS_MAX)
+        return false;
+    *choice = *open;
+    choice->param = (size_t)param;
+    return true;
+}
+
 static hf_status add_call(const hf__scope *scope, hf__wrapper *wrapper, size_t at, size_t open,
                           hf__uses *uses, hf_error *err)
 {
@@ -280,6 +359,7 @@ static hf_status add_call(const hf__scope *scope, hf__wrapper *wrapper, size_t a
     hf__args args;
     hf__piece pieces[HF__ARGS_MAX];
     hf__worth values[2] = {{0}};
+    hf__piece second = {"", 0};
     size_t block = HF__NO_BLOCK;
     hf__use use = {.kind = wrapper->in_sql ? &wrapper_in_sql : &wrapper_in_code,
                    .start = at,
@@ -305,23 +385,53 @@ static hf_status add_call(const hf__scope *scope, hf__wrapper *wrapper, size_t a
                         : (hf__piece){"", 0};
         declaration = declaration && is_parameter(pieces[i]);
     }
-    if (args.complete && !declaration && !args.text.broken) {
+    /* A closure may be too long to be read to its end. */
+    bool read = args.complete || count > 0;
+    if (!(args.complete && declaration) && !args.text.broken) {
         there.at = at;
         there.code = !use.in_text && unit->syntax->id != HF__LANG_SQL;
         there.string_end = use.in_text ? hf__unit_run_end(unit, args.end - 1) : SIZE_MAX;
-        for (size_t i = 0; i < 1 + (size_t)wrapper->pair; i++)
+        if (!wrapper->declared)
+            count = hf__pieces_by_name(pieces, count, HF__ARGS_MAX, wrapper->params);
+        bool sure = is_sure(&there, wrapper, pieces, count, &use.choice, &second);
+        bool pair = wrapper->pair || second.size > 0;
+        for (size_t i = 0; i < 1 + (size_t)wrapper->pair && sure && read; i++)
             hf__value_apply(&there, &wrapper->key[i], pieces, count, &values[i], &block);
-        status = hf__lock_key_make(values, wrapper->pair, wrapper->labels, block, &use.key, err);
-        if (status == HF_OK &&
+        if (second.size > 0 && sure)
+            hf__value_read(&there, second, &values[1], &block);
+        status = hf__lock_key_make(values, pair, wrapper->labels, block, &use.key, err);
+        if (!read)
+            use.key.why = "its arguments cannot be read";
+        else if (!sure)
+            use.key.why = "it takes one of several locks";
+        bool hidden = sure && wrapper->key[0].field[0] != '\0' && block == HF__NO_BLOCK &&
+                      use.key.kind == HF__KEY_UNKNOWN;
+        wrapper->hidden = wrapper->hidden || hidden;
+        if (status == HF_OK && !hidden &&
             !hf__grow(&uses->items, &uses->capacity, uses->count + 1, sizeof *uses->items))
             status = hf__no_memory(err);
-        if (status == HF_OK)
+        if (status == HF_OK && !hidden)
             uses->items[uses->count++] = use;
         else
             hf__lock_key_free(&use.key);
     }
     hf__args_free(&args);
     return status;
+}
+
+/* x.lock(key) in a function `lock`: it calls one of the same name, not itself. */
+static bool is_delegated(const hf__scope *scope, size_t at, size_t size)
+{
+    const hf__unit *unit = scope->unit;
+    size_t block = hf__unit_block(unit, at);
+
+    for (; at > 0 && block != HF__NO_BLOCK; block = unit->blocks[block].parent) {
+        const hf__function *function = &scope->functions[block];
+        if (function->name_size == size &&
+            memcmp(unit->text + function->name, unit->text + at, size) == 0)
+            return unit->text[at - 1] == '.' || unit->text[at - 1] == '>';
+    }
+    return false;
 }
 
 /* Where the arguments of the call begin; 0: this is no call. */
@@ -363,7 +473,8 @@ hf_status hf__wrapper_calls_find(const hf__scope *scope, hf__uses *uses, hf_erro
             break;
         size_t place = match.start[0];
         hf__wrapper *wrapper = hf__project_wrapper(
-            project, unit->text + place, match.end[0] - place, (unsigned)unit->syntax->id);
+            project, unit->text + place, match.end[0] - place, (unsigned)unit->syntax->id,
+            unit->path, is_delegated(scope, place, match.end[0] - place));
         size_t open = wrapper != NULL ? opening(unit, match.end[0]) : 0;
         for (size_t i = 0; open > 0 && i < direct; i++) /* a library's function is known anyway */
             if (place >= uses->items[i].start && place < uses->items[i].end)

@@ -111,8 +111,8 @@ static bool is_control(const hf__unit *unit, size_t close)
     }
     size_t end = skip_spaces_back(unit, close);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (word_ends_at(unit, end, words[i]))
-            return true;
+        if (word_ends_at(unit, end, words[i])) /* elsewhere than in C#, lock(…) is a function */
+            return strcmp(words[i], "lock") != 0 || unit->syntax->id == HF__LANG_CSHARP;
     return false;
 }
 
@@ -241,7 +241,10 @@ static size_t line_end(const hf__unit *unit, size_t line)
     return line + 1 < unit->line_count ? unit->lines[line + 1] : unit->size;
 }
 
-/* The column of the first byte of code. False: a blank line, or the inside of a string. */
+/*
+ * The column of the first byte of code. False: a blank line, the inside of a string, or a bracket
+ * that closes what an earlier line opened, as `) -> None:` does.
+ */
 static bool indent_of(const hf__unit *unit, size_t line, size_t *indent)
 {
     size_t at = unit->lines[line];
@@ -250,7 +253,8 @@ static bool indent_of(const hf__unit *unit, size_t line, size_t *indent)
     for (*indent = 0; at < end && (unit->text[at] == ' ' || unit->text[at] == '\t'); at++)
         *indent += unit->text[at] == '\t' ? 8 - *indent % 8 : 1;
     return at < end && unit->text[at] != '\n' && unit->text[at] != '\r' &&
-           unit->classes[unit->lines[line]] == HF__CODE && unit->classes[at] != HF__COMMENT;
+           unit->classes[unit->lines[line]] == HF__CODE && unit->classes[at] != HF__COMMENT &&
+           strchr(")]}", unit->text[at]) == NULL;
 }
 
 static bool starts_with_word(const char *text, const char *word)

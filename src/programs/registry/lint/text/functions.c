@@ -321,3 +321,11 @@ size_t hf__function_param(const hf__unit *unit, const hf__function *function, co
             return i;
     return HF__PARAMS_MAX;
 }
+
+void hf__function_params(const hf__unit *unit, const hf__function *function, hf__buf *names)
+{
+    for (size_t i = 0; i < function->param_count; i++) {
+        hf__buf_add(names, unit->text + function->params[i], function->param_sizes[i]);
+        hf__buf_puts(names, ",");
+    }
+}

@@ -2,6 +2,7 @@
 #ifndef HF_LINT_FUNCTIONS_H
 #define HF_LINT_FUNCTIONS_H
 
+#include "base/buf.h"
 #include "programs/registry/lint/text/unit.h"
 
 enum { HF__PARAMS_MAX = 8 }; /* later ones are left out */
@@ -18,6 +19,9 @@ typedef struct hf__function {
 /* Makes an array with one function for each block of the unit; the caller frees it. */
 HF_MUST_CHECK hf_status hf__functions_read(const hf__unit *unit, hf__function **functions,
                                            hf_error *err);
+
+/* Adds the names of the parameters, each with a comma behind it. */
+void hf__function_params(const hf__unit *unit, const hf__function *function, hf__buf *names);
 
 /* The index of the parameter of that name, or HF__PARAMS_MAX. */
 size_t hf__function_param(const hf__unit *unit, const hf__function *function, const char *name,

@@ -6,7 +6,7 @@
 
 #include "base/vec.h"
 
-enum { ASSIGNMENTS_MAX = 50000, EXPRESSION_REACH = 800, BRACKET_REACH = 4000 };
+enum { ASSIGNMENTS_MAX = 50000, EXPRESSION_REACH = 800, BRACKET_REACH = 4000, FIELDS = 2 };
 
 #define NAME "([A-Za-z_]\\w*)"
 #define TYPE                                                                                       \
@@ -117,9 +117,10 @@ static int by_name(const void *a, const void *b, void *text)
 }
 
 static hf_status add(hf__assignments *assignments, const hf__unit *unit,
-                     const hf__pcre_match *match, hf_error *err)
+                     const hf__pcre_match *match, bool field, hf_error *err)
 {
-    hf__assignment made = {.name = match->start[1], .name_size = match->end[1] - match->start[1]};
+    hf__assignment made = {
+        .name = match->start[1], .name_size = match->end[1] - match->start[1], .field = field};
 
     if (hf__pcre_match_has(match, 2)) {
         made.value = match->end[0];
@@ -144,7 +145,7 @@ static hf_status add_counted(hf__assignments *assignments, size_t name, size_t s
                   sizeof *assignments->items))
         return hf__no_memory(err);
     assignments->items[assignments->count++] =
-        (hf__assignment){name, size, name, size, block, true, number};
+        (hf__assignment){name, size, name, size, block, true, false, number};
     return HF_OK;
 }
 
@@ -236,7 +237,7 @@ static void read_all(hf__assignments *assignments)
              at = match.end[0] > at ? match.end[0] : at + 1) {
             if (!is_meant(unit, i, &match))
                 continue;
-            status = add(assignments, unit, &match, NULL);
+            status = add(assignments, unit, &match, i == FIELDS, NULL);
             if (status == HF_OK && i == 0)
                 status = add_enumeration(assignments, unit, NULL);
         }
@@ -285,8 +286,8 @@ static bool is_named(const hf__assignments *assignments, const hf__unit *unit, s
  * SIZE_MAX: anywhere. *any: there is one, or there are several.
  */
 static const hf__assignment *find_in_block(const hf__assignments *assignments, const hf__unit *unit,
-                                           size_t block, size_t before, const char *name,
-                                           size_t size, bool *any)
+                                           size_t block, size_t before, bool member,
+                                           const char *name, size_t size, bool *any)
 {
     const hf__assignment *found = NULL;
 
@@ -294,6 +295,8 @@ static const hf__assignment *find_in_block(const hf__assignments *assignments, c
     for (size_t i = first_of(assignments, unit, name, size);
          is_named(assignments, unit, i, name, size); i++) {
         const hf__assignment *item = &assignments->items[i];
+        if (item->field && !member)
+            continue;
         if (before != SIZE_MAX &&
             (item->block != block || (block != HF__NO_BLOCK && item->name >= before)))
             continue;
@@ -315,11 +318,12 @@ const hf__assignment *hf__assignments_find(hf__assignments *assignments, const h
     if (!assignments->read)
         read_all(assignments);
     for (size_t block = hf__unit_block(unit, at);; block = unit->blocks[block].parent) {
-        found = find_in_block(assignments, unit, block, at, name, size, &any);
+        found = find_in_block(assignments, unit, block, at, member, name, size, &any);
         if (any || block == HF__NO_BLOCK)
             break;
     }
-    return any || !member ? found : find_in_block(assignments, unit, 0, SIZE_MAX, name, size, &any);
+    return any || !member ? found
+                          : find_in_block(assignments, unit, 0, SIZE_MAX, true, name, size, &any);
 }
 
 static bool follows_word(const hf__unit *unit, size_t at, const char *word)

@@ -10,6 +10,7 @@ typedef struct hf__assignment {
     size_t value, value_size; /* the expression as written; size 0: there is none to read */
     size_t block;
     bool counted; /* iota, or auto(): number is the value */
+    bool field;   /* of a literal, { name: value }: no variable */
     int64_t number;
 } hf__assignment;
 
@@ -31,8 +32,8 @@ void hf__assignments_free(hf__assignments *assignments);
 
 /*
  * What a name stands for at a place of the unit: the expression that the innermost block around it
- * assigns, and assigns only once. A member, as in Locks.REPORT, may be assigned anywhere. NULL: it
- * has none, or several.
+ * assigns, and assigns only once. A member, as in self.key, may be assigned anywhere, also in a
+ * literal. NULL: it has none, or several.
  */
 const hf__assignment *hf__assignments_find(hf__assignments *assignments, const hf__unit *unit,
                                            size_t at, bool member, const char *name, size_t size);

@@ -222,3 +222,82 @@ void hf__piece_split(hf__piece piece, bool sql, hf__pieces *pieces)
     if (last.size > 0 && pieces->count < HF__PIECES_MAX)
         pieces->items[pieces->count++] = last;
 }
+
+/* The value of `name = value` and `name: value`, or size 0; *name is the name. */
+static hf__piece passed_by_name(hf__piece arg, hf__piece *name)
+{
+    size_t at = 0;
+
+    arg = hf__piece_trim(arg);
+    while (at < arg.size && (isalnum((unsigned char)arg.text[at]) || arg.text[at] == '_'))
+        at++;
+    *name = (hf__piece){arg.text, at};
+    while (at < arg.size && arg.text[at] == ' ')
+        at++;
+    if (name->size == 0 || at + 1 >= arg.size || strchr("=:", arg.text[at]) == NULL ||
+        strchr("=:>~", arg.text[at + 1]) != NULL)
+        return (hf__piece){"", 0};
+    return hf__piece_trim((hf__piece){arg.text + at + 1, arg.size - at - 1});
+}
+
+static size_t index_of(const char *params, hf__piece name)
+{
+    for (size_t index = 0, size; *params != '\0'; index++, params += size + 1) {
+        size = strcspn(params, ",");
+        if (size == name.size && memcmp(params, name.text, size) == 0)
+            return index;
+    }
+    return SIZE_MAX;
+}
+
+size_t hf__pieces_by_name(hf__piece *args, size_t count, size_t room, const char *params)
+{
+    hf__piece placed[HF__PIECES_MAX] = {{0}};
+    size_t end = 0;
+
+    if (room > HF__PIECES_MAX || count > room)
+        return count;
+    for (size_t i = 0; i < count; i++) {
+        hf__piece name;
+        hf__piece value = passed_by_name(args[i], &name);
+        size_t index = params != NULL && value.size > 0 ? index_of(params, name) : SIZE_MAX;
+        bool named = index < room;
+        index = named ? index : i;
+        placed[index] = named ? value : args[i];
+        end = index + 1 > end ? index + 1 : end;
+    }
+    for (size_t i = 0; i < end; i++)
+        args[i] = placed[i].text != NULL ? placed[i] : (hf__piece){"", 0};
+    return end;
+}
+
+bool hf__piece_field(hf__piece literal, const char *field, hf__piece *value)
+{
+    hf__pieces items = {0};
+    size_t open = 0;
+
+    literal = hf__piece_trim(literal);
+    while (open < literal.size && (isalnum((unsigned char)literal.text[open]) ||
+                                   strchr("_.&:", literal.text[open]) != NULL))
+        open++;
+    literal = hf__piece_trim((hf__piece){literal.text + open, literal.size - open});
+    *value = (hf__piece){"", 0};
+    if (literal.size < 2 || literal.text[0] != '{' ||
+        hf__piece_close(literal, false) != literal.size)
+        return false;
+    hf__piece_split((hf__piece){literal.text + 1, literal.size - 2}, false, &items);
+    for (size_t i = 0; i < items.count; i++) {
+        hf__piece item = hf__piece_trim(items.items[i]);
+        size_t size = strlen(field);
+        size_t quote = item.size > 0 && strchr("'\"", item.text[0]) != NULL;
+        if (item.size < size + 2 * quote || memcmp(item.text + quote, field, size) != 0)
+            continue;
+        hf__piece rest = {item.text + size + 2 * quote, item.size - size - 2 * quote};
+        rest = hf__piece_trim(rest);
+        if (rest.size == 0) /* { field } */
+            *value = item;
+        else if (rest.text[0] == ':' || rest.text[0] == '=')
+            *value = hf__piece_trim((hf__piece){rest.text + 1, rest.size - 1});
+    }
+    return true;
+}

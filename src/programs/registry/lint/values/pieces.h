@@ -51,6 +51,18 @@ bool hf__piece_is_balanced(hf__piece piece, bool sql);
 /* The opening parenthesis of the call that ends the piece; 0 when it does not end with a call. */
 size_t hf__piece_last_call(hf__piece piece, bool sql);
 
+/*
+ * Puts arguments that are passed by name, as in f(key=5) and f(key: 5), where the parameters of
+ * that name stand. params has each name with a comma behind it. Returns how many there are then.
+ */
+size_t hf__pieces_by_name(hf__piece *args, size_t count, size_t room, const char *params);
+
+/*
+ * What a field has in { field: value }, T{field: value}, { field } and {'field': value}; size 0:
+ * it has none. False: the piece is no such literal.
+ */
+bool hf__piece_field(hf__piece literal, const char *field, hf__piece *value);
+
 /* Splits at commas that are in no bracket. */
 void hf__piece_split(hf__piece piece, bool sql, hf__pieces *pieces);
 

@@ -14,11 +14,12 @@ const char *const hf__value_patterns[HF__VALUE_PATTERNS] = {
     [HF__VALUE_IS_CAST] = "\\Acast\\s*\\(([\\s\\S]+)\\s+as\\s+[\\w ]+\\)\\z",
     [HF__VALUE_IS_TYPED] = "\\A(?:bigint|int8|int4|integer|int|text)\\s*('[^']*')\\z",
     [HF__VALUE_IS_SUFFIXED] =
-        "\\A([\\s\\S]+?)\\s*(?:::\\s*(?:bigint|int8|int4|integer|int|text|varchar)|"
+        "\\A([\\s\\S]+?)\\s*(?:::\\s*(?:bigint|int8|int4|integer|int|text|varchar|bytea)|"
         "\\s(?:as|satisfies)\\s+[\\w:<>.]+)\\z",
     [HF__VALUE_IS_CONVERSION] =
         "\\A(?:u?int|u?int32|u?int64|int8|int4|long|bigint|number|str|string|text|literal|"
-        "literal_column|valueof|parselong|parseint|parse|int_|longlong|bytes|c_longlong|some|ok|"
+        "literal_column|convert_to|valueof|parselong|parseint|parse|int_|longlong|bytes|c_longlong|"
+        "some|ok|"
         "to_s|from|tostring|toint64|quote_literal|lit|raw|param|bindparam|fromstring|byte|"
         "integer|of|cast|from_i64|bind|asintn|to_string|new)\\z",
     [HF__VALUE_IS_METHOD] =
@@ -28,12 +29,18 @@ const char *const hf__value_patterns[HF__VALUE_PATTERNS] = {
     [HF__VALUE_IS_FORMAT] = "\\A(?:sprintf|format|format!|formatted|interpolate|vsprintf|"
                             "stringformat|asprintf)\\z",
     [HF__VALUE_IS_JOIN] = "\\A(?:concat|concat_ws|join|implode)\\z",
-    [HF__VALUE_IS_SHA256] = ("\\bsha256\\s*\\(\\s*(?:convert_to\\s*\\(\\s*)?"
-                             "('(?:[^']|'')*'(?:\\s*::\\s*bytea)?|\\x01[^\\x02]*\\x02)"),
+    [HF__VALUE_IS_SQL_HASH] = "\\b(sha224|sha256|sha384|sha512|md5)\\s*\\(",
     [HF__VALUE_IS_OURS] =
-        ("'x'\\s*\\|\\|\\s*left\\s*\\(\\s*encode\\s*\\(\\s*sha256\\b[\\s\\S]*,\\s*'hex'"
-         "\\s*\\)\\s*,\\s*16\\s*\\)[\\s\\S]*\\bbit\\s*\\(\\s*64\\s*\\)"),
+        ("'x'\\s*\\|\\|\\s*(?:left|substr(?:ing)?)\\s*\\(\\s*"
+         "(?:encode\\s*\\(\\s*sha256\\b[\\s\\S]*,\\s*'hex'\\s*\\)|md5\\s*\\([\\s\\S]*\\))"
+         "\\s*,\\s*(?:1\\s*,\\s*)?16\\s*\\)[\\s\\S]*\\bbit\\s*\\(\\s*64\\s*\\)"),
     [HF__VALUE_IS_ITEM] = "\\A(?:[a-z_]\\w*\\.)*([a-z_]\\w*)\\[\\s*[\"':]([\\w-]+)[\"']?\\s*\\]\\z",
+    [HF__VALUE_IS_DIGEST] =
+        "\\A(?:md5(?:_hex|sum)?|sha_?(?:1|224|256|384|512)(?:sum|_hex)?|sum(?:1|224|256|512|64|32|"
+        "64string)|crc32c?|crc64|checksum(?:ieee)?|adler32|xxh(?:ash)?(?:32|64|3)?\\w*|murmur\\w*|"
+        "mmh3|"
+        "blake[23]\\w*|siphash\\w*|phash2|hash|hashcode|gethashcode|hash_?string|hashdata|hash64|"
+        "computehash|digest|hexdigest|update)\\z",
     [HF__VALUE_IS_NAME] =
         "\\A[&*]?((?:[@$]{0,2}[a-z_]\\w*(?:\\.|::|->|\\?\\.))*?)[@$]{0,2}([a-z_]\\w*)"
         "(?:\\.value)?\\z",
@@ -92,25 +99,39 @@ static bool evaluate_number(const hf__scope *scope, hf__piece piece, hf__worth *
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-static bool evaluate_param(struct hf__eval *in, const hf__scope *scope, hf__piece name,
-                           hf__worth *out)
+/* The innermost function around that has a parameter of this name, or HF__NO_BLOCK. */
+static size_t find_param(const hf__scope *scope, hf__piece name, size_t *index)
 {
     const hf__unit *unit = scope->unit;
+    size_t block = hf__unit_block(unit, scope->at);
 
-    for (size_t block = hf__unit_block(unit, scope->at); block != HF__NO_BLOCK;
-         block = unit->blocks[block].parent) {
-        size_t index = hf__function_param(unit, &scope->functions[block], name.text, name.size);
-        if (index == HF__PARAMS_MAX)
-            continue;
-        if (scope->functions[block].name_size == 0 ||
-            (*in->block != HF__NO_BLOCK && *in->block != block))
-            return true;
-        *in->block = block;
-        out->kind = HF__VALUE_TEXT;
-        hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, (char)('0' + index)}, 2);
-        return true;
+    while (block != HF__NO_BLOCK) {
+        *index = hf__function_param(unit, &scope->functions[block], name.text, name.size);
+        if (*index < HF__PARAMS_MAX)
+            break;
+        block = unit->blocks[block].parent;
     }
-    return false;
+    return block;
+}
+
+/* A parameter of the function around, or a field of one. */
+static bool evaluate_param(struct hf__eval *in, const hf__scope *scope, hf__piece name,
+                           hf__piece field, hf__worth *out)
+{
+    size_t index = 0;
+    size_t block = find_param(scope, name, &index);
+
+    if (block == HF__NO_BLOCK)
+        return false;
+    if (scope->functions[block].name_size == 0 || field.size >= HF__FIELD_MAX ||
+        (*in->block != HF__NO_BLOCK && *in->block != block))
+        return true;
+    *in->block = block;
+    out->kind = HF__VALUE_TEXT;
+    char mark = (char)((field.size > 0 ? 'a' : '0') + (int)index);
+    hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, mark}, 2);
+    memcpy(out->field, field.text, field.size);
+    return true;
 }
 
 /* Evaluates what a name was given. */
@@ -175,8 +196,10 @@ static void evaluate_member(struct hf__eval *in, const hf__scope *scope, hf__pie
     hf__buf_add(&whole, owner.text, owner.size);
     hf__buf_puts(&whole, ".");
     hf__buf_add(&whole, name.text, name.size);
-    const hf__definition *known =
-        whole.broken ? NULL : hf__project_find(scope->project, whole.data, whole.length, false);
+    const hf__definition *known = whole.broken
+                                      ? NULL
+                                      : hf__project_find(scope->project, scope->unit->path,
+                                                         whole.data, whole.length, false, false);
     if (known != NULL)
         scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
     else if (!whole.broken)
@@ -206,22 +229,76 @@ static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece
     hf__piece chain = group_of(piece, &match, 1);
     hf__piece name = group_of(piece, &match, 2);
     hf__piece owner = owner_of(chain);
+    hf__piece none = {"", 0};
     if (owner.size > 0) {
         evaluate_member(in, scope, owner, name, depth, out);
         return;
     }
     bool member = chain.size > 0;
+    if (member && evaluate_param(in, scope, hf__piece_owner(chain), name, out))
+        return;
     const hf__assignment *assigned =
         hf__assignments_find(scope->names, scope->unit, scope->at, member, name.text, name.size);
+    size_t index = 0;
+    size_t around = member ? HF__NO_BLOCK : find_param(scope, name, &index);
+    if (around != HF__NO_BLOCK && assigned != NULL &&
+        (assigned->block == HF__NO_BLOCK ||
+         !hf__unit_encloses(scope->unit, around, assigned->block)))
+        assigned = NULL; /* the parameter hides it */
     if (assigned != NULL)
         evaluate_assigned(in, scope, assigned, depth, out);
-    if (out->kind != HF__VALUE_UNKNOWN || (!member && evaluate_param(in, scope, name, out)))
+    if (out->kind != HF__VALUE_UNKNOWN || (!member && evaluate_param(in, scope, name, none, out)))
         return;
-    const hf__definition *known = hf__project_find(scope->project, name.text, name.size, false);
+    const hf__definition *known =
+        hf__project_find(scope->project, scope->unit->path, name.text, name.size, false,
+                         hf__eval_language(scope) == HF__LANG_GO && !is_capital(name));
     if (known != NULL)
         scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
     else if (assigned == NULL && may_be_elsewhere(scope, name) && scope->code)
         hf__project_want(scope->project, name.text, name.size);
+}
+
+/* The item of that number in a list, from 1. `c ? [a] : [a, b]` has those of both. */
+static hf__piece item_of(hf__piece list, size_t number)
+{
+    hf__piece then = hf__piece_until(list, "?");
+    hf__pieces items = {0};
+
+    if (then.size < list.size) {
+        list = (hf__piece){list.text + then.size + 1, list.size - then.size - 1};
+        then = hf__piece_until(list, ":");
+        hf__piece other = {list.text + then.size, list.size - then.size};
+        other = other.size > 1 ? (hf__piece){other.text + 1, other.size - 1} : other;
+        hf__piece a = item_of(then, number);
+        hf__piece b = item_of(other, number);
+        bool same = a.size == b.size && memcmp(a.text, b.text, a.size) == 0;
+        return same || b.size == 0 ? a : a.size == 0 ? b : (hf__piece){"", 0};
+    }
+    list = hf__piece_trim(list);
+    while (list.size > 0 && strchr("([{", list.text[0]) == NULL)
+        list = (hf__piece){list.text + 1, list.size - 1};
+    if (list.size > 2 && list.text[0] == '[' && list.text[1] == ']') /* []any{…} */
+        return item_of((hf__piece){list.text + 2, list.size - 2}, number);
+    if (list.size < 2 || hf__piece_close(list, false) != list.size)
+        return (hf__piece){"", 0};
+    hf__piece_split((hf__piece){list.text + 1, list.size - 2}, false, &items);
+    return number <= items.count ? hf__piece_trim(items.items[number - 1]) : (hf__piece){"", 0};
+}
+
+/* query(sql, values): the values are a list that has a name. Size 0: they are not. */
+static hf__piece item_of_name(const hf__scope *scope, hf__piece list, size_t number, size_t *at)
+{
+    hf__pcre_match match;
+
+    if (list.size == 0 || !hf__eval_matches(scope, HF__VALUE_IS_NAME, list, &match))
+        return (hf__piece){"", 0};
+    hf__piece name = group_of(list, &match, 2);
+    const hf__assignment *assigned =
+        hf__assignments_find(scope->names, scope->unit, *at, false, name.text, name.size);
+    if (assigned == NULL || assigned->counted)
+        return (hf__piece){"", 0};
+    *at = assigned->name;
+    return item_of((hf__piece){scope->unit->text + assigned->value, assigned->value_size}, number);
 }
 
 /* What is bound to $1, ?1 or :name. In a function of SQL, $1 is its first parameter. */
@@ -230,12 +307,25 @@ static void evaluate_bound(struct hf__eval *in, const hf__scope *scope, hf__piec
 {
     hf__buf room = {0};
     hf__scope there = *scope;
+    size_t number = isdigit((unsigned char)piece.text[1]) ? strtoul(piece.text + 1, NULL, 10) : 0;
 
     hf__find_bound(scope->unit, scope->string_end, piece.text, piece.size, &room, &there.at);
+    bool listed = number == 1 || (number > 1 && room.length == 0);
+    if (number > 1 && room.length == 0)
+        hf__find_bound(scope->unit, scope->string_end, "?1", 2, &room, &there.at);
+    size_t at = there.at;
+    hf__piece bound = {room.data, room.broken ? 0 : room.length};
+    hf__piece item = listed ? item_of_name(scope, bound, number, &at) : (hf__piece){"", 0};
+    if (item.size > 0) {
+        bound = item;
+        there.at = at;
+    } else if (number > 1 && listed) {
+        bound.size = 0;
+    }
     there.string_end = SIZE_MAX;
     there.code = true;
-    if (!room.broken && room.length > 0)
-        hf__evaluate(in, &there, (hf__piece){room.data, room.length}, depth + 1, out);
+    if (bound.size > 0)
+        hf__evaluate(in, &there, bound, depth + 1, out);
     hf__buf_free(&room);
 }
 
@@ -303,18 +393,44 @@ static bool evaluate_hole(struct hf__eval *in, const hf__scope *scope, hf__piece
     return true;
 }
 
-static bool evaluate_sha256(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
-                            unsigned depth, hf__worth *out)
+/* What SQL hashes: sha256(convert_to('label', 'UTF8')), md5(a || ':' || b). */
+static bool evaluate_sql_hash(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                              unsigned depth, hf__worth *out)
 {
     hf__pcre_match match;
+    hf__pieces args = {0};
 
-    if (scope->code || !hf__eval_matches(scope, HF__VALUE_IS_SHA256, piece, &match))
+    if (scope->code || !hf__eval_matches(scope, HF__VALUE_IS_SQL_HASH, piece, &match))
         return false;
+    hf__piece name = group_of(piece, &match, 1);
+    hf__piece call = {piece.text + match.end[0] - 1, piece.size - match.end[0] + 1};
+    size_t close = hf__piece_close(call, true);
+    if (close > call.size || close < 2)
+        return false;
+    hf__piece_split((hf__piece){call.text + 1, close - 2}, true, &args);
+    if (args.count == 0)
+        return false;
+    bool ours = hf__eval_matches(scope, HF__VALUE_IS_OURS, piece, &match);
     out->kind = HF__VALUE_HASHED;
-    hf__add_operand(in, scope, group_of(piece, &match, 1), depth, &out->text);
-    out->derivation = HF_SHA256;
-    out->derivation_known = hf__eval_matches(scope, HF__VALUE_IS_OURS, piece, &match);
+    hf__add_operand(in, scope, args.items[0], depth, &out->text);
+    out->derivation = name.size == 3 ? HF_MD5 : HF_SHA256;
+    out->derivation_known = ours && (name.size == 3 || memcmp(name.text + 3, "256", 3) == 0);
     return true;
+}
+
+/* Evaluates a piece that has no layers left. */
+static void evaluate_bare(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                          unsigned depth, hf__worth *out)
+{
+    if (piece.size == 0 || evaluate_hole(in, scope, piece, depth, out) ||
+        evaluate_item(in, scope, piece, depth, out) || evaluate_number(scope, piece, out) ||
+        hf__evaluate_string(in, scope, piece, depth, out) ||
+        evaluate_sql_hash(in, scope, piece, depth, out) ||
+        hf__evaluate_percent(in, scope, piece, depth, out) ||
+        hf__evaluate_joined(in, scope, piece, depth, out) ||
+        hf__evaluate_call(in, scope, piece, depth, out))
+        return;
+    evaluate_name(in, scope, piece, depth, out);
 }
 
 void hf__evaluate(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
@@ -325,15 +441,9 @@ void hf__evaluate(struct hf__eval *in, const hf__scope *scope, hf__piece piece, 
     piece = hf__piece_trim(piece);
     for (int i = 0; i < LAYERS_MAX && unwrap(scope, &piece); i++)
         continue;
-    if (piece.size == 0 || evaluate_hole(in, scope, piece, depth, out) ||
-        evaluate_item(in, scope, piece, depth, out) || evaluate_number(scope, piece, out) ||
-        hf__evaluate_string(in, scope, piece, depth, out) ||
-        evaluate_sha256(in, scope, piece, depth, out) ||
-        hf__evaluate_percent(in, scope, piece, depth, out) ||
-        hf__evaluate_joined(in, scope, piece, depth, out) ||
-        hf__evaluate_call(in, scope, piece, depth, out))
-        return;
-    evaluate_name(in, scope, piece, depth, out);
+    evaluate_bare(in, scope, piece, depth, out);
+    if (out->kind == HF__VALUE_UNKNOWN && scope->code)
+        hf__evaluate_around_hash(in, scope, piece, depth, out);
 }
 
 void hf__value_read(const hf__scope *scope, hf__piece piece, hf__worth *value, size_t *block)

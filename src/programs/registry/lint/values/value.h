@@ -21,9 +21,10 @@ enum hf__value_pattern {
     HF__VALUE_IS_METHOD,     /* the same for a method */
     HF__VALUE_IS_FORMAT,
     HF__VALUE_IS_JOIN,
-    HF__VALUE_IS_SHA256,
-    HF__VALUE_IS_OURS, /* the 64 bits of SHA-256 that this project uses */
-    HF__VALUE_IS_ITEM, /* LOCKS["report"] */
+    HF__VALUE_IS_SQL_HASH,
+    HF__VALUE_IS_OURS,   /* the first 64 bits of SHA-256, or of MD5 */
+    HF__VALUE_IS_ITEM,   /* LOCKS["report"] */
+    HF__VALUE_IS_DIGEST, /* the name of a call that hashes */
     HF__VALUE_IS_NAME,
     HF__VALUE_PATTERNS,
 };

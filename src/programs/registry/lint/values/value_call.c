@@ -107,11 +107,36 @@ static void evaluate_join(struct hf__eval *in, const hf__scope *scope, const str
     }
 }
 
+/* What a field of an argument is worth: that of a literal, or of a parameter that is passed on. */
+static void evaluate_field(struct hf__eval *in, const hf__scope *scope, hf__piece arg,
+                           const char *field, unsigned depth, hf__worth *out)
+{
+    hf__piece value;
+    hf__buf member = {0};
+
+    if (hf__piece_field(arg, field, &value)) {
+        if (value.size > 0)
+            hf__evaluate(in, scope, value, depth + 1, out);
+        return;
+    }
+    hf__buf_add(&member, arg.text, arg.size);
+    hf__buf_puts(&member, ".");
+    hf__buf_puts(&member, field);
+    if (arg.size > 0 && !member.broken)
+        hf__evaluate(in, scope, (hf__piece){member.data, member.length}, depth + 1, out);
+    hf__buf_free(&member);
+}
+
 void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth *form,
                     const hf__piece *args, size_t count, unsigned depth, hf__worth *out)
 {
     int param = hf__value_param(form);
 
+    if (param >= 'a' - '0') {
+        if ((size_t)param - ('a' - '0') < count)
+            evaluate_field(in, scope, args[param - ('a' - '0')], form->field, depth, out);
+        return;
+    }
     if (param >= 0) {
         if ((size_t)param < count)
             hf__evaluate(in, scope, args[param], depth + 1, out);
@@ -173,22 +198,36 @@ static void evaluate_function(struct hf__eval *in, const hf__scope *scope, const
                               unsigned depth, hf__worth *out)
 {
     size_t block = find_function(scope, call->name);
+    hf__pieces args = call->args;
+    hf__buf params = {0};
     hf__worth form = {0};
 
     if (!may_be_ours(scope, call))
         return;
     if (block != HF__NO_BLOCK) {
+        hf__function_params(scope->unit, &scope->functions[block], &params);
+        args.count = hf__pieces_by_name(args.items, args.count, HF__PIECES_MAX, params.data);
         hf__function_value(in, scope, block, depth + 1, &form);
-        hf__eval_apply(in, scope, &form, call->args.items, call->args.count, depth, out);
+        hf__eval_apply(in, scope, &form, args.items, args.count, depth, out);
         hf__value_free(&form);
+        hf__buf_free(&params);
         return;
     }
-    const hf__definition *known =
-        hf__project_find(scope->project, call->name.text, call->name.size, true);
-    if (known != NULL)
-        hf__eval_apply(in, scope, &known->value, call->args.items, call->args.count, depth, out);
-    else if (scope->code)
+    const hf__definition *known = hf__project_find(scope->project, scope->unit->path,
+                                                   call->name.text, call->name.size, true, false);
+    if (known != NULL) {
+        args.count = hf__pieces_by_name(args.items, args.count, HF__PIECES_MAX, known->params);
+        hf__eval_apply(in, scope, &known->value, args.items, args.count, depth, out);
+    } else if (scope->code)
         hf__project_want(scope->project, call->name.text, call->name.size);
+}
+
+static bool is_of_project(const hf__scope *scope, const struct call *call)
+{
+    return may_be_ours(scope, call) &&
+           (find_function(scope, call->name) != HF__NO_BLOCK ||
+            hf__project_find(scope->project, scope->unit->path, call->name.text, call->name.size,
+                             true, false) != NULL);
 }
 
 bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
@@ -201,6 +240,12 @@ bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece pi
         return false;
     if (evaluate_hash(in, scope, &call, depth, out))
         return true;
+    if (!is_of_project(scope, &call) &&
+        hf__evaluate_digest(in, scope, call.receiver, call.name, &call.args, depth, out)) {
+        if (scope->code && call.receiver.size == 0) /* another file may have one of that name */
+            hf__project_want(scope->project, call.name.text, call.name.size);
+        return true;
+    }
     if (hf__eval_matches(scope, HF__VALUE_IS_FORMAT, call.name, &match)) {
         hf__pieces args = call.args;
         call.receiver = hf__piece_owner(call.receiver);
@@ -231,90 +276,6 @@ bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece pi
 }
 
 /* ---- Functions ------------------------------------------------------------------------------- */
-
-static bool body_has(const hf__scope *scope, size_t block, const char *text)
-{
-    const hf__function *function = &scope->functions[block];
-    const hf__unit *unit = scope->unit;
-    const char *end = unit->text + unit->blocks[block].end;
-
-    for (const char *at = unit->text + function->body;
-         (at = memmem(at, (size_t)(end - at), text, strlen(text))) != NULL; at++)
-        if (unit->classes[(size_t)(at - unit->text)] == HF__CODE)
-            return true;
-    return false;
-}
-
-static bool body_has_any(const hf__scope *scope, size_t block, const char *const *texts)
-{
-    while (*texts != NULL && !body_has(scope, block, *texts))
-        texts++;
-    return *texts != NULL;
-}
-
-/* What Go's hash/fnv is given: h.Write([]byte(x)), once. */
-static hf__piece written(const hf__scope *scope, size_t block, size_t *at)
-{
-    static const char call[] = ".Write(";
-    const hf__unit *unit = scope->unit;
-    const char *end = unit->text + unit->blocks[block].end;
-    const char *found =
-        memmem(unit->text + scope->functions[block].body,
-               (size_t)(end - unit->text) - scope->functions[block].body, call, strlen(call));
-
-    if (found == NULL || memmem(found + 1, (size_t)(end - found - 1), call, strlen(call)) != NULL)
-        return (hf__piece){"", 0};
-    *at = (size_t)(found - unit->text) + strlen(call);
-    return (hf__piece){unit->text + *at, hf__expression_end(unit, *at) - *at};
-}
-
-/* The text that is hashed: what is written, or the only parameter, over which a loop goes. */
-static void add_hashed(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
-                       hf__buf *text)
-{
-    static const char *const packages[] = {"New32a", "New64a", NULL};
-    hf__scope inside = *scope;
-
-    if (body_has_any(scope, block, packages)) {
-        hf__piece piece = written(scope, block, &inside.at);
-        inside.code = true;
-        inside.string_end = SIZE_MAX;
-        hf__add_operand(in, &inside, piece, depth, text);
-    } else if (scope->functions[block].param_count == 1) {
-        hf__buf_add(text, (char[]){HF__LABEL_PARAM, '0'}, 2);
-    } else {
-        hf__add_hole(text);
-    }
-}
-
-/*
- * FNV-1a is recognised by its constants. A hash of 32 bits is a key of ours only where the code
- * makes it a signed one, as PostgreSQL's int4 is.
- */
-static bool evaluate_fnv(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
-                         hf__worth *out)
-{
-    static const char *const short_ones[] = {"16777619", "0x01000193", "0x1000193", "New32a", NULL};
-    static const char *const long_ones[] = {"1099511628211",      "0x100000001b3", "0x100000001B3",
-                                            "0x00000100000001b3", "New64a",        NULL};
-    static const char *const is_signed[] = {"| 0",         "|0",         "int32(", "c_int32",
-                                            "0x100000000", "1 << 32",    ">> 0",   "4294967296",
-                                            "as i32",      "Int32Array", NULL};
-    static const char *const is_unsigned[] = {">>> 0", ">>>0", NULL};
-    const hf__function *function = &scope->functions[block];
-    bool is_long = body_has_any(scope, block, long_ones);
-
-    if ((!is_long && !body_has_any(scope, block, short_ones)) || function->param_count == 0)
-        return false;
-    out->kind = HF__VALUE_HASHED;
-    add_hashed(in, scope, block, depth, &out->text);
-    out->derivation = is_long                                ? HF_FNV1A64
-                      : body_has(scope, block, "charCodeAt") ? HF_FNV1A32_JS
-                                                             : HF_FNV1A32;
-    out->derivation_known = is_long || (body_has_any(scope, block, is_signed) &&
-                                        !body_has_any(scope, block, is_unsigned));
-    return true;
-}
 
 /* The only expression that a function returns; size 0: there is none, or there are several. */
 static hf__piece returned(const hf__scope *scope, size_t block, size_t *at)
@@ -355,7 +316,7 @@ void hf__function_value(struct hf__eval *in, const hf__scope *scope, size_t bloc
     size_t depends = HF__NO_BLOCK;
     struct hf__eval inner = {.steps = in->steps, .block = &depends};
 
-    if (depth > HF__EVAL_DEPTH_MAX || evaluate_fnv(&inner, scope, block, depth, out))
+    if (depth > HF__EVAL_DEPTH_MAX || hf__evaluate_hasher(&inner, scope, block, depth, out))
         return;
     hf__piece expression = returned(scope, block, &inside.at);
     inside.code = scope->unit->syntax->id != HF__LANG_SQL;

@@ -40,6 +40,14 @@ bool hf__evaluate_percent(struct hf__eval *in, const hf__scope *scope, hf__piece
 void hf__evaluate_format(struct hf__eval *in, const hf__scope *scope, hf__piece format,
                          const hf__pieces *args, unsigned depth, hf__worth *out);
 
+/* Hashes. The last is for an expression that is nothing else: what is made of a hash is one. */
+bool hf__evaluate_digest(struct hf__eval *in, const hf__scope *scope, hf__piece receiver,
+                         hf__piece name, const hf__pieces *args, unsigned depth, hf__worth *out);
+bool hf__evaluate_hasher(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
+                         hf__worth *out);
+void hf__evaluate_around_hash(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                              unsigned depth, hf__worth *out);
+
 /* Calls and functions. */
 bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
                        hf__worth *out);

@@ -19,13 +19,12 @@ static void add_value(hf__buf *text, const hf__worth *value)
 {
     if (value->kind == HF__VALUE_NUMBER)
         hf__buf_printf(text, "%" PRId64, value->number);
-    else if (value->kind == HF__VALUE_TEXT)
+    else if (value->kind == HF__VALUE_TEXT && value->field[0] == '\0')
         hf__buf_add(text, value->text.data, value->text.length);
     else
         hf__add_hole(text);
 }
 
-/* Evaluates an operand and adds what is known of it. */
 void hf__add_operand(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
                      hf__buf *text)
 {

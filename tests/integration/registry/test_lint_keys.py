@@ -1,0 +1,216 @@
+"""holdfast registry lint: keys that are not written where the lock is taken."""
+import json
+
+import pytest
+
+EXIT_OK, EXIT_FINDINGS = 0, 1
+
+
+@pytest.fixture
+def listed(holdfast, tmp_path):
+    """What --list says about files: (outcome, key) of each site, in the order of files and lines."""
+    def run(files, *args):
+        for name, text in files.items():
+            path = tmp_path / "work" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        done = holdfast("registry", "lint", "--list", "--json", *args, ".", cwd=tmp_path / "work")
+        assert done.code in (EXIT_OK, EXIT_FINDINGS), done.err
+        return [(use["outcome"], use["key"]) for use in json.loads(done.out)["uses"] if use["outcome"] != "release"]
+
+    return run
+
+
+PASSED = ("passed on", None)
+
+
+def read(*keys):
+    return [("read", key) for key in keys]
+
+
+def test_a_python_function_may_be_declared_over_several_lines(listed):
+    assert listed({"a.py": """
+def hold(
+    cur,
+    key: int,
+) -> None:
+    cur.execute("SELECT pg_advisory_lock(%s)", (key,))
+
+hold(cur, 424242)
+"""}) == [PASSED, *read("424242")]
+
+
+@pytest.mark.parametrize("name,definition,call", [
+    ("a.py", 'def hold(cur, key, wait=True):\n    cur.execute("SELECT pg_advisory_lock(%s)", [key])\n',
+     "hold(wait=False, cur=cur, key=424242)\n"),
+    ("a.rb", 'def hold(conn:, key:)\n  conn.execute("SELECT pg_advisory_lock(#{key})")\nend\n',
+     "hold(key: 424242, conn: c)\n"),
+    ("A.cs", 'class A { void Hold(Conn c, long key) { c.Query($"SELECT pg_advisory_lock({key})"); }\n',
+     "void F() { Hold(key: 424242, c: c); } }\n"),
+    ("a.kt", 'fun hold(c: Conn, key: Long) { c.query("SELECT pg_advisory_lock($key)") }\n',
+     "fun f() { hold(key = 424242, c = c) }\n"),
+])
+def test_arguments_may_be_passed_by_name(listed, name, definition, call):
+    assert listed({name: definition + call}) == [PASSED, *read("424242")]
+
+
+SERVICE = """
+enum Locks { MIGRATE = 1005, SETTINGS = 1007 }
+export class LockService {
+  async withLock(id: Locks, fn: Fn, options?: Options) {
+    return await this.db.transaction(async (tx) => {
+      const keys = options?.sub === undefined ? [id] : [id, options.sub];
+      await tx.query(
+        keys.length === 1 ? 'SELECT pg_advisory_xact_lock($1)' : 'SELECT pg_advisory_xact_lock($1, $2)',
+        keys,
+      );
+    });
+  }
+  async inContext(id: Locks, fn: Fn, options?: { wait?: number }) {
+    return await this.withLock(id, fn, options);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("call,found", [
+    ("withLock(Locks.MIGRATE, fn)", ("read", "1005")),
+    ("withLock(Locks.MIGRATE, fn, { wait: 5 })", ("read", "1005")),
+    ("withLock(Locks.MIGRATE, fn, { sub: 9 })", ("read", "(1005, 9)")),
+    ("withLock(Locks.MIGRATE, fn, { sub: tenant() })", ("read", "(1005, …)")),
+    ("withLock(Locks.MIGRATE, fn, settings())", ("unresolved", None)),
+    ("inContext(Locks.SETTINGS, fn, { wait: 5 })", ("read", "1007")),
+])
+def test_sql_may_be_chosen_by_what_is_passed(listed, call, found):
+    found_there = listed({"a.ts": SERVICE, "b.ts": f"await locks.{call};\n"})
+    assert found_there[:2] == [PASSED, PASSED]
+    assert found_there[3:] == [found]
+
+
+def test_a_lock_may_be_a_field_of_what_is_passed(listed):
+    assert listed({"a.ts": """
+async function take(db, options) {
+  await db.query('SELECT pg_advisory_lock($1)', [options.lockId]);
+}
+const lockId = 434343;
+take(db, { wait: true, lockId: 424242 });
+take(db, { lockId });
+"""}) == [PASSED, *read("424242", "434343")]
+
+
+def test_a_field_that_one_caller_does_not_show_is_unresolved(listed):
+    assert listed({"a.ts": """
+async function take(db, options) {
+  await db.query('SELECT pg_advisory_lock($1)', [options.lockId]);
+}
+take(db, { lockId: 424242 });
+take(db, readOptions());
+"""}) == [("unresolved", None), *read("424242")]
+
+
+def test_a_parameter_hides_a_constant_of_the_same_name(listed):
+    assert listed({"a.js": """
+const id = 434343;
+function take(db, id) { db.query('SELECT pg_advisory_lock($1)', [id]); }
+take(db, 424242);
+"""}) == [PASSED, *read("424242")]
+
+
+def test_names_of_a_folder_come_before_those_of_others_and_tests_define_nothing(listed):
+    use = 'package p\nfunc f(db DB) { db.Query("SELECT pg_advisory_lock($1)", %s) }\n'
+    assert listed({
+        "a/use.go": use % "jobLock", "a/names.go": "package p\nconst jobLock = 424242\n",
+        "b/use.go": use % "jobLock", "b/names.go": "package p\nconst jobLock = 434343\n",
+        "c/use.go": use % "TestLock", "c/use_test.go": "package p\nconst TestLock = 454545\n",
+    }) == [*read("424242", "434343"), ("unresolved", None)]
+
+
+def test_a_method_that_calls_one_of_its_own_name_passes_on_what_it_gets(listed):
+    assert listed({
+        "driver/driver.go": 'package d\nfunc (e *E) TakeLock(ctx C, key int64) { sql.New().TakeLock(ctx, e.db, key) }\n',
+        "sql/sql.go": 'package sql\nfunc (q *Q) TakeLock(ctx C, db DB, key int64) {\n'
+                      '  db.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", key)\n}\n',
+        "use.go": "package p\nfunc f() { exec.TakeLock(ctx, 424242) }\n",
+    })[:2] == [PASSED, PASSED]
+
+
+def test_a_class_is_known_also_beside_an_unknown_number(listed):
+    assert listed({"a.sql": """
+SELECT pg_advisory_xact_lock(4711, q.id) FROM q;
+SELECT pg_advisory_xact_lock(hashtext('names'), q.id) FROM q;
+SELECT pg_advisory_xact_lock(hashtext('names'), hashtext(a || ':' || b)) FROM q;
+SELECT pg_advisory_xact_lock(q.id, 4711) FROM q;
+"""}) == [*read("(4711, …)", "(-1333323731, …)", "(-1333323731, …)"), ("unresolved", None)]
+
+
+REGISTRY = """
+version: 1
+locks:
+  - {name: slots, key: {class: 4711, pattern: "slot:{id}", as: hashtext}}
+  - {name: one, key: {pair: [4712, 1]}}
+  - {name: jobs, key: {pattern: "job:{id}", as: sha256}}
+"""
+
+
+@pytest.mark.parametrize("number,found", [
+    (4711, ("registered", "(4711, …)")),
+    (4712, ("unresolved", "(4712, …)")),  # it may be another one than (4712, 1)
+    (4713, ("unregistered", "(4713, …)")),
+])
+def test_a_class_is_compared_with_the_registry(listed, number, found):
+    files = {"locks.yaml": REGISTRY, "a.sql": f"SELECT pg_advisory_xact_lock({number}, q.id) FROM q;\n"}
+    assert listed(files, "--registry", "locks.yaml") == [found]
+
+
+HASHES = {
+    "a.py": ['lock(int.from_bytes(hashlib.sha256(f"job:{n}".encode()).digest()[:8], "big", signed=True))',
+             'lock(int(hashlib.md5(f"job:{n}".encode()).hexdigest()[:15], 16))',
+             'lock(zlib.crc32(f"job:{n}".encode()) & 0x7fffffff)'],
+    "a.ts": ["lock(createHash('sha256').update(`job:${n}`).digest().readBigInt64BE(0))",
+             "lock(parseInt(createHash('md5').update('job:' + n).digest('hex').slice(0, 15), 16))"],
+    "a.rb": ['lock(Digest::SHA256.digest("job:#{n}").unpack1("q>"))', 'lock(Zlib.crc32("job:#{n}"))'],
+    "A.java": ['lock(("job:" + n).hashCode());'],
+    "a.php": ['lock(crc32("job:$n"));', 'lock(hexdec(substr(hash("sha256", "job:$n"), 0, 15)));'],
+}
+LOCKING = {
+    "a.py": 'def lock(key):\n    cur.execute("SELECT pg_advisory_lock(%s)", [key])\ndef f(n):\n    ',
+    "a.ts": "function lock(key) { db.query('SELECT pg_advisory_lock($1)', [key]); }\nfunction f(n) { ",
+    "a.rb": 'def lock(key)\n  conn.execute("SELECT pg_advisory_lock(#{key})")\nend\ndef f(n)\n  ',
+    "A.java": 'class A { void lock(long key) { t.query("SELECT pg_advisory_lock(?)", key); }\nvoid f(String n) { ',
+    "a.php": '<?php\nfunction lock($key) { $db->query("SELECT pg_advisory_lock($key)"); }\nfunction f($n) { ',
+}
+CLOSING = {"a.rb": "\nend\n", "a.ts": " }\n", "A.java": " }}\n", "a.php": " }\n"}
+
+
+@pytest.mark.parametrize("name,call", [(name, call) for name, calls in HASHES.items() for call in calls])
+def test_what_is_hashed_is_the_label_whatever_is_made_of_the_hash(listed, name, call):
+    found = listed({name: LOCKING[name] + call + CLOSING.get(name, "\n")})
+    assert found == [PASSED, ("read", "'job:…'")]
+
+
+GO_HASH = """package p
+func key(name string) int64 {
+	h := %s
+	h.Write([]byte("job:" + name))
+	return int64(h.Sum64())
+}
+func f(db DB) { db.Query("SELECT pg_advisory_lock($1)", key("nightly")) }
+"""
+
+
+def test_a_hasher_of_go_is_given_the_label(listed):
+    assert listed({"a.go": GO_HASH % "fnv.New64()"}) == read("'job:nightly'")
+
+
+@pytest.mark.parametrize("call,outcome", [
+    (HASHES["a.py"][0], "registered"),
+    (HASHES["a.py"][1], "unresolved"),  # another hash than the registry's, as far as anybody can tell
+])
+def test_a_hash_that_nobody_can_tell_is_never_a_registered_lock(listed, call, outcome):
+    found = listed({"locks.yaml": REGISTRY, "a.py": LOCKING["a.py"] + call + "\n"}, "--registry", "locks.yaml")
+    assert found == [PASSED, (outcome, "'job:…'")]
+
+
+def test_a_label_of_which_only_punctuation_is_known_is_not_read(listed):
+    assert listed({"a.py": 'cur.execute("SELECT pg_advisory_lock(hashtext(%s))", [f"{a}:{b}"])\n'}) == [
+        ("unresolved", None)]
