@@ -214,3 +214,94 @@ def test_a_hash_that_nobody_can_tell_is_never_a_registered_lock(listed, call, ou
 def test_a_label_of_which_only_punctuation_is_known_is_not_read(listed):
     assert listed({"a.py": 'cur.execute("SELECT pg_advisory_lock(hashtext(%s))", [f"{a}:{b}"])\n'}) == [
         ("unresolved", None)]
+
+
+FIELDS = {
+    "a.ts": ("class Job {\n  private id = 424242;\n  run() { this.db.query('SELECT pg_advisory_lock($1)', [this.id]); }\n}\n"
+             "class Mutex {\n  constructor(private readonly db: Db, private readonly key: number) {}\n"
+             "  take() { this.db.query('SELECT pg_advisory_lock($1)', [this.key]); }\n}\nnew Mutex(db, 434343);\n"),
+    "a.py": ("class Job:\n  def __init__(self):\n    self.id = 424242\n"
+             "  def run(self, cur):\n    cur.execute('SELECT pg_advisory_lock(%s)', [self.id])\n"
+             "class Mutex:\n  def __init__(self, key):\n    self._key = key\n"
+             "  def take(self, cur):\n    cur.execute('SELECT pg_advisory_lock(%s)', [self._key])\nMutex(434343)\n"),
+    "a.rb": ("class Job\n  def initialize\n    @id = 424242\n  end\n"
+             "  def run\n    conn.execute(\"SELECT pg_advisory_lock(#{@id})\")\n  end\nend\n"
+             "class Mutex\n  def initialize(key)\n    @key = key\n  end\n"
+             "  def take\n    conn.execute(\"SELECT pg_advisory_lock(#{@key})\")\n  end\nend\nMutex.new(434343)\n"),
+    "A.java": ("class Job {\n  private final long id = 424242;\n  void run() { t.query(\"SELECT pg_advisory_lock(?)\", id); }\n}\n"
+               "class Mutex {\n  private final long key;\n  Mutex(long key) { this.key = key; }\n"
+               "  void take() { t.query(\"SELECT pg_advisory_lock(?)\", this.key); }\n"
+               "  static void f() { new Mutex(434343L).take(); }\n}\n"),
+    "A.cs": ("class Job {\n  const long Id = 424242;\n  void Run() { c.Query($\"SELECT pg_advisory_lock({Id})\"); }\n}\n"
+             "class Mutex {\n  readonly long _key;\n  public Mutex(long key) { _key = key; }\n"
+             "  void Take() { c.Query($\"SELECT pg_advisory_lock({_key})\"); }\n"
+             "  static void F() { new Mutex(434343).Take(); }\n}\n"),
+    "a.go": ("package p\nfunc New() *Job { return &Job{id: 424242} }\n"
+             "func (j *Job) Run(c Conn) { c.Query(\"SELECT pg_advisory_lock($1)\", j.id) }\n"
+             "func NewMutex(key int64) *Mutex { return &Mutex{lockKey: key} }\n"
+             "func (m *Mutex) Take(c Conn) { c.Query(\"SELECT pg_advisory_lock($1)\", m.lockKey) }\n"
+             "func f() { NewMutex(434343) }\n"),
+    "a.rs": ("impl Job {\n  const ID: i64 = 424242;\n"
+             "  async fn run(&self) { sqlx::query(\"SELECT pg_advisory_lock($1)\").bind(Self::ID).execute(c).await; }\n}\n"
+             "impl Mutex {\n  pub fn new(key: i64) -> Self { Self { key } }\n"
+             "  async fn take(&self) { sqlx::query(\"SELECT pg_advisory_lock($1)\").bind(self.key).execute(c).await; }\n}\n"
+             "fn f() { let m = Mutex::new(434343); }\n"),
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_fields_are_followed_to_where_they_are_set_and_constructors_are_wrappers(listed, name):
+    assert listed({name: FIELDS[name]}) == [*read("424242"), PASSED, *read("434343")]
+
+
+@pytest.mark.parametrize("name,text", [
+    ("A.cs", 'class A {\n  long Key => 424242;\n  void F() { c.Query($"SELECT pg_advisory_lock({Key})"); }\n}\n'),
+    ("A.kt", 'class A {\n  fun key(): Long = 424242\n  fun f() { db.query("SELECT pg_advisory_lock(?)", key()) }\n}\n'),
+    ("a.ex", 'defmodule A do\n  def f(repo) do\n    repo.query("SELECT pg_advisory_lock($1)", [key()])\n  end\n'
+             '  defp key, do: 424242\nend\n'),
+    ("a.rb", 'def key\n  424242\nend\ndef f\n  conn.execute("SELECT pg_advisory_lock(#{key})")\nend\n'),
+    ("a.rs", 'fn key() -> i64 {\n  424242\n}\nfn f() {\n  sqlx::query("SELECT pg_advisory_lock($1)").bind(key());\n}\n'),
+    ("a.py", 'KEY = 424242  # why\ncur.execute("SELECT pg_advisory_lock(%s)", [KEY])\n'),
+    ("a.pm", 'use constant KEY => 424242;\nsub f { $dbh->do("SELECT pg_advisory_lock(?)", undef, KEY); }\n'),
+])
+def test_what_a_function_of_one_expression_gives_is_read(listed, name, text):
+    assert listed({name: text}) == read("424242")
+
+
+def test_parameters_of_perl_are_read(listed):
+    assert listed({"a.pm": """
+sub hold { my ($self, $key) = @_; $self->dbh->do('SELECT pg_advisory_lock(?)', undef, $key); }
+sub f { $self->hold(424242); }
+"""}) == [PASSED, *read("424242")]
+
+
+def test_pipes_of_elixir_are_calls(listed):
+    assert listed({"a.ex": """
+defmodule A do
+  @key "partitions" |> :erlang.crc32() |> rem(32_768)
+  def f(repo), do: repo.query("SELECT pg_advisory_lock($1)", [@key])
+end
+"""}) == read("'partitions'")
+
+
+@pytest.mark.parametrize("name,text", [
+    ("a.ts", "const fn = 'pg_advisory_xact_lock';\nexecute(`SELECT ${fn}(?)`, [key]);\n"),
+    ("a.py", "fn = 'pg_try_advisory_lock_shared'\nexecute(f'SELECT {fn}(:key)')\n"),
+    ("a.go", 'package p\nfunc f() string { return "pg_advisory_lock" }\n'),
+])
+def test_the_name_of_a_function_alone_is_a_site_too(listed, name, text):
+    assert listed({name: text}) == [("unresolved", None)]
+
+
+def test_the_name_of_a_column_is_no_site(listed):
+    assert listed({"a.ts": "f(row['pg_try_advisory_lock'], rs.get('pg_try_advisory_lock'));\n"}) == []
+
+
+def test_a_lock_in_a_block_of_sequel_is_a_site(listed):
+    assert listed({"a.rb": "DB.get{pg_advisory_lock(424242)}\n"}) == read("424242")
+
+
+def test_a_call_whose_closure_is_too_long_to_be_read_is_a_site(listed):
+    body = "  await step();\n" * 400
+    assert listed({"a.ts": "function hold(db, key, fn) { db.query('SELECT pg_advisory_lock($1)', [key]); }\n"
+                           "hold(db, 424242, async () => {\n" + body + "});\n"}) == [PASSED, *read("424242")]

@@ -408,16 +408,23 @@ static void read_expression(struct cursor *in, size_t *start, size_t *size)
     *size = end - *start;
 }
 
+/* queryForObject(sql, Boolean.class, key) has a type, and do(sql, undef, key) options. */
+static bool is_no_value(const hf__unit *unit, size_t start, size_t size)
+{
+    return (size > 6 && memcmp(unit->text + start + size - 6, ".class", 6) == 0) ||
+           (unit->syntax->id == HF__LANG_PERL && size == 5 &&
+            memcmp(unit->text + start, "undef", 5) == 0);
+}
+
 static bool take_nth(struct cursor *in, unsigned number, hf__buf *expression)
 {
     size_t start = 0;
     size_t size = 0;
 
     for (; number > 0; number--) {
-        do { /* queryForObject(sql, Boolean.class, key): a type is no value */
+        do {
             read_expression(in, &start, &size);
-        } while (size > 6 && memcmp(in->unit->text + start + size - 6, ".class", 6) == 0 &&
-                 take(in, ","));
+        } while (is_no_value(in->unit, start, size) && take(in, ","));
         if (number > 1 && !take(in, ","))
             return false;
     }

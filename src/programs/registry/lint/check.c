@@ -64,6 +64,8 @@ const char *hf__show_call(const hf__check *check, const hf__use *use, char out[H
         }
     }
     hf__show(name, sizeof name, text, size);
+    if (use->calls != NULL)
+        hf__show(name, sizeof name, use->calls->name, strlen(use->calls->name));
     if (use->unlocks_all)
         snprintf(out, HF__CALL_SHOWN, "%s()", name);
     else if (hf__lock_key_show(&use->key, key, sizeof key) != NULL)

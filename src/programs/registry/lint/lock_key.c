@@ -49,7 +49,7 @@ static bool as_class(const hf__worth *value, int64_t *number)
     return as_number(value, number) && fits_int4(*number);
 }
 
-/* Keeps the text as a label. Holes, and what stands between them, say nothing: '…:…' is not kept. */
+/* Keeps the text as a label. Holes and what stands between them say nothing: '…:…' is not kept. */
 static hf_status keep_label(const hf__worth *value, hf__lock_key *key, hf_error *err)
 {
     const hf__buf *text = &value->text;

@@ -110,6 +110,10 @@ void hf__project_count_call(hf__project *project, const hf__wrapper *wrapper, bo
             continue;
         item->calls++;
         item->unresolved += unresolved;
+        if (item->also != NULL) {
+            item->also->calls++;
+            item->also->unresolved += unresolved;
+        }
     }
 }
 

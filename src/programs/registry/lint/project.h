@@ -69,10 +69,11 @@ typedef struct hf__wrapper {
     char *params;       /* their names, each with a comma behind it; NULL: not known */
     size_t unsure_from; /* with so many arguments it may take another lock; SIZE_MAX: never */
     hf__choice choice;
-    size_t calls;      /* that were found */
-    size_t unresolved; /* of them */
-    bool hidden;       /* others pass an object whose field nobody can tell */
-    bool told;         /* a finding was reported for it */
+    struct hf__wrapper *also; /* the same constructor by its own name; NULL: there is none */
+    size_t calls;             /* that were found */
+    size_t unresolved;        /* of them */
+    bool hidden;              /* others pass an object whose field nobody can tell */
+    bool told;                /* a finding was reported for it */
 } hf__wrapper;
 
 typedef struct hf__definition {

@@ -39,9 +39,9 @@ static const hf__use_kind kinds[] = {
         .in_code = true,
     },
     {
-        .name = "Diesel",
-        .regex = "(?<!fn )(?<![\\w.])" FUNCTION "\\s*\\(",
-        .languages = HF__LANG_RUST,
+        .name = "Diesel, and blocks of Sequel",
+        .regex = "(?<!fn )(?<!def )(?<![\\w.])" FUNCTION "\\s*\\(",
+        .languages = HF__LANG_RUST | HF__LANG_RUBY,
         .in_code = true,
     },
     {
@@ -124,6 +124,14 @@ static const hf__use_kind kinds[] = {
         .labels = true,
         .releases = true,
         .lifetime_unknown = true,
+    },
+    {
+        .name = "the name of a function", /* fn = "pg_advisory_lock"; the last row */
+        .regex = "(?:(?<![=!<>])=|[?:]|=>|\\breturn)\\s*[\"'`]" FUNCTION "[\"'`]",
+        .languages = HF__LANG_ANY & ~(unsigned)(HF__LANG_SQL | HF__LANG_XML | HF__LANG_TEXT),
+        .in_sql = true,
+        .bare = true,
+        .releases = true,
     },
 };
 
@@ -346,14 +354,31 @@ static hf_status read_key(struct search *search, size_t index, hf__use *use)
     return status;
 }
 
+/* The SQL around such a name is made elsewhere: that a lock is taken is all that is known. */
+static void read_bare(const hf__uses *uses, hf__use *use, bool *known)
+{
+    *known = false;
+    for (size_t i = 0; i < uses->count; i++)
+        *known = *known || (use->at >= uses->items[i].start && use->at < uses->items[i].end);
+    use->end = use->args;
+    use->key =
+        (hf__lock_key){.why = "the SQL with this name is made elsewhere", .block = HF__NO_BLOCK};
+}
+
 static hf_status add_use(struct search *search, size_t index, const hf__pcre_match *match)
 {
     hf__uses *uses = search->uses;
     hf__use use = {0};
     hf_status status;
+    bool known = false;
 
     describe(search, index, match, &use);
-    status = read_key(search, index, &use);
+    if (kinds[index].bare) {
+        read_bare(uses, &use, &known);
+        if (known || use.unlocks)
+            return HF_OK; /* it is an argument of a call that is listed */
+    }
+    status = kinds[index].bare ? HF_OK : read_key(search, index, &use);
     if (status == HF_OK && continues_as_prose(search->unit, &use)) {
         hf__lock_key_free(&use.key);
         return HF_OK;

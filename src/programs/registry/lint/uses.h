@@ -15,6 +15,7 @@ typedef struct hf__use_kind {
     unsigned languages;
     bool in_sql;            /* a call in SQL: in strings, and in SQL files */
     bool in_code;           /* a call in the program's own code */
+    bool bare;              /* only the name of a function, which SQL is made with elsewhere */
     size_t argument;        /* which argument is the key */
     bool labels;            /* a string is a label; otherwise the key is a number or SQL */
     bool pairs;             /* two arguments are two numbers, also where a string is a label */

@@ -63,7 +63,29 @@ static bool says_enough(const hf__lock_key *key)
     return key->kind != HF__KEY_UNKNOWN && (key->kind != HF__KEY_LABEL || known >= ENOUGH);
 }
 
-static void learn_one(hf__project *project, const hf__file_facts *facts, hf__use *use)
+/* The class around a constructor: what new X(…), X.new(…), X::new(…) and X(…) call. */
+static hf__piece class_around(const hf__unit *unit, size_t at)
+{
+    static const char *const words[] = {"class ", "impl ", NULL};
+
+    for (; at > 0; at--) {
+        if (unit->classes[at - 1] != HF__CODE || (at > 1 && is_word(unit->text[at - 2])))
+            continue;
+        for (const char *const *word = words; *word != NULL; word++) {
+            size_t size = strlen(*word);
+            if (unit->size - at < size || memcmp(unit->text + at - 1, *word, size) != 0)
+                continue;
+            hf__piece name = {unit->text + at - 1 + size, 0};
+            while (is_word(name.text[name.size]))
+                name.size++;
+            return name;
+        }
+    }
+    return (hf__piece){"", 0};
+}
+
+static void learn_one(hf__project *project, const hf__file_facts *facts, hf__use *use,
+                      hf__piece name)
 {
     const hf__unit *unit = facts->unit;
     const hf__function *function = &facts->functions[use->key.block];
@@ -84,7 +106,7 @@ static void learn_one(hf__project *project, const hf__file_facts *facts, hf__use
     };
     hf__buf params = {0};
 
-    made.name = strndup(unit->text + function->name, function->name_size);
+    made.name = strndup(name.text, name.size);
     made.file = strdup(unit->path);
     hf__function_params(unit, function, &params);
     made.params = params.data;
@@ -128,6 +150,29 @@ static void learn_again(hf__project *project, const hf__file_facts *facts, hf__w
     }
 }
 
+/* A constructor is called by the name of its class, as well as by its own in super().__init__(). */
+static void learn_class(hf__project *project, const hf__file_facts *facts, hf__use *use)
+{
+    const hf__unit *unit = facts->unit;
+    const hf__function *function = &facts->functions[use->key.block];
+    unsigned language = (unsigned)unit->syntax->id;
+
+    if (use->wraps == NULL || !hf__is_constructor(unit->text + function->name, function->name_size))
+        return;
+    hf__piece name = class_around(unit, function->name);
+    if (name.size < 3)
+        return;
+    hf__wrapper *known =
+        hf__project_wrapper(project, name.text, name.size, language, unit->path, false);
+    if (known == NULL || (!known->declared && strcmp(known->file, unit->path) != 0))
+        learn_one(project, facts, use, name);
+    else if (!known->declared)
+        learn_again(project, facts, known, use);
+    known = hf__project_wrapper(project, name.text, name.size, language, unit->path, false);
+    if (known != NULL && known != use->wraps)
+        known->also = use->wraps;
+}
+
 void hf__wrappers_learn(hf__project *project, const hf__file_facts *facts, hf__uses *uses)
 {
     for (size_t i = 0; i < uses->count; i++) {
@@ -143,10 +188,11 @@ void hf__wrappers_learn(hf__project *project, const hf__file_facts *facts, hf__u
         hf__wrapper *known =
             hf__project_wrapper(project, name, function->name_size, language, path, false);
         if (known == NULL || (!known->declared && strcmp(known->file, path) != 0))
-            learn_one(project, facts, use);
+            learn_one(project, facts, use, (hf__piece){name, function->name_size});
         else if (!known->declared)
             learn_again(project, facts, known, use);
         use->wraps = hf__project_wrapper(project, name, function->name_size, language, path, false);
+        learn_class(project, facts, use);
     }
 }
 
@@ -159,6 +205,12 @@ static bool is_fully_known(const hf__worth *value)
             value->text.length > 0 &&
             memchr(value->text.data, HF__LABEL_HOLE, value->text.length) == NULL &&
             memchr(value->text.data, HF__LABEL_PARAM, value->text.length) == NULL);
+}
+
+static bool depends_on_params(const hf__worth *value)
+{
+    return value->text.length > 0 &&
+           memchr(value->text.data, HF__LABEL_PARAM, value->text.length) != NULL;
 }
 
 static bool follows_word(const hf__unit *unit, size_t at, const char *word)
@@ -174,10 +226,12 @@ static void learn_constant(const hf__scope *scope, const char *wanted)
 {
     const char *dot = strchr(wanted, '.');
     const char *name = dot != NULL ? dot + 1 : wanted;
+    bool field = dot == wanted; /* .lockKey: of any object */
     const hf__assignment *assigned =
-        dot != NULL ? hf__assignments_find_in(scope->names, scope->unit, wanted,
-                                              (size_t)(dot - wanted), name, strlen(name))
-                    : hf__assignments_find(scope->names, scope->unit, 0, true, name, strlen(name));
+        dot != NULL && !field
+            ? hf__assignments_find_in(scope->names, scope->unit, wanted, (size_t)(dot - wanted),
+                                      name, strlen(name))
+            : hf__assignments_find(scope->names, scope->unit, 0, true, name, strlen(name));
     hf__scope there = *scope;
     hf__worth value = {0};
     size_t block = HF__NO_BLOCK;
@@ -192,7 +246,11 @@ static void learn_constant(const hf__scope *scope, const char *wanted)
         hf__value_read(&there,
                        (hf__piece){scope->unit->text + assigned->value, assigned->value_size},
                        &value, &block);
-    if (is_fully_known(&value))
+    bool told =
+        field ? block == HF__NO_BLOCK || !depends_on_params(&value) : is_fully_known(&value);
+    if (field && !told)
+        hf__value_free(&value); /* with it the field has no value in this folder */
+    if (told || field)
         hf__project_define(scope->project, scope->unit->path, wanted, false, NULL, &value);
     hf__value_free(&value);
 }
@@ -404,8 +462,9 @@ static hf_status add_call(const hf__scope *scope, hf__wrapper *wrapper, size_t a
             use.key.why = "its arguments cannot be read";
         else if (!sure)
             use.key.why = "it takes one of several locks";
-        bool hidden = sure && wrapper->key[0].field[0] != '\0' && block == HF__NO_BLOCK &&
-                      use.key.kind == HF__KEY_UNKNOWN;
+        bool hidden = sure &&
+                      (wrapper->key[0].field[0] != '\0' || wrapper->key[1].field[0] != '\0') &&
+                      block == HF__NO_BLOCK && use.key.kind == HF__KEY_UNKNOWN;
         wrapper->hidden = wrapper->hidden || hidden;
         if (status == HF_OK && !hidden &&
             !hf__grow(&uses->items, &uses->capacity, uses->count + 1, sizeof *uses->items))
@@ -439,8 +498,16 @@ static size_t opening(const hf__unit *unit, size_t end)
 {
     size_t at = end;
 
+    static const char *const made[] = {".new", "::new", "->new", NULL};
+
     if (at < unit->size && strchr("!?", unit->text[at]) != NULL)
         at++;
+    for (const char *const *word = made; *word != NULL; word++) {
+        size_t size = strlen(*word);
+        if (unit->size - at > size && memcmp(unit->text + at, *word, size) == 0 &&
+            !is_word(unit->text[at + size]))
+            at += size;
+    }
     while (at < unit->size && (unit->text[at] == ' ' || unit->text[at] == '\t'))
         at++;
     if (at < unit->size && unit->text[at] == '<') { /* name<T>( */
@@ -479,6 +546,9 @@ hf_status hf__wrapper_calls_find(const hf__scope *scope, hf__uses *uses, hf_erro
         for (size_t i = 0; open > 0 && i < direct; i++) /* a library's function is known anyway */
             if (place >= uses->items[i].start && place < uses->items[i].end)
                 open = 0;
+        if (uses->count > direct && place < uses->items[uses->count - 1].args &&
+            place > uses->items[uses->count - 1].start)
+            open = 0; /* `new` of X::new(…) */
         if (open == 0 || is_declaration(scope, place) ||
             (wrapper->in_sql ? !hf__unit_is_sql(unit, place) : unit->classes[place] != HF__CODE) ||
             (!wrapper->declared && is_common(wrapper->name) &&

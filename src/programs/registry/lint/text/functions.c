@@ -103,7 +103,7 @@ static void take_first_name(const hf__unit *unit, size_t start, size_t end, size
 
 static void add_param(const hf__unit *unit, hf__function *function, size_t start, size_t end)
 {
-    static const char *const receivers[] = {"self", "cls", "this", NULL};
+    static const char *const receivers[] = {"self", "cls", "this", "class", NULL};
     size_t name = start;
     size_t size = 0;
 
@@ -200,7 +200,8 @@ static size_t name_before(const hf__unit *unit, size_t open, size_t lowest, size
     *size = end - start;
     if (*size == 0 || is_one_of(unit->text + start, *size, anonymous))
         start = assigned_name(unit, open, lowest, size);
-    else if (is_one_of(unit->text + start, *size, skipped) ||
+    else if ((is_one_of(unit->text + start, *size, skipped) &&
+              unit->syntax->id != HF__LANG_RUST) || /* fn new(…) */
              (start > 0 && strchr("@#.", unit->text[start - 1]) != NULL))
         *size = 0;
     if (start < lowest)
@@ -232,6 +233,36 @@ static void read_braced(const hf__unit *unit, const hf__block *block, hf__functi
     }
     if (function->name_size > 0 && lacks_keyword(unit, block->start, function->body))
         *function = (hf__function){0};
+}
+
+/* sub name { my ($self, $key) = @_; … } */
+static void read_sub(const hf__unit *unit, const hf__block *block, hf__function *function)
+{
+    size_t at = block->start;
+    size_t open;
+
+    while (at + 4 < block->end && !(is_code(unit, at) && memcmp(unit->text + at, "sub ", 4) == 0))
+        at++;
+    for (at += 4; at < block->end && unit->text[at] == ' '; at++)
+        continue;
+    size_t end = at;
+    while (end < block->end && is_word(unit->text[end]))
+        end++;
+    if (end == at || end >= block->end)
+        return;
+    function->name = at;
+    function->name_size = end - at;
+    function->body = end;
+    for (open = end; open < block->end && unit->text[open] != '{'; open++)
+        continue;
+    for (open++; open < block->end && isspace((unsigned char)unit->text[open]); open++)
+        continue;
+    if (open + 4 >= block->end || memcmp(unit->text + open, "my (", 4) != 0)
+        return;
+    size_t close = behind_brackets(unit, open + 3, block->end);
+    size_t next = close + strspn(unit->text + close, " =");
+    if (memcmp(unit->text + next, "@_", 2) == 0)
+        read_params(unit, function, open + 3, close - 1);
 }
 
 /* def name(a, b), def self.name a, b. */
@@ -302,7 +333,12 @@ hf_status hf__functions_read(const hf__unit *unit, hf__function **functions, hf_
         return hf__no_memory(err);
     for (size_t i = 0; i < unit->block_count; i++) {
         switch (unit->syntax->blocks) {
-        case HF__BLOCKS_BRACES: read_braced(unit, &unit->blocks[i], &made[i]); break;
+        case HF__BLOCKS_BRACES:
+            if (unit->syntax->id == HF__LANG_PERL)
+                read_sub(unit, &unit->blocks[i], &made[i]);
+            else
+                read_braced(unit, &unit->blocks[i], &made[i]);
+            break;
         case HF__BLOCKS_INDENTED:
         case HF__BLOCKS_ENDED: read_def(unit, &unit->blocks[i], &made[i]); break;
         case HF__BLOCKS_SQL: read_sql(unit, &unit->blocks[i], &made[i]); break;
@@ -328,4 +364,15 @@ void hf__function_params(const hf__unit *unit, const hf__function *function, hf_
         hf__buf_add(names, unit->text + function->params[i], function->param_sizes[i]);
         hf__buf_puts(names, ",");
     }
+}
+
+bool hf__is_constructor(const char *name, size_t size)
+{
+    static const char *const names[] = {"__init__",    "constructor", "initialize",
+                                        "__construct", "new",         NULL};
+
+    for (const char *const *item = names; *item != NULL; item++)
+        if (strlen(*item) == size && memcmp(*item, name, size) == 0)
+            return true;
+    return false;
 }

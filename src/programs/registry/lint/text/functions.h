@@ -23,6 +23,9 @@ HF_MUST_CHECK hf_status hf__functions_read(const hf__unit *unit, hf__function **
 /* Adds the names of the parameters, each with a comma behind it. */
 void hf__function_params(const hf__unit *unit, const hf__function *function, hf__buf *names);
 
+/* Is it a name that constructors have in some language? */
+bool hf__is_constructor(const char *name, size_t size);
+
 /* The index of the parameter of that name, or HF__PARAMS_MAX. */
 size_t hf__function_param(const hf__unit *unit, const hf__function *function, const char *name,
                           size_t size);

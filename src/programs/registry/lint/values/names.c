@@ -6,11 +6,14 @@
 
 #include "base/vec.h"
 
-enum { ASSIGNMENTS_MAX = 50000, EXPRESSION_REACH = 800, BRACKET_REACH = 4000, FIELDS = 2 };
+enum { ASSIGNMENTS_MAX = 50000, EXPRESSION_REACH = 800, BRACKET_REACH = 4000 };
+
+/* Places in hf__assignment_patterns. */
+enum { FIELDS = 2, NAMED_FIELDS = 3, EXPRESSIONS = 4 };
 
 #define NAME "([A-Za-z_]\\w*)"
 #define TYPE                                                                                       \
-    "(?:\\s*:\\s*(?:&(?:'static )?)?[\\w.:<>]+(?:\\[\\])?|"                                        \
+    "(?:[ \\t]*:[ \\t]*(?:&(?:'static )?)?[\\w.:<>]+(?:\\[\\])?|"                                  \
     "\\s+(?:constant\\s+)?(?:u?int(?:eger)?\\d*|bigint|long|string|text|varchar))?"
 
 const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS] = {
@@ -21,6 +24,15 @@ const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS] = {
     "(?:['\"]\\s*,|\\s*=>)?[ \\t]+(?=[-\"'(\\d]|0x|~s)()",
     /* { report: 42 } of JavaScript, { 'report': 42 } of Python */
     "(?:[{,]|^)\\s*[\"']?([A-Za-z_][\\w-]*)[\"']?\\s*:\\s*(?=[-\\d\"'])()",
+    /* { id: LOCK_ID }, but not { id: number } */
+    "(?:[{,]|^)[ \\t]*" NAME
+    "[ \\t]*:[ \\t]*(?!(?:number|string|boolean|bigint|any|unknown|[iu](?:64|32|16|8|"
+    "size)|str|bool|int|float|(?-i:(?:[A-Z]\\w*::)*[A-Z]\\w*[a-z]\\w*)\\s*[,;}<|\\n])\\b)(?=[A-Za-"
+    "z_])()",
+    /* A function without parameters that is one expression: of Kotlin, Elixir and C# */
+    "(?|\\bfun[ \\t]+" NAME "[ \\t]*\\([ \\t]*\\)[^={\\n]*=|\\bdefp?[ \\t]+" NAME
+    "(?:\\(\\))?,[ \\t]*do:|\\w[?>\\]]*[ \\t]+" NAME
+    "(?:\\(\\))?[ \\t]*=>)[ \\t]*(?=[-\\w\"'$@(])()",
     /* reportLock lockID = 2, of a type of Go */
     "^[ \\t]*(?:const[ \\t]+|var[ \\t]+)?" NAME
     "[ \\t]+[A-Za-z][\\w.]*[ \\t]*=(?=[ \\t]*[-\\d\"])()",
@@ -55,6 +67,8 @@ size_t hf__expression_end(const hf__unit *unit, size_t at)
 
     for (; at < limit; at++) {
         char c = unit->text[at];
+        if (unit->classes[at] == HF__COMMENT && depth == 0 && at > start)
+            break; /* KEY = 42  # why */
         if (!is_code(unit, at))
             continue;
         if (depth == 0 &&
@@ -215,9 +229,16 @@ static bool is_meant(const hf__unit *unit, size_t pattern, const hf__pcre_match 
     switch (pattern) {
     case 0: return is_code(unit, match->start[1]) && !is_argument(unit, match->start[1]);
     case 1: return unit->classes[match->start[1]] != HF__COMMENT;
-    case 3: return unit->syntax->id == HF__LANG_GO && is_code(unit, match->start[1]);
+    case NAMED_FIELDS:
+        return (unit->syntax->id & (HF__LANG_GO | HF__LANG_RUST | HF__LANG_JS)) != 0 &&
+               is_code(unit, match->start[1]);
+    case EXPRESSIONS:
+        return (unit->syntax->id & (HF__LANG_KOTLIN | HF__LANG_ELIXIR | HF__LANG_CSHARP)) != 0 &&
+               is_code(unit, match->start[1]);
+    case 5: return unit->syntax->id == HF__LANG_GO && is_code(unit, match->start[1]);
     default:
-        return (unit->syntax->id & (HF__LANG_JS | HF__LANG_PYTHON)) != 0 &&
+        return (unit->syntax->id & (HF__LANG_JS | HF__LANG_PYTHON | HF__LANG_GO | HF__LANG_RUST)) !=
+                   0 &&
                unit->classes[match->start[0]] != HF__TEXT &&
                unit->classes[match->start[1]] != HF__COMMENT;
     }
@@ -237,7 +258,7 @@ static void read_all(hf__assignments *assignments)
              at = match.end[0] > at ? match.end[0] : at + 1) {
             if (!is_meant(unit, i, &match))
                 continue;
-            status = add(assignments, unit, &match, i == FIELDS, NULL);
+            status = add(assignments, unit, &match, i == FIELDS || i == NAMED_FIELDS, NULL);
             if (status == HF_OK && i == 0)
                 status = add_enumeration(assignments, unit, NULL);
         }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "programs/registry/lint/args.h"
 
@@ -37,7 +38,8 @@ const char *const hf__value_patterns[HF__VALUE_PATTERNS] = {
     [HF__VALUE_IS_ITEM] = "\\A(?:[a-z_]\\w*\\.)*([a-z_]\\w*)\\[\\s*[\"':]([\\w-]+)[\"']?\\s*\\]\\z",
     [HF__VALUE_IS_DIGEST] =
         "\\A(?:md5(?:_hex|sum)?|sha_?(?:1|224|256|384|512)(?:sum|_hex)?|sum(?:1|224|256|512|64|32|"
-        "64string)|crc32c?|crc64|checksum(?:ieee)?|adler32|xxh(?:ash)?(?:32|64|3)?\\w*|murmur\\w*|"
+        "64string)|crc32c?|crc64|checksum(?:ieee)?|adler32|sum|xxh(?:ash)?(?:32|64|3)?\\w*|"
+        "murmur\\w*|"
         "mmh3|"
         "blake[23]\\w*|siphash\\w*|phash2|hash|hashcode|gethashcode|hash_?string|hashdata|hash64|"
         "computehash|digest|hexdigest|update)\\z",
@@ -135,8 +137,8 @@ static bool evaluate_param(struct hf__eval *in, const hf__scope *scope, hf__piec
 }
 
 /* Evaluates what a name was given. */
-static void evaluate_assigned(struct hf__eval *in, const hf__scope *scope,
-                              const hf__assignment *assigned, unsigned depth, hf__worth *out)
+void hf__evaluate_assigned(struct hf__eval *in, const hf__scope *scope,
+                           const hf__assignment *assigned, unsigned depth, hf__worth *out)
 {
     hf__scope there = *scope;
 
@@ -178,7 +180,8 @@ static hf__piece owner_of(hf__piece chain)
            (isalnum((unsigned char)chain.text[start - 1]) || chain.text[start - 1] == '_'))
         start--;
     hf__piece owner = {chain.text + start, chain.size - start};
-    return is_capital(owner) ? owner : (hf__piece){"", 0};
+    bool own = owner.size == 4 && memcmp(owner.text, "Self", 4) == 0;
+    return is_capital(owner) && !own ? owner : (hf__piece){"", 0};
 }
 
 /* A member of an owner that this file, or another, declares. */
@@ -190,7 +193,7 @@ static void evaluate_member(struct hf__eval *in, const hf__scope *scope, hf__pie
     hf__buf whole = {0};
 
     if (assigned != NULL) {
-        evaluate_assigned(in, scope, assigned, depth, out);
+        hf__evaluate_assigned(in, scope, assigned, depth, out);
         return;
     }
     hf__buf_add(&whole, owner.text, owner.size);
@@ -219,6 +222,60 @@ static bool evaluate_item(struct hf__eval *in, const hf__scope *scope, hf__piece
     return true;
 }
 
+/* this.key where the constructor has a parameter `private readonly key`, or makes Self { key }. */
+static bool evaluate_promoted(struct hf__eval *in, const hf__scope *scope, hf__piece chain,
+                              hf__piece name, hf__worth *out)
+{
+    const hf__unit *unit = scope->unit;
+    hf__piece owner = hf__piece_owner(chain);
+
+    if ((hf__eval_language(scope) & (HF__LANG_JS | HF__LANG_PHP | HF__LANG_RUST)) == 0 ||
+        owner.size < 4 ||
+        (memcmp(owner.text + owner.size - 4, "this", 4) != 0 &&
+         memcmp(owner.text + owner.size - 4, "self", 4) != 0))
+        return false;
+    for (size_t i = 0; i < unit->block_count; i++) {
+        const hf__function *function = &scope->functions[i];
+        hf__piece called = {unit->text + function->name, function->name_size};
+        size_t index = hf__function_param(unit, function, name.text, name.size);
+        if (index == HF__PARAMS_MAX || !hf__is_constructor(called.text, called.size) ||
+            (*in->block != HF__NO_BLOCK && *in->block != i))
+            continue;
+        *in->block = i;
+        out->kind = HF__VALUE_TEXT;
+        hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, (char)('0' + (int)index)}, 2);
+        return true;
+    }
+    return false;
+}
+
+/* A field that another file of the folder sets. Only names that speak of locks are looked for. */
+static bool evaluate_far_field(const hf__scope *scope, hf__piece name, hf__worth *out)
+{
+    hf__buf field = {0};
+    const hf__definition *known = NULL;
+    bool speaks = false;
+
+    for (size_t i = 0; i + 4 <= name.size; i++)
+        speaks = speaks || strncasecmp(name.text + i, "lock", 4) == 0;
+    if (!speaks || !scope->code)
+        return false;
+    hf__buf_puts(&field, ".");
+    hf__buf_add(&field, name.text, name.size);
+    if (!field.broken)
+        known = hf__project_find(scope->project, scope->unit->path, field.data, field.length, false,
+                                 true);
+    if (known != NULL)
+        scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
+    else if (!field.broken)
+        hf__project_want(scope->project, field.data, field.length);
+    hf__buf_free(&field);
+    return known != NULL;
+}
+
+/* Where a plain name may be a field of the object. */
+#define IMPLICIT_THIS (HF__LANG_JAVA | HF__LANG_CSHARP | HF__LANG_KOTLIN | HF__LANG_C)
+
 static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
                           unsigned depth, hf__worth *out)
 {
@@ -234,8 +291,9 @@ static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece
         evaluate_member(in, scope, owner, name, depth, out);
         return;
     }
-    bool member = chain.size > 0;
-    if (member && evaluate_param(in, scope, hf__piece_owner(chain), name, out))
+    bool member = chain.size > 0 || (hf__eval_language(scope) == HF__LANG_RUBY &&
+                                     memchr(piece.text, '@', piece.size) != NULL);
+    if (chain.size > 0 && evaluate_param(in, scope, hf__piece_owner(chain), name, out))
         return;
     const hf__assignment *assigned =
         hf__assignments_find(scope->names, scope->unit, scope->at, member, name.text, name.size);
@@ -245,9 +303,20 @@ static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece
         (assigned->block == HF__NO_BLOCK ||
          !hf__unit_encloses(scope->unit, around, assigned->block)))
         assigned = NULL; /* the parameter hides it */
+    if (assigned == NULL && around == HF__NO_BLOCK &&
+        (hf__eval_language(scope) & IMPLICIT_THIS) != 0)
+        assigned =
+            hf__assignments_find(scope->names, scope->unit, scope->at, true, name.text, name.size);
     if (assigned != NULL)
-        evaluate_assigned(in, scope, assigned, depth, out);
+        hf__evaluate_assigned(in, scope, assigned, depth, out);
+    if (out->kind == HF__VALUE_UNKNOWN && member && evaluate_promoted(in, scope, chain, name, out))
+        return;
     if (out->kind != HF__VALUE_UNKNOWN || (!member && evaluate_param(in, scope, name, none, out)))
+        return;
+    if (assigned == NULL && chain.size > 0 && evaluate_far_field(scope, name, out))
+        return;
+    if (assigned == NULL && !member && hf__eval_language(scope) == HF__LANG_RUBY &&
+        hf__evaluate_method(in, scope, name, depth, out))
         return;
     const hf__definition *known =
         hf__project_find(scope->project, scope->unit->path, name.text, name.size, false,
@@ -423,6 +492,7 @@ static void evaluate_bare(struct hf__eval *in, const hf__scope *scope, hf__piece
                           unsigned depth, hf__worth *out)
 {
     if (piece.size == 0 || evaluate_hole(in, scope, piece, depth, out) ||
+        hf__evaluate_piped(in, scope, piece, depth, out) ||
         evaluate_item(in, scope, piece, depth, out) || evaluate_number(scope, piece, out) ||
         hf__evaluate_string(in, scope, piece, depth, out) ||
         evaluate_sql_hash(in, scope, piece, depth, out) ||

@@ -174,6 +174,17 @@ static size_t find_function(const hf__scope *scope, hf__piece name)
     return found;
 }
 
+bool hf__evaluate_method(struct hf__eval *in, const hf__scope *scope, hf__piece name,
+                         unsigned depth, hf__worth *out)
+{
+    size_t block = find_function(scope, name);
+
+    if (block == HF__NO_BLOCK || scope->functions[block].param_count > 0)
+        return false;
+    hf__function_value(in, scope, block, depth + 1, out);
+    return true;
+}
+
 /* options.get(x) says nothing about a function `get` of this project. */
 static bool may_be_ours(const hf__scope *scope, const struct call *call)
 {
@@ -204,6 +215,14 @@ static void evaluate_function(struct hf__eval *in, const hf__scope *scope, const
 
     if (!may_be_ours(scope, call))
         return;
+    if (args.count == 0 || (args.count == 1 && args.items[0].size == 0)) {
+        const hf__assignment *assigned = hf__assignments_find(
+            scope->names, scope->unit, scope->at, true, call->name.text, call->name.size);
+        if (assigned != NULL)
+            hf__evaluate_assigned(in, scope, assigned, depth, out);
+        if (out->kind != HF__VALUE_UNKNOWN)
+            return;
+    }
     if (block != HF__NO_BLOCK) {
         hf__function_params(scope->unit, &scope->functions[block], &params);
         args.count = hf__pieces_by_name(args.items, args.count, HF__PIECES_MAX, params.data);
@@ -228,6 +247,35 @@ static bool is_of_project(const hf__scope *scope, const struct call *call)
            (find_function(scope, call->name) != HF__NO_BLOCK ||
             hf__project_find(scope->project, scope->unit->path, call->name.text, call->name.size,
                              true, false) != NULL);
+}
+
+/* a |> f(b) of Elixir is f(a, b). */
+bool hf__evaluate_piped(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                        unsigned depth, hf__worth *out)
+{
+    size_t pipe = 0;
+    hf__buf text = {0};
+
+    if (!scope->code || hf__eval_language(scope) != HF__LANG_ELIXIR)
+        return false;
+    for (size_t at = 0; at + 1 < piece.size;
+         at += hf__piece_step((hf__piece){piece.text + at, piece.size - at}, false))
+        if (memcmp(piece.text + at, "|>", 2) == 0)
+            pipe = at;
+    hf__piece call = hf__piece_trim((hf__piece){piece.text + pipe, piece.size - pipe});
+    const char *open = memchr(call.text, '(', call.size);
+    if (pipe == 0 || open == NULL)
+        return false;
+    size_t name = (size_t)(open - call.text) + 1;
+    hf__buf_add(&text, call.text + 2, name - 2);
+    hf__buf_add(&text, piece.text, pipe);
+    hf__piece rest = hf__piece_trim((hf__piece){call.text + name, call.size - name});
+    hf__buf_puts(&text, rest.size > 0 && rest.text[0] != ')' ? ", " : "");
+    hf__buf_add(&text, rest.text, rest.size);
+    if (!text.broken)
+        hf__evaluate(in, scope, (hf__piece){text.data, text.length}, depth + 1, out);
+    hf__buf_free(&text);
+    return true;
 }
 
 bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
@@ -277,6 +325,32 @@ bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece pi
 
 /* ---- Functions ------------------------------------------------------------------------------- */
 
+/* What stands behind the last semicolon of a function of Rust. */
+static hf__piece last_expression(const hf__scope *scope, size_t block, size_t *at)
+{
+    const hf__unit *unit = scope->unit;
+    size_t body = scope->functions[block].body;
+    size_t end = unit->blocks[block].end;
+    size_t depth = 0;
+
+    while (body < end && !(unit->classes[body] == HF__CODE && unit->text[body] == '{'))
+        body++;
+    size_t start = ++body;
+    for (size_t i = body; i + 1 < end; i++) {
+        if (unit->classes[i] != HF__CODE)
+            continue;
+        char c = unit->text[i];
+        depth += c == '(' || c == '[' || c == '{';
+        depth -= (c == ')' || c == ']' || c == '}') && depth > 0;
+        if (depth == 0 && (c == ';' || c == '}'))
+            start = i + 1;
+    }
+    if (start + 1 >= end)
+        return (hf__piece){"", 0};
+    *at = start;
+    return hf__piece_trim((hf__piece){unit->text + start, end - 1 - start});
+}
+
 /* The only expression that a function returns; size 0: there is none, or there are several. */
 static hf__piece returned(const hf__scope *scope, size_t block, size_t *at)
 {
@@ -294,6 +368,8 @@ static hf__piece returned(const hf__scope *scope, size_t block, size_t *at)
         found = (hf__piece){unit->text + i + 6, hf__expression_end(unit, i + 6) - i - 6};
         *at = i;
     }
+    if (found.size == 0 && unit->syntax->id == HF__LANG_RUST)
+        return last_expression(scope, block, at);
     if (found.size > 0 || (unit->syntax->id & (HF__LANG_RUBY | HF__LANG_ELIXIR)) == 0)
         return found;
     while (end > 0 && isspace((unsigned char)unit->text[end - 1])) /* the line before `end` */

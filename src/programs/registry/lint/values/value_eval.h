@@ -21,6 +21,10 @@ bool hf__eval_matches(const hf__scope *scope, enum hf__value_pattern which, hf__
                       hf__pcre_match *match);
 unsigned hf__eval_language(const hf__scope *scope);
 
+/* Evaluates what a name was given. */
+void hf__evaluate_assigned(struct hf__eval *in, const hf__scope *scope,
+                           const hf__assignment *assigned, unsigned depth, hf__worth *out);
+
 /* Adds to a text that something is not known. */
 void hf__add_hole(hf__buf *text);
 
@@ -48,7 +52,11 @@ bool hf__evaluate_hasher(struct hf__eval *in, const hf__scope *scope, size_t blo
 void hf__evaluate_around_hash(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
                               unsigned depth, hf__worth *out);
 
-/* Calls and functions. */
+/* Calls and functions. A method without parameters may be called by its name alone. */
+bool hf__evaluate_method(struct hf__eval *in, const hf__scope *scope, hf__piece name,
+                         unsigned depth, hf__worth *out);
+bool hf__evaluate_piped(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                        unsigned depth, hf__worth *out);
 bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
                        hf__worth *out);
 void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth *form,
