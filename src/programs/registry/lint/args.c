@@ -96,7 +96,16 @@ static bool take_braced(struct reader *in, size_t ahead)
         depth -= c == '}';
         size++;
     } while (depth > 0);
-    put_hole(in, in->unit->text + in->at + ahead + 1, size - 2);
+    const char *inner = in->unit->text + in->at + ahead + 1;
+    if (size > 2 && strspn(inner, "0123456789") == size - 2) { /* {0}: what is passed first */
+        hf__buf mark = {0};
+        hf__buf_printf(&mark, "$%lu", strtoul(inner, NULL, 10) + 1);
+        if (!mark.broken)
+            put_hole(in, mark.data, mark.length);
+        hf__buf_free(&mark);
+    } else {
+        put_hole(in, inner, size - 2);
+    }
     in->at += ahead + size;
     return true;
 }
