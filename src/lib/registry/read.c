@@ -13,7 +13,6 @@
 enum { NAME_MAX_SIZE = 128, ENTRIES_MAX = 20000, WRAPPERS_MAX = 200, SHOWN = 80 };
 
 static const int64_t default_min_fixed = 1000;
-static const double default_max_risk = 0.01;
 
 /* ---- the fields of a lock ---- */
 
@@ -518,7 +517,7 @@ hf_status hf__registry_examine_text(const char *path, const char *text, size_t s
         reading.no_memory = !reading.registry || !reading.registry->path;
         if (!reading.no_memory) {
             reading.registry->conventions.min_fixed = default_min_fixed;
-            reading.registry->conventions.max_risk = default_max_risk;
+            reading.registry->conventions.max_risk = HF__DEFAULT_MAX_RISK;
             read_root(&reading, document.root);
         }
     }

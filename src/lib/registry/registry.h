@@ -52,12 +52,14 @@ typedef struct hf__declared_wrapper {
     hf__place at;
 } hf__declared_wrapper;
 
+#define HF__DEFAULT_MAX_RISK 0.01
+
 typedef struct hf__conventions {
     bool operation_labels; /* label: "Operation:resource" */
     char *label;           /* as written, or NULL */
     int64_t min_fixed;     /* fixed ids nearer to 0 are too common; 1000 by default */
     char **generic;  /* labels that say nothing, NULL-terminated; a built-in list by default */
-    double max_risk; /* 0.01 by default */
+    double max_risk; /* HF__DEFAULT_MAX_RISK by default */
     hf__place at;
 } hf__conventions;
 

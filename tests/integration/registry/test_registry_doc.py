@@ -319,6 +319,19 @@ def test_doc_and_import_and_doc_give_the_same_page(holdfast, tmp_path, sample):
     assert holdfast("registry", "doc", "--registry", tmp_path / "again.yaml").out == page
 
 
+def test_the_risk_that_the_registry_allows_is_on_the_page_and_comes_back(holdfast, tmp_path):
+    (tmp_path / "locks.yaml").write_text("""
+version: 1
+conventions: { max_risk: 0.0003 }
+locks:
+  - { name: jobs, key: { pattern: "job:{id}", as: hashtext }, expected: 4000 }
+""")
+    page = holdfast("registry", "doc", "--registry", tmp_path / "locks.yaml").out
+    assert "with a probability of 0.0003.\n" in page
+    (tmp_path / "again.yaml").write_text(holdfast("registry", "import", "-", input=page.encode()).out)
+    assert holdfast("registry", "doc", "--registry", tmp_path / "again.yaml").out == page
+
+
 class Page(html.parser.HTMLParser):
     """The text of the cells, and whether every element is closed in its place."""
 

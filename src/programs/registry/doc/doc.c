@@ -517,8 +517,13 @@ static hf_status write_risk(struct doc *doc, hf_error *err)
     if (risk.row_count > 0)
         hf__buf_puts(doc->out,
                      "\n## Collision risk\n\nHow likely two of the expected labels get the same "
-                     "key.\n\n| Keys | Bits | Fixed | Labels | Collision | 1 % at | 50 % at |\n"
-                     "|---|---:|---:|---:|---|---:|---:|\n");
+                     "key.\n");
+    if (risk.row_count > 0 && doc->registry->conventions.max_risk != HF__DEFAULT_MAX_RISK)
+        hf__buf_printf(doc->out, "\n" HF__DOC_MAX_RISK "%.15g.\n",
+                       doc->registry->conventions.max_risk);
+    if (risk.row_count > 0)
+        hf__buf_puts(doc->out, "\n| Keys | Bits | Fixed | Labels | Collision | 1 % at | 50 % at |\n"
+                               "|---|---:|---:|---:|---|---:|---:|\n");
     for (size_t i = 0; i < risk.row_count; i++)
         write_risk_row(doc->out, &risk.rows[i]);
     if (risk.advice_count + risk.unknown_count > 0)

@@ -14,6 +14,9 @@ HF_MUST_CHECK hf_status hf__doc_write(const hf_registry *registry, hf__buf *out,
 HF_MUST_CHECK hf_status hf__doc_write_html(const hf_registry *registry, hf__buf *out,
                                            hf_error *err);
 
+/* What stands before the number where the registry allows another risk than the default. */
+#define HF__DOC_MAX_RISK "The registry allows two labels to collide with a probability of "
+
 /* What doc.c and doc_inspect.c share. */
 
 /* Is the entry an id, and not a pattern of labels? */

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "lib/registry/registry.h"
+#include "programs/registry/doc/doc.h"
 #include "programs/registry/import/lock.h"
 #include "programs/registry/import/names.h"
 
@@ -40,6 +41,7 @@ struct import {
     const char *name;
     hf__findings *notes;
     bool own_document;
+    double max_risk;                 /* that the page tells; 0: none */
     struct heading headings[LEVELS]; /* from the file itself down to the current one */
     size_t depth;
     hf__mentions everywhere;
@@ -486,6 +488,8 @@ static void write_all(struct import *import, hf__buf *yaml)
     hf__yaml_comment_text(yaml, file, strlen(file));
     hf__buf_puts(yaml, ": check what is marked, then run\n# `holdfast registry check`.\n"
                        "version: 1\n");
+    if (import->max_risk > 0)
+        hf__buf_printf(yaml, "conventions: { max_risk: %.15g }\n", import->max_risk);
     for (size_t i = 0; i < import->locks.count; i++)
         written += import->locks.items[i].kind != HF__IMPORT_NOTHING &&
                    import->locks.items[i].repeats == 0;
@@ -575,6 +579,11 @@ hf_status hf__import_markdown(const char *name, const char *text, size_t size, h
     const char *first_end = memchr(text, '\n', size);
     import.own_document = first_end != NULL && memmem(text, (size_t)(first_end - text), own_mark,
                                                       sizeof own_mark - 1) != NULL;
+    const char *allowed = import.own_document
+                              ? memmem(text, size, HF__DOC_MAX_RISK, sizeof HF__DOC_MAX_RISK - 1)
+                              : NULL;
+    if (allowed != NULL)
+        import.max_risk = strtod(allowed + sizeof HF__DOC_MAX_RISK - 1, NULL);
     status = hf__markdown_read(text, size, &reader) ? finish(&import, yaml, err) : import.status;
     free_import(&import);
     return status;
