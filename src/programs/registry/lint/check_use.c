@@ -19,7 +19,8 @@ const char *const hf__check_patterns[HF__CHECK_PATTERNS] = {
                       "expect\\w*|raise|throw|"
                       "let|const|var|val|for|not|when|with|match|puts|print\\w*|echo|log\\w*|"
                       "static|private|public|"
-                      "final|def|define)\\b)"
+                      "final|def|define|format|sprintf)\\b)"
+                      "(?!\\S*\\bassert_)" /* of a mock */
                       "[\\w.$@:!&*>-]+\\s*\\([\\w\\s.,()&*$@:>!-]*\\z",
     [HF__VALUE_USED] =
         "(?:\\.|->|::|\\|>)\\s*(?:then|rows?|fetch\\w*|scalar\\w*|first\\w*|one\\w*|"
