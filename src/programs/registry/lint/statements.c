@@ -12,55 +12,53 @@ enum { STATEMENTS_MAX = 3000, BEHIND = 400 };
 #define STRICT "(serializable|repeatable[_ ]?read)"
 
 /* Group 1 is the table; of HF__ISOLATION, the level. */
-const char *const hf__statement_patterns[HF__STATEMENT_PATTERNS] =
-    {
-        [HF__READ] = "\\bselect\\b(?:(?!\\b(?:select|insert|update|delete)\\b)[^;]){0,500}?"
-                     "\\bfrom\\s+(?:only\\s+)?" TABLE,
-        [HF__WRITE] =
-            "\\b(?:insert\\s+into\\s+|delete\\s+from\\s+(?:only\\s+)?|merge\\s+into\\s+|"
-            "(?<!for )update\\s+(?:only\\s+)?(?=\\S+\\s+(?:as\\s+|[a-z]\\w*\\s+)?set\\b))" TABLE,
-        [HF__ISOLATION] =
-            "(?:\\bisolation\\s+level\\s+" STRICT "|" /* SQL */
-            "\\b(?:default_)?transaction_isolation\\s*(?:=|to|,)\\s*\\W{0,3}" STRICT "|"
-            "\\bisolation_?level\\W{1,4}(?:[\\w.]*[._])?\\W?" STRICT
-            "|" /* isolationLevel: 'Serializable' */
-            "\\bisolation\\s*[:=]\\s*(?:[\\w.]+\\.)?:?['\"]?" STRICT
-            "|" /* isolation: :serializable */
-            "\\bsetTransactionIsolation\\s*\\([^)]*" STRICT "|"
-            "\\btransaction_" STRICT "|"     /* JDBC */
-            "\\bisolation_level_" STRICT "|" /* psycopg2 */
-            "\\bisolation\\w*\\.(?:isolation_|transaction_)?" STRICT
-            "|"                                            /* IsolationLevel.Serializable */
-            "\\b(?:sql\\.|pgx\\.)(?:level)?" STRICT "\\b|" /* Go */
-            "\\.transaction\\(\\s*['\"]" STRICT "|"        /* TypeORM */
-            "\\bisolation_levels\\." STRICT "|"            /* Sequelize */
-            "\\.build_transaction\\(\\)[\\s\\S]{0,80}\\." STRICT "\\()", /* Diesel */
-        /* The same of object-relational mappers, which have names of classes for tables. */
-        [HF__ORM_READ] =
-            "(?:\\b((?-i:[A-Z])\\w*)\\.objects\\.(?:get|filter|all|first|exclude|values|count|"
-            "exists)"
-            "\\(|"                                                                /* Django */
-            "\\b((?-i:[A-Z])\\w*)\\.(?:find|find_by|where|pluck|exists\\?)[!( ]|" /* ActiveRecord */
-            "\\b(?:prisma|tx|db)\\.(\\w+)\\.(?:find(?:Unique|First|Many)\\w*|count|aggregate)\\(|"
-            "\\bsession\\.query\\((\\w+)|\\bselect\\(((?-i:[A-Z])\\w+)\\)|" /* SQLAlchemy */
-            "\\.(?:First|Find|Take)\\(&(\\w+)|"                             /* GORM */
-            "\\b(\\w+?)Repository\\.(?:find\\w*|exists\\w*|count\\w*)\\(|"  /* Spring, TypeORM */
-            "\\bRepo\\.(?:get!?|one!?|all|get_by!?)\\(\\s*(\\w+)|"          /* Ecto */
-            "\\b_?(?:context|db)\\.(\\w+)\\.(?:Find|First|Single|Any|Where)\\w*\\(|" /* EF Core */
-            "\\b((?-i:[A-Z])\\w*)::(?:find|where|first|all|findOrFail)\\()",
-        [HF__ORM_WRITE] = "(?:\\b((?-i:[A-Z])\\w*)\\.objects\\.(?:\\w*create\\w*|bulk_update)\\(|"
-                          "\\b((?-i:[A-Z])\\w*)\\.(?:create|insert_all|update_all|delete_all|"
-                          "upsert\\w*)[!( ]|"
-                          "\\b(?:prisma|tx|db)\\.(\\w+)\\.(?:create|update|upsert|delete)\\w*\\(|"
-                          "\\bsession\\.add\\((\\w+)|\\b(?:insert|update|delete)\\(((?-i:[A-Z])\\w+"
-                          ")\\)|"
-                          "\\.(?:Create|Save)\\(&(\\w+)|"
-                          "\\b(\\w+?)Repository\\.(?:save|insert|update|delete)\\w*\\(|"
-                          "\\bRepo\\.(?:insert|update|delete)\\w*!?\\(\\s*(\\w+)|"
-                          "\\b_?(?:context|db)\\.(\\w+)\\.(?:Add|Update|Remove)\\w*\\(|"
-                          "\\b((?-i:[A-Z])\\w*)::(?:create|insert|update|upsert)\\(|"
-                          "\\b(\\w+)(?:\\.|->)(?:save!|update!|destroy!|save\\(|SaveChanges\\w*\\()"
-                          ")", /* the object itself */
+const char *const hf__statement_patterns[HF__STATEMENT_PATTERNS] = {
+    [HF__READ] = "\\bselect\\b(?:(?!\\b(?:select|insert|update|delete)\\b)[^;]){0,500}?"
+                 "\\bfrom\\s+(?:only\\s+)?" TABLE,
+    [HF__WRITE] =
+        "\\b(?:insert\\s+into\\s+|delete\\s+from\\s+(?:only\\s+)?|merge\\s+into\\s+|"
+        "(?<!for )update\\s+(?:only\\s+)?(?=\\S+\\s+(?:as\\s+|[a-z]\\w*\\s+)?set\\b))" TABLE,
+    [HF__ISOLATION] =
+        "(?:\\bisolation\\s+level\\s+" STRICT "|" /* SQL */
+        "\\b(?:default_)?transaction_isolation\\s*(?:=|to|,)\\s*\\W{0,3}" STRICT "|"
+        "\\bisolation_?level\\W{1,4}(?:[\\w.]*[._])?\\W?" STRICT
+        "|" /* isolationLevel: 'Serializable' */
+        "\\bisolation\\s*[:=]\\s*(?:[\\w.]+\\.)?:?['\"]?" STRICT "|" /* isolation: :serializable */
+        "\\bsetTransactionIsolation\\s*\\([^)]*" STRICT "|"
+        "\\btransaction_" STRICT "|"     /* JDBC */
+        "\\bisolation_level_" STRICT "|" /* psycopg2 */
+        "\\bisolation\\w*\\.(?:isolation_|transaction_)?" STRICT
+        "|"                                            /* IsolationLevel.Serializable */
+        "\\b(?:sql\\.|pgx\\.)(?:level)?" STRICT "\\b|" /* Go */
+        "\\.transaction\\(\\s*['\"]" STRICT "|"        /* TypeORM */
+        "\\bisolation_levels\\." STRICT "|"            /* Sequelize */
+        "\\.build_transaction\\(\\)[\\s\\S]{0,80}\\." STRICT "\\()", /* Diesel */
+    /* The same of object-relational mappers, which have names of classes for tables. */
+    [HF__ORM_READ] =
+        "(?:\\b((?-i:[A-Z])\\w*)\\.objects\\.(?:get|filter|all|first|exclude|values|count|"
+        "exists)"
+        "\\(|"                                                                /* Django */
+        "\\b((?-i:[A-Z])\\w*)\\.(?:find|find_by|where|pluck|exists\\?)[!( ]|" /* ActiveRecord */
+        "\\b(?:prisma|tx|db)\\.(\\w+)\\.(?:find(?:Unique|First|Many)\\w*|count|aggregate)\\(|"
+        "\\bsession\\.query\\((\\w+)|\\bselect\\(((?-i:[A-Z])\\w+)\\)|" /* SQLAlchemy */
+        "\\.(?:First|Find|Take)\\(&(\\w+)|"                             /* GORM */
+        "\\b(\\w+?)Repository\\.(?:find\\w*|exists\\w*|count\\w*)\\(|"  /* Spring, TypeORM */
+        "\\bRepo\\.(?:get!?|one!?|all|get_by!?)\\(\\s*(\\w+)|"          /* Ecto */
+        "\\b_?(?:context|db)\\.(\\w+)\\.(?:Find|First|Single|Any|Where)\\w*\\(|" /* EF Core */
+        "\\b((?-i:[A-Z])\\w*)::(?:find|where|first|all|findOrFail)\\()",
+    [HF__ORM_WRITE] = "(?:\\b((?-i:[A-Z])\\w*)\\.objects\\.(?:\\w*create\\w*|bulk_update)\\(|"
+                      "\\b((?-i:[A-Z])\\w*)\\.(?:create|insert_all|update_all|delete_all|"
+                      "upsert\\w*)[!( ]|"
+                      "\\b(?:prisma|tx|db)\\.(\\w+)\\.(?:create|update|upsert|delete)\\w*\\(|"
+                      "\\bsession\\.add\\((\\w+)|\\b(?:insert|update|delete)\\(((?-i:[A-Z])\\w+"
+                      ")\\)|"
+                      "\\.(?:Create|Save)\\(&(\\w+)|"
+                      "\\b(\\w+?)Repository\\.(?:save|insert|update|delete)\\w*\\(|"
+                      "\\bRepo\\.(?:insert|update|delete)\\w*!?\\(\\s*(\\w+)|"
+                      "\\b_?(?:context|db)\\.(\\w+)\\.(?:Add|Update|Remove)\\w*\\(|"
+                      "\\b((?-i:[A-Z])\\w*)::(?:create|insert|update|upsert)\\(|"
+                      "\\b(\\w+)(?:\\.|->)(?:save!|update!|destroy!|save\\(|SaveChanges\\w*\\()"
+                      ")", /* the object itself */
 };
 
 static bool is_filler(const char *name, size_t size)
