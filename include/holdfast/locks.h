@@ -290,6 +290,24 @@ HF_API const char *hf_store_name(const hf_store *store);
 HF_API bool hf_store_is_local(const hf_store *store);
 HF_API bool hf_store_has_records(const hf_store *store);
 
+/* ---- Cancelling one call --------------------------------------------------------------------- */
+
+/*
+ * A handle by which another thread ends a call early: its wait, the statement that runs for it, or
+ * its connecting. The call then returns HF_INTERRUPTED, and nothing is committed or kept: what the
+ * server grants to a statement that was given up is given back when its answer comes. A call that
+ * was done before, or whose COMMIT is on its way, returns what came of it. A call that begins with
+ * a handle that was triggered returns at once. One handle may serve many calls, on several stores.
+ */
+typedef struct hf_cancel hf_cancel;
+
+HF_API HF_MUST_CHECK hf_status hf_cancel_create(hf_cancel **cancel, hf_error *err);
+/* Any thread; not in a signal handler. It cannot be taken back. */
+HF_API void hf_cancel_trigger(hf_cancel *cancel);
+HF_API bool hf_cancel_is_triggered(const hf_cancel *cancel);
+/* All calls that were given it must have returned; NULL is safe. */
+HF_API void hf_cancel_free(hf_cancel *cancel);
+
 /* ---- Locks ----------------------------------------------------------------------------------- */
 
 enum hf_lock_flags {
@@ -324,7 +342,8 @@ typedef struct hf_lock_spec {
     unsigned slots;
     hf_lost_fn *on_lost;
     hf_wait_fn *on_wait;
-    void *arg; /* for both callbacks */
+    void *arg;         /* for both callbacks */
+    hf_cancel *cancel; /* NULL: nobody ends this call but hf_store_interrupt */
 } hf_lock_spec;
 
 #define HF_SLOTS_MAX 4095
@@ -339,7 +358,7 @@ typedef struct hf_lock_spec {
  * With wait_ms, a key smaller than one that this thread holds is HF_ORDER, free or not: two
  * processes that wait in opposite orders would deadlock, and PostgreSQL could not see it. A set
  * that waits acquires its keys in their order, and holds those that it has. Any thread may release
- * a lock. A thread that is cancelled finishes the call; use hf_store_interrupt to end a wait.
+ * a lock. A thread that is cancelled finishes the call; use spec->cancel to end a wait.
  *
  * Who has waited for more than a moment is granted the lock in the order of arrival, over all
  * processes. A wait goes on while the store is out of reach, as in a restart or a failover, and

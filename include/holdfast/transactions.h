@@ -57,6 +57,7 @@ typedef struct hf_tx_options {
     void *stats_arg;
     bool expect_operation; /* warn about a label without an "Operation:" part */
     const char *database;  /* local store: the file of the folder, without ".db"; NULL: "data" */
+    hf_cancel *cancel;     /* ends the call, or NULL; COMMIT is never cancelled */
 } hf_tx_options;
 
 #define HF_TX_OPTIONS_INIT                                                                         \

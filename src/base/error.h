@@ -17,6 +17,9 @@
 /* For a failed allocation. It allocates nothing itself. */
 #define hf__no_memory(err) hf__fail((err), HF_NO_MEMORY, "out of memory")
 
+/* By hf_store_interrupt, or by the handle of the call. */
+#define hf__interrupted(err) hf__fail((err), HF_INTERRUPTED, "the wait was interrupted")
+
 /* How every HF_NOT_ACQUIRED message begins that names the holder. */
 #define HF__NOT_ACQUIRED_PREFIX "not acquired: "
 

@@ -176,18 +176,7 @@ void hf_store_close(hf_store *store)
 
 void hf_store_interrupt(hf_store *store)
 {
-    if (hf__check_process(store, NULL) != HF_OK)
-        return; /* the connections that it would wake are the parent's */
-    pthread_mutex_lock(&store->mutex);
-    store->interrupted = true;
-    for (size_t i = 0; i < KEY_BUCKETS; i++)
-        for (struct key_state *key_state = store->key_states[i]; key_state;
-             key_state = key_state->next)
-            for (struct waiter *waiter = key_state->first; waiter; waiter = waiter->next)
-                pthread_cond_signal(waiter->cond);
-    pthread_cond_broadcast(&store->changed);
-    pthread_mutex_unlock(&store->mutex);
-    store->backend->ops->interrupt(store->backend);
+    hf__interrupt_waits(store, true);
 }
 
 int hf_store_fd(const hf_store *store)

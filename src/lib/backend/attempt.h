@@ -55,7 +55,8 @@ typedef struct hf__attempt_plan {
     hf_isolation isolation;
     bool read_only;
     int64_t deadline;
-    hf__session *session; /* run on this one, which holds a lock; NULL: the backend chooses */
+    const hf_cancel *cancel; /* ends waits and statements, but never COMMIT; may be NULL */
+    hf__session *session;    /* run on this one, which holds a lock; NULL: the backend chooses */
     /* claims held on that session, to be released by the commit, where the backend can do it */
     const hf__claim *release;
     size_t release_count;

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "base/error.h"
+#include "lib/backend/cancel.h"
 
 typedef struct hf__backend hf__backend;
 
@@ -103,6 +104,7 @@ typedef struct hf__request {
      * True ends the wait with HF_NOT_ACQUIRED. */
     bool (*give_up)(void *arg);
     void *give_up_arg;
+    const hf_cancel *cancel; /* ends the call with HF_INTERRUPTED; may be NULL */
 
     /* In: the private session to acquire the keys on, where the backend can, or NULL. Out, with
      * HF_OK: the session that holds them; the backend has raised its holds by count. */
@@ -214,9 +216,10 @@ typedef struct hf__backend_ops {
      * returns when a claim with this wake has been released since the last listen or await_wake
      * with the same ticket, or when ms have passed. It may also return early.
      */
-    hf_status (*listen)(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
-    hf_status (*await_wake)(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
-                            hf_error *err);
+    hf_status (*listen)(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                        uint64_t *ticket, hf_error *err);
+    hf_status (*await_wake)(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                            uint64_t *ticket, int ms, hf_error *err);
     void (*unlisten)(hf__backend *backend, int64_t wake);
 
     /*
@@ -233,8 +236,8 @@ typedef struct hf__backend_ops {
     void (*watch)(hf__backend *backend, int ms);
     void (*wake)(hf__backend *backend);
 
-    /* Ends all waits, now and later, with HF_INTERRUPTED. */
-    void (*interrupt)(hf__backend *backend);
+    /* Ends waits with HF_INTERRUPTED: all of them, now and later, or those whose handle says so. */
+    void (*interrupt)(hf__backend *backend, bool all);
 
     /* Copies an event into the buffer for history. Never waits for the store. */
     void (*note)(hf__backend *backend, const hf__event *event);

@@ -45,6 +45,11 @@ static hf_status check_database(const char *name, hf_error *err)
                     "a database of the local store is named by letters, digits, '_' and '-'");
 }
 
+bool hf__local_connection_is_over(const hf__local_connection *connection)
+{
+    return hf__left_ms(connection->deadline) == 0 || hf__is_cancelled(connection->cancel);
+}
+
 /* ---- failures -------------------------------------------------------------------------------- */
 
 typedef struct failure {
@@ -106,7 +111,9 @@ hf_status hf__local_connection_fail(const hf__local_connection *connection, int 
 
     *fault = found.fault;
     data_path(connection, path, sizeof path);
-    if (found.status == HF_EXHAUSTED)
+    if (found.status == HF_EXHAUSTED && hf__is_cancelled(connection->cancel))
+        status = hf__interrupted(err);
+    else if (found.status == HF_EXHAUSTED)
         status =
             hf__fail(err, HF_EXHAUSTED, "the transaction's deadline passed while a statement ran");
     else if (found.status == HF_DATABASE)
@@ -185,7 +192,8 @@ static int on_busy(void *arg, int count)
         int64_t until = connection->patient ? HF__FOREVER : hf__deadline(BUSY_MS);
         connection->busy_until = until < connection->deadline ? until : connection->deadline;
     }
-    if (hf__now_ms() >= connection->busy_until || hf__local_is_interrupted(connection->local))
+    if (hf__now_ms() >= connection->busy_until ||
+        hf__local_is_interrupted(connection->local, connection->cancel))
         return 0;
     pause_us(us);
     return 1;
@@ -195,7 +203,7 @@ static int on_busy(void *arg, int count)
 static int on_progress(void *arg)
 {
     const hf__local_connection *connection = arg;
-    return !connection->trusted && hf__left_ms(connection->deadline) == 0;
+    return !connection->trusted && hf__local_connection_is_over(connection);
 }
 
 static void add_escaped(hf__buf *uri, const char *path)
@@ -409,6 +417,7 @@ static hf_status new_connection(hf__local *local, const hf__attempt_plan *plan,
         return hf__no_memory(err);
     connection->local = local;
     connection->deadline = plan->deadline;
+    connection->cancel = plan->cancel;
     if (plan->place == HF__PLACE_FILE)
         connection->file = strdup(database);
     else
@@ -456,12 +465,14 @@ hf_status hf__local_connection_get(hf__local *local, const hf__attempt_plan *pla
     if (connection == NULL)
         return new_connection(local, plan, database, out, err);
     connection->deadline = plan->deadline;
+    connection->cancel = plan->cancel;
     *out = connection;
     return HF_OK;
 }
 
 void hf__local_connection_put(hf__local_connection *connection)
 {
+    connection->cancel = NULL; /* the caller may free it now */
     bool clean =
         sqlite3_get_autocommit(connection->handle) != 0 ||
         hf__local_connection_run(connection, hf__sql_local_rollback.text[HF__SQLITE]) == SQLITE_OK;

@@ -214,17 +214,19 @@ typedef struct hf__local_wait {
 
 /* Operations: see hf__backend_ops. */
 hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
-void hf__local_interrupt(hf__backend *backend);
-bool hf__local_is_interrupted(hf__local *local);
+void hf__local_interrupt(hf__backend *backend, bool all);
+/* All of them, or the call whose handle this is. */
+bool hf__local_is_interrupted(hf__local *local, const hf_cancel *cancel);
 
 /*
  * Counts releases of this process, so that await_wake misses none since the last try. Several wakes
  * may share a counter, so await_wake may return early.
  */
 void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t count);
-hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
-hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
-                               hf_error *err);
+hf_status hf__local_listen(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                           uint64_t *ticket, hf_error *err);
+hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                               uint64_t *ticket, int ms, hf_error *err);
 
 /*
  * HF_DEADLOCK when the wait is the youngest of a cycle that the last search found, too: the tables

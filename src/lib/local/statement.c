@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/vec.h"
 #include "lib/local/transaction.h"
 
@@ -231,7 +230,7 @@ hf_status hf__local_statement_run(hf__local_connection *connection,
     hf_status status = prepare(connection, statement->sql, &prepared, fault, err);
     if (status == HF_OK)
         status = bind_all(connection, prepared, statement, fault, err);
-    if (status == HF_OK && hf__left_ms(connection->deadline) == 0)
+    if (status == HF_OK && hf__local_connection_is_over(connection))
         status = hf__local_connection_fail(connection, SQLITE_INTERRUPT, fault, err);
     else if (status == HF_OK)
         status = execute(connection, prepared, binary_rows, rows, fault, err);

@@ -157,9 +157,9 @@ static hf_status begin(local_attempt *attempt, const hf__attempt_plan *plan)
     status = run_own(attempt, plan->read_only ? "BEGIN" : hf__sql_local_begin.text[HF__SQLITE]);
     connection->patient = false;
     if (status != HF_OK && attempt->head.fault == HF__FAULT_RETRY &&
-        hf__local_is_interrupted(connection->local)) {
+        hf__local_is_interrupted(connection->local, connection->cancel)) {
         attempt->head.fault = HF__FAULT_FINAL;
-        status = hf__fail(&attempt->why, HF_INTERRUPTED, "the wait was interrupted");
+        status = hf__interrupted(&attempt->why);
     }
     return status == HF_OK ? check_session(attempt, plan) : status;
 }

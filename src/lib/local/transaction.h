@@ -18,6 +18,7 @@ struct hf__local_connection {
     dev_t device; /* of the open file: has it been replaced? */
     ino_t inode;
     int64_t deadline;                  /* of the transaction: nothing waits longer */
+    const hf_cancel *cancel;           /* of the transaction, or NULL */
     int64_t busy_until;                /* when on_busy stops to wait for others */
     bool patient;                      /* on_busy waits until the deadline */
     bool read_only;                    /* PRAGMA query_only is on */
@@ -33,6 +34,9 @@ struct hf__local_connection {
  */
 HF_MUST_CHECK hf_status hf__local_connection_get(hf__local *local, const hf__attempt_plan *plan,
                                                  hf__local_connection **connection, hf_error *err);
+
+/* The transaction's time is over, or its caller has cancelled it. */
+bool hf__local_connection_is_over(const hf__local_connection *connection);
 
 /* Rolls back what is open, and keeps the connection for another transaction or closes it. */
 void hf__local_connection_put(hf__local_connection *connection);

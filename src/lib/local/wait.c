@@ -221,7 +221,7 @@ static hf_status await(hf__local_wait *wait, hf_error *err)
             search_at = looked_at + (wait->suspicion != 0 ? CONFIRM_AFTER_MS : SEARCH_INTERVAL_MS);
         look_at = search_at;
     }
-    return wait->done ? HF_OK : hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    return wait->done ? HF_OK : hf__interrupted(err);
 }
 
 /* The helper must not open files: a cancellation in between would leak the descriptor. */
@@ -319,7 +319,7 @@ static void enlist(hf__local_wait *wait)
     hf__local *local = wait->local;
 
     pthread_mutex_lock(&local->mutex);
-    wait->interrupted = local->interrupted;
+    wait->interrupted = local->interrupted || hf__is_cancelled(wait->request->cancel);
     wait->next = local->waits;
     local->waits = wait;
     pthread_mutex_unlock(&local->mutex);
@@ -415,15 +415,15 @@ hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_e
     return status;
 }
 
-void hf__local_interrupt(hf__backend *backend)
+void hf__local_interrupt(hf__backend *backend, bool all)
 {
     hf__local *local = (hf__local *)backend;
 
     pthread_mutex_lock(&local->mutex);
-    local->interrupted = true;
+    local->interrupted = local->interrupted || all;
     for (hf__local_wait *wait = local->waits; wait != NULL; wait = wait->next) {
         pthread_mutex_lock(&wait->mutex);
-        wait->interrupted = true;
+        wait->interrupted = local->interrupted || hf__is_cancelled(wait->request->cancel);
         pthread_cond_signal(&wait->changed);
         pthread_mutex_unlock(&wait->mutex);
     }
@@ -431,10 +431,10 @@ void hf__local_interrupt(hf__backend *backend)
     pthread_mutex_unlock(&local->mutex);
 }
 
-bool hf__local_is_interrupted(hf__local *local)
+bool hf__local_is_interrupted(hf__local *local, const hf_cancel *cancel)
 {
     pthread_mutex_lock(&local->mutex);
-    bool interrupted = local->interrupted;
+    bool interrupted = local->interrupted || hf__is_cancelled(cancel);
     pthread_mutex_unlock(&local->mutex);
     return interrupted;
 }
@@ -456,11 +456,12 @@ void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t 
     pthread_mutex_unlock(&local->mutex);
 }
 
-hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err)
+hf_status hf__local_listen(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                           uint64_t *ticket, hf_error *err)
 {
     hf__local *local = (hf__local *)backend;
 
-    (void)err;
+    (void)cancel, (void)err;
     pthread_mutex_lock(&local->mutex);
     *ticket = *releases_of(local, wake);
     pthread_mutex_unlock(&local->mutex);
@@ -468,8 +469,8 @@ hf_status hf__local_listen(hf__backend *backend, int64_t wake, uint64_t *ticket,
 }
 
 /* A release in this process wakes it at once. It does not hear of others, hence WAKE_MS. */
-hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
-                               hf_error *err)
+hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                               uint64_t *ticket, int ms, hf_error *err)
 {
     hf__local *local = (hf__local *)backend;
     const struct timespec until =
@@ -482,12 +483,12 @@ hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, uint64_t *tic
     pthread_mutex_lock(&local->mutex);
     const uint64_t *releases = releases_of(local, wake);
     local->awaiting++;
-    while (!local->interrupted && *releases == *ticket && code == 0)
+    while (!local->interrupted && !hf__is_cancelled(cancel) && *releases == *ticket && code == 0)
         code = pthread_cond_clockwait(&local->released, &local->mutex, CLOCK_MONOTONIC, &until);
     local->awaiting--;
     *ticket = *releases;
-    if (local->interrupted)
-        status = hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    if (local->interrupted || hf__is_cancelled(cancel))
+        status = hf__interrupted(err);
     pthread_mutex_unlock(&local->mutex);
     pthread_setcancelstate(cancel_state, NULL);
     return status;

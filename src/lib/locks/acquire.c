@@ -20,9 +20,6 @@ static hf_status no_token(const hf_store *store, hf_error *err)
 static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_error *err)
 {
     hf_status status = HF_OK;
-    if (spec->size < offsetof(hf_lock_spec, arg) + sizeof spec->arg)
-        return hf__fail(err, HF_INVALID,
-                        "hf_lock_spec.size is not set: start from HF_LOCK_SPEC_INIT");
     if (spec->mode != HF_EXCLUSIVE && spec->mode != HF_SHARED)
         return hf__fail(err, HF_INVALID, "unknown lock mode %d", (int)spec->mode);
     if (spec->flags & ~(unsigned)(HF_REENTRANT | HF_ANY_ORDER | HF_PRIVATE | HF_NEED_TOKEN))
@@ -152,10 +149,10 @@ bool hf__outlast(struct acquiring *acquiring, const hf_error *failure)
         hf__log(store->backend, HF_LOG_WARNING, "%s; the wait goes on", failure->message);
     acquiring->outage = true;
     pthread_mutex_lock(&store->mutex);
-    while (!store->interrupted &&
+    while (!hf__is_stopped(acquiring) &&
            pthread_cond_clockwait(&store->changed, &store->mutex, CLOCK_MONOTONIC, &until) == 0)
         ;
-    bool goes_on = !store->interrupted && hf__left_ms(acquiring->deadline) != 0;
+    bool goes_on = !hf__is_stopped(acquiring) && hf__left_ms(acquiring->deadline) != 0;
     pthread_mutex_unlock(&store->mutex);
     return goes_on;
 }
@@ -168,7 +165,8 @@ static hf_status acquire_borrowed(struct acquiring *acquiring, const hf__claim *
                            .count = count,
                            .lifetime = HF_TRANSACTION,
                            .began = acquiring->began,
-                           .deadline = acquiring->deadline};
+                           .deadline = acquiring->deadline,
+                           .cancel = acquiring->spec->cancel};
     hf_status status = backend->ops->try_claims(backend, &request, err);
     if (status == HF_NOT_ACQUIRED && acquiring->spec->wait_ms != 0) {
         hf__tell_waiting(acquiring, &claims[request.blocked]);
@@ -204,10 +202,6 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
     size_t count = 0;
 
     *stale = false;
-    if (!store || !spec || !out)
-        return hf__fail(err, HF_INVALID,
-                        "hf_lock_acquire needs a store, a spec and a place for the lock");
-    *out = NULL;
     hf_status status = hf__check_process(store, err);
     hf_lock_spec for_transaction;
     if (store->backend->borrowed && spec->lifetime == HF_SESSION &&
@@ -296,23 +290,51 @@ static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
     return status;
 }
 
-/*
- * Cancelling a thread inside the call would leave the engine's mutex locked, so cancellation waits
- * for the end of the call. Use hf_store_interrupt to end a wait.
- */
-hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *spec,
-                                const hf__lock_extra *extra, hf_lock **out, hf_error *err)
+/* While the call waits, the store may be out of reach, or another may be faster to refuse it. */
+static hf_status say_cancelled(const hf_lock_spec *spec, hf_status status, hf_error *err)
 {
-    int before;
+    bool is_of_the_wait = status == HF_NOT_ACQUIRED || status == HF_UNREACHABLE;
+    return is_of_the_wait && hf__is_cancelled(spec->cancel) ? hf__interrupted(err) : status;
+}
+
+static hf_status acquire_cancellably(hf_store *store, const hf_lock_spec *spec,
+                                     const hf__lock_extra *extra, hf_lock **out, hf_error *err)
+{
+    hf__cancellable call = {.wake = hf__interrupt_cancelled, .arg = store};
     hf__session *on = NULL;
     hf_status status = HF_OK;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    if (hf__is_cancelled(spec->cancel))
+        return hf__interrupted(err);
+    hf__cancel_enter(spec->cancel, &call);
     if (extra && extra->on)
         status = hf__lock_use_session(extra->on, &on, err);
     if (status == HF_OK)
         status = acquire_current(store, spec, extra, on, out, err);
     if (on)
         hf__session_leave(on, 1);
+    hf__cancel_leave(spec->cancel, &call);
+    return say_cancelled(spec, status, err);
+}
+
+/*
+ * Cancelling a thread inside the call would leave the engine's mutex locked, so cancellation waits
+ * for the end of the call. The handle of the spec ends a wait.
+ */
+hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *given,
+                                const hf__lock_extra *extra, hf_lock **out, hf_error *err)
+{
+    hf_lock_spec spec;
+    int before;
+    if (!store || !given || !out)
+        return hf__fail(err, HF_INVALID,
+                        "hf_lock_acquire needs a store, a spec and a place for the lock");
+    *out = NULL;
+    hf_status status = hf__options_copy(&spec, sizeof spec, given, offsetof(hf_lock_spec, cancel),
+                                        "hf_lock_spec", "HF_LOCK_SPEC_INIT", err);
+    if (status != HF_OK)
+        return status;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    status = acquire_cancellably(store, &spec, extra, out, err);
     (void)pthread_setcancelstate(before, NULL);
     return status;
 }

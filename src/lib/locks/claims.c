@@ -60,7 +60,7 @@ static hf_status queue_up(const struct acquiring *acquiring, struct waiter *wait
     hf__waiter_queue(waiter);
     list_waiting(store, waiter);
     bool deadlock = (acquiring->spec->flags & HF_ANY_ORDER) && hf__closes_cycle(store, waiter);
-    while (!deadlock && waiter->state == WAITER_QUEUED && !timed_out && !store->interrupted)
+    while (!deadlock && waiter->state == WAITER_QUEUED && !timed_out && !hf__is_stopped(acquiring))
         timed_out = pthread_cond_clockwait(waiter->cond, &store->mutex, CLOCK_MONOTONIC, &until);
     unlist_waiting(store, waiter);
     if (waiter->state != WAITER_QUEUED)
@@ -69,7 +69,7 @@ static hf_status queue_up(const struct acquiring *acquiring, struct waiter *wait
     hf__key_state_admit(store, waiter->key_state);
     if (deadlock)
         return HF_DEADLOCK;
-    return store->interrupted ? HF_INTERRUPTED : HF_NOT_ACQUIRED;
+    return hf__is_stopped(acquiring) ? HF_INTERRUPTED : HF_NOT_ACQUIRED;
 }
 
 /*
@@ -98,7 +98,8 @@ static hf_status await_key(struct acquiring *acquiring, const hf__claim *claim,
             hf__waiter_assign(waiter);
             break;
         }
-        if (!patient && !timed_out && only_busy(waiter->key_state, waiter->mode)) {
+        if (!patient && !timed_out && !hf__is_stopped(acquiring) &&
+            only_busy(waiter->key_state, waiter->mode)) {
             /* For one round trip, unless the store is silent and others are always first. */
             timed_out =
                 pthread_cond_clockwait(&store->changed, &store->mutex, CLOCK_MONOTONIC, &latest);
@@ -267,6 +268,7 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
                            .deadline = acquiring->deadline,
                            .give_up = acquiring->give_up,
                            .give_up_arg = acquiring->give_up_arg,
+                           .cancel = acquiring->spec->cancel,
                            .session = acquiring->on};
 
     hf__lookup_attach(acquiring, &request);
@@ -383,7 +385,7 @@ static hf_status await_keys(struct acquiring *acquiring, const hf__claim *claims
     if (status == HF_NOT_ACQUIRED)
         status = hf__refused(acquiring, &claims[got], err);
     else if (status == HF_INTERRUPTED)
-        status = hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+        status = hf__interrupted(err);
     else if (status == HF_DEADLOCK)
         status = hf__say_deadlock(&claims[got], err);
     return status;

@@ -163,6 +163,12 @@ struct acquiring {
     char who[WHO_SIZE]; /* its holder, in words; "" when nobody looked */
 };
 
+/* Was the store interrupted, or this call cancelled? */
+static inline bool hf__is_stopped(const struct acquiring *acquiring)
+{
+    return acquiring->store->interrupted || hf__is_cancelled(acquiring->spec->cancel);
+}
+
 /* queue.c: key states and waiters. The mutex is held. */
 
 /* Finds the claim's key state, or makes one; NULL: out of memory. */

@@ -76,6 +76,13 @@ HF_MUST_CHECK hf_status hf__store_ask(hf_store *store, hf__question *question, h
 /* HF_FORKED when the calling process is not the one that opened the store. */
 HF_MUST_CHECK hf_status hf__check_process(const hf_store *store, hf_error *err);
 
+/*
+ * Ends the waits of the store: all of them, now and later, or those whose handle was triggered. The
+ * second form is for hf__cancellable.
+ */
+void hf__interrupt_waits(hf_store *store, bool all);
+void hf__interrupt_cancelled(void *store);
+
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 struct hf_lock_list {

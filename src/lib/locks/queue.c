@@ -157,6 +157,27 @@ void hf__key_state_admit(hf_store *store, struct key_state *key_state)
         free_key_state(store, key_state);
 }
 
+void hf__interrupt_waits(hf_store *store, bool all)
+{
+    if (hf__check_process(store, NULL) != HF_OK)
+        return; /* the connections that it would wake are the parent's */
+    pthread_mutex_lock(&store->mutex);
+    store->interrupted = store->interrupted || all;
+    for (size_t i = 0; i < KEY_BUCKETS; i++)
+        for (struct key_state *key_state = store->key_states[i]; key_state;
+             key_state = key_state->next)
+            for (struct waiter *waiter = key_state->first; waiter; waiter = waiter->next)
+                pthread_cond_signal(waiter->cond);
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->mutex);
+    store->backend->ops->interrupt(store->backend, all);
+}
+
+void hf__interrupt_cancelled(void *store)
+{
+    hf__interrupt_waits(store, false);
+}
+
 /* ---- deadlocks inside the process --------------------------------------------------------- */
 
 /*

@@ -251,7 +251,7 @@ static hf_status await_wake_or_tick(const struct acquiring *acquiring, int64_t w
 {
     hf__backend *backend = acquiring->store->backend;
     int tick = hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS), left = hf__left_ms(acquiring->deadline);
-    hf_status status = backend->ops->await_wake(backend, wake, ticket,
+    hf_status status = backend->ops->await_wake(backend, wake, acquiring->spec->cancel, ticket,
                                                 left >= 0 && left < tick ? left : tick, err);
     return status == HF_OK ? HF_NOT_ACQUIRED : status;
 }
@@ -269,7 +269,7 @@ static hf_status wait_for_slot(struct acquiring *acquiring, const hf__claim *bas
     hf_status status = HF_NOT_ACQUIRED;
 
     while (status == HF_NOT_ACQUIRED) {
-        status = backend->ops->listen(backend, wake, &ticket, err);
+        status = backend->ops->listen(backend, wake, acquiring->spec->cancel, &ticket, err);
         if (status == HF_OK && ++listeners > 1) {
             backend->ops->unlisten(backend, wake);
             listeners--;

@@ -4,6 +4,8 @@
  */
 #include "lib/postgres/postgres.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +23,9 @@ static borrowed *borrowed_of(hf__backend *backend)
     return (borrowed *)backend;
 }
 
-static hf_status ask(PGconn *conn, const char *sql, int count, const char *const *values,
-                     PGresult **result, hf_error *err)
+/* Takes the answer over; *result gets it if it is wanted and no failure. */
+static hf_status judge(PGconn *conn, PGresult *answer, PGresult **result, hf_error *err)
 {
-    PGresult *answer = PQexecParams(conn, sql, count, NULL, values, NULL, NULL, 0);
     ExecStatusType state = PQresultStatus(answer);
     hf_status status = HF_OK;
     char text[512];
@@ -39,6 +40,12 @@ static hf_status ask(PGconn *conn, const char *sql, int count, const char *const
     else
         PQclear(answer);
     return status;
+}
+
+static hf_status ask(PGconn *conn, const char *sql, int count, const char *const *values,
+                     PGresult **result, hf_error *err)
+{
+    return judge(conn, PQexecParams(conn, sql, count, NULL, values, NULL, NULL, 0), result, err);
 }
 
 static hf_status require_transaction(PGconn *conn, hf_error *err)
@@ -82,10 +89,41 @@ static hf_status try_keys(PGconn *conn, const pg_arrays *arrays, bool shared, si
     return HF_NOT_ACQUIRED;
 }
 
-static hf_status wait_keys(PGconn *conn, const pg_arrays *arrays, bool shared, hf_error *err)
+/* The server is told to cancel what runs once the handle is triggered; it answers all the same. */
+static void cancel_when_told(PGconn *conn, const hf_cancel *cancel)
+{
+    char ignored[256];
+    struct pollfd pollfds[] = {{.fd = PQsocket(conn), .events = POLLIN},
+                               {.fd = hf__cancel_fd(cancel), .events = POLLIN}};
+    while (PQisBusy(conn)) {
+        int ready = poll(pollfds, 2, -1);
+        if (ready > 0 && pollfds[1].revents) {
+            PGcancel *handle = PQgetCancel(conn);
+            if (handle)
+                (void)PQcancel(handle, ignored, sizeof ignored);
+            PQfreeCancel(handle);
+            return;
+        }
+        if ((ready < 0 && errno != EINTR) || (ready > 0 && !PQconsumeInput(conn)))
+            return;
+    }
+}
+
+static hf_status wait_keys(PGconn *conn, const pg_arrays *arrays, bool shared,
+                           const hf_cancel *cancel, hf_error *err)
 {
     const char *params[] = {arrays->keys.data, arrays->spaces.data, shared ? "t" : "f"};
-    return ask(conn, pg_sql(&hf__sql_postgres_borrow_wait), 3, params, NULL, err);
+    const char *sql = pg_sql(&hf__sql_postgres_borrow_wait);
+    if (!cancel)
+        return ask(conn, sql, 3, params, NULL, err);
+    if (PQsendQueryParams(conn, sql, 3, NULL, params, NULL, NULL, 0))
+        cancel_when_told(conn, cancel);
+    PGresult *result = NULL, *next = NULL;
+    while ((next = PQgetResult(conn))) {
+        PQclear(result);
+        result = next;
+    }
+    return judge(conn, result, NULL, err);
 }
 
 static bool is_timeout(const hf_error *err)
@@ -192,10 +230,12 @@ static hf_status borrowed_wait(hf__backend *backend, hf__request *request, hf_er
     if (status == HF_OK)
         status = bound_wait(store->conn, request->deadline, &why);
     if (status == HF_OK)
-        status = wait_keys(store->conn, &arrays, shared, &why);
+        status = wait_keys(store->conn, &arrays, shared, request->cancel, &why);
     if (status == HF_OK)
         status = restore_timeouts(store->conn, &timeouts, &why);
-    if (status != HF_OK && is_timeout(&why) && hf__left_ms(request->deadline) == 0) {
+    if (status != HF_OK && is_timeout(&why) && hf__is_cancelled(request->cancel)) {
+        status = hf__interrupted(err);
+    } else if (status != HF_OK && is_timeout(&why) && hf__left_ms(request->deadline) == 0) {
         status = HF_NOT_ACQUIRED;
         request->blocked = 0;
     } else if (status != HF_OK && err) {
@@ -260,17 +300,17 @@ static hf_status unsupported(hf_error *err)
     return hf__fail(err, HF_INVALID, "a borrowed connection serves transaction locks only");
 }
 
-static hf_status borrowed_listen(hf__backend *backend, int64_t wake, uint64_t *ticket,
-                                 hf_error *err)
+static hf_status borrowed_listen(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                                 uint64_t *ticket, hf_error *err)
 {
-    (void)backend, (void)wake, (void)ticket;
+    (void)backend, (void)wake, (void)cancel, (void)ticket;
     return unsupported(err);
 }
 
-static hf_status borrowed_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
-                                     hf_error *err)
+static hf_status borrowed_await_wake(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                                     uint64_t *ticket, int ms, hf_error *err)
 {
-    (void)backend, (void)wake, (void)ticket, (void)ms;
+    (void)backend, (void)wake, (void)cancel, (void)ticket, (void)ms;
     return unsupported(err);
 }
 
@@ -282,6 +322,12 @@ static void borrowed_unlisten(hf__backend *backend, int64_t wake)
 static void borrowed_watch(hf__backend *backend, int ms)
 {
     (void)backend, (void)ms;
+}
+
+/* Its one wait runs in the caller's thread, which looks at the handle itself. */
+static void borrowed_interrupt(hf__backend *backend, bool all)
+{
+    (void)backend, (void)all;
 }
 
 static void borrowed_nothing(hf__backend *backend)
@@ -349,7 +395,7 @@ static const hf__backend_ops borrowed_ops = {
     .unlisten = borrowed_unlisten,
     .watch = borrowed_watch,
     .wake = borrowed_nothing,
-    .interrupt = borrowed_nothing,
+    .interrupt = borrowed_interrupt,
     .note = borrowed_note,
     .init = borrowed_init,
     .claim_schedule = borrowed_schedule,

@@ -160,9 +160,10 @@ hf_status hf__pg_listen_for(pg_backend *backend, int64_t wake, const pg_patience
     return status;
 }
 
-hf_status hf__pg_listen(hf__backend *base, int64_t wake, uint64_t *ticket, hf_error *err)
+hf_status hf__pg_listen(hf__backend *base, int64_t wake, const hf_cancel *cancel, uint64_t *ticket,
+                        hf_error *err)
 {
-    const pg_patience patience = {.until = HF__FOREVER, .interruptible = true};
+    const pg_patience patience = {.until = HF__FOREVER, .interruptible = true, .cancel = cancel};
     return hf__pg_listen_for(pg_backend_of(base), wake, &patience, ticket, err);
 }
 
@@ -186,8 +187,8 @@ void hf__pg_unlisten(hf__backend *base, int64_t wake)
     hf__pg_wake(base);
 }
 
-hf_status hf__pg_await_wake(hf__backend *base, int64_t wake, uint64_t *ticket, int ms,
-                            hf_error *err)
+hf_status hf__pg_await_wake(hf__backend *base, int64_t wake, const hf_cancel *cancel,
+                            uint64_t *ticket, int ms, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
     struct timespec until = hf__timespec(hf__deadline(ms));
@@ -195,15 +196,16 @@ hf_status hf__pg_await_wake(hf__backend *base, int64_t wake, uint64_t *ticket, i
 
     pthread_mutex_lock(&backend->mutex);
     struct listener *listener = find(backend, wake);
-    while (listener && !backend->interrupted && listener->releases == *ticket &&
-           backend->listening && backend->listening->serial == listener->serial && !timed_out)
+    while (listener && !backend->interrupted && !hf__is_cancelled(cancel) &&
+           listener->releases == *ticket && backend->listening &&
+           backend->listening->serial == listener->serial && !timed_out)
         timed_out =
             pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
-    bool stop = backend->interrupted;
+    bool stop = backend->interrupted || hf__is_cancelled(cancel);
     if (listener)
         *ticket = listener->releases;
     pthread_mutex_unlock(&backend->mutex);
-    return stop ? hf__fail(err, HF_INTERRUPTED, "the wait was interrupted") : HF_OK;
+    return stop ? hf__interrupted(err) : HF_OK;
 }
 
 void hf__pg_notified(pg_backend *backend, const char *channel)

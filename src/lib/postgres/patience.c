@@ -24,7 +24,8 @@ pg_patience hf__pg_patience(const pg_backend *backend, const hf__request *reques
     int64_t least = request->began + (waits ? LEAST_MS : backend->ping_deadline_ms);
     int64_t until =
         request->deadline < HF__FOREVER - SLACK_MS ? request->deadline + SLACK_MS : HF__FOREVER;
-    return (pg_patience){.until = until > least ? until : least, .interruptible = waits};
+    return (pg_patience){
+        .until = until > least ? until : least, .interruptible = waits, .cancel = request->cancel};
 }
 
 hf_status hf__pg_patience_check(const pg_backend *backend, const pg_patience *patience,
@@ -32,8 +33,9 @@ hf_status hf__pg_patience_check(const pg_backend *backend, const pg_patience *pa
 {
     if (!patience)
         return HF_OK;
-    if (patience->interruptible && atomic_load(&backend->interrupted))
-        return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+    if ((patience->interruptible && atomic_load(&backend->interrupted)) ||
+        hf__is_cancelled(patience->cancel))
+        return hf__interrupted(err);
     if (hf__left_ms(patience->until) != 0)
         return HF_OK;
     hf_status status =

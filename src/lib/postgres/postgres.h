@@ -56,8 +56,9 @@ typedef enum pg_purpose {
 
 /* How long a caller waits for an answer of the server; counts from the call. */
 typedef struct pg_patience {
-    int64_t until;      /* hf__now_ms() clock, or HF__FOREVER */
-    bool interruptible; /* hf_store_interrupt ends it, too */
+    int64_t until;           /* hf__now_ms() clock, or HF__FOREVER */
+    bool interruptible;      /* hf_store_interrupt ends it, too */
+    const hf_cancel *cancel; /* and this; may be NULL */
 } pg_patience;
 
 /* Closing a store waits so long for a silent server, not for a ping's deadline. So does the scribe
@@ -459,18 +460,19 @@ hf_status hf__pg_checkout_held(hf__session *held, pg_session **session, hf_error
 /* Lets go of the mutex, puts the session back where it came from and wakes one who waits for it. */
 void hf__pg_checkin(pg_session *session);
 /* The backend's interrupt. */
-void hf__pg_interrupt(hf__backend *backend);
+void hf__pg_interrupt(hf__backend *backend, bool all);
 /* Others listen for the key that was just released: for a moment this process does not take it. */
 void hf__pg_pass(pg_backend *backend, int64_t wake);
 bool hf__pg_has_passed(pg_backend *backend, const hf__request *request);
 
 /* listen.c */
 /* The backend's listen, await_wake and unlisten. They run on the one connection that listens. */
-hf_status hf__pg_listen(hf__backend *backend, int64_t wake, uint64_t *ticket, hf_error *err);
+hf_status hf__pg_listen(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                        uint64_t *ticket, hf_error *err);
 hf_status hf__pg_listen_for(pg_backend *backend, int64_t wake, const pg_patience *patience,
                             uint64_t *ticket, hf_error *err);
-hf_status hf__pg_await_wake(hf__backend *backend, int64_t wake, uint64_t *ticket, int ms,
-                            hf_error *err);
+hf_status hf__pg_await_wake(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
+                            uint64_t *ticket, int ms, hf_error *err);
 void hf__pg_unlisten(hf__backend *backend, int64_t wake);
 /* A notification came: wakes who listens for it. Ignores channels that are not ours. */
 void hf__pg_notified(pg_backend *backend, const char *channel);

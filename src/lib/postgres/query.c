@@ -56,9 +56,10 @@ static int wait_for_socket(pg_session *session, short events, int64_t deadline)
     int64_t until = patience && patience->until < deadline ? patience->until : deadline;
     struct pollfd pollfds[] = {
         {.fd = PQsocket(session->conn), .events = events},
-        {.fd = patience && patience->interruptible ? backend->interrupt_fd : -1, .events = POLLIN}};
+        {.fd = patience && patience->interruptible ? backend->interrupt_fd : -1, .events = POLLIN},
+        {.fd = patience ? hf__cancel_fd(patience->cancel) : -1, .events = POLLIN}};
     for (;;) {
-        int ready = poll(pollfds, 2, hf__left_ms(until));
+        int ready = poll(pollfds, 3, hf__left_ms(until));
         if (ready == -1 && errno == EINTR)
             continue;
         if (ready > 0 && pollfds[0].revents)

@@ -124,7 +124,7 @@ static hf_status await_session(pg_backend *backend, pg_hurry hurry, const pg_pat
 {
     struct timespec until = hf__timespec(patience ? patience->until : HF__FOREVER);
     for (;;) {
-        if (atomic_load(&backend->interrupted))
+        if (atomic_load(&backend->interrupted) || (patience && hf__is_cancelled(patience->cancel)))
             return HF_INTERRUPTED;
         if (hurry == PG_URGENT || backend->urgent == 0)
             *out = reserve(backend, may_open);
@@ -156,7 +156,7 @@ hf_status hf__pg_checkout(pg_backend *backend, bool private_session, pg_hurry hu
     pthread_mutex_unlock(&backend->mutex);
 
     if (status == HF_INTERRUPTED)
-        return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
+        return hf__interrupted(err);
     if (status != HF_OK)
         return status;
     if (may_open)
@@ -372,8 +372,8 @@ static hf_status await_wake(pg_backend *backend, const hf__request *request,
 {
     int64_t until = notice->tick_at < request->deadline ? notice->tick_at : request->deadline;
     uint64_t before = notice->ticket;
-    hf_status status = hf__pg_await_wake(&backend->base, notice->heard->wake, &notice->ticket,
-                                         hf__left_ms(until), err);
+    hf_status status = hf__pg_await_wake(&backend->base, notice->heard->wake, request->cancel,
+                                         &notice->ticket, hf__left_ms(until), err);
     notice->woken = notice->ticket != before;
     notice->missed = notice->woken && notice->first ? notice->missed + 1 : 0;
     if (notice->woken)
@@ -501,13 +501,15 @@ hf_status hf__pg_wait_claims(hf__backend *base, hf__request *request, hf_error *
     return status;
 }
 
-void hf__pg_interrupt(hf__backend *base)
+void hf__pg_interrupt(hf__backend *base, bool all)
 {
     pg_backend *backend = pg_backend_of(base);
     uint64_t one = 1;
     pthread_mutex_lock(&backend->mutex);
-    atomic_store(&backend->interrupted, true);
-    (void)!write(backend->interrupt_fd, &one, sizeof one);
+    if (all) {
+        atomic_store(&backend->interrupted, true);
+        (void)!write(backend->interrupt_fd, &one, sizeof one);
+    }
     pthread_cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
 }

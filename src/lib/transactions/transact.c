@@ -5,9 +5,9 @@
  */
 #include "lib/transactions/transaction.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -32,6 +32,7 @@ static hf_status lock_around(struct hf_tx *tx, hf_error *err)
     spec.targets = tx->targets;
     spec.target_count = tx->target_count;
     spec.wait_ms = hf__left_ms(tx->plan.deadline);
+    spec.cancel = tx->options.cancel;
     hf_status status = hf_lock_acquire(tx->store, &spec, &tx->lock, err);
     if (status == HF_OK)
         tx->attempt->locked_ms = hf__now_ms();
@@ -224,7 +225,8 @@ static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_st
                             hf_status_text(*status));
     } else {
         tx->attempt->fault = HF__FAULT_FINAL;
-        *status = lock_around(tx, err);
+        *status =
+            hf__is_cancelled(tx->options.cancel) ? hf__interrupted(err) : lock_around(tx, err);
         if (*status == HF_OK)
             *status = tx->ops->commit(tx->attempt, &tx->plan, err);
     }
@@ -240,9 +242,8 @@ static void pause_before_retry(const struct hf_tx *tx)
     int left = hf__left_ms(tx->plan.deadline);
     if (left >= 0 && bound > left)
         bound = left;
-    int ms = hf__jitter_ms(0, (int)bound + 1);
-    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    (void)nanosleep(&time, NULL);
+    struct pollfd cancel = {.fd = hf__cancel_fd(tx->options.cancel), .events = POLLIN};
+    (void)poll(&cancel, 1, hf__jitter_ms(0, (int)bound + 1));
 }
 
 static hf_status exhausted(const struct hf_tx *tx, hf_error *err)
@@ -268,6 +269,8 @@ static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, h
     hf_status status = HF_OK;
     bool reached = false;
     for (;;) {
+        if (hf__is_cancelled(tx->options.cancel))
+            return hf__interrupted(err);
         tx->attempts++;
         tx->opened_ms = hf__now_ms();
         status = hf__tx_resolve_labels(tx, err);
@@ -351,6 +354,7 @@ static bool is_nested(const struct hf_tx *tx)
 
 static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
 {
+    hf__cancellable call = {.wake = hf__interrupt_cancelled, .arg = tx->store};
     hf_status status = HF_OK;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &tx->cancel_state);
     tx->outer = innermost;
@@ -365,13 +369,16 @@ static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
     tx->plan.read_only = tx->options.read_only;
     tx->plan.deadline =
         tx->options.deadline_ms > 0 ? hf__deadline(tx->options.deadline_ms) : HF__FOREVER;
+    tx->plan.cancel = tx->options.cancel;
     tx->plan.database = tx->options.database ? tx->options.database : "data";
     if (status == HF_OK)
         status = hf__tx_resolve_labels(tx, err);
     if (status == HF_OK) {
         for (size_t i = 0; i < tx->fixed; i++)
             hf__tx_warn_if_generic(tx, &tx->targets[i]);
+        hf__cancel_enter(tx->options.cancel, &call);
         status = attempt_until_done(tx, fn, arg, &last);
+        hf__cancel_leave(tx->options.cancel, &call);
         report(tx, status);
         if (status != HF_OK && err)
             *err = last;

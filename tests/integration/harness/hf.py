@@ -105,7 +105,8 @@ class Target(Structure):
 class LockSpec(Structure):
     _fields_ = [("size", c_size_t), ("targets", POINTER(Target)), ("target_count", c_size_t),
                 ("mode", c_int), ("lifetime", c_int), ("wait_ms", c_int64), ("flags", c_uint),
-                ("slots", c_uint), ("on_lost", LostFn), ("on_wait", WaitFn), ("arg", c_void_p)]
+                ("slots", c_uint), ("on_lost", LostFn), ("on_wait", WaitFn), ("arg", c_void_p),
+                ("cancel", c_void_p)]
 
 
 class LockView(Structure):
@@ -132,6 +133,10 @@ PROTOTYPES = {
     "hf_store_borrow": (c_int, [c_void_p, POINTER(StoreOptions), POINTER(c_void_p), POINTER(CError)]),
     "hf_store_close": (None, [c_void_p]),
     "hf_store_interrupt": (None, [c_void_p]),
+    "hf_cancel_create": (c_int, [POINTER(c_void_p), POINTER(CError)]),
+    "hf_cancel_trigger": (None, [c_void_p]),
+    "hf_cancel_is_triggered": (c_bool, [c_void_p]),
+    "hf_cancel_free": (None, [c_void_p]),
     "hf_store_fd": (c_int, [c_void_p]),
     "hf_store_dispatch": (c_int, [c_void_p]),
     "hf_store_name": (c_char_p, [c_void_p]),
@@ -240,6 +245,27 @@ def named_key(label, key):
 
 
 # --- stores and locks -------------------------------------------------------------------------------
+
+
+class Cancel:
+    """A handle that ends the calls that were given it."""
+
+    def __init__(self):
+        self.pointer, error = c_void_p(), CError()
+        check(lib().hf_cancel_create(byref(self.pointer), byref(error)), error)
+
+    def trigger(self):
+        lib().hf_cancel_trigger(self.pointer)
+
+    @property
+    def is_triggered(self):
+        return lib().hf_cancel_is_triggered(self.pointer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        lib().hf_cancel_free(self.pointer)
 
 
 class Lock:
@@ -377,11 +403,12 @@ class Store:
             self._locks.discard(lock)
 
     def spec(self, what, wait_ms=0, mode=EXCLUSIVE, lifetime=SESSION, flags=0, slots=0, on_lost=None,
-             on_wait=None, derivation=Derivation.SHA256):
+             on_wait=None, derivation=Derivation.SHA256, cancel=None):
         things = what if isinstance(what, list) else [what]
         targets = (Target * max(1, len(things)))(*[target(thing, derivation) for thing in things])
         spec = LockSpec(size=ctypes.sizeof(LockSpec), targets=targets, target_count=len(things),
-                        mode=mode, lifetime=lifetime, wait_ms=wait_ms, flags=flags, slots=slots)
+                        mode=mode, lifetime=lifetime, wait_ms=wait_ms, flags=flags, slots=slots,
+                        cancel=cancel and cancel.pointer)
         if on_lost is not None:
             spec.on_lost = self._keep(LostFn(
                 lambda pointer, why, _: on_lost(Lock(self, pointer), HfError(why[0].code, why[0]))))

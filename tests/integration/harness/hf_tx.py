@@ -41,7 +41,7 @@ class TxOptions(Structure):
                 ("isolation", c_int), ("read_only", c_bool), ("retry_unique", c_bool),
                 ("deadline_ms", c_int64), ("max_attempts", c_uint), ("backoff_min_ms", c_int),
                 ("backoff_max_ms", c_int), ("on_stats", StatsFn), ("stats_arg", c_void_p),
-                ("expect_operation", c_bool), ("database", c_char_p)]
+                ("expect_operation", c_bool), ("database", c_char_p), ("cancel", c_void_p)]
 
 
 PROTOTYPES = {
@@ -163,7 +163,7 @@ class Call:
         for name, value in options.items():
             if name not in dict(TxOptions._fields_):
                 raise TypeError(f"no such option: {name}")
-            setattr(raw, name, value)
+            setattr(raw, name, value.pointer if name == "cancel" else value)
         self.stats, self.attempts, self.value, self.raised = [], 0, None, None
         self.error = CError(code=77, message=b"untouched")
         callback = TxFn(functools.partial(self._run, body))

@@ -412,12 +412,12 @@ static void test_an_interrupt_ends_waits_now_and_later(void **state)
     assert_int_equal(read_word(holder.says), HF_OK);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, store), 0);
     await_contention(store, 7);
-    store->ops->interrupt(store);
+    store->ops->interrupt(store, true);
     assert_int_equal(pthread_join(thread, &status), 0);
     assert_int_equal((intptr_t)status, HF_INTERRUPTED);
     assert_int_equal(take_key(store, 7, HF_EXCLUSIVE, -1), HF_INTERRUPTED);
-    assert_int_equal(store->ops->listen(store, 7, &ticket, NULL), HF_OK);
-    assert_int_equal(store->ops->await_wake(store, 7, &ticket, 1000, NULL), HF_INTERRUPTED);
+    assert_int_equal(store->ops->listen(store, 7, NULL, &ticket, NULL), HF_OK);
+    assert_int_equal(store->ops->await_wake(store, 7, NULL, &ticket, 1000, NULL), HF_INTERRUPTED);
     write_word(holder.hears, 0);
     assert_int_equal(reap(holder), 0);
     assert_true(is_free(7, HF_EXCLUSIVE));
@@ -434,12 +434,12 @@ static void test_a_release_between_listen_and_await_wake_is_not_slept_over(void 
 
     (void)state;
     assert_int_equal(take(store, &request, &claim, 1, 0, NULL), HF_OK);
-    assert_int_equal(store->ops->listen(store, 7, &ticket, NULL), HF_OK);
+    assert_int_equal(store->ops->listen(store, 7, NULL, &ticket, NULL), HF_OK);
     before = ticket;
-    assert_int_equal(store->ops->await_wake(store, 7, &ticket, 1, NULL), HF_OK);
+    assert_int_equal(store->ops->await_wake(store, 7, NULL, &ticket, 1, NULL), HF_OK);
     assert_true(ticket == before);
     assert_int_equal(give_back(&request, NULL), HF_OK);
-    assert_int_equal(store->ops->await_wake(store, 7, &ticket, 60000, NULL), HF_OK);
+    assert_int_equal(store->ops->await_wake(store, 7, NULL, &ticket, 60000, NULL), HF_OK);
     assert_true(ticket != before);
     close_store(store);
 }

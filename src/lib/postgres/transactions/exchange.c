@@ -13,18 +13,12 @@
 enum {
     CANCEL_MS = 1000,       /* to ask for it: the whole server may be silent */
     CANCEL_GRACE_MS = 5000, /* for the answer of what was cancelled */
-    LOOK_AROUND_MS = 200,   /* how often a wait for the labels looks for an interrupt */
     SERVER_FIRST_MS = 200,  /* the server's own timeout for the labels has this much of a start */
 };
 
 static pg_backend *backend_of(const pg_attempt *attempt)
 {
     return pg_backend_of(attempt->base.backend);
-}
-
-static hf_status interrupted(hf_error *err)
-{
-    return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
 }
 
 /* ---- failures ----------------------------------------------------------------------------- */
@@ -83,33 +77,24 @@ static void cancel(pg_attempt *attempt)
     PQclear(result);
 }
 
-static bool is_interrupted(pg_backend *backend)
+/*
+ * An interrupt ends the wait for the labels; a statement that runs is left to run. The caller's own
+ * handle ends both.
+ */
+static bool await_answer(pg_attempt *attempt, const hf__attempt_plan *plan, int64_t deadline,
+                         bool *timed_out)
 {
-    pthread_mutex_lock(&backend->mutex);
-    bool interrupted = backend->interrupted;
-    pthread_mutex_unlock(&backend->mutex);
-    return interrupted;
-}
-
-/* Until the labels are ours, an interrupt ends the wait; a statement that runs is left to run. */
-static bool await_answer(pg_attempt *attempt, int64_t deadline, bool *timed_out)
-{
-    while (!attempt->open && !attempt->base.cancelled) {
-        int64_t look = hf__deadline(LOOK_AROUND_MS);
-        bool late = false;
-        if (deadline <= look)
-            break;
-        if (hf__pg_await_result(attempt->session, look, &late))
-            return true;
-        if (!late)
-            return false;
-        attempt->interrupted = is_interrupted(backend_of(attempt));
-        if (attempt->interrupted) {
-            *timed_out = true;
-            return false;
-        }
-    }
-    return hf__pg_await_result(attempt->session, deadline, timed_out);
+    pg_session *session = attempt->session;
+    const pg_patience patience = {
+        .until = HF__FOREVER, .interruptible = !attempt->open, .cancel = plan->cancel};
+    if (attempt->base.cancelled || attempt->commit_sent)
+        return hf__pg_await_result(session, deadline, timed_out);
+    session->patience = &patience;
+    bool is_answered = hf__pg_await_result(session, deadline, timed_out);
+    session->patience = NULL;
+    attempt->interrupted = session->impatient;
+    session->impatient = false;
+    return is_answered;
 }
 
 /* What goes out in one message, and what came back. */
@@ -131,7 +116,7 @@ static bool wait_or_cancel(void *arg)
     struct exchange *exchange = arg;
     pg_attempt *attempt = exchange->attempt;
     bool timed_out = false;
-    if (await_answer(attempt, exchange->deadline, &timed_out))
+    if (await_answer(attempt, exchange->plan, exchange->deadline, &timed_out))
         return true;
     if (!timed_out || attempt->base.cancelled)
         return false;
@@ -140,7 +125,7 @@ static bool wait_or_cancel(void *arg)
         cancel(attempt);
     }
     exchange->deadline = hf__deadline(CANCEL_GRACE_MS);
-    return await_answer(attempt, exchange->deadline, &timed_out);
+    return await_answer(attempt, exchange->plan, exchange->deadline, &timed_out);
 }
 
 static void read_beginning(pg_attempt *attempt, const PGresult *result)
@@ -242,7 +227,7 @@ static hf_status judge_failure(struct exchange *exchange, hf_error *err)
                 hf__left_ms(exchange->plan->deadline) == 0; /* the server's own timeout */
     if ((late || attempt->base.cancelled) && strcmp(failure->sqlstate, "57014") == 0) {
         bool waited = opening && exchange->plan->count > 0; /* for a label */
-        status = attempt->interrupted ? interrupted(failure)
+        status = attempt->interrupted ? hf__interrupted(failure)
                  : waited             ? HF_NOT_ACQUIRED
                                       : deadline_passed(failure);
         fault = waited && !attempt->interrupted ? HF__FAULT_LOCKED : HF__FAULT_FINAL;

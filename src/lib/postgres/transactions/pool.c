@@ -52,9 +52,12 @@ static hf_status prepare_all(pg_session *session, hf_error *err)
     return status;
 }
 
-static hf_status open_tx_session(pg_backend *backend, pg_session **session, hf_error *err)
+static hf_status open_tx_session(pg_backend *backend, const hf_cancel *cancel, pg_session **session,
+                                 hf_error *err)
 {
-    hf_status status = hf__pg_session_open(backend, PG_FOR_TRANSACTIONS, session, err);
+    const pg_patience patience = {.until = HF__FOREVER, .cancel = cancel};
+    hf_status status = hf__pg_session_open_for(backend, PG_FOR_TRANSACTIONS,
+                                               cancel ? &patience : NULL, session, err);
     pthread_mutex_lock(&backend->mutex);
     if (status == HF_OK) {
         (*session)->checked_out = true;
@@ -76,11 +79,6 @@ static hf_status open_tx_session(pg_backend *backend, pg_session **session, hf_e
         hf__pg_checkin(*session);
     }
     return status;
-}
-
-static hf_status interrupted(hf_error *err)
-{
-    return hf__fail(err, HF_INTERRUPTED, "the wait was interrupted");
 }
 
 static hf_status no_session(const pg_backend *backend, hf_error *err)
@@ -127,12 +125,13 @@ static hf_status pick_session(pg_backend *backend, const hf__attempt_plan *plan,
     for (;;) {
         *out = idle_tx_session(backend);
         may_open = !*out && backend->tx_sessions < (unsigned)backend->max_transactions;
-        if (*out || may_open || timed_out || backend->interrupted || plan->is_nested)
+        if (*out || may_open || timed_out || backend->interrupted || plan->is_nested ||
+            hf__is_cancelled(plan->cancel))
             break;
         timed_out =
             pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
     }
-    bool stop = backend->interrupted;
+    bool stop = backend->interrupted || hf__is_cancelled(plan->cancel);
     if (!stop && *out) {
         (*out)->checked_out = true;
         (*out)->pins++;
@@ -142,9 +141,9 @@ static hf_status pick_session(pg_backend *backend, const hf__attempt_plan *plan,
     pthread_mutex_unlock(&backend->mutex);
 
     if (stop)
-        return interrupted(err);
+        return hf__interrupted(err);
     if (may_open)
-        return open_tx_session(backend, out, err);
+        return open_tx_session(backend, plan->cancel, out, err);
     if (!*out)
         return plan->is_nested ? refuse_nested(backend, err) : no_session(backend, err);
     pthread_mutex_lock(&(*out)->mutex);
