@@ -503,6 +503,55 @@ static void test_a_healthy_folder_has_no_problems(void **state)
     close_store(store);
 }
 
+static void find_text(void *arg, hf_level level, const char *topic, const char *text,
+                      const char *remedy)
+{
+    const char **wanted = arg;
+
+    (void)level, (void)topic, (void)remedy;
+    for (; *wanted != NULL; wanted++)
+        if (strstr(text, *wanted) != NULL)
+            *wanted = "";
+}
+
+static void assert_told(hf__backend *store, const char *wanted)
+{
+    const char *texts[] = {wanted, NULL};
+
+    assert_int_equal(store->ops->examine(store, find_text, texts, NULL), HF_OK);
+    if (texts[0][0] != '\0')
+        fail_msg("not told: %s", wanted);
+}
+
+static void leave_dead_holders(int count)
+{
+    for (int i = 0; i < count; i++) {
+        peer holder = spawn(hold_seven);
+        assert_int_equal(read_word(holder.says), HF_OK);
+        kill_and_reap(holder);
+        run_sql("UPDATE holders SET key = key + 1 WHERE key = 7");
+    }
+}
+
+static void test_few_files_and_the_records_of_the_dead_are_told(void **state)
+{
+    hf__backend *store = open_store();
+    struct rlimit before;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit few = {.rlim_cur = 256, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_told(store, "256 open files allowed, many locks and waits need more");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    leave_dead_holders(1);
+    assert_told(store, "those of 1 dead process were removed");
+    leave_dead_holders(2);
+    assert_told(store, "those of 2 dead processes were removed");
+    assert_told(store, "none of dead processes");
+    close_store(store);
+}
+
 /* ---- trouble --------------------------------------------------------------------------------- */
 
 static void write_file(const char *name, const char *text)
@@ -636,6 +685,7 @@ int main(void)
         FOLDER_TEST(test_the_list_shows_holders_and_who_waits_for_them),
         FOLDER_TEST(test_the_list_shows_locks_that_nobody_recorded),
         FOLDER_TEST(test_a_healthy_folder_has_no_problems),
+        FOLDER_TEST(test_few_files_and_the_records_of_the_dead_are_told),
         FOLDER_TEST(test_a_file_that_is_no_database_is_refused_before_the_lock_is_granted),
         FOLDER_TEST(test_a_newer_schema_is_refused),
         FOLDER_TEST(test_a_disk_that_takes_no_more_is_said_to_be_out_of_reach),
