@@ -100,6 +100,33 @@ static void test_a_missing_network_or_callback_is_refused(void **state)
     hf_network_free(network);
 }
 
+static hf_status break_rules(hf_tx *tx, void *arg, hf_error *err)
+{
+    hf_rows *rows = NULL;
+
+    (void)arg;
+    REFUSED(hf_tx_query(tx, NULL, 0, NULL, false, NULL, NULL));
+    REFUSED(hf_tx_query(tx, "SELECT ?1", 1, NULL, false, NULL, NULL));
+    REFUSED(hf_tx_queue(tx, NULL, 0, NULL, NULL));
+    REFUSED(hf_tx_queue(tx, "SELECT ?1", 1, NULL, NULL));
+    hf_status status = hf_tx_query(tx, "SELECT 1", 0, NULL, false, &rows, err);
+    assert_null(hf_rows_value(rows, 1, 0, NULL));
+    assert_null(hf_rows_value(rows, 0, 1, NULL));
+    assert_null(hf_rows_column(rows, 1));
+    hf_rows_free(rows);
+    return status;
+}
+
+static void test_a_statement_that_is_none_does_not_end_its_transaction(void **state)
+{
+    hf_tx_options options = HF_TX_OPTIONS_INIT;
+
+    (void)state;
+    assert_int_equal(hf_transact(store, &options, break_rules, NULL, NULL), HF_OK);
+    options.isolation = HF_READ_COMMITTED + 1;
+    REFUSED(hf_transact(store, &options, never_called, NULL, NULL));
+}
+
 static void test_what_is_behind_the_end_is_nothing(void **state)
 {
     hf_lock_list *locks = NULL;
@@ -119,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_missing_store_or_place_for_the_answer_is_refused),
         cmocka_unit_test(test_a_missing_network_or_callback_is_refused),
+        cmocka_unit_test(test_a_statement_that_is_none_does_not_end_its_transaction),
         cmocka_unit_test(test_what_is_behind_the_end_is_nothing),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);
