@@ -59,6 +59,17 @@ def test_locked_table_costs_no_held_lock(recorded_db, table):
         early.end()
 
 
+def test_all_that_a_store_records_goes_over_one_session(recorded_db):
+    sessions = []
+    with hf.Store(recorded_db.url(), **EAGER) as store:
+        for number in range(1, 4):
+            store.acquire("known").end()
+            eventually(lambda: recorded_db.value(
+                "select count(*) from holdfast.events where event = 'released'") == number)
+            sessions.append(len(recorded_db.sessions()))
+    assert sessions[2] <= sessions[0]
+
+
 @pytest.mark.parametrize("table", ["events", "holders"])
 def test_records_go_on_once_the_table_is_free_again(recorded_db, table):
     with hf.Store(recorded_db.url(), **EAGER) as store:

@@ -321,6 +321,11 @@ def test_a_statement_timeout_does_not_end_the_wait_for_a_label(database):
         assert first.result().status == Status.OK and second.result().status == Status.OK
 
 
+def test_a_write_where_only_reads_may_be_is_told_by_its_state(store, label):
+    call = Call(store, label, lambda tx: tx.query("create table written (n int)"), read_only=True)
+    assert (call.status, call.error.sqlstate) == (Status.CONFIG, b"25006")
+
+
 # --- values --------------------------------------------------------------------------------------
 
 
@@ -336,6 +341,12 @@ def test_a_value_that_is_too_large_is_refused(store, label, size):
     buffer = ctypes.create_string_buffer(16)
     call = Call(store, label, body)
     assert call.status == Status.INVALID and is_in(call.error, "1 GiB")
+
+
+def test_a_value_of_a_megabyte_is_none_that_is_too_large(store, label):
+    sizes = []
+    Call(store, label, lambda tx: sizes.extend(tx.query("select length($1::text)", "x" * (1 << 20))))
+    assert sizes == [["1048576"]]
 
 
 def test_more_values_than_the_protocol_has_room_for_are_refused(store, label):
