@@ -102,6 +102,12 @@ def old_db(db):
     return db
 
 
+def test_who_needs_more_than_an_older_schema_is_told_to_upgrade(old_db):
+    error = hf.open_error(old_db.url(), records=hf.RECORDS_REQUIRED)
+    assert error.status is Status.NO_SCHEMA
+    assert "upgrade" in error.hint
+
+
 def test_older_schema_has_plain_locks_until_it_is_upgraded(old_db):
     with hf.Store(old_db.url()) as store:
         assert not store.has_records
