@@ -34,16 +34,16 @@ static bool is_word(char c)
 static bool is_common(const char *name)
 {
     static const char *const names[] = {
-        "acquire", "lock",    "try_lock",  "trylock",      "unlock",     "release",
-        "run",     "execute", "query",     "call",         "with",       "new",
-        "init",    "open",    "get",       "set",          "handle",     "start",
-        "stop",    "main",    "do",        "constructor",  "__init__",   "close",
-        "perform", "apply",   "process",   "update",       "create",     "insert",
-        "delete",  "save",    "exec",      "test",         "setup",      "invoke",
-        "wait",    "wrap",    "build",     "load",         "__enter__",  "initialize",
-        "up",      "down",    "lockasync", "acquireasync", "tryacquire", "tryacquireasync",
-        "sync",    "send",    "write",     "read",         "fetch",      "find",
-        "check",   NULL};
+        "acquire", "lock",        "try_lock",  "trylock",      "unlock",     "release",
+        "run",     "execute",     "query",     "call",         "with",       "new",
+        "init",    "open",        "get",       "set",          "handle",     "start",
+        "stop",    "main",        "do",        "constructor",  "__init__",   "close",
+        "perform", "apply",       "process",   "update",       "create",     "insert",
+        "delete",  "save",        "exec",      "test",         "setup",      "invoke",
+        "wait",    "wrap",        "build",     "load",         "__enter__",  "initialize",
+        "up",      "down",        "lockasync", "acquireasync", "tryacquire", "tryacquireasync",
+        "sync",    "send",        "write",     "read",         "fetch",      "find",
+        "check",   "__construct", NULL};
 
     for (const char *const *common = names; *common != NULL; common++)
         if (strcasecmp(*common, name) == 0)

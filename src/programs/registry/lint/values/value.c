@@ -222,6 +222,18 @@ static bool evaluate_item(struct hf__eval *in, const hf__scope *scope, hf__piece
     return true;
 }
 
+/* Only what such a field is set to is followed to other functions and files. */
+static bool speaks_of_locks(hf__piece name)
+{
+    bool speaks = false;
+
+    for (size_t i = 0; i + 3 <= name.size; i++)
+        speaks = speaks || strncasecmp(name.text + i, "key", 3) == 0 ||
+                 (i + 4 <= name.size && strncasecmp(name.text + i, "lock", 4) == 0) ||
+                 (i + 5 <= name.size && strncasecmp(name.text + i, "mutex", 5) == 0);
+    return speaks;
+}
+
 /* this.key where the constructor has a parameter `private readonly key`, or makes Self { key }. */
 static bool evaluate_promoted(struct hf__eval *in, const hf__scope *scope, hf__piece chain,
                               hf__piece name, hf__worth *out)
@@ -230,7 +242,7 @@ static bool evaluate_promoted(struct hf__eval *in, const hf__scope *scope, hf__p
     hf__piece owner = hf__piece_owner(chain);
 
     if ((hf__eval_language(scope) & (HF__LANG_JS | HF__LANG_PHP | HF__LANG_RUST)) == 0 ||
-        owner.size < 4 ||
+        owner.size < 4 || !speaks_of_locks(name) ||
         (memcmp(owner.text + owner.size - 4, "this", 4) != 0 &&
          memcmp(owner.text + owner.size - 4, "self", 4) != 0))
         return false;
@@ -254,11 +266,8 @@ static bool evaluate_far_field(const hf__scope *scope, hf__piece name, hf__worth
 {
     hf__buf field = {0};
     const hf__definition *known = NULL;
-    bool speaks = false;
 
-    for (size_t i = 0; i + 4 <= name.size; i++)
-        speaks = speaks || strncasecmp(name.text + i, "lock", 4) == 0;
-    if (!speaks || !scope->code)
+    if (!speaks_of_locks(name) || !scope->code)
         return false;
     hf__buf_puts(&field, ".");
     hf__buf_add(&field, name.text, name.size);
@@ -307,8 +316,14 @@ static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece
         (hf__eval_language(scope) & IMPLICIT_THIS) != 0)
         assigned =
             hf__assignments_find(scope->names, scope->unit, scope->at, true, name.text, name.size);
+    size_t before = *in->block;
     if (assigned != NULL)
         hf__evaluate_assigned(in, scope, assigned, depth, out);
+    if (*in->block != before && around == HF__NO_BLOCK && !speaks_of_locks(name) &&
+        !hf__unit_encloses(scope->unit, *in->block, hf__unit_block(scope->unit, scope->at))) {
+        hf__value_free(out); /* a field as others: its constructor is no wrapper */
+        *in->block = before;
+    }
     if (out->kind == HF__VALUE_UNKNOWN && member && evaluate_promoted(in, scope, chain, name, out))
         return;
     if (out->kind != HF__VALUE_UNKNOWN || (!member && evaluate_param(in, scope, name, none, out)))
