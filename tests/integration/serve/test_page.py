@@ -212,14 +212,13 @@ def test_a_list_that_was_closed_is_closed_when_it_comes_back(server, browser, co
     _, waiters = contended()
     await_waiters(server)
     browser.open(server.url)
-    browser.until("document.querySelector('#waits-list')")
     browser.click(selector="#waits-list summary")
     browser.until("!document.querySelector('#waits-list').open")
     for waiter in waiters:
         waiter.kill9()
-    gone(browser, "#waits-list")
+    browser.until("document.querySelector('#waits-list').hidden")
     contended("Transfer:acc3:acc4")
-    browser.until("document.querySelector('#waits-list')")
+    browser.until("!document.querySelector('#waits-list').hidden")
     assert browser.evaluate(script="document.querySelector('#waits-list').open") is False
 
 

@@ -12,7 +12,6 @@
   let timer = 0;
   let running = null;
   let shown = location.search;
-  const closed = new Set(); // ids of lists: they stay closed when they come back
 
   const isField = (node) => /^(INPUT|SELECT)$/.test(node.tagName) && node.type !== "hidden";
   const isTouched = (field) =>
@@ -41,7 +40,6 @@
       const found = wanted.id ? named.get(wanted.id) : at;
       if (!found || found.nodeName !== wanted.nodeName || (found.id || "") !== (wanted.id || "")) {
         old.insertBefore(document.importNode(wanted, true), at);
-        if (closed.has(wanted.id)) byId(wanted.id).open = false;
         continue;
       }
       if (found === at) pass();
@@ -143,12 +141,6 @@
     const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value)).toString();
     go("/" + (query && "?" + query) + new URL(form.action).hash);
   });
-
-  document.addEventListener(
-    "toggle",
-    ({ target }) => (target.open ? closed.delete(target.id) : closed.add(target.id)),
-    true,
-  );
 
   pause.hidden = false;
   pause.addEventListener("click", () => {

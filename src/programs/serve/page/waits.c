@@ -100,8 +100,9 @@ void hf__page_waits(const hf__page *page)
                       "<h2 id=\"waits-h\">Who waits for whom</h2>\n");
     if (!hf__graph_make(page->seen, true, &picture) || !hf__graph_make(page->seen, false, &graph))
         out->broken = true;
-    else if (graph.count == 0)
-        hf__buf_puts(out, "<p class=\"calm\">Nobody waits.</p>");
+    else if (graph.count == 0) /* the list stays, so that it is as the reader left it */
+        hf__buf_puts(out, "<p class=\"calm\">Nobody waits.</p>"
+                          "<details id=\"waits-list\" open hidden></details>");
     else
         put_graph(page, &picture, &graph);
     hf__graph_free(&picture);
