@@ -189,7 +189,10 @@ static void add_site(struct drafts *drafts, const hf__site *site)
         note_unresolved(drafts, site, "its key cannot be written down");
         return;
     }
-    hf__buf_printf(&remark, "%s:%u: %s", site->file, site->line, site->call);
+    hf__buf_printf(&remark, "%s:%u: %s%s", site->file, site->line, site->call,
+                   site->key[0] == '\'' && site->derivation[0] == '\0'
+                       ? "; check 'as': the source does not tell how it is hashed"
+                       : "");
     add(drafts, &key, &name, site->file,
         strcmp(site->lifetime, "transaction") == 0 ? "transaction" : "session", &remark);
 }

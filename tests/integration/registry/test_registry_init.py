@@ -118,3 +118,10 @@ def test_the_schema_has_every_derivation(holdfast):
     names = SCHEMA["$defs"]["key"]["oneOf"][2]["properties"]["as"]["enum"]
     keys = json.loads(holdfast("key", "--json", "abc", env={"HOLDFAST_REGISTRY": ""}).out)["keys"]
     assert set(names) == {key["derivation"] for key in keys} | {"minted"}
+
+
+def test_a_label_whose_hash_the_source_does_not_tell_is_marked(init, tmp_path):
+    (tmp_path / "a.py").write_text(
+        'cur.execute("SELECT pg_advisory_lock(%s)", [int(hashlib.md5(b"nightly").hexdigest()[:15], 16)])\n')
+    init("a.py")
+    assert "a.py:1: pg_advisory_lock; check 'as': the source does not tell how it is hashed" in init.text

@@ -51,6 +51,7 @@ const char *hf__show_call(const hf__check *check, const hf__use *use, char out[H
 {
     const char *text = check->unit->text + use->at;
     size_t size = use->args - use->at;
+    bool hashed = use->key.uses_hashtext && use->key.kind == HF__KEY_LABEL;
     char name[64];
     char key[96];
 
@@ -69,8 +70,7 @@ const char *hf__show_call(const hf__check *check, const hf__use *use, char out[H
     if (use->unlocks_all)
         snprintf(out, HF__CALL_SHOWN, "%s()", name);
     else if (hf__lock_key_show(&use->key, key, sizeof key) != NULL)
-        snprintf(out, HF__CALL_SHOWN, "%s(%s%s%s)", name, use->key.uses_hashtext ? "hashtext(" : "",
-                 key, use->key.uses_hashtext ? ")" : "");
+        snprintf(out, HF__CALL_SHOWN, hashed ? "%s(hashtext(%s))" : "%s(%s)", name, key);
     else
         snprintf(out, HF__CALL_SHOWN, "%s(…)", name);
     return out;
