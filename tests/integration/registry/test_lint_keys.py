@@ -305,3 +305,14 @@ def test_a_call_whose_closure_is_too_long_to_be_read_is_a_site(listed):
     body = "  await step();\n" * 400
     assert listed({"a.ts": "function hold(db, key, fn) { db.query('SELECT pg_advisory_lock($1)', [key]); }\n"
                            "hold(db, 424242, async () => {\n" + body + "});\n"}) == [PASSED, *read("424242")]
+
+
+@pytest.mark.parametrize("name,text,found", [
+    ("a.py", "args = (424242,)\ncur.execute('SELECT pg_advisory_lock(%s)', args)\n", ("read", "424242")),
+    ("a.go", 'package p\nfunc f(c C) {\n\targs := []any{424242}\n\tc.Query("SELECT pg_advisory_lock($1)", args...)\n}\n',
+     ("read", "424242")),
+    ("a.go", 'package p\nfunc f(c C) {\n\tkey := compute(42)\n\tc.Query("SELECT pg_advisory_lock($1)", key)\n}\n',
+     ("unresolved", None)),
+])
+def test_values_may_be_a_list_with_a_name_and_a_call_is_none(listed, name, text, found):
+    assert listed({name: text}) == [found]

@@ -345,6 +345,8 @@ static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece
 /* The item of that number in a list, from 1. `c ? [a] : [a, b]` has those of both. */
 static hf__piece item_of(hf__piece list, size_t number)
 {
+    static const char *const openings[] = {"[]any",        "[]interface{}", "vec!", "array",
+                                           "new Object[]", "new object[]",  "&"};
     hf__piece then = hf__piece_until(list, "?");
     hf__pieces items = {0};
 
@@ -359,10 +361,16 @@ static hf__piece item_of(hf__piece list, size_t number)
         return same || b.size == 0 ? a : a.size == 0 ? b : (hf__piece){"", 0};
     }
     list = hf__piece_trim(list);
-    while (list.size > 0 && strchr("([{", list.text[0]) == NULL)
-        list = (hf__piece){list.text + 1, list.size - 1};
-    if (list.size > 2 && list.text[0] == '[' && list.text[1] == ']') /* []any{…} */
-        return item_of((hf__piece){list.text + 2, list.size - 2}, number);
+    for (size_t i = 0; i < sizeof openings / sizeof openings[0]; i++) {
+        size_t size = strlen(openings[i]);
+        if (list.size > size && memcmp(list.text, openings[i], size) == 0) {
+            list = (hf__piece){list.text + size, list.size - size};
+            break;
+        }
+    }
+    if (list.size == 0 || strchr("([{", list.text[0]) == NULL || /* (x) is no list, (x,) is one */
+        (list.text[0] == '(' && memchr(list.text, ',', list.size) == NULL))
+        return (hf__piece){"", 0};
     if (list.size < 2 || hf__piece_close(list, false) != list.size)
         return (hf__piece){"", 0};
     hf__piece_split((hf__piece){list.text + 1, list.size - 2}, false, &items);
@@ -374,6 +382,8 @@ static hf__piece item_of_name(const hf__scope *scope, hf__piece list, size_t num
 {
     hf__pcre_match match;
 
+    if (list.size > 3 && memcmp(list.text + list.size - 3, "...", 3) == 0)
+        list.size -= 3;
     if (list.size == 0 || !hf__eval_matches(scope, HF__VALUE_IS_NAME, list, &match))
         return (hf__piece){"", 0};
     hf__piece name = group_of(list, &match, 2);
