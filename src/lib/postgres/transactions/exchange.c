@@ -85,10 +85,10 @@ static bool await_answer(pg_attempt *attempt, const hf__attempt_plan *plan, int6
                          bool *timed_out)
 {
     pg_session *session = attempt->session;
+    if (!plan || attempt->base.cancelled || attempt->commit_sent) /* no plan: it only tidies up */
+        return hf__pg_await_result(session, deadline, timed_out);
     const pg_patience patience = {
         .until = HF__FOREVER, .interruptible = !attempt->open, .cancel = plan->cancel};
-    if (attempt->base.cancelled || attempt->commit_sent)
-        return hf__pg_await_result(session, deadline, timed_out);
     session->patience = &patience;
     bool is_answered = hf__pg_await_result(session, deadline, timed_out);
     session->patience = NULL;
