@@ -58,13 +58,18 @@ def test_what_comes_too_late_is_told_and_becomes_a_gap(world):
         assert (world.network.coverage(), gaps(world)) == ([(21, 30)], [(1, 20)])
 
 
+def put(world, ledgers, name):
+    """Whole at once: one that is seen empty is read as it grows."""
+    world.source(ledgers, name).rename(world.folder / "folder" / name)
+
+
 def test_a_file_that_comes_late_is_named_and_what_it_has_is_a_gap(world):
     source = folder_of(world, m=chain(21, 30))
     with world.start("ingest", "--source", source, "--follow", "--start-ledger", 1) as live:
         live.await_line("ledgers 1-20 are missing", "err")
-        world.source([*chain(1, 20)], "folder/z.ndjson")
+        put(world, chain(1, 20), "z.ndjson")
         live.await_line("z.ndjson comes late and is passed over", "err")
-        world.source(chain(31, 40), "folder/a.ndjson")
+        put(world, chain(31, 40), "a.ndjson")
         eventually(lambda: world.network.coverage() == [(21, 40)])
         assert gaps(world) == [(1, 20)]
     done = world("ingest", "--source", source, "--gaps")
@@ -75,7 +80,7 @@ def test_a_file_that_comes_before_the_one_that_is_next_ends_the_run(world):
     source = folder_of(world, a=chain(1, 10))
     with world.start("ingest", "--source", source, "--follow") as live:
         eventually(lambda: world.json("ingest", "status")["networks"])
-        world.source(chain(21, 30), "folder/c.ndjson")
+        put(world, chain(21, 30), "c.ndjson")
         done = live.wait_all(30)
     assert done.code == EXIT_DATA and "jumps to ledger 21 where 11" in done.err, done
     world.source(chain(11, 20), "folder/z.ndjson")
