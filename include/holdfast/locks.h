@@ -305,7 +305,7 @@ HF_API HF_MUST_CHECK hf_status hf_cancel_create(hf_cancel **cancel, hf_error *er
 /* Any thread; not in a signal handler. It cannot be taken back. */
 HF_API void hf_cancel_trigger(hf_cancel *cancel);
 HF_API bool hf_cancel_is_triggered(const hf_cancel *cancel);
-/* All calls that were given it must have returned; NULL is safe. */
+/* All calls that were given it, and all that trigger it, must have returned; NULL is safe. */
 HF_API void hf_cancel_free(hf_cancel *cancel);
 
 /* ---- Locks ----------------------------------------------------------------------------------- */
