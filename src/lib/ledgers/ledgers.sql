@@ -139,7 +139,8 @@ ORDER BY l.sequence
 SELECT pg_catalog.pg_advisory_xact_lock($1)
 
 -- name: lock_timeout postgres
-SELECT pg_catalog.set_config('lock_timeout', $1, true)
+-- Not set_config: what calls that may change the session for good, which is then reset.
+SET LOCAL lock_timeout = @ms@
 
 -- name: table_locker postgres
 -- Which table of the schema readers are kept out of, and by whom: who has locked it, or else who is

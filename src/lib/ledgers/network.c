@@ -188,9 +188,10 @@ static bool has_database(const hf_network *network)
 
 hf_status hf__tx_bound_waits(hf_tx *tx, int64_t wait_ms, hf_error *err)
 {
-    char number[24];
-    hf_value value = hf__number_value(number, wait_ms);
-    return hf__tx_queue_sql(tx, &hf__sql_ledgers_lock_timeout, NULL, 1, &value, err);
+    char ms[24];
+    const hf__sql_part parts[] = {{"ms", ms}, {0}};
+    (void)snprintf(ms, sizeof ms, "%" PRId64, wait_ms);
+    return hf__tx_queue_sql(tx, &hf__sql_ledgers_lock_timeout, parts, 0, NULL, err);
 }
 
 /* A transaction that only reads, and waits for nobody who locks a table for long. */

@@ -223,19 +223,12 @@ struct filling {
     hf_range ledgers; /* from one multiple of the width to the next */
 };
 
-static hf_status set_lock_timeout(hf_tx *tx, int ms, hf_error *err)
-{
-    char number[24];
-    hf_value value = hf__number_value(number, ms);
-    return hf__tx_queue_sql(tx, &hf__sql_ledgers_lock_timeout, NULL, 1, &value, err);
-}
-
 static hf_status fill(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct filling *filling = arg;
     const hf_network *network = filling->network;
     struct parts parts = {0};
-    hf_status status = set_lock_timeout(tx, ATTACH_LOCK_MS, err);
+    hf_status status = hf__tx_bound_waits(tx, ATTACH_LOCK_MS, err);
     if (status == HF_OK)
         status = hf__network_lock(tx, network, network->partitions_key, err);
     if (status == HF_OK)
@@ -385,7 +378,7 @@ static hf_status drop(hf_tx *tx, void *arg, hf_error *err)
     for (const char *at = drop->table; *at; at++)
         hf__buf_printf(&name, *at == '"' ? "\"\"" : "%c", *at);
     const hf__sql_part parts[] = {{"prefix", drop->network->prefix}, {"table", name.data}, {0}};
-    hf_status status = name.broken ? hf__no_memory(err) : set_lock_timeout(tx, DROP_LOCK_MS, err);
+    hf_status status = name.broken ? hf__no_memory(err) : hf__tx_bound_waits(tx, DROP_LOCK_MS, err);
     if (status == HF_OK)
         status = hf__tx_query_sql(tx, &hf__sql_ledgers_partition_drop, parts, 0, NULL, NULL, err);
     hf__buf_free(&name);

@@ -144,7 +144,7 @@ hf_status hf__networks_gather(hf__networks *networks, hf_store *store, hf_tx *tx
     hf__network_entry *entries = NULL;
     size_t count = 0;
     hf_status status = hf__networks_list(store, tx, &entries, &count, err);
-    if (status == HF_OK && tx)
+    if (status == HF_OK && tx && count > 0)
         status = hf__tx_bound_waits(tx, LOCKED_MS, err);
     if (status == HF_OK && count > 0) {
         reading->networks = calloc(count, sizeof *reading->networks);

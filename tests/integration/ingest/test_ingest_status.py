@@ -215,7 +215,8 @@ def test_who_is_in_line_for_a_table_is_told_as_well(world):
 
         waiting = threading.Thread(target=truncate)
         waiting.start()
-        [(pid,)] = eventually(lambda: database.sql("select pid from pg_locks where not granted"))
+        [(pid,)] = eventually(lambda: database.sql(
+            "select pid from pg_locks where not granted and mode = 'AccessExclusiveLock'"))
         gaps = world("gaps")
         database.server.terminate(pid)
         waiting.join()
