@@ -80,7 +80,9 @@ static hf_status await_key(struct acquiring *acquiring, const hf__claim *claim,
                            struct waiter *waiter, bool patient, hf_error *err)
 {
     hf_store *store = acquiring->store;
-    struct timespec latest = hf__timespec(acquiring->began + store->ping_deadline_ms);
+    /* A call that waits may be old already, and still leaves others the time of a round trip. */
+    int64_t from = acquiring->spec->wait_ms != 0 ? hf__now_ms() : acquiring->began;
+    struct timespec latest = hf__timespec(from + store->ping_deadline_ms);
     hf_status status = HF_OK;
     int timed_out = 0;
 

@@ -107,6 +107,15 @@ static bool is_held_inside(hf_store *store, const hf__claim *claim)
     return held;
 }
 
+/* Mutex not held. */
+static bool is_stopped(const struct acquiring *acquiring)
+{
+    pthread_mutex_lock(&acquiring->store->mutex);
+    bool stopped = hf__is_stopped(acquiring);
+    pthread_mutex_unlock(&acquiring->store->mutex);
+    return stopped;
+}
+
 /* ---- the number of slots --------------------------------------------------------------------- */
 
 static hf_status is_other_size_used(struct acquiring *acquiring, const hf__claim *base, bool *used,
@@ -148,20 +157,25 @@ static hf_status check_other_sizes(struct acquiring *acquiring, const hf__claim 
     return status;
 }
 
+/*
+ * HF_NOT_ACQUIRED proves no other number, only that somebody has one of our own digits to himself:
+ * err says who. A caller that waits waits for that, too.
+ */
 static hf_status spell_size(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
     const struct timespec pause = {.tv_nsec = 20 * 1000000L};
-    int64_t until = hf__deadline(PROBE_MS);
+    int64_t least = hf__deadline(PROBE_MS);
+    int64_t until = acquiring->deadline > least ? acquiring->deadline : least;
     hf__claim claims[HF__SLOT_DIGITS];
     size_t count = 0;
 
     digit_claims(base, acquiring->spec->slots, true, claims, &count);
     hf_status status = hf__claims_acquire(acquiring, claims, count, false, err);
-    while (status == HF_NOT_ACQUIRED && hf__left_ms(until) != 0) {
+    while (status == HF_NOT_ACQUIRED && hf__left_ms(until) != 0 && !is_stopped(acquiring)) {
         (void)nanosleep(&pause, NULL);
         status = hf__claims_acquire(acquiring, claims, count, false, err);
     }
-    return status == HF_NOT_ACQUIRED ? HF_SLOTS : status; /* err names who is in the way */
+    return status == HF_NOT_ACQUIRED && is_stopped(acquiring) ? hf__interrupted(err) : status;
 }
 
 /*
@@ -371,14 +385,17 @@ static hf_status acquire_slot(struct acquiring *acquiring, const hf__claim *base
     bool first = status == HF_OK;
     if (first || status == HF_NOT_ACQUIRED)
         status = agree_on_size(acquiring, base, err);
-    if (status == HF_OK)
+    bool agreed = status == HF_OK;
+    if (agreed)
         status = try_slots(acquiring, base, err);
     bool patient = acquiring->spec->wait_ms != 0 && hf__left_ms(acquiring->deadline) != 0;
-    if (status == HF_NOT_ACQUIRED && first && patient) {
+    if (status == HF_NOT_ACQUIRED && agreed && first && patient) {
         hf__tell_waiting(acquiring, &last);
         status = wait_for_slot(acquiring, base, err);
     }
     *again = status == HF_NOT_ACQUIRED && !first && patient;
+    if (status == HF_NOT_ACQUIRED && agreed)
+        status = all_taken(acquiring, base, err);
     if (status == HF_OK && first)
         status = open_gate(lock, gate_at, err);
     if (status != HF_OK)
@@ -397,8 +414,6 @@ static hf_status slot_acquire(struct acquiring *acquiring, const hf__claim *base
         return status;
     while (again)
         status = acquire_slot(acquiring, base, &again, err);
-    if (status == HF_NOT_ACQUIRED)
-        status = all_taken(acquiring, base, err);
     if (status != HF_OK)
         (void)!hf__claims_release(acquiring->lock, 0, NULL);
     return status;

@@ -1,9 +1,11 @@
 """Waiting on PostgreSQL: no snapshot held, nobody starved, no wake-up lost, nothing left behind."""
 
 import contextlib
+import hashlib
 import itertools
 import random
 import statistics
+import struct
 import threading
 import time
 
@@ -541,3 +543,31 @@ def test_waiter_survives_the_end_of_its_waiting_session(db, stranger):
         else:
             assert lock.state is State.HELD
             assert db.holders(7)
+
+
+def digit_key(label, slots):
+    """The last of the keys that spell the number of slots: see slots.c."""
+    text = b"holdfast semaphore d\0" + struct.pack("<qI", hf.derive(label), slots % 16)
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big", signed=True)
+
+
+def test_a_digit_that_somebody_has_alone_is_waited_for_and_no_other_number_of_slots(db, stranger):
+    run(stranger, f"select pg_advisory_lock({digit_key('job', 3)})")
+    with hf.Store(db.url()) as store:
+        error = store.refusal("job", slots=3)
+        assert error.status is Status.NOT_ACQUIRED and "slots" not in error.message, error
+        waiter = Background(store.acquire, "job", FOREVER, slots=3)
+        stays(lambda: waiter.running, 1)
+        run(stranger, f"select pg_advisory_unlock({digit_key('job', 3)})")
+        waiter.result().end()
+
+
+def test_interrupt_ends_the_wait_for_such_a_digit(db, stranger):
+    run(stranger, f"select pg_advisory_lock({digit_key('job', 3)})")
+    with hf.Store(db.url()) as store:
+        waiter = Background(store.acquire, "job", FOREVER, slots=3)
+        stays(lambda: waiter.running, 0.5)
+        store.interrupt()
+        with pytest.raises(HfError) as raised:
+            waiter.result()
+        assert raised.value.status is Status.INTERRUPTED
