@@ -39,10 +39,14 @@ static hf_target pick(struct worker *worker)
     return HF_LABEL(labels[(unsigned)rand_r(&worker->seed) % LABELS]);
 }
 
-static hf_status acquire_and_release(hf_store *store, const hf_lock_spec *spec, hf_error *err)
+static hf_status acquire_and_release(hf_store *store, const hf_target *targets, size_t count,
+                                     hf_lock_spec spec, hf_error *err)
 {
     hf_lock *lock = NULL;
-    hf_status status = hf_lock_acquire(store, spec, &lock, err);
+    spec.size = sizeof spec;
+    spec.targets = targets;
+    spec.target_count = count;
+    hf_status status = hf_lock_acquire(store, &spec, &lock, err);
     if (status == HF_OK)
         status = hf_lock_release(lock, err);
     hf_lock_free(lock);
@@ -52,55 +56,36 @@ static hf_status acquire_and_release(hf_store *store, const hf_lock_spec *spec, 
 static hf_status lock_alone(struct worker *worker, hf_error *err)
 {
     const hf_target target = pick(worker);
-    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
-    spec.targets = &target;
-    spec.target_count = 1;
-    spec.wait_ms = WAIT_MS;
-    return acquire_and_release(shared_store, &spec, err);
+    return acquire_and_release(shared_store, &target, 1, (hf_lock_spec){.wait_ms = WAIT_MS}, err);
 }
 
 static hf_status lock_shared(struct worker *worker, hf_error *err)
 {
     const hf_target target = pick(worker);
-    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
-    spec.targets = &target;
-    spec.target_count = 1;
-    spec.mode = HF_SHARED;
-    spec.wait_ms = WAIT_MS;
-    return acquire_and_release(shared_store, &spec, err);
+    const hf_lock_spec spec = {.mode = HF_SHARED, .wait_ms = WAIT_MS};
+    return acquire_and_release(shared_store, &target, 1, spec, err);
 }
 
 static hf_status lock_slot(struct worker *worker, hf_error *err)
 {
     const hf_target target = HF_LABEL("soak:slots");
-    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    const hf_lock_spec spec = {.slots = 3, .wait_ms = WAIT_MS};
     (void)worker;
-    spec.targets = &target;
-    spec.target_count = 1;
-    spec.slots = 3;
-    spec.wait_ms = WAIT_MS;
-    return acquire_and_release(shared_store, &spec, err);
+    return acquire_and_release(shared_store, &target, 1, spec, err);
 }
 
 static hf_status lock_set(struct worker *worker, hf_error *err)
 {
     const hf_target targets[] = {HF_LABEL("soak:a"), HF_LABEL("soak:c"), pick(worker)};
-    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
-    spec.targets = targets;
-    spec.target_count = 3;
-    spec.wait_ms = WAIT_MS;
-    return acquire_and_release(shared_store, &spec, err);
+    return acquire_and_release(shared_store, targets, 3, (hf_lock_spec){.wait_ms = WAIT_MS}, err);
 }
 
 /* To be refused is as good as to get it. */
 static hf_status try_lock(struct worker *worker, hf_error *err)
 {
     const hf_target target = pick(worker);
-    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
-    spec.targets = &target;
-    spec.target_count = 1;
-    spec.wait_ms = 0;
-    hf_status status = acquire_and_release(shared_store, &spec, err);
+    hf_status status =
+        acquire_and_release(shared_store, &target, 1, (hf_lock_spec){.wait_ms = 0}, err);
     return status == HF_NOT_ACQUIRED ? HF_OK : status;
 }
 
@@ -158,14 +143,10 @@ static hf_status move_cursor(struct worker *worker, hf_error *err)
 static hf_status come_and_go(struct worker *worker, hf_error *err)
 {
     const hf_target target = pick(worker);
-    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
     hf_store *store = NULL;
-    spec.targets = &target;
-    spec.target_count = 1;
-    spec.wait_ms = WAIT_MS;
     hf_status status = open_store(&store, err);
     if (status == HF_OK)
-        status = acquire_and_release(store, &spec, err);
+        status = acquire_and_release(store, &target, 1, (hf_lock_spec){.wait_ms = WAIT_MS}, err);
     hf_store_close(store);
     return status;
 }
