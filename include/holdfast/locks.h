@@ -48,7 +48,9 @@ HF_API const char *hf_version(void);
     X(SYSTEM, 18, "the operating system reported an error")                                        \
     X(IN_DOUBT, 19, "the transaction may or may not have committed")                               \
     X(EXHAUSTED, 20, "the attempts or the time for a transaction are spent")                       \
-    X(CURSOR, 21, "the cursor does not stand where it should")
+    X(CURSOR, 21, "the cursor does not stand where it should")                                     \
+    X(ROLLED_BACK, 22, "the application rolled the transaction back")                              \
+    X(AGAIN, 23, "the transaction is to be run again")
 
 typedef enum hf_status {
 #define X(name, number, text) HF_##name = number,
@@ -344,6 +346,11 @@ typedef struct hf_lock_spec {
     hf_wait_fn *on_wait;
     void *arg;         /* for both callbacks */
     hf_cancel *cancel; /* NULL: nobody ends this call but hf_store_interrupt */
+    /*
+     * Who asks, for the order rule, HF_REENTRANT and deadlocks. 0: the calling thread. Programs
+     * whose tasks move between threads give each task a number, from 1 to 2^62 - 1.
+     */
+    int64_t owner;
 } hf_lock_spec;
 
 #define HF_SLOTS_MAX 4095

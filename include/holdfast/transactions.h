@@ -14,7 +14,10 @@ typedef enum hf_isolation {
     HF_READ_COMMITTED,
 } hf_isolation;
 
-/* One transaction. Only the callback may use it, in its thread, until it returns. */
+/*
+ * One transaction. Only the callback of hf_transact may use it, in its thread, until it returns;
+ * one from hf_tx_begin is for any thread, one at a time.
+ */
 typedef struct hf_tx hf_tx;
 
 /* The rows of one statement. */
@@ -58,6 +61,7 @@ typedef struct hf_tx_options {
     bool expect_operation; /* warn about a label without an "Operation:" part */
     const char *database;  /* local store: the file of the folder, without ".db"; NULL: "data" */
     hf_cancel *cancel;     /* ends the call, or NULL; COMMIT is never cancelled */
+    int64_t owner;         /* as in hf_lock_spec */
 } hf_tx_options;
 
 #define HF_TX_OPTIONS_INIT                                                                         \
@@ -68,7 +72,8 @@ typedef struct hf_tx_options {
 /*
  * Runs the statements of one attempt. It may be called again, so it must have no effect outside of
  * tx. Any status but HF_OK rolls back and is returned to the caller, unless the cause was a
- * serialisation failure, a deadlock or a broken connection: then it is called again.
+ * serialisation failure, a deadlock or a broken connection: then it is called again. HF_ROLLED_BACK
+ * is for reasons of the application's own, and needs no err.
  *
  * It may not begin, end or prepare a transaction: that is HF_INVALID, rolls back, and is not tried
  * again. What it leaves in the session (settings, a role, temporary tables, cursors, prepared
@@ -95,6 +100,31 @@ HF_API HF_MUST_CHECK hf_status hf_transact(hf_store *store, const hf_tx_options 
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options,
                                                 hf_tx_fn *fn, void *arg, hf_error *err);
+
+/*
+ * The same for languages whose code cannot run in a callback of C, and for callers who have a loop
+ * of their own. Each attempt is the caller's:
+ *
+ *     hf_status status = hf_tx_begin(store, &options, &tx, &err);
+ *     if (status == HF_OK)
+ *         do
+ *             status = hf_tx_end(tx, work(tx, &err), &err);
+ *         while (status == HF_AGAIN);
+ *     hf_tx_free(tx);
+ *
+ * hf_tx_begin and hf_tx_begin_on (as hf_lock_transact) open the first attempt. hf_tx_end commits
+ * it, or rolls it back for any result but HF_OK; if that is not HF_ROLLED_BACK, *err is the reason.
+ * HF_AGAIN: the next attempt is open, after a pause; do the work anew. Anything else is what
+ * hf_transact would return, and tx has ended: further calls on it are HF_INVALID. hf_tx_free rolls
+ * back what has not ended; NULL is safe. What the options point to, but for the labels, must last
+ * until then.
+ */
+HF_API HF_MUST_CHECK hf_status hf_tx_begin(hf_store *store, const hf_tx_options *options,
+                                           hf_tx **tx, hf_error *err);
+HF_API HF_MUST_CHECK hf_status hf_tx_begin_on(hf_lock *lock, const hf_tx_options *options,
+                                              hf_tx **tx, hf_error *err);
+HF_API HF_MUST_CHECK hf_status hf_tx_end(hf_tx *tx, hf_status result, hf_error *err);
+HF_API void hf_tx_free(hf_tx *tx);
 
 /* Acquires one more label. Refused after the first statement, whose snapshot is older. */
 HF_API HF_MUST_CHECK hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err);

@@ -1,6 +1,6 @@
 /*
  * What a backend provides for transactions: single attempts, which lib/transactions runs, repeats
- * and reports, and the rows that statements return. An attempt and its rows belong to one thread.
+ * and reports, and the rows that statements return. One thread at a time uses an attempt.
  */
 #ifndef HF_BACKEND_ATTEMPT_H
 #define HF_BACKEND_ATTEMPT_H

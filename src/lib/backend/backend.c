@@ -3,9 +3,44 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "lib/backend/attempt.h"
+
+/* Numbers of tasks are the caller's. This keeps them apart from those of threads. */
+static const int64_t task_bit = INT64_C(1) << 62;
+static _Thread_local int64_t acts_as;
+
+int64_t hf__me(void)
+{
+    return acts_as ? acts_as : gettid();
+}
+
+int64_t hf__me_or(int64_t task)
+{
+    return task ? task | task_bit : hf__me();
+}
+
+int64_t hf__act_as(int64_t me)
+{
+    int64_t before = acts_as;
+    acts_as = me;
+    return before;
+}
+
+int64_t hf__task_of(int64_t me)
+{
+    return me & task_bit ? me & ~task_bit : 0;
+}
+
+hf_status hf__check_task(int64_t task, hf_error *err)
+{
+    if (task >= 0 && task < task_bit)
+        return HF_OK;
+    return hf__fail(err, HF_INVALID, "the owner %lld is not between 0 and 2^62 - 1",
+                    (long long)task);
+}
 
 bool hf__session_lose(hf__session *session, const char *reason, const hf_error *why)
 {

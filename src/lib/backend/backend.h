@@ -41,12 +41,24 @@ typedef struct hf__session {
     atomic_bool losing; /* somebody is filling reason and why */
     atomic_bool lost;
 
-    const char *reason;   /* one word for history, a literal; written once, before lost is set */
-    hf_error why;         /* likewise */
-    atomic_uint holds;    /* keys held: raised by the backend on success, lowered by leave_session;
+    const char *reason; /* one word for history, a literal; written once, before lost is set */
+    hf_error why;       /* likewise */
+    atomic_uint holds;  /* keys held: raised by the backend on success, lowered by leave_session;
                          * only at 0 may the session be reused or freed */
-    atomic_int transacts; /* gettid() of who runs a transaction on it, which waits for nobody; 0 */
+    _Atomic int64_t transacts; /* hf__me() of who runs a transaction on it; 0: nobody */
 } hf__session;
+
+/*
+ * Who asks: the thread, or the task that it acts for (hf_lock_spec.owner). A pthread_t would not
+ * do: it may be used again as soon as its thread has ended.
+ */
+int64_t hf__me(void);
+
+int64_t hf__me_or(int64_t task); /* 0: hf__me() */
+int64_t hf__task_of(int64_t me); /* 0: it is a thread */
+/* From now on the thread is that one. Returns what ends it: whom it was before, 0: itself. */
+int64_t hf__act_as(int64_t me);
+HF_MUST_CHECK hf_status hf__check_task(int64_t task, hf_error *err); /* HF_INVALID */
 
 /*
  * Marks the session lost and wakes the watcher. Only the first call counts; the others return

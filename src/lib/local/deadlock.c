@@ -130,10 +130,12 @@ static hf_status describe(hf__local *local, int64_t id, hf__buf *text, bool *ali
         .pid_space = sqlite3_column_int64(rows, 6),
         .host = (const char *)sqlite3_column_text(rows, 7),
     };
+    int64_t who = sqlite3_column_int64(rows, 4), task = hf__task_of(who);
     *alive = hf__local_is_alive(local, &process);
-    hf__buf_printf(text, "%s%s, pid %d thread %d, waits for %s", text->length > 0 ? "; " : "",
+    hf__buf_printf(text, "%s%s, pid %d %s %lld, waits for %s", text->length > 0 ? "; " : "",
                    (const char *)sqlite3_column_text(rows, 8), process.pid,
-                   sqlite3_column_int(rows, 4), hf__claim_name(name, sizeof name, &claim));
+                   task ? "task" : "thread", (long long)(task ? task : who),
+                   hf__claim_name(name, sizeof name, &claim));
     sqlite3_reset(rows);
     return HF_OK;
 }

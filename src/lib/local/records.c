@@ -193,8 +193,8 @@ static hf_status put_holder(hf__local *local, int64_t session_id, const hf__clai
         status = hf__local_run(local, &hf__sql_local_put_holder, err, "iiiiiiiiiiiitt", space,
                                claim->key, session_id, (int64_t)(claim->mode == HF_SHARED),
                                (int64_t)claim->slot, (int64_t)lifetime, token, now_ms,
-                               (int64_t)self->pid, (int64_t)gettid(), self->started,
-                               self->pid_space, self->host, local->application);
+                               (int64_t)self->pid, hf__me(), self->started, self->pid_space,
+                               self->host, local->application);
     return status;
 }
 
@@ -218,7 +218,7 @@ static hf_status drop_waits(hf__local *local, hf_error *err)
     const hf__local_process *self = &local->self;
 
     return hf__local_run(local, &hf__sql_local_drop_waits, err, "iiiit", (int64_t)self->pid,
-                         (int64_t)gettid(), self->started, self->pid_space, self->host);
+                         hf__me(), self->started, self->pid_space, self->host);
 }
 
 hf_status hf__local_put_holders(hf__local *local, int64_t session_id, const hf__claim *claims,
@@ -279,7 +279,7 @@ static hf_status add_waiter(const hf__local_wait *wait, const hf__claim *claim,
 
     return hf__local_run(local, &hf__sql_local_add_waiter, err, "iiiiiiiiiitt", wait->id,
                          (int64_t)claim->space, claim->key, (int64_t)(claim->mode == HF_SHARED),
-                         (int64_t)standing, wait->since_ms, (int64_t)self->pid, (int64_t)gettid(),
+                         (int64_t)standing, wait->since_ms, (int64_t)self->pid, hf__me(),
                          self->started, self->pid_space, self->host, local->application);
 }
 

@@ -61,7 +61,7 @@ static struct hf_lock *new_lock(hf_store *store, const hf_lock_spec *spec, size_
     lock->store = store;
     lock->flags = spec->flags;
     lock->lifetime = spec->lifetime;
-    lock->owner = gettid();
+    lock->owner = hf__me();
     lock->on_lost = spec->on_lost;
     lock->arg = spec->arg;
     return lock;
@@ -331,10 +331,14 @@ hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *given,
     *out = NULL;
     hf_status status = hf__options_copy(&spec, sizeof spec, given, offsetof(hf_lock_spec, cancel),
                                         "hf_lock_spec", "HF_LOCK_SPEC_INIT", err);
+    if (status == HF_OK)
+        status = hf__check_task(spec.owner, err);
     if (status != HF_OK)
         return status;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    int64_t acted_as = hf__act_as(hf__me_or(spec.owner));
     status = acquire_cancellably(store, &spec, extra, out, err);
+    hf__act_as(acted_as);
     (void)pthread_setcancelstate(before, NULL);
     return status;
 }

@@ -37,7 +37,7 @@ static bool reenter(const struct acquiring *acquiring, struct waiter *waiter)
 
 static void list_waiting(hf_store *store, struct waiter *waiter)
 {
-    waiter->owner = gettid();
+    waiter->owner = hf__me();
     waiter->next_queued = store->queued;
     store->queued = waiter;
 }
@@ -59,7 +59,7 @@ static hf_status queue_up(const struct acquiring *acquiring, struct waiter *wait
 
     hf__waiter_queue(waiter);
     list_waiting(store, waiter);
-    bool deadlock = (acquiring->spec->flags & HF_ANY_ORDER) && hf__closes_cycle(store, waiter);
+    bool deadlock = hf__closes_cycle(store, waiter);
     while (!deadlock && waiter->state == WAITER_QUEUED && !timed_out && !hf__is_stopped(acquiring))
         timed_out = pthread_cond_clockwait(waiter->cond, &store->mutex, CLOCK_MONOTONIC, &until);
     unlist_waiting(store, waiter);

@@ -52,7 +52,7 @@ struct waiter {
     unsigned handover; /* key_state->handovers when it was assigned */
     struct hold *hold;
     pthread_cond_t *cond;
-    pid_t owner;
+    int64_t owner;              /* hf__me() */
     struct waiter *next_queued; /* in store->queued */
 };
 
@@ -88,7 +88,8 @@ struct hf_store {
     struct key_state *key_states[KEY_BUCKETS];
     struct hf_lock *locks;
     struct hf_lock *threads[THREAD_BUCKETS]; /* held locks, hashed by owner; greatest key first */
-    struct waiter *queued;                   /* all waiters of all key states */
+    struct hf_tx *transactions[THREAD_BUCKETS]; /* that run, hashed by owner */
+    struct waiter *queued;                      /* all waiters of all key states */
     int keys_held;
     bool interrupted;
     struct hf__known *known; /* labels by key, from the registry; built when first needed */
@@ -125,7 +126,7 @@ struct hf_lock {
     unsigned flags;
     bool snapshot_stale;
     hf_lifetime lifetime;
-    pid_t owner;         /* gettid(); a pthread_t may be reused as soon as its thread ends */
+    int64_t owner;       /* hf__me() */
     int64_t acquired_ms; /* monotonic */
     int64_t acquired_wall;
     int64_t wait_ms;

@@ -91,7 +91,7 @@ static void unpublish(hf_store *store, struct hf_lock *lock)
 /* Mutex held. The transaction has the session to itself until its callback has returned. */
 static bool is_in_own_transaction(const struct hf_lock *lock)
 {
-    pid_t me = gettid();
+    int64_t me = hf__me();
     for (size_t i = 0; i < lock->count; i++)
         if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->session->transacts) == me)
             return true;

@@ -14,9 +14,9 @@
 #include "base/hash.h"
 #include "base/vec.h"
 
-static struct hf_lock **thread_list(hf_store *store, pid_t thread)
+static struct hf_lock **thread_list(hf_store *store, int64_t owner)
 {
-    return &store->threads[hf__hash_int((uint64_t)thread) % THREAD_BUCKETS];
+    return &store->threads[hf__hash_int((uint64_t)owner) % THREAD_BUCKETS];
 }
 
 static int compare_order(const hf__claim *a, const hf__claim *b)
@@ -71,7 +71,7 @@ static hf_status refuse_own(const hf__claim *claim, hf_error *err)
 hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_lifetime lifetime,
                           bool *by_registry, hf_error *err)
 {
-    pid_t me = gettid();
+    int64_t me = hf__me();
     struct hf_lock *held = *thread_list(store, me);
     while (held && held->owner != me)
         held = held->next_of_thread;
@@ -126,7 +126,7 @@ void hf__order_remove(hf_store *store, struct hf_lock *lock)
 
 size_t hf__order_held(hf_store *store, hf__key **keys)
 {
-    pid_t me = gettid();
+    int64_t me = hf__me();
     size_t count = 0, room = 0;
     *keys = NULL;
     for (struct hf_lock *held = *thread_list(store, me); held; held = held->next_of_thread) {

@@ -55,7 +55,7 @@ bool hf__key_state_is_free_for(const struct key_state *key_state, hf_mode mode)
 
 struct hold *hf__key_state_held_by_me(const struct key_state *key_state, hf_mode mode)
 {
-    pid_t me = gettid();
+    int64_t me = hf__me();
     for (struct grant *grant = key_state->grants; grant; grant = grant->next)
         if (grant->lock->owner == me && grant->lock->state == HF_STATE_HELD &&
             (grant->claim.mode == HF_EXCLUSIVE || mode == HF_SHARED))
@@ -183,23 +183,24 @@ void hf__interrupt_cancelled(void *store)
 /*
  * HF_ANY_ORDER allows deadlocks among the threads of one process. The engine's own tables have
  * every edge of such a cycle. It is found when its last thread starts to wait, and that thread gets
- * HF_DEADLOCK.
+ * HF_DEADLOCK, though it may be one that keeps the order: the others wait already.
  */
 
 enum { MOST_STEPS = 10000 };
 
-static const struct waiter *wait_of(const hf_store *store, pid_t thread)
+static const struct waiter *wait_of(const hf_store *store, int64_t owner)
 {
     for (const struct waiter *waiter = store->queued; waiter; waiter = waiter->next_queued)
-        if (waiter->owner == thread)
+        if (waiter->owner == owner)
             return waiter;
     return NULL;
 }
 
-static bool leads_to(const hf_store *store, const struct key_state *key_state, pid_t me, int *steps)
+static bool leads_to(const hf_store *store, const struct key_state *key_state, int64_t me,
+                     int *steps)
 {
     for (const struct grant *grant = key_state->grants; grant; grant = grant->next) {
-        pid_t owner = grant->lock->owner;
+        int64_t owner = grant->lock->owner;
         if (--*steps <= 0)
             return false;
         if (owner == me)
@@ -215,7 +216,7 @@ static bool leads_to(const hf_store *store, const struct key_state *key_state, p
  * Any thread may release a lock, so a thread that waits for a key it holds itself is no deadlock:
  * it relies on another thread.
  */
-static bool holds(const struct key_state *key_state, pid_t me)
+static bool holds(const struct key_state *key_state, int64_t me)
 {
     for (const struct grant *grant = key_state->grants; grant; grant = grant->next)
         if (grant->lock->owner == me)

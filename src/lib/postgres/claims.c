@@ -365,7 +365,7 @@ hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size
     pg_session *session = pg_session_of(base);
     int64_t missing = 0;
 
-    pthread_mutex_lock(&session->mutex);
+    hf__baton_take(&session->baton);
     hf_status status = unlock(session, claims, count, &missing, err);
     /* The error does not tell which keys are free. If all were held until now, none was lost. */
     if (status != HF_OK && hf__pg_clean_up(session, claims, count, count) == count)
@@ -375,7 +375,7 @@ hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size
             *err = base->why;
         status = HF_LOST;
     }
-    pthread_mutex_unlock(&session->mutex);
+    hf__baton_give(&session->baton);
     if (status == HF_OK && missing > 0)
         return not_held(claims, err);
     return status;
@@ -418,10 +418,10 @@ hf_status hf__pg_confirm_claims(hf__session *base, const hf__claim *claims, size
     enum { JUST_NOW_MS = 5 };
     pg_session *session = pg_session_of(base);
     (void)claims, (void)count;
-    pthread_mutex_lock(&session->mutex);
+    hf__baton_take(&session->baton);
     hf_status status = atomic_load(&base->lost) ? HF_LOST : HF_OK;
     if (status == HF_OK && hf__now_ms() - atomic_load(&session->used_ms) > JUST_NOW_MS)
         status = hf__pg_query(session, pg_sql(&hf__sql_postgres_ping), 0, NULL, NULL, err);
-    pthread_mutex_unlock(&session->mutex);
+    hf__baton_give(&session->baton);
     return status == HF_UNREACHABLE ? HF_LOST : status;
 }

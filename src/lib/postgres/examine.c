@@ -139,12 +139,12 @@ static hf_status compare_ports(examination *of, hf_error *err)
     hf_status status = hf__pg_shared_session(of->backend, &session, err);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&session->mutex);
+    hf__baton_take(&session->baton);
     of->port_here = session->conn ? local_port(PQsocket(session->conn)) : 0;
     status = hf__pg_query(session, pg_sql(&hf__sql_postgres_examine_port), 0, NULL, &answer, err);
     if (status == HF_OK)
         of->port_there = (int)hf__pg_int(answer, 0, 0);
-    pthread_mutex_unlock(&session->mutex);
+    hf__baton_give(&session->baton);
     PQclear(answer);
     hf__pg_unpin(session);
     return status;

@@ -40,7 +40,7 @@ static pg_session *pin_listening(pg_backend *backend)
     return session;
 }
 
-/* listen_mutex is held. The session is pinned. */
+/* With listen_baton. The session is pinned. */
 static hf_status listening_session(pg_backend *backend, const pg_patience *patience,
                                    pg_session **session, hf_error *err)
 {
@@ -118,12 +118,12 @@ static hf_status listen_once(pg_backend *backend, int64_t wake, const pg_patienc
                              uint64_t *ticket, hf_error *err)
 {
     pg_session *session = NULL;
-    hf_status status = hf__pg_lock_mutex(backend, &backend->listen_mutex, patience, err);
+    hf_status status = hf__pg_take_baton(backend, &backend->listen_baton, patience, err);
     if (status != HF_OK)
         return status;
     status = listening_session(backend, patience, &session, err);
     if (status != HF_OK) {
-        pthread_mutex_unlock(&backend->listen_mutex);
+        hf__baton_give(&backend->listen_baton);
         return status;
     }
     pthread_mutex_lock(&backend->mutex);
@@ -145,7 +145,7 @@ static hf_status listen_once(pg_backend *backend, int64_t wake, const pg_patienc
             drop(backend, listener);
         pthread_mutex_unlock(&backend->mutex);
     }
-    pthread_mutex_unlock(&backend->listen_mutex);
+    hf__baton_give(&backend->listen_baton);
     hf__pg_unpin(session);
     return status;
 }
@@ -238,11 +238,11 @@ hf_status hf__pg_on_listening(pg_backend *backend, const pg_patience *patience, 
                               PGresult **result, hf_error *err)
 {
     pg_session *session = NULL;
-    hf_status status = hf__pg_lock_mutex(backend, &backend->listen_mutex, patience, err);
+    hf_status status = hf__pg_take_baton(backend, &backend->listen_baton, patience, err);
     if (status != HF_OK)
         return status;
     status = listening_session(backend, patience, &session, err);
-    pthread_mutex_unlock(&backend->listen_mutex);
+    hf__baton_give(&backend->listen_baton);
     if (status != HF_OK)
         return status;
     bool gone = *serial && *serial != session->serial;

@@ -30,7 +30,7 @@ typedef enum pg_tag {
 
 /* One message and what became of it. Made by hf__pg_message_start, freed by hf__pg_message_free. */
 typedef struct pg_message {
-    pg_session *session; /* the sender has its mutex */
+    pg_session *session; /* the sender has its baton */
     pg_tag *tags;        /* one for each step */
     size_t count, room;
     bool ok; /* all steps went out so far */

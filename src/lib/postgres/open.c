@@ -227,8 +227,8 @@ static void free_backend(pg_backend *backend)
         close(backend->interrupt_fd);
     pthread_cond_destroy(&backend->changed);
     pthread_mutex_destroy(&backend->mutex);
-    pthread_mutex_destroy(&backend->shared_session_mutex);
-    pthread_mutex_destroy(&backend->listen_mutex);
+    hf__baton_destroy(&backend->shared_session_baton);
+    hf__baton_destroy(&backend->listen_baton);
     free(backend->base.name);
     free(backend);
 }
@@ -335,8 +335,8 @@ hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, 
         return hf__no_memory(err);
     adopt_options(backend, options);
     pthread_mutex_init(&backend->mutex, NULL);
-    pthread_mutex_init(&backend->shared_session_mutex, NULL);
-    pthread_mutex_init(&backend->listen_mutex, NULL);
+    hf__baton_init(&backend->shared_session_baton);
+    hf__baton_init(&backend->listen_baton);
     pthread_cond_init(&backend->changed, NULL);
     backend->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     backend->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

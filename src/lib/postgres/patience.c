@@ -50,33 +50,18 @@ static int64_t next_look(const pg_patience *patience)
     return patience->until < step ? patience->until : step;
 }
 
-static int lock_until(pthread_mutex_t *mutex, int64_t until)
-{
-#ifdef __SANITIZE_THREAD__ /* gcc's race detector does not know pthread_mutex_clocklock */
-    int64_t wait_ns = (int64_t)hf__left_ms(until) * 1000000;
-    struct timespec when;
-    clock_gettime(CLOCK_REALTIME, &when);
-    when.tv_sec += (when.tv_nsec + wait_ns) / 1000000000;
-    when.tv_nsec = (when.tv_nsec + wait_ns) % 1000000000;
-    return pthread_mutex_timedlock(mutex, &when);
-#else
-    struct timespec when = hf__timespec(until);
-    return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &when);
-#endif
-}
-
-hf_status hf__pg_lock_mutex(pg_backend *backend, pthread_mutex_t *mutex,
-                            const pg_patience *patience, hf_error *err)
+hf_status hf__pg_take_baton(pg_backend *backend, hf__baton *baton, const pg_patience *patience,
+                            hf_error *err)
 {
     hf_status status = HF_OK;
     if (!patience) {
-        pthread_mutex_lock(mutex);
+        hf__baton_take(baton);
         return HF_OK;
     }
-    if (pthread_mutex_trylock(mutex) == 0)
+    if (hf__baton_try(baton))
         return HF_OK;
     while (status == HF_OK) {
-        if (lock_until(mutex, next_look(patience)) == 0)
+        if (hf__baton_take_until(baton, next_look(patience)))
             return HF_OK;
         status = hf__pg_patience_check(backend, patience, err);
     }
@@ -86,7 +71,7 @@ hf_status hf__pg_lock_mutex(pg_backend *backend, pthread_mutex_t *mutex,
 hf_status hf__pg_session_lock(pg_session *session, const pg_patience *patience, hf_error *err)
 {
     hf_status status =
-        hf__pg_lock_mutex(pg_backend_of(session->base.backend), &session->mutex, patience, err);
+        hf__pg_take_baton(pg_backend_of(session->base.backend), &session->baton, patience, err);
     if (status == HF_OK)
         session->patience = patience;
     return status;
@@ -95,7 +80,7 @@ hf_status hf__pg_session_lock(pg_session *session, const pg_patience *patience, 
 void hf__pg_session_unlock(pg_session *session)
 {
     session->patience = NULL;
-    pthread_mutex_unlock(&session->mutex);
+    hf__baton_give(&session->baton);
 }
 
 /* ---- aside ----------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "base/thread.h"
 #include "lib/backend/attempt.h"
 #include "lib/postgres/sql.h"
 
@@ -69,13 +70,13 @@ enum { PG_CLOSE_MS = 1500 };
 enum { PG_CLOSE_LOSS_MS = 5000 };
 
 /*
- * A connection that we own. mutex serialises statements on it; whoever holds it may use conn.
+ * A connection that we own. baton serialises statements on it; whoever has it may use conn.
  * An idle session is looked after by the watcher, a busy one by the deadline of its statement.
  */
 typedef struct pg_session {
     hf__session base;
     PGconn *conn;
-    pthread_mutex_t mutex;
+    hf__baton baton;
     struct pg_session *next;                  /* in pg_backend.sessions */
     unsigned uses[HF__SQL_POSTGRES_PREPARED]; /* a statement is prepared at its third use */
     struct pg_asked asked[PG_QUESTIONS];      /* likewise for questions */
@@ -84,7 +85,7 @@ typedef struct pg_session {
     int64_t answer_due;       /* of a ping, an errand or an abandoned statement; 0: none is owed */
     bool on_errand;           /* what is owed answers an errand */
     hf__buf errands;          /* pg_backend.mutex: SQL to run before anything else, see query.c */
-    const pg_patience *patience; /* of who has the mutex, or NULL */
+    const pg_patience *patience; /* of who has the baton, or NULL */
     bool impatient;              /* its patience is over, and an answer is still owed */
     int64_t token_epoch;         /* already shifted into place */
     bool lifted;                 /* tokens that came with its opening were too small */
@@ -170,9 +171,9 @@ struct pg_backend {
     uint64_t probed;        /* the serial of that session */
     struct pg_passed passed[PG_PASSED];
     unsigned passes;
-    unsigned urgent;                      /* waits for a session whose key was released */
-    pthread_mutex_t shared_session_mutex; /* one thread at a time opens the shared session */
-    pthread_mutex_t listen_mutex;
+    unsigned urgent;                /* waits for a session whose key was released */
+    hf__baton shared_session_baton; /* one thread at a time opens the shared session */
+    hf__baton listen_baton;
     int wake_fd;
 
     struct pg_events *unwritten; /* events and released records that are to be written */
@@ -228,7 +229,7 @@ hf_status hf__pg_cannot_connect(const pg_backend *backend, const PGconn *conn, h
 /* session.c */
 /*
  * Connects, prepares the session for its purpose and adds it to backend->sessions, where the
- * watcher looks after it. It is pinned; its mutex is free. HF_UNREACHABLE when nobody answers,
+ * watcher looks after it. It is pinned; its baton is free. HF_UNREACHABLE when nobody answers,
  * HF_CONFIG when the server is not one that can hold locks.
  */
 hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_session **session,
@@ -240,12 +241,12 @@ hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
 void hf__pg_session_free(pg_session *session);
 /*
  * The session that carries every uncontended lock, opened if there is none or if it is lost.
- * Pinned: the caller takes its mutex before each use and ends with hf__pg_unpin.
+ * Pinned: the caller takes its baton before each use and ends with hf__pg_unpin.
  */
 hf_status hf__pg_shared_session(pg_backend *backend, pg_session **session, hf_error *err);
 hf_status hf__pg_shared_session_for(pg_backend *backend, const pg_patience *patience,
                                     pg_session **session, hf_error *err);
-/* Takes one pin away; frees the session if it is of no use any more. Call it without its mutex. */
+/* Takes one pin away; frees the session if it is of no use any more. Call it without its baton. */
 void hf__pg_unpin(pg_session *session);
 /* The same for a session that was opened to be used once, which frees it. */
 void hf__pg_discard(pg_session *session);
@@ -279,9 +280,9 @@ pg_patience hf__pg_patience(const pg_backend *backend, const hf__request *reques
 /* HF_OK while it lasts, else HF_INTERRUPTED or HF_UNREACHABLE. */
 hf_status hf__pg_patience_check(const pg_backend *backend, const pg_patience *patience,
                                 hf_error *err);
-hf_status hf__pg_lock_mutex(pg_backend *backend, pthread_mutex_t *mutex,
-                            const pg_patience *patience, hf_error *err);
-/* The session's mutex; statements on it then end with the caller's patience. */
+hf_status hf__pg_take_baton(pg_backend *backend, hf__baton *baton, const pg_patience *patience,
+                            hf_error *err);
+/* The session's baton; statements on it then end with the caller's patience. */
 hf_status hf__pg_session_lock(pg_session *session, const pg_patience *patience, hf_error *err);
 void hf__pg_session_unlock(pg_session *session);
 /* PQconnectdb; *conn is NULL when patience ended first. */
@@ -295,7 +296,7 @@ bool hf__pg_probe(pg_backend *backend, const pg_session *busy);
 void hf__pg_forget_probe(pg_backend *backend);
 
 /*
- * query.c: the one way to talk to a server; session->mutex is held by the caller. A statement that
+ * query.c: the one way to talk to a server; the caller has session->baton. A statement that
  * fails leaves its SQLSTATE in err. HF_UNREACHABLE: the connection broke, or the deadline passed;
  * the session is lost then, and so is what it held. Or the caller's patience is over, as with
  * HF_INTERRUPTED: the session lives, and session->answer_due tells of the answer that it owes.
@@ -323,7 +324,7 @@ hf_status hf__pg_script(pg_session *session, const char *sql, int64_t deadline, 
                         hf_error *err);
 /* Prepares one of our statements now, unless it is prepared on this session already. */
 hf_status hf__pg_prepare(pg_session *session, const hf__sql *statement, hf_error *err);
-/* The backend's ask: on the shared session, whose mutex it takes. */
+/* The backend's ask: on the shared session, whose baton it takes. */
 hf_status hf__pg_answer(hf__backend *backend, hf__question *question, hf_error *err);
 /* Takes in what a ping left to be answered; HF_UNREACHABLE when the session has gone. */
 hf_status hf__pg_ready(pg_session *session, hf_error *err);
@@ -332,7 +333,7 @@ hf_status hf__pg_ready(pg_session *session, hf_error *err);
  * Nobody waits for it; if it fails, the session is lost.
  */
 void hf__pg_errand(pg_session *session, const char *sql); /* pg_backend.mutex held */
-bool hf__pg_send_errands(pg_session *session);            /* mutex held; false: there were none */
+bool hf__pg_send_errands(pg_session *session); /* with its baton; false: there were none */
 /* Did the statement fail? NULL, which libpq gives at the end of the results, counts as failed. */
 bool hf__pg_is_error(const PGresult *result);
 /* Sends all that libpq has buffered; false: the connection broke, or the deadline passed. */
@@ -348,7 +349,7 @@ hf_status hf__pg_fail_result(const PGresult *result, hf_error *err);
 int64_t hf__pg_int(const PGresult *result, int row, int column);
 bool hf__pg_bool(const PGresult *result, int row, int column);
 const char *hf__pg_text(const PGresult *result, int row, int column);
-/* One statement on the shared session, whose mutex it takes, for everything that is not in the hot
+/* One statement on the shared session, whose baton it takes, for everything that is not in the hot
  * path. */
 hf_status hf__pg_ask(pg_backend *backend, const char *sql, int count, const char *const *values,
                      PGresult **result, hf_error *err);
@@ -389,7 +390,7 @@ int32_t hf__pg_companion(int64_t wake);
 void hf__pg_channel(char out[24], int64_t wake);
 
 /* claims.c */
-/* The backend's try_claims, release_claims and renew_claims. They take the session's mutex. */
+/* The backend's try_claims, release_claims and renew_claims. They take the session's baton. */
 hf_status hf__pg_try_claims(hf__backend *backend, hf__request *request, hf_error *err);
 hf_status hf__pg_try_now(pg_backend *backend, hf__request *request, const pg_patience *patience,
                          hf_error *err); /* on the shared session */
@@ -447,7 +448,7 @@ typedef enum pg_hurry {
 hf_status hf__pg_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
 /*
  * A session to wait and hold on: a new one for a private lock, else one of the pool, for which it
- * waits as its hurry is. The caller has its mutex and a pin; hf__pg_checkin gives both back.
+ * waits as its hurry is. The caller has its baton and a pin; hf__pg_checkin gives both back.
  * HF_NOT_ACQUIRED when no session came free, HF_INTERRUPTED after hf__pg_interrupt.
  */
 hf_status hf__pg_checkout(pg_backend *backend, bool private_session, pg_hurry hurry,
@@ -457,7 +458,7 @@ hf_status hf__pg_checkout_first(pg_backend *backend, const pg_patience *patience
                                 pg_session **session, hf_error *err);
 /* The same for a session that holds a lock already: HF_LOST when it is gone. */
 hf_status hf__pg_checkout_held(hf__session *held, pg_session **session, hf_error *err);
-/* Lets go of the mutex, puts the session back where it came from and wakes one who waits for it. */
+/* Gives the baton back, puts the session back where it came from and wakes one who waits for it. */
 void hf__pg_checkin(pg_session *session);
 /* The backend's interrupt. */
 void hf__pg_interrupt(hf__backend *backend, bool all);
@@ -588,7 +589,7 @@ typedef struct pg_queued {
 
 typedef struct pg_attempt {
     hf__attempt base;
-    pg_session *session; /* checked out, its mutex held; NULL after a break */
+    pg_session *session; /* checked out, with its baton; NULL after a break */
     pg_queued *first, *last;
     bool open; /* the server has answered the opening: labels held, transaction begun */
     bool commit_sent;
@@ -615,8 +616,8 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *attempt, const hf__attem
 
 /*
  * transactions/pool.c: a session for one transaction. If all are in use it waits until the
- * deadline, unless the transaction is nested. On success the session's mutex is held, so that the
- * watcher leaves it to the caller, who gives it back with hf__pg_checkin.
+ * deadline, unless the transaction is nested. On success the caller has the session's baton, so
+ * that the watcher leaves it alone, and gives it back with hf__pg_checkin.
  */
 hf_status hf__pg_tx_checkout(pg_backend *backend, const hf__attempt_plan *plan,
                              pg_session **session, hf_error *err);

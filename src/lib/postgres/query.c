@@ -421,10 +421,10 @@ hf_status hf__pg_answer(hf__backend *base, hf__question *question, hf_error *err
     hf_status status =
         params ? hf__pg_shared_session(pg_backend_of(base), &session, err) : hf__no_memory(err);
     if (status == HF_OK) {
-        pthread_mutex_lock(&session->mutex);
+        hf__baton_take(&session->baton);
         status = run(session, (struct statement_text){question->name, question->sql},
                      uses_of(session, question->name), &with, &result, err);
-        pthread_mutex_unlock(&session->mutex);
+        hf__baton_give(&session->baton);
         hf__pg_unpin(session);
     }
     if (status == HF_OK)

@@ -214,10 +214,10 @@ static bool write_holders(pg_backend *backend, const struct held_arrays *arrays)
     if (writing_session(backend, false, &session, &ignored) != HF_OK)
         return false;
     atomic_store(&backend->unwritten->has_holders, true);
-    pthread_mutex_lock(&session->mutex);
+    hf__baton_take(&session->baton);
     hf_status status =
         hf__pg_run(session, &hf__sql_postgres_add_holders, 7, params, NULL, &ignored);
-    pthread_mutex_unlock(&session->mutex);
+    hf__baton_give(&session->baton);
     hf__pg_unpin(session);
     return status == HF_OK;
 }
@@ -290,9 +290,9 @@ static void housekeep(pg_backend *backend)
     pg_session *session = NULL;
     if (!due || writing_session(backend, false, &session, &ignored) != HF_OK)
         return;
-    pthread_mutex_lock(&session->mutex);
+    hf__baton_take(&session->baton);
     (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_housekeep), 0, NULL, NULL, &ignored);
-    pthread_mutex_unlock(&session->mutex);
+    hf__baton_give(&session->baton);
     hf__pg_unpin(session);
 }
 

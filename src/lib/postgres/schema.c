@@ -111,11 +111,11 @@ hf_status hf__pg_init(hf__backend *base, int *from, int *to, hf_error *err)
     hf_status status = hf__pg_shared_session(backend, &shared_session, err);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&shared_session->mutex);
+    hf__baton_take(&shared_session->baton);
     status = install_on(shared_session, from, to, err);
     if (status == HF_OK)
         status = start_recording(backend, shared_session, err);
-    pthread_mutex_unlock(&shared_session->mutex);
+    hf__baton_give(&shared_session->baton);
     hf__pg_unpin(shared_session);
     return status;
 }
@@ -210,9 +210,9 @@ hf_status hf__pg_claim_schedule(hf__backend *base, const char *label, int64_t pe
         status = hf__pg_session_open(backend, PG_FOR_LOCKS, &session, err);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&session->mutex);
+    hf__baton_take(&session->baton);
     status = claim_on(session, params, due, err);
-    pthread_mutex_unlock(&session->mutex);
+    hf__baton_give(&session->baton);
     hf__pg_discard(session);
     return status == HF_OK && !*due ? schedule_left(backend, params, wait_ms, err) : status;
 }

@@ -50,7 +50,7 @@ static void keep_address(pg_session *session)
     (void)snprintf(session->port, sizeof session->port, "%s", port ? port : "");
 }
 
-/* Each host in turn, where one accepts and then fails for a reason that another may not have. */
+/* Each host in baton, where one accepts and then fails for a reason that another may not have. */
 static hf_status connect_to_one(pg_session *session, pg_backend *backend,
                                 const pg_patience *patience, hf_error *err)
 {
@@ -76,7 +76,7 @@ hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
         return hf__no_memory(err);
     session->base.backend = &backend->base;
     session->purpose = purpose;
-    pthread_mutex_init(&session->mutex, NULL);
+    hf__baton_init(&session->baton);
     session->patience = patience;
     hf_error local_error = {0};
     hf_status status = connect_to_one(session, backend, patience, err ? err : &local_error);
@@ -116,7 +116,7 @@ void hf__pg_session_free(pg_session *session)
         return;
     hf__buf_free(&session->errands);
     PQfinish(session->conn);
-    pthread_mutex_destroy(&session->mutex);
+    hf__baton_destroy(&session->baton);
     free(session);
 }
 
@@ -196,7 +196,7 @@ static pg_session *pin_shared_session(pg_backend *backend)
 
 /*
  * A thread that waited while another one failed to open the session returns the same failure, so
- * that a thousand threads do not wait for a thousand timeouts in turn.
+ * that a thousand threads do not wait for a thousand timeouts in baton.
  */
 static hf_status open_shared_session(pg_backend *backend, int64_t queued_ms,
                                      const pg_patience *patience, pg_session **session,
@@ -229,13 +229,13 @@ hf_status hf__pg_shared_session_for(pg_backend *backend, const pg_patience *pati
     *session = pin_shared_session(backend);
     if (*session)
         return HF_OK;
-    hf_status status = hf__pg_lock_mutex(backend, &backend->shared_session_mutex, patience, err);
+    hf_status status = hf__pg_take_baton(backend, &backend->shared_session_baton, patience, err);
     if (status != HF_OK)
         return status;
     *session = pin_shared_session(backend);
     if (!*session)
         status = open_shared_session(backend, queued_ms, patience, session, err);
-    pthread_mutex_unlock(&backend->shared_session_mutex);
+    hf__baton_give(&backend->shared_session_baton);
     return status;
 }
 

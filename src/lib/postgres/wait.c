@@ -97,7 +97,7 @@ hf_status hf__pg_checkout_held(hf__session *held, pg_session **out, hf_error *er
     pthread_mutex_lock(&backend->mutex);
     session->pins++;
     pthread_mutex_unlock(&backend->mutex);
-    pthread_mutex_lock(&session->mutex);
+    hf__baton_take(&session->baton);
     if (hf__pg_ready(session, err) == HF_OK) {
         *out = session;
         return HF_OK;

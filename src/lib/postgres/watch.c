@@ -67,8 +67,8 @@ static bool needs_ping(const pg_backend *backend, const pg_session *session)
 }
 
 /*
- * The session is idle and its mutex is held. Pings it when that is due, marks it lost when a ping
- * has no answer in time, and makes the round end when there is something to do again.
+ * The session is idle and the watcher has its baton. Pings it when that is due, marks it lost when
+ * a ping has no answer in time, and makes the round end when there is something to do again.
  */
 static void attend(pg_backend *backend, pg_session *session, struct round *round)
 {
@@ -122,24 +122,24 @@ static void prepare_session(pg_backend *backend, struct round *round, size_t i)
         no_later_than(round, quiet_until);
         return;
     }
-    if (pthread_mutex_trylock(&session->mutex) != 0) {
+    if (!hf__baton_try(&session->baton)) {
         attend_busy(backend, session, round);
         return;
     }
     attend(backend, session, round);
     if (!atomic_load(&session->base.lost))
         round->fds[i].fd = PQsocket(session->conn);
-    pthread_mutex_unlock(&session->mutex);
+    hf__baton_give(&session->baton);
 }
 
 static void hear(pg_session *session)
 {
-    if (pthread_mutex_trylock(&session->mutex) != 0) {
+    if (!hf__baton_try(&session->baton)) {
         atomic_store(&session->quiet_until, hf__now_ms() + QUIET_MS);
         return;
     }
     hf__pg_session_readable(session);
-    pthread_mutex_unlock(&session->mutex);
+    hf__baton_give(&session->baton);
 }
 
 void hf__pg_watch(hf__backend *base, int ms)

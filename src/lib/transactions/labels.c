@@ -68,7 +68,7 @@ static hf_status keep_order(struct hf_tx *tx, hf_error *err)
     if (status == HF_OK && tx->plan.count > 0 && tx->ops->locks_labels) {
         tx->counted = tx->plan.count;
         store->keys_held += (int)tx->counted;
-        tx->place.owner = gettid();
+        tx->place.owner = hf__me();
         tx->place.lifetime = HF_TRANSACTION;
         tx->place.last = tx->claims[tx->plan.count - 1];
         hf__order_add(store, &tx->place);
@@ -158,15 +158,13 @@ static hf_status serialize(struct hf_tx *tx, const hf_target *label, hf_error *e
     return status;
 }
 
-/*
- * A thread may be cancelled in the callback's own code, not in ours: that would leave a message
- * half sent, or a mutex locked.
- */
 hf_status hf_tx_serialize(hf_tx *tx, const hf_target *label, hf_error *err)
 {
-    int before;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    hf_status status = serialize(tx, label, err);
-    (void)pthread_setcancelstate(before, NULL);
+    struct hf__tx_use use;
+    hf_status status = hf__tx_enter(tx, &use, err);
+    if (status != HF_OK)
+        return status;
+    status = serialize(tx, label, err);
+    hf__tx_leave(&use);
     return status;
 }

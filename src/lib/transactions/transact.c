@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 enum {
     DEFAULT_ATTEMPTS = 20,
@@ -18,83 +19,6 @@ enum {
     DEFAULT_BACKOFF_MAX_MS = 1000,
     MOST_DOUBLINGS = 16,
 };
-
-/* The transaction whose callback the thread is in. */
-static _Thread_local struct hf_tx *innermost;
-
-/* ---- statements ------------------------------------------------------------------------------ */
-
-static hf_status lock_around(struct hf_tx *tx, hf_error *err)
-{
-    if (tx->ops->locks_labels || tx->lock || tx->target_count == 0)
-        return HF_OK;
-    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
-    spec.targets = tx->targets;
-    spec.target_count = tx->target_count;
-    spec.wait_ms = hf__left_ms(tx->plan.deadline);
-    spec.cancel = tx->options.cancel;
-    hf_status status = hf_lock_acquire(tx->store, &spec, &tx->lock, err);
-    if (status == HF_OK)
-        tx->attempt->locked_ms = hf__now_ms();
-    else
-        tx->attempt->fault = status == HF_NOT_ACQUIRED ? HF__FAULT_LOCKED : HF__FAULT_FINAL;
-    return status;
-}
-
-hf_status hf_tx_query(hf_tx *tx, const char *sql, size_t count, const hf_value *values,
-                      bool binary_rows, hf_rows **rows, hf_error *err)
-{
-    if (rows)
-        *rows = NULL;
-    if (!sql || (count > 0 && !values))
-        return hf__fail(err, HF_INVALID, "hf_tx_query needs a statement and its values");
-    int before;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    hf_status status = lock_around(tx, err);
-    if (status == HF_OK)
-        status = tx->ops->query(tx->attempt, &tx->plan, sql, count, values, binary_rows, rows, err);
-    (void)pthread_setcancelstate(before, NULL);
-    return status;
-}
-
-hf_status hf_tx_queue(hf_tx *tx, const char *sql, size_t count, const hf_value *values,
-                      hf_error *err)
-{
-    if (!sql || (count > 0 && !values))
-        return hf__fail(err, HF_INVALID, "hf_tx_queue needs a statement and its values");
-    return tx->ops->queue(tx->attempt, sql, count, values, err);
-}
-
-static struct pg_conn *lend_connection(struct hf_tx *tx, bool trusted, hf_error *err)
-{
-    int before;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    tx->plan.trusts_callback = trusted;
-    struct pg_conn *conn = tx->ops->connection(tx->attempt, &tx->plan, err);
-    tx->lent = tx->lent || conn;
-    (void)pthread_setcancelstate(before, NULL);
-    return conn;
-}
-
-struct pg_conn *hf_tx_connection(hf_tx *tx, hf_error *err)
-{
-    return lend_connection(tx, false, err);
-}
-
-struct pg_conn *hf__tx_connection(hf_tx *tx, hf_error *err)
-{
-    return lend_connection(tx, true, err);
-}
-
-hf__dialect hf__tx_dialect(const hf_tx *tx)
-{
-    return tx->store->backend->local ? HF__SQLITE : HF__POSTGRES;
-}
-
-unsigned hf_tx_attempt(const hf_tx *tx)
-{
-    return tx->attempts;
-}
 
 /* ---- attempts -------------------------------------------------------------------------------- */
 
@@ -170,9 +94,36 @@ static void judge_lent(struct hf_tx *tx, hf_status *status, hf_error *err)
     }
 }
 
-static void free_tx(struct hf_tx *tx)
+static struct hf_tx **running(const struct hf_tx *tx)
 {
-    innermost = tx->outer;
+    return &tx->store->transactions[hf__hash_int((uint64_t)tx->owner) % THREAD_BUCKETS];
+}
+
+/* One that the same owner runs around it, on the same store, cannot end before it. */
+static void enter(struct hf_tx *tx)
+{
+    pthread_mutex_lock(&tx->store->mutex);
+    for (const struct hf_tx *at = *running(tx); at; at = at->next)
+        tx->plan.is_nested = tx->plan.is_nested || at->owner == tx->owner;
+    tx->next = *running(tx);
+    *running(tx) = tx;
+    pthread_mutex_unlock(&tx->store->mutex);
+}
+
+static void leave(struct hf_tx *tx)
+{
+    pthread_mutex_lock(&tx->store->mutex);
+    struct hf_tx **at = running(tx);
+    while (*at != tx)
+        at = &(*at)->next;
+    *at = tx->next;
+    pthread_mutex_unlock(&tx->store->mutex);
+}
+
+static void clear(struct hf_tx *tx)
+{
+    hf__cancel_leave(tx->options.cancel, &tx->call);
+    leave(tx);
     if (tx->plan.session) {
         atomic_store(&tx->plan.session->transacts, 0);
         hf__session_leave(tx->plan.session, 1);
@@ -187,22 +138,28 @@ static void free_tx(struct hf_tx *tx)
 /* An exception or a cancel has ended the callback, and the transaction with it. */
 static void abandon(void *arg)
 {
-    int before;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    end_attempt(arg);
-    free_tx(arg);
-    (void)pthread_setcancelstate(before, NULL);
+    struct hf_tx *tx = arg;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    end_attempt(tx);
+    clear(tx);
+    hf__tx_leave(&tx->use);
+}
+
+/* HF_AGAIN is ours to say. */
+static hf_status check_result(hf_status status, hf_error *err)
+{
+    return status == HF_AGAIN ? hf__fail(err, HF_INVALID, "HF_AGAIN is not for callbacks") : status;
 }
 
 static hf_status call_back(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
 {
     hf_status status;
     pthread_cleanup_push(abandon, tx);
-    (void)pthread_setcancelstate(tx->cancel_state, NULL);
+    (void)pthread_setcancelstate(tx->use.cancel_state, NULL);
     status = fn(tx, arg, err);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_cleanup_pop(0);
-    return status;
+    return check_result(status, err);
 }
 
 /*
@@ -210,13 +167,8 @@ static hf_status call_back(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *
  * after HF_OK the commit reports the same failure again. A callback that fails for its own reasons
  * is final.
  */
-static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_status *status,
-                                hf_error *err)
+static enum verdict decide(struct hf_tx *tx, hf_status *status, hf_error *err)
 {
-    *err = (hf_error){.code = HF_OK};
-    tx->attempt->fault = HF__FAULT_FINAL;
-    tx->lent = false;
-    *status = call_back(tx, fn, arg, err);
     if (*status != HF_OK) {
         if (tx->lent && tx->attempt->fault == HF__FAULT_FINAL)
             judge_lent(tx, status, err);
@@ -225,8 +177,8 @@ static enum verdict run_attempt(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_st
                             hf_status_text(*status));
     } else {
         tx->attempt->fault = HF__FAULT_FINAL;
-        *status =
-            hf__is_cancelled(tx->options.cancel) ? hf__interrupted(err) : lock_around(tx, err);
+        *status = hf__is_cancelled(tx->options.cancel) ? hf__interrupted(err)
+                                                       : hf__tx_lock_around(tx, err);
         if (*status == HF_OK)
             *status = tx->ops->commit(tx->attempt, &tx->plan, err);
     }
@@ -264,32 +216,52 @@ static hf_status exhausted(const struct hf_tx *tx, hf_error *err)
     return status;
 }
 
-static hf_status attempt_until_done(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
+static bool may_try_again(const struct hf_tx *tx)
 {
-    hf_status status = HF_OK;
-    bool reached = false;
+    return tx->attempts < tx->options.max_attempts && hf__left_ms(tx->plan.deadline) != 0;
+}
+
+/* Opens the next attempt. Else all is over, and the status is what came of it. */
+static hf_status open_attempt(struct hf_tx *tx, hf_error *err)
+{
     for (;;) {
         if (hf__is_cancelled(tx->options.cancel))
             return hf__interrupted(err);
         tx->attempts++;
         tx->opened_ms = hf__now_ms();
-        status = hf__tx_resolve_labels(tx, err);
+        hf_status status = hf__tx_resolve_labels(tx, err);
         if (status == HF_OK)
             status = tx->ops->open(tx->store->backend, &tx->plan, &tx->attempt, err);
-        enum verdict verdict = DONE;
         if (status == HF_OK) {
-            verdict = run_attempt(tx, fn, arg, &status, err);
-            end_attempt(tx);
-            reached = true;
-        } else if (!tx->store->backend->local && hf__may_pass(err)) {
-            verdict = AGAIN; /* it was there when the store was opened */
+            *err = (hf_error){.code = HF_OK};
+            tx->attempt->fault = HF__FAULT_FINAL;
+            tx->lent = false;
+            tx->reached = true;
+            return HF_OK;
         }
-        if (verdict == DONE)
-            return status;
-        if (tx->attempts >= tx->options.max_attempts || hf__left_ms(tx->plan.deadline) == 0)
-            return reached ? exhausted(tx, err) : status;
+        if (tx->store->backend->local || !hf__may_pass(err))
+            return status; /* else it was there when the store was opened */
+        if (!may_try_again(tx))
+            return tx->reached ? exhausted(tx, err) : status;
         pause_before_retry(tx);
     }
+}
+
+/*
+ * Commits the attempt, or rolls it back for what the callback returned. HF_AGAIN: the next one is
+ * open. Else all is over.
+ */
+static hf_status settle_attempt(struct hf_tx *tx, hf_status status, hf_error *err)
+{
+    enum verdict verdict = decide(tx, &status, err);
+    end_attempt(tx);
+    if (verdict == DONE)
+        return status;
+    if (!may_try_again(tx))
+        return exhausted(tx, err);
+    pause_before_retry(tx);
+    status = open_attempt(tx, err);
+    return status == HF_OK ? HF_AGAIN : status;
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
@@ -300,6 +272,9 @@ static hf_status complete(const hf_tx_options *given, hf_tx_options *options, hf
     hf_status status = hf__options_copy(options, sizeof *options, given ? given : &defaults,
                                         offsetof(hf_tx_options, isolation), "hf_tx_options",
                                         "HF_TX_OPTIONS_INIT", err);
+    if (status != HF_OK)
+        return status;
+    status = hf__check_task(options->owner, err);
     if (status != HF_OK)
         return status;
     if (options->isolation > HF_READ_COMMITTED || options->deadline_ms < 0)
@@ -341,26 +316,17 @@ static hf_status start(struct hf_tx *tx, const hf_tx_options *options, hf_error 
         status = hf__fail(err, HF_INVALID, "this store runs no transactions of its own");
     if (status == HF_OK)
         status = complete(options, &tx->options, err);
+    tx->owner = hf__me_or(tx->options.owner);
     return status;
 }
 
-static bool is_nested(const struct hf_tx *tx)
+/* HF_OK: the first attempt is open. *err is of the attempts. */
+static hf_status begin(struct hf_tx *tx, hf_error *err)
 {
-    for (const struct hf_tx *outer = tx->outer; outer; outer = outer->outer)
-        if (outer->store == tx->store)
-            return true;
-    return false;
-}
-
-static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
-{
-    hf__cancellable call = {.wake = hf__interrupt_cancelled, .arg = tx->store};
     hf_status status = HF_OK;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &tx->cancel_state);
-    tx->outer = innermost;
-    innermost = tx;
-    tx->plan.is_nested = is_nested(tx);
-    hf_error last; /* of the attempts; err stays untouched if a later one succeeds */
+    tx->call = (hf__cancellable){.wake = hf__interrupt_cancelled, .arg = tx->store};
+    enter(tx);
+    hf__cancel_enter(tx->options.cancel, &tx->call);
     for (size_t i = 0; status == HF_OK && i < tx->options.label_count; i++)
         if (!hf__tx_add_label(tx, &tx->options.labels[i]))
             status = hf__no_memory(err);
@@ -373,18 +339,38 @@ static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
     tx->plan.database = tx->options.database ? tx->options.database : "data";
     if (status == HF_OK)
         status = hf__tx_resolve_labels(tx, err);
-    if (status == HF_OK) {
-        for (size_t i = 0; i < tx->fixed; i++)
-            hf__tx_warn_if_generic(tx, &tx->targets[i]);
-        hf__cancel_enter(tx->options.cancel, &call);
-        status = attempt_until_done(tx, fn, arg, &last);
-        hf__cancel_leave(tx->options.cancel, &call);
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < tx->fixed; i++)
+        hf__tx_warn_if_generic(tx, &tx->targets[i]);
+    status = open_attempt(tx, err);
+    if (status != HF_OK)
         report(tx, status);
-        if (status != HF_OK && err)
-            *err = last;
+    return status;
+}
+
+/* After the last attempt. err stays untouched by one that failed before another succeeded. */
+static hf_status finish(struct hf_tx *tx, hf_status status, const hf_error *last, hf_error *err)
+{
+    clear(tx);
+    if (status != HF_OK && err)
+        *err = *last;
+    return status;
+}
+
+static hf_status run(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_error last;
+    hf__tx_use_thread(tx->owner, &tx->use);
+    hf_status status = begin(tx, &last);
+    if (status == HF_OK) {
+        do
+            status = settle_attempt(tx, call_back(tx, fn, arg, &last), &last);
+        while (status == HF_AGAIN);
+        report(tx, status);
     }
-    free_tx(tx);
-    (void)pthread_setcancelstate(tx->cancel_state, NULL);
+    status = finish(tx, status, &last, err);
+    hf__tx_leave(&tx->use);
     return status;
 }
 
@@ -410,8 +396,8 @@ hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options, hf_tx_fn
     return hf__lock_transact_at(lock, HF__PLACE_DATA, options, fn, arg, err);
 }
 
-static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *options,
-                             hf_tx_fn *fn, void *arg, hf_error *err)
+static hf_status start_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *options,
+                          hf_error *err)
 {
     hf_status status = start(tx, options, err);
     if (status == HF_OK && (!(lock->flags & HF_PRIVATE) || tx->options.label_count > 0)) {
@@ -421,10 +407,16 @@ static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_option
     }
     if (status == HF_OK)
         status = hf__lock_use_session(lock, &tx->plan.session, err);
-    if (status != HF_OK)
-        return status;
-    atomic_store(&tx->plan.session->transacts, gettid());
-    return run(tx, fn, arg, err);
+    if (status == HF_OK)
+        atomic_store(&tx->plan.session->transacts, tx->owner);
+    return status;
+}
+
+static hf_status transact_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *options,
+                             hf_tx_fn *fn, void *arg, hf_error *err)
+{
+    hf_status status = start_on(lock, tx, options, err);
+    return status == HF_OK ? run(tx, fn, arg, err) : status;
 }
 
 hf_status hf__lock_transact_at(hf_lock *lock, hf__attempt_place place, const hf_tx_options *options,
@@ -464,4 +456,79 @@ hf_status hf__lock_transact_last(hf_lock *const locks[2], const hf_tx_options *o
     for (size_t i = 0; i < 2; i++) /* a loss from here on does no harm: it is committed */
         (void)!hf__lock_end(locks[i], tx.released, NULL);
     return HF_OK;
+}
+
+/* ---- driven by the caller -------------------------------------------------------------------- */
+
+static hf_status begin_apart(hf_store *store, hf_lock *lock, const hf_tx_options *options,
+                             hf_tx **out, hf_error *err)
+{
+    hf_error last;
+    struct hf_tx *tx = calloc(1, sizeof *tx);
+    if (!tx)
+        return hf__no_memory(err);
+    tx->store = store;
+    tx->plan.place = HF__PLACE_DATA;
+    hf_status status = lock ? start_on(lock, tx, options, err) : start(tx, options, err);
+    if (status != HF_OK) {
+        free(tx);
+        return status;
+    }
+    struct hf__tx_use use;
+    hf__tx_use_thread(tx->owner, &use);
+    status = begin(tx, &last);
+    if (status == HF_OK) {
+        *out = tx;
+    } else {
+        status = finish(tx, status, &last, err);
+        free(tx);
+    }
+    hf__tx_leave(&use);
+    return status;
+}
+
+hf_status hf_tx_begin(hf_store *store, const hf_tx_options *options, hf_tx **tx, hf_error *err)
+{
+    if (!store || !tx)
+        return hf__fail(err, HF_INVALID, "hf_tx_begin needs a store and a place for the handle");
+    *tx = NULL;
+    return begin_apart(store, NULL, options, tx, err);
+}
+
+hf_status hf_tx_begin_on(hf_lock *lock, const hf_tx_options *options, hf_tx **tx, hf_error *err)
+{
+    if (!lock || !tx)
+        return hf__fail(err, HF_INVALID, "hf_tx_begin_on needs a lock and a place for the handle");
+    *tx = NULL;
+    return begin_apart(lock->store, lock, options, tx, err);
+}
+
+hf_status hf_tx_end(hf_tx *tx, hf_status result, hf_error *err)
+{
+    hf_error last = {.code = HF_OK};
+    struct hf__tx_use use;
+    hf_status status = hf__tx_enter(tx, &use, err);
+    if (status != HF_OK)
+        return status;
+    if (result != HF_OK && result != HF_ROLLED_BACK && err)
+        last = *err;
+    status = settle_attempt(tx, check_result(result, &last), &last);
+    if (status != HF_AGAIN) {
+        report(tx, status);
+        status = finish(tx, status, &last, err);
+    }
+    hf__tx_leave(&use);
+    return status;
+}
+
+void hf_tx_free(hf_tx *tx)
+{
+    struct hf__tx_use use;
+    if (tx && hf__tx_enter(tx, &use, NULL) == HF_OK) {
+        end_attempt(tx);
+        report(tx, HF_ROLLED_BACK);
+        clear(tx);
+        hf__tx_leave(&use);
+    }
+    free(tx);
 }

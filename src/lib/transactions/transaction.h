@@ -1,9 +1,15 @@
-/* One call of hf_transact while it runs; used by its thread only. */
+/* One call of hf_transact, or from hf_tx_begin to hf_tx_free; used by one thread at a time. */
 #ifndef HF_LIB_TRANSACTIONS_TRANSACTION_H
 #define HF_LIB_TRANSACTIONS_TRANSACTION_H
 
 #include "lib/locks/engine.h"
 #include "lib/transactions/transactions.h"
+
+/* What a call on a transaction changes in its thread, and puts back. */
+struct hf__tx_use {
+    int cancel_state;
+    int64_t acted_as;
+};
 
 struct hf_tx {
     hf_store *store;
@@ -21,15 +27,30 @@ struct hf_tx {
     hf_lock *lock;        /* holds the labels, if the backend does not lock them itself */
     size_t counted;       /* how many of the store's keys are these labels */
     struct hf_lock place; /* else: stands for the labels in the list of the order rule */
-    struct hf_tx *outer;  /* the one whose callback called this one, or NULL */
-    int cancel_state;     /* the thread's own, which holds while the callback runs */
-    bool lent;            /* the callback has asked for the connection */
-    bool released;        /* the commit has released plan.release */
+    int64_t owner;        /* hf__me() of who runs it */
+    struct hf_tx *next;   /* in a bucket of store->transactions */
+    hf__cancellable call;
+    struct hf__tx_use use; /* what hf_transact puts back in its thread */
+    bool lent;             /* the callback has asked for the connection */
+    bool released;         /* the commit has released plan.release */
+    bool reached;          /* an attempt was open: the store was there */
     unsigned attempts;
     int64_t wait_ms;
     int64_t hold_ms;
     int64_t opened_ms;
 };
+
+/*
+ * Every call on a transaction enters and leaves. A thread may be cancelled in the caller's code,
+ * not in ours: that would leave a message half sent, or a mutex locked. HF_INVALID, and nothing to
+ * leave: the transaction has ended.
+ */
+HF_MUST_CHECK hf_status hf__tx_enter(const struct hf_tx *tx, struct hf__tx_use *use, hf_error *err);
+void hf__tx_leave(const struct hf__tx_use *use);
+void hf__tx_use_thread(int64_t me, struct hf__tx_use *use); /* as enter, before it has begun */
+
+/* Acquires the labels, where the backend does not do it with the first statement. */
+HF_MUST_CHECK hf_status hf__tx_lock_around(struct hf_tx *tx, hf_error *err);
 
 /* labels.c */
 

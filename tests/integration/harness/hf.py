@@ -40,6 +40,8 @@ class Status(enum.IntEnum):
     IN_DOUBT = 19
     EXHAUSTED = 20
     CURSOR = 21
+    ROLLED_BACK = 22
+    AGAIN = 23
 
 
 class Derivation(enum.IntEnum):
@@ -106,7 +108,7 @@ class LockSpec(Structure):
     _fields_ = [("size", c_size_t), ("targets", POINTER(Target)), ("target_count", c_size_t),
                 ("mode", c_int), ("lifetime", c_int), ("wait_ms", c_int64), ("flags", c_uint),
                 ("slots", c_uint), ("on_lost", LostFn), ("on_wait", WaitFn), ("arg", c_void_p),
-                ("cancel", c_void_p)]
+                ("cancel", c_void_p), ("owner", c_int64)]
 
 
 class LockView(Structure):
@@ -403,12 +405,12 @@ class Store:
             self._locks.discard(lock)
 
     def spec(self, what, wait_ms=0, mode=EXCLUSIVE, lifetime=SESSION, flags=0, slots=0, on_lost=None,
-             on_wait=None, derivation=Derivation.SHA256, cancel=None):
+             on_wait=None, derivation=Derivation.SHA256, cancel=None, owner=0):
         things = what if isinstance(what, list) else [what]
         targets = (Target * max(1, len(things)))(*[target(thing, derivation) for thing in things])
         spec = LockSpec(size=ctypes.sizeof(LockSpec), targets=targets, target_count=len(things),
                         mode=mode, lifetime=lifetime, wait_ms=wait_ms, flags=flags, slots=slots,
-                        cancel=cancel and cancel.pointer)
+                        cancel=cancel and cancel.pointer, owner=owner)
         if on_lost is not None:
             spec.on_lost = self._keep(LostFn(
                 lambda pointer, why, _: on_lost(Lock(self, pointer), HfError(why[0].code, why[0]))))

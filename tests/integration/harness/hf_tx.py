@@ -10,8 +10,9 @@ failure, and anything else that it raises ends the transaction and is raised aga
 import ctypes
 import enum
 import functools
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_int, c_int64, c_size_t,
-                    c_uint, c_void_p)
+                    c_uint, c_void_p, pointer)
 
 import hf
 from hf import CError, HfError, Status, Target, check
@@ -41,12 +42,17 @@ class TxOptions(Structure):
                 ("isolation", c_int), ("read_only", c_bool), ("retry_unique", c_bool),
                 ("deadline_ms", c_int64), ("max_attempts", c_uint), ("backoff_min_ms", c_int),
                 ("backoff_max_ms", c_int), ("on_stats", StatsFn), ("stats_arg", c_void_p),
-                ("expect_operation", c_bool), ("database", c_char_p), ("cancel", c_void_p)]
+                ("expect_operation", c_bool), ("database", c_char_p), ("cancel", c_void_p),
+                ("owner", c_int64)]
 
 
 PROTOTYPES = {
     "hf_transact": (c_int, [c_void_p, POINTER(TxOptions), TxFn, c_void_p, POINTER(CError)]),
     "hf_lock_transact": (c_int, [c_void_p, POINTER(TxOptions), TxFn, c_void_p, POINTER(CError)]),
+    "hf_tx_begin": (c_int, [c_void_p, POINTER(TxOptions), POINTER(c_void_p), POINTER(CError)]),
+    "hf_tx_begin_on": (c_int, [c_void_p, POINTER(TxOptions), POINTER(c_void_p), POINTER(CError)]),
+    "hf_tx_end": (c_int, [c_void_p, c_int, POINTER(CError)]),
+    "hf_tx_free": (None, [c_void_p]),
     "hf_tx_serialize": (c_int, [c_void_p, POINTER(Target), POINTER(CError)]),
     "hf_tx_query": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(Value), c_bool, POINTER(c_void_p),
                             POINTER(CError)]),
@@ -196,6 +202,44 @@ class Call:
             raise self.raised
         check(self.status, self.error)
         return self.value
+
+
+def elsewhere(function, *args):
+    """The call, in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(function, *args).result()
+
+
+class Begun(Call):
+    """hf_tx_begin and hf_tx_end instead of hf_transact. Each step is in a thread of its own."""
+
+    def transact(self, store, raw, callback):
+        return self.drive(lib().hf_tx_begin, store.pointer, raw, callback)
+
+    def drive(self, begin, on, raw, callback):
+        tx = c_void_p()
+        status = elsewhere(begin, on, byref(raw), byref(tx), byref(self.error))
+        while tx:
+            failed = CError()
+            done = elsewhere(callback, tx.value, None, pointer(failed))
+            failed = self.error if done == Status.OK else failed
+            status = elsewhere(lib().hf_tx_end, tx, done, byref(failed))
+            if status != Status.AGAIN:
+                self.error = self.error if status == Status.OK else failed
+                lib().hf_tx_free(tx)
+                break
+        return status
+
+
+class BegunOnLock(Begun):
+    """hf_tx_begin_on."""
+
+    def __init__(self, lock, body, labels=None, **options):
+        self.lock = lock
+        super().__init__(lock.store, labels, body, **options)
+
+    def transact(self, store, raw, callback):
+        return self.drive(lib().hf_tx_begin_on, self.lock.pointer, raw, callback)
 
 
 class OnLock(Call):

@@ -5,7 +5,7 @@ import pytest
 import hf
 import hf_tx
 from hf import HfError, PRIVATE, Status
-from hf_tx import OnLock
+from hf_tx import BegunOnLock, OnLock
 from stores import new_tx_kind
 
 
@@ -19,10 +19,11 @@ def add_one(tx):
     return tx.value("update counter set n = n + 1 where id = 1 returning n")
 
 
-def test_it_commits_and_the_lock_stays_held(tx_kind, store):
+@pytest.mark.parametrize("form", [OnLock, BegunOnLock])
+def test_it_commits_and_the_lock_stays_held(tx_kind, store, form):
     with store.acquire("job", flags=PRIVATE) as lock, tx_kind.open() as other:
         for n in (1, 2, 3):
-            assert OnLock(lock, add_one).result() == str(n)
+            assert form(lock, add_one).result() == str(n)
         assert lock.state == hf.State.HELD
         assert other.refusal("job").status is Status.NOT_ACQUIRED
 

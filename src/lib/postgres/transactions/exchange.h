@@ -1,4 +1,4 @@
-/* One exchange of an attempt with the server. Its session's mutex is held throughout. */
+/* One exchange of an attempt with the server. The caller has its session's baton throughout. */
 #ifndef HF_LIB_POSTGRES_TRANSACTIONS_EXCHANGE_H
 #define HF_LIB_POSTGRES_TRANSACTIONS_EXCHANGE_H
 

@@ -48,9 +48,9 @@ static hf_status ask_until(pg_backend *backend, pg_session **session, int64_t de
     for (;;) {
         status = *session ? HF_OK : hf__pg_session_open(backend, PG_FOR_LOCKS, session, err);
         if (status == HF_OK) {
-            pthread_mutex_lock(&(*session)->mutex);
+            hf__baton_take(&(*session)->baton);
             status = hf__pg_query(*session, sql, count, params, result, err);
-            pthread_mutex_unlock(&(*session)->mutex);
+            hf__baton_give(&(*session)->baton);
         }
         if (status == HF_UNREACHABLE && *session) {
             hf__pg_unpin(*session);
@@ -129,13 +129,13 @@ static bool confirm(pg_session **session, const pg_attempt *attempt, int64_t dea
                     hf__attempt_outcome *outcome, hf_error *err)
 {
     hf_error why;
-    pthread_mutex_lock(&(*session)->mutex);
+    hf__baton_take(&(*session)->baton);
     (*session)->unreplicated = false;
     hf_status status =
         hf__pg_script(*session, pg_sql(&hf__sql_postgres_tx_confirm), deadline, NULL, &why);
     if (status == HF_OK && (*session)->unreplicated)
         status = hf__fail(&why, HF_IN_DOUBT, "its standby does not have it");
-    pthread_mutex_unlock(&(*session)->mutex);
+    hf__baton_give(&(*session)->baton);
     if (status == HF_UNREACHABLE) {
         hf__pg_unpin(*session);
         *session = NULL;

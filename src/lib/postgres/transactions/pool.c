@@ -69,7 +69,7 @@ static hf_status open_tx_session(pg_backend *backend, const hf_cancel *cancel, p
     pthread_mutex_unlock(&backend->mutex);
     if (status != HF_OK)
         return status;
-    pthread_mutex_lock(&(*session)->mutex);
+    hf__baton_take(&(*session)->baton);
     status = learn_generation(*session, err);
     if (status == HF_OK && hf__pg_tx_prepares(backend))
         status = prepare_all(*session, err);
@@ -91,7 +91,7 @@ static hf_status no_session(const pg_backend *backend, hf_error *err)
 }
 
 /*
- * The session's mutex is held. After a restart of the server its idle connections are dead: finds
+ * With the session's baton. After a restart of the server its idle connections are dead: finds
  * out before an attempt is wasted on one.
  */
 static bool is_alive(pg_session *session)
@@ -146,7 +146,7 @@ static hf_status pick_session(pg_backend *backend, const hf__attempt_plan *plan,
         return open_tx_session(backend, plan->cancel, out, err);
     if (!*out)
         return plan->is_nested ? refuse_nested(backend, err) : no_session(backend, err);
-    pthread_mutex_lock(&(*out)->mutex);
+    hf__baton_take(&(*out)->baton);
     return HF_OK;
 }
 
