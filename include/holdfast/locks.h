@@ -241,6 +241,13 @@ typedef struct hf_store_options {
      */
     const hf_registry *registry;
     int machine; /* in the ids that this process mints, 1 to 1023; 0: leased from the store */
+    /*
+     * What is not given is found as the holdfast command finds it: url by HOLDFAST_URL,
+     * DATABASE_URL or libpq's variables, else a local folder; the registry, which the store then
+     * owns, by HOLDFAST_REGISTRY, else locks.yaml in the working folder or one above; session_pool
+     * and machine by their variables.
+     */
+    bool environment;
 } hf_store_options;
 
 #define HF_STORE_OPTIONS_INIT                                                                      \
@@ -291,6 +298,7 @@ HF_API int hf_store_dispatch(hf_store *store);
 HF_API const char *hf_store_name(const hf_store *store);
 HF_API bool hf_store_is_local(const hf_store *store);
 HF_API bool hf_store_has_records(const hf_store *store);
+HF_API const hf_registry *hf_store_registry(const hf_store *store); /* NULL: it has none */
 
 /* ---- Cancelling one call --------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "lib/environment/environment.h"
 #include "lib/registry/registry.h"
 #include "lib/tables/tables.h"
 
@@ -83,6 +84,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
 static void free_store(hf_store *store)
 {
     hf__known_free(store->known);
+    hf_registry_free(store->own_registry);
     store->lookup->ops->free(store->lookup);
     close(store->event_fd);
     pthread_cond_destroy(&store->changed);
@@ -103,25 +105,72 @@ static hf_status open_backend(const hf_store_options *options, hf__backend **bac
     return hf__postgres_open(options, backend, err);
 }
 
-hf_status hf_store_open(const hf_store_options *given, hf_store **out, hf_error *err)
+static hf_status open_with(const hf_store_options *options, hf_store **out, hf_error *err)
 {
-    hf_store_options options;
     hf_store *store = NULL;
-    if (!out)
-        return hf__fail(err, HF_INVALID, "hf_store_open needs a place for the store");
-    *out = NULL;
-    hf_status status = complete(given, &options, err);
-    if (status == HF_OK)
-        status = new_store(&options, &store, err);
+    hf_status status = new_store(options, &store, err);
     if (status != HF_OK)
         return status;
-    status = open_backend(&options, &store->backend, err);
+    status = open_backend(options, &store->backend, err);
     if (status != HF_OK) {
         free_store(store);
         return status;
     }
     *out = store;
     return HF_OK;
+}
+
+/* Finds and reads the registry, if there is one. */
+static hf_status find_registry(hf_registry **registry, hf_error *err)
+{
+    char *path = NULL;
+    hf_status status = hf__environment_registry(&path, err);
+    if (status == HF_OK && path)
+        status = hf_registry_read(path, registry, err);
+    free(path);
+    return status;
+}
+
+static hf_status open_by_environment(hf_store_options *options, hf_store **out, hf_error *err)
+{
+    char *url = NULL;
+    const char *variable = NULL;
+    hf_registry *registry = NULL;
+    hf_error why = {.code = HF_OK};
+    hf_status status = hf__environment_options(options, &why);
+    if (status == HF_OK && !options->registry)
+        status = find_registry(&registry, &why);
+    if (status == HF_OK && !options->url)
+        status = hf__environment_url(&url, &variable, &why);
+    if (status == HF_OK) {
+        options->url = options->url ? options->url : url;
+        options->registry = registry ? registry : options->registry;
+        status = open_with(options, out, &why);
+        if (status != HF_OK)
+            status = hf__environment_blame(variable, &why);
+    }
+    free(url);
+    if (status == HF_OK) {
+        (*out)->own_registry = registry;
+        return HF_OK;
+    }
+    hf_registry_free(registry);
+    if (err)
+        *err = why;
+    return status;
+}
+
+hf_status hf_store_open(const hf_store_options *given, hf_store **out, hf_error *err)
+{
+    hf_store_options options;
+    if (!out)
+        return hf__fail(err, HF_INVALID, "hf_store_open needs a place for the store");
+    *out = NULL;
+    hf_status status = complete(given, &options, err);
+    if (status != HF_OK)
+        return status;
+    return options.environment ? open_by_environment(&options, out, err)
+                               : open_with(&options, out, err);
 }
 
 hf_status hf_store_borrow(struct pg_conn *conn, const hf_store_options *given, hf_store **out,
@@ -187,6 +236,11 @@ int hf_store_fd(const hf_store *store)
 int hf_store_dispatch(hf_store *store)
 {
     return store->dispatch ? hf__deliver_losses(store) : 0;
+}
+
+const hf_registry *hf_store_registry(const hf_store *store)
+{
+    return store->registry;
 }
 
 bool hf_store_has_records(const hf_store *store)

@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 LIBRARY = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "lib" / "libholdfast.so"
 
 FORBIDDEN = {
-    "the environment": r"(secure_)?getenv|(put|set|unset|clear)env|environ",
+    "the environment": r"(put|set|unset|clear)env|environ",
     "exits": r"exit|_exit|_Exit|quick_exit|abort|__assert_fail|errx?|verrx?|error",
     "signals": r"signal|sigaction|sigprocmask|pthread_sigmask|sigset|kill|raise|alarm|setitimer",
     "output": r"v?printf|puts|putchar|perror|v?syslog|v?warnx?|stdout|stderr|psignal"
@@ -46,6 +46,13 @@ def test_the_library_leaves_the_process_alone():
         for why, pattern in FORBIDDEN.items()
     }
     assert not {why: names for why, names in found.items() if names}
+
+
+def test_the_environment_is_read_in_one_room():
+    command = ["nm", "-A", "--undefined-only", LIBRARY.with_suffix(".a")]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    readers = {line.split(":")[1] for line in lines if re.fullmatch(r"(secure_)?getenv|getcwd", line.split()[-1])}
+    assert readers == {"environment_environment.c.o"}
 
 
 def test_what_only_programs_need_is_not_in_the_library():

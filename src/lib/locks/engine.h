@@ -75,7 +75,8 @@ enum { KEY_BUCKETS = 1024, THREAD_BUCKETS = 64, WHO_SIZE = 560 };
 
 struct hf_store {
     hf__backend *backend;
-    const hf_registry *registry; /* the caller's, or NULL */
+    const hf_registry *registry; /* the caller's, our own, or NULL */
+    hf_registry *own_registry;   /* found by options.environment */
     hf__lookup *lookup;          /* for keys that are not computed; the store owns it */
     pid_t pid;
     char application[128];

@@ -96,7 +96,8 @@ class StoreOptions(Structure):
                 ("ping_interval_ms", c_int), ("ping_deadline_ms", c_int), ("kill_ms", c_int),
                 ("connect_timeout_ms", c_int), ("max_waits", c_int), ("max_keys", c_int),
                 ("session_pool", c_bool), ("dispatch", c_bool), ("log", LogFn), ("log_arg", c_void_p),
-                ("max_transactions", c_int), ("registry", c_void_p), ("machine", c_int)]
+                ("max_transactions", c_int), ("registry", c_void_p), ("machine", c_int),
+                ("environment", c_bool)]
 
 
 class Target(Structure):
