@@ -78,7 +78,7 @@ class Checker:
         return grant.told is not None or grant.freed_status not in ("OK", None)
 
     def _was_lost(self, grant):
-        return self._was_told(grant) or grant.worker in self.history.killed
+        return self._was_told(grant) or grant.freed is None and grant.worker in self.history.killed
 
     def _in_order(self, earlier, later):
         """

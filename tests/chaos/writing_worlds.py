@@ -84,8 +84,9 @@ class Ingesting:
         return code in (1, 65, 69, 75, 78)
 
     def _close_one(self):
+        sequence = self._rpc.latest + 1 if self._rpc.latest else stellar_rpc.GENESIS
+        self._log.add("ask", n=sequence, op="ledger", labels=["testnet"], wait=-1)
         self._rpc.close_ledgers(1)
-        self._log.add("ask", n=self._rpc.latest, op="ledger", labels=["testnet"], wait=-1)
 
     def _primary(self):
         return self._database
@@ -94,7 +95,7 @@ class Ingesting:
         with contextlib.suppress(psycopg2.Error, AssertionError, IndexError):
             latest = int(self._primary().value(
                 f"SELECT value FROM {TABLES}.ingest_store WHERE key = 'latestLedgerCursor'"))
-            while self._reached < latest:
+            while self._reached < min(latest, self._rpc.latest):  # strangers may set the cursor to anything
                 self._reached += 1
                 self._log.add("done", n=self._reached, status="OK")
 

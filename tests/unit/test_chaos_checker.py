@@ -70,6 +70,11 @@ def test_who_answered_later_may_have_lost_it_before_and_must_have_been_told():
     assert kinds([op("a", 1, 1, 9), op("b", 0, 1.5, 8, freed="LOST")]) == ["told late"]
 
 
+def test_who_is_killed_after_a_release_had_not_lost_the_lock():
+    late = op("b", 0, 1.5, 1.7, freed="LOST", token=1)
+    assert kinds([op("a", 1, 1, 9, token=2), late], killed={"a": 50}) == []
+
+
 def test_two_who_share_are_well_and_one_who_does_not_is_found():
     assert kinds([op("a", 0, 0, 2, mode="shared"), op("b", 1, 1, 3, mode="shared")]) == []
     assert kinds([op("a", 0, 0, 2, mode="shared"), op("b", 1, 1, 3)]) == ["two holders"]
