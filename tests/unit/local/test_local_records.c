@@ -462,6 +462,63 @@ static void test_the_list_shows_holders_and_who_waits_for_them(void **state)
     close_store(store);
 }
 
+static void wait_to_share_seven(int hear, int say)
+{
+    hf__backend *store = open_store();
+
+    write_word(say, take_key(store, 7, HF_SHARED, -1));
+    (void)read_word(hear);
+    close_store(store);
+}
+
+typedef struct waits {
+    hf__view_sink sink;
+    int exclusive_pid; /* who waits for the exclusive lock, and who keeps it waiting */
+    char exclusive_for[32];
+    char shared_for[32];
+} waits;
+
+static hf_status see_wait(hf__view_sink *sink, const hf_lock_view *view, hf_error *err)
+{
+    waits *seen = (waits *)sink;
+
+    (void)err;
+    if (view->waiting && view->mode == HF_EXCLUSIVE) {
+        seen->exclusive_pid = view->pid;
+        (void)snprintf(seen->exclusive_for, sizeof seen->exclusive_for, "%s", view->blocked_by);
+    } else if (view->waiting) {
+        (void)snprintf(seen->shared_for, sizeof seen->shared_for, "%s", view->blocked_by);
+    }
+    return HF_OK;
+}
+
+static void test_a_sharer_waits_for_who_is_exclusive_and_not_for_other_sharers(void **state)
+{
+    hf__backend *store = open_store();
+    waits seen = {.sink = {.add = see_wait}};
+    peer sharer = {0};
+    char holder[16];
+    char head[16];
+
+    (void)state;
+    assert_int_equal(take_key(store, 7, HF_SHARED, 0), HF_OK);
+    peer writer = spawn(wait_for_seven);
+    for (int64_t deadline = hf__deadline(10000); !seen.shared_for[0]; pause_ms(5)) {
+        assert_true(hf__left_ms(deadline) > 0);
+        assert_int_equal(store->ops->list(store, NULL, &seen.sink, NULL), HF_OK);
+        if (seen.exclusive_pid != 0 && sharer.pid == 0)
+            sharer = spawn(wait_to_share_seven);
+    }
+    (void)snprintf(holder, sizeof holder, "%d", (int)getpid());
+    (void)snprintf(head, sizeof head, "%d", (int)writer.pid);
+    assert_int_equal(seen.exclusive_pid, writer.pid);
+    assert_string_equal(seen.exclusive_for, holder);
+    assert_string_equal(seen.shared_for, head);
+    kill_and_reap(sharer);
+    kill_and_reap(writer);
+    close_store(store);
+}
+
 static void test_the_list_shows_locks_that_nobody_recorded(void **state)
 {
     hf__backend *silent = NULL;
@@ -683,6 +740,7 @@ int main(void)
         FOLDER_TEST(test_init_tells_the_versions_before_and_after),
         FOLDER_TEST(test_a_schedule_is_due_once_per_period),
         FOLDER_TEST(test_the_list_shows_holders_and_who_waits_for_them),
+        FOLDER_TEST(test_a_sharer_waits_for_who_is_exclusive_and_not_for_other_sharers),
         FOLDER_TEST(test_the_list_shows_locks_that_nobody_recorded),
         FOLDER_TEST(test_a_healthy_folder_has_no_problems),
         FOLDER_TEST(test_few_files_and_the_records_of_the_dead_are_told),

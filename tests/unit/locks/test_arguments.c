@@ -141,6 +141,19 @@ static void test_what_is_behind_the_end_is_nothing(void **state)
     hf_table_list_free(tables);
 }
 
+static void test_a_file_of_the_local_store_is_told_not_to_be_followed(void **state)
+{
+    hf_table_adoption adoption = HF_TABLE_ADOPTION_INIT;
+    hf_error err = {0};
+
+    (void)state;
+    adoption.file = "/no/such.db";
+    adoption.cluster = adoption.database = "c";
+    REFUSED(hf_table_leave(store, &adoption, &err));
+    assert_string_equal(err.message, "a SQLite file is not followed: nothing is to be left");
+    assert_string_equal(err.hint, "its ids stay as they are");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_a_missing_network_or_callback_is_refused),
         cmocka_unit_test(test_a_statement_that_is_none_does_not_end_its_transaction),
         cmocka_unit_test(test_what_is_behind_the_end_is_nothing),
+        cmocka_unit_test(test_a_file_of_the_local_store_is_told_not_to_be_followed),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);
 }
