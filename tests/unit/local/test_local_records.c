@@ -1,6 +1,7 @@
 /* The records of the local store through its vtable: who waits for whom, tokens, labels, views. */
 #include "local_store.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -148,6 +149,55 @@ static int64_t count_own_waits(void)
     return ask_sql(sql);
 }
 
+static atomic_bool changing;
+static atomic_int_fast64_t slowest_ms;
+
+/* The wait of the other thread of the cycle is another one after each turn. */
+static void *change_the_cycle(void *arg)
+{
+    int64_t before = hf__now_ms();
+
+    while (atomic_load(&changing)) {
+        run_sql("UPDATE waiters SET wait = wait - 1 WHERE wait < 0");
+        int64_t now = hf__now_ms();
+        if (now - before > atomic_load(&slowest_ms))
+            atomic_store(&slowest_ms, now - before);
+        before = now;
+        pause_ms(1);
+    }
+    return arg;
+}
+
+/* Records are written one after the other, so what looks like a cycle may be none. */
+static void test_only_a_cycle_that_is_the_same_at_two_looks_is_a_deadlock(void **state)
+{
+    enum { BETWEEN_LOOKS_MS = 250, TURNS = 10 };
+    hf__backend *store = open_store();
+    hf_status status = HF_DEADLOCK;
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(take_key(store, 1, HF_EXCLUSIVE, 0), HF_OK);
+    peer holder = spawn(hold_seven);
+    assert_int_equal(read_word(holder.says), HF_OK);
+    run_sql("INSERT INTO waiters SELECT -1, 0, 1, 0, 1, 0, pid, tid, started, pid_space, host,"
+            " application FROM holders WHERE key = 7");
+    assert_int_equal(take_key(store, 7, HF_EXCLUSIVE, 20000), HF_DEADLOCK);
+    for (int i = 0; i < TURNS && status == HF_DEADLOCK; i++) {
+        atomic_store(&changing, true);
+        atomic_store(&slowest_ms, 0);
+        assert_int_equal(pthread_create(&thread, NULL, change_the_cycle, NULL), 0);
+        status = take_key(store, 7, HF_EXCLUSIVE, 1600);
+        atomic_store(&changing, false);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        if (atomic_load(&slowest_ms) < BETWEEN_LOOKS_MS / 2) /* else two looks may see the same */
+            assert_int_equal(status, HF_NOT_ACQUIRED);
+    }
+    write_word(holder.hears, 0);
+    assert_int_equal(reap(holder), 0);
+    close_store(store);
+}
+
 /* With the record left, others who wait for what this thread holds would be told of a deadlock. */
 static void test_a_wait_whose_record_could_not_be_deleted_ends_with_the_next_lock(void **state)
 {
@@ -260,6 +310,27 @@ static void test_two_labels_of_one_key_are_a_collision_that_names_both(void **st
     assert_true(is_free(7, HF_EXCLUSIVE));
     assert_int_equal(take(other, &request, &alpha, 1, 0, &err), HF_OK);
     close_store(other);
+    close_store(store);
+}
+
+/* What it remembers of labels goes with the store; a sanitizer sees if it does not. */
+static void test_a_store_that_has_seen_many_labels_tells_collisions_of_all(void **state)
+{
+    enum { LABELS = 100 };
+    hf__backend *store = open_store();
+    hf__request request;
+    hf_error err;
+    char label[16];
+
+    (void)state;
+    for (int i = 0; i < 2 * LABELS; i++) {
+        (void)snprintf(label, sizeof label, "%s%d", i < LABELS ? "a" : "b", i % LABELS);
+        hf__claim claim = labelled(i % LABELS, label);
+        hf_status status = take(store, &request, &claim, 1, 0, &err);
+        assert_int_equal(status, i < LABELS ? HF_OK : HF_COLLISION);
+        if (status == HF_OK)
+            assert_int_equal(give_back(&request, &err), HF_OK);
+    }
     close_store(store);
 }
 
@@ -538,6 +609,29 @@ static void test_the_list_shows_locks_that_nobody_recorded(void **state)
     close_store(store);
 }
 
+/* The kernel tells neighbours in one file as one range. */
+static void test_the_list_shows_each_of_many_neighbours_that_nobody_recorded(void **state)
+{
+    enum { KEYS = 1000 };
+    hf__backend *silent = NULL;
+    hf__backend *store = open_store();
+    hf__claim *claims = calloc(KEYS, sizeof *claims);
+    hf__request request;
+    sightings seen = {.sink = {.add = see}};
+    hf_error err;
+
+    (void)state;
+    for (int i = 0; i < KEYS; i++)
+        claims[i] = claim_of(i, HF_EXCLUSIVE);
+    assert_int_equal(open_at(folder, HF_RECORDS_OFF, &silent, &err), HF_OK);
+    assert_int_equal(take(silent, &request, claims, KEYS, 0, &err), HF_OK);
+    assert_int_equal(store->ops->list(store, NULL, &seen.sink, &err), HF_OK);
+    assert_int_equal(seen.unknown, KEYS);
+    close_store(silent);
+    close_store(store);
+    free(claims);
+}
+
 static void count_levels(void *arg, hf_level level, const char *topic, const char *text,
                          const char *remedy)
 {
@@ -726,12 +820,14 @@ int main(void)
         FOLDER_TEST(test_a_deadlock_has_exactly_one_victim_who_is_told_the_cycle),
         FOLDER_TEST(test_a_wait_for_who_does_not_wait_is_no_deadlock),
         FOLDER_TEST(test_who_waits_for_itself_is_told),
+        FOLDER_TEST(test_only_a_cycle_that_is_the_same_at_two_looks_is_a_deadlock),
         FOLDER_TEST(test_a_wait_whose_record_could_not_be_deleted_ends_with_the_next_lock),
         FOLDER_TEST(test_a_holder_whose_record_could_not_be_deleted_goes_with_the_store),
         FOLDER_TEST(test_a_token_follows_the_last_one_and_jumps_after_a_reboot),
         FOLDER_TEST(test_tokens_do_not_come_back_when_the_folder_is_removed),
         FOLDER_TEST(test_a_handover_in_the_process_gets_a_fresh_token),
         FOLDER_TEST(test_two_labels_of_one_key_are_a_collision_that_names_both),
+        FOLDER_TEST(test_a_store_that_has_seen_many_labels_tells_collisions_of_all),
         FOLDER_TEST(test_history_is_written_by_watch_and_by_close),
         FOLDER_TEST(test_the_watch_ends_early_when_woken),
         FOLDER_TEST(test_old_history_and_records_of_the_dead_are_swept_once_an_hour),
@@ -742,6 +838,7 @@ int main(void)
         FOLDER_TEST(test_the_list_shows_holders_and_who_waits_for_them),
         FOLDER_TEST(test_a_sharer_waits_for_who_is_exclusive_and_not_for_other_sharers),
         FOLDER_TEST(test_the_list_shows_locks_that_nobody_recorded),
+        FOLDER_TEST(test_the_list_shows_each_of_many_neighbours_that_nobody_recorded),
         FOLDER_TEST(test_a_healthy_folder_has_no_problems),
         FOLDER_TEST(test_few_files_and_the_records_of_the_dead_are_told),
         FOLDER_TEST(test_a_file_that_is_no_database_is_refused_before_the_lock_is_granted),

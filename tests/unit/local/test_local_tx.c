@@ -476,6 +476,52 @@ static void test_what_is_no_database_is_refused(void **state)
     assert_null(attempt);
 }
 
+static void find_nothing(void *arg, hf_level level, const char *topic, const char *text,
+                         const char *remedy)
+{
+    (void)arg, (void)level, (void)topic, (void)text, (void)remedy;
+}
+
+static bool is_of_the_store(int fd)
+{
+    char name[32], path[256] = "";
+
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    return readlink(name, path, sizeof path - 1) > 0 && strstr(path, folder) != NULL;
+}
+
+/* Descriptor 0 is then the first that any call gets. */
+static void use_without_input(int hear, int say)
+{
+    int from = 0;
+    int to = 0;
+
+    (void)hear;
+    store = open_store();
+    close(STDIN_FILENO);
+    write_word(say, store->ops->init(store, &from, &to, NULL));
+    write_word(say, is_of_the_store(STDIN_FILENO));
+    close(STDIN_FILENO);
+    write_word(say, store->ops->examine(store, find_nothing, NULL, NULL));
+    write_word(say, is_of_the_store(STDIN_FILENO));
+    close(STDIN_FILENO);
+    run("CREATE TABLE account (id, balance)");
+    write_word(say, is_of_the_store(STDIN_FILENO));
+    close_store(store);
+}
+
+static void test_a_process_without_standard_input_may_use_the_store(void **state)
+{
+    (void)state;
+    tear_down(NULL);
+    peer child = spawn(use_without_input);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(read_word(child.says), 0);
+    assert_int_equal(reap(child), 0);
+    store = open_store();
+    assert_int_equal(number("SELECT count(*) FROM account"), 0);
+}
+
 static void test_a_folder_with_a_strange_name_works(void **state)
 {
     char path[96];
@@ -515,6 +561,7 @@ int main(void)
         ACCOUNTS_TEST(test_a_file_that_was_removed_is_not_written_to),
         ACCOUNTS_TEST(test_more_transactions_than_idle_connections),
         ACCOUNTS_TEST(test_what_is_no_database_is_refused),
+        ACCOUNTS_TEST(test_a_process_without_standard_input_may_use_the_store),
         ACCOUNTS_TEST(test_a_folder_with_a_strange_name_works),
     };
     return RUN(tests);

@@ -66,6 +66,20 @@ static void check_words(const char *expression, const char *const *yes, const ch
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, "END"})
 #define NONE ((const char *const[]){"END"})
 
+static void test_an_expression_ends_at_its_size(void **state)
+{
+    static const char *const behind[] = {"a|b", "ab", "a{2}", "a)", "a*"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(behind); i++) {
+        hf__part part = {behind[i], 1, true};
+        hf__language *language = build(&part, 1);
+        assert_true(has(language, "a", 1));
+        assert_false(has(language, "b", 1) || has(language, "ab", 2) || has(language, "aa", 2));
+        hf__language_free(language);
+    }
+}
+
 static void test_an_expression_matches_the_whole_value(void **state)
 {
     (void)state;
@@ -517,6 +531,7 @@ static void test_no_table_is_made_of_what_explodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_expression_ends_at_its_size),
         cmocka_unit_test(test_an_expression_matches_the_whole_value),
         cmocka_unit_test(test_repetitions),
         cmocka_unit_test(test_lazy_repetitions_are_the_same_language),

@@ -267,6 +267,24 @@ static void test_a_whole_entry_is_read(void **state)
     done(&result);
 }
 
+static void test_lifetime_and_mode_are_what_is_written(void **state)
+{
+    static const char text[] =
+        HEAD "  - { name: a, key: { fixed: 5000 }, lifetime: session, mode: exclusive }\n"
+             "  - { name: b, key: { fixed: 6000 }, lifetime: transaction, mode: shared }\n";
+    (void)state;
+    struct examined result = examine(text, sizeof text - 1);
+    assert_int_equal(result.findings.count, 0);
+    const hf_registry_entry *first = &result.registry->entries[0].view;
+    const hf_registry_entry *second = &result.registry->entries[1].view;
+    assert_true(first->lifetime_given && second->lifetime_given);
+    assert_int_equal(first->lifetime, HF_SESSION);
+    assert_int_equal(first->mode, HF_EXCLUSIVE);
+    assert_int_equal(second->lifetime, HF_TRANSACTION);
+    assert_int_equal(second->mode, HF_SHARED);
+    done(&result);
+}
+
 static void test_keys_of_every_form_are_read(void **state)
 {
     static const char text[] =
@@ -348,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_line_ends_of_other_systems_and_a_byte_order_mark_are_read),
         cmocka_unit_test(test_size_nesting_and_repetition_have_limits),
         cmocka_unit_test(test_a_whole_entry_is_read),
+        cmocka_unit_test(test_lifetime_and_mode_are_what_is_written),
         cmocka_unit_test(test_keys_of_every_form_are_read),
         cmocka_unit_test(test_an_alias_stands_for_the_value_of_its_anchor),
         cmocka_unit_test(test_what_can_be_read_is_kept_beside_the_faults),
