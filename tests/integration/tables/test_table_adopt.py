@@ -10,7 +10,7 @@ import pytest
 import hf
 import hf_table
 from awaiting import Background, eventually
-from hf import HfError, Status
+from hf import HfError, Level, Status
 from hf_table import Damaged, adopt, find, refs, register, tables
 
 ROWS = [("app.a", "c1"), ("app.a", "c2"), ("app.b", "c1"), ("main/app.a", "c1"), ("plain", "c9")]
@@ -228,6 +228,19 @@ def test_a_context_that_no_reference_can_have_is_refused_and_listed(store, legac
     legacy.fill([("app.a", "c1"), ("app.a", long), ("app.b", "x" * 1000)])
     found = damage(store, legacy)
     assert {row[0] for row in found} == {"app.a"} and set(found.values()) == {"a context id has more than 1000 bytes"}
+
+
+def test_an_examination_says_whether_adopted_relations_are_followed(store, legacy):
+    legacy.fill(ROWS)
+    assert "adopted" not in store.examine()
+    adopt(store, **legacy.options)
+    if legacy.kind.local:
+        assert "adopted" not in store.examine()
+        return
+    assert store.examine()["adopted"] == (Level.OK, "1 followed", "")
+    legacy.sql("alter table @ disable trigger user")
+    level, text, remedy = store.examine()["adopted"]
+    assert level is Level.PROBLEM and "table_context_refs is not followed any more" in text and "adopt" in remedy
 
 
 def test_a_context_that_was_adopted_can_be_given_up_whatever_is_in_it(store, legacy):

@@ -386,6 +386,28 @@ static void test_old_history_and_records_of_the_dead_are_swept_once_an_hour(void
     assert_int_equal(ask_sql("SELECT count(*) FROM events"), 0);
 }
 
+/* In another container, say: its process is in no list of ours. */
+static void test_a_holder_that_cannot_be_seen_is_not_taken_for_dead(void **state)
+{
+    hf__backend *store = open_store();
+    hf__claim claim = claim_of(7, HF_EXCLUSIVE);
+    hf__holder found;
+
+    (void)state;
+    peer holder = spawn(hold_seven);
+    assert_int_equal(read_word(holder.says), HF_OK);
+    run_sql("UPDATE holders SET pid = 1, started = 1, host = 'elsewhere'");
+    assert_int_equal(store->ops->find_holder(store, &claim, &found, NULL), HF_OK);
+    assert_true(found.found);
+    assert_string_equal(found.host, "elsewhere");
+    run_sql("UPDATE token SET swept_ms = 1");
+    (void)next_token(store);
+    assert_int_equal(ask_sql("SELECT count(*) FROM holders WHERE host = 'elsewhere'"), 1);
+    write_word(holder.hears, 0);
+    assert_int_equal(reap(holder), 0);
+    close_store(store);
+}
+
 static void test_without_records_there_is_no_database_and_no_token(void **state)
 {
     hf__backend *store = NULL;
@@ -831,6 +853,7 @@ int main(void)
         FOLDER_TEST(test_history_is_written_by_watch_and_by_close),
         FOLDER_TEST(test_the_watch_ends_early_when_woken),
         FOLDER_TEST(test_old_history_and_records_of_the_dead_are_swept_once_an_hour),
+        FOLDER_TEST(test_a_holder_that_cannot_be_seen_is_not_taken_for_dead),
         FOLDER_TEST(test_without_records_there_is_no_database_and_no_token),
         FOLDER_TEST(test_many_may_create_the_database_at_once),
         FOLDER_TEST(test_init_tells_the_versions_before_and_after),
