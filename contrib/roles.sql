@@ -25,13 +25,14 @@ WHERE pg_catalog.to_regrole(r.name) IS NULL
 
 GRANT USAGE ON SCHEMA holdfast TO holdfast_locker, holdfast_viewer;
 
--- locker: run, key, locks, and acquiring in the library. Names, tokens, schedules and history: it adds
--- to the history, and cannot change or delete it.
+-- locker: run, key, locks, acquiring in the library, and the SQL functions and views of holdfast-sql(7).
+-- Names, tokens, schedules and history: it adds to the history, and cannot change or delete it. Who locks
+-- by SQL only and needs no names gets by with USAGE on the schema.
 GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.sessions, holdfast.holders, holdfast.waiters, holdfast.schedules
 TO holdfast_locker;
 GRANT SELECT, INSERT, UPDATE ON holdfast.labels TO holdfast_locker;
 GRANT SELECT, INSERT ON holdfast.events TO holdfast_locker;
-GRANT SELECT ON holdfast.table_registry TO holdfast_locker;
+GRANT SELECT ON holdfast.table_registry, holdfast.locks, holdfast.waits TO holdfast_locker;
 GRANT USAGE ON SEQUENCE holdfast.token TO holdfast_locker;
 GRANT EXECUTE ON FUNCTION holdfast.lift_token(bigint), holdfast.find_table(text) TO holdfast_locker;
 
@@ -57,7 +58,7 @@ GRANT EXECUTE ON FUNCTION holdfast.register_table(text, bigint), holdfast.mint_i
 -- locks, and with --show-queries their statements. To end holders it needs pg_signal_backend as well.
 GRANT SELECT ON holdfast.labels, holdfast.sessions, holdfast.holders, holdfast.waiters, holdfast.events,
     holdfast.schedules, holdfast.contention, holdfast.table_registry, holdfast.table_context_refs,
-    holdfast.appends TO holdfast_viewer;
+    holdfast.appends, holdfast.locks, holdfast.waits TO holdfast_viewer;
 GRANT INSERT, UPDATE ON holdfast.contention TO holdfast_viewer;
 GRANT pg_read_all_stats TO holdfast_viewer;
 

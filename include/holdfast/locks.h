@@ -429,7 +429,7 @@ HF_API HF_MUST_CHECK hf_status hf_lock_with(hf_store *store, const hf_lock_spec 
 
 /* ---- The schema, schedules and views --------------------------------------------------------- */
 
-#define HF_SCHEMA_VERSION 4 /* on PostgreSQL; a local store has numbers of its own */
+#define HF_SCHEMA_VERSION 5 /* on PostgreSQL; a local store has numbers of its own */
 
 /*
  * Installs or upgrades the schema. Several processes may do so at once. from and to are the

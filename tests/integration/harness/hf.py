@@ -53,6 +53,13 @@ class Derivation(enum.IntEnum):
     HASHTEXTEXTENDED = 5
     FIXED = 6
     MINTED = 7
+    CRC32 = 8
+    CRC32_SQLX = 9
+    MD5 = 10
+    JAVA_HASHCODE = 11
+    WITH_ADVISORY_LOCK = 12
+    DISTRIBUTEDLOCK_ASCII = 13
+    DISTRIBUTEDLOCK_HASH = 14
 
 
 class State(enum.IntEnum):
@@ -76,7 +83,7 @@ FOREVER = -1
 HANGS_AFTER = 45  # seconds
 LABEL_MAX = 65536
 SLOTS_MAX = 4095
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class CError(Structure):

@@ -2,6 +2,7 @@
 
 import contextlib
 
+import psycopg2
 import pytest
 
 import hf
@@ -117,6 +118,38 @@ def test_older_schema_has_plain_locks_until_it_is_upgraded(old_db):
         assert store.has_records and lock.state is hf.State.HELD
         lock.end()
         assert store.acquire("job").token > 0
+
+
+@pytest.mark.parametrize("version", range(1, hf.SCHEMA_VERSION))
+def test_upgrade_from_every_version_keeps_what_is_there(db, version):
+    guest, clerk = f"guest_{db.name}", f"clerk_{db.name}"
+    for number in range(1, version + 1):
+        db.sql((servers.ROOT / f"src/lib/postgres/schema_{number:03}.sql").read_text())
+    db.sql(f"create role {guest} login; create role {clerk} login")
+    db.sql(f"select holdfast.grant_use('{guest}')")
+    db.sql(f"grant usage on schema holdfast to {clerk}; grant select, insert on holdfast.holders to {clerk}")
+    db.sql("select holdfast.note_labels(array[%s], array[0::smallint], array['job'], array['sha256'])",
+           hf.derive("job"))
+    db.sql("insert into holdfast.table_registry (advisory_id, cluster, database, table_name)"
+           " values (77, 'c', 'shop', 'events')")
+    db.sql("insert into holdfast.schedules values ('nightly', now()); select holdfast.fence('store', 5)")
+    with hf.Store(db.url(user="postgres")) as store:
+        assert store.init() == (version, hf.SCHEMA_VERSION)
+        lock = store.acquire("job")
+        assert lock.token > 5
+        assert db.sql("select label, mode from holdfast.locks", user=guest) == [("job", "exclusive")]
+        assert len(db.sql("select * from holdfast.who_blocks('job')", user=guest)) == 1
+        lock.end()
+    assert db.value("select holdfast.table_id('c', 'shop', 'events')", user=guest) == 77
+    assert db.value("select holdfast.register_table('c', 'shop', 'events')", user=guest) == 77
+    assert db.value("select count(*) from holdfast.schedules where label = 'nightly'") == 1
+    for statement in ("select holdfast.fence('store', 4)", "select holdfast.table_id('c', 'shop', null)"):
+        with pytest.raises(psycopg2.Error):
+            db.sql(statement)
+    # Who had a part of it got nothing more.
+    assert not db.value("select has_table_privilege(%s, 'holdfast.commits', 'SELECT')"
+                        " or has_table_privilege(%s, 'holdfast.locks', 'SELECT')", clerk, clerk) or version < 4
+    db.sql(f"drop owned by {guest}, {clerk} cascade; drop role {guest}, {clerk}")
 
 
 def test_tokens_of_sessions_before_and_after_an_upgrade_increase_in_turn(old_db):

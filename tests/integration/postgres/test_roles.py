@@ -19,7 +19,7 @@ ROLES = ("locker", "transactor", "ingester", "appender", "viewer")
 
 # All that a role may do to the tables and sequences of the schema, without what it has from another one.
 LOCKER = {"sessions": "SIUD", "holders": "SIUD", "waiters": "SIUD", "schedules": "SIUD", "labels": "SIU",
-          "events": "SI", "table_registry": "S"}
+          "events": "SI", "table_registry": "S", "locks": "S", "waits": "S"}
 TRANSACTOR = {**LOCKER, "commits": "SI"}
 TABLES = {
     "locker": LOCKER,
@@ -28,7 +28,7 @@ TABLES = {
     "appender": {**TRANSACTOR, "table_registry": "SIU", "table_context_refs": "SID", "appends": "SIUD",
                  "machines": "SU"},
     "viewer": {**dict.fromkeys(["labels", "sessions", "holders", "waiters", "events", "schedules", "table_registry",
-                                "table_context_refs", "appends"], "S"), "contention": "SIU"},
+                                "table_context_refs", "appends", "locks", "waits"], "S"), "contention": "SIU"},
 }
 # And the functions among those that act with the rights of the schema's owner.
 FUNCTIONS = {
@@ -197,6 +197,41 @@ def test_locker(users, run, recorded_db):
     users.refuses("locker", "select holdfast.fence('a', 1)", "insert into holdfast.commits values (gen_random_uuid())",
                   "select * from holdfast.appends", "select holdfast.register_table('a.b')",
                   "insert into holdfast.table_registry values (1, '', 'a', 'b')")
+
+
+def test_usage_of_the_schema_is_enough_to_lock_by_sql(recorded_db):
+    name = f"caller_{recorded_db.name}"
+    recorded_db.sql(f"create role {name} login; grant usage on schema holdfast to {name}")
+    with contextlib.closing(recorded_db.connect(name)) as connection, connection.cursor() as cursor:
+        cursor.execute("begin; select holdfast.key('a'), holdfast.serialize('a'); commit")
+        cursor.execute("select holdfast.try_lock('a'); select holdfast.unlock('a')")
+        for statement in ("select * from holdfast.locks", "select * from holdfast.waits",
+                          "select * from holdfast.seen_locks", "select holdfast.who_blocks('a')", "select holdfast.note_label('a')",
+                          "select holdfast.table_id('', 'a', 'b')", "select holdfast.register_table('', 'a', 'b')"):
+            with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                cursor.execute(statement)
+    recorded_db.sql(f"drop owned by {name}; drop role {name}")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_sql_functions(users, recorded_db, role):
+    recorded_db.sql("select holdfast.register_table('', 'shop', 'events')")
+    with contextlib.closing(recorded_db.connect()) as holder, holder.cursor() as cursor:
+        cursor.execute("select holdfast.try_lock('job')")
+        assert users.sql(role, "select holdfast.try_lock('job')") == [(False,)]
+        assert users.sql(role, "select pid from holdfast.who_blocks('job')") == [(holder.info.backend_pid,)]
+        assert users.sql(role, "select pid from holdfast.locks") == [(holder.info.backend_pid,)]
+        assert users.sql(role, "select * from holdfast.waits") == []
+    users.refuses(role, "select * from holdfast.seen_locks")
+    if role == "viewer":
+        users.refuses(role, "select holdfast.note_label('job')", "select holdfast.table_id('', 'shop', 'events')")
+    else:
+        users.sql(role, "select holdfast.note_label('job')")
+        assert users.sql(role, "select holdfast.table_id('', 'shop', 'events')")[0][0] > 0
+    if role == "appender":
+        users.sql(role, "select holdfast.register_table('', 'shop', 'orders')")
+    else:
+        users.refuses(role, "select holdfast.register_table('', 'shop', 'orders')")
 
 
 def test_transactor(users, run, recorded_db):
