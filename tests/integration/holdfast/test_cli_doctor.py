@@ -43,6 +43,15 @@ def test_healthy_server_has_no_problem(holdfast, db):
         about(found, *topic)
 
 
+def test_a_role_that_only_reads_by_default_is_told(holdfast, db):
+    def recovery():
+        return [f["text"] for f in findings(holdfast, db.url()) if f["topic"] == "recovery"]
+
+    assert recovery() == ["primary"]
+    db.sql(f"alter role app in database {db.name} set default_transaction_read_only = on")
+    assert recovery() == ["primary; default_transaction_read_only is on for this role"]
+
+
 def test_missing_schema_is_no_problem_but_said(holdfast, db):
     hit = about(findings(holdfast, db.url()), "schema")
     assert any("holdfast init" in (f["remedy"] or "") for f in hit)

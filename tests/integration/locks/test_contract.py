@@ -74,6 +74,21 @@ def test_shared_excludes_exclusive_until_the_last_is_gone(store, peer):
     peer.acquire("job")
 
 
+def test_sharers_of_a_process_take_no_more_turns_once_somebody_waits_outside(store, peer):
+    store.acquire("job", mode=SHARED)
+    waiter = peer.begin("acquire", "job", FOREVER)
+    shared = []
+
+    def is_refused():
+        try:
+            shared.append(store.acquire("job", mode=SHARED))
+        except HfError as error:
+            return error.status is Status.NOT_ACQUIRED
+        return False
+    eventually(is_refused)
+    assert waiter.running
+
+
 def test_exclusive_excludes_shared(store, peer):
     lock = store.acquire("job")
     assert peer.refusal("job", mode=SHARED).status is Status.NOT_ACQUIRED

@@ -1,6 +1,7 @@
 """The schema: installed, upgraded, refused; and who may use it."""
 
 import contextlib
+import ctypes
 
 import psycopg2
 import pytest
@@ -188,6 +189,13 @@ def test_role_without_the_right_to_create_is_told_so(db):
         assert "CREATE" in error.hint and "visitor" in error.hint
         store.acquire("plain locks still work").end()
     assert db.value("select to_regnamespace('holdfast')") is None
+
+
+def test_a_refusal_needs_no_place_for_its_reason(db):
+    db.sql("do $$ begin create role visitor login; exception when duplicate_object then end $$")
+    with hf.Store(db.url(user="visitor")) as store:
+        version = ctypes.byref(ctypes.c_int())
+        assert hf.lib().hf_store_init(store.pointer, version, version, None) == init_error(store).status
 
 
 def test_role_without_rights_on_the_schema_still_has_plain_locks(db):

@@ -218,6 +218,33 @@ static void test_a_timeout_takes_its_time_and_leaves_nothing(void **state)
     close_store(store);
 }
 
+static int count_files(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void test_a_lock_that_was_waited_for_keeps_no_files_open_once_released(void **state)
+{
+    hf__backend *store = open_store();
+    hf__claim claim = claim_of(7, HF_EXCLUSIVE);
+    hf_error err = {0};
+    int files = 0;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        hf__request request = {.claims = &claim, .count = 1, .deadline = HF__FOREVER};
+        assert_int_equal(store->ops->wait_claims(store, &request, &err), HF_OK);
+        assert_int_equal(give_back(&request, &err), HF_OK);
+        assert_true(i == 0 || count_files() == files);
+        files = count_files();
+    }
+    close_store(store);
+}
+
 static void *give_back_soon(void *arg)
 {
     pause_ms(5);
@@ -536,6 +563,7 @@ int main(void)
         FOLDER_TEST(test_the_shared_session_never_gets_the_same_key_twice),
         FOLDER_TEST(test_thousands_of_keys_come_and_go),
         FOLDER_TEST(test_a_timeout_takes_its_time_and_leaves_nothing),
+        FOLDER_TEST(test_a_lock_that_was_waited_for_keeps_no_files_open_once_released),
         FOLDER_TEST(test_a_timeout_that_meets_the_grant_leaves_nothing),
         FOLDER_TEST(test_a_waiter_gets_the_lock_when_the_holder_is_killed),
         FOLDER_TEST(test_sharers_who_only_try_do_not_starve_an_exclusive_waiter),

@@ -141,6 +141,38 @@ static void test_what_is_behind_the_end_is_nothing(void **state)
     hf_table_list_free(tables);
 }
 
+static void test_a_lock_for_transactions_may_be_held_by_a_session_of_an_own_store(void **state)
+{
+    static const char text[] = "version: 1\nlocks:\n"
+                               "  - { name: a, key: { fixed: 5000 }, lifetime: transaction }\n";
+    hf_store_options options = HF_STORE_OPTIONS_INIT;
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    const hf_target target = HF_KEY(5000);
+    hf_registry *registry = NULL;
+    hf_store *registered = NULL;
+    hf_lock *lock = NULL;
+    hf_error err = {0};
+    char url[128], path[128];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/locks.yaml", folder);
+    FILE *file = fopen(path, "w");
+    assert_true(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    assert_int_equal(hf_registry_read(path, &registry, &err), HF_OK);
+    (void)snprintf(url, sizeof url, "local:%s", folder);
+    options.url = url;
+    options.registry = registry;
+    assert_int_equal(hf_store_open(&options, &registered, &err), HF_OK);
+    spec.targets = &target;
+    spec.target_count = 1;
+    if (hf_lock_acquire(registered, &spec, &lock, &err) != HF_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(hf_lock_release(lock, &err), HF_OK);
+    hf_lock_free(lock);
+    hf_store_close(registered);
+    hf_registry_free(registry);
+}
+
 static void test_a_file_of_the_local_store_is_told_not_to_be_followed(void **state)
 {
     hf_table_adoption adoption = HF_TABLE_ADOPTION_INIT;
@@ -161,6 +193,7 @@ int main(void)
         cmocka_unit_test(test_a_missing_network_or_callback_is_refused),
         cmocka_unit_test(test_a_statement_that_is_none_does_not_end_its_transaction),
         cmocka_unit_test(test_what_is_behind_the_end_is_nothing),
+        cmocka_unit_test(test_a_lock_for_transactions_may_be_held_by_a_session_of_an_own_store),
         cmocka_unit_test(test_a_file_of_the_local_store_is_told_not_to_be_followed),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);
