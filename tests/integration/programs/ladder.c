@@ -1,8 +1,9 @@
 /*
- * ladder URL SCENARIO memory|calls|system [blind]: runs the scenario again and again; the first
- * time its first allocation (or call of libpq or SQLite, or of the system) fails, then its second,
- * until it ends before its turn comes. Each time: the answer is true, nothing is held after, and
- * all memory is given back. Blind: without an hf_error. Prints how many have failed.
+ * ladder URL SCENARIO memory|calls|system [blind|thrice]: runs the scenario again and again; the
+ * first time its first allocation (or call of libpq or SQLite, or of the system) fails, then its
+ * second, until it ends before its turn comes. Each time: the answer is true, nothing is held
+ * after, and all memory is given back. Blind: without an hf_error. Thrice: the two after it fail,
+ * too. Prints how many have failed.
  *
  * The store must have its schema, and a table ladder(n).
  */
@@ -17,16 +18,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rungs.h"
+#include "ladder.h"
 
-enum { PATIENCE_MS = 15000, HOLD_MS = 20 };
+enum { HOLD_MS = 20 };
 
 static const char *url;
-static bool is_blind; /* no hf_error is given */
+static bool is_blind;    /* no hf_error is given */
+static size_t times = 1; /* so many fail in a row: what tidies up after the first, too */
 static size_t rung;
-static hf_store *other; /* never fails: it looks at what the scenario has left */
+hf_store *other;
 
-static void complain(const char *what, const hf_error *err)
+_Noreturn void complain(const char *what, const hf_error *err)
 {
     fprintf(stderr, "rung %zu (%s failed): %s%s%s\n", rung, rungs_failed(), what, err ? ": " : "",
             err ? err->message : "");
@@ -404,11 +406,23 @@ static const struct scenario {
     const char *name;
     hf_status (*run)(hf_store *store, hf_error *err);
 } scenarios[] = {
-    {"acquire", do_acquire},   {"wait", do_wait},       {"transact", do_transact},
-    {"coverage", do_coverage}, {"views", do_views},     {"registry", do_registry},
-    {"kinds", do_kinds},       {"private", do_private}, {"borrow", do_borrow},
-    {"examine", do_examine},   {"init", do_init},       {"tables", do_tables},
+    {"acquire", do_acquire},
+    {"wait", do_wait},
+    {"transact", do_transact},
+    {"coverage", do_coverage},
+    {"views", do_views},
+    {"registry", do_registry},
+    {"kinds", do_kinds},
+    {"private", do_private},
+    {"borrow", do_borrow},
+    {"examine", do_examine},
+    {"init", do_init},
+    {"tables", do_tables},
     {"adopt", do_adopt},
+    {"install", do_install},
+    {"cover", do_cover},
+    {"verify", do_verify},
+    {"partitions", do_partitions},
 };
 
 /* ---- the ladder ------------------------------------------------------------------------------ */
@@ -471,7 +485,7 @@ static bool climb(const struct scenario *scenario, rung_kind kind, int error_num
     hf_store *store = NULL;
     hf_error err = {0};
 
-    rungs_arm(kind, rung, error_number);
+    rungs_arm(kind, rung, error_number, times);
     rungs_spare(scenario != scenarios);
     hf_status status = open_store(&store, is_blind ? NULL : &err);
     rungs_spare(false);
@@ -504,6 +518,8 @@ int main(int argc, char **argv)
         if (strcmp(argv[2], scenarios[i].name) == 0)
             scenario = &scenarios[i];
     is_blind = argc > 4 && strcmp(argv[4], "blind") == 0;
+    if (argc > 4 && strcmp(argv[4], "thrice") == 0)
+        times = 3;
     while (scenario && kind < KINDS && strcmp(argv[3], kinds[kind]) != 0)
         kind++;
     if (!scenario || kind == KINDS)

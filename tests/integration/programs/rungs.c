@@ -32,15 +32,17 @@ void __libc_free(void *block);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static size_t left[KINDS]; /* 0: not armed */
+static size_t more;        /* fail right after it */
 static int system_error;
 static bool has_failed;
 static _Thread_local bool is_spared = true;
 static const char *failed_name = "nothing";
 
-void rungs_arm(rung_kind kind, size_t number, int error_number)
+void rungs_arm(rung_kind kind, size_t number, int error_number, size_t times)
 {
     pthread_mutex_lock(&mutex);
     left[kind] = number;
+    more = times - 1;
     system_error = error_number;
     has_failed = false;
     failed_name = "nothing";
@@ -73,8 +75,10 @@ static bool fails(rung_kind kind, const char *name)
     pthread_mutex_lock(&mutex);
     bool result = left[kind] > 0 && --left[kind] == 0;
     if (result) {
+        failed_name = has_failed ? failed_name : name;
         has_failed = true;
-        failed_name = name;
+        left[kind] = more > 0 ? 1 : 0;
+        more -= left[kind];
     }
     pthread_mutex_unlock(&mutex);
     return result;
@@ -91,12 +95,11 @@ static struct block {
 static size_t live, allocated;
 static uintptr_t code_base, code_from, code_to;
 
-static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
+/* The first is the program, and the library is in it. */
+static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
 {
     (void)size;
     (void)arg;
-    if (!strstr(info->dlpi_name, "/libholdfast.so"))
-        return 0;
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X)) {
             code_base = info->dlpi_addr;
@@ -106,9 +109,9 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
     return 1;
 }
 
-__attribute__((constructor)) static void look_for_library(void)
+__attribute__((constructor)) static void look_for_code(void)
 {
-    dl_iterate_phdr(find_library, NULL);
+    dl_iterate_phdr(find_code, NULL);
 }
 
 /* Is it a call of the library that may fail? */
@@ -177,7 +180,7 @@ void rungs_print_since(size_t number)
 {
     for (size_t at = 0; at < PLACES; at++)
         if (blocks[at].address && blocks[at].number > number)
-            fprintf(stderr, "block %zu, allocated at libholdfast.so+0x%zx\n", blocks[at].number,
+            fprintf(stderr, "block %zu, allocated at ladder+0x%zx\n", blocks[at].number,
                     (uintptr_t)blocks[at].caller - code_base);
 }
 

@@ -11,8 +11,11 @@
 
 typedef enum { MEMORY, CALLS, SYSTEM, KINDS } rung_kind;
 
-/* number 1: the next one fails; error_number is what a call of the system then says. */
-void rungs_arm(rung_kind kind, size_t number, int error_number);
+/*
+ * number 1: the next one fails, and those after it until `times` have. error_number is what a call
+ * of the system then says.
+ */
+void rungs_arm(rung_kind kind, size_t number, int error_number, size_t times);
 bool rungs_disarm(void); /* did it fail? */
 
 /*
@@ -28,7 +31,7 @@ size_t rungs_live(void);
 size_t rungs_allocated(void);
 void rungs_print_since(size_t number);
 
-/* What failed last, for a report. */
+/* What failed first, for a report. */
 const char *rungs_failed(void);
 
 #endif
