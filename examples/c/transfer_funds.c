@@ -8,15 +8,17 @@ struct transfer {
     const char *from, *to, *sum;
 };
 
+static const char read[] = "SELECT balance FROM account WHERE name = $1";
+static const char debit[] = "UPDATE account SET balance = balance - $2 WHERE name = $1";
+static const char credit[] = "UPDATE account SET balance = balance + $2 WHERE name = $1";
+
 static hf_status work(hf_tx *tx, void *arg, hf_error *err)
 {
     const struct transfer *transfer = arg;
-    hf_value from[] = {HF_TEXT(transfer->from)};
-    hf_value take[] = {HF_TEXT(transfer->sum), HF_TEXT(transfer->from)};
-    hf_value give[] = {HF_TEXT(transfer->sum), HF_TEXT(transfer->to)};
+    hf_value from[] = {HF_TEXT(transfer->from), HF_TEXT(transfer->sum)};
+    hf_value to[] = {HF_TEXT(transfer->to), HF_TEXT(transfer->sum)};
     hf_rows *rows = NULL;
-    hf_status status =
-        hf_tx_query(tx, "SELECT balance FROM account WHERE name = $1", 1, from, false, &rows, err);
+    hf_status status = hf_tx_query(tx, read, 1, from, false, &rows, err);
     if (status != HF_OK)
         return status;
     bool can_pay =
@@ -24,12 +26,8 @@ static hf_status work(hf_tx *tx, void *arg, hf_error *err)
     hf_rows_free(rows);
     if (!can_pay)
         return HF_ROLLED_BACK; /* our own reason: nothing is written, nothing is tried again */
-    status =
-        hf_tx_queue(tx, "UPDATE account SET balance = balance - $1 WHERE name = $2", 2, take, err);
-    return status == HF_OK
-               ? hf_tx_queue(tx, "UPDATE account SET balance = balance + $1 WHERE name = $2", 2,
-                             give, err)
-               : status;
+    status = hf_tx_queue(tx, debit, 2, from, err);
+    return status == HF_OK ? hf_tx_queue(tx, credit, 2, to, err) : status;
 }
 
 int main(int argc, char **argv)
