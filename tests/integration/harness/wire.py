@@ -34,6 +34,11 @@ class Message:
         body = b"\0" + sql.encode() + b"\0\0\0"
         return cls("P", b"P" + struct.pack("!I", len(body) + 4) + body)
 
+    @classmethod
+    def query(cls, sql):
+        body = sql.encode() + b"\0"
+        return cls("Q", b"Q" + struct.pack("!I", len(body) + 4) + body)
+
     @property
     def text(self):
         body = self.raw[5:]

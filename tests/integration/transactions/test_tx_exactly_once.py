@@ -95,6 +95,24 @@ def test_cut_after_commit_before_its_answer_is_reported_committed_without_a_retr
     assert state(cut_off[0]) == (1, 1)
 
 
+CANCELLED = "do $$ begin raise sqlstate '57014'; end $$"
+
+
+def test_a_question_about_a_commit_that_somebody_cancels_is_asked_again(cut_off):
+    """Its commit was found, and what confirms it is cancelled: that is no doubt."""
+    lost = once(lambda message: message.is_commit, MUTE)
+    cancelled = once(lambda message: message.kind in "PQ" and "pg_logical_emit_message" in message.text,
+                     Message.query(CANCELLED))
+
+    def rule(line, message):
+        return lost(line, message) or cancelled(line, message)
+
+    rule.hit = cancelled.hit
+    call = increment_with_rule(cut_off, rule)
+    assert (call.status, call.attempts) == (Status.OK, 1)
+    assert state(cut_off[0]) == (1, 1)
+
+
 @pytest.mark.parametrize("point", ["lock", "keep", "hand over", "first statement", "sync"])
 def test_cut_in_the_lock_message_is_retried_and_applied_once(cut_off, point):
     matches = {

@@ -123,7 +123,8 @@ static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg
 /*
  * A commit that can be seen may be on this server alone: after a crash, or when its backend was
  * ended, nobody waits for the standby any more. A commit of our own does. False: the connection
- * broke over it, and *session is NULL; the next server has to be asked from the start.
+ * broke over it, or somebody cancelled it, and *session is NULL; the next server has to be asked
+ * from the start.
  */
 static bool confirm(pg_session **session, const pg_attempt *attempt, int64_t deadline,
                     hf__attempt_outcome *outcome, hf_error *err)
@@ -136,8 +137,8 @@ static bool confirm(pg_session **session, const pg_attempt *attempt, int64_t dea
     if (status == HF_OK && (*session)->unreplicated)
         status = hf__fail(&why, HF_IN_DOUBT, "its standby does not have it");
     hf__baton_give(&(*session)->baton);
-    if (status == HF_UNREACHABLE) {
-        hf__pg_unpin(*session);
+    if (may_pass(status, &why)) {
+        hf__pg_discard(*session);
         *session = NULL;
     }
     *outcome = status == HF_OK ? HF__OUTCOME_COMMITTED : in_doubt(attempt, why.message, err);
