@@ -22,7 +22,7 @@
 
 enum { HOLD_MS = 20 };
 
-static const char *url;
+const char *url;
 static bool is_blind;    /* no hf_error is given */
 static size_t times = 1; /* so many fail in a row: what tidies up after the first, too */
 static size_t rung;
@@ -52,8 +52,8 @@ static hf_status open_store(hf_store **store, hf_error *err)
     return hf_store_open(&options, store, err);
 }
 
-static hf_status acquire(hf_store *store, const hf_target *targets, size_t count, int64_t wait_ms,
-                         hf_lock **lock, hf_error *err)
+hf_status acquire(hf_store *store, const hf_target *targets, size_t count, int64_t wait_ms,
+                  hf_lock **lock, hf_error *err)
 {
     hf_lock_spec spec = HF_LOCK_SPEC_INIT;
     spec.targets = targets;
@@ -85,7 +85,7 @@ static hf_status do_acquire(hf_store *store, hf_error *err)
     return end(lock, status, err);
 }
 
-static void *hold_a_while(void *arg)
+void *hold_a_while(void *arg)
 {
     usleep(HOLD_MS * 1000);
     hf_lock_free(arg);
@@ -367,7 +367,7 @@ static const char bad_registry[] = "version: 1\nlocks:\n"
                                    "  - name: one\n    key: { pattern: \"A:{b}\" }\n"
                                    "    placeholders: { c: \"(\" }\n    mode: *a\n";
 
-static hf_status read_registry(const char *text, hf_registry **registry, hf_error *err)
+hf_status read_registry(const char *text, hf_registry **registry, hf_error *err)
 {
     char path[] = "/tmp/ladder.XXXXXX";
     int file = mkstemp(path);
@@ -406,23 +406,17 @@ static const struct scenario {
     const char *name;
     hf_status (*run)(hf_store *store, hf_error *err);
 } scenarios[] = {
-    {"acquire", do_acquire},
-    {"wait", do_wait},
-    {"transact", do_transact},
-    {"coverage", do_coverage},
-    {"views", do_views},
-    {"registry", do_registry},
-    {"kinds", do_kinds},
-    {"private", do_private},
-    {"borrow", do_borrow},
-    {"examine", do_examine},
-    {"init", do_init},
-    {"tables", do_tables},
-    {"adopt", do_adopt},
-    {"install", do_install},
-    {"cover", do_cover},
-    {"verify", do_verify},
-    {"partitions", do_partitions},
+    {"acquire", do_acquire},   {"wait", do_wait},
+    {"transact", do_transact}, {"coverage", do_coverage},
+    {"views", do_views},       {"registry", do_registry},
+    {"kinds", do_kinds},       {"private", do_private},
+    {"borrow", do_borrow},     {"examine", do_examine},
+    {"init", do_init},         {"tables", do_tables},
+    {"adopt", do_adopt},       {"install", do_install},
+    {"cover", do_cover},       {"verify", do_verify},
+    {"named", do_named},       {"refused", do_refused},
+    {"set", do_set},           {"shared", do_shared},
+    {"leave", do_leave},       {"partitions", do_partitions},
 };
 
 /* ---- the ladder ------------------------------------------------------------------------------ */
@@ -508,7 +502,8 @@ static bool climb(const struct scenario *scenario, rung_kind kind, int error_num
 int main(int argc, char **argv)
 {
     static const char *const kinds[KINDS] = {"memory", "calls", "system"};
-    static const int errors[] = {EIO, ENOSPC, EACCES, EMFILE, EINVAL, EINTR};
+    static const int errors[] = {EIO,    ENOSPC, EACCES, EMFILE,     EINVAL, EINTR,
+                                 EDQUOT, ENOLCK, EROFS,  EOPNOTSUPP, ENOENT, ENOTDIR};
     const struct scenario *scenario = NULL;
     rung_kind kind = MEMORY;
     hf_error err = {0};
