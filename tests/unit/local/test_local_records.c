@@ -353,6 +353,33 @@ static void test_history_is_written_by_watch_and_by_close(void **state)
                      1 + 1024);
 }
 
+static void count_warnings(void *arg, hf_log_level level, const char *message)
+{
+    if (level == HF_LOG_WARNING && strstr(message, "events were dropped"))
+        ++*(int *)arg;
+}
+
+static void test_history_that_is_dropped_is_warned_of(void **state)
+{
+    hf_store_options options = HF_STORE_OPTIONS_INIT;
+    const hf__event event = {.kind = HF__EVENT_ACQUIRED, .at_ms = hf__wall_ms(), .key = 7};
+    hf__backend *store = NULL;
+    int warnings = 0;
+    char url[128];
+
+    (void)state;
+    (void)snprintf(url, sizeof url, "local:%s", folder);
+    options.url = url;
+    options.application = "test";
+    options.log = count_warnings;
+    options.log_arg = &warnings;
+    assert_int_equal(hf__local_open(&options, &store, NULL), HF_OK);
+    for (int i = 0; i < 1025; i++)
+        store->ops->note(store, &event);
+    close_store(store);
+    assert_int_equal(warnings, 1);
+}
+
 static void test_the_watch_ends_early_when_woken(void **state)
 {
     hf__backend *store = open_store();
@@ -855,6 +882,7 @@ int main(void)
         FOLDER_TEST(test_two_labels_of_one_key_are_a_collision_that_names_both),
         FOLDER_TEST(test_a_store_that_has_seen_many_labels_tells_collisions_of_all),
         FOLDER_TEST(test_history_is_written_by_watch_and_by_close),
+        FOLDER_TEST(test_history_that_is_dropped_is_warned_of),
         FOLDER_TEST(test_the_watch_ends_early_when_woken),
         FOLDER_TEST(test_old_history_and_records_of_the_dead_are_swept_once_an_hour),
         FOLDER_TEST(test_a_holder_that_cannot_be_seen_is_not_taken_for_dead),
