@@ -23,7 +23,7 @@ static hf_status run_sql(hf_tx *tx, void *arg, hf_error *why)
     assert_int_equal(                                                                              \
         hf__network_transact(network, run_sql, (const char *[]){__VA_ARGS__, NULL}, &err), HF_OK)
 
-/* Tables without rules, and with columns that take anything, as an older program may have left them. */
+/* Tables without rules, whose columns take anything, as an older program may have left them. */
 static int set_up(void **state)
 {
     char url[128];
