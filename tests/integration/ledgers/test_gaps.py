@@ -117,6 +117,14 @@ def test_quarantined_ledgers_are_gaps(driver, network):
     assert network.gaps() == [(5, 5)]
 
 
+def test_what_is_below_a_ledger_in_quarantine_above_the_latest_is_no_gap_yet(driver, network):
+    driver("add", 0, 4)
+    for sequence in (7, 9):
+        network.sql("insert into @ingest_quarantine (sequence, reason, source, line)"
+                    f" values ({sequence}, 'no hash', 'f:1', '{{}}')")
+    assert network.gaps() == [(7, 7), (9, 9)]
+
+
 # --- the command --------------------------------------------------------------------------------------
 
 

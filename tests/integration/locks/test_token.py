@@ -31,6 +31,12 @@ def test_tokens_increase_over_acquires_labels_stores_and_processes(recorded):
     assert strictly_increasing(tokens), tokens
 
 
+def test_a_set_has_a_token_that_is_greater_than_those_before(recorded):
+    with recorded.open() as store:
+        before = store.acquire("job").token
+        assert store.acquire(["one", "two", "three"]).token > before > 0
+
+
 def test_tokens_increase_across_reopening(recorded):
     tokens = []
     for _ in range(5):

@@ -65,6 +65,24 @@ static void test_for_coverage_only_its_tables_are_made(void **state)
     hf_network_free(seen.network);
 }
 
+static void test_each_schema_has_keys_of_its_own(void **state)
+{
+    hf_network_options options = HF_NETWORK_OPTIONS_INIT;
+    hf_network *one = network_of("testnet", NULL, NULL);
+    hf_network *other = NULL;
+
+    (void)state;
+    options.name = "testnet";
+    options.schema = "other";
+    assert_int_equal(hf_network_open(store, &options, &other, NULL), HF_OK);
+    assert_true(one->lock_key == other->lock_key); /* that of the network */
+    assert_true(one->coverage_key != other->coverage_key);
+    assert_true(one->partitions_key != other->partitions_key);
+    assert_true(one->coverage_key != one->partitions_key);
+    hf_network_free(other);
+    hf_network_free(one);
+}
+
 static hf_status find(hf_tx *tx, void *arg, hf_error *err)
 {
     return hf__network_find(store, tx, "book", arg, err);
@@ -114,6 +132,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_for_coverage_only_its_tables_are_made, open_store,
+                                        close_store),
+        cmocka_unit_test_setup_teardown(test_each_schema_has_keys_of_its_own, open_store,
                                         close_store),
         cmocka_unit_test_setup_teardown(test_whoever_finds_a_schema_learns_its_network_and_cursors,
                                         open_store, close_store),

@@ -522,6 +522,31 @@ static void test_the_watch_finds_a_removed_lock_file(void **state)
     close_store(store);
 }
 
+/* The lock file is then descriptor 0, the first that is free. */
+static void lose_without_input(int hear, int say)
+{
+    hf__backend *store = open_store();
+    hf__claim claim = claim_of(7, HF_EXCLUSIVE);
+    hf__request request = {0};
+
+    (void)hear;
+    close(STDIN_FILENO);
+    write_word(say, take(store, &request, &claim, 1, 0, NULL));
+    remove_locks();
+    store->ops->watch(store, 20000);
+    write_word(say, atomic_load(&request.session->lost));
+    _exit(0);
+}
+
+static void test_the_watch_finds_a_removed_lock_file_that_is_the_first_descriptor(void **state)
+{
+    (void)state;
+    peer holder = spawn(lose_without_input);
+    assert_int_equal(read_word(holder.says), HF_OK);
+    assert_int_equal(read_word(holder.says), true);
+    assert_int_equal(reap(holder), 0);
+}
+
 static void test_a_lock_taken_on_a_removed_file_is_taken_on_the_new_one(void **state)
 {
     hf__backend *store = open_store();
@@ -573,6 +598,7 @@ int main(void)
         FOLDER_TEST(test_a_release_between_listen_and_await_wake_is_not_slept_over),
         FOLDER_TEST(test_a_removed_lock_file_is_a_loss),
         FOLDER_TEST(test_the_watch_finds_a_removed_lock_file),
+        FOLDER_TEST(test_the_watch_finds_a_removed_lock_file_that_is_the_first_descriptor),
         FOLDER_TEST(test_a_lock_taken_on_a_removed_file_is_taken_on_the_new_one),
         FOLDER_TEST(test_a_fork_that_forgets_leaves_the_parent_its_locks),
     };
