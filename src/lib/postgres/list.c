@@ -30,9 +30,10 @@ static bool split_application(const char *name, char *application, size_t applic
         on = at;
     if (!on || !tail || tail[strlen(tail) - 1] != ')')
         return false;
-    *pid = (int)strtol(tail + strlen(" (pid "), NULL, 10);
-    if (*pid <= 0)
+    int number = (int)strtol(tail + strlen(" (pid "), NULL, 10);
+    if (number <= 0)
         return false;
+    *pid = number;
     (void)snprintf(application, application_size, "%.*s", (int)(on - name), name);
     (void)snprintf(host, host_size, "%.*s", (int)(tail - on - 4), on + 4);
     return true;
