@@ -27,7 +27,7 @@ static void execute(const char *const *statements)
         fail_msg("%s", err.message);
 }
 
-/* Tables without rules, whose columns take anything, as an older program may have left them. */
+/* Tables without rules, as an older program may have left them: columns take anything. */
 static int set_up(void **state)
 {
     char url[128];
