@@ -199,11 +199,14 @@ END $$;
 
 -- ---- shared tables ------------------------------------------------------------------------------
 
--- As before, but it refuses every control character that the library refuses, whatever the locale.
+-- As before, but it judges the bytes of UTF-8, as the library does: sizes, and every control character.
+-- What cannot be in UTF-8 is no name, and no error: triggers of other programs' relations call this.
 CREATE OR REPLACE FUNCTION holdfast.table_parts(name text, INOUT cluster text, INOUT database text, OUT table_name text)
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fine CONSTANT text := '^(?! )[^''"`\\./\x01-\x1f\x7f]+(?<! )$';
+    part text;
+    bytes bytea;
 BEGIN
     IF strpos(name, '/') > 0 THEN
         cluster := left(name, strpos(name, '/') - 1);
@@ -216,13 +219,19 @@ BEGIN
         database := left(name, strpos(name, '.') - 1);
         name := substr(name, strpos(name, '.') + 1);
     END IF;
-    IF name COLLATE "C" ~ fine AND database COLLATE "C" ~ fine
-       AND greatest(octet_length(convert_to(name, 'UTF8')), octet_length(convert_to(database, 'UTF8')),
-                    octet_length(convert_to(cluster, 'UTF8'))) <= 200
-       -- U+0080 to U+009F, U+2028 and U+2029, as UTF-8 in hexadecimal.
-       AND encode(convert_to(concat(cluster, database, name), 'UTF8'), 'hex') !~ '^(..)*(c2[89]|e280a[89])' THEN
-        table_name := name;
+    IF (name COLLATE "C" ~ fine AND database COLLATE "C" ~ fine) IS NOT TRUE THEN
+        RETURN;
     END IF;
+    FOREACH part IN ARRAY ARRAY[cluster, database, name] LOOP
+        bytes := convert_to(part, 'UTF8');
+        -- U+0080 to U+009F, U+2028 and U+2029.
+        IF octet_length(bytes) > 200 OR encode(bytes, 'hex') ~ '^(..)*(c2[89]|e280a[89])' THEN
+            RETURN;
+        END IF;
+    END LOOP;
+    table_name := name;
+EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
+    NULL;
 END $$;
 
 -- The name in one text; an empty cluster is none, and an empty database is the default one.

@@ -64,6 +64,15 @@ def test_a_table_needs_a_name(session):
         session.refused("22023", f"select holdfast.{call}('c', 'shop', null)")
 
 
+def test_what_is_no_utf_8_is_no_name_and_no_fault(pg):
+    """A trigger on a relation that was adopted must not fail another program's statement for a name."""
+    db = pg.create_database("encoding 'SQL_ASCII' locale 'C' template template0")
+    hf.install(db.url())
+    assert db.value("select (holdfast.table_parts(E'a\\xff', '', 'default')).table_name") is None
+    assert db.value("select (holdfast.table_parts(E'a\\xc3\\xa9', '', 'default')).table_name is not null")
+    db.drop()
+
+
 def test_many_at_once_get_one_id(recorded_db):
     with sessions(recorded_db, 12) as many:
         found = [Background(session.value, "select holdfast.register_table('', 'shop', 'events')") for session in many]
