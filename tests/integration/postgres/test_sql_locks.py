@@ -66,6 +66,19 @@ def test_a_lock_that_was_free_at_once_is_no_better(pair, recorded_db):
     assert numbers(recorded_db) == [1, 1]
 
 
+@pytest.mark.parametrize("call", ["select public.nothing()", "call public.no_work()", "do $$ begin end $$"])
+def test_no_function_runs_before_the_snapshot_is_taken(pair, recorded_db, call):
+    """If PostgreSQL ever changes that, serialize() could be allowed under the levels that it refuses now."""
+    recorded_db.sql("create function public.nothing() returns void language plpgsql as 'begin end';"
+                    "create procedure public.no_work() language plpgsql as 'begin end'")
+    first, second = pair
+    first("begin isolation level repeatable read")
+    first(call)
+    add_number(second)
+    assert first("select * from numbers") == []
+    first("rollback")
+
+
 @pytest.mark.parametrize("level", FROZEN)
 @pytest.mark.parametrize("call", [
     "select holdfast.serialize('job')", "select holdfast.try_serialize('job')", "select holdfast.try_lock('job')",
