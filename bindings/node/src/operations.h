@@ -1,0 +1,25 @@
+/* What operations share: targets and specs as JavaScript sends them. */
+#ifndef HOLDFAST_NODE_OPERATIONS_H
+#define HOLDFAST_NODE_OPERATIONS_H
+
+#include "calls.h"
+
+enum {
+    HFN_SPEC_NUMBERS = 7,   /* event, mode, wait_ms, flags, slots, owner, wants_wait */
+    HFN_TARGET_NUMBERS = 5, /* derivation, space, key, pair[0], pair[1]; its text is the label */
+};
+
+/* A number for a call that gave none: above those that callers are told to use. */
+int64_t hfn_fresh_owner(void);
+
+/* Those behind the first `numbers` and `texts`, one text for each. The call owns *targets. */
+hf_status hfn_read_targets(struct hfn_call *call, size_t numbers, size_t texts, hf_target **targets,
+                           size_t *count);
+
+/* From the first numbers; its callbacks tell JavaScript. handles[1] cancels. */
+void hfn_read_spec(const struct hfn_call *call, hf_lock_spec *spec);
+
+/* Of what the lock is known by: key, token or null, slot. */
+hf_status hfn_put_lock(struct hfn_call *call, hf_lock *lock);
+
+#endif
