@@ -9,9 +9,10 @@ import pytest
 import cli
 import hf
 import sanitizers
+from hf_tx import transact
 
 BINDING = hf.ROOT / "bindings" / "node"
-EXAMPLES = hf.ROOT / "examples"
+EXAMPLES = hf.ROOT / "examples" / "node"
 MODULES = hf.ROOT / ".deps" / "node" / "node_modules"
 KINDS = ["local", "pg15", "pg18", "pgbouncer-transaction"]
 
@@ -36,6 +37,7 @@ def made_project(tmp_path_factory):
     shutil.copytree(BINDING / "lib", package / "lib")
     shutil.copytree(BINDING / "test", folder / "test")
     for example in EXAMPLES.glob("*.ts"):
+        assert len(example.read_text(encoding="utf-8").splitlines()) < 60
         shutil.copy(example, folder)
     return folder
 
@@ -69,3 +71,56 @@ def made_place(request):
 def test_the_suite_passes(project, place):
     tests = sorted(str(path) for path in (project / "test").glob("*.test.js"))
     run(project, "node", "--test", *tests, **place)
+
+
+@pytest.fixture(scope="session", name="compiled")
+def made_compiled(project):
+    """The TypeScript beside the package, checked strictly."""
+    run(project, "node_modules/typescript/bin/tsc", "--strict", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes",
+        "--target", "es2022", "--lib", "es2022,esnext.disposable", "--module", "node16", "--types", "node", "--outDir", "out",
+        "test/types.ts", *(path.name for path in project.glob("*.ts")))
+    return project / "out"
+
+
+def test_the_types_are_right_and_a_lock_ends_with_its_scope(compiled, tmp_path):
+    [program] = compiled.rglob("types.js")
+    assert run(compiled, "node", program, f"local:{tmp_path / 'state'}") == "released\n"
+
+
+# --- the examples ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(name="start")
+def made_start(compiled, recorded):
+    """Starts an example; its environment names the store."""
+    tables = ("create table booking (tenant text, day text, room text)", "create table session (expires int not null)",
+              "insert into session values (1), (2), (200)")
+    with recorded.open() as store:
+        transact(store, None, lambda tx: [tx.query(statement) for statement in tables])
+
+    def start(name, *args):
+        return subprocess.Popen(["node", compiled / f"{name}.js", *map(str, args)], text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env={**os.environ, "HOLDFAST_URL": recorded.url,
+                                                             "HOLDFAST_LIBRARY": hf.built("src/lib/libholdfast.so")})
+
+    return start
+
+
+def outputs(*running):
+    return [(process.communicate(timeout=60), process.returncode) for process in running]
+
+
+def test_a_room_is_booked_once_a_day(start):
+    ends = outputs(*[start("booking", "tenant-7", "2026-01-15", "blue") for _ in range(4)],
+                   start("booking", "tenant-7", "2026-01-16", "blue"))
+    assert sorted(ends[:4]) == [(("booked\n", ""), 0)] + [(("taken\n", ""), 1)] * 3
+    assert ends[4] == (("booked\n", ""), 0)
+
+
+def test_the_scheduler_cleans_in_one_instance(start, recorded):
+    with recorded.open() as store, store.acquire("Cleanup:sessions"):
+        [((out, err), code)] = outputs(start("cleanup_scheduler", 3600, 1))
+        assert (code, err) == (0, "") and out.startswith("skipped: "), out
+    ends = outputs(*[start("cleanup_scheduler", 3600, 1) for _ in range(3)])
+    assert all(code == 0 for _, code in ends), ends
+    assert sum(out.startswith("cleaned 2 with token ") for (out, _), _ in ends) == 1, ends
