@@ -413,8 +413,9 @@ HF_API int64_t hf_lock_key(const hf_lock *lock);   /* of the first target in key
 HF_API unsigned hf_lock_slot(const hf_lock *lock); /* 1 … slots, or 0 */
 
 /*
- * True for a transaction lock that had to wait under REPEATABLE READ or SERIALIZABLE: the snapshot
- * is older than the lock, so the last holder's commit is invisible to it.
+ * True for a transaction lock under REPEATABLE READ or SERIALIZABLE: the snapshot of the first
+ * statement, ours at the latest, is older than the lock, whether it had to wait or not. What the
+ * last holder committed may be invisible to it.
  */
 HF_API bool hf_lock_snapshot_is_stale(const hf_lock *lock);
 

@@ -176,10 +176,9 @@ static hf_status acquire_borrowed(struct acquiring *acquiring, const hf__claim *
         status = hf__not_acquired(acquiring->store, &claims[request.blocked], err);
     acquiring->lock->snapshot_stale = request.snapshot_stale;
     if (request.snapshot_stale)
-        hf__log(
-            backend, HF_LOG_WARNING,
-            "the transaction's snapshot is older than the lock it waited for: it cannot see what "
-            "the last holder committed; lock first, then begin, or use READ COMMITTED");
+        hf__log(backend, HF_LOG_WARNING,
+                "the transaction's snapshot is older than the lock: it may not show what the last "
+                "holder committed; lock first, then begin, or use READ COMMITTED");
     return status;
 }
 

@@ -70,10 +70,19 @@ static hf_status require_transaction(PGconn *conn, hf_error *err)
 }
 
 /*
+ * Does the transaction keep the snapshot of its first statement? That is older than a lock that it
+ * takes now, even one that is free: the last holder may have committed in between.
+ */
+static bool is_frozen(const char *isolation)
+{
+    return strcmp(isolation, "repeatable read") == 0 || strcmp(isolation, "serializable") == 0;
+}
+
+/*
  * When a later key is not free, the keys before it stay locked until the caller rolls back to the
  * savepoint.
  */
-static hf_status try_keys(PGconn *conn, const pg_arrays *arrays, bool shared, size_t *blocked,
+static hf_status try_keys(PGconn *conn, const pg_arrays *arrays, bool shared, hf__request *request,
                           hf_error *err)
 {
     PGresult *result = NULL;
@@ -81,11 +90,12 @@ static hf_status try_keys(PGconn *conn, const pg_arrays *arrays, bool shared, si
     hf_status status = ask(conn, pg_sql(&hf__sql_postgres_borrow_try), 3, params, &result, err);
     if (status != HF_OK)
         return status;
-    int64_t position = hf__pg_int(result, 0, 0);
+    int64_t position = hf__pg_int(result, 0, 1);
+    request->snapshot_stale = position == 0 && is_frozen(hf__pg_text(result, 0, 0));
     PQclear(result);
     if (position == 0)
         return HF_OK;
-    *blocked = (size_t)position - 1;
+    request->blocked = (size_t)position - 1;
     return HF_NOT_ACQUIRED;
 }
 
@@ -157,8 +167,7 @@ static hf_status read_timeouts(PGconn *conn, struct timeouts *timeouts, bool *fr
     (void)snprintf(timeouts->statement, sizeof timeouts->statement, "%s",
                    hf__pg_text(result, 0, 0));
     (void)snprintf(timeouts->lock, sizeof timeouts->lock, "%s", hf__pg_text(result, 0, 1));
-    const char *isolation = hf__pg_text(result, 0, 2);
-    *frozen = strcmp(isolation, "repeatable read") == 0 || strcmp(isolation, "serializable") == 0;
+    *frozen = is_frozen(hf__pg_text(result, 0, 2));
     PQclear(result);
     return HF_OK;
 }
@@ -209,8 +218,7 @@ static hf_status borrowed_try(hf__backend *backend, hf__request *request, hf_err
     bool shared = request->claims->mode == HF_SHARED;
     hf_status status = begin(store, request, &arrays, err);
     if (status == HF_OK)
-        status = end(store, request, try_keys(store->conn, &arrays, shared, &request->blocked, err),
-                     err);
+        status = end(store, request, try_keys(store->conn, &arrays, shared, request, err), err);
     hf__pg_arrays_free(&arrays);
     return status;
 }

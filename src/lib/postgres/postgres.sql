@@ -609,7 +609,7 @@ WHERE a.pid = $1::pg_catalog.int4
 -- ---- a caller's connection ----------------------------------------------------------------------
 
 -- name: borrow_try
-SELECT coalesce((
+SELECT pg_catalog.current_setting('transaction_isolation'), coalesce((
     SELECT w.i
     FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) WITH ORDINALITY AS w (key, space, i)
     WHERE NOT CASE

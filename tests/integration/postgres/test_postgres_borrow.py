@@ -189,10 +189,21 @@ def test_snapshot_older_than_the_lock_is_flagged(db, conn, lent, level, expected
     conn.sql("commit")
 
 
-@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
-def test_snapshot_is_not_flagged_without_a_wait(conn, lent, level):
+@pytest.mark.parametrize("wait_ms", [0, 20000])
+@pytest.mark.parametrize("level, expected", [("read committed", False), ("repeatable read", True),
+                                             ("serializable", True)])
+def test_a_lock_that_was_free_at_once_is_flagged_too(db, conn, lent, level, expected, wait_ms):
+    """Its last holder has committed and let go after the snapshot, and before we asked."""
+    db.sql("create table t as select 1 as a")
+    db.sql("alter table t owner to app")
     conn.sql(f"begin isolation level {level}")
-    assert not lent.acquire(7, 20000, lifetime=TRANSACTION).stale
+    conn.sql("select 1 from t")
+    with contextlib.closing(db.connect()) as stranger, stranger.cursor() as cursor:
+        cursor.execute("select pg_advisory_lock(7)")
+        cursor.execute("update t set a = 2")
+        cursor.execute("select pg_advisory_unlock(7)")
+    assert lent.acquire(7, wait_ms, lifetime=TRANSACTION).stale is expected
+    assert conn.value("select a from t") == ("1" if expected else "2")
     conn.sql("commit")
 
 
