@@ -1,6 +1,7 @@
 """The contract of hf_transact: on the local store, PostgreSQL 15 and 18, and PgBouncer."""
 
 import contextlib
+import os
 import random
 import struct
 import threading
@@ -593,6 +594,15 @@ def test_attempts_are_spent(tx_server, server_store):
     assert b"4 attempts" in call.error.message and b"made up" in call.error.message
     assert call.error.sqlstate == b"40001"
     assert counter(server_store) == 0
+
+
+def test_a_connection_that_ended_while_idle_costs_no_attempt(db, db_store):
+    hf_tx.Call(db_store, LABEL, lambda tx: tx.query("select 1"))
+    pids = db.sessions()
+    db.sql("select pg_terminate_backend(pid) from unnest(%s::int[]) pid", pids)
+    eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+    call = hf_tx.Call(db_store, LABEL, lambda tx: tx.query("select 1"), max_attempts=1)
+    assert (call.status, call.attempts) == (Status.OK, 1)
 
 
 def test_deadline_ends_the_retries(tx_server, server_store):

@@ -92,12 +92,13 @@ static hf_status no_session(const pg_backend *backend, hf_error *err)
 
 /*
  * With the session's baton. After a restart of the server its idle connections are dead: finds
- * out before an attempt is wasted on one.
+ * out before an attempt is wasted on one. A server that ends a session says why first: only the
+ * look behind that finds the end.
  */
 static bool is_alive(pg_session *session)
 {
     struct pollfd pollfd = {.fd = PQsocket(session->conn), .events = POLLIN};
-    if (!atomic_load(&session->base.lost) && poll(&pollfd, 1, 0) > 0)
+    while (!atomic_load(&session->base.lost) && poll(&pollfd, 1, 0) > 0)
         hf__pg_session_readable(session);
     return !atomic_load(&session->base.lost);
 }
