@@ -173,6 +173,18 @@ static void test_a_lock_for_transactions_may_be_held_by_a_session_of_an_own_stor
     hf_registry_free(registry);
 }
 
+static void test_a_context_is_refused_alike_where_it_is_added_and_given_up(void **state)
+{
+    const hf_table_name table = {.table = "t"};
+    hf_error added = {0};
+    hf_error given_up = {0};
+
+    (void)state;
+    REFUSED(hf_table_ref(store, &table, "", NULL, &added));
+    REFUSED(hf_table_unref(store, &table, "", 0, NULL, &given_up));
+    assert_string_equal(given_up.message, added.message);
+}
+
 static void test_a_file_of_the_local_store_is_told_not_to_be_followed(void **state)
 {
     hf_table_adoption adoption = HF_TABLE_ADOPTION_INIT;
@@ -194,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_a_statement_that_is_none_does_not_end_its_transaction),
         cmocka_unit_test(test_what_is_behind_the_end_is_nothing),
         cmocka_unit_test(test_a_lock_for_transactions_may_be_held_by_a_session_of_an_own_store),
+        cmocka_unit_test(test_a_context_is_refused_alike_where_it_is_added_and_given_up),
         cmocka_unit_test(test_a_file_of_the_local_store_is_told_not_to_be_followed),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);

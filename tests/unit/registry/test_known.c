@@ -84,6 +84,7 @@ static void test_labels_of_small_patterns_are_known_by_their_keys(void **state)
     assert_unknown(known, HF_BIGINT, key_of(HF_HASHTEXT, "Close:2026-13"));
     assert_unknown(known, HF_BIGINT, key_of(HF_SHA256, "Rebuild:us"));
     assert_unknown(known, HF_PAIR, key_of(HF_SHA256, "Report:nightly"));
+    assert_unknown(known, HF_BIGINT, key_of(HF_FNV1A64, ""));
     hf__known_free(known);
     hf_registry_free(registry);
 }
