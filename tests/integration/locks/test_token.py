@@ -8,7 +8,7 @@ import pytest
 
 import hf
 from awaiting import Background, eventually
-from hf import FOREVER, State
+from hf import FOREVER, State, Status
 
 
 def strictly_increasing(tokens):
@@ -35,6 +35,16 @@ def test_a_set_has_a_token_that_is_greater_than_those_before(recorded):
     with recorded.open() as store:
         before = store.acquire("job").token
         assert store.acquire(["one", "two", "three"]).token > before > 0
+
+
+def test_a_set_on_a_session_of_its_own_has_all_its_keys(recorded):
+    with recorded.open() as store, recorded.open() as other:
+        lock = store.acquire([41, 42, 43], flags=hf.PRIVATE)
+        assert lock.token > 0
+        for key in (41, 42, 43):
+            assert other.refusal(key).status is Status.NOT_ACQUIRED
+        lock.end()
+        other.acquire([41, 42, 43])
 
 
 def test_tokens_increase_across_reopening(recorded):

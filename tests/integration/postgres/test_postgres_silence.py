@@ -78,6 +78,19 @@ def test_tries_end_in_time_on_a_silent_server_however_many_threads_make_them(own
         assert_nothing_is_left(own_db)
 
 
+def test_a_try_is_not_refused_because_another_thread_has_no_answer_yet(own_pg, own_db):
+    with hf.Store(own_db.url(), ping_deadline_ms=20000) as store:
+        store.acquire(1).end()
+        with own_pg.frozen():
+            first = Background(store.acquire, 7, mode=hf.SHARED)
+            stays(lambda: first.running, 0.2)
+            second = Background(store.acquire, 7, mode=hf.SHARED)
+            stays(lambda: second.running, 0.2)
+        first.result().end()
+        second.result().end()
+        assert_nothing_is_left(own_db)
+
+
 def test_long_wait_ends_in_time_on_a_silent_server(own_pg, own_db):
     with hf.Store(own_db.url()) as store:
         with frozen_wait(own_pg, own_db, store, 7, 3000) as waiter, limited(3):

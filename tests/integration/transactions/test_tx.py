@@ -495,6 +495,17 @@ def test_affected_rows(store):
     transact(store, LABEL, body)
 
 
+def test_error_of_a_queued_statement_tells_no_place_in_the_next(tx_server, server_store):
+    def body(tx):
+        error = hf.CError()
+        tx.queue("select nosuch from counter")
+        assert hf_tx.lib().hf_tx_query(tx.pointer, b"select 1", 0, None, False, None, error) == Status.DATABASE
+        assert (error.sqlstate, error.position) == (b"42703", 0)
+        raise failure(Status.DATABASE, "as expected")
+
+    refusal(server_store, LABEL, body)
+
+
 def test_error_tells_the_place_in_the_statement(tx_server, server_store):
     call = hf_tx.Call(server_store, LABEL, lambda tx: tx.query("select nosuch from counter"))
 
