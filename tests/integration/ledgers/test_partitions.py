@@ -255,3 +255,34 @@ def test_a_parent_that_is_partitioned_by_something_else_is_refused(db, driver):
            " ('2025-01-01'); alter table ingest_testnet.ledgers owner to app")
     with pytest.raises(Refused, match="HF_CONFIG.*not partitioned by ledger"):
         driver("partitions")
+
+
+def test_partitions_that_others_have_made_are_kept_and_told_apart(db, driver):
+    """One without a lower bound, one for all the rest, one elsewhere, and one with a quote in its name."""
+    driver("install")
+    db.sql("create schema elsewhere; create table ingest_testnet.first partition of ingest_testnet.ledgers"
+           " for values from (minvalue) to (100); create table elsewhere.theirs partition of ingest_testnet.ledgers"
+           " for values from (100) to (200); create table ingest_testnet.\"a\"\"b\" partition of ingest_testnet.ledgers"
+           " for values from (200) to (300); create table ingest_testnet.rest partition of ingest_testnet.ledgers default;"
+           " alter table ingest_testnet.\"a\"\"b\" owner to app")
+    assert [word.partition("=")[2] for word in driver("partitions")] == ["first,", 'a"b,']
+    driver("drop", 200)
+    assert db.value("select to_regclass('ingest_testnet.\"a\"\"b\"')") is None
+    assert db.value("select to_regclass('elsewhere.theirs')") is not None
+
+
+@pytest.mark.parametrize("bounds", ["from ('a') to ('b')", "from ('-') to ('2')", "from ('5') to ('b')"])
+def test_bounds_that_are_no_numbers_are_refused(db, driver, bounds):
+    db.sql("create schema ingest_testnet authorization app; create table ingest_testnet.transactions (to_id text)"
+           " partition by range (to_id); create table ingest_testnet.t1 partition of ingest_testnet.transactions"
+           f" for values {bounds}; alter table ingest_testnet.transactions owner to app")
+    with pytest.raises(Refused, match="HF_CONFIG.*not partitioned by ledger"):
+        driver("partitions")
+
+
+def test_a_parent_that_is_partitioned_by_a_list_is_refused(db, driver):
+    db.sql("create schema ingest_testnet authorization app; create table ingest_testnet.ledgers (sequence bigint)"
+           " partition by list (sequence); create table ingest_testnet.l1 partition of ingest_testnet.ledgers"
+           " for values in (1, 2); alter table ingest_testnet.ledgers owner to app")
+    with pytest.raises(Refused, match="HF_CONFIG.*not partitioned by ledger"):
+        driver("partitions")
