@@ -10,6 +10,7 @@ Holdfast: dependable advisory locks and serialised transactions on PostgreSQL, o
 holdfast.aio is the same for asyncio. It needs libholdfast; HOLDFAST_LIBRARY may name its path.
 """
 
+from ._serialize import serialize
 from .errors import (
     BadDataError,
     CollisionError,

@@ -249,8 +249,8 @@ class Lock:
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
         if handle and not handle.closing:
-            warnings.warn(f"a lock was never released: key {self.key}", ResourceWarning, 2)
             abandon(handle)
+            warnings.warn(f"a lock was never released: key {self.key}", ResourceWarning, 2)
 
 
 __all__ = ["Lock", "Request", "State", "Stats"]

@@ -225,8 +225,8 @@ class Store:
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
         if handle and not handle.closing and handle.pid == os.getpid():
-            warnings.warn(f"a store was never closed: {self.name}", ResourceWarning, 2)
             abandon(handle)
+            warnings.warn(f"a store was never closed: {self.name}", ResourceWarning, 2)
 
     # ---- locks -----------------------------------------------------------------------------------
 
