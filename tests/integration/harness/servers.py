@@ -548,6 +548,7 @@ pool_mode = {self.pool_mode}
 default_pool_size = {self.pool_size}
 max_client_conn = 500
 admin_users = postgres
+ignore_startup_parameters = extra_float_digits
 """)
         own(users)
         own(config)
