@@ -4,6 +4,7 @@ package holdfast
 import "C"
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,24 +32,40 @@ func kept[T any](id C.uintptr_t) (value T) {
 	return value
 }
 
-// caller runs functions of the application below C. A panic must not unwind C's frames, which would
-// leave the library's mutexes locked: it waits until C has returned.
+// caller runs functions of the application below C. Neither a panic nor runtime.Goexit may unwind
+// C's frames, which would leave the library's mutexes locked: each function has a goroutine of its
+// own, and how it ended is taken up when C has returned.
 type caller struct {
 	panicked any
+	exited   bool
 }
 
 func (c *caller) run(fn func()) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			c.panicked = reason
-		}
+	done := make(chan struct{})
+	go func() {
+		returned := false
+		defer close(done)
+		defer func() {
+			if reason := recover(); reason != nil {
+				c.panicked = reason
+			} else if !returned {
+				c.exited = true
+			}
+		}()
+		fn()
+		returned = true
 	}()
-	fn()
+	<-done
 }
 
-func (c *caller) goOnPanicking() {
+func (c *caller) hasLeft() bool { return c.panicked != nil || c.exited }
+
+func (c *caller) takeUp() {
 	if c.panicked != nil {
 		panic(c.panicked)
+	}
+	if c.exited {
+		runtime.Goexit()
 	}
 }
 

@@ -198,6 +198,9 @@ func open(url string, config *storeConfig) (*Store, error) {
 	options.session_pool = C.bool(config.sessionPool)
 	options.environment = C.bool(config.environment)
 	options.dispatch = true
+	if config.registry != nil && config.registry.store != nil {
+		return nil, refuse(ErrInvalid, "read it with ReadRegistry", "the registry is another store's")
+	}
 	if config.registry != nil {
 		options.registry = config.registry.c
 	}

@@ -87,11 +87,11 @@ type Lock struct {
 	token    int64
 	tokenErr error
 
-	mu    sync.Mutex
-	c     *C.hf_lock // nil once it is released
-	users int        // transactions on its session
-	lost  chan struct{}
-	why   *Error // of the loss
+	mu   sync.Mutex
+	c    *C.hf_lock // nil once it is released
+	inTx bool       // a transaction runs on its session
+	lost chan struct{}
+	why  *Error // of the loss
 }
 
 // Lock acquires a lock by its label, or by its name in the registry. It waits for it unless an
@@ -174,10 +174,10 @@ func (s *Store) acquire(ctx context.Context, config *lockConfig, call acquireFn)
 	} else {
 		forget(lock.id)
 	}
-	if lock.caller.panicked != nil {
+	if lock.caller.hasLeft() {
 		lock.free()
 	}
-	lock.caller.goOnPanicking()
+	lock.caller.takeUp()
 	if err != nil {
 		return nil, err
 	}
@@ -281,20 +281,42 @@ func (l *Lock) Release() error {
 	return failure
 }
 
+// handle is c, unless a transaction has the session for itself. The mutex is held.
+func (l *Lock) handle() (*C.hf_lock, error) {
+	if l.inTx {
+		return nil, refuse(ErrOrder, "wait until it has ended",
+			"a transaction is open on the lock's session")
+	}
+	if l.c == nil {
+		return nil, refuse(ErrInvalid, "", "the lock is released, or its store closed")
+	}
+	return l.c, nil
+}
+
 // give takes the handle out of the lock: whoever has it ends it.
 func (l *Lock) give() (*C.hf_lock, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.users > 0 {
-		return nil, refuse(ErrOrder, "release it when the transaction has ended",
-			"a transaction is open on the lock's session")
+	c, err := l.handle()
+	if err == nil {
+		l.c = nil
 	}
-	c := l.c
-	l.c = nil
-	if c == nil {
-		return nil, refuse(ErrInvalid, "", "the lock is released, or its store closed")
-	}
-	return c, nil
+	return c, err
+}
+
+// lend lets a transaction have the session, until takeBack.
+func (l *Lock) lend() (*C.hf_lock, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, err := l.handle()
+	l.inTx = l.inTx || err == nil
+	return c, err
+}
+
+func (l *Lock) takeBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inTx = false
 }
 
 // drop frees the handle. The library calls nobody back for it any more.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -322,6 +323,14 @@ func TestLockPanicOfOnWaitGoesOnAfterC(t *testing.T) {
 	if reason := panicked(); reason != "boom" {
 		t.Fatal(reason)
 	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = store.Lock(background, name, holdfast.WaitFor(50*time.Millisecond),
+			holdfast.OnWait(func(error) { runtime.Goexit() }))
+		t.Error("it came back")
+	}()
+	await(t, ended, "the goroutine ends")
 	must(t, held.Release())
 	must(t, acquire(t, store, name, holdfast.NoWait()).Release())
 }

@@ -15,6 +15,9 @@ import (
 
 // writeValue makes a parameter: text, which both kinds of stores read, but for []byte.
 func writeValue(arg any, to *C.hf_value, a *arena) error {
+	if pointer := reflect.ValueOf(arg); pointer.Kind() == reflect.Pointer && pointer.IsNil() {
+		return nil
+	}
 	if valuer, ok := arg.(driver.Valuer); ok {
 		value, err := valuer.Value()
 		if err != nil {
@@ -47,9 +50,6 @@ func writeValue(arg any, to *C.hf_value, a *arena) error {
 	case reflect.Float32, reflect.Float64:
 		text = strconv.FormatFloat(value.Float(), 'g', -1, value.Type().Bits())
 	case reflect.Pointer:
-		if value.IsNil() {
-			return nil
-		}
 		return writeValue(value.Elem().Interface(), to, a)
 	default:
 		return fmt.Errorf("a %T is not a value of SQL", arg)

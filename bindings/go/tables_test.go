@@ -138,6 +138,7 @@ func TestPrivateLockTransacts(t *testing.T) {
 	lock := acquire(t, store, label(t, "Ingest"), holdfast.Private())
 	must(t, lock.Transact(ctx, func(tx *holdfast.Tx) error {
 		expect(t, lock.Release(), holdfast.ErrOrder)
+		expect(t, lock.Transact(ctx, increment), holdfast.ErrOrder)
 		return increment(tx)
 	}))
 	if n := count(t, store, table); n != 1 {

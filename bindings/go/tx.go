@@ -136,27 +136,18 @@ func (s *Store) Transact(ctx context.Context, labels []Target, fn func(tx *Tx) e
 }
 
 // Transact runs fn in a transaction on the session that holds the lock, which must be Private: what
-// it writes is written under the lock or not at all. Until fn has returned the lock cannot be
-// released: ErrOrder. ErrLost: the session has ended, and nothing was committed.
+// it writes is written under the lock or not at all. Until fn has returned the lock can neither be
+// released nor run another one: ErrOrder. ErrLost: the session has ended, and nothing was committed.
 func (l *Lock) Transact(ctx context.Context, fn func(tx *Tx) error, options ...TxOption) error {
 	if err := l.store.enter(); err != nil {
 		return err
 	}
 	defer l.store.leave()
-	l.mu.Lock()
-	c := l.c
-	if c != nil {
-		l.users++
+	c, err := l.lend()
+	if err != nil {
+		return err
 	}
-	l.mu.Unlock()
-	if c == nil {
-		return refuse(ErrInvalid, "", "the lock is released, or its store closed")
-	}
-	defer func() {
-		l.mu.Lock()
-		l.users--
-		l.mu.Unlock()
-	}()
+	defer l.takeBack()
 	return transact(ctx, nil, fn, options,
 		func(options *C.hf_tx_options, tx **C.hf_tx, e *C.hf_error) C.hf_status {
 			return C.hf_tx_begin_on(c, options, tx, e)
@@ -195,7 +186,7 @@ func transact(ctx context.Context, labels []Target, fn func(*Tx) error, given []
 	defer run.cancel.end()
 	options.cancel = run.cancel.handle
 	err = run.attempts(begin, options, fn)
-	run.caller.goOnPanicking()
+	run.caller.takeUp()
 	return err
 }
 

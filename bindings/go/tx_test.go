@@ -315,6 +315,10 @@ func TestTxValues(t *testing.T) {
 		if !rows.Next() || rows.Scan(&text, &number, &nothing, &real, &pointed) != nil || nothing == nil || rows.Next() {
 			t.Fatal("the second row")
 		}
+		var nobody *sql.NullString // its Value would panic
+		if err := tx.QueryRow("select count(cast($1 as text))", nobody).Scan(&number); err != nil || number != 0 {
+			t.Fatal(number, err)
+		}
 		_, err = tx.Query("select $1", struct{}{})
 		expect(t, err, holdfast.ErrInvalid)
 		_, err = tx.Query("select $1", "a\x00b")
