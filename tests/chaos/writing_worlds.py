@@ -80,8 +80,11 @@ class Ingesting:
         process.send_signal(signal.SIGTERM)
 
     def may_end(self, code):
-        """69: no store when it began; 75: another has the lock; 1, 65, 78: somebody who has it not has written."""
-        return code in (1, 65, 69, 75, 78)
+        """
+        69: no store when it began; 75: another has the lock; 1, 65, 78: somebody who has it not has written; 125: a
+        statement failed, on a full disk or because somebody cancelled it.
+        """
+        return code in (1, 65, 69, 75, 78, 125)
 
     def _close_one(self):
         sequence = self._rpc.latest + 1 if self._rpc.latest else stellar_rpc.GENESIS
