@@ -861,7 +861,8 @@ def test_cancels_at_random_leave_no_lock_behind(tx_server, labels):
             stop.set()
         for one in [*workers, canceller]:
             one.result(30)
-        assert database.advisory_locks() == []
+        # A session whose tidying up was cancelled, too, is given up: the server may still be ending it.
+        eventually(lambda: database.advisory_locks() == [])
         assert counter(store) == len(committed)
 
 
