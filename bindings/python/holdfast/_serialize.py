@@ -49,7 +49,7 @@ def statement(numbers: List[int], kind: str, shared: bool, mark: Callable[[int],
 
 def judge(level: str, label: keys.Target) -> None:
     if level not in ("read committed", "read uncommitted"):
-        raise errors.OrderError(
+        raise errors.ConfigError(
             f"{label!r} was not locked: the transaction is {level.upper()}, so its snapshot is older"
             " than the lock and does not see what the last holder commits",
             BEFORE,
@@ -105,7 +105,7 @@ def serialize(
     Session of SQLAlchemy. Who locks the same label by another key is not excluded: derivation is
     how others do it, such as "hashtext". A registry is not looked at.
 
-    NoTransactionError: the connection is in autocommit. OrderError: the transaction is REPEATABLE
+    NoTransactionError: the connection is in autocommit. ConfigError: the transaction is REPEATABLE
     READ or SERIALIZABLE, where this lock would come too late.
     """
     kind = family(transaction)

@@ -108,7 +108,7 @@ class LostError(Error):
 
 
 class OrderError(Error):
-    """Locks are taken in an order that could deadlock, or a lock comes after the snapshot."""
+    """Locks are taken in an order that could deadlock, or a label comes after the snapshot."""
 
     status = Status.ORDER
 

@@ -131,7 +131,7 @@ def test_a_snapshot_that_is_older_than_the_lock_is_refused(library, level, is_he
     connection = library.connect(URL)
     try:
         connection.cursor().execute(f"set transaction isolation level {level}")
-        with pytest.raises(holdfast.OrderError, match="snapshot") as refused:
+        with pytest.raises(holdfast.ConfigError, match="snapshot") as refused:
             holdfast.serialize(connection, label)
         assert "Store.transact" in refused.value.hint and not is_held(label)
     finally:
@@ -153,7 +153,7 @@ def test_sqlalchemy_without_a_transaction_or_in_autocommit_is_refused(engine, is
         with pytest.raises(holdfast.NoTransactionError):
             holdfast.serialize(connection, label)
     with engine.connect().execution_options(isolation_level="SERIALIZABLE") as connection, connection.begin():
-        with pytest.raises(holdfast.OrderError):
+        with pytest.raises(holdfast.ConfigError):
             holdfast.serialize(connection, label)
     assert not is_held(label)
 
@@ -179,7 +179,7 @@ def test_asyncpg(is_held, label):
                 await holdfast.aio.serialize(connection, label)
             for level in ("repeatable_read", "serializable"):
                 async with connection.transaction(isolation=level):
-                    with pytest.raises(holdfast.OrderError):
+                    with pytest.raises(holdfast.ConfigError):
                         await holdfast.aio.serialize(connection, label)
             assert not is_held(label)
             async with connection.transaction():
@@ -233,7 +233,7 @@ def test_sqlalchemy_for_asyncio(is_held, label):
                     await holdfast.aio.serialize(connection, label)
                 await connection.execution_options(isolation_level="SERIALIZABLE")
                 async with connection.begin():
-                    with pytest.raises(holdfast.OrderError):
+                    with pytest.raises(holdfast.ConfigError):
                         await holdfast.aio.serialize(connection, label)
             async with engine.connect() as connection:
                 await connection.execution_options(isolation_level="AUTOCOMMIT")
