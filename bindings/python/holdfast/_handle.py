@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Callable, Dict, Optional, Set, Type
 
 from . import _lib, errors
-from ._threads import take_no_signals
+from ._threads import in_callback, take_no_signals
 
 _stores: Dict[int, "Handle"] = {}  # that are open, by their pointer
 _AT_EXIT = 2.0  # seconds for calls of daemon threads to return
@@ -106,6 +106,10 @@ class Handle:
         """A store: ends its waits, and frees it after all that came from it. False: out of time."""
         if self.pid != os.getpid():
             return True
+        if in_callback():
+            raise errors.InvalidError(
+                "a store cannot be closed in a callback of its own, for whose end it would wait"
+            )
         deadline = None if timeout is None else time.monotonic() + timeout
         with self.guard:
             first, self._closing = not self._closing, True

@@ -92,6 +92,20 @@ def owner() -> int:
     return number
 
 
+class Callback:
+    """Around every function that the library calls: a store cannot be closed in one."""
+
+    def __enter__(self) -> None:
+        _thread.callbacks = in_callback() + 1
+
+    def __exit__(self, *_: object) -> None:
+        _thread.callbacks = in_callback() - 1
+
+
+def in_callback() -> int:
+    return getattr(_thread, "callbacks", 0)
+
+
 # ---- calls that can be ended ---------------------------------------------------------------------
 
 

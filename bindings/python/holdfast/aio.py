@@ -267,7 +267,7 @@ class Tx:
         return await _run(query_step(self._tx, sql, parameters, binary), self._tx.cancel)
 
     async def queue(self, sql: str, *parameters: Parameter) -> None:
-        await _run(lambda: self._plain.queue(sql, *parameters), self._tx.cancel)
+        self._plain.queue(sql, *parameters)  # it is only remembered
 
     async def serialize(self, label: keys.Target) -> None:
         await _run(lambda: self._plain.serialize(label), self._tx.cancel)

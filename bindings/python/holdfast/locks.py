@@ -6,6 +6,7 @@ import ctypes
 import enum
 import itertools
 import logging
+import os
 import warnings
 from ctypes import byref
 from types import TracebackType
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Hashable, Optional, Type,
 from . import _lib, errors, keys
 from ._handle import Handle, abandon
 from ._lib import CError, check, lib
-from ._threads import Cancel, owner
+from ._threads import Callback, Cancel, owner
 from .transactions import Stats, Transaction, Tx, TxOptions
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def _tell(name: str, number: Optional[int], why: CError) -> None:
     callback: Optional[Told] = getattr(request, name, None)
     if callback:
         try:
-            callback(_lib.raised(why.code, why))
+            with Callback():
+                callback(_lib.raised(why.code, why))
         except Exception:
             log.exception("a callback %s failed", name)
 
@@ -248,7 +250,7 @@ class Lock:
 
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
-        if handle and not handle.closing:
+        if handle and not handle.closing and handle.pid == os.getpid():
             abandon(handle)
             warnings.warn(f"a lock was never released: key {self.key}", ResourceWarning, 2)
 

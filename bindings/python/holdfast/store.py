@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Type, TypeVar, Un
 from . import _lib, errors, keys
 from ._handle import Handle, abandon, start_reaper
 from ._lib import CError, check, lib
-from ._threads import Cancel, interruptible, owner
+from ._threads import Callback, Cancel, interruptible, owner
 from .ledgers import Network
 from .locks import Lock, Request, c_table_name
 from .transactions import Transaction, Tx, TxOptions
@@ -32,7 +32,8 @@ _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
 
 
 def _log(arg: Any, level: int, message: bytes) -> None:
-    log.log(_LEVELS[level], "%s", _lib.text(message))
+    with Callback():
+        log.log(_LEVELS[level], "%s", _lib.text(message))
 
 
 _on_log = _lib.LogFn(_log)

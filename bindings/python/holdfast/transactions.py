@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple, TypeVar,
 from . import _lib, errors, keys
 from ._handle import Handle
 from ._lib import CError, check, lib
-from ._threads import Cancel, interruptible
+from ._threads import Callback, Cancel, interruptible
 from .errors import Status
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def _reporter(tell: Callable[[Stats], Any]) -> Any:
         label = one.label and ctypes.string_at(one.label, one.label_size).decode(errors="replace")
         times = (one.attempts, one.wait_ms, one.hold_ms)
         try:
-            tell(Stats(label, one.key, *times, Status(one.outcome)))
+            with Callback():
+                tell(Stats(label, one.key, *times, Status(one.outcome)))
         except Exception:
             log.exception("the callback on_stats failed")
 

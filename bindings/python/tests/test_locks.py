@@ -282,6 +282,39 @@ def test_a_child_of_fork_can_neither_use_nor_keep_it(store, other, url, label):
     lock.release()
 
 
+def test_a_callback_may_release_the_lock_but_not_close_the_store(store, other, world, label):
+    ends, done = [], threading.Event()
+
+    def on_lost(why):
+        for end in (store.close, lock.release):
+            with pytest.raises(holdfast.Error) as refused:
+                end()
+            ends.append(type(refused.value))
+        done.set()
+
+    lock = store.lock(label, private=True, on_lost=on_lost)
+    world.lose(lock)
+    assert done.wait(30) and ends == [holdfast.InvalidError, holdfast.LostError]
+
+    def on_wait(why):
+        with pytest.raises(holdfast.InvalidError):
+            store.close()
+        held.release()
+
+    held = other.lock(label)
+    store.lock(label, on_wait=on_wait).release()
+
+
+def test_a_callback_that_fails_is_logged_and_does_no_harm(store, other, caplog, label):
+    def on_wait(why):
+        held.release()
+        1 / 0
+
+    held = other.lock(label)
+    store.lock(label, on_wait=on_wait).release()
+    assert "on_wait failed" in caplog.text
+
+
 # --- bad input ----------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ def environment(**variables):
 
 
 def run(*command, **variables):
-    done = subprocess.run(command, cwd=BINDING, env=environment(**variables), capture_output=True, text=True, timeout=110)
+    done = subprocess.run(command, cwd=BINDING, env=environment(**variables), capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, f"{done.stdout[-20000:]}\n{done.stderr[-5000:]}"
 
 
@@ -44,6 +44,7 @@ def place(request):
     database.drop(expect_no_locks=False)
 
 
+@pytest.mark.timeout(300)
 def test_the_suite_passes(place):
     run(sys.executable, "-m", "pytest", "tests", "-q", **place)
 
