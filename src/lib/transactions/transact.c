@@ -405,8 +405,12 @@ static hf_status start_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *
                           "a transaction on a lock's session needs an HF_PRIVATE lock, no labels");
         hf__hint(err, "acquire it with HF_PRIVATE, and everything else that must be held before");
     }
-    if (status == HF_OK)
-        status = hf__lock_use_session(lock, &tx->plan.session, err);
+    if (status != HF_OK)
+        return status;
+    struct hf__tx_use use; /* an owner in a transaction on the session would wait for itself */
+    hf__tx_use_thread(tx->owner, &use);
+    status = hf__lock_use_session(lock, &tx->plan.session, err);
+    hf__tx_leave(&use);
     if (status == HF_OK)
         atomic_store(&tx->plan.session->transacts, tx->owner);
     return status;

@@ -133,3 +133,14 @@ def test_a_callback_cannot_use_the_lock_whose_session_it_is_on(tx_kind, store):
             assert OnLock(lock, body).result() == (Status.ORDER, Status.ORDER)
             assert lock.state == hf.State.HELD
         lock.release()
+
+
+def test_an_owner_cannot_begin_twice_on_its_lock(tx_kind, store):
+    """In whatever threads: it would wait for itself."""
+    with store.acquire("job", flags=PRIVATE) as lock:
+        def body(_):
+            return BegunOnLock(lock, add_one, owner=7).status
+
+        if not tx_kind.local:
+            assert BegunOnLock(lock, body, owner=7).result() is Status.ORDER
+            assert lock.state == hf.State.HELD
