@@ -557,6 +557,14 @@ static void end(void *data)
     pthread_mutex_unlock(&mutex);
 }
 
+unsigned hfn_references(const struct hfn_binding *binding)
+{
+    pthread_mutex_lock(&mutex);
+    unsigned count = binding->refs;
+    pthread_mutex_unlock(&mutex);
+    return count;
+}
+
 struct hfn_binding *hfn_binding_create(napi_env env, napi_value dispatcher)
 {
     napi_value name;

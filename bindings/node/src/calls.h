@@ -124,6 +124,8 @@ struct hfn_binding *hfn_binding_create(napi_env env, napi_value dispatcher);
 /* Calls operation with (handles, numbers, texts); gives a promise of [handle, cells...]. */
 napi_value hfn_call(napi_env env, struct hfn_binding *binding,
                     const struct hfn_operation *operation, napi_value arguments[3]);
+/* How many calls and handles there are, with one for the environment: tests look for leaks by it. */
+unsigned hfn_references(const struct hfn_binding *binding);
 /* Something that Node stays for, as for a call, has come or gone. */
 void hfn_stay(napi_env env, struct hfn_binding *binding, bool stays);
 /* A handle without content, not open yet; NULL: no memory. */

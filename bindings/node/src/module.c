@@ -91,6 +91,16 @@ static napi_value stay(napi_env env, napi_callback_info info)
     return NULL;
 }
 
+static napi_value count_references(napi_env env, napi_callback_info info)
+{
+    napi_value value = NULL;
+    size_t count = 0;
+    void *data = NULL;
+    if (napi_get_cb_info(env, info, &count, NULL, NULL, &data) == napi_ok)
+        napi_create_uint32(env, hfn_references(((const struct function *)data)->binding), &value);
+    return value;
+}
+
 static napi_value create_cancel(napi_env env, napi_callback_info info)
 {
     size_t count = 0;
@@ -169,6 +179,7 @@ static bool add_all(napi_env env, napi_value object, struct hfn_binding *binding
     return add_function(env, object, "interrupt", interrupt, binding, NULL) &&
            add_function(env, object, "close", close_handle, binding, NULL) &&
            add_function(env, object, "stay", stay, binding, NULL) &&
+           add_function(env, object, "references", count_references, binding, NULL) &&
            add_function(env, object, "cancel", create_cancel, binding, NULL) &&
            add_function(env, object, "derive", derive_key, binding, NULL) &&
            napi_create_string_utf8(env, hf.version(), NAPI_AUTO_LENGTH, &version) == napi_ok &&

@@ -94,6 +94,15 @@ async function node(script, ...args) {
 /** For assert.rejects. */
 const code = (wanted) => (failure) => failure instanceof holdfast.HoldfastError && failure.code === wanted;
 
+/** What it gives, once that is true. Records are written in the background, and sessions end there. */
+async function until(look) {
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
 /** A promise with the function that resolves it. */
 function gate() {
   let open;
@@ -111,5 +120,6 @@ async function waiting(store, label, options) {
 }
 
 module.exports = {
-  holdfast, url, isLocal, isPooled, onSessions, onServers, open, unique, admin, lose, hold, tries, node, code, gate, waiting,
+  holdfast, url, isLocal, isPooled, onSessions, onServers, open, unique, admin, lose, hold, tries, node, code, gate, until,
+  waiting,
 };

@@ -3,7 +3,7 @@
 const assert = require("node:assert/strict");
 const { test } = require("node:test");
 const { Client, Pool } = require("pg");
-const { holdfast, url, onServers, open, unique, code, admin, gate } = require("./harness");
+const { holdfast, url, onServers, open, unique, code, admin, gate, until } = require("./harness");
 
 const { serialize, key } = holdfast;
 
@@ -30,8 +30,8 @@ for (const [name, wrap] of [["pg", (client) => client], ["prisma", prisma]]) {
     await second.query("BEGIN");
     const order = [];
     const waits = serialize(wrap(second), label).then(() => order.push("second"));
-    while ((await admin("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND (classid::int8 << 32 | objid::int8) = $1",
-      [key(label)])).length === 0);
+    await until(async () => (await admin("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+      + " AND (classid::int8 << 32 | objid::int8) = $1", [key(label)])).length > 0);
     order.push("first");
     await first.query("COMMIT");
     await waits;
