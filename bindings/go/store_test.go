@@ -169,7 +169,7 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// leaksNothing counts what is allocated in C, descriptors and goroutines: a block of the smallest
+// leaksNothing counts what is allocated in C, descriptors, goroutines and values for C: a block of the smallest
 // size for each round is more than it lets pass. Without records, as writing them fills caches.
 func leaksNothing(t *testing.T, rounds int, round func(*holdfast.Store, context.Context)) {
 	store := open(t, holdfast.WithRecords(holdfast.RecordsOff))
@@ -178,7 +178,7 @@ func leaksNothing(t *testing.T, rounds int, round func(*holdfast.Store, context.
 	for i := 0; i < rounds/5; i++ {
 		round(store, ctx)
 	}
-	held, files, goroutines := heap.InUse(), descriptors(t), runtime.NumGoroutine()
+	held, files, goroutines, kept := heap.InUse(), descriptors(t), runtime.NumGoroutine(), holdfast.Kept()
 	for i := 0; i < rounds; i++ {
 		round(store, ctx)
 	}
@@ -187,6 +187,9 @@ func leaksNothing(t *testing.T, rounds int, round func(*holdfast.Store, context.
 	}
 	if now := descriptors(t); now > files+2 {
 		t.Errorf("%d descriptors, %d before", now, files)
+	}
+	if now := holdfast.Kept(); now != kept {
+		t.Errorf("C has the numbers of %d values, %d before", now, kept)
 	}
 	if now := runtime.NumGoroutine(); now > goroutines+2 {
 		t.Errorf("%d goroutines, %d before", now, goroutines)
