@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -103,13 +104,34 @@ func TestInDoubt(t *testing.T) {
 		if _, err := tx.Exec("lock table ingest_doubtnet.ingest_store"); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
-		defer cancel()
-		expect(t, network.SetCursor(ctx, "position", 2), holdfast.ErrInDoubt, context.DeadlineExceeded)
-		_, _, err := network.Cursor(ctx, "position")
-		expect(t, err, holdfast.ErrInterrupted, context.DeadlineExceeded)
+		for _, call := range []struct {
+			of     func(context.Context) error
+			wanted error
+		}{
+			{func(ctx context.Context) error { return network.SetCursor(ctx, "position", 2) }, holdfast.ErrInDoubt},
+			{func(ctx context.Context) error { _, _, err := network.Cursor(ctx, "position"); return err },
+				holdfast.ErrInterrupted},
+		} {
+			ctx, cancel := context.WithCancel(background)
+			done := make(chan error, 1)
+			before := waiters(t, tx)
+			go func() { done <- call.of(ctx) }()
+			for waiters(t, tx) == before {
+				runtime.Gosched()
+			}
+			cancel()
+			expect(t, <-done, call.wanted, context.Canceled)
+		}
 		return nil
-	}))
+	}, holdfast.WithIsolation(holdfast.ReadCommitted)))
+}
+
+// waiters counts those who wait for a table of the database.
+func waiters(t *testing.T, tx *holdfast.Tx) (n int) {
+	t.Helper()
+	must(t, tx.QueryRow("select count(*) from pg_locks where not granted and locktype = 'relation' and database ="+
+		" (select oid from pg_database where datname = current_database())").Scan(&n))
+	return n
 }
 
 func TestSchedule(t *testing.T) {
