@@ -150,11 +150,24 @@ static bool sees_backend(const struct pg_aside *aside, PGconn *conn)
     return found;
 }
 
+static void ignore_notice(void *arg, const PGresult *result)
+{
+    (void)arg, (void)result;
+}
+
+/* Before anybody else looks at it: libpq would print what an idle server says on standard error. */
+static PGconn *connect_quietly(char **keywords, const char *const *values)
+{
+    PGconn *conn = PQconnectdbParams((const char *const *)keywords, values, 0);
+    if (conn)
+        PQsetNoticeReceiver(conn, ignore_notice, NULL);
+    return conn;
+}
+
 static void *run_aside(void *arg)
 {
     struct pg_aside *aside = arg;
-    PGconn *conn = PQconnectdbParams((const char *const *)aside->keywords,
-                                     (const char *const *)aside->values, 0);
+    PGconn *conn = connect_quietly(aside->keywords, (const char *const *)aside->values);
     bool is_alive = conn && sees_backend(aside, conn);
     pthread_mutex_lock(&aside->mutex);
     aside->conn = conn;
@@ -200,8 +213,7 @@ hf_status hf__pg_connect(pg_backend *backend, const pg_patience *patience, PGcon
     hf_status status = HF_OK;
     struct pg_aside *aside = patience ? start(backend, NULL) : NULL;
     if (!aside) {
-        *conn =
-            PQconnectdbParams((const char *const *)backend->keywords, hf__pg_values(backend), 0);
+        *conn = connect_quietly(backend->keywords, hf__pg_values(backend));
         return *conn ? HF_OK : hf__no_memory(err);
     }
     pthread_mutex_lock(&aside->mutex);
