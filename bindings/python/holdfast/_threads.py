@@ -127,6 +127,10 @@ class Cancel:
             self._free(self.pointer)
 
 
+def in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
 def interruptible(
     call: Callable[[], Result], cancel: Cancel, undo: Optional[Callable[[Result], Any]] = None
 ) -> Result:
@@ -134,7 +138,7 @@ def interruptible(
     Makes the call. In the main thread Python runs signal handlers only between its own
     instructions, so the call goes to another thread, and Ctrl-C ends it like any wait of Python's.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not in_main_thread():
         return call()
     done = threading.Lock()
     results: List[Result] = []

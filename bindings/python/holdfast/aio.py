@@ -11,7 +11,6 @@ rolled back, unless its COMMIT is under way: then that is waited for.
 from __future__ import annotations
 
 import asyncio
-import collections
 import functools
 import inspect
 import os
@@ -22,10 +21,8 @@ from typing import (
     Awaitable,
     Callable,
     Coroutine,
-    Deque,
     Dict,
     Generator,
-    Hashable,
     List,
     Optional,
     Tuple,
@@ -36,118 +33,14 @@ from typing import (
 )
 
 from . import _threads, errors, keys, ledgers, locks, store, transactions
+from ._loop import Lines, Turn, first_of, in_loop, run
+from ._serialize import serialize_async as serialize
 from ._threads import Cancel
 from .locks import Request, State, Told
-from ._serialize import serialize_async as serialize
 from .store import Finding, LockView, Table
-from .transactions import Parameter, Rows, Transaction, TxOptions, query_step
+from .transactions import Isolation, Parameter, Rows, Stats, Transaction, TxOptions, query_step
 
 Result = TypeVar("Result")
-
-
-async def _run(
-    call: Callable[[], Result],
-    cancel: Optional[Cancel] = None,
-    undo: Optional[Callable[[Result], Any]] = None,
-) -> Result:
-    """
-    The call, in a thread. When the task is cancelled the call is ended by its handle, or waited for
-    if it has none; what it has brought is undone.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Result] = loop.create_future()
-
-    def job() -> None:
-        try:
-            settle: Callable[[], None] = functools.partial(done.set_result, call())
-        except BaseException as error:
-            settle = functools.partial(done.set_exception, error)
-        try:
-            loop.call_soon_threadsafe(settle)
-        except RuntimeError:  # the loop is closed, so nobody hears of it
-            pass
-
-    _threads.pool.submit(job)
-    try:
-        return await asyncio.shield(done)
-    except asyncio.CancelledError:
-        if cancel:
-            cancel.trigger()
-        await _settled(done)
-        if done.exception() is None and undo:
-            undone = asyncio.ensure_future(_run(functools.partial(undo, done.result())))
-            await _settled(undone)
-            undone.cancelled() or undone.exception()  # a lock that was lost is not held either
-        raise
-
-
-async def _settled(future: asyncio.Future[Any]) -> None:
-    """However often the task is cancelled meanwhile: it is told once."""
-    while not future.done():
-        try:
-            await asyncio.wait([future])
-        except asyncio.CancelledError:
-            pass
-
-
-class _Lines:
-    """For each thing, the tasks of the loop that wait for it; the first of them does so in C."""
-
-    def __init__(self) -> None:
-        self._lines: Dict[Hashable, Deque[asyncio.Future[bool]]] = {}
-
-    async def enter(self, thing: Hashable, seconds: Optional[float]) -> Optional[_Turn]:
-        """None: the time was over before it was this task's turn."""
-        loop = asyncio.get_running_loop()
-        turn: asyncio.Future[bool] = loop.create_future()
-        line = self._lines.setdefault(thing, collections.deque())
-        line.append(turn)
-        entered = _Turn(self, thing, turn)
-        if line[0] is turn:
-            return entered
-        late = None if seconds is None else loop.call_later(seconds, self._expire, turn)
-        try:
-            if await turn:
-                return entered
-        except BaseException:
-            entered.leave()
-            raise
-        finally:
-            if late:
-                late.cancel()
-        entered.leave()
-        return None
-
-    @staticmethod
-    def _expire(turn: asyncio.Future[bool]) -> None:
-        if not turn.done():
-            turn.set_result(False)
-
-    def leave(self, thing: Hashable, turn: asyncio.Future[bool]) -> None:
-        line = self._lines[thing]
-        was_first = line[0] is turn
-        line.remove(turn)
-        if not line:
-            del self._lines[thing]
-        elif was_first and not line[0].done():
-            line[0].set_result(True)
-
-    def end(self) -> None:
-        """The store closes."""
-        for line in self._lines.values():
-            for turn in list(line)[1:]:  # the first is in the library, and is told there
-                if not turn.done():
-                    turn.set_exception(
-                        errors.InterruptedError("the wait was interrupted: the store is closed")
-                    )
-
-
-class _Turn:
-    def __init__(self, lines: _Lines, thing: Hashable, turn: asyncio.Future[bool]) -> None:
-        self._lines, self._thing, self._turn = lines, thing, turn
-
-    def leave(self) -> None:
-        self._lines.leave(self._thing, self._turn)
 
 
 # ---- locks ---------------------------------------------------------------------------------------
@@ -190,7 +83,7 @@ class Lock:
         """LostError: it was lost before. A second release is an InvalidError."""
         who = self._on._owner()
         try:
-            await _run(lambda: self._lock._release(who))
+            await run(lambda: self._lock._release(who))
         finally:
             if self._lock._handle.closing:
                 self._ended()
@@ -264,13 +157,13 @@ class Tx:
         return self._plain.attempt
 
     async def query(self, sql: str, *parameters: Parameter, binary: bool = False) -> Rows:
-        return await _run(query_step(self._tx, sql, parameters, binary), self._tx.cancel)
+        return await run(query_step(self._tx, sql, parameters, binary), self._tx.cancel)
 
     async def queue(self, sql: str, *parameters: Parameter) -> None:
         self._plain.queue(sql, *parameters)  # it is only remembered
 
     async def serialize(self, label: keys.Target) -> None:
-        await _run(lambda: self._plain.serialize(label), self._tx.cancel)
+        await run(lambda: self._plain.serialize(label), self._tx.cancel)
 
 
 # ---- the store -----------------------------------------------------------------------------------
@@ -288,7 +181,7 @@ class Store:
         self._options = options
         self._opened: Optional[store.Store] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._lines = _Lines()
+        self._lines = Lines()
         self._held: Dict[int, int] = {}
         self._owners: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
@@ -296,7 +189,7 @@ class Store:
         if self._opened:
             raise errors.InvalidError("the store is open")
         self._loop = asyncio.get_running_loop()
-        opened = await _run(
+        opened = await run(
             lambda: store.Store(self._url, **self._options), None, store.Store.close
         )
         self._opened = opened
@@ -306,7 +199,7 @@ class Store:
         """Ends waits and transactions of other tasks (InterruptedError), releases what is held."""
         if self._opened:
             self._lines.end()
-            await _run(self._opened.close)
+            await run(self._opened.close)
 
     async def __aenter__(self) -> Store:
         return await self.open()
@@ -346,16 +239,38 @@ class Store:
 
     # ---- locks -----------------------------------------------------------------------------------
 
-    def lock(self, what: keys.Targets, *, wait: Optional[float] = None, **how: Any) -> Acquiring:
+    # fmt: off
+    def lock(
+        self, what: keys.Targets, *, wait: Optional[float] = None,
+        shared: bool = False, reentrant: bool = False, any_order: bool = False,
+        private: bool = False, need_token: bool = False, slots: int = 0,
+        on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
+    ) -> Acquiring:
         """
         `async with store.lock("nightly", wait=0) as lock:`, with the arguments of
         holdfast.Store.lock. on_wait and on_lost are called in the loop.
         """
-        return self._asking(Request(what, **how), wait)
+        request = Request(
+            what,
+            shared=shared, reentrant=reentrant, any_order=any_order, private=private,
+            need_token=need_token, slots=slots, on_lost=on_lost, on_wait=on_wait,
+        )
+        return self._asking(request, wait)
 
-    def table_lock(self, table: str, *, wait: Optional[float] = None, **how: Any) -> Acquiring:
+    def table_lock(
+        self, table: str, *, wait: Optional[float] = None,
+        shared: bool = False, reentrant: bool = False, any_order: bool = False,
+        private: bool = False, need_token: bool = False, slots: int = 0,
+        on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
+    ) -> Acquiring:
         """`async with store.table_lock("shop.events"):` around each insert into a shared table."""
-        return self._asking(Request([], table=table, **how), wait)
+        request = Request(
+            [], table=table,
+            shared=shared, reentrant=reentrant, any_order=any_order, private=private,
+            need_token=need_token, slots=slots, on_lost=on_lost, on_wait=on_wait,
+        )
+        return self._asking(request, wait)
+    # fmt: on
 
     def _asking(self, request: Request, wait: Optional[float]) -> Acquiring:
         """The owner is who asks: asyncio.wait_for awaits it in a task of its own."""
@@ -366,10 +281,10 @@ class Store:
         on, loop = self._store, asyncio.get_running_loop()
         until = loop.time() + wait_ms / 1000
         lost: asyncio.Future[Any] = loop.create_future()
-        request.on_lost = _in_loop(loop, _first(lost, request.on_lost))
+        request.on_lost = in_loop(loop, first_of(lost, request.on_lost))
         if request.on_wait:
-            request.on_wait = _in_loop(loop, request.on_wait)
-        turn: Optional[_Turn] = None
+            request.on_wait = in_loop(loop, request.on_wait)
+        turn: Optional[Turn] = None
         if wait_ms and not self._held.get(who):
             turn = await self._lines.enter(
                 request.thing, None if wait_ms < 0 else wait_ms / 1000
@@ -378,7 +293,7 @@ class Store:
             if wait_ms > 0:  # out of turn, a last try says who has it
                 wait_ms = max(0, round((until - loop.time()) * 1000)) if turn else 0
             cancel = Cancel()
-            held = await _run(
+            held = await run(
                 lambda: request.acquire(on, wait_ms, who, cancel), cancel, locks.Lock.release
             )
         finally:
@@ -411,17 +326,25 @@ class Store:
 
     # ---- transactions ----------------------------------------------------------------------------
 
+    # fmt: off
     async def transact(
-        self,
-        fn: Callable[[Tx], Awaitable[Result]],
-        labels: Optional[keys.Targets] = None,
-        **options: Any,
+        self, fn: Callable[[Tx], Awaitable[Result]], labels: Optional[keys.Targets] = None, *,
+        isolation: Isolation = Isolation.SERIALIZABLE, read_only: bool = False,
+        retry_unique: bool = False, deadline: Optional[float] = None, max_attempts: int = 0,
+        backoff_min: float = 0, backoff_max: float = 0, expect_operation: bool = False,
+        database: Optional[str] = None, on_stats: Optional[Callable[[Stats], Any]] = None,
     ) -> Result:
         """
         Runs the coroutine fn(tx) as one transaction, as holdfast.Store.transact does. A task that
         is cancelled during COMMIT is told when that is done: the transaction may be committed.
         """
-        return await self._transact(fn, labels, TxOptions(**options), None)
+        options = TxOptions(
+            isolation=isolation, read_only=read_only, retry_unique=retry_unique, deadline=deadline,
+            max_attempts=max_attempts, backoff_min=backoff_min, backoff_max=backoff_max,
+            expect_operation=expect_operation, database=database, on_stats=on_stats,
+        )
+        return await self._transact(fn, labels, options, None)
+    # fmt: on
 
     async def _transact(
         self,
@@ -433,7 +356,7 @@ class Store:
         loop, who = asyncio.get_running_loop(), self._owner()
         transaction = Transaction(self._store, labels, options, who, on)
         left = options.deadline_ms
-        turn: Optional[_Turn] = None
+        turn: Optional[Turn] = None
         if labels and not self._held.get(who):
             # Those with the same labels exclude each other anyway, from the first to the last
             # statement, so each begins when the one before it has ended.
@@ -445,7 +368,7 @@ class Store:
                 left = max(1, left - round((loop.time() - since) * 1000)) if turn else 1
         self._count(who, 1)
         try:
-            await _run(lambda: transaction.begin(left), transaction.cancel)
+            await run(lambda: transaction.begin(left), transaction.cancel)
             while True:
                 failed: Optional[Exception] = None
                 result: Optional[Result] = None
@@ -456,11 +379,11 @@ class Store:
                     result = await work
                 except Exception as error:  # cancelled is not among them
                     failed = error
-                if await _run(functools.partial(transaction.end, failed), transaction.cancel):
+                if await run(functools.partial(transaction.end, failed), transaction.cancel):
                     return cast(Result, result)
         finally:
             try:
-                await _run(transaction.free)
+                await run(transaction.free)
             finally:
                 self._count(who, -1)
                 if turn:
@@ -505,44 +428,44 @@ class Store:
         return self._store.label(name, **values)
 
     async def locks(self, since: Optional[float] = None) -> List[LockView]:
-        return await _run(functools.partial(self._store.locks, since))
+        return await run(functools.partial(self._store.locks, since))
 
     async def claim(self, label: str, period: float) -> Tuple[bool, float]:
-        return await _run(functools.partial(self._store.claim, label, period))
+        return await run(functools.partial(self._store.claim, label, period))
 
     async def init(self) -> Tuple[int, int]:
-        return await _run(self._store.init)
+        return await run(self._store.init)
 
     async def examine(self) -> List[Finding]:
-        return await _run(self._store.examine)
+        return await run(self._store.examine)
 
     async def register_table(self, table: str) -> int:
-        return await _run(functools.partial(self._store.register_table, table))
+        return await run(functools.partial(self._store.register_table, table))
 
     async def find_table(self, table: str) -> Optional[int]:
-        return await _run(functools.partial(self._store.find_table, table))
+        return await run(functools.partial(self._store.find_table, table))
 
     async def ref_table(self, table: str, context: str) -> int:
-        return await _run(functools.partial(self._store.ref_table, table, context))
+        return await run(functools.partial(self._store.ref_table, table, context))
 
     async def unref_table(
         self, table: str, context: str, *, wait: Optional[float] = None
     ) -> bool:
         """The library cannot end this wait early: a task that is cancelled waits for it."""
-        return await _run(functools.partial(self._store.unref_table, table, context, wait=wait))
+        return await run(functools.partial(self._store.unref_table, table, context, wait=wait))
 
     async def drop_table(
         self, table: str, *, references_too: bool = False, wait: Optional[float] = None
     ) -> None:
         """As unref_table: a task that is cancelled waits for its end."""
         drop = functools.partial(self._store.drop_table, table)
-        await _run(functools.partial(drop, references_too=references_too, wait=wait))
+        await run(functools.partial(drop, references_too=references_too, wait=wait))
 
     async def table_references(self, table: str) -> List[str]:
-        return await _run(functools.partial(self._store.table_references, table))
+        return await run(functools.partial(self._store.table_references, table))
 
     async def tables(self, *, retired_too: bool = False) -> List[Table]:
-        return await _run(functools.partial(self._store.tables, retired_too=retired_too))
+        return await run(functools.partial(self._store.tables, retired_too=retired_too))
 
     def network(self, name: str, **options: Any) -> Network:
         return Network(self._store.network(name, **options))
@@ -555,45 +478,25 @@ class Network:
         self._network = network
 
     async def get(self, cursor: str) -> Optional[int]:
-        return await _run(functools.partial(self._network.get, cursor))
+        return await run(functools.partial(self._network.get, cursor))
 
     async def set(self, cursor: str, value: int) -> None:
-        await _run(functools.partial(self._network.set, cursor, value))
+        await run(functools.partial(self._network.set, cursor, value))
 
     async def set_min(self, cursor: str, value: int) -> None:
-        await _run(functools.partial(self._network.set_min, cursor, value))
+        await run(functools.partial(self._network.set_min, cursor, value))
 
     async def advance(self, cursor: str, value: int) -> None:
-        await _run(functools.partial(self._network.advance, cursor, value))
+        await run(functools.partial(self._network.advance, cursor, value))
 
     async def swap(self, cursor: str, old: int, new: int) -> None:
-        await _run(functools.partial(self._network.swap, cursor, old, new))
+        await run(functools.partial(self._network.swap, cursor, old, new))
 
     async def cursors(self) -> Dict[str, int]:
-        return await _run(self._network.cursors)
+        return await run(self._network.cursors)
 
     async def gaps(self, first: int = 0, last: int = 0) -> List[Tuple[int, int]]:
-        return await _run(functools.partial(self._network.gaps, first, last))
-
-
-def _in_loop(loop: asyncio.AbstractEventLoop, callback: Told) -> Told:
-    def tell(why: errors.Error) -> None:
-        try:
-            loop.call_soon_threadsafe(callback, why)
-        except RuntimeError:  # the loop is closed
-            pass
-
-    return tell
-
-
-def _first(lost: asyncio.Future[Any], also: Optional[Told]) -> Told:
-    def tell(why: errors.Error) -> None:
-        if not lost.done():
-            lost.set_result(why)
-        if also:
-            also(why)
-
-    return tell
+        return await run(functools.partial(self._network.gaps, first, last))
 
 
 __all__ = ["Acquiring", "Lock", "Network", "Store", "Tx", "serialize"]

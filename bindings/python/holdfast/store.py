@@ -16,10 +16,10 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Type, TypeVar, Un
 from . import _lib, errors, keys
 from ._handle import Handle, abandon, start_reaper
 from ._lib import CError, check, lib
-from ._threads import Callback, Cancel, interruptible, owner
+from ._threads import Callback, Cancel, in_main_thread, interruptible, owner
 from .ledgers import Network
-from .locks import Lock, Request, c_table_name
-from .transactions import Transaction, Tx, TxOptions
+from .locks import Lock, Request, Told, c_table_name
+from .transactions import Isolation, Stats, Transaction, Tx, TxOptions
 
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -129,8 +129,8 @@ def _table_name(raw: _lib.TableName) -> str:
 class Store:
     """
     url is postgresql://…, a libpq conninfo string or local:/path/to/folder. Without one the store
-    is found as the holdfast command finds it (HOLDFAST_URL, DATABASE_URL, PG…, a local folder), and
-    so is the registry; environment=True does the same for what is not given beside a url. All
+    is found as the holdfast command finds it (HOLDFAST_URL, DATABASE_URL, PG…, a local folder),
+    and so is the registry; environment=True does the same for what is not given beside a url. All
     threads may use one store. What the library has to say goes to the logger "holdfast".
 
     A child of fork() cannot use it (ForkedError), and does not keep it open either.
@@ -231,7 +231,13 @@ class Store:
 
     # ---- locks -----------------------------------------------------------------------------------
 
-    def lock(self, what: keys.Targets, *, wait: Optional[float] = None, **how: Any) -> Lock:
+    # fmt: off
+    def lock(
+        self, what: keys.Targets, *, wait: Optional[float] = None,
+        shared: bool = False, reentrant: bool = False, any_order: bool = False,
+        private: bool = False, need_token: bool = False, slots: int = 0,
+        on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
+    ) -> Lock:
         """
         Acquires a lock: `with store.lock("nightly", wait=0) as lock:`. NotAcquiredError names who
         has it. what is a label, a Label, a number, a pair of numbers, or a list of these, which is
@@ -243,19 +249,35 @@ class Store:
         with an Error that names the holder, before the call waits; on_lost with one that says why,
         in another thread, when the lock is lost.
         """
-        return self._lock(Request(what, **how), wait)
+        request = Request(
+            what,
+            shared=shared, reentrant=reentrant, any_order=any_order, private=private,
+            need_token=need_token, slots=slots, on_lost=on_lost, on_wait=on_wait,
+        )
+        return self._lock(request, wait)
 
-    def table_lock(self, table: str, *, wait: Optional[float] = None, **how: Any) -> Lock:
+    def table_lock(
+        self, table: str, *, wait: Optional[float] = None,
+        shared: bool = False, reentrant: bool = False, any_order: bool = False,
+        private: bool = False, need_token: bool = False, slots: int = 0,
+        on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
+    ) -> Lock:
         """
         Acquires the lock of a shared table, "database.table" or "cluster/database.table", and
         registers it if it is not.
         """
-        return self._lock(Request([], table=table, **how), wait)
+        request = Request(
+            [], table=table,
+            shared=shared, reentrant=reentrant, any_order=any_order, private=private,
+            need_token=need_token, slots=slots, on_lost=on_lost, on_wait=on_wait,
+        )
+        return self._lock(request, wait)
+    # fmt: on
 
     def _lock(self, request: Request, wait: Optional[float]) -> Lock:
         wait_ms, who = keys.milliseconds(wait), owner()
-        if wait_ms == 0:
-            return request.acquire(self, 0, who, None)
+        if wait_ms == 0 or not in_main_thread():
+            return request.acquire(self, wait_ms, who, None)
         cancel = Cancel()
         return interruptible(
             lambda: request.acquire(self, wait_ms, who, cancel), cancel, Lock.release
@@ -304,7 +326,7 @@ class Store:
             lib().hf_lock_list_free(pointer)
 
     def label(self, name: str, **values: Any) -> str:
-        """The label of a lock of the registry with its placeholders filled: ("booking", tenant=7)."""
+        """The label of the registry's lock, its placeholders filled: label("booking", tenant=7)."""
         filled = [keys.as_bytes(f"{key}={value}", "a value") for key, value in values.items()]
         raw, result, error = keys.as_bytes(name, "a name"), ctypes.c_void_p(), CError()
         with self._handle as store:
@@ -326,8 +348,13 @@ class Store:
 
     # ---- transactions ----------------------------------------------------------------------------
 
+    # fmt: off
     def transact(
-        self, fn: Callable[[Tx], Result], labels: Optional[keys.Targets] = None, **options: Any
+        self, fn: Callable[[Tx], Result], labels: Optional[keys.Targets] = None, *,
+        isolation: Isolation = Isolation.SERIALIZABLE, read_only: bool = False,
+        retry_unique: bool = False, deadline: Optional[float] = None, max_attempts: int = 0,
+        backoff_min: float = 0, backoff_max: float = 0, expect_operation: bool = False,
+        database: Optional[str] = None, on_stats: Optional[Callable[[Stats], Any]] = None,
     ) -> Result:
         """
         Runs fn(tx) as one transaction and returns what it returns. The labels are locked before the
@@ -339,7 +366,13 @@ class Store:
         in seconds for all attempts together, max_attempts, backoff_min and backoff_max in seconds,
         database (local store: the file's name), expect_operation, on_stats (called with a Stats).
         """
-        return Transaction(self, labels, TxOptions(**options), owner()).run(fn)
+        options = TxOptions(
+            isolation=isolation, read_only=read_only, retry_unique=retry_unique, deadline=deadline,
+            max_attempts=max_attempts, backoff_min=backoff_min, backoff_max=backoff_max,
+            expect_operation=expect_operation, database=database, on_stats=on_stats,
+        )
+        return Transaction(self, labels, options, owner()).run(fn)
+    # fmt: on
 
     def transaction(
         self,
