@@ -99,7 +99,7 @@ test("tokens grow strictly", onSessions, async (t) => {
 
 test("a loss is told by event, promise and signal, and by the release", onSessions, async () => {
   const folder = isLocal ? `local:${fs.mkdtempSync(path.join(os.tmpdir(), "hf-node-"))}` : undefined;
-  const store = await open({}, folder);
+  const store = await open({ pingInterval: 200 }, folder);
   const lock = await store.lock(unique("job"), { private: true });
   const event = new Promise((resolve) => lock.once("lost", resolve));
   await lose(store, lock);

@@ -121,19 +121,19 @@ test("labels exclude each other over stores, and stats tell", { timeout: 60_000 
 });
 
 test("each is committed once while sessions are terminated", { ...onServers, timeout: 60_000 }, async () => {
-  const store = await open({ application: unique("cut") });
+  const store = await open();
   const before = await count(store);
   const done = { ok: 0, doubt: 0 };
-  let isOver = false;
+  let cuts = 0, workers = 8;
   const killer = (async () => {
-    while (!isOver) {
-      await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
-        AND usename = 'app' AND state <> 'idle' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1`);
+    while (cuts < 20 && workers > 0) {
+      cuts += (await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
+        AND usename = 'app' AND state <> 'idle' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1`)).length;
     }
   })();
-  await Promise.all(Array.from({ length: 8 }, async (_, worker) => {
-    for (let i = 0; i < 10; i++) {
-      await store.transact(`Node:cut:${worker % 2}`, async (tx) => {
+  async function work(label) {
+    for (let i = 0; i < 5 || cuts < 5; i++) {
+      await store.transact(label, async (tx) => {
         await tx.query(`SELECT n FROM ${table} WHERE id = 1`);
         await tx.query(`UPDATE ${table} SET n = n + 1 WHERE id = 1`);
       }, { isolation: "read committed", maxAttempts: 1000, backoffMax: 20 }).then(() => done.ok++, (failure) => {
@@ -141,8 +141,9 @@ test("each is committed once while sessions are terminated", { ...onServers, tim
         done.doubt++;
       });
     }
-  }));
-  isOver = true;
+  }
+  await Promise.all(Array.from({ length: workers }, (_, worker) =>
+    work(`Node:cut:${worker % 2}`).finally(() => { workers--; })));
   await killer;
   const added = await count(store) - before;
   assert.ok(added >= done.ok && added <= done.ok + done.doubt, `${added} of ${JSON.stringify(done)}`);
