@@ -297,8 +297,11 @@ CREATE FUNCTION holdfast.refuse_useless(context text, lasting boolean) RETURNS v
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     isolation CONSTANT text := current_setting('transaction_isolation');
+    -- without what may have a semicolon inside: strings, names, comments
+    text CONSTANT text := regexp_replace(current_query(),
+        '\$([A-Za-z_]\w*)?\$.*?\$\1\$|''[^'']*''|"[^"]*"|--[^\n]*|/\*.*?\*/', ' ', 'g');
     is_alone CONSTANT boolean := strpos(context, E'\n') = 0 AND now() = statement_timestamp()
-                                 AND coalesce(current_query() !~ ';\s*[^\s;]', false);
+                                 AND coalesce(text !~ ';\s*[^\s;]', false);
 BEGIN
     IF pg_is_in_recovery() THEN
         RAISE EXCEPTION 'this server is a standby: it would grant locks of its own'
@@ -487,13 +490,17 @@ WHERE NOT l.granted;
 -- Whoever holds the label's lock and is not this session. since is NULL unless it is on record.
 CREATE FUNCTION holdfast.who_blocks(label text, derivation text DEFAULT 'sha256')
 RETURNS TABLE (pid int, application text, username name, client text, since timestamptz, mode text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted CONSTANT bigint := holdfast.lock_key(label, derivation); -- fails also where nothing is locked
+    place CONSTANT text := CASE WHEN holdfast.is_pair(derivation) THEN 'pair' ELSE 'bigint' END;
+BEGIN
+    RETURN QUERY
     SELECT l.pid, l.application, l.username, l.client, l.since, l.mode
     FROM holdfast.locks l
-    WHERE l.key = holdfast.lock_key($1, $2) AND l.space = CASE WHEN holdfast.is_pair($2) THEN 'pair' ELSE 'bigint' END
-      AND l.pid IS DISTINCT FROM pg_backend_pid()
-    ORDER BY l.not_before, l.pid
-$$;
+    WHERE l.key = wanted AND l.space = place AND l.pid IS DISTINCT FROM pg_backend_pid()
+    ORDER BY l.not_before, l.pid;
+END $$;
 
 -- ---- who may use it -----------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ hf__dialect hf__tx_dialect(const hf_tx *tx)
 
 unsigned hf_tx_attempt(const hf_tx *tx)
 {
-    return tx->attempts;
+    return tx ? tx->attempts : 0;
 }
 
 /* ---- named statements ------------------------------------------------------------------------ */

@@ -6,7 +6,8 @@ A rule is called as rule(line, message) for each message of the client before it
 returns None (forward), SWALLOW (the server never hears of it), CUT (end both sides at once; the
 message is not forwarded), MUTE (forward, keep every answer from the client, and cut when the server
 has answered to the end), HOLD (the same without the cut), ABANDON (end the client's side only: the
-server hears nothing any more) or another Message to forward in its place.
+server hears nothing any more), SILENCE (nothing passes any more, and neither side is told) or another
+Message to forward in its place.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ import threading
 from servers import free_port
 from sockets import clients_of
 
-SWALLOW, CUT, MUTE, HOLD, ABANDON = "swallow", "cut", "mute", "hold", "abandon"
+SWALLOW, CUT, MUTE, HOLD, ABANDON, SILENCE = "swallow", "cut", "mute", "hold", "abandon", "silence"
 SSL_REQUEST, GSS_REQUEST, CANCEL_REQUEST = 80877103, 80877104, 80877102
 
 
@@ -120,9 +121,10 @@ class Line:
             return False
         if verdict == SWALLOW:
             return True
-        if verdict == ABANDON:
+        if verdict in (ABANDON, SILENCE):
             self.muted = HOLD
-            self.client.shutdown(socket.SHUT_RDWR)
+            if verdict == ABANDON:
+                self.client.shutdown(socket.SHUT_RDWR)
             self.proxy.closed.wait()
             return False
         if isinstance(verdict, Message):

@@ -190,8 +190,18 @@ def test_alone_it_would_lock_nothing_and_is_refused(pair, recorded_db, call, lev
     first = pair[0]
     first(f"set default_transaction_isolation = '{level}'")
     for statement in (f"select holdfast.{call}('job')", f"  select holdfast.{call}('job') ;\n ;",
-                      f"explain analyze select holdfast.{call}('job')"):
+                      f"explain analyze select holdfast.{call}('job')", f"select holdfast.{call}('a;b')",
+                      f"/* ; */ select holdfast.{call}('job') -- ; x", f"select holdfast.{call}('job'), $x$;$$a$x$",
+                      f'select holdfast.{call}(\'job\') as ";a"'):
         assert "BEGIN" in first.refused("25P01", statement)
+    if level not in FROZEN:
+        first(f"select holdfast.{call}('a;b'); select 1")  # one transaction
+
+
+@pytest.mark.parametrize("arguments", ["'job', 'nonsense'", "null", "''", "'none', 'minted'", "repeat('x', 70000)"])
+def test_who_blocks_says_nobody_only_of_a_lock_that_can_be(pair, arguments):
+    with pytest.raises(psycopg2.Error):
+        pair[0](f"select * from holdfast.who_blocks({arguments})")
 
 
 def test_a_function_that_works_under_the_lock_needs_no_block(pair, recorded_db):
@@ -273,6 +283,7 @@ def test_try_lock_alone_is_fine_at_any_level(pair, level):
     first(f"set default_transaction_isolation = '{level}'")
     assert first.value("select holdfast.try_lock('job')")
     first("select holdfast.unlock('job')")
+    assert first.value("select holdfast.try_lock('a;b')")
 
 
 @pytest.mark.parametrize("label", ["", "a\nb", "\x7f", None])

@@ -17,7 +17,7 @@ import servers
 from awaiting import Background, eventually
 from hf import Status
 from hf_tx import Isolation
-from wire import ABANDON, CUT, HOLD, MUTE, Message, WireProxy, once
+from wire import ABANDON, CUT, HOLD, MUTE, SILENCE, Message, WireProxy, once
 
 LABEL = "Count:1"
 KEY = hf.derive(LABEL)
@@ -140,6 +140,21 @@ def test_cut_before_commit_with_one_attempt_is_exhausted_and_not_applied(cut_off
     call = increment_with_rule(cut_off, once(lambda message: message.is_commit, CUT), max_attempts=1)
     assert (call.status, call.attempts) == (Status.EXHAUSTED, 1)
     assert state(cut_off[0]) == (0, 0)
+
+
+def test_a_session_that_is_given_up_at_the_deadline_keeps_no_label(cut_off):
+    """Its answers do not come any more, and the server would keep it open."""
+    database, store, proxy = cut_off
+    proxy.rule = once(lambda message: "silent" in message.text, SILENCE)
+
+    def body(tx):
+        tx.query("insert into applied values (0)")
+        tx.query("select 'silent'")
+
+    call = hf_tx.Call(store, LABEL, body, deadline_ms=1500)
+    assert call.status in (Status.EXHAUSTED, Status.NOT_ACQUIRED) and proxy.rule.hit.is_set()
+    eventually(lambda: not database.advisory_locks(), what="the session that was given up is gone")
+    assert state(database) == (0, 0)
 
 
 def test_cut_after_the_commit_of_a_read_is_retried(cut_off):

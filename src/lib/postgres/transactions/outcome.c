@@ -16,6 +16,7 @@
 enum {
     RECONNECT_MS = 60000, /* a restart after a crash, or a promotion, may take long */
     AT_LEAST_MS = 10000,
+    END_BACKEND_MS = 2000, /* for a server process that keeps labels, though the time is over */
     PAUSE_LOW_MS = 20,
     PAUSE_HIGH_MS = 100,
     /* a server process that waits for its client even after this has not got the COMMIT */
@@ -234,10 +235,11 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *base, const hf__attempt_
     int64_t deadline = patience(plan);
     hf__attempt_outcome outcome = HF__OUTCOME_NOT_COMMITTED;
 
-    if (!attempt->commit_sent)
-        end_old_backend(backend, &session, attempt,
-                        plan->deadline < deadline ? plan->deadline : deadline);
-    else if (attempt->marked)
+    if (!attempt->commit_sent) {
+        int64_t shortest = hf__deadline(END_BACKEND_MS);
+        int64_t wanted = plan->deadline < deadline ? plan->deadline : deadline;
+        end_old_backend(backend, &session, attempt, wanted > shortest ? wanted : shortest);
+    } else if (attempt->marked)
         outcome = by_marker(backend, &session, attempt, deadline, err);
     else if (attempt->xid[0])
         outcome = by_id(backend, &session, attempt, deadline, err);
