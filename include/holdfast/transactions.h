@@ -113,12 +113,11 @@ HF_API HF_MUST_CHECK hf_status hf_lock_transact(hf_lock *lock, const hf_tx_optio
  *     hf_tx_free(tx);
  *
  * hf_tx_begin and hf_tx_begin_on (as hf_lock_transact) open the first attempt; its labels are
- * acquired with its first statement, or with the commit. hf_tx_end commits
- * it, or rolls it back for any result but HF_OK; if that is not HF_ROLLED_BACK, *err is the reason.
- * HF_AGAIN: the next attempt is open, after a pause; do the work anew. Anything else is what
- * hf_transact would return, and tx has ended: further calls on it are HF_INVALID. hf_tx_free rolls
- * back what has not ended; NULL is safe. What the options point to, but for the labels, must last
- * until then.
+ * acquired with its first statement, or with the commit. hf_tx_end commits it, or rolls it back for
+ * any result but HF_OK; if that is not HF_ROLLED_BACK, *err is the reason. HF_AGAIN: the next
+ * attempt is open, after a pause; do the work anew. Anything else is what hf_transact would return,
+ * and tx has ended: further calls on it are HF_INVALID. hf_tx_free rolls back what has not ended;
+ * NULL is safe. What the options point to, but for the labels, must last until then.
  */
 HF_API HF_MUST_CHECK hf_status hf_tx_begin(hf_store *store, const hf_tx_options *options,
                                            hf_tx **tx, hf_error *err);

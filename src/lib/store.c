@@ -150,7 +150,7 @@ static hf_status open_by_environment(hf_store_options *options, hf_store **out, 
             status = hf__environment_blame(variable, &why);
     }
     free(url);
-    if (status == HF_OK) {
+    if (status == HF_OK && *out) {
         (*out)->own_registry = registry;
         return HF_OK;
     }

@@ -52,7 +52,7 @@ static void test_its_stack_is_as_large_as_asked_for(void **state)
     (void)state;
     assert_int_equal(hf__thread_start(&thread, wanted, look, &seen), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(seen.stack_size, wanted);
+    assert_true(seen.stack_size >= wanted); /* a race detector adds its own */
 }
 
 static void test_a_stack_that_cannot_be_is_refused(void **state)
