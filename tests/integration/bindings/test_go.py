@@ -39,7 +39,8 @@ def test_its_lock_on_transactions_of_database_sql(request, tmp_path, name):
         run_suite(kind, ".", BINDING / "sqltest")
 
 
-@pytest.mark.parametrize("folder", ["bindings/go", "bindings/go/sqltest", "examples/go"])
+@pytest.mark.parametrize("folder", ["bindings/go", "bindings/go/sqltest", "examples/go", "bench/languages/go",
+                                    "tests/integration/bindings/holders/go"])
 def test_it_is_vetted_and_formatted(folder):
     go("vet", "./...", folder=hf.ROOT / folder)
     assert subprocess.check_output(["gofmt", "-l", "."], cwd=hf.ROOT / folder, text=True) == ""
