@@ -1,4 +1,4 @@
-// pair.js URL ROUNDS PAIRS: seconds for so many acquires and releases, by the binding and by pg.
+// pair.js URL ROUNDS PAIRS pg|advisory-lock: seconds for so many acquires and releases, by the binding and by that.
 "use strict";
 
 const holdfast = require("holdfast");
@@ -17,21 +17,27 @@ async function byHand(client, pairs) {
   }
 }
 
+async function byAdvisoryLock(mutex, pairs) {
+  for (let i = 0; i < pairs; i++) await (await mutex.tryLock())();
+}
+
 async function seconds(run, on, pairs) {
   const began = process.hrtime.bigint();
   await run(on, pairs);
   return Number(process.hrtime.bigint() - began) / 1e9;
 }
 
-async function main(url, rounds, pairs) {
+async function main(url, rounds, pairs, control) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const store = await holdfast.open(url);
+  const [run, on] = control === "pg" ? [byHand, client]
+    : [byAdvisoryLock, (await import("advisory-lock")).default.default(url)("bench/languages")];
   await binding(store, pairs);
   for (let i = 0; i < rounds; i++)
-    console.log(await seconds(binding, store, pairs), await seconds(byHand, client, pairs));
+    console.log(await seconds(binding, store, pairs), await seconds(run, on, pairs));
   await store.close();
   await client.end();
 }
 
-main(process.argv[2], Number(process.argv[3]), Number(process.argv[4]));
+main(process.argv[2], Number(process.argv[3]), Number(process.argv[4]), process.argv[5]);
