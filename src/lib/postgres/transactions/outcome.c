@@ -40,18 +40,23 @@ static bool may_pass(hf_status status, const hf_error *err)
                                strncmp(err->sqlstate, "53", 2) == 0);
 }
 
-/* Runs one query on a session of its own, and repeats it until it gets an answer. */
-static hf_status ask_until(pg_backend *backend, pg_session **session, int64_t deadline,
-                           const char *sql, int count, const char *const *params, PGresult **result,
-                           hf_error *err)
+/*
+ * Runs one query on a session of its own, and repeats it until it gets an answer. patience bounds
+ * connecting and the query where the server is silent; NULL: they may take their time.
+ */
+static hf_status ask_with(pg_backend *backend, pg_session **session, int64_t deadline,
+                          const pg_patience *patience, const char *sql, int count,
+                          const char *const *params, PGresult **result, hf_error *err)
 {
     hf_status status;
     for (;;) {
-        status = *session ? HF_OK : hf__pg_session_open(backend, PG_FOR_LOCKS, session, err);
+        status = *session ? HF_OK
+                          : hf__pg_session_open_for(backend, PG_FOR_LOCKS, patience, session, err);
+        if (status == HF_OK)
+            status = hf__pg_session_lock(*session, patience, err);
         if (status == HF_OK) {
-            hf__baton_take(&(*session)->baton);
             status = hf__pg_query(*session, sql, count, params, result, err);
-            hf__baton_give(&(*session)->baton);
+            hf__pg_session_unlock(*session);
         }
         if (status == HF_UNREACHABLE && *session) {
             hf__pg_unpin(*session);
@@ -63,18 +68,26 @@ static hf_status ask_until(pg_backend *backend, pg_session **session, int64_t de
     }
 }
 
+static hf_status ask_until(pg_backend *backend, pg_session **session, int64_t deadline,
+                           const char *sql, int count, const char *const *params, PGresult **result,
+                           hf_error *err)
+{
+    return ask_with(backend, session, deadline, NULL, sql, count, params, result, err);
+}
+
 /* Finds the server process by pid and transaction id: the pid may have been reused. */
 static void end_old_backend(pg_backend *backend, pg_session **session, const pg_attempt *attempt,
                             int64_t deadline)
 {
     hf_error ignored;
     const char *params[] = {attempt->backend_pid, attempt->xid};
+    const pg_patience patience = {.until = deadline};
     bool gone = !attempt->xid[0];
     while (!gone && hf__left_ms(deadline) != 0) {
         PGresult *result = NULL;
         hf_status status =
-            ask_until(backend, session, deadline, pg_sql(&hf__sql_postgres_tx_end_backend), 2,
-                      params, &result, &ignored);
+            ask_with(backend, session, deadline, &patience,
+                     pg_sql(&hf__sql_postgres_tx_end_backend), 2, params, &result, &ignored);
         gone = status != HF_OK || PQntuples(result) == 0;
         PQclear(result);
         if (!gone)
