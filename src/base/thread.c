@@ -1,6 +1,5 @@
 #include "base/thread.h"
 
-#include <errno.h>
 #include <signal.h>
 
 #include "base/clock.h"
@@ -25,53 +24,48 @@ int hf__thread_start(pthread_t *thread, size_t stack_size, void *(*run)(void *),
 
 void hf__baton_init(hf__baton *baton)
 {
-    (void)sem_init(&baton->free, 0, 1);
+    pthread_mutex_init(&baton->mutex, NULL);
+    pthread_cond_init(&baton->free, NULL);
+    baton->is_taken = false;
 }
 
 void hf__baton_destroy(hf__baton *baton)
 {
-    (void)sem_destroy(&baton->free);
+    pthread_cond_destroy(&baton->free);
+    pthread_mutex_destroy(&baton->mutex);
 }
 
-/* A signal of the program may end a wait, which then goes on. */
 void hf__baton_take(hf__baton *baton)
 {
-    while (sem_wait(&baton->free) != 0 && errno == EINTR)
-        ;
+    (void)hf__baton_take_until(baton, HF__FOREVER);
 }
 
 bool hf__baton_try(hf__baton *baton)
 {
-    int failed;
-    while ((failed = sem_trywait(&baton->free)) != 0 && errno == EINTR)
-        ;
-    return !failed;
-}
-
-static int wait_until(sem_t *sem, int64_t until_ms)
-{
-#ifdef __SANITIZE_THREAD__ /* gcc's race detector does not know sem_clockwait */
-    int64_t wait_ns = (int64_t)hf__left_ms(until_ms) * 1000000;
-    struct timespec when;
-    clock_gettime(CLOCK_REALTIME, &when);
-    when.tv_sec += (when.tv_nsec + wait_ns) / 1000000000;
-    when.tv_nsec = (when.tv_nsec + wait_ns) % 1000000000;
-    return sem_timedwait(sem, &when);
-#else
-    struct timespec when = hf__timespec(until_ms);
-    return sem_clockwait(sem, CLOCK_MONOTONIC, &when);
-#endif
+    pthread_mutex_lock(&baton->mutex);
+    bool got = !baton->is_taken;
+    baton->is_taken = true;
+    pthread_mutex_unlock(&baton->mutex);
+    return got;
 }
 
 bool hf__baton_take_until(hf__baton *baton, int64_t until_ms)
 {
-    int failed;
-    while ((failed = wait_until(&baton->free, until_ms)) != 0 && errno == EINTR)
-        ;
-    return !failed;
+    struct timespec until = hf__timespec(until_ms);
+    int failed = 0;
+    pthread_mutex_lock(&baton->mutex);
+    while (baton->is_taken && !failed)
+        failed = pthread_cond_clockwait(&baton->free, &baton->mutex, CLOCK_MONOTONIC, &until);
+    bool got = !baton->is_taken;
+    baton->is_taken = true;
+    pthread_mutex_unlock(&baton->mutex);
+    return got;
 }
 
 void hf__baton_give(hf__baton *baton)
 {
-    (void)sem_post(&baton->free);
+    pthread_mutex_lock(&baton->mutex);
+    baton->is_taken = false;
+    pthread_cond_signal(&baton->free);
+    pthread_mutex_unlock(&baton->mutex);
 }

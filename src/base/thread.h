@@ -2,7 +2,6 @@
 #define HF_BASE_THREAD_H
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +18,9 @@ int hf__thread_start(pthread_t *thread, size_t stack_size, void *(*run)(void *),
  * back. Between taking and giving there is a whole transaction, whose caller may move.
  */
 typedef struct hf__baton {
-    sem_t free;
+    pthread_mutex_t mutex;
+    pthread_cond_t free;
+    bool is_taken;
 } hf__baton;
 
 void hf__baton_init(hf__baton *baton);
