@@ -194,7 +194,10 @@ static void add_site(struct drafts *drafts, const hf__site *site)
                        ? "; check 'as': the source does not tell how it is hashed"
                        : "");
     add(drafts, &key, &name, site->file,
-        strcmp(site->lifetime, "transaction") == 0 ? "transaction" : "session", &remark);
+        strcmp(site->lifetime, "transaction") == 0 ? "transaction"
+        : strcmp(site->lifetime, "session") == 0   ? "session"
+                                                   : NULL,
+        &remark);
 }
 
 static hf_status examine(const struct invocation *in, const hf_registry *registry, hf__lint **lint,
@@ -262,10 +265,7 @@ static void add_view(struct drafts *drafts, const hf_lock_view *view)
     put_name(&name, called[0] != '\0' ? called : show_key(number, view));
     hf__buf_printf(&remark, "seen in the database%s%s",
                    view->application[0] != '\0' ? ", held by " : "", view->application);
-    add(drafts, &key, &name, NULL,
-        !view->session_known               ? NULL
-        : view->lifetime == HF_TRANSACTION ? "transaction"
-                                           : "session",
+    add(drafts, &key, &name, NULL, view->session_known ? lifetime_name(view->lifetime) : NULL,
         &remark);
     hf__buf_free(&pattern);
 }

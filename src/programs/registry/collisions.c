@@ -113,15 +113,6 @@ static hf__slice label_at(const struct hf__label_list *list, size_t offset)
     return label_of(list, line_at(list, offset));
 }
 
-static bool has_control(hf__slice label)
-{
-    bool has = false;
-
-    for (size_t i = 0; i < label.size; i++)
-        has |= (unsigned char)label.text[i] < 0x20 || label.text[i] == 0x7f;
-    return has;
-}
-
 static hf_status check(hf__slice label, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -130,7 +121,7 @@ static hf_status check(hf__slice label, hf_error *err)
         status = hf__fail(err, HF_BAD_DATA, "the label has %zu bytes, more than %d", label.size,
                           HF_LABEL_MAX);
         hf__hint(err, "one label a line; --null for labels that end with NUL");
-    } else if (has_control(label)) {
+    } else if (hf__has_control(label.text, label.size)) {
         char shown[128];
         status = hf__fail(err, HF_BAD_DATA, "the label has a control character: '%s'",
                           hf__show(shown, sizeof shown, label.text, label.size));

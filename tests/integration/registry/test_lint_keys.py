@@ -285,9 +285,11 @@ end
 
 
 @pytest.mark.parametrize("name,text", [
-    ("a.ts", "const fn = 'pg_advisory_xact_lock';\nexecute(`SELECT ${fn}(?)`, [key]);\n"),
+    ("a.ts", "const fn = 'pg_advisory_xact_lock';\nexecute(`SELECT ${fn}(?)`, [compute()]);\n"),
     ("a.py", "fn = 'pg_try_advisory_lock_shared'\nexecute(f'SELECT {fn}(:key)')\n"),
     ("a.go", 'package p\nfunc f() string { return "pg_advisory_lock" }\n'),
+    ("a.ex", 'def hold(key), do: run("pg_advisory_xact_lock", key)\n'),
+    ("A.java", 'class A { void f() { cb.function("pg_advisory_xact_lock", Object.class, cb.literal(7)); } }\n'),
 ])
 def test_the_name_of_a_function_alone_is_a_site_too(listed, name, text):
     assert listed({name: text}) == [("unresolved", None)]
@@ -316,3 +318,56 @@ def test_a_call_whose_closure_is_too_long_to_be_read_is_a_site(listed):
 ])
 def test_values_may_be_a_list_with_a_name_and_a_call_is_none(listed, name, text, found):
     assert listed({name: text}) == [found]
+
+
+@pytest.mark.parametrize("pattern", [
+    "$x =~ /[ \"'\\\\]/;", "$x =~ s/([\"'])/\\\\$1/g;", "$x =~ s{'}{quote};", "$x =~ tr/'/`/;", "my $r = qr{[\"']};",
+    "my @parts = split /'/, $x;", "if ($x =~ m/'/) { }", "my $y = $h{s}; my $w = -s $file;",
+])
+def test_quotes_in_a_pattern_of_perl_open_no_string(listed, pattern):
+    assert listed({"a.pm": f"{pattern}\nsub f {{ $dbh->do('SELECT pg_advisory_lock(424242)'); }}\n"}) == read("424242")
+
+
+@pytest.mark.parametrize("name,text", [
+    ("a.go", "package p\nvar q = ' SELECT pg_advisory_lock(424242)\n"),
+    ("a.py", "x = y' SELECT 1\nSELECT pg_advisory_lock(424242)\n"),
+])
+def test_what_the_scanner_takes_for_code_is_a_site_all_the_same(listed, name, text):
+    assert listed({name: text}) == read("424242")
+
+
+def test_a_function_of_the_project_with_the_name_of_a_lock_is_no_site(listed):
+    assert listed({"a.py": "def pg_advisory_lock(cur): pass\n", "a.ts": "function pg_advisory_lock(db) {}\n"}) == []
+
+
+@pytest.mark.parametrize("name,text,sites", [
+    ("a.ts", "const fn = 'pg_advisory_xact_lock';\nexecute(`SELECT ${fn}(?, ?)`, [42, 7]);\n", 1),
+    ("a.ts", "const fn = wait ? 'pg_advisory_lock' : 'pg_try_advisory_lock';\nexecute('SELECT ' + fn + '(42, 7)');\n", 2),
+    ("a.py", "fn = 'pg_try_advisory_lock' if once else 'pg_advisory_lock'\nexecute(f'SELECT {fn}(%s, %s)', (42, 7))\n", 1),
+    ("a.rb", 'fn = "pg_advisory_lock"\nconn.execute("SELECT #{fn}(42, 7)")\n', 1),
+    ("a.ex", 'def f do\n  fun = "pg_advisory_lock"\n  query("SELECT #{fun}($1, $2)", [42, 7])\nend\n', 1),
+    ("a.php", "<?php\n$fn = 'pg_advisory_lock';\n$db->query('SELECT ' . $fn . '(42, 7)');\n", 1),
+    ("a.cs", 'class A { void F() { var fn = "pg_advisory_lock"; c.Run($"SELECT {fn}(42, 7)"); } }\n', 1),
+    ("a.kt", 'fun f() {\n  val fn = "pg_advisory_lock"\n  c.run("SELECT ${fn}(42, 7)")\n}\n', 1),
+    ("A.java", 'class A { void f() { String fn = "pg_advisory_lock"; c.run("SELECT " + fn + "(42, 7)"); } }\n', 1),
+    ("a.go", 'package p\nfunc f() {\n\tfn := "pg_advisory_lock"\n\tdb.Exec("SELECT " + fn + "(42, 7)")\n}\n', 1),
+    ("a.rs", 'fn f() { let fun: &str = "pg_advisory_lock"; c.run(format!("SELECT {fun}(42, 7)")); }\n', 1),
+])
+def test_sql_may_be_made_with_the_name_of_its_function(listed, name, text, sites):
+    assert listed({name: text}) == read("(42, 7)") * sites
+
+
+@pytest.mark.parametrize("name,text", [
+    ("A.java", 'class A { void f() { run("SELECT pg_" + (wait ? "" : "try_") + "advisory_" + "lock(?)"); } }\n'),
+    ("a.py", "cur.execute(f'SELECT pg_{how}advisory_lock({key})')\n"),
+    ("a.ts", "db.query(`SELECT pg_advisory_${kind}lock($1)`, [key]);\n"),
+    ("a.rb", 'conn.execute("SELECT pg_try_advisory_#{kind}(#{key})")\n'),
+    ("a.go", 'package p\nfunc f() { db.Exec(fmt.Sprintf("SELECT pg_advisory_%s($1)", kind), key) }\n'),
+])
+def test_a_part_of_a_functions_name_is_a_site_too(listed, name, text):
+    assert listed({name: text}) == [("unresolved", None)]
+
+
+def test_a_function_of_the_project_may_have_the_name_of_a_lock(listed):
+    assert listed({"a.py": "def pg_try_advisory_lock(env, key):\n  env.cr.execute('SELECT pg_try_advisory_xact_lock(%s)', (key,))\n",
+                   "b.py": "from a import pg_try_advisory_lock\npg_try_advisory_lock(env, 424242)\n"}) == [PASSED, *read("424242")]

@@ -235,3 +235,13 @@ def test_a_try_that_nobody_looks_at_is_found_and_one_that_is_asked_is_not(found,
 ])
 def test_sql_that_is_only_made_or_expected_of_a_mock_ignores_no_result(found, name, text):
     assert not found("try-result-ignored", name, text)
+
+
+@pytest.mark.parametrize("name,text", [
+    ("a.rb", "def lock\n  @lock = connection.exec('SELECT pg_try_advisory_lock($1)', args)\n  acquired?\nend\n"),
+    ("a.kt", 'fun f() {\n  val got = exec("SELECT pg_try_advisory_xact_lock(7)") { rows -> rows.getBoolean(1) }\n  if (!got) return\n}\n'),
+    ("a.ts", "async function f() {\n  const {\n    rows: [{ locked }],\n  } = await c.query<{ locked: boolean }>(\n"
+             "    'SELECT pg_try_advisory_lock($1) AS locked', [7],\n  );\n  if (!locked) throw new Error('busy');\n}\n"),
+])
+def test_a_result_that_a_variable_gets_is_not_ignored(found, name, text):
+    assert not found("try-result-ignored", name, text)

@@ -6,6 +6,7 @@ import pytest
 
 import hf
 import hf_registry
+import sanitizers
 from cli import EXIT_CONFIG
 from hf import Derivation
 
@@ -326,6 +327,7 @@ def test_faults_of_the_schema_are_findings(check):
     assert rules(found) == ["missing-field", "unknown-field"]
 
 
+@sanitizers.with_own_memory
 def test_a_hundred_megabytes_are_refused_in_bounded_memory(holdfast, tmp_path):
     with open(tmp_path / "locks.yaml", "wb") as file:
         file.write(b"version: 1\nlocks:\n")

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import hf
+import sanitizers
 from cli import EXIT_DATA, EXIT_USAGE
 
 SAMPLES = hf.ROOT / "tests/registry"
@@ -107,6 +108,10 @@ def test_everything_a_registry_can_say_survives_doc_and_import(holdfast, tmp_pat
         {"name": "four", "key": {"class": 7, "pattern": "{a}-{b}-{c}", "as": "hashtext"},
          "placeholders": {"a": ["x", "y z", "1"], "c": "[^-]+"}, "mode": "exclusive"},
         {"name": "five", "key": {"pattern": "minted:{x}", "as": "minted"}, "mode": "exclusive"},
+        {"name": "six", "key": {"pattern": "six", "as": "sha256"}, "lifetime": "lease", "mode": "exclusive"},
+        {"name": "seven", "key": {"pattern": "seven", "as": "sha256"}, "lifetime": "lease", "lease": "90s", "mode": "shared"},
+        {"name": "eight", "key": {"pattern": "eight", "as": "sha256"}, "lifetime": "lease", "lease": "1500ms",
+         "mode": "exclusive"},
     ]
     (tmp_path / "locks.yaml").write_text(yaml.safe_dump({"version": 1, "locks": locks}))
     page = holdfast("registry", "doc", "-o", "LOCKS.md", cwd=tmp_path)
@@ -297,6 +302,10 @@ def test_a_lock_key_column_may_have_both_numbers_and_labels(imported):
     ("Transaction", "transaction", None),
     ("TX", "transaction", None),
     ("shared", None, "shared"),
+    ("Lease, exclusive", "lease", "exclusive"),
+    ("lease of 2y, shared", "lease", "shared"),
+    ("session or lease, exclusive", None, "exclusive"),
+    ("release, exclusive", None, "exclusive"),
     ("session or transaction, exclusive", None, "exclusive"),
     ("advisory", None, None),
     ("", None, None),
@@ -434,6 +443,7 @@ def test_no_file_and_two_files_are_wrong_usage(holdfast):
     assert holdfast("registry", "import", "a", "b").code == EXIT_USAGE
 
 
+@sanitizers.with_own_memory
 def test_a_huge_file_is_refused_after_the_first_8_mib(holdfast, tmp_path):
     path = tmp_path / "huge.md"
     with path.open("wb") as file:
@@ -539,6 +549,12 @@ def test_every_derivation_is_read_by_its_name(imported, derivation):
 def test_locks_outside_of_tables_are_told_as_unread(imported, text, said):
     imported("# Advisory locks\n\n" + FIXED + row("5000", "A", "b", "", "session", "") + "\n" + text)
     assert "not read" in imported.notes and said in imported.notes
+
+
+def test_a_pattern_with_a_control_character_is_left_out_and_told(imported):
+    locks = imported("# Advisory locks\n\n| Pattern | Purpose |\n|---|---|\n| `Job:\x0b{id}` | a |\n| `Task:{id}` | b |\n")
+    assert only(locks)["key"]["pattern"] == "Task:{id}"
+    assert "control character" in imported.notes
 
 
 def test_crossed_out_and_indented_rows_are_no_locks(imported):

@@ -13,6 +13,7 @@ import pytest
 import cli
 import hf
 import hf_registry
+import sanitizers
 from cli import EXIT_CONFIG, EXIT_DATA, EXIT_FAILED, EXIT_USAGE
 
 EXIT_COLLISIONS = 1
@@ -377,6 +378,7 @@ def test_random_lists_have_the_collisions_that_a_dictionary_finds(labels, deriva
             for group in answer["collisions"]} == wanted
 
 
+@sanitizers.with_own_memory
 def test_memory_stays_within_what_the_manual_says(holdfast, tmp_path):
     """16 bytes a label, growing by half, and the text itself."""
     count = 2_000_000
@@ -393,6 +395,7 @@ def test_memory_stays_within_what_the_manual_says(holdfast, tmp_path):
     assert json.loads(done.stdout)["labels"] == count
 
 
+@sanitizers.with_own_memory
 def test_too_little_memory_is_said(holdfast, tmp_path):
     path = tmp_path / "labels"
     path.write_bytes(b"Job:12345678\n" * 3_000_000)

@@ -225,8 +225,16 @@ static void write_scope(hf__buf *out, const hf__lock_entry *entry)
 
 static void write_type(hf__buf *out, const hf__lock_entry *entry)
 {
+    int ms = entry->view.lease_ms;
+
     if (entry->view.lifetime_given)
-        hf__buf_puts(out, entry->view.lifetime == HF_TRANSACTION ? "transaction, " : "session, ");
+        hf__buf_puts(out, entry->view.lifetime == HF_LEASE         ? "lease"
+                          : entry->view.lifetime == HF_TRANSACTION ? "transaction"
+                                                                   : "session");
+    if (ms > 0) /* to the millisecond: import reads it back */
+        hf__buf_printf(out, " of %d%s", ms % 1000 == 0 ? ms / 1000 : ms,
+                       ms % 1000 == 0 ? "s" : "ms");
+    hf__buf_puts(out, entry->view.lifetime_given ? ", " : "");
     hf__buf_puts(out, entry->view.mode == HF_SHARED ? "shared" : "exclusive");
 }
 
@@ -412,6 +420,9 @@ static const struct {
      "| transaction | exclusive | `pg_advisory_xact_lock` | with the transaction |"},
     {true, HF_TRANSACTION, HF_SHARED,
      "| transaction | shared | `pg_advisory_xact_lock_shared` | with the transaction |"},
+    {true, HF_LEASE, HF_EXCLUSIVE,
+     "| lease | exclusive | `holdfast run --lease` | when it is over |"},
+    {true, HF_LEASE, HF_SHARED, "| lease | shared | `holdfast run --lease -s` | when it is over |"},
     {false, HF_SESSION, HF_EXCLUSIVE, "| not stated | exclusive | | |"},
     {false, HF_SESSION, HF_SHARED, "| not stated | shared | | |"},
 };

@@ -1,8 +1,10 @@
 /* What the cells of a row say that are not about the key. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/time.h"
 #include "programs/registry/import/key.h"
 #include "programs/registry/import/lock.h"
 
@@ -36,7 +38,28 @@ static unsigned type_words(const char *text)
     bool session = strcasestr(text, "session") != NULL || session_call;
 
     return (session ? HF__SAYS_SESSION : 0U) | (transaction ? HF__SAYS_TRANSACTION : 0U) |
-           (exclusive ? HF__SAYS_EXCLUSIVE : 0U) | (shared ? HF__SAYS_SHARED : 0U);
+           (exclusive ? HF__SAYS_EXCLUSIVE : 0U) | (shared ? HF__SAYS_SHARED : 0U) |
+           (has_word(text, "lease") ? HF__SAYS_LEASE : 0U);
+}
+
+/* "lease of 45s", as doc writes it. */
+static void read_lease_length(hf__import_lock *lock, const char *text)
+{
+    static const char before[] = "lease of ";
+    const char *at = strcasestr(text, before);
+    int64_t ms = 0;
+    char length[32];
+
+    if (at == NULL)
+        return;
+    at += strlen(before);
+    size_t size = strspn(at, "0123456789.mshd");
+    snprintf(length, sizeof length, "%.*s", (int)size, at);
+    if (hf__parse_duration(length, &ms, NULL) == HF_OK && ms >= HF_LEASE_MIN_MS &&
+        ms <= HF_LEASE_MAX_MS)
+        put_line(&lock->lease, length);
+    else
+        hf__import_lock_comment(lock, "lock type", text);
 }
 
 static void read_type(hf__import_lock *lock, const hf__inline *cell)
@@ -47,6 +70,8 @@ static void read_type(hf__import_lock *lock, const hf__inline *cell)
         hf__import_lock_comment(lock, "lock type", cell->text.data);
     else if (strcasestr(cell->text.data, "try") != NULL) /* the registry has no field for it */
         hf__import_lock_comment(lock, "acquired without waiting", cell->text.data);
+    if ((words & HF__SAYS_LEASE) != 0)
+        read_lease_length(lock, cell->text.data);
     lock->type |= words;
 }
 

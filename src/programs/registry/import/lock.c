@@ -160,6 +160,10 @@ static void read_pattern(hf__import_lock *lock, const char *text, size_t size, b
         lock->why = size == 0 ? "there is no pattern in it" : "its pattern is too long";
         return;
     }
+    if (hf__has_control(text, size)) {
+        lock->why = "its pattern has a control character, which no label has";
+        return;
+    }
     lock->kind = HF__IMPORT_PATTERN;
     if (own_document) {
         hf__buf_add(&lock->pattern, text, size);
@@ -331,6 +335,20 @@ static void write_word(const hf__import_lock *lock, hf__buf *yaml, const char *f
                        says_first ? "stated both ways" : "not stated", otherwise);
 }
 
+static void write_lifetime(const hf__import_lock *lock, hf__buf *yaml)
+{
+    const unsigned others = HF__SAYS_SESSION | HF__SAYS_TRANSACTION;
+
+    if ((lock->type & HF__SAYS_LEASE) == 0)
+        write_word(lock, yaml, "lifetime", HF__SAYS_SESSION, "session", HF__SAYS_TRANSACTION,
+                   "transaction", "session or transaction");
+    else
+        write_word(lock, yaml, "lifetime", HF__SAYS_LEASE, "lease", others, "",
+                   "lease, session or transaction");
+    if ((lock->type & (HF__SAYS_LEASE | others)) == HF__SAYS_LEASE && lock->lease.length > 0)
+        hf__buf_printf(yaml, "    lease: %s\n", lock->lease.data);
+}
+
 static void write_sources(const hf__import_lock *lock, hf__buf *yaml)
 {
     const char *at = lock->sources.data;
@@ -363,8 +381,7 @@ void hf__import_lock_write(const hf__import_lock *lock, hf__buf *yaml)
     hf__yaml_text(yaml, lock->name.data, lock->name.length);
     hf__buf_puts(yaml, "\n");
     write_key(lock, yaml);
-    write_word(lock, yaml, "lifetime", HF__SAYS_SESSION, "session", HF__SAYS_TRANSACTION,
-               "transaction", "session or transaction");
+    write_lifetime(lock, yaml);
     write_word(lock, yaml, "mode", HF__SAYS_EXCLUSIVE, "exclusive", HF__SAYS_SHARED, "shared",
                "exclusive assumed");
     write_text(yaml, "scope", &lock->scope);
@@ -385,7 +402,7 @@ void hf__import_lock_free(hf__import_lock *lock)
 {
     hf__buf *all[] = {&lock->name,    &lock->pattern, &lock->component, &lock->purpose,
                       &lock->scope,   &lock->owner,   &lock->runbook,   &lock->placeholders,
-                      &lock->sources, &lock->comments};
+                      &lock->sources, &lock->lease,   &lock->comments};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         hf__buf_free(all[i]);
@@ -397,5 +414,5 @@ bool hf__import_lock_is_broken(const hf__import_lock *lock)
     return lock->name.broken || lock->pattern.broken || lock->component.broken ||
            lock->purpose.broken || lock->scope.broken || lock->owner.broken ||
            lock->runbook.broken || lock->placeholders.broken || lock->sources.broken ||
-           lock->comments.broken;
+           lock->lease.broken || lock->comments.broken;
 }

@@ -32,6 +32,7 @@ typedef struct hf__import_lock {
     hf__buf name, pattern, component, purpose, scope, owner, runbook;
     hf__buf placeholders; /* YAML, without the braces */
     hf__buf sources;      /* lines */
+    hf__buf lease;        /* how long it lasts, as written */
     unsigned type;        /* enum hf__type_word: what all cells about its type say */
     bool has_order;
     int64_t order;
@@ -45,6 +46,7 @@ enum hf__type_word {
     HF__SAYS_TRANSACTION = 2,
     HF__SAYS_EXCLUSIVE = 4,
     HF__SAYS_SHARED = 8,
+    HF__SAYS_LEASE = 16,
 };
 
 /*

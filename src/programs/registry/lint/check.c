@@ -55,7 +55,7 @@ const char *hf__show_call(const hf__check *check, const hf__use *use, char out[H
     char name[64];
     char key[96];
 
-    while (size > 0 && strchr("( \t\r\n\"\\',:", text[size - 1]) != NULL)
+    while (size > 0 && strchr("( \t\r\n\"\\',:=", text[size - 1]) != NULL)
         size--;
     for (size_t i = size; i-- > 0;) {
         if (strchr(".\"': \n", text[i]) != NULL) {
@@ -114,7 +114,7 @@ enum { MEET_STATES = 20000 };
 
 static const char *lifetime_name(hf_lifetime lifetime)
 {
-    return lifetime == HF_SESSION ? "session" : "transaction";
+    return lifetime == HF_SESSION ? "session" : lifetime == HF_LEASE ? "lease" : "transaction";
 }
 
 /* What the registry says about a use. */
@@ -359,6 +359,18 @@ static hf__site_outcome judge(hf__check *check, const hf__use *use, const struct
     return reported == HF__IGNORED_ON_PURPOSE ? HF__SITE_IGNORED : outcome;
 }
 
+/* A store of ours hashes a label as the registry says, and else in its own way. */
+static const char *derivation_name(const hf__use *use, const struct known *known)
+{
+    if (use->key.kind != HF__KEY_LABEL)
+        return "";
+    if (use->key.derivation_known)
+        return hf_derivation_name(use->key.derivation);
+    if (!use->kind->ours || use->key.hash_unsure)
+        return "";
+    return hf_derivation_name(known->entry != NULL ? known->entry->view.derivation : HF_SHA256);
+}
+
 static void note_in_ledger(hf__check *check, const hf__use *use, const struct known *known,
                            hf__site_outcome outcome)
 {
@@ -378,9 +390,7 @@ static void note_in_ledger(hf__check *check, const hf__use *use, const struct kn
                       .mode = use->shared ? "shared" : "exclusive",
                       .lifetime = use->lifetime_known ? lifetime_name(use->lifetime) : "",
                       .key = key,
-                      .derivation = use->key.kind == HF__KEY_LABEL && use->key.derivation_known
-                                        ? hf_derivation_name(use->key.derivation)
-                                        : "",
+                      .derivation = derivation_name(use, known),
                       .entry = known->entry != NULL ? known->entry->view.name : "",
                       .why = known->why != NULL ? known->why : "",
                   });
@@ -393,7 +403,10 @@ static void check_lifetime(hf__check *check, const hf__use *use, const hf_regist
     if (!use->lifetime_known || !entry->lifetime_given || entry->lifetime == use->lifetime)
         return;
     hf__check_report(check, HF__WRONG_LIFETIME, use->at, HF__CERTAIN,
-                     entry->lifetime == HF_SESSION
+                     entry->lifetime == HF_LEASE
+                         ? "take a lease (HF_LEASE, holdfast run --lease), or correct the entry's "
+                           "lifetime"
+                     : entry->lifetime == HF_SESSION
                          ? "use pg_advisory_lock, or correct the entry's lifetime"
                          : "use pg_advisory_xact_lock, or correct the entry's lifetime",
                      "%s is a %s lock, but '%s' is registered with lifetime %s",

@@ -198,11 +198,15 @@ static bool is_of_interest(hf__lint *lint, const char *text, size_t size)
 {
     hf__pcre_match match;
 
-    /* After the first round only what mentions a new name can tell something new. */
-    if (lint->learning && lint->round > 0)
+    /*
+     * After the first round only what mentions a new name can tell something new, and after the
+     * first file that loads Holdfast, what was read before it.
+     */
+    if (lint->learning && lint->round > (lint->project.loads_holdfast ? 1 : 0))
         return lint->project.names != NULL &&
                hf__pcre_find(lint->project.names, text, size, 0, &match) != HF__PCRE_NOT_FOUND;
     return hf__use_finder_may_use(lint->finder, text, size) != HF__PCRE_NOT_FOUND ||
+           (lint->project.loads_holdfast && memmem(text, size, "tore.", 5) != NULL) ||
            (lint->project.names != NULL &&
             hf__pcre_find(lint->project.names, text, size, 0, &match) != HF__PCRE_NOT_FOUND);
 }

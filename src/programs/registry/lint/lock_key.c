@@ -149,8 +149,9 @@ static bool is_named(hf__piece argument)
     return memchr(argument.text, ':', argument.size) != NULL;
 }
 
-hf_status hf__lock_key_read(const hf__scope *scope, const hf__args *args, size_t first, bool labels,
-                            bool pairs, hf__lock_key *key, hf_error *err)
+hf_status hf__lock_key_read(const hf__scope *scope, const hf__args *args, size_t first,
+                            const char *params, bool labels, bool pairs, hf__lock_key *key,
+                            hf_error *err)
 {
     hf__worth values[2] = {{0}};
     size_t block = HF__NO_BLOCK;
@@ -162,7 +163,13 @@ hf_status hf__lock_key_read(const hf__scope *scope, const hf__args *args, size_t
         return hf__no_memory(err);
     if (!args->complete || args->text.data == NULL || args->count <= first || first >= HF__ARGS_MAX)
         return HF_OK;
-    hf__value_read(scope, argument(args, first), &values[0], &block);
+    hf__piece pieces[HF__ARGS_MAX];
+    size_t count = args->count < HF__ARGS_MAX ? args->count : HF__ARGS_MAX;
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = argument(args, i);
+    count = hf__pieces_by_name(pieces, count, HF__ARGS_MAX, params);
+    if (first < count)
+        hf__value_read(scope, pieces[first], &values[0], &block);
     if (is_pair)
         hf__value_read(scope, argument(args, first + 1), &values[1], &block);
     return hf__lock_key_make(values, is_pair, labels, block, key, err);

@@ -2,7 +2,7 @@
 #ifndef HF_LINT_LOCK_KEY_H
 #define HF_LINT_LOCK_KEY_H
 
-#include "programs/registry/lint/args.h"
+#include "programs/registry/lint/text/args.h"
 #include "programs/registry/lint/values/value.h"
 
 typedef enum hf__key_kind {
@@ -39,12 +39,13 @@ HF_MUST_CHECK hf_status hf__lock_key_make(hf__worth values[2], bool is_pair, boo
                                           size_t block, hf__lock_key *key, hf_error *err);
 
 /*
- * Reads the key that starts at argument `first`. pairs: two arguments are two numbers. What it
+ * Reads the key that starts at argument `first`, which may be passed by its name where params, as
+ * in hf__pieces_by_name, is not NULL. pairs: two arguments are two numbers. What it
  * cannot tell is HF__KEY_UNKNOWN.
  */
 HF_MUST_CHECK hf_status hf__lock_key_read(const hf__scope *scope, const hf__args *args,
-                                          size_t first, bool labels, bool pairs, hf__lock_key *key,
-                                          hf_error *err);
+                                          size_t first, const char *params, bool labels, bool pairs,
+                                          hf__lock_key *key, hf_error *err);
 void hf__lock_key_free(hf__lock_key *key);
 
 /* May both be the same? An unknown key, or a label with holes, may be any. */

@@ -9,7 +9,14 @@
 #include "base/vec.h"
 
 /* A hostile tree must not make us look for every word there is. */
-enum { WRAPPERS_MAX = 300, WANTED_MAX = 600, DEFINITIONS_MAX = 2000, NAME_SIZE_MAX = 100 };
+enum {
+    WRAPPERS_MAX = 300,
+    WANTED_MAX = 600,
+    WANTED_FAR = 60,
+    DEFINITIONS_MAX = 2000,
+    NAME_SIZE_MAX = 100,
+    FAR = 100
+};
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
@@ -31,7 +38,8 @@ bool hf__value_equals(const hf__worth *a, const hf__worth *b)
 {
     return a->kind == b->kind && a->number == b->number && a->derivation == b->derivation &&
            a->derivation_known == b->derivation_known && a->text.length == b->text.length &&
-           strcmp(a->field, b->field) == 0 &&
+           strcmp(a->field, b->field) == 0 && strcmp(a->lookup, b->lookup) == 0 &&
+           strcmp(a->otherwise, b->otherwise) == 0 &&
            (a->text.length == 0 || memcmp(a->text.data, b->text.data, a->text.length) == 0);
 }
 
@@ -80,20 +88,52 @@ static bool is_named(const char *name, const char *text, size_t size)
     return strlen(name) == size && memcmp(name, text, size) == 0;
 }
 
+/* How many folders two paths have in common, from the first on. */
+static int shared_folders(const char *a, const char *b)
+{
+    int count = 0;
+
+    for (; *a != '\0' && *a == *b; a++, b++)
+        count += *a == '/';
+    return count < FAR ? count : FAR - 1;
+}
+
+/* How near a wrapper is to a file that calls one of its name. */
+static int rank_of(const hf__wrapper *wrapper, const char *path, bool others_first)
+{
+    return wrapper->declared                   ? FAR + 3
+           : strcmp(wrapper->file, path) == 0  ? (others_first ? -1 : FAR + 2)
+           : share_folder(wrapper->file, path) ? FAR + 1
+                                               : shared_folders(wrapper->file, path);
+}
+
+bool hf__project_is_ambiguous(const hf__project *project, const hf__wrapper *wrapper,
+                              const char *path)
+{
+    for (size_t i = 0; i < project->wrapper_count; i++) {
+        const hf__wrapper *item = &project->wrappers[i];
+        if (item != wrapper && (item->languages & wrapper->languages) != 0 &&
+            strcmp(item->name, wrapper->name) == 0 &&
+            rank_of(item, path, false) == rank_of(wrapper, path, false) &&
+            (item->settled || item->pair != wrapper->pair ||
+             !hf__value_equals(&item->key[0], &wrapper->key[0]) ||
+             !hf__value_equals(&item->key[1], &wrapper->key[1])))
+            return true;
+    }
+    return false;
+}
+
 hf__wrapper *hf__project_wrapper(hf__project *project, const char *name, size_t size,
                                  unsigned language, const char *path, bool others_first)
 {
     hf__wrapper *best = NULL;
-    int best_rank = -1;
+    int best_rank = -2;
 
     for (size_t i = 0; i < project->wrapper_count; i++) {
         hf__wrapper *wrapper = &project->wrappers[i];
         if ((wrapper->languages & language) == 0 || !is_named(wrapper->name, name, size))
             continue;
-        int rank = wrapper->declared                   ? 4
-                   : strcmp(wrapper->file, path) == 0  ? (others_first ? 0 : 3)
-                   : share_folder(wrapper->file, path) ? 2
-                                                       : 1;
+        int rank = rank_of(wrapper, path, others_first);
         if (rank > best_rank) {
             best = wrapper;
             best_rank = rank;
@@ -121,6 +161,7 @@ static void free_wrapper(hf__wrapper *wrapper)
 {
     free(wrapper->name);
     free(wrapper->file);
+    free(wrapper->owner);
     free(wrapper->params);
     hf__value_free(&wrapper->key[0]);
     hf__value_free(&wrapper->key[1]);
@@ -235,7 +276,8 @@ void hf__project_want(hf__project *project, const char *name, size_t size)
 {
     char *copy;
 
-    if (size < 3 || size > NAME_SIZE_MAX || project->wanted_count == WANTED_MAX ||
+    if (size < 3 || size > NAME_SIZE_MAX ||
+        project->wanted_count >= (project->defining ? WANTED_FAR : WANTED_MAX) ||
         is_wanted(project, name, size))
         return;
     copy = strndup(name, size);

@@ -16,7 +16,7 @@
 #define HF__LABEL_HOLE '\x01'
 #define HF__LABEL_PARAM '\x02'
 
-enum { HF__FIELD_MAX = 32 };
+enum { HF__FIELD_MAX = 32, HF__OTHERWISE_MAX = 64 };
 
 typedef enum hf__value_kind {
     HF__VALUE_UNKNOWN,
@@ -33,7 +33,9 @@ typedef struct hf__worth {
     hf_derivation derivation;
     bool unsure; /* nobody can tell from here which bits of the hash make the key */
     bool uses_hashtext;
-    char field[HF__FIELD_MAX]; /* the field that a letter in the text means */
+    char field[HF__FIELD_MAX];         /* the field that a letter in the text means */
+    char otherwise[HF__OTHERWISE_MAX]; /* what a parameter is when nothing is passed; "": unknown */
+    char lookup[HF__FIELD_MAX]; /* the text, a parameter, is a name in this map; "": it is not */
 } hf__worth;
 
 void hf__value_free(hf__worth *value);
@@ -63,9 +65,11 @@ typedef struct hf__wrapper {
     unsigned languages;
     bool in_sql;
     bool declared;
-    char *file; /* where it is defined */
+    bool settled; /* its lock needs no callers: it only keeps others of its name from being meant */
+    char *file;   /* where it is defined */
     unsigned line;
     size_t use;         /* where in the file the lock is taken that key tells about */
+    char *owner;        /* the class that it is in; NULL: none, or not known */
     char *params;       /* their names, each with a comma behind it; NULL: not known */
     size_t unsure_from; /* with so many arguments it may take another lock; SIZE_MAX: never */
     hf__choice choice;
@@ -92,7 +96,9 @@ typedef struct hf__project {
     size_t definition_count, definition_room;
     char **wanted; /* names that some key needs, and no file has told yet */
     size_t wanted_count, wanted_room;
-    bool grown; /* since hf__project_compile: another round may tell more */
+    bool defining;       /* a definition is read, not a key: what it needs is further away */
+    bool loads_holdfast; /* some file does: stores may be passed to others */
+    bool grown;          /* since hf__project_compile: another round may tell more */
     bool broken;
     hf__pcre *names; /* finds any of the names above; NULL: there are none */
 } hf__project;
@@ -129,6 +135,10 @@ void hf__project_define(hf__project *project, const char *path, const char *name
 const hf__definition *hf__project_find(const hf__project *project, const char *path,
                                        const char *name, size_t size, bool function,
                                        bool folder_only);
+
+/* Is there another of that name, as near to the file, that takes another lock? */
+bool hf__project_is_ambiguous(const hf__project *project, const hf__wrapper *wrapper,
+                              const char *path);
 
 /* Notes that a name is needed. */
 void hf__project_want(hf__project *project, const char *name, size_t size);

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/vec.h"
+#include "programs/registry/lint/own_calls.h"
 #include "programs/registry/lint/wrappers.h"
 
 enum { USES_MAX = 5000 };
@@ -13,132 +14,12 @@ enum { USES_MAX = 5000 };
 /* A file without any of these has no use, and needs no closer look. */
 #define PREFILTER "advisory|holdfast|hf_label|hf_key|pglock"
 
-#define FUNCTION                                                                                   \
-    "(?<name>pg_(?<try>try_)?advisory_(?:(?<unlock>unlock)(?<all>_all)?|(?<xact>xact_)?lock)"      \
-    "(?<shared>_shared)?)"
-
-static const hf__use_kind kinds[] = {
-    {
-        .name = "sql",
-        .regex =
-            "(?<![\\w$.])(?:\\\\?\"{0,2}pg_catalog\\\\?\"{0,2}\\s*\\.\\s*)?\\\\?\"{0,2}" FUNCTION
-            "\\\\?\"{0,2}\\s*\\(",
-        .languages = HF__LANG_ANY,
-        .in_sql = true,
-    },
-    {
-        .name = "sql function by name", /* function('pg_advisory_xact_lock', ?) of JPQL */
-        .regex = "\\bfunction\\s*\\(\\s*'" FUNCTION "'\\s*,",
-        .languages = HF__LANG_JAVA | HF__LANG_KOTLIN,
-        .in_sql = true,
-    },
-    {
-        .name = "SQLAlchemy, peewee",
-        .regex = "\\b(?:func|fn)\\s*\\.\\s*" FUNCTION "\\s*\\(",
-        .languages = HF__LANG_PYTHON,
-        .in_code = true,
-    },
-    {
-        .name = "Diesel, and blocks of Sequel",
-        .regex = "(?<!fn )(?<!def )(?<![\\w.])" FUNCTION "\\s*\\(",
-        .languages = HF__LANG_RUST | HF__LANG_RUBY,
-        .in_code = true,
-    },
-    {
-        .name = "Sequel",
-        .regex = "\\bfunction\\s*\\(\\s*:" FUNCTION "\\s*,",
-        .languages = HF__LANG_RUBY,
-        .in_code = true,
-    },
-    {
-        .name = "with_advisory_lock",
-        .regex = "(?<!def )(?<!\\w)with_advisory_lock(?:!|_result)?[ (]\\s*(?=[\"':A-Z])",
-        .languages = HF__LANG_RUBY,
-        .in_code = true,
-        .labels = true,
-        .derivation = "with-advisory-lock",
-        .releases = true,
-        .transaction_if = "\\btransaction:\\s*true",
-    },
-    {
-        .name = "django-pglocks",
-        .regex = "(?<!def )(?<![\\w])advisory_lock\\s*\\(",
-        .languages = HF__LANG_PYTHON,
-        .in_code = true,
-        .labels = true,
-        .derivation = "crc32",
-        .releases = true,
-    },
-    {
-        .name = "django-pglock",
-        .regex = "(?<![\\w])pglock\\.advisory\\s*\\(",
-        .languages = HF__LANG_PYTHON,
-        .in_code = true,
-        .labels = true,
-        .derivation = "",
-        .releases = true,
-        .transaction_if = "\\bxact\\s*=\\s*True",
-    },
-    {
-        .name = "npm advisory-lock",
-        .regex = "(?<!function )\\b(?:create|get)Mutex\\s*\\(",
-        .languages = HF__LANG_JS,
-        .in_code = true,
-        .labels = true,
-        .derivation = "",
-        .releases = true,
-        .file_has = "advisory-lock",
-    },
-    {
-        .name = "go-pglock",
-        .regex = "\\bpglock\\.NewLock\\s*\\(",
-        .languages = HF__LANG_GO,
-        .in_code = true,
-        .argument = 1,
-        .releases = true,
-    },
-    {
-        .name = "sqlx",
-        .regex = "\\bPgAdvisoryLock::new\\s*\\(",
-        .languages = HF__LANG_RUST,
-        .in_code = true,
-        .labels = true,
-        .derivation = "",
-        .releases = true,
-    },
-    {
-        .name = "DistributedLock.Postgres",
-        .regex = "\\bPostgresAdvisoryLockKey\\s*\\((?!\\s*(?:string|long|int|Guid)\\b)",
-        .languages = HF__LANG_CSHARP,
-        .in_code = true,
-        .labels = true,
-        .pairs = true,
-        .releases = true,
-        .lifetime_unknown = true,
-    },
-    {
-        .name = "libholdfast",
-        .regex = "(?<!define )\\bHF_(?:LABEL(?:_AS)?|KEY)\\s*\\(",
-        .languages = HF__LANG_C,
-        .in_code = true,
-        .labels = true,
-        .releases = true,
-        .lifetime_unknown = true,
-    },
-    {
-        .name = "the name of a function", /* fn = "pg_advisory_lock"; the last row */
-        .regex = "(?:(?<![=!<>])=|[?:]|=>|\\breturn)\\s*[\"'`]" FUNCTION "[\"'`]",
-        .languages = HF__LANG_ANY & ~(unsigned)(HF__LANG_SQL | HF__LANG_XML | HF__LANG_TEXT),
-        .in_sql = true,
-        .bare = true,
-        .releases = true,
-    },
-};
-
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
+enum { KINDS = HF__USE_KINDS };
 
 struct hf__use_finder {
     hf__pcre *prefilter;
+    hf__pcre *own;    /* what every file with Holdfast has */
+    hf__pcre *import; /* of its bindings */
     hf__pcre *kinds[KINDS];
     hf__pcre *transaction_if[KINDS];
     hf__pcre *value_patterns[HF__VALUE_PATTERNS];
@@ -151,10 +32,15 @@ static hf_status compile_all(hf__use_finder *finder, hf_error *err)
 {
     hf_status status = hf__pcre_compile(PREFILTER, &finder->prefilter, err);
 
+    if (status == HF_OK)
+        status = hf__pcre_compile("holdfast|hf_", &finder->own, err);
+    if (status == HF_OK)
+        status = hf__pcre_compile(hf__own_import, &finder->import, err);
     for (size_t i = 0; status == HF_OK && i < KINDS; i++) {
-        status = hf__pcre_compile(kinds[i].regex, &finder->kinds[i], err);
-        if (status == HF_OK && kinds[i].transaction_if != NULL)
-            status = hf__pcre_compile(kinds[i].transaction_if, &finder->transaction_if[i], err);
+        status = hf__pcre_compile(hf__use_kinds[i].regex, &finder->kinds[i], err);
+        if (status == HF_OK && hf__use_kinds[i].transaction_if != NULL)
+            status =
+                hf__pcre_compile(hf__use_kinds[i].transaction_if, &finder->transaction_if[i], err);
     }
     for (size_t i = 0; status == HF_OK && i < HF__VALUE_PATTERNS; i++)
         status = hf__pcre_compile(hf__value_patterns[i], &finder->value_patterns[i], err);
@@ -183,6 +69,8 @@ void hf__use_finder_free(hf__use_finder *finder)
     if (finder == NULL)
         return;
     hf__pcre_free(finder->prefilter);
+    hf__pcre_free(finder->own);
+    hf__pcre_free(finder->import);
     for (size_t i = 0; i < KINDS; i++) {
         hf__pcre_free(finder->kinds[i]);
         hf__pcre_free(finder->transaction_if[i]);
@@ -271,6 +159,8 @@ struct search {
     const hf__unit *unit;
     const hf__scope *scope;
     hf__uses *uses;
+    bool names_holdfast; /* in any way, also in SQL */
+    bool loads_holdfast;
     hf_error *err;
 };
 
@@ -294,7 +184,7 @@ static void describe(struct search *search, size_t index, const hf__pcre_match *
 {
     const hf__pcre *regex = search->finder->kinds[index];
 
-    use->kind = &kinds[index];
+    use->kind = &hf__use_kinds[index];
     use->start = match->start[0];
     use->at = place_of(regex, match);
     use->args = match->end[0];
@@ -306,8 +196,8 @@ static void describe(struct search *search, size_t index, const hf__pcre_match *
     use->shared = hf__pcre_match_has(match, hf__pcre_group(regex, "shared"));
     use->lifetime =
         hf__pcre_match_has(match, hf__pcre_group(regex, "xact")) ? HF_TRANSACTION : HF_SESSION;
-    use->lifetime_known = !kinds[index].lifetime_unknown;
-    use->labels = kinds[index].labels;
+    use->lifetime_known = !hf__use_kinds[index].lifetime_unknown;
+    use->labels = hf__use_kinds[index].labels;
     use->key.block = HF__NO_BLOCK;
 }
 
@@ -347,61 +237,157 @@ static hf_status read_key(struct search *search, size_t index, hf__use *use)
             HF__PCRE_FOUND)
         use->lifetime = HF_TRANSACTION;
     if (!use->unlocks_all)
-        status = hf__lock_key_read(&scope, &args, use->kind->argument, use->kind->labels,
-                                   use->kind->pairs || !use->kind->labels, &use->key, search->err);
+        status = hf__lock_key_read(&scope, &args, use->kind->argument, use->kind->params,
+                                   use->kind->labels, use->kind->pairs || !use->kind->labels,
+                                   &use->key, search->err);
     note_derivation(use->kind, &use->key);
     hf__args_free(&args);
     return status;
 }
 
-/* The SQL around such a name is made elsewhere: that a lock is taken is all that is known. */
-static void read_bare(const hf__uses *uses, hf__use *use, bool *known)
+/* Reads the key from SQL that the file makes with the name of the function. */
+static hf_status read_made(struct search *search, size_t call, hf__use *use)
 {
+    hf__scope scope = *search->scope;
+    hf__args args;
+
+    hf__args_read(search->unit, call, &args);
+    scope.at = call;
+    scope.code = false;
+    scope.string_end = hf__unit_run_end(search->unit, args.complete ? args.end - 1 : call);
+    hf_status status =
+        hf__lock_key_read(&scope, &args, 0, NULL, false, true, &use->key, search->err);
+    hf__args_free(&args);
+    return status;
+}
+
+/*
+ * The SQL around such a name is made elsewhere. Where that is not in the file, that a lock is taken
+ * is all that is known. *known: it is an argument of a call that is listed.
+ */
+static hf_status read_bare(struct search *search, hf__use *use, bool *known)
+{
+    const hf__uses *uses = search->uses;
+
     *known = false;
     for (size_t i = 0; i < uses->count; i++)
         *known = *known || (use->at >= uses->items[i].start && use->at < uses->items[i].end);
     use->end = use->args;
+    if (*known)
+        return HF_OK;
+    size_t call = hf__bare_name_call(search->unit, use->at);
+    if (call > 0)
+        return read_made(search, call, use);
     use->key =
         (hf__lock_key){.why = "the SQL with this name is made elsewhere", .block = HF__NO_BLOCK};
+    return HF_OK;
+}
+
+/* Adds the use, which it takes over. */
+static hf_status keep(struct search *search, hf__use *use)
+{
+    hf__uses *uses = search->uses;
+
+    if (hf__grow(&uses->items, &uses->capacity, uses->count + 1, sizeof *uses->items)) {
+        uses->items[uses->count++] = *use;
+        return HF_OK;
+    }
+    hf__lock_key_free(&use->key);
+    return hf__no_memory(search->err);
+}
+
+/* One use for each lock that the call takes. */
+static hf_status add_own(struct search *search, hf__use *use)
+{
+    hf__scope scope = *search->scope;
+    hf__lock_key keys[HF__PIECES_MAX];
+    hf__args args;
+    size_t count = 0;
+
+    hf__args_read(search->unit, use->args, &args);
+    use->end = args.end;
+    scope.at = use->at;
+    scope.code = use->kind->in_code;
+    if (use->in_text)
+        scope.string_end = hf__unit_run_end(search->unit, args.complete ? args.end - 1 : use->at);
+    hf_status status = hf__own_keys_read(&scope, use->kind, &args, keys, &count, search->err);
+    hf__args_free(&args);
+    for (size_t i = 0; i < count; i++) {
+        use->key = keys[i];
+        if (status == HF_OK)
+            status = keep(search, use);
+        else
+            hf__lock_key_free(&keys[i]);
+    }
+    return status;
+}
+
+static bool is_of_project(const struct search *search, const hf__use *use)
+{
+    const hf__unit *unit = search->unit;
+    size_t size = 0;
+
+    while (isalnum((unsigned char)unit->text[use->at + size]) || unit->text[use->at + size] == '_')
+        size++;
+    return hf__project_wrapper(search->scope->project, unit->text + use->at, size,
+                               (unsigned)unit->syntax->id, unit->path, false) != NULL;
 }
 
 static hf_status add_use(struct search *search, size_t index, const hf__pcre_match *match)
 {
-    hf__uses *uses = search->uses;
     hf__use use = {0};
-    hf_status status;
+    bool bare = hf__use_kinds[index].bare;
     bool known = false;
 
     describe(search, index, match, &use);
-    if (kinds[index].bare) {
-        read_bare(uses, &use, &known);
-        if (known || use.unlocks)
-            return HF_OK; /* it is an argument of a call that is listed */
+    if (hf__use_kinds[index].in_doubt && is_of_project(search, &use))
+        return HF_OK;
+    if (hf__use_kinds[index].ours)
+        return add_own(search, &use);
+    hf_status status = bare ? read_bare(search, &use, &known) : read_key(search, index, &use);
+    if (bare && (known || use.unlocks)) {
+        hf__lock_key_free(&use.key);
+        return status;
     }
-    status = kinds[index].bare ? HF_OK : read_key(search, index, &use);
     if (status == HF_OK && continues_as_prose(search->unit, &use)) {
         hf__lock_key_free(&use.key);
         return HF_OK;
     }
-    if (status == HF_OK &&
-        !hf__grow(&uses->items, &uses->capacity, uses->count + 1, sizeof *uses->items))
-        status = hf__no_memory(search->err);
     if (status == HF_OK)
-        uses->items[uses->count++] = use;
-    else
-        hf__lock_key_free(&use.key);
+        return keep(search, &use);
+    hf__lock_key_free(&use.key);
     return status;
+}
+
+/* Any name counts where Holdfast is loaded; elsewhere in its project a store's methods do. */
+static bool is_of_holdfast(const struct search *search, const hf__use_kind *kind,
+                           const hf__pcre *regex, const hf__pcre_match *match)
+{
+    return !kind->ours || kind->in_sql || search->loads_holdfast ||
+           hf__pcre_match_has(match, hf__pcre_group(regex, "own")) ||
+           (search->scope->project->loads_holdfast &&
+            hf__pcre_match_has(match, hf__pcre_group(regex, "store")));
+}
+
+/* Most projects do not have Holdfast: its calls must not cost them time. */
+static bool is_out_of_place(const struct search *search, const hf__use_kind *kind)
+{
+    if (!kind->ours || search->loads_holdfast)
+        return false;
+    if (kind->in_code && kind->languages != HF__LANG_C)
+        return !search->scope->project->loads_holdfast;
+    return !search->names_holdfast;
 }
 
 static hf_status find_kind(struct search *search, size_t index)
 {
-    const hf__use_kind *kind = &kinds[index];
+    const hf__use_kind *kind = &hf__use_kinds[index];
     const hf__unit *unit = search->unit;
     hf_status status = HF_OK;
     hf__pcre_found found;
     hf__pcre_match match;
 
-    if ((kind->languages & (unsigned)unit->syntax->id) == 0 ||
+    if ((kind->languages & (unsigned)unit->syntax->id) == 0 || is_out_of_place(search, kind) ||
         (kind->file_has != NULL &&
          memmem(unit->text, unit->size, kind->file_has, strlen(kind->file_has)) == NULL))
         return HF_OK;
@@ -411,7 +397,8 @@ static hf_status find_kind(struct search *search, size_t index)
             search->uses->incomplete = true;
         if (found != HF__PCRE_FOUND || search->uses->count == USES_MAX)
             break;
-        if (stands_where_it_may(unit, kind, &match, place_of(search->finder->kinds[index], &match)))
+        if (is_of_holdfast(search, kind, search->finder->kinds[index], &match) &&
+            stands_where_it_may(unit, kind, &match, place_of(search->finder->kinds[index], &match)))
             status = add_use(search, index, &match);
     }
     return status;
@@ -463,8 +450,16 @@ hf_status hf__uses_find(hf__use_finder *finder, const hf__scope *scope, hf__uses
     struct search search = {
         .finder = finder, .unit = scope->unit, .scope = scope, .uses = uses, .err = err};
     hf_status status = HF_OK;
+    hf__pcre_match match;
 
     *uses = (hf__uses){0};
+    search.names_holdfast = hf__pcre_find(finder->own, scope->unit->text, scope->unit->size, 0,
+                                          &match) == HF__PCRE_FOUND;
+    search.loads_holdfast =
+        search.names_holdfast && hf__pcre_find(finder->import, scope->unit->text, scope->unit->size,
+                                               0, &match) == HF__PCRE_FOUND;
+    if (search.loads_holdfast && !scope->project->loads_holdfast)
+        scope->project->loads_holdfast = scope->project->grown = true;
     for (size_t i = 0; status == HF_OK && i < KINDS; i++)
         status = find_kind(&search, i);
     if (status == HF_OK)

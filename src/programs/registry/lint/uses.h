@@ -4,7 +4,7 @@
 
 #include "programs/registry/lint/lock_key.h"
 
-/* A kind of use is a row in the table of uses.c. */
+/* A kind of use is a row in the table of kinds.c. */
 typedef struct hf__use_kind {
     const char *name;
     /*
@@ -15,6 +15,7 @@ typedef struct hf__use_kind {
     unsigned languages;
     bool in_sql;            /* a call in SQL: in strings, and in SQL files */
     bool in_code;           /* a call in the program's own code */
+    bool in_doubt;          /* it is the project's own function, if there is one of that name */
     bool bare;              /* only the name of a function, which SQL is made with elsewhere */
     size_t argument;        /* which argument is the key */
     bool labels;            /* a string is a label; otherwise the key is a number or SQL */
@@ -25,7 +26,13 @@ typedef struct hf__use_kind {
     bool lifetime_unknown;
     const char *transaction_if; /* with arguments that match it is a lock of the transaction */
     const char *file_has;       /* only in files that contain this text */
+    bool ours;                  /* Holdfast's own: own_calls.c reads which locks it takes */
+    const char *params;         /* names of its parameters, each with a comma behind it */
+    size_t how;                 /* of ours: which of them, after the first, is the derivation */
 } hf__use_kind;
+
+enum { HF__USE_KINDS = 25 };
+extern const hf__use_kind hf__use_kinds[HF__USE_KINDS];
 
 typedef struct hf__use {
     const hf__use_kind *kind;

@@ -137,7 +137,7 @@ static bool opens_function(const hf__unit *unit, size_t brace, size_t start)
 
     if (end == 0 || strchr("=:,([&|?+", unit->text[end - 1]) != NULL)
         return false;
-    if (end >= 2 &&
+    if (end >= 2 && unit->syntax->id != HF__LANG_PERL && /* there $x->{key} is a subscript */
         (memcmp(unit->text + end - 2, "=>", 2) == 0 || memcmp(unit->text + end - 2, "->", 2) == 0))
         return true;
     for (size_t i = 0; i < sizeof introducing / sizeof introducing[0]; i++)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { HEADER_MAX = 1500, SQL_HEADER_MAX = 2000 };
+enum { HEADER_MAX = 1500, SQL_HEADER_MAX = 2000, DEFAULT_MAX = 120 };
 
 static bool is_word(char c)
 {
@@ -358,10 +358,51 @@ size_t hf__function_param(const hf__unit *unit, const hf__function *function, co
     return HF__PARAMS_MAX;
 }
 
+/*
+ * The default of the parameter whose name ends at `at`: key = 5, key: 5 of Ruby, key \\ 5 of
+ * Elixir, key int DEFAULT 5. Only what means the same everywhere: a literal, or a name in capitals.
+ */
+static void add_default(const hf__unit *unit, size_t at, hf__buf *names)
+{
+    bool ruby = unit->syntax->id == HF__LANG_RUBY && unit->text[at] == ':';
+    size_t start = 0;
+    size_t depth = 0;
+
+    for (size_t end = at; end < unit->size && end - at < DEFAULT_MAX; end++) {
+        char c = unit->text[end];
+        bool code = is_code(unit, end);
+        depth += code && strchr("([{", c) != NULL;
+        if (code && strchr(",)]}", c) != NULL && depth-- == 0) {
+            while (start > 0 && start < end && isspace((unsigned char)unit->text[start]))
+                start++;
+            bool told = start > 0 && start < end &&
+                        memchr(unit->text + start, ',', end - start) == NULL &&
+                        (strchr("\"'-", unit->text[start]) != NULL ||
+                         isdigit((unsigned char)unit->text[start]) ||
+                         isupper((unsigned char)unit->text[start]));
+            if (told) {
+                hf__buf_puts(names, HF__DEFAULT_MARK);
+                hf__buf_add(names, unit->text + start, end - start);
+            }
+            return;
+        }
+        if (start > 0 || !code)
+            continue;
+        if ((c == '=' && unit->text[end + 1] != '=') || (ruby && end == at))
+            start = end + 1;
+        else if (c == '\\' && unit->text[end + 1] == '\\')
+            start = end + 2;
+        else if (unit->syntax->id == HF__LANG_SQL &&
+                 strncasecmp(unit->text + end, " default ", 9) == 0)
+            start = end + 9;
+    }
+}
+
 void hf__function_params(const hf__unit *unit, const hf__function *function, hf__buf *names)
 {
     for (size_t i = 0; i < function->param_count; i++) {
         hf__buf_add(names, unit->text + function->params[i], function->param_sizes[i]);
+        add_default(unit, function->params[i] + function->param_sizes[i], names);
         hf__buf_puts(names, ",");
     }
 }
@@ -375,4 +416,25 @@ bool hf__is_constructor(const char *name, size_t size)
         if (strlen(*item) == size && memcmp(*item, name, size) == 0)
             return true;
     return false;
+}
+
+size_t hf__class_around(const hf__unit *unit, size_t at, size_t *size)
+{
+    static const char *const words[] = {"class ", "impl ", NULL};
+
+    *size = 0;
+    for (; at > 0; at--) {
+        if (unit->classes[at - 1] != HF__CODE || (at > 1 && is_word(unit->text[at - 2])))
+            continue;
+        for (const char *const *word = words; *word != NULL; word++) {
+            size_t skip = strlen(*word);
+            if (unit->size - at < skip || memcmp(unit->text + at - 1, *word, skip) != 0)
+                continue;
+            size_t name = at - 1 + skip;
+            while (name + *size < unit->size && is_word(unit->text[name + *size]))
+                ++*size;
+            return name;
+        }
+    }
+    return 0;
 }

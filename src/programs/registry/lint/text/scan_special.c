@@ -300,12 +300,14 @@ static bool take_dollar(struct scanner *in)
 /* A slash opens a regex literal where a value may begin. */
 static bool expects_value(const struct scanner *in)
 {
-    static const char *const words[] = {"return", "typeof", "case", "if",     "when",
-                                        "and",    "or",     "not",  "unless", "in"};
+    static const char *const words[] = {"return", "typeof", "case",   "if", "when",  "and",
+                                        "or",     "not",    "unless", "in", "split", "grep"};
     size_t end = in->at;
 
     while (end > 0 && isspace((unsigned char)in->text[end - 1]))
         end--;
+    if (end > 0 && in->text[end - 1] == '}' && in->syntax->id == HF__LANG_PERL)
+        return false; /* $x{key} // 5 */
     if (end == 0 || strchr("(,=:[!&|?{};+-*%<>~^", in->text[end - 1]) != NULL)
         return true;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -339,13 +341,25 @@ static bool take_regex_literal(struct scanner *in)
     return false;
 }
 
+/* The size of the word that opens a string of Perl, or with regex one of its patterns; 0: none. */
+static size_t perl_word(const struct scanner *in, bool regex)
+{
+    static const char *const strings[] = {"qq", "qw", "qx", "q", NULL};
+    static const char *const patterns[] = {"qr", "tr", "m", "s", "y", NULL};
+
+    for (const char *const *word = regex ? patterns : strings; *word != NULL; word++)
+        if (scanner_is_at(in, *word) && !scanner_is_word(scanner_peek(in, strlen(*word))))
+            return strlen(*word);
+    return 0;
+}
+
 /* q{…}, qq(…) of Perl. */
 static bool take_perl_q(struct scanner *in)
 {
-    size_t ahead = scanner_is_at(in, "qq") ? 2 : 1;
+    size_t ahead = perl_word(in, false);
 
-    if (scanner_peek(in, 0) != 'q' || (in->at > 0 && (scanner_is_word(in->text[in->at - 1]) ||
-                                                      strchr("$@%&>{", in->text[in->at - 1]))))
+    if (ahead == 0 || (in->at > 0 && (scanner_is_word(in->text[in->at - 1]) ||
+                                      strchr("$@%&>{", in->text[in->at - 1]))))
         return false;
     while (scanner_peek(in, ahead) == ' ')
         ahead++;
@@ -356,10 +370,39 @@ static bool take_perl_q(struct scanner *in)
     return true;
 }
 
+/* m{…}, qr/…/, s/…/…/ and tr/…/…/ of Perl: the quotes in them open no string. */
+static bool take_perl_pattern(struct scanner *in)
+{
+    size_t start = in->at;
+    size_t size = perl_word(in, true);
+    bool two =
+        scanner_peek(in, 0) == 's' || scanner_peek(in, 0) == 't' || scanner_peek(in, 0) == 'y';
+
+    if (size == 0 || !is_delimiter(scanner_peek(in, size)) ||
+        (in->at > 0 &&
+         (scanner_is_word(in->text[in->at - 1]) || strchr("$@%&>-", in->text[in->at - 1]) != NULL)))
+        return false;
+    char open = scanner_peek(in, size);
+    scanner_mark(in, size, HF__QUOTE);
+    take_delimited(in);
+    if (two && closing_of(open) == open) {
+        in->at--; /* the middle slash closes the first part and opens the second */
+        take_delimited(in);
+    } else if (two) {
+        while (isspace((unsigned char)scanner_peek(in, 0)))
+            scanner_mark(in, 1, HF__QUOTE);
+        take_delimited(in);
+    }
+    memset(in->classes + start, HF__QUOTE, in->at - start);
+    return true;
+}
+
 bool scanner_special(struct scanner *in)
 {
     switch (in->syntax->id) {
-    case HF__LANG_PERL: return open_ruby_heredoc(in) || take_perl_q(in);
+    case HF__LANG_PERL:
+        return open_ruby_heredoc(in) || take_perl_q(in) || take_perl_pattern(in) ||
+               take_regex_literal(in);
     case HF__LANG_SHELL: return !scanner_is_at(in, "<<<") && open_ruby_heredoc(in);
     case HF__LANG_RUBY:
         return open_ruby_heredoc(in) || take_ruby_percent(in) || take_regex_literal(in);

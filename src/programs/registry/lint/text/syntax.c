@@ -214,6 +214,7 @@ static const hf__syntax syntaxes[] = {
         .id = HF__LANG_PERL,
         .suffixes = " pl pm t psgi ",
         .line_comments = {"#"},
+        .regex_literals = true,
         .quotes = perl_quotes,
     },
     {

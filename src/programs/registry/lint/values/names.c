@@ -23,7 +23,7 @@ const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS] = {
     "(?:#[ \\t]*define[ \\t]+|\\bdefine\\(\\s*['\"]|\\buse constant |^[ \\t]*@)" NAME
     "(?:['\"]\\s*,|\\s*=>)?[ \\t]+(?=[-\"'(\\d]|0x|~s)()",
     /* { report: 42 } of JavaScript, { 'report': 42 } of Python */
-    "(?:[{,]|^)\\s*[\"']?([A-Za-z_][\\w-]*)[\"']?\\s*:\\s*(?=[-\\d\"'])()",
+    "(?:[\\[({,]|^)\\s*[\"':]?([A-Za-z_][\\w-]*)[\"']?\\s*(:|=>)\\s*(?=[-\\d\"'])",
     /* { id: LOCK_ID }, but not { id: number } */
     "(?:[{,]|^)[ \\t]*" NAME
     "[ \\t]*:[ \\t]*(?!(?:number|string|boolean|bigint|any|unknown|[iu](?:64|32|16|8|"
@@ -33,6 +33,9 @@ const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS] = {
     "(?|\\bfun[ \\t]+" NAME "[ \\t]*\\([ \\t]*\\)[^={\\n]*=|\\bdefp?[ \\t]+" NAME
     "(?:\\(\\))?,[ \\t]*do:|\\w[?>\\]]*[ \\t]+" NAME
     "(?:\\(\\))?[ \\t]*=>)[ \\t]*(?=[-\\w\"'$@(])()",
+    /* <<key::64, _::binary>> = f(x) of Elixir, and key, err := f(x) of Go */
+    "(?|<<\\s*" NAME "::[^>\\n]*>>|\\b" NAME
+    "\\s*,\\s*(?:err\\w*|ok|_)(?=\\s*:?=))\\s*:?=(?![=>~])()",
     /* reportLock lockID = 2, of a type of Go */
     "^[ \\t]*(?:const[ \\t]+|var[ \\t]+)?" NAME
     "[ \\t]+[A-Za-z][\\w.]*[ \\t]*=(?=[ \\t]*[-\\d\"])()",
@@ -86,6 +89,38 @@ size_t hf__expression_end(const hf__unit *unit, size_t at)
     return at;
 }
 
+/* `long key` and `?int $key` of a declaration begin there. */
+static size_t behind_type(const hf__unit *unit, size_t at)
+{
+    bool typed = (unit->syntax->id & (HF__LANG_CSHARP | HF__LANG_PHP | HF__LANG_C)) != 0;
+
+    while (at > 0 && is_code(unit, at - 1) &&
+           (isspace((unsigned char)unit->text[at - 1]) ||
+            (typed && (isalnum((unsigned char)unit->text[at - 1]) ||
+                       strchr("_$?&*<>:[]", unit->text[at - 1]) != NULL))))
+        at--;
+    return at;
+}
+
+/* ({ key = 5 }) and const { key = 5 } = options of JavaScript: callers may pass another. */
+static bool is_pattern(const hf__unit *unit, size_t brace)
+{
+    static const char *const words[] = {"const", "let", "var", NULL};
+    size_t before = brace;
+
+    if (unit->syntax->id != HF__LANG_JS)
+        return false;
+    while (before > 0 && isspace((unsigned char)unit->text[before - 1]))
+        before--;
+    if (before > 0 && strchr("(,", unit->text[before - 1]) != NULL)
+        return true;
+    for (const char *const *word = words; *word != NULL; word++)
+        if (before >= strlen(*word) &&
+            memcmp(unit->text + before - strlen(*word), *word, strlen(*word)) == 0)
+            return true;
+    return false;
+}
+
 /* Is the name inside of parentheses: a named argument, or a parameter with a default? */
 static bool is_argument(const hf__unit *unit, size_t at)
 {
@@ -95,9 +130,8 @@ static bool is_argument(const hf__unit *unit, size_t at)
 
     if ((unit->syntax->id & (HF__LANG_GO | HF__LANG_RUST)) != 0) /* they have none */
         return false;
-    while (before > 0 && isspace((unsigned char)unit->text[before - 1]))
-        before--;
-    if (before == 0 || !is_code(unit, before - 1) || strchr("(,", unit->text[before - 1]) == NULL)
+    before = behind_type(unit, before);
+    if (before == 0 || !is_code(unit, before - 1) || strchr("(,{", unit->text[before - 1]) == NULL)
         return false;
     for (at = before; at > lowest; at--) {
         char c = unit->text[at - 1];
@@ -106,7 +140,7 @@ static bool is_argument(const hf__unit *unit, size_t at)
         if (c == ')' || c == ']' || c == '}')
             depth++;
         else if ((c == '(' || c == '[' || c == '{') && depth-- == 0)
-            return c == '(';
+            return c == '(' || (c == '{' && is_pattern(unit, at - 1));
     }
     return false;
 }
@@ -235,10 +269,16 @@ static bool is_meant(const hf__unit *unit, size_t pattern, const hf__pcre_match 
     case EXPRESSIONS:
         return (unit->syntax->id & (HF__LANG_KOTLIN | HF__LANG_ELIXIR | HF__LANG_CSHARP)) != 0 &&
                is_code(unit, match->start[1]);
-    case 5: return unit->syntax->id == HF__LANG_GO && is_code(unit, match->start[1]);
+    case 5:
+        return (unit->syntax->id & (HF__LANG_GO | HF__LANG_ELIXIR)) != 0 &&
+               is_code(unit, match->start[1]);
+    case 6: return unit->syntax->id == HF__LANG_GO && is_code(unit, match->start[1]);
     default:
-        return (unit->syntax->id & (HF__LANG_JS | HF__LANG_PYTHON | HF__LANG_GO | HF__LANG_RUST)) !=
-                   0 &&
+        return (unit->syntax->id &
+                (unit->text[match->start[2]] == ':'
+                     ? (HF__LANG_JS | HF__LANG_PYTHON | HF__LANG_GO | HF__LANG_RUST |
+                        HF__LANG_RUBY | HF__LANG_ELIXIR)
+                     : (HF__LANG_RUBY | HF__LANG_ELIXIR | HF__LANG_PHP | HF__LANG_PERL))) != 0 &&
                unit->classes[match->start[0]] != HF__TEXT &&
                unit->classes[match->start[1]] != HF__COMMENT;
     }
@@ -361,13 +401,14 @@ static bool is_owner(const hf__unit *unit, size_t at, size_t size)
 {
     static const char *const words[] = {"enum",      "class", "module", "object",    "struct",
                                         "trait",     "type",  "const",  "interface", "namespace",
-                                        "defmodule", "impl",  NULL};
+                                        "defmodule", "impl",  "var",    "val",       NULL};
     size_t next = at + size;
 
     for (const char *const *word = words; *word != NULL; word++)
         if (follows_word(unit, at, *word))
             return true;
-    while (next < unit->size && strchr(" :=", unit->text[next]) != NULL && unit->text[next] != '\0')
+    while (next < unit->size && strchr(" :=%", unit->text[next]) != NULL &&
+           unit->text[next] != '\0')
         next++;
     return next > at + size && next < unit->size && unit->text[next] == '{';
 }

@@ -25,7 +25,7 @@ typedef struct hf__assignments {
     size_t capacity;
 } hf__assignments;
 
-enum { HF__ASSIGNMENT_PATTERNS = 6 };
+enum { HF__ASSIGNMENT_PATTERNS = 7 };
 extern const char *const hf__assignment_patterns[HF__ASSIGNMENT_PATTERNS];
 
 void hf__assignments_free(hf__assignments *assignments);

@@ -3,7 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "programs/registry/lint/args.h"
+#include "programs/registry/lint/text/args.h"
+#include "programs/registry/lint/text/functions.h"
 
 static hf__piece from(hf__piece piece, size_t at)
 {
@@ -242,8 +243,8 @@ static hf__piece passed_by_name(hf__piece arg, hf__piece *name)
 
 static size_t index_of(const char *params, hf__piece name)
 {
-    for (size_t index = 0, size; *params != '\0'; index++, params += size + 1) {
-        size = strcspn(params, ",");
+    for (size_t index = 0, size; *params != '\0'; index++, params += strcspn(params, ",") + 1) {
+        size = strcspn(params, "," HF__DEFAULT_MARK);
         if (size == name.size && memcmp(params, name.text, size) == 0)
             return index;
     }
@@ -269,6 +270,24 @@ size_t hf__pieces_by_name(hf__piece *args, size_t count, size_t room, const char
     for (size_t i = 0; i < end; i++)
         args[i] = placed[i].text != NULL ? placed[i] : (hf__piece){"", 0};
     return end;
+}
+
+size_t hf__pieces_by_default(hf__piece *args, size_t count, size_t room, const char *params)
+{
+    for (size_t i = 0; i < count; i++) /* f(*args), f(...args): nobody can tell how many */
+        if (args[i].size > 0 && (args[i].text[0] == '*' || args[i].text[0] == '.'))
+            return count;
+    for (size_t i = 0; params != NULL && *params != '\0' && i < room; i++) {
+        size_t size = strcspn(params, ",");
+        size_t name = strcspn(params, "," HF__DEFAULT_MARK);
+        if (name < size && (i >= count || args[i].size == 0)) {
+            for (; count <= i; count++)
+                args[count] = (hf__piece){"", 0};
+            args[i] = hf__piece_trim((hf__piece){params + name + 1, size - name - 1});
+        }
+        params += size + (params[size] != '\0');
+    }
+    return count;
 }
 
 bool hf__piece_field(hf__piece literal, const char *field, hf__piece *value)

@@ -57,6 +57,9 @@ size_t hf__piece_last_call(hf__piece piece, bool sql);
  */
 size_t hf__pieces_by_name(hf__piece *args, size_t count, size_t room, const char *params);
 
+/* Puts the defaults of params where nothing is passed. Returns how many there are then. */
+size_t hf__pieces_by_default(hf__piece *args, size_t count, size_t room, const char *params);
+
 /*
  * What a field has in { field: value }, T{field: value}, { field } and {'field': value}; size 0:
  * it has none. False: the piece is no such literal.

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "programs/registry/lint/args.h"
+#include "programs/registry/lint/text/args.h"
 
 enum { LAYERS_MAX = 12 };
 
@@ -22,7 +22,8 @@ const char *const hf__value_patterns[HF__VALUE_PATTERNS] = {
         "literal_column|convert_to|valueof|parselong|parseint|parse|int_|longlong|bytes|c_longlong|"
         "some|ok|"
         "to_s|from|tostring|toint64|quote_literal|lit|raw|param|bindparam|fromstring|byte|"
-        "integer|of|cast|from_i64|bind|asintn|to_string|new)\\z",
+        "integer|of|cast|from_i64|bind|asintn|to_string|new|u?int(?:32|64)getdatum|"
+        "cstringgetdatum|cstringgettextdatum|objectidgetdatum)\\z",
     [HF__VALUE_IS_METHOD] =
         "\\A(?:to_string|tostring|to_i|to_s|to_sym|string|clone|into|as_str|as_bytes|encode|"
         "value|unwrap|tolong|toint|longvalue|intvalue|freeze|as_ref|to_owned|trim|strip|"
@@ -35,7 +36,8 @@ const char *const hf__value_patterns[HF__VALUE_PATTERNS] = {
         ("'x'\\s*\\|\\|\\s*(?:left|substr(?:ing)?)\\s*\\(\\s*"
          "(?:encode\\s*\\(\\s*sha256\\b[\\s\\S]*,\\s*'hex'\\s*\\)|md5\\s*\\([\\s\\S]*\\))"
          "\\s*,\\s*(?:1\\s*,\\s*)?16\\s*\\)[\\s\\S]*\\bbit\\s*\\(\\s*64\\s*\\)"),
-    [HF__VALUE_IS_ITEM] = "\\A(?:[a-z_]\\w*\\.)*([a-z_]\\w*)\\[\\s*[\"':]([\\w-]+)[\"']?\\s*\\]\\z",
+    [HF__VALUE_IS_ITEM] = "\\A(?:[a-z_]\\w*(?:\\.|::|->))*[@$]?([a-z_]\\w*)"
+                          "\\[\\s*([\"':][\\w-]+[\"']?|[$@]?[a-z_]\\w*)\\s*\\]\\z",
     [HF__VALUE_IS_DIGEST] =
         "\\A(?:md5(?:_hex|sum)?|sha_?(?:1|224|256|384|512)(?:sum|_hex)?|sum(?:1|224|256|512|64|32|"
         "64string)|crc32c?|crc64|checksum(?:ieee)?|adler32|sum|xxh(?:ash)?(?:32|64|3)?\\w*|"
@@ -55,7 +57,7 @@ bool hf__eval_matches(const hf__scope *scope, enum hf__value_pattern which, hf__
            HF__PCRE_FOUND;
 }
 
-static hf__piece group_of(hf__piece piece, const hf__pcre_match *match, unsigned group)
+hf__piece hf__eval_group(hf__piece piece, const hf__pcre_match *match, unsigned group)
 {
     return hf__piece_trim(
         (hf__piece){piece.text + match->start[group], match->end[group] - match->start[group]});
@@ -93,254 +95,13 @@ static bool evaluate_number(const hf__scope *scope, hf__piece piece, hf__worth *
     hf__pcre_match match;
 
     if (!hf__eval_matches(scope, HF__VALUE_IS_NUMBER, piece, &match) ||
-        !parse_number(group_of(piece, &match, 1), &out->number))
+        !parse_number(hf__eval_group(piece, &match, 1), &out->number))
         return false;
     out->kind = HF__VALUE_NUMBER;
     return true;
 }
 
-/* ---- Names ----------------------------------------------------------------------------------- */
-
-/* The innermost function around that has a parameter of this name, or HF__NO_BLOCK. */
-static size_t find_param(const hf__scope *scope, hf__piece name, size_t *index)
-{
-    const hf__unit *unit = scope->unit;
-    size_t block = hf__unit_block(unit, scope->at);
-
-    while (block != HF__NO_BLOCK) {
-        *index = hf__function_param(unit, &scope->functions[block], name.text, name.size);
-        if (*index < HF__PARAMS_MAX)
-            break;
-        block = unit->blocks[block].parent;
-    }
-    return block;
-}
-
-/* A parameter of the function around, or a field of one. */
-static bool evaluate_param(struct hf__eval *in, const hf__scope *scope, hf__piece name,
-                           hf__piece field, hf__worth *out)
-{
-    size_t index = 0;
-    size_t block = find_param(scope, name, &index);
-
-    if (block == HF__NO_BLOCK)
-        return false;
-    if (scope->functions[block].name_size == 0 || field.size >= HF__FIELD_MAX ||
-        (*in->block != HF__NO_BLOCK && *in->block != block))
-        return true;
-    *in->block = block;
-    out->kind = HF__VALUE_TEXT;
-    char mark = (char)((field.size > 0 ? 'a' : '0') + (int)index);
-    hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, mark}, 2);
-    memcpy(out->field, field.text, field.size);
-    return true;
-}
-
-/* Evaluates what a name was given. */
-void hf__evaluate_assigned(struct hf__eval *in, const hf__scope *scope,
-                           const hf__assignment *assigned, unsigned depth, hf__worth *out)
-{
-    hf__scope there = *scope;
-
-    if (assigned->counted) {
-        *out = (hf__worth){.kind = HF__VALUE_NUMBER, .number = assigned->number};
-        return;
-    }
-    there.at = assigned->name;
-    there.code = scope->unit->syntax->id != HF__LANG_SQL;
-    there.string_end = SIZE_MAX;
-    hf__evaluate(in, &there, (hf__piece){scope->unit->text + assigned->value, assigned->value_size},
-                 depth + 1, out);
-}
-
-static bool is_capital(hf__piece piece)
-{
-    return piece.size > 0 && isupper((unsigned char)piece.text[0]);
-}
-
-/* A name that another file may define. In Go those of the same package are small letters. */
-static bool may_be_elsewhere(const hf__scope *scope, hf__piece name)
-{
-    if (is_capital(name) || hf__eval_language(scope) != HF__LANG_GO)
-        return is_capital(name);
-    for (size_t i = 1; i < name.size; i++)
-        if (isupper((unsigned char)name.text[i]))
-            return true;
-    return false;
-}
-
-/* The owner of Locks.REPORT; a package or a module is none. */
-static hf__piece owner_of(hf__piece chain)
-{
-    size_t start;
-
-    chain = hf__piece_owner(chain);
-    start = chain.size;
-    while (start > 0 &&
-           (isalnum((unsigned char)chain.text[start - 1]) || chain.text[start - 1] == '_'))
-        start--;
-    hf__piece owner = {chain.text + start, chain.size - start};
-    bool own = owner.size == 4 && memcmp(owner.text, "Self", 4) == 0;
-    return is_capital(owner) && !own ? owner : (hf__piece){"", 0};
-}
-
-/* A member of an owner that this file, or another, declares. */
-static void evaluate_member(struct hf__eval *in, const hf__scope *scope, hf__piece owner,
-                            hf__piece name, unsigned depth, hf__worth *out)
-{
-    const hf__assignment *assigned = hf__assignments_find_in(scope->names, scope->unit, owner.text,
-                                                             owner.size, name.text, name.size);
-    hf__buf whole = {0};
-
-    if (assigned != NULL) {
-        hf__evaluate_assigned(in, scope, assigned, depth, out);
-        return;
-    }
-    hf__buf_add(&whole, owner.text, owner.size);
-    hf__buf_puts(&whole, ".");
-    hf__buf_add(&whole, name.text, name.size);
-    const hf__definition *known = whole.broken
-                                      ? NULL
-                                      : hf__project_find(scope->project, scope->unit->path,
-                                                         whole.data, whole.length, false, false);
-    if (known != NULL)
-        scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
-    else if (!whole.broken)
-        hf__project_want(scope->project, whole.data, whole.length);
-    hf__buf_free(&whole);
-}
-
-/* LOCKS['report'] is a member too. */
-static bool evaluate_item(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
-                          unsigned depth, hf__worth *out)
-{
-    hf__pcre_match match;
-
-    if (!scope->code || !hf__eval_matches(scope, HF__VALUE_IS_ITEM, piece, &match))
-        return false;
-    evaluate_member(in, scope, group_of(piece, &match, 1), group_of(piece, &match, 2), depth, out);
-    return true;
-}
-
-/* Only what such a field is set to is followed to other functions and files. */
-static bool speaks_of_locks(hf__piece name)
-{
-    bool speaks = false;
-
-    for (size_t i = 0; i + 3 <= name.size; i++)
-        speaks = speaks || strncasecmp(name.text + i, "key", 3) == 0 ||
-                 (i + 4 <= name.size && strncasecmp(name.text + i, "lock", 4) == 0) ||
-                 (i + 5 <= name.size && strncasecmp(name.text + i, "mutex", 5) == 0);
-    return speaks;
-}
-
-/* this.key where the constructor has a parameter `private readonly key`, or makes Self { key }. */
-static bool evaluate_promoted(struct hf__eval *in, const hf__scope *scope, hf__piece chain,
-                              hf__piece name, hf__worth *out)
-{
-    const hf__unit *unit = scope->unit;
-    hf__piece owner = hf__piece_owner(chain);
-
-    if ((hf__eval_language(scope) & (HF__LANG_JS | HF__LANG_PHP | HF__LANG_RUST)) == 0 ||
-        owner.size < 4 || !speaks_of_locks(name) ||
-        (memcmp(owner.text + owner.size - 4, "this", 4) != 0 &&
-         memcmp(owner.text + owner.size - 4, "self", 4) != 0))
-        return false;
-    for (size_t i = 0; i < unit->block_count; i++) {
-        const hf__function *function = &scope->functions[i];
-        hf__piece called = {unit->text + function->name, function->name_size};
-        size_t index = hf__function_param(unit, function, name.text, name.size);
-        if (index == HF__PARAMS_MAX || !hf__is_constructor(called.text, called.size) ||
-            (*in->block != HF__NO_BLOCK && *in->block != i))
-            continue;
-        *in->block = i;
-        out->kind = HF__VALUE_TEXT;
-        hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, (char)('0' + (int)index)}, 2);
-        return true;
-    }
-    return false;
-}
-
-/* A field that another file of the folder sets. Only names that speak of locks are looked for. */
-static bool evaluate_far_field(const hf__scope *scope, hf__piece name, hf__worth *out)
-{
-    hf__buf field = {0};
-    const hf__definition *known = NULL;
-
-    if (!speaks_of_locks(name) || !scope->code)
-        return false;
-    hf__buf_puts(&field, ".");
-    hf__buf_add(&field, name.text, name.size);
-    if (!field.broken)
-        known = hf__project_find(scope->project, scope->unit->path, field.data, field.length, false,
-                                 true);
-    if (known != NULL)
-        scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
-    else if (!field.broken)
-        hf__project_want(scope->project, field.data, field.length);
-    hf__buf_free(&field);
-    return known != NULL;
-}
-
-/* Where a plain name may be a field of the object. */
-#define IMPLICIT_THIS (HF__LANG_JAVA | HF__LANG_CSHARP | HF__LANG_KOTLIN | HF__LANG_C)
-
-static void evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
-                          unsigned depth, hf__worth *out)
-{
-    hf__pcre_match match;
-
-    if (!hf__eval_matches(scope, HF__VALUE_IS_NAME, piece, &match))
-        return;
-    hf__piece chain = group_of(piece, &match, 1);
-    hf__piece name = group_of(piece, &match, 2);
-    hf__piece owner = owner_of(chain);
-    hf__piece none = {"", 0};
-    if (owner.size > 0) {
-        evaluate_member(in, scope, owner, name, depth, out);
-        return;
-    }
-    bool member = chain.size > 0 || (hf__eval_language(scope) == HF__LANG_RUBY &&
-                                     memchr(piece.text, '@', piece.size) != NULL);
-    if (chain.size > 0 && evaluate_param(in, scope, hf__piece_owner(chain), name, out))
-        return;
-    const hf__assignment *assigned =
-        hf__assignments_find(scope->names, scope->unit, scope->at, member, name.text, name.size);
-    size_t index = 0;
-    size_t around = member ? HF__NO_BLOCK : find_param(scope, name, &index);
-    if (around != HF__NO_BLOCK && assigned != NULL &&
-        (assigned->block == HF__NO_BLOCK ||
-         !hf__unit_encloses(scope->unit, around, assigned->block)))
-        assigned = NULL; /* the parameter hides it */
-    if (assigned == NULL && around == HF__NO_BLOCK &&
-        (hf__eval_language(scope) & IMPLICIT_THIS) != 0)
-        assigned =
-            hf__assignments_find(scope->names, scope->unit, scope->at, true, name.text, name.size);
-    size_t before = *in->block;
-    if (assigned != NULL)
-        hf__evaluate_assigned(in, scope, assigned, depth, out);
-    if (*in->block != before && around == HF__NO_BLOCK && !speaks_of_locks(name) &&
-        !hf__unit_encloses(scope->unit, *in->block, hf__unit_block(scope->unit, scope->at))) {
-        hf__value_free(out); /* a field as others: its constructor is no wrapper */
-        *in->block = before;
-    }
-    if (out->kind == HF__VALUE_UNKNOWN && member && evaluate_promoted(in, scope, chain, name, out))
-        return;
-    if (out->kind != HF__VALUE_UNKNOWN || (!member && evaluate_param(in, scope, name, none, out)))
-        return;
-    if (assigned == NULL && chain.size > 0 && evaluate_far_field(scope, name, out))
-        return;
-    if (assigned == NULL && !member && hf__eval_language(scope) == HF__LANG_RUBY &&
-        hf__evaluate_method(in, scope, name, depth, out))
-        return;
-    const hf__definition *known =
-        hf__project_find(scope->project, scope->unit->path, name.text, name.size, false,
-                         hf__eval_language(scope) == HF__LANG_GO && !is_capital(name));
-    if (known != NULL)
-        scope->project->broken = !hf__value_copy(out, &known->value) || scope->project->broken;
-    else if (assigned == NULL && may_be_elsewhere(scope, name) && scope->code)
-        hf__project_want(scope->project, name.text, name.size);
-}
+/* ---- Bound values ---------------------------------------------------------------------------- */
 
 /* The item of that number in a list, from 1. `c ? [a] : [a, b]` has those of both. */
 static hf__piece item_of(hf__piece list, size_t number)
@@ -386,7 +147,7 @@ static hf__piece item_of_name(const hf__scope *scope, hf__piece list, size_t num
         list.size -= 3;
     if (list.size == 0 || !hf__eval_matches(scope, HF__VALUE_IS_NAME, list, &match))
         return (hf__piece){"", 0};
-    hf__piece name = group_of(list, &match, 2);
+    hf__piece name = hf__eval_group(list, &match, 2);
     const hf__assignment *assigned =
         hf__assignments_find(scope->names, scope->unit, *at, false, name.text, name.size);
     if (assigned == NULL || assigned->counted)
@@ -447,6 +208,11 @@ static bool unwrap(const hf__scope *scope, hf__piece *piece)
             return true;
         }
     }
+    if (scope->code && piece->size > 1 && piece->text[0] == '&' &&
+        (hf__eval_language(scope) & (HF__LANG_RUST | HF__LANG_C | HF__LANG_GO)) != 0) {
+        *piece = hf__piece_trim((hf__piece){piece->text + 1, piece->size - 1});
+        return true;
+    }
     for (size_t i = 0; i < sizeof words / sizeof words[0] && scope->code; i++) {
         size_t size = strlen(words[i]);
         if (piece->size > size && memcmp(piece->text, words[i], size) == 0) {
@@ -461,7 +227,7 @@ static bool unwrap(const hf__scope *scope, hf__piece *piece)
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
         if (!hf__eval_matches(scope, layers[i], *piece, &match))
             continue;
-        hf__piece inner = group_of(*piece, &match, 1);
+        hf__piece inner = hf__eval_group(*piece, &match, 1);
         if (hf__piece_is_balanced(inner, !scope->code)) {
             *piece = inner;
             return true;
@@ -496,7 +262,7 @@ static bool evaluate_sql_hash(struct hf__eval *in, const hf__scope *scope, hf__p
 
     if (scope->code || !hf__eval_matches(scope, HF__VALUE_IS_SQL_HASH, piece, &match))
         return false;
-    hf__piece name = group_of(piece, &match, 1);
+    hf__piece name = hf__eval_group(piece, &match, 1);
     hf__piece call = {piece.text + match.end[0] - 1, piece.size - match.end[0] + 1};
     size_t close = hf__piece_close(call, true);
     if (close > call.size || close < 2)
@@ -512,20 +278,39 @@ static bool evaluate_sql_hash(struct hf__eval *in, const hf__scope *scope, hf__p
     return true;
 }
 
+/* :nightly of Ruby and Elixir. */
+static bool evaluate_symbol(const hf__scope *scope, hf__piece piece, hf__worth *out)
+{
+    size_t size = 1;
+
+    if (!scope->code || (hf__eval_language(scope) & (HF__LANG_RUBY | HF__LANG_ELIXIR)) == 0 ||
+        piece.size < 2 || piece.text[0] != ':')
+        return false;
+    while (size < piece.size &&
+           (isalnum((unsigned char)piece.text[size]) || strchr("_?!", piece.text[size]) != NULL))
+        size++;
+    if (size < piece.size)
+        return false;
+    out->kind = HF__VALUE_TEXT;
+    hf__buf_add(&out->text, piece.text + 1, size - 1);
+    return true;
+}
+
 /* Evaluates a piece that has no layers left. */
 static void evaluate_bare(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
                           unsigned depth, hf__worth *out)
 {
     if (piece.size == 0 || evaluate_hole(in, scope, piece, depth, out) ||
         hf__evaluate_piped(in, scope, piece, depth, out) ||
-        evaluate_item(in, scope, piece, depth, out) || evaluate_number(scope, piece, out) ||
-        hf__evaluate_string(in, scope, piece, depth, out) ||
+        hf__evaluate_item(in, scope, piece, depth, out) || evaluate_number(scope, piece, out) ||
+        evaluate_symbol(scope, piece, out) || hf__evaluate_string(in, scope, piece, depth, out) ||
+        hf__evaluate_default(in, scope, piece, depth, out) ||
         evaluate_sql_hash(in, scope, piece, depth, out) ||
         hf__evaluate_percent(in, scope, piece, depth, out) ||
         hf__evaluate_joined(in, scope, piece, depth, out) ||
         hf__evaluate_call(in, scope, piece, depth, out))
         return;
-    evaluate_name(in, scope, piece, depth, out);
+    hf__evaluate_name(in, scope, piece, depth, out);
 }
 
 void hf__evaluate(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
@@ -558,6 +343,15 @@ void hf__value_apply(const hf__scope *scope, const hf__worth *form, const hf__pi
     *value = (hf__worth){0};
     hf__eval_apply(&in, scope, form, args, count, 0, value);
     scope->project->broken = scope->project->broken || value->text.broken;
+}
+
+void hf__value_of_lambda(const hf__scope *scope, const hf__lambda *lambda, hf__worth *value)
+{
+    size_t none = HF__NO_BLOCK;
+    struct hf__eval in = {.block = &none};
+
+    *value = (hf__worth){0};
+    hf__lambda_value(&in, scope, lambda, 0, value);
 }
 
 void hf__value_of_function(const hf__scope *scope, size_t block, hf__worth *value)

@@ -9,6 +9,7 @@
 #include "holdfast/holdfast.h"
 #include "programs/registry/lint/project.h"
 #include "programs/registry/lint/text/functions.h"
+#include "programs/registry/lint/values/lambda.h"
 #include "programs/registry/lint/values/names.h"
 #include "programs/registry/lint/values/pieces.h"
 
@@ -52,6 +53,12 @@ void hf__value_read(const hf__scope *scope, hf__piece piece, hf__worth *value, s
 /* The value of a call of a function whose result, or key, has this form. */
 void hf__value_apply(const hf__scope *scope, const hf__worth *form, const hf__piece *args,
                      size_t count, hf__worth *value, size_t *block);
+
+/* What a function that is one expression is worth, with marks for its parameters. */
+void hf__value_of_lambda(const hf__scope *scope, const hf__lambda *lambda, hf__worth *value);
+
+/* Does the name speak of locks, so that it is worth while to look for it elsewhere? */
+bool hf__speaks_of_locks(hf__piece name);
 
 /* What the function of this block returns; HF__VALUE_UNKNOWN when it cannot be told. */
 void hf__value_of_function(const hf__scope *scope, size_t block, hf__worth *value);

@@ -44,11 +44,35 @@ static bool is_called(const struct call *call, const char *name)
            strncasecmp(call->name.text, name, call->name.size) == 0;
 }
 
+/* holdfast.key('label') of SQL, with a derivation or without. */
+static bool evaluate_own_key(struct hf__eval *in, const hf__scope *scope, const struct call *call,
+                             unsigned depth, hf__worth *out)
+{
+    hf__literal how;
+    char name[40] = "sha256";
+
+    if (scope->code || !is_called(call, "key") || call->args.count == 0 ||
+        call->receiver.size != 9 || strncasecmp(call->receiver.text, "holdfast.", 9) != 0)
+        return false;
+    bool given = call->args.count > 1;
+    bool readable = !given || (hf__piece_literal(call->args.items[1], true, &how) &&
+                               how.content.size < sizeof name);
+    if (given && readable)
+        *(char *)mempcpy(name, how.content.text, how.content.size) = '\0';
+    out->kind = HF__VALUE_HASHED;
+    out->derivation_known = readable && hf_derivation_parse(name, &out->derivation, NULL) == HF_OK;
+    out->unsure = !out->derivation_known;
+    hf__add_operand(in, scope, call->args.items[0], depth, &out->text);
+    return true;
+}
+
 static bool evaluate_hash(struct hf__eval *in, const hf__scope *scope, const struct call *call,
                           unsigned depth, hf__worth *out)
 {
     bool extended = is_called(call, "hashtextextended");
 
+    if (evaluate_own_key(in, scope, call, depth, out))
+        return true;
     if ((!extended && !is_called(call, "hashtext")) || call->args.count == 0)
         return false;
     hf__piece seed =
@@ -109,14 +133,17 @@ static void evaluate_join(struct hf__eval *in, const hf__scope *scope, const str
 
 /* What a field of an argument is worth: that of a literal, or of a parameter that is passed on. */
 static void evaluate_field(struct hf__eval *in, const hf__scope *scope, hf__piece arg,
-                           const char *field, unsigned depth, hf__worth *out)
+                           const hf__worth *form, unsigned depth, hf__worth *out)
 {
+    const char *field = form->field;
     hf__piece value;
     hf__buf member = {0};
 
     if (hf__piece_field(arg, field, &value)) {
         if (value.size > 0)
             hf__evaluate(in, scope, value, depth + 1, out);
+        else
+            (void)hf__evaluate_otherwise(form, out);
         return;
     }
     hf__buf_add(&member, arg.text, arg.size);
@@ -131,15 +158,25 @@ void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth
                     const hf__piece *args, size_t count, unsigned depth, hf__worth *out)
 {
     int param = hf__value_param(form);
+    bool field = param >= 'a' - '0';
+    size_t which = (size_t)(field ? param - ('a' - '0') : param);
+    hf__piece map = {form->lookup, strlen(form->lookup)};
 
-    if (param >= 'a' - '0') {
-        if ((size_t)param - ('a' - '0') < count)
-            evaluate_field(in, scope, args[param - ('a' - '0')], form->field, depth, out);
+    if (param >= 0 && (which >= count || hf__is_nothing(args[which]))) {
+        (void)hf__evaluate_otherwise(form, out);
+        return;
+    }
+    if (field) {
+        evaluate_field(in, scope, args[which], form, depth, out);
         return;
     }
     if (param >= 0) {
-        if ((size_t)param < count)
-            hf__evaluate(in, scope, args[param], depth + 1, out);
+        if (map.size > 0)
+            hf__evaluate_lookup(in, scope, map, args[which], depth + 1, out);
+        else
+            hf__evaluate(in, scope, args[which], depth + 1, out);
+        if (out->kind == HF__VALUE_TEXT && hf__value_param(out) >= 0)
+            memcpy(out->otherwise, form->otherwise, sizeof out->otherwise);
         return;
     }
     *out = *form;
@@ -191,17 +228,32 @@ static bool may_be_ours(const hf__scope *scope, const struct call *call)
     static const char *const own[] = {"self.",  "this.",  "cls.",     "Self::", "$this->",
                                       "this->", "self::", "static::", "@"};
 
-    if (call->receiver.size == 0)
+    if (call->receiver.size == 0 || !scope->code) /* of SQL: it is a schema */
         return true;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (call->receiver.size == strlen(own[i]) &&
             memcmp(call->receiver.text, own[i], call->receiver.size) == 0)
             return true;
-    return isupper((unsigned char)call->receiver.text[0]) ||
+    return isupper((unsigned char)call->receiver.text[0]) || hf__speaks_of_locks(call->name) ||
            (hf__eval_language(scope) == HF__LANG_GO &&
             memchr(call->receiver.text, '.', call->receiver.size) ==
                 call->receiver.text + call->receiver.size - 1 &&
             isupper((unsigned char)call->name.text[0]));
+}
+
+/* Functions of SQL that no project defines. */
+static bool is_of_postgres(const struct call *call)
+{
+    static const char *const names[] = {
+        "coalesce", "lower",        "upper",   "concat",    "nextval",    "now",       "left",
+        "right",    "substr",       "replace", "length",    "random",     "greatest",  "least",
+        "mod",      "to_char",      "format",  "substring", "split_part", "encode",    "decode",
+        "oid",      "txid_current", "extract", "floor",     "date_part",  "array_agg", "unnest"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_called(call, names[i]))
+            return true;
+    return false;
 }
 
 /* A function of this file, or of another. */
@@ -226,7 +278,18 @@ static void evaluate_function(struct hf__eval *in, const hf__scope *scope, const
     if (block != HF__NO_BLOCK) {
         hf__function_params(scope->unit, &scope->functions[block], &params);
         args.count = hf__pieces_by_name(args.items, args.count, HF__PIECES_MAX, params.data);
+        args.count = hf__pieces_by_default(args.items, args.count, HF__PIECES_MAX, params.data);
         hf__function_value(in, scope, block, depth + 1, &form);
+        hf__eval_apply(in, scope, &form, args.items, args.count, depth, out);
+        hf__value_free(&form);
+        hf__buf_free(&params);
+        return;
+    }
+    hf__lambda lambda;
+    if (hf__lambda_find(scope->unit, call->name, &lambda)) {
+        hf__lambda_params(&lambda, &params);
+        args.count = hf__pieces_by_name(args.items, args.count, HF__PIECES_MAX, params.data);
+        hf__lambda_value(in, scope, &lambda, depth + 1, &form);
         hf__eval_apply(in, scope, &form, args.items, args.count, depth, out);
         hf__value_free(&form);
         hf__buf_free(&params);
@@ -236,9 +299,11 @@ static void evaluate_function(struct hf__eval *in, const hf__scope *scope, const
                                                    call->name.text, call->name.size, true, false);
     if (known != NULL) {
         args.count = hf__pieces_by_name(args.items, args.count, HF__PIECES_MAX, known->params);
+        args.count = hf__pieces_by_default(args.items, args.count, HF__PIECES_MAX, known->params);
         hf__eval_apply(in, scope, &known->value, args.items, args.count, depth, out);
-    } else if (scope->code)
+    } else if (scope->code || !is_of_postgres(call)) {
         hf__project_want(scope->project, call->name.text, call->name.size);
+    }
 }
 
 static bool is_of_project(const hf__scope *scope, const struct call *call)
@@ -264,17 +329,36 @@ bool hf__evaluate_piped(struct hf__eval *in, const hf__scope *scope, hf__piece p
             pipe = at;
     hf__piece call = hf__piece_trim((hf__piece){piece.text + pipe, piece.size - pipe});
     const char *open = memchr(call.text, '(', call.size);
-    if (pipe == 0 || open == NULL)
+    if (pipe == 0 || call.size < 3)
         return false;
-    size_t name = (size_t)(open - call.text) + 1;
+    size_t name = open != NULL ? (size_t)(open - call.text) + 1 : call.size;
     hf__buf_add(&text, call.text + 2, name - 2);
+    hf__buf_puts(&text, open != NULL ? "" : "("); /* a |> to_string */
     hf__buf_add(&text, piece.text, pipe);
     hf__piece rest = hf__piece_trim((hf__piece){call.text + name, call.size - name});
     hf__buf_puts(&text, rest.size > 0 && rest.text[0] != ')' ? ", " : "");
     hf__buf_add(&text, rest.text, rest.size);
+    hf__buf_puts(&text, open != NULL ? "" : ")");
     if (!text.broken)
         hf__evaluate(in, scope, (hf__piece){text.data, text.length}, depth + 1, out);
     hf__buf_free(&text);
+    return true;
+}
+
+/* Map.fetch!(@locks, name) of Elixir, LOCKS.fetch(name), LOCKS.get(name). */
+static bool read_lookup(const struct call *call, hf__piece *map, hf__piece *key)
+{
+    bool elixir = call->receiver.size == 4 && memcmp(call->receiver.text, "Map.", 4) == 0;
+
+    if ((!is_called(call, "fetch!") && !is_called(call, "fetch") && !is_called(call, "get")) ||
+        call->args.count != 1 + (size_t)elixir)
+        return false;
+    *map = elixir ? call->args.items[0] : hf__piece_owner(call->receiver);
+    *key = call->args.items[elixir];
+    if (elixir && map->size > 1 && map->text[0] == '@')
+        *map = (hf__piece){map->text + 1, map->size - 1};
+    else if (map->size == 0 || !isupper((unsigned char)map->text[0]))
+        return false;
     return true;
 }
 
@@ -283,6 +367,8 @@ bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece pi
 {
     struct call call;
     hf__pcre_match match;
+    hf__piece map;
+    hf__piece key;
 
     if (!read_call(piece, !scope->code, &call))
         return false;
@@ -307,6 +393,10 @@ bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece pi
                                 depth, out);
     } else if (hf__eval_matches(scope, HF__VALUE_IS_JOIN, call.name, &match)) {
         evaluate_join(in, scope, &call, depth, out);
+    } else if (hf__evaluate_getter(in, scope, call.receiver, call.name, &call.args, depth, out)) {
+        return true;
+    } else if (read_lookup(&call, &map, &key)) {
+        hf__evaluate_lookup(in, scope, map, key, depth, out);
     } else if (is_called(&call, "abs") && call.args.count == 1) {
         hf__evaluate(in, scope, call.args.items[0], depth + 1, out);
         out->derivation_known = false;
@@ -351,6 +441,28 @@ static hf__piece last_expression(const hf__scope *scope, size_t block, size_t *a
     return hf__piece_trim((hf__piece){unit->text + start, end - 1 - start});
 }
 
+/* What the only statement of a function of SQL selects: $$ SELECT 4711 $$. */
+static hf__piece selected(const hf__scope *scope, size_t block, size_t *at)
+{
+    const hf__unit *unit = scope->unit;
+    size_t body = scope->functions[block].body;
+    size_t end = unit->blocks[block].end;
+
+    while (body < end && (isspace((unsigned char)unit->text[body]) || unit->text[body] == '$' ||
+                          unit->classes[body] == HF__COMMENT))
+        body++;
+    if (end - body < 8 || strncasecmp(unit->text + body, "select", 6) != 0 ||
+        !isspace((unsigned char)unit->text[body + 6]))
+        return (hf__piece){"", 0};
+    *at = body + 7;
+    hf__piece rest = {unit->text + *at, end - *at};
+    hf__piece piece = hf__piece_trim(hf__piece_until(rest, ";$"));
+    return memmem(piece.text, piece.size, " from ", 6) == NULL &&
+                   memmem(piece.text, piece.size, " FROM ", 6) == NULL
+               ? piece
+               : (hf__piece){"", 0};
+}
+
 /* The only expression that a function returns; size 0: there is none, or there are several. */
 static hf__piece returned(const hf__scope *scope, size_t block, size_t *at)
 {
@@ -368,6 +480,8 @@ static hf__piece returned(const hf__scope *scope, size_t block, size_t *at)
         found = (hf__piece){unit->text + i + 6, hf__expression_end(unit, i + 6) - i - 6};
         *at = i;
     }
+    if (found.size == 0 && unit->syntax->id == HF__LANG_SQL)
+        return selected(scope, block, at);
     if (found.size == 0 && unit->syntax->id == HF__LANG_RUST)
         return last_expression(scope, block, at);
     if (found.size > 0 || (unit->syntax->id & (HF__LANG_RUBY | HF__LANG_ELIXIR)) == 0)
@@ -383,6 +497,24 @@ static hf__piece returned(const hf__scope *scope, size_t block, size_t *at)
     return line > scope->functions[block].body
                ? (hf__piece){unit->text + line, hf__expression_end(unit, line) - line}
                : found;
+}
+
+void hf__lambda_value(struct hf__eval *in, const hf__scope *scope, const hf__lambda *lambda,
+                      unsigned depth, hf__worth *out)
+{
+    hf__scope inside = *scope;
+    size_t depends = HF__NO_BLOCK;
+    struct hf__eval inner = {.steps = in->steps, .block = &depends, .lambda = lambda};
+
+    if (depth > HF__EVAL_DEPTH_MAX)
+        return;
+    inside.at = lambda->at;
+    inside.code = scope->unit->syntax->id != HF__LANG_SQL;
+    inside.string_end = SIZE_MAX;
+    hf__evaluate(&inner, &inside, lambda->body, depth + 1, out);
+    in->steps = inner.steps;
+    if (depends != HF__NO_BLOCK)
+        hf__value_free(out); /* of a function around it */
 }
 
 void hf__function_value(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,

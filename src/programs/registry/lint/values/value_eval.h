@@ -2,12 +2,14 @@
 #ifndef HF_LINT_VALUE_EVAL_H
 #define HF_LINT_VALUE_EVAL_H
 
+#include "programs/registry/lint/values/lambda.h"
 #include "programs/registry/lint/values/value.h"
 
 /* One evaluation: bounded, whatever the source says. */
 struct hf__eval {
     unsigned steps;
     size_t *block;
+    const hf__lambda *lambda; /* whose expression it is, or NULL */
 };
 
 enum { HF__EVAL_DEPTH_MAX = 24, HF__EVAL_STEPS_MAX = 3000 };
@@ -20,6 +22,13 @@ void hf__evaluate(struct hf__eval *in, const hf__scope *scope, hf__piece piece, 
 bool hf__eval_matches(const hf__scope *scope, enum hf__value_pattern which, hf__piece piece,
                       hf__pcre_match *match);
 unsigned hf__eval_language(const hf__scope *scope);
+hf__piece hf__eval_group(hf__piece piece, const hf__pcre_match *match, unsigned group);
+
+/* Names, and items of maps; the second returns false when the piece is none. */
+void hf__evaluate_name(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
+                       hf__worth *out);
+bool hf__evaluate_item(struct hf__eval *in, const hf__scope *scope, hf__piece piece, unsigned depth,
+                       hf__worth *out);
 
 /* Evaluates what a name was given. */
 void hf__evaluate_assigned(struct hf__eval *in, const hf__scope *scope,
@@ -40,6 +49,17 @@ bool hf__evaluate_joined(struct hf__eval *in, const hf__scope *scope, hf__piece 
 bool hf__evaluate_percent(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
                           unsigned depth, hf__worth *out);
 
+/*
+ * Defaults: x ?? 5, and calls with one. Each returns false when there is none, and
+ * hf__evaluate_otherwise when the caller of a form must pass something.
+ */
+bool hf__evaluate_default(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
+                          unsigned depth, hf__worth *out);
+bool hf__evaluate_getter(struct hf__eval *in, const hf__scope *scope, hf__piece receiver,
+                         hf__piece name, const hf__pieces *args, unsigned depth, hf__worth *out);
+bool hf__evaluate_otherwise(const hf__worth *form, hf__worth *out);
+bool hf__is_nothing(hf__piece piece); /* none, null, None and the like */
+
 /* A format and its arguments. */
 void hf__evaluate_format(struct hf__eval *in, const hf__scope *scope, hf__piece format,
                          const hf__pieces *args, unsigned depth, hf__worth *out);
@@ -52,6 +72,10 @@ bool hf__evaluate_hasher(struct hf__eval *in, const hf__scope *scope, size_t blo
 void hf__evaluate_around_hash(struct hf__eval *in, const hf__scope *scope, hf__piece piece,
                               unsigned depth, hf__worth *out);
 
+/* What the map of that name has for a key, which a caller of the function around may tell. */
+void hf__evaluate_lookup(struct hf__eval *in, const hf__scope *scope, hf__piece map, hf__piece key,
+                         unsigned depth, hf__worth *out);
+
 /* Calls and functions. A method without parameters may be called by its name alone. */
 bool hf__evaluate_method(struct hf__eval *in, const hf__scope *scope, hf__piece name,
                          unsigned depth, hf__worth *out);
@@ -61,6 +85,8 @@ bool hf__evaluate_call(struct hf__eval *in, const hf__scope *scope, hf__piece pi
                        hf__worth *out);
 void hf__eval_apply(struct hf__eval *in, const hf__scope *scope, const hf__worth *form,
                     const hf__piece *args, size_t count, unsigned depth, hf__worth *out);
+void hf__lambda_value(struct hf__eval *in, const hf__scope *scope, const hf__lambda *lambda,
+                      unsigned depth, hf__worth *out);
 void hf__function_value(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
                         hf__worth *out);
 

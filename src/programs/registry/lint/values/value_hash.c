@@ -295,9 +295,31 @@ static bool evaluate_hasher_object(struct hf__eval *in, const hf__scope *scope, 
     return true;
 }
 
+/* A function that calls itself a hash and goes over the characters of its first parameter. */
+static bool evaluate_home_made(const hf__scope *scope, size_t block, hf__worth *out)
+{
+    static const char *const loops[] = {
+        "charCodeAt(", "codePointAt(", "charAt(",   "ord(",         "range ",
+        ".bytes()",    ".chars()",     "each_byte", ".codeUnitAt(", NULL};
+    const hf__function *function = &scope->functions[block];
+    hf__piece name = {scope->unit->text + function->name, function->name_size};
+    bool hash = false;
+
+    for (size_t i = 0; i + 4 <= name.size; i++)
+        hash = hash || strncasecmp(name.text + i, "hash", 4) == 0;
+    if (!hash || function->param_count == 0 || !body_has_any(scope, block, loops))
+        return false;
+    out->kind = HF__VALUE_HASHED;
+    out->derivation = HF_FIXED;
+    out->derivation_known = false;
+    hf__buf_add(&out->text, (char[]){HF__LABEL_PARAM, '0'}, 2);
+    return true;
+}
+
 bool hf__evaluate_hasher(struct hf__eval *in, const hf__scope *scope, size_t block, unsigned depth,
                          hf__worth *out)
 {
     return evaluate_fnv(in, scope, block, depth, out) ||
-           evaluate_hasher_object(in, scope, block, depth, out);
+           evaluate_hasher_object(in, scope, block, depth, out) ||
+           evaluate_home_made(scope, block, out);
 }

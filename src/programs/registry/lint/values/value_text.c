@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/registry/lint/args.h"
+#include "programs/registry/lint/text/args.h"
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
@@ -19,7 +19,7 @@ static void add_value(hf__buf *text, const hf__worth *value)
 {
     if (value->kind == HF__VALUE_NUMBER)
         hf__buf_printf(text, "%" PRId64, value->number);
-    else if (value->kind == HF__VALUE_TEXT && value->field[0] == '\0')
+    else if (value->kind == HF__VALUE_TEXT && value->field[0] == '\0' && value->lookup[0] == '\0')
         hf__buf_add(text, value->text.data, value->text.length);
     else
         hf__add_hole(text);

@@ -1,4 +1,4 @@
-#include "programs/registry/lint/args.h"
+#include "programs/registry/lint/text/args.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -82,6 +82,40 @@ static bool has_brace_holes(const hf__unit *unit)
             (HF__LANG_PYTHON | HF__LANG_CSHARP | HF__LANG_RUST | HF__LANG_PHP)) != 0;
 }
 
+/* The size of %s, %d, %lld or %v; 0 when it is none of these. */
+static size_t format_size(const char *text, size_t left)
+{
+    size_t size = 1;
+
+    while (size < left && strchr("0123456789.-+lhzjIL", text[size]) != NULL && text[size] != '\0')
+        size++;
+    return text[0] == '%' && size < left && strchr("sdvuiqx", text[size]) != NULL ? size + 1 : 0;
+}
+
+/* The number of this '?' or '%s' in its string, from 1. */
+static unsigned ordinal(const struct reader *in)
+{
+    const hf__unit *unit = in->unit;
+    unsigned number = 1;
+
+    for (size_t at = hf__unit_run_start(unit, in->at); at < in->at; at++)
+        number += unit->text[at] == '?' || format_size(unit->text + at, in->at - at) > 0 ||
+                  (has_brace_holes(unit) && memcmp(unit->text + at, "{}", 2) == 0);
+    return number;
+}
+
+static bool take_counted(struct reader *in, size_t size)
+{
+    hf__buf mark = {0};
+
+    hf__buf_printf(&mark, "?%u", ordinal(in));
+    if (!mark.broken)
+        put_hole(in, mark.data, mark.length);
+    hf__buf_free(&mark);
+    in->at += size;
+    return true;
+}
+
 /* Reads ${…}, #{…} or {…}; the brace is at `ahead`. */
 static bool take_braced(struct reader *in, size_t ahead)
 {
@@ -97,6 +131,8 @@ static bool take_braced(struct reader *in, size_t ahead)
         size++;
     } while (depth > 0);
     const char *inner = in->unit->text + in->at + ahead + 1;
+    if (size == 2 && ahead == 0) /* {}: the next that is passed */
+        return take_counted(in, size);
     if (size > 2 && strspn(inner, "0123456789") == size - 2) { /* {0}: what is passed first */
         hf__buf mark = {0};
         hf__buf_printf(&mark, "$%lu", strtoul(inner, NULL, 10) + 1);
@@ -126,39 +162,6 @@ static bool take_interpolation(struct reader *in)
     while (is_name(peek(in, size)))
         size++;
     put_hole(in, in->unit->text + in->at + 1, size - 1);
-    in->at += size;
-    return true;
-}
-
-/* The size of %s, %d, %lld or %v; 0 when it is none of these. */
-static size_t format_size(const char *text, size_t left)
-{
-    size_t size = 1;
-
-    while (size < left && strchr("0123456789.-+lhzjIL", text[size]) != NULL && text[size] != '\0')
-        size++;
-    return text[0] == '%' && size < left && strchr("sdvuiqx", text[size]) != NULL ? size + 1 : 0;
-}
-
-/* The number of this '?' or '%s' in its string, from 1. */
-static unsigned ordinal(const struct reader *in)
-{
-    const hf__unit *unit = in->unit;
-    unsigned number = 1;
-
-    for (size_t at = hf__unit_run_start(unit, in->at); at < in->at; at++)
-        number += unit->text[at] == '?' || format_size(unit->text + at, in->at - at) > 0;
-    return number;
-}
-
-static bool take_counted(struct reader *in, size_t size)
-{
-    hf__buf mark = {0};
-
-    hf__buf_printf(&mark, "?%u", ordinal(in));
-    if (!mark.broken)
-        put_hole(in, mark.data, mark.length);
-    hf__buf_free(&mark);
     in->at += size;
     return true;
 }
@@ -364,228 +367,4 @@ void hf__args_read(const hf__unit *unit, size_t at, hf__args *args)
 void hf__args_free(hf__args *args)
 {
     hf__buf_free(&args->text);
-}
-
-/* ---- Values that are bound to placeholders --------------------------------------------------- */
-
-enum { BIND_REACH = 2000, NAME_REACH = 20000 };
-
-/* A place in the code after a string, where a program passes the string's parameters. */
-struct cursor {
-    const hf__unit *unit;
-    size_t at;
-    size_t limit;
-    size_t *place; /* where the expression was found */
-};
-
-static void skip_space(struct cursor *in)
-{
-    while (in->at < in->limit && (in->unit->classes[in->at] == HF__COMMENT ||
-                                  isspace((unsigned char)in->unit->text[in->at])))
-        in->at++;
-}
-
-static bool take(struct cursor *in, const char *word)
-{
-    skip_space(in);
-    if (in->limit - in->at < strlen(word) ||
-        strncmp(in->unit->text + in->at, word, strlen(word)) != 0)
-        return false;
-    in->at += strlen(word);
-    return true;
-}
-
-/* Reads one expression, up to a comma or a closing bracket at its own depth. */
-static void read_expression(struct cursor *in, size_t *start, size_t *size)
-{
-    size_t depth = 0;
-
-    skip_space(in);
-    *start = in->at;
-    for (; in->at < in->limit; in->at++) {
-        char c = in->unit->text[in->at];
-        if (in->unit->classes[in->at] != HF__CODE)
-            continue;
-        if (depth == 0 && strchr(",)]};", c) != NULL)
-            break;
-        depth += c == '(' || c == '[' || c == '{';
-        depth -= c == ')' || c == ']' || c == '}';
-    }
-    size_t end = in->at;
-    while (end > *start && isspace((unsigned char)in->unit->text[end - 1]))
-        end--;
-    *size = end - *start;
-}
-
-/* queryForObject(sql, Boolean.class, key) has a type, and do(sql, undef, key) options. */
-static bool is_no_value(const hf__unit *unit, size_t start, size_t size)
-{
-    return (size > 6 && memcmp(unit->text + start + size - 6, ".class", 6) == 0) ||
-           (unit->syntax->id == HF__LANG_PERL && size == 5 &&
-            memcmp(unit->text + start, "undef", 5) == 0);
-}
-
-static bool take_nth(struct cursor *in, unsigned number, hf__buf *expression)
-{
-    size_t start = 0;
-    size_t size = 0;
-
-    for (; number > 0; number--) {
-        do {
-            read_expression(in, &start, &size);
-        } while (is_no_value(in->unit, start, size) && take(in, ","));
-        if (number > 1 && !take(in, ","))
-            return false;
-    }
-    hf__buf_add(expression, in->unit->text + start, size);
-    *in->place = start;
-    return true;
-}
-
-/* As in query(sql, [a, b]), execute(sql, (a,)), QueryRow(sql, a, b), sql % (a,). */
-static void find_nth(struct cursor in, unsigned number, hf__buf *expression)
-{
-    static const char *const openings[] = {
-        "[]interface{}{", "[]any{",       "array(", "vec![", "&[", "[", "(",
-        "new Object[]{",  "new object[]{"};
-
-    if (!take(&in, ",") && !take(&in, "%"))
-        return;
-    skip_space(&in);
-    for (size_t i = 0; i < sizeof openings / sizeof openings[0]; i++)
-        if (take(&in, openings[i]))
-            break;
-    take_nth(&in, number, expression);
-}
-
-/* As in sqlx: query(sql).bind(a).bind(b). */
-static void find_nth_bind(struct cursor in, unsigned number, hf__buf *expression)
-{
-    take(&in, ")");
-    for (; number > 0; number--) {
-        if (!take(&in, ".bind("))
-            return;
-        if (number == 1) {
-            take_nth(&in, 1, expression);
-            return;
-        }
-        size_t start;
-        size_t size;
-        read_expression(&in, &start, &size);
-        if (!take(&in, ")"))
-            return;
-    }
-}
-
-static bool is_bound_name(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
-/* As in {"name": a}, name: a, name=a, 'name' => a, and "name", a. */
-static void find_named(struct cursor in, const char *name, size_t size, hf__buf *expression)
-{
-    const hf__unit *unit = in.unit;
-
-    for (; in.at + size < in.limit; in.at++) {
-        if (unit->text[in.at] == ';' && unit->classes[in.at] == HF__CODE)
-            return;
-        if (unit->classes[in.at] == HF__COMMENT || strncmp(unit->text + in.at, name, size) != 0 ||
-            (in.at > 0 && is_bound_name(unit->text[in.at - 1])) ||
-            is_bound_name(unit->text[in.at + size]))
-            continue;
-        struct cursor behind = in;
-        behind.at += size;
-        if (unit->text[behind.at] == '"' || unit->text[behind.at] == '\'')
-            behind.at++;
-        if (take(&behind, "=>") || take(&behind, ":") || take(&behind, "=") || take(&behind, ",")) {
-            take_nth(&behind, 1, expression);
-            return;
-        }
-    }
-}
-
-/* The name in `name = "SELECT …"` or `const name = …`, before the string. */
-static size_t name_of_string(const hf__unit *unit, size_t string, size_t *size)
-{
-    size_t end = string;
-
-    while (end > 0 && string - end < NAME_REACH && unit->classes[end - 1] != HF__QUOTE &&
-           unit->classes[end - 1] != HF__CODE)
-        end--;
-    while (end > 0 && unit->classes[end - 1] == HF__QUOTE)
-        end--;
-    while (end > 0 && isspace((unsigned char)unit->text[end - 1]))
-        end--;
-    if (end == 0 || unit->text[end - 1] != '=' || unit->classes[end - 1] != HF__CODE)
-        return 0;
-    end--;
-    while (end > 0 && strchr(": \t$", unit->text[end - 1]) != NULL)
-        end--;
-    size_t start = end;
-    while (start > 0 && is_name(unit->text[start - 1]))
-        start--;
-    *size = end - start;
-    return start;
-}
-
-/* Moves to where the program uses the name that it gave to the string. */
-static bool follow_name(struct cursor *in)
-{
-    const hf__unit *unit = in->unit;
-    size_t size = 0;
-    size_t name = name_of_string(unit, hf__unit_run_start(unit, in->at - 1), &size);
-    size_t limit = unit->size - in->at > NAME_REACH ? in->at + NAME_REACH : unit->size;
-
-    for (size_t at = in->at; size > 0 && at + size < limit; at++) {
-        if (unit->classes[at] != HF__CODE || is_name(unit->text[at - 1]) ||
-            memcmp(unit->text + at, unit->text + name, size) != 0 || is_name(unit->text[at + size]))
-            continue;
-        in->at = at + size;
-        in->limit = unit->size - in->at > BIND_REACH ? in->at + BIND_REACH : unit->size;
-        return true;
-    }
-    return false;
-}
-
-/* `? 'SELECT …' : 'SELECT …', values`: what is bound stands behind the other string too. */
-static void skip_alternative(struct cursor *in)
-{
-    size_t start;
-    size_t size;
-
-    if (in->unit->syntax->id != HF__LANG_PYTHON && take(in, ":"))
-        read_expression(in, &start, &size);
-}
-
-static void find_bound(struct cursor in, const char *placeholder, size_t size, hf__buf *expression)
-{
-    skip_alternative(&in);
-    if (placeholder[0] == ':') {
-        find_named(in, placeholder + 1, size - 1, expression);
-        return;
-    }
-    /* In C the argument after the SQL is the number of values, not the first of them. */
-    unsigned number = (unsigned)strtoul(placeholder + 1, NULL, 10);
-    if (number == 0 || number > 99 || (placeholder[0] == '$' && in.unit->syntax->id == HF__LANG_C))
-        return;
-    find_nth(in, number, expression);
-    if (expression->length == 0)
-        find_nth_bind(in, number, expression);
-}
-
-void hf__find_bound(const hf__unit *unit, size_t string_end, const char *placeholder, size_t size,
-                    hf__buf *expression, size_t *place)
-{
-    struct cursor in = {.unit = unit, .at = string_end, .place = place};
-
-    if (size < 2 || string_end == 0 || string_end > unit->size)
-        return;
-    in.limit = unit->size - in.at > BIND_REACH ? in.at + BIND_REACH : unit->size;
-    struct cursor named = in;
-    while (in.at < in.limit && unit->classes[in.at] == HF__QUOTE)
-        in.at++;
-    find_bound(in, placeholder, size, expression);
-    if (expression->length == 0 && follow_name(&named))
-        find_bound(named, placeholder, size, expression);
 }

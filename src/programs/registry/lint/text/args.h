@@ -32,4 +32,10 @@ void hf__args_free(hf__args *args);
 void hf__find_bound(const hf__unit *unit, size_t string_end, const char *placeholder, size_t size,
                     hf__buf *expression, size_t *place);
 
+/*
+ * Where the arguments begin in the SQL that is made with the name of a function, which stands alone
+ * in the string at `at`; 0: no string of the file makes it, or several do.
+ */
+size_t hf__bare_name_call(const hf__unit *unit, size_t at);
+
 #endif
