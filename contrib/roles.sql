@@ -32,15 +32,19 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.sessions, holdfast.holders, hol
 TO holdfast_locker;
 GRANT SELECT, INSERT, UPDATE ON holdfast.labels TO holdfast_locker;
 GRANT SELECT, INSERT ON holdfast.events TO holdfast_locker;
-GRANT SELECT ON holdfast.table_registry, holdfast.locks, holdfast.waits TO holdfast_locker;
+GRANT SELECT ON holdfast.table_registry, holdfast.locks, holdfast.waits, holdfast.held_leases TO holdfast_locker;
 GRANT USAGE ON SEQUENCE holdfast.token TO holdfast_locker;
-GRANT EXECUTE ON FUNCTION holdfast.lift_token(bigint), holdfast.find_table(text) TO holdfast_locker;
+GRANT EXECUTE ON FUNCTION holdfast.lift_token(bigint), holdfast.find_table(text),
+    holdfast.take_leases(uuid, boolean, int, bigint, bigint[], smallint[], int[], boolean, bigint, text, text, int),
+    holdfast.renew_tenure(uuid), holdfast.release_leases(uuid, bigint[], bigint[], smallint[], int[], text[]),
+    holdfast.sweep_leases(uuid, bigint, bigint[]), holdfast.end_tenures(uuid[]) TO holdfast_locker;
 
 -- transactor: tx and hf_transact besides. It adds the marker that proves a commit, and cannot take one
 -- away. What tables it may write to is not Holdfast's to say.
 GRANT holdfast_locker TO holdfast_transactor;
 GRANT SELECT, INSERT ON holdfast.commits TO holdfast_transactor;
-GRANT EXECUTE ON FUNCTION holdfast.fence(text, bigint) TO holdfast_transactor;
+GRANT EXECUTE ON FUNCTION holdfast.fence(text, bigint), holdfast.check_lease(text, bigint, text),
+    holdfast.check_leases(bigint[], smallint[], bigint[], boolean) TO holdfast_transactor;
 
 -- ingester: ingest, gaps, cursor and retention besides, in schemas that are its user's own.
 GRANT holdfast_transactor TO holdfast_ingester;
@@ -58,7 +62,7 @@ GRANT EXECUTE ON FUNCTION holdfast.register_table(text, bigint), holdfast.mint_i
 -- locks, and with --show-queries their statements. To end holders it needs pg_signal_backend as well.
 GRANT SELECT ON holdfast.labels, holdfast.sessions, holdfast.holders, holdfast.waiters, holdfast.events,
     holdfast.schedules, holdfast.contention, holdfast.table_registry, holdfast.table_context_refs,
-    holdfast.appends, holdfast.locks, holdfast.waits TO holdfast_viewer;
+    holdfast.appends, holdfast.locks, holdfast.waits, holdfast.held_leases TO holdfast_viewer;
 GRANT INSERT, UPDATE ON holdfast.contention TO holdfast_viewer;
 GRANT pg_read_all_stats TO holdfast_viewer;
 

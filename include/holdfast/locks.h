@@ -112,7 +112,7 @@ HF_API int64_t hf_key_join(uint32_t classid, uint32_t objid);
 /* ---- What to lock, and the registry (locks.yaml) that names every lock ----------------------- */
 
 typedef enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED } hf_mode;
-typedef enum hf_lifetime { HF_SESSION = 0, HF_TRANSACTION } hf_lifetime;
+typedef enum hf_lifetime { HF_SESSION = 0, HF_TRANSACTION, HF_LEASE } hf_lifetime;
 typedef enum hf_space { HF_BIGINT = 0, HF_PAIR } hf_space;
 
 /* The space in which a derivation has its keys, unless the registry puts them beside a class. */
@@ -156,6 +156,7 @@ typedef struct hf_registry_entry {
     const char *purpose;
     const char *owner;
     const char *runbook;
+    int lease_ms; /* with HF_LEASE: how long it lasts; 0: not stated */
 } hf_registry_entry;
 
 /*
@@ -248,6 +249,11 @@ typedef struct hf_store_options {
      * and machine by their variables.
      */
     bool environment;
+    /*
+     * For so long a wait outlasts a server that is away: it is logged once when the server goes and
+     * once when it answers again. Then the wait ends with HF_UNREACHABLE. 0: 60 000; -1: for ever.
+     */
+    int64_t patience_ms;
 } hf_store_options;
 
 #define HF_STORE_OPTIONS_INIT                                                                      \
@@ -306,8 +312,9 @@ HF_API const hf_registry *hf_store_registry(const hf_store *store); /* NULL: it 
  * A handle by which another thread ends a call early: its wait, the statement that runs for it, or
  * its connecting. The call then returns HF_INTERRUPTED, and nothing is committed or kept: what the
  * server grants to a statement that was given up is given back when its answer comes. A call that
- * was done before, or whose COMMIT is on its way, returns what came of it. A call that begins with
- * a handle that was triggered returns at once. One handle may serve many calls, on several stores.
+ * was done before, or whose COMMIT is on its way, returns what came of it, as hf_transact says. A
+ * call that begins with a handle that was triggered returns at once. One handle may serve many
+ * calls, on several stores.
  */
 typedef struct hf_cancel hf_cancel;
 
@@ -326,6 +333,7 @@ enum hf_lock_flags {
                         * that is found ends with HF_DEADLOCK */
     HF_PRIVATE = 4,    /* on a session of its own, so it is not lost with other locks */
     HF_NEED_TOKEN = 8, /* fail with HF_NO_SCHEMA rather than hold without a fencing token */
+    HF_ASK = 16,       /* go before all who wait, and ask the holder to yield: see hf_yield_fn */
 };
 
 typedef enum hf_lock_state { HF_STATE_HELD = 0, HF_STATE_LOST, HF_STATE_RELEASED } hf_lock_state;
@@ -337,6 +345,13 @@ typedef enum hf_lock_state { HF_STATE_HELD = 0, HF_STATE_LOST, HF_STATE_RELEASED
  */
 typedef void hf_lost_fn(hf_lock *lock, const hf_error *why, void *arg);
 
+/*
+ * Called once for each who asks for the lock (HF_ASK), a second or two after it began to. who names
+ * it. The holder finishes what it is at, and releases the lock, here or later: then it goes to the
+ * one that asked, whoever else waits. It may also refuse, by going on. Runs as on_lost does.
+ */
+typedef void hf_yield_fn(hf_lock *lock, const hf_error *who, void *arg);
+
 /* Called at most once for each acquire, in its thread, before it waits. why names the holder. */
 typedef void hf_wait_fn(const hf_error *why, void *arg);
 
@@ -345,23 +360,45 @@ typedef struct hf_lock_spec {
     const hf_target *targets; /* more than one make a set: sorted by key, all or none */
     size_t target_count;
     hf_mode mode;
-    hf_lifetime lifetime; /* HF_TRANSACTION: on a borrowed connection inside a transaction */
-    int64_t wait_ms;      /* -1 for ever, 0 not at all */
+    /*
+     * HF_TRANSACTION: on a borrowed connection inside a transaction. HF_LEASE: for lease_ms, and
+     * renewed until it is released; no session holds it, so it goes through any pooler and
+     * survives a restart, or a failover to a synchronous standby, within that time. It needs the
+     * schema. The token is its term: see hf_lock_transact and holdfast.check_lease.
+     */
+    hf_lifetime lifetime;
+    int64_t wait_ms; /* -1 for ever, 0 not at all */
     unsigned flags;
     /* > 0: at most this many holders (HF_SLOTS_MAX); one target, exclusive, session */
     unsigned slots;
     hf_lost_fn *on_lost;
     hf_wait_fn *on_wait;
-    void *arg;         /* for both callbacks */
+    void *arg;         /* for the callbacks */
     hf_cancel *cancel; /* NULL: nobody ends this call but hf_store_interrupt */
     /*
      * Who asks, for the order rule, HF_REENTRANT and deadlocks. 0: the calling thread. Programs
      * whose tasks move between threads give each task a number, from 1 to 2^62 - 1.
      */
     int64_t owner;
+    /*
+     * With HF_LEASE: how long it lasts without a renewal, by the database's clock, from
+     * HF_LEASE_MIN_MS to HF_LEASE_MAX_MS. 0: what the registry says, of a set the shortest, else
+     * HF_LEASE_DEFAULT_MS. It is renewed every third of that. If no renewal is
+     * confirmed it is lost, and that is told kill_ms (at most a third of lease_ms) before the
+     * database may give it to another. The leases of one length of a store are renewed together.
+     */
+    int lease_ms;
+    /*
+     * NULL: asks are not heard. With it the store is looked at once a second while the lock is
+     * held. HF_ASK and on_yield go with one target and without slots; HF_ASK needs a wait.
+     */
+    hf_yield_fn *on_yield;
 } hf_lock_spec;
 
 #define HF_SLOTS_MAX 4095
+#define HF_LEASE_MIN_MS 1000
+#define HF_LEASE_MAX_MS 86400000
+#define HF_LEASE_DEFAULT_MS 30000
 #define HF_LOCK_SPEC_INIT                                                                          \
     {                                                                                              \
         .size = sizeof(hf_lock_spec), .wait_ms = -1                                                \
@@ -384,6 +421,25 @@ typedef struct hf_lock_spec {
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec,
                                                hf_lock **lock, hf_error *err);
+
+/*
+ * Tells once how hf_lock_start ended, as hf_lock_acquire returns. lock is held, and the caller's to
+ * free, with HF_OK; otherwise it is NULL. A loss is told after this. It may release or free it.
+ */
+typedef void hf_started_fn(hf_lock *lock, hf_status status, const hf_error *why, void *arg);
+
+/*
+ * hf_lock_acquire for programs with many tasks and few threads: returns at once, and calls done
+ * with spec->arg when the lock is acquired or will not be. Same waits, same order, same outcomes.
+ * However many wait, one thread of the library serves them all; only on a local store a wait for
+ * another process has a small thread for each key. spec and its targets are copied; spec->cancel
+ * must live until done is called. owner 0 is the calling thread. done and on_wait run as on_lost
+ * does: one after the other, in a thread of the library or in hf_store_dispatch. Closing the store
+ * ends those that still wait (HF_INTERRUPTED). A failure that is returned here is not told to done:
+ * HF_INVALID, HF_FORKED, HF_NO_MEMORY, HF_SYSTEM. Not for borrowed connections.
+ */
+HF_API HF_MUST_CHECK hf_status hf_lock_start(hf_store *store, const hf_lock_spec *spec,
+                                             hf_started_fn *done, hf_error *err);
 
 /*
  * Returns HF_LOST when the lock had been lost before. A transaction lock stays until its
@@ -430,7 +486,7 @@ HF_API HF_MUST_CHECK hf_status hf_lock_with(hf_store *store, const hf_lock_spec 
 
 /* ---- The schema, schedules and views --------------------------------------------------------- */
 
-#define HF_SCHEMA_VERSION 5 /* on PostgreSQL; a local store has numbers of its own */
+#define HF_SCHEMA_VERSION 6 /* on PostgreSQL; a local store has numbers of its own */
 
 /*
  * Installs or upgrades the schema. Several processes may do so at once. from and to are the
@@ -475,8 +531,9 @@ typedef struct hf_lock_view {
     int64_t seen_ms;  /* in a list of the past: how long ago it was seen last; else 0 */
     int64_t times;    /* in a list of the past: how often it was acquired; else 0 */
     const char
-        *known_as; /* without label and name: the well-known program that locks this key, such
+        *known_as;   /* without label and name: the well-known program that locks this key, such
                            * as "Prisma Migrate"; else "". A guess: anybody may use the number */
+    int64_t left_ms; /* of a lease: what is left of it if it is not renewed; else 0 */
 } hf_lock_view;
 
 typedef struct hf_lock_list hf_lock_list;
@@ -507,6 +564,17 @@ typedef void hf_finding_fn(void *arg, hf_level level, const char *topic, const c
 /* Examines the store and reports each topic once; what `holdfast doctor` prints. */
 HF_API HF_MUST_CHECK hf_status hf_store_examine(hf_store *store, hf_finding_fn *report, void *arg,
                                                 hf_error *err);
+
+/*
+ * Finds out by trying whether locks work on the store that the options name: some servers and
+ * poolers accept advisory locks and lock nothing. Opens connections of its own, tries a key chosen
+ * at random, and reports the evidence topic by topic, then a verdict for each lifetime: "session",
+ * "transaction" and "lease". HF_LEVEL_PROBLEM: it does not work; HF_LEVEL_WARNING: that is not
+ * known, or it works less well. Takes up to some 30 s where the server does not answer. What
+ * `holdfast doctor --prove` prints.
+ */
+HF_API HF_MUST_CHECK hf_status hf_store_prove(const hf_store_options *options,
+                                              hf_finding_fn *report, void *arg, hf_error *err);
 
 #ifdef __cplusplus
 }

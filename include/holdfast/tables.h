@@ -56,6 +56,11 @@ HF_API HF_MUST_CHECK hf_status hf_table_lock(hf_store *store, const hf_table_nam
                                              const hf_lock_spec *spec, hf_lock **lock,
                                              hf_error *err);
 
+/* The same as hf_lock_start does it: returns at once, and done tells of the end. */
+HF_API HF_MUST_CHECK hf_status hf_table_lock_start(hf_store *store, const hf_table_name *name,
+                                                   const hf_lock_spec *spec, hf_started_fn *done,
+                                                   hf_error *err);
+
 /*
  * A reference says that a context owns the table, too. hf_table_ref registers the table if it is
  * not. Removing the last reference retires the table's id (*retired, may be NULL) under the table's

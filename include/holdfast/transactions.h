@@ -60,7 +60,7 @@ typedef struct hf_tx_options {
     void *stats_arg;
     bool expect_operation; /* warn about a label without an "Operation:" part */
     const char *database;  /* local store: the file of the folder, without ".db"; NULL: "data" */
-    hf_cancel *cancel;     /* ends the call, or NULL; COMMIT is never cancelled */
+    hf_cancel *cancel;     /* ends the call, or NULL; COMMIT is only waited for no longer */
     int64_t owner;         /* as in hf_lock_spec */
 } hf_tx_options;
 
@@ -88,6 +88,14 @@ typedef hf_status hf_tx_fn(hf_tx *tx, void *arg, hf_error *err);
  * committed, no attempts or no time are left. HF_NOT_ACQUIRED: not committed, a label was not free
  * in time. HF_ORDER: a label comes before a lock or label that the thread holds, or is one of them.
  * On the local store the statements are SQLite's, in the file data.db of the folder.
+ *
+ * What a silent server may cost: past its deadline, or cancelled, a call waits for one second for
+ * the answer that is due, and half of one to end what it leaves on the server. If COMMIT was sent,
+ * it takes up to five seconds in all to find out what became of it; then it is HF_IN_DOUBT. A
+ * statement without a deadline is waited for as long as its backend is at work. If nothing comes
+ * from there for ping_interval_ms, and a connection that asks cannot see it at work for
+ * ping_deadline_ms, the connection counts as broken. Behind a pooler nobody can ask that: use a
+ * deadline.
  */
 HF_API HF_MUST_CHECK hf_status hf_transact(hf_store *store, const hf_tx_options *options,
                                            hf_tx_fn *fn, void *arg, hf_error *err);

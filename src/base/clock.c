@@ -15,6 +15,11 @@ int64_t hf__now_ms(void)
     return read_ms(CLOCK_MONOTONIC);
 }
 
+int64_t hf__boot_ms(void)
+{
+    return read_ms(CLOCK_BOOTTIME);
+}
+
 int64_t hf__wall_ms(void)
 {
     return read_ms(CLOCK_REALTIME);

@@ -9,6 +9,7 @@
 
 int64_t hf__now_ms(void);  /* on the monotonic clock */
 int64_t hf__wall_ms(void); /* Unix time, which may jump */
+int64_t hf__boot_ms(void); /* like hf__now_ms(), but goes on while the machine is suspended */
 
 /*
  * When a wait of wait_ms ends, on the monotonic clock. HF__FOREVER when wait_ms is negative or too

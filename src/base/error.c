@@ -135,13 +135,17 @@ void hf__hint(hf_error *err, const char *format, ...)
 hf_status hf__options_copy(void *out, size_t out_size, const void *given, size_t least,
                            const char *type, const char *init, hf_error *err)
 {
-    enum { MOST_SIZE = 4096 }; /* a larger size is garbage that the caller never set */
+    enum { MOST_SIZE = 4096 }; /* a larger size is garbage, or another struct's */
     size_t size = 0;
 
     memset(out, 0, out_size);
     memcpy(&size, given, sizeof size);
-    if (size < least || size > MOST_SIZE)
+    if (size == 0)
         return hf__fail(err, HF_INVALID, "%s.size is not set: start from %s", type, init);
+    if (size < least || size > MOST_SIZE)
+        return hf__fail(err, HF_INVALID,
+                        "%s.size is %zu, which no version of it has: start from %s", type, size,
+                        init);
     memcpy(out, given, size < out_size ? size : out_size);
     return HF_OK;
 }

@@ -128,6 +128,15 @@ static size_t show_character(char *piece, size_t piece_size, const unsigned char
     return length;
 }
 
+bool hf__has_control(const void *text, size_t size)
+{
+    const unsigned char *bytes = text;
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] < 0x20 || bytes[i] == 0x7f)
+            return true;
+    return false;
+}
+
 const char *hf__show(char *out, size_t out_size, const void *label, size_t label_size)
 {
     enum { ELLIPSIS_SIZE = sizeof ellipsis - 1 };

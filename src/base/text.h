@@ -16,6 +16,9 @@ typedef struct hf__slice {
 /* Is the slice exactly this text? False for a slice whose text is NULL. */
 bool hf__slice_is(hf__slice slice, const char *text);
 
+/* Has it a control character, such as no label may have? */
+bool hf__has_control(const void *text, size_t size);
+
 /*
  * Writes a label or other text so that it is safe on a terminal: control characters, backslashes
  * and invalid UTF-8 become escapes (\n, \x07, \xff). Text that does not fit is cut between

@@ -25,13 +25,13 @@ int hf__thread_start(pthread_t *thread, size_t stack_size, void *(*run)(void *),
 void hf__baton_init(hf__baton *baton)
 {
     pthread_mutex_init(&baton->mutex, NULL);
-    pthread_cond_init(&baton->free, NULL);
+    hf__cond_init(&baton->free);
     baton->is_taken = false;
 }
 
 void hf__baton_destroy(hf__baton *baton)
 {
-    pthread_cond_destroy(&baton->free);
+    hf__cond_destroy(&baton->free);
     pthread_mutex_destroy(&baton->mutex);
 }
 
@@ -51,11 +51,10 @@ bool hf__baton_try(hf__baton *baton)
 
 bool hf__baton_take_until(hf__baton *baton, int64_t until_ms)
 {
-    struct timespec until = hf__timespec(until_ms);
-    int failed = 0;
+    bool in_time = true;
     pthread_mutex_lock(&baton->mutex);
-    while (baton->is_taken && !failed)
-        failed = pthread_cond_clockwait(&baton->free, &baton->mutex, CLOCK_MONOTONIC, &until);
+    while (baton->is_taken && in_time)
+        in_time = hf__cond_wait(&baton->free, &baton->mutex, until_ms);
     bool got = !baton->is_taken;
     baton->is_taken = true;
     pthread_mutex_unlock(&baton->mutex);
@@ -66,6 +65,6 @@ void hf__baton_give(hf__baton *baton)
 {
     pthread_mutex_lock(&baton->mutex);
     baton->is_taken = false;
-    pthread_cond_signal(&baton->free);
+    hf__cond_signal(&baton->free);
     pthread_mutex_unlock(&baton->mutex);
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fibers/fiber.h"
+
 /*
  * Starts a thread in which all signals are blocked from its first instruction on: signals are for
  * the program's own threads. stack_size 0 means the system's default. Returns 0 or an errno. The
@@ -19,7 +21,7 @@ int hf__thread_start(pthread_t *thread, size_t stack_size, void *(*run)(void *),
  */
 typedef struct hf__baton {
     pthread_mutex_t mutex;
-    pthread_cond_t free;
+    hf__cond free;
     bool is_taken;
 } hf__baton;
 

@@ -187,6 +187,7 @@ hf_status open_network(const struct invocation *in, const char *application,
     }
     options.application = application;
     options.max_transactions = TRANSACTIONS;
+    options.patience_ms = -1; /* an ingester that stands by outlasts any outage */
     hf_status status = open_store(in, &options, store, err);
     if (status != HF_OK)
         return status;

@@ -224,7 +224,7 @@ const char *shown_name(const hf_lock_view *view)
 
 const char *lifetime_name(hf_lifetime lifetime)
 {
-    return lifetime == HF_TRANSACTION ? "transaction" : "session";
+    return lifetime == HF_LEASE ? "lease" : lifetime == HF_TRANSACTION ? "transaction" : "session";
 }
 
 const char *lifetime_of(const hf_lock_view *view)

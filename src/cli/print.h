@@ -58,7 +58,7 @@ const char *show_key(char out[KEY_SHOWN_MAX], const hf_lock_view *view);
 /* The lock's name in the registry, or "(unregistered)", which stands out among names. */
 const char *shown_name(const hf_lock_view *view);
 
-/* "session" or "transaction"; lifetime_of returns "" when it is not known. */
+/* "session", "transaction" or "lease"; lifetime_of returns "" when it is not known. */
 const char *lifetime_of(const hf_lock_view *view);
 const char *lifetime_name(hf_lifetime lifetime);
 

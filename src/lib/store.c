@@ -18,6 +18,7 @@ enum {
     PING_DEADLINE_MS = 10000,
     KILL_MS = 5000,
     CONNECT_TIMEOUT_MS = 10000,
+    PATIENCE_MS = 60000,
     MAX_WAITS = 2,
     MAX_TRANSACTIONS = 16,
 };
@@ -64,6 +65,7 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
     store->pid = getpid();
     store->dispatch = options->dispatch;
     store->ping_deadline_ms = options->ping_deadline_ms;
+    store->patience_ms = options->patience_ms != 0 ? options->patience_ms : PATIENCE_MS;
     store->registry = options->registry;
     (void)snprintf(store->application, sizeof store->application, "%s", options->application);
     if (gethostname(store->host, sizeof store->host - 1) != 0)
@@ -75,8 +77,10 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
         return hf__no_memory(err);
     }
     pthread_mutex_init(&store->mutex, NULL);
-    pthread_cond_init(&store->changed, NULL);
+    hf__cond_init(&store->changed);
+    hf__cond_init(&store->attended_end);
     pthread_cond_init(&store->scribe_due, NULL);
+    pthread_cond_init(&store->due, NULL);
     *out = store;
     return HF_OK;
 }
@@ -87,22 +91,33 @@ static void free_store(hf_store *store)
     hf_registry_free(store->own_registry);
     store->lookup->ops->free(store->lookup);
     close(store->event_fd);
-    pthread_cond_destroy(&store->changed);
+    hf__cond_destroy(&store->attended_end);
+    hf__cond_destroy(&store->changed);
     pthread_cond_destroy(&store->scribe_due);
+    pthread_cond_destroy(&store->due);
     pthread_mutex_destroy(&store->mutex);
     free(store);
 }
 
-static hf_status open_backend(const hf_store_options *options, hf__backend **backend, hf_error *err)
+static hf_status check_url(const hf_store_options *options, bool *is_local, hf_error *err)
 {
     if (!options->url || !*options->url) {
         hf_status status = hf__fail(err, HF_INVALID, "no store is named");
         hf__hint(err, "give postgresql://… or local:/path/to/folder");
         return status;
     }
-    if (strncmp(options->url, "local:", 6) == 0)
-        return hf__local_open(options, backend, err);
-    return hf__postgres_open(options, backend, err);
+    *is_local = strncmp(options->url, "local:", 6) == 0;
+    return HF_OK;
+}
+
+static hf_status open_backend(const hf_store_options *options, hf__backend **backend, hf_error *err)
+{
+    bool is_local = false;
+    hf_status status = check_url(options, &is_local, err);
+    if (status != HF_OK)
+        return status;
+    return is_local ? hf__local_open(options, backend, err)
+                    : hf__postgres_open(options, backend, err);
 }
 
 static hf_status open_with(const hf_store_options *options, hf_store **out, hf_error *err)
@@ -216,7 +231,10 @@ void hf_store_close(hf_store *store)
         close(store->event_fd);
         return; /* the rest is the parent's, copied; its mutexes may be locked for ever */
     }
+    hf__attention_stop(store);
+    hf__started_stop(store);
     hf__watch_stop(store); /* first: a callback may free the lock that is about to be released */
+    hf__started_drop(store);
     release_leftovers(store);
     hf__scribe_stop(store);
     store->backend->ops->close(store->backend);
@@ -235,7 +253,7 @@ int hf_store_fd(const hf_store *store)
 
 int hf_store_dispatch(hf_store *store)
 {
-    return store->dispatch ? hf__deliver_losses(store) : 0;
+    return store->dispatch ? hf__deliver(store) : 0;
 }
 
 const hf_registry *hf_store_registry(const hf_store *store)
@@ -274,4 +292,20 @@ hf_status hf_store_examine(hf_store *store, hf_finding_fn *report, void *arg, hf
     if (status == HF_OK && !store->backend->local)
         status = hf__examine_neighbours(store, report, arg, err);
     return status;
+}
+
+hf_status hf_store_prove(const hf_store_options *given, hf_finding_fn *report, void *arg,
+                         hf_error *err)
+{
+    hf_store_options options;
+    bool is_local = false;
+    if (!report)
+        return hf__fail(err, HF_INVALID, "hf_store_prove needs a function to report to");
+    hf_status status = complete(given, &options, err);
+    if (status == HF_OK)
+        status = check_url(&options, &is_local, err);
+    if (status != HF_OK)
+        return status;
+    return is_local ? hf__local_prove(&options, report, arg, err)
+                    : hf__postgres_prove(&options, report, arg, err);
 }

@@ -18,8 +18,7 @@ pytest_plugins = ["appending_beside", "appending", "ingesting"]  # their fixture
 if "PYTEST_XDIST_WORKER" in os.environ:
     sanitizers.keep_from_servers(hf.BUILD)
 
-# `make test-versions` runs tests on other versions of PostgreSQL, with the schema, instead of the usual ones.
-OTHERS = [f"pg{version}" for version in os.environ.get("HOLDFAST_TEST_VERSIONS", "").split()]
+OTHERS = servers.OTHERS
 SERVERS = OTHERS or ["pg15", "pg18"]
 
 FOREIGN_SETTINGS = ("PG", "HOLDFAST_", "DATABASE_URL", "XDG_STATE_HOME", "NOTIFY_SOCKET")

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 HOLDFAST = pathlib.Path(os.environ["HOLDFAST_BUILD"]) / "src" / "holdfast"
-COMMANDS = ["run", "tx", "key", "locks", "cursor", "gaps", "table", "doctor", "init"]
+COMMANDS = ["run", "yield", "tx", "key", "locks", "cursor", "gaps", "table", "doctor", "init"]
 PROGRAMS = {
     "append": ["list", "resolve", "forget"],
     "ingest": ["status", "adopt", "reset"],

@@ -28,6 +28,7 @@ typedef enum hf__attempt_fault {
     HF__FAULT_RETRY,  /* the store rolled it back for a reason that passes, such as a deadlock */
     HF__FAULT_UNIQUE, /* a unique violation: tried again if the caller asked for that */
     HF__FAULT_LOCKED, /* a label was not free in time */
+    HF__FAULT_LEASED, /* a label is leased: tried again until the deadline */
     HF__FAULT_BROKEN, /* the connection is gone: call outcome to learn whether it committed */
 } hf__attempt_fault;
 
@@ -60,6 +61,9 @@ typedef struct hf__attempt_plan {
     /* claims held on that session, to be released by the commit, where the backend can do it */
     const hf__claim *release;
     size_t release_count;
+    /* leases, each with its term: the transaction fails unless they are held, and keeps them so */
+    const hf__claim *leases;
+    size_t lease_count;
     bool is_nested;       /* the thread is in a transaction on the same store already */
     bool trusts_callback; /* with the connection: it ends nothing, and leaves nothing behind */
     hf__attempt_place place;
@@ -110,7 +114,7 @@ typedef struct hf__attempt_ops {
                                    hf_error *err);
 
     /* Rolls back what is not committed, returns the session and frees the attempt. */
-    void (*close)(hf__attempt *attempt);
+    void (*close)(hf__attempt *attempt, const hf__attempt_plan *plan);
 } hf__attempt_ops;
 
 #endif

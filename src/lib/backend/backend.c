@@ -1,10 +1,13 @@
 #include "lib/backend/backend.h"
 
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fibers/fiber.h"
 #include "base/text.h"
 #include "lib/backend/attempt.h"
 
@@ -12,9 +15,16 @@
 static const int64_t task_bit = INT64_C(1) << 62;
 static _Thread_local int64_t acts_as;
 
+static int64_t *acts_here(void)
+{
+    int64_t *of_fiber = hf__fiber_local();
+    return of_fiber ? of_fiber : &acts_as;
+}
+
 int64_t hf__me(void)
 {
-    return acts_as ? acts_as : gettid();
+    int64_t acting = *acts_here();
+    return acting ? acting : gettid();
 }
 
 int64_t hf__me_or(int64_t task)
@@ -24,8 +34,8 @@ int64_t hf__me_or(int64_t task)
 
 int64_t hf__act_as(int64_t me)
 {
-    int64_t before = acts_as;
-    acts_as = me;
+    int64_t *here = acts_here(), before = *here;
+    *here = me;
     return before;
 }
 
@@ -55,6 +65,25 @@ bool hf__session_lose(hf__session *session, const char *reason, const hf_error *
     return true;
 }
 
+static void lose_late(hf__session *session)
+{
+    hf_error why = {0};
+    (void)!hf__fail(&why, HF_LOST, "%s has confirmed no renewal in time", session->backend->name);
+    hf__hint(&why, "another may hold it soon; stop, then acquire again");
+    (void)hf__session_lose(session, "lease", &why);
+}
+
+bool hf__session_is_lost(hf__session *session)
+{
+    int64_t lost_at = atomic_load(&session->lost_at);
+    if (lost_at && hf__boot_ms() >= lost_at) {
+        lose_late(session);
+        while (!atomic_load(&session->lost)) /* another thread is about to say why */
+            (void)sched_yield();
+    }
+    return atomic_load(&session->lost);
+}
+
 void hf__question_forget(hf__question *question)
 {
     if (question->rows)
@@ -75,6 +104,18 @@ const char *hf__event_name(const hf__event *event)
     return "unknown";
 }
 
+struct entry {
+    const hf__backend *backend;
+    hf_log_level level;
+    const char *message;
+};
+
+static void write_entry(void *arg)
+{
+    const struct entry *entry = arg;
+    entry->backend->log(entry->backend->log_arg, entry->level, entry->message);
+}
+
 void hf__log(const hf__backend *backend, hf_log_level level, const char *format, ...)
 {
     if (!backend->log)
@@ -84,7 +125,8 @@ void hf__log(const hf__backend *backend, hf_log_level level, const char *format,
     va_start(args, format);
     (void)vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    backend->log(backend->log_arg, level, message);
+    struct entry entry = {backend, level, message};
+    hf__call_outside(write_entry, &entry);
 }
 
 const char *hf__claim_name(char *out, size_t out_size, const hf__claim *claim)
@@ -119,8 +161,8 @@ hf_status hf__say_deadlock(const hf__claim *claim, hf_error *err)
     char name[200];
     hf_status status =
         hf__fail(err, HF_DEADLOCK,
-                 "waiting for %s is a deadlock: its holder waits for what this thread holds",
+                 "waiting for %s is a deadlock: its holder waits for what the caller holds",
                  hf__claim_name(name, sizeof name, claim));
-    hf__hint(err, "release what this thread holds and try again, or take the locks in one order");
+    hf__hint(err, "release what the caller holds and try again, or take the locks in one order");
     return status;
 }

@@ -30,6 +30,7 @@ typedef struct hf__claim {
     size_t label_size;
     hf_derivation derivation;
     unsigned slot;
+    int64_t term;   /* of a lease that is held */
     bool has_order; /* the registry gives it an order; claims without one come last */
     int64_t order;
 } hf__claim;
@@ -46,6 +47,8 @@ typedef struct hf__session {
     atomic_uint holds;  /* keys held: raised by the backend on success, lowered by leave_session;
                          * only at 0 may the session be reused or freed */
     _Atomic int64_t transacts; /* hf__me() of who runs a transaction on it; 0: nobody */
+    hf_lifetime lifetime;      /* of what is held on it: HF_LEASE, or HF_SESSION */
+    _Atomic int64_t lost_at; /* by hf__boot_ms(): it is lost then, unless that is put off; 0: no */
 } hf__session;
 
 /*
@@ -66,6 +69,9 @@ HF_MUST_CHECK hf_status hf__check_task(int64_t task, hf_error *err); /* HF_INVAL
  */
 bool hf__session_lose(hf__session *session, const char *reason, const hf_error *why);
 
+/* Is it lost? Also when nobody has noticed yet that its time is over. Any thread. */
+bool hf__session_is_lost(hf__session *session);
+
 /* Who is in the way of a claim; strings may be "". */
 typedef struct hf__holder {
     bool found;
@@ -75,6 +81,8 @@ typedef struct hf__holder {
     int backend_pid; /* PostgreSQL's, or 0 */
     int64_t age_ms;  /* -1: unknown */
     bool age_is_bound;
+    int64_t term;      /* of a lease, or 0 */
+    bool checks_lease; /* no holder: its transaction keeps a lease that is over from being taken */
 } hf__holder;
 
 typedef struct hf__key {
@@ -102,6 +110,7 @@ typedef struct hf__request {
     const hf__claim *claims;
     size_t count;
     hf_lifetime lifetime;
+    int lease_ms;         /* with HF_LEASE */
     bool private_session; /* on a session that holds nothing else */
     /* to be asked in the same message, where the backend can */
     hf__question *const *questions;
@@ -118,6 +127,13 @@ typedef struct hf__request {
     void *give_up_arg;
     const hf_cancel *cancel; /* ends the call with HF_INTERRUPTED; may be NULL */
 
+    /* A wait for one key. asks: it goes before all others. Otherwise it stands aside while somebody
+     * holds ask, which is shared here: that one has asked for the key. NULL: nobody can. */
+    bool asks;
+    const hf__claim *ask;
+    bool (*holds_ask)(void *arg, const hf__claim *ask); /* this process does; no mutex is held */
+    void *holds_ask_arg;
+
     /* In: the private session to acquire the keys on, where the backend can, or NULL. Out, with
      * HF_OK: the session that holds them; the backend has raised its holds by count. */
     hf__session *session;
@@ -125,8 +141,17 @@ typedef struct hf__request {
     /* results */
     int64_t token;       /* 0: the backend records nothing */
     size_t blocked;      /* index of the claim in the way, with HF_NOT_ACQUIRED */
+    int64_t free_at;     /* hf__now_ms() when that ends, if it is a lease; 0: not known */
     bool snapshot_stale; /* transaction locks only */
 } hf__request;
+
+/* Must it stand aside while somebody holds the ask? Not for one of its own process, behind which
+ * it may stand in line there. No mutex is held. */
+static inline bool hf__stands_aside(const hf__request *request)
+{
+    return request->ask && !request->asks &&
+           !request->holds_ask(request->holds_ask_arg, request->ask);
+}
 
 typedef enum hf__event_kind {
     HF__EVENT_ACQUIRED,
@@ -206,8 +231,8 @@ typedef struct hf__backend_ops {
     void (*leave_session)(hf__session *session, unsigned keys);
 
     /* Looks without keeping anything: *first is the index of the first bigint claim that somebody
-     * holds (held), or that nobody holds, or count. What this store holds may look free. NULL: no
-     * session locks. */
+     * holds in the way of its mode, which all have (held), or that nobody does, or count. What this
+     * store holds may look free. NULL: no session locks. */
     hf_status (*probe_claims)(hf__backend *backend, const hf__claim *claims, size_t count,
                               bool held, size_t *first, hf_error *err);
 
@@ -276,6 +301,7 @@ struct hf__backend {
     bool local;
     bool borrowed;       /* transaction locks on the caller's connection: no watcher, no counting */
     atomic_bool records; /* tokens, holders, labels and events are kept */
+    atomic_bool history; /* events are kept, also where sessions cannot be recorded */
     atomic_bool readable; /* what others keep can be read, whether or not we may keep anything */
     atomic_int max_keys;
     hf_log_fn *log;
@@ -308,5 +334,11 @@ HF_MUST_CHECK hf_status hf__postgres_borrow(struct pg_conn *conn, const hf_store
                                             hf__backend **backend, hf_error *err);
 HF_MUST_CHECK hf_status hf__local_open(const hf_store_options *options, hf__backend **backend,
                                        hf_error *err);
+
+/* As hf_store_prove, with complete options. They open no store: it might refuse what is there. */
+HF_MUST_CHECK hf_status hf__postgres_prove(const hf_store_options *options, hf_finding_fn *report,
+                                           void *arg, hf_error *err);
+HF_MUST_CHECK hf_status hf__local_prove(const hf_store_options *options, hf_finding_fn *report,
+                                        void *arg, hf_error *err);
 
 #endif

@@ -227,17 +227,16 @@ hf_status hf__schema_read(hf_store *store, const char *schema, int64_t wait_ms, 
 {
     hf_tx_options options = HF_TX_OPTIONS_INIT;
     struct view view = {.schema = schema, .wait_ms = wait_ms, .fn = fn, .arg = arg};
-    hf_error why = {0};
+    hf_error local_error = {0};
+    hf_error *why = err ? err : &local_error;
     options.read_only = true;
     options.isolation = HF_REPEATABLE_READ;
     options.database = hf_store_is_local(store) ? schema : NULL;
     if (wait_ms <= 0 || hf_store_is_local(store))
         return hf_transact(store, &options, fn, arg, err);
     options.max_attempts = 1;
-    hf_status status = hf_transact(store, &options, read_bounded, &view, &why);
-    if (status != HF_OK && err)
-        *err = why;
-    if (status == HF_OK || strcmp(why.sqlstate, "55P03") != 0)
+    hf_status status = hf_transact(store, &options, read_bounded, &view, why);
+    if (status == HF_OK || strcmp(why->sqlstate, "55P03") != 0)
         return status;
     (void)!hf_transact(store, &options, find_locker, &view, NULL);
     status = view.locked[0] ? hf__fail(err, HF_NOT_ACQUIRED, "%s.%s", schema, view.locked)

@@ -144,7 +144,7 @@ static int guard(void *arg, int action, const char *first, const char *second, c
         return SQLITE_OK;
     switch (action) {
     case SQLITE_TRANSACTION:
-        connection->refused = "it would begin or end the transaction: return from the callback";
+        connection->refused = "it would begin or end the transaction: return, or call hf_tx_end";
         return SQLITE_DENY;
     case SQLITE_ATTACH:
     case SQLITE_DETACH:

@@ -159,25 +159,32 @@ static const char *test_locking(const char *path, int *first, int *second)
     return NULL;
 }
 
-static void examine_locks(const examination *exam)
+static const char *find_fault(const hf__local *local)
 {
     char path[PATH_MAX];
     int first = -1;
     int second = -1;
 
-    (void)snprintf(path, sizeof path, "%s/locks/test.%d", exam->local->folder,
-                   exam->local->self.pid);
+    (void)snprintf(path, sizeof path, "%s/locks/test.%d", local->folder, local->self.pid);
     const char *wrong = test_locking(path, &first, &second);
     if (first >= 0)
         close(first);
     if (second >= 0)
         close(second);
     (void)unlink(path);
+    return wrong;
+}
+
+static const char remedy_locks[] = "put the folder on a local disk of a Linux system";
+
+static void examine_locks(const examination *exam)
+{
+    const char *wrong = find_fault(exam->local);
+
     if (wrong == NULL)
         tell(exam, HF_LEVEL_OK, "locks", "", "OFD locks work here");
     else
-        tell(exam, HF_LEVEL_PROBLEM, "locks", "put the folder on a local disk of a Linux system",
-             "%s", wrong);
+        tell(exam, HF_LEVEL_PROBLEM, "locks", remedy_locks, "%s", wrong);
 }
 
 /* Can the store's user open it? Root always can, so there it must be the folder owner's. */
@@ -298,4 +305,30 @@ hf_status hf__local_examine(hf__backend *backend, hf_finding_fn *report, void *a
     examine_locks(&exam);
     examine_database(&exam);
     return HF_OK;
+}
+
+/* All lifetimes are kept by the same locks of the kernel. */
+hf_status hf__local_prove(const hf_store_options *options, hf_finding_fn *report, void *arg,
+                          hf_error *err)
+{
+    static const char *const lifetimes[] = {"session", "transaction", "lease"};
+    hf__backend *backend = NULL;
+    hf_status status = hf__local_open(options, &backend, err);
+    if (status != HF_OK)
+        return status;
+    examination exam = {(hf__local *)backend, report, arg};
+    status = hf__local_make_folders(exam.local, err);
+    const char *wrong = status == HF_OK ? find_fault(exam.local) : NULL;
+    if (status == HF_OK && wrong == NULL)
+        tell(&exam, HF_LEVEL_OK, "exclusion", "",
+             "two open files exclude each other, and closing one frees its lock");
+    else if (status == HF_OK)
+        tell(&exam, HF_LEVEL_WARNING, "exclusion", remedy_locks, "%s", wrong);
+    for (size_t i = 0; status == HF_OK && i < sizeof lifetimes / sizeof *lifetimes; i++)
+        if (wrong == NULL)
+            tell(&exam, HF_LEVEL_OK, lifetimes[i], "", "it works: proven");
+        else
+            tell(&exam, HF_LEVEL_PROBLEM, lifetimes[i], remedy_locks, "it does not work here");
+    backend->ops->close(backend);
+    return status;
 }

@@ -189,7 +189,7 @@ static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err
         .waiting = !row->is_holder && row->standing != HF__LOCAL_TAKEN,
         .ours = true,
         .session_known = true,
-        .lifetime = sqlite3_column_int(rows, 5) == HF_TRANSACTION ? HF_TRANSACTION : HF_SESSION,
+        .lifetime = (hf_lifetime)sqlite3_column_int(rows, 5),
         .slot = (unsigned)sqlite3_column_int(rows, 4),
         .token = sqlite3_column_int64(rows, 6),
         .age_ms = age_of(sqlite3_column_int64(rows, 7)),

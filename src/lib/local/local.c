@@ -62,7 +62,7 @@ static void local_close(hf__backend *backend)
     hf__local_connections_close(local);
     free_sessions(local);
     pthread_mutex_destroy(&local->mutex);
-    pthread_cond_destroy(&local->released);
+    hf__cond_destroy(&local->released);
     pthread_mutex_destroy(&local->db.mutex);
     pthread_mutex_destroy(&local->bell.mutex);
     pthread_cond_destroy(&local->bell.rung);
@@ -218,7 +218,7 @@ hf_status hf__local_open(const hf_store_options *options, hf__backend **backend,
         return status;
     }
     pthread_mutex_init(&local->mutex, NULL);
-    pthread_cond_init(&local->released, NULL);
+    hf__cond_init(&local->released);
     pthread_mutex_init(&local->db.mutex, NULL);
     pthread_mutex_init(&local->bell.mutex, NULL);
     pthread_cond_init(&local->bell.rung, NULL);

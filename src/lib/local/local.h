@@ -20,6 +20,7 @@
 #include <sqlite3.h>
 #include <sys/types.h>
 
+#include "base/fibers/fiber.h"
 #include "lib/backend/attempt.h"
 #include "lib/local/sql.h"
 
@@ -193,12 +194,13 @@ typedef struct hf__local_wait {
     pthread_t helper;
     int64_t since_ms; /* Unix time */
 
-    pthread_mutex_t mutex;  /* guards what follows */
-    pthread_cond_t changed; /* wakes the caller's thread */
-    size_t position;        /* of the claim that is waited for; count: all are held */
-    bool at_head;           /* the helper has the gate of that claim */
-    bool done;              /* the helper has ended by itself */
-    int error_number;       /* of the helper, once done */
+    pthread_mutex_t mutex; /* guards what follows */
+    hf__cond changed;      /* wakes the caller's thread */
+    size_t position;       /* of the claim that is waited for; count: all are held */
+    bool at_head;          /* the helper has the gate of that claim */
+    bool aside;            /* the helper stands aside for one who asks for the key */
+    bool done;             /* the helper has ended by itself */
+    int error_number;      /* of the helper, once done */
     bool interrupted;
     bool recorded; /* the wait is in the records: the helper signals progress */
 
@@ -207,6 +209,8 @@ typedef struct hf__local_wait {
     size_t recorded_position;
     bool recorded_at_head;
     bool passed;        /* locked a byte past its gate: the helper has to start again behind it */
+    bool stands_aside;  /* the helper does, if somebody asks for the key; set before it starts */
+    bool starts_over;   /* the helper has to start again, and to stand aside */
     uint64_t suspicion; /* hash of the cycle that the last search found; 0: none */
 
     struct hf__local_wait *next; /* in hf__local.waits, under its mutex */
@@ -418,8 +422,8 @@ struct hf__local {
     int check_ms;    /* so often the watcher looks for removed lock files */
     int64_t busy_ms; /* the longest wait for another process that writes a record */
 
-    pthread_mutex_t mutex;   /* guards what follows, up to db */
-    pthread_cond_t released; /* wakes the threads in await_wake */
+    pthread_mutex_t mutex; /* guards what follows, up to db */
+    hf__cond released;     /* wakes the threads in await_wake */
     bool interrupted;
     unsigned awaiting;                  /* threads in await_wake */
     uint64_t releases[HF__LOCAL_WAKES]; /* releases of this process, hashed by wake */

@@ -410,11 +410,10 @@ static hf_status try_once(hf__local *local, hf__request *request, struct gates *
 static bool goes_on(hf__local *local, const hf__request *request, int64_t until,
                     struct gates *gates)
 {
-    const struct timespec pause = {.tv_nsec = GLANCE_MS * 1000000L};
     struct gates next = {.past = gates->past};
 
     if (gates->stood) {
-        (void)nanosleep(&pause, NULL);
+        (void)hf__poll(NULL, 0, GLANCE_MS);
         next.pass = hf__left_ms(until) == 0;
     } else if (gates->shut &&
                hf__local_is_head_stopped(local, &request->claims[request->blocked])) {

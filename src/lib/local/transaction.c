@@ -313,10 +313,11 @@ static hf__attempt_outcome attempt_outcome(hf__attempt *head, const hf__attempt_
     return HF__OUTCOME_IN_DOUBT;
 }
 
-static void attempt_close(hf__attempt *head)
+static void attempt_close(hf__attempt *head, const hf__attempt_plan *plan)
 {
     local_attempt *attempt = (local_attempt *)head;
 
+    (void)plan;
     if (attempt == NULL)
         return;
     while (attempt->first != NULL)

@@ -34,7 +34,7 @@ static void report_progress(hf__local_wait *wait, size_t position, bool at_head)
     wait->position = position;
     wait->at_head = at_head;
     if (wait->recorded)
-        pthread_cond_signal(&wait->changed);
+        hf__cond_signal(&wait->changed);
     pthread_mutex_unlock(&wait->mutex);
 }
 
@@ -43,17 +43,46 @@ static int open_fd(const hf__local_wait *wait, unsigned index)
     return wait->session->files.file[index].fd_plus_one - 1;
 }
 
+static void report_aside(hf__local_wait *wait, bool aside)
+{
+    pthread_mutex_lock(&wait->mutex);
+    wait->aside = aside;
+    pthread_mutex_unlock(&wait->mutex);
+}
+
+/* Waits while somebody asks for the key. */
+static int stand_aside(hf__local_wait *wait)
+{
+    const hf__claim *ask = wait->request->ask;
+    int fd = open_fd(wait, hf__local_lock_file(ask));
+    report_aside(wait, true);
+    int error_number = hf__local_lock_byte(fd, ask, true);
+    report_aside(wait, false);
+    return error_number == 0 ? hf__local_unlock_byte(fd, ask) : error_number;
+}
+
+/*
+ * Who asks for the key does not wait for the gate: who has it stands aside. If nobody has it, it is
+ * locked all the same, or newcomers would take the key for one that nobody waits for.
+ */
 static int lock_one(hf__local_wait *wait, size_t position)
 {
     const hf__claim *claim = &wait->request->claims[position];
     int gate = open_fd(wait, hf__local_gate_file(claim));
+    bool asks = wait->request->asks;
 
-    int error_number = hf__local_lock_byte(gate, claim, true);
+    int error_number = hf__local_lock_byte(gate, claim, !asks);
+    if (error_number != 0 && !(asks && error_number == EAGAIN))
+        return error_number;
+    bool gated = error_number == 0;
+    error_number = 0;
+    report_progress(wait, position, true);
+    if (wait->stands_aside)
+        error_number = stand_aside(wait);
     if (error_number != 0)
         return error_number;
-    report_progress(wait, position, true);
     error_number = hf__local_lock_byte(open_fd(wait, hf__local_lock_file(claim)), claim, true);
-    if (error_number == 0)
+    if (error_number == 0 && gated)
         error_number = hf__local_unlock_byte(gate, claim);
     if (error_number == 0)
         report_progress(wait, position + 1, false);
@@ -71,7 +100,7 @@ static void *lock_all(void *arg)
     pthread_mutex_lock(&wait->mutex);
     wait->error_number = error_number;
     wait->done = true;
-    pthread_cond_signal(&wait->changed);
+    hf__cond_signal(&wait->changed);
     pthread_mutex_unlock(&wait->mutex);
     return NULL;
 }
@@ -111,12 +140,7 @@ static hf_status look_around(hf__local_wait *wait, size_t position, bool at_head
 
 static void sleep_until(hf__local_wait *wait, int64_t deadline)
 {
-    struct timespec until = hf__timespec(deadline);
-
-    if (deadline == HF__FOREVER)
-        pthread_cond_wait(&wait->changed, &wait->mutex);
-    else
-        pthread_cond_clockwait(&wait->changed, &wait->mutex, CLOCK_MONOTONIC, &until);
+    (void)hf__cond_wait(&wait->changed, &wait->mutex, deadline);
 }
 
 static bool is_record_old(const hf__local_wait *wait)
@@ -170,6 +194,31 @@ static bool passes_gate(hf__local_wait *wait, struct glance *last, int64_t now)
     return wait->passed;
 }
 
+/*
+ * wait->mutex is held, and unlocked while the engine is asked. Must the helper, which waits for the
+ * key, stand aside for one who asks? Or not any more, because that one is of this process, and may
+ * stand behind this wait there?
+ */
+static bool must_start_over(hf__local_wait *wait)
+{
+    const hf__claim *ask = wait->request->ask;
+    bool held = false;
+
+    if (ask == NULL || wait->request->asks || !wait->at_head)
+        return false;
+    pthread_mutex_unlock(&wait->mutex);
+    bool stands_aside = hf__stands_aside(wait->request);
+    pthread_mutex_lock(&wait->mutex);
+    if (wait->done || !wait->at_head)
+        return false;
+    if (!stands_aside)
+        return wait->aside;
+    return !wait->aside &&
+           hf__local_probe_byte(open_fd(wait, hf__local_lock_file(ask)), ask, HF_SHARED, &held) ==
+               0 &&
+           held;
+}
+
 /* wait->mutex is held, and unlocked while the caller is asked. */
 static bool gives_up(hf__local_wait *wait)
 {
@@ -181,7 +230,10 @@ static bool gives_up(hf__local_wait *wait)
     return stop && !wait->done;
 }
 
-/* wait->mutex is held, and unlocked while the database is used. HF_OK: done, or past a gate. */
+/*
+ * wait->mutex is held, and unlocked while the database is used. HF_OK: done, past a gate, or to
+ * start over.
+ */
 static hf_status await(hf__local_wait *wait, hf_error *err)
 {
     const int64_t deadline = wait->request->deadline;
@@ -199,6 +251,10 @@ static hf_status await(hf__local_wait *wait, hf_error *err)
         if (now >= glance.next_at) {
             if (passes_gate(wait, &glance, now))
                 return HF_OK;
+            if (must_start_over(wait)) {
+                wait->starts_over = true;
+                return HF_OK;
+            }
             if (gives_up(wait))
                 return HF_NOT_ACQUIRED;
         }
@@ -242,6 +298,9 @@ static hf_status open_files(hf__local_wait *wait, hf_error *err)
         if (status == HF_OK)
             status = hf__local_file_open(wait->local, files, lock, true, &fd, err);
     }
+    if (status == HF_OK && request->ask != NULL)
+        status = hf__local_file_open(wait->local, files, hf__local_lock_file(request->ask), true,
+                                     &fd, err);
     pthread_mutex_unlock(&wait->session->mutex);
     return status;
 }
@@ -268,6 +327,9 @@ static bool is_current(hf__local_wait *wait)
     }
     for (unsigned index = HF__LOCAL_GATES; index < HF__LOCAL_FILES; index++)
         hf__local_file_close(&session->files, index);
+    unsigned asked = request->ask != NULL ? hf__local_lock_file(request->ask) : HF__LOCAL_FILES;
+    if (asked < HF__LOCAL_FILES && session->files.file[asked].held == 0)
+        hf__local_file_close(&session->files, asked);
     pthread_mutex_unlock(&session->mutex);
     return current;
 }
@@ -286,12 +348,25 @@ static void go_on_behind_gate(hf__local_wait *wait, size_t position)
     wait->passed = false;
 }
 
+/* The helper has ended. It keeps the gate, and lets go of the key if it got that just now. */
+static void start_over(hf__local_wait *wait, size_t position)
+{
+    const hf__claim *claim = &wait->request->claims[position];
+
+    wait->starts_over = false;
+    if (wait->done)
+        return;
+    (void)hf__local_unlock_byte(open_fd(wait, hf__local_lock_file(claim)), claim);
+}
+
 static hf_status wait_for_helper(hf__local_wait *wait, hf_error *err)
 {
     hf_status status = HF_OK;
     size_t position = 0;
 
     while (status == HF_OK && !wait->done) {
+        wait->aside = false;
+        wait->stands_aside = hf__stands_aside(wait->request);
         status = start_helper(wait, err);
         if (status != HF_OK)
             return status;
@@ -301,11 +376,13 @@ static hf_status wait_for_helper(hf__local_wait *wait, hf_error *err)
         position = wait->position;
         pthread_mutex_unlock(&wait->mutex);
 
-        if (status != HF_OK || wait->passed)
+        if (status != HF_OK || wait->passed || wait->starts_over)
             pthread_cancel(wait->helper);
         pthread_join(wait->helper, NULL);
         if (wait->passed)
             go_on_behind_gate(wait, position);
+        if (wait->starts_over)
+            start_over(wait, position);
     }
     if (status == HF_OK && wait->error_number != 0)
         status =
@@ -393,7 +470,7 @@ hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_e
         .request = request,
         .since_ms = hf__wall_ms(),
         .mutex = PTHREAD_MUTEX_INITIALIZER,
-        .changed = PTHREAD_COND_INITIALIZER,
+        .changed = HF__COND_INITIALIZER,
     };
     hf_status status = HF_OK;
     int cancel_state = 0;
@@ -409,7 +486,7 @@ hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_e
                           wait.local->folder);
     delist(&wait);
     forget_record(&wait);
-    pthread_cond_destroy(&wait.changed);
+    hf__cond_destroy(&wait.changed);
     pthread_mutex_destroy(&wait.mutex);
     pthread_setcancelstate(cancel_state, NULL);
     return status;
@@ -424,10 +501,10 @@ void hf__local_interrupt(hf__backend *backend, bool all)
     for (hf__local_wait *wait = local->waits; wait != NULL; wait = wait->next) {
         pthread_mutex_lock(&wait->mutex);
         wait->interrupted = local->interrupted || hf__is_cancelled(wait->request->cancel);
-        pthread_cond_signal(&wait->changed);
+        hf__cond_signal(&wait->changed);
         pthread_mutex_unlock(&wait->mutex);
     }
-    pthread_cond_broadcast(&local->released);
+    hf__cond_broadcast(&local->released);
     pthread_mutex_unlock(&local->mutex);
 }
 
@@ -452,7 +529,7 @@ void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t 
     for (size_t i = 0; i < count; i++)
         ++*releases_of(local, claims[i].wake);
     if (local->awaiting > 0)
-        pthread_cond_broadcast(&local->released);
+        hf__cond_broadcast(&local->released);
     pthread_mutex_unlock(&local->mutex);
 }
 
@@ -473,18 +550,17 @@ hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, const hf_canc
                                uint64_t *ticket, int ms, hf_error *err)
 {
     hf__local *local = (hf__local *)backend;
-    const struct timespec until =
-        hf__timespec(hf__deadline(ms >= 0 && ms < WAKE_MS ? ms : WAKE_MS));
+    int64_t until = hf__deadline(ms >= 0 && ms < WAKE_MS ? ms : WAKE_MS);
     hf_status status = HF_OK;
     int cancel_state = 0;
-    int code = 0;
+    bool in_time = true;
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     pthread_mutex_lock(&local->mutex);
     const uint64_t *releases = releases_of(local, wake);
     local->awaiting++;
-    while (!local->interrupted && !hf__is_cancelled(cancel) && *releases == *ticket && code == 0)
-        code = pthread_cond_clockwait(&local->released, &local->mutex, CLOCK_MONOTONIC, &until);
+    while (!local->interrupted && !hf__is_cancelled(cancel) && *releases == *ticket && in_time)
+        in_time = hf__cond_wait(&local->released, &local->mutex, until);
     local->awaiting--;
     *ticket = *releases;
     if (local->interrupted || hf__is_cancelled(cancel))

@@ -2,6 +2,7 @@
 #include "lib/locks/engine.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,7 +23,8 @@ static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_
     hf_status status = HF_OK;
     if (spec->mode != HF_EXCLUSIVE && spec->mode != HF_SHARED)
         return hf__fail(err, HF_INVALID, "unknown lock mode %d", (int)spec->mode);
-    if (spec->flags & ~(unsigned)(HF_REENTRANT | HF_ANY_ORDER | HF_PRIVATE | HF_NEED_TOKEN))
+    const unsigned known = HF_REENTRANT | HF_ANY_ORDER | HF_PRIVATE | HF_NEED_TOKEN | HF_ASK;
+    if (spec->flags & ~known)
         return hf__fail(err, HF_INVALID, "unknown flags among 0x%x", spec->flags);
     if (spec->wait_ms < -1)
         return hf__fail(err, HF_INVALID, "a wait of %lld ms is negative", (long long)spec->wait_ms);
@@ -32,16 +34,31 @@ static hf_status check_spec(const hf_store *store, const hf_lock_spec *spec, hf_
         return hf__fail(err, HF_INVALID, "slots go with one exclusive target");
     if (spec->slots > 0 && (spec->flags & (HF_REENTRANT | HF_PRIVATE)))
         return hf__fail(err, HF_INVALID, "slots go with neither HF_REENTRANT nor HF_PRIVATE");
+    bool is_single = spec->target_count == 1 && spec->slots == 0;
+    if ((spec->on_yield || (spec->flags & HF_ASK)) && (!is_single || store->backend->borrowed))
+        return hf__fail(err, HF_INVALID,
+                        "HF_ASK and on_yield go with one target, without slots, and not with a "
+                        "borrowed connection");
+    if ((spec->flags & HF_ASK) && spec->wait_ms == 0)
+        return hf__fail(err, HF_INVALID, "HF_ASK needs a wait: the holder has to be asked first");
+    if (spec->lifetime > HF_LEASE)
+        return hf__fail(err, HF_INVALID, "unknown lifetime %d", (int)spec->lifetime);
+    if (spec->lease_ms && (spec->lifetime != HF_LEASE || spec->lease_ms < HF_LEASE_MIN_MS ||
+                           spec->lease_ms > HF_LEASE_MAX_MS))
+        return hf__fail(err, HF_INVALID,
+                        "lease_ms goes with HF_LEASE, and is from %d to %d; it is %d",
+                        HF_LEASE_MIN_MS, HF_LEASE_MAX_MS, spec->lease_ms);
     if (spec->lifetime == HF_TRANSACTION && !store->backend->borrowed) {
         status =
             hf__fail(err, HF_INVALID, "a transaction lock needs the connection of its transaction");
         hf__hint(err, "lend that connection with hf_store_borrow");
-    } else if (spec->lifetime == HF_SESSION && store->backend->borrowed) {
+    } else if (spec->lifetime != HF_TRANSACTION && store->backend->borrowed) {
         status = hf__fail(err, HF_INVALID, "a borrowed connection serves transaction locks only");
-        hf__hint(err, "open a store of its own for session locks: its session can be watched");
+        hf__hint(err, "open a store of its own for other locks: its session can be watched");
     } else if (spec->lifetime == HF_TRANSACTION && spec->slots > 0) {
-        status = hf__fail(err, HF_INVALID, "slots go with session locks");
-    } else if ((spec->flags & HF_NEED_TOKEN) && !atomic_load(&store->backend->records)) {
+        status = hf__fail(err, HF_INVALID, "slots go with session locks and leases");
+    } else if ((spec->flags & HF_NEED_TOKEN) && spec->lifetime != HF_LEASE &&
+               !atomic_load(&store->backend->records)) {
         status = no_token(store, err);
     }
     return status;
@@ -84,10 +101,14 @@ static void publish(struct acquiring *acquiring)
         store->locks->previous = lock;
     store->locks = lock;
     hf__order_add(store, lock);
+    int deaf = hf__attention_start(store, lock, acquiring->spec->on_yield);
     if (lock->token)
         hf__scribe_soon(store);
     bool lost = hf__lost_session(lock) != NULL;
     pthread_mutex_unlock(&store->mutex);
+    if (deaf)
+        hf__log(store->backend, HF_LOG_WARNING, "asks for a lock are not heard: %s",
+                strerror(deaf));
     if (lost) /* between the grant and here, when the watcher did not know this lock */
         store->backend->ops->wake(store->backend);
 }
@@ -137,24 +158,43 @@ static hf_status check_order(hf_store *store, const hf_lock_spec *spec, const hf
     return status;
 }
 
+int64_t hf__patience_end(const struct acquiring *acquiring)
+{
+    int64_t patience = acquiring->store->patience_ms;
+    bool ends = acquiring->away_since && patience >= 0;
+    int64_t end = ends ? acquiring->away_since + patience : HF__FOREVER;
+    return end < acquiring->deadline ? end : acquiring->deadline;
+}
+
 bool hf__outlast(struct acquiring *acquiring, const hf_error *failure)
 {
     enum { PAUSE_LOW_MS = 200, PAUSE_HIGH_MS = 600 };
     hf_store *store = acquiring->store;
     int64_t pause = hf__deadline(hf__jitter_ms(PAUSE_LOW_MS, PAUSE_HIGH_MS));
-    struct timespec until = hf__timespec(pause < acquiring->deadline ? pause : acquiring->deadline);
     if (!hf__may_pass(failure) || hf__left_ms(acquiring->deadline) == 0)
         return false;
-    if (!acquiring->outage)
+    if (!acquiring->away_since) {
         hf__log(store->backend, HF_LOG_WARNING, "%s; the wait goes on", failure->message);
-    acquiring->outage = true;
+        acquiring->away_since = hf__now_ms();
+    }
+    int64_t end = hf__patience_end(acquiring);
+    if (hf__left_ms(end) == 0)
+        return false;
+    int64_t until = pause < end ? pause : end;
     pthread_mutex_lock(&store->mutex);
-    while (!hf__is_stopped(acquiring) &&
-           pthread_cond_clockwait(&store->changed, &store->mutex, CLOCK_MONOTONIC, &until) == 0)
+    while (!hf__is_stopped(acquiring) && hf__cond_wait(&store->changed, &store->mutex, until))
         ;
-    bool goes_on = !hf__is_stopped(acquiring) && hf__left_ms(acquiring->deadline) != 0;
+    bool goes_on = !hf__is_stopped(acquiring) && hf__left_ms(end) != 0;
     pthread_mutex_unlock(&store->mutex);
     return goes_on;
+}
+
+void hf__is_back(struct acquiring *acquiring)
+{
+    const hf__backend *backend = acquiring->store->backend;
+    if (acquiring->away_since)
+        hf__log(backend, HF_LOG_WARNING, "%s answers again", backend->name);
+    acquiring->away_since = 0;
 }
 
 static hf_status acquire_borrowed(struct acquiring *acquiring, const hf__claim *claims,
@@ -190,6 +230,8 @@ static hf_status acquire_all(struct acquiring *acquiring, const hf__claim *claim
         return acquire_borrowed(acquiring, claims, count, err);
     if (acquiring->spec->slots > 0)
         return hf__slot_acquire(acquiring, claims, err);
+    if (acquiring->spec->flags & HF_ASK)
+        return hf__ask_acquire(acquiring, claims, err);
     return hf__claims_acquire(acquiring, claims, count, patient, err);
 }
 
@@ -202,15 +244,26 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
 
     *stale = false;
     hf_status status = hf__check_process(store, err);
-    hf_lock_spec for_transaction;
-    if (store->backend->borrowed && spec->lifetime == HF_SESSION &&
-        hf__are_for_transactions(store, spec)) {
-        for_transaction = *spec;
-        for_transaction.lifetime = HF_TRANSACTION;
-        spec = &for_transaction;
+    hf_lock_spec registered;
+    bool is_default = spec->lifetime == HF_SESSION;
+    hf_lifetime other = store->backend->borrowed ? HF_TRANSACTION : HF_LEASE;
+    if (is_default && hf__are_registered_as(store, spec, other)) {
+        registered = *spec;
+        registered.lifetime = other;
+        spec = &registered;
+    }
+    if (spec->lifetime == HF_LEASE && !spec->lease_ms) {
+        registered = *spec;
+        registered.lease_ms = hf__registered_lease_ms(store, spec);
+        spec = &registered;
     }
     if (status == HF_OK)
         status = check_spec(store, spec, err);
+    if (spec->lifetime == HF_LEASE && store->backend->local && spec->slots == 0) {
+        registered = *spec; /* a session lock: nothing between us and the store is lost */
+        registered.flags |= HF_PRIVATE;
+        spec = &registered;
+    }
     if (status == HF_OK)
         status = hf__resolve(store, spec, &claims, &count, &labels, err);
     for (size_t i = 0;
@@ -234,6 +287,7 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
         status = hf__no_memory(err);
         goto out;
     }
+    acquiring.lock->untold = extra && extra->started;
     acquiring.lock->labels = labels;
     acquiring.lock->name = claims[0];
     acquiring.lock->last = claims[count - 1];

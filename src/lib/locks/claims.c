@@ -54,14 +54,13 @@ static void unlist_waiting(hf_store *store, struct waiter *waiter)
 static hf_status queue_up(const struct acquiring *acquiring, struct waiter *waiter)
 {
     hf_store *store = acquiring->store;
-    struct timespec until = hf__timespec(acquiring->deadline);
-    int timed_out = 0;
+    bool in_time = true;
 
     hf__waiter_queue(waiter);
     list_waiting(store, waiter);
     bool deadlock = hf__closes_cycle(store, waiter);
-    while (!deadlock && waiter->state == WAITER_QUEUED && !timed_out && !hf__is_stopped(acquiring))
-        timed_out = pthread_cond_clockwait(waiter->cond, &store->mutex, CLOCK_MONOTONIC, &until);
+    while (!deadlock && waiter->state == WAITER_QUEUED && in_time && !hf__is_stopped(acquiring))
+        in_time = hf__cond_wait(waiter->cond, &store->mutex, acquiring->deadline);
     unlist_waiting(store, waiter);
     if (waiter->state != WAITER_QUEUED)
         return HF_OK;
@@ -82,9 +81,9 @@ static hf_status await_key(struct acquiring *acquiring, const hf__claim *claim,
     hf_store *store = acquiring->store;
     /* A call that waits may be old already, and still leaves others the time of a round trip. */
     int64_t from = acquiring->spec->wait_ms != 0 ? hf__now_ms() : acquiring->began;
-    struct timespec latest = hf__timespec(from + store->ping_deadline_ms);
+    int64_t latest = from + store->ping_deadline_ms;
     hf_status status = HF_OK;
-    int timed_out = 0;
+    bool in_time = true;
 
     pthread_mutex_lock(&store->mutex);
     for (;;) {
@@ -100,11 +99,10 @@ static hf_status await_key(struct acquiring *acquiring, const hf__claim *claim,
             hf__waiter_assign(waiter);
             break;
         }
-        if (!patient && !timed_out && !hf__is_stopped(acquiring) &&
+        if (!patient && in_time && !hf__is_stopped(acquiring) &&
             only_busy(waiter->key_state, waiter->mode)) {
             /* For one round trip, unless the store is silent and others are always first. */
-            timed_out =
-                pthread_cond_clockwait(&store->changed, &store->mutex, CLOCK_MONOTONIC, &latest);
+            in_time = hf__cond_wait(&store->changed, &store->mutex, latest);
             continue;
         }
         if (patient && !acquiring->told) {
@@ -129,6 +127,7 @@ static void attach(struct grant *grant, struct hf_lock *lock, struct key_state *
     grant->hold = hold;
     grant->claim = *claim;
     grant->claim.mode = hold->mode;
+    grant->claim.term = hold->token;
     grant->next = key_state->grants;
     key_state->grants = grant;
 }
@@ -153,18 +152,21 @@ static void mark_waiting(hf_store *store, struct waiter *waiters, size_t count, 
     for (size_t i = 0; i < count; i++)
         if (waiters[i].state == WAITER_ASKS)
             waiters[i].key_state->waiting = waiting;
-    pthread_cond_broadcast(&store->changed);
+    hf__cond_broadcast(&store->changed);
     pthread_mutex_unlock(&store->mutex);
 }
 
 static hf_status wait_at_store(hf_store *store, hf__request *request, hf_error *err)
 {
     hf__key *held = NULL;
+    const hf__claim *before = request->ask, ask = hf__ask_claim(request->claims, HF_SHARED);
     pthread_mutex_lock(&store->mutex);
     request->held_count = hf__order_held(store, &held);
     pthread_mutex_unlock(&store->mutex);
     request->held = held;
+    request->ask = request->count == 1 ? &ask : NULL;
     hf_status status = store->backend->ops->wait_claims(store->backend, request, err);
+    request->ask = before;
     request->held = NULL;
     request->held_count = 0;
     free(held);
@@ -179,8 +181,12 @@ static hf_status ask_once(struct acquiring *acquiring, hf__request *request, str
     pthread_mutex_lock(&store->mutex);
     hf_status status = hf__quota_check(store, request->count, err);
     pthread_mutex_unlock(&store->mutex);
+    request->deadline = hf__patience_end(acquiring);
     if (status == HF_OK)
         status = ops->try_claims(store->backend, request, err);
+    if (status == HF_OK || status == HF_NOT_ACQUIRED)
+        hf__is_back(acquiring);
+    request->deadline = acquiring->deadline;
     if (status == HF_NOT_ACQUIRED && patient && hf__left_ms(acquiring->deadline) != 0) {
         mark_waiting(store, waiters, count, true);
         hf__tell_waiting(acquiring, &request->claims[request->blocked]);
@@ -203,7 +209,8 @@ static hf_status ask_store(struct acquiring *acquiring, hf__request *request,
             mark_waiting(acquiring->store, waiters, count, patient);
     } while (patient && (status == HF_UNREACHABLE || status == HF_CONFIG) &&
              hf__outlast(acquiring, where));
-    acquiring->outage = false;
+    if (status != HF_UNREACHABLE && status != HF_CONFIG)
+        hf__is_back(acquiring);
     return status;
 }
 
@@ -218,7 +225,7 @@ static void attach_granted(struct acquiring *acquiring, struct waiter *waiter,
     key_state->busy--;
     key_state->waiting = false;
     key_state->holders[hold->mode]++;
-    if (!waiter->alone || (!key_state->hold && !(acquiring->spec->flags & HF_PRIVATE)))
+    if (!waiter->alone || (!key_state->hold && !hf__is_alone(acquiring->spec)))
         key_state->hold = hold;
     acquiring->store->keys_held++;
     attach(grant, acquiring->lock, key_state, hold, claim);
@@ -262,8 +269,9 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
                                   size_t count, struct waiter *waiters, bool patient, hf_error *err)
 {
     hf_store *store = acquiring->store;
-    hf__claim single, *wanted = &single;
+    hf__claim single, ask, *wanted = &single;
     hf__request request = {.lifetime = acquiring->spec->lifetime,
+                           .lease_ms = acquiring->spec->lease_ms,
                            .private_session = acquiring->spec->flags & HF_PRIVATE,
                            .any_order = acquiring->spec->flags & HF_ANY_ORDER,
                            .began = acquiring->began,
@@ -271,6 +279,9 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
                            .give_up = acquiring->give_up,
                            .give_up_arg = acquiring->give_up_arg,
                            .cancel = acquiring->spec->cancel,
+                           .asks = acquiring->asks,
+                           .holds_ask = hf__holds_ask,
+                           .holds_ask_arg = store,
                            .session = acquiring->on};
 
     hf__lookup_attach(acquiring, &request);
@@ -282,6 +293,11 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
         if (waiters[i].state == WAITER_ASKS)
             wanted[request.count++] = claims[i];
     request.claims = wanted;
+    /* Whoever tries first after a release gets a lease: the server looks for asks at every try. */
+    if (request.lifetime == HF_LEASE && request.count == 1 && !store->backend->local) {
+        ask = hf__ask_claim(wanted, HF_SHARED);
+        request.ask = &ask;
+    }
     hf_status status =
         request.count > 0 ? ask_store(acquiring, &request, waiters, count, patient, err) : HF_OK;
     if (status == HF_NOT_ACQUIRED) {
@@ -289,6 +305,8 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
         status = hf__refused(acquiring, &wanted[request.blocked], err);
     }
     if (status == HF_OK && !make_holds(waiters, count, &request)) {
+        for (size_t i = 0; i < request.count; i++)
+            wanted[i].term = request.token;
         (void)!store->backend->ops->release_claims(request.session, wanted, request.count, NULL);
         hf__session_leave(request.session, (unsigned)request.count);
         status = hf__no_memory(err);
@@ -366,18 +384,20 @@ static hf_status renew_joined(struct acquiring *acquiring, size_t from, struct w
 static hf_status await_keys(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                             struct waiter *waiters, bool patient, hf_error *err)
 {
-    pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+    hf__cond cond = HF__COND_INITIALIZER;
     hf_status status = HF_OK;
     size_t got = 0;
 
     for (; got < count; got++) {
-        waiters[got] = (struct waiter){
-            .mode = claims[got].mode, .alone = acquiring->spec->flags & HF_PRIVATE, .cond = &cond};
+        waiters[got] = (struct waiter){.mode = claims[got].mode,
+                                       .alone = hf__is_alone(acquiring->spec),
+                                       .asks = acquiring->asks,
+                                       .cond = &cond};
         status = await_key(acquiring, &claims[got], &waiters[got], patient, err);
         if (status != HF_OK)
             break;
     }
-    pthread_cond_destroy(&cond);
+    hf__cond_destroy(&cond);
     if (status == HF_OK)
         return HF_OK;
     acquiring->blocked = got;
@@ -468,7 +488,7 @@ static hf_status acquire_one_by_one(struct acquiring *acquiring, const hf__claim
  * A set is first tried as a whole. If it has to wait, it acquires its keys one after the other, in
  * the order that all keep to, and holds those that it has. To stand in line for a later key while
  * it waits for an earlier one would keep out a thread that has to go on for the earlier one to come
- * free.
+ * free. Leases are taken together all the same, since one term stands for the whole set.
  */
 hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
                              bool patient, hf_error *err)
@@ -476,7 +496,7 @@ hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claim
     hf_error local_error = {0};
     hf_error *where = err ? err : &local_error;
     hf_status status;
-    if (count == 1 || !patient)
+    if (count == 1 || !patient || acquiring->spec->lifetime == HF_LEASE)
         return acquire_at_once(acquiring, claims, count, patient, where);
     acquiring->quiet = true;
     status = acquire_once(acquiring, claims, count, false, where);

@@ -64,9 +64,10 @@ static void describe_holder(char *out, size_t out_size, const hf__holder *holder
     else if (holder->backend_pid)
         (void)snprintf(pid, sizeof pid, " (backend pid %d)", holder->backend_pid);
     describe_since(since, sizeof since, holder);
-    (void)snprintf(out, out_size, "%s%s%s%s",
+    (void)snprintf(out, out_size, "%s%s%s%s%s",
                    holder->application[0] ? holder->application : "another session", where, pid,
-                   since);
+                   since,
+                   holder->checks_lease ? ", by a transaction under a lease that is over" : "");
 }
 
 static void find(hf_store *store, const hf__claim *claim, hf__holder *holder)
@@ -81,6 +82,11 @@ static void add_remedy(const hf__claim *claim, const hf__holder *holder, hf_erro
     if (holder->backend_pid)
         hf__hint(err, "key %lld; wait for it, or end the holder: SELECT pg_terminate_backend(%d)",
                  (long long)claim->key, holder->backend_pid);
+    else if (holder->term)
+        hf__hint(err,
+                 "key %lld; wait for it, or end the lease: SELECT holdfast.end_lease(%lld, %lld%s)",
+                 (long long)claim->key, (long long)claim->key, (long long)holder->term,
+                 claim->space == HF_PAIR ? ", 1" : "");
     else
         hf__hint(err, "key %lld; wait for it, or end the holder", (long long)claim->key);
 }
@@ -114,6 +120,18 @@ hf_status hf__refused(struct acquiring *acquiring, const hf__claim *claim, hf_er
     return name_holder(acquiring->store, claim, acquiring->who, err);
 }
 
+void hf__name_asker(hf_store *store, const hf__claim *claim, const hf__claim *ask, hf_error *err)
+{
+    hf__holder holder;
+    char name[200], who[WHO_SIZE];
+    find(store, ask, &holder);
+    holder.age_ms = -1; /* how long it has asked does not matter */
+    describe_holder(who, WHO_SIZE, &holder);
+    (void)!hf__fail(err, HF_NOT_ACQUIRED, "%s is wanted by %s",
+                    hf__claim_name(name, sizeof name, claim), who);
+    hf__hint(err, "release it when what it protects is done, and it goes there; or go on");
+}
+
 void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim)
 {
     hf__holder holder;
@@ -130,5 +148,8 @@ void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim)
     (void)!hf__fail(&why, HF_NOT_ACQUIRED, "waiting for %s, held by %s",
                     hf__claim_name(name, sizeof name, claim), who);
     add_remedy(claim, &holder, &why);
-    acquiring->spec->on_wait(&why, acquiring->spec->arg);
+    if (acquiring->extra && acquiring->extra->started)
+        hf__started_waits(acquiring->extra->started, &why);
+    else
+        acquiring->spec->on_wait(&why, acquiring->spec->arg);
 }

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "base/fibers/fiber.h"
 #include "lib/backend/backend.h"
 #include "lib/locks/locks.h"
 #include "lib/registry/registry.h"
@@ -47,11 +48,12 @@ struct waiter {
     struct key_state *key_state;
     hf_mode mode;
     bool alone; /* never joins a hold: always asks the store */
+    bool asks;  /* goes before the others of the process */
     enum waiter_state state;
     bool reenters;     /* HF_REENTRANT: this thread holds the key already */
     unsigned handover; /* key_state->handovers when it was assigned */
     struct hold *hold;
-    pthread_cond_t *cond;
+    hf__cond *cond;
     int64_t owner;              /* hf__me() */
     struct waiter *next_queued; /* in store->queued */
 };
@@ -67,6 +69,7 @@ struct key_state {
     unsigned busy; /* requests under way at the store: one that acquires, or several that release */
     bool waiting;  /* busy, and the request waits for others: it may take long */
     bool draining; /* other processes wait: nobody joins until the last shared holder is gone */
+    bool yields;   /* another process has asked: nobody here gets it before that one */
     unsigned handovers; /* joins and hand-overs since the store was last asked */
     struct grant *grants;
 };
@@ -83,9 +86,10 @@ struct hf_store {
     char host[256];
     bool dispatch;
     int ping_deadline_ms; /* so long a call without a wait may take where the store is silent */
+    int64_t patience_ms;  /* with a server that is away; negative: for ever */
 
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* a key state is no longer busy, or a callback has ended */
+    hf__cond changed; /* a key state is no longer busy, or a callback has ended */
     struct key_state *key_states[KEY_BUCKETS];
     struct hf_lock *locks;
     struct hf_lock *threads[THREAD_BUCKETS]; /* held locks, hashed by owner; greatest key first */
@@ -98,20 +102,35 @@ struct hf_store {
     /* the watcher */
     pthread_t watcher;
     bool watching;
-    pthread_t deliverer; /* runs callbacks; the watcher's, until it is stopped */
-    bool delivers;       /* it was started and is to be joined */
-    bool delivering;     /* it runs */
+    pthread_t deliverer; /* runs callbacks */
+    bool delivers;       /* it was started */
+    pthread_cond_t due;  /* a callback, or its end */
     bool stopping;
+    bool delivery_ends;
 
     /* the scribe: unlike the watcher it may block on the store */
     pthread_t scribe;
     pthread_cond_t scribe_due;
     bool scribing;
-    bool record_soon;           /* something is held and not recorded yet */
-    int event_fd;               /* readable when losses are to be dispatched */
-    struct hf_lock *lost_first; /* lost locks whose callback has not run yet */
-    struct hf_lock *lost_last;
+    bool record_soon;          /* something is held and not recorded yet */
+    int event_fd;              /* readable when losses are to be dispatched */
+    struct hf_lock *due_first; /* locks whose callback has not run yet */
+    struct hf_lock *due_last;
+
+    /* acquires that were started: see start.c */
+    hf__fibers *fibers;
+    size_t started;                             /* those that go on */
+    struct hf__started *told_first, *told_last; /* whose callbacks have not run yet */
+
+    /* locks that can be asked for: see yield.c */
+    size_t attended;       /* how many are held */
+    bool attends;          /* their fiber runs */
+    uint64_t round;        /* of its looks at the store */
+    hf__cond attended_end; /* the last of them has ended */
 };
+
+/* Has anybody asked for a lock? Only who still does in the next round is told of. */
+enum asked { ASKED_BY_NOBODY, ASKED_JUST_NOW, ASKED_AND_TOLD };
 
 struct hf_lock {
     hf_store *store;
@@ -141,8 +160,16 @@ struct hf_lock {
     struct hf_lock *next, *previous;                     /* in store->locks */
     struct hf_lock *next_of_thread, *previous_of_thread; /* in a bucket of store->threads */
     bool in_order_list;
-    struct hf_lock *next_lost; /* in store->lost_first … lost_last */
-    bool queued_lost;
+    struct hf_lock *next_due; /* in store->due_first … due_last */
+    bool queued_due;
+    bool loss_due;         /* on_lost is to be called, or else on_yield */
+    hf_yield_fn *on_yield; /* until it is released or lost */
+    hf__claim ask;         /* with on_yield: what those hold who ask for the lock */
+    enum asked asked;
+    uint64_t heard;      /* store->round in which it was last asked for */
+    uint64_t asker_name; /* a hash */
+    hf_error *asker;     /* who asks, once that is to be told */
+    bool untold;         /* hf_lock_start has not told of it: its loss is told later */
 };
 
 /* One call of hf_lock_acquire while it runs; used by its thread only. */
@@ -159,7 +186,8 @@ struct acquiring {
     bool told;                  /* on_wait has been called */
     bool (*give_up)(void *arg); /* see hf__request */
     void *give_up_arg;
-    bool outage;        /* the store is out of reach; the log has been told */
+    int64_t away_since; /* the store is out of reach, and the log has been told; 0: it is not */
+    bool asks;          /* holds what keeps others aside: see yield.c */
     bool quiet;         /* a refusal is expected: do not look for the holder */
     size_t blocked;     /* index of the claim that was refused last */
     char who[WHO_SIZE]; /* its holder, in words; "" when nobody looked */
@@ -169,6 +197,12 @@ struct acquiring {
 static inline bool hf__is_stopped(const struct acquiring *acquiring)
 {
     return acquiring->store->interrupted || hf__is_cancelled(acquiring->spec->cancel);
+}
+
+/* Does it never share a hold with another lock of the process? A lease has a term of its own. */
+static inline bool hf__is_alone(const hf_lock_spec *spec)
+{
+    return (spec->flags & HF_PRIVATE) || spec->lifetime == HF_LEASE;
 }
 
 /* queue.c: key states and waiters. The mutex is held. */
@@ -241,8 +275,11 @@ hf_status hf__resolve(hf_store *store, const hf_lock_spec *spec, hf__claim **cla
 /* Says once that the registry has a lock for sessions which is acquired for a transaction. */
 void hf__warn_of_lifetime(hf_store *store, const hf_target *target);
 
-/* Does the registry say that all targets are transaction locks? */
-bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec);
+/* Does the registry say that all targets have this lifetime? */
+bool hf__are_registered_as(const hf_store *store, const hf_lock_spec *spec, hf_lifetime lifetime);
+
+/* How long a lease of the targets lasts that does not say it itself: see hf_lock_spec.lease_ms. */
+int hf__registered_lease_ms(const hf_store *store, const hf_lock_spec *spec);
 
 /* lookup.c: keys that are looked up. The mutex is not held. */
 
@@ -268,6 +305,10 @@ void hf__lookup_finish(struct acquiring *acquiring);
 
 /* acquire.c. After a failure that a wait may outlive: pauses. False: the wait is over. */
 bool hf__outlast(struct acquiring *acquiring, const hf_error *failure);
+/* When the wait ends: by the caller's deadline, or sooner if the store is away. */
+int64_t hf__patience_end(const struct acquiring *acquiring);
+/* The store has answered: it is not away, or not any more. */
+void hf__is_back(struct acquiring *acquiring);
 
 /* claims.c, release.c: keys and their grants. The mutex is not held, except
  * for hf__drop_grant and hf__quota_check. */
@@ -295,6 +336,10 @@ void hf__drop_grant(hf_store *store, struct grant *grant, bool lost);
 
 /* slots.c */
 
+/* A key of our own beside that of base: 64 bits of SHA-256, as for any label. */
+int64_t hf__inner_key(const char *kind, const hf__claim *base, char purpose, unsigned number);
+hf__claim hf__inner_claim(int64_t key, hf_mode mode);
+
 /* The keys of a semaphore, computed from the claim of its label; any thread may call these. */
 enum { HF__SLOT_DIGITS = 3, HF__SLOT_BASE = 16 };
 int64_t hf__slot_key(const hf__claim *base, unsigned slot); /* slot is 1 … slots */
@@ -307,6 +352,23 @@ int64_t hf__slot_digit_key(const hf__claim *base, unsigned place, unsigned digit
  */
 hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, hf_error *err);
 
+/* yield.c */
+
+/* What those hold who ask for the claim's key, in this mode. */
+hf__claim hf__ask_claim(const hf__claim *claim, hf_mode mode);
+
+/* Does this store, its argument, hold the ask? As hf__request.holds_ask. */
+bool hf__holds_ask(void *store, const hf__claim *ask);
+
+/* As hf__claims_acquire for one claim, before all others who wait for it. The mutex is not held. */
+hf_status hf__ask_acquire(struct acquiring *acquiring, const hf__claim *claim, hf_error *err);
+
+/* The mutex is held. The lock was acquired with on_yield: from now on it can be asked for. A lock
+ * that nobody can be told of is held all the same; returns 0, or an errno. */
+int hf__attention_start(hf_store *store, struct hf_lock *lock, hf_yield_fn *on_yield);
+void hf__attention_end(hf_store *store, struct hf_lock *lock); /* released or lost */
+void hf__attention_stop(hf_store *store);                      /* the store closes */
+
 /* describe.c: messages that name the holder. They may ask the store; the mutex is not held. */
 
 /* Returns HF_NOT_ACQUIRED, with err naming the claim's holder. */
@@ -314,6 +376,9 @@ hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *er
 
 /* The same, and keeps the holder in acquiring->who. When acquiring->quiet, looks for nobody. */
 hf_status hf__refused(struct acquiring *acquiring, const hf__claim *claim, hf_error *err);
+
+/* Fills err: who holds ask, and so wants the claim. */
+void hf__name_asker(hf_store *store, const hf__claim *claim, const hf__claim *ask, hf_error *err);
 
 /* Notes the conflict and calls on_wait; only the first call of an acquire does something. */
 void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim);
@@ -338,10 +403,31 @@ void hf__watch_stop(hf_store *store);
 const hf__session *hf__lost_session(const struct hf_lock *lock);
 
 /* Takes the lock out of the queue of callbacks, if it is there. The mutex is held. */
-void hf__forget_loss(hf_store *store, struct hf_lock *lock);
+void hf__forget_due(hf_store *store, struct hf_lock *lock);
 
 /* Runs the callbacks that are due and counts them. The mutex is not held. */
-int hf__deliver_losses(hf_store *store);
+int hf__deliver(hf_store *store);
+
+/* The mutex is held for these five. A callback has been queued. */
+void hf__callback_due(hf_store *store);
+/* A callback of the lock is due: on_lost or on_yield. */
+void hf__lock_due(hf_store *store, struct hf_lock *lock);
+/* Starts the thread of all fibers, and the deliverer, unless they run. Returns 0 or an errno. */
+int hf__runner_start(hf_store *store);
+/* Starts the deliverer unless it runs, or callbacks are dispatched. Returns 0 or an errno. */
+int hf__deliverer_start(hf_store *store);
+/* The end of hf_lock_start is about to be told: a loss comes behind it. */
+void hf__loss_may_be_told(hf_store *store, struct hf_lock *lock);
+
+/* start.c */
+
+/* Runs the first callback that is due. The mutex is held, and unlocked meanwhile. */
+void hf__started_tell(hf_store *store);
+/* on_wait is due. The mutex is not held. */
+void hf__started_waits(struct hf__started *started, const hf_error *why);
+/* The store closes. Ends what goes on; later, without the deliverer, tells those who wait. */
+void hf__started_stop(hf_store *store);
+void hf__started_drop(hf_store *store);
 
 /* scribe.c */
 
@@ -362,6 +448,9 @@ void hf__scribe_soon(hf_store *store);
  * held.
  */
 hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_error *err);
+/* The same for a lease, with a copy of its claims, which the caller frees. */
+hf_status hf__lock_use_lease(struct hf_lock *lock, hf__session **lease, const hf__claim **claims,
+                             size_t *count, hf_error *err);
 
 /* So many keys are no longer held on the session, which may be freed. With or without the mutex. */
 void hf__session_leave(hf__session *session, unsigned keys);
@@ -378,5 +467,6 @@ void hf__lock_forget(struct hf_lock *lock);
 /* Add an event to the history; -1: there is no such time. With or without the mutex. */
 void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);
 void hf__note_loss(const struct hf_lock *lock, const char *reason);
+void hf__note_asked(const struct hf_lock *lock, const char *who);
 
 #endif

@@ -325,6 +325,8 @@ static hf_status fold_slots(hf_lock_list *list, hf_error *err)
         unsigned slots = candidate && first ? spelled_slots(&index, &base) : 0;
         if (slots > 0)
             fold_semaphore(list, &index, view, slots);
+        if (view->waiting) /* what one of them holds who asks for the key says nothing more */
+            visit(list, &index, hf__ask_claim(&base, HF_EXCLUSIVE).key, view, 0, hide);
     }
     free(index.places);
     compact(list);

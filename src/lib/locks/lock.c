@@ -31,6 +31,8 @@ void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, 
     hf__event event = event_of(lock, kind);
     event.wait_ms = wait_ms;
     event.hold_ms = hold_ms;
+    if (kind == HF__EVENT_ACQUIRED && lock->lifetime == HF_LEASE)
+        (void)snprintf(event.detail, sizeof event.detail, "lease");
     add_note(lock, &event);
 }
 
@@ -39,6 +41,14 @@ void hf__note_loss(const struct hf_lock *lock, const char *reason)
     hf__event event = event_of(lock, HF__EVENT_LOST);
     event.hold_ms = hf__now_ms() - lock->acquired_ms;
     (void)snprintf(event.detail, sizeof event.detail, "%s", reason);
+    add_note(lock, &event);
+}
+
+void hf__note_asked(const struct hf_lock *lock, const char *who)
+{
+    hf__event event = event_of(lock, HF__EVENT_NOTED);
+    (void)snprintf(event.name, sizeof event.name, "asked");
+    (void)hf__show(event.detail, sizeof event.detail, who, strlen(who));
     add_note(lock, &event);
 }
 
@@ -71,6 +81,7 @@ void hf__lock_forget(struct hf_lock *lock)
         return;
     free(lock->grants);
     free(lock->labels);
+    free(lock->asker);
     free(lock);
 }
 
@@ -101,8 +112,8 @@ static bool is_in_own_transaction(const struct hf_lock *lock)
 static hf_status refuse_within(hf_error *err)
 {
     hf_status status =
-        hf__fail(err, HF_ORDER, "this thread is in a transaction on the session of the lock");
-    hf__hint(err, "return from its callback first");
+        hf__fail(err, HF_ORDER, "the caller is in a transaction on the session of the lock");
+    hf__hint(err, "end that transaction first");
     return status;
 }
 
@@ -127,6 +138,26 @@ hf_status hf__lock_use_session(struct hf_lock *lock, hf__session **session, hf_e
     }
     pthread_mutex_unlock(&lock->store->mutex);
     return status;
+}
+
+hf_status hf__lock_use_lease(struct hf_lock *lock, hf__session **lease, const hf__claim **claims,
+                             size_t *count, hf_error *err)
+{
+    hf__claim *copies = calloc(lock->count, sizeof *copies);
+    if (!copies)
+        return hf__no_memory(err);
+    hf_status status = hf__lock_use_session(lock, lease, err);
+    if (status != HF_OK) {
+        free(copies);
+        return status;
+    }
+    pthread_mutex_lock(&lock->store->mutex);
+    for (size_t i = 0; i < lock->count; i++)
+        if (lock->grants[i].hold) /* the gate of a semaphore has none */
+            copies[(*count)++] = lock->grants[i].claim;
+    pthread_mutex_unlock(&lock->store->mutex);
+    *claims = copies;
+    return HF_OK;
 }
 
 void hf__session_leave(hf__session *session, unsigned keys)
@@ -176,7 +207,8 @@ static hf_status release(hf_lock *lock, bool is_free, hf_error *err)
     if (dead && hf__life_step(lock, LIFE_LOSE))
         hf__name_loss(lock, &dead->why);
     bool lost = lock->state == HF_STATE_LOST, first = hf__life_step(lock, LIFE_RELEASE);
-    hf__forget_loss(store, lock);
+    hf__forget_due(store, lock);
+    hf__attention_end(store, lock);
     if (first && store->backend->borrowed)
         hf__order_remove(store, lock);
     else if (first)
@@ -233,7 +265,7 @@ static void release_and_free(hf_lock *lock)
         (void)!release(lock, false, NULL);
     pthread_mutex_lock(&store->mutex);
     while (lock->delivering && !pthread_equal(lock->deliverer, pthread_self()))
-        pthread_cond_wait(&store->changed, &store->mutex);
+        (void)hf__cond_wait(&store->changed, &store->mutex, HF__FOREVER);
     bool later = lock->delivering;
     lock->free_after = later;
     pthread_mutex_unlock(&store->mutex);

@@ -12,6 +12,7 @@ typedef struct hf__lock_extra {
     hf_lock *on;
     hf__question *const *questions; /* without rows afterwards: it was not asked in the message */
     size_t question_count;
+    struct hf__started *started; /* NULL: somebody waits for the call to return */
 } hf__lock_extra;
 
 /*
@@ -21,6 +22,16 @@ typedef struct hf__lock_extra {
 HF_MUST_CHECK hf_status hf__lock_acquire_with(hf_store *store, const hf_lock_spec *spec,
                                               const hf__lock_extra *extra, hf_lock **lock,
                                               hf_error *err);
+
+/*
+ * As hf_lock_start; acquire(store, copy of what, …) is what acquires the lock, as a fiber. what may
+ * be NULL.
+ */
+typedef hf_status hf__acquire_fn(hf_store *store, const void *what, const hf_lock_spec *spec,
+                                 const hf__lock_extra *extra, hf_lock **lock, hf_error *err);
+HF_MUST_CHECK hf_status hf__lock_start_with(hf_store *store, const hf_lock_spec *spec,
+                                            hf_started_fn *done, hf__acquire_fn *acquire,
+                                            const void *what, size_t what_size, hf_error *err);
 
 /* ---- keys that are looked up ----------------------------------------------------------------- */
 

@@ -49,7 +49,7 @@ static hf_status refuse_by_registry(const hf__claim *first, const hf__claim *hel
 {
     char wanted[200], has[200], wanted_order[48], held_order[48];
     hf_status status =
-        hf__fail(err, HF_ORDER, "%s (%s) may not be taken while this thread holds %s (%s)",
+        hf__fail(err, HF_ORDER, "%s (%s) may not be taken while the caller holds %s (%s)",
                  hf__claim_name(wanted, sizeof wanted, first), show_order(wanted_order, first),
                  hf__claim_name(has, sizeof has, held), show_order(held_order, held));
     hf__hint(err, "take them in the order of the registry, or both as one set; HF_ANY_ORDER makes "
@@ -61,7 +61,7 @@ static hf_status refuse_own(const hf__claim *claim, hf_error *err)
 {
     char name[200];
     hf_status status =
-        hf__fail(err, HF_ORDER, "%s may not be waited for: this thread holds it on another session",
+        hf__fail(err, HF_ORDER, "%s may not be waited for: the caller holds it on another session",
                  hf__claim_name(name, sizeof name, claim));
     hf__hint(err, "it would wait for itself; for a transaction under a lock, hold the lock with "
                   "HF_PRIVATE and use hf_lock_transact");
@@ -85,7 +85,7 @@ hf_status hf__order_check(hf_store *store, const hf__claim *first, hf_lifetime l
         return refuse_by_registry(first, &held->last, err);
     char wanted[200], has[200];
     hf_status status = hf__fail(
-        err, HF_ORDER, "%s (key %lld) may not be waited for while this thread holds %s (key %lld)",
+        err, HF_ORDER, "%s (key %lld) may not be waited for while the caller holds %s (key %lld)",
         hf__claim_name(wanted, sizeof wanted, first), (long long)first->key,
         hf__claim_name(has, sizeof has, &held->last), (long long)held->last.key);
     hf__hint(err, "take both as one set, take the smaller key first, try without waiting, or pass "

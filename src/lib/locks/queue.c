@@ -102,6 +102,7 @@ void hf__waiter_assign(struct waiter *waiter)
         waiter->state = WAITER_ASKS;
         key_state->busy++;
         key_state->handovers = 0;
+        key_state->yields = false;
     }
 }
 
@@ -110,6 +111,11 @@ void hf__waiter_queue(struct waiter *waiter)
     struct key_state *key_state = waiter->key_state;
     waiter->next = NULL;
     waiter->state = WAITER_QUEUED;
+    if (waiter->asks && key_state->first) {
+        waiter->next = key_state->first;
+        key_state->first = waiter;
+        return;
+    }
     if (key_state->last)
         key_state->last->next = waiter;
     else
@@ -136,7 +142,7 @@ bool hf__may_hand_over(const struct key_state *key_state, const struct hold *hol
 {
     const struct waiter *next = key_state->first;
     return next && !key_state->busy && hold == key_state->hold && next->mode == hold->mode &&
-           !next->alone && key_state->handovers < MOST_HANDOVERS &&
+           !next->alone && !key_state->yields && key_state->handovers < MOST_HANDOVERS &&
            !atomic_load(&hold->session->lost);
 }
 
@@ -150,9 +156,9 @@ void hf__key_state_admit(hf_store *store, struct key_state *key_state)
         if (!key_state->first)
             key_state->last = NULL;
         hf__waiter_assign(waiter);
-        pthread_cond_signal(waiter->cond);
+        hf__cond_signal(waiter->cond);
     }
-    pthread_cond_broadcast(&store->changed);
+    hf__cond_broadcast(&store->changed);
     if (is_unused(key_state))
         free_key_state(store, key_state);
 }
@@ -167,8 +173,8 @@ void hf__interrupt_waits(hf_store *store, bool all)
         for (struct key_state *key_state = store->key_states[i]; key_state;
              key_state = key_state->next)
             for (struct waiter *waiter = key_state->first; waiter; waiter = waiter->next)
-                pthread_cond_signal(waiter->cond);
-    pthread_cond_broadcast(&store->changed);
+                hf__cond_signal(waiter->cond);
+    hf__cond_broadcast(&store->changed);
     pthread_mutex_unlock(&store->mutex);
     store->backend->ops->interrupt(store->backend, all);
 }

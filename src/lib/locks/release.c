@@ -40,7 +40,7 @@ static bool hand_over(hf_store *store, struct grant *grant, hf_status *status, h
 {
     struct key_state *key_state = grant->key_state;
     struct hold *hold = grant->hold;
-    bool lost = atomic_load(&hold->session->lost);
+    bool lost = hf__session_is_lost(hold->session);
 
     if (lost) {
         *status = HF_LOST;

@@ -277,7 +277,22 @@ hf_status hf__resolve(hf_store *store, const hf_lock_spec *spec, hf__claim **out
     return HF_OK;
 }
 
-bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec)
+int hf__registered_lease_ms(const hf_store *store, const hf_lock_spec *spec)
+{
+    int shortest = 0;
+    for (size_t i = 0; spec->targets && i < spec->target_count; i++) {
+        hf_target target = spec->targets[i];
+        const hf_registry_entry *entry = NULL;
+        if ((target.label || is_numbered(&target)) &&
+            ask_registry(store->registry, &target, &entry, NULL) != HF_OK)
+            entry = NULL;
+        int ms = entry && entry->lease_ms ? entry->lease_ms : HF_LEASE_DEFAULT_MS;
+        shortest = shortest && shortest < ms ? shortest : ms;
+    }
+    return shortest ? shortest : HF_LEASE_DEFAULT_MS;
+}
+
+bool hf__are_registered_as(const hf_store *store, const hf_lock_spec *spec, hf_lifetime lifetime)
 {
     if (!store->registry || !spec->targets || spec->target_count == 0)
         return false;
@@ -286,7 +301,7 @@ bool hf__are_for_transactions(const hf_store *store, const hf_lock_spec *spec)
         const hf_registry_entry *entry = NULL;
         if ((!target.label && !is_numbered(&target)) ||
             ask_registry(store->registry, &target, &entry, NULL) != HF_OK || !entry ||
-            !entry->lifetime_given || entry->lifetime != HF_TRANSACTION)
+            !entry->lifetime_given || entry->lifetime != lifetime)
             return false;
     }
     return true;

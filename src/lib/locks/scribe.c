@@ -22,7 +22,7 @@ static size_t copy_records(struct hf_lock *lock, hf__record *records, int64_t ag
     size_t count = 0;
     for (size_t i = 0; i < lock->count; i++) {
         const struct grant *grant = &lock->grants[i];
-        if (grant->hold)
+        if (grant->hold && grant->hold->session->lifetime != HF_LEASE) /* it is on record itself */
             records[count++] = (hf__record){.session_id = grant->hold->session->session_id,
                                             .key = grant->claim.key,
                                             .space = grant->claim.space,
@@ -108,7 +108,7 @@ void hf__scribe_soon(hf_store *store)
 
 hf_status hf__scribe_start(hf_store *store, hf_error *err)
 {
-    if (store->scribing || !store->backend->ops->record || !atomic_load(&store->backend->records))
+    if (store->scribing || !store->backend->ops->record || !atomic_load(&store->backend->history))
         return HF_OK;
     int failed = hf__thread_start(&store->scribe, 0, scribe, store);
     store->scribing = failed == 0;

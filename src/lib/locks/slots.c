@@ -11,6 +11,7 @@
  */
 #include "lib/locks/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,18 +21,19 @@
 enum {
     TICK_LOW_MS = 200,
     TICK_HIGH_MS = 500,
-    GATE_MS = 300,   /* a caller that must not wait still gives the gate's holder this long */
-    STALL_MS = 500,  /* so long a slot is left to who is at the gate, before others pass */
+    GATE_MS = 300,  /* a caller that must not wait still gives the gate's holder this long */
+    STALL_MS = 500, /* so long a slot is left to who is at the gate, before others pass */
+    PAUSE_MS = 20,
     MOST_TRIES = 16, /* of slots that looked free */
     PROBE_MS = 200,  /* a session that died behind the gate keeps its digits for a moment */
 };
 
-/* One of the semaphore's own keys: 64 bits of SHA-256, as for any label. */
-static int64_t inner_key(const hf__claim *base, char purpose, unsigned number)
+int64_t hf__inner_key(const char *kind, const hf__claim *base, char purpose, unsigned number)
 {
-    char label[64] = "holdfast semaphore ";
-    size_t size = strlen(label);
+    char label[64];
     int64_t key = 0;
+    size_t size = (size_t)snprintf(label, sizeof label - 2 - sizeof base->key - sizeof number,
+                                   "holdfast %s ", kind);
     label[size++] = purpose;
     label[size++] = (char)base->space;
     memcpy(label + size, &base->key, sizeof base->key);
@@ -40,6 +42,11 @@ static int64_t inner_key(const hf__claim *base, char purpose, unsigned number)
     size += sizeof number;
     (void)!hf_key_derive(HF_SHA256, label, size, &key, NULL); /* cannot fail for this length */
     return key;
+}
+
+static int64_t inner_key(const hf__claim *base, char purpose, unsigned number)
+{
+    return hf__inner_key("semaphore", base, purpose, number);
 }
 
 int64_t hf__slot_key(const hf__claim *base, unsigned slot)
@@ -62,7 +69,7 @@ static int64_t wake_key(const hf__claim *base)
     return inner_key(base, 'w', 0);
 }
 
-static hf__claim inner_claim(int64_t key, hf_mode mode)
+hf__claim hf__inner_claim(int64_t key, hf_mode mode)
 {
     return (hf__claim){.key = key, .space = HF_BIGINT, .mode = mode, .wake = key};
 }
@@ -94,8 +101,8 @@ static void digit_claims(const hf__claim *base, unsigned slots, bool ours, hf__c
         for (unsigned digit = 0; digit < HF__SLOT_BASE; digit++)
             if ((digit == digit_of(slots, place)) == ours)
                 insert_sorted(claims, (*count)++,
-                              inner_claim(hf__slot_digit_key(base, place, digit),
-                                          ours ? HF_SHARED : HF_EXCLUSIVE));
+                              hf__inner_claim(hf__slot_digit_key(base, place, digit),
+                                              ours ? HF_SHARED : HF_EXCLUSIVE));
 }
 
 /* Mutex not held. */
@@ -139,14 +146,13 @@ static hf_status is_other_size_used(struct acquiring *acquiring, const hf__claim
 static hf_status check_other_sizes(struct acquiring *acquiring, const hf__claim *base,
                                    hf_error *err)
 {
-    const struct timespec pause = {.tv_nsec = 20 * 1000000L};
     int64_t until = hf__deadline(PROBE_MS);
     char name[200];
     bool used = true;
 
     hf_status status = is_other_size_used(acquiring, base, &used, err);
     while (status == HF_OK && used && hf__left_ms(until) != 0) {
-        (void)nanosleep(&pause, NULL);
+        (void)hf__poll(NULL, 0, PAUSE_MS);
         status = is_other_size_used(acquiring, base, &used, err);
     }
     if (status != HF_OK || !used)
@@ -163,7 +169,6 @@ static hf_status check_other_sizes(struct acquiring *acquiring, const hf__claim 
  */
 static hf_status spell_size(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
-    const struct timespec pause = {.tv_nsec = 20 * 1000000L};
     int64_t least = hf__deadline(PROBE_MS);
     int64_t until = acquiring->deadline > least ? acquiring->deadline : least;
     hf__claim claims[HF__SLOT_DIGITS];
@@ -172,7 +177,7 @@ static hf_status spell_size(struct acquiring *acquiring, const hf__claim *base, 
     digit_claims(base, acquiring->spec->slots, true, claims, &count);
     hf_status status = hf__claims_acquire(acquiring, claims, count, false, err);
     while (status == HF_NOT_ACQUIRED && hf__left_ms(until) != 0 && !is_stopped(acquiring)) {
-        (void)nanosleep(&pause, NULL);
+        (void)hf__poll(NULL, 0, PAUSE_MS);
         status = hf__claims_acquire(acquiring, claims, count, false, err);
     }
     return status == HF_NOT_ACQUIRED && is_stopped(acquiring) ? hf__interrupted(err) : status;
@@ -195,7 +200,7 @@ static hf_status agree_on_size(struct acquiring *acquiring, const hf__claim *bas
 
 static hf__claim slot_claim(const hf__claim *base, unsigned slot)
 {
-    hf__claim claim = inner_claim(hf__slot_key(base, slot), HF_EXCLUSIVE);
+    hf__claim claim = hf__inner_claim(hf__slot_key(base, slot), HF_EXCLUSIVE);
     claim.wake = wake_key(base);
     claim.label = base->label;
     claim.label_size = base->label_size;
@@ -352,7 +357,7 @@ static bool is_gate_stuck(void *arg)
  */
 static hf_status pass_gate(struct acquiring *acquiring, const hf__claim *base, hf_error *err)
 {
-    hf__claim gate = inner_claim(hf__slot_gate_key(base), HF_EXCLUSIVE);
+    hf__claim gate = hf__inner_claim(hf__slot_gate_key(base), HF_EXCLUSIVE);
     hf__claim last = slot_claim(base, acquiring->spec->slots);
     struct gate_wait wait = {
         .acquiring = acquiring, .base = base, .look_at = hf__deadline(STALL_MS)};
@@ -443,8 +448,9 @@ hf_status hf__slot_acquire(struct acquiring *acquiring, const hf__claim *base, h
         bool passes = status == HF_UNREACHABLE || status == HF_CONFIG || status == HF_LOST;
         if (status == HF_LOST)
             where->code = HF_UNREACHABLE;
+        if (!passes)
+            hf__is_back(acquiring);
         if (!passes || acquiring->spec->wait_ms == 0 || !hf__outlast(acquiring, where))
             return passes ? where->code : status;
-        acquiring->outage = false;
     }
 }

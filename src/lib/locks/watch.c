@@ -5,6 +5,7 @@
  */
 #include "lib/locks/engine.h"
 
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,32 +13,53 @@
 
 enum { ROUND_MS = 1000 };
 
-void hf__forget_loss(hf_store *store, struct hf_lock *lock)
+void hf__forget_due(hf_store *store, struct hf_lock *lock)
 {
-    struct hf_lock **at = &store->lost_first, *previous = NULL;
-    if (!lock->queued_lost)
+    struct hf_lock **at = &store->due_first, *previous = NULL;
+    if (!lock->queued_due)
         return;
     while (*at != lock) {
         previous = *at;
-        at = &(*at)->next_lost;
+        at = &(*at)->next_due;
     }
-    *at = lock->next_lost;
-    if (store->lost_last == lock)
-        store->lost_last = previous;
-    lock->queued_lost = false;
+    *at = lock->next_due;
+    if (store->due_last == lock)
+        store->due_last = previous;
+    lock->queued_due = false;
+}
+
+void hf__callback_due(hf_store *store)
+{
+    uint64_t one = 1;
+    (void)!write(store->event_fd, &one, sizeof one);
+    pthread_cond_signal(&store->due);
+}
+
+void hf__lock_due(hf_store *store, struct hf_lock *lock)
+{
+    if (lock->queued_due)
+        return;
+    lock->next_due = NULL;
+    if (store->due_last)
+        store->due_last->next_due = lock;
+    else
+        store->due_first = lock;
+    store->due_last = lock;
+    lock->queued_due = true;
+    hf__callback_due(store);
 }
 
 static void queue_loss(hf_store *store, struct hf_lock *lock)
 {
-    uint64_t one = 1;
-    lock->next_lost = NULL;
-    if (store->lost_last)
-        store->lost_last->next_lost = lock;
-    else
-        store->lost_first = lock;
-    store->lost_last = lock;
-    lock->queued_lost = true;
-    (void)!write(store->event_fd, &one, sizeof one);
+    lock->loss_due = true;
+    hf__lock_due(store, lock);
+}
+
+void hf__loss_may_be_told(hf_store *store, struct hf_lock *lock)
+{
+    lock->untold = false;
+    if (lock->state == HF_STATE_LOST && lock->on_lost)
+        queue_loss(store, lock);
 }
 
 static void lose(hf_store *store, struct hf_lock *lock, const char *reason, const hf_error *why)
@@ -46,18 +68,19 @@ static void lose(hf_store *store, struct hf_lock *lock, const char *reason, cons
         return;
     hf__name_loss(lock, why);
     for (size_t i = 0; i < lock->count; i++)
-        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->session->lost))
+        if (lock->grants[i].hold && hf__session_is_lost(lock->grants[i].hold->session))
             hf__drop_grant(store, &lock->grants[i], true);
     hf__order_remove(store, lock);
+    hf__attention_end(store, lock);
     hf__note_loss(lock, reason);
-    if (lock->on_lost)
+    if (lock->on_lost && !lock->untold)
         queue_loss(store, lock);
 }
 
 const hf__session *hf__lost_session(const struct hf_lock *lock)
 {
     for (size_t i = 0; i < lock->count; i++)
-        if (lock->grants[i].hold && atomic_load(&lock->grants[i].hold->session->lost))
+        if (lock->grants[i].hold && hf__session_is_lost(lock->grants[i].hold->session))
             return lock->grants[i].hold->session;
     return NULL;
 }
@@ -75,38 +98,55 @@ static void find_losses(hf_store *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
-int hf__deliver_losses(hf_store *store)
+/* A loss makes an ask pointless. */
+static void call_back(struct hf_lock *lock, hf_yield_fn *on_yield, const hf_error *asker)
+{
+    if (!asker)
+        lock->on_lost(lock, &lock->why, lock->arg);
+    else
+        on_yield(lock, asker, lock->arg);
+}
+
+static void deliver_first(hf_store *store)
+{
+    struct hf_lock *lock = store->due_first;
+    hf__forget_due(store, lock);
+    hf_yield_fn *on_yield = lock->on_yield;
+    hf_error *asker = lock->loss_due ? NULL : lock->asker;
+    if (asker)
+        lock->asker = NULL; /* ours now: the callback may free the lock */
+    lock->loss_due = false;
+    lock->delivering = true;
+    lock->deliverer = pthread_self();
+    pthread_mutex_unlock(&store->mutex);
+    call_back(lock, on_yield, asker);
+    free(asker);
+    pthread_mutex_lock(&store->mutex);
+    lock->delivering = false;
+    hf__cond_broadcast(&store->changed);
+    if (lock->free_after)
+        hf__lock_forget(lock);
+}
+
+static bool is_due(const hf_store *store)
+{
+    return store->told_first || store->due_first;
+}
+
+int hf__deliver(hf_store *store)
 {
     int delivered = 0;
     uint64_t ignored;
     pthread_mutex_lock(&store->mutex);
     (void)!read(store->event_fd, &ignored, sizeof ignored);
-    while (store->lost_first) {
-        struct hf_lock *lock = store->lost_first;
-        hf__forget_loss(store, lock);
-        lock->delivering = true;
-        lock->deliverer = pthread_self();
-        pthread_mutex_unlock(&store->mutex);
-        lock->on_lost(lock, &lock->why, lock->arg);
-        delivered++;
-        pthread_mutex_lock(&store->mutex);
-        lock->delivering = false;
-        pthread_cond_broadcast(&store->changed);
-        if (lock->free_after)
-            hf__lock_forget(lock);
+    for (; is_due(store); delivered++) {
+        if (store->told_first)
+            hf__started_tell(store);
+        else
+            deliver_first(store);
     }
     pthread_mutex_unlock(&store->mutex);
     return delivered;
-}
-
-/* The next loss starts a delivery of its own. */
-static bool stops_delivering(hf_store *store)
-{
-    pthread_mutex_lock(&store->mutex);
-    bool done = !store->lost_first;
-    store->delivering = !done;
-    pthread_mutex_unlock(&store->mutex);
-    return done;
 }
 
 static bool stopping(hf_store *store)
@@ -120,27 +160,35 @@ static bool stopping(hf_store *store)
 static void *deliver(void *arg)
 {
     hf_store *store = arg;
-    do
-        hf__deliver_losses(store);
-    while (!stops_delivering(store));
+    pthread_mutex_lock(&store->mutex);
+    while (is_due(store) || !store->delivery_ends) {
+        while (!is_due(store) && !store->delivery_ends)
+            pthread_cond_wait(&store->due, &store->mutex);
+        pthread_mutex_unlock(&store->mutex);
+        hf__deliver(store);
+        pthread_mutex_lock(&store->mutex);
+    }
+    pthread_mutex_unlock(&store->mutex);
     return NULL;
 }
 
 /* Callbacks have a thread of their own: one that takes its time must not stop the watching. */
+int hf__deliverer_start(hf_store *store)
+{
+    if (store->dispatch || store->delivers)
+        return 0;
+    int failed = hf__thread_start(&store->deliverer, 0, deliver, store);
+    store->delivers = failed == 0;
+    return failed;
+}
+
 static void start_delivery(hf_store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    bool due = store->lost_first && !store->delivering;
-    bool ended = due && store->delivers;
-    store->delivering |= due;
+    bool failed = is_due(store) && hf__deliverer_start(store) != 0;
     pthread_mutex_unlock(&store->mutex);
-    if (ended)
-        (void)pthread_join(store->deliverer, NULL);
-    if (!due)
-        return;
-    store->delivers = hf__thread_start(&store->deliverer, 0, deliver, store) == 0;
-    if (!store->delivers)
-        (void)deliver(store);
+    if (failed)
+        hf__deliver(store);
 }
 
 static void *watch(void *arg)
@@ -174,14 +222,19 @@ hf_status hf__watch_start(hf_store *store, hf_error *err)
 void hf__watch_stop(hf_store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    bool running = store->watching;
+    bool watching = store->watching;
     store->stopping = true;
     pthread_mutex_unlock(&store->mutex);
-    if (!running)
-        return;
-    store->backend->ops->wake(store->backend);
-    (void)pthread_join(store->watcher, NULL);
-    if (store->delivers)
+    if (watching) {
+        store->backend->ops->wake(store->backend);
+        (void)pthread_join(store->watcher, NULL);
+    }
+    pthread_mutex_lock(&store->mutex);
+    bool delivers = store->delivers;
+    store->delivery_ends = true;
+    pthread_cond_signal(&store->due);
+    pthread_mutex_unlock(&store->mutex);
+    if (delivers)
         (void)pthread_join(store->deliverer, NULL);
     store->delivers = store->watching = false;
 }

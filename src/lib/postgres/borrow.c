@@ -79,6 +79,54 @@ static bool is_frozen(const char *isolation)
 }
 
 /*
+ * Under the lock: is the key leased? A snapshot that is older than the lock cannot tell, so that a
+ * lock is refused then wherever leases are used.
+ */
+static hf_status refuse_leased(PGconn *conn, const pg_arrays *arrays, bool shared, bool frozen,
+                               hf__request *request, hf_error *err)
+{
+    PGresult *result = NULL;
+    const char *params[] = {arrays->keys.data, arrays->spaces.data, shared ? "t" : "f"};
+    hf_status status =
+        ask(conn, pg_sql(&hf__sql_postgres_borrow_may_be_leased), 0, NULL, &result, err);
+    bool possible = status == HF_OK && hf__pg_bool(result, 0, 0);
+    PQclear(result);
+    result = NULL;
+    if (!possible)
+        return status;
+    if (frozen) {
+        status = hf__fail(err, HF_INVALID,
+                          "the transaction's snapshot is older than the lock: it "
+                          "does not show whether the key is leased");
+        hf__hint(err, "use READ COMMITTED, or hf_transact, which locks first");
+        return status;
+    }
+    status = ask(conn, pg_sql(&hf__sql_postgres_first_leased), 3, params, &result, err);
+    int64_t leased = status == HF_OK ? hf__pg_int(result, 0, 0) : 0;
+    PQclear(result);
+    if (leased > 0)
+        request->blocked = (size_t)leased - 1;
+    return leased > 0 ? HF_NOT_ACQUIRED : status;
+}
+
+/* The lock is held meanwhile, so that nobody else gets in between. */
+static hf_status await_unleased(PGconn *conn, const pg_arrays *arrays, bool shared, bool frozen,
+                                hf__request *request, hf_error *err)
+{
+    enum { LOOK_LOW_MS = 50, LOOK_HIGH_MS = 250 };
+    hf_status status = refuse_leased(conn, arrays, shared, frozen, request, err);
+    while (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0) {
+        int64_t next = hf__deadline(hf__jitter_ms(LOOK_LOW_MS, LOOK_HIGH_MS));
+        struct pollfd cancel = {.fd = hf__cancel_fd(request->cancel), .events = POLLIN};
+        (void)poll(&cancel, 1, hf__left_ms(next < request->deadline ? next : request->deadline));
+        status = hf__is_cancelled(request->cancel)
+                     ? hf__interrupted(err)
+                     : refuse_leased(conn, arrays, shared, frozen, request, err);
+    }
+    return status;
+}
+
+/*
  * When a later key is not free, the keys before it stay locked until the caller rolls back to the
  * savepoint.
  */
@@ -91,10 +139,11 @@ static hf_status try_keys(PGconn *conn, const pg_arrays *arrays, bool shared, hf
     if (status != HF_OK)
         return status;
     int64_t position = hf__pg_int(result, 0, 1);
-    request->snapshot_stale = position == 0 && is_frozen(hf__pg_text(result, 0, 0));
+    bool frozen = is_frozen(hf__pg_text(result, 0, 0));
+    request->snapshot_stale = position == 0 && frozen;
     PQclear(result);
     if (position == 0)
-        return HF_OK;
+        return refuse_leased(conn, arrays, shared, frozen, request, err);
     request->blocked = (size_t)position - 1;
     return HF_NOT_ACQUIRED;
 }
@@ -228,7 +277,7 @@ static hf_status borrowed_wait(hf__backend *backend, hf__request *request, hf_er
     borrowed *store = borrowed_of(backend);
     pg_arrays arrays = {0};
     struct timeouts timeouts;
-    hf_error why;
+    hf_error why = {0};
     bool shared = request->claims->mode == HF_SHARED, frozen = false;
 
     hf_status status = begin(store, request, &arrays, err);
@@ -240,8 +289,12 @@ static hf_status borrowed_wait(hf__backend *backend, hf__request *request, hf_er
     if (status == HF_OK)
         status = wait_keys(store->conn, &arrays, shared, request->cancel, &why);
     if (status == HF_OK)
+        status = await_unleased(store->conn, &arrays, shared, frozen, request, &why);
+    if (status == HF_OK)
         status = restore_timeouts(store->conn, &timeouts, &why);
-    if (status != HF_OK && is_timeout(&why) && hf__is_cancelled(request->cancel)) {
+    if (status == HF_NOT_ACQUIRED) {
+        ; /* a lease is in the way: blocked says where */
+    } else if (status != HF_OK && is_timeout(&why) && hf__is_cancelled(request->cancel)) {
         status = hf__interrupted(err);
     } else if (status != HF_OK && is_timeout(&why) && hf__left_ms(request->deadline) == 0) {
         status = HF_NOT_ACQUIRED;

@@ -38,33 +38,9 @@ hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err)
                                 "%s is behind a connection pooler: a session lock would leak to "
                                 "whoever gets the server connection next",
                                 backend->base.name);
-    hf__hint(err, "connect to PostgreSQL directly, use transaction locks, or say --session-pool "
-                  "(session_pool) if the pooler is in session mode");
-    return status;
-}
-
-static hf_status try_one(pg_session *session, hf__request *request, hf_error *err)
-{
-    static const hf__sql *const statements[2][2] = {
-        {&hf__sql_postgres_try_one, &hf__sql_postgres_try_one_shared},
-        {&hf__sql_postgres_try_one_token, &hf__sql_postgres_try_one_shared_token}};
-    PGresult *taken = NULL;
-    char key[24];
-    bool records = keeps_records(session);
-
-    hf__pg_format(key, request->claims->key);
-    const char *params[] = {key};
-    hf_status status =
-        hf__pg_run(session, statements[records][request->claims->mode], 1, params, &taken, err);
-    if (status != HF_OK)
-        return status;
-    if (hf__pg_bool(taken, 0, 0)) {
-        request->token = records ? hf__pg_token(session, taken, 1) : 0;
-    } else {
-        request->blocked = 0;
-        status = HF_NOT_ACQUIRED;
-    }
-    PQclear(taken);
+    hf__hint(err, "use a lease (--lease, HF_LEASE) or transaction locks, connect to PostgreSQL "
+                  "directly, or say --session-pool (session_pool) if the pooler is in session "
+                  "mode");
     return status;
 }
 
@@ -139,6 +115,48 @@ static hf_status unlock(pg_session *session, const hf__claim *claims, size_t cou
     return HF_OK;
 }
 
+/* Those who wait for the key are not told that it is free: it is leased. */
+static hf_status refuse_leased(pg_session *session, hf__request *request, const PGresult *taken,
+                               bool records, hf_error *err)
+{
+    PGresult *freed = NULL;
+    hf_status status = hf__pg_refuse_leased(session, request, taken, records, err);
+    if (status == HF_NOT_ACQUIRED) {
+        status = is_single(request->claims, request->count)
+                     ? unlock_one(session, request->claims, &freed, err)
+                     : unlock_set(session, request->claims, request->count, &freed, err);
+        PQclear(freed);
+        status = status == HF_OK ? HF_NOT_ACQUIRED : status;
+    }
+    return status;
+}
+
+static hf_status try_one(pg_session *session, hf__request *request, hf_error *err)
+{
+    static const hf__sql *const statements[2][2] = {
+        {&hf__sql_postgres_try_one, &hf__sql_postgres_try_one_shared},
+        {&hf__sql_postgres_try_one_token, &hf__sql_postgres_try_one_shared_token}};
+    PGresult *taken = NULL;
+    char key[24];
+    bool records = keeps_records(session);
+
+    hf__pg_format(key, request->claims->key);
+    const char *params[] = {key};
+    hf_status status =
+        hf__pg_run(session, statements[records][request->claims->mode], 1, params, &taken, err);
+    if (status != HF_OK)
+        return status;
+    if (hf__pg_bool(taken, 0, 0)) {
+        request->token = records ? hf__pg_token(session, taken, 1) : 0;
+        status = refuse_leased(session, request, taken, records, err);
+    } else {
+        request->blocked = 0;
+        status = HF_NOT_ACQUIRED;
+    }
+    PQclear(taken);
+    return status;
+}
+
 static hf_status ask_for_set(pg_session *session, const hf__request *request, bool records,
                              PGresult **taken, hf_error *err)
 {
@@ -169,9 +187,11 @@ static hf_status try_set(pg_session *session, hf__request *request, hf_error *er
     int64_t blocked = hf__pg_int(taken, 0, 0);
     if (blocked == 0 && records)
         request->token = hf__pg_token(session, taken, 1);
+    if (blocked == 0)
+        status = refuse_leased(session, request, taken, records, err);
     PQclear(taken);
     if (blocked == 0)
-        return HF_OK;
+        return status;
     request->blocked = (size_t)blocked - 1;
     if (request->blocked > 0)
         status = unlock(session, request->claims, request->blocked, &missing, err);
@@ -318,7 +338,7 @@ static hf_status try_on_own(pg_backend *backend, hf__request *request, const pg_
     hf_status status = hf__pg_try_in_one(backend, request, patience, &done, err);
     if (status != HF_OK || done)
         return status;
-    status = request->session ? hf__pg_checkout_held(request->session, &session, err)
+    status = request->session ? hf__pg_checkout_for(request, &session, err)
                               : hf__pg_checkout(backend, true, PG_IF_IDLE, patience, &session, err);
     if (status != HF_OK)
         return status;
@@ -338,6 +358,8 @@ hf_status hf__pg_try_claims(hf__backend *base, hf__request *request, hf_error *e
     const pg_patience patience = hf__pg_patience(backend, request);
     hf_status (*try_on)(pg_backend *, hf__request *, const pg_patience *, hf_error *) =
         request->private_session ? try_on_own : hf__pg_try_now;
+    if (request->lifetime == HF_LEASE)
+        return hf__pg_try_leases(backend, request, &patience, err);
     if (hf__pg_has_passed(backend, request)) {
         request->blocked = 0;
         return HF_NOT_ACQUIRED;
@@ -365,6 +387,8 @@ hf_status hf__pg_release_claims(hf__session *base, const hf__claim *claims, size
     pg_session *session = pg_session_of(base);
     int64_t missing = 0;
 
+    if (base->lifetime == HF_LEASE)
+        return hf__pg_release_leases(base, claims, count, err);
     hf__baton_take(&session->baton);
     hf_status status = unlock(session, claims, count, &missing, err);
     /* The error does not tell which keys are free. If all were held until now, none was lost. */
@@ -418,6 +442,8 @@ hf_status hf__pg_confirm_claims(hf__session *base, const hf__claim *claims, size
     enum { JUST_NOW_MS = 5 };
     pg_session *session = pg_session_of(base);
     (void)claims, (void)count;
+    if (base->lifetime == HF_LEASE) /* its clock tells */
+        return hf__session_is_lost(base) ? HF_LOST : HF_OK;
     hf__baton_take(&session->baton);
     hf_status status = atomic_load(&base->lost) ? HF_LOST : HF_OK;
     if (status == HF_OK && hf__now_ms() - atomic_load(&session->used_ms) > JUST_NOW_MS)

@@ -212,6 +212,13 @@ static bool wants_records(const pg_backend *backend)
     return wants_to_read(backend) && backend->schema_usable;
 }
 
+/* Events need no session of their own: those of leases are kept through any pooler. */
+static bool wants_history(const pg_backend *backend)
+{
+    return backend->records_wanted != HF_RECORDS_OFF && backend->schema == HF_SCHEMA_VERSION &&
+           backend->schema_usable;
+}
+
 hf_status hf__pg_require_schema(const pg_backend *backend, const char *what, hf_error *err)
 {
     hf_status status = HF_OK;
@@ -274,6 +281,7 @@ hf_status hf__pg_opened(pg_session *session, const PGresult *opened, hf_error *e
     pg_backend *backend = pg_backend_of(session->base.backend);
     hf_status status = HF_OK;
     backend->schema = (int)hf__pg_int(opened, 0, 0);
+    backend->schema_known = true;
     if (backend->schema == HF_SCHEMA_VERSION) {
         session->token_epoch = hf__pg_int(opened, 0, 1) << 40;
         if (session->token_epoch + hf__pg_int(opened, 0, 4) < atomic_load(&backend->newest_token))
@@ -339,6 +347,7 @@ static hf_status ask_version(pg_session *session, hf_error *err)
         hf__pg_query(session, pg_sql(&hf__sql_postgres_schema_version), 0, NULL, &result, err);
     if (status == HF_OK)
         pg_backend_of(session->base.backend)->schema = (int)hf__pg_int(result, 0, 0);
+    pg_backend_of(session->base.backend)->schema_known = status == HF_OK;
     PQclear(result);
     return status;
 }
@@ -374,10 +383,11 @@ hf_status hf__pg_check_server(pg_session *session, hf_error *err)
         if (opened != HF_OK)
             return opened;
     }
-    if (wants_to_read(backend) && !backend->schema_usable) /* no session was opened that tells it */
+    if (backend->schema && backend->schema_readable && !backend->schema_known)
         status = ask_version(session, err);
     bool records = wants_records(backend);
     atomic_store(&backend->base.records, records);
+    atomic_store(&backend->base.history, wants_history(backend));
     atomic_store(&backend->base.readable, wants_to_read(backend));
     if (status != HF_OK)
         return status;

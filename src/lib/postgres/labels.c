@@ -128,12 +128,17 @@ static hf_status note(pg_session *session, const hf__claim *claims, size_t count
 hf_status hf__pg_confirm_labels(pg_session *session, const hf__claim *claims, size_t count,
                                 hf_error *err)
 {
+    return atomic_load(&session->base.backend->records) && session->token_epoch
+               ? hf__pg_note_labels(session, claims, count, err)
+               : HF_OK;
+}
+
+hf_status hf__pg_note_labels(pg_session *session, const hf__claim *claims, size_t count,
+                             hf_error *err)
+{
     pg_backend *backend = pg_backend_of(session->base.backend);
     hf_status status = HF_OK;
     size_t wanted = 0;
-
-    if (!atomic_load(&backend->base.records) || !session->token_epoch)
-        return HF_OK;
     hf__claim *unknown = NULL;
     for (size_t i = 0; i < count; i++) {
         if (!claims[i].label || hf__pg_label_is_confirmed(backend, &claims[i]))

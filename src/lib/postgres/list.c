@@ -76,8 +76,10 @@ hf_status hf__pg_find_holder(hf__backend *base, const hf__claim *claim, hf__hold
                                       4, params, &result, err);
     if (status == HF_OK && PQntuples(result) > 0)
         hf__pg_read_holder(result, recorded, holder);
+    bool is_held = status == HF_OK && PQntuples(result) > 0 && hf__pg_bool(result, 0, 4);
     PQclear(result);
-    return status;
+    return status == HF_OK && !is_held ? hf__pg_find_lease(pg_backend_of(base), claim, holder, err)
+                                       : status;
 }
 
 hf_status hf__pg_probe_claims(hf__backend *base, const hf__claim *claims, size_t count, bool held,
@@ -89,9 +91,12 @@ hf_status hf__pg_probe_claims(hf__backend *base, const hf__claim *claims, size_t
 
     *first = count;
     if (status == HF_OK) {
-        const char *params[] = {arrays.keys.data, held ? "true" : "false"};
-        status = hf__pg_ask(pg_backend_of(base), pg_sql(&hf__sql_postgres_probe), 2, params,
-                            &result, err);
+        const char *params[] = {arrays.keys.data, held ? "true" : "false",
+                                claims->mode == HF_SHARED ? "true" : "false"};
+        const hf__sql *probe = hf__pg_may_be_leased(pg_backend_of(base))
+                                   ? &hf__sql_postgres_probe_leased
+                                   : &hf__sql_postgres_probe;
+        status = hf__pg_ask(pg_backend_of(base), pg_sql(probe), 3, params, &result, err);
     }
     if (status == HF_OK && hf__pg_int(result, 0, 0) > 0)
         *first = (size_t)hf__pg_int(result, 0, 0) - 1;
@@ -137,6 +142,7 @@ enum column {
     C_TOKEN,
     C_SLOT,
     C_DATABASE,
+    C_LEFT,
 };
 
 /* The numbers of a row, read once for sorting and comparing. */
@@ -269,7 +275,8 @@ static hf_status emit(hf__view_sink *sink, const struct rows *rows, int at, int 
     bool exact = !PQgetisnull(result, row, C_AGE);
     bool waiting = sleeps || !of->granted;
     bool shared = of->shared && !sleeps;
-    bool prepared = PQgetisnull(result, row, C_BACKEND);
+    bool is_lease = !PQgetisnull(result, row, C_LEFT);
+    bool prepared = PQgetisnull(result, row, C_BACKEND) && !is_lease;
     bool idle = !PQgetisnull(result, row, C_IDLE);
     const char *name =
         prepared ? "a prepared transaction" : hf__pg_text(result, row, C_APPLICATION);
@@ -288,7 +295,9 @@ static hf_status emit(hf__view_sink *sink, const struct rows *rows, int at, int 
         .waiting = waiting,
         .ours = exact,
         .session_known = !waiting && (exact || idle || prepared),
-        .lifetime = prepared ? HF_TRANSACTION : HF_SESSION,
+        .lifetime = is_lease   ? HF_LEASE
+                    : prepared ? HF_TRANSACTION
+                               : HF_SESSION,
         .label = hf__pg_text(result, about->at, C_LABEL),
         .application = application,
         .host = host,
@@ -303,6 +312,7 @@ static hf_status emit(hf__view_sink *sink, const struct rows *rows, int at, int 
         .blocked_by = blocked_by.data ? blocked_by.data : "",
         .idle_ms = idle ? hf__pg_int(result, row, C_IDLE) : -1,
         .idle_hidden = !prepared && hf__pg_bool(result, row, C_IDLE_HIDDEN),
+        .left_ms = hf__pg_int(result, row, C_LEFT),
     };
     sink->database = hf__pg_text(result, about->at, C_DATABASE);
     hf_status status = sink->add(sink, &view, err);
@@ -372,8 +382,10 @@ hf_status hf__pg_list(hf__backend *base, struct pg_conn *conn, hf__view_sink *si
 {
     pg_backend *backend = pg_backend_of(base);
     PGresult *result = NULL;
-    const char *sql = atomic_load(&base->readable) ? pg_sql(&hf__sql_postgres_list_recorded)
-                                                   : pg_sql(&hf__sql_postgres_list);
+    bool leases_only = hf__pg_is_transaction_pooled(backend) && hf__pg_may_be_leased(backend);
+    const char *sql = atomic_load(&base->readable) || leases_only
+                          ? pg_sql(&hf__sql_postgres_list_recorded)
+                          : pg_sql(&hf__sql_postgres_list);
     hf_status status =
         conn ? list_on(conn, sql, hf__deadline(backend->ping_deadline_ms), &result, err)
              : hf__pg_ask(backend, sql, 0, NULL, &result, err);

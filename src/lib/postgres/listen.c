@@ -164,6 +164,8 @@ hf_status hf__pg_listen(hf__backend *base, int64_t wake, const hf_cancel *cancel
                         hf_error *err)
 {
     const pg_patience patience = {.until = HF__FOREVER, .interruptible = true, .cancel = cancel};
+    if (hf__pg_is_transaction_pooled(pg_backend_of(base)))
+        return HF_OK; /* nobody can: await_wake sleeps */
     return hf__pg_listen_for(pg_backend_of(base), wake, &patience, ticket, err);
 }
 
@@ -191,16 +193,17 @@ hf_status hf__pg_await_wake(hf__backend *base, int64_t wake, const hf_cancel *ca
                             uint64_t *ticket, int ms, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
-    struct timespec until = hf__timespec(hf__deadline(ms));
-    int timed_out = 0;
+    int64_t until = hf__deadline(ms);
+    bool in_time = true;
+    if (hf__pg_is_transaction_pooled(backend))
+        return hf__pg_pause(backend, cancel, until, err);
 
     pthread_mutex_lock(&backend->mutex);
     struct listener *listener = find(backend, wake);
     while (listener && !backend->interrupted && !hf__is_cancelled(cancel) &&
            listener->releases == *ticket && backend->listening &&
-           backend->listening->serial == listener->serial && !timed_out)
-        timed_out =
-            pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
+           backend->listening->serial == listener->serial && in_time)
+        in_time = hf__cond_wait(&backend->changed, &backend->mutex, until);
     bool stop = backend->interrupted || hf__is_cancelled(cancel);
     if (listener)
         *ticket = listener->releases;
@@ -217,7 +220,7 @@ void hf__pg_notified(pg_backend *backend, const char *channel)
     struct listener *listener = find(backend, wake);
     if (listener) {
         listener->releases++;
-        pthread_cond_broadcast(&backend->changed);
+        hf__cond_broadcast(&backend->changed);
     }
     pthread_mutex_unlock(&backend->mutex);
 }
@@ -227,7 +230,7 @@ void hf__pg_listeners_wake_all(pg_backend *backend)
     pthread_mutex_lock(&backend->mutex);
     for (struct listener *at = backend->listeners; at; at = at->next)
         at->releases++;
-    pthread_cond_broadcast(&backend->changed);
+    hf__cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
 }
 

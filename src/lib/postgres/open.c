@@ -216,7 +216,7 @@ static void free_conninfo(pg_backend *backend)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-static void free_backend(pg_backend *backend)
+void hf__pg_free(pg_backend *backend)
 {
     free_conninfo(backend);
     hf__pg_events_free(backend->unwritten);
@@ -225,7 +225,8 @@ static void free_backend(pg_backend *backend)
         close(backend->wake_fd);
     if (backend->interrupt_fd >= 0)
         close(backend->interrupt_fd);
-    pthread_cond_destroy(&backend->changed);
+    hf__cond_destroy(&backend->changed);
+    pthread_cond_destroy(&backend->renewal_due);
     pthread_mutex_destroy(&backend->mutex);
     hf__baton_destroy(&backend->shared_session_baton);
     hf__baton_destroy(&backend->listen_baton);
@@ -255,7 +256,9 @@ static void close_session(pg_session *session, const pg_patience *patience)
 static void pg_close(hf__backend *base)
 {
     pg_backend *backend = pg_backend_of(base);
+    hf__pg_stop_renewing(backend);
     hf__pg_flush_at_close(backend);
+    hf__pg_end_tenures(backend);
     const pg_patience patience = {.until = hf__deadline(PG_CLOSE_MS)};
     hf__pg_forget_probe(backend);
     while (backend->sessions) {
@@ -264,7 +267,7 @@ static void pg_close(hf__backend *base)
         close_session(session, &patience);
         hf__pg_session_free(session);
     }
-    free_backend(backend);
+    hf__pg_free(backend);
 }
 
 /* PQfinish would end the parent's session at the server, so this only closes descriptors. */
@@ -327,9 +330,8 @@ static void adopt_options(pg_backend *backend, const hf_store_options *options)
     backend->base.log_arg = options->log_arg;
 }
 
-hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, hf_error *err)
+hf_status hf__pg_new(const hf_store_options *options, pg_backend **out, hf_error *err)
 {
-    pg_session *shared_session = NULL;
     pg_backend *backend = calloc(1, sizeof *backend);
     if (!backend)
         return hf__no_memory(err);
@@ -337,7 +339,8 @@ hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, 
     pthread_mutex_init(&backend->mutex, NULL);
     hf__baton_init(&backend->shared_session_baton);
     hf__baton_init(&backend->listen_baton);
-    pthread_cond_init(&backend->changed, NULL);
+    hf__cond_init(&backend->changed);
+    pthread_cond_init(&backend->renewal_due, NULL);
     backend->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     backend->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     backend->unwritten = hf__pg_events_new();
@@ -349,10 +352,24 @@ hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, 
         status = hf__fail(err, HF_NO_MEMORY, "out of memory or descriptors");
     if (status == HF_OK)
         status = read_conninfo(backend, options, err);
-    if (status == HF_OK)
-        status = hf__pg_shared_session(backend, &shared_session, err);
     if (status != HF_OK) {
-        free_backend(backend);
+        hf__pg_free(backend);
+        return status;
+    }
+    *out = backend;
+    return HF_OK;
+}
+
+hf_status hf__postgres_open(const hf_store_options *options, hf__backend **out, hf_error *err)
+{
+    pg_session *shared_session = NULL;
+    pg_backend *backend = NULL;
+    hf_status status = hf__pg_new(options, &backend, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__pg_shared_session(backend, &shared_session, err);
+    if (status != HF_OK) {
+        hf__pg_free(backend);
         return status;
     }
     hf__pg_unpin(shared_session);

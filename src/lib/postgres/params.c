@@ -156,6 +156,16 @@ hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t
     return hf__pg_key_arrays(arrays, claims, count, err);
 }
 
+hf_status hf__pg_lease_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
+                              hf_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        hf__pg_array_int(&arrays->terms, claims[i].term);
+        hf__pg_array_int(&arrays->slots, claims[i].slot);
+    }
+    return hf__pg_wake_arrays(arrays, claims, count, err);
+}
+
 void hf__pg_arrays_free(pg_arrays *arrays)
 {
     hf__buf *all = (hf__buf *)arrays;

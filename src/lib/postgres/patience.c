@@ -13,9 +13,10 @@
 #include "base/thread.h"
 
 enum {
-    LEAST_MS = 1000, /* a healthy server that is busy answers within that */
-    SLACK_MS = 500,  /* a wait in the server ends with the caller's; this is for its answer */
-    STEP_MS = 50,    /* how often a wait that no descriptor ends looks for an interrupt */
+    LEAST_MS = 1000,       /* a healthy server that is busy answers within that */
+    SLACK_MS = 500,        /* a wait in the server ends with the caller's; this is for its answer */
+    STEP_MS = 50,          /* how often a wait that no descriptor ends looks for an interrupt */
+    PROBE_PAUSE_MS = 1000, /* from one probe that found nothing to the next */
 };
 
 pg_patience hf__pg_patience(const pg_backend *backend, const hf__request *request)
@@ -46,6 +47,8 @@ hf_status hf__pg_patience_check(const pg_backend *backend, const pg_patience *pa
 
 static int64_t next_look(const pg_patience *patience)
 {
+    if (!patience)
+        return HF__FOREVER;
     int64_t step = hf__deadline(STEP_MS);
     return patience->until < step ? patience->until : step;
 }
@@ -87,12 +90,12 @@ void hf__pg_session_unlock(pg_session *session)
 
 /*
  * What libpq does only while it blocks, in a thread of its own: connecting, because it alone knows
- * how to go through hosts and addresses, and looking after a session that is busy. Such a thread
- * owns all that it needs and may be left behind.
+ * how to go through hosts and addresses, looking after a session that is busy, and PQcancel. Such a
+ * thread owns all that it needs and may be left behind.
  */
 struct pg_aside {
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    hf__cond changed;
     unsigned users; /* the thread and who started it */
     bool done;
     PGconn *conn;
@@ -100,7 +103,9 @@ struct pg_aside {
 
     /* a probe */
     char pid[16], start[32]; /* "": connects only */
-    bool is_alive;
+    bool is_alive, is_working;
+
+    PGcancel *cancel; /* only this, or NULL */
 };
 
 /* more: NULL-terminated; libpq takes the last of several values that are not empty. */
@@ -128,26 +133,29 @@ static void leave(struct pg_aside *aside)
     if (!last)
         return;
     PQfinish(aside->conn);
+    PQfreeCancel(aside->cancel);
     hf__pg_words_free(aside->keywords);
     hf__pg_words_free(aside->values);
-    pthread_cond_destroy(&aside->changed);
+    hf__cond_destroy(&aside->changed);
     pthread_mutex_destroy(&aside->mutex);
     free(aside);
 }
 
 /* Also a server that has no connection left for us has answered. */
-static bool sees_backend(const struct pg_aside *aside, PGconn *conn)
+static void look_at_backend(struct pg_aside *aside, PGconn *conn)
 {
     const char *params[] = {aside->pid, aside->start};
-    if (PQstatus(conn) != CONNECTION_OK)
-        return strstr(PQerrorMessage(conn), "too many") || strstr(PQerrorMessage(conn), "slots");
-    if (!aside->pid[0])
-        return true;
-    PGresult *result =
-        PQexecParams(conn, pg_sql(&hf__sql_postgres_is_backend), 2, NULL, params, NULL, NULL, 0);
-    bool found = PQresultStatus(result) == PGRES_TUPLES_OK && hf__pg_bool(result, 0, 0);
+    if (PQstatus(conn) != CONNECTION_OK) {
+        aside->is_alive = aside->is_working =
+            strstr(PQerrorMessage(conn), "too many") || strstr(PQerrorMessage(conn), "slots");
+        return;
+    }
+    PGresult *result = PQexecParams(conn, pg_sql(&hf__sql_postgres_look_at_backend), 2, NULL,
+                                    params, NULL, NULL, 0);
+    bool answered = PQresultStatus(result) == PGRES_TUPLES_OK;
+    aside->is_alive = answered && hf__pg_bool(result, 0, 0);
+    aside->is_working = answered && hf__pg_bool(result, 0, 1);
     PQclear(result);
-    return found;
 }
 
 static void ignore_notice(void *arg, const PGresult *result)
@@ -167,37 +175,38 @@ static PGconn *connect_quietly(char **keywords, const char *const *values)
 static void *run_aside(void *arg)
 {
     struct pg_aside *aside = arg;
-    PGconn *conn = connect_quietly(aside->keywords, (const char *const *)aside->values);
-    bool is_alive = conn && sees_backend(aside, conn);
+    PGconn *conn = NULL;
+    char ignored[256];
+    if (aside->cancel)
+        (void)PQcancel(aside->cancel, ignored, sizeof ignored);
+    else
+        conn = connect_quietly(aside->keywords, (const char *const *)aside->values);
+    if (conn && aside->pid[0])
+        look_at_backend(aside, conn); /* nobody else reads that before it is done */
     pthread_mutex_lock(&aside->mutex);
     aside->conn = conn;
-    aside->is_alive = is_alive;
     aside->done = true;
-    pthread_cond_signal(&aside->changed);
+    hf__cond_signal(&aside->changed);
     leave(aside);
     return NULL;
 }
 
-/* busy: the session to look after, or NULL. */
-static struct pg_aside *start(const pg_backend *backend, const pg_session *busy)
+static struct pg_aside *new_aside(void)
 {
-    const char *keywords[] = {busy ? "host" : NULL, "hostaddr", "port", NULL};
-    const char *values[] = {busy ? busy->host : NULL, busy ? busy->address : NULL,
-                            busy ? busy->port : NULL, NULL};
-    pthread_t thread;
     struct pg_aside *aside = calloc(1, sizeof *aside);
     if (!aside)
         return NULL;
     pthread_mutex_init(&aside->mutex, NULL);
-    pthread_cond_init(&aside->changed, NULL);
+    hf__cond_init(&aside->changed);
     aside->users = 2;
-    aside->keywords = copy_words((const char *const *)backend->keywords, keywords);
-    aside->values = copy_words(hf__pg_values(backend), values);
-    if (busy) {
-        (void)snprintf(aside->pid, sizeof aside->pid, "%s", busy->backend_pid);
-        (void)snprintf(aside->start, sizeof aside->start, "%s", busy->backend_start);
-    }
-    if (aside->keywords && aside->values && hf__thread_start(&thread, 0, run_aside, aside) == 0) {
+    return aside;
+}
+
+/* Returns it, or frees it and returns NULL. */
+static struct pg_aside *set_going(struct pg_aside *aside, bool complete)
+{
+    pthread_t thread;
+    if (complete && hf__thread_start(&thread, 0, run_aside, aside) == 0) {
         (void)pthread_detach(thread);
         return aside;
     }
@@ -207,21 +216,40 @@ static struct pg_aside *start(const pg_backend *backend, const pg_session *busy)
     return NULL;
 }
 
+/* busy: the session to look after, or NULL. */
+static struct pg_aside *start(pg_backend *backend, const pg_session *busy)
+{
+    const char *keywords[] = {busy ? "host" : NULL, "hostaddr", "port", NULL};
+    const char *values[] = {busy ? busy->host : NULL, busy ? busy->address : NULL,
+                            busy ? busy->port : NULL, NULL};
+    struct pg_aside *aside = new_aside();
+    if (!aside)
+        return NULL;
+    aside->keywords = copy_words((const char *const *)backend->keywords, keywords);
+    aside->values = copy_words(hf__pg_values(backend), values);
+    if (busy) {
+        pthread_mutex_lock(&backend->mutex);
+        (void)snprintf(aside->pid, sizeof aside->pid, "%s", busy->backend_pid);
+        (void)snprintf(aside->start, sizeof aside->start, "%s", busy->backend_start);
+        pthread_mutex_unlock(&backend->mutex);
+    }
+    return set_going(aside, aside->keywords && aside->values);
+}
+
 hf_status hf__pg_connect(pg_backend *backend, const pg_patience *patience, PGconn **conn,
                          hf_error *err)
 {
     hf_status status = HF_OK;
-    struct pg_aside *aside = patience ? start(backend, NULL) : NULL;
+    /* A fiber must not hold up the others, however patient its caller is. */
+    struct pg_aside *aside = patience || hf__fiber_local() ? start(backend, NULL) : NULL;
     if (!aside) {
         *conn = connect_quietly(backend->keywords, hf__pg_values(backend));
         return *conn ? HF_OK : hf__no_memory(err);
     }
     pthread_mutex_lock(&aside->mutex);
-    while (!aside->done && status == HF_OK) {
-        struct timespec until = hf__timespec(next_look(patience));
-        if (pthread_cond_clockwait(&aside->changed, &aside->mutex, CLOCK_MONOTONIC, &until) != 0)
+    while (!aside->done && status == HF_OK)
+        if (!hf__cond_wait(&aside->changed, &aside->mutex, next_look(patience)))
             status = hf__pg_patience_check(backend, patience, err);
-    }
     if (aside->done) {
         *conn = aside->conn;
         aside->conn = NULL;
@@ -231,37 +259,93 @@ hf_status hf__pg_connect(pg_backend *backend, const pg_patience *patience, PGcon
     return status;
 }
 
+void hf__pg_cancel_aside(PGcancel *cancel, int64_t until)
+{
+    struct pg_aside *aside = new_aside();
+    if (!aside) {
+        PQfreeCancel(cancel);
+        return;
+    }
+    aside->cancel = cancel;
+    aside = set_going(aside, cancel != NULL);
+    if (!aside)
+        return;
+    pthread_mutex_lock(&aside->mutex);
+    while (!aside->done && hf__cond_wait(&aside->changed, &aside->mutex, until))
+        ;
+    leave(aside);
+}
+
 /* ---- probes ---------------------------------------------------------------------------------- */
 
-static void end_probe(pg_backend *backend)
+/* Lets go of it and returns true if it has come back. */
+static bool has_come_back(struct pg_aside **probe, bool *is_alive, bool *is_working)
 {
-    backend->probe = NULL;
-    backend->probed = 0;
+    if (!*probe)
+        return false;
+    pthread_mutex_lock(&(*probe)->mutex);
+    if (!(*probe)->done) {
+        pthread_mutex_unlock(&(*probe)->mutex);
+        return false;
+    }
+    *is_alive = (*probe)->is_alive;
+    *is_working = (*probe)->is_working;
+    leave(*probe);
+    *probe = NULL;
+    return true;
+}
+
+static void forget(struct pg_aside **probe)
+{
+    if (!*probe)
+        return;
+    pthread_mutex_lock(&(*probe)->mutex);
+    leave(*probe);
+    *probe = NULL;
 }
 
 bool hf__pg_probe(pg_backend *backend, const pg_session *busy)
 {
-    bool is_alive = false;
+    bool is_alive = false, is_working = false;
     if (!backend->probe && (backend->probe = start(backend, busy)))
         backend->probed = busy->serial;
     if (!backend->probe || backend->probed != busy->serial)
         return false;
-    pthread_mutex_lock(&backend->probe->mutex);
-    if (!backend->probe->done) {
-        pthread_mutex_unlock(&backend->probe->mutex);
-        return false;
-    }
-    is_alive = backend->probe->is_alive;
-    leave(backend->probe);
-    end_probe(backend);
-    return is_alive;
+    return has_come_back(&backend->probe, &is_alive, &is_working) && is_alive;
 }
 
 void hf__pg_forget_probe(pg_backend *backend)
 {
-    if (!backend->probe)
-        return;
-    pthread_mutex_lock(&backend->probe->mutex);
-    leave(backend->probe);
-    end_probe(backend);
+    forget(&backend->probe);
+}
+
+int64_t hf__pg_vigil_next(const pg_session *session, const pg_vigil *vigil)
+{
+    const pg_backend *backend = (const pg_backend *)session->base.backend;
+    int64_t step = hf__deadline(STEP_MS), first = vigil->heard + backend->ping_interval_ms;
+    return backend->pooled ? HF__FOREVER : first > step ? first : step;
+}
+
+/* A backend that waits for its client has not got the statement, or its answer was lost: the
+ * connection is dead, however alive the server. */
+bool hf__pg_vigil_look(const pg_session *session, pg_vigil *vigil)
+{
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    int64_t now = hf__now_ms(), silent = now - vigil->heard;
+    bool is_alive = false, is_working = false;
+    if (has_come_back(&vigil->probe, &is_alive, &is_working) && is_working)
+        vigil->heard = now;
+    else if (silent >= backend->ping_interval_ms + backend->ping_deadline_ms)
+        vigil->is_lost = true;
+    else if (!vigil->probe && silent >= backend->ping_interval_ms &&
+             now - vigil->asked >= PROBE_PAUSE_MS) {
+        vigil->probe = start(backend, session);
+        vigil->asked = now;
+    }
+    return !vigil->is_lost;
+}
+
+void hf__pg_vigil_end(pg_vigil *vigil)
+{
+    forget(&vigil->probe);
 }

@@ -25,7 +25,9 @@
 /* Held shared by every listener besides its companions: free means that nobody listens at all. */
 #define PG_ANY_LISTENER 1
 #define PG_SQLSTATE_NO_MEMORY "53200"
-#define PG_SQLSTATE_READ_ONLY "25006" /* and of a server that is a standby */
+#define PG_SQLSTATE_LEASE_OVER "HF002" /* by check_lease */
+#define PG_SQLSTATE_LEASED "HF003"     /* by refuse_leased */
+#define PG_SQLSTATE_READ_ONLY "25006"  /* and of a server that is a standby */
 
 enum {
     PG_TRANSACTION_TIMEOUT_SINCE = 170000,
@@ -55,12 +57,28 @@ typedef enum pg_purpose {
     PG_FOR_FIRST_LOCK, /* its session is opened by the message that tries the lock: see private.c */
 } pg_purpose;
 
+/*
+ * Looks after a session while a statement runs that may take any time. If nothing comes for as long
+ * as a ping may take, another connection asks whether its backend is at work.
+ */
+typedef struct pg_vigil {
+    int64_t heard; /* when the session last said something, or its backend was last seen at work */
+    int64_t asked; /* when the probe was started */
+    struct pg_aside *probe;
+    bool is_lost; /* nobody answers for it any more */
+} pg_vigil;
+
 /* How long a caller waits for an answer of the server; counts from the call. */
 typedef struct pg_patience {
     int64_t until;           /* hf__now_ms() clock, or HF__FOREVER */
     bool interruptible;      /* hf_store_interrupt ends it, too */
     const hf_cancel *cancel; /* and this; may be NULL */
+    pg_vigil *vigil;         /* and this, once it is lost; may be NULL */
 } pg_patience;
+
+/* How far a transaction may go beyond its deadline, or its cancel: for the answer that is due, and
+ * to find out what became of a COMMIT that was not answered. */
+enum { PG_BEYOND_MS = 1000, PG_FIND_OUT_MS = 4000 };
 
 /* Closing a store waits so long for a silent server, not for a ping's deadline. So does the scribe
  * when it connects, because closing waits for the scribe. */
@@ -91,7 +109,7 @@ typedef struct pg_session {
     bool lifted;                 /* tokens that came with its opening were too small */
     char goodbye[256];           /* why the server hung up, in its own words */
     char generation[64];         /* tx sessions: changes when the server crashes */
-    char backend_pid[16];        /* with it: who runs the transactions */
+    char backend_pid[16]; /* with it: who runs the transactions; set under pg_backend.mutex */
     char backend_start[32];
     char host[256], address[64], port[16]; /* where the connection leads */
     atomic_llong probed_ms;                /* when a probe last found its backend alive */
@@ -114,6 +132,34 @@ typedef struct pg_session {
 } pg_session;
 
 struct listener;
+
+/* One request for leases: its number, which the server keeps with its rows, and what came of it. */
+struct pg_take {
+    int64_t number;
+    int64_t term; /* 0: it goes on */
+    size_t keys;
+};
+
+enum { TENURE_ID_SIZE = 40 };
+
+/* The leases of one length, for the engine a session: see leases/lease.c. */
+typedef struct pg_tenure {
+    hf__session base;
+    char id[TENURE_ID_SIZE];
+    int lease_ms;
+    atomic_bool has_strays; /* the server may have rows of it that are not held */
+
+    /* pg_backend.mutex */
+    struct pg_tenure *next;
+    atomic_bool is_new; /* the server has not said yet that it knows it */
+    unsigned pins;
+    int64_t numbers; /* of takes that were begun */
+    struct pg_take *takes;
+    size_t count, room;
+    int64_t renew_at;
+
+    uint64_t renewed_on; /* the renewer's: the serial of the session */
+} pg_tenure;
 
 /* A key that this process released while others listened for it: they come first. */
 enum { PG_PASSED = 16 };
@@ -146,21 +192,24 @@ struct pg_backend {
     atomic_bool pooled;          /* somebody sits between us and the server */
     atomic_int capacity;         /* nominal room of the server's lock table */
     atomic_int schema;           /* installed version, 0 none */
+    atomic_bool schema_known;    /* the server has told its version, else it is assumed */
     atomic_bool schema_usable;   /* our role may read and write in it */
     atomic_bool schema_readable; /* it may read at least */
     atomic_bool was_primary;     /* a server that was connected to has been */
 
     atomic_llong newest_token; /* of all that this process has been given, by whatever server */
 
-    pthread_mutex_t mutex;  /* all below */
-    pg_seen seen;           /* the furthest */
-    pthread_cond_t changed; /* a wait session came free, a key was released, or an interrupt */
+    pthread_mutex_t mutex; /* all below */
+    pg_seen seen;          /* the furthest */
+    hf__cond changed;      /* a wait session came free, a key was released, or an interrupt */
     pg_session *sessions;
     pg_session *shared_session;
     unsigned wait_sessions;
     unsigned tx_sessions;
     pg_session *listening;
-    pg_session *writing;              /* records and events */
+    pg_session *writing; /* records and events */
+    pg_session *leasing; /* renewals */
+    pg_tenure *tenures;
     uint64_t serials;                 /* given to sessions */
     int64_t shared_session_failed_ms; /* when opening the shared session failed last, and how */
     hf_error shared_session_failure;
@@ -176,6 +225,14 @@ struct pg_backend {
     hf__baton listen_baton;
     int wake_fd;
 
+    /* the renewer of leases */
+    pthread_t renewer;
+    bool renews;                /* it was started and is to be joined */
+    bool renewer_idles;         /* there is nothing to renew */
+    bool renewing_ends;         /* it has to end */
+    pthread_cond_t renewal_due; /* with mutex */
+    hf_cancel *renewing_end;    /* ends what it waits for */
+
     struct pg_events *unwritten; /* events and released records that are to be written */
     struct pg_labels *labels;    /* keys whose label has been confirmed */
 };
@@ -185,12 +242,21 @@ static inline pg_backend *pg_backend_of(hf__backend *backend)
     return (pg_backend *)backend;
 }
 
+static inline pg_tenure *pg_tenure_of(hf__session *session)
+{
+    return (pg_tenure *)session;
+}
+
 static inline pg_session *pg_session_of(hf__session *session)
 {
     return (pg_session *)session;
 }
 
 /* open.c */
+/* A backend that knows how to connect and has not done so yet. It is freed by hf__pg_free, or by
+ * its close once it has. */
+hf_status hf__pg_new(const hf_store_options *options, pg_backend **backend, hf_error *err);
+void hf__pg_free(pg_backend *backend);
 /* The value of an option; NULL for "". */
 const char *hf__pg_option(const PQconninfoOption *options, const char *keyword);
 /* Copies text, such as a message of libpq's, with its lines joined by "; ". Returns out. */
@@ -237,6 +303,9 @@ hf_status hf__pg_session_open(pg_backend *backend, pg_purpose purpose, pg_sessio
 /* The same within the caller's patience. */
 hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
                                   const pg_patience *patience, pg_session **session, hf_error *err);
+/* Connects and no more: no settings, no check of the server, in no list. */
+hf_status hf__pg_session_connect(pg_backend *backend, pg_purpose purpose,
+                                 const pg_patience *patience, pg_session **session, hf_error *err);
 /* Disconnects and frees. The session must be in no list any more. */
 void hf__pg_session_free(pg_session *session);
 /*
@@ -294,6 +363,12 @@ hf_status hf__pg_connect(pg_backend *backend, const pg_patience *patience, PGcon
  */
 bool hf__pg_probe(pg_backend *backend, const pg_session *busy);
 void hf__pg_forget_probe(pg_backend *backend);
+/* The next moment to look, and the look: false once nobody answers for the session. */
+int64_t hf__pg_vigil_next(const pg_session *session, const pg_vigil *vigil);
+bool hf__pg_vigil_look(const pg_session *session, pg_vigil *vigil);
+void hf__pg_vigil_end(pg_vigil *vigil);
+/* PQcancel, which it takes over; waits for it no longer than until. */
+void hf__pg_cancel_aside(PGcancel *cancel, int64_t until);
 
 /*
  * query.c: the one way to talk to a server; the caller has session->baton. A statement that
@@ -361,18 +436,21 @@ hf_status hf__pg_rows(PGresult *result, hf_rows **rows, hf_error *err);
 
 /* params.c: claims as array parameters */
 typedef struct pg_arrays {
-    hf__buf keys, spaces, companions, channels, labels, derivations; /* nothing but buffers */
+    hf__buf keys, spaces, companions, channels, labels, derivations, terms,
+        slots; /* only buffers */
 } pg_arrays;
 /*
- * These fill keys and spaces; with companions and channels; with labels and derivations. The rest
- * stays empty. *arrays is all zero before. hf__pg_arrays_free frees it, also after a failure, which
- * can only be want of memory.
+ * These fill keys and spaces; with companions and channels; with labels and derivations; with
+ * companions, channels, terms and slots. The rest stays empty. *arrays is all zero before.
+ * hf__pg_arrays_free frees it, also after a failure, which can only be want of memory.
  */
 hf_status hf__pg_key_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
                             hf_error *err);
 hf_status hf__pg_wake_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
                              hf_error *err);
 hf_status hf__pg_label_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
+                              hf_error *err);
+hf_status hf__pg_lease_arrays(pg_arrays *arrays, const hf__claim *claims, size_t count,
                               hf_error *err);
 /* Appends one element to an array in text form; the caller appends the closing brace. */
 void hf__pg_array_int(hf__buf *buf, int64_t value);
@@ -417,6 +495,56 @@ hf_status hf__pg_start_recording(pg_session *session, hf_error *err);
 /* HF_CONFIG behind a pooler, where session locks would leak; HF_OK if the user vouches for it. */
 hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err);
 
+/* leases/lease.c */
+/* Does the store have what leases need, so that a key may be leased to somebody? */
+bool hf__pg_may_be_leased(const pg_backend *backend);
+/* Behind a pooler that gives the server away after each transaction? */
+bool hf__pg_is_transaction_pooled(const pg_backend *backend);
+hf_status hf__pg_try_leases(pg_backend *backend, hf__request *request, const pg_patience *patience,
+                            hf_error *err);
+/* Where nobody can listen. */
+hf_status hf__pg_wait_leases(pg_backend *backend, hf__request *request, const pg_patience *patience,
+                             hf_error *err);
+/* Sleeps; HF_INTERRUPTED when it is ended. */
+hf_status hf__pg_pause(const pg_backend *backend, const hf_cancel *cancel, int64_t until,
+                       hf_error *err);
+hf_status hf__pg_release_leases(hf__session *tenure, const hf__claim *claims, size_t count,
+                                hf_error *err);
+void hf__pg_leave_tenure(hf__session *tenure, unsigned keys);
+void hf__pg_unpin_tenure(pg_tenure *tenure);
+/*
+ * The request's advisory locks have just been got, as taken says if records are kept. HF_OK if no
+ * lease stands against them. HF_NOT_ACQUIRED: the caller has to give them all back. Mutex held.
+ */
+hf_status hf__pg_refuse_leased(pg_session *session, hf__request *request, const PGresult *taken,
+                               bool records, hf_error *err);
+/* Fills *holder if somebody holds a lease that is in the way of the claim. */
+hf_status hf__pg_find_lease(pg_backend *backend, const hf__claim *claim, hf__holder *holder,
+                            hf_error *err);
+/* When the watcher has to tell of a loss, by hf__now_ms(), unless a renewal comes first. */
+int64_t hf__pg_next_lease_loss(pg_backend *backend);
+/* How long before its end a lease counts as lost. */
+int hf__pg_lease_margin(const pg_tenure *tenure);
+/* The server has confirmed that so much is left of it, to a statement sent at hf__boot_ms(). */
+void hf__pg_put_off_loss(pg_tenure *tenure, int64_t sent, int64_t left_ms);
+/* A session for leases that holds nothing, pinned. */
+hf_status hf__pg_leasing_session(pg_backend *backend, const pg_patience *patience,
+                                 pg_session **session, hf_error *err);
+/* The same, or the shared session if that holds nothing; with its baton, until it is given back. */
+hf_status hf__pg_lease_checkout(pg_backend *backend, const pg_patience *patience,
+                                pg_session **session, hf_error *err);
+void hf__pg_lease_checkin(pg_session *session);
+void hf__pg_free_tenure(pg_tenure *tenure);
+
+/* leases/renew.c */
+/* A take on the session was given up, and may be granted yet: the session deletes it then. */
+void hf__pg_sweep_later(pg_session *session, pg_tenure *tenure);
+/* At close: deletes what is left of them at the server, and frees them. */
+void hf__pg_end_tenures(pg_backend *backend);
+hf_status hf__pg_start_renewing(pg_backend *backend, hf_error *err);
+void hf__pg_renew_later(pg_tenure *tenure); /* it holds something new */
+void hf__pg_stop_renewing(pg_backend *backend);
+
 /* labels.c: which label stands for a key */
 /*
  * Writes down the labels that are not known to stand for their keys yet. HF_COLLISION when a key is
@@ -424,6 +552,9 @@ hf_status hf__pg_sessions_allowed(const pg_backend *backend, hf_error *err);
  */
 hf_status hf__pg_confirm_labels(pg_session *session, const hf__claim *claims, size_t count,
                                 hf_error *err);
+/* The same whether records are kept or not. */
+hf_status hf__pg_note_labels(pg_session *session, const hf__claim *claims, size_t count,
+                             hf_error *err);
 /* A small cache in this process saves asking again; any thread, with no mutex of ours. */
 bool hf__pg_label_is_confirmed(pg_backend *backend, const hf__claim *claim);
 void hf__pg_label_confirm(pg_backend *backend, const hf__claim *claim);
@@ -456,8 +587,12 @@ hf_status hf__pg_checkout(pg_backend *backend, bool private_session, pg_hurry hu
 /* The same for a private lock whose session is registered by the message that tries the lock. */
 hf_status hf__pg_checkout_first(pg_backend *backend, const pg_patience *patience,
                                 pg_session **session, hf_error *err);
-/* The same for a session that holds a lock already: HF_LOST when it is gone. */
-hf_status hf__pg_checkout_held(hf__session *held, pg_session **session, hf_error *err);
+/* The same for a session that holds a lock already: HF_LOST when it is gone. patience is for
+ * others who use it. */
+hf_status hf__pg_checkout_held(hf__session *held, const pg_patience *patience, pg_session **session,
+                               hf_error *err);
+/* The same for request->session, within the request's cancel. */
+hf_status hf__pg_checkout_for(const hf__request *request, pg_session **session, hf_error *err);
 /* Gives the baton back, puts the session back where it came from and wakes one who waits for it. */
 void hf__pg_checkin(pg_session *session);
 /* The backend's interrupt. */
@@ -613,6 +748,9 @@ typedef struct pg_attempt {
  * the attempt's: its session is gone. */
 hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *attempt, const hf__attempt_plan *plan,
                                            hf_error *err);
+/* Ends the server process of one that has no session any more and has not sent COMMIT: it might
+ * keep the labels. Within the moment that a call has beyond its time. */
+void hf__pg_attempt_end_backend(const pg_attempt *attempt);
 
 /*
  * transactions/pool.c: a session for one transaction. If all are in use it waits until the
@@ -621,17 +759,20 @@ hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *attempt, const hf__attem
  */
 hf_status hf__pg_tx_checkout(pg_backend *backend, const hf__attempt_plan *plan,
                              pg_session **session, hf_error *err);
-/* The same on a session that holds a lock: HF_LOST when it is gone. */
-hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **session, hf_error *err);
+/* The same on the session plan->session, which holds a lock: HF_LOST when it is gone. */
+hf_status hf__pg_tx_checkout_held(const hf__attempt_plan *plan, pg_session **session,
+                                  hf_error *err);
 /* Keeps the answer of tx_generation: which run of the server this is, and which backend. */
 void hf__pg_keep_generation(pg_session *session, const PGresult *result);
 /* What is prepared on each session for transactions. */
 enum { PG_TX_PREPARED = 3 };
-extern const hf__sql *const hf__pg_tx_prepared[PG_TX_PREPARED];
+const hf__sql *hf__pg_tx_prepared(const pg_backend *backend, size_t index);
+/* The one that keeps a label's lock, if it is not leased. */
+const hf__sql *hf__pg_tx_keep(const pg_backend *backend);
 /* May our statements be prepared on its sessions? Not behind a pooler of transactions. */
 bool hf__pg_tx_prepares(const pg_backend *backend);
 
-/* examine.c: the backend's examine */
+/* examine/examine.c: the backend's examine */
 hf_status hf__pg_examine(hf__backend *backend, hf_finding_fn *report, void *arg, hf_error *err);
 
 #endif

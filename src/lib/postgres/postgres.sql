@@ -34,17 +34,24 @@ SELECT coalesce((
     LIMIT 1), 0)
 
 -- name: try_one_token prepared as hf_take_one
--- The token is drawn after the key is locked.
-SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END
+-- The token is drawn after the key is locked, and behind that it is looked whether the key is leased: where
+-- no lease ever was, the table is an empty file, which grows before the advisory lock of a lease is free.
+SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END,
+       CASE WHEN got.ok AND pg_catalog.pg_relation_size('holdfast.leases') > 0
+            THEN holdfast.first_leased(ARRAY[$1::bigint], ARRAY[0::smallint], false) END
 FROM (SELECT pg_catalog.pg_try_advisory_lock($1::bigint) AS ok OFFSET 0) AS got
 
 -- name: try_one_shared_token prepared as hf_take_one_shared
-SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END
+SELECT got.ok, CASE WHEN got.ok THEN pg_catalog.nextval('holdfast.token') END,
+       CASE WHEN got.ok AND pg_catalog.pg_relation_size('holdfast.leases') > 0
+            THEN holdfast.first_leased(ARRAY[$1::bigint], ARRAY[0::smallint], true) END
 FROM (SELECT pg_catalog.pg_try_advisory_lock_shared($1::bigint) AS ok OFFSET 0) AS got
 
 -- name: try_set_token prepared as hf_take_set
 -- try_set, and one token for the set when all keys are held.
-SELECT got.blocked, CASE WHEN got.blocked = 0 THEN pg_catalog.nextval('holdfast.token') END
+SELECT got.blocked, CASE WHEN got.blocked = 0 THEN pg_catalog.nextval('holdfast.token') END,
+       CASE WHEN got.blocked = 0 AND pg_catalog.pg_relation_size('holdfast.leases') > 0
+            THEN holdfast.first_leased($1::bigint[], $2::smallint[], $3::boolean) END
 FROM (SELECT coalesce((
     SELECT w.i
     FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) WITH ORDINALITY AS w (key, space, i)
@@ -58,13 +65,20 @@ FROM (SELECT coalesce((
     LIMIT 1), 0) AS blocked OFFSET 0) AS got
 
 -- name: try_keys_token prepared as hf_take_keys
-SELECT got.blocked, CASE WHEN got.blocked = 0 THEN pg_catalog.nextval('holdfast.token') END
+SELECT got.blocked, CASE WHEN got.blocked = 0 THEN pg_catalog.nextval('holdfast.token') END,
+       CASE WHEN got.blocked = 0 AND pg_catalog.pg_relation_size('holdfast.leases') > 0
+            THEN holdfast.first_leased($1::bigint[], pg_catalog.array_fill(0::smallint, ARRAY[pg_catalog.cardinality($1::bigint[])]), $2::boolean) END
 FROM (SELECT coalesce((
     SELECT w.i
     FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS w (key, i)
     WHERE NOT CASE WHEN $2::boolean THEN pg_catalog.pg_try_advisory_lock_shared(w.key)
                    ELSE pg_catalog.pg_try_advisory_lock(w.key) END
     LIMIT 1), 0) AS blocked OFFSET 0) AS got
+
+-- name: first_leased
+-- Where no token is drawn: the same look in a statement of its own. $3 shared.
+SELECT CASE WHEN pg_catalog.pg_relation_size('holdfast.leases') > 0
+            THEN holdfast.first_leased($1::bigint[], $2::smallint[], $3::boolean) ELSE 0 END
 
 -- name: next_token prepared
 SELECT pg_catalog.nextval('holdfast.token')
@@ -94,13 +108,60 @@ JOIN mine USING (key, space)
 -- transaction open, in error.
 ROLLBACK
 
+-- ---- leases -------------------------------------------------------------------------------------
+
+-- Each is one statement and leaves nothing in its session, so that it goes through any pooler.
+
+-- name: take_leases prepared
+SELECT t.blocked, t.left_ms, t.term
+FROM holdfast.take_leases($1::uuid, $2::boolean, $3::int, $4::bigint, $5::bigint[], $6::smallint[], $7::int[],
+                          $8::boolean, $9::bigint, $10::text, $11::text, $12::int, $13::bigint) AS t
+
+-- name: release_leases prepared
+SELECT r.missing, r.locked
+FROM holdfast.release_leases($1::uuid, $2::bigint[], $3::bigint[], $4::smallint[], $5::int[], $6::text[]) AS r
+
+-- name: renew_tenure prepared
+SELECT holdfast.renew_tenure($1::uuid)
+
+-- name: sweep_leases
+SELECT holdfast.sweep_leases($1::uuid, $2::bigint, $3::bigint[])
+
+-- name: sweep_behind
+-- Its arguments follow as text: an errand has no parameters.
+SELECT holdfast.sweep_leases
+
+-- name: end_tenures
+SELECT holdfast.end_tenures($1::uuid[])
+
+-- name: check_leases
+-- $4: keep them from being taken until the transaction ends.
+SELECT holdfast.check_leases($1::bigint[], $2::smallint[], $3::bigint[], $4::boolean)
+
+-- name: find_lease
+-- Who holds a lease of key $1 in space $2 that conflicts with $3 (shared?), or has a transaction open under
+-- one that is over, as the last column says.
+SELECT l.application, l.host, l.backend,
+       (extract(epoch FROM pg_catalog.clock_timestamp() - l.since) * 1000)::bigint, true, l.pid, true, l.checks, l.term
+FROM (
+    SELECT h.application, h.host, NULL::int AS backend, h.since, h.pid, false AS checks, h.term
+    FROM holdfast.held_leases h
+    WHERE h.key = $1::bigint AND h.space = $2::smallint AND NOT (h.shared AND $3::boolean)
+    UNION ALL
+    SELECT c.application, '', c.pid, c.since, NULL, true, NULL
+    FROM holdfast.lease_checkers($1::bigint, $2::smallint, $3::boolean) c
+) l
+ORDER BY l.checks, l.since
+LIMIT 1
+
 -- ---- waiting ------------------------------------------------------------------------------------
 
 -- name: queue
 -- Waits in PostgreSQL's own queue with a transaction lock, at most @ms@ ms for all keys together,
 -- and then takes a session lock without waiting, so no timeout can come between grant and answer.
 -- The timeout is caught here, so that it leaves no line in the server's log. A script cannot have
--- parameters, so our own integers and names replace the @words@.
+-- parameters, so our own integers and names replace the @words@. @free@ is false while somebody asks
+-- for the key, and otherwise keeps that one out until the wait is over: see yield.c.
 BEGIN ISOLATION LEVEL READ COMMITTED;
 DO $queue$
 DECLARE
@@ -109,7 +170,7 @@ DECLARE
     spaces smallint[] := @spaces@;
     want_shared boolean := @shared@;
 BEGIN
-    FOR i IN 1 .. pg_catalog.cardinality(keys) LOOP
+    FOR i IN 1 .. CASE WHEN @free@ THEN pg_catalog.cardinality(keys) ELSE 0 END LOOP
         PERFORM pg_catalog.set_config('lock_timeout', greatest(1, pg_catalog.ceil(
             extract(epoch FROM until - pg_catalog.clock_timestamp()) * 1000))::int::text, true);
         IF spaces[i] = 0 AND want_shared THEN
@@ -134,7 +195,9 @@ COMMIT
 BEGIN ISOLATION LEVEL READ COMMITTED;
 SET LOCAL lock_timeout = @ms@;
 DO $queue$BEGIN
-    PERFORM pg_catalog.@lock@(@key@);
+    IF @free@ THEN
+        PERFORM pg_catalog.@lock@(@key@);
+    END IF;
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
     NULL;
 END$queue$;
@@ -143,12 +206,25 @@ EXECUTE @execute@;
 COMMIT
 
 -- name: probe
--- The position of the first key that somebody holds ($2), or that nobody holds; or 0. What it locks
--- to find out ends with the statement, so a client that is stopped here holds nothing.
+-- The position of the first key that somebody holds ($2), or that nobody holds; or 0. $3: holders who
+-- share it do not count. What it locks to find out ends with the statement, so a client that is
+-- stopped here holds nothing.
 SELECT coalesce((
     SELECT w.i
     FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS w (key, i)
-    WHERE pg_catalog.pg_try_advisory_xact_lock(w.key) <> $2::boolean
+    WHERE CASE WHEN $3::boolean THEN pg_catalog.pg_try_advisory_xact_lock_shared(w.key)
+               ELSE pg_catalog.pg_try_advisory_xact_lock(w.key) END <> $2::boolean
+    LIMIT 1), 0)
+
+-- name: probe_leased
+-- The same where keys may be leased.
+SELECT coalesce((
+    SELECT w.i
+    FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS w (key, i)
+    WHERE CASE WHEN $3::boolean AND NOT pg_catalog.pg_try_advisory_xact_lock_shared(w.key) THEN false
+               WHEN NOT $3::boolean AND NOT pg_catalog.pg_try_advisory_xact_lock(w.key) THEN false
+               WHEN pg_catalog.pg_relation_size('holdfast.leases') = 0 THEN true
+               ELSE holdfast.first_leased(ARRAY[w.key], ARRAY[0::smallint], $3::boolean) = 0 END <> $2::boolean
     LIMIT 1), 0)
 
 -- name: list_places
@@ -385,14 +461,15 @@ SELECT l.classid::bigint, l.objid::bigint, l.objsubid, l.mode = 'ShareLock', l.g
        CASE WHEN a.state = 'idle' AND a.state_change <= pg_catalog.statement_timestamp()
             THEN (pg_catalog.date_part('epoch', pg_catalog.statement_timestamp() - a.state_change) * 1000)::bigint END,
        a.state IS NULL OR a.state = 'disabled',
-       NULL::text, NULL::text, NULL::int, NULL::bigint, NULL::bigint, NULL::int, pg_catalog.current_database()
+       NULL::text, NULL::text, NULL::int, NULL::bigint, NULL::bigint, NULL::int, pg_catalog.current_database(), NULL::bigint
 FROM pg_catalog.pg_locks l
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory'
   AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
 
 -- name: list_recorded
--- The columns from the 12th on are recorded ones: label, host, pid, age in ms, token, slot; then the database. Waits
+-- The columns from the 12th on are recorded ones: label, host, pid, age in ms, token, slot; then the database, and what
+-- is left of a lease in ms, which has no session. Waits
 -- that sleep without a snapshot are not in pg_locks; their rows come from holdfast.waiters. If a
 -- session is idle since before the statement, it was idle when pg_locks was read, so what it holds
 -- are session locks.
@@ -422,7 +499,7 @@ SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
        CASE WHEN r.granted AND s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
             WHEN r.granted THEN (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
             ELSE (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
-       CASE WHEN r.granted THEN h.token END, CASE WHEN r.granted THEN h.slot END, pg_catalog.current_database()
+       CASE WHEN r.granted THEN h.token END, CASE WHEN r.granted THEN h.slot END, pg_catalog.current_database(), NULL::bigint
 FROM rows r
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid
 LEFT JOIN holdfast.sessions s
@@ -440,6 +517,14 @@ WHERE (a.pid IS NOT NULL OR r.pid IS NULL)
       JOIN pg_catalog.pg_stat_activity wa ON wa.pid = w.backend_pid
       WHERE w.key = r.key AND w.space = r.objsubid - 1 AND ws.host = s.host AND ws.pid = s.pid
         AND ws.backend_start = coalesce(wa.backend_start, ws.backend_start)))
+UNION ALL
+SELECT (l.key >> 32) & 4294967295, l.key & 4294967295, l.space + 1, l.shared, true, NULL::int, l.application, '',
+       NULL::bigint, NULL::bigint, false, lb.label, l.host, l.pid,
+       (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - l.since) * 1000)::bigint, l.term, l.slot,
+       pg_catalog.current_database(),
+       pg_catalog.ceil(pg_catalog.date_part('epoch', l.until - pg_catalog.clock_timestamp()) * 1000)::bigint
+FROM holdfast.held_leases l
+LEFT JOIN holdfast.labels lb ON lb.key = l.key AND lb.space = l.space
 
 -- name: list_past
 -- What was recorded in the last $1 ms (NULL: ever), one row per key: label, how often it was
@@ -521,6 +606,18 @@ FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[
 -- name: tx_keep_one prepared
 SELECT pg_catalog.pg_advisory_lock($1::bigint)
 
+-- name: tx_keep_unleased prepared
+-- tx_keep_one where keys may be leased: fails then, before the session has anything. Its snapshot is
+-- younger than the transaction's lock.
+SELECT CASE WHEN pg_catalog.pg_relation_size('holdfast.leases') > 0
+            THEN holdfast.refuse_leased(ARRAY[$1::bigint], ARRAY[0::smallint]) END,
+       pg_catalog.pg_advisory_lock($1::bigint)
+
+-- name: tx_refuse_leased
+-- For several keys, in front of tx_keep.
+SELECT CASE WHEN pg_catalog.pg_relation_size('holdfast.leases') > 0
+            THEN holdfast.refuse_leased($1::bigint[], $2::smallint[]) END
+
 -- name: tx_keep
 SELECT pg_catalog.count(CASE
     WHEN w.space = 0 THEN pg_catalog.pg_advisory_lock(w.key)::text
@@ -550,10 +647,14 @@ FROM (SELECT CASE
       FROM ROWS FROM (pg_catalog.unnest($1::bigint[]), pg_catalog.unnest($2::smallint[])) AS w (key, space)
       OFFSET 0) AS handed
 
--- name: is_backend
--- Is there a backend $1 that started at $2, as tx_generation tells it? Asked of another session.
-SELECT EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity($1::pg_catalog.int4) AS a
-               WHERE EXTRACT(epoch FROM a.backend_start)::pg_catalog.text OPERATOR(pg_catalog.=) $2)
+-- name: look_at_backend
+-- Is there a backend $1 that started at $2, as tx_generation tells it, and is it at work, not waiting
+-- for its client? Asked of another session. A role that may not see that takes it to be at work.
+SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 0,
+       pg_catalog.count(*) FILTER (WHERE (a.state OPERATOR(pg_catalog.~~) 'idle%') IS NOT TRUE
+           AND (a.wait_event_type OPERATOR(pg_catalog.=) 'Client') IS NOT TRUE) OPERATOR(pg_catalog.>) 0
+FROM pg_catalog.pg_stat_get_activity($1::pg_catalog.int4) AS a
+WHERE EXTRACT(epoch FROM a.backend_start)::pg_catalog.text OPERATOR(pg_catalog.=) $2
 
 -- name: tx_generation
 -- Changes when the server crashes (its statistics start anew) and when a standby takes over (on
@@ -591,14 +692,16 @@ SELECT coalesce(pg_catalog.pg_xact_status($1::pg_catalog.xid8), 'unknown'),
 FROM pg_catalog.pg_stat_wal w
 
 -- name: tx_end_backend
--- pid and transaction id together: a pid alone may be somebody else's by now.
+-- By pid and transaction id together: a pid alone may be somebody else's by now. By its start $3 where
+-- the transaction's id is not known.
 SELECT pg_catalog.pg_terminate_backend(a.pid)
 FROM pg_catalog.pg_stat_activity a
-WHERE a.pid = $1::pg_catalog.int4 AND a.backend_xid = $2::pg_catalog.xid8::pg_catalog.xid
+WHERE a.pid = $1::pg_catalog.int4
+  AND (a.backend_xid = $2::pg_catalog.xid8::pg_catalog.xid
+       OR EXTRACT(epoch FROM a.backend_start)::pg_catalog.text = $3::pg_catalog.text)
 
 -- name: tx_end_forgotten
--- tx_end_backend for one that does nothing but wait for its client; by its start $3 where the
--- transaction's id is not known.
+-- tx_end_backend for one that does nothing but wait for its client.
 SELECT pg_catalog.pg_terminate_backend(a.pid)
 FROM pg_catalog.pg_stat_activity a
 WHERE a.pid = $1::pg_catalog.int4
@@ -620,6 +723,11 @@ SELECT pg_catalog.current_setting('transaction_isolation'), coalesce((
         ELSE pg_catalog.pg_try_advisory_xact_lock((w.key >> 32)::int, ((w.key << 32) >> 32)::int)
     END
     LIMIT 1), 0)
+
+-- name: borrow_may_be_leased
+-- Does the caller's role have what tells whether a key is leased, and was any ever leased?
+SELECT coalesce(pg_catalog.has_schema_privilege(pg_catalog.to_regnamespace('holdfast')::oid, 'USAGE'), false)
+       AND coalesce(pg_catalog.pg_relation_size(pg_catalog.to_regclass('holdfast.leases')), 0) > 0
 
 -- name: borrow_wait
 SELECT count(CASE
@@ -810,3 +918,32 @@ SELECT pg_catalog.set_config('statement_timeout', $1, true),
 -- name: borrow_restore
 SELECT pg_catalog.set_config('statement_timeout', $1, true),
     pg_catalog.set_config('lock_timeout', $2, true)
+
+-- ---- proving that locks work here --------------------------------------------------------------
+
+-- name: prove_pid
+SELECT pg_catalog.pg_backend_pid()
+
+-- name: prove_server
+SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.pg_postmaster_start_time()::text, pg_catalog.pg_backend_pid()
+
+-- name: prove_wait
+SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)
+
+-- name: prove_take
+SELECT pg_catalog.pg_advisory_lock($1::bigint)
+
+-- name: prove_leave
+SELECT pg_catalog.pg_advisory_unlock($1::bigint)
+
+-- name: prove_try
+SELECT pg_catalog.pg_try_advisory_xact_lock($1::bigint)
+
+-- name: prove_view
+SELECT l.pid
+FROM pg_catalog.pg_locks AS l
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+  AND ((l.classid::bigint << 32) | l.objid::bigint) = $1::bigint
+
+-- name: prove_notify
+SELECT pg_catalog.pg_notify('hf_proof', '')

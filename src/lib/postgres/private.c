@@ -162,6 +162,11 @@ static hf_status read_lock(struct taking *taking)
         request->blocked = 0;
         return HF_NOT_ACQUIRED;
     }
+    status = hf__pg_refuse_leased(session, request, taking->taken, true, taking->err);
+    if (status == HF_NOT_ACQUIRED)
+        hf__pg_undo(session, request->claims, 1);
+    if (status != HF_OK)
+        return status;
     request->token = hf__pg_token(session, taking->taken, 1);
     if (taking->opened && session->lifted)
         status = hf__pg_next_token(session, &request->token, taking->err);
@@ -201,7 +206,7 @@ static hf_status try_on(pg_session *session, hf__request *request, bool opens, h
 static hf_status try_held(hf__request *request, hf_error *err)
 {
     pg_session *session = NULL;
-    hf_status status = hf__pg_checkout_held(request->session, &session, err);
+    hf_status status = hf__pg_checkout_for(request, &session, err);
     if (status != HF_OK)
         return status;
     status = try_on(session, request, false, err);

@@ -5,7 +5,6 @@
 #include "lib/postgres/postgres.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,22 +47,35 @@ static hf_status abandon(pg_session *session, int64_t deadline, hf_error *err)
     return hf__pg_patience_check(pg_backend_of(session->base.backend), session->patience, err);
 }
 
-/* 0: the deadline has passed or, with session->impatient, the caller's patience is over. */
+/*
+ * 0: the deadline has passed or, with session->impatient, the caller's patience is over. -1: the
+ * connection is broken, or nobody answers for it.
+ */
 static int wait_for_socket(pg_session *session, short events, int64_t deadline)
 {
     const pg_backend *backend = (const pg_backend *)session->base.backend;
     const pg_patience *patience = session->patience;
+    pg_vigil *vigil = patience ? patience->vigil : NULL;
     int64_t until = patience && patience->until < deadline ? patience->until : deadline;
     struct pollfd pollfds[] = {
         {.fd = PQsocket(session->conn), .events = events},
         {.fd = patience && patience->interruptible ? backend->interrupt_fd : -1, .events = POLLIN},
         {.fd = patience ? hf__cancel_fd(patience->cancel) : -1, .events = POLLIN}};
     for (;;) {
-        int ready = poll(pollfds, 3, hf__left_ms(until));
+        int64_t look = vigil ? hf__pg_vigil_next(session, vigil) : HF__FOREVER;
+        int ready = hf__poll(pollfds, 3, hf__left_ms(look < until ? look : until));
         if (ready == -1 && errno == EINTR)
             continue;
-        if (ready > 0 && pollfds[0].revents)
+        if (ready > 0 && pollfds[0].revents) {
+            if (vigil)
+                vigil->heard = hf__now_ms();
             return 1;
+        }
+        if (vigil && ready == 0 && look < until) {
+            if (!hf__pg_vigil_look(session, vigil))
+                return -1;
+            continue;
+        }
         session->impatient = ready > 0 || (ready == 0 && until < deadline);
         return ready < 0 ? -1 : 0;
     }
@@ -90,7 +102,7 @@ bool hf__pg_await_result(pg_session *session, int64_t deadline, bool *timed_out)
             *timed_out = true;
             return false;
         }
-        if (!PQconsumeInput(session->conn))
+        if (ready < 0 || !PQconsumeInput(session->conn))
             return false;
     }
     return PQstatus(session->conn) == CONNECTION_OK;
@@ -441,6 +453,8 @@ static hf_status status_of(const char *sqlstate)
         return HF_CONFIG;
     if (strcmp(sqlstate, "40P01") == 0)
         return HF_DEADLOCK;
+    if (strcmp(sqlstate, PG_SQLSTATE_LEASE_OVER) == 0)
+        return HF_LOST;
     return HF_DATABASE;
 }
 

@@ -59,7 +59,7 @@ void hf__pg_events_free(struct pg_events *unwritten)
 void hf__pg_note(hf__backend *base, const hf__event *event)
 {
     struct pg_events *unwritten = pg_backend_of(base)->unwritten;
-    if (!atomic_load(&base->records))
+    if (!atomic_load(&base->history))
         return;
     pthread_mutex_lock(&unwritten->mutex);
     if (unwritten->count == MOST_EVENTS)
@@ -306,7 +306,7 @@ void hf__pg_flush_events(hf__backend *base)
     pg_backend *backend = pg_backend_of(base);
     hf__event *events = NULL;
     bool again = false;
-    if (!atomic_load(&base->records))
+    if (!atomic_load(&base->history))
         return;
     size_t count = pick_events(backend->unwritten, false, &events, &again);
     if (count > 0 && is_away(write_events(backend, false, again, events, count)))
@@ -332,7 +332,7 @@ void hf__pg_flush_at_close(pg_backend *backend)
     const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
     hf__event *events = NULL;
     bool again = false;
-    if (!atomic_load(&backend->base.records))
+    if (!atomic_load(&backend->base.history))
         return;
     size_t count = pick_events(backend->unwritten, true, &events, &again);
     int64_t until = close_deadline(events, count);

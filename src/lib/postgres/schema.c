@@ -16,7 +16,7 @@ enum { INSTALL_DEADLINE_MS = 60000 };
 
 static const char *const migrations[] = {hf__sql_postgres_schema_001, hf__sql_postgres_schema_002,
                                          hf__sql_postgres_schema_003, hf__sql_postgres_schema_004,
-                                         hf__sql_postgres_schema_005};
+                                         hf__sql_postgres_schema_005, hf__sql_postgres_schema_006};
 
 _Static_assert(sizeof migrations / sizeof *migrations == HF_SCHEMA_VERSION,
                "one migration per schema version");
@@ -100,6 +100,8 @@ static hf_status start_recording(pg_backend *backend, pg_session *shared_session
         shared_session->token_epoch ? HF_OK : hf__pg_session_register(shared_session, err);
     if (status == HF_OK)
         atomic_store(&backend->base.records, true);
+    if (status == HF_OK)
+        atomic_store(&backend->base.history, true);
     if (status == HF_OK)
         atomic_store(&backend->base.readable, true);
     return status;

@@ -440,7 +440,7 @@ SELECT r.key, r.space, r.shared, r.granted, r.pid, n.label, n.derivation,
        coalesce(s.application, a.application_name) AS application, a.usename AS username,
        coalesce(a.client_hostname, pg_catalog.host(a.client_addr)) AS client, s.host, s.pid AS process,
        CASE WHEN r.granted THEN h.since ELSE r.waits_since END AS since, a.backend_start AS not_before,
-       CASE WHEN r.granted THEN h.token END AS token, CASE WHEN r.granted THEN h.slot END AS slot,
+       CASE WHEN r.granted THEN h.token END AS token, CASE WHEN r.granted THEN nullif(h.slot, 0) END AS slot,
        CASE WHEN r.pid IS NULL THEN (
            SELECT p.gid FROM pg_catalog.pg_locks x
            JOIN pg_catalog.pg_prepared_xacts p ON p.transaction = x.transactionid
@@ -472,31 +472,34 @@ SELECT l.key, CASE l.space WHEN 0 THEN 'bigint' ELSE 'pair' END AS space, l.labe
 FROM holdfast.seen_locks l
 WHERE l.granted;
 
--- Who waits for what, and for the locks of which backends.
+-- Who waits for what, and for the locks of which backends; 0 is a prepared transaction, as in
+-- pg_blocking_pids.
 CREATE VIEW holdfast.waits AS
 SELECT l.key, CASE l.space WHEN 0 THEN 'bigint' ELSE 'pair' END AS space, l.label, l.derivation,
        l.table_name, CASE WHEN l.shared THEN 'shared' ELSE 'exclusive' END AS mode, l.pid, l.application,
        l.username, l.client, l.host, l.process, l.since,
-       ARRAY(SELECT g.pid FROM pg_catalog.pg_locks g
-             WHERE g.locktype = 'advisory' AND g.granted AND g.pid <> l.pid
+       ARRAY(SELECT coalesce(g.pid, 0) FROM pg_catalog.pg_locks g
+             WHERE g.locktype = 'advisory' AND g.granted AND g.pid IS DISTINCT FROM l.pid
                AND g.database = (SELECT d.oid FROM pg_catalog.pg_database d
                                  WHERE d.datname = pg_catalog.current_database())
                AND (g.classid::bigint << 32) | g.objid::bigint = l.key AND g.objsubid - 1 = l.space
                AND (g.mode = 'ExclusiveLock' OR NOT l.shared)
-             ORDER BY g.pid) AS blocked_by
+             ORDER BY 1) AS blocked_by
 FROM holdfast.seen_locks l
 WHERE NOT l.granted;
 
--- Whoever holds the label's lock and is not this session. since is NULL unless it is on record.
+-- Whoever holds the label's lock and is not this session. since is NULL unless it is on record;
+-- prepared is the name of a prepared transaction, which has no pid.
 CREATE FUNCTION holdfast.who_blocks(label text, derivation text DEFAULT 'sha256')
-RETURNS TABLE (pid int, application text, username name, client text, since timestamptz, mode text)
+RETURNS TABLE (pid int, application text, username name, client text, since timestamptz, mode text,
+               prepared text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     wanted CONSTANT bigint := holdfast.lock_key(label, derivation); -- fails also where nothing is locked
     place CONSTANT text := CASE WHEN holdfast.is_pair(derivation) THEN 'pair' ELSE 'bigint' END;
 BEGIN
     RETURN QUERY
-    SELECT l.pid, l.application, l.username, l.client, l.since, l.mode
+    SELECT l.pid, l.application, l.username, l.client, l.since, l.mode, l.prepared
     FROM holdfast.locks l
     WHERE l.key = wanted AND l.space = place AND l.pid IS DISTINCT FROM pg_backend_pid()
     ORDER BY l.not_before, l.pid;

@@ -50,7 +50,7 @@ static void keep_address(pg_session *session)
     (void)snprintf(session->port, sizeof session->port, "%s", port ? port : "");
 }
 
-/* Each host in baton, where one accepts and then fails for a reason that another may not have. */
+/* One host after the other: one may accept and fail for a reason that the next does not have. */
 static hf_status connect_to_one(pg_session *session, pg_backend *backend,
                                 const pg_patience *patience, hf_error *err)
 {
@@ -67,8 +67,8 @@ static hf_status connect_to_one(pg_session *session, pg_backend *backend,
     }
 }
 
-hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
-                                  const pg_patience *patience, pg_session **out, hf_error *err)
+hf_status hf__pg_session_connect(pg_backend *backend, pg_purpose purpose,
+                                 const pg_patience *patience, pg_session **out, hf_error *err)
 {
     pg_session *session = calloc(1, sizeof *session);
 
@@ -80,12 +80,25 @@ hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
     session->patience = patience;
     hf_error local_error = {0};
     hf_status status = connect_to_one(session, backend, patience, err ? err : &local_error);
-    if (status == HF_OK) {
-        PQsetNoticeReceiver(session->conn, take_notice, session);
-        (void)PQsetnonblocking(session->conn, 1);
-        status = hf__pg_check_server(session, err);
-        hf__pg_prefer_host(backend, session->conn, status == HF_OK);
+    if (status != HF_OK) {
+        hf__pg_session_free(session);
+        return status;
     }
+    PQsetNoticeReceiver(session->conn, take_notice, session);
+    (void)PQsetnonblocking(session->conn, 1);
+    *out = session;
+    return HF_OK;
+}
+
+hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
+                                  const pg_patience *patience, pg_session **out, hf_error *err)
+{
+    pg_session *session = NULL;
+    hf_status status = hf__pg_session_connect(backend, purpose, patience, &session, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__pg_check_server(session, err);
+    hf__pg_prefer_host(backend, session->conn, status == HF_OK);
     if (status != HF_OK) {
         hf__pg_session_free(session);
         return status;
@@ -142,11 +155,13 @@ static pg_session *unlink_if_useless(pg_backend *backend, pg_session *session)
         backend->listening = NULL;
     if (backend->writing == session)
         backend->writing = NULL;
+    if (backend->leasing == session)
+        backend->leasing = NULL;
     if (session->waiting_session)
         backend->wait_sessions--;
     if (session->tx_session)
         backend->tx_sessions--;
-    pthread_cond_broadcast(&backend->changed);
+    hf__cond_broadcast(&backend->changed);
     return session;
 }
 
@@ -172,12 +187,16 @@ void hf__pg_discard(pg_session *session)
 void hf__pg_leave_session(hf__session *session, unsigned keys)
 {
     pg_backend *backend = pg_backend_of(session->backend);
+    if (session->lifetime == HF_LEASE) {
+        hf__pg_leave_tenure(session, keys);
+        return;
+    }
     pthread_mutex_lock(&backend->mutex);
     /* Under the mutex, because a thread that sees 0 may free the session. */
     atomic_fetch_sub(&session->holds, keys);
     pg_session *useless = unlink_if_useless(backend, pg_session_of(session));
     if (!useless)
-        pthread_cond_broadcast(&backend->changed);
+        hf__cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
     hf__pg_session_free(useless);
 }
@@ -196,7 +215,7 @@ static pg_session *pin_shared_session(pg_backend *backend)
 
 /*
  * A thread that waited while another one failed to open the session returns the same failure, so
- * that a thousand threads do not wait for a thousand timeouts in baton.
+ * that a thousand threads do not wait for a thousand timeouts, one after the other.
  */
 static hf_status open_shared_session(pg_backend *backend, int64_t queued_ms,
                                      const pg_patience *patience, pg_session **session,

@@ -18,6 +18,7 @@ enum {
     /* Below the default deadlock_timeout: the server's own search would blame the wrong one. */
     FIRST_SLICE_MS = 800,
     SLICE_MS = 200,
+    ASK_SLICE_MS = 5000,   /* who asks stays in the server's queue, now and then anew */
     CROWDED_SLICE_MS = 50, /* when the session also holds locks: their release has to wait */
     TICK_LOW_MS = 500,     /* holders that crash, and other programs, never send NOTIFY */
     TICK_HIGH_MS = 1000,
@@ -72,7 +73,7 @@ static hf_status open_for_waiting(pg_backend *backend, pg_purpose purpose, bool 
         (*session)->waiting_session = !private_session;
     } else if (!private_session) {
         backend->wait_sessions--;
-        pthread_cond_broadcast(&backend->changed);
+        hf__cond_broadcast(&backend->changed);
     }
     pthread_mutex_unlock(&backend->mutex);
     if (status == HF_OK)
@@ -90,14 +91,19 @@ hf_status hf__pg_checkout_first(pg_backend *backend, const pg_patience *patience
                            : status;
 }
 
-hf_status hf__pg_checkout_held(hf__session *held, pg_session **out, hf_error *err)
+hf_status hf__pg_checkout_held(hf__session *held, const pg_patience *patience, pg_session **out,
+                               hf_error *err)
 {
     pg_session *session = pg_session_of(held);
     pg_backend *backend = pg_backend_of(held->backend);
     pthread_mutex_lock(&backend->mutex);
     session->pins++;
     pthread_mutex_unlock(&backend->mutex);
-    hf__baton_take(&session->baton);
+    hf_status status = hf__pg_take_baton(backend, &session->baton, patience, err);
+    if (status != HF_OK) {
+        hf__pg_unpin(session);
+        return status;
+    }
     if (hf__pg_ready(session, err) == HF_OK) {
         *out = session;
         return HF_OK;
@@ -108,12 +114,18 @@ hf_status hf__pg_checkout_held(hf__session *held, pg_session **out, hf_error *er
     return HF_LOST;
 }
 
+hf_status hf__pg_checkout_for(const hf__request *request, pg_session **session, hf_error *err)
+{
+    const pg_patience patience = {.until = HF__FOREVER, .cancel = request->cancel};
+    return hf__pg_checkout_held(request->session, &patience, session, err);
+}
+
 static void give_back(pg_session *session)
 {
     pg_backend *backend = pg_backend_of(session->base.backend);
     pthread_mutex_lock(&backend->mutex);
     session->checked_out = false;
-    pthread_cond_broadcast(&backend->changed);
+    hf__cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
     hf__pg_unpin(session);
 }
@@ -122,7 +134,7 @@ static void give_back(pg_session *session)
 static hf_status await_session(pg_backend *backend, pg_hurry hurry, const pg_patience *patience,
                                pg_session **out, bool *may_open)
 {
-    struct timespec until = hf__timespec(patience ? patience->until : HF__FOREVER);
+    int64_t until = patience ? patience->until : HF__FOREVER;
     for (;;) {
         if (atomic_load(&backend->interrupted) || (patience && hf__is_cancelled(patience->cancel)))
             return HF_INTERRUPTED;
@@ -130,8 +142,7 @@ static hf_status await_session(pg_backend *backend, pg_hurry hurry, const pg_pat
             *out = reserve(backend, may_open);
         if (*out || *may_open)
             return HF_OK;
-        if (hurry == PG_IF_IDLE || pthread_cond_clockwait(&backend->changed, &backend->mutex,
-                                                          CLOCK_MONOTONIC, &until) != 0)
+        if (hurry == PG_IF_IDLE || !hf__cond_wait(&backend->changed, &backend->mutex, until))
             return HF_NOT_ACQUIRED;
     }
 }
@@ -152,7 +163,7 @@ hf_status hf__pg_checkout(pg_backend *backend, bool private_session, pg_hurry hu
     status = await_session(backend, hurry, patience, out, &may_open);
     backend->urgent -= hurry == PG_URGENT;
     if (hurry == PG_URGENT)
-        pthread_cond_broadcast(&backend->changed);
+        hf__cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
 
     if (status == HF_INTERRUPTED)
@@ -188,9 +199,19 @@ static const hf__sql *try_statement(const hf__request *request, bool records)
     return shared ? &hf__sql_postgres_try_one_shared : &hf__sql_postgres_try_one;
 }
 
+/* Does nobody ask for the key? SQL, for the queue. Who asks does not stand aside for itself. */
+static const char *free_of_asks(char out[80], const hf__request *request)
+{
+    if (!hf__stands_aside(request))
+        return "true";
+    (void)snprintf(out, 80, "pg_catalog.pg_try_advisory_xact_lock_shared('%lld')",
+                   (long long)request->ask->key);
+    return out;
+}
+
 static void queue_one_script(hf__buf *script, const hf__request *request, const char *trial, int ms)
 {
-    char key[32], wait[16], execute[80];
+    char key[32], wait[16], execute[80], asks[80];
     (void)snprintf(key, sizeof key, "'%lld'", (long long)request->claims->key);
     (void)snprintf(wait, sizeof wait, "%d", ms);
     (void)snprintf(execute, sizeof execute, "%s(%s)", trial, key);
@@ -199,6 +220,7 @@ static void queue_one_script(hf__buf *script, const hf__request *request, const 
                                                ? "pg_advisory_xact_lock_shared"
                                                : "pg_advisory_xact_lock"},
                                   {"ms", wait},
+                                  {"free", free_of_asks(asks, request)},
                                   {"execute", execute},
                                   {0}};
     hf__sql_expand(script, pg_sql(&hf__sql_postgres_queue_one), parts);
@@ -209,15 +231,19 @@ static void queue_set_script(hf__buf *script, const hf__request *request, const 
 {
     hf__buf keys = {0}, spaces = {0}, execute = {0};
     const char *shared = request->claims->mode == HF_SHARED ? "true" : "false";
-    char wait[16];
+    char wait[16], asks[80];
     (void)snprintf(wait, sizeof wait, "%d", ms);
     hf__buf_printf(&keys, "'%s'", arrays->keys.data);
     hf__buf_printf(&spaces, "'%s'", arrays->spaces.data);
     hf__buf_printf(&execute, "%s('%s', '%s', %s)", trial, arrays->keys.data, arrays->spaces.data,
                    shared);
-    const hf__sql_part parts[] = {{"keys", keys.data},       {"spaces", spaces.data},
-                                  {"shared", shared},        {"ms", wait},
-                                  {"execute", execute.data}, {0}};
+    const hf__sql_part parts[] = {{"keys", keys.data},
+                                  {"spaces", spaces.data},
+                                  {"shared", shared},
+                                  {"ms", wait},
+                                  {"free", free_of_asks(asks, request)},
+                                  {"execute", execute.data},
+                                  {0}};
     if (keys.broken || spaces.broken || execute.broken)
         script->broken = true;
     else
@@ -227,14 +253,20 @@ static void queue_set_script(hf__buf *script, const hf__request *request, const 
     hf__buf_free(&execute);
 }
 
+/* *locked: how many of the claims are locked all the same. */
 static hf_status read_queue_result(pg_session *session, hf__request *request,
-                                   const PGresult *result, bool records)
+                                   const PGresult *result, bool records, size_t *locked,
+                                   hf_error *err)
 {
     int64_t blocked = is_single(request) ? !hf__pg_bool(result, 0, 0) : hf__pg_int(result, 0, 0);
     if (blocked > 0) {
-        request->blocked = (size_t)blocked - 1;
+        *locked = request->blocked = (size_t)blocked - 1;
         return HF_NOT_ACQUIRED;
     }
+    *locked = request->count;
+    hf_status status = hf__pg_refuse_leased(session, request, result, records, err);
+    if (status != HF_OK)
+        return status;
     if (records)
         request->token = hf__pg_token(session, result, 1);
     request->session = &session->base;
@@ -260,6 +292,7 @@ static hf_status queue_on(pg_session *session, hf__request *request, int slice_m
     pg_arrays arrays = {0};
     hf__buf script = {0};
     PGresult *result = NULL;
+    size_t locked = 0;
 
     status = hf__pg_confirm_labels(session, request->claims, request->count, err);
     if (status == HF_OK)
@@ -279,12 +312,11 @@ static hf_status queue_on(pg_session *session, hf__request *request, int slice_m
     int64_t deadline = hf__deadline(slice_ms + backend->ping_deadline_ms);
     status = hf__pg_script(session, script.data, deadline, &result, err);
     if (status == HF_OK)
-        status = read_queue_result(session, request, result, records);
+        status = read_queue_result(session, request, result, records, &locked, err);
     else
         clean_up_after(session, request);
-    /* The claims of a set before the blocked one are locked. */
-    if (status == HF_NOT_ACQUIRED && request->blocked > 0)
-        hf__pg_undo(session, request->claims, request->blocked);
+    if (status == HF_NOT_ACQUIRED && locked > 0)
+        hf__pg_undo(session, request->claims, locked);
     if (status == HF_OK)
         atomic_fetch_add(&session->base.holds, (unsigned)request->count);
 out:
@@ -310,7 +342,7 @@ static hf_status queue_slice(pg_backend *backend, hf__request *request, int want
     hf_status status = HF_OK;
     for (int attempt = 0; attempt <= backend->max_waits; attempt++) {
         pg_session *session = NULL;
-        status = request->session ? hf__pg_checkout_held(request->session, &session, err)
+        status = request->session ? hf__pg_checkout_for(request, &session, err)
                                   : hf__pg_checkout(backend, request->private_session, hurry,
                                                     patience, &session, err);
         if (status != HF_OK)
@@ -441,8 +473,10 @@ static hf_status act(pg_backend *backend, hf__request *request, const struct wai
 {
     hf_status status = HF_NOT_ACQUIRED;
     bool stalls = hf__now_ms() - notice->place.moved_ms >= STALL_MS;
-    if (!notice->first && !stalls)
+    if (!notice->first && !stalls && !request->asks)
         return HF_NOT_ACQUIRED;
+    if (request->lifetime == HF_LEASE)
+        return hf__pg_try_leases(backend, request, patience, err);
     if (may_try(request)) {
         status = hf__pg_try_now(backend, request, patience, err);
         if (status != HF_NOT_ACQUIRED || !notice->first)
@@ -473,6 +507,8 @@ static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, i
         status = act(backend, request, &notice, patience, err);
         if (ticked)
             notice.tick_at = hf__deadline(hf__jitter_ms(TICK_LOW_MS, TICK_HIGH_MS));
+        if (request->free_at && request->free_at < notice.tick_at)
+            notice.tick_at = request->free_at;
         if (status != HF_NOT_ACQUIRED || notice.heard != &request->claims[request->blocked])
             continue;
         if (is_deadlocked(backend, request, &notice, patience))
@@ -487,13 +523,37 @@ static hf_status wait_snapshot_free(pg_backend *backend, hf__request *request, i
     return status;
 }
 
+/*
+ * All others stand aside, so that the server's queue is ours, and the next release grants the key.
+ * A slice that ends at once found a lease in the way, of which that queue knows nothing.
+ */
+static hf_status wait_first(pg_backend *backend, hf__request *request, const pg_patience *patience,
+                            hf_error *err)
+{
+    enum { PAUSE_MS = 50 };
+    hf_status status = HF_NOT_ACQUIRED;
+    while (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0) {
+        int64_t soon = hf__deadline(PAUSE_MS);
+        status = queue_slice(backend, request, ASK_SLICE_MS, PG_URGENT, patience, err);
+        if (status == HF_NOT_ACQUIRED && hf__left_ms(soon) != 0 &&
+            hf__pg_pause(backend, request->cancel, soon, err) != HF_OK)
+            status = HF_INTERRUPTED;
+    }
+    return status;
+}
+
 hf_status hf__pg_wait_claims(hf__backend *base, hf__request *request, hf_error *err)
 {
     pg_backend *backend = pg_backend_of(base);
     const pg_patience patience = hf__pg_patience(backend, request);
     int64_t began = hf__now_ms();
+    bool is_lease = request->lifetime == HF_LEASE;
+    if (is_lease && hf__pg_is_transaction_pooled(backend))
+        return hf__pg_wait_leases(backend, request, &patience, err);
+    if (request->asks && !is_lease)
+        return wait_first(backend, request, &patience, err);
     hf_status status =
-        hf__pg_has_passed(backend, request)
+        is_lease || hf__pg_has_passed(backend, request)
             ? HF_NOT_ACQUIRED
             : queue_slice(backend, request, FIRST_SLICE_MS, PG_IF_IDLE, &patience, err);
     if (status == HF_NOT_ACQUIRED && hf__left_ms(request->deadline) != 0)
@@ -510,6 +570,6 @@ void hf__pg_interrupt(hf__backend *base, bool all)
         atomic_store(&backend->interrupted, true);
         (void)!write(backend->interrupt_fd, &one, sizeof one);
     }
-    pthread_cond_broadcast(&backend->changed);
+    hf__cond_broadcast(&backend->changed);
     pthread_mutex_unlock(&backend->mutex);
 }

@@ -148,6 +148,7 @@ void hf__pg_watch(hf__backend *base, int ms)
     struct round round = {.until = hf__deadline(ms)};
     uint64_t ignored;
 
+    no_later_than(&round, hf__pg_next_lease_loss(backend));
     collect_sessions(backend, &round);
     for (size_t i = 1; i < round.count; i++)
         prepare_session(backend, &round, i);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "base/vec.h"
 
 enum { NAME_MAX_SIZE = 128, ENTRIES_MAX = 20000, WRAPPERS_MAX = 200, SHOWN = 80 };
@@ -51,13 +52,41 @@ static void read_name(hf__reading *reading, const hf__field *field, const hf__no
 static void read_lifetime(hf__reading *reading, const hf__field *field, const hf__node *value,
                           void *into)
 {
-    static const char *const words[] = {"session", "transaction", NULL};
+    static const char *const words[] = {"session", "transaction", "lease", NULL};
     hf__lock_entry *entry = into;
     int word = hf__read_word(reading, value, field->name, words);
     entry->lifetime_at = value->at;
     entry->view.lifetime_given = word >= 0;
     if (word >= 0)
-        entry->view.lifetime = word == 1 ? HF_TRANSACTION : HF_SESSION;
+        entry->view.lifetime = (hf_lifetime)word; /* the words are in the order of the values */
+}
+
+static void read_lease(hf__reading *reading, const hf__field *field, const hf__node *value,
+                       void *into)
+{
+    hf__lock_entry *entry = into;
+    char shown[SHOWN];
+    char *text = NULL;
+    int64_t ms = 0;
+    entry->lease_at = value->at;
+    if (!hf__read_text(reading, value, field->name, &text))
+        return;
+    if (hf__parse_duration(text, &ms, NULL) != HF_OK || ms < HF_LEASE_MIN_MS ||
+        ms > HF_LEASE_MAX_MS)
+        hf__complain(reading, HF__RULE_WRONG_VALUE, value->at, "write it as 30s or 5m",
+                     "'%s' is not a time from 1 second to 1 day",
+                     hf__show(shown, sizeof shown, text, strlen(text)));
+    else
+        entry->view.lease_ms = (int)ms;
+    free(text);
+}
+
+static void check_lease(hf__reading *reading, const hf__lock_entry *entry)
+{
+    if (entry->lease_at.line > 0 && entry->view.lifetime != HF_LEASE)
+        hf__complain(reading, HF__RULE_WRONG_VALUE, entry->lease_at,
+                     "say lifetime: lease, or remove it",
+                     "lease is how long a lease lasts, and this lock is none");
 }
 
 static void read_mode(hf__reading *reading, const hf__field *field, const hf__node *value,
@@ -258,6 +287,7 @@ static const hf__field entry_fields[] = {
     {"key", leave_for_pattern, 0},
     {"placeholders", leave_for_pattern, 0},
     {"lifetime", read_lifetime, 0},
+    {"lease", read_lease, 0},
     {"mode", read_mode, 0},
     {"order", read_order, 0},
     {"expected", read_expected, 0},
@@ -280,6 +310,7 @@ static void read_entry(hf__reading *reading, const hf__node *node)
     hf__read_mapping(reading, node, "a lock", entry_fields, entry);
     if (node->kind != HF__MAPPING)
         return;
+    check_lease(reading, entry);
     const hf__node *key = hf__mapping_get(node, "key");
     if (!hf__mapping_get(node, "name"))
         hf__complain(reading, HF__RULE_MISSING_FIELD, node->at, "give it one",

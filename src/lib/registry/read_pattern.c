@@ -110,14 +110,6 @@ static bool split_pattern(hf__reading *reading, hf__lock_entry *entry, const hf_
     return true;
 }
 
-static bool has_control(const char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return true;
-    return false;
-}
-
 /* ---- what placeholders allow ---- */
 
 static void add_escaped(hf__buf *expression, const char *text)
@@ -269,7 +261,7 @@ void hf__read_pattern(hf__reading *reading, hf__lock_entry *entry, const hf__nod
     if (!hf__read_text(reading, pattern, "pattern", &text))
         return;
     entry->view.pattern = text;
-    if (has_control(text)) {
+    if (hf__has_control(text, strlen(text))) {
         hf__complain(reading, HF__RULE_PATTERN, pattern->at, "labels are printable text",
                      "the pattern has a control character");
         return;

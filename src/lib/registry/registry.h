@@ -40,7 +40,7 @@ typedef struct hf__lock_entry {
     size_t source_count;
     size_t source_room;
     bool id_is_read; /* fixed or pair is a number that could be read */
-    hf__place at, name_at, key_at, lifetime_at, order_at, expected_at;
+    hf__place at, name_at, key_at, lifetime_at, lease_at, order_at, expected_at;
 } hf__lock_entry;
 
 /* One of wrappers: a function of the project that takes a lock, for lint. */

@@ -241,33 +241,51 @@ hf_status hf__table_lock_live(hf_store *store, const hf__table_name *name, const
     return hf__lock_acquire_with(store, &own, extra, lock, err);
 }
 
-hf_status hf_table_lock(hf_store *store, const hf_table_name *given, const hf_lock_spec *spec,
-                        hf_lock **lock, hf_error *err)
+/* An hf__acquire_fn; name is an hf__table_name. */
+static hf_status lock_named(hf_store *store, const void *name, const hf_lock_spec *spec,
+                            const hf__lock_extra *extra, hf_lock **lock, hf_error *err)
 {
-    return hf__table_lock_with(store, given, spec, NULL, lock, err);
+    const hf__table_name *table = name;
+    hf_status status = HF_OK;
+    int64_t id = 0;
+    for (int i = 0; status == HF_OK && i < MOST_TRIES; i++) {
+        status = hf__table_ensure(store, table, &id, err);
+        if (status != HF_OK)
+            return status;
+        status = hf__table_lock_live(store, table, spec, extra, lock, err);
+        /* Dropped since, so that it has no id: it gets another. */
+        if (status != HF_INVALID || hf__table_kept(store, table->text))
+            return status;
+        status = HF_OK;
+    }
+    return hf__fail(err, HF_EXHAUSTED, "'%s' was not locked in %d attempts: others drop it",
+                    table->text, MOST_TRIES);
 }
 
 hf_status hf__table_lock_with(hf_store *store, const hf_table_name *given, const hf_lock_spec *spec,
                               const hf__lock_extra *extra, hf_lock **lock, hf_error *err)
 {
     hf__table_name name;
-    int64_t id = 0;
     if (!lock)
         return hf__fail(err, HF_INVALID, "hf_table_lock needs a place for the lock");
     *lock = NULL;
     hf_status status = hf__table_start(store, given, &name, err);
-    for (int i = 0; status == HF_OK && i < MOST_TRIES; i++) {
-        status = hf__table_ensure(store, &name, &id, err);
-        if (status != HF_OK)
-            return status;
-        status = hf__table_lock_live(store, &name, spec, extra, lock, err);
-        /* Dropped since, so that it has no id: it gets another. */
-        if (status != HF_INVALID || hf__table_kept(store, name.text))
-            return status;
-        status = HF_OK;
-    }
-    return status == HF_OK
-               ? hf__fail(err, HF_EXHAUSTED, "'%s' was not locked in %d attempts: others drop it",
-                          name.text, MOST_TRIES)
-               : status;
+    return status == HF_OK ? lock_named(store, &name, spec, extra, lock, err) : status;
+}
+
+hf_status hf_table_lock(hf_store *store, const hf_table_name *given, const hf_lock_spec *spec,
+                        hf_lock **lock, hf_error *err)
+{
+    return hf__table_lock_with(store, given, spec, NULL, lock, err);
+}
+
+hf_status hf_table_lock_start(hf_store *store, const hf_table_name *given, const hf_lock_spec *spec,
+                              hf_started_fn *done, hf_error *err)
+{
+    const hf_lock_spec usual = HF_LOCK_SPEC_INIT;
+    hf__table_name name;
+    hf_status status = hf__table_start(store, given, &name, err);
+    return status == HF_OK ? hf__lock_start_with(store, spec ? spec : &usual, done, lock_named,
+                                                 &name, sizeof name, err)
+                           : status;
 }

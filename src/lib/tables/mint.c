@@ -5,10 +5,10 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fibers/fiber.h"
 #include "lib/tables/ids.h"
 #include "lib/tables/sql.h"
 
@@ -53,7 +53,6 @@ static hf_status all_leased(const hf_store *store, hf_error *err)
 
 static hf_status lease_machine(hf_store *store, hf_error *err)
 {
-    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
     struct lease lease = {.store = store};
     hf_status status = HF_OK;
     hf__table_ids *ids = hf__table_ids_of(store);
@@ -66,7 +65,7 @@ static hf_status lease_machine(hf_store *store, hf_error *err)
         return HF_OK;
     for (int i = 0; status == HF_OK && !lease.granted && i < LEASES_TRIED; i++) {
         if (i > 0)
-            (void)nanosleep(&pause, NULL);
+            (void)hf__poll(NULL, 0, PAUSE_MS);
         status = hf__table_transact(store, false, take_lease, &lease, err);
         if (status == HF_IN_DOUBT) /* a number more or less is no matter */
             status = HF_OK;

@@ -5,12 +5,12 @@
  */
 #include "lib/transactions/transaction.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fibers/fiber.h"
 #include "base/hash.h"
 
 enum {
@@ -18,7 +18,10 @@ enum {
     DEFAULT_BACKOFF_MIN_MS = 2,
     DEFAULT_BACKOFF_MAX_MS = 1000,
     MOST_DOUBLINGS = 16,
+    LEASED_MS = 250, /* a look whether a leased label is free */
 };
+
+#define LEASE_OVER "HF002" /* the SQLSTATE */
 
 /* ---- attempts -------------------------------------------------------------------------------- */
 
@@ -34,7 +37,7 @@ static void end_attempt(struct hf_tx *tx)
 {
     add_times(tx);
     tx->released = tx->attempt->released;
-    tx->ops->close(tx->attempt);
+    tx->ops->close(tx->attempt, &tx->plan);
     tx->attempt = NULL;
     hf_lock_free(tx->lock); /* only after the rollback or commit: the labels protect it */
     tx->lock = NULL;
@@ -70,10 +73,15 @@ static enum verdict judge_broken(struct hf_tx *tx, hf_status *status, hf_error *
 
 static enum verdict judge(struct hf_tx *tx, hf_status *status, hf_error *err)
 {
+    tx->waits_for_lease = false;
     switch (tx->attempt->fault) {
     case HF__FAULT_RETRY: return AGAIN;
     case HF__FAULT_UNIQUE: return tx->options.retry_unique ? AGAIN : DONE;
     case HF__FAULT_BROKEN: return judge_broken(tx, status, err);
+    case HF__FAULT_LEASED:
+        tx->waits_for_lease = true;
+        tx->attempts--; /* it has only waited */
+        return AGAIN;
     case HF__FAULT_LOCKED: *status = name_blocked_label(tx, err); return DONE;
     case HF__FAULT_FINAL: break;
     }
@@ -128,6 +136,9 @@ static void clear(struct hf_tx *tx)
         atomic_store(&tx->plan.session->transacts, 0);
         hf__session_leave(tx->plan.session, 1);
     }
+    if (tx->lease)
+        hf__session_leave(tx->lease, 1);
+    free((void *)(uintptr_t)tx->plan.leases);
     hf__tx_leave_order(tx);
     hf__tx_drop_labels(tx, 0);
     free(tx->targets);
@@ -148,7 +159,8 @@ static void abandon(void *arg)
 /* HF_AGAIN is ours to say. */
 static hf_status check_result(hf_status status, hf_error *err)
 {
-    return status == HF_AGAIN ? hf__fail(err, HF_INVALID, "HF_AGAIN is not for callbacks") : status;
+    return status == HF_AGAIN ? hf__fail(err, HF_INVALID, "HF_AGAIN is not for applications")
+                              : status;
 }
 
 static hf_status call_back(struct hf_tx *tx, hf_tx_fn *fn, void *arg, hf_error *err)
@@ -173,7 +185,7 @@ static enum verdict decide(struct hf_tx *tx, hf_status *status, hf_error *err)
         if (tx->lent && tx->attempt->fault == HF__FAULT_FINAL)
             judge_lent(tx, status, err);
         if (err->code == HF_OK)
-            (void)!hf__fail(err, *status, "the transaction's callback failed: %s",
+            (void)!hf__fail(err, *status, "the work of the transaction failed: %s",
                             hf_status_text(*status));
     } else {
         tx->attempt->fault = HF__FAULT_FINAL;
@@ -191,11 +203,13 @@ static void pause_before_retry(const struct hf_tx *tx)
     int64_t bound = (int64_t)tx->options.backoff_min_ms << doublings;
     if (bound > tx->options.backoff_max_ms)
         bound = tx->options.backoff_max_ms;
+    if (tx->waits_for_lease)
+        bound = LEASED_MS;
     int left = hf__left_ms(tx->plan.deadline);
     if (left >= 0 && bound > left)
         bound = left;
     struct pollfd cancel = {.fd = hf__cancel_fd(tx->options.cancel), .events = POLLIN};
-    (void)poll(&cancel, 1, hf__jitter_ms(0, (int)bound + 1));
+    (void)hf__poll(&cancel, 1, hf__jitter_ms(0, (int)bound + 1));
 }
 
 static hf_status exhausted(const struct hf_tx *tx, hf_error *err)
@@ -258,7 +272,7 @@ static hf_status settle_attempt(struct hf_tx *tx, hf_status status, hf_error *er
     if (verdict == DONE)
         return status;
     if (!may_try_again(tx))
-        return exhausted(tx, err);
+        return tx->waits_for_lease ? name_blocked_label(tx, err) : exhausted(tx, err);
     pause_before_retry(tx);
     status = open_attempt(tx, err);
     return status == HF_OK ? HF_AGAIN : status;
@@ -352,6 +366,8 @@ static hf_status begin(struct hf_tx *tx, hf_error *err)
 /* After the last attempt. err stays untouched by one that failed before another succeeded. */
 static hf_status finish(struct hf_tx *tx, hf_status status, const hf_error *last, hf_error *err)
 {
+    if (status == HF_LOST && tx->lease && strcmp(last->sqlstate, LEASE_OVER) == 0)
+        (void)hf__session_lose(tx->lease, "lease", last); /* the server knows before we do */
     clear(tx);
     if (status != HF_OK && err)
         *err = *last;
@@ -400,18 +416,23 @@ static hf_status start_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *
                           hf_error *err)
 {
     hf_status status = start(tx, options, err);
-    if (status == HF_OK && (!(lock->flags & HF_PRIVATE) || tx->options.label_count > 0)) {
-        status = hf__fail(err, HF_INVALID,
-                          "a transaction on a lock's session needs an HF_PRIVATE lock, no labels");
+    bool is_lease = lock->lifetime == HF_LEASE && !lock->store->backend->local;
+    bool fits = is_lease || (lock->flags & HF_PRIVATE);
+    if (status == HF_OK && (!fits || tx->options.label_count > 0)) {
+        status =
+            hf__fail(err, HF_INVALID,
+                     "a transaction on a lock needs a lease, or an HF_PRIVATE lock, and no labels");
         hf__hint(err, "acquire it with HF_PRIVATE, and everything else that must be held before");
     }
     if (status != HF_OK)
         return status;
     struct hf__tx_use use; /* an owner in a transaction on the session would wait for itself */
     hf__tx_use_thread(tx->owner, &use);
-    status = hf__lock_use_session(lock, &tx->plan.session, err);
+    status = is_lease ? hf__lock_use_lease(lock, &tx->lease, &tx->plan.leases,
+                                           &tx->plan.lease_count, err)
+                      : hf__lock_use_session(lock, &tx->plan.session, err);
     hf__tx_leave(&use);
-    if (status == HF_OK)
+    if (status == HF_OK && !is_lease)
         atomic_store(&tx->plan.session->transacts, tx->owner);
     return status;
 }

@@ -22,6 +22,8 @@ struct hf_tx {
     size_t target_count, target_room;
     hf__claim *claims;
     char *labels;
+    hf__session *lease;   /* what holds plan.leases, or NULL */
+    bool waits_for_lease; /* a label was leased at the last attempt */
     size_t fixed; /* how many of the targets are the options'; the others last for one attempt */
 
     hf_lock *lock;        /* holds the labels, if the backend does not lock them itself */

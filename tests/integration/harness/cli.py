@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import queue
+import select
 import signal
 import subprocess
 import threading
@@ -99,9 +100,21 @@ class Running:
         self.signal(signal.SIGKILL)
         return self.wait()
 
+    def _take_in(self):
+        """What it had written when it ended; a child that lives on may keep the pipes open."""
+        for reader, pipe in zip(self._readers, (self.process.stdout, self.process.stderr)):
+            more = select.poll()
+            if reader.is_alive():
+                more.register(pipe, select.POLLIN)
+            while reader.is_alive() and more.poll(0):
+                reader.join(0.01)
+            reader.join(0.1)
+
     def wait(self, timeout=20):
         try:
-            return self.process.wait(timeout)
+            code = self.process.wait(timeout)
+            self._take_in()
+            return code
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {timeout} s: {self.describe()}") from None
 

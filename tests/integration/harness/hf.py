@@ -75,15 +75,15 @@ class Level(enum.IntEnum):
 
 
 EXCLUSIVE, SHARED = 0, 1
-SESSION, TRANSACTION = 0, 1
+SESSION, TRANSACTION, LEASE = 0, 1, 2
 BIGINT, PAIR = 0, 1
 RECORDS_AUTO, RECORDS_OFF, RECORDS_REQUIRED = 0, 1, 2
-REENTRANT, ANY_ORDER, PRIVATE, NEED_TOKEN = 1, 2, 4, 8
+REENTRANT, ANY_ORDER, PRIVATE, NEED_TOKEN, ASK = 1, 2, 4, 8, 16
 FOREVER = -1
 HANGS_AFTER = 45  # seconds
 LABEL_MAX = 65536
 SLOTS_MAX = 4095
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 class CError(Structure):
@@ -104,7 +104,7 @@ class StoreOptions(Structure):
                 ("connect_timeout_ms", c_int), ("max_waits", c_int), ("max_keys", c_int),
                 ("session_pool", c_bool), ("dispatch", c_bool), ("log", LogFn), ("log_arg", c_void_p),
                 ("max_transactions", c_int), ("registry", c_void_p), ("machine", c_int),
-                ("environment", c_bool)]
+                ("environment", c_bool), ("patience_ms", c_int64)]
 
 
 class Target(Structure):
@@ -116,7 +116,7 @@ class LockSpec(Structure):
     _fields_ = [("size", c_size_t), ("targets", POINTER(Target)), ("target_count", c_size_t),
                 ("mode", c_int), ("lifetime", c_int), ("wait_ms", c_int64), ("flags", c_uint),
                 ("slots", c_uint), ("on_lost", LostFn), ("on_wait", WaitFn), ("arg", c_void_p),
-                ("cancel", c_void_p), ("owner", c_int64)]
+                ("cancel", c_void_p), ("owner", c_int64), ("lease_ms", c_int), ("on_yield", LostFn)]
 
 
 class LockView(Structure):
@@ -127,7 +127,7 @@ class LockView(Structure):
                 ("token", c_int64), ("slot", c_uint), ("blocked_by", c_char_p),
                 ("name", c_char_p), ("pattern", c_char_p), ("idle_ms", c_int64),
                 ("idle_hidden", c_bool), ("seen_ms", c_int64), ("times", c_int64),
-                ("known_as", c_char_p)]
+                ("known_as", c_char_p), ("left_ms", c_int64)]
 
 
 PROTOTYPES = {
@@ -413,15 +413,18 @@ class Store:
             self._locks.discard(lock)
 
     def spec(self, what, wait_ms=0, mode=EXCLUSIVE, lifetime=SESSION, flags=0, slots=0, on_lost=None,
-             on_wait=None, derivation=Derivation.SHA256, cancel=None, owner=0):
+             on_wait=None, derivation=Derivation.SHA256, cancel=None, owner=0, lease_ms=0, on_yield=None):
         things = what if isinstance(what, list) else [what]
         targets = (Target * max(1, len(things)))(*[target(thing, derivation) for thing in things])
         spec = LockSpec(size=ctypes.sizeof(LockSpec), targets=targets, target_count=len(things),
-                        mode=mode, lifetime=lifetime, wait_ms=wait_ms, flags=flags, slots=slots,
+                        mode=mode, lifetime=lifetime, wait_ms=wait_ms, flags=flags, slots=slots, lease_ms=lease_ms,
                         cancel=cancel and cancel.pointer, owner=owner)
         if on_lost is not None:
             spec.on_lost = self._keep(LostFn(
                 lambda pointer, why, _: on_lost(Lock(self, pointer), HfError(why[0].code, why[0]))))
+        if on_yield is not None:
+            spec.on_yield = self._keep(LostFn(
+                lambda pointer, who, _: on_yield(Lock(self, pointer), HfError(who[0].code, who[0]))))
         if on_wait is not None:
             spec.on_wait = self._keep(WaitFn(lambda why, _: on_wait(HfError(why[0].code, why[0]))))
         return spec

@@ -10,8 +10,16 @@ import os
 import pathlib
 import sys
 
+import pytest
+
 KIND = os.environ.get("SAN", "")
 FLAGS = {"address": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}.get(KIND, [])
+
+# For tests that limit a program's memory.
+with_own_memory = pytest.mark.skipif(bool(KIND), reason="a sanitizer takes memory of its own")
+
+with_cancelled_threads = pytest.mark.skipif(
+    KIND == "thread", reason="the race detector sees no mutex in a thread that is being cancelled")
 
 # What holdfast starts is watched as well, but no job and no shell.
 COMMAND_PREFIX = [] if KIND != "valgrind" else [

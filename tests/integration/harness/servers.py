@@ -5,6 +5,7 @@ server dies with the process that started it. Nothing is skipped when a server i
 """
 
 import contextlib
+import ctypes
 import fcntl
 import itertools
 import json
@@ -29,7 +30,21 @@ from sockets import clients_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SERVER_USER = "postgres"
-FOLDERS = "/tmp"
+# `make test-versions` runs tests on other versions of PostgreSQL, with the schema, instead of the usual ones.
+OTHERS = [f"pg{version}" for version in os.environ.get("HOLDFAST_TEST_VERSIONS", "").split()]
+MEMORY = "/dev/shm"
+ROOM = 6 << 30  # bytes, for the servers of all test processes: see max_wal_size
+
+
+def _folders():
+    """In memory, where there is room: thousands of databases are made and dropped."""
+    if not os.access(MEMORY, os.W_OK):
+        return "/tmp"
+    room = os.statvfs(MEMORY)
+    return MEMORY if room.f_bavail * room.f_frsize >= ROOM else "/tmp"
+
+
+FOLDERS = _folders()
 _databases = itertools.count(1)
 running = []  # every server that is up; conftest prints their logs on failure
 
@@ -99,11 +114,15 @@ def small_disk(size, folder):
 def hear_ignored_signals():
     """
     Under nohup and in the background some signals are ignored, and children would inherit that. A
-    handler is not inherited: the tests are as deaf as before, and what they start is not.
+    handler is not inherited: the tests are as deaf as before, and what they start is not. It is a
+    function of C that only returns, because Python sets its own in the main thread alone, and a
+    worker of xdist may be in another one.
     """
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = ctypes.c_int, ctypes.c_void_p
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, lambda *_: None)
+            libc.signal(number, ctypes.cast(libc.getpid, ctypes.c_void_p))
 
 
 def processes_of(parent):
@@ -231,6 +250,7 @@ full_page_writes = off
 wal_level = replica
 max_wal_senders = 4
 wal_keep_size = 64MB
+max_wal_size = 192MB
 hot_standby = on
 log_line_prefix = '%m [%p] %q%a '
 timezone = 'UTC'
@@ -259,6 +279,7 @@ class Postgres(Server):
         self.data = self.folder / "data"
         self.port = free_port()
         self.extra_settings = settings
+        self._strategy = None
 
     @classmethod
     def template(cls, home, name):
@@ -385,7 +406,7 @@ class Postgres(Server):
     def connect(self, database="postgres", user="postgres", autocommit=True, **parameters):
         connection = psycopg2.connect(
             host=str(self.folder), port=self.port, dbname=database, user=user,
-            application_name="test", **parameters)
+            **{"application_name": "test", **parameters})
         connection.autocommit = autocommit
         return connection
 
@@ -436,7 +457,10 @@ class Postgres(Server):
 
     def create_database(self, how=""):
         name = f"t{os.getpid()}_{next(_databases)}"
-        self.sql(f"create database {name} owner app {how}")
+        if not self._strategy:  # to copy files is faster than to log them, and 14 knows no other way
+            is_old = int(self.sql("show server_version_num")[0][0]) < 150000
+            self._strategy = " " if is_old else "strategy file_copy"
+        self.sql(f"create database {name} owner app {how} {self._strategy}")
         return Database(self, name)
 
     def make_standby(self, name="standby", settings=""):

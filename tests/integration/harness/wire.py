@@ -73,6 +73,7 @@ class Line:
         self.client = client
         self.server = server
         self.muted = None
+        self.silenced = False
         self.notes = {}  # for the rule
 
     def run(self):
@@ -116,7 +117,7 @@ class Line:
 
     def _pass_on(self, message):
         rule = self.proxy.rule
-        verdict = rule(self, message) if rule else None
+        verdict = SILENCE if self.silenced else rule(self, message) if rule else None
         if verdict == CUT:
             return False
         if verdict == SWALLOW:
@@ -162,6 +163,7 @@ class WireProxy:
         self.target_port = target_port
         self.rule = None
         self.trips = 0
+        self.silences_new = False
         self.lines = []
         self.guard = threading.Lock()
         self.closed = threading.Event()
@@ -184,12 +186,22 @@ class WireProxy:
         for line in lines:
             line.cut()
 
+    def silence(self, new):
+        """Nothing passes any more on the lines that are open, nor on new ones, and nobody is told."""
+        self.silences_new = new
+        with self.guard:
+            for line in self.lines:
+                line.silenced, line.muted = True, HOLD
+
     def _accept(self, listener):
         for client in clients_of(listener):
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client):
         with contextlib.closing(client):
+            if self.silences_new:
+                self.closed.wait()
+                return
             try:
                 server = socket.create_connection(("127.0.0.1", self.target_port))
             except OSError:

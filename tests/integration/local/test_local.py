@@ -1,6 +1,7 @@
 """The local store: folders and files that are not as they should be, and the kernel's locks."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import resource
@@ -49,6 +50,15 @@ def test_file_in_place_of_the_folder_is_refused(folder, url):
     assert error.status in (Status.CONFIG, Status.SYSTEM)
     assert str(folder) in error.message
     assert error.hint
+
+
+def test_one_who_creates_a_store_and_never_ends_is_not_waited_for(folder, url):
+    (folder / "locks").mkdir(parents=True)
+    with open(folder / "locks" / "create", "w", encoding="ascii") as gate:
+        fcntl.lockf(gate, fcntl.LOCK_EX)  # as one that is stopped while it creates the schema
+        opening = Background(hf.Store, url)
+        with opening.result() as store:
+            store.acquire("job").end()
 
 
 def in_subprocess(script, prefix=(), **popen):

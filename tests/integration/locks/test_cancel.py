@@ -167,13 +167,15 @@ def test_what_was_not_committed_yet_is_rolled_back(cancel, tx_kind):
 
 
 def test_it_ends_the_pause_between_attempts(cancel, tx_kind):
+    timer = threading.Timer(0.1, cancel.trigger)
     with tx_kind.open() as store:
         def body(tx):
-            threading.Timer(0.1, cancel.trigger).start()
+            timer.start()
             tx.query("insert into counter values (1, 1)")
 
         call = hf_tx.Call(store, None, body, cancel=cancel, retry_unique=True, backoff_min_ms=60000,
                           backoff_max_ms=600000)
+        timer.join()  # before the handle is freed
         assert call.status is Status.INTERRUPTED
 
 

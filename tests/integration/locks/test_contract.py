@@ -12,6 +12,7 @@ import time
 import pytest
 
 import hf
+import sanitizers
 from awaiting import Background, eventually, stays
 from hf import ANY_ORDER, FOREVER, NEED_TOKEN, REENTRANT, SHARED, HfError, State, Status
 
@@ -510,6 +511,7 @@ def test_callback_form_bears_a_release_inside(store, peer):
     peer.acquire("job")
 
 
+@sanitizers.with_cancelled_threads
 def test_callback_form_releases_when_its_thread_is_cancelled(kind, peer, compiled):
     assert subprocess.run([compiled("with_cancel.c"), kind.url, "job"], timeout=20).returncode == 0
     peer.acquire("job", wait_ms=20000)

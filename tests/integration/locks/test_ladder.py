@@ -22,6 +22,7 @@ CLIMBS = [  # by what fails: the scenarios on each store
         "pg15-with-schema": ["transact", "wait"]}),
     (("system",), {"local": ["acquire", "adopt", "coverage", "examine", "private", "tables", "transact", "views", "wait"],
                   "pg15-with-schema": ["acquire", "private", "transact", "wait"]}),
+    (("memory", "calls", "system", "memory thrice"), dict.fromkeys(("local", "pg15-with-schema"), ["ask", "start"])),
     # Another one is in the way, or keys get their names from elsewhere.
     (("memory", "calls"), {"local": ["named", "refused", "set", "shared"], "pg15-with-schema": ["leave", "set"]}),
     (("memory blind", "calls blind"), {"local": ["named", "refused", "shared"]}),

@@ -277,6 +277,14 @@ def test_serializable_by_default_is_no_obstacle(db):
         assert waiter.result().state is State.HELD
 
 
+def test_sessions_read_what_is_committed_whatever_the_role_says(db):
+    db.sql(f"alter role app in database {db.name} set default_transaction_isolation = 'serializable'")
+    with servers.Proxy(db.server.port) as proxy, hf.Store(db.url(port=proxy.port), ping_interval_ms=60000) as store:
+        with store.acquire("job"):
+            (settings,) = settings_of_sessions(proxy)
+            assert settings["default_transaction_isolation"] == "read committed"
+
+
 # --- no entry -----------------------------------------------------------------------------------------
 
 

@@ -99,6 +99,13 @@ def test_long_wait_ends_in_time_on_a_silent_server(own_pg, own_db):
         assert_nothing_is_left(own_db)
 
 
+def test_a_session_that_was_given_up_for_its_silence_says_so(own_pg, own_db):
+    with hf.Store(own_db.url(), ping_deadline_ms=500) as store:
+        store.acquire(1).end()
+        with own_pg.frozen(), pytest.raises(hf.HfError, match="no answer within the deadline"):
+            store.locks()
+
+
 def test_transaction_ends_soon_after_its_deadline_on_a_silent_server(own_pg, own_db):
     with hf.Store(own_db.url()) as store, contextlib.ExitStack() as freezing:
         def body(tx):
@@ -106,7 +113,7 @@ def test_transaction_ends_soon_after_its_deadline_on_a_silent_server(own_pg, own
             freezing.enter_context(own_pg.frozen())
             tx.query("select 2")
 
-        with limited(7):  # one second to ask for a cancel, and five for what is cancelled
+        with limited(2.5):
             assert Call(store, "job", body, deadline_ms=1000).status is not Status.OK
 
 

@@ -289,9 +289,15 @@ def test_wait_leaves_no_errors_in_the_servers_log(db, stranger):
 
 
 def test_store_that_is_closed_behind_an_interrupt_leaves_no_errors_in_the_servers_log(own_pg, own_db):
-    """What its waits give back is on the way, and the server answers it when the store closes."""
-    with contextlib.closing(own_db.connect()) as stranger:
+    """What its waits give back is on the way, and the server answers it when the store closes.
+
+    The wait is the second in line, so that it sleeps or tries, and never queues in the server: a connection that
+    is interrupted there is given up, and the server may well say so.
+    """
+    with contextlib.closing(own_db.connect()) as stranger, hf.Store(own_db.url()) as first:
         run(stranger, "select pg_advisory_lock(7)")
+        before = begin_long_wait(first, 7)
+        others = len(own_db.sessions())
         store = hf.Store(own_db.url())
         waiter = begin_long_wait(store, 7)
         mark = own_pg.log_size()
@@ -302,8 +308,10 @@ def test_store_that_is_closed_behind_an_interrupt_leaves_no_errors_in_the_server
             closing = Background(store.close)
             stays(lambda: True, 0.3)
         closing.result()
-        eventually(lambda: not own_db.sessions())
-    assert "FATAL:" not in own_pg.log(mark)
+        eventually(lambda: len(own_db.sessions()) <= others, what="the sessions of the store end")
+        assert "FATAL:" not in own_pg.log(mark)
+        run(stranger, "select pg_advisory_unlock(7)")
+        before.result().end()
 
 
 class Aim:

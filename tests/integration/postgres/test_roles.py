@@ -19,7 +19,7 @@ ROLES = ("locker", "transactor", "ingester", "appender", "viewer")
 
 # All that a role may do to the tables and sequences of the schema, without what it has from another one.
 LOCKER = {"sessions": "SIUD", "holders": "SIUD", "waiters": "SIUD", "schedules": "SIUD", "labels": "SIU",
-          "events": "SI", "table_registry": "S", "locks": "S", "waits": "S"}
+          "events": "SI", "table_registry": "S", "locks": "S", "waits": "S", "held_leases": "S"}
 TRANSACTOR = {**LOCKER, "commits": "SI"}
 TABLES = {
     "locker": LOCKER,
@@ -28,17 +28,20 @@ TABLES = {
     "appender": {**TRANSACTOR, "table_registry": "SIU", "table_context_refs": "SID", "appends": "SIUD",
                  "machines": "SU"},
     "viewer": {**dict.fromkeys(["labels", "sessions", "holders", "waiters", "events", "schedules", "table_registry",
-                                "table_context_refs", "appends", "locks", "waits"], "S"), "contention": "SIU"},
+                                "table_context_refs", "appends", "locks", "waits", "held_leases"], "S"), "contention": "SIU"},
 }
 # And the functions among those that act with the rights of the schema's owner.
+LEASING = {"lift_token", "find_table", "take_leases", "renew_tenure", "release_leases", "sweep_leases", "end_tenures"}
+FENCING = {"fence", "check_lease", "check_leases"}
 FUNCTIONS = {
-    "locker": {"lift_token", "find_table"},
-    "transactor": {"lift_token", "find_table", "fence"},
-    "ingester": {"lift_token", "find_table", "fence"},
-    "appender": {"lift_token", "find_table", "fence", "register_table", "mint_id"},
+    "locker": LEASING,
+    "transactor": LEASING | FENCING,
+    "ingester": LEASING | FENCING,
+    "appender": LEASING | FENCING | {"register_table", "mint_id"},
     "viewer": set(),
 }
-FOR_ALL = {"known_epoch", "current_epoch", "housekeep"}  # harmless: they tell, or do what is due
+FOR_ALL = {"known_epoch", "current_epoch", "housekeep", "evict", "lease_checkers",
+           "end_one_lease"}  # harmless: they tell, do what is due, or look at rights themselves
 LETTERS = {"SELECT": "S", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T", "REFERENCES": "R",
            "TRIGGER": "G", "MAINTAIN": "M"}
 

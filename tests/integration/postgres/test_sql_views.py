@@ -31,8 +31,16 @@ def test_a_lock_of_the_library_has_all_that_is_on_record(recorded_db, look):
         assert (seen["mode"], seen["application"], seen["username"]) == ("exclusive", "keeper", "app")
         assert (seen["host"], seen["process"], seen["token"]) == (own.host, own.pid, lock.token)
         assert seen["not_before"] <= seen["since"] and recorded_db.holders(KEY) == [seen["pid"]]
+        assert seen["slot"] is None
         (blocker,) = look("select * from holdfast.who_blocks('job')")
-        assert blocker == {name: seen[name] for name in ("pid", "application", "username", "client", "since", "mode")}
+        names = ("pid", "application", "username", "client", "since", "mode", "prepared")
+        assert blocker == {name: seen[name] for name in names}
+
+
+def test_a_slot_is_shown_by_its_number(recorded_db, look):
+    with hf.Store(recorded_db.url()) as store, store.acquire("job", slots=2):
+        eventually(lambda: recorded_db.value("select count(*) from holdfast.holders"))
+        assert [row["slot"] for row in look("select * from holdfast.locks where slot is not null")] == [1]
 
 
 def test_locks_of_sql_show_their_keys_and_names_that_are_on_record(recorded_db, look):
@@ -90,7 +98,7 @@ def test_waits_name_their_blockers(recorded_db, look):
         asleep.result().free()
 
 
-def test_prepared_transactions_are_named(own_pg):
+def test_prepared_transactions_are_named_also_to_those_who_wait_for_them(own_pg):
     own_pg.extra_settings = "max_prepared_transactions = 2"
     own_pg.restart()
     db = own_pg.create_database()
@@ -99,9 +107,13 @@ def test_prepared_transactions_are_named(own_pg):
         session("begin; select holdfast.serialize('job')")
         session("prepare transaction 'left behind'")
     assert db.sql("select pid, prepared from holdfast.locks") == [(None, "left behind")]
-    assert len(db.sql("select * from holdfast.who_blocks('job')")) == 1
-    with contextlib.closing(db.connect()) as connection, connection.cursor() as cursor:
+    assert db.sql("select pid, prepared from holdfast.who_blocks('job')") == [(None, "left behind")]
+    with sessions(db, 1) as (waiter,), contextlib.closing(db.connect()) as connection, connection.cursor() as cursor:
+        waiting = Background(waiter, "select pg_advisory_lock(%s)", KEY)
+        eventually(lambda: db.waiters(KEY))
+        assert db.sql("select pid, blocked_by from holdfast.waits") == [(waiter.pid, [0])]
         cursor.execute("rollback prepared 'left behind'")
+        waiting.result()
 
 
 def test_locks_of_other_databases_are_not_shown(recorded_db, pg, look):

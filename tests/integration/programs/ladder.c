@@ -417,6 +417,7 @@ static const struct scenario {
     {"named", do_named},       {"refused", do_refused},
     {"set", do_set},           {"shared", do_shared},
     {"leave", do_leave},       {"partitions", do_partitions},
+    {"start", do_start},       {"ask", do_ask},
 };
 
 /* ---- the ladder ------------------------------------------------------------------------------ */

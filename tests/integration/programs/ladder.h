@@ -25,6 +25,8 @@ hf_status do_refused(hf_store *store, hf_error *err);
 hf_status do_set(hf_store *store, hf_error *err);
 hf_status do_shared(hf_store *store, hf_error *err);
 hf_status do_leave(hf_store *store, hf_error *err);
+hf_status do_ask(hf_store *store, hf_error *err);
+hf_status do_start(hf_store *store, hf_error *err);
 
 /* ladder_ledgers.c */
 hf_status do_install(hf_store *store, hf_error *err);

@@ -109,6 +109,37 @@ hf_status do_set(hf_store *store, hf_error *err)
     return status;
 }
 
+/* ---- asks ------------------------------------------------------------------------------------ */
+
+static void never_yield(hf_lock *lock, const hf_error *who, void *arg)
+{
+    (void)lock, (void)who, (void)arg;
+}
+
+/* What another holds a while is asked for, and can be asked for in its turn. */
+hf_status do_ask(hf_store *store, hf_error *err)
+{
+    const hf_target job = {.label = "job"};
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    hf_lock *lock = NULL;
+    pthread_t thread;
+    hf_lock *theirs = taken_by_the_other(&job, 1, 0);
+    bool spared = rungs_spare(true);
+    pthread_create(&thread, NULL, hold_a_while, theirs);
+    rungs_spare(spared);
+    spec.targets = &job;
+    spec.target_count = 1;
+    spec.flags = HF_ASK;
+    spec.on_yield = never_yield;
+    spec.wait_ms = PATIENCE_MS;
+    hf_status status = hf_lock_acquire(store, &spec, &lock, err);
+    pthread_join(thread, NULL);
+    if (status == HF_OK)
+        status = hf_lock_release(lock, err);
+    hf_lock_free(lock);
+    return status;
+}
+
 /* ---- names of a registry --------------------------------------------------------------------- */
 
 static const char names[] = "version: 1\nstrict: false\nconventions: { generic: [task] }\n"
@@ -262,4 +293,57 @@ hf_status do_leave(hf_store *store, hf_error *err)
         complain("a failure has left the relation half alone", &why);
     rungs_spare(spared);
     return status;
+}
+
+/* ---- started --------------------------------------------------------------------------------- */
+
+struct ending {
+    pthread_mutex_t mutex;
+    pthread_cond_t told;
+    bool is_told;
+    hf_lock *lock;
+    hf_status status;
+    hf_error why;
+};
+
+static void tell(hf_lock *lock, hf_status status, const hf_error *why, void *arg)
+{
+    struct ending *ending = arg;
+    pthread_mutex_lock(&ending->mutex);
+    ending->lock = lock;
+    ending->status = status;
+    ending->why = *why;
+    ending->is_told = true;
+    pthread_cond_signal(&ending->told);
+    pthread_mutex_unlock(&ending->mutex);
+}
+
+/* Whatever fails, the end of one that was started is told. */
+hf_status do_start(hf_store *store, hf_error *err)
+{
+    const hf_target job = {.label = "job"};
+    struct ending ending = {.mutex = PTHREAD_MUTEX_INITIALIZER, .told = PTHREAD_COND_INITIALIZER};
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    pthread_t thread;
+    bool spared = rungs_spare(true);
+    pthread_create(&thread, NULL, hold_a_while, taken_by_the_other(&job, 1, 0));
+    rungs_spare(spared);
+    spec.targets = &job;
+    spec.target_count = 1;
+    spec.wait_ms = PATIENCE_MS;
+    spec.arg = &ending;
+    hf_status status = hf_lock_start(store, &spec, tell, err);
+    pthread_mutex_lock(&ending.mutex);
+    while (status == HF_OK && !ending.is_told)
+        pthread_cond_wait(&ending.told, &ending.mutex);
+    pthread_mutex_unlock(&ending.mutex);
+    pthread_join(thread, NULL);
+    if (status != HF_OK)
+        return status;
+    if ((ending.status == HF_OK) != (ending.lock != NULL))
+        complain("it is told of a lock that there is not, or of none that there is", &ending.why);
+    hf_lock_free(ending.lock);
+    if (ending.status != HF_OK && err)
+        *err = ending.why;
+    return ending.status;
 }

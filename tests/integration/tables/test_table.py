@@ -552,3 +552,17 @@ def test_a_bad_machine_number_is_bad_configuration(holdfast, machine):
 def test_the_machine_number_comes_from_the_environment(holdfast):
     done = holdfast("table", "register", "a", env={"HOLDFAST_MACHINE": "5"})
     assert int(done.out) >> 12 & 1023 == 5
+
+
+def test_a_registration_whose_commit_is_in_doubt_is_looked_for(own_pg):
+    database = own_pg.create_database()
+    hf.install(database.url())
+    with hf.Store(database.url()) as store:
+        register(store, "app.first")  # connected
+        own_pg.await_standbys("nobody")
+        call = Background(register, store, EVENTS)
+        cancel = "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'"
+        eventually(lambda: own_pg.sql(cancel))
+        number, _created = call.result()
+        assert find(store, EVENTS) == number
+        own_pg.await_standbys("")

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import signal
 import struct
 import threading
 import time
@@ -310,7 +311,7 @@ def test_callback_that_says_nothing_still_gets_a_message(store):
     call = Silent(store, LABEL, body)
     assert call.status == Status.BAD_DATA
     assert call.error.code == Status.BAD_DATA
-    assert b"callback" in call.error.message
+    assert b"work" in call.error.message
 
 
 def test_error_is_untouched_by_success(store):
@@ -614,6 +615,18 @@ def test_a_connection_that_ended_while_idle_costs_no_attempt(db, db_store):
     eventually(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
     call = hf_tx.Call(db_store, LABEL, lambda tx: tx.query("select 1"), max_attempts=1)
     assert (call.status, call.attempts) == (Status.OK, 1)
+
+
+def test_a_signal_ends_no_statement(server_store):
+    """One whose handler lets system calls be interrupted."""
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    call = Background(hf_tx.Call, server_store, LABEL, lambda tx: tx.query("select pg_sleep(1)"), max_attempts=1)
+    while call.running:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pthread_kill(call.thread.ident, signal.SIGUSR1)
+        time.sleep(0.05)
+    signal.signal(signal.SIGUSR1, before)
+    assert call.result().status is Status.OK
 
 
 def test_deadline_ends_the_retries(tx_server, server_store):

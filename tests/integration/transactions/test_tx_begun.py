@@ -137,6 +137,12 @@ def test_again_is_not_for_applications(store, form):
     assert counter(store) == 0
 
 
+def test_a_statement_that_is_refused_is_not_said_to_be_a_callbacks(begun):
+    with pytest.raises(HfError) as refused:
+        begun(LABEL).tx.query("commit")
+    assert "callback" not in refused.value.message + refused.value.hint and "hf_tx_end" in str(refused.value)
+
+
 # --- what is held, and when it ends -------------------------------------------------------------------
 
 

@@ -9,9 +9,11 @@ import pytest
 
 import hf
 import hf_tx
+import sanitizers
 from awaiting import Background, eventually
 from hf import Status
 from hf_tx import Call, failure, transact
+from stores import recorded_database
 
 LABEL = "Control:1"
 
@@ -21,12 +23,12 @@ def is_in(error, *words):
 
 
 @pytest.fixture(params=["bare", "recorded"])
-def database(request, db):
+def database(request, pg):
     """Each PostgreSQL, without the schema and with it."""
-    db.sql("create table done (what text)", user="app")
-    if request.param == "recorded":
-        hf.install(db.url())
-    return db
+    made = recorded_database(pg) if request.param == "recorded" else pg.create_database()
+    made.sql("create table done (what text)", user="app")
+    yield made
+    made.drop()
 
 
 @pytest.fixture
@@ -411,7 +413,7 @@ def test_a_transaction_within_another_does_not_wait_for_its_connection(store):
 # --- a callback that does not return -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["throw", "cancel"])
+@pytest.mark.parametrize("how", ["throw", pytest.param("cancel", marks=sanitizers.with_cancelled_threads)])
 def test_a_callback_that_is_left_takes_its_transaction_along(kind, compiled, how):
     command = [compiled("tx_left.cpp"), how, kind.url, LABEL]
     assert subprocess.run(command, timeout=40).returncode == 0

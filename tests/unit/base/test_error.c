@@ -145,7 +145,7 @@ static void test_options_are_copied_as_far_as_the_caller_knows_them(void **state
 
 static void test_options_without_a_size_are_refused(void **state)
 {
-    struct given forgotten = {.size = 0}, garbage = {.size = 1 << 20}, out;
+    struct given forgotten = {.size = 0}, garbage = {.size = 1 << 20}, early = {.size = 1}, out;
     hf_error err;
     const size_t least = offsetof(struct given, first);
 
@@ -153,8 +153,10 @@ static void test_options_without_a_size_are_refused(void **state)
     assert_int_equal(hf__options_copy(&out, sizeof out, &forgotten, least, "t", "I", &err),
                      HF_INVALID);
     assert_string_equal(err.message, "t.size is not set: start from I");
-    assert_int_equal(hf__options_copy(&out, sizeof out, &garbage, least, "t", "I", NULL),
+    assert_int_equal(hf__options_copy(&out, sizeof out, &garbage, least, "t", "I", &err),
                      HF_INVALID);
+    assert_string_equal(err.message, "t.size is 1048576, which no version of it has: start from I");
+    assert_int_equal(hf__options_copy(&out, sizeof out, &early, least, "t", "I", NULL), HF_INVALID);
 }
 
 int main(void)

@@ -24,7 +24,7 @@ hf__attempt *begin(const hf__attempt_plan *plan)
 
 void finish(hf__attempt *attempt)
 {
-    store->ops->attempt->close(attempt);
+    store->ops->attempt->close(attempt, &writing);
 }
 
 hf_status query(hf__attempt *attempt, const hf__attempt_plan *plan, const char *sql, hf_error *err)

@@ -82,6 +82,17 @@ static const struct {
     {HEAD "  - name:\n    key: { fixed: 5000 }\n", "3:10 wrong-type"},
     {HEAD "  - name: a\n    lifetme: session\n    key: { fixed: 5000 }\n", "4:5 unknown-field"},
     {HEAD "  - name: a\n    lifetime: for ever\n    key: { fixed: 5000 }\n", "4:15 wrong-value"},
+    {HEAD "  - name: a\n    lifetime: lease\n    lease: 999ms\n    key: { fixed: 5000 }\n",
+     "5:12 wrong-value"},
+    {HEAD "  - name: a\n    lifetime: lease\n    lease: 25h\n    key: { fixed: 5000 }\n",
+     "5:12 wrong-value"},
+    {HEAD "  - name: a\n    lifetime: lease\n    lease: soon\n    key: { fixed: 5000 }\n",
+     "5:12 wrong-value"},
+    {HEAD "  - name: a\n    lifetime: lease\n    lease: [30s]\n    key: { fixed: 5000 }\n",
+     "5:12 wrong-type"},
+    {HEAD "  - name: a\n    lifetime: session\n    lease: 30s\n    key: { fixed: 5000 }\n",
+     "5:12 wrong-value"},
+    {HEAD "  - name: a\n    lease: 30s\n    key: { fixed: 5000 }\n", "4:12 wrong-value"},
     {HEAD "  - name: a\n    mode: both\n    key: { fixed: 5000 }\n", "4:11 wrong-value"},
     {HEAD "  - name: a\n    key: { fixed: \"5000\" }\n", "4:19 number-as-string"},
     {HEAD "  - name: a\n    key: { fixed: 9223372036854775808 }\n", "4:19 id-range"},
@@ -285,6 +296,24 @@ static void test_lifetime_and_mode_are_what_is_written(void **state)
     done(&result);
 }
 
+static void test_length_of_a_lease_is_read_wherever_it_stands(void **state)
+{
+    static const char text[] =
+        HEAD "  - { name: a, key: { fixed: 5000 }, lifetime: lease, lease: 1m }\n"
+             "  - { name: b, lease: 1500ms, key: { fixed: 6000 }, lifetime: lease }\n"
+             "  - { name: c, key: { fixed: 7000 }, lifetime: lease, lease: 45 }\n"
+             "  - { name: d, key: { fixed: 8000 }, lifetime: lease }\n";
+    static const int lengths[] = {60000, 1500, 45000, 0};
+    (void)state;
+    struct examined result = examine(text, sizeof text - 1);
+    assert_int_equal(result.findings.count, 0);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        assert_int_equal(result.registry->entries[i].view.lifetime, HF_LEASE);
+        assert_int_equal(result.registry->entries[i].view.lease_ms, lengths[i]);
+    }
+    done(&result);
+}
+
 static void test_keys_of_every_form_are_read(void **state)
 {
     static const char text[] =
@@ -367,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_size_nesting_and_repetition_have_limits),
         cmocka_unit_test(test_a_whole_entry_is_read),
         cmocka_unit_test(test_lifetime_and_mode_are_what_is_written),
+        cmocka_unit_test(test_length_of_a_lease_is_read_wherever_it_stands),
         cmocka_unit_test(test_keys_of_every_form_are_read),
         cmocka_unit_test(test_an_alias_stands_for_the_value_of_its_anchor),
         cmocka_unit_test(test_what_can_be_read_is_kept_beside_the_faults),

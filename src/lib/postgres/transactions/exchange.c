@@ -11,9 +11,8 @@
 #include "base/clock.h"
 
 enum {
-    CANCEL_MS = 1000,       /* to ask for it: the whole server may be silent */
-    CANCEL_GRACE_MS = 5000, /* for the answer of what was cancelled */
-    SERVER_FIRST_MS = 200,  /* the server's own timeout for the labels has this much of a start */
+    CANCEL_MS = PG_BEYOND_MS / 2, /* to ask for it: the whole server may be silent */
+    SERVER_FIRST_MS = 200, /* the server's own timeout for the labels has this much of a start */
 };
 
 static pg_backend *backend_of(const pg_attempt *attempt)
@@ -30,6 +29,8 @@ static hf__attempt_fault fault_of(const char *sqlstate, bool opening)
     if ((strncmp(sqlstate, "40", 2) == 0 && strcmp(sqlstate, "40002") != 0) ||
         strncmp(sqlstate, "08", 2) == 0)
         return HF__FAULT_RETRY;
+    if (opening && strcmp(sqlstate, PG_SQLSTATE_LEASED) == 0)
+        return HF__FAULT_LEASED;
     if (strcmp(sqlstate, "55P03") == 0)
         return opening ? HF__FAULT_LOCKED : HF__FAULT_RETRY;
     return strcmp(sqlstate, "23505") == 0 ? HF__FAULT_UNIQUE : HF__FAULT_FINAL;
@@ -60,14 +61,10 @@ hf_status hf__pg_attempt_broke(pg_attempt *attempt, const char *what, hf_error *
  * the pooler knows which server it is. */
 static void cancel(pg_attempt *attempt)
 {
-    char ignored_text[256];
     hf_error ignored;
     PGresult *result = NULL;
     if (backend_of(attempt)->pooled) {
-        PGcancel *handle = PQgetCancel(attempt->session->conn);
-        if (handle)
-            (void)PQcancel(handle, ignored_text, sizeof ignored_text);
-        PQfreeCancel(handle);
+        hf__pg_cancel_aside(PQgetCancel(attempt->session->conn), hf__deadline(CANCEL_MS));
         return;
     }
     const char *params[] = {attempt->session->backend_pid, attempt->session->backend_start};
@@ -77,55 +74,58 @@ static void cancel(pg_attempt *attempt)
     PQclear(result);
 }
 
-/*
- * An interrupt ends the wait for the labels; a statement that runs is left to run. The caller's own
- * handle ends both.
- */
-static bool await_answer(pg_attempt *attempt, const hf__attempt_plan *plan, int64_t deadline,
-                         bool *timed_out)
-{
-    pg_session *session = attempt->session;
-    if (!plan || attempt->base.cancelled || attempt->commit_sent) /* no plan: it only tidies up */
-        return hf__pg_await_result(session, deadline, timed_out);
-    const pg_patience patience = {
-        .until = HF__FOREVER, .interruptible = !attempt->open, .cancel = plan->cancel};
-    session->patience = &patience;
-    bool is_answered = hf__pg_await_result(session, deadline, timed_out);
-    session->patience = NULL;
-    attempt->interrupted = session->impatient;
-    session->impatient = false;
-    return is_answered;
-}
-
 /* What goes out in one message, and what came back. */
 struct exchange {
     pg_attempt *attempt;
-    const hf__attempt_plan *plan;
+    const hf__attempt_plan *plan; /* NULL: it only tidies up */
     pg_message message;
     int64_t deadline; /* of the answers */
+    pg_patience patience;
+    pg_vigil vigil;
+    bool is_over; /* the time, or the caller's patience */
     bool commits;
     bool rolled_back; /* as COMMIT was answered */
     size_t released;
     PGresult *rows;
 };
 
-/* Past the deadline the statement is cancelled, and its answer gets a while longer. Never COMMIT:
- * one that is cancelled while it waits for a standby is committed here, and may be lost there. */
+/*
+ * An interrupt ends the wait for the labels; a statement that runs is left to run. The caller's own
+ * handle ends both.
+ */
+static bool await_answer(struct exchange *exchange, bool *timed_out)
+{
+    pg_session *session = exchange->attempt->session;
+    exchange->patience.interruptible = exchange->plan && !exchange->is_over &&
+                                       !exchange->attempt->open && !exchange->attempt->commit_sent;
+    bool is_answered = hf__pg_await_result(session, exchange->deadline, timed_out);
+    exchange->attempt->interrupted = exchange->attempt->interrupted || session->impatient;
+    session->impatient = false;
+    return is_answered;
+}
+
+/*
+ * Past the deadline the statement is cancelled, and its answer gets a moment longer. COMMIT gets
+ * that, too, but is never cancelled: one that is cancelled while it waits for a standby is
+ * committed here, and may be lost there.
+ */
 static bool wait_or_cancel(void *arg)
 {
     struct exchange *exchange = arg;
     pg_attempt *attempt = exchange->attempt;
     bool timed_out = false;
-    if (await_answer(attempt, exchange->plan, exchange->deadline, &timed_out))
+    if (await_answer(exchange, &timed_out))
         return true;
-    if (!timed_out || attempt->base.cancelled)
+    if (!timed_out || exchange->is_over || attempt->base.cancelled)
         return false;
+    exchange->is_over = true;
+    exchange->patience.cancel = NULL;
+    exchange->deadline = hf__deadline(PG_BEYOND_MS);
     if (!attempt->commit_sent) {
         attempt->base.cancelled = true;
         cancel(attempt);
     }
-    exchange->deadline = hf__deadline(CANCEL_GRACE_MS);
-    return await_answer(attempt, exchange->plan, exchange->deadline, &timed_out);
+    return await_answer(exchange, &timed_out);
 }
 
 static void read_beginning(pg_attempt *attempt, const PGresult *result)
@@ -141,16 +141,16 @@ static hf_status not_really_committed(hf_error *err)
 {
     hf_status status =
         hf__fail(err, HF_DATABASE, "COMMIT was answered with ROLLBACK: a statement had failed");
-    hf__hint(err, "return the failure of a statement from the callback");
+    hf__hint(err, "return the failure of a statement, or pass it to hf_tx_end");
     return status;
 }
 
 /* The callback did what only hf_transact may do, so its transaction cannot be answered for. */
 static hf_status ended_by_callback(pg_attempt *attempt, hf_error *err)
 {
-    hf_status status = hf__fail(err, HF_INVALID, "the callback ended the transaction itself");
-    hf__hint(err, "what it had done until then is as its own command left it; leave BEGIN, COMMIT, "
-                  "ROLLBACK and PREPARE TRANSACTION to hf_transact");
+    hf_status status = hf__fail(err, HF_INVALID, "a statement ended the transaction itself");
+    hf__hint(err, "what was done until then is as that command left it; leave BEGIN, COMMIT, "
+                  "ROLLBACK and PREPARE TRANSACTION to the library");
     return hf__pg_attempt_failed(attempt, status, HF__FAULT_FINAL, err);
 }
 
@@ -321,7 +321,7 @@ static hf_status check_lent(pg_attempt *attempt, hf_error *err)
     case PQTRANS_INERROR: return HF_OK;
     case PQTRANS_IDLE: return ended_by_callback(attempt, err);
     case PQTRANS_ACTIVE:
-        (void)!hf__fail(err, HF_INVALID, "the callback left a statement unfinished");
+        (void)!hf__fail(err, HF_INVALID, "a statement was left unfinished on the connection");
         hf__hint(err, "take all results of a statement, and end a COPY, before you go on");
         return hf__pg_attempt_failed(attempt, HF_INVALID, HF__FAULT_FINAL, err);
     case PQTRANS_UNKNOWN: break;
@@ -333,8 +333,26 @@ static hf_status check_lent(pg_attempt *attempt, hf_error *err)
 static bool converse(struct exchange *exchange, int64_t deadline)
 {
     const pg_reader reader = {wait_or_cancel, take_answer, exchange};
-    return hf__pg_message_send(&exchange->message, deadline) &&
-           hf__pg_message_read(&exchange->message, &reader);
+    pg_session *session = exchange->attempt->session;
+    exchange->vigil.heard = hf__now_ms();
+    exchange->patience = (pg_patience){.until = HF__FOREVER,
+                                       .cancel = exchange->plan ? exchange->plan->cancel : NULL,
+                                       .vigil = &exchange->vigil};
+    session->patience = &exchange->patience;
+    bool is_whole = hf__pg_message_send(&exchange->message, deadline) &&
+                    hf__pg_message_read(&exchange->message, &reader);
+    exchange->is_over = exchange->is_over || session->impatient;
+    session->patience = NULL;
+    session->impatient = false;
+    hf__pg_vigil_end(&exchange->vigil);
+    return is_whole;
+}
+
+static const char *why_broken(const struct exchange *exchange)
+{
+    return exchange->vigil.is_lost ? "no answer, and the server does not answer for it"
+           : exchange->is_over     ? "no answer in time"
+                                   : NULL;
 }
 
 /* Sends what is due in one message: opening, queue, the statement, COMMIT. The caller clears
@@ -357,7 +375,7 @@ hf_status hf__pg_exchange(pg_attempt *attempt, const hf__attempt_plan *plan,
     if (status != HF_OK)
         status = hf__pg_attempt_failed(attempt, status, HF__FAULT_FINAL, where);
     else if (!converse(&exchange, plan->deadline))
-        status = hf__pg_attempt_broke(attempt, NULL, where);
+        status = hf__pg_attempt_broke(attempt, why_broken(&exchange), where);
     else
         status = judge(&exchange, where);
     hf__pg_message_free(&exchange.message);
@@ -434,6 +452,6 @@ void hf__pg_attempt_reset(pg_attempt *attempt)
     if (converse(&exchange, exchange.deadline) && exchange.message.status == HF_OK)
         was_reset(attempt);
     else if (!atomic_load(&attempt->session->base.lost))
-        hf__pg_session_fail(attempt->session, "what its callback left could not be cleared away");
+        hf__pg_session_fail(attempt->session, "what was left in it could not be cleared away");
     hf__pg_message_free(&exchange.message);
 }

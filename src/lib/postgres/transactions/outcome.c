@@ -15,19 +15,66 @@
 
 enum {
     RECONNECT_MS = 60000, /* a restart after a crash, or a promotion, may take long */
-    AT_LEAST_MS = 10000,
-    END_BACKEND_MS = 2000, /* for a server process that keeps labels, though the time is over */
+    END_BACKEND_MS = 500, /* for a server process that keeps labels, though the time is over */
     PAUSE_LOW_MS = 20,
     PAUSE_HIGH_MS = 100,
     /* a server process that waits for its client even after this has not got the COMMIT */
     COMMIT_ARRIVES_MS = 2000,
 };
 
+/*
+ * Asking about one attempt. The deadline of the call bounds it, but least_ms are left for it in any
+ * case; once the call is cancelled, they are all that is left.
+ */
+struct search {
+    pg_backend *backend;
+    const pg_attempt *attempt;
+    pg_session *session; /* of its own; NULL: none is open */
+    pg_patience patience;
+    int least_ms;
+    int64_t began;
+};
+
+static struct search start_search(const pg_attempt *attempt, int64_t deadline,
+                                  const hf_cancel *cancel)
+{
+    pg_backend *backend = pg_backend_of(attempt->base.backend);
+    int least_ms = attempt->commit_sent ? PG_FIND_OUT_MS : END_BACKEND_MS;
+    int64_t shortest = hf__deadline(least_ms);
+    int64_t longest = hf__deadline(attempt->commit_sent ? RECONNECT_MS : backend->ping_deadline_ms);
+    int64_t until = deadline < longest ? deadline : longest;
+    return (struct search){
+        .backend = backend,
+        .attempt = attempt,
+        .patience = {.until = until > shortest ? until : shortest, .cancel = cancel},
+        .least_ms = least_ms,
+        .began = hf__now_ms(),
+    };
+}
+
+static void hurry(struct search *search)
+{
+    int64_t shortest = hf__deadline(search->least_ms);
+    if (search->patience.until > shortest)
+        search->patience.until = shortest;
+    search->patience.cancel = NULL;
+}
+
+static bool is_late(const struct search *search)
+{
+    return hf__left_ms(search->patience.until) == 0;
+}
+
+static void drop_session(struct search *search)
+{
+    if (search->session)
+        hf__pg_discard(search->session);
+    search->session = NULL;
+}
+
 static void pause_briefly(void)
 {
-    int ms = hf__jitter_ms(PAUSE_LOW_MS, PAUSE_HIGH_MS);
-    struct timespec time = {.tv_nsec = ms * 1000000L};
-    (void)nanosleep(&time, NULL);
+    (void)hf__poll(NULL, 0, hf__jitter_ms(PAUSE_LOW_MS, PAUSE_HIGH_MS));
 }
 
 /*
@@ -40,57 +87,35 @@ static bool may_pass(hf_status status, const hf_error *err)
                                strncmp(err->sqlstate, "53", 2) == 0);
 }
 
-/*
- * Runs one query on a session of its own, and repeats it until it gets an answer. patience bounds
- * connecting and the query where the server is silent; NULL: they may take their time.
- */
-static hf_status ask_with(pg_backend *backend, pg_session **session, int64_t deadline,
-                          const pg_patience *patience, const char *sql, int count,
+static hf_status ask_once(struct search *search, const char *sql, int count,
                           const char *const *params, PGresult **result, hf_error *err)
 {
-    hf_status status;
-    for (;;) {
-        status = *session ? HF_OK
-                          : hf__pg_session_open_for(backend, PG_FOR_LOCKS, patience, session, err);
-        if (status == HF_OK)
-            status = hf__pg_session_lock(*session, patience, err);
-        if (status == HF_OK) {
-            status = hf__pg_query(*session, sql, count, params, result, err);
-            hf__pg_session_unlock(*session);
-        }
-        if (status == HF_UNREACHABLE && *session) {
-            hf__pg_unpin(*session);
-            *session = NULL;
-        }
-        if (!may_pass(status, err) || hf__left_ms(deadline) == 0)
-            return status;
-        pause_briefly();
+    hf_status status = search->session
+                           ? HF_OK
+                           : hf__pg_session_open_for(search->backend, PG_FOR_LOCKS,
+                                                     &search->patience, &search->session, err);
+    if (status == HF_OK)
+        status = hf__pg_session_lock(search->session, &search->patience, err);
+    if (status == HF_OK) {
+        status = hf__pg_query(search->session, sql, count, params, result, err);
+        hf__pg_session_unlock(search->session);
     }
+    if (status == HF_UNREACHABLE || status == HF_INTERRUPTED)
+        drop_session(search);
+    return status;
 }
 
-static hf_status ask_until(pg_backend *backend, pg_session **session, int64_t deadline,
-                           const char *sql, int count, const char *const *params, PGresult **result,
-                           hf_error *err)
+/* Repeats the query until it gets an answer. */
+static hf_status ask(struct search *search, const char *sql, int count, const char *const *params,
+                     PGresult **result, hf_error *err)
 {
-    return ask_with(backend, session, deadline, NULL, sql, count, params, result, err);
-}
-
-/* Finds the server process by pid and transaction id: the pid may have been reused. */
-static void end_old_backend(pg_backend *backend, pg_session **session, const pg_attempt *attempt,
-                            int64_t deadline)
-{
-    hf_error ignored;
-    const char *params[] = {attempt->backend_pid, attempt->xid};
-    const pg_patience patience = {.until = deadline};
-    bool gone = !attempt->xid[0];
-    while (!gone && hf__left_ms(deadline) != 0) {
-        PGresult *result = NULL;
-        hf_status status =
-            ask_with(backend, session, deadline, &patience,
-                     pg_sql(&hf__sql_postgres_tx_end_backend), 2, params, &result, &ignored);
-        gone = status != HF_OK || PQntuples(result) == 0;
-        PQclear(result);
-        if (!gone)
+    for (;;) {
+        hf_status status = ask_once(search, sql, count, params, result, err);
+        if (status == HF_INTERRUPTED)
+            hurry(search);
+        else if (!may_pass(status, err) || is_late(search))
+            return status;
+        else
             pause_briefly();
     }
 }
@@ -104,6 +129,30 @@ static const char *id_of(const pg_attempt *attempt)
 static const char *start_of(const pg_attempt *attempt)
 {
     return attempt->xid[0] ? "" : attempt->backend_start;
+}
+
+/* Behind a pooler only a transaction that has told its id can be told from others. */
+static bool can_be_found(const struct search *search)
+{
+    return search->attempt->xid[0] ||
+           (search->attempt->backend_start[0] && !search->backend->pooled);
+}
+
+static void end_old_backend(struct search *search)
+{
+    hf_error ignored;
+    const char *params[] = {search->attempt->backend_pid, id_of(search->attempt),
+                            start_of(search->attempt)};
+    bool gone = !can_be_found(search);
+    while (!gone && !is_late(search)) {
+        PGresult *result = NULL;
+        hf_status status =
+            ask(search, pg_sql(&hf__sql_postgres_tx_end_backend), 3, params, &result, &ignored);
+        gone = status != HF_OK || PQntuples(result) == 0;
+        PQclear(result);
+        if (!gone)
+            pause_briefly();
+    }
 }
 
 static hf__attempt_outcome in_doubt(const pg_attempt *attempt, const char *why, hf_error *err)
@@ -121,90 +170,90 @@ static hf__attempt_outcome in_doubt(const pg_attempt *attempt, const char *why, 
  * our side only. It would keep the labels until the server notices. One that is at work, or waits
  * for a standby, is left alone.
  */
-static void end_if_forgotten(pg_backend *backend, pg_session **session, const pg_attempt *attempt,
-                             int64_t began)
+static void end_if_forgotten(struct search *search)
 {
     hf_error ignored;
     PGresult *result = NULL;
+    const pg_attempt *attempt = search->attempt;
     const char *params[] = {attempt->backend_pid, id_of(attempt), start_of(attempt)};
-    if (!attempt->backend_pid[0] || hf__now_ms() - began < COMMIT_ARRIVES_MS)
+    if (!attempt->backend_pid[0] || hf__now_ms() - search->began < COMMIT_ARRIVES_MS)
         return;
-    (void)!ask_until(backend, session, hf__now_ms(), pg_sql(&hf__sql_postgres_tx_end_forgotten), 3,
-                     params, &result, &ignored);
+    (void)!ask_once(search, pg_sql(&hf__sql_postgres_tx_end_forgotten), 3, params, &result,
+                    &ignored);
     PQclear(result);
 }
 
 /*
  * A commit that can be seen may be on this server alone: after a crash, or when its backend was
  * ended, nobody waits for the standby any more. A commit of our own does. False: the connection
- * broke over it, or somebody cancelled it, and *session is NULL; the next server has to be asked
- * from the start.
+ * broke over it, or somebody cancelled it, and the next server has to be asked from the start.
  */
-static bool confirm(pg_session **session, const pg_attempt *attempt, int64_t deadline,
-                    hf__attempt_outcome *outcome, hf_error *err)
+static bool confirm(struct search *search, hf__attempt_outcome *outcome, hf_error *err)
 {
     hf_error why;
-    hf__baton_take(&(*session)->baton);
-    (*session)->unreplicated = false;
-    hf_status status =
-        hf__pg_script(*session, pg_sql(&hf__sql_postgres_tx_confirm), deadline, NULL, &why);
-    if (status == HF_OK && (*session)->unreplicated)
+    pg_session *session = search->session;
+    hf__baton_take(&session->baton);
+    session->patience = &search->patience;
+    session->unreplicated = false;
+    hf_status status = hf__pg_script(session, pg_sql(&hf__sql_postgres_tx_confirm),
+                                     search->patience.until, NULL, &why);
+    if (status == HF_OK && session->unreplicated)
         status = hf__fail(&why, HF_IN_DOUBT, "its standby does not have it");
-    hf__baton_give(&(*session)->baton);
-    if (may_pass(status, &why)) {
-        hf__pg_discard(*session);
-        *session = NULL;
-    }
-    *outcome = status == HF_OK ? HF__OUTCOME_COMMITTED : in_doubt(attempt, why.message, err);
-    return *session || hf__left_ms(deadline) == 0;
+    hf__pg_session_unlock(session);
+    if (status == HF_INTERRUPTED)
+        hurry(search);
+    bool again = status == HF_INTERRUPTED || may_pass(status, &why);
+    if (again)
+        drop_session(search);
+    *outcome =
+        status == HF_OK ? HF__OUTCOME_COMMITTED : in_doubt(search->attempt, why.message, err);
+    return !again || is_late(search);
 }
 
 /* While the server process lives, a missing marker means nothing: it may be about to commit. */
-static hf__attempt_outcome by_marker(pg_backend *backend, pg_session **session,
-                                     const pg_attempt *attempt, int64_t deadline, hf_error *err)
+static hf__attempt_outcome by_marker(struct search *search, hf_error *err)
 {
+    const pg_attempt *attempt = search->attempt;
     const char *params[] = {attempt->marker, attempt->backend_pid[0] ? attempt->backend_pid : "0",
                             id_of(attempt), start_of(attempt)};
     hf__attempt_outcome outcome;
     bool was_gone = false;
-    int64_t began = hf__now_ms();
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status = ask_until(backend, session, deadline,
-                                     pg_sql(&hf__sql_postgres_tx_marker), 4, params, &result, &why);
+        hf_status status =
+            ask(search, pg_sql(&hf__sql_postgres_tx_marker), 4, params, &result, &why);
         if (status != HF_OK)
             return in_doubt(attempt, why.message, err);
         bool marked = hf__pg_bool(result, 0, 0), alive = hf__pg_bool(result, 0, 1);
         PQclear(result);
-        if (marked && confirm(session, attempt, deadline, &outcome, err))
+        if (marked && confirm(search, &outcome, err))
             return outcome;
         if (marked)
             continue;
         if (was_gone)
             return HF__OUTCOME_NOT_COMMITTED;
-        if (hf__left_ms(deadline) == 0)
+        if (is_late(search))
             return in_doubt(attempt, "its backend is still at work", err);
         /* It may have committed after the query's snapshot and then ended: look once more. */
         was_gone = !alive;
         if (alive) {
-            end_if_forgotten(backend, session, attempt, began);
+            end_if_forgotten(search);
             pause_briefly();
         }
     }
 }
 
-static hf__attempt_outcome by_id(pg_backend *backend, pg_session **session,
-                                 const pg_attempt *attempt, int64_t deadline, hf_error *err)
+static hf__attempt_outcome by_id(struct search *search, hf_error *err)
 {
+    const pg_attempt *attempt = search->attempt;
     const char *params[] = {attempt->xid};
     hf__attempt_outcome outcome;
-    int64_t began = hf__now_ms();
     for (;;) {
         PGresult *result = NULL;
         hf_error why;
-        hf_status status = ask_until(backend, session, deadline,
-                                     pg_sql(&hf__sql_postgres_tx_status), 1, params, &result, &why);
+        hf_status status =
+            ask(search, pg_sql(&hf__sql_postgres_tx_status), 1, params, &result, &why);
         if (status == HF_DATABASE && strcmp(why.sqlstate, "22023") == 0)
             return HF__OUTCOME_NOT_COMMITTED; /* "in the future": lost in a crash of the server */
         if (status != HF_OK)
@@ -218,45 +267,39 @@ static hf__attempt_outcome by_id(pg_backend *backend, pg_session **session,
             return HF__OUTCOME_NOT_COMMITTED;
         if (strcmp(state, "committed") == 0 && !same)
             return in_doubt(attempt, "the server has crashed or been replaced since", err);
-        if (strcmp(state, "committed") == 0 && confirm(session, attempt, deadline, &outcome, err))
+        if (strcmp(state, "committed") == 0 && confirm(search, &outcome, err))
             return outcome;
         if (strcmp(state, "committed") == 0)
             continue;
         if (strcmp(state, "in progress") != 0)
             return in_doubt(attempt, "the server does not remember it", err);
-        if (hf__left_ms(deadline) == 0)
+        if (is_late(search))
             return in_doubt(attempt, "its backend is still at work", err);
-        end_if_forgotten(backend, session, attempt, began);
+        end_if_forgotten(search);
         pause_briefly();
     }
-}
-
-/* The caller's deadline has passed, or will: but what is known a moment later is not in doubt. */
-static int64_t patience(const hf__attempt_plan *plan)
-{
-    int64_t longest = hf__deadline(RECONNECT_MS), shortest = hf__deadline(AT_LEAST_MS);
-    int64_t deadline = plan->deadline < longest ? plan->deadline : longest;
-    return deadline > shortest ? deadline : shortest;
 }
 
 hf__attempt_outcome hf__pg_attempt_outcome(hf__attempt *base, const hf__attempt_plan *plan,
                                            hf_error *err)
 {
     const pg_attempt *attempt = (const pg_attempt *)base;
-    pg_backend *backend = pg_backend_of(base->backend);
-    pg_session *session = NULL;
-    int64_t deadline = patience(plan);
+    struct search search = start_search(attempt, plan->deadline, plan->cancel);
     hf__attempt_outcome outcome = HF__OUTCOME_NOT_COMMITTED;
 
-    if (!attempt->commit_sent) {
-        int64_t shortest = hf__deadline(END_BACKEND_MS);
-        int64_t wanted = plan->deadline < deadline ? plan->deadline : deadline;
-        end_old_backend(backend, &session, attempt, wanted > shortest ? wanted : shortest);
-    } else if (attempt->marked)
-        outcome = by_marker(backend, &session, attempt, deadline, err);
+    if (!attempt->commit_sent)
+        end_old_backend(&search);
+    else if (attempt->marked)
+        outcome = by_marker(&search, err);
     else if (attempt->xid[0])
-        outcome = by_id(backend, &session, attempt, deadline, err);
-    if (session)
-        hf__pg_discard(session);
+        outcome = by_id(&search, err);
+    drop_session(&search);
     return outcome;
+}
+
+void hf__pg_attempt_end_backend(const pg_attempt *attempt)
+{
+    struct search search = start_search(attempt, hf__now_ms(), NULL);
+    end_old_backend(&search);
+    drop_session(&search);
 }

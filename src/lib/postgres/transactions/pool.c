@@ -21,12 +21,15 @@ static pg_session *idle_tx_session(pg_backend *backend)
 
 void hf__pg_keep_generation(pg_session *session, const PGresult *result)
 {
+    pg_backend *backend = pg_backend_of(session->base.backend);
     (void)snprintf(session->generation, sizeof session->generation, "%s",
                    hf__pg_text(result, 0, 0));
+    pthread_mutex_lock(&backend->mutex); /* who probes a busy session reads these two */
     (void)snprintf(session->backend_pid, sizeof session->backend_pid, "%s",
                    hf__pg_text(result, 0, 1));
     (void)snprintf(session->backend_start, sizeof session->backend_start, "%s",
                    hf__pg_text(result, 0, 2));
+    pthread_mutex_unlock(&backend->mutex);
 }
 
 static hf_status learn_generation(pg_session *session, hf_error *err)
@@ -40,39 +43,55 @@ static hf_status learn_generation(pg_session *session, hf_error *err)
     return status;
 }
 
-const hf__sql *const hf__pg_tx_prepared[PG_TX_PREPARED] = {&hf__sql_postgres_tx_lock_one,
-                                                           &hf__sql_postgres_tx_keep_one,
-                                                           &hf__sql_postgres_tx_hand_over_one};
+const hf__sql *hf__pg_tx_keep(const pg_backend *backend)
+{
+    return hf__pg_may_be_leased(backend) ? &hf__sql_postgres_tx_keep_unleased
+                                         : &hf__sql_postgres_tx_keep_one;
+}
+
+const hf__sql *hf__pg_tx_prepared(const pg_backend *backend, size_t index)
+{
+    const hf__sql *const prepared[PG_TX_PREPARED] = {
+        &hf__sql_postgres_tx_lock_one, hf__pg_tx_keep(backend), &hf__sql_postgres_tx_hand_over_one};
+    return prepared[index];
+}
 
 static hf_status prepare_all(pg_session *session, hf_error *err)
 {
     hf_status status = HF_OK;
     for (size_t i = 0; status == HF_OK && i < PG_TX_PREPARED; i++)
-        status = hf__pg_prepare(session, hf__pg_tx_prepared[i], err);
+        status = hf__pg_prepare(session,
+                                hf__pg_tx_prepared(pg_backend_of(session->base.backend), i), err);
     return status;
 }
 
-static hf_status open_tx_session(pg_backend *backend, const hf_cancel *cancel, pg_session **session,
-                                 hf_error *err)
+static hf_status open_tx_session(pg_backend *backend, const hf__attempt_plan *plan,
+                                 pg_session **session, hf_error *err)
 {
-    const pg_patience patience = {.until = HF__FOREVER, .cancel = cancel};
+    enum { LEAST_MS = 1000 }; /* a healthy server that is busy answers within that */
+    int64_t least = hf__deadline(LEAST_MS);
+    const pg_patience patience = {.until = plan->deadline > least ? plan->deadline : least,
+                                  .cancel = plan->cancel};
+    bool is_bounded = plan->cancel || plan->deadline != HF__FOREVER;
     hf_status status = hf__pg_session_open_for(backend, PG_FOR_TRANSACTIONS,
-                                               cancel ? &patience : NULL, session, err);
+                                               is_bounded ? &patience : NULL, session, err);
     pthread_mutex_lock(&backend->mutex);
     if (status == HF_OK) {
         (*session)->checked_out = true;
         (*session)->tx_session = true;
     } else {
         backend->tx_sessions--;
-        pthread_cond_broadcast(&backend->changed);
+        hf__cond_broadcast(&backend->changed);
     }
     pthread_mutex_unlock(&backend->mutex);
     if (status != HF_OK)
         return status;
     hf__baton_take(&(*session)->baton);
+    (*session)->patience = &patience;
     status = learn_generation(*session, err);
     if (status == HF_OK && hf__pg_tx_prepares(backend))
         status = prepare_all(*session, err);
+    (*session)->patience = NULL;
     if (status != HF_OK) {
         /* Lost, because the next transaction must not get a session that is half set up. */
         hf__pg_session_fail(*session, "it could not be prepared");
@@ -118,19 +137,16 @@ static hf_status refuse_nested(const pg_backend *backend, hf_error *err)
 static hf_status pick_session(pg_backend *backend, const hf__attempt_plan *plan, pg_session **out,
                               hf_error *err)
 {
-    struct timespec until = hf__timespec(plan->deadline);
-    bool may_open = false;
-    int timed_out = 0;
+    bool may_open = false, in_time = true;
 
     pthread_mutex_lock(&backend->mutex);
     for (;;) {
         *out = idle_tx_session(backend);
         may_open = !*out && backend->tx_sessions < (unsigned)backend->max_transactions;
-        if (*out || may_open || timed_out || backend->interrupted || plan->is_nested ||
+        if (*out || may_open || !in_time || backend->interrupted || plan->is_nested ||
             hf__is_cancelled(plan->cancel))
             break;
-        timed_out =
-            pthread_cond_clockwait(&backend->changed, &backend->mutex, CLOCK_MONOTONIC, &until);
+        in_time = hf__cond_wait(&backend->changed, &backend->mutex, plan->deadline);
     }
     bool stop = backend->interrupted || hf__is_cancelled(plan->cancel);
     if (!stop && *out) {
@@ -144,7 +160,7 @@ static hf_status pick_session(pg_backend *backend, const hf__attempt_plan *plan,
     if (stop)
         return hf__interrupted(err);
     if (may_open)
-        return open_tx_session(backend, plan->cancel, out, err);
+        return open_tx_session(backend, plan, out, err);
     if (!*out)
         return plan->is_nested ? refuse_nested(backend, err) : no_session(backend, err);
     hf__baton_take(&(*out)->baton);
@@ -162,14 +178,27 @@ hf_status hf__pg_tx_checkout(pg_backend *backend, const hf__attempt_plan *plan,
     }
 }
 
-hf_status hf__pg_tx_checkout_held(hf__session *held, pg_session **out, hf_error *err)
+static hf_status session_in_use(hf_error *err)
+{
+    hf_status status = hf__fail(err, HF_EXHAUSTED, "the lock's session did not come free in time");
+    hf__hint(err, "another transaction runs on it; allow more time, or end that one sooner");
+    return status;
+}
+
+hf_status hf__pg_tx_checkout_held(const hf__attempt_plan *plan, pg_session **out, hf_error *err)
 {
     pg_session *session = NULL;
-    hf_status status = hf__pg_checkout_held(held, &session, err);
+    const pg_patience patience = {
+        .until = plan->deadline, .interruptible = true, .cancel = plan->cancel};
+    hf_status status = hf__pg_checkout_held(plan->session, &patience, &session, err);
+    if (status == HF_UNREACHABLE)
+        return session_in_use(err);
     if (status != HF_OK)
         return status;
+    session->patience = &patience;
     if (!session->generation[0])
         status = learn_generation(session, err);
+    session->patience = NULL;
     if (status != HF_OK) {
         if (atomic_load(&session->base.lost)) {
             status = HF_LOST;

@@ -64,7 +64,8 @@ static void step_one_label(pg_message *message, const hf__attempt_plan *plan)
     hf__pg_step(message, PG_TAKEN, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
     step_bounds(message, plan->deadline);
     step_known(message, PG_TAKEN, &hf__sql_postgres_tx_lock_one, 1, params);
-    step_known(message, PG_KEPT, &hf__sql_postgres_tx_keep_one, 1, params);
+    step_known(message, PG_KEPT, hf__pg_tx_keep(pg_backend_of(message->session->base.backend)), 1,
+               params);
     hf__pg_step(message, PG_KEPT, "COMMIT AND CHAIN", 0, NULL);
     hf__pg_step(message, PG_KEPT, isolation_sql(plan, false), 0, NULL);
     step_known(message, PG_BEGUN, &hf__sql_postgres_tx_hand_over_one, 2, params);
@@ -76,6 +77,8 @@ static void step_labels(pg_message *message, const hf__attempt_plan *plan, const
     hf__pg_step(message, PG_TAKEN, "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", 0, NULL);
     step_bounds(message, plan->deadline);
     hf__pg_step(message, PG_TAKEN, pg_sql(&hf__sql_postgres_tx_lock), 2, params);
+    if (hf__pg_may_be_leased(pg_backend_of(message->session->base.backend)))
+        hf__pg_step(message, PG_TAKEN, pg_sql(&hf__sql_postgres_tx_refuse_leased), 2, params);
     hf__pg_step(message, PG_KEPT, pg_sql(&hf__sql_postgres_tx_keep), 2, params);
     hf__pg_step(message, PG_KEPT, "COMMIT AND CHAIN", 0, NULL);
     hf__pg_step(message, PG_KEPT, isolation_sql(plan, false), 0, NULL);
@@ -132,6 +135,21 @@ static void step_timeouts(pg_message *message)
                 old ? PG_TIMEOUTS - 1 : PG_TIMEOUTS, params);
 }
 
+/* What the transaction writes is committed under these terms, or not at all. */
+static hf_status step_leases(pg_message *message, const hf__attempt_plan *plan, hf_error *err)
+{
+    pg_arrays arrays = {0};
+    if (plan->lease_count == 0)
+        return HF_OK;
+    hf_status status = hf__pg_lease_arrays(&arrays, plan->leases, plan->lease_count, err);
+    const char *params[] = {arrays.keys.data, arrays.spaces.data, arrays.terms.data,
+                            plan->read_only ? "f" : "t"};
+    if (status == HF_OK)
+        hf__pg_step(message, PG_MARKED, pg_sql(&hf__sql_postgres_check_leases), 4, params);
+    hf__pg_arrays_free(&arrays);
+    return status;
+}
+
 /* The marker comes first, as the session's own role: the callback may take another one, or make the
  * rest of the transaction read-only. */
 hf_status hf__pg_step_opening(pg_message *message, const pg_attempt *attempt,
@@ -139,6 +157,8 @@ hf_status hf__pg_step_opening(pg_message *message, const pg_attempt *attempt,
 {
     const char *params[] = {attempt->marker};
     hf_status status = step_beginning(message, plan, err);
+    if (status == HF_OK)
+        status = step_leases(message, plan, err);
     if (status != HF_OK)
         return status;
     if (attempt->marked)
@@ -228,7 +248,7 @@ void hf__pg_step_reset(pg_message *message)
         return;
     step_settings_again(message);
     for (size_t i = 0; session->tx_session && i < PG_TX_PREPARED; i++)
-        step_prepare(message, hf__pg_tx_prepared[i]);
+        step_prepare(message, hf__pg_tx_prepared(pg_backend_of(session->base.backend), i));
 }
 
 void hf__pg_step_bound(pg_message *message, int64_t deadline)

@@ -41,9 +41,8 @@ static hf_status attempt_open(hf__backend *base, const hf__attempt_plan *plan, h
     if (!attempt)
         return hf__no_memory(err);
     attempt->base.backend = base;
-    hf_status status = plan->session
-                           ? hf__pg_tx_checkout_held(plan->session, &attempt->session, err)
-                           : hf__pg_tx_checkout(backend, plan, &attempt->session, err);
+    hf_status status = plan->session ? hf__pg_tx_checkout_held(plan, &attempt->session, err)
+                                     : hf__pg_tx_checkout(backend, plan, &attempt->session, err);
     if (status == HF_OK) {
         attempt->marked = !plan->read_only && backend->schema == HF_SCHEMA_VERSION &&
                           backend->schema_usable && backend->records_wanted != HF_RECORDS_OFF;
@@ -96,7 +95,9 @@ static hf_status admit(pg_attempt *attempt, const char *sql, pg_command command,
 {
     if (command == PG_COMMAND_ENDS)
         return refuse(attempt, "the statement would begin or end the transaction",
-                      "return from the callback: HF_OK commits, all else rolls back", err);
+                      "end it by what you return, or pass to hf_tx_end: HF_OK commits, all else "
+                      "rolls back",
+                      err);
     if (command == PG_COMMAND_COPIES)
         return refuse(attempt, "COPY does not run in hf_tx_query",
                       "use libpq's functions for COPY on hf_tx_connection", err);
@@ -230,31 +231,46 @@ static hf_status attempt_commit(hf__attempt *base, const hf__attempt_plan *plan,
     return status;
 }
 
-/* A cancel may hit ROLLBACK itself: whoever got the session next would find it in a failed
- * transaction. */
-static void roll_back(pg_attempt *attempt)
+static int64_t rollback_deadline(const pg_attempt *attempt, const hf__attempt_plan *plan)
+{
+    int64_t deadline = hf__deadline(backend_of(attempt)->ping_deadline_ms), now = hf__now_ms();
+    int64_t over = hf__is_cancelled(plan->cancel) || plan->deadline < now ? now : plan->deadline;
+    return over < deadline - PG_BEYOND_MS ? over + PG_BEYOND_MS : deadline;
+}
+
+/* A cancel of the statement before may hit ROLLBACK itself: whoever got the session next would find
+ * it in a failed transaction. One of the call's own ends the first wait, not the second. */
+static void roll_back(pg_attempt *attempt, const hf__attempt_plan *plan)
 {
     enum { TRIES = 5 };
     hf_error ignored;
     pg_session *session = attempt->session;
     for (int i = 0; i < TRIES && !atomic_load(&session->base.lost); i++) {
+        const pg_patience patience = {
+            .until = HF__FOREVER, .cancel = hf__is_cancelled(plan->cancel) ? NULL : plan->cancel};
+        int64_t deadline = rollback_deadline(attempt, plan);
         if (PQtransactionStatus(session->conn) == PQTRANS_IDLE)
             return;
-        (void)!hf__pg_script(session, "ROLLBACK",
-                             hf__deadline(backend_of(attempt)->ping_deadline_ms), NULL, &ignored);
+        if (session->answer_due > deadline)
+            session->answer_due = deadline;
+        session->patience = &patience;
+        (void)!hf__pg_script(session, "ROLLBACK", deadline, NULL, &ignored);
+        session->patience = NULL;
     }
     if (!atomic_load(&session->base.lost) && PQtransactionStatus(session->conn) != PQTRANS_IDLE)
         hf__pg_session_fail(session, "its transaction could not be rolled back");
 }
 
-static void attempt_close(hf__attempt *base)
+static void attempt_close(hf__attempt *base, const hf__attempt_plan *plan)
 {
     pg_attempt *attempt = pg_attempt_of(base);
     hf__pg_drop_queue(attempt);
     if (attempt->session) {
         if (!atomic_load(&attempt->session->base.lost)) {
             (void)PQsetnonblocking(attempt->session->conn, 1);
-            roll_back(attempt);
+            roll_back(attempt, plan);
+            if (atomic_load(&attempt->session->base.lost) && !attempt->commit_sent)
+                hf__pg_attempt_end_backend(attempt);
         }
         if (attempt->base.cancelled && !atomic_load(&attempt->session->base.lost))
             hf__pg_session_fail(attempt->session,
