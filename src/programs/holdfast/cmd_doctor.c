@@ -1,3 +1,4 @@
+#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -62,6 +63,21 @@ static void examine(struct findings *findings, hf_store *store)
         add_finding(findings, HF_LEVEL_PROBLEM, "examination", err.message, err.hint);
 }
 
+/* Also where the store cannot be opened: what is there may be the reason. */
+static void prove(struct findings *findings, hf_store_options *options)
+{
+    struct store_choice choice;
+    hf_error err = {0};
+    hf_status status = prepare_store(findings->in, options, &choice, &err);
+
+    if (status == HF_OK)
+        status = hf_store_prove(options, add_finding, findings, &err);
+    if (status != HF_OK)
+        add_finding(findings, HF_LEVEL_PROBLEM, "proof", err.message, err.hint);
+    options->url = NULL;
+    store_choice_free(&choice);
+}
+
 static int finish(struct findings *findings, const hf_store *store)
 {
     hf__json *json = &findings->json;
@@ -93,9 +109,23 @@ static void tell_registry(struct findings *findings, const hf_registry *registry
     add_finding(findings, HF_LEVEL_OK, "registry", text, "");
 }
 
+struct doctor_values {
+    bool prove;
+};
+
+static const struct option doctor_options[] = {
+    {
+        .name = "prove",
+        .help = "also find out by trying whether locks work here, for each lifetime",
+        .offset = offsetof(struct doctor_values, prove),
+    },
+    {0},
+};
+
 static int doctor_main(const struct command *self, int argc, char **argv)
 {
     hf_store_options options = HF_STORE_OPTIONS_INIT;
+    struct doctor_values values = {0};
     struct invocation in = {0};
     struct findings findings = {.in = &in, .colour = wants_colour(STDOUT_FILENO)};
     hf_registry *registry = NULL;
@@ -103,7 +133,7 @@ static int doctor_main(const struct command *self, int argc, char **argv)
     int code = EXIT_OK;
     hf_error err;
 
-    if (!parse_options(self, argc, argv, NULL, &in, &code))
+    if (!parse_options(self, argc, argv, &values, &in, &code))
         return code;
     if (in.common.json) {
         hf__json_begin_object(&findings.json, NULL);
@@ -119,6 +149,8 @@ static int doctor_main(const struct command *self, int argc, char **argv)
         examine(&findings, store);
     else
         add_finding(&findings, HF_LEVEL_PROBLEM, "connection", err.message, err.hint);
+    if (values.prove)
+        prove(&findings, &options);
     code = finish(&findings, store);
     hf_store_close(store);
     hf_registry_free(registry);
@@ -129,6 +161,7 @@ const struct command cmd_doctor = {
     .name = "doctor",
     .summary = "Examine the store: what is fit for locks, what is not, and the remedy.",
     .usage = "[OPTION...]",
+    .options = doctor_options,
     .main = doctor_main,
 };
 

@@ -135,7 +135,7 @@ static const char *show_age(char out[AGE_SHOWN_MAX], const hf_lock_view *view)
 
 static void add_to_table(struct table *table, const hf_lock_view *view, size_t first)
 {
-    char text[KEY_SHOWN_MAX + AGE_SHOWN_MAX];
+    char text[KEY_SHOWN_MAX + AGE_SHOWN_MAX], left[32];
 
     table_add_row(table);
     if (first == NAME)
@@ -148,7 +148,9 @@ static void add_to_table(struct table *table, const hf_lock_view *view, size_t f
     table_set(table, KEY - first, show_key(text, view));
     snprintf(text, sizeof text, "slot %u", view->slot);
     table_set(table, MODE - first, view->slot > 0 ? text : mode_name(view));
-    table_set(table, STATE - first, view->waiting ? "waiting" : "held");
+    snprintf(text, sizeof text, "lease, %s left",
+             hf__show_duration(left, sizeof left, view->left_ms));
+    table_set(table, STATE - first, view->waiting ? "waiting" : view->left_ms > 0 ? text : "held");
     table_set(table, APPLICATION - first, view->application);
     table_set(table, HOST - first, view->host);
     set_number(table, PID - first, view->pid);
@@ -199,6 +201,7 @@ static void add_to_json(hf__json *json, const struct listing *listing, const hf_
     }
     add_number(json, "token", view->token);
     add_number(json, "slot", view->slot);
+    add_number(json, "left_ms", view->left_ms);
     add_blockers(json, view->blocked_by);
     hf__json_end_object(json);
 }
@@ -256,7 +259,7 @@ static const struct column leak_columns[] = {
  */
 static bool is_leak(const hf_lock_view *view, int64_t held_ms)
 {
-    if (view->waiting || (view->session_known && view->lifetime == HF_TRANSACTION))
+    if (view->waiting || (view->session_known && view->lifetime != HF_SESSION))
         return false;
     return (view->ours ? view->age_ms : view->idle_ms) >= held_ms;
 }

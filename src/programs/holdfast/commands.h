@@ -5,6 +5,7 @@
 #include "cli/command.h"
 
 extern const struct command cmd_run;
+extern const struct command cmd_yield;
 extern const struct command cmd_tx;
 extern const struct command cmd_key;
 extern const struct command cmd_locks;

@@ -1,6 +1,7 @@
 #include "programs/holdfast/label.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,15 +10,8 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
-static const char *find_control(const char *label)
-{
-    for (; *label != '\0'; label++)
-        if ((unsigned char)*label < 0x20 || *label == 0x7f)
-            return label;
-    return NULL;
-}
-
-hf_status check_label(const char *label, hf_error *err)
+/* Refuses a label that no lock may have, before a store is opened. HF_INVALID. */
+static hf_status check_label(const char *label, hf_error *err)
 {
     char shown[SHOWN_MAX];
     hf_status status = HF_OK;
@@ -25,7 +19,7 @@ hf_status check_label(const char *label, hf_error *err)
     if (label[0] == '\0') {
         status = hf__fail(err, HF_INVALID, "the label is empty");
         hf__hint(err, "give the lock a name, such as nightly-report");
-    } else if (find_control(label) != NULL) {
+    } else if (hf__has_control(label, strlen(label))) {
         status = hf__fail(err, HF_INVALID, "the label has a control character: '%s'",
                           hf__show(shown, sizeof shown, label, strlen(label)));
         hf__hint(err, "labels are printable text; a newline may come from a file or a variable");
@@ -224,4 +218,36 @@ void named_lock_free(struct named_lock *lock)
 {
     free(lock->filled);
     *lock = (struct named_lock){0};
+}
+
+static hf_status read_number(const hf_registry *registry, const char *label, int64_t key,
+                             struct named_lock *lock, hf_error *err)
+{
+    const hf_registry_entry *entry = registry != NULL ? hf_registry_find(registry, label) : NULL;
+    hf_status status = check_label(label, err);
+
+    lock->target = HF_KEY(key);
+    lock->target.label = label;
+    if (status == HF_OK && entry != NULL &&
+        (entry->derivation != HF_FIXED || entry->space != HF_BIGINT || entry->key != key)) {
+        status = hf__fail(err, HF_CONFIG, "the registry has %s under another key than %" PRId64,
+                          entry->name, key);
+        hf__hint(err, "leave --key out, or use another name");
+    }
+    if (registry != NULL)
+        lock->entry = entry_with_id(registry, key);
+    return status;
+}
+
+hf_status read_target(const hf_registry *registry, char **words, int count, const char *derivation,
+                      const int64_t *key, bool unregistered, struct named_lock *lock, int *used,
+                      hf_error *err)
+{
+    *used = 1;
+    hf_status status = key != NULL
+                           ? read_number(registry, words[0], *key, lock, err)
+                           : read_lock_name(registry, words, count, derivation, lock, used, err);
+    if (status == HF_OK && !unregistered)
+        status = refuse_stranger(registry, lock->entry, words[0], key, err);
+    return status;
 }

@@ -3,12 +3,9 @@
 
 #include "holdfast/holdfast.h"
 
-/* Refuses a label that no lock may have, before a store is opened. HF_INVALID. */
-HF_MUST_CHECK hf_status check_label(const char *label, hf_error *err);
-
 /*
  * Fills target from a label, which need not be UTF-8, and the name of a derivation (NULL: the
- * default). target points to the label. HF_INVALID also as check_label.
+ * default). target points to the label. HF_INVALID also for one that no lock may have.
  */
 HF_MUST_CHECK hf_status target_label(const char *label, const char *derivation, hf_target *target,
                                      hf_error *err);
@@ -36,6 +33,14 @@ HF_MUST_CHECK hf_status read_lock_name(const hf_registry *registry, char **words
  */
 HF_MUST_CHECK hf_status refuse_stranger(const hf_registry *registry, const hf_registry_entry *entry,
                                         const char *label, const int64_t *key, hf_error *err);
+
+/*
+ * The lock of a command line, as read_lock_name and refuse_stranger; key is that of --key, for
+ * which the label is only a name, or NULL.
+ */
+HF_MUST_CHECK hf_status read_target(const hf_registry *registry, char **words, int count,
+                                    const char *derivation, const int64_t *key, bool unregistered,
+                                    struct named_lock *lock, int *used, hf_error *err);
 
 /* A row of an option table: names that the registry does not have are taken. */
 #define UNREGISTERED_OPTION(values, member)                                                        \

@@ -9,8 +9,8 @@
 static const struct command cmd_help;
 
 static const struct command *const commands[] = {
-    &cmd_run,   &cmd_tx,     &cmd_key,  &cmd_locks, &cmd_cursor,     &cmd_gaps,
-    &cmd_table, &cmd_doctor, &cmd_init, &cmd_help,  &cmd_completion, NULL,
+    &cmd_run,   &cmd_yield,  &cmd_tx,   &cmd_key,  &cmd_locks,      &cmd_cursor, &cmd_gaps,
+    &cmd_table, &cmd_doctor, &cmd_init, &cmd_help, &cmd_completion, NULL,
 };
 
 /* What the programs of this version do. Others are listed by name only. */

@@ -36,8 +36,11 @@ hf_status signals_catch(struct signals *signals, hf_error *err)
     sigset_t to_read;
     sigset_t to_block;
 
+    if (signals->fd >= 0)
+        return HF_OK;
     /* When SIGCHLD is ignored, the kernel reaps children and does not keep their exit status. */
-    if (sigaction(SIGCHLD, &by_default, &signals->child_action_before) != 0)
+    struct sigaction *child_action = signals->left ? NULL : &signals->child_action_before;
+    if (sigaction(SIGCHLD, &by_default, child_action) != 0)
         return hf__fail_errno(err, HF_SYSTEM, errno, "cannot set up signals");
 
     sigemptyset(&to_read);
@@ -47,7 +50,7 @@ hf_status signals_catch(struct signals *signals, hf_error *err)
     to_block = to_read;
     for (size_t i = 0; i < sizeof blocked / sizeof blocked[0]; i++)
         sigaddset(&to_block, blocked[i]);
-    if (pthread_sigmask(SIG_BLOCK, &to_block, &signals->mask_before) != 0)
+    if (pthread_sigmask(SIG_BLOCK, &to_block, signals->left ? NULL : &signals->mask_before) != 0)
         return hf__fail_errno(err, HF_SYSTEM, errno, "cannot block signals");
 
     signals->fd = signalfd(-1, &to_read, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -61,6 +64,20 @@ static void signals_restore(const struct signals *signals)
 {
     sigaction(SIGCHLD, &signals->child_action_before, NULL);
     pthread_sigmask(SIG_SETMASK, &signals->mask_before, NULL);
+}
+
+void signals_leave(struct signals *signals)
+{
+    sigset_t mask = signals->mask_before;
+
+    if (signals->fd < 0)
+        return;
+    close(signals->fd);
+    signals->fd = -1;
+    sigaction(SIGCHLD, &signals->child_action_before, NULL);
+    sigaddset(&mask, SIGPIPE); /* a closed standard error must not end us now either */
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    signals->left = true;
 }
 
 /* The next signal that has arrived, or 0. Does not wait. */
@@ -87,6 +104,18 @@ static bool signals_stop_here(bool whole_job)
 
     /* The kernel drops SIGTSTP when nobody could continue the group, as in a container. */
     return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
+}
+
+int signals_next_end(const struct signals *signals)
+{
+    int number;
+
+    while ((number = signals_next(signals)) != 0)
+        if (number == SIGTSTP)
+            (void)signals_stop_here(false);
+        else if (number != SIGCHLD && number != SIGCONT)
+            break;
+    return number;
 }
 
 void signals_die_of(int number)
@@ -146,10 +175,10 @@ static void terminal_take_back(struct terminal *terminal, pid_t group)
 
 /* ---- Starting the command -------------------------------------------------------------------- */
 
-enum { FACTS = 4 };
+enum { FACTS = 5 };
 
 static const char *const fact_names[FACTS] = {"HOLDFAST_LABEL", "HOLDFAST_KEY", "HOLDFAST_TOKEN",
-                                              "HOLDFAST_SLOT"};
+                                              "HOLDFAST_SLOT", "HOLDFAST_COMMAND_PID"};
 
 /* One of our variables: what an outer holdfast has set is not about our lock. */
 static bool is_fact(const char *variable)
@@ -175,7 +204,8 @@ static void free_environment(char **environment, size_t inherited)
  */
 static char **make_environment(const struct lock_facts *facts, size_t *inherited)
 {
-    const char *const values[FACTS] = {facts->label, facts->key, facts->token, facts->slot};
+    const char *const values[FACTS] = {facts->label, facts->key, facts->token, facts->slot,
+                                       facts->command_pid};
     size_t count = 0;
 
     while (environ[count] != NULL)
@@ -379,12 +409,18 @@ static void reap(struct watch *watch)
     }
 }
 
+static bool asks_to_end(int number)
+{
+    return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
 static void on_signal(struct watch *watch, int number)
 {
     if (number == SIGCHLD) {
         reap(watch);
         return;
     }
+    watch->outcome.asked_to_end |= asks_to_end(number);
     if (watch->reaped)
         return;
     if (number == SIGCONT) {
@@ -471,11 +507,6 @@ struct outcome supervise(const struct supervision *supervision)
     pass_interrupt_on(&watch);
     terminal_take_back(supervision->terminal, supervision->child);
     return watch.outcome;
-}
-
-static bool asks_to_end(int number)
-{
-    return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
 }
 
 void keep_lock_until(const struct supervision *supervision, int64_t deadline)

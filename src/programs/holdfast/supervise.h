@@ -19,6 +19,7 @@ struct signals {
     int fd;
     sigset_t mask_before;
     struct sigaction child_action_before;
+    bool left; /* they were caught and left before: what was before that is known */
 };
 
 #define SIGNALS_INIT                                                                               \
@@ -28,9 +29,18 @@ struct signals {
 
 /*
  * From now on signals arrive on fd: see `caught` in supervise.c. A signal that was ignored stays
- * ignored. HF_SYSTEM: it cannot be set up.
+ * ignored. Does nothing if they are caught. HF_SYSTEM: it cannot be set up.
  */
 HF_MUST_CHECK hf_status signals_catch(struct signals *signals, hf_error *err);
+
+/* Signals have the effect again that they had before signals_catch. */
+void signals_leave(struct signals *signals);
+
+/*
+ * The next one that would have ended this process, if it were not caught, or 0. Does not wait.
+ * Stops here at SIGTSTP. For as long as there is no command to pass signals on to.
+ */
+int signals_next_end(const struct signals *signals);
 
 /* Ends this process with the signal's default action. */
 _Noreturn void signals_die_of(int number);
@@ -77,8 +87,9 @@ enum end_cause {
 
 struct outcome {
     enum end_cause cause;
-    int wait_status;  /* from waitpid */
-    bool interrupted; /* from the keyboard: our parent should see us die of SIGINT */
+    int wait_status;   /* from waitpid */
+    bool interrupted;  /* from the keyboard: our parent should see us die of SIGINT */
+    bool asked_to_end; /* somebody wants the command to end, and us with it */
 };
 
 /*
@@ -96,6 +107,7 @@ struct lock_facts {
     const char *key;
     const char *token;
     const char *slot;
+    const char *command_pid; /* for a command that runs beside the one under the lock */
 };
 
 /*

@@ -193,6 +193,8 @@ struct ingest_values {
     struct number partition_ledgers;
     bool follow;
     bool standby;
+    bool ask;
+    bool no_yield;
     const char *on_bad;
     const char *keep;
     const char *backfill;
@@ -228,6 +230,16 @@ static const struct option ingest_options[] = {
         .name = "standby",
         .help = "wait for the ingester that runs, and take over",
         .offset = offsetof(struct ingest_values, standby),
+    },
+    {
+        .name = "ask",
+        .help = "with --standby: go before all who wait, and ask the ingester to yield",
+        .offset = offsetof(struct ingest_values, ask),
+    },
+    {
+        .name = "no-yield",
+        .help = "go on when a successor asks for the network",
+        .offset = offsetof(struct ingest_values, no_yield),
     },
     {
         .name = "commit-every",
@@ -354,6 +366,8 @@ static hf_status read_values(struct ingest *ingest, hf_error *err)
     options->memory = (size_t)values->memory_mb.value * 1024 * 1024;
     options->partition_ledgers = values->partition_ledgers.value;
     options->standby = values->standby;
+    options->ask = values->ask;
+    options->refuses = values->no_yield;
     options->events = (hf__ingest_events){.note = on_note, .progress = on_progress, .arg = ingest};
     hf_status status = read_on_bad(values->on_bad, &options->on_bad, err);
     if (status == HF_OK && values->keep != NULL)
@@ -371,9 +385,12 @@ static const char *contradiction(const struct ingest_values *values)
         return "--source is missing";
     if (values->backfill != NULL && values->gaps)
         return "--backfill and --gaps exclude each other";
-    if (fills &&
-        (values->follow || values->standby || values->start_ledger.given || values->keep != NULL))
-        return "--follow, --standby, --start-ledger and --keep are for the live ingester";
+    if (fills && (values->follow || values->standby || values->no_yield ||
+                  values->start_ledger.given || values->keep != NULL))
+        return "--follow, --standby, --no-yield, --start-ledger and --keep are for the live "
+               "ingester";
+    if (values->ask && !values->standby)
+        return "--ask goes with --standby";
     if (!fills && (values->workers.given || values->rate.given))
         return "--workers and --rate go with --backfill or --gaps";
     return NULL;

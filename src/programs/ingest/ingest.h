@@ -45,6 +45,8 @@ typedef struct hf__ingest_options {
     int64_t partition_ledgers; /* 0: HF__PARTITION_LEDGERS */
     hf__on_bad on_bad;
     bool standby; /* wait for the network's lock instead of failing */
+    bool ask;     /* before all who wait, and ask the holder to yield */
+    bool refuses; /* to yield, when it is asked itself */
     hf__keep keep;
     hf__ingest_events events;
 } hf__ingest_options;

@@ -124,6 +124,24 @@ static void tell_wait(const hf_error *why, void *arg)
     hf__live_note(arg, why->message);
 }
 
+/* In a thread of the library. What is being committed is, and then the lock goes to who asked. */
+static void on_yield(hf_lock *lock, const hf_error *who, void *arg)
+{
+    struct live *live = arg;
+    (void)lock;
+    live->successor = *who;
+    hf__stop_set(live->stop, HF__STOP_ASKED);
+}
+
+static void tell_yielded(const struct live *live)
+{
+    char text[sizeof live->successor.message + 16];
+    if (live->successor.code == HF_OK)
+        return;
+    (void)snprintf(text, sizeof text, "%s: yielded", live->successor.message);
+    hf__live_note(live, text);
+}
+
 static hf_status name_network(const struct live *live, hf_status status, hf_error *err)
 {
     if (status != HF_NOT_ACQUIRED || !err)
@@ -143,6 +161,9 @@ static hf_status take_lock(struct live *live, hf_error *err)
     spec.target_count = 1;
     spec.flags = HF_PRIVATE;
     spec.wait_ms = live->options->standby ? -1 : 0;
+    if (live->options->ask && !live->was_alone)
+        spec.flags |= HF_ASK;
+    spec.on_yield = live->options->refuses ? NULL : on_yield;
     spec.on_wait = tell_wait;
     spec.arg = live;
     return name_network(live, hf_lock_acquire(live->store, &spec, &live->lock, err), err);
@@ -551,10 +572,11 @@ hf_status hf__live_run(hf_store *store, hf_network *network, const hf__ingest_op
         status = work(&live, where);
     tell_last(&live);
     hf__keeper_stop(keeper, status == HF_OK && !hf__live_is_stopped(&live));
+    leave_lock(&live); /* a successor may wait for it, and ending the reader can take a while */
+    tell_yielded(&live);
     hf__reader_stop(live.reader);
     hf__read_free(&live.read);
     batch_free(&live.batch);
-    leave_lock(&live);
     return hf__live_is_stopped(&live) && (status == HF_INTERRUPTED || status == HF_NOT_ACQUIRED)
                ? HF_OK
                : status;

@@ -54,6 +54,7 @@ struct live {
     hf__ingest_progress *progress;
 
     hf_lock *lock;
+    hf_error successor;     /* who has asked for the lock; set before stop is, else HF_OK */
     bool was_alone;         /* has held the lock: from now on it comes back after a loss */
     hf__ingest_state state; /* the ledgers in memory are checked against it */
     bool is_linked;         /* a commit of this session has found the store in that state */

@@ -206,10 +206,14 @@ static const hf__seen_lock *find_lock(const hf__snapshot *snapshot, hf_space spa
     return NULL;
 }
 
-static bool holds(const hf__snapshot *snapshot, const hf__seen_lock *lock, int64_t id)
+/* id 0: as a lease, under this term. */
+static bool holds(const hf__snapshot *snapshot, const hf__seen_lock *lock, int64_t id, int64_t term)
 {
     for (size_t i = lock->first; i < lock->first + lock->count; i++) {
+        const hf_lock_view *view = snapshot->views[i];
         size_t party = snapshot->view_party[i];
+        if (id == 0 && !view->waiting && view->lifetime == HF_LEASE && view->token == term)
+            return true;
         if (!snapshot->views[i]->waiting && party < snapshot->party_count &&
             snapshot->parties[party].id == id)
             return true;
@@ -228,7 +232,8 @@ static bool check_target(const hf__exchange *exchange, hf__problem *problem)
         return hf__refuse(problem, 404, "nobody holds this lock, or wants it");
     if (strcmp(hf__asked(exchange, "label"), hf__lock_title(title, lock)) != 0)
         return hf__refuse(problem, 422, "what was typed is not the lock's label: nothing was done");
-    return holds(snapshot, lock, hf__asked_number(exchange, "party")) ||
+    return holds(snapshot, lock, hf__asked_number(exchange, "party"),
+                 hf__asked_number(exchange, "token")) ||
            hf__refuse(problem, 409, "it does not hold the lock any more: nothing was done");
 }
 

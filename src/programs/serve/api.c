@@ -133,6 +133,11 @@ bool hf__key_fits(const hf__exchange *exchange, int64_t key)
 
 /* ---- values ---- */
 
+const char *hf__lifetime_name(hf_lifetime lifetime)
+{
+    return lifetime == HF_LEASE ? "lease" : lifetime == HF_TRANSACTION ? "transaction" : "session";
+}
+
 const char *hf__mode_name(hf_mode mode)
 {
     return mode == HF_SHARED ? "shared" : "exclusive";

@@ -44,6 +44,7 @@ void hf__put_maybe(hf__json *json, const char *name, hf__maybe number);
 void hf__put_positive(hf__json *json, const char *name, int64_t number); /* 0: null */
 void hf__put_token(hf__json *json, int64_t token); /* and token_text; 0: null */
 const char *hf__mode_name(hf_mode mode);
+const char *hf__lifetime_name(hf_lifetime lifetime);
 
 /* Does the key pass the filter `key`, which is decimal text? */
 bool hf__key_fits(const hf__exchange *exchange, int64_t key);

@@ -8,7 +8,7 @@
 static const hf__shape user_shape[] = {
     HF__SHAPE_OR_NULL("party", "integer", "backend pid of PostgreSQL, pid on a local store"),
     HF__SHAPE("mode", "string", "exclusive or shared"),
-    HF__SHAPE_OR_NULL("lifetime", "string", "session or transaction; null: nobody can tell"),
+    HF__SHAPE_OR_NULL("lifetime", "string", "session, transaction or lease; null: nobody can tell"),
     HF__SHAPE_OR_NULL("application", "string", "what it calls itself"),
     HF__SHAPE_OR_NULL("host", "string", "where its client runs"),
     HF__SHAPE_OR_NULL("pid", "integer", "of the client process"),
@@ -21,6 +21,7 @@ static const hf__shape user_shape[] = {
     HF__SHAPE("ours", "boolean", "taken through Holdfast with records: all of it is exact"),
     HF__SHAPE_OR_NULL("idle_ms", "integer",
                       "the session idles outside of a transaction for so long"),
+    HF__SHAPE_OR_NULL("left_ms", "integer", "of a lease: how long it lasts if it is not renewed"),
     {"blocked_by", "array", "parties in the way of a waiter", false, "integer", NULL},
     HF__SHAPE_OR_NULL("query", "string", "what the session runs or ran last, with --show-queries"),
     {0},
@@ -69,13 +70,13 @@ static void put_user(hf__json *json, const hf__snapshot *snapshot, size_t index)
 {
     const hf_lock_view *view = snapshot->views[index];
     size_t party = snapshot->view_party[index];
-    const char *lifetime = view->lifetime == HF_TRANSACTION ? "transaction" : "session";
 
     hf__json_begin_object(json, NULL);
     hf__put_positive(json, "party",
                      party < snapshot->party_count ? snapshot->parties[party].id : 0);
     hf__json_put_string(json, "mode", hf__mode_name(view->mode));
-    hf__json_put_text(json, "lifetime", view->session_known ? lifetime : "");
+    hf__json_put_text(json, "lifetime",
+                      view->session_known ? hf__lifetime_name(view->lifetime) : "");
     hf__json_put_text(json, "application", view->application);
     hf__json_put_text(json, "host", view->host);
     hf__put_positive(json, "pid", view->pid);
@@ -86,6 +87,7 @@ static void put_user(hf__json *json, const hf__snapshot *snapshot, size_t index)
     hf__put_positive(json, "slot", view->slot);
     hf__json_put_boolean(json, "ours", view->ours);
     hf__put_ms(json, "idle_ms", view->idle_ms);
+    hf__put_positive(json, "left_ms", view->left_ms);
     put_blockers(json, view->blocked_by);
     hf__json_put_text(json, "query", query_of(snapshot, index));
     hf__json_end_object(json);

@@ -22,7 +22,7 @@ const hf__shape hf__registry_shape[] = {
     HF__SHAPE_OR_NULL("key_text", "string", "the same as text"),
     {"pair", "array", "both halves of a pair; with a pattern the first one counts", true, "integer",
      NULL},
-    HF__SHAPE_OR_NULL("lifetime", "string", "session or transaction"),
+    HF__SHAPE_OR_NULL("lifetime", "string", "session, transaction or lease"),
     HF__SHAPE("mode", "string", "exclusive or shared"),
     HF__SHAPE_OR_NULL("order", "integer", "smaller ones are taken first"),
     HF__SHAPE_OR_NULL("expected", "integer", "distinct labels alive at once"),
@@ -103,9 +103,7 @@ static void put_entry(hf__json *json, const hf__lock_meter *meter)
     hf__json_put_string(json, "derivation", hf_derivation_name(entry->derivation));
     put_fixed_key(json, entry);
     hf__json_put_text(json, "lifetime",
-                      !entry->lifetime_given              ? ""
-                      : entry->lifetime == HF_TRANSACTION ? "transaction"
-                                                          : "session");
+                      entry->lifetime_given ? hf__lifetime_name(entry->lifetime) : "");
     hf__json_put_string(json, "mode", hf__mode_name(entry->mode));
     hf__put_maybe(json, "order", (hf__maybe){entry->has_order, entry->order});
     hf__put_positive(json, "expected", entry->expected);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/time.h"
 #include "programs/top/cell.h"
 #include "programs/top/list.h"
 
@@ -119,12 +120,18 @@ static void put_view(const hf__top *top, hf__frame *frame, size_t index)
     const hf_lock_view *view = top->snapshot->views[index];
     size_t party = top->snapshot->view_party[index];
     hf__buf age = {0}, text = {0};
+    char left[32];
 
     hf__put_age(&age, view->age_ms, view->age_is_bound);
     if (party != SIZE_MAX)
         hf__put_party(&text, top->snapshot, &top->snapshot->parties[party]);
+    else if (view->lifetime == HF_LEASE)
+        hf__put_who(&text, view->application, view->host, view->pid);
     else
         hf__buf_puts(&text, "a prepared transaction");
+    if (view->left_ms > 0)
+        hf__buf_printf(&text, ", lease with %s left",
+                       hf__show_duration(left, sizeof left, view->left_ms));
     hf__buf_printf(&text, ", %s", hf__mode_word(view->mode));
     if (view->slot > 0)
         hf__buf_printf(&text, ", slot %u", view->slot);

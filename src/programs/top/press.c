@@ -107,19 +107,23 @@ static size_t count_held(const hf__snapshot *seen, size_t party)
 static void add_victim(hf__top *top, const hf__seen_lock *lock, size_t view)
 {
     const hf__snapshot *seen = top->snapshot;
+    const hf_lock_view *held = seen->views[view];
     size_t index = seen->view_party[view];
-    const hf__seen_party *party = &seen->parties[index];
+    const hf__seen_party *party = index < seen->party_count ? &seen->parties[index] : NULL;
     hf__victim *victim = &top->victims[top->victim_count++];
     hf__buf who = {0};
 
     *victim = (hf__victim){.key = lock->key,
                            .space = lock->space,
-                           .party = party->id,
-                           .token = seen->views[view]->token,
-                           .holds = count_held(seen, index),
-                           .keeps = party->blocking};
+                           .party = party != NULL ? party->id : 0,
+                           .token = held->token,
+                           .holds = party != NULL ? count_held(seen, index) : 1,
+                           .keeps = party != NULL ? party->blocking : lock->waiters};
     set_title(victim, lock);
-    hf__put_party(&who, seen, party);
+    if (party != NULL)
+        hf__put_party(&who, seen, party);
+    else
+        hf__put_who(&who, held->application, held->host, held->pid);
     if (!who.broken)
         hf__show(victim->who, sizeof victim->who, who.data, who.length);
     hf__buf_free(&who);
@@ -132,7 +136,8 @@ static void add_holders(hf__top *top, const hf__seen_lock *lock, size_t party)
 
     for (size_t i = lock->first; i < lock->first + lock->count; i++) {
         size_t holder = seen->view_party[i];
-        if (!seen->views[i]->waiting && holder != SIZE_MAX &&
+        bool is_lease = seen->views[i]->lifetime == HF_LEASE && !seen->local;
+        if (!seen->views[i]->waiting && (holder != SIZE_MAX || is_lease) &&
             (party == SIZE_MAX || holder == party))
             add_victim(top, lock, i);
     }
@@ -229,14 +234,18 @@ static void put_cost(const hf__top *top, hf__frame *frame, const hf__victim *vic
 {
     hf__buf text = {0};
 
-    hf__buf_printf(&text, victim->holds == 1 ? "this lock" : "all %zu locks that it holds",
+    hf__buf_printf(&text,
+                   victim->party == 0   ? "this lease, and all of the same length of its process"
+                   : victim->holds == 1 ? "this lock"
+                                        : "all %zu locks that it holds",
                    victim->holds);
     hf__detail_made(frame, "loses", &text);
     hf__buf_printf(&text, "%zu who wait for it", victim->keeps);
     hf__detail_made(frame, "lets on", &text);
     hf__detail_field(frame, "how", HF__INK_PLAIN,
-                     top->snapshot->local ? "SIGTERM to the process"
-                                          : "pg_terminate_backend: its session ends");
+                     victim->party == 0     ? "holdfast.end_lease: another may have it at once"
+                     : top->snapshot->local ? "SIGTERM to the process"
+                                            : "pg_terminate_backend: its session ends");
     hf__buf_free(&text);
 }
 
@@ -245,8 +254,9 @@ void hf__confirm_put(const hf__top *top, hf__frame *frame)
     const hf__victim *victim = &top->victims[top->victim];
     hf__buf text = {0};
 
-    hf__detail_heading(frame, top->snapshot->local ? "End the process that holds this lock?"
-                                                   : "End the session that holds this lock?");
+    hf__detail_heading(frame, victim->party == 0     ? "End the lease of this lock?"
+                              : top->snapshot->local ? "End the process that holds this lock?"
+                                                     : "End the session that holds this lock?");
     hf__detail_field(frame, "lock", HF__INK_BOLD, victim->title);
     hf__detail_field(frame, "holder", HF__INK_BOLD, victim->who);
     if (top->victim_count > 1) {

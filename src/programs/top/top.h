@@ -76,7 +76,7 @@ enum { HF__WHO_ROOM = 256, HF__COLUMNS_MAX = 12, HF__TYPED_MOST = 120 };
 typedef struct hf__victim {
     int64_t key;
     hf_space space;
-    int party;
+    int party;                  /* 0: a lease, whose term is token */
     int64_t token;              /* of its hold; 0: none */
     char title[HF__ENTRY_ROOM]; /* the lock as it is shown, which must be typed */
     char who[HF__WHO_ROOM];

@@ -125,7 +125,7 @@ typedef struct hf__histogram {
 } hf__histogram;
 
 #define HF__OUTCOMES(X) X(acquired) X(conflict) X(timeout)
-#define HF__LOSSES(X) X(server) X(no_answer) X(connection) X(lock_file) X(release) X(other)
+#define HF__LOSSES(X) X(server) X(no_answer) X(connection) X(lock_file) X(lease) X(release) X(other)
 #define HF__EXITS(X) X(ok) X(failed) X(signal) X(time_limit) X(lost) X(not_started) X(other)
 #define X(word) HF__OUTCOME_##word,
 enum hf__outcome { HF__OUTCOMES(X) HF__OUTCOME_COUNT };

@@ -34,8 +34,11 @@ static hf_status not_any_more(const hf__terminate *what, hf_error *err)
 {
     const hf__claim claim = {.key = what->key, .space = what->space};
     char name[64];
-    hf_status status = hf__fail(err, HF_NOT_ACQUIRED, "%d does not hold %s any more", what->party,
-                                hf__claim_name(name, sizeof name, &claim));
+    hf__claim_name(name, sizeof name, &claim);
+    hf_status status =
+        what->party == 0
+            ? hf__fail(err, HF_NOT_ACQUIRED, "the lease of %s is over, or was released", name)
+            : hf__fail(err, HF_NOT_ACQUIRED, "%d does not hold %s any more", what->party, name);
     hf__hint(err, "look again who holds it now");
     return status;
 }
@@ -76,10 +79,11 @@ static hf_status end_backend(hf_tx *tx, void *arg, hf_error *err)
     bool recorded = hf_store_has_records(ending->store);
     struct values values = {0};
     hf_rows *rows = NULL;
+    const hf__sql *how = ending->what->party == 0 ? &hf__sql_view_end_lease
+                         : recorded               ? &hf__sql_view_terminate_recorded
+                                                  : &hf__sql_view_terminate;
     fill(ending, &values);
-    hf_status status =
-        hf__tx_query_sql(tx, recorded ? &hf__sql_view_terminate_recorded : &hf__sql_view_terminate,
-                         NULL, VALUES, values.items, &rows, err);
+    hf_status status = hf__tx_query_sql(tx, how, NULL, VALUES, values.items, &rows, err);
     ending->ended = status == HF_OK && hf_rows_count(rows) > 0;
     hf_rows_free(rows);
     return status;
@@ -89,9 +93,17 @@ static hf_status not_allowed(hf_error *err)
 {
     char said[sizeof err->message - 64];
     (void)snprintf(said, sizeof said, "%.*s", (int)sizeof said - 1, err->message);
-    hf_status status = hf__fail(err, HF_CONFIG, "not allowed to end the session: %s", said);
+    hf_status status = hf__fail(err, HF_CONFIG, "not allowed to end it: %s", said);
     hf__hint(err, "GRANT pg_signal_backend TO the role that this program connects as; only a "
                   "superuser may end a superuser's session");
+    return status;
+}
+
+static hf_status is_checked(hf_error *err)
+{
+    hf_status status =
+        hf__fail(err, HF_NOT_ACQUIRED, "a transaction under the lease is open: nothing was done");
+    hf__hint(err, "SELECT * FROM holdfast.lease_checkers(KEY, SPACE, false) tells whose it is");
     return status;
 }
 
@@ -106,6 +118,8 @@ static hf_status end_on_postgres(struct ending *ending, hf_error *err)
     hf_status status = hf_transact(ending->store, &options, end_backend, ending, &why);
     if (strcmp(why.sqlstate, "42501") == 0)
         status = not_allowed(&why);
+    else if (strcmp(why.sqlstate, "55006") == 0)
+        status = is_checked(&why);
     else if (status == HF_OK && !ending->ended)
         status = not_any_more(ending->what, &why);
     if (status != HF_OK && err)
@@ -206,7 +220,8 @@ static hf_status end_on_this_host(struct ending *ending, hf_error *err)
 hf_status hf__terminate_holder(hf_store *store, const hf__terminate *what, hf_error *err)
 {
     struct ending ending = {.store = store, .what = what};
-    if (what->party <= 0)
+    bool is_lease = what->party == 0 && what->token > 0 && !hf_store_is_local(store);
+    if (what->party <= 0 && !is_lease)
         return hf__fail(err, HF_INVALID, "a holder is named by its session or process");
     if (!hf_store_is_local(store))
         return end_on_postgres(&ending, err);

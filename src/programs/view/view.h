@@ -54,15 +54,17 @@ HF_MUST_CHECK hf_status hf__view_ask(hf__view *view, hf__view_job *job, hf__view
 typedef struct hf__terminate {
     int64_t key;
     hf_space space;
-    int party; /* backend_pid of the holder's view, which may be one of several; local: its pid */
-    int64_t token;  /* of that view, so that nobody who acquired it since is ended; 0: any */
+    int party;     /* backend_pid of the holder's view, which may be one of several; local: its pid;
+                * 0: a lease, whose term is token */
+    int64_t token; /* of that view, so that nobody who acquired it since is ended; 0: any */
     const char *by; /* who asked for it; goes into the event */
 } hf__terminate;
 
 /*
  * For use in a job: ends the session that holds the lock (local: sends SIGTERM to the process) if
  * the same party still holds the same key, and records the event "terminated". HF_NOT_ACQUIRED: it
- * does not hold it any more. HF_CONFIG: we are not allowed to end it.
+ * does not hold it any more, or is a lease that an open transaction has checked. HF_CONFIG: we are
+ * not allowed to end it. Who loses one lease so loses all of that length, with the next renewal.
  */
 HF_MUST_CHECK hf_status hf__terminate_holder(hf_store *store, const hf__terminate *what,
                                              hf_error *err);

@@ -173,6 +173,12 @@ FROM ended e
 WHERE e.ended
 RETURNING id
 
+-- name: end_lease postgres
+-- Ends the lease of the key ($1, in space $2) under term $4, and writes it down as terminate_recorded
+-- does. $3 is 0: no session holds it.
+SELECT 1 WHERE $3::int = 0 AND holdfast.end_one_lease($1::bigint, $2::smallint, $4::bigint, $5::text, $6::text,
+                                                      $7::text, $8::int)
+
 -- name: find_holder sqlite
 -- Process $3 as the holder of the key ($1, in space $2), under token $4 (0: any).
 SELECT started, pid_space, host, shared

@@ -20,6 +20,27 @@ def network(kind):
 
 
 @pytest.fixture
+def ingest(kind, holdfast):
+    """ingest(source, …) runs to the end; ingest.start(source, …) goes on."""
+    command = holdfast.at(kind.url)
+
+    def words(source, options, name):
+        return ["ingest", "--network", name, "--source", str(source), "--partition-ledgers", "1000", *options]
+
+    def run(source, *options, name="testnet", **how):
+        return command(*words(source, options, name), **how)
+
+    run.start = lambda source, *options, name="testnet", **how: command.start(*words(source, options, name), **how)
+    run.command = command
+    return run
+
+
+@pytest.fixture
+def source(tmp_path):
+    return tmp_path / "ledgers.ndjson"
+
+
+@pytest.fixture
 def rpc():
     with StellarRpc() as server:
         yield server

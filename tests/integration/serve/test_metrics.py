@@ -132,6 +132,18 @@ def test_a_loss_counts_by_its_reason(server, command, recorded):
     becomes(server, 1, "holdfast_run_exits_total", **{"lock": "nightly", "class": "lost"})
 
 
+def test_loss_of_a_lease_is_told_as_one(server, command, recorded):
+    if recorded.local:
+        pytest.skip("a lease is a session lock there")
+    holder = command.hold("nightly", "--lease", "1500ms")
+    becomes(server, 1, "holdfast_lock_held", lock="nightly", mode="exclusive")
+    recorded.database.sql("update holdfast.tenures set until = clock_timestamp()")
+    assert holder.wait() == 79
+    becomes(server, 1, "holdfast_lock_losses_total", lock="nightly", reason="lease")
+    told = {row[0]: row[1] for row in recorded.database.sql("select event, detail from holdfast.events")}
+    assert told["acquired"] == told["lost"] == "lease"
+
+
 def test_runs_count_by_how_they_ended(server, command):
     for words, code in ENDINGS.values():
         assert command("run", "nightly", "--", *words).code == code

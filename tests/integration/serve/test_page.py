@@ -357,6 +357,7 @@ def test_nothing_is_in_the_way_of_anybody(scene, browser, look):
     width, height = (390, 2400) if look == "phone" else (1280, 1180)
     browser.open(scene.url, scheme="dark" if look == "dark" else "light", width=width, height=height)
     browser.await_refreshes(2)
+    browser.until("document.querySelector('svg.graph')")
     assert browser.evaluate(script=EVERY_BOX_IS_INSIDE)
     SCREENS.mkdir(exist_ok=True)
     browser.screenshot(file=str(SCREENS / f"{look}.png"))

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import cli
+import hf
 from awaiting import eventually
 from serve import TOKEN, Serve
 
@@ -222,6 +223,26 @@ def test_terminate_with_token_csrf_and_the_typed_label_ends_the_holder(ending, c
     eventually(lambda: server.lock("precious") is None, 10, "the lock is free")
     events = eventually(lambda: server.api("events", event="terminated")["data"])
     assert events[0]["key_text"] == form["key"] and "serve" in events[0]["detail"]
+
+
+def test_terminate_ends_a_lease_by_the_form_of_the_page(ending, command):
+    if command.url.startswith("local:"):
+        pytest.skip("a lease is a session lock there")
+    holder = command.hold("precious", "--lease", "1h")
+    holder.kill9()
+    server = ending()
+    headers, csrf = session_of(server)
+    held(server)
+    page = server.get("/?lock=b:" + str(hf.derive("precious")), headers=headers).text
+    form = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page[page.index('action="/terminate"'):]))
+    assert form["party"] == "0" and int(form["token"]) > 0 and "the lease of" in page
+    assert re.search(r"lease with (<[^>]*>)?59", page) and 0 < server.lock("precious")["holders"][0]["left_ms"] < 3600000
+    form = {**form, "csrf": csrf}
+    assert server.post("/terminate", {**form, "label": "wrong"}, headers=headers).status == 422
+    assert server.post("/terminate", {**form, "label": "precious", "token": "1"}, headers=headers).status == 409
+    assert server.post("/terminate", {**form, "label": "precious"}, headers=headers).status == 303
+    assert command("run", "-n", "precious", "--", "true").code == 0
+    assert "serve" in eventually(lambda: server.api("events", event="terminated")["data"])[0]["detail"]
 
 
 def test_terminate_answers_programs_in_json(ending, command):

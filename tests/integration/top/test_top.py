@@ -427,6 +427,21 @@ def test_a_holder_is_ended_only_with_the_typed_label(screen, url, contended):
     assert "nightly" in next(line for line in text.splitlines() if "terminated" in line)
 
 
+def test_lease_of_a_dead_holder_is_ended(screen, holdfast, recorded_db):
+    command = holdfast.at(recorded_db.url())
+    command.hold("nightly", "--lease", "1h").kill9()
+    terminal = screen(recorded_db.url())
+    terminal.shows("nightly")
+    terminal.press("Enter")
+    terminal.shows("holdfast run", "lease with 59 min left")
+    terminal.press("Escape", "K")
+    terminal.shows("End the lease of this lock?", "all of the same length", "Type the name of the lock")
+    terminal.type("nightly")
+    terminal.press("Enter")
+    terminal.shows("ended: holdfast run", "which held nightly")
+    assert command("run", "-n", "nightly", "--", "true").code == 0
+
+
 def test_what_cannot_be_ended_says_why(screen, url, contended):
     contended(url)
     terminal = screen(url, "--tab", "waits", wanted="└─")

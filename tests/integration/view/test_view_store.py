@@ -274,6 +274,26 @@ def test_terminate_spares_whoever_is_not_the_holder_any_more(recorded, viewer_of
         assert not [e for e in viewer.fresh().events if e["event"] == "terminated"]
 
 
+def test_terminate_ends_a_lease_by_its_term_and_never_under_an_open_transaction(recorded_db):
+    with hf.Store(recorded_db.url()) as store, Viewer(recorded_db.url()) as viewer:
+        lock = store.acquire("nightly", lifetime=hf.LEASE, lease_ms=30000)
+        viewer.until(lambda s: s.holders("nightly"))
+        for wrong in ({"token": lock.token + 1}, {}):
+            with pytest.raises(ViewFailure):
+                viewer.terminate(lock.key, 0, **wrong)
+        with contextlib.closing(recorded_db.connect()) as connection, connection.cursor() as cursor:
+            connection.autocommit = False
+            cursor.execute("select holdfast.check_lease('nightly', %s)", (lock.token,))
+            with pytest.raises(ViewFailure, match="HF_NOT_ACQUIRED"):
+                viewer.terminate(lock.key, 0, token=lock.token)
+        assert viewer.fresh().holders("nightly")
+        viewer.terminate(lock.key, 0, by="ops", token=lock.token)
+        seen = viewer.until(lambda s: not s.lock("nightly") and
+                            any(e["event"] == "terminated" for e in s.events_of("nightly")))
+        event = next(e for e in seen.events_of("nightly") if e["event"] == "terminated")
+        assert event["detail"] == "ops" and event["pid"] == viewer.process.pid
+
+
 def test_terminate_without_the_right_names_the_grant(recorded_db):
     with sessions(recorded_db, 1, user="postgres") as (holder,), Viewer(recorded_db.url()) as viewer:
         run(holder, "select pg_advisory_lock(6)")

@@ -1,4 +1,6 @@
 /* What the open row of a lock shows: facts, runbook, who has it, how to end a holder, history. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "programs/serve/page/parts.h"
@@ -85,7 +87,15 @@ static void put_person(const hf__page *page, const hf_lock_view *view, const hf_
     if (view->slot > 0)
         hf__html(out, ", slot %u", view->slot);
     if (view->session_known)
-        hf__html(out, ", %s", view->lifetime == HF_TRANSACTION ? "transaction" : "session");
+        hf__html(out, ", %s",
+                 view->lifetime == HF_LEASE         ? "lease"
+                 : view->lifetime == HF_TRANSACTION ? "transaction"
+                                                    : "session");
+    if (view->left_ms > 0) {
+        hf__buf_puts(out, " with ");
+        hf__html_duration(out, view->left_ms, false);
+        hf__buf_puts(out, " left");
+    }
     hf__buf_puts(out, "</td>");
     hf__page_cell(out, "Backend", true, view->backend_pid == 0);
     if (view->backend_pid != 0)
@@ -176,26 +186,30 @@ static void put_terminate(const hf__page *page, const hf__seen_lock *lock, int p
     hf__buf *out = page->out;
     char title[HF__TITLE_ROOM];
     char ref[HF__REF_ROOM];
+    char who[24];
 
+    /* Several leases of one lock have no session that could tell them apart. */
+    (void)snprintf(who, sizeof who, "%" PRId64, party > 0 ? (int64_t)party : view->token);
     hf__lock_ref(ref, lock->space, lock->key);
     hf__html(out,
-             "<form method=\"post\" action=\"/terminate\" class=\"end\" id=\"end-%s-%d\">"
+             "<form method=\"post\" action=\"/terminate\" class=\"end\" id=\"end-%s-%s\">"
              "<input type=\"hidden\" name=\"csrf\" value=\"%s\">"
              "<input type=\"hidden\" name=\"space\" value=\"%s\">"
              "<input type=\"hidden\" name=\"key\" value=\"%ld\">"
              "<input type=\"hidden\" name=\"party\" value=\"%d\">",
-             ref, party, page->request->csrf, lock->space == HF_PAIR ? "p" : "b", lock->key, party);
+             ref, who, page->request->csrf, lock->space == HF_PAIR ? "p" : "b", lock->key, party);
     if (view->token > 0)
         hf__html(out, "<input type=\"hidden\" name=\"token\" value=\"%ld\">", view->token);
-    hf__html(out, "<label for=\"label-%s-%d\">To end ", ref, party);
+    hf__html(out, "<label for=\"label-%s-%s\">To end %s", ref, who,
+             party > 0 ? "" : "the lease of ");
     hf__page_who(out, view->application, view->host, view->pid, view->backend_pid);
     hf__buf_puts(out, ", type <code>");
     hf__html_value(out, hf__lock_title(title, lock));
     hf__html(out,
-             "</code></label> <input id=\"label-%s-%d\" name=\"label\" autocomplete=\"off\" "
+             "</code></label> <input id=\"label-%s-%s\" name=\"label\" autocomplete=\"off\" "
              "autocapitalize=\"off\" spellcheck=\"false\" required>"
              "<button class=\"danger\">End it</button></form>",
-             ref, party);
+             ref, who);
 }
 
 static void put_endings(const hf__page *page, const hf__seen_lock *lock)
@@ -209,6 +223,8 @@ static void put_endings(const hf__page *page, const hf__seen_lock *lock)
     for (size_t i = lock->first; i < lock->first + lock->holders && i < lock->first + MOST; i++)
         if (party_of(seen, i) != NULL)
             put_terminate(page, lock, party_of(seen, i)->id, seen->views[i]);
+        else if (seen->views[i]->lifetime == HF_LEASE && !seen->local)
+            put_terminate(page, lock, 0, seen->views[i]);
 }
 
 void hf__page_lock(const hf__page *page, size_t lock)
