@@ -78,6 +78,15 @@ func holdfastLost(id C.uintptr_t, why *C.hf_error) {
 	}
 }
 
+// Runs where holdfastLost does.
+//
+//export holdfastAsked
+func holdfastAsked(id C.uintptr_t, who *C.hf_error) {
+	if lock := kept[*Lock](id); lock != nil {
+		lock.ask(C.GoString(&who.message[0]))
+	}
+}
+
 //export holdfastWaits
 func holdfastWaits(id C.uintptr_t, why *C.hf_error) {
 	if lock := kept[*Lock](id); lock != nil {

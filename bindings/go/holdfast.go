@@ -91,6 +91,7 @@ type storeConfig struct {
 	application                                      string
 	records                                          Records
 	pingInterval, pingDeadline, kill, connectTimeout time.Duration
+	patience                                         time.Duration
 	maxWaits, maxKeys, maxTransactions, machine      int
 	sessionPool, environment                         bool
 	registry                                         *Registry
@@ -129,6 +130,12 @@ func WithConnectTimeout(d time.Duration) StoreOption {
 // at once, and the connections for transactions; 0 is the library's default.
 func WithLimits(waits, keys, transactions int) StoreOption {
 	return func(c *storeConfig) { c.maxWaits, c.maxKeys, c.maxTransactions = waits, keys, transactions }
+}
+
+// WithPatience says for how long a wait outlasts a server that is away: a minute without it, for
+// ever if it is negative.
+func WithPatience(d time.Duration) StoreOption {
+	return func(c *storeConfig) { c.patience = d }
 }
 
 // WithSessionPool says that the pooler in between is in session mode, which only the caller can know.
@@ -191,6 +198,7 @@ func open(url string, config *storeConfig) (*Store, error) {
 	options.ping_deadline_ms = settingMs(config.pingDeadline)
 	options.kill_ms = settingMs(config.kill)
 	options.connect_timeout_ms = settingMs(config.connectTimeout)
+	options.patience_ms = milliseconds(config.patience)
 	options.max_waits = C.int(config.maxWaits)
 	options.max_keys = C.int(config.maxKeys)
 	options.max_transactions = C.int(config.maxTransactions)

@@ -16,6 +16,15 @@ func TestVersionsAreComparedByNumber(t *testing.T) {
 	}
 }
 
+func TestTheLastOfThoseUnheardIsTold(t *testing.T) {
+	lock := &Lock{asked: make(chan string, 1)}
+	lock.ask("first")
+	lock.ask("second")
+	if who := <-lock.Asked(); who != "second" || len(lock.Asked()) > 0 {
+		t.Error(who)
+	}
+}
+
 // Kept is how many values C has the numbers of.
 func Kept() (count int) {
 	values.Range(func(_, _ any) bool {

@@ -15,7 +15,9 @@ type lockConfig struct {
 	wait   time.Duration
 	flags  C.uint
 	slots  int
+	lease  time.Duration
 	onWait func(why error)
+	yields bool
 	owner  Owner
 }
 
@@ -44,6 +46,10 @@ func Shared() LockOption { return lockOption(func(c *lockConfig) { c.shared = tr
 // Slots lets up to n hold the lock. All must use the same n: ErrSlots.
 func Slots(n int) LockOption { return lockOption(func(c *lockConfig) { c.slots = n }) }
 
+// Lease takes no lock of a session but a lease of that time, renewed until it is released. It goes
+// through any pooler; the library refuses what is below a second or above a day.
+func Lease(d time.Duration) LockOption { return lockOption(func(c *lockConfig) { c.lease = d }) }
+
 // As gives the label of Lock another derivation, as LabelAs does.
 func As(how Derivation) LockOption { return lockOption(func(c *lockConfig) { c.as = how }) }
 
@@ -59,6 +65,14 @@ func AnyOrder() LockOption { return withFlag(C.HF_ANY_ORDER) }
 
 // NeedToken fails with ErrNoSchema rather than hold without a fencing token.
 func NeedToken() LockOption { return withFlag(C.HF_NEED_TOKEN) }
+
+// Ask goes before all who wait, and asks the holder to yield; see Yielding. It needs a wait and one
+// label, without slots.
+func Ask() LockOption { return withFlag(C.HF_ASK) }
+
+// Yielding hears of those who ask for the lock; see Asked. The store is looked at once a second while
+// the lock is held. It goes with one label, without slots.
+func Yielding() LockOption { return lockOption(func(c *lockConfig) { c.yields = true }) }
 
 // OnWait is called at most once, before the call waits; why names the holder.
 func OnWait(fn func(why error)) LockOption {
@@ -92,6 +106,8 @@ type Lock struct {
 	inTx bool       // a transaction runs on its session
 	lost chan struct{}
 	why  *Error // of the loss
+
+	asked chan string // has room for one; nil: nobody listens
 }
 
 // Lock acquires a lock by its label, or by its name in the registry. It waits for it unless an
@@ -134,6 +150,10 @@ func (config *lockConfig) write(spec *C.hf_lock_spec) error {
 	spec.flags = config.flags
 	spec.slots = C.uint(config.slots)
 	spec.owner = config.owner.orNew()
+	if config.lease != 0 {
+		spec.lifetime = C.HF_LEASE
+		spec.lease_ms = settingMs(config.lease)
+	}
 	if config.shared {
 		spec.mode = C.HF_SHARED
 	}
@@ -162,8 +182,11 @@ func (s *Store) acquire(ctx context.Context, config *lockConfig, call acquireFn)
 	spec.cancel = cancel.handle
 
 	lock := &Lock{store: s, onWait: config.onWait, lost: make(chan struct{})}
+	if config.yields {
+		lock.asked = make(chan string, 1)
+	}
 	lock.id = keep(lock)
-	C.hfgo_watch(spec, lock.id, C.bool(config.onWait != nil))
+	C.hfgo_watch(spec, lock.id, C.bool(config.onWait != nil), C.bool(config.yields))
 	var c *C.hf_lock
 	status, err := call(spec, &a, &c, &e)
 	if err == nil && status != C.HF_OK {
@@ -216,6 +239,21 @@ func (l *Lock) lose(why *Error) {
 		close(l.lost)
 	}
 }
+
+// ask never blocks: of those whom nobody has heard of yet, the last one counts. Only the store's own
+// goroutine sends.
+func (l *Lock) ask(who string) {
+	select {
+	case <-l.asked:
+	default:
+	}
+	l.asked <- who
+}
+
+// Asked receives who asks for the lock, once for each, a second or two after it began to. Whoever
+// finishes and releases the lock hands it to the one that asked, whoever else waits; to go on is to
+// refuse. Without Yielding it is nil, which never receives.
+func (l *Lock) Asked() <-chan string { return l.asked }
 
 // Lost is closed when the lock is lost, and never otherwise.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }

@@ -85,6 +85,19 @@ func TestLockModes(t *testing.T) {
 	must(t, two.Release())
 }
 
+func TestLeaseExcludesAsALockDoes(t *testing.T) {
+	store, other, name := open(t), open(t), label(t, "lease")
+	expect(t, lockRefused(t, store, name, holdfast.Lease(time.Millisecond)), holdfast.ErrInvalid)
+	lease, err := store.Lock(within(t), name, holdfast.Lease(5*time.Second))
+	if errors.Is(err, holdfast.ErrNoSchema) {
+		t.Skip("leases need the schema")
+	}
+	must(t, err)
+	expect(t, lockRefused(t, other, name, holdfast.Lease(5*time.Second), holdfast.NoWait()), holdfast.ErrNotAcquired)
+	must(t, lease.Release())
+	must(t, acquire(t, other, name, holdfast.Lease(5*time.Second), holdfast.NoWait()).Release())
+}
+
 func TestLockSetIsAllOrNone(t *testing.T) {
 	store, other := open(t), open(t)
 	targets := []holdfast.Target{holdfast.Label(label(t, "a")), holdfast.Key(4711), holdfast.Label(label(t, "b"))}

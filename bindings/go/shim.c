@@ -14,15 +14,22 @@ static void lost(hf_lock *lock, const hf_error *why, void *arg)
     holdfastLost((uintptr_t)arg, (hf_error *)why);
 }
 
+static void asked(hf_lock *lock, const hf_error *who, void *arg)
+{
+    (void)lock;
+    holdfastAsked((uintptr_t)arg, (hf_error *)who);
+}
+
 static void wait_begins(const hf_error *why, void *arg)
 {
     holdfastWaits((uintptr_t)arg, (hf_error *)why);
 }
 
-void hfgo_watch(hf_lock_spec *spec, uintptr_t id, bool tell_waits)
+void hfgo_watch(hf_lock_spec *spec, uintptr_t id, bool tell_waits, bool tell_asks)
 {
     spec->on_lost = lost;
     spec->on_wait = tell_waits ? wait_begins : NULL;
+    spec->on_yield = tell_asks ? asked : NULL;
     spec->arg = (void *)id;
 }
 

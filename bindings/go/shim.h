@@ -11,7 +11,7 @@
 #include <holdfast/holdfast.h>
 
 /* Go may not hand its own pointers to C for keeps, so callbacks get the number of a Go value. */
-void hfgo_watch(hf_lock_spec *spec, uintptr_t id, bool tell_waits);
+void hfgo_watch(hf_lock_spec *spec, uintptr_t id, bool tell_waits, bool tell_asks);
 void hfgo_count(hf_tx_options *options, uintptr_t id);
 
 /*

@@ -198,7 +198,7 @@ func leaksNothing(t *testing.T, rounds int, round func(*holdfast.Store, context.
 
 func TestStoreLeaksNothing(t *testing.T) {
 	leaksNothing(t, 5000, func(store *holdfast.Store, ctx context.Context) {
-		lock, err := store.Lock(ctx, label(t, "job"), holdfast.NoWait(), holdfast.OnWait(func(error) {}))
+		lock, err := store.Lock(ctx, label(t, "job"), holdfast.NoWait(), holdfast.OnWait(func(error) {}), holdfast.Yielding())
 		must(t, err)
 		must(t, lock.Release())
 		_, err = holdfast.DeriveKey(holdfast.JavaHashCode, "a\xff")

@@ -34,6 +34,8 @@ type LockView struct {
 	Seen         time.Duration // in a list of the past: how long ago it was seen last
 	Times        int64         // in a list of the past: how often it was acquired
 	KnownAs      string        // the well-known program that locks this key; a guess
+	Lease        bool          // it is a lease, which lasts for Left if it is not renewed
+	Left         time.Duration
 }
 
 func newLockView(view *C.hf_lock_view) LockView {
@@ -62,6 +64,8 @@ func newLockView(view *C.hf_lock_view) LockView {
 		Seen:         time.Duration(view.seen_ms) * time.Millisecond,
 		Times:        int64(view.times),
 		KnownAs:      goText(view.known_as),
+		Lease:        view.lifetime == C.HF_LEASE,
+		Left:         time.Duration(view.left_ms) * time.Millisecond,
 	}
 }
 

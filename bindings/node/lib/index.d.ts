@@ -62,6 +62,8 @@ export interface StoreOptions {
   maxKeys?: number;
   maxTransactions?: number;
   machine?: number;
+  /** Milliseconds for which a wait outlasts a server that is away; without: a minute; Infinity: for ever. */
+  patience?: number;
   /** The pooler in between is in session mode. */
   sessionPool?: boolean;
   log?: (level: "debug" | "info" | "warning", message: string) => void;
@@ -78,6 +80,8 @@ export interface LockOptions {
   shared?: boolean;
   /** At most so many holders. */
   slots?: number;
+  /** A lease of so many milliseconds, renewed until it is released, instead of a lock of a session: through any pooler. */
+  lease?: number;
   /** Who asks, for the order of locks, `reentrant` and deadlocks; without: nobody else. */
   owner?: bigint | number;
   reentrant?: boolean;
@@ -86,8 +90,15 @@ export interface LockOptions {
   private?: boolean;
   /** Fail rather than hold without a fencing token. */
   needToken?: boolean;
+  /** Before all who wait, and its holder is asked to yield. With one target, a wait, and no slots. */
+  ask?: boolean;
   /** Called at most once, when the wait begins; `why` names the holder. */
   onWait?: (why: HoldfastError) => void;
+  /**
+   * Called once for each who asks for the lock, a second or two after it began to; `who` tells of it. Released now or
+   * later, the lock goes to the one that asked, whoever else waits; to go on is to refuse. Without it asks are not heard.
+   */
+  onYield?: (lock: Lock, who: string) => void;
 }
 
 /**
@@ -194,6 +205,9 @@ export interface LockView {
   seenMs: number;
   times: number;
   knownAs: string;
+  lease: boolean;
+  /** Of a lease: how long it lasts if it is not renewed; else 0. */
+  leftMs: number;
 }
 
 export interface Finding {
@@ -221,6 +235,8 @@ export class Store implements AsyncDisposable {
   ): Promise<T>;
   /** The key of a target as the registry of the store has it. */
   key(target: Target): Promise<Key>;
+  /** The label of a lock of the registry, its placeholders filled: label("booking", { tenant: 7 }). */
+  label(name: string, values?: Record<string, string | number | bigint>): Promise<string>;
   network(name: string, options?: NetworkOptions): Promise<Network>;
   /** Every advisory lock that is held or waited for now. */
   locks(): Promise<LockView[]>;

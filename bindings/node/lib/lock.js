@@ -6,10 +6,12 @@ const { invalid, errorOf, HoldfastError } = require("./errors");
 const take = require("./arguments");
 const { transact } = require("./transaction");
 
-const FLAGS = { reentrant: 1, anyOrder: 2, private: 4, needToken: 8 };
+const FLAGS = { reentrant: 1, anyOrder: 2, private: 4, needToken: 8, ask: 16 };
 const OPTIONS = {
   wait: take.wait, signal: take.same, shared: take.flag, slots: take.or(take.count(1), 0), owner: take.owner,
-  reentrant: take.flag, anyOrder: take.flag, private: take.flag, needToken: take.flag, onWait: take.callback,
+  lease: take.or(take.count(1), 0),
+  reentrant: take.flag, anyOrder: take.flag, private: take.flag, needToken: take.flag, ask: take.flag,
+  onWait: take.callback, onYield: take.callback,
 };
 
 /** A lock that is held. Emits "lost", once, with the reason. */
@@ -100,15 +102,21 @@ class Lock extends EventEmitter {
 /** For lockAcquire and tableLock. */
 async function acquire(scope, operation, options, numbers, texts) {
   const given = take.options(options, OPTIONS, "a lock");
-  let lock, early;
+  const early = [];
+  let lock;
+  const tell = (kind, why) => {
+    if (kind === "lost") Lock.lose(lock, why);
+    else if (lock.state === "held") given.onYield(lock, why.message);
+  };
   const event = receive((kind, cells) => {
     const why = errorOf(cells);
     if (kind === "wait") given.onWait(why);
-    else if (lock) Lock.lose(lock, why);
-    else early = why;
+    else if (lock) tell(kind, why);
+    else early.push(() => tell(kind, why));
   });
   const flags = Object.keys(FLAGS).reduce((all, name) => all | (given[name] ? FLAGS[name] : 0), 0);
-  const spec = [event, given.shared, given.wait, flags, given.slots, given.owner, given.onWait !== undefined];
+  const spec = [event, given.shared, given.wait, flags, given.slots, given.owner, given.onWait !== undefined,
+    given.lease, given.onYield !== undefined];
   try {
     const [handle, ...facts] = await scope.cancellable(given.signal, (cancel) =>
       scope.invoke(operation, [scope.handle, cancel], [...spec, ...numbers], texts));
@@ -123,7 +131,7 @@ async function acquire(scope, operation, options, numbers, texts) {
     throw given.signal?.aborted ? given.signal.reason : invalid("the store is closed");
   }
   // Listeners come after the await.
-  if (early) setImmediate(() => Lock.lose(lock, early));
+  early.forEach((told) => setImmediate(told));
   return lock;
 }
 

@@ -13,7 +13,7 @@ const OPTIONS = {
   pingInterval: take.or(take.count(1), 0), pingDeadline: take.or(take.count(1), 0), kill: take.or(take.count(1), 0),
   connectTimeout: take.or(take.count(1), 0), maxWaits: take.or(take.count(1), 0), maxKeys: take.or(take.count(1), 0),
   maxTransactions: take.or(take.count(1), 0), machine: take.or(take.count(1), 0), sessionPool: take.flag,
-  environment: take.or(take.flag, undefined), log: take.callback,
+  patience: take.or(take.wait, 0), environment: take.or(take.flag, undefined), log: take.callback,
 };
 const NUMBERS = [
   "records", "pingInterval", "pingDeadline", "kill", "connectTimeout", "maxWaits", "maxKeys", "sessionPool",
@@ -23,7 +23,7 @@ const LEVELS = ["debug", "info", "warning"];
 const VIEW = [
   "key", "pair", "shared", "waiting", "ours", "sessionKnown", "transaction", "label", "application", "host", "pid",
   "backendPid", "ageMs", "ageIsBound", "token", "slot", "blockedBy", "name", "pattern", "idleMs", "idleHidden", "seenMs",
-  "times", "knownAs",
+  "times", "knownAs", "lease", "leftMs",
 ];
 
 /** Where locks and records are. Any number of calls may run at once. */
@@ -79,6 +79,14 @@ class Store {
     return isPair ? pair : key;
   }
 
+  /** The label of a lock of the registry, its placeholders filled: label("booking", { tenant: 7 }). */
+  async label(name, values = {}) {
+    if (values === null || typeof values !== "object") throw invalid("the values of a label are an object");
+    const given = Object.entries(values).map(([placeholder, value]) => `${placeholder}=${value}`);
+    const [label] = await this.#call("fillLabel", [], [take.text(name, "the name"), ...given.map((one) => take.text(one, "a value"))]);
+    return label;
+  }
+
   async network(name, options) {
     return Network.open(this.#scope, name, options);
   }
@@ -131,7 +139,8 @@ async function open(url, options) {
   const given = take.options(options, OPTIONS, "a store");
   const scope = new Scope();
   const event = receive((kind, [level, message]) => given.log(LEVELS[level], message));
-  const numbers = [event, ...NUMBERS.map((name) => given[name]), given.log !== undefined, given.environment ?? url == null];
+  const numbers = [event, ...NUMBERS.map((name) => given[name]), given.log !== undefined, given.environment ?? url == null,
+    given.patience];
   try {
     const texts = [take.textOrNull(url, "the url"), given.application, given.registry];
     return new Store(scope, event, await scope.invoke("storeOpen", [], numbers, texts));

@@ -143,15 +143,21 @@ static void drop_in_pool(struct hfn_handle *handle)
     hfn_pool_run_surely(&handle->drop);
 }
 
+static void end_use_of_javascript(struct hfn_handle *handle)
+{
+    if (handle->kind == HFN_CANCEL)
+        end_use(handle); /* does not block */
+    else
+        drop_in_pool(handle);
+}
+
 void hfn_handle_close(struct hfn_handle *handle)
 {
     pthread_mutex_lock(&mutex);
     bool is_mine = take_from_javascript(handle);
     pthread_mutex_unlock(&mutex);
-    if (is_mine && handle->kind == HFN_CANCEL)
-        end_use(handle); /* does not block */
-    else if (is_mine)
-        drop_in_pool(handle);
+    if (is_mine)
+        end_use_of_javascript(handle);
 }
 
 static void forget(napi_env env, void *data, void *hint)
@@ -159,11 +165,14 @@ static void forget(napi_env env, void *data, void *hint)
     struct hfn_handle *handle = data;
     (void)env;
     (void)hint;
-    hfn_handle_close(handle);
     pthread_mutex_lock(&mutex);
+    bool is_mine = take_from_javascript(handle);
     handle->is_referred = false;
-    forget_if_done(handle);
+    if (!is_mine)
+        forget_if_done(handle);
     pthread_mutex_unlock(&mutex);
+    if (is_mine)
+        end_use_of_javascript(handle);
 }
 
 napi_value hfn_handle_external(napi_env env, struct hfn_handle *handle)
@@ -334,36 +343,58 @@ static void deliver(napi_env env, napi_value dispatcher, void *context, void *da
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* Uses end before JavaScript hears of the result: when all its calls are done, nothing is in use. */
-static void run_call(struct hfn_task *task)
+/* A callback of the store must not close it, which would wait for the callback. */
+static void end_use_of(const struct hfn_call *call, struct hfn_handle *handle)
 {
-    struct hfn_call *call = (struct hfn_call *)task; /* its first member */
+    if (!call->operation->starts) {
+        end_use(handle);
+        return;
+    }
+    pthread_mutex_lock(&mutex);
+    bool is_last = handle->uses == 1;
+    handle->uses -= !is_last;
+    pthread_mutex_unlock(&mutex);
+    if (!is_last)
+        return;
+    handle->dropped_next = NULL; /* it may have been one of several before, with a use of its own */
+    drop_in_pool(handle);
+}
+
+/* Uses end before JavaScript hears of the result: when all its calls are done, nothing is in use. */
+void hfn_call_end(struct hfn_call *call, hf_status status)
+{
     struct hfn_binding *binding = call->message.binding;
-    call->status = call->operation->run(call);
+    call->status = status;
     if (call->status == HF_OK && call->message.cells.failed)
         call->status = hfn_fail(&call->err, HF_NO_MEMORY, "out of memory");
     call->err.code = call->status;
     if (call->status != HF_OK && call->made != NULL) {
-        end_use(call->made);
+        end_use(call->made); /* no store is closed by that: the call uses it as well */
         call->made = NULL;
     }
     for (size_t i = 0; i < HFN_HANDLES_MAX; i++)
         if (call->handles[i] != NULL)
-            end_use(call->handles[i]);
-    if (call->operation->closes)
+            end_use_of(call, call->handles[i]);
+    if (call->operation->closes && call->handles[0] != NULL)
         end_use(call->handles[0]);
     pthread_mutex_lock(&mutex);
     bool is_sent = send(&call->message);
     pthread_mutex_unlock(&mutex);
     if (!is_sent) {
         if (call->made != NULL)
-            end_use(call->made);
+            end_use_of(call, call->made);
         free_call(call);
     }
     pthread_mutex_lock(&mutex);
     become_idle(binding);
     leave_binding(binding);
     pthread_mutex_unlock(&mutex);
+}
+
+static void run_call(struct hfn_task *task)
+{
+    struct hfn_call *call = (struct hfn_call *)task; /* its first member */
+    hfn_call_end(call, call->operation->run(call));
 }
 
 static hf_status read_handle(napi_env env, napi_value value, enum hfn_kind kind,
@@ -434,7 +465,7 @@ static void start(napi_env env, struct hfn_call *call)
         if (call->made != NULL && call->made->needs[i] != NULL)
             call->made->needs[i]->uses++;
     }
-    if (call->operation->closes)
+    if (call->operation->closes && call->handles[0] != NULL)
         call->handles[0]->is_open = false;
     binding->busy++;
     binding->refs++;
@@ -453,11 +484,11 @@ static void take_back(napi_env env, struct hfn_call *call)
     if (call->made != NULL)
         end_use(call->made);
     call->made = NULL;
+    hfn_stay(env, binding, false);
     pthread_mutex_lock(&mutex);
     become_idle(binding);
     leave_binding(binding);
     pthread_mutex_unlock(&mutex);
-    hfn_stay(env, binding, false);
     call->status = hfn_fail(&call->err, HF_SYSTEM, "the system starts no thread for another call");
 }
 
@@ -479,6 +510,12 @@ napi_value hfn_call(napi_env env, struct hfn_binding *binding,
         call->status = prepare_made(call);
     if (call->status == HF_OK) {
         start(env, call);
+        if (operation->starts) {
+            hf_status status = operation->run(call);
+            if (status != HF_OK)
+                hfn_call_end(call, status);
+            return promise;
+        }
         /* From here on it is the pool's, and may be gone already. */
         if (operation->closes) {
             hfn_pool_run_surely(&call->task);

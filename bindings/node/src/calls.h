@@ -1,7 +1,7 @@
 /*
  * How a call of JavaScript becomes one of libholdfast: its arguments are copied in the thread of
  * JavaScript, a thread of the pool makes the call, and its result goes back by a queue that one
- * thread-safe function empties. Operations know nothing of Node, and the rest nothing of locks.
+ * thread-safe function empties. Locks are waited for without a thread: see hfn_operation.starts. Operations know nothing of Node, and the rest nothing of locks.
  */
 #ifndef HOLDFAST_NODE_CALLS_H
 #define HOLDFAST_NODE_CALLS_H
@@ -34,7 +34,7 @@ struct hfn_handle {
     bool is_open;     /* JavaScript may use it */
     bool is_referred; /* JavaScript still knows it */
     void *content;    /* hf_store, hf_lock, ... */
-    void *also;       /* hf_registry of an hf_store, the database of an hf_tx */
+    void *also;       /* hf_registry of an hf_store, database of an hf_tx, hfn_call of a wait */
     int64_t event;    /* by which JavaScript knows whom an event is for */
 };
 
@@ -84,6 +84,7 @@ struct hfn_operation {
     enum hfn_kind kinds[HFN_HANDLES_MAX]; /* HFN_CANCEL may be null */
     enum hfn_kind makes;
     bool closes;           /* handles[0]: the last call with it */
+    bool starts;           /* run does not block, and hfn_call_end comes later unless it fails */
     size_t numbers, texts; /* at least so many */
 };
 
@@ -126,6 +127,8 @@ napi_value hfn_call(napi_env env, struct hfn_binding *binding,
                     const struct hfn_operation *operation, napi_value arguments[3]);
 /* How many calls and handles there are, with one for the environment: tests look for leaks by it. */
 unsigned hfn_references(const struct hfn_binding *binding);
+/* The end of a call that was started, in a thread of libholdfast. */
+void hfn_call_end(struct hfn_call *call, hf_status status);
 /* Something that Node stays for, as for a call, has come or gone. */
 void hfn_stay(napi_env env, struct hfn_binding *binding, bool stays);
 /* A handle without content, not open yet; NULL: no memory. */

@@ -13,6 +13,8 @@
     X(registry_read)                                                                               \
     X(registry_free)                                                                               \
     X(registry_resolve)                                                                            \
+    X(registry_find)                                                                               \
+    X(registry_fill)                                                                               \
     X(store_registry)                                                                              \
     X(store_open)                                                                                  \
     X(store_close)                                                                                 \
@@ -25,7 +27,7 @@
     X(cancel_create)                                                                               \
     X(cancel_trigger)                                                                              \
     X(cancel_free)                                                                                 \
-    X(lock_acquire)                                                                                \
+    X(lock_start)                                                                                  \
     X(lock_release)                                                                                \
     X(lock_free)                                                                                   \
     X(lock_token)                                                                                  \
@@ -56,7 +58,7 @@
     X(table_name_text)                                                                             \
     X(table_register)                                                                              \
     X(table_find)                                                                                  \
-    X(table_lock)                                                                                  \
+    X(table_lock_start)                                                                            \
     X(table_ref)                                                                                   \
     X(table_unref)                                                                                 \
     X(table_drop)                                                                                  \
@@ -77,7 +79,7 @@
     X(cursor_swap)                                                                                 \
     X(cursor_list)
 
-/* hf.lock_acquire is hf_lock_acquire of the library that was loaded. */
+/* hf.lock_start is hf_lock_start of the library that was loaded. */
 struct hfn_library {
 #define X(name) __typeof__(hf_##name) *name;
     HFN_FUNCTIONS(X)

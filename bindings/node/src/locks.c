@@ -26,6 +26,12 @@ static void tell_lost(hf_lock *lock, const hf_error *why, void *arg)
     tell(arg, "lost", why);
 }
 
+static void tell_asked(hf_lock *lock, const hf_error *who, void *arg)
+{
+    (void)lock;
+    tell(arg, "asked", who);
+}
+
 static void tell_wait(const hf_error *why, void *arg)
 {
     tell(arg, "wait", why);
@@ -55,23 +61,28 @@ hf_status hfn_read_targets(struct hfn_call *call, size_t numbers, size_t texts, 
     return HF_OK;
 }
 
-void hfn_read_spec(const struct hfn_call *call, hf_lock_spec *spec)
+void hfn_read_spec(struct hfn_call *call, hf_lock_spec *spec)
 {
     const int64_t *numbers = call->numbers;
     *spec = (hf_lock_spec)HF_LOCK_SPEC_INIT;
     call->made->event = numbers[0];
+    call->made->also = call;
     spec->mode = (hf_mode)numbers[1];
     spec->wait_ms = numbers[2];
     spec->flags = (unsigned)numbers[3];
     spec->slots = (unsigned)numbers[4];
+    spec->lifetime = numbers[7] ? HF_LEASE : HF_SESSION;
+    spec->lease_ms = (int)numbers[7];
     spec->owner = numbers[5] ? numbers[5] : hfn_fresh_owner();
     spec->on_lost = tell_lost;
     spec->on_wait = numbers[6] ? tell_wait : NULL;
+    spec->on_yield = numbers[8] ? tell_asked : NULL;
     spec->arg = call->made;
     spec->cancel = HFN_CONTENT(call, 1);
 }
 
-hf_status hfn_put_lock(struct hfn_call *call, hf_lock *lock)
+/* Of what the lock is known by: key, token or null, slot. */
+static hf_status put_lock(struct hfn_call *call, hf_lock *lock)
 {
     int64_t token = 0;
     hf_error ignored = {0};
@@ -85,9 +96,20 @@ hf_status hfn_put_lock(struct hfn_call *call, hf_lock *lock)
     return HF_OK;
 }
 
+void hfn_lock_ended(hf_lock *lock, hf_status status, const hf_error *why, void *arg)
+{
+    struct hfn_handle *made = arg;
+    struct hfn_call *call = made->also;
+    made->also = NULL;
+    if (status == HF_OK)
+        status = put_lock(call, lock);
+    else
+        call->err = *why;
+    hfn_call_end(call, status);
+}
+
 static hf_status lock_acquire(struct hfn_call *call)
 {
-    hf_lock *lock = NULL;
     hf_lock_spec spec;
     hf_target *targets = NULL;
     size_t count = 0;
@@ -97,8 +119,7 @@ static hf_status lock_acquire(struct hfn_call *call)
     hfn_read_spec(call, &spec);
     spec.targets = targets;
     spec.target_count = count;
-    status = hf.lock_acquire(HFN_CONTENT(call, 0), &spec, &lock, &call->err);
-    return status == HF_OK ? hfn_put_lock(call, lock) : status;
+    return hf.lock_start(HFN_CONTENT(call, 0), &spec, hfn_lock_ended, &call->err);
 }
 
 static hf_status lock_release(struct hfn_call *call)
@@ -123,7 +144,7 @@ static hf_status resolve_key(struct hfn_call *call)
     hf_status status = hfn_read_targets(call, 0, 0, &targets, &count);
     if (status == HF_OK && count != 1)
         status = hfn_fail(&call->err, HF_INVALID, "one label has one key");
-    if (status != HF_OK)
+    if (status != HF_OK || targets == NULL)
         return status;
     target = targets[0];
     if (registry != NULL && target.label != NULL && target.derivation == HF_SHA256 &&
@@ -144,15 +165,40 @@ static hf_status resolve_key(struct hfn_call *call)
     return status;
 }
 
+/* texts: the name of an entry, then "NAME=VALUE" for each of its placeholders */
+static hf_status fill_label(struct hfn_call *call)
+{
+    const hf_registry *registry = hf.store_registry(HFN_CONTENT(call, 0));
+    size_t count = call->texts.count - 1;
+    char *label = NULL;
+    if (registry == NULL)
+        return hfn_fail(&call->err, HF_INVALID, "the store has no registry");
+    const hf_registry_entry *entry = hf.registry_find(registry, hfn_text(call, 0));
+    if (entry == NULL)
+        return hfn_fail(&call->err, HF_INVALID, "no lock of the registry has this name");
+    const char **values = hfn_allocate(&call->texts, (count + 1) * sizeof *values);
+    if (values == NULL)
+        return hfn_fail(&call->err, HF_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        values[i] = hfn_text(call, i + 1);
+    hf_status status = hf.registry_fill(entry, values, count, &label, &call->err);
+    if (status == HF_OK)
+        hfn_put_copy(&call->message.cells, label, strlen(label));
+    free(label);
+    return status;
+}
+
 const struct hfn_operation hfn_lock_operations[] = {
     {.name = "lockAcquire",
      .run = lock_acquire,
      .kinds = {HFN_STORE, HFN_CANCEL},
      .makes = HFN_LOCK,
+     .starts = true,
      .numbers = HFN_SPEC_NUMBERS,
      .texts = 1},
     {.name = "lockRelease", .run = lock_release, .kinds = {HFN_LOCK}, .closes = true},
     {.name = "lockNote", .run = lock_note, .kinds = {HFN_LOCK}, .texts = 2},
+    {.name = "fillLabel", .run = fill_label, .kinds = {HFN_STORE}, .texts = 1},
     {.name = "resolveKey", .run = resolve_key, .kinds = {HFN_STORE}, .texts = 1},
     {.name = NULL},
 };

@@ -169,9 +169,9 @@ static bool add_all(napi_env env, napi_value object, struct hfn_binding *binding
 {
     static const struct hfn_operation *const rooms[] = {
         hfn_store_operations, hfn_lock_operations,   hfn_tx_operations,
-        hfn_table_operations, hfn_ledger_operations,
+        hfn_table_operations, hfn_ledger_operations, NULL,
     };
-    for (size_t room = 0; room < sizeof rooms / sizeof *rooms; room++)
+    for (size_t room = 0; rooms[room] != NULL; room++)
         for (const struct hfn_operation *one = rooms[room]; one->name != NULL; one++)
             if (!add_function(env, object, one->name, call_operation, binding, one))
                 return false;

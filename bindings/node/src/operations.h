@@ -5,7 +5,8 @@
 #include "calls.h"
 
 enum {
-    HFN_SPEC_NUMBERS = 7,   /* event, mode, wait_ms, flags, slots, owner, wants_wait */
+    /* event, mode, wait_ms, flags, slots, owner, wants_wait, lease_ms, wants_asks */
+    HFN_SPEC_NUMBERS = 9,
     HFN_TARGET_NUMBERS = 5, /* derivation, space, key, pair[0], pair[1]; its text is the label */
 };
 
@@ -17,9 +18,9 @@ hf_status hfn_read_targets(struct hfn_call *call, size_t numbers, size_t texts, 
                            size_t *count);
 
 /* From the first numbers; its callbacks tell JavaScript. handles[1] cancels. */
-void hfn_read_spec(const struct hfn_call *call, hf_lock_spec *spec);
+void hfn_read_spec(struct hfn_call *call, hf_lock_spec *spec);
 
-/* Of what the lock is known by: key, token or null, slot. */
-hf_status hfn_put_lock(struct hfn_call *call, hf_lock *lock);
+/* Ends the call that hfn_read_spec was for. */
+void hfn_lock_ended(hf_lock *lock, hf_status status, const hf_error *why, void *arg);
 
 #endif

@@ -18,7 +18,7 @@ static void log_line(void *arg, hf_log_level level, const char *message)
 /*
  * numbers: event, records, ping_interval_ms, ping_deadline_ms, kill_ms, connect_timeout_ms,
  * max_waits, max_keys, session_pool, max_transactions, machine, wants_log,
- * environment; texts: url, application, path of a registry
+ * environment, patience_ms; texts: url, application, path of a registry
  */
 static hf_status store_open(struct hfn_call *call)
 {
@@ -42,6 +42,7 @@ static hf_status store_open(struct hfn_call *call)
     options.max_transactions = (int)numbers[9];
     options.machine = (int)numbers[10];
     options.environment = numbers[12] != 0;
+    options.patience_ms = numbers[13];
     if (numbers[11]) {
         options.log = log_line;
         options.log_arg = call->made;
@@ -132,6 +133,8 @@ static void put_view(struct hfn_cells *cells, const hf_lock_view *view)
     hfn_put_number(cells, view->seen_ms);
     hfn_put_number(cells, view->times);
     hfn_put_text(cells, view->known_as);
+    hfn_put_boolean(cells, view->lifetime == HF_LEASE);
+    hfn_put_number(cells, view->left_ms);
 }
 
 static void free_list(void *list)
@@ -177,7 +180,7 @@ void hfn_free_content(struct hfn_handle *handle)
 }
 
 const struct hfn_operation hfn_store_operations[] = {
-    {.name = "storeOpen", .run = store_open, .makes = HFN_STORE, .numbers = 13, .texts = 3},
+    {.name = "storeOpen", .run = store_open, .makes = HFN_STORE, .numbers = 14, .texts = 3},
     {.name = "storeClose", .run = close_it, .kinds = {HFN_STORE}, .closes = true},
     {.name = "lockClose", .run = close_it, .kinds = {HFN_LOCK}, .closes = true},
     {.name = "txClose", .run = close_it, .kinds = {HFN_TX}, .closes = true},

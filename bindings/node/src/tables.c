@@ -43,13 +43,13 @@ static hf_status table_lock(struct hfn_call *call)
     hf_table_name name = {0};
     char *memory;
     hf_lock_spec spec;
-    hf_lock *lock = NULL;
     hfn_read_spec(call, &spec);
     hf_status status = read_name(call, &name, &memory);
     if (status == HF_OK)
-        status = hf.table_lock(HFN_CONTENT(call, 0), &name, &spec, &lock, &call->err);
+        status =
+            hf.table_lock_start(HFN_CONTENT(call, 0), &name, &spec, hfn_lock_ended, &call->err);
     free(memory);
-    return status == HF_OK ? hfn_put_lock(call, lock) : status;
+    return status;
 }
 
 /* texts: name, context */
@@ -212,6 +212,7 @@ const struct hfn_operation hfn_table_operations[] = {
     {.name = "tableFind", .run = table_find, .kinds = {HFN_STORE}, .texts = 1},
     {.name = "tableLock",
      .run = table_lock,
+     .starts = true,
      .kinds = {HFN_STORE, HFN_CANCEL},
      .makes = HFN_LOCK,
      .numbers = HFN_SPEC_NUMBERS,

@@ -52,6 +52,23 @@ test("labels have the keys of the vectors", () => {
   assert.equal(holdfast.key({ label: "a", as: "distributedlock-ascii" }).length, 2);
 });
 
+test("a lease excludes as a lock does, and goes through a pooler", async (context) => {
+  const [store, other, name] = [await open(), await open(), unique("lease")];
+  let lease;
+  try {
+    lease = await store.lock(name, { lease: 5000 });
+  } catch (failure) {
+    if (failure.code !== "HF_NO_SCHEMA") throw failure;
+    context.skip("leases need the schema");
+    return;
+  }
+  assert.ok(lease.token > 0n);
+  await assert.rejects(other.lock(name, { lease: 5000, wait: 0 }), code("HF_NOT_ACQUIRED"));
+  await lease.release();
+  await (await other.lock(name, { lease: 5000, wait: 0 })).release();
+  await assert.rejects(store.lock(name, { lease: 0 }), code("HF_INVALID"));
+});
+
 test("sets, sharers and slots", onSessions, async () => {
   const store = await open();
   const [a, b, pool] = [unique("a"), unique("b"), unique("pool")];

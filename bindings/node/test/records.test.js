@@ -110,5 +110,9 @@ locks:
   const opened = await open({ registry }).catch((failure) => { throw new Error(`${failure.message}; ${failure.hint}`); });
   assert.equal(await opened.key("Transfer:a"), holdfast.key({ label: "Transfer:a", as: "hashtext" }));
   assert.equal(await opened.key("Other:a"), holdfast.key("Other:a"));
+  assert.equal(await opened.label("transfer", { account: "a" }), "Transfer:a");
+  for (const [name, values] of [["transfer", {}], ["transfer", { account: "a", other: 1 }], ["nothing", {}], ["transfer", null]]) {
+    await assert.rejects(opened.label(name, values), code("HF_INVALID"));
+  }
   await assert.rejects(open({ registry: "/nowhere/locks.yaml" }), holdfast.HoldfastError);
 });

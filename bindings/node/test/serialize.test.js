@@ -14,47 +14,38 @@ async function connected(t) {
   return client;
 }
 
-/** What a transaction of Prisma offers: a template, with numbered values. */
-const prisma = (client) => ({
-  async $queryRaw(strings, ...values) {
-    return (await client.query(strings.reduce((sql, part, index) => `${sql}$${index}${part}`), values)).rows;
-  },
+test("pg: the label is locked until the transaction ends", onServers, async (t) => {
+  const [first, second] = [await connected(t), await connected(t)];
+  const label = unique("Booking");
+  await first.query("BEGIN");
+  assert.equal(await serialize(first, label), key(label));
+  await second.query("BEGIN");
+  const order = [];
+  const waits = serialize(second, label).then(() => order.push("second"));
+  await until(async () => (await admin("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    + " AND (classid::int8 << 32 | objid::int8) = $1", [key(label)])).length > 0);
+  order.push("first");
+  await first.query("COMMIT");
+  await waits;
+  assert.deepEqual(order, ["first", "second"]);
+  await second.query("COMMIT");
 });
 
-for (const [name, wrap] of [["pg", (client) => client], ["prisma", prisma]]) {
-  test(`${name}: the label is locked until the transaction ends`, onServers, async (t) => {
-    const [first, second] = [await connected(t), await connected(t)];
-    const label = unique("Booking");
-    await first.query("BEGIN");
-    assert.equal(await serialize(wrap(first), label), key(label));
-    await second.query("BEGIN");
-    const order = [];
-    const waits = serialize(wrap(second), label).then(() => order.push("second"));
-    await until(async () => (await admin("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-      + " AND (classid::int8 << 32 | objid::int8) = $1", [key(label)])).length > 0);
-    order.push("first");
-    await first.query("COMMIT");
-    await waits;
-    assert.deepEqual(order, ["first", "second"]);
-    await second.query("COMMIT");
-  });
-
-  test(`${name}: where the lock would protect nothing it is refused`, onServers, async (t) => {
-    const client = await connected(t);
-    const label = unique("Booking");
-    await assert.rejects(serialize(wrap(client), label), code("HF_NO_TRANSACTION"));
-    for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
-      await client.query(`BEGIN ISOLATION LEVEL ${level}`);
-      await assert.rejects(serialize(wrap(client), label), (failure) => {
-        assert.match(failure.hint, /store\.transact/);
-        return code("HF_CONFIG")(failure);
-      });
-      await client.query("ROLLBACK");
-    }
-    assert.deepEqual(await admin("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND (classid::int8 << 32 | objid::int8) = $1",
-      [key(label)]), []);
-  });
-}
+test("pg: where the lock would protect nothing it is refused", onServers, async (t) => {
+  const client = await connected(t);
+  const label = unique("Booking");
+  await assert.rejects(serialize(client, label), code("HF_NO_TRANSACTION"));
+  for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
+    await client.query(`BEGIN ISOLATION LEVEL ${level}`);
+    await assert.rejects(serialize(client, label), (failure) => {
+      assert.match(failure.hint, /store\.transact/);
+      return code("HF_CONFIG")(failure);
+    });
+    await client.query("ROLLBACK");
+  }
+  assert.deepEqual(await admin("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND (classid::int8 << 32 | objid::int8) = $1",
+    [key(label)]), []);
+});
 
 test("a pool has no transaction", onServers, async (t) => {
   const pool = new Pool({ connectionString: url, max: 2 });

@@ -15,7 +15,8 @@ async function rightTypes(store: Store, client: Client): Promise<void> {
   const locked: Key = await serialize(client, "a", { store });
   const gaps: { from: bigint; to: bigint }[] = await (await store.network("n")).gaps(1, 2n);
   (await store.tables.lock("a.b")).on("lost", (why: HoldfastError) => why.sqlstate);
-  void [code, derived, token, n, text, buffer, inner, locked, gaps];
+  const successor: Lock = await store.lock("a", { ask: true, onYield: (lock: Lock, who: string) => void lock.note("asked", who) });
+  void [successor, code, derived, token, n, text, buffer, inner, locked, gaps];
 }
 
 async function wrongTypes(store: Store): Promise<void> {
@@ -23,6 +24,8 @@ async function wrongTypes(store: Store): Promise<void> {
   await store.lock(42);
   // @ts-expect-error milliseconds are a number
   await store.lock("a", { wait: "1s" });
+  // @ts-expect-error who asks is told as text
+  await store.lock("a", { onYield: (lock: Lock, who: HoldfastError) => who.code });
   // @ts-expect-error there is no such option
   await store.lock("a", { timeout: 1 });
   // @ts-expect-error an object is not a value

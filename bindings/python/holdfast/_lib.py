@@ -45,7 +45,9 @@ class CError(Structure):
 
 LogFn = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 LostFn = CFUNCTYPE(None, c_void_p, POINTER(CError), c_void_p)
+YieldFn = LostFn
 WaitFn = CFUNCTYPE(None, POINTER(CError), c_void_p)
+StartedFn = CFUNCTYPE(None, c_void_p, c_int, POINTER(CError), c_void_p)
 FindingFn = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_char_p, c_char_p)
 CursorFn = CFUNCTYPE(None, c_void_p, c_char_p, c_int64)
 ContextFn = CFUNCTYPE(None, c_void_p, c_char_p)
@@ -71,6 +73,7 @@ class StoreOptions(Structure):
         ("registry", c_void_p),
         ("machine", c_int),
         ("environment", c_bool),
+        ("patience_ms", c_int64),
     ]
 
 
@@ -83,6 +86,9 @@ class Target(Structure):
         ("key", c_int64),
         ("pair", c_int32 * 2),
     ]
+
+
+LEASE = 2  # of hf_lifetime
 
 
 class LockSpec(Structure):
@@ -100,6 +106,8 @@ class LockSpec(Structure):
         ("arg", c_void_p),
         ("cancel", c_void_p),
         ("owner", c_int64),
+        ("lease_ms", c_int),
+        ("on_yield", YieldFn),
     ]
 
 
@@ -129,6 +137,7 @@ class LockView(Structure):
         ("seen_ms", c_int64),
         ("times", c_int64),
         ("known_as", c_char_p),
+        ("left_ms", c_int64),
     ]
 
 
@@ -230,6 +239,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hf_cancel_free": (None, [P]),
     "hf_lock_acquire": (c_int, [P, POINTER(LockSpec), PP, E]),
     "hf_lock_release": (c_int, [P, E]),
+    "hf_lock_start": (c_int, [P, POINTER(LockSpec), StartedFn, E]),
     "hf_lock_free": (None, [P]),
     "hf_lock_get_state": (c_int, [P]),
     "hf_lock_token": (c_int, [P, I64, E]),
@@ -260,6 +270,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hf_table_register": (c_int, [P, T, I64, POINTER(c_bool), E]),
     "hf_table_find": (c_int, [P, T, I64, E]),
     "hf_table_lock": (c_int, [P, T, POINTER(LockSpec), PP, E]),
+    "hf_table_lock_start": (c_int, [P, T, POINTER(LockSpec), StartedFn, E]),
     "hf_table_ref": (c_int, [P, T, c_char_p, I64, E]),
     "hf_table_unref": (c_int, [P, T, c_char_p, c_int64, POINTER(c_bool), E]),
     "hf_table_drop": (c_int, [P, T, c_bool, c_int64, E]),

@@ -1,4 +1,4 @@
-"""Calls in threads for an event loop, and the lines in which its tasks wait."""
+"""Calls for an event loop, in threads and without, and the lines in which transactions wait."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import functools
 from typing import Any, Callable, Deque, Dict, Hashable, Optional, TypeVar
 
 from . import _threads, errors
+from ._handle import abandon
 from ._threads import Cancel
-from .locks import Told
+from .locks import Ended, Lock, State, Told
 
 Result = TypeVar("Result")
 
@@ -37,6 +38,38 @@ async def run(
             pass
 
     _threads.pool.submit(job)
+    return await ended(done, cancel, undo)
+
+
+async def started(
+    start: Callable[[Ended], None], cancel: Cancel, undo: Callable[[Lock], Any]
+) -> Lock:
+    """An acquire that has no thread. It is cancelled as a call in a thread is."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Lock] = loop.create_future()
+
+    def settle(lock: Optional[Lock], failure: Optional[errors.Error]) -> None:
+        if lock:
+            done.set_result(lock)
+        elif failure:
+            done.set_exception(failure)
+
+    def tell(lock: Optional[Lock], failure: Optional[errors.Error]) -> None:
+        try:
+            loop.call_soon_threadsafe(settle, lock, failure)
+        except RuntimeError:  # the loop is closed, so nobody hears of it
+            if lock:
+                abandon(lock._handle)
+
+    start(tell)
+    return await ended(done, cancel, undo)
+
+
+async def ended(
+    done: asyncio.Future[Result],
+    cancel: Optional[Cancel],
+    undo: Optional[Callable[[Result], Any]],
+) -> Result:
     try:
         return await asyncio.shield(done)
     except asyncio.CancelledError:
@@ -60,19 +93,22 @@ async def settled(future: asyncio.Future[Any]) -> None:
 
 
 class Lines:
-    """For each thing, the tasks of the loop that wait for it; the first of them does so in C."""
+    """For each thing, the tasks of the loop that want it; as many as it has room for go on to C."""
 
     def __init__(self) -> None:
         self._lines: Dict[Hashable, Deque[asyncio.Future[bool]]] = {}
 
-    async def enter(self, thing: Hashable, seconds: Optional[float]) -> Optional[Turn]:
-        """None: the time was over before it was this task's turn."""
+    async def enter(
+        self, thing: Hashable, seconds: Optional[float], room: int = 1
+    ) -> Optional[Turn]:
+        """None: the time was over before it was this task's turn. room: the same for all."""
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[bool] = loop.create_future()
         line = self._lines.setdefault(thing, collections.deque())
         line.append(turn)
-        entered = Turn(self, thing, turn)
-        if line[0] is turn:
+        entered = Turn(self, thing, turn, room)
+        if len(line) <= room:
+            turn.set_result(True)
             return entered
         late = None if seconds is None else loop.call_later(seconds, self._expire, turn)
         try:
@@ -92,31 +128,32 @@ class Lines:
         if not turn.done():
             turn.set_result(False)
 
-    def leave(self, thing: Hashable, turn: asyncio.Future[bool]) -> None:
+    def leave(self, thing: Hashable, turn: asyncio.Future[bool], room: int) -> None:
         line = self._lines[thing]
-        was_first = line[0] is turn
         line.remove(turn)
         if not line:
             del self._lines[thing]
-        elif was_first and not line[0].done():
-            line[0].set_result(True)
+        elif len(line) >= room and not line[room - 1].done():
+            line[room - 1].set_result(True)
 
     def end(self) -> None:
         """The store closes."""
         for line in self._lines.values():
-            for turn in list(line)[1:]:  # the first is in the library, and is told there
-                if not turn.done():
+            for turn in line:
+                if not turn.done():  # the others are in the library, and are told there
                     turn.set_exception(
                         errors.InterruptedError("the wait was interrupted: the store is closed")
                     )
 
 
 class Turn:
-    def __init__(self, lines: Lines, thing: Hashable, turn: asyncio.Future[bool]) -> None:
-        self._lines, self._thing, self._turn = lines, thing, turn
+    def __init__(
+        self, lines: Lines, thing: Hashable, turn: asyncio.Future[bool], room: int
+    ) -> None:
+        self._lines, self._thing, self._turn, self._room = lines, thing, turn, room
 
     def leave(self) -> None:
-        self._lines.leave(self._thing, self._turn)
+        self._lines.leave(self._thing, self._turn, self._room)
 
 
 # ---- callbacks -----------------------------------------------------------------------------------
@@ -126,6 +163,27 @@ def in_loop(loop: asyncio.AbstractEventLoop, callback: Told) -> Told:
     def tell(why: errors.Error) -> None:
         try:
             loop.call_soon_threadsafe(callback, why)
+        except RuntimeError:  # the loop is closed
+            pass
+
+    return tell
+
+
+def asked_in_loop(
+    loop: asyncio.AbstractEventLoop,
+    made: asyncio.Future[Any],
+    callback: Callable[[Any, str], Any],
+) -> Callable[[Any, str], None]:
+    """made gives a reference to the lock as soon as the task that acquired it has it."""
+
+    def tell(_: Any, who: str) -> None:
+        def ask(made: asyncio.Future[Any]) -> None:
+            lock = made.result()()
+            if lock and lock.state is State.HELD:
+                callback(lock, who)
+
+        try:
+            loop.call_soon_threadsafe(made.add_done_callback, ask)
         except RuntimeError:  # the loop is closed
             pass
 

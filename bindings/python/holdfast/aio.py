@@ -1,8 +1,9 @@
 """
-The same for asyncio. A call runs in a thread of a pool that grows as it must, so the loop never
-waits. Waits cost less than a thread each: tasks that wait for the same thing stand in line in the
-loop, and only the first of them waits in the library. Tasks that hold a lock already wait in threads
-of their own, where the library sees who waits for whom.
+The same for asyncio. A lock is waited for without a thread: the library tells the loop of the end.
+Other calls run in a thread of a pool that grows as it must, so the loop never waits. Transactions
+with the same labels stand in line in the loop, and only the first of them waits in a thread; those
+of tasks that hold a lock already have threads of their own, where the library sees who waits for
+whom.
 
 Cancelling a task ends its call: nothing is kept that it was about to get, and a transaction is
 rolled back, unless its COMMIT is under way: then that is waited for.
@@ -23,6 +24,7 @@ from typing import (
     Coroutine,
     Dict,
     Generator,
+    Hashable,
     List,
     Optional,
     Tuple,
@@ -33,14 +35,17 @@ from typing import (
 )
 
 from . import _threads, errors, keys, ledgers, locks, store, transactions
-from ._loop import Lines, Turn, first_of, in_loop, run
+from ._loop import Lines, Turn, asked_in_loop, first_of, in_loop, run, started
 from ._serialize import serialize_async as serialize
 from ._threads import Cancel
 from .locks import Request, State, Told
 from .store import Finding, LockView, Table
 from .transactions import Isolation, Parameter, Rows, Stats, Transaction, TxOptions, query_step
 
+MAX_TRANSACTIONS = 16  # the library's own default
+
 Result = TypeVar("Result")
+Asked = Callable[["Lock", str], Any]  # who asks
 
 
 # ---- locks ---------------------------------------------------------------------------------------
@@ -182,6 +187,7 @@ class Store:
         self._opened: Optional[store.Store] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._lines = Lines()
+        self._room = int(options.get("max_transactions") or MAX_TRANSACTIONS)
         self._held: Dict[int, int] = {}
         self._owners: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
@@ -230,7 +236,7 @@ class Store:
         return self._owners[task]
 
     def _count(self, owner: int, by: int) -> None:
-        """Tasks that hold something wait in the library, which must see it: see the top."""
+        """Those that hold something wait in the library, which must see it: see the top."""
         now = self._held.get(owner, 0) + by
         if now:
             self._held[owner] = now
@@ -244,30 +250,35 @@ class Store:
         self, what: keys.Targets, *, wait: Optional[float] = None,
         shared: bool = False, reentrant: bool = False, any_order: bool = False,
         private: bool = False, need_token: bool = False, slots: int = 0,
+        lease: Optional[float] = None, ask: bool = False,
         on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
+        on_yield: Optional[Asked] = None,
     ) -> Acquiring:
         """
         `async with store.lock("nightly", wait=0) as lock:`, with the arguments of
-        holdfast.Store.lock. on_wait and on_lost are called in the loop.
+        holdfast.Store.lock. on_wait, on_lost and on_yield are called in the loop.
         """
         request = Request(
             what,
             shared=shared, reentrant=reentrant, any_order=any_order, private=private,
-            need_token=need_token, slots=slots, on_lost=on_lost, on_wait=on_wait,
+            need_token=need_token, slots=slots, lease=lease, ask=ask,
+            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield,
         )
         return self._asking(request, wait)
 
     def table_lock(
         self, table: str, *, wait: Optional[float] = None,
         shared: bool = False, reentrant: bool = False, any_order: bool = False,
-        private: bool = False, need_token: bool = False, slots: int = 0,
+        private: bool = False, need_token: bool = False, slots: int = 0, ask: bool = False,
         on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
+        on_yield: Optional[Asked] = None,
     ) -> Acquiring:
         """`async with store.table_lock("shop.events"):` around each insert into a shared table."""
         request = Request(
             [], table=table,
             shared=shared, reentrant=reentrant, any_order=any_order, private=private,
-            need_token=need_token, slots=slots, on_lost=on_lost, on_wait=on_wait,
+            need_token=need_token, slots=slots, ask=ask,
+            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield,
         )
         return self._asking(request, wait)
     # fmt: on
@@ -279,28 +290,21 @@ class Store:
 
     async def _acquire(self, request: Request, wait_ms: int, who: int) -> Lock:
         on, loop = self._store, asyncio.get_running_loop()
-        until = loop.time() + wait_ms / 1000
         lost: asyncio.Future[Any] = loop.create_future()
         request.on_lost = in_loop(loop, first_of(lost, request.on_lost))
         if request.on_wait:
             request.on_wait = in_loop(loop, request.on_wait)
-        turn: Optional[Turn] = None
-        if wait_ms and not self._held.get(who):
-            turn = await self._lines.enter(
-                request.thing, None if wait_ms < 0 else wait_ms / 1000
-            )
-        try:
-            if wait_ms > 0:  # out of turn, a last try says who has it
-                wait_ms = max(0, round((until - loop.time()) * 1000)) if turn else 0
-            cancel = Cancel()
-            held = await run(
-                lambda: request.acquire(on, wait_ms, who, cancel), cancel, locks.Lock.release
-            )
-        finally:
-            if turn:
-                turn.leave()
+        made: asyncio.Future[weakref.ref[Lock]] = loop.create_future()
+        if request.on_yield:
+            request.on_yield = asked_in_loop(loop, made, request.on_yield)
+        cancel = Cancel()
+        held = await started(
+            lambda done: request.start(on, wait_ms, who, cancel, done), cancel, locks.Lock.release
+        )
         self._count(who, 1)
-        return Lock(self, held, lost)
+        lock = Lock(self, held, lost)
+        made.set_result(weakref.ref(lock))
+        return lock
 
     def locked(
         self,
@@ -353,19 +357,36 @@ class Store:
         options: TxOptions,
         on: Optional[locks.Lock],
     ) -> Result:
-        loop, who = asyncio.get_running_loop(), self._owner()
+        who = self._owner()
         transaction = Transaction(self._store, labels, options, who, on)
-        left = options.deadline_ms
-        turn: Optional[Turn] = None
-        if labels and not self._held.get(who):
+        turns: List[Turn] = []
+        try:
+            left = options.deadline_ms
+            alone = not self._held.get(who)
             # Those with the same labels exclude each other anyway, from the first to the last
             # statement, so each begins when the one before it has ended.
-            since = loop.time()
-            turn = await self._lines.enter(
-                ("transaction", tuple(transaction.labels)), left / 1000 if left else None
-            )
-            if left:  # out of turn, the library says who has the label
-                left = max(1, left - round((loop.time() - since) * 1000)) if turn else 1
+            if labels and alone:
+                left = await self._enter(("transaction", tuple(transaction.labels)), 1, left, turns)
+            # Beyond the connections for transactions, each would keep a thread waiting for one.
+            if on is None and alone:
+                left = await self._enter("connections", self._room, left, turns)
+            return await self._attempt(transaction, fn, who, left)
+        finally:
+            for turn in reversed(turns):
+                turn.leave()
+
+    async def _enter(self, thing: Hashable, room: int, left: int, turns: List[Turn]) -> int:
+        """What is left of the milliseconds. Out of turn, the library says who is in the way."""
+        since = asyncio.get_running_loop().time()
+        turn = await self._lines.enter(thing, left / 1000 if left else None, room)
+        if turn:
+            turns.append(turn)
+        waited = round((asyncio.get_running_loop().time() - since) * 1000)
+        return left and (max(1, left - waited) if turn else 1)
+
+    async def _attempt(
+        self, transaction: Transaction, fn: Callable[[Tx], Awaitable[Result]], who: int, left: int
+    ) -> Result:
         self._count(who, 1)
         try:
             await run(lambda: transaction.begin(left), transaction.cancel)
@@ -386,8 +407,6 @@ class Store:
                 await run(transaction.free)
             finally:
                 self._count(who, -1)
-                if turn:
-                    turn.leave()
 
     def transaction(
         self,

@@ -8,9 +8,11 @@ import itertools
 import logging
 import os
 import warnings
+import weakref
+from concurrent.futures import CancelledError, Future
 from ctypes import byref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Hashable, Optional, Type, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple, Type, TypeVar
 
 from . import _lib, errors, keys
 from ._handle import Handle, abandon
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Told = Callable[[errors.Error], Any]
+Asked = Callable[["Lock", str], Any]  # who asks
+Ended = Callable[[Optional["Lock"], Optional[errors.Error]], Any]
 
 log = logging.getLogger("holdfast")
 
@@ -43,9 +47,58 @@ def _tell(name: str, number: Optional[int], why: CError) -> None:
             log.exception("a callback %s failed", name)
 
 
+# The locks that can be asked for, by the same number. An ask may come before its acquire returns.
+_made: Dict[int, "Future[weakref.ref[Lock]]"] = {}
+
+
+def _ask(number: int, who: CError) -> None:
+    request, made = _told.get(number), _made.get(number)
+    try:
+        lock = made and made.result()()
+    except CancelledError:
+        return  # there is no lock after all
+    if lock and request and request.on_yield:
+        try:
+            with Callback():
+                request.on_yield(lock, _lib.text(who.message))
+        except Exception:
+            log.exception("a callback on_yield failed")
+
+
+def _forget(number: int) -> None:
+    _told.pop(number, None)
+    made = _made.pop(number, None)
+    if made:
+        made.cancel()
+
+
+# Calls that go on, by the same number: the store, the owner, the handle and who is told.
+_started: Dict[int, Tuple["Store", int, Cancel, Ended]] = {}
+
+
+def _end(pointer: Optional[int], status: int, number: int, why: CError) -> None:
+    store, owner, _, done = _started.pop(number)
+    lock: Optional[Lock] = None
+    failure: Optional[errors.Error] = None
+    try:
+        with Callback():
+            if pointer:
+                lock = Lock(store, pointer, owner, number)
+            else:
+                _forget(number)
+                failure = _lib.raised(status, why)
+            done(lock, failure)
+    except Exception:
+        log.exception("the end of an acquire could not be told")
+    finally:
+        store._handle.__exit__()
+
+
 # One function for all: it must live as long as the library may call it.
 _on_lost = _lib.LostFn(lambda lock, why, number: _tell("on_lost", number, why[0]))
+_on_yield = _lib.YieldFn(lambda lock, who, number: _ask(number, who[0]))
 _on_wait = _lib.WaitFn(lambda why, number: _tell("on_wait", number, why[0]))
+_on_end = _lib.StartedFn(lambda lock, status, why, number: _end(lock, status, number, why[0]))
 
 
 # ---- a lock that is asked for --------------------------------------------------------------------
@@ -65,46 +118,41 @@ class Request:
         private: bool = False,
         need_token: bool = False,
         slots: int = 0,
+        lease: Optional[float] = None,
+        ask: bool = False,
         on_lost: Optional[Told] = None,
         on_wait: Optional[Told] = None,
+        on_yield: Optional[Callable[[Any, str], Any]] = None,
     ) -> None:
-        for callback in (on_lost, on_wait):
+        for callback in (on_lost, on_wait, on_yield):
             if callback is not None and not callable(callback):
-                raise errors.InvalidError("on_lost and on_wait are functions")
+                raise errors.InvalidError("on_lost, on_wait and on_yield are functions")
         wanted = keys.target_list(targets)
         self.table = None if table is None else keys.as_bytes(table, "a table's name")
         self.targets = keys.c_targets(wanted)
         self.shared = bool(shared)
         self.flags = (
-            bool(reentrant) | bool(any_order) << 1 | bool(private) << 2 | bool(need_token) << 3
+            bool(reentrant)
+            | bool(any_order) << 1
+            | bool(private) << 2
+            | bool(need_token) << 3
+            | bool(ask) << 4
         )
         self.slots = keys.integer(slots, "slots", 32)
         if self.slots < 0:
             raise errors.InvalidError("slots is not below 0")
+        self.lease_ms = None if lease is None else keys.milliseconds(lease, "lease")
+        if self.lease_ms is not None and not 0 < self.lease_ms < 1 << 31:
+            raise errors.InvalidError("lease is a number of seconds")
         self.on_lost = on_lost
         self.on_wait = on_wait
-        self.thing: Hashable = (tuple(wanted), self.table, self.shared, self.flags, self.slots)
+        self.on_yield = on_yield
 
     def acquire(self, store: Store, wait_ms: int, owner: int, cancel: Optional[Cancel]) -> Lock:
-        spec = _lib.LockSpec(
-            size=ctypes.sizeof(_lib.LockSpec),
-            targets=self.targets,
-            target_count=len(self.targets),
-            mode=self.shared,
-            wait_ms=wait_ms,
-            flags=self.flags,
-            slots=self.slots,
-            cancel=cancel and cancel.pointer,
-            owner=owner,
-        )
-        number = 0
-        if self.on_lost or self.on_wait:
+        number, spec = 0, self._spec(wait_ms, owner, cancel)
+        if self.on_lost or self.on_wait or self.on_yield:
             number = spec.arg = next(_numbers)
-            _told[number] = self
-            if self.on_lost:
-                spec.on_lost = _on_lost
-            if self.on_wait:
-                spec.on_wait = _on_wait
+            self._tell_by(number)
         pointer, error = ctypes.c_void_p(), CError()
         try:
             with store._handle as on:
@@ -119,8 +167,57 @@ class Request:
                 assert pointer.value
                 return Lock(store, pointer.value, owner, number)
         except BaseException:
-            _told.pop(number, None)
+            _forget(number)
             raise
+
+    def start(self, store: Store, wait_ms: int, owner: int, cancel: Cancel, done: Ended) -> None:
+        """The same, but returns at once: done is called later, in a thread of the library."""
+        number, spec, error = next(_numbers), self._spec(wait_ms, owner, cancel), CError()
+        spec.arg = number
+        on = store._handle.__enter__()  # until the library has told of the end
+        self._tell_by(number)
+        _started[number] = store, owner, cancel, done
+        try:
+            if self.table is None:
+                status = lib().hf_lock_start(on, byref(spec), _on_end, byref(error))
+            else:
+                with c_table_name(self.table) as name:
+                    status = lib().hf_table_lock_start(
+                        on, byref(name), byref(spec), _on_end, byref(error)
+                    )
+            check(status, error)
+        except BaseException:
+            del _started[number]
+            _forget(number)
+            store._handle.__exit__()
+            raise
+
+    def _tell_by(self, number: int) -> None:
+        _told[number] = self
+        if self.on_yield:
+            _made[number] = Future()
+
+    def _spec(self, wait_ms: int, owner: int, cancel: Optional[Cancel]) -> _lib.LockSpec:
+        spec = _lib.LockSpec(
+            size=ctypes.sizeof(_lib.LockSpec),
+            targets=self.targets,
+            target_count=len(self.targets),
+            mode=self.shared,
+            wait_ms=wait_ms,
+            flags=self.flags,
+            slots=self.slots,
+            cancel=cancel and cancel.pointer,
+            owner=owner,
+        )
+        if self.lease_ms is not None:
+            spec.lifetime, spec.lease_ms = _lib.LEASE, self.lease_ms
+        if self.on_lost:
+            spec.on_lost = _on_lost
+        if self.on_wait:
+            spec.on_wait = _on_wait
+        if self.on_yield:
+            spec.on_yield = _on_yield
+        return spec
 
 
 class c_table_name:
@@ -170,12 +267,15 @@ class Lock:
         """The key that is locked; of a set, the smallest."""
         self.slot: int = lib().hf_lock_slot(pointer)
         """1 … slots, or 0."""
+        made = _made.get(number)
+        if made:
+            made.set_result(weakref.ref(self))
 
     @staticmethod
     def _free_with(number: int) -> Callable[[int], None]:
         def free(pointer: int) -> None:
             lib().hf_lock_free(pointer)
-            _told.pop(number, None)
+            _forget(number)
 
         return free
 

@@ -18,7 +18,7 @@ from ._handle import Handle, abandon, start_reaper
 from ._lib import CError, check, lib
 from ._threads import Callback, Cancel, in_main_thread, interruptible, owner
 from .ledgers import Network
-from .locks import Lock, Request, Told, c_table_name
+from .locks import Asked, Lock, Request, Told, c_table_name
 from .transactions import Isolation, Stats, Transaction, Tx, TxOptions
 
 Result = TypeVar("Result")
@@ -87,6 +87,7 @@ class LockView:
     idle_ms: Optional[int]
     seen_ms: int
     times: int
+    left_ms: Optional[int]
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,12 @@ def _view(raw: Any) -> LockView:
     return LockView(
         pair=raw.space == keys.PAIR,
         shared=raw.mode == 1,
-        lifetime=("session", "transaction")[raw.lifetime] if raw.session_known else None,
+        lifetime=("session", "transaction", "lease")[raw.lifetime] if raw.session_known else None,
         idle_ms=None if raw.idle_hidden or raw.idle_ms < 0 else raw.idle_ms,
         slot=raw.slot,
         seen_ms=raw.seen_ms,
         times=raw.times,
+        left_ms=raw.left_ms or None,
         **fields,
     )
 
@@ -155,6 +157,7 @@ class Store:
         max_keys: int = 0,
         max_transactions: int = 0,
         machine: int = 0,
+        patience: Optional[float] = 60,
     ) -> None:
         raw = _lib.StoreOptions(size=ctypes.sizeof(_lib.StoreOptions))
         raw.url = keys.as_text(url, "url")
@@ -180,6 +183,7 @@ class Store:
             ("machine", machine),
         ):
             setattr(raw, name, keys.integer(number, name, 32))
+        raw.patience_ms = keys.milliseconds(patience, "patience") or 1
         raw.log = _on_log
         read, pointer, error = ctypes.c_void_p(), ctypes.c_void_p(), CError()
         if registry is not None:
@@ -236,7 +240,9 @@ class Store:
         self, what: keys.Targets, *, wait: Optional[float] = None,
         shared: bool = False, reentrant: bool = False, any_order: bool = False,
         private: bool = False, need_token: bool = False, slots: int = 0,
+        lease: Optional[float] = None, ask: bool = False,
         on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
+        on_yield: Optional[Asked] = None,
     ) -> Lock:
         """
         Acquires a lock: `with store.lock("nightly", wait=0) as lock:`. NotAcquiredError names who
@@ -245,22 +251,30 @@ class Store:
 
         shared: beside others who share it. reentrant: this thread gets again what it holds.
         any_order: see OrderError. private: on a session of its own. need_token: NoSchemaError
-        rather than a lock without a token. slots: how many may hold it at once. on_wait is called
-        with an Error that names the holder, before the call waits; on_lost with one that says why,
-        in another thread, when the lock is lost.
+        rather than a lock without a token. slots: how many may hold it at once. lease: not a
+        lock of a session but a lease of so many seconds, renewed until it is released; it goes
+        through any pooler. on_wait is called with an Error that names the holder, before the call
+        waits; on_lost with one that says why, in another thread, when the lock is lost.
+
+        ask: before all who wait, and its holder is asked to yield. on_yield is called with the lock
+        and who asks for it, in another thread; release the lock there or later, and it goes to the
+        one that asked, or go on. Without on_yield asks are not heard. Neither goes with a list or
+        with slots, nor ask with wait=0.
         """
         request = Request(
             what,
             shared=shared, reentrant=reentrant, any_order=any_order, private=private,
-            need_token=need_token, slots=slots, on_lost=on_lost, on_wait=on_wait,
+            need_token=need_token, slots=slots, lease=lease, ask=ask,
+            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield,
         )
         return self._lock(request, wait)
 
     def table_lock(
         self, table: str, *, wait: Optional[float] = None,
         shared: bool = False, reentrant: bool = False, any_order: bool = False,
-        private: bool = False, need_token: bool = False, slots: int = 0,
+        private: bool = False, need_token: bool = False, slots: int = 0, ask: bool = False,
         on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
+        on_yield: Optional[Asked] = None,
     ) -> Lock:
         """
         Acquires the lock of a shared table, "database.table" or "cluster/database.table", and
@@ -269,7 +283,8 @@ class Store:
         request = Request(
             [], table=table,
             shared=shared, reentrant=reentrant, any_order=any_order, private=private,
-            need_token=need_token, slots=slots, on_lost=on_lost, on_wait=on_wait,
+            need_token=need_token, slots=slots, ask=ask,
+            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield,
         )
         return self._lock(request, wait)
     # fmt: on

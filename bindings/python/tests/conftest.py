@@ -172,6 +172,8 @@ def threads():
 
 
 def memory():
-    """Resident memory of this process in kB."""
+    """Resident memory of this process in kB, or 0 with a sanitizer, which keeps what was freed."""
+    if os.environ.get("SAN"):
+        return 0
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))

@@ -61,7 +61,7 @@ async def test_exclusion_against_the_command_both_ways(store, command, label):
 
 @session_locks
 @in_loop
-async def test_100_tasks_wait_for_one_label_in_one_thread_and_in_order(store, other, label):
+async def test_100_tasks_wait_for_one_label_without_threads_and_in_order(store, other, label):
     order, inside, before = [], [], threads()
     held = other.lock(label)
     first = await waiting(store, label)
@@ -77,11 +77,27 @@ async def test_100_tasks_wait_for_one_label_in_one_thread_and_in_order(store, ot
     tasks = [asyncio.create_task(work(number)) for number in range(100)]
     for _ in range(10):
         await asyncio.sleep(0)
-    assert threads() <= before + 8  # the library's own, and a thread or two of the pool
+    assert threads() <= before + 8  # the library's own
     held.release()
     await (await first).release()
     await asyncio.gather(*tasks)
     assert order == list(range(100))
+
+
+@session_locks
+@in_loop
+async def test_200_waits_for_200_locks_cost_no_thread_each(store, other, label):
+    """In a local store the kernel wakes a thread when a process dies: there each key has one."""
+    labels = [f"{label}:{number}" for number in range(200)]
+    held = [other.lock(one, wait=0) for one in labels]
+    await (await store.lock(label)).release()
+    before = threads()
+    tasks = [await waiting(store, one) for one in labels]
+    assert threads() <= before + (200 if store.is_local else 0) + 4
+    for lock in held:
+        lock.release()
+    for task in tasks:
+        await (await task).release()
 
 
 @session_locks
@@ -299,6 +315,27 @@ async def test_100_tasks_lose_no_update(store, table, label):
     assert await number(store, table) == 100
 
 
+@in_loop
+async def test_100_transactions_with_labels_of_their_own_take_a_thread_for_each_connection(store, label):
+    """There are 16 connections, and 10 threads at most are the library's own."""
+    before, most = threads(), 0
+
+    async def work(tx):
+        nonlocal most
+        await tx.query("select 1")
+        most = max(most, threads())
+
+    tasks = [asyncio.create_task(store.transact(work, f"{label}:{number}")) for number in range(100)]
+    cancelled = tasks[50:60]
+    await asyncio.sleep(0)
+    for task in cancelled:
+        task.cancel()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    assert sum(isinstance(end, asyncio.CancelledError) for end in ends) <= 10
+    assert all(end is None or isinstance(end, asyncio.CancelledError) for end in ends), ends
+    assert most <= before + 26, (before, most)
+
+
 @on_server
 @in_loop
 async def test_each_is_applied_once_while_sessions_are_terminated(store, world, table, label):
@@ -443,15 +480,13 @@ def test_a_store_is_used_open_and_in_its_loop(url, label):
 
 @session_locks
 @in_loop
-async def test_closing_the_store_ends_waits_in_the_line_and_in_the_library(store, world, other, label):
+async def test_closing_the_store_ends_waits(store, world, other, label):
     with other.lock(label):
         closed = await holdfast.aio.Store(world.url).open()
-        tasks = [await waiting(closed, label)]
-        tasks += [asyncio.create_task(waiting(closed, label)) for _ in range(3)]
-        await asyncio.sleep(0)
+        tasks = [await waiting(closed, label) for _ in range(4)]
         await closed.close()
         for end in await asyncio.gather(*tasks, return_exceptions=True):
-            assert isinstance(end, (holdfast.InterruptedError, AssertionError)), end
+            assert isinstance(end, holdfast.InterruptedError), end
         with pytest.raises(holdfast.InvalidError, match="closed"):
             await closed.lock(label)
 

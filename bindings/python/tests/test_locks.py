@@ -348,7 +348,7 @@ def test_an_error_keeps_what_it_says_over_a_copy(store, label):
 def test_nothing_grows_over_2000_locks(store, label):
     def rounds(count):
         for _ in range(count):
-            with store.lock(label, wait=0, on_lost=print):
+            with store.lock(label, wait=0, on_lost=print, on_yield=print):
                 pass
             with pytest.raises(holdfast.InvalidError):
                 store.lock("x", slots=5000)

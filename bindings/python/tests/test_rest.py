@@ -163,3 +163,17 @@ def test_a_process_that_ends_with_open_locks_ends_well(url, label):
                           text=True, timeout=40, env={**os.environ, "PYTHONPATH": os.path.dirname(
                               os.path.dirname(holdfast.__file__))})
     assert done.returncode == 0 and done.stdout == "done\n" and "Fatal" not in done.stderr, done
+
+
+def test_a_lease_excludes_as_a_lock_does(store, other, label):
+    with pytest.raises(holdfast.InvalidError):
+        store.lock(label, lease=0)
+    try:
+        lease = store.lock(label, lease=5)
+    except holdfast.NoSchemaError:
+        pytest.skip("leases need the schema")
+    with lease:
+        assert lease.token > 0
+        with pytest.raises(holdfast.NotAcquiredError):
+            other.lock(label, lease=5, wait=0)
+    other.lock(label, lease=5, wait=0).release()

@@ -39,6 +39,18 @@ def test_its_lock_on_transactions_of_database_sql(request, tmp_path, name):
         run_suite(kind, ".", BINDING / "sqltest")
 
 
+@pytest.mark.parametrize("name", ["pg15", "pg18"])
+def test_its_lock_on_transactions_of_pgx(request, tmp_path, name):
+    """Debian's pgx names its own packages by GOPATH: so is the binding, for once."""
+    for package, folder in (("holdfast", BINDING), ("pgxtest", BINDING / "pgxtest")):
+        (tmp_path / "src").mkdir(exist_ok=True)
+        (tmp_path / "src" / package).symlink_to(folder)
+    with new_tx_kind(request, tmp_path, name) as kind:
+        go("test", "-count=1", "pgxtest", folder=tmp_path, HOLDFAST_TEST_URL=kind.url, GO111MODULE="off", GOFLAGS="",
+           GOPATH=f"{tmp_path}:/usr/share/gocode")
+    assert subprocess.check_output(["gofmt", "-l", "."], cwd=BINDING / "pgxtest", text=True) == ""
+
+
 @pytest.mark.parametrize("folder", ["bindings/go", "bindings/go/sqltest", "examples/go", "bench/languages/go",
                                     "tests/integration/bindings/holders/go"])
 def test_it_is_vetted_and_formatted(folder):

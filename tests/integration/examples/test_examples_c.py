@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 import hf
+import sanitizers
 from awaiting import eventually
 from hf_tx import transact
 
@@ -24,8 +25,8 @@ def programs(tmp_path_factory):
     folder, library = tmp_path_factory.mktemp("examples"), pathlib.Path(hf.built("src/lib/libholdfast.so")).parent
     for source in sorted((ROOT / "examples/c").glob("*.c")):
         assert len(source.read_text().splitlines()) < 60
-        subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include", source, f"-L{library}",
-                        f"-Wl,-rpath,{library}", "-lholdfast", "-o", folder / source.stem], check=True)
+        subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", *sanitizers.FLAGS, f"-I{ROOT}/include", source,
+                        f"-L{library}", f"-Wl,-rpath,{library}", "-lholdfast", "-o", folder / source.stem], check=True)
     return folder
 
 
