@@ -15,7 +15,7 @@ SETUP_coverage = -Dc_args='-fprofile-instr-generate -fcoverage-mapping -fcoverag
     -Dc_link_args=-fprofile-instr-generate
 TESTS = tests/integration
 CONTRACT = $(addprefix tests/integration/,locks/test_contract.py locks/test_contract_sets.py locks/test_token.py \
-    transactions/test_tx.py postgres/test_init.py postgres/test_roles.py postgres/test_sql_keys.py postgres/test_sql_locks.py \
+    locks/test_lease.py locks/test_yield.py transactions/test_tx.py postgres/test_init.py postgres/test_roles.py postgres/test_sql_keys.py postgres/test_sql_locks.py \
     postgres/test_sql_views.py)
 
 .PHONY: all deps run test test-versions chaos soak coverage mutation lint format bench install clean

@@ -1,8 +1,9 @@
 /*
- * handoff URL plain|records ROUNDS LANES WAIT_MS: seconds from before the holder's release until
- * the waiter's acquire returns. With WAIT_MS 0 the waiter stands in PostgreSQL's queue; else it has
- * waited so long and sleeps. In each of LANES a waiter with a store of its own waits for a label of
- * its own, so that long waits can go on side by side; they are released one after another.
+ * handoff URL plain|records ROUNDS LANES WAIT_MS|ask: seconds from before the holder's release
+ * until the waiter's acquire returns. With WAIT_MS 0 the waiter stands in PostgreSQL's queue, and
+ * with ask it asks for the lock; else it has waited so long and sleeps. In each of LANES a waiter
+ * with a store of its own waits for a label of its own, so that long waits can go on side by side;
+ * they are released one after another.
  */
 #include "common.h"
 
@@ -10,6 +11,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SETTLE_MS = 2 };
 
@@ -19,6 +21,7 @@ struct waiter {
     PGconn *conn;
     char label[48];
     char key[24];
+    bool asks;
     pthread_t thread;
     sem_t go, done;
     int64_t got_at;
@@ -30,7 +33,8 @@ static hf_lock *acquire(hf_store *store, const struct waiter *waiter)
     hf_lock_spec spec = HF_LOCK_SPEC_INIT;
     spec.targets = &target;
     spec.target_count = 1;
-    spec.flags = HF_ANY_ORDER; /* one thread holds the labels of all lanes */
+    /* One thread holds the labels of all lanes. What is free is had without an ask. */
+    spec.flags = HF_ANY_ORDER | (waiter->asks ? HF_ASK : 0);
     return bench_acquire(store, &spec);
 }
 
@@ -144,7 +148,7 @@ static void run_round(struct bench *bench, bool print)
 int main(int argc, char **argv)
 {
     if (argc != 6)
-        bench_die("usage", "handoff URL plain|records ROUNDS LANES WAIT_MS");
+        bench_die("usage", "handoff URL plain|records ROUNDS LANES WAIT_MS|ask");
     const char *url = argv[1];
     long rounds = strtol(argv[3], NULL, 10), lanes = strtol(argv[4], NULL, 10);
     struct bench bench = {.holder = bench_store(url, bench_records(argv[2])),
@@ -156,6 +160,8 @@ int main(int argc, char **argv)
                           .locks = calloc(2 * (size_t)lanes, sizeof(hf_lock *))};
     if (!bench.waiters || !bench.locks)
         bench_die("handoff", "out of memory");
+    for (long i = 0; i < 2 * lanes; i++)
+        bench.waiters[i].asks = strcmp(argv[5], "ask") == 0;
     for (long i = 0; i < 2 * lanes; i++)
         start(&bench.waiters[i], url, i % 2 == 0 ? argv[2] : NULL, i / 2);
 

@@ -62,9 +62,13 @@ class Holdfast:
             raise Refused(error.status.name) from None
         self._store, self._tx_store = self._stores[0], self._stores[-1]
 
-    def take(self, labels, wait, mode, slots, private, told):
+    def take(self, labels, wait, mode, slots, private, told, ask=False, lease=0, asked=None):
         how = {"mode": hf.SHARED if mode == "shared" else hf.EXCLUSIVE, "slots": slots,
-               "flags": hf.PRIVATE if private else 0}
+               "flags": (hf.PRIVATE if private else 0) | (hf.ASK if ask else 0)}
+        if lease:
+            how.update(lifetime=hf.LEASE, lease_ms=lease)
+        if asked:
+            how["on_yield"] = lambda _, who: asked()
         try:
             return HeldLock(self._store.acquire(labels if len(labels) > 1 else labels[0], wait,
                                                 on_lost=lambda _, why: told(why.message), **how))

@@ -22,6 +22,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 LABELS = [f"job {number}" for number in range(4)]
 LONG = "long job"
+ASKED = "asked job"  # everybody asks for it, and yields
+LEASE_MS = 6000
 LATE = 1  # second
 REGISTER = "register"  # what is written is fenced
 EXITS = {0: "OK", 69: "UNREACHABLE", 75: "NOT_ACQUIRED", 79: "LOST", 143: "LOST"}
@@ -47,23 +49,25 @@ class Worker:
 
     # --- locks -------------------------------------------------------------------------------------------
 
-    def lock(self, store, op, labels, hold, wait=0, mode="exclusive", slots=0, private=False, write=False):
-        number, lost = self.next_number(), threading.Event()
+    def lock(self, store, op, labels, hold, wait=0, mode="exclusive", slots=0, private=False, write=False, **how):
+        number, lost, over = self.next_number(), threading.Event(), threading.Event()
 
         def told(why):
             self.log.add("told", n=number, why=why)
             lost.set()
+            over.set()
 
         self.log.add("ask", n=number, op=op, labels=labels, mode=mode, wait=wait)
         try:
-            lock = store.take(labels, wait, mode, slots, private, told)
+            lock = store.take(labels, wait, mode, slots, private, told, **how, **({"asked": over.set} if how else {}))
         except controls.Refused as refused:
             self.log.add("refused", n=number, status=refused.status)
             return
         self.log.add("granted", n=number, token=lock.token, slot=lock.slot if slots else None)
         if write:
             self.log.add("wrote", n=number, status=store.write(labels[0], lock.token))
-        if lost.wait(hold) and write:  # as one does who has not heard of it, when another has the lock by now
+        over.wait(hold)
+        if lost.is_set() and write:  # as one does who has not heard of it, when another has the lock by now
             self.stopping.wait(LATE)
             self.log.add("wrote", n=number, status=store.write(labels[0], lock.token))
         self.log.add("free", n=number)
@@ -101,8 +105,8 @@ class Worker:
     def step(self, store, chance):
         label, short = chance.choice(LABELS), chance.choice([0, 0, 200, 2000])
         hold = chance.choice([0, 0, 0.01, 0.1])
-        what = chance.choices(["exclusive", "shared", "set", "slots", "private", "write", "tx", "interrupt", "run"],
-                              [8, 6, 3, 4, 2, 3, 4, *((0.1, 0.5) if store.is_holdfast else (0, 0))])[0]
+        what = chance.choices(["exclusive", "shared", "set", "slots", "private", "write", "tx", "interrupt", "run", "lease", "ask"],
+                              [8, 6, 3, 4, 2, 3, 4, *((0.1, 0.5, 2, 0.3) if store.is_holdfast else (0, 0, 0, 0))])[0]
         if what == "exclusive":
             self.lock(store, "lock", [label], hold, chance.choice([short, 20000]))
         elif what == "shared":
@@ -117,6 +121,10 @@ class Worker:
             self.lock(store, "lock", [REGISTER], chance.choice([0, 0.1, 0.1, 1]), 2000, write=True)
         elif what == "tx" and store.can_transact:
             self.transact(store, label, by_command=chance.random() < 0.1)
+        elif what == "lease":
+            self.lock(store, "lease", [label], hold, short, lease=LEASE_MS)
+        elif what == "ask":
+            self.lock(store, "ask", [ASKED], 8, 20000, ask=True)
         elif what == "interrupt":
             store.interrupt()
         elif what == "run":

@@ -237,7 +237,7 @@ class Appending(OnPostgres):
         self._clickhouse.sql("CREATE TABLE t (append UInt32, n UInt64) ENGINE = MergeTree ORDER BY tuple() SETTINGS"
                              " max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1")
         self._strangers = {}  # by append: was it acknowledged?
-        self._stranger = Repeating(self._write_without_lock, 0.3)
+        self._stranger = Repeating(self._write_without_lock, 2)
         self._stack.callback(self._stranger.close)
 
     def worker(self, folder, name, seed, number):
