@@ -35,7 +35,7 @@ GRANT SELECT, INSERT ON holdfast.events TO holdfast_locker;
 GRANT SELECT ON holdfast.table_registry, holdfast.locks, holdfast.waits, holdfast.held_leases TO holdfast_locker;
 GRANT USAGE ON SEQUENCE holdfast.token TO holdfast_locker;
 GRANT EXECUTE ON FUNCTION holdfast.lift_token(bigint), holdfast.find_table(text),
-    holdfast.take_leases(uuid, boolean, int, bigint, bigint[], smallint[], int[], boolean, bigint, text, text, int),
+    holdfast.take_leases(uuid, boolean, int, bigint, bigint[], smallint[], int[], boolean, bigint, text, text, int, bigint),
     holdfast.renew_tenure(uuid), holdfast.release_leases(uuid, bigint[], bigint[], smallint[], int[], text[]),
     holdfast.sweep_leases(uuid, bigint, bigint[]), holdfast.end_tenures(uuid[]) TO holdfast_locker;
 
