@@ -442,14 +442,21 @@ BEGIN
 END $$;
 
 -- Who holds what. not_before: the session is no older, so neither is the lock. A lease has no session, and
--- until tells when it ends unless it is renewed.
+-- until tells when it ends unless it is renewed. Who waits for a key may hold its ask (lib/locks/yield.c), which
+-- says nothing more: its number is made of the bytes of the key, the lowest first.
 CREATE OR REPLACE VIEW holdfast.locks AS
+WITH asks AS MATERIALIZED (
+    SELECT ('x' || encode(substr(sha256('holdfast yield a'::bytea || set_byte('\x00'::bytea, 0, w.space)
+        || (SELECT string_agg(substr(int8send(w.key), i, 1), ''::bytea ORDER BY i DESC) FROM generate_series(1, 8) i)
+        || '\x00000000'::bytea), 1, 8), 'hex'))::bit(64)::bigint
+    FROM holdfast.seen_locks w WHERE NOT w.granted
+)
 SELECT l.key, CASE l.space WHEN 0 THEN 'bigint' ELSE 'pair' END AS space, l.label, l.derivation,
        l.table_name, CASE WHEN l.shared THEN 'shared' ELSE 'exclusive' END AS mode, l.pid, l.application,
        l.username, l.client, l.host, l.process, l.since, l.not_before, l.token, l.slot, l.prepared,
        NULL::timestamptz AS until
 FROM holdfast.seen_locks l
-WHERE l.granted
+WHERE l.granted AND NOT (l.space = 0 AND l.key = ANY (SELECT * FROM asks))
 UNION ALL
 SELECT l.key, CASE l.space WHEN 0 THEN 'bigint' ELSE 'pair' END, n.label, n.derivation,
        coalesce(nullif(t.cluster, '') || '/', '') || t.database || '.' || t.table_name,
