@@ -31,6 +31,8 @@ class Session:
         return f"{raised.value.diag.message_primary} {raised.value.diag.message_hint}"
 
     def close(self):
+        """Ends a statement that still runs, which a failed test leaves behind: closing would wait for it."""
+        self.connection.cancel()
         self.connection.close()
 
 
