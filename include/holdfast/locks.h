@@ -364,7 +364,8 @@ typedef struct hf_lock_spec {
      * HF_TRANSACTION: on a borrowed connection inside a transaction. HF_LEASE: for lease_ms, and
      * renewed until it is released; no session holds it, so it goes through any pooler and
      * survives a restart, or a failover to a synchronous standby, within that time. It needs the
-     * schema. The token is its term: see hf_lock_transact and holdfast.check_lease.
+     * schema, or the records of a local store. The token is its term: see hf_lock_transact and
+     * holdfast.check_lease.
      */
     hf_lifetime lifetime;
     int64_t wait_ms; /* -1 for ever, 0 not at all */
@@ -381,7 +382,8 @@ typedef struct hf_lock_spec {
      */
     int64_t owner;
     /*
-     * With HF_LEASE: how long it lasts without a renewal, by the database's clock, from
+     * With HF_LEASE: how long it lasts without a renewal, by the database's clock (of a local
+     * store: the kernel's, since the boot), from
      * HF_LEASE_MIN_MS to HF_LEASE_MAX_MS. 0: what the registry says, of a set the shortest, else
      * HF_LEASE_DEFAULT_MS. It is renewed every third of that. If no renewal is
      * confirmed it is lost, and that is told kill_ms (at most a third of lease_ms) before the

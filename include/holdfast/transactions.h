@@ -101,7 +101,8 @@ HF_API HF_MUST_CHECK hf_status hf_transact(hf_store *store, const hf_tx_options 
                                            hf_tx_fn *fn, void *arg, hf_error *err);
 
 /*
- * The same on the session that holds the lock, which must be HF_PRIVATE; options have no labels.
+ * The same on the session that holds the lock, which must be HF_PRIVATE, or under a lease, which
+ * nobody takes while the transaction is open; options have no labels.
  * What it writes is written under the lock or not at all. Until fn has returned, its thread can
  * neither use nor release the lock: HF_ORDER. HF_LOST: the session has ended, and
  * nothing was committed.

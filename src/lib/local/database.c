@@ -208,27 +208,35 @@ static int64_t first_token(void)
     return ((int64_t)now.tv_sec << 24) + ((int64_t)now.tv_nsec << 24) / 1000000000;
 }
 
-static hf_status install(hf__local *local, hf_error *err)
+static hf_status run_script(const hf__local *local, const hf__sql *script, hf_error *err)
 {
     char token[24], now[24], newest[16];
     const hf__sql_part parts[] = {{"token", token}, {"now", now}, {"version", newest}, {0}};
-    int64_t now_ms = hf__wall_ms();
     hf__buf sql = {0};
+
+    (void)snprintf(token, sizeof token, "%" PRId64, first_token());
+    (void)snprintf(now, sizeof now, "%" PRId64, hf__wall_ms());
+    (void)snprintf(newest, sizeof newest, "%d", HF__LOCAL_SCHEMA);
+    hf__sql_expand(&sql, script->text[HF__SQLITE], parts);
+    hf_status status = sql.broken ? hf__no_memory(err) : execute(local, sql.data, err);
+    hf__buf_free(&sql);
+    return status;
+}
+
+static hf_status install(hf__local *local, hf_error *err)
+{
     int version = 0;
 
     hf_status status = read_version(local, &version, err);
     if (status != HF_OK || version == HF__LOCAL_SCHEMA)
         return status;
-    status = execute(local, hf__sql_local_schema_001, err);
-    if (status != HF_OK)
-        return status;
-    (void)snprintf(token, sizeof token, "%" PRId64, first_token());
-    (void)snprintf(now, sizeof now, "%" PRId64, now_ms);
-    (void)snprintf(newest, sizeof newest, "%d", HF__LOCAL_SCHEMA);
-    hf__sql_expand(&sql, hf__sql_local_install.text[HF__SQLITE], parts);
-    status = sql.broken ? hf__no_memory(err) : execute(local, sql.data, err);
-    hf__buf_free(&sql);
-    return status;
+    if (version < 1)
+        status = execute(local, hf__sql_local_schema_001, err);
+    if (version < 1 && status == HF_OK)
+        status = run_script(local, &hf__sql_local_install, err);
+    if (status == HF_OK)
+        status = execute(local, hf__sql_local_schema_002, err);
+    return status == HF_OK ? run_script(local, &hf__sql_local_mark, err) : status;
 }
 
 /*

@@ -307,11 +307,41 @@ hf_status hf__local_examine(hf__backend *backend, hf_finding_fn *report, void *a
     return HF_OK;
 }
 
-/* All lifetimes are kept by the same locks of the kernel. */
+/* A lease is a row: can one be written? NULL: yes. */
+static const char *find_lease_fault(hf__local *local, hf_error *why)
+{
+    if (!local->keeps_records)
+        return "records are off, and a lease is one";
+    if (hf__local_db_enter(local, why) != HF_OK)
+        return why->message;
+    hf_status status = hf__local_begin(local, why);
+    if (status == HF_OK)
+        status = hf__local_lease(local, &(hf__local_session){.id = 1}, HF_LEASE_MIN_MS,
+                                 &(int64_t){0}, why);
+    bool written = status == HF_OK;
+    (void)!hf__local_end(local, HF_INTERRUPTED, NULL); /* it is not to stay */
+    hf__local_db_leave(local);
+    return written ? NULL : why->message;
+}
+
+static void prove_lease(const examination *exam, const char *wrong)
+{
+    hf_error why = {0};
+    const char *fault = wrong == NULL ? find_lease_fault(exam->local, &why) : wrong;
+
+    if (fault == NULL)
+        tell(exam, HF_LEVEL_OK, "lease", "", "it works: proven");
+    else if (wrong == NULL)
+        tell(exam, HF_LEVEL_PROBLEM, "lease", why.hint, "it does not work here: %s", fault);
+    else
+        tell(exam, HF_LEVEL_PROBLEM, "lease", remedy_locks, "it does not work here");
+}
+
+/* Sessions and transactions are kept by the same locks of the kernel; leases need both. */
 hf_status hf__local_prove(const hf_store_options *options, hf_finding_fn *report, void *arg,
                           hf_error *err)
 {
-    static const char *const lifetimes[] = {"session", "transaction", "lease"};
+    static const char *const lifetimes[] = {"session", "transaction"};
     hf__backend *backend = NULL;
     hf_status status = hf__local_open(options, &backend, err);
     if (status != HF_OK)
@@ -329,6 +359,8 @@ hf_status hf__local_prove(const hf_store_options *options, hf_finding_fn *report
             tell(&exam, HF_LEVEL_OK, lifetimes[i], "", "it works: proven");
         else
             tell(&exam, HF_LEVEL_PROBLEM, lifetimes[i], remedy_locks, "it does not work here");
+    if (status == HF_OK)
+        prove_lease(&exam, wrong);
     backend->ops->close(backend);
     return status;
 }

@@ -41,21 +41,22 @@ static void fill_holder(sqlite3_stmt *rows, hf__holder *holder)
  * Finds one who holds the key in a way that conflicts with the mode. Waiters are never named: a
  * lock that nobody holds is not refused for long.
  */
-static hf_status find_rival(hf__local *local, const hf__claim *claim, hf_mode mode,
+static hf_status find_rival(hf__local *local, const hf__claim *claim, hf_mode mode, bool is_locked,
                             hf__holder *holder, hf_error *err)
 {
     sqlite3_stmt *rows = NULL;
     bool more = true;
 
-    hf_status status =
-        hf__local_query(local, &hf__sql_local_find_rivals, &rows, err, "iii", (int64_t)claim->space,
-                        claim->key, (int64_t)(mode == HF_SHARED));
+    hf_status status = hf__local_query(
+        local, &hf__sql_local_find_rivals, &rows, err, "iiiii", (int64_t)claim->space, claim->key,
+        (int64_t)(mode == HF_SHARED), hf__boot_ms(), (int64_t)is_locked);
     while (status == HF_OK && more && !holder->found) {
         status = hf__local_fetch(local, rows, &more, err);
         if (status != HF_OK || !more)
             break;
         const hf__local_process process = process_at(rows, 0);
-        if (hf__local_is_alive(local, &process))
+        bool is_lease = sqlite3_column_type(rows, 6) != SQLITE_NULL;
+        if (is_lease || hf__local_is_alive(local, &process))
             fill_holder(rows, holder);
     }
     if (rows != NULL)
@@ -107,13 +108,12 @@ hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf
     hf_status status = hf__local_is_held(local, claim, &conflicts, err);
     if (status == HF_OK)
         status = hf__local_is_held(local, &alone, &held, err);
-    if (status != HF_OK || !held)
-        return status;
-    status = hf__local_db_enter(local, err);
+    if (status == HF_OK)
+        status = hf__local_db_enter(local, err);
     if (status != HF_OK)
         return status;
     /* A shared claim may be refused for the sake of a waiter: then name who keeps that waiting. */
-    status = find_rival(local, claim, conflicts ? claim->mode : HF_EXCLUSIVE, holder, err);
+    status = find_rival(local, claim, conflicts ? claim->mode : HF_EXCLUSIVE, held, holder, err);
     hf__local_db_leave(local);
     return status;
 }
@@ -170,6 +170,13 @@ static char *copy_text(sqlite3_stmt *rows, int column)
     return copy;
 }
 
+/* What is left of a lease; 0: it is over, or none. */
+static int64_t left_of(sqlite3_stmt *rows)
+{
+    int64_t left_ms = sqlite3_column_int64(rows, 14) - hf__boot_ms();
+    return sqlite3_column_type(rows, 14) != SQLITE_NULL && left_ms > 0 ? left_ms : 0;
+}
+
 static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err)
 {
     struct row *row = new_row(table);
@@ -193,6 +200,7 @@ static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err
         .slot = (unsigned)sqlite3_column_int(rows, 4),
         .token = sqlite3_column_int64(rows, 6),
         .age_ms = age_of(sqlite3_column_int64(rows, 7)),
+        .left_ms = row->is_holder ? left_of(rows) : 0,
         .pid = sqlite3_column_int(rows, 8),
         .label = row->label,
         .application = row->application,
@@ -204,7 +212,7 @@ static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err
     return HF_OK;
 }
 
-/* Is the record still right: its process lives, and a holder's key is really locked? */
+/* Is the record still right: its process lives, and a holder's key is really locked, or leased? */
 static hf_status is_true(hf__local *local, sqlite3_stmt *rows, bool *is, hf_error *err)
 {
     const hf__local_process process = {
@@ -218,7 +226,10 @@ static hf_status is_true(hf__local *local, sqlite3_stmt *rows, bool *is, hf_erro
         .key = sqlite3_column_int64(rows, 1),
     };
 
-    *is = hf__local_is_alive(local, &process);
+    *is = left_of(rows) > 0;
+    if (*is)
+        return HF_OK;
+    *is = hf__local_is_alive(local, &process) && sqlite3_column_int(rows, 5) != HF_LEASE;
     if (!*is || sqlite3_column_int(rows, 3) >= 0)
         return HF_OK;
     return hf__local_is_held(local, &claim, is, err);

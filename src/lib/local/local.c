@@ -53,6 +53,7 @@ static void local_close(hf__backend *backend)
     hf__local *local = (hf__local *)backend;
 
     hf__local_flush(local);
+    hf__local_end_leases(local);
     /* Short-lived programs never get to the watcher's sweep. */
     if (local->db.handle != NULL && local->keeps_records) {
         drop_records(local);
@@ -63,6 +64,7 @@ static void local_close(hf__backend *backend)
     free_sessions(local);
     pthread_mutex_destroy(&local->mutex);
     hf__cond_destroy(&local->released);
+    hf__cond_destroy(&local->renewal_due);
     pthread_mutex_destroy(&local->db.mutex);
     pthread_mutex_destroy(&local->bell.mutex);
     pthread_cond_destroy(&local->bell.rung);
@@ -189,6 +191,7 @@ static hf_status set_up(hf__local *local, const hf_store_options *options, const
     local->head.local = true;
     local->keeps_records = options->records != HF_RECORDS_OFF;
     local->check_ms = options->ping_interval_ms;
+    local->kill_ms = options->kill_ms;
     local->busy_ms = options->ping_deadline_ms > 0 ? options->ping_deadline_ms : INT_MAX;
     atomic_store(&local->head.records, local->keeps_records);
     atomic_store(&local->head.readable, local->keeps_records);
@@ -219,6 +222,7 @@ hf_status hf__local_open(const hf_store_options *options, hf__backend **backend,
     }
     pthread_mutex_init(&local->mutex, NULL);
     hf__cond_init(&local->released);
+    hf__cond_init(&local->renewal_due);
     pthread_mutex_init(&local->db.mutex, NULL);
     pthread_mutex_init(&local->bell.mutex, NULL);
     pthread_cond_init(&local->bell.rung, NULL);

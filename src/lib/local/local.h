@@ -3,12 +3,13 @@
  *
  *   FOLDER/locks/b+3f    the byte at a key's offset is the lock: b bigint, p pair; + and - its sign
  *   FOLDER/locks/gb+7    gates: a waiter locks a key's byte here until it has got the key
- *   FOLDER/holdfast.db   tokens, holders, waiters, labels, events, schedules
+ *   FOLDER/holdfast.db   tokens, holders, leases, waiters, labels, events, schedules
  *   FOLDER/data.db       the caller's own tables, for transactions
  *
  * The kernel frees an OFD lock when the last descriptor of its open file description is closed, so
  * a lock ends with its process, however that dies. The records say who holds a lock; whether it is
- * held, only the kernel knows. Mutexes are taken in this order: the database's (which may be held
+ * held, only the kernel knows. Leases alone are rows (leases.c), and their keys' bytes are locked
+ * only while they are taken, looked for, or written under. Mutexes are taken in this order: the database's (which may be held
  * for seconds while another process writes), hf__local's, a session's, a wait's, the bell's.
  *
  * "Enters by itself" below means that the function calls hf__local_db_enter and _leave, so the
@@ -127,8 +128,20 @@ typedef struct hf__local_session {
     bool has_stale;        /* of a lock that it has released, a record could not be deleted */
     hf__local_files files;
     hf__local_keys held;
+    int lease_ms; /* of what is leased on it; 0: nothing. Under the database's mutex */
     struct hf__local_session *next; /* in hf__local.sessions, under its mutex */
 } hf__local_session;
+
+/*
+ * How a try treats gates. The waiter in a gate may be stopped, and must not keep others from a lock
+ * that is free, or held in shared mode as they want it.
+ */
+typedef struct hf__local_gates {
+    bool pass;   /* in: go past a waiter whose lock nobody holds */
+    size_t past; /* in: the waiters of the shared claims before this one are known to be stopped */
+    bool stood;  /* out: only a waiter whose lock nobody holds was in the way */
+    bool shut;   /* out: a waiter was in the way of a shared claim */
+} hf__local_gates;
 
 /* Makes a session and adds it to local->sessions. HF_NO_MEMORY, HF_SYSTEM. */
 HF_MUST_CHECK hf_status hf__local_session_new(hf__local *local, bool is_shared,
@@ -141,13 +154,24 @@ void hf__local_session_free(hf__local_session *session);
 void hf__local_session_grant(hf__local_session *session, hf__request *request);
 
 /*
- * Records that the session holds the claims, and gets their token (0: no records are kept).
- * What the calling thread waited for is not recorded any more. Enters by itself.
- * HF_LOST: a lock file was replaced before the token was given, so a rival may have a smaller one;
- * nothing is recorded then.
+ * Locks the bytes of all claims, or of none: HF_NOT_ACQUIRED. *again: the session is of no use any
+ * more, or lock files were replaced.
  */
-HF_MUST_CHECK hf_status hf__local_session_record(hf__local_session *session,
-                                                 const hf__request *request, int64_t *token,
+HF_MUST_CHECK hf_status hf__local_session_lock(hf__local_session *session, hf__request *request,
+                                               hf__local_gates *gates, bool *again, hf_error *err);
+void hf__local_session_unlock(hf__local_session *session, const hf__claim *claims, size_t count);
+
+/* The same, and records who holds them; a lease lets go of the bytes then. Enters by itself. */
+HF_MUST_CHECK hf_status hf__local_session_try(hf__local_session *session, hf__request *request,
+                                              hf__local_gates *gates, bool *again, hf_error *err);
+
+/*
+ * Records that the session holds the claims, and gets request->token (0: no records are kept).
+ * What the calling thread waited for is not recorded any more. Enters by itself. HF_NOT_ACQUIRED:
+ * request->blocked is leased. HF_LOST: a lock file was replaced before the token was given, so a
+ * rival may have a smaller one. Nothing is recorded then.
+ */
+HF_MUST_CHECK hf_status hf__local_session_record(hf__local_session *session, hf__request *request,
                                                  hf_error *err);
 
 /*
@@ -241,7 +265,7 @@ HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *
 
 /* ---- database.c ------------------------------------------------------------------------------ */
 
-enum { HF__LOCAL_SCHEMA = 1 }; /* the number of the newest schema_NNN.sql */
+enum { HF__LOCAL_SCHEMA = 2 }; /* the number of the newest schema_NNN.sql */
 
 typedef struct hf__local_db {
     pthread_mutex_t mutex;
@@ -301,13 +325,12 @@ HF_MUST_CHECK hf_status hf__local_db_fail(const hf__local *local, hf_error *err)
 typedef struct hf__local_known hf__local_known; /* labels that were checked lately */
 
 /*
- * Records in one transaction that the session holds the claims, and gets a new token: checks the
- * labels (HF_COLLISION), and drops other holders' records of exclusive keys, which must be stale,
- * and the waits of the calling thread.
+ * Records in one transaction that the session holds the claims, or leases them, and gets a new
+ * token: looks for leases (HF_NOT_ACQUIRED), checks the labels (HF_COLLISION), and drops other
+ * holders' records of exclusive keys, which must be stale, and the waits of the calling thread.
  */
-HF_MUST_CHECK hf_status hf__local_put_holders(hf__local *local, int64_t session_id,
-                                              const hf__claim *claims, size_t count,
-                                              hf_lifetime lifetime, int64_t *token, hf_error *err);
+HF_MUST_CHECK hf_status hf__local_put_holders(hf__local_session *session, hf__request *request,
+                                              hf_error *err);
 HF_MUST_CHECK hf_status hf__local_drop_holders(hf__local *local, int64_t session_id,
                                                const hf__claim *claims, size_t count,
                                                hf_error *err);
@@ -327,6 +350,46 @@ HF_MUST_CHECK hf_status hf__local_drop_wait(hf__local_wait *wait, hf_error *err)
 /* As hf_schedule_claim. Enters by itself. */
 hf_status hf__local_claim_schedule(hf__backend *backend, const char *label, int64_t period_ms,
                                    bool *due, int64_t *wait_ms, hf_error *err);
+
+/* ---- leases.c -------------------------------------------------------------------------------- */
+
+/*
+ * Is a claim leased by somebody, in a mode that conflicts? HF_NOT_ACQUIRED, with request->blocked
+ * and free_at. The caller has the bytes of the claims. Between enter and leave; look_for enters by
+ * itself. is_leased also needs no byte, and takes a failure to look for a no.
+ */
+HF_MUST_CHECK hf_status hf__local_refuse_leased(hf__local *local, hf__request *request,
+                                                hf_error *err);
+HF_MUST_CHECK hf_status hf__local_look_for_leases(hf__local *local, hf__request *request,
+                                                  hf_error *err);
+bool hf__local_is_leased(hf__local *local, const hf__claim *claim);
+
+/* A part of put_holders; and what follows its commit, before leave. */
+HF_MUST_CHECK hf_status hf__local_lease(hf__local *local, hf__local_session *session, int lease_ms,
+                                        int64_t *until_ms, hf_error *err);
+void hf__local_leased(hf__local_session *session, int lease_ms, int64_t until_ms);
+
+/* As the operation release_claims. Enters by itself. */
+HF_MUST_CHECK hf_status hf__local_release_lease(hf__local_session *session, const hf__claim *claims,
+                                                size_t count, hf_error *err);
+
+/* Before the first lease. HF_NO_SCHEMA: no records are kept. end: at the end of the store. */
+HF_MUST_CHECK hf_status hf__local_start_renewing(hf__local *local, hf_error *err);
+void hf__local_end_leases(hf__local *local);
+
+/* Leaves it to the renewer: the watcher has to tell of losses in time. False: there is none. */
+bool hf__local_leave_upkeep(hf__local *local, bool flush, bool sweep);
+
+/* When the next lease is lost, unless it is renewed; of hf__now_ms(). */
+int64_t hf__local_next_lease_loss(hf__local *local);
+
+/*
+ * Locks the bytes of plan->leases, and then looks whether they are held under their terms: HF_LOST
+ * if not. As long as *kept lives, nobody takes them. NULL: there are none, or the transaction only
+ * reads. Enters by itself.
+ */
+HF_MUST_CHECK hf_status hf__local_keep_leases(hf__local *local, const hf__attempt_plan *plan,
+                                              hf__local_session **kept, hf_error *err);
 
 /* ---- upkeep.c: the watcher's thread ---------------------------------------------------------- */
 
@@ -348,6 +411,9 @@ typedef struct hf__local_bell {
 void hf__local_watch(hf__backend *backend, int ms);
 void hf__local_wake(hf__backend *backend);
 void hf__local_note(hf__backend *backend, const hf__event *event);
+
+/* Both of the following, as far as they are wanted. */
+void hf__local_upkeep(hf__local *local, bool flush, bool sweep);
 
 /* Writes the buffered events; failures are logged. Enters by itself. */
 void hf__local_flush(hf__local *local);
@@ -421,6 +487,7 @@ struct hf__local {
     bool keeps_records;
     int check_ms;    /* so often the watcher looks for removed lock files */
     int64_t busy_ms; /* the longest wait for another process that writes a record */
+    int kill_ms;     /* so long before the end of a lease its loss is told */
 
     pthread_mutex_t mutex; /* guards what follows, up to db */
     hf__cond released;     /* wakes the threads in await_wake */
@@ -432,6 +499,14 @@ struct hf__local {
     hf__local_wait *waits;
     hf__local_connection *idle; /* connections for the next transactions */
     unsigned idle_count;
+    int64_t lease_store; /* its name in the table leases; 0: it never had one */
+    bool renews;         /* there is a renewer */
+    bool renewing_ends;
+    pthread_t renewer;
+    hf__cond renewal_due;
+    int64_t renew_at; /* hf__now_ms(); 0: nothing is leased */
+    bool flush_due;   /* by the renewer */
+    bool sweep_due;
 
     hf__local_db db;
     hf__local_known *known; /* under db.mutex */

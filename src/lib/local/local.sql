@@ -55,16 +55,63 @@ DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat <> ?3
 
 -- name: find_rivals prepared
 -- Who is in the way of a shared (?3 = 1) or exclusive claim: holders, the latest first, then sets that
--- have taken the key and wait for another one.
-SELECT pid, started, pid_space, host, application, since_ms
+-- have taken the key and wait for another one. Leases that are over by ?4 count only while the kernel
+-- has the key locked (?5 = 1): a transaction under one is open still. Nothing else counts unless it has.
+SELECT pid, started, pid_space, host, application, since_ms, until_ms
 FROM (
-    SELECT pid, started, pid_space, host, application, since_ms, -1 AS standing, token
-    FROM holders WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3)
+    SELECT pid, started, pid_space, host, application, since_ms, until_ms, -1 AS standing, token
+    FROM holders h LEFT JOIN leases l ON l.seat = h.seat
+    WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3) AND (?5 OR until_ms > ?4)
     UNION ALL
-    SELECT pid, started, pid_space, host, application, since_ms, standing, 0
-    FROM waiters WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3) AND standing = 0
+    SELECT pid, started, pid_space, host, application, since_ms, NULL, standing, 0
+    FROM waiters WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3) AND standing = 0 AND ?5
 )
 ORDER BY standing, token DESC
+
+-- ---- leases -------------------------------------------------------------------------------------
+
+-- name: find_lease prepared
+-- Until when the key is leased in the way of a shared (?3 = 1) or exclusive claim, after ?4.
+SELECT max(l.until_ms) FROM holders h JOIN leases l ON l.seat = h.seat
+WHERE h.space = ?1 AND h.key = ?2 AND NOT (h.shared AND ?3) AND l.until_ms > ?4
+
+-- name: add_lease prepared
+INSERT INTO leases (seat, store, lease_ms, until_ms) VALUES (?1, ?2, ?3, ?4)
+
+-- name: renew_leases prepared
+-- What is over stays so: another may have been told that it is free.
+UPDATE leases SET until_ms = max(until_ms, ?2 + lease_ms) WHERE store = ?1 AND until_ms > ?2
+
+-- name: get_lease prepared
+SELECT until_ms FROM leases WHERE seat = ?1 AND until_ms > ?2
+
+-- name: check_lease prepared
+-- Is the key leased under this term, after ?4?
+SELECT 1 FROM holders h JOIN leases l ON l.seat = h.seat
+WHERE h.space = ?1 AND h.key = ?2 AND h.token = ?3 AND l.until_ms > ?4
+
+-- name: drop_lease prepared
+DELETE FROM leases WHERE seat = ?1 AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.seat = ?1)
+
+-- name: orphan_leases prepared
+-- Leases of no store are not renewed.
+UPDATE leases SET store = ?2 WHERE store = ?1
+
+-- name: own_lease prepared
+UPDATE leases SET store = ?2 WHERE seat = ?1
+
+-- name: drop_store_holders prepared
+DELETE FROM holders WHERE seat IN (SELECT seat FROM leases WHERE store = ?1)
+
+-- name: drop_store_leases prepared
+DELETE FROM leases WHERE store = ?1
+
+-- name: drop_ended_holders prepared
+DELETE FROM holders
+WHERE lifetime = 2 AND seat NOT IN (SELECT seat FROM leases WHERE until_ms > ?1)
+
+-- name: drop_ended_leases prepared
+DELETE FROM leases WHERE until_ms <= ?1
 
 -- ---- waiters ------------------------------------------------------------------------------------
 
@@ -129,17 +176,19 @@ WHERE swept_ms < ?1 - 3600000 OR swept_ms > ?1 + 3600000
 RETURNING 1
 
 -- name: list_processes prepared
-SELECT pid, started, pid_space, host FROM holders
+-- A lease outlives its process until its time is over.
+SELECT pid, started, pid_space, host FROM holders WHERE lifetime <> 2
 UNION
 SELECT pid, started, pid_space, host FROM waiters
 
 -- name: list_strangers prepared
 -- Holders whose process cannot be seen from here, recorded more than an hour ago.
 SELECT space, key, seat FROM holders
-WHERE since_ms < ?1 - 3600000 AND (pid_space <> ?2 OR host <> ?3)
+WHERE since_ms < ?1 - 3600000 AND (pid_space <> ?2 OR host <> ?3) AND lifetime <> 2
 
 -- name: drop_process_holders prepared
-DELETE FROM holders WHERE pid = ?1 AND started = ?2 AND pid_space = ?3 AND host = ?4
+DELETE FROM holders
+WHERE pid = ?1 AND started = ?2 AND pid_space = ?3 AND host = ?4 AND lifetime <> 2
 
 -- name: drop_process_waiters prepared
 DELETE FROM waiters WHERE pid = ?1 AND started = ?2 AND pid_space = ?3 AND host = ?4
@@ -160,16 +209,17 @@ WHERE at_ms < ?1 - 30 * 86400000
 -- ---- lists --------------------------------------------------------------------------------------
 
 -- name: list_locks prepared
--- Holders, waiters, and the keys that an unfinished set has already; standing is -1 for holders.
+-- Holders, waiters, and the keys that an unfinished set has already; standing is -1 for holders. The last
+-- column is of leases alone.
 SELECT a.space, a.key, a.shared, a.standing, a.slot, a.lifetime, a.token, a.since_ms,
-    a.pid, a.started, a.pid_space, a.host, a.application, l.label
+    a.pid, a.started, a.pid_space, a.host, a.application, l.label, a.until_ms
 FROM (
     SELECT space, key, shared, -1 AS standing, slot, lifetime, token, since_ms,
-        pid, started, pid_space, host, application
-    FROM holders
+        pid, started, pid_space, host, application, until_ms
+    FROM holders h LEFT JOIN leases t ON t.seat = h.seat
     UNION ALL
     SELECT space, key, shared, standing, 0, 0, 0, since_ms,
-        pid, started, pid_space, host, application
+        pid, started, pid_space, host, application, NULL
     FROM waiters
 ) a
 LEFT JOIN labels l ON l.space = a.space AND l.key = a.key
@@ -196,10 +246,13 @@ ORDER BY a.space, a.key
 -- lines: joined
 
 -- name: install
--- Runs after the schema: adds the first token, and marks the schema as installed.
-INSERT INTO token (value, boot_id, swept_ms)
-VALUES (@token@, '', @now@);PRAGMA user_version = @version@
+-- Runs after the first version of the schema.
+INSERT INTO token (value, boot_id, swept_ms) VALUES (@token@, '', @now@)
+
+-- name: mark
+-- The schema is installed, or upgraded.
+PRAGMA user_version = @version@
 
 -- name: drop_everybody
 -- After a reboot all recorded processes are dead.
-DELETE FROM holders; DELETE FROM waiters
+DELETE FROM holders; DELETE FROM waiters; DELETE FROM leases

@@ -198,16 +198,19 @@ static hf_status put_holder(hf__local *local, int64_t session_id, const hf__clai
     return status;
 }
 
-static hf_status put_all(hf__local *local, int64_t session_id, const hf__claim *claims,
-                         size_t count, hf_lifetime lifetime, int64_t *token, hf_error *err)
+static hf_status put_all(hf__local *local, int64_t session_id, hf__request *request, hf_error *err)
 {
+    const hf__claim *claims = request->claims;
     int64_t now_ms = hf__wall_ms();
 
-    hf_status status = next_token(local, token, err);
-    for (size_t i = 0; i < count && status == HF_OK; i++) {
+    hf_status status = hf__local_refuse_leased(local, request, err);
+    if (status == HF_OK)
+        status = next_token(local, &request->token, err);
+    for (size_t i = 0; i < request->count && status == HF_OK; i++) {
         status = note_label(local, &claims[i], now_ms, err);
         if (status == HF_OK)
-            status = put_holder(local, session_id, &claims[i], lifetime, *token, now_ms, err);
+            status = put_holder(local, session_id, &claims[i], request->lifetime, request->token,
+                                now_ms, err);
     }
     return status;
 }
@@ -221,22 +224,30 @@ static hf_status drop_waits(hf__local *local, hf_error *err)
                          hf__me(), self->started, self->pid_space, self->host);
 }
 
-hf_status hf__local_put_holders(hf__local *local, int64_t session_id, const hf__claim *claims,
-                                size_t count, hf_lifetime lifetime, int64_t *token, hf_error *err)
+hf_status hf__local_put_holders(hf__local_session *session, hf__request *request, hf_error *err)
 {
+    hf__local *local = (hf__local *)session->head.backend;
+    const hf__claim *claims = request->claims;
+    bool is_lease = request->lifetime == HF_LEASE;
+    int64_t until_ms = 0;
+
     hf_status status = hf__local_begin(local, err);
     if (status != HF_OK)
         return status;
-    status = put_all(local, session_id, claims, count, lifetime, token, err);
+    status = put_all(local, session->id, request, err);
+    if (status == HF_OK && is_lease)
+        status = hf__local_lease(local, session, request->lease_ms, &until_ms, err);
     if (status == HF_OK)
         status = drop_waits(local, err);
     status = hf__local_end(local, status, err);
     /* Only after the commit: the cache must not know a label that the table does not have. */
-    for (size_t i = 0; i < count && status == HF_OK; i++)
+    for (size_t i = 0; i < request->count && status == HF_OK; i++)
         if (claims[i].label != NULL && !is_known(local, &claims[i]))
             remember(local, &claims[i]);
     if (status != HF_OK)
-        *token = 0;
+        request->token = 0;
+    else if (is_lease)
+        hf__local_leased(session, request->lease_ms, until_ms);
     return status;
 }
 

@@ -159,20 +159,9 @@ static hf_status is_gate_taken(hf__local *local, hf__local_files *files, const h
     return HF_OK;
 }
 
-/*
- * How a try treats gates. The waiter in a gate may be stopped, and must not keep others from a lock
- * that is free, or held in shared mode as they want it.
- */
-struct gates {
-    bool pass;   /* in: go past a waiter whose lock nobody holds */
-    size_t past; /* in: the waiters of the shared claims before this one are known to be stopped */
-    bool stood;  /* out: only a waiter whose lock nobody holds was in the way */
-    bool shut;   /* out: a waiter was in the way of a shared claim */
-};
-
 /* Somebody is in the gate of claims[position], and the lock is held or free. */
 static bool stops_at_gate(const hf__request *request, size_t position, bool held,
-                          struct gates *gates)
+                          hf__local_gates *gates)
 {
     bool shared = request->claims[position].mode == HF_SHARED;
 
@@ -182,7 +171,7 @@ static bool stops_at_gate(const hf__request *request, size_t position, bool held
 }
 
 static hf_status lock_one(hf__local *local, hf__local_session *session, const hf__request *request,
-                          size_t position, struct gates *gates, hf_error *err)
+                          size_t position, hf__local_gates *gates, hf_error *err)
 {
     const hf__claim *claim = &request->claims[position];
     unsigned index = hf__local_lock_file(claim);
@@ -272,7 +261,7 @@ static bool drop_replaced(hf__local *local, hf__local_session *session, const hf
 }
 
 static hf_status lock_all(hf__local *local, hf__local_session *session, hf__request *request,
-                          struct gates *gates, bool *again, hf_error *err)
+                          hf__local_gates *gates, bool *again, hf_error *err)
 {
     hf_status status = HF_OK;
     size_t taken = 0;
@@ -294,6 +283,24 @@ static hf_status lock_all(hf__local *local, hf__local_session *session, hf__requ
     }
     *again = drop_replaced(local, session, request->claims, request->count);
     return HF_OK;
+}
+
+hf_status hf__local_session_lock(hf__local_session *session, hf__request *request,
+                                 hf__local_gates *gates, bool *again, hf_error *err)
+{
+    pthread_mutex_lock(&session->mutex);
+    hf_status status =
+        lock_all(local_of(session->head.backend), session, request, gates, again, err);
+    pthread_mutex_unlock(&session->mutex);
+    return status;
+}
+
+void hf__local_session_unlock(hf__local_session *session, const hf__claim *claims, size_t count)
+{
+    pthread_mutex_lock(&session->mutex);
+    if (!drop_replaced(local_of(session->head.backend), session, claims, count))
+        drop_all(session, claims, count);
+    pthread_mutex_unlock(&session->mutex);
 }
 
 void hf__local_session_grant(hf__local_session *session, hf__request *request)
@@ -339,63 +346,69 @@ static bool are_current(hf__local_session *session, const hf__claim *claims, siz
     return current;
 }
 
-hf_status hf__local_session_record(hf__local_session *session, const hf__request *request,
-                                   int64_t *token, hf_error *err)
+hf_status hf__local_session_record(hf__local_session *session, hf__request *request, hf_error *err)
 {
     hf__local *local = local_of(session->head.backend);
 
-    *token = 0;
+    request->token = 0;
     if (!local->keeps_records)
-        return HF_OK;
+        return hf__local_look_for_leases(local, request, err);
     hf_status status = hf__local_db_enter(local, err);
     if (status != HF_OK)
         return status;
-    status = hf__local_put_holders(local, session->id, request->claims, request->count,
-                                   request->lifetime, token, err);
+    status = hf__local_put_holders(session, request, err);
     hf__local_db_leave(local);
     if (status == HF_OK && !are_current(session, request->claims, request->count)) {
-        drop_records(local, session, request->claims, request->count);
+        if (request->lifetime == HF_LEASE)
+            (void)!hf__local_release_lease(session, request->claims, request->count, NULL);
+        else
+            drop_records(local, session, request->claims, request->count);
         status = hf__fail(err, HF_LOST, "the files in %s/locks were replaced", local->folder);
     }
     return status;
 }
 
-static hf_status try_on(hf__local *local, hf__local_session *session, hf__request *request,
-                        struct gates *gates, bool *again, hf_error *err)
+/* A lease is held by its row. Its gate, too, is open from now on. */
+static void close_files(hf__local_session *session)
 {
     pthread_mutex_lock(&session->mutex);
-    hf_status status = lock_all(local, session, request, gates, again, err);
+    hf__local_files_close(&session->files);
     pthread_mutex_unlock(&session->mutex);
+}
+
+hf_status hf__local_session_try(hf__local_session *session, hf__request *request,
+                                hf__local_gates *gates, bool *again, hf_error *err)
+{
+    hf_status status = hf__local_session_lock(session, request, gates, again, err);
     if (status != HF_OK || *again)
         return status;
-
-    status = hf__local_session_record(session, request, &request->token, err);
-    if (status != HF_OK) {
-        pthread_mutex_lock(&session->mutex);
-        if (!drop_replaced(local, session, request->claims, request->count))
-            drop_all(session, request->claims, request->count);
-        pthread_mutex_unlock(&session->mutex);
-    }
+    status = hf__local_session_record(session, request, err);
+    bool is_lease = request->lifetime == HF_LEASE;
+    if (status != HF_OK || is_lease)
+        hf__local_session_unlock(session, request->claims, request->count);
+    if (status == HF_OK && is_lease)
+        close_files(session);
     *again = status == HF_LOST;
     return *again ? HF_OK : status;
 }
 
-static hf_status try_once(hf__local *local, hf__request *request, struct gates *gates,
+static hf_status try_once(hf__local *local, hf__request *request, hf__local_gates *gates,
                           hf_error *err)
 {
+    bool is_private = request->private_session || request->lifetime == HF_LEASE;
     hf__local_session *session = NULL;
     hf_status status = HF_OK;
     bool again = true;
 
     for (int attempt = 0; again && attempt < PATIENCE; attempt++) {
-        status = request->private_session ? hf__local_session_new(local, false, &session, err)
-                                          : pick_shared_session(local, &session, err);
+        status = is_private ? hf__local_session_new(local, false, &session, err)
+                            : pick_shared_session(local, &session, err);
         if (status != HF_OK || session == NULL)
             return status;
-        status = try_on(local, session, request, gates, &again, err);
+        status = hf__local_session_try(session, request, gates, &again, err);
         if (status != HF_OK)
             again = false;
-        if (request->private_session && (again || status != HF_OK))
+        if (is_private && (again || status != HF_OK))
             hf__local_session_free(session);
     }
     if (again)
@@ -408,10 +421,12 @@ static hf_status try_once(hf__local *local, hf__request *request, struct gates *
 
 /* May the try start over, because it was only a waiter in a gate that stopped it? */
 static bool goes_on(hf__local *local, const hf__request *request, int64_t until,
-                    struct gates *gates)
+                    hf__local_gates *gates)
 {
-    struct gates next = {.past = gates->past};
+    hf__local_gates next = {.past = gates->past};
 
+    if (gates->stood && hf__local_is_leased(local, &request->claims[request->blocked]))
+        return false;
     if (gates->stood) {
         (void)hf__poll(NULL, 0, GLANCE_MS);
         next.pass = hf__left_ms(until) == 0;
@@ -426,14 +441,32 @@ static bool goes_on(hf__local *local, const hf__request *request, int64_t until,
     return true;
 }
 
+/* Has somebody asked for the key, who gets it before all others? */
+static hf_status is_asked_for(hf__local *local, const hf__request *request, bool *asked,
+                              hf_error *err)
+{
+    *asked = false;
+    return hf__stands_aside(request) ? hf__local_is_held(local, request->ask, asked, err) : HF_OK;
+}
+
 /* Where a lock is free, the waiter in its gate is given a moment to lock it. */
 hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err)
 {
     hf__local *local = local_of(backend);
     int64_t until = hf__deadline(HF__LOCAL_STALL_MS);
-    struct gates gates = {0};
+    hf__local_gates gates = {0};
+    hf_status status = HF_OK;
 
-    hf_status status = try_once(local, request, &gates, err);
+    if (request->lifetime == HF_LEASE) {
+        bool asked = false;
+        status = hf__local_start_renewing(local, err);
+        if (status == HF_OK)
+            status = is_asked_for(local, request, &asked, err);
+        request->blocked = 0;
+        if (status != HF_OK || asked)
+            return status != HF_OK ? status : HF_NOT_ACQUIRED;
+    }
+    status = try_once(local, request, &gates, err);
     while (status == HF_NOT_ACQUIRED && goes_on(local, request, until, &gates))
         status = try_once(local, request, &gates, err);
     if (status != HF_NOT_ACQUIRED || !local->keeps_records)
@@ -473,6 +506,8 @@ hf_status hf__local_release_claims(hf__session *head, const hf__claim *claims, s
     hf__local *local = local_of(head->backend);
     hf_status status = HF_OK;
 
+    if (head->lifetime == HF_LEASE)
+        return hf__local_release_lease(session, claims, count, err);
     pthread_mutex_lock(&session->mutex);
     for (size_t i = 0; i < count; i++) {
         bool held = is_still_held(session, &claims[i]);
@@ -491,6 +526,8 @@ hf_status hf__local_confirm_claims(hf__session *head, const hf__claim *claims, s
     hf__local_session *session = session_of(head);
     hf_status status = HF_OK;
 
+    if (head->lifetime == HF_LEASE)
+        return hf__session_is_lost(head) ? say_lost(session, claims, err) : HF_OK;
     pthread_mutex_lock(&session->mutex);
     for (size_t i = 0; i < count && status == HF_OK; i++)
         if (!is_still_held(session, &claims[i]))
@@ -509,7 +546,8 @@ hf_status hf__local_renew_claims(hf__session *head, const hf__claim *claims, siz
     *token = 0;
     hf_status status = hf__local_confirm_claims(head, claims, count, err);
     if (status == HF_OK)
-        status = hf__local_session_record(session_of(head), &request, token, err);
+        status = hf__local_session_record(session_of(head), &request, err);
+    *token = request.token;
     if (status == HF_LOST && err != NULL)
         err->code = HF_UNREACHABLE;
     return status == HF_LOST ? HF_UNREACHABLE : status;
@@ -564,6 +602,7 @@ hf_status hf__local_probe_claims(hf__backend *backend, const hf__claim *claims, 
     for (*first = 0; *first < count; ++*first) {
         bool is = false;
         status = hf__local_is_held(local_of(backend), &claims[*first], &is, err);
+        is = is || hf__local_is_leased(local_of(backend), &claims[*first]);
         if (status != HF_OK || is == held)
             break;
     }

@@ -16,6 +16,7 @@ typedef struct queued {
 typedef struct local_attempt {
     hf__attempt head;
     hf__local_connection *connection;
+    hf__local_session *kept; /* has the bytes of the leases that it runs under; or NULL */
     queued *first;
     queued **last;
     unsigned sent;           /* statements of the queue that have run */
@@ -123,17 +124,20 @@ static hf_status set_read_only(local_attempt *attempt, bool read_only)
 }
 
 /*
- * Is the lock still held whose session this runs on? Asked when the transaction has begun, because
+ * Is the lock still held whose session this runs on, or are its leases kept? Asked when the transaction has begun, because
  * from then on nobody else can write, and once more before the commit.
  */
 static hf_status check_session(local_attempt *attempt, const hf__attempt_plan *plan)
 {
-    if (plan->session == NULL)
+    hf__session *session = plan->session;
+    if (session == NULL && attempt->kept != NULL)
+        session = &attempt->kept->head;
+    if (session == NULL)
         return HF_OK;
-    hf__local_session_check((hf__local_session *)plan->session);
-    if (!atomic_load(&plan->session->lost))
+    hf__local_session_check((hf__local_session *)session);
+    if (!atomic_load(&session->lost))
         return HF_OK;
-    attempt->why = plan->session->why;
+    attempt->why = session->why;
     attempt->head.fault = HF__FAULT_FINAL;
     return HF_LOST;
 }
@@ -150,7 +154,14 @@ static hf_status begin(local_attempt *attempt, const hf__attempt_plan *plan)
     if (attempt->head.started)
         return HF_OK;
     attempt->head.started = true;
-    hf_status status = set_read_only(attempt, plan->read_only);
+    /* Before BEGIN: who takes a lease has its byte, and then writes a record. */
+    hf_status status =
+        hf__local_keep_leases(connection->local, plan, &attempt->kept, &attempt->why);
+    if (status != HF_OK) {
+        attempt->head.fault = HF__FAULT_FINAL;
+        return status;
+    }
+    status = set_read_only(attempt, plan->read_only);
     if (status != HF_OK)
         return status;
     connection->patient = !plan->is_nested;
@@ -323,6 +334,8 @@ static void attempt_close(hf__attempt *head, const hf__attempt_plan *plan)
     while (attempt->first != NULL)
         drop_first(attempt);
     hf__local_connection_put(attempt->connection);
+    if (attempt->kept != NULL)
+        hf__local_session_free(attempt->kept);
     free(attempt);
 }
 

@@ -219,6 +219,10 @@ static hf_status sweep_rows(hf__local *local, int64_t now_ms, hf_error *err)
     if (status == HF_OK)
         status = hf__local_run(local, &hf__sql_local_drop_old_labels, err, "i", now_ms);
     if (status == HF_OK)
+        status = hf__local_run(local, &hf__sql_local_drop_ended_holders, err, "i", hf__boot_ms());
+    if (status == HF_OK)
+        status = hf__local_run(local, &hf__sql_local_drop_ended_leases, err, "i", hf__boot_ms());
+    if (status == HF_OK)
         status = hf__local_bury(local, &dead, err);
     if (status == HF_OK)
         status = bury_strangers(local, now_ms, err);
@@ -292,15 +296,29 @@ static bool sleep_till_due(hf__local *local, int64_t until, bool *flush)
     }
     bool woken = bell->woken;
     bell->woken = false;
+    if (*flush)
+        bell->flush_at = hf__deadline(FLUSH_MS);
     pthread_mutex_unlock(&bell->mutex);
     return woken;
+}
+
+void hf__local_upkeep(hf__local *local, bool flush, bool sweep)
+{
+    if (flush)
+        hf__local_flush(local);
+    if (sweep && local->keeps_records && has_database(local))
+        hf__local_sweep(local);
 }
 
 void hf__local_watch(hf__backend *backend, int ms)
 {
     hf__local *local = (hf__local *)backend;
+    int64_t next_loss = hf__local_next_lease_loss(local);
     int64_t until = hf__deadline(ms);
     bool woken = false;
+
+    if (next_loss < until)
+        until = next_loss;
 
     if (local->sweep_at == 0) {
         local->check_at = hf__deadline(local->check_ms);
@@ -309,16 +327,14 @@ void hf__local_watch(hf__backend *backend, int ms)
     while (!woken && hf__now_ms() < until) {
         bool flush = false;
         woken = sleep_till_due(local, until, &flush);
-        if (flush)
-            hf__local_flush(local);
+        bool sweep = hf__now_ms() >= local->sweep_at;
+        if (sweep)
+            local->sweep_at = hf__deadline(SWEEP_MS);
+        if ((flush || sweep) && !hf__local_leave_upkeep(local, flush, sweep))
+            hf__local_upkeep(local, flush, sweep);
         if (hf__now_ms() >= local->check_at) {
             check_sessions(local);
             local->check_at = hf__deadline(local->check_ms);
-        }
-        if (hf__now_ms() >= local->sweep_at) {
-            if (local->keeps_records && has_database(local))
-                hf__local_sweep(local);
-            local->sweep_at = hf__deadline(SWEEP_MS);
         }
     }
 }

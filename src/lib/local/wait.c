@@ -23,7 +23,9 @@ enum {
     CONFIRM_AFTER_MS = 250,    /* the second search, when the first has found a cycle */
     WAKE_MS = 20,              /* releases of other processes are not signalled: look this often */
     GLANCE_MS = 500,           /* between looks whether the key is free behind a taken gate */
-    PATIENCE = 16,             /* so often it starts over because lock files were replaced */
+    LEASE_LOW_MS = 20,         /* between looks whether a lease is over */
+    LEASE_HIGH_MS = 40,
+    PATIENCE = 16, /* so often it starts over because lock files were replaced */
 };
 
 /* ---- the helper: nothing but fcntl in it is a cancellation point ----------------------------- */
@@ -82,7 +84,8 @@ static int lock_one(hf__local_wait *wait, size_t position)
     if (error_number != 0)
         return error_number;
     error_number = hf__local_lock_byte(open_fd(wait, hf__local_lock_file(claim)), claim, true);
-    if (error_number == 0 && gated)
+    /* The last gate is kept until the wait is over: the key may be leased still. */
+    if (error_number == 0 && gated && position + 1 < wait->request->count)
         error_number = hf__local_unlock_byte(gate, claim);
     if (error_number == 0)
         report_progress(wait, position + 1, false);
@@ -175,6 +178,15 @@ static bool joins_past_stopped(hf__local_wait *wait, const hf__claim *claim)
     return stopped && !wait->at_head && claim == &wait->request->claims[wait->position];
 }
 
+/* wait->mutex is held, and unlocked while the database is used. */
+static bool is_leased(hf__local_wait *wait, const hf__claim *claim)
+{
+    pthread_mutex_unlock(&wait->mutex);
+    bool leased = hf__local_is_leased(wait->local, claim);
+    pthread_mutex_lock(&wait->mutex);
+    return leased || wait->at_head || claim != &wait->request->claims[wait->position];
+}
+
 /* wait->mutex is held. True when the key could be had for long enough, and has been locked now. */
 static bool passes_gate(hf__local_wait *wait, struct glance *last, int64_t now)
 {
@@ -184,7 +196,8 @@ static bool passes_gate(hf__local_wait *wait, struct glance *last, int64_t now)
         const hf__claim *claim = &wait->request->claims[wait->position];
         int fd = open_fd(wait, hf__local_lock_file(claim));
         bool held = true;
-        glance.idle = hf__local_probe_byte(fd, claim, HF_EXCLUSIVE, &held) == 0 && !held;
+        glance.idle = hf__local_probe_byte(fd, claim, HF_EXCLUSIVE, &held) == 0 && !held &&
+                      !is_leased(wait, claim);
         if ((glance.idle && last->idle && last->position == glance.position) ||
             (!glance.idle && joins_past_stopped(wait, claim)))
             wait->passed = hf__local_lock_byte(fd, claim, false) == 0;
@@ -306,8 +319,8 @@ static hf_status open_files(hf__local_wait *wait, hf_error *err)
 }
 
 /*
- * All bytes are locked. Adds them to the session, closes the gates, and checks that the lock files
- * were not replaced: other processes would lock the new ones.
+ * All bytes are locked. Adds them to the session, and checks that the lock files were not replaced:
+ * other processes would lock the new ones.
  */
 static bool is_current(hf__local_wait *wait)
 {
@@ -325,13 +338,22 @@ static bool is_current(hf__local_wait *wait)
         hf__local_keys_add(&session->held, &request->claims[i]);
         session->files.file[index].held++;
     }
-    for (unsigned index = HF__LOCAL_GATES; index < HF__LOCAL_FILES; index++)
-        hf__local_file_close(&session->files, index);
-    unsigned asked = request->ask != NULL ? hf__local_lock_file(request->ask) : HF__LOCAL_FILES;
-    if (asked < HF__LOCAL_FILES && session->files.file[asked].held == 0)
-        hf__local_file_close(&session->files, asked);
     pthread_mutex_unlock(&session->mutex);
     return current;
+}
+
+/* What it has waited for is its own now. */
+static void close_gates(hf__local_wait *wait)
+{
+    hf__local_session *session = wait->session;
+    const hf__claim *ask = wait->request->ask;
+
+    pthread_mutex_lock(&session->mutex);
+    for (unsigned index = HF__LOCAL_GATES; index < HF__LOCAL_FILES; index++)
+        hf__local_file_close(&session->files, index);
+    if (ask != NULL && session->files.file[hf__local_lock_file(ask)].held == 0)
+        hf__local_file_close(&session->files, hf__local_lock_file(ask));
+    pthread_mutex_unlock(&session->mutex);
 }
 
 /* The helper has ended. It may have got into the gate, and further, before it was cancelled. */
@@ -431,6 +453,101 @@ static void forget_record(hf__local_wait *wait)
         hf__log(&wait->local->head, HF_LOG_WARNING, "the record of a wait stays: %s", err.message);
 }
 
+/* ---- leases in the way, which the kernel tells nobody of ------------------------------------ */
+
+/* When the wait looks again: soon, and when the lease in the way is over. */
+static int64_t next_look(const hf__request *request)
+{
+    int64_t next = hf__deadline(hf__jitter_ms(LEASE_LOW_MS, LEASE_HIGH_MS));
+    next = request->free_at != 0 ? min_of(next, request->free_at) : next;
+    return min_of(next, request->deadline);
+}
+
+/* Sleeps, and records the wait now and then. HF_NOT_ACQUIRED: it is over. */
+static hf_status pause_wait(hf__local_wait *wait, const hf__request *request, int64_t *look_at,
+                            hf_error *err)
+{
+    hf_status status = HF_OK;
+
+    pthread_mutex_lock(&wait->mutex);
+    if (!wait->interrupted)
+        sleep_until(wait, next_look(request));
+    bool interrupted = wait->interrupted;
+    bool over = hf__left_ms(request->deadline) == 0 || (!interrupted && gives_up(wait));
+    pthread_mutex_unlock(&wait->mutex);
+    if (interrupted || over)
+        return interrupted ? hf__interrupted(err) : HF_NOT_ACQUIRED;
+    if (wait->local->keeps_records && hf__left_ms(*look_at) == 0) {
+        status = look_around(wait, request->blocked, true, true, err);
+        *look_at = hf__deadline(wait->suspicion != 0 ? CONFIRM_AFTER_MS : SEARCH_INTERVAL_MS);
+    }
+    return status;
+}
+
+/* The session has locked the bytes, and a key is leased: lets go of them, but not of its place. */
+static hf_status await_end_of_lease(hf__local_wait *wait, hf__request *request, hf_error *err)
+{
+    const hf__claim *claim = &request->claims[request->blocked];
+    int64_t look_at = hf__deadline(RECORD_AFTER_MS);
+    hf_status status = HF_OK;
+
+    hf__local_session_unlock(wait->session, request->claims, request->count);
+    wait->position = 0;
+    wait->at_head = true;
+    wait->done = false;
+    do
+        status = pause_wait(wait, request, &look_at, err);
+    while (status == HF_OK && hf__local_is_leased(wait->local, claim));
+    return status;
+}
+
+/* Nobody who only tries gets the key before who is in its gate. Nothing if somebody else is. */
+static void enter_gate(hf__local_wait *wait)
+{
+    const hf__claim *claim = wait->request->claims;
+    int fd = -1;
+
+    pthread_mutex_lock(&wait->session->mutex);
+    if (hf__local_file_open(wait->local, &wait->session->files, hf__local_gate_file(claim), true,
+                            &fd, NULL) == HF_OK)
+        (void)hf__local_lock_byte(fd, claim, false);
+    pthread_mutex_unlock(&wait->session->mutex);
+}
+
+/*
+ * A lease is tried for again and again, as on a server. Who is in the gate of its key, and does not
+ * take it although it is free, may be stopped; who asks goes before that one in any case.
+ */
+static hf_status wait_for_lease(hf__local_wait *wait, hf__request *request, hf_error *err)
+{
+    int64_t look_at = hf__deadline(RECORD_AFTER_MS);
+    int64_t stood_since = 0;
+    bool again = true, asked = false;
+
+    hf_status status = hf__local_session_new(wait->local, false, &wait->session, err);
+    while (status == HF_OK && again) {
+        hf__local_gates gates = {
+            .pass = request->asks ||
+                    (stood_since != 0 && hf__now_ms() - stood_since >= HF__LOCAL_STALL_MS)};
+        enter_gate(wait);
+        again = asked = false;
+        if (hf__stands_aside(request))
+            status = hf__local_is_held(wait->local, request->ask, &asked, err);
+        if (status == HF_OK && !asked)
+            status = hf__local_session_try(wait->session, request, &gates, &again, err);
+        if (status == HF_NOT_ACQUIRED || asked) {
+            again = true;
+            stood_since = !gates.stood ? 0 : stood_since != 0 ? stood_since : hf__now_ms();
+            status = pause_wait(wait, request, &look_at, err);
+        }
+    }
+    if (status == HF_OK)
+        hf__local_session_grant(wait->session, request);
+    else if (wait->session != NULL)
+        hf__local_session_free(wait->session);
+    return status;
+}
+
 /* *again: lock files were replaced meanwhile, so the locks that it got are worth nothing. */
 static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *again, hf_error *err)
 {
@@ -442,12 +559,18 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
     if (status != HF_OK)
         return status;
     status = open_files(wait, err);
-    if (status == HF_OK)
+    for (bool leased = true; leased && status == HF_OK && !*again;) {
+        leased = false;
         status = wait_for_helper(wait, err);
-    if (status == HF_OK && !is_current(wait))
-        *again = true;
-    if (status == HF_OK && !*again)
-        status = hf__local_session_record(wait->session, request, &request->token, err);
+        if (status == HF_OK && !is_current(wait))
+            *again = true;
+        if (status != HF_OK || *again)
+            break;
+        status = hf__local_session_record(wait->session, request, err);
+        leased = status == HF_NOT_ACQUIRED;
+        if (leased)
+            status = await_end_of_lease(wait, request, err);
+    }
     if (status == HF_LOST) {
         wait->id = 0; /* as below */
         *again = true;
@@ -459,6 +582,7 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
         return status;
     }
     wait->id = 0; /* recording the holders has deleted the wait's record */
+    close_gates(wait);
     hf__local_session_grant(wait->session, request);
     return HF_OK;
 }
@@ -479,6 +603,10 @@ hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_e
     /* A cancelled caller would leave the helper behind. hf_store_interrupt ends waits. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     enlist(&wait);
+    if (request->lifetime == HF_LEASE) {
+        status = wait_for_lease(&wait, request, err);
+        again = false;
+    }
     for (int attempt = 0; again && attempt < PATIENCE; attempt++)
         status = wait_once(&wait, request, &again, err);
     if (again)

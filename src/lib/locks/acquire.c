@@ -259,11 +259,6 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
     }
     if (status == HF_OK)
         status = check_spec(store, spec, err);
-    if (spec->lifetime == HF_LEASE && store->backend->local && spec->slots == 0) {
-        registered = *spec; /* a session lock: nothing between us and the store is lost */
-        registered.flags |= HF_PRIVATE;
-        spec = &registered;
-    }
     if (status == HF_OK)
         status = hf__resolve(store, spec, &claims, &count, &labels, err);
     for (size_t i = 0;

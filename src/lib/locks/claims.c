@@ -294,7 +294,7 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
             wanted[request.count++] = claims[i];
     request.claims = wanted;
     /* Whoever tries first after a release gets a lease: the server looks for asks at every try. */
-    if (request.lifetime == HF_LEASE && request.count == 1 && !store->backend->local) {
+    if (request.lifetime == HF_LEASE && request.count == 1) {
         ask = hf__ask_claim(wanted, HF_SHARED);
         request.ask = &ask;
     }

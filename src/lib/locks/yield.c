@@ -44,7 +44,13 @@ static hf_status acquire_asking(struct acquiring *acquiring, const hf__claim *cl
                              .owner = hf__me(),
                              .lifetime = acquiring->spec->lifetime};
     struct acquiring first = *acquiring;
+    hf_lock_spec as_session = *acquiring->spec;
 
+    if (acquiring->store->backend->local) { /* others wait for the ask in the kernel */
+        as_session.lifetime = asking.lifetime = HF_SESSION;
+        as_session.lease_ms = 0;
+        first.spec = &as_session;
+    }
     first.lock = &asking;
     first.quiet = true;
     hf_status status = hf__claims_acquire(&first, &ask, 1, true, err);

@@ -416,7 +416,7 @@ static hf_status start_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *
                           hf_error *err)
 {
     hf_status status = start(tx, options, err);
-    bool is_lease = lock->lifetime == HF_LEASE && !lock->store->backend->local;
+    bool is_lease = lock->lifetime == HF_LEASE;
     bool fits = is_lease || (lock->flags & HF_PRIVATE);
     if (status == HF_OK && (!fits || tx->options.label_count > 0)) {
         status =

@@ -21,6 +21,7 @@ import sys
 import threading
 
 import hf
+import hf_tx
 from awaiting import eventually
 
 
@@ -197,6 +198,15 @@ class Served:
 
     def slot(self, number):
         return self.locks[number].slot
+
+    def write_and_wait(self, number, statement, path):
+        """A transaction on the lock, which commits when there is a file at that path. What it makes shows that it is open."""
+        def body(tx):
+            tx.query(statement)
+            pathlib.Path(f"{path}.open").touch()
+            eventually(pathlib.Path(path).exists, 60)
+
+        hf_tx.OnLock(self.locks[number], body).result()
 
     def hammer(self, what, rounds, wait_ms, path):
         """Adds one to the number in a file, under the lock and without any other protection."""

@@ -765,23 +765,3 @@ def test_length_of_a_lease_is_bounded_by_the_server_too(recorded_db):
         with pytest.raises(psycopg2.Error) as raised:
             take(3, ms)
         assert raised.value.pgcode == "22023"
-
-
-# --- a local store ------------------------------------------------------------------------------------
-
-
-def test_local_lease_lasts_as_long_as_its_process(tmp_path):
-    local = StoreKind("local", f"local:{tmp_path / 'state'}")
-    with local.open() as store, local.peer() as peer:
-        held = peer.acquire("job", lifetime=hf.LEASE, lease_ms=1000)
-        assert store.refusal("job", **LEASE).status is Status.NOT_ACQUIRED
-        assert store.refusal("job").status is Status.NOT_ACQUIRED
-        peer.stop()
-        assert store.refusal("job", wait_ms=1500, **LEASE).status is Status.NOT_ACQUIRED
-        peer.cont()
-        assert peer.state(held) is State.HELD
-        peer.kill9()
-        with store.acquire("job", wait_ms=5000, **LEASE) as lock:
-            assert lock.token > 0
-            assert hf_tx.OnLock(lock, lambda tx: tx.query("select 1")[0][0]).result() == "1"
-        store.acquire("pool", slots=2, **LEASE).end()
