@@ -280,7 +280,8 @@ HF_API HF_MUST_CHECK hf_status hf_store_borrow(struct pg_conn *conn,
 /*
  * Releases what is still held and frees the store. All hf_lock handles must have been freed, and
  * all calls must have returned: end waits with hf_store_interrupt, and join their threads. A silent
- * server is waited for up to 1.5 s, one that restarts up to 5 s if a loss is not written yet.
+ * server is waited for up to 1.5 s, and as long once more if the library is writing a record just
+ * then; one that restarts up to 5 s if a loss is not written yet.
  * In a child of fork() it only drops the child's descriptors: the parent's session and locks stay.
  * Do that (or exec) in the child at once: a descriptor that the child keeps open can keep the
  * locks of a parent that has died.

@@ -256,10 +256,12 @@ static void close_session(pg_session *session, const pg_patience *patience)
 static void pg_close(hf__backend *base)
 {
     pg_backend *backend = pg_backend_of(base);
+    /* All that follows waits so long together for a silent server, and not once more each. */
+    pg_patience patience = {.until = hf__deadline(PG_CLOSE_MS)};
     hf__pg_stop_renewing(backend);
-    hf__pg_flush_at_close(backend);
-    hf__pg_end_tenures(backend);
-    const pg_patience patience = {.until = hf__deadline(PG_CLOSE_MS)};
+    if (hf__pg_flush_at_close(backend))
+        patience.until = hf__deadline(PG_CLOSE_MS);
+    hf__pg_end_tenures(backend, &patience);
     hf__pg_forget_probe(backend);
     while (backend->sessions) {
         pg_session *session = backend->sessions;

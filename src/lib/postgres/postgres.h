@@ -540,7 +540,7 @@ void hf__pg_free_tenure(pg_tenure *tenure);
 /* A take on the session was given up, and may be granted yet: the session deletes it then. */
 void hf__pg_sweep_later(pg_session *session, pg_tenure *tenure);
 /* At close: deletes what is left of them at the server, and frees them. */
-void hf__pg_end_tenures(pg_backend *backend);
+void hf__pg_end_tenures(pg_backend *backend, const pg_patience *patience);
 hf_status hf__pg_start_renewing(pg_backend *backend, hf_error *err);
 void hf__pg_renew_later(pg_tenure *tenure); /* it holds something new */
 void hf__pg_stop_renewing(pg_backend *backend);
@@ -666,8 +666,9 @@ void hf__pg_events_free(struct pg_events *unwritten);
 void hf__pg_note(hf__backend *backend, const hf__event *event);
 bool hf__pg_record(hf__backend *backend, const hf__record *held, size_t count);
 void hf__pg_flush_events(hf__backend *backend);
-/* Writes all that is buffered, before the backend closes. What cannot be written is dropped. */
-void hf__pg_flush_at_close(pg_backend *backend);
+/* Writes all that is buffered, before the backend closes. What cannot be written is dropped. True:
+ * the server has answered. */
+bool hf__pg_flush_at_close(pg_backend *backend);
 
 /* list.c */
 /* The backend's find_holder. */

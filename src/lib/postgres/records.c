@@ -327,22 +327,24 @@ static int64_t close_deadline(const hf__event *events, size_t count)
     return 0;
 }
 
-void hf__pg_flush_at_close(pg_backend *backend)
+bool hf__pg_flush_at_close(pg_backend *backend)
 {
     const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
     hf__event *events = NULL;
     bool again = false;
+    bool away = true;
     if (!atomic_load(&backend->base.history))
-        return;
+        return false;
     size_t count = pick_events(backend->unwritten, true, &events, &again);
     int64_t until = close_deadline(events, count);
     while (count > 0) {
         int64_t began = hf__now_ms();
-        bool away = is_away(write_events(backend, true, again, events, count));
+        away = is_away(write_events(backend, true, again, events, count));
         if (!away || hf__now_ms() >= until || hf__now_ms() - began >= PG_CLOSE_MS)
             break;
         again = true;
         (void)nanosleep(&pause, NULL);
     }
     free(events);
+    return !away;
 }

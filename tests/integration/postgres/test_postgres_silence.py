@@ -170,3 +170,15 @@ def test_wait_ends_when_the_server_refuses_for_good(own_pg, own_db):
             waiter.result()
         assert raised.value.status is Status.UNREACHABLE
         assert "not permitted to log in" in raised.value.message
+
+
+def test_closing_waits_once_for_a_silent_server_whatever_it_has_to_say_there(own_pg, own_db):
+    """Events, a lease's row and its sessions: 1.5 s together, or 3 s if a record is being written."""
+    hf.install(own_db.url())
+    store = hf.Store(own_db.url())
+    for how in ({}, {"flags": hf.PRIVATE}, {"lifetime": hf.LEASE}):
+        store.acquire("job", **how).end()
+    with own_pg.frozen():
+        began = time.monotonic()
+        store.close()
+        assert time.monotonic() - began < 4.4

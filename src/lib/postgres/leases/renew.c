@@ -231,9 +231,8 @@ static void finish_errands(pg_backend *backend, const pg_patience *patience)
         }
 }
 
-void hf__pg_end_tenures(pg_backend *backend)
+void hf__pg_end_tenures(pg_backend *backend, const pg_patience *patience)
 {
-    const pg_patience patience = {.until = hf__deadline(PG_CLOSE_MS)};
     pg_session *session = NULL;
     hf__buf ids = {0};
     hf_error ignored = {0};
@@ -242,9 +241,9 @@ void hf__pg_end_tenures(pg_backend *backend)
     hf__buf_puts(&ids, "}");
     const char *params[] = {ids.data};
     if (backend->tenures)
-        finish_errands(backend, &patience);
+        finish_errands(backend, patience);
     if (backend->tenures && !ids.broken &&
-        hf__pg_lease_checkout(backend, &patience, &session, &ignored) == HF_OK) {
+        hf__pg_lease_checkout(backend, patience, &session, &ignored) == HF_OK) {
         for (pg_tenure *tenure = backend->tenures; tenure; tenure = tenure->next)
             if (atomic_load(&tenure->has_strays))
                 sweep(session, tenure);
