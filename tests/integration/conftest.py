@@ -2,6 +2,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -30,6 +31,14 @@ def clean_environment():
         del os.environ[name]
     os.environ["NO_COLOR"] = "1"
     servers.hear_ignored_signals()
+
+
+def pytest_sessionstart(session):
+    """Commands look for a registry in the folders above their own: hundreds of tests would meet a stranger's."""
+    strays = [folder / "locks.yaml" for folder in pathlib.Path(tempfile.gettempdir(), "x").parents
+              if (folder / "locks.yaml").exists()]
+    if strays:
+        pytest.exit(f"{strays[0]} is in the way: a registry above the folders of the tests; move it away", 2)
 
 
 # --- logs of the servers, on failure ----------------------------------------------------------------

@@ -103,7 +103,7 @@ class ClickHouse(Server):
         self.data = private_folder()
         if in_memory and os.access(MEMORY, os.W_OK):
             self.data.rmdir()
-            self.data = pathlib.Path(tempfile.mkdtemp(prefix="hf-", dir=MEMORY))
+            self.data = pathlib.Path(tempfile.mkdtemp(prefix=f"hf-{os.getpid()}-", dir=MEMORY))
             own(self.data)
         self.name = name
         self.more = ""  # of the configuration

@@ -36,14 +36,28 @@ MEMORY = "/dev/shm"
 ROOM = 6 << 30  # bytes, for the servers of all test processes: see max_wal_size
 
 
+def _free_memory():
+    with open("/proc/meminfo") as told:
+        return next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
+
+
 def _folders():
     """In memory, where there is room: thousands of databases are made and dropped."""
     if not os.access(MEMORY, os.W_OK):
         return "/tmp"
     room = os.statvfs(MEMORY)
-    return MEMORY if room.f_bavail * room.f_frsize >= ROOM else "/tmp"
+    return MEMORY if min(room.f_bavail * room.f_frsize, _free_memory()) >= ROOM else "/tmp"
 
 
+def sweep(parent):
+    """Removes what test processes that were killed have left there: in memory it would add up."""
+    for folder in pathlib.Path(parent).glob("hf-*-*"):
+        pid = folder.name.split("-")[1]
+        if pid.isdigit() and not pathlib.Path(f"/proc/{pid}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+sweep(MEMORY)
 FOLDERS = _folders()
 _databases = itertools.count(1)
 running = []  # every server that is up; conftest prints their logs on failure
@@ -86,7 +100,7 @@ def as_server_user(*command, dies_with_us="KILL"):
 
 def private_folder():
     """Short, because the path of a Unix socket may have 107 bytes at most."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="hf-", dir=FOLDERS))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"hf-{os.getpid()}-", dir=FOLDERS))
     folder.chmod(0o755)
     own(folder)
     return folder
