@@ -118,6 +118,23 @@ hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf
     return status;
 }
 
+/* Also what is leased, which no lock of the kernel tells of. */
+hf_status hf__local_probe_claims(hf__backend *backend, const hf__claim *claims, size_t count,
+                                 bool held, size_t *first, hf_error *err)
+{
+    hf__local *local = (hf__local *)backend;
+    hf_status status = HF_OK;
+
+    for (*first = 0; *first < count; ++*first) {
+        bool is = false;
+        status = hf__local_is_held(local, &claims[*first], &is, err);
+        is = is || hf__local_is_leased(local, &claims[*first]);
+        if (status != HF_OK || is == held)
+            break;
+    }
+    return status;
+}
+
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 struct row {

@@ -9,8 +9,10 @@
  * The kernel frees an OFD lock when the last descriptor of its open file description is closed, so
  * a lock ends with its process, however that dies. The records say who holds a lock; whether it is
  * held, only the kernel knows. Leases alone are rows (leases.c), and their keys' bytes are locked
- * only while they are taken, looked for, or written under. Mutexes are taken in this order: the database's (which may be held
- * for seconds while another process writes), hf__local's, a session's, a wait's, the bell's.
+ * only while they are taken, looked for, or written under.
+ *
+ * Mutexes are taken in this order: the database's (which may be held for seconds while another
+ * process writes), hf__local's, a session's, a wait's, the bell's.
  *
  * "Enters by itself" below means that the function calls hf__local_db_enter and _leave, so the
  * caller must not have entered.
@@ -193,12 +195,10 @@ hf_status hf__local_confirm_claims(hf__session *session, const hf__claim *claims
 hf_status hf__local_renew_claims(hf__session *session, const hf__claim *claims, size_t count,
                                  int64_t *token, hf_error *err);
 void hf__local_leave_session(hf__session *session, unsigned keys);
-hf_status hf__local_probe_claims(hf__backend *backend, const hf__claim *claims, size_t count,
-                                 bool held, size_t *first, hf_error *err);
 hf_status hf__local_is_contended(hf__backend *backend, const hf__claim *claim, bool *contended,
                                  hf_error *err);
 
-/* ---- wait.c, deadlock.c ---------------------------------------------------------------------- */
+/* ---- wait.c, wake.c, deadlock.c -------------------------------------------------------------- */
 
 /* How far a wait has come with one of its keys; numbers of the table waiters. */
 typedef enum hf__local_standing {
@@ -243,6 +243,9 @@ typedef struct hf__local_wait {
 /* Operations: see hf__backend_ops. */
 hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_error *err);
 void hf__local_interrupt(hf__backend *backend, bool all);
+/* A wait that is on the list can be interrupted. It may have been before: see wait->interrupted. */
+void hf__local_enlist(hf__local_wait *wait);
+void hf__local_delist(hf__local_wait *wait);
 /* All of them, or the call whose handle this is. */
 bool hf__local_is_interrupted(hf__local *local, const hf_cancel *cancel);
 
@@ -438,6 +441,8 @@ bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim);
 /* Operations: see hf__backend_ops. They enter by themselves. */
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                 hf_error *err);
+hf_status hf__local_probe_claims(hf__backend *backend, const hf__claim *claims, size_t count,
+                                 bool held, size_t *first, hf_error *err);
 hf_status hf__local_list(hf__backend *backend, struct pg_conn *conn, hf__view_sink *sink,
                          hf_error *err);
 hf_status hf__local_list_past(hf__backend *backend, int64_t since_ms, hf__view_sink *sink,

@@ -593,18 +593,3 @@ hf_status hf__local_is_held(hf__local *local, const hf__claim *claim, bool *held
         return hf__local_file_fail(local, index, error_number, "look at", err);
     return status;
 }
-
-hf_status hf__local_probe_claims(hf__backend *backend, const hf__claim *claims, size_t count,
-                                 bool held, size_t *first, hf_error *err)
-{
-    hf_status status = HF_OK;
-
-    for (*first = 0; *first < count; ++*first) {
-        bool is = false;
-        status = hf__local_is_held(local_of(backend), &claims[*first], &is, err);
-        is = is || hf__local_is_leased(local_of(backend), &claims[*first]);
-        if (status != HF_OK || is == held)
-            break;
-    }
-    return status;
-}

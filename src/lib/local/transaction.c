@@ -124,8 +124,9 @@ static hf_status set_read_only(local_attempt *attempt, bool read_only)
 }
 
 /*
- * Is the lock still held whose session this runs on, or are its leases kept? Asked when the transaction has begun, because
- * from then on nobody else can write, and once more before the commit.
+ * Is the lock still held whose session this runs on, or are its leases kept? Asked when the
+ * transaction has begun, because from then on nobody else can write, and once more before the
+ * commit.
  */
 static hf_status check_session(local_attempt *attempt, const hf__attempt_plan *plan)
 {

@@ -12,7 +12,6 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/thread.h"
 
 enum {
@@ -21,7 +20,6 @@ enum {
     RECORD_INTERVAL_MS = 100,  /* between updates of the record while a set makes progress */
     SEARCH_INTERVAL_MS = 1000, /* for deadlocks */
     CONFIRM_AFTER_MS = 250,    /* the second search, when the first has found a cycle */
-    WAKE_MS = 20,              /* releases of other processes are not signalled: look this often */
     GLANCE_MS = 500,           /* between looks whether the key is free behind a taken gate */
     LEASE_LOW_MS = 20,         /* between looks whether a lease is over */
     LEASE_HIGH_MS = 40,
@@ -413,31 +411,6 @@ static hf_status wait_for_helper(hf__local_wait *wait, hf_error *err)
     return status;
 }
 
-static void enlist(hf__local_wait *wait)
-{
-    hf__local *local = wait->local;
-
-    pthread_mutex_lock(&local->mutex);
-    wait->interrupted = local->interrupted || hf__is_cancelled(wait->request->cancel);
-    wait->next = local->waits;
-    local->waits = wait;
-    pthread_mutex_unlock(&local->mutex);
-}
-
-static void delist(hf__local_wait *wait)
-{
-    hf__local *local = wait->local;
-
-    pthread_mutex_lock(&local->mutex);
-    for (hf__local_wait **link = &local->waits; *link != NULL; link = &(*link)->next) {
-        if (*link == wait) {
-            *link = wait->next;
-            break;
-        }
-    }
-    pthread_mutex_unlock(&local->mutex);
-}
-
 static void forget_record(hf__local_wait *wait)
 {
     hf_error err;
@@ -602,7 +575,7 @@ hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_e
 
     /* A cancelled caller would leave the helper behind. hf_store_interrupt ends waits. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    enlist(&wait);
+    hf__local_enlist(&wait);
     if (request->lifetime == HF_LEASE) {
         status = wait_for_lease(&wait, request, err);
         again = false;
@@ -612,88 +585,10 @@ hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_e
     if (again)
         status = hf__fail(err, HF_CONFIG, "the files in %s/locks are replaced all the time",
                           wait.local->folder);
-    delist(&wait);
+    hf__local_delist(&wait);
     forget_record(&wait);
     hf__cond_destroy(&wait.changed);
     pthread_mutex_destroy(&wait.mutex);
-    pthread_setcancelstate(cancel_state, NULL);
-    return status;
-}
-
-void hf__local_interrupt(hf__backend *backend, bool all)
-{
-    hf__local *local = (hf__local *)backend;
-
-    pthread_mutex_lock(&local->mutex);
-    local->interrupted = local->interrupted || all;
-    for (hf__local_wait *wait = local->waits; wait != NULL; wait = wait->next) {
-        pthread_mutex_lock(&wait->mutex);
-        wait->interrupted = local->interrupted || hf__is_cancelled(wait->request->cancel);
-        hf__cond_signal(&wait->changed);
-        pthread_mutex_unlock(&wait->mutex);
-    }
-    hf__cond_broadcast(&local->released);
-    pthread_mutex_unlock(&local->mutex);
-}
-
-bool hf__local_is_interrupted(hf__local *local, const hf_cancel *cancel)
-{
-    pthread_mutex_lock(&local->mutex);
-    bool interrupted = local->interrupted || hf__is_cancelled(cancel);
-    pthread_mutex_unlock(&local->mutex);
-    return interrupted;
-}
-
-/* ---- waits that no queue serves -------------------------------------------------------------- */
-
-static uint64_t *releases_of(hf__local *local, int64_t wake)
-{
-    return &local->releases[hf__hash_int((uint64_t)wake) % HF__LOCAL_WAKES];
-}
-
-void hf__local_count_releases(hf__local *local, const hf__claim *claims, size_t count)
-{
-    pthread_mutex_lock(&local->mutex);
-    for (size_t i = 0; i < count; i++)
-        ++*releases_of(local, claims[i].wake);
-    if (local->awaiting > 0)
-        hf__cond_broadcast(&local->released);
-    pthread_mutex_unlock(&local->mutex);
-}
-
-hf_status hf__local_listen(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
-                           uint64_t *ticket, hf_error *err)
-{
-    hf__local *local = (hf__local *)backend;
-
-    (void)cancel, (void)err;
-    pthread_mutex_lock(&local->mutex);
-    *ticket = *releases_of(local, wake);
-    pthread_mutex_unlock(&local->mutex);
-    return HF_OK;
-}
-
-/* A release in this process wakes it at once. It does not hear of others, hence WAKE_MS. */
-hf_status hf__local_await_wake(hf__backend *backend, int64_t wake, const hf_cancel *cancel,
-                               uint64_t *ticket, int ms, hf_error *err)
-{
-    hf__local *local = (hf__local *)backend;
-    int64_t until = hf__deadline(ms >= 0 && ms < WAKE_MS ? ms : WAKE_MS);
-    hf_status status = HF_OK;
-    int cancel_state = 0;
-    bool in_time = true;
-
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    pthread_mutex_lock(&local->mutex);
-    const uint64_t *releases = releases_of(local, wake);
-    local->awaiting++;
-    while (!local->interrupted && !hf__is_cancelled(cancel) && *releases == *ticket && in_time)
-        in_time = hf__cond_wait(&local->released, &local->mutex, until);
-    local->awaiting--;
-    *ticket = *releases;
-    if (local->interrupted || hf__is_cancelled(cancel))
-        status = hf__interrupted(err);
-    pthread_mutex_unlock(&local->mutex);
     pthread_setcancelstate(cancel_state, NULL);
     return status;
 }
