@@ -29,8 +29,8 @@ def postgres(request):
 def clickhouse(request):
     database = request.getfixturevalue("ch")
     here = f"default@127.0.0.1:{database.server.http_port}/{database.name}"
-    return {"app@ch:8123/shop": here, "clickhouse-client -d shop":
-            f"clickhouse-client --host 127.0.0.1 --port {database.server.tcp_port} -d {database.name}"}, {}
+    client = f"clickhouse-client --host 127.0.0.1 --port {database.server.tcp_port} -d {database.name}"
+    return {"app@ch:8123/shop": here, "clickhouse-client -d shop": client, '"shop.': f'"{database.name}.'}, {}
 
 
 def rpc(request):

@@ -447,13 +447,20 @@ class Runner:
     # what came of it
 
     def _judge(self):
+        """Tells all that is wrong, up to the step that ended the shell."""
+        faults = []
         for number, what, expected, line, may_fail in self.checks:
             status_file, out_file = self.out / f"{number}.status", self.out / str(number)
             status = status_file.read_text().strip() if status_file.exists() else "no end"
             printed = self.there(out_file.read_text(errors="replace")) if out_file.exists() else ""
             if status != "0" and not may_fail:
                 shell = (self.out / "shell").read_text(errors="replace")
-                raise self.page.wrong(line, f"exit {status}:\n{what}\n--- it said\n{printed}{shell}")
-            if expected is not None and not output_matches(expected, printed):
+                faults.append(f"{self.page.name}:{line}: exit {status}:\n{what}\n--- it said\n{printed}{shell}")
+                if expected is None or status == "no end":
+                    break
+            elif expected is not None and not output_matches(expected, printed):
                 shown = "\n".join(expected)
-                raise self.page.wrong(line, f"the output is another:\n$ {what}\n--- the page shows\n{shown}\n--- it said\n{printed}")
+                faults.append(f"{self.page.name}:{line}: the output is another:\n$ {what}\n--- the page shows\n{shown}\n"
+                              f"--- it said\n{printed}")
+        if faults:
+            raise Wrong("\n".join(faults))

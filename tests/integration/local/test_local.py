@@ -6,6 +6,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -357,6 +358,25 @@ def stopped_waiter(url, store, label):
         eventually(lambda: peer.pid in [view.pid for view in store.locks() if view.waiting])
         peer.stop()
         yield peer, pending
+
+
+def waits_in_the_kernel(folder):
+    """How many locks of the store's files are waited for."""
+    inodes = {str(path.stat().st_ino) for path in (folder / "locks").rglob("*") if path.is_file()}
+    waiting = [line.split() for line in pathlib.Path("/proc/locks").read_text().splitlines() if " -> " in line]
+    return sum(words[6].split(":")[-1] in inodes for words in waiting)
+
+
+def test_waiters_of_different_processes_are_served_in_their_order(holdfast, tmp_path):
+    command, order = holdfast.at(f"local:{tmp_path / 'state'}"), tmp_path / "order"
+    holder = command.hold("build")
+    waiters = []
+    for name in "abcdef":
+        waiters.append(command.start("run", "build", "--", "sh", "-c", f"echo {name} >>{order}"))
+        eventually(lambda: waits_in_the_kernel(tmp_path / "state") == len(waiters), 20, f"{name} is in line")
+    holder.signal(signal.SIGTERM)
+    assert [waiter.wait() for waiter in waiters] == [0] * len(waiters)
+    assert order.read_text().split() == list("abcdef")
 
 
 def test_stopped_waiter_does_not_keep_others_from_a_free_lock(url):
