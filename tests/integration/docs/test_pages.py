@@ -30,7 +30,7 @@ def clickhouse(request):
     database = request.getfixturevalue("ch")
     here = f"default@127.0.0.1:{database.server.http_port}/{database.name}"
     client = f"clickhouse-client --host 127.0.0.1 --port {database.server.tcp_port} -d {database.name}"
-    return {"app@ch:8123/shop": here, "clickhouse-client -d shop": client, '"shop.': f'"{database.name}.'}, {}
+    return {"app@ch:8123/shop": here, "clickhouse-client -d shop": client, "shop.": f"{database.name}."}, {}
 
 
 def rpc(request):
@@ -72,6 +72,14 @@ def test_every_test_that_the_page_names_exists(path):
     text = path.read_text(encoding="utf-8")
     named = set(re.findall(r"`(?:[\w/]+/)?(test_\w+(?:\.py|\.c)?)`", text))
     assert not named - names_of_tests()
+
+
+def test_every_guarantee_names_its_test():
+    """In the table of what is guaranteed a row without a test would be a claim."""
+    text = (hf.ROOT / "docs/guarantees.md").read_text(encoding="utf-8")
+    promised = text.partition("## Guaranteed")[2].partition("\n## Not guaranteed")[0]
+    rows = [row for row in promised.splitlines() if row.startswith("| ") and not row.startswith(("| what", "|--"))]
+    assert rows and not [row for row in rows if "`test_" not in row]
 
 
 # --- the rules themselves: what is wrong on a page is found -------------------------------------------

@@ -308,6 +308,8 @@ class Runner:
     def _prepare(self):
         for folder in (self.folder, self.out, self.base / "home"):
             folder.mkdir()
+        # The reader's own checkout: that of Holdfast ignores its build folder, and so does lint.
+        subprocess.run(["git", "init", "-q", self.folder], check=True)
         for part in self.page.parts:
             if isinstance(part, Block):
                 self._prepare_block(part)
