@@ -18,7 +18,7 @@ CONTRACT = $(addprefix tests/integration/,locks/test_contract.py locks/test_cont
     locks/test_lease.py locks/test_yield.py transactions/test_tx.py postgres/test_init.py postgres/test_roles.py postgres/test_sql_keys.py postgres/test_sql_locks.py \
     postgres/test_sql_views.py)
 
-.PHONY: all deps run test test-versions chaos soak coverage mutation lint format bench install clean
+.PHONY: all deps run test test-versions chaos soak coverage mutation lint format bench site install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -77,6 +77,11 @@ format:
 bench: all
 	@scripts/deps test bench
 	bench/run $(BENCH)
+
+# The guides as a static site; a link that leads nowhere fails.
+site:
+	@scripts/deps site
+	@scripts/site $(BUILD)/site
 
 install: all
 	$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)

@@ -6,15 +6,22 @@ import pytest
 
 import hf
 import sanitizers
-from pages import Page, Runner, Wrong
+from pages import SECONDS, Page, Runner, Wrong
 from stellar_rpc import StellarRpc
 
 PAGES = [hf.ROOT / "README.md", *sorted((hf.ROOT / "docs").glob("*.md"))]
 
-pytestmark = [
-    pytest.mark.skipif(bool(sanitizers.KIND), reason="pages start the command and the library by name"),
-    pytest.mark.xdist_group("docs"),  # one PostgreSQL and one ClickHouse for all of them
-]
+pytestmark = pytest.mark.skipif(bool(sanitizers.KIND), reason="pages start the command and the library by name")
+
+
+def name_of(path):
+    return path.relative_to(hf.ROOT).as_posix()
+
+
+def marked(path):
+    """Where Go is shown, beside the tests of Go: what one of them builds, the others use."""
+    marks = [pytest.mark.xdist_group("go")] if "```go" in path.read_text(encoding="utf-8") else []
+    return pytest.param(path, id=name_of(path), marks=marks)
 
 
 def postgres(request):
@@ -43,9 +50,10 @@ def rpc(request):
 SERVERS = {"postgres": postgres, "clickhouse": clickhouse, "rpc": rpc}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.timeout(SECONDS + 60)
+@pytest.mark.parametrize("path", map(marked, PAGES))
 def test_all_that_the_page_shows_is_so(request, path):
-    page = Page(path.read_text(encoding="utf-8"), str(path.relative_to(hf.ROOT)))
+    page = Page(path.read_text(encoding="utf-8"), name_of(path))
     names, variables = {"/path/to/holdfast": str(hf.ROOT)}, {}
     for need in sorted(page.needs):
         more_names, more_variables = SERVERS[need](request)
@@ -67,7 +75,7 @@ def names_of_tests():
     return found
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_every_test_that_the_page_names_exists(path):
     text = path.read_text(encoding="utf-8")
     named = set(re.findall(r"`(?:[\w/]+/)?(test_\w+(?:\.py|\.c)?)`", text))

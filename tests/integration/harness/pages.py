@@ -42,7 +42,7 @@ SUFFIX = {"sql": "sql", "python": "py", "c": "c", "go": "go", "ts": "ts", "yaml"
 FILE_LINE = re.compile(r"(?:#|//|--|/\*) ((?:[\w.-]+/)*[\w-]+\.[\w.]+)(?: \*/)?$")
 FENCE = re.compile(r"```(\S*)$")
 COMMENT = re.compile(r"<!-- (runs on|setup|wait|around|not run)\b:?(.*)", re.DOTALL)
-SECONDS = 60
+SECONDS = 300  # for a page: Go builds its own packages, too, where nobody has yet
 
 HEAD = r"""
 finish() { # a step that ended the shell has no status yet
