@@ -129,8 +129,8 @@ def test_what_is_right_passes():
 export GREETING=hello
 -->
 ```sh
-# greet.sh
 #!/bin/sh
+# greet.sh
 echo "$GREETING from $$"
 echo and
 echo so on

@@ -8,8 +8,8 @@ Runs what a page of Markdown shows, in the page's order, in one folder and one s
     python, c, go, ts   is run as a program
     yaml       a registry is checked by `holdfast registry check`, Prometheus's files by promtool
 
-A block whose first line is a comment with nothing but a file's name is written to that file instead, and a
-later block must use it. Comments of HTML say what the reader need not see:
+A block whose first line, or the one below a #! line, is a comment with nothing but a file's name is written to
+that file instead, as it stands, and a later block must use it. Comments of HTML say what the reader need not see:
 
     <!-- runs on: postgres clickhouse -->   instead of the local store; `holdfast init` is the page's
     <!-- setup … -->                        commands for the shell
@@ -72,7 +72,8 @@ class Block:
         self.language, self.lines, self.line = language, lines, line
         self.reason = marks.pop("not run", None)
         self.around = marks.pop("around", None)
-        named = FILE_LINE.match(lines[0]) if lines else None
+        head = lines[1:2] if lines and lines[0].startswith("#!") else lines[:1]
+        named = FILE_LINE.match(head[0]) if head else None
         self.file = named.group(1) if named and language != "console" else None
 
     @property
@@ -423,7 +424,7 @@ class Runner:
         if block.file not in uses and not (block.file.endswith("locks.yaml") and "holdfast" in uses):
             raise Wrong(f"{block.file} is written, and nothing uses it")
         number = len(self.checks)
-        path = self._save("\n".join(block.lines[1:]) + "\n")
+        path = self._save(block.text)
         self.script.append(f'mkdir -p {shlex.quote(str(pathlib.Path(block.file).parent))} && cp {path} {block.file}'
                            f' && chmod {"755" if block.language == "sh" else "644"} {block.file}; echo $? >"$OUT/{number}.status"')
         self.checks.append((number, block.text, None, block.line, False))
