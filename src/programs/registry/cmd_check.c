@@ -74,21 +74,34 @@ static void add_compared(hf__json *json, const void *arg)
     hf__json_end_object(json);
 }
 
+/* What is left to chance, as the end of a sentence. */
+static void write_odds(char *out, size_t out_size, const struct hf__compared *compared)
+{
+    char odds[HF__WORDS_MAX];
+    bool is_bound = compared->unknown > 0;
+
+    if (is_bound && !(compared->probability > 0))
+        snprintf(out, out_size,
+                 "how likely two locks share a key is not known, for not all say how many labels "
+                 "they expect");
+    else
+        snprintf(out, out_size, "two locks share a key with odds of %s%s",
+                 hf__risk_words(odds, sizeof odds, compared->probability),
+                 is_bound ? ", or more: not all say how many labels they expect" : "");
+}
+
 /* Not all keys can be compared. People are told which were, and what is left to chance. */
 static void tell_compared(const struct report *report, const struct hf__compared *compared)
 {
-    char keys[HF__WORDS_MAX], odds[HF__WORDS_MAX];
+    char keys[HF__WORDS_MAX], odds[HF__WORDS_MAX + 100];
 
     if (compared->not_enumerated == 0)
         return;
-    report_note(report,
-                "%s key%s compared; %zu pattern%s more labels than that can be done with: two "
-                "locks share a key with odds of %s%s",
-                hf__risk_count(keys, sizeof keys, compared->keys),
-                compared->keys == 1 ? " is" : "s are", compared->not_enumerated,
-                compared->not_enumerated == 1 ? " has" : "s have",
-                hf__risk_words(odds, sizeof odds, compared->probability),
-                compared->unknown > 0 ? ", or more: not all say how many labels they expect" : "");
+    write_odds(odds, sizeof odds, compared);
+    report_note(
+        report, "%s key%s compared; %zu pattern%s more labels than that can be done with: %s",
+        hf__risk_count(keys, sizeof keys, compared->keys), compared->keys == 1 ? " is" : "s are",
+        compared->not_enumerated, compared->not_enumerated == 1 ? " has" : "s have", odds);
 }
 
 static int check_file(const struct invocation *in, const char *path, double max_risk,

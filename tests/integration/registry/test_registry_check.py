@@ -230,6 +230,14 @@ def test_what_cannot_be_enumerated_is_told_with_its_odds(check, holdfast, tmp_pa
     assert compared(holdfast, tmp_path / "locks.yaml")["not_enumerated"] == 1
 
 
+def test_odds_that_nobody_can_tell_are_not_called_none(check, holdfast, tmp_path):
+    check(["name: open, key: { pattern: 'Day:{d}' }"], code=0)
+    done = holdfast("registry", "check", cwd=tmp_path)
+    assert "not known, for not all say how many labels they expect" in done.err and "never" not in done.err
+    check(["name: open, key: { pattern: 'Day:{d}' }", pattern("told", "Hour:{d}", "fnv1a32").replace("10,", "1000,")], code=0)
+    assert "1 in 8 600 (0.0116 %), or more" in holdfast("registry", "check", cwd=tmp_path).err
+
+
 def test_an_id_that_cannot_be_read_is_no_id(check):
     assert rules(check(["name: a, key: { fixed: 12x }", "name: b, key: { fixed: 0x }",
                         "name: c, key: { pair: [x, 1] }"])) == ["wrong-type"] * 3
