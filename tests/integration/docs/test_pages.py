@@ -90,6 +90,11 @@ def test_every_guarantee_names_its_test():
     assert rows and not [row for row in rows if "`test_" not in row]
 
 
+def test_the_index_lists_every_guide():
+    index = (hf.ROOT / "docs/README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\((\w[\w-]*\.md)\)", index)) == {path.name for path in PAGES if path.name != "README.md"}
+
+
 # --- the rules themselves: what is wrong on a page is found -------------------------------------------
 
 WRONG = {
