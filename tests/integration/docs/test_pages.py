@@ -7,6 +7,7 @@ import pytest
 import hf
 import sanitizers
 from pages import SECONDS, Page, Runner, Wrong
+from servers import free_port
 from stellar_rpc import StellarRpc
 
 PAGES = [hf.ROOT / "README.md", *sorted((hf.ROOT / "docs").glob("*.md"))]
@@ -54,7 +55,7 @@ SERVERS = {"postgres": postgres, "clickhouse": clickhouse, "rpc": rpc}
 @pytest.mark.parametrize("path", map(marked, PAGES))
 def test_all_that_the_page_shows_is_so(request, path):
     page = Page(path.read_text(encoding="utf-8"), name_of(path))
-    names, variables = {"/path/to/holdfast": str(hf.ROOT)}, {}
+    names, variables = {"/path/to/holdfast": str(hf.ROOT), "127.0.0.1:7433": f"127.0.0.1:{free_port()}"}, {}
     for need in sorted(page.needs):
         more_names, more_variables = SERVERS[need](request)
         names.update(more_names)
