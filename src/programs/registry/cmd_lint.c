@@ -353,6 +353,24 @@ static hf_status prepare(const struct invocation *in, hf_registry **registry, hf
     return status;
 }
 
+/* "No findings" would be no lie, and no truth either. Files that were skipped are told of. */
+static hf_status expect_files(const struct invocation *in, const hf__lint *lint, hf_error *err)
+{
+    hf__lint_totals totals = hf__lint_totals_of(lint);
+    char shown[SHOWN_MAX];
+    hf_status status;
+
+    if (totals.files > 0 || totals.skipped > 0)
+        return HF_OK;
+    status = hf__fail(err, HF_BAD_DATA, "there is no source file in %s%s",
+                      show_argument(shown, in->count > 0 ? in->operands[0] : "."),
+                      in->count > 1 ? " and the others" : "");
+    hf__hint(err,
+             "name the folder of the code; .gitignore, --exclude and folders of other people's "
+             "code leave files out, and --include adds kinds of files");
+    return status;
+}
+
 /* Takes away what the baseline accepts, and tells so. */
 static hf_status accept(const struct invocation *in, const struct lint_values *values,
                         struct baseline *baseline, hf__findings *findings, hf_error *err)
@@ -393,6 +411,8 @@ static int run(const struct invocation *in, const struct lint_values *values,
         status = values->write_baseline != NULL
                      ? baseline_write(values->write_baseline, &findings, &err)
                      : accept(in, values, &baseline, &findings, &err);
+    if (status == HF_OK)
+        status = expect_files(in, lint, &err);
     if (status != HF_OK)
         code = report_error(&in->report, &err);
     else if (options->list)

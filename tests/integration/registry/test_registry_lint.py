@@ -621,7 +621,18 @@ def test_a_file_that_is_named_is_taken_whatever_its_name_and_gitignore_say(lint)
     put(lint.folder, ".gitignore", "*\n")
     put(lint.folder, "notes.txt", "SELECT pg_advisory_xact_lock(1);\n")
     assert files(lint("notes.txt")) == ["notes.txt"]
+    put(lint.folder, ".gitignore", "*\n!b.py\n")
+    put(lint.folder, "b.py", "pass\n")
     assert files(lint(".")) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--list",), (".", "also")])
+def test_where_nothing_is_looked_at_nothing_is_said_to_be_right(holdfast, tmp_path, options):
+    put(tmp_path, ".gitignore", "*.py\n")
+    put(tmp_path, "a.py", "pass\n")
+    put(tmp_path, "also/notes.txt", "none\n")
+    done = holdfast("registry", "lint", *options, cwd=tmp_path)
+    assert done.code == EXIT_BAD_DATA and "no source file in" in done.err and "hint:" in done.err
 
 
 def test_a_file_that_two_paths_lead_to_is_reported_once(lint):
@@ -747,7 +758,8 @@ def kept_by_git(folder):
 def test_gitignore_means_what_git_says(holdfast, tree, patterns):
     put(tree, ".gitignore", patterns + "\n")
     done = holdfast("registry", "lint", "--json", "--vendored", cwd=tree)
-    assert sorted({f["file"] for f in json.loads(done.out)["findings"]}) == kept_by_git(tree)
+    found = json.loads(done.out)["findings"] if done.code != EXIT_BAD_DATA else []  # no file is left
+    assert sorted({f["file"] for f in found}) == kept_by_git(tree)
 
 
 @pytest.mark.parametrize("start", [".", "x", "x/y"])
@@ -784,4 +796,5 @@ def test_a_repository_inside_has_rules_of_its_own(lint):
 def test_git_itself_is_never_looked_into(lint):
     subprocess.run(["git", "init", "-q"], cwd=lint.folder, check=True)
     put(lint.folder, ".git/hooks/a.py", 'f("SELECT pg_advisory_xact_lock(1)")\n')
+    put(lint.folder, "b.py", "pass\n")
     assert lint()["findings"] == []
