@@ -246,6 +246,12 @@ static const char *derivation_of(const hf_lock_view *view)
     return NULL;
 }
 
+/* The programs lock under such labels what they do themselves: ranges of ledgers, ids of appends. */
+static bool is_our_own(const hf_lock_view *view)
+{
+    return strncmp(view->label, "holdfast:", strlen("holdfast:")) == 0;
+}
+
 static void add_view(struct drafts *drafts, const hf_lock_view *view)
 {
     hf__buf key = {0}, name = {0}, remark = {0}, pattern = {0};
@@ -284,7 +290,8 @@ static hf_status read_store(const struct invocation *in, struct drafts *drafts, 
         status = hf_lock_list_read_past(store, -1, &lists[1], err);
     for (size_t l = 0; status == HF_OK && l < 2; l++)
         for (size_t i = 0; lists[l] != NULL && i < hf_lock_list_count(lists[l]); i++)
-            add_view(drafts, hf_lock_list_at(lists[l], i));
+            if (!is_our_own(hf_lock_list_at(lists[l], i)))
+                add_view(drafts, hf_lock_list_at(lists[l], i));
     hf_lock_list_free(lists[0]);
     hf_lock_list_free(lists[1]);
     hf_store_close(store);

@@ -66,6 +66,7 @@ def test_the_store_gives_what_is_held_and_recorded(init, recorded):
     with recorded.open() as store:
         store.acquire("Report:nightly")
         store.acquire(42424242)
+        store.acquire("holdfast:append:4711")  # nobody's to register
         locks = init("--store", url=recorded.url)
     assert locks["report-nightly"]["key"] == {"pattern": "Report:nightly", "as": "sha256"}
     assert {"fixed": 42424242} in [lock["key"] for lock in locks.values()]
