@@ -111,10 +111,10 @@ void hf__local_leased(hf__local_session *session, int lease_ms, int64_t until_ms
 {
     hf__local *local = local_of(session->head.backend);
 
+    pthread_mutex_lock(&local->mutex);
     session->head.lifetime = HF_LEASE;
     session->lease_ms = lease_ms;
     put_off_loss(session, until_ms);
-    pthread_mutex_lock(&local->mutex);
     int64_t due = hf__deadline(lease_ms / 3);
     if (local->renew_at == 0 || due < local->renew_at) {
         local->renew_at = due;
@@ -139,6 +139,16 @@ static hf_status delete_lease(hf__local *local, hf__local_session *session, cons
     return hf__local_end(local, status, err);
 }
 
+/* Between enter and leave. */
+static void end_lease(hf__local_session *session)
+{
+    hf__local *local = local_of(session->head.backend);
+
+    pthread_mutex_lock(&local->mutex);
+    session->lease_ms = 0;
+    pthread_mutex_unlock(&local->mutex);
+}
+
 /*
  * Until now it was held, whatever becomes of the release: what is not deleted is swept with the
  * renewals, or ends when its time is over.
@@ -160,13 +170,13 @@ hf_status hf__local_release_lease(hf__local_session *session, const hf__claim *c
     if (status == HF_OK) {
         status = delete_lease(local, session, claims, count, &missing, &failure);
         if (atomic_load(&session->head.holds) == count) /* the last of its keys */
-            session->lease_ms = 0;
+            end_lease(session);
         hf__local_db_leave(local);
     }
     (void)hf__claim_name(name, sizeof name, claims);
     if (status != HF_OK)
-        hf__log(&local->head, HF_LOG_WARNING, "the lease of %s is over in %d s at the latest: %s",
-                name, (session->lease_ms + 999) / 1000, failure.message);
+        hf__log(&local->head, HF_LOG_WARNING, "the lease of %s is over when its time is: %s", name,
+                failure.message);
     if (missing == 0)
         return HF_OK;
     status =

@@ -70,6 +70,7 @@ def test_the_store_gives_what_is_held_and_recorded(init, recorded):
         locks = init("--store", url=recorded.url)
     assert locks["report-nightly"]["key"] == {"pattern": "Report:nightly", "as": "sha256"}
     assert {"fixed": 42424242} in [lock["key"] for lock in locks.values()]
+    assert len(locks) == 2
 
 
 def test_strangers_are_named_by_the_programs_that_are_known(init, db):
