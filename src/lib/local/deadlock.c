@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/vec.h"
 
@@ -39,8 +40,8 @@ static hf_status read_graph(hf__local_wait *wait, struct graph *graph, hf_error 
     sqlite3_stmt *rows = NULL;
     bool more = true;
 
-    hf_status status =
-        hf__local_query(wait->local, &hf__sql_local_waits_for, &rows, err, "i", wait->id);
+    hf_status status = hf__local_query(wait->local, &hf__sql_local_waits_for, &rows, err, "ii",
+                                       wait->id, hf__boot_ms());
     while (status == HF_OK && more) {
         status = hf__local_fetch(wait->local, rows, &more, err);
         if (status == HF_OK && more)

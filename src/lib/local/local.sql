@@ -140,13 +140,16 @@ SELECT pid, started, pid_space, host FROM waiters WHERE space = ?1 AND key = ?2 
 -- name: waits_for prepared
 -- Which wait is blocked by which other wait: the other's thread holds the key, or the other has it
 -- already as a part of its set, or the other has the gate. Only waits up to ?1, because only the
--- youngest wait of a cycle is to find it.
+-- youngest wait of a cycle is to find it. A lease of which less than half is left by ?2 is not renewed any
+-- more: its end ends the wait.
 SELECT w.wait, b.wait
 FROM waiters w
 JOIN holders h ON h.space = w.space AND h.key = w.key AND NOT (h.shared AND w.shared)
+LEFT JOIN leases l ON l.seat = h.seat
 JOIN waiters b ON b.pid = h.pid AND b.tid = h.tid AND b.started = h.started
     AND b.pid_space = h.pid_space AND b.host = h.host AND b.standing > 0
 WHERE w.standing > 0 AND w.wait <= ?1 AND b.wait <= ?1
+    AND (h.lifetime <> 2 OR l.until_ms - ?2 > l.lease_ms / 2)
 UNION
 SELECT w.wait, b.wait
 FROM waiters w

@@ -451,7 +451,8 @@ static hf_status pause_wait(hf__local_wait *wait, const hf__request *request, in
     if (interrupted || over)
         return interrupted ? hf__interrupted(err) : HF_NOT_ACQUIRED;
     if (wait->local->keeps_records && hf__left_ms(*look_at) == 0) {
-        status = look_around(wait, request->blocked, true, true, err);
+        bool search = wait->id != 0; /* not at the first look: most leases end, or are given back */
+        status = look_around(wait, request->blocked, true, search, err);
         *look_at = hf__deadline(wait->suspicion != 0 ? CONFIRM_AFTER_MS : SEARCH_INTERVAL_MS);
     }
     return status;

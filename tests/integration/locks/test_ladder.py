@@ -23,6 +23,8 @@ CLIMBS = [  # by what fails: the scenarios on each store
     (("system",), {"local": ["acquire", "adopt", "coverage", "examine", "private", "tables", "transact", "views", "wait"],
                   "pg15-with-schema": ["acquire", "private", "transact", "wait"]}),
     (("memory", "calls", "system", "memory thrice"), dict.fromkeys(("local", "pg15-with-schema"), ["ask", "start"])),
+    (("memory", "calls", "calls thrice", "memory blind", "calls blind"), {"local": ["lease"]}),
+    (("memory", "calls"), {"pg15-with-schema": ["lease"]}),
     # Another one is in the way, or keys get their names from elsewhere.
     (("memory", "calls"), {"local": ["named", "refused", "set", "shared"], "pg15-with-schema": ["leave", "set"]}),
     (("memory blind", "calls blind"), {"local": ["named", "refused", "shared"]}),

@@ -336,3 +336,23 @@ def test_records_that_are_removed_end_the_lease(leased, store):
     for path in folder_of(leased).glob("holdfast.db*"):
         path.unlink()
     eventually(lambda: lock.state is State.LOST)
+
+
+# --- deadlocks ----------------------------------------------------------------------------------------
+
+
+def test_leases_of_two_who_wait_for_each_other_are_a_deadlock(leased):
+    have_one = threading.Barrier(2)
+
+    def cross(first, second):
+        with leased.open() as mine:
+            with mine.acquire(first, **LEASE):
+                have_one.wait(20)
+                try:
+                    mine.acquire(second, flags=hf.ANY_ORDER, wait_ms=30000, **LEASE).end()
+                    return Status.OK
+                except HfError as error:
+                    return error.status
+
+    both = [Background(cross, "a", "b"), Background(cross, "b", "a")]
+    assert {one.result(60) for one in both} == {Status.OK, Status.DEADLOCK}

@@ -219,20 +219,34 @@ static hf_status do_kinds(hf_store *store, hf_error *err)
     return end(lock, status, err);
 }
 
-/* The lock on a session of its own, with the transaction on it. */
-static hf_status do_private(hf_store *store, hf_error *err)
+static hf_status write_under(hf_store *store, hf_lock_spec spec, hf_error *err)
 {
-    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
     hf_lock *lock = NULL;
     spec.targets = &job;
     spec.target_count = 1;
     spec.wait_ms = 0;
-    spec.flags = HF_PRIVATE;
     hf_status status = hf_lock_acquire(store, &spec, &lock, err);
     if (status == HF_OK)
         status = hf_lock_transact(lock, NULL, insert, NULL, err);
     hf_lock_free(lock);
     return status;
+}
+
+/* The lock on a session of its own, with the transaction on it. */
+static hf_status do_private(hf_store *store, hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    spec.flags = HF_PRIVATE;
+    return write_under(store, spec, err);
+}
+
+/* A short one: what is not given back is over soon. */
+static hf_status do_lease(hf_store *store, hf_error *err)
+{
+    hf_lock_spec spec = HF_LOCK_SPEC_INIT;
+    spec.lifetime = HF_LEASE;
+    spec.lease_ms = HF_LEASE_MIN_MS;
+    return write_under(store, spec, err);
 }
 
 /* The caller's connection and its transaction. */
@@ -418,6 +432,7 @@ static const struct scenario {
     {"set", do_set},           {"shared", do_shared},
     {"leave", do_leave},       {"partitions", do_partitions},
     {"start", do_start},       {"ask", do_ask},
+    {"lease", do_lease},
 };
 
 /* ---- the ladder ------------------------------------------------------------------------------ */
@@ -474,7 +489,8 @@ static void check_memory(size_t before, size_t last_block)
 /* One time, with the failure armed: of the opening, too, in the first scenario. Was there one? */
 static bool climb(const struct scenario *scenario, rung_kind kind, int error_number)
 {
-    bool writes = scenario->run == do_transact || scenario->run == do_private;
+    bool writes =
+        scenario->run == do_transact || scenario->run == do_private || scenario->run == do_lease;
     long rows = writes ? rows_there() : 0;
     size_t before = rungs_live(), last_block = rungs_allocated();
     hf_store *store = NULL;
