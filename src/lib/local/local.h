@@ -130,7 +130,8 @@ typedef struct hf__local_session {
     bool has_stale;        /* of a lock that it has released, a record could not be deleted */
     hf__local_files files;
     hf__local_keys held;
-    int lease_ms; /* of what is leased on it; 0: nothing. Under the database's mutex and hf__local's */
+    /* Of what is leased on it; 0: nothing. Under the database's mutex and hf__local's. */
+    int lease_ms;
     struct hf__local_session *next; /* in hf__local.sessions, under its mutex */
 } hf__local_session;
 

@@ -246,7 +246,7 @@ static const char *derivation_of(const hf_lock_view *view)
     return NULL;
 }
 
-/* The programs lock under such labels what they do themselves: ranges of ledgers, ids of appends. */
+/* Under such labels the programs lock what they do themselves, such as ranges of ledgers. */
 static bool is_our_own(const hf_lock_view *view)
 {
     return strncmp(view->label, "holdfast:", strlen("holdfast:")) == 0;
