@@ -244,9 +244,9 @@ typedef struct hf_store_options {
     int machine; /* in the ids that this process mints, 1 to 1023; 0: leased from the store */
     /*
      * What is not given is found as the holdfast command finds it: url by HOLDFAST_URL,
-     * DATABASE_URL or libpq's variables, else a local folder; the registry, which the store then
-     * owns, by HOLDFAST_REGISTRY, else locks.yaml in the working folder or one above; session_pool
-     * and machine by their variables.
+     * HOLDFAST_URL_FILE, DATABASE_URL or libpq's variables, else a local folder; the registry,
+     * which the store then owns, by HOLDFAST_REGISTRY, else locks.yaml in the working folder or one
+     * above; session_pool and machine by their variables.
      */
     bool environment;
     /*

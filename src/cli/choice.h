@@ -33,10 +33,10 @@ HF_MUST_CHECK hf_status prepare_store(const struct invocation *in, hf_store_opti
 HF_MUST_CHECK hf_status name_store_choice(const struct store_choice *choice, hf_error *err);
 
 /*
- * Chooses the store (--url, else HOLDFAST_URL, DATABASE_URL, libpq's variables, a local folder),
- * completes options and opens it. `in` must outlive the store, which the caller closes. Fails as
- * prepare_store and hf_store_open, and the error names the variable that chose the store. err must
- * not be NULL; options->url is NULL afterwards.
+ * Chooses the store (--url, else HOLDFAST_URL, HOLDFAST_URL_FILE, DATABASE_URL, libpq's variables,
+ * a local folder), completes options and opens it. `in` must outlive the store, which the caller
+ * closes. Fails as prepare_store and hf_store_open, and the error names the variable that chose the
+ * store. err must not be NULL; options->url is NULL afterwards.
  */
 HF_MUST_CHECK hf_status open_store(const struct invocation *in, hf_store_options *options,
                                    hf_store **store, hf_error *err);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/text.h"
 
 /* ---- which store ----------------------------------------------------------------------------- */
@@ -38,6 +39,24 @@ static hf_status take_text(const char *variable, const char *text, char **url, h
     return *url != NULL ? HF_OK : hf__no_memory(err);
 }
 
+/* Service managers and Kubernetes hand secrets over as files. The URL is the first line. */
+static hf_status take_file(const char *variable, const char *path, char **url, hf_error *err)
+{
+    enum { URL_MAX = 64 * 1024 };
+    hf__buf text = {0};
+    hf_status status = hf__read_file(path, URL_MAX, &text, HF_CONFIG, err);
+
+    if (status == HF_OK && text.length > URL_MAX)
+        status = hf__fail(err, HF_CONFIG, "the file of %s is too large for a URL", variable);
+    if (status == HF_OK) {
+        if (text.data != NULL)
+            text.data[strcspn(text.data, "\r\n")] = '\0';
+        status = take_text(variable, text.data != NULL ? text.data : "", url, err);
+    }
+    hf__buf_free(&text);
+    return status;
+}
+
 /* The XDG specification says to ignore a relative path. */
 static hf_status take_local(char **url, hf_error *err)
 {
@@ -65,13 +84,21 @@ static hf_status take_local(char **url, hf_error *err)
 /* The local store is chosen only when nothing points to PostgreSQL. */
 hf_status hf__environment_url(char **url, const char **variable, hf_error *err)
 {
-    static const char *const urls[] = {"HOLDFAST_URL", "DATABASE_URL"};
+    typedef hf_status take_fn(const char *, const char *, char **, hf_error *);
+    static const struct {
+        const char *name;
+        take_fn *take;
+    } urls[] = {
+        {"HOLDFAST_URL", take_text},
+        {"HOLDFAST_URL_FILE", take_file},
+        {"DATABASE_URL", take_text},
+    };
 
     *url = NULL;
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
-        const char *text = getenv(*variable = urls[i]);
+        const char *text = getenv(*variable = urls[i].name);
         if (text != NULL)
-            return take_text(urls[i], text, url, err);
+            return urls[i].take(urls[i].name, text, url, err);
     }
     *variable = libpq_variable_set();
     return *variable != NULL ? take_text(*variable, "postgresql://", url, err)

@@ -9,8 +9,9 @@
 #include "base/error.h"
 
 /*
- * The URL of HOLDFAST_URL, DATABASE_URL or libpq's variables, else a local folder. The caller frees
- * *url. *variable is what named it, or NULL. HF_CONFIG: it is empty, or nothing names a store.
+ * The URL of HOLDFAST_URL, of the file that HOLDFAST_URL_FILE names, of DATABASE_URL or libpq's
+ * variables, else a local folder. The caller frees *url. *variable is what named it, or NULL.
+ * HF_CONFIG: it is empty or cannot be read, or nothing names a store.
  */
 HF_MUST_CHECK hf_status hf__environment_url(char **url, const char **variable, hf_error *err);
 

@@ -48,8 +48,8 @@ static void print_rest(FILE *out)
     free_programs(programs);
     fputs(
         "\n'holdfast COMMAND --help' shows the options of a command.\n"
-        "The store: --url, else HOLDFAST_URL, else DATABASE_URL, else libpq's PG* variables, else\n"
-        "the local folder $XDG_STATE_HOME/holdfast.\n"
+        "The store: --url, else HOLDFAST_URL, else the file HOLDFAST_URL_FILE, else DATABASE_URL,\n"
+        "else libpq's PG* variables, else the local folder $XDG_STATE_HOME/holdfast.\n"
         "The registry: --registry, else HOLDFAST_REGISTRY, else locks.yaml here or in a folder "
         "above.\n",
         out);

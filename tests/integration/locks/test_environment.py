@@ -8,7 +8,7 @@ import pytest
 import hf
 from hf import HfError, Status, Store
 
-VARIABLES = ("HOLDFAST_URL", "DATABASE_URL", "HOLDFAST_REGISTRY", "HOLDFAST_MACHINE", "HOLDFAST_SESSION_POOL",
+VARIABLES = ("HOLDFAST_URL", "HOLDFAST_URL_FILE", "DATABASE_URL", "HOLDFAST_REGISTRY", "HOLDFAST_MACHINE", "HOLDFAST_SESSION_POOL",
              "PGSERVICE", "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGPASSFILE",
              "PGSERVICEFILE", "XDG_STATE_HOME")
 REGISTRY = """\
@@ -55,6 +55,29 @@ def test_the_first_variable_wins(monkeypatch, tmp_path, names):
     monkeypatch.setenv(names[1], "postgresql://nobody@127.0.0.1:1/none")
     with opened() as store:
         assert store.name == f"local:{tmp_path}/first"
+
+
+def test_a_file_may_have_the_url(monkeypatch, tmp_path):
+    (tmp_path / "url").write_text(f"local:{tmp_path}/filed\nof no concern\n")
+    monkeypatch.setenv("HOLDFAST_URL_FILE", str(tmp_path / "url"))
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    with opened() as store:
+        assert store.name == f"local:{tmp_path}/filed" == commands_choice()
+    monkeypatch.setenv("HOLDFAST_URL", f"local:{tmp_path}/plain")
+    with opened() as store:
+        assert store.name == f"local:{tmp_path}/plain"
+
+
+@pytest.mark.parametrize("content, reason", [(None, "No such file"), ("", "HOLDFAST_URL_FILE is empty"),
+                                             ("\nlocal:/nowhere\n", "HOLDFAST_URL_FILE is empty"),
+                                             ("x" * 70000, "too large")])
+def test_a_file_without_a_url_is_no_choice(monkeypatch, tmp_path, content, reason):
+    if content is not None:
+        (tmp_path / "url").write_text(content)
+    monkeypatch.setenv("HOLDFAST_URL_FILE", str(tmp_path / "url"))
+    monkeypatch.setenv("DATABASE_URL", f"local:{tmp_path}/other")
+    error = refusal()
+    assert error.status is Status.CONFIG and reason in error.message
 
 
 def test_what_is_given_wins(monkeypatch, tmp_path):
