@@ -211,9 +211,13 @@ static bool ended_well(pid_t pid)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-bool ask_program(const char *name, const char *argument, hf__buf *answer)
+bool ask_program(const char *name, char *const *arguments, hf__buf *answer)
 {
-    char *argv[] = {(char *)name, (char *)argument, NULL};
+    enum { MOST = 8 };
+    char *argv[MOST + 2] = {(char *)name};
+    for (size_t i = 0; i < MOST && arguments[i] != NULL; i++)
+        argv[i + 1] = arguments[i];
+
     hf__buf path = {0};
     int ends[2] = {-1, -1};
     pid_t pid = 0;

@@ -25,9 +25,9 @@ char **find_programs(void);
 void free_programs(char **names);
 
 /*
- * Runs `holdfast-NAME ARGUMENT` and appends what it writes to standard output. Returns false when
- * it cannot be run, does not exit with 0, or memory runs out.
+ * Runs holdfast-NAME with the arguments, which a NULL ends, and appends what it writes to standard
+ * output. Returns false when it cannot be run, does not exit with 0, or memory runs out.
  */
-bool ask_program(const char *name, const char *argument, hf__buf *answer);
+bool ask_program(const char *name, char *const *arguments, hf__buf *answer);
 
 #endif

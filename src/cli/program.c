@@ -47,9 +47,11 @@ void print_overview(const struct program *program, FILE *out)
 void print_option_names(const struct option *options, FILE *out)
 {
     for (; options != NULL && options->name != NULL; options++) {
+        bool takes_word = options->value != NULL && !options->value_optional;
+        const char *equals = takes_word ? "=" : "", *value = takes_word ? options->value : "";
         if (options->letter != 0)
-            fprintf(out, " -%c", options->letter);
-        fprintf(out, " --%s", options->name);
+            fprintf(out, " -%c%s%s", options->letter, equals, value);
+        fprintf(out, " --%s%s%s", options->name, equals, value);
     }
 }
 

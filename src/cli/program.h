@@ -36,7 +36,7 @@ extern const struct program holdfast_program;
  */
 int run_program(const struct program *program, char **argv);
 
-/* Prints the names in an option table, as in " -n --wait". options may be NULL. */
+/* Prints an option table as in " -n --wait=TIME". options may be NULL. */
 void print_option_names(const struct option *options, FILE *out);
 
 #endif

@@ -88,9 +88,11 @@ def test_installed_tree_works_wherever_it_is_moved(installed):
     assert (done.returncode, done.stdout.split()[0]) == (0, "holdfast")
 
 
-def test_installed_completion_knows_the_programs(installed):
-    script, = installed.rglob("completions/holdfast.bash")
-    assert "'registry check') options=" in script.read_text()
+@pytest.mark.parametrize("file", ["bash-completion/completions/holdfast.bash", "zsh/site-functions/_holdfast",
+                                  "fish/vendor_completions.d/holdfast.fish"])
+def test_completion_is_installed_where_shells_look(installed, file):
+    script, = installed.rglob(file)
+    assert "completion offer" in script.read_text()
 
 
 def test_overview_lists_programs_once_and_with_what_they_are_about(holdfast, tmp_path):
