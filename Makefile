@@ -18,7 +18,7 @@ CONTRACT = $(addprefix tests/integration/,locks/test_contract.py locks/test_cont
     locks/test_lease.py locks/test_yield.py transactions/test_tx.py postgres/test_init.py postgres/test_roles.py postgres/test_sql_keys.py postgres/test_sql_locks.py \
     postgres/test_sql_views.py)
 
-.PHONY: all deps run test test-versions chaos soak coverage mutation lint format bench site install clean
+.PHONY: all deps run test test-versions chaos soak coverage mutation lint format bench site dist install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -86,6 +86,10 @@ site:
 install: all
 	$(MESON) configure $(BUILD) -Dprefix=$(PREFIX)
 	DESTDIR="$(DESTDIR)" $(MESON) install -C $(BUILD)
+
+# A tarball of what is committed, from which everything builds without git.
+dist: | build-deps
+	@scripts/dist
 
 clean:
 	rm -rf $(BUILD) build-*
