@@ -18,7 +18,7 @@ CONTRACT = $(addprefix tests/integration/,locks/test_contract.py locks/test_cont
     locks/test_lease.py locks/test_yield.py transactions/test_tx.py postgres/test_init.py postgres/test_roles.py postgres/test_sql_keys.py postgres/test_sql_locks.py \
     postgres/test_sql_views.py)
 
-.PHONY: all deps run test test-versions chaos soak coverage mutation lint format bench site dist install clean
+.PHONY: all deps run test test-versions chaos soak coverage mutation lint format bench site dist deb test-packages install clean
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -90,6 +90,15 @@ install: all
 # A tarball of what is committed, from which everything builds without git.
 dist: | build-deps
 	@scripts/dist
+
+# Debian packages, into $(BUILD)/packages.
+deb:
+	@scripts/deps build deb
+	@scripts/deb $(BUILD)/packages
+
+# Installs the packages into a bare Debian and tries them there. Takes minutes and needs root.
+test-packages: deb
+	@scripts/test-packages $(BUILD)/packages
 
 clean:
 	rm -rf $(BUILD) build-*
