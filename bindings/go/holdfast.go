@@ -149,7 +149,7 @@ func WithRegistry(r *Registry) StoreOption {
 }
 
 // FromEnvironment finds what Open is not given as the holdfast command does: an empty url by
-// HOLDFAST_URL, DATABASE_URL, libpq's variables or else as a local folder, and the registry by
+// HOLDFAST_URL, HOLDFAST_URL_FILE, DATABASE_URL, libpq's variables or else as a local folder, and the registry by
 // HOLDFAST_REGISTRY or as locks.yaml in the working folder or above.
 func FromEnvironment() StoreOption {
 	return func(c *storeConfig) { c.environment = true }

@@ -69,7 +69,7 @@ export interface StoreOptions {
   log?: (level: "debug" | "info" | "warning", message: string) => void;
 }
 
-/** "postgresql://…", "local:/path", or what HOLDFAST_URL, DATABASE_URL or libpq's variables say. */
+/** "postgresql://…", "local:/path", or what HOLDFAST_URL, HOLDFAST_URL_FILE, DATABASE_URL or libpq's variables say. */
 export function open(url?: string | null, options?: StoreOptions): Promise<Store>;
 
 export interface LockOptions {

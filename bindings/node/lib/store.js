@@ -133,7 +133,7 @@ class Store {
 
 /**
  * "postgresql://…", a conninfo string, or "local:/path/to/folder". Without a url, or with { environment: true },
- * what is not given is what the holdfast command would use: HOLDFAST_URL, DATABASE_URL, HOLDFAST_REGISTRY and so on.
+ * what is not given is what the holdfast command would use: HOLDFAST_URL, HOLDFAST_URL_FILE, DATABASE_URL, HOLDFAST_REGISTRY and so on.
  */
 async function open(url, options) {
   const given = take.options(options, OPTIONS, "a store");

@@ -131,7 +131,7 @@ def _table_name(raw: _lib.TableName) -> str:
 class Store:
     """
     url is postgresql://…, a libpq conninfo string or local:/path/to/folder. Without one the store
-    is found as the holdfast command finds it (HOLDFAST_URL, DATABASE_URL, PG…, a local folder),
+    is found as the holdfast command finds it (HOLDFAST_URL, HOLDFAST_URL_FILE, DATABASE_URL, PG…, a local folder),
     and so is the registry; environment=True does the same for what is not given beside a url. All
     threads may use one store. What the library has to say goes to the logger "holdfast".
 
