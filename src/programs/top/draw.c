@@ -6,7 +6,11 @@
 #include "programs/top/list.h"
 #include "programs/top/top.h"
 
-enum { ROWS_LEAST = 3 }; /* rows that the list gets before anything else */
+enum {
+    ROWS_LEAST = 3,   /* rows that the list gets before anything else, */
+    ROWS_ENOUGH = 10, /* and before a second alert */
+    ALERTS = 3,
+};
 
 /* ---- the head ---- */
 
@@ -115,36 +119,50 @@ static void put_figures(const hf__top *top, hf__frame *frame)
     hf__buf_free(&text);
 }
 
-static bool has_alert(const hf__top *top)
+/* Sentences worth a line of their own. That the store is away hides what was seen before. */
+static size_t count_alerts(const hf__top *top)
 {
     const hf__snapshot *seen = top->snapshot;
+    size_t count = 0;
 
-    return seen->problem[0] != '\0' ||
-           (seen->attention_count > 0 && seen->attention[0].urgency > HF__URGENCY_NOTE);
+    if (seen->problem[0] != '\0')
+        return 1;
+    while (count < seen->attention_count && seen->attention[count].urgency > HF__URGENCY_NOTE)
+        count++;
+    return count;
 }
 
-/* That the store is away is more important than what was seen before. */
-static void put_alert(const hf__top *top, hf__frame *frame)
+static void put_away(const hf__top *top, hf__buf *text)
 {
     const hf__snapshot *seen = top->snapshot;
-    hf__ink ink = HF__INK_PROBLEM;
-    hf__buf text = {0};
 
-    if (seen->problem[0] != '\0') {
-        hf__buf_puts(&text, "store away for ");
-        hf__put_age(&text,
-                    top->now_ms > seen->problem_since_ms ? top->now_ms - seen->problem_since_ms : 0,
-                    false);
-        hf__buf_printf(&text, ": %s", seen->problem);
-    } else {
-        hf__buf_puts(&text, seen->attention[0].text);
-        if (seen->attention_count > 1)
-            hf__buf_printf(&text, " (and %zu more)", seen->attention_count - 1);
-        ink = seen->attention[0].urgency == HF__URGENCY_PROBLEM ? HF__INK_PROBLEM : HF__INK_WARNING;
+    hf__buf_puts(text, "store away for ");
+    hf__put_age(text,
+                top->now_ms > seen->problem_since_ms ? top->now_ms - seen->problem_since_ms : 0,
+                false);
+    hf__buf_printf(text, ": %s", seen->problem);
+}
+
+/* The last one says how many more there are. */
+static void put_alerts(const hf__top *top, hf__frame *frame, size_t lines)
+{
+    const hf__snapshot *seen = top->snapshot;
+
+    for (size_t i = 0; i < lines; i++) {
+        bool is_away = seen->problem[0] != '\0';
+        bool is_problem = is_away || seen->attention[i].urgency == HF__URGENCY_PROBLEM;
+        hf__buf text = {0};
+        if (is_away)
+            put_away(top, &text);
+        else
+            hf__buf_puts(&text, seen->attention[i].text);
+        if (!is_away && i + 1 == lines && seen->attention_count > lines)
+            hf__buf_printf(&text, " (and %zu more)", seen->attention_count - lines);
+        hf__frame_add_line(frame);
+        hf__frame_put(frame, is_problem ? HF__INK_PROBLEM : HF__INK_WARNING,
+                      text.broken ? "" : text.data);
+        hf__buf_free(&text);
     }
-    hf__frame_add_line(frame);
-    hf__frame_put(frame, ink, text.broken ? "" : text.data);
-    hf__buf_free(&text);
 }
 
 static void put_order(const hf__standing *standing, const hf__list_column *column, hf__buf *out)
@@ -374,6 +392,7 @@ static void put_help(hf__frame *frame)
 /* The lines for which there is room, the most important ones first. */
 struct parts {
     bool foot, alert, heading, tabs, figures, store;
+    size_t alerts; /* lines */
 };
 
 static size_t take(bool *part, bool wanted, size_t left)
@@ -401,10 +420,16 @@ static struct parts choose_parts(const hf__top *top, size_t height, size_t *left
     *left = take(&parts.figures, true, *left);
     *left = take(&parts.tabs, true, *left);
     if (!parts.alert)
-        *left = take(&parts.alert, has_alert(top), *left);
+        *left = take(&parts.alert, count_alerts(top) > 0, *left);
     *left = take(&parts.store, true, *left);
     if (!parts.foot)
         *left = take(&parts.foot, true, *left);
+    parts.alerts = parts.alert;
+    while (parts.alert && parts.alerts < ALERTS && parts.alerts < count_alerts(top) &&
+           *left > ROWS_ENOUGH) {
+        parts.alerts++;
+        --*left;
+    }
     return parts;
 }
 
@@ -447,8 +472,7 @@ void hf__top_draw(hf__top *top, size_t width, size_t height, hf__frame *frame)
         put_store(top, frame);
     if (parts.figures)
         put_figures(top, frame);
-    if (parts.alert)
-        put_alert(top, frame);
+    put_alerts(top, frame, parts.alerts);
     if (parts.tabs)
         put_tabs(top, frame);
     put_body(top, frame, parts.heading);
@@ -467,8 +491,8 @@ void hf__top_print(hf__top *top, size_t width, hf__frame *frame)
     hf__frame_add_line(frame);
     hf__frame_put(frame, HF__INK_BOLD, top->snapshot->store);
     put_figures(top, frame);
-    if (has_alert(top))
-        put_alert(top, frame);
+    size_t alerts = count_alerts(top);
+    put_alerts(top, frame, alerts < ALERTS ? alerts : ALERTS);
     hf__frame_add_line(frame);
     put_heading(top, frame, cells);
     put_rows(top, frame, cells, 0, SIZE_MAX);

@@ -36,7 +36,14 @@ static void add(struct pile *pile, hf__urgency urgency, const char *topic, const
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     pile->items[pile->count++] =
-        (hf__attention){urgency, topic, hf__arena_text(&pile->draft->arena, text), link};
+        (hf__attention){urgency, topic, hf__arena_text(&pile->draft->arena, text), link, SIZE_MAX};
+}
+
+/* The sentence that was added last is about this lock. */
+static void point_to(struct pile *pile, size_t lock)
+{
+    if (pile->count > 0)
+        pile->items[pile->count - 1].lock = lock;
 }
 
 static const char *plural(uint64_t count)
@@ -92,27 +99,103 @@ static void tell_deadlocks(struct pile *pile)
             members);
 }
 
+/* A lock behind which others wait for long, also through those who wait for it. */
+struct cause {
+    size_t lock, kept;
+    int64_t longest_ms;
+    size_t root, roots; /* who holds it and waits for nobody, one of them, and how many there are */
+};
+
+/* By how many are kept waiting: what frees most of them comes first. */
+static int by_kept(const void *a, const void *b)
+{
+    const struct cause *left = a, *right = b;
+    if (left->kept != right->kept)
+        return left->kept < right->kept ? 1 : -1;
+    return (left->longest_ms < right->longest_ms) - (left->longest_ms > right->longest_ms);
+}
+
+/* Does somebody wait for it whom neither a root nor a deadlock explains? */
+static bool is_unexplained(const hf__snapshot *seen, const hf__seen_lock *lock)
+{
+    for (size_t i = lock->first + lock->holders; i < lock->first + lock->count; i++) {
+        size_t party = seen->view_party[i];
+        if (party == SIZE_MAX ||
+            (!seen->parties[party].behind_root && !seen->parties[party].in_cycle))
+            return true;
+    }
+    return false;
+}
+
+static void add_root(struct cause *cause, const hf__snapshot *seen, size_t at)
+{
+    const hf__seen_party *root = &seen->parties[at];
+    if (root->kept > cause->kept) {
+        cause->kept = root->kept;
+        cause->root = at;
+    }
+    if (root->kept_ms > cause->longest_ms)
+        cause->longest_ms = root->kept_ms;
+    cause->roots++;
+}
+
+/* One for each lock; those that keep nobody waiting have 0. */
+static void find_causes(const hf__snapshot *seen, struct cause *causes)
+{
+    for (size_t i = 0; i < seen->lock_count; i++) {
+        const hf__seen_lock *lock = &seen->locks[i];
+        causes[i] = (struct cause){.lock = i};
+        if (lock->waiters > 0 && is_unexplained(seen, lock)) {
+            causes[i].kept = lock->waiters;
+            causes[i].longest_ms = lock->longest_wait_ms;
+        }
+    }
+    for (size_t i = 0; i < seen->party_count; i++)
+        if (seen->parties[i].root && seen->parties[i].through < seen->lock_count)
+            add_root(&causes[seen->parties[i].through], seen, i);
+}
+
+static void tell_cause(struct pile *pile, const struct cause *cause)
+{
+    const hf__snapshot *seen = &pile->draft->seen;
+    const hf__seen_lock *lock = &seen->locks[cause->lock];
+    char name[160], longest[32], root[200] = "", holds[280] = "";
+    if (cause->roots > 0)
+        (void)party_name(seen, cause->root, root, sizeof root);
+    if (cause->roots == 1)
+        (void)snprintf(holds, sizeof holds, ": %s holds it", root);
+    else if (cause->roots > 1)
+        (void)snprintf(holds, sizeof holds, ": %s and %zu other%s hold it", root, cause->roots - 1,
+                       plural(cause->roots - 1));
+    add(pile, HF__URGENCY_WARNING, "wait", "#waits",
+        "%s keeps %zu waiting%s, the longest for %s%s.", lock_name(lock, name, sizeof name),
+        cause->kept, cause->kept > lock->waiters ? ", also through others" : "",
+        hf__show_duration(longest, sizeof longest, cause->longest_ms), holds);
+    point_to(pile, cause->lock);
+}
+
 static void tell_waits(struct pile *pile)
 {
     const hf__snapshot *seen = &pile->draft->seen;
-    char lock[160], longest[32];
+    struct cause *causes = seen->waiting > 0 ? calloc(seen->lock_count, sizeof *causes) : NULL;
     size_t more = 0, told = 0;
-    for (size_t i = 0; i < seen->lock_count && seen->locks[i].waiters > 0; i++) {
-        const hf__seen_lock *waited = &seen->locks[i];
-        if (waited->longest_wait_ms < LONG_WAIT_MS)
-            break;
-        if (told == LISTED) {
-            more++;
+    if (!causes) {
+        pile->draft->arena.broken = pile->draft->arena.broken || seen->waiting > 0;
+        return;
+    }
+    find_causes(seen, causes);
+    qsort(causes, seen->lock_count, sizeof *causes, by_kept);
+    for (size_t i = 0; i < seen->lock_count && causes[i].kept > 0; i++) {
+        if (causes[i].longest_ms < LONG_WAIT_MS)
             continue;
-        }
-        told++;
-        add(pile, HF__URGENCY_WARNING, "wait", "#waits",
-            "%s keeps %zu waiting, the longest for %s.", lock_name(waited, lock, sizeof lock),
-            waited->waiters, hf__show_duration(longest, sizeof longest, waited->longest_wait_ms));
+        if (told < LISTED)
+            tell_cause(pile, &causes[i]);
+        more += told++ >= LISTED;
     }
     if (more > 0)
         add(pile, HF__URGENCY_WARNING, "wait", "#waits",
             "%zu more lock%s waited for longer than a minute.", more, more == 1 ? " is" : "s are");
+    free(causes);
 }
 
 static void tell_losses(struct pile *pile, uint64_t losses)

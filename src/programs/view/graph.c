@@ -107,6 +107,7 @@ static void add_party(struct drawing *drawing, const hf_lock_view *view)
         .host = view->host,
         .pid = view->pid,
         .waits_for = NOBODY,
+        .through = NOBODY,
         .query = "",
     };
 }
@@ -348,46 +349,92 @@ static void find_cycles(struct drawing *drawing)
 
 /* ---- roots ----------------------------------------------------------------------------------- */
 
-/* Counts the parties behind a root, as far as the budget goes. */
-static size_t count_behind(const struct adjacency *in, size_t root, size_t *mark, size_t *stack,
-                           size_t *budget)
+struct roots {
+    struct adjacency in;
+    size_t *mark;   /* of each party: the last root that it was found behind, + 1 */
+    size_t *stack;  /* parties whose waiters are to be looked at */
+    int64_t *waits; /* of each party: how long it waits */
+    size_t budget;
+};
+
+static bool make_roots(struct drawing *drawing, struct roots *roots)
 {
-    size_t depth = 0, behind = 0;
-    stack[depth++] = root;
-    mark[root] = root + 1;
+    const hf__snapshot *seen = drawing->seen;
+    hf__arena *arena = &drawing->scratch;
+    *roots = (struct roots){.budget = KEPT_BUDGET};
+    roots->mark = hf__arena_array(arena, seen->party_count, sizeof *roots->mark);
+    roots->stack = hf__arena_array(arena, seen->party_count, sizeof *roots->stack);
+    roots->waits = hf__arena_array(arena, seen->party_count, sizeof *roots->waits);
+    if (arena->broken || !index_edges(drawing, false, &roots->in))
+        return false;
+    for (size_t i = 0; i < seen->view_count; i++) {
+        size_t party = seen->view_party[i];
+        if (seen->views[i]->waiting && party != NOBODY &&
+            seen->views[i]->age_ms > roots->waits[party])
+            roots->waits[party] = seen->views[i]->age_ms;
+    }
+    return true;
+}
+
+/* Counts the parties behind a root, as far as the budget goes. */
+static void look_behind(struct roots *roots, hf__seen_party *parties, size_t root)
+{
+    size_t depth = 0;
+    roots->stack[depth++] = root;
+    roots->mark[root] = root + 1;
     while (depth > 0) {
-        size_t at = stack[--depth];
-        for (size_t i = in->start[at]; i < in->start[at + 1] && *budget > 0; i++, (*budget)--) {
-            size_t waiter = in->items[i];
-            if (mark[waiter] == root + 1)
+        size_t at = roots->stack[--depth];
+        size_t end = roots->in.start[at + 1];
+        for (size_t i = roots->in.start[at]; i < end && roots->budget > 0; i++, roots->budget--) {
+            size_t waiter = roots->in.items[i];
+            if (roots->mark[waiter] == root + 1)
                 continue;
-            mark[waiter] = root + 1;
-            stack[depth++] = waiter;
-            behind++;
+            roots->mark[waiter] = root + 1;
+            roots->stack[depth++] = waiter;
+            parties[waiter].behind_root = true;
+            parties[root].kept++;
+            if (roots->waits[waiter] > parties[root].kept_ms)
+                parties[root].kept_ms = roots->waits[waiter];
         }
     }
-    return behind;
+}
+
+/* The edges of one lock stand together. */
+static void find_locks_of_roots(struct drawing *drawing)
+{
+    hf__snapshot *seen = drawing->seen;
+    size_t *count = hf__arena_array(&drawing->scratch, seen->party_count, sizeof *count);
+    size_t *most = hf__arena_array(&drawing->scratch, seen->party_count, sizeof *most);
+    size_t *of = hf__arena_array(&drawing->scratch, seen->party_count, sizeof *of);
+    for (size_t i = 0; of && most && count && i < seen->edge_count; i++) {
+        size_t holder = seen->edges[i].holder, lock = seen->edges[i].lock;
+        if (!seen->parties[holder].root)
+            continue;
+        count[holder] = of[holder] == lock + 1 ? count[holder] + 1 : 1;
+        of[holder] = lock + 1;
+        if (count[holder] > most[holder]) {
+            most[holder] = count[holder];
+            seen->parties[holder].through = lock;
+        }
+    }
 }
 
 static void find_roots(struct drawing *drawing)
 {
     hf__snapshot *seen = drawing->seen;
-    hf__arena *arena = &drawing->scratch;
-    struct adjacency in;
-    size_t budget = KEPT_BUDGET;
-    size_t *mark = hf__arena_array(arena, seen->party_count, sizeof *mark);
-    size_t *stack = hf__arena_array(arena, seen->party_count, sizeof *stack);
-    if (!mark || !stack || !index_edges(drawing, false, &in))
+    struct roots roots;
+    if (!make_roots(drawing, &roots))
         return;
     for (size_t i = 0; i < seen->party_count; i++) {
         hf__seen_party *party = &seen->parties[i];
         party->root = party->blocking > 0 && party->blockers == 0 && party->waits_for == NOBODY;
         if (!party->root)
             continue;
-        party->kept = count_behind(&in, i, mark, stack, &budget);
+        look_behind(&roots, seen->parties, i);
         if (party->kept < party->blocking)
             party->kept = party->blocking;
     }
+    find_locks_of_roots(drawing);
 }
 
 static void draw(struct drawing *drawing)

@@ -41,6 +41,9 @@ typedef struct hf__seen_party {
     size_t blocking;   /* how many edges have it as the holder */
     size_t kept;       /* for a root: all who wait for it, also through others; else 0 */
     bool root;         /* others wait for it and it waits for nobody: look here first */
+    int64_t kept_ms;   /* for a root: the longest wait among them */
+    size_t through;    /* for a root: the lock by which it keeps most of them; else SIZE_MAX */
+    bool behind_root;  /* it is one of those whom a root keeps waiting */
     bool in_cycle;     /* it waits for itself through others: a deadlock */
     const char *query; /* the statement that it runs or ran last, if show_queries is set */
 } hf__seen_party;
@@ -165,7 +168,8 @@ typedef struct hf__attention {
     /* deadlock, loss, wait, unregistered, gap, lag, ingest, registry, store, append */
     const char *topic;
     const char *text; /* one sentence */
-    const char *link; /* fragment or path of the page that shows it: "#locks" */
+    const char *link; /* section of the page that shows it: "#locks"; "": none */
+    size_t lock;      /* index into locks, of the one that it is about; SIZE_MAX: none */
 } hf__attention;
 
 typedef struct hf__snapshot {

@@ -138,7 +138,7 @@ static void test_nothing_from_outside_becomes_markup(void **state)
     static const char evil[] = "<script>alert(1)</script>\"'&\x07\xff</svg>";
     static hf_registry_entry entry = {
         .name = evil, .owner = evil, .purpose = evil, .runbook = evil, .component = evil};
-    hf__attention item = {HF__URGENCY_PROBLEM, evil, evil, "javascript:alert(1)"};
+    hf__attention item = {HF__URGENCY_PROBLEM, evil, evil, "javascript:alert(1)", SIZE_MAX};
     hf__seen_network network = {.name = evil, .ingester = evil, .problem = "", .rate = -1};
     hf__seen_table table = {.text = evil, .state = evil, .last_append_ms = 1, .lock = SIZE_MAX};
     hf__page_request request = {.q = evil,
@@ -452,6 +452,19 @@ static void test_a_link_leads_to_a_lock_that_the_filter_leaves_out(void **state)
     shows("No lock matches the filter.");
 }
 
+static void test_attention_leads_to_the_lock_that_it_is_about(void **state)
+{
+    static hf__attention item = {HF__URGENCY_WARNING, "wait", "it keeps 30 waiting", "#waits", 1};
+
+    (void)state;
+    make_chain();
+    finish(made);
+    made->seen.attention = &item;
+    made->seen.attention_count = 1;
+    show(&(hf__page_request){.span = "24h"});
+    shows("<a href=\"/?lock=b:12&amp;span=24h#lock-b:12\">it keeps 30 waiting</a>");
+}
+
 static void test_a_lock_that_is_free_by_now_still_has_its_name_and_history(void **state)
 {
     hf__page_request request = {.lock = "b:77"};
@@ -722,6 +735,7 @@ int main(void)
         PAGE_TEST(test_the_way_back_of_a_cycle_crosses_nobody),
         PAGE_TEST(test_whoever_queues_in_front_of_others_is_not_drawn_as_a_holder),
         PAGE_TEST(test_a_link_leads_to_a_lock_that_the_filter_leaves_out),
+        PAGE_TEST(test_attention_leads_to_the_lock_that_it_is_about),
         PAGE_TEST(test_a_lock_that_is_free_by_now_still_has_its_name_and_history),
         PAGE_TEST(test_a_crowd_does_not_push_the_way_to_end_its_holder_out_of_sight),
         PAGE_TEST(test_ten_thousand_locks_come_in_pages),

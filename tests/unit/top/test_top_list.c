@@ -330,12 +330,31 @@ static void a_frame_for_scripts_has_all_rows_and_whole_labels(void **state)
     expect_no_text(printed(&screen, 80), longest);
 }
 
+/* Room for three of them, without taking the rows' place. */
+static void what_needs_attention_has_up_to_three_lines(void **state)
+{
+    static hf__attention items[] = {
+        {HF__URGENCY_PROBLEM, "deadlock", "the worst", "", SIZE_MAX},
+        {HF__URGENCY_WARNING, "wait", "a crowd waits", "", SIZE_MAX},
+        {HF__URGENCY_WARNING, "wait", "somebody waits", "", SIZE_MAX},
+        {HF__URGENCY_WARNING, "gap", "a gap", "", SIZE_MAX},
+    };
+
+    (void)state;
+    stage->seen.attention = items;
+    stage->seen.attention_count = 4;
+    expect_text(drawn(&screen, 80, 24), "the worst\na crowd waits\nsomebody waits (and 1 more)\n");
+    expect_text(drawn(&screen, 80, 12), "the worst (and 3 more)\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(columns_are_left_out_in_the_stated_order, show_some_locks,
                                         look_away),
         cmocka_unit_test_setup_teardown(what_is_waited_for_comes_first, show_some_locks, look_away),
+        cmocka_unit_test_setup_teardown(what_needs_attention_has_up_to_three_lines, show_some_locks,
+                                        look_away),
         cmocka_unit_test_setup_teardown(s_goes_through_the_columns_and_the_heading_says_which,
                                         show_some_locks, look_away),
         cmocka_unit_test_setup_teardown(the_filter_works_while_it_is_typed, show_some_locks,

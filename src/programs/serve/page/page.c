@@ -157,15 +157,24 @@ static void put_glance(const hf__page *page)
     hf__buf_puts(out, "</ul></section>\n");
 }
 
-static void put_attention_item(hf__buf *out, const hf__attention *item)
+static void put_attention_item(const hf__page *page, const hf__attention *item)
 {
     static const char *const tones[] = {"note", "warn", "bad"};
     static const char *const words[] = {"Note", "Warning", "Problem"};
+    const hf__seen_lock *lock =
+        item->lock < page->seen->lock_count ? &page->seen->locks[item->lock] : NULL;
+    hf__buf *out = page->out;
 
     hf__html(out, "<li class=\"%s\"><span class=\"word\">%s</span> <span>", tones[item->urgency],
              words[item->urgency]);
-    if (item->link[0] == '#' || (item->link[0] == '/' && item->link[1] != '/'))
-        hf__html(out, "<a href=\"%.1000s\">%.600s</a>", item->link, item->text);
+    if (lock != NULL) {
+        hf__buf_puts(out, "<a ");
+        hf__page_lock_href(page, lock->space, lock->key);
+    } else if (item->link[0] == '#') {
+        hf__html(out, "<a href=\"%.1000s\"", item->link);
+    }
+    if (lock != NULL || item->link[0] == '#')
+        hf__html(out, ">%.600s</a>", item->text);
     else
         hf__html(out, "%.600s", item->text);
     hf__html(out, "</span> <span class=\"topic\">%.40s</span></li>", item->topic);
@@ -185,7 +194,7 @@ static void put_attention(const hf__page *page)
     }
     hf__buf_puts(out, "<ul class=\"attention\">");
     for (size_t i = 0; i < seen->attention_count && i < MOST; i++)
-        put_attention_item(out, &seen->attention[i]);
+        put_attention_item(page, &seen->attention[i]);
     hf__buf_puts(out, "</ul>");
     if (seen->attention_count > MOST)
         hf__html(out, "<p class=\"note\">And %zu more.</p>", seen->attention_count - MOST);
