@@ -253,8 +253,11 @@ static void put_row(const hf__top *top, hf__frame *frame, const size_t cells[HF_
         hf__frame_put(frame, HF__INK_PLAIN, first ? "" : "  ");
         first = false;
         hf__list_show(top, column, row, text);
-        hf__frame_field(frame, column->value(top, row).ink, text->broken ? "" : text->data,
-                        cells[i], is_right(column));
+        const char *shown = text->broken ? "" : text->data;
+        if (column->is_label)
+            hf__frame_label(frame, column->value(top, row).ink, shown, cells[i]);
+        else
+            hf__frame_field(frame, column->value(top, row).ink, shown, cells[i], is_right(column));
     }
 }
 

@@ -45,6 +45,26 @@ static void set_piece(struct piece *piece, const char *bytes, size_t size, size_
     piece->cells = cells;
 }
 
+/*
+ * Terminals join these with what stands before them to one picture, and do not agree how wide that
+ * is: the joiner, the selectors of a variant, the colours of a skin.
+ */
+static bool is_joined(int32_t point)
+{
+    return point == 0x200D || point == 0xFE0E || point == 0xFE0F ||
+           (point >= 0x1F3FB && point <= 0x1F3FF);
+}
+
+static void escape_piece(struct piece *piece, const char *text, size_t size)
+{
+    piece->size = 0;
+    for (size_t i = 0; i < size; i++)
+        piece->size +=
+            (size_t)snprintf(piece->bytes + piece->size, sizeof piece->bytes - piece->size,
+                             "\\x%02x", (unsigned char)text[i]);
+    piece->cells = piece->size;
+}
+
 /* Reads the character at text, which is not at its end, and returns what follows it. */
 static const char *next_piece(const char *text, bool ascii, struct piece *piece)
 {
@@ -60,6 +80,10 @@ static const char *next_piece(const char *text, bool ascii, struct piece *piece)
     piece->size = piece->cells = strlen(piece->bytes);
     if (point < 0x80 || piece->size != at) /* it was escaped, in ASCII */
         return text + at;
+    if (is_joined(point)) {
+        escape_piece(piece, text, at);
+        return text + at;
+    }
     int width = wcwidth((wchar_t)point);
     char plain = ascii_of(point);
     if (ascii)
@@ -221,6 +245,37 @@ void hf__frame_field(hf__frame *frame, hf__ink ink, const char *text, size_t cel
         add_spaces(frame, line, HF__INK_PLAIN, field - taken);
     else if (right && used > field && taken < field) /* a wide character did not fit */
         add_spaces(frame, line, HF__INK_PLAIN, field - taken);
+}
+
+/* The end of the text that fits into so many cells. */
+static const char *end_of(const char *text, size_t cells, bool ascii)
+{
+    size_t left = hf__text_cells(text, SIZE_MAX, ascii);
+    struct piece piece;
+
+    while (left > cells) {
+        text = next_piece(text, ascii, &piece);
+        left -= piece.cells;
+    }
+    return text;
+}
+
+void hf__frame_label(hf__frame *frame, hf__ink ink, const char *text, size_t cells)
+{
+    hf__frame_line *line = last_line(frame);
+    size_t head = cells / 2 + 1; /* with the ellipsis */
+
+    if (line == NULL)
+        return;
+    if (cells < 3 || room_left(frame, line) < cells ||
+        hf__text_cells(text, cells + 1, frame->ascii) <= cells) {
+        hf__frame_field(frame, ink, text, cells, false);
+        return;
+    }
+    size_t end = line->cells + cells;
+    (void)add_text(frame, line, ink, text, head);
+    (void)add_text(frame, line, ink, end_of(text, cells - head, frame->ascii), cells - head);
+    hf__frame_pad(frame, end);
 }
 
 void hf__frame_pad(hf__frame *frame, size_t cell)

@@ -55,6 +55,8 @@ void hf__frame_put(hf__frame *frame, hf__ink ink, const char *text);
 
 /* Puts the text into exactly so many cells. */
 void hf__frame_field(hf__frame *frame, hf__ink ink, const char *text, size_t cells, bool right);
+/* The same on the left, cut in the middle: labels often differ at their ends only. */
+void hf__frame_label(hf__frame *frame, hf__ink ink, const char *text, size_t cells);
 
 /* Puts spaces up to this cell; nothing if the line is longer already. */
 void hf__frame_pad(hf__frame *frame, size_t cell);

@@ -79,10 +79,12 @@ static void measure(hf__top *top, const hf__list *list)
     for (size_t i = 0; i < hf__list_columns(list); i++) {
         const hf__list_column *column = &list->columns[i];
         size_t widest = strlen(column->title) + 2; /* the sign of the order */
+        top->blanks[i] = true;
         for (size_t row = 0; row < top->row_count; row++) {
             hf__list_show(top, column, top->rows[row], &text);
             if (text.broken)
                 break;
+            top->blanks[i] = top->blanks[i] && text.length == 0;
             size_t cells =
                 text.length > widest ? hf__text_cells(text.data, SIZE_MAX, top->ascii) : 0;
             if (cells > widest)
@@ -320,6 +322,10 @@ void hf__layout(const hf__top *top, size_t width, size_t cells[HF__COLUMNS_MAX])
     size_t count = hf__list_columns(list);
 
     take_wanted(top, list, count, cells);
+    for (size_t i = 0; i < count; i++)
+        if (needed(count, cells) > width && top->row_count > 0 && top->blanks[i] &&
+            list->columns[i].rank > 0)
+            cells[i] = 0;
     leave_out(list, count, width, true, cells);
     for (size_t i = 0; i < count; i++)
         if (cells[i] > 0)

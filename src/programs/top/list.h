@@ -31,6 +31,7 @@ typedef struct hf__list_column {
     hf__kind kind;
     unsigned least;   /* cells */
     bool stretches;   /* it gets the room that is left over */
+    bool is_label;    /* it is cut in the middle */
     unsigned rank;    /* > 0: may be left out, the greatest first */
     bool is_extra;    /* shown only when the others have all the room they want */
     bool of_registry; /* empty without a registry */

@@ -93,6 +93,7 @@ static const hf__list_column columns[] = {
      .word = "label",
      .least = 14,
      .stretches = true,
+     .is_label = true,
      .value = label,
      .show = show_label},
     {.title = "WHO", .word = "who", .least = 9, .rank = 4, .value = who},

@@ -137,6 +137,7 @@ static const hf__list_column columns[] = {
      .word = "label",
      .least = 14,
      .stretches = true,
+     .is_label = true,
      .value = label,
      .show = show_label},
     {.title = "HOLDER",

@@ -155,6 +155,7 @@ static const hf__list_column columns[] = {
      .word = "lock",
      .least = 16,
      .stretches = true,
+     .is_label = true,
      .rank = 1,
      .value = lock,
      .show = show_lock},

@@ -108,6 +108,7 @@ typedef struct hf__top {
     size_t *rows; /* of the tab, filtered and sorted */
     size_t row_count, row_room;
     size_t naturals[HF__COLUMNS_MAX]; /* the widest cell of each column */
+    bool blanks[HF__COLUMNS_MAX];     /* there is nothing in it */
     size_t page;                      /* rows that the last frame had room for */
 
     hf__row_id detail; /* the row of the tab that the detail is about */

@@ -71,6 +71,30 @@ static void control_bytes_and_what_is_no_text_are_escaped(void **state)
     expect_field("a\xCD\xB8", 3, false, "a\xEF\xBF\xBD ");      /* nobody knows its width */
 }
 
+/* A family, a heart of a variant, a hand of a colour: one picture here, four or two there. */
+static void what_terminals_join_to_pictures_of_their_own_width_is_escaped(void **state)
+{
+    (void)state;
+    expect_field("\U0001F468\u200D\U0001F467", 16, false, "\U0001F468\\xe2\\x80\\x8d\U0001F467");
+    expect_field("\u2764\uFE0F", 14, false, "\u2764\\xef\\xb8\\x8f ");
+    expect_field("\U0001F44B\U0001F3FD", 18, false, "\U0001F44B\\xf0\\x9f\\x8f\\xbd");
+}
+
+static void a_label_is_cut_in_the_middle(void **state)
+{
+    hf__frame frame = {0};
+
+    (void)state;
+    hf__frame_begin(&frame, 40, false);
+    hf__frame_add_line(&frame);
+    hf__frame_label(&frame, HF__INK_PLAIN, "ingest:mainnet:2026-01", 12);
+    hf__frame_label(&frame, HF__INK_PLAIN, "short", 8);
+    hf__frame_label(&frame, HF__INK_PLAIN, "日本語日本語", 6);
+    hf__frame_label(&frame, HF__INK_PLAIN, "日本語日本語", 9);
+    expect_line(&frame, 0, "ingest…26-01short   日…語 日本…本語", 35);
+    hf__frame_free(&frame);
+}
+
 static void where_there_is_only_ascii_nothing_else_is_put(void **state)
 {
     hf__frame frame = {0};
@@ -212,6 +236,8 @@ int main(void)
         cmocka_unit_test(wide_characters_take_two_cells_and_are_never_halved),
         cmocka_unit_test(combining_characters_take_none),
         cmocka_unit_test(control_bytes_and_what_is_no_text_are_escaped),
+        cmocka_unit_test(what_terminals_join_to_pictures_of_their_own_width_is_escaped),
+        cmocka_unit_test(a_label_is_cut_in_the_middle),
         cmocka_unit_test(where_there_is_only_ascii_nothing_else_is_put),
         cmocka_unit_test(nothing_goes_beyond_the_width),
         cmocka_unit_test(inks_are_kept_apart),

@@ -6,6 +6,8 @@
 
 #include "top_support.h"
 
+static const hf_registry_entry owned = {.name = "zebra", .owner = "zoo"};
+
 /* backup is waited for, the others are only held. */
 static int show_some_locks(void **state)
 {
@@ -18,7 +20,7 @@ static int show_some_locks(void **state)
     add_lock(stage, "backup", 30);
     hold(stage, nightly, 90000);
     await(stage, psql, 61000);
-    add_lock(stage, "zebra", 10);
+    add_lock(stage, "zebra", 10)->entry = &owned;
     hold(stage, ingest, 3600000);
     add_lock(stage, "", 77);
     hold(stage, ingest, 500);
@@ -347,12 +349,32 @@ static void what_needs_attention_has_up_to_three_lines(void **state)
     expect_text(drawn(&screen, 80, 12), "the worst (and 3 more)\n");
 }
 
+/* 80 columns: the room goes to the labels before the holders, and what is cut is not blank. */
+static void labels_can_be_told_apart_on_a_terminal_of_eighty_columns(void **state)
+{
+    (void)state;
+    stage = scene_new();
+    stage->seen.registry = NULL;
+    size_t party = add_party(stage, "holdfast run", "ingest-worker-01.example", 1);
+    add_lock(stage, "ingest:stellar-mainnet:partition-2026-01", 1);
+    hold(stage, party, 61000);
+    add_lock(stage, "ingest:stellar-mainnet:partition-2026-02", 2);
+    hold(stage, party, 61000);
+    finish(stage);
+    look_at(&screen, stage);
+    char *text = drawn(&screen, 80, 24);
+    expect_text(text, "2026-01");
+    expect_text(drawn(&screen, 80, 24), "2026-02");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(columns_are_left_out_in_the_stated_order, show_some_locks,
                                         look_away),
         cmocka_unit_test_setup_teardown(what_is_waited_for_comes_first, show_some_locks, look_away),
+        cmocka_unit_test_teardown(labels_can_be_told_apart_on_a_terminal_of_eighty_columns,
+                                  look_away),
         cmocka_unit_test_setup_teardown(what_needs_attention_has_up_to_three_lines, show_some_locks,
                                         look_away),
         cmocka_unit_test_setup_teardown(s_goes_through_the_columns_and_the_heading_says_which,

@@ -21,7 +21,7 @@ static void expect_about(const hf__view_draft *draft, size_t at, int64_t key, co
     assert_int_equal(draft->seen.locks[item->lock].key, key);
 }
 
-/* 100 holds key 1; 101 holds key 2 and waits for key 1; and so on: six wait, one behind the other. */
+/* 100 holds key 1; 101 holds key 2 and waits for key 1; and so on: six wait in a row. */
 static void add_chain(hf_lock_list **list)
 {
     char blocker[16];
