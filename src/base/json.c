@@ -96,6 +96,16 @@ void hf__json_put_integer(hf__json *json, const char *key, int64_t value)
     hf__buf_printf(&json->text, "%" PRId64, value);
 }
 
+void hf__json_put_big(hf__json *json, const char *key, int64_t value)
+{
+    char name[64], text[24];
+
+    (void)snprintf(name, sizeof name, "%s_text", key);
+    (void)snprintf(text, sizeof text, "%" PRId64, value);
+    hf__json_put_integer(json, key, value);
+    hf__json_put_string(json, name, text);
+}
+
 /*
  * Writes the fewest digits that read back as the same number. The decimal point is '.' because no
  * program of Holdfast sets LC_NUMERIC.

@@ -33,6 +33,9 @@ void hf__json_put_text(hf__json *json, const char *key, const char *value);
 
 void hf__json_put_integer(hf__json *json, const char *key, int64_t value);
 
+/* Of 64 bits: also as text, in KEY_text, for programs whose numbers are doubles. */
+void hf__json_put_big(hf__json *json, const char *key, int64_t value);
+
 /* value must be finite. It is written with as many digits as it needs to be read back exactly. */
 void hf__json_put_real(hf__json *json, const char *key, double value);
 

@@ -10,7 +10,9 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 enum { LEAST_OF_CUT = 10 }; /* a text that is cut shorter says nothing */
 
@@ -97,15 +99,33 @@ void table_add_row(struct table *table)
     table->broken = table->line == NULL;
 }
 
+/* What turns the line around, or is not seen, as "\u202e"; libsmartcols escapes control bytes. */
+static void make_safe(const char *text, hf__buf *out)
+{
+    size_t size = strlen(text);
+
+    for (size_t at = 0, start = 0; at < size; start = at) {
+        int32_t point = hf__utf8_next((const unsigned char *)text, size, &at);
+        if (point >= 0x80 && hf__is_unsafe(point))
+            hf__buf_printf(out, "\\u%04x", (unsigned)point);
+        else
+            hf__buf_add(out, text + start, at - start);
+    }
+}
+
 void table_set(struct table *table, size_t column, const char *text)
 {
+    hf__buf safe = {0};
+
     if (table == NULL || table->broken)
         return;
-    if (scols_line_set_data(table->line, column, text) != 0)
-        table->broken = true;
-    size_t width = width_of(text);
+    make_safe(text, &safe);
+    const char *shown = safe.length > 0 ? safe.data : "";
+    table->broken = safe.broken || scols_line_set_data(table->line, column, shown) != 0;
+    size_t width = width_of(shown);
     if (column < table->count && width > table->shapes[column].widest)
         table->shapes[column].widest = width;
+    hf__buf_free(&safe);
 }
 
 static size_t least_width(const struct shape *shape)
@@ -162,6 +182,81 @@ static void fit_to_terminal(const struct table *table)
     }
 }
 
+/* ---- cutting: libsmartcols would cut without a sign, and the end, by which labels differ ---- */
+
+/* How much of the text, from its beginning or to its end, fits into so many cells. */
+static size_t fitting(const char *text, size_t cells, bool from_end)
+{
+    size_t size = strlen(text), fits = 0, used = 0;
+    wchar_t wide;
+    size_t total = width_of(text);
+
+    for (size_t at = 0; at < size;) {
+        int length = mbtowc(&wide, text + at, size - at);
+        int width = length > 0 ? wcwidth(wide) : 1;
+        used += width > 0 ? (size_t)width : 0;
+        at += length > 0 ? (size_t)length : 1;
+        if (from_end && total - used <= cells)
+            return size - at;
+        if (!from_end && used <= cells)
+            fits = at;
+    }
+    return from_end ? 0 : fits;
+}
+
+static void cut_cell(struct table *table, struct libscols_line *line, size_t column, size_t cells)
+{
+    const char *text =
+        scols_line_get_column_data(line, scols_table_get_column(table->table, column));
+    size_t head = cells / 2;
+    hf__buf cut = {0};
+
+    if (text == NULL || width_of(text) <= cells)
+        return;
+    size_t tail = fitting(text, cells - head - 1, true);
+    hf__buf_add(&cut, text, fitting(text, head, false));
+    hf__buf_puts(&cut, output_is_utf8() ? "…" : "~");
+    hf__buf_puts(&cut, text + strlen(text) - tail);
+    if (cut.broken || scols_line_set_data(line, column, cut.data) != 0)
+        table->broken = true;
+    hf__buf_free(&cut);
+}
+
+/* The widths of columns that may be cut: one cell after the other, until nothing is left. */
+static void share_room(const struct table *table, size_t room, size_t *cells)
+{
+    size_t left = room > least_room(table) ? room - least_room(table) : 0;
+    bool any = true;
+
+    for (size_t i = 0; i < table->count; i++)
+        cells[i] = least_width(&table->shapes[i]);
+    while (left > 0 && any) {
+        any = false;
+        for (size_t i = 0; i < table->count && left > 0; i++)
+            if (!is_hidden(table, i) && cells[i] < table->shapes[i].widest) {
+                cells[i]++;
+                left--;
+                any = true;
+            }
+    }
+}
+
+static void cut_to_terminal(struct table *table)
+{
+    size_t room = scols_table_get_termwidth(table->table);
+    size_t *cells = calloc(table->count + 1, sizeof *cells);
+
+    if (cells == NULL)
+        table->broken = true;
+    if (cells != NULL)
+        share_room(table, room, cells);
+    for (size_t row = 0; !table->broken && row < scols_table_get_nlines(table->table); row++)
+        for (size_t i = 0; i < table->count; i++)
+            if (table->shapes[i].may_be_cut && !is_hidden(table, i))
+                cut_cell(table, scols_table_get_line(table->table, row), i, cells[i]);
+    free(cells);
+}
+
 bool table_print(struct table *table)
 {
     if (table == NULL || table->broken)
@@ -169,6 +264,10 @@ bool table_print(struct table *table)
     if (scols_table_get_nlines(table->table) == 0)
         return true;
     fit_to_terminal(table);
+    if (isatty(STDOUT_FILENO))
+        cut_to_terminal(table);
+    if (table->broken)
+        return false;
     return scols_print_table(table->table) == 0 && fflush(stdout) == 0;
 }
 
@@ -249,6 +348,16 @@ void add_number(hf__json *json, const char *key, int64_t number)
         hf__json_put_null(json, key);
 }
 
+void add_token(hf__json *json, int64_t token)
+{
+    if (token != 0) {
+        hf__json_put_big(json, "token", token);
+        return;
+    }
+    hf__json_put_null(json, "token");
+    hf__json_put_null(json, "token_text");
+}
+
 void add_time(hf__json *json, const char *key, int64_t ms)
 {
     if (ms >= 0)
@@ -261,7 +370,7 @@ void add_key(hf__json *json, const hf_lock_view *view)
 {
     int32_t pair[2];
 
-    hf__json_put_integer(json, "key", view->key);
+    hf__json_put_big(json, "key", view->key);
     if (view->space != HF_PAIR) {
         hf__json_put_null(json, "pair");
         return;

@@ -66,10 +66,11 @@ const char *lifetime_name(hf_lifetime lifetime);
 void set_number(struct table *table, size_t column, int64_t number);
 
 /* Members of the JSON object that describes a lock. */
-void add_key(hf__json *json, const hf_lock_view *view);           /* "key" and "pair" */
+void add_key(hf__json *json, const hf_lock_view *view);           /* "key", "key_text" and "pair" */
 void add_number(hf__json *json, const char *key, int64_t number); /* 0 becomes null */
-void add_time(hf__json *json, const char *key, int64_t ms);       /* -1 becomes null */
-void add_name(hf__json *json, const hf_lock_view *view); /* "name", "registered", "pattern" */
+void add_token(hf__json *json, int64_t token); /* "token" and "token_text"; 0 becomes null */
+void add_time(hf__json *json, const char *key, int64_t ms); /* -1 becomes null */
+void add_name(hf__json *json, const hf_lock_view *view);    /* "name", "registered", "pattern" */
 
 /* How far a long job has come: a bar on a terminal, elsewhere a line every ten seconds. */
 

@@ -94,16 +94,26 @@ static void fill_standard_descriptors(void)
         close(fd);
 }
 
-static int wrong_usage(const struct program *program, hf_error *err)
+/* Options are not read yet where the command is not known. */
+static bool asks_for_json(char **argv)
 {
-    struct report report = report_to_stderr(false);
+    for (; *argv != NULL && strcmp(*argv, "--") != 0; argv++)
+        if (strcmp(*argv, "--json") == 0)
+            return true;
+    return false;
+}
+
+static int wrong_usage(const struct program *program, char **argv, hf_error *err)
+{
+    struct report report = report_to_stderr(asks_for_json(argv));
 
     hf__hint(err, "see '%s --help'", program->name);
     return report_error(&report, err);
 }
 
-static int refuse_command(const struct program *program, const char *word)
+static int refuse_command(const struct program *program, char **argv)
 {
+    const char *word = argv[0];
     struct suggestion suggestion = {.word = word};
     char **programs = program->has_programs ? find_programs() : NULL;
     char shown[SHOWN_MAX];
@@ -121,7 +131,7 @@ static int refuse_command(const struct program *program, const char *word)
         hf__set_error(&err, HF_INVALID, "unknown command '%s'; did you mean '%s'?", shown,
                       suggestion.nearest);
     free_programs(programs);
-    return wrong_usage(program, &err);
+    return wrong_usage(program, argv, &err);
 }
 
 int run_program(const struct program *program, char **argv)
@@ -131,7 +141,7 @@ int run_program(const struct program *program, char **argv)
 
     exec_program(argv[0], argv);
     if (errno == ENOENT)
-        return refuse_command(program, argv[0]);
+        return refuse_command(program, argv);
     hf__set_error_errno(&err, HF_SYSTEM, errno, "cannot run holdfast-%s", argv[0]);
     return report_error(&report, &err);
 }
@@ -144,7 +154,7 @@ static int dispatch(const struct program *program, int argc, char **argv)
 
     if (argc < 2 && program->fallback == NULL) {
         hf__set_error(&err, HF_INVALID, "COMMAND is missing");
-        return wrong_usage(program, &err);
+        return wrong_usage(program, argv, &err);
     }
     const char *first = argc < 2 ? "" : argv[1];
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
@@ -163,7 +173,7 @@ static int dispatch(const struct program *program, int argc, char **argv)
     if (first[0] == '-') {
         hf__set_error(&err, HF_INVALID, "options stand after the command: %s",
                       show_argument(shown, first));
-        return wrong_usage(program, &err);
+        return wrong_usage(program, argv, &err);
     }
     const struct command *command = find_command(program, first);
     if (command != NULL)
@@ -172,7 +182,7 @@ static int dispatch(const struct program *program, int argc, char **argv)
         return program->fallback->main(program->fallback, argc, argv);
     if (program->has_programs)
         return run_program(program, argv + 1);
-    return is_list ? list_for_completion(program) : refuse_command(program, first);
+    return is_list ? list_for_completion(program) : refuse_command(program, argv + 1);
 }
 
 int program_main(const struct program *program, int argc, char **argv)

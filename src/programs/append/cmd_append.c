@@ -328,7 +328,7 @@ static int print_summary(const struct append *append, const hf__append_result *r
         hf__json_put_integer(&json, "partitions", result->partitions);
         hf__json_put_integer(&json, "parts", result->parts);
     }
-    hf__json_put_integer(&json, "key", result->key);
+    hf__json_put_big(&json, "key", result->key);
     hf__json_put_real(&json, "lock_wait_ms", (double)result->lock_wait_us / 1000.0);
     hf__json_put_real(&json, "lock_held_ms", (double)result->lock_held_us / 1000.0);
     hf__json_put_text(&json, "orphan", result->orphan != NULL ? result->orphan : "");

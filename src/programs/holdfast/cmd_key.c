@@ -147,7 +147,7 @@ static void add_halves(hf__json *json, int64_t key)
     uint32_t classid, objid;
 
     hf_key_split(key, &classid, &objid);
-    hf__json_put_integer(json, "key", key);
+    hf__json_put_big(json, "key", key);
     hf__json_put_integer(json, "classid", classid);
     hf__json_put_integer(json, "objid", objid);
 }

@@ -199,7 +199,7 @@ static void add_to_json(hf__json *json, const struct listing *listing, const hf_
         hf__json_put_string(json, "end_statement",
                             end_statement(end, view, hf_store_is_local(listing->store)));
     }
-    add_number(json, "token", view->token);
+    add_token(json, view->token);
     add_number(json, "slot", view->slot);
     add_number(json, "left_ms", view->left_ms);
     add_blockers(json, view->blocked_by);

@@ -111,7 +111,7 @@ static int print_id(const struct table_request *request, int64_t id, const char 
         return report_error(&request->in->report, &err);
     hf__json_begin_object(&json, NULL);
     hf__json_put_string(&json, "table", text);
-    hf__json_put_integer(&json, "id", id);
+    hf__json_put_big(&json, "id", id);
     if (flag != NULL)
         hf__json_put_boolean(&json, flag, is);
     if (request->context != NULL)

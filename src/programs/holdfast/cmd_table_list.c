@@ -37,7 +37,7 @@ static void add_view(hf__json *json, const hf_table_view *view)
     char text[HF_TABLE_TEXT_MAX], time[HF__TIME_SIZE];
 
     hf__json_put_string(json, "table", text_of(text, &view->name));
-    hf__json_put_integer(json, "id", view->id);
+    hf__json_put_big(json, "id", view->id);
     hf__json_put_text(json, "cluster", view->name.cluster);
     hf__json_put_string(json, "database", view->name.database);
     hf__json_put_string(json, "name", view->name.table);

@@ -192,7 +192,7 @@ static void add_holder(hf__json *json, const hf_lock_view *holder)
     add_number(json, "backend_pid", holder->backend_pid);
     add_time(json, "age_ms", holder->age_ms);
     hf__json_put_boolean(json, "age_is_bound", holder->age_is_bound);
-    add_number(json, "token", holder->token);
+    add_token(json, holder->token);
     hf__json_end_object(json);
 }
 
@@ -209,7 +209,7 @@ static void write_network(hf__json *json, const hf_network *network,
     hf__json_put_string(json, "schema", network->schema);
     hf__json_put_boolean(json, "exists", status->exists);
     hf__json_put_string(json, "lock", network->label);
-    hf__json_put_integer(json, "key", network->lock_key);
+    hf__json_put_big(json, "key", network->lock_key);
     add_holder(json, holder);
     add_maybe(json, "latest", &status->latest);
     hf__json_put_text(json, "closed_at", status->closed_at);

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/choice.h"
+#include "cli/print.h"
 #include "programs/registry/commands.h"
 #include "programs/registry/doc/doc.h"
 
@@ -310,20 +311,37 @@ static int check_or_fail(const struct report *report, const struct doc_values *v
     return code;
 }
 
+static int print_json(const struct doc_values *values, const hf__buf *page)
+{
+    hf__json json = {0};
+
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "format", values->html ? "html" : "markdown");
+    hf__json_put_text(&json, "file", values->output != NULL ? values->output : "");
+    hf__json_put_text(&json, "page", values->output != NULL || values->check ? "" : page->data);
+    if (values->check)
+        hf__json_put_boolean(&json, "stale", false);
+    hf__json_end_object(&json);
+    return print_document(&json, stdout) ? EXIT_OK : EXIT_FAILED;
+}
+
 static int use_page(const struct report *report, const struct doc_values *values,
                     const char *registry, const hf__buf *page)
 {
     hf_error err;
 
-    if (values->check)
-        return check_or_fail(report, values, registry, page);
-    if (values->output == NULL) {
+    if (values->check) {
+        int code = check_or_fail(report, values, registry, page);
+        return code == EXIT_OK && report->json ? print_json(values, page) : code;
+    }
+    if (values->output == NULL && !report->json) {
         fwrite(page->data, 1, page->length, stdout);
         return EXIT_OK;
     }
-    if (replace_file(values->output, page->data, page->length, &err) != HF_OK)
+    if (values->output != NULL &&
+        replace_file(values->output, page->data, page->length, &err) != HF_OK)
         return report_error(report, &err);
-    return EXIT_OK;
+    return report->json ? print_json(values, page) : EXIT_OK;
 }
 
 static int doc_main(const struct command *self, int argc, char **argv)

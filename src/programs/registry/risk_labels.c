@@ -193,7 +193,7 @@ static void add_collision(hf__json *json, const struct hf__collision *collision)
 
     hf_key_split(collision->key, &high, &low);
     hf__json_begin_object(json, NULL);
-    hf__json_put_integer(json, "key", collision->key);
+    hf__json_put_big(json, "key", collision->key);
     if (collision->space == HF_PAIR) {
         hf__json_begin_array(json, "pair");
         hf__json_put_integer(json, NULL, (int32_t)high);

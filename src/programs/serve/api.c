@@ -143,19 +143,10 @@ const char *hf__mode_name(hf_mode mode)
     return mode == HF_SHARED ? "shared" : "exclusive";
 }
 
-void hf__put_big(hf__json *json, const char *name, const char *text_name, int64_t number)
-{
-    char text[24];
-
-    (void)snprintf(text, sizeof text, "%" PRId64, number);
-    hf__json_put_integer(json, name, number);
-    hf__json_put_string(json, text_name, text);
-}
-
 void hf__put_token(hf__json *json, int64_t token)
 {
     if (token != 0) {
-        hf__put_big(json, "token", "token_text", token);
+        hf__json_put_big(json, "token", token);
     } else {
         hf__json_put_null(json, "token");
         hf__json_put_null(json, "token_text");
@@ -167,7 +158,7 @@ void hf__put_key(hf__json *json, hf_space space, int64_t key)
     uint32_t high, low;
 
     hf__json_put_string(json, "space", space == HF_PAIR ? "pair" : "bigint");
-    hf__put_big(json, "key", "key_text", key);
+    hf__json_put_big(json, "key", key);
     if (space != HF_PAIR) {
         hf__json_put_null(json, "pair");
         return;

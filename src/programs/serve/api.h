@@ -37,7 +37,6 @@ bool hf__text_fits(const char *q, const char *const *texts, size_t count);
  * such number comes as text too.
  */
 void hf__put_key(hf__json *json, hf_space space, int64_t key);
-void hf__put_big(hf__json *json, const char *name, const char *text_name, int64_t number);
 void hf__put_when(hf__json *json, const char *name, int64_t unix_ms); /* 0: null */
 void hf__put_ms(hf__json *json, const char *name, int64_t ms);        /* negative: null */
 void hf__put_maybe(hf__json *json, const char *name, hf__maybe number);

@@ -187,7 +187,7 @@ static void put_table(hf__json *json, const hf__snapshot *snapshot, const hf__se
     hf__json_put_text(json, "cluster", table->cluster);
     hf__json_put_string(json, "database", table->database);
     hf__json_put_string(json, "name", table->table);
-    hf__put_big(json, "id", "id_text", table->id);
+    hf__json_put_big(json, "id", table->id);
     hf__put_when(json, "created_at", table->created_ms);
     hf__json_put_integer(json, "references", table->references);
     hf__json_put_integer(json, "appends", table->appends);
@@ -441,7 +441,7 @@ static void put_transaction(hf__api_list *list, const hf_rows *rows, size_t row)
 
     hf__json_begin_object(json, NULL);
     if (hf__row_number(rows, row, 0, "id", &id, NULL) == HF_OK)
-        hf__put_big(json, "id", "id_text", id);
+        hf__json_put_big(json, "id", id);
     put_number(json, "ledger", rows, row, 4);
     put_number(json, "application_order", rows, row, 3);
     hf__json_put_string(json, "hash", hf__row_text(rows, row, 1));

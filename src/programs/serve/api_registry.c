@@ -59,7 +59,7 @@ static void put_fixed_key(hf__json *json, const hf_registry_entry *entry)
 
     hf__json_put_string(json, "space", entry->space == HF_PAIR ? "pair" : "bigint");
     if (is_number) {
-        hf__put_big(json, "key", "key_text", entry->key);
+        hf__json_put_big(json, "key", entry->key);
     } else {
         hf__json_put_null(json, "key");
         hf__json_put_null(json, "key_text");

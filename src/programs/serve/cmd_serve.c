@@ -6,6 +6,7 @@
 #include "cli/choice.h"
 #include "cli/notify.h"
 #include "cli/options.h"
+#include "cli/print.h"
 #include "cli/stopping.h"
 #include "programs/serve/serve.h"
 
@@ -126,11 +127,25 @@ static hf_status open_server(struct serve *serve, hf_error *err)
     return status;
 }
 
+static void say_where(const struct serve *serve)
+{
+    hf__json json = {0};
+
+    if (!serve->in.report.json) {
+        printf("listening on %s\n", hf__server_url(serve->server));
+        fflush(stdout);
+        return;
+    }
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "listening", hf__server_url(serve->server));
+    hf__json_end_object(&json);
+    (void)!print_document(&json, stdout);
+}
+
 /* Serves until it is told to stop. */
 static void serve_viewers(struct serve *serve)
 {
-    printf("listening on %s\n", hf__server_url(serve->server));
-    fflush(stdout);
+    say_where(serve);
     notify_service_manager("READY=1\nSTATUS=listening on %s", hf__server_url(serve->server));
     (void)hf__stop_pause(&serve->stopping.stop, -1);
     notify_service_manager("STOPPING=1");

@@ -126,7 +126,7 @@ static void put_value(hf__json *json, const hf__list_column *column, const hf__v
     switch (column->kind) {
     case HF__TEXT: hf__json_put_text(json, column->word, value->text); break;
     case HF__KEY:
-        hf__json_put_integer(json, column->word, value->number);
+        hf__json_put_big(json, column->word, value->number);
         if (value->space == HF_PAIR)
             put_pair(json, value->number);
         else

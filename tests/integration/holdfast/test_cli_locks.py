@@ -343,6 +343,35 @@ def test_names_are_whole_and_lines_unbroken_on_a_narrow_terminal(holdfast, recor
         assert "HOST" in wide[0] and "APPLICATION" in wide[0]
 
 
+def test_labels_that_differ_at_their_ends_are_told_apart_on_a_narrow_terminal(holdfast, recorded):
+    with recorded.open(application="worker") as store:
+        store.acquire(["ingest:stellar-mainnet:partition-2026-01", "ingest:stellar-mainnet:partition-2026-02"])
+        head, *lines = on_terminal(holdfast.at(recorded.url), 80, "locks")
+        assert max(map(len, lines)) <= 80
+        assert sorted(line.split()[0][-3:] for line in lines) == ["-01", "-02"]
+        assert all("…" in line for line in lines)
+
+
+def test_label_that_would_turn_the_line_around_is_escaped(holdfast, recorded):
+    with recorded.open() as store:
+        store.acquire("safe\u202edne")
+        done = holdfast.at(recorded.url)("locks")
+        assert "safe\\u202edne" in done.out and "\u202e" not in done.out
+
+
+def test_numbers_of_64_bits_come_as_text_too(holdfast, recorded):
+    with recorded.open() as store:
+        lock = store.acquire("nightly")
+        command = holdfast.at(recorded.url)
+        row = eventually(lambda: next((row for row in json.loads(command("locks", "--json").out)["locks"]
+                                       if row["token"]), None))
+        assert (row["key_text"], row["token_text"]) == (str(lock.key), str(lock.token))
+        row, = json.loads(command("top", "--once", "--json").out)["locks"]
+        assert row["key_text"] == str(lock.key)
+        keys = json.loads(command("key", "--json", "nightly").out)["keys"]
+        assert keys[0]["key_text"] == str(lock.key)
+
+
 # --- leaks ---------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import html.parser
+import json
 import os
 import re
 import stat
@@ -23,6 +24,20 @@ LOCKS = [
     "name: transfer, key: { pattern: 'Transfer:{from}' }, expected: 100, placeholders: { from: [a, b] }",
     "name: legacy, key: { class: 7, pattern: 'old:{x}', as: hashtext }",
 ]
+
+
+def test_with_json_it_prints_one_document(holdfast, tmp_path):
+    (tmp_path / "locks.yaml").write_text("version: 1\nlocks: []\n")
+    page = holdfast("registry", "doc", cwd=tmp_path).out
+    assert json.loads(holdfast("registry", "doc", "--json", cwd=tmp_path).out) == {
+        "format": "markdown", "file": None, "page": page}
+    done = holdfast("registry", "doc", "--json", "-o", "page.md", cwd=tmp_path)
+    assert json.loads(done.out) == {"format": "markdown", "file": "page.md", "page": None}
+    done = holdfast("registry", "doc", "--json", "--check", "-o", "page.md", cwd=tmp_path)
+    assert json.loads(done.out)["stale"] is False
+    (tmp_path / "page.md").write_text("old")
+    done = holdfast("registry", "doc", "--json", "--check", "-o", "page.md", cwd=tmp_path)
+    assert done.code == 1 and done.out == "" and "is stale" in json.loads(done.err)["error"]["message"]
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_program_that_cannot_be_run_is_named(holdfast, tmp_path):
     (["registry", "chekc"], "unknown command 'chekc'; did you mean 'check'?", "holdfast registry --help"),
     (["registry", "quux"], "unknown command 'quux'", "holdfast registry --help"),
     (["registry"], "COMMAND is missing", "holdfast registry --help"),
-    (["registry", "--json"], "options stand after the command: --json", "holdfast registry --help"),
+    (["registry", "-v"], "options stand after the command: -v", "holdfast registry --help"),
     (["registry", "check", "--fromat", "x"], "unknown option --fromat; did you mean --format?",
      "holdfast registry check --help"),
     (["help", "regisry"], "unknown command 'regisry'; did you mean 'registry'?", "holdfast --help"),
@@ -127,6 +127,13 @@ def test_wrong_command_is_refused_with_a_suggestion(holdfast, words, error, hint
     done = holdfast(*words)
     assert done.code == EXIT_USAGE
     assert done.err == f"error: {error}\nhint: see '{hint}'\n"
+
+
+@pytest.mark.parametrize("words", [["quux", "--json"], ["registry", "quux", "--json"], ["registry", "--json"]])
+def test_wrong_command_is_refused_in_json_where_that_was_asked_for(holdfast, words):
+    done = holdfast(*words)
+    assert done.code == EXIT_USAGE
+    assert json.loads(done.err)["error"]["status"] == "HF_INVALID"
 
 
 def test_help_of_a_sub_command_can_be_asked_for_in_every_way(holdfast):

@@ -498,6 +498,12 @@ def test_it_listens_on_ipv6_and_under_a_name(holdfast, listen, url):
     assert server.url.startswith(url) and server.get("/ready").status == 200
 
 
+def test_with_json_the_address_is_a_document(holdfast):
+    process = holdfast.start("serve", "--json", "--listen", "127.0.0.1:0")
+    where = json.loads(process.await_line("listening", timeout=30))
+    assert where["listening"].startswith("http://127.0.0.1:")
+
+
 def test_wrong_usage_is_one_clear_line(holdfast):
     taken = Serve(holdfast)
     for options, code, words in [
