@@ -97,6 +97,7 @@ const char *hf__event_name(const hf__event *event)
     case HF__EVENT_ACQUIRED: return "acquired";
     case HF__EVENT_CONFLICT: return "conflict";
     case HF__EVENT_TIMEOUT: return "timeout";
+    case HF__EVENT_DEADLOCK: return "deadlock";
     case HF__EVENT_LOST: return "lost";
     case HF__EVENT_RELEASED: return "released";
     case HF__EVENT_NOTED: return event->name;

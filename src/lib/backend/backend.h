@@ -157,6 +157,7 @@ typedef enum hf__event_kind {
     HF__EVENT_ACQUIRED,
     HF__EVENT_CONFLICT,
     HF__EVENT_TIMEOUT,
+    HF__EVENT_DEADLOCK,
     HF__EVENT_LOST,
     HF__EVENT_RELEASED,
     HF__EVENT_NOTED, /* the caller's own: see hf__event.name */
@@ -172,7 +173,7 @@ typedef struct hf__event {
     int64_t wait_ms;                     /* how long the acquire took; -1: does not apply */
     int64_t hold_ms;                     /* how long it was held; -1: does not apply */
     char name[HF_NOTE_EVENT_MAX + 1];    /* of HF__EVENT_NOTED */
-    char detail[HF_NOTE_DETAIL_MAX + 1]; /* why it was lost, or what the caller noted; or "" */
+    char detail[HF_NOTE_DETAIL_MAX + 1]; /* why it was lost, which deadlock it was, what was noted; "" */
 } hf__event;
 
 /* "acquired", "lost", …; a literal, or event->name. */

@@ -312,6 +312,9 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
         if (status == HF_NOT_ACQUIRED)
             hf__note(acquiring.lock, acquiring.told ? HF__EVENT_TIMEOUT : HF__EVENT_CONFLICT,
                      hf__now_ms() - acquiring.began, -1);
+        else if (status == HF_DEADLOCK)
+            hf__note_deadlock(acquiring.lock, hf__now_ms() - acquiring.began,
+                              err ? err->message : "");
         hf__lock_forget(acquiring.lock);
     }
 out:

@@ -467,6 +467,7 @@ void hf__lock_forget(struct hf_lock *lock);
 /* Add an event to the history; -1: there is no such time. With or without the mutex. */
 void hf__note(const struct hf_lock *lock, hf__event_kind kind, int64_t wait_ms, int64_t hold_ms);
 void hf__note_loss(const struct hf_lock *lock, const char *reason);
+void hf__note_deadlock(const struct hf_lock *lock, int64_t wait_ms, const char *how);
 void hf__note_asked(const struct hf_lock *lock, const char *who);
 
 #endif

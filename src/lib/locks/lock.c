@@ -44,6 +44,14 @@ void hf__note_loss(const struct hf_lock *lock, const char *reason)
     add_note(lock, &event);
 }
 
+void hf__note_deadlock(const struct hf_lock *lock, int64_t wait_ms, const char *how)
+{
+    hf__event event = event_of(lock, HF__EVENT_DEADLOCK);
+    event.wait_ms = wait_ms;
+    (void)hf__show(event.detail, sizeof event.detail, how, strlen(how));
+    add_note(lock, &event);
+}
+
 void hf__note_asked(const struct hf_lock *lock, const char *who)
 {
     hf__event event = event_of(lock, HF__EVENT_NOTED);

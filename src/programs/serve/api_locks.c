@@ -294,7 +294,7 @@ const hf__shape hf__event_shape[] = {
     HF__SHAPE("id", "integer", "grows with time"),
     HF__SHAPE("at", "string", "when, RFC 3339"),
     HF__SHAPE("at_ms", "integer", "the same as Unix time in milliseconds"),
-    HF__SHAPE("event", "string", "acquired, conflict, timeout, lost, released, exit, …"),
+    HF__SHAPE("event", "string", "acquired, conflict, timeout, deadlock, lost, released, exit, …"),
     HF__KEY_SHAPE,
     HF__SHAPE("mode", "string", "exclusive or shared"),
     HF__SHAPE_OR_NULL("label", "string", "what people call the lock"),

@@ -199,8 +199,8 @@ static void write_locks(hf__metrics *metrics, const struct shown *shown)
                 "When the oldest grant that is held now was given; 0: not held, or not known.",
                 offsetof(hf__lock_meter, acquired_ms));
     hf__metric_family(metrics, "holdfast_lock_acquisitions", HF__METRIC_COUNTER, "",
-                      "Attempts at the lock: got it, met a holder (and was refused or waits), or "
-                      "waited in vain.");
+                      "Attempts at the lock: got it, met a holder (and was refused or waits), "
+                      "waited in vain, or was refused to end a deadlock.");
     write_split(metrics, shown, "outcome", outcomes, HF__OUTCOME_COUNT,
                 offsetof(hf__lock_meter, outcomes));
     hf__metric_family(metrics, "holdfast_lock_losses", HF__METRIC_COUNTER, "",

@@ -23,7 +23,7 @@ static bool is_one_of(const char *word, const char *const *words)
 
 static hf__value what(const hf__top *top, size_t row)
 {
-    static const char *const bad[] = {"lost", "terminated", "orphan_killed", NULL};
+    static const char *const bad[] = {"lost", "deadlock", "terminated", "orphan_killed", NULL};
     static const char *const doubtful[] = {"timeout", "conflict", "orphan_awaited", NULL};
     const char *word = event_at(top, row)->event;
 

@@ -57,7 +57,7 @@ typedef struct hf__seen_edge {
 typedef struct hf__seen_event {
     int64_t id;
     int64_t at_ms;     /* Unix time */
-    const char *event; /* acquired, conflict, timeout, lost, released, exit, orphan_killed, … */
+    const char *event; /* acquired, conflict, timeout, deadlock, lost, released, exit, orphan_killed, … */
     int64_t key;
     hf_space space;
     hf_mode mode;
@@ -127,7 +127,7 @@ typedef struct hf__histogram {
     double sum; /* seconds */
 } hf__histogram;
 
-#define HF__OUTCOMES(X) X(acquired) X(conflict) X(timeout)
+#define HF__OUTCOMES(X) X(acquired) X(conflict) X(timeout) X(deadlock)
 #define HF__LOSSES(X) X(server) X(no_answer) X(connection) X(lock_file) X(lease) X(release) X(other)
 #define HF__EXITS(X) X(ok) X(failed) X(signal) X(time_limit) X(lost) X(not_started) X(other)
 #define X(word) HF__OUTCOME_##word,

@@ -12,7 +12,7 @@ from strangers import begin, run, sessions
 from viewing import Viewer
 
 # Indexes into a meter's lists, in the order of view/snapshot.h.
-ACQUIRED, CONFLICT, TIMEOUT = range(3)
+ACQUIRED, CONFLICT, TIMEOUT, DEADLOCK = range(4)
 LOST_SERVER = 0
 EXIT_OK, EXIT_FAILED = 0, 1
 
@@ -232,6 +232,19 @@ def test_losses_and_exits_are_counted_by_reason(db, tmp_path, holdfast):
         assert sum(seen.meter("job")["wait"]) == 3 and sum(seen.meter("job")["hold"]) >= 2
         assert seen.meter("_other")["outcomes"] == [0, 0, 0]
         assert seen.attention_to("loss")
+
+
+def test_deadlock_that_was_resolved_stays_in_the_history_and_in_the_counters(recorded, viewer):
+    with recorded.peer() as one, recorded.peer() as two:
+        one.acquire("first", thread="t")
+        two.acquire("second", thread="t")
+        waits = [one.begin("acquire", "second", wait_ms=-1, thread="t", flags=hf.ANY_ORDER)]
+        viewer.until(lambda s: s.waiters("second"))
+        waits.append(two.begin("acquire", "first", wait_ms=-1, thread="t", flags=hf.ANY_ORDER))
+        seen = viewer.until(lambda s: [e for e in s.events if e["event"] == "deadlock"], timeout=60)
+        event, = [event for event in seen.events if event["event"] == "deadlock"]
+        assert event["label"] in ("first", "second") and "deadlock" in event["detail"]
+        assert seen.meter("_other")["outcomes"][DEADLOCK] == 1
 
 
 def test_losses_of_the_last_day_are_known_at_the_start(db):

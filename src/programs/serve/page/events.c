@@ -12,7 +12,7 @@ struct kind {
 
 static const char *tone_of(const char *event)
 {
-    static const char *const bad[] = {"lost", "terminated", "orphan_killed"};
+    static const char *const bad[] = {"lost", "deadlock", "terminated", "orphan_killed"};
     static const char *const warn[] = {"conflict", "timeout", "orphan_awaited"};
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
