@@ -133,7 +133,7 @@ static bool is_in_state(const hf__seen_lock *lock, const char *state)
         return lock->holders > 0;
     if (strcmp(state, "waiting") == 0)
         return lock->waiters > 0;
-    return strcmp(state, "unregistered") != 0 || lock->name[0] == '\0';
+    return strcmp(state, "unregistered") != 0 || (lock->name[0] == '\0' && !lock->is_own);
 }
 
 static bool has_mode(const hf__snapshot *snapshot, const hf__seen_lock *lock, const char *mode)

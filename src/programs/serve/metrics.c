@@ -330,10 +330,13 @@ static void write_collector(hf__metrics *metrics, const hf__snapshot *snapshot, 
     hf__metric_begin(metrics, "");
     hf__metric_ms(metrics, snapshot->took_ms);
 
-    hf__metric_family(metrics, "holdfast_locks_unregistered", HF__METRIC_GAUGE, "",
-                      "Keys held or waited for now that the registry does not know.");
-    hf__metric_begin(metrics, "");
-    hf__metric_count(metrics, snapshot->unregistered);
+    hf__metric_family(
+        metrics, "holdfast_locks_unregistered", HF__METRIC_GAUGE, "",
+        "Keys held or waited for now that the registry does not know, if there is one.");
+    if (snapshot->registry != NULL) {
+        hf__metric_begin(metrics, "");
+        hf__metric_count(metrics, snapshot->unregistered);
+    }
 
     hf__metric_family(metrics, "holdfast_locks_folded", HF__METRIC_GAUGE, "",
                       "Registered locks beyond what is shown by name; they are in _other.");

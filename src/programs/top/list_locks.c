@@ -45,9 +45,11 @@ static hf__value name(const hf__top *top, size_t row)
 
 static void show_name(const hf__top *top, size_t row, hf__buf *out)
 {
-    const char *text = lock_at(top, row)->name;
+    const hf__seen_lock *lock = lock_at(top, row);
 
-    hf__buf_puts(out, text[0] != '\0' ? text : "(unregistered)");
+    hf__buf_puts(out, lock->name[0] != '\0' ? lock->name
+                      : lock->is_own        ? "(our own)"
+                                            : "(unregistered)");
 }
 
 static hf__value holder(const hf__top *top, size_t row)

@@ -155,7 +155,10 @@ static void put_figures(const hf__snapshot *seen, hf__json *json)
         hf__json_put_null(json, "losses_24h");
     else
         hf__json_put_integer(json, "losses_24h", (int64_t)seen->losses_24h);
-    hf__json_put_integer(json, "unregistered", (int64_t)seen->unregistered);
+    if (seen->registry != NULL)
+        hf__json_put_integer(json, "unregistered", (int64_t)seen->unregistered);
+    else
+        hf__json_put_null(json, "unregistered");
     if (seen->gaps_unknown) {
         hf__json_put_null(json, "gaps");
         hf__json_put_null(json, "missing_ledgers");

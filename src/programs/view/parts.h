@@ -70,6 +70,8 @@ typedef struct hf__view_reading {
 void hf__locks_sort(hf__view_draft *draft, hf_lock_list *list, const hf_registry *registry);
 /* The index of the lock with this key; SIZE_MAX: nobody holds it or waits for it. */
 size_t hf__locks_find(const hf__view_draft *draft, hf_space space, int64_t key);
+/* Counts the locks that the registry should have, once networks and tables have marked theirs. */
+void hf__locks_count_unregistered(hf__view_draft *draft);
 
 /* ---- graph.c --------------------------------------------------------------------------------- */
 

@@ -158,10 +158,16 @@ static void count(hf__snapshot *seen)
         const hf__seen_lock *lock = &seen->locks[i];
         seen->held += lock->holders > 0;
         seen->waiting += lock->waiters;
-        seen->unregistered += !lock->entry;
         if (lock->longest_wait_ms > seen->longest_wait_ms)
             seen->longest_wait_ms = lock->longest_wait_ms;
     }
+}
+
+void hf__locks_count_unregistered(hf__view_draft *draft)
+{
+    hf__snapshot *seen = &draft->seen;
+    for (size_t i = 0; seen->registry && i < seen->lock_count; i++)
+        seen->unregistered += !seen->locks[i].entry && !seen->locks[i].is_own;
 }
 
 void hf__locks_sort(hf__view_draft *draft, hf_lock_list *list, const hf_registry *registry)
@@ -331,6 +337,8 @@ static void show_table(const hf__view_tables *tables, const hf_rows *rows, size_
         .state = "",
     };
     table->lock = hf__locks_find(draft, HF_BIGINT, table->id);
+    if (table->lock != SIZE_MAX)
+        draft->seen.locks[table->lock].is_own = true;
     const hf__appended *appended = tables->count > 0
                                        ? bsearch(table->text, tables->appended, tables->count,
                                                  sizeof *tables->appended, compare_appended)

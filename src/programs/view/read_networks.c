@@ -229,10 +229,13 @@ static hf_range *copy_ranges(hf__arena *arena, const hf__ranges *ranges)
     return copy;
 }
 
+/* Of a network's lock, which is marked as our own. */
 static const char *holder_of(hf__view_draft *draft, int64_t key)
 {
     const hf__snapshot *seen = &draft->seen;
     size_t at = hf__locks_find(draft, HF_BIGINT, key);
+    if (at != SIZE_MAX)
+        seen->locks[at].is_own = true;
     if (at == SIZE_MAX || seen->locks[at].holders == 0)
         return "";
     const hf_lock_view *holder = seen->views[seen->locks[at].first];

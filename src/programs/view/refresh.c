@@ -336,6 +336,7 @@ static hf_status digest(hf__memory *memory, hf__view_reading *reading, hf__view_
         (reading->may_lack_losses || !hf__store_reads_records(memory->store));
     hf__networks_show(&memory->networks, reading, draft);
     hf__view_tables_show(&memory->tables, reading, draft);
+    hf__locks_count_unregistered(draft);
     for (size_t i = 0; i < draft->seen.table_count; i++)
         hf__counters_know_table(&memory->counters, draft->seen.tables[i].text);
     hf__counters_show(&memory->counters, draft);

@@ -24,6 +24,7 @@ typedef struct hf__seen_lock {
     const char *name;               /* in the registry; "": not registered */
     const char *known_as;           /* without both: the well-known program of this key, or "" */
     const hf_registry_entry *entry; /* NULL: not registered */
+    bool is_own;         /* of an ingested network or a shared table, so that no registry has it */
     size_t first, count; /* its rows in snapshot->views: holders, then waiters, the oldest first */
     size_t holders, waiters;
     int64_t held_ms;         /* since the oldest holder acquired it; -1: not known, or no holder */
@@ -56,8 +57,9 @@ typedef struct hf__seen_edge {
 
 typedef struct hf__seen_event {
     int64_t id;
-    int64_t at_ms;     /* Unix time */
-    const char *event; /* acquired, conflict, timeout, deadlock, lost, released, exit, orphan_killed, … */
+    int64_t at_ms; /* Unix time */
+    const char
+        *event; /* acquired, conflict, timeout, deadlock, lost, released, exit, orphan_killed, … */
     int64_t key;
     hf_space space;
     hf_mode mode;
@@ -214,7 +216,7 @@ typedef struct hf__snapshot {
 
     /* sums */
     size_t held, waiting;    /* keys, waiters */
-    size_t unregistered;     /* keys without a name in the registry */
+    size_t unregistered;     /* keys without a name in the registry; 0 if there is none */
     int64_t longest_wait_ms; /* 0: nobody waits */
     uint64_t losses_24h;
     bool losses_unknown; /* none is recorded, but the history of that time may have holes */

@@ -121,6 +121,25 @@ def test_labels_of_a_pattern_count_under_its_name_and_strangers_as_others(server
     becomes(server, 0, "holdfast_locks_unregistered")
 
 
+def test_without_a_registry_nothing_is_unregistered(command):
+    holder = command.hold("whose-is-this")
+    metrics = read(Serve(command))
+    assert metrics("holdfast_lock_held", lock="_other", mode="exclusive") == 1
+    assert metrics("holdfast_locks_unregistered") is None
+    holder.end()
+
+
+def test_the_lock_of_a_network_is_not_unregistered(world, holdfast, registry):
+    world.ingest(10, 12)
+    server = Serve(world.command, "--registry", registry)
+    live = world.follow()
+    eventually(lambda: server.api("ingest")["data"][0]["ingester"])
+    assert server.api("locks")["data"] and not server.api("locks", state="unregistered")["data"]
+    assert read(server)("holdfast_locks_unregistered") == 0
+    live.end()
+    server.end()
+
+
 def test_a_loss_counts_by_its_reason(server, command, recorded):
     holder = command.hold("nightly", "--ping", "200ms")
     becomes(server, 1, "holdfast_lock_held", lock="nightly", mode="exclusive")

@@ -38,7 +38,7 @@ static bool has_state(const hf__seen_lock *lock, const char *state)
     if (strcmp(state, "waiting") == 0)
         return lock->waiters > 0;
     if (strcmp(state, "unregistered") == 0)
-        return lock->name[0] == '\0';
+        return lock->name[0] == '\0' && !lock->is_own;
     return true;
 }
 
@@ -253,7 +253,7 @@ static void put_title(const hf__page *page, const hf__seen_lock *lock, bool open
     if (lock->known_as[0] != '\0')
         hf__html(out, " <span class=\"tag\" title=\"by its well-known key\">%.80s?</span>",
                  lock->known_as);
-    if (lock->name[0] == '\0' && page->seen->registry != NULL)
+    if (lock->name[0] == '\0' && !lock->is_own && page->seen->registry != NULL)
         hf__buf_puts(out, " <span class=\"tag warn\">unregistered</span>");
     else if (lock->name[0] != '\0' && lock->label[0] != '\0' &&
              strcmp(lock->name, lock->label) != 0)

@@ -150,8 +150,8 @@ static void put_glance(const hf__page *page)
     }
     to.event = "";
     to.state = "unregistered";
-    put_tile(out, &to, "#locks", (int64_t)seen->unregistered, "unregistered",
-             seen->registry != NULL ? "warn" : "");
+    if (seen->registry != NULL)
+        put_tile(out, &to, "#locks", (int64_t)seen->unregistered, "unregistered", "warn");
     to.state = "";
     put_gap_tile(out, seen, &to);
     hf__buf_puts(out, "</ul></section>\n");
