@@ -109,10 +109,14 @@ int hf__metrics_render(const hf__exchange *exchange, const hf__snapshot *snapsho
     return 200;
 }
 
+static const char mistyped[] = "mistyped";
+
 static const char *notice_of(const char *word)
 {
     if (strcmp(word, "terminated") == 0)
         return "The session was ended. The lock is free once the server has noticed.";
+    if (strcmp(word, mistyped) == 0)
+        return "What was typed is not the lock's label: nothing was done.";
     return "";
 }
 
@@ -139,6 +143,7 @@ int hf__page_render(const hf__exchange *exchange, const hf__snapshot *snapshot, 
         .signed_in = signed_in,
         .csrf = csrf,
         .notice = notice_of(hf__asked(exchange, "notice")),
+        .notice_is_error = strcmp(hf__asked(exchange, "notice"), mistyped) == 0,
         .refresh_ms = hf__server_refresh_ms(server),
     };
     hf__render_page(snapshot, &request, out);
@@ -290,10 +295,23 @@ static void run(hf_store *store, hf__exchange *exchange)
                    "%.380s", err.message);
 }
 
+/* Back to the form, which says what was wrong: whoever mistypes will type again. */
+static hf__answer *ask_again(const hf__exchange *exchange, hf__problem *problem)
+{
+    char ref[HF__REF_ROOM], location[160];
+
+    *problem = (hf__problem){0};
+    hf__lock_ref(ref, asked_space(exchange), hf__asked_number(exchange, "key"));
+    (void)snprintf(location, sizeof location, "/?lock=%s&notice=%s#lock-%s", ref, mistyped, ref);
+    return hf__answer_redirect(location);
+}
+
 hf__answer *hf__act_terminate(hf__exchange *exchange, hf__problem *problem)
 {
     if (check_rights(exchange, problem) && check_target(exchange, problem))
         (void)hf__server_ask(exchange, run, problem);
+    else if (problem->status == 422 && !exchange->wants_json)
+        return ask_again(exchange, problem);
     return NULL;
 }
 

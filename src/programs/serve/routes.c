@@ -40,7 +40,7 @@ static const char *const modes[] = {"exclusive", "shared", NULL};
 static const char *const spans[] = {"1h", "24h", NULL};
 static const char *const orders[] = {"wait", "age", "label", "waiters", NULL};
 static const char *const spaces[] = {"b", "p", NULL};
-static const char *const notices[] = {"terminated", NULL};
+static const char *const notices[] = {"terminated", "mistyped", NULL};
 
 static const hf__parameter lock_parameters[] = {
     PART,

@@ -236,6 +236,20 @@ static void test_an_open_row_shows_runbook_people_history_and_the_form(void **st
     hides("/terminate");
 }
 
+static void test_whoever_ends_a_holder_is_told_what_else_it_loses(void **state)
+{
+    (void)state;
+    make_chain();
+    lock(13, "ledger-close", NULL);
+    holder(101, "api", 1000);
+    finish(made);
+    show(&(hf__page_request){.lock = "b:11", .may_terminate = true});
+    shows("It loses these, too: <a href=\"/?lock=b:13#lock-b:13\">ledger-close</a>.</p>");
+    show(&(hf__page_request){.lock = "b:12", .may_terminate = true});
+    shows("End it");
+    hides("It loses");
+}
+
 static void test_only_web_addresses_become_links(void **state)
 {
     static const hf_registry_entry entry = {.name = "x", .runbook = "javascript:alert(1)"};
@@ -724,6 +738,7 @@ int main(void)
         PAGE_TEST(test_the_policy_of_the_page_is_kept),
         PAGE_TEST(test_a_huge_label_is_cut),
         PAGE_TEST(test_an_open_row_shows_runbook_people_history_and_the_form),
+        PAGE_TEST(test_whoever_ends_a_holder_is_told_what_else_it_loses),
         PAGE_TEST(test_only_web_addresses_become_links),
         PAGE_TEST(test_the_graph_has_an_edge_for_each_wait_and_each_holder),
         PAGE_TEST(test_a_deadlock_is_drawn_as_a_cycle),

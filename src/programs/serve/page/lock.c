@@ -179,6 +179,56 @@ void hf__page_history(const hf__page *page, const char *ref)
                                           : "<p class=\"note\">This store keeps no records.</p>");
 }
 
+/*
+ * Is this holding lost, too, when that one is ended? Locks are by their session, on a local store
+ * by their process; leases of one process may be of one length.
+ */
+static bool ends_with(const hf__snapshot *seen, const hf_lock_view *other,
+                      const hf_lock_view *ended)
+{
+    if (other->waiting)
+        return false;
+    if (ended->lifetime == HF_LEASE || seen->local)
+        return other->pid == ended->pid &&
+               (other->lifetime == HF_LEASE) == (ended->lifetime == HF_LEASE) &&
+               strcmp(other->host, ended->host) == 0;
+    return other->backend_pid == ended->backend_pid && other->lifetime != HF_LEASE;
+}
+
+static bool is_lost_too(const hf__snapshot *seen, const hf__seen_lock *lock,
+                        const hf_lock_view *ended)
+{
+    for (size_t i = lock->first; i < lock->first + lock->holders; i++)
+        if (ends_with(seen, seen->views[i], ended))
+            return true;
+    return false;
+}
+
+/* Who is ended loses more than this lock: what else is said beside the button. */
+static void put_lost_too(const hf__page *page, const hf__seen_lock *lock, const hf_lock_view *ended)
+{
+    enum { NAMED = 5 };
+    const hf__snapshot *seen = page->seen;
+    hf__buf *out = page->out;
+    char title[HF__TITLE_ROOM];
+    size_t found = 0;
+
+    for (size_t i = 0; i < seen->lock_count; i++) {
+        const hf__seen_lock *other = &seen->locks[i];
+        if (other == lock || !is_lost_too(seen, other, ended) || ++found > NAMED)
+            continue;
+        hf__buf_puts(out, found == 1 ? "<p class=\"warn\">It loses these, too: " : ", ");
+        hf__buf_puts(out, "<a ");
+        hf__page_lock_href(page, other->space, other->key);
+        hf__buf_puts(out, ">");
+        hf__html_value(out, hf__lock_title(title, other));
+        hf__buf_puts(out, "</a>");
+    }
+    if (found > NAMED)
+        hf__html(out, " and %zu more", found - NAMED);
+    hf__buf_puts(out, found > 0 ? ".</p>" : "");
+}
+
 /* The label must be typed, so that nobody ends the wrong holder by a slip. */
 static void put_terminate(const hf__page *page, const hf__seen_lock *lock, int party,
                           const hf_lock_view *view)
@@ -208,8 +258,10 @@ static void put_terminate(const hf__page *page, const hf__seen_lock *lock, int p
     hf__html(out,
              "</code></label> <input id=\"label-%s-%s\" name=\"label\" autocomplete=\"off\" "
              "autocapitalize=\"off\" spellcheck=\"false\" required>"
-             "<button class=\"danger\">End it</button></form>",
+             "<button class=\"danger\">End it</button>",
              ref, who);
+    put_lost_too(page, lock, view);
+    hf__buf_puts(out, "</form>");
 }
 
 static void put_endings(const hf__page *page, const hf__seen_lock *lock)
