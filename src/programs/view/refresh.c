@@ -401,6 +401,15 @@ hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapsh
     return status;
 }
 
+/* The reason goes into sentences, which have full stops of their own. Returns its length. */
+static int reason_length(const char *reason)
+{
+    size_t length = strlen(reason);
+    while (length > 0 && (reason[length - 1] == '.' || reason[length - 1] == ' '))
+        length--;
+    return (int)length;
+}
+
 hf__snapshot *hf__repeat(const hf__memory *memory, hf__snapshot *older, uint64_t number,
                          const hf_error *why)
 {
@@ -408,8 +417,8 @@ hf__snapshot *hf__repeat(const hf__memory *memory, hf__snapshot *older, uint64_t
     if (!draft)
         return NULL;
     hf__snapshot *seen = &draft->seen;
-    seen->problem =
-        hf__arena_text(&draft->arena, why->message[0] ? why->message : hf_status_text(why->code));
+    const char *reason = why->message[0] ? why->message : hf_status_text(why->code);
+    seen->problem = hf__arena_printf(&draft->arena, "%.*s", reason_length(reason), reason);
     seen->problem_since_ms = older->problem[0] ? older->problem_since_ms : hf__wall_ms();
     worry(memory, draft, seen->problem);
     return seen;

@@ -81,12 +81,29 @@ static void a_lock_of_nobody_known_is_told_by_its_waiters(void **state)
     drop(draft);
 }
 
+/* libpq writes "server closed the connection unexpectedly; … processing the request." */
+static void the_reason_of_an_outage_ends_with_one_full_stop(void **state)
+{
+    static hf__memory memory;
+    const hf_error why = {.code = HF_UNREACHABLE, .message = "the server went away."};
+    (void)state;
+    hf__view_draft *draft = draft_of(empty_list(), NULL);
+    draft->seen.problem = "";
+    hf__snapshot *away = hf__repeat(&memory, &draft->seen, 2, &why);
+    assert_non_null(away);
+    assert_string_equal(away->problem, "the server went away");
+    assert_string_equal(away->attention[0].text, "The store cannot be read: the server went away.");
+    hf__snapshot_release(away);
+    drop(draft);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_crowd_behind_one_lock_comes_before_a_longer_chain),
         cmocka_unit_test(readers_who_keep_one_writer_are_one_sentence),
         cmocka_unit_test(a_lock_of_nobody_known_is_told_by_its_waiters),
+        cmocka_unit_test(the_reason_of_an_outage_ends_with_one_full_stop),
     };
     return RUN(tests);
 }
