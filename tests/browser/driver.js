@@ -63,6 +63,7 @@ const calls = {
   },
   hidden: ({ selector, hidden }) => page.locator(selector).waitFor({ state: hidden ? "hidden" : "visible", timeout: 15000 }),
   offline: ({ offline }) => page.context().setOffline(offline),
+  media: ({ media }) => page.emulateMedia({ media }),
   screenshot: ({ file, full = false }) => page.screenshot({ path: file, fullPage: full }).then(() => file),
   async axe() {
     await page.evaluate(axeSource);

@@ -1,5 +1,7 @@
 """The page of `holdfast serve`, in a real browser."""
 
+import re
+
 import pytest
 
 import hf
@@ -309,6 +311,13 @@ def test_a_holder_is_ended_only_with_the_label_typed(command, browser, tmp_path)
     browser.until("[...document.querySelectorAll('#events .kind')].some((kind) => kind.textContent === 'terminated')")
     browser.click(selector=".live form button")
     browser.until("document.querySelector('#token')")
+
+
+def test_what_is_printed_says_when_it_was(server, browser):
+    browser.open(server.url)
+    browser.media(media="print")
+    browser.hidden(selector="#pause", hidden=True)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d UTC", browser.text("#updated"))
 
 
 # --- for everybody ------------------------------------------------------------------------------------

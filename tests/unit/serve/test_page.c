@@ -398,6 +398,22 @@ static void test_a_root_is_at_the_left_however_long_its_chain_is(void **state)
     assert_true(place_of("lock:b:0").x > place_of("party:100").x);
 }
 
+/* A chain of six must be seen whole where most people look: 1440 px less the margins of the page. */
+static void test_a_chain_of_six_fits_on_a_screen_and_begins_at_its_corner(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        lock(i, "link", NULL);
+        holder(100 + i, "holder", 10);
+        waiter(101 + i, "holder", 5);
+        waiter(200 + i, "crowd", 5);
+    }
+    finish(made);
+    show(&plain);
+    assert_true(place_of("party:106").x + 214 < 1300);
+    assert_true(place_of("party:100").y < 10);
+}
+
 /* The y of the straight part of the way back of a cycle. */
 static double way_back(void)
 {
@@ -747,6 +763,7 @@ int main(void)
         PAGE_TEST(test_two_hundred_parties_are_all_drawn),
         PAGE_TEST(test_a_picture_folds_a_crowd_but_not_who_keeps_others_waiting),
         PAGE_TEST(test_a_root_is_at_the_left_however_long_its_chain_is),
+        PAGE_TEST(test_a_chain_of_six_fits_on_a_screen_and_begins_at_its_corner),
         PAGE_TEST(test_the_way_back_of_a_cycle_crosses_nobody),
         PAGE_TEST(test_whoever_queues_in_front_of_others_is_not_drawn_as_a_holder),
         PAGE_TEST(test_a_link_leads_to_a_lock_that_the_filter_leaves_out),

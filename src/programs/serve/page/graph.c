@@ -253,7 +253,7 @@ static void add_links(struct making *making)
             add_link(making, i, making->graph->nodes[i].parent);
 }
 
-/* Leaves take one row each; a node stands in the middle between its first and its last child. */
+/* Leaves take one row each; a node stands beside its first child. */
 static void place(hf__graph *graph)
 {
     bool cyclic = false;
@@ -273,14 +273,9 @@ static void place(hf__graph *graph)
             graph->nodes[i].row = graph->rows++;
     }
     graph->rows += cyclic ? way_back : 0;
-    for (size_t i = graph->count; i-- > 0;) {
-        size_t last = i + 1;
-        if (graph->nodes[i].end == i + 1)
-            continue;
-        for (size_t child = i + 1; child < graph->nodes[i].end; child = graph->nodes[child].end)
-            last = child;
-        graph->nodes[i].row = (graph->nodes[i + 1].row + graph->nodes[last].row) / 2;
-    }
+    for (size_t i = graph->count; i-- > 0;)
+        if (graph->nodes[i].end > i + 1)
+            graph->nodes[i].row = graph->nodes[i + 1].row;
 }
 
 static size_t *all_unset(size_t count)

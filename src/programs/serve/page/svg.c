@@ -8,9 +8,13 @@
 
 /*
  * Roots are in the first column, where one with many levels behind it is seen too. A lock stands
- * between those who wait and its holder.
+ * between those who wait and its holder. A graph that would be wider than a screen is drawn in
+ * steps instead: each node has a row of its own, a step to the right of what it waits for.
  */
 enum {
+    DEPTH_BESIDE = 4, /* deeper ones go in steps */
+    STEP = 26,
+    STEP_ROW = 44,
     PARTY_WIDTH = 214,
     LOCK_WIDTH = 206,
     SPACE = 36,
@@ -30,18 +34,32 @@ static int height_of(const hf__graph_node *node)
     return node->kind == HF__NODE_PARTY ? BOX : LOCK_BOX;
 }
 
+static bool is_in_steps(const hf__graph *graph)
+{
+    return graph->depth > DEPTH_BESIDE;
+}
+
 /* Parties are at even depths, locks at odd ones. */
-static int left_of(const hf__graph *graph, size_t depth)
+static int left_at(const hf__graph *graph, size_t depth)
 {
     int x = graph->has_cycle ? SPACE : MARGIN;
 
+    if (is_in_steps(graph))
+        return MARGIN + (int)depth * STEP;
     for (size_t at = 0; at < depth; at++)
         x += (at % 2 == 0 ? PARTY_WIDTH : LOCK_WIDTH) + SPACE;
     return x;
 }
 
-static double middle_of(const hf__graph_node *node)
+static int left_of(const hf__graph *graph, const hf__graph_node *node)
 {
+    return left_at(graph, node->depth);
+}
+
+static double middle_of(const hf__graph *graph, const hf__graph_node *node)
+{
+    if (is_in_steps(graph))
+        return MARGIN + (double)((node - graph->nodes) * STEP_ROW) + (double)BOX / 2;
     return MARGIN + node->row * ROW + (double)BOX / 2;
 }
 
@@ -73,27 +91,54 @@ static double below_all(const hf__graph *graph, size_t node)
     return MARGIN + last * ROW + BOX + (double)(ROW - BOX) * 2;
 }
 
+/* The right end of everything. */
+static int right_of_all(const hf__graph *graph)
+{
+    int right = 0;
+
+    for (size_t i = 0; i < graph->count; i++) {
+        int end = left_of(graph, &graph->nodes[i]) + width_of(&graph->nodes[i]);
+        right = end > right ? end : right;
+    }
+    return right;
+}
+
+/*
+ * Up to what stands a step to the left; to others around all on the right, where no row but those
+ * of both ends is crossed.
+ */
+static void put_step(hf__buf *out, const hf__graph *graph, const hf__graph_link *link)
+{
+    const hf__graph_node *from = &graph->nodes[link->from];
+    const hf__graph_node *to = &graph->nodes[link->to];
+    double y1 = middle_of(graph, from);
+    double y2 = middle_of(graph, to);
+    int foot = left_of(graph, to) + STEP / 2;
+
+    if (from->parent == link->to)
+        hf__html(out, "d=\"M%d %.1fL%d %.1fL%d %.1f\"/>", left_of(graph, from), y1, foot, y1, foot,
+                 y2 + (double)height_of(to) / 2 + 2);
+    else
+        hf__html(out, "d=\"M%d %.1fL%d %.1fL%d %.1fL%d %.1f\"/>",
+                 left_of(graph, from) + width_of(from), y1, right_of_all(graph) + SPACE / 2, y1,
+                 right_of_all(graph) + SPACE / 2, y2, left_of(graph, to) + width_of(to) + 2, y2);
+}
+
 /*
  * Goes from the left side of the waiter to the right side of what it waits for, or around all if
  * that is not further left.
  */
-static void put_link(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph,
-                     const hf__graph_link *link)
+static void put_beside(hf__buf *out, const hf__graph *graph, const hf__graph_link *link)
 {
     const hf__graph_node *from = &graph->nodes[link->from];
     const hf__graph_node *to = &graph->nodes[link->to];
-    int x1 = left_of(graph, from->depth);
-    int x2 = left_of(graph, to->depth) + width_of(to) + 2;
-    double y1 = middle_of(from);
-    double y2 = middle_of(to);
+    int x1 = left_of(graph, from);
+    int x2 = left_of(graph, to) + width_of(to) + 2;
+    double y1 = middle_of(graph, from);
+    double y2 = middle_of(graph, to);
     double below = below_all(graph, link->from);
     int bend = x1 > x2 ? (x1 - x2) / 2 : SPACE;
 
-    hf__html(out, "<path class=\"edge%s\" data-from=\"", link->in_cycle ? " cycle" : "");
-    put_name(out, seen, from);
-    hf__buf_puts(out, "\" data-to=\"");
-    put_name(out, seen, to);
-    hf__html(out, "\" marker-end=\"url(#%s)\" ", link->in_cycle ? "tip-cycle" : "tip");
     if (x1 > x2)
         hf__html(out, "d=\"M%d %.1fC%d %.1f %d %.1f %d %.1f\"/>", x1, y1, x1 - bend, y1, x2 + bend,
                  y2, x2, y2);
@@ -101,6 +146,20 @@ static void put_link(hf__buf *out, const hf__snapshot *seen, const hf__graph *gr
         hf__html(out, "d=\"M%d %.1fC%d %.1f %d %.1f %d %.1fL%d %.1fC%d %.1f %d %.1f %d %.1f\"/>",
                  x1, y1, x1 - bend, y1, x1 - bend, below, x1, below, x2, below, x2 + bend, below,
                  x2 + bend, y2, x2, y2);
+}
+
+static void put_link(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph,
+                     const hf__graph_link *link)
+{
+    hf__html(out, "<path class=\"edge%s\" data-from=\"", link->in_cycle ? " cycle" : "");
+    put_name(out, seen, &graph->nodes[link->from]);
+    hf__buf_puts(out, "\" data-to=\"");
+    put_name(out, seen, &graph->nodes[link->to]);
+    hf__html(out, "\" marker-end=\"url(#%s)\" ", link->in_cycle ? "tip-cycle" : "tip");
+    if (is_in_steps(graph))
+        put_step(out, graph, link);
+    else
+        put_beside(out, graph, link);
 }
 
 /* Its end may be cut. */
@@ -168,8 +227,8 @@ static void put_node(hf__buf *out, const hf__snapshot *seen, const hf__graph *gr
     hf__html(out, "<svg class=\"node %s%s%s\" data-node=\"", kinds[node->kind], root ? " root" : "",
              node->in_cycle ? " cycle" : "");
     put_name(out, seen, node);
-    hf__html(out, "\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\">", left_of(graph, node->depth),
-             middle_of(node) - (double)height_of(node) / 2, width_of(node), height_of(node));
+    hf__html(out, "\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\">", left_of(graph, node),
+             middle_of(graph, node) - (double)height_of(node) / 2, width_of(node), height_of(node));
     if (node->kind == HF__NODE_PARTY)
         put_party(out, &seen->parties[node->index], node);
     else if (node->kind == HF__NODE_LOCK)
@@ -181,9 +240,10 @@ static void put_node(hf__buf *out, const hf__snapshot *seen, const hf__graph *gr
 
 void hf__svg_graph(hf__buf *out, const hf__snapshot *seen, const hf__graph *graph)
 {
-    int right = left_of(graph, graph->depth + 1) - SPACE;
-    int width = right + (graph->has_cycle ? SPACE : MARGIN);
-    int height = 2 * MARGIN + (int)(graph->rows * ROW) - (ROW - BOX);
+    bool in_steps = is_in_steps(graph);
+    int width = right_of_all(graph) + (in_steps || graph->has_cycle ? SPACE : MARGIN);
+    int height = 2 * MARGIN + (in_steps ? (int)graph->count * STEP_ROW : (int)(graph->rows * ROW)) -
+                 (ROW - BOX);
 
     hf__html(out,
              "<svg class=\"graph\" aria-hidden=\"true\" width=\"%d\" height=\"%d\" "
