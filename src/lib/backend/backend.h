@@ -170,10 +170,11 @@ typedef struct hf__event {
     hf_space space;
     hf_mode mode;
     int64_t token;
-    int64_t wait_ms;                     /* how long the acquire took; -1: does not apply */
-    int64_t hold_ms;                     /* how long it was held; -1: does not apply */
-    char name[HF_NOTE_EVENT_MAX + 1];    /* of HF__EVENT_NOTED */
-    char detail[HF_NOTE_DETAIL_MAX + 1]; /* why it was lost, which deadlock it was, what was noted; "" */
+    int64_t wait_ms;                  /* how long the acquire took; -1: does not apply */
+    int64_t hold_ms;                  /* how long it was held; -1: does not apply */
+    char name[HF_NOTE_EVENT_MAX + 1]; /* of HF__EVENT_NOTED */
+    /* why it was lost, which deadlock it was, or what was noted; or "" */
+    char detail[HF_NOTE_DETAIL_MAX + 1];
 } hf__event;
 
 /* "acquired", "lost", …; a literal, or event->name. */

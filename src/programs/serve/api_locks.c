@@ -288,6 +288,76 @@ int hf__api_waits(const hf__exchange *exchange, const hf__snapshot *snapshot, hf
     return hf__api_list_end(&list, NULL, out);
 }
 
+/* ---- /api/v1/contention: what the collector saw at its refreshes, by columns of time ---- */
+
+static const hf__shape column_shape[] = {
+    HF__SHAPE("from", "string", "when it begins, RFC 3339"),
+    HF__SHAPE("samples", "integer", "how many refreshes looked"),
+    HF__SHAPE("held", "integer", "in how many of them it was held"),
+    HF__SHAPE("waiters", "integer", "the most at once"),
+    HF__SHAPE("longest_wait_ms", "integer", "the longest that was seen"),
+    {0},
+};
+
+const hf__shape hf__contention_shape[] = {
+    HF__SHAPE_OR_NULL("lock", "string",
+                      "its registered name, else its label or key; null: all others"),
+    HF__SHAPE("registered", "boolean", "the registry knows it"),
+    HF__SHAPE("step_ms", "integer", "how long a column is"),
+    HF__SHAPE("samples", "integer", "how many refreshes looked"),
+    HF__SHAPE("held", "integer", "in how many of them it was held"),
+    HF__SHAPE("waiters", "integer", "the most at once"),
+    HF__SHAPE("longest_wait_ms", "integer", "the longest that was seen"),
+    {"columns", "array", "those in which somebody looked, the oldest first", false, "object",
+     column_shape},
+    {0},
+};
+
+static void put_cell(hf__json *json, const hf__heat_cell *cell)
+{
+    hf__json_put_integer(json, "samples", cell->samples);
+    hf__json_put_integer(json, "held", cell->held);
+    hf__json_put_integer(json, "waiters", cell->waiters);
+    hf__json_put_integer(json, "longest_wait_ms", cell->longest_wait_ms);
+}
+
+static void put_contention(hf__json *json, const hf__heat_map *map, const hf__heat_row *row)
+{
+    hf__json_begin_object(json, NULL);
+    hf__json_put_text(json, "lock", row->is_other ? "" : row->lock);
+    hf__json_put_boolean(json, "registered", row->registered);
+    hf__json_put_integer(json, "step_ms", map->step_ms);
+    put_cell(json, &row->sum);
+    hf__json_begin_array(json, "columns");
+    for (size_t i = 0; i < map->columns; i++) {
+        if (row->cells[i].samples == 0)
+            continue;
+        hf__json_begin_object(json, NULL);
+        hf__put_when(json, "from", map->from_ms + (int64_t)i * map->step_ms);
+        put_cell(json, &row->cells[i]);
+        hf__json_end_object(json);
+    }
+    hf__json_end_array(json);
+    hf__json_end_object(json);
+}
+
+int hf__api_contention(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
+                       hf__problem *problem)
+{
+    bool day = strcmp(hf__asked(exchange, "span"), "24h") == 0;
+    const hf__heat_map *map = day ? &snapshot->day : &snapshot->hour;
+    hf__api_list list = hf__api_list_begin(exchange, snapshot);
+
+    (void)problem;
+    for (size_t i = 0; i < map->count; i++) {
+        const char *const texts[] = {map->rows[i].lock};
+        if (hf__text_fits(hf__asked(exchange, "q"), texts, 1) && hf__api_list_takes(&list))
+            put_contention(&list.json, map, &map->rows[i]);
+    }
+    hf__api_list_end_data(&list);
+    return hf__api_list_end(&list, NULL, out);
+}
+
 /* ---- /api/v1/events: what happened lately, the newest first ---- */
 
 const hf__shape hf__event_shape[] = {

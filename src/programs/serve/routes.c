@@ -56,6 +56,12 @@ static const hf__parameter wait_parameters[] = {
     KEY,    NUMBER("party", 0, INT32_MAX, 0, "only where this one waits or is in the way"),
     PAGING, {0},
 };
+static const hf__parameter contention_parameters[] = {
+    PART,
+    CHOICE("span", spans, "the last hour by the minute, or the last day by ten minutes"),
+    PAGING,
+    {0},
+};
 static const hf__parameter event_parameters[] = {
     PART,
     TEXT("event", "only this kind: acquired, lost, …"),
@@ -141,6 +147,8 @@ const hf__route hf__routes[] = {
     LIST("locks", "Every key that is held or waited for", lock_parameters, hf__api_locks,
          hf__lock_shape),
     LIST("waits", "Who waits for whom", wait_parameters, hf__api_waits, hf__wait_shape),
+    LIST("contention", "How long locks were held and waited for, the most contended first",
+         contention_parameters, hf__api_contention, hf__contention_shape),
     LIST("events", "What happened lately, the newest first", event_parameters, hf__api_events,
          hf__event_shape),
     {.method = "GET",

@@ -144,6 +144,7 @@ enum {
     HF__HOUR_STEP_MS = 60 * 1000,
     HF__DAY_COLUMNS = 144,
     HF__DAY_STEP_MS = 10 * 60 * 1000,
+    HF__HEAT_LABELS = 200, /* rows for locks without a name; the others are one row together */
 };
 
 /* A ring of columns of time. */
@@ -152,19 +153,27 @@ typedef struct hf__heat {
     int64_t step_ms;
     int64_t now;          /* the newest column: Unix time / step_ms */
     uint32_t *samples;    /* of each column */
-    hf__heat_cell **rows; /* by hf__counters_index; NULL: nothing to show */
+    hf__heat_cell **rows; /* by hf__counters_index, then by label; NULL: nothing to show */
     size_t row_count;
 } hf__heat;
 
+/* A lock that the registry does not have, as the store's history calls it: see name_of. */
+typedef struct hf__heat_label {
+    char *name; /* NULL: free */
+    uint64_t hash;
+} hf__heat_label;
+
 typedef struct hf__history {
     hf__heat hour, day;
-    hf__json closed; /* JSON of the column that is to be written; or empty */
+    size_t meters; /* rows of the registry's names and of HF__OTHER, the last of them */
+    hf__heat_label labels[HF__HEAT_LABELS]; /* of the rows behind them */
+    hf__json closed;                        /* JSON of the column that is to be written; or empty */
     int64_t closed_at_ms;
 } hf__history;
 
 HF_MUST_CHECK bool hf__history_init(hf__history *history, size_t locks);
 void hf__history_free(hf__history *history);
-/* Adds the values of the snapshot's meters. False: out of memory. */
+/* Adds the values of the snapshot's meters and locks. False: out of memory. */
 HF_MUST_CHECK bool hf__history_note(hf__history *history, const hf__snapshot *seen);
 /* Closes the newest column, as this was the last snapshot. */
 void hf__history_end(hf__history *history, const hf__snapshot *seen);

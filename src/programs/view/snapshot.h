@@ -80,14 +80,17 @@ typedef struct hf__heat_cell {
 } hf__heat_cell;
 
 typedef struct hf__heat_row {
-    const char *lock;     /* registered name, or HF__OTHER */
+    const char *lock;     /* registered name; or label, or "key 42"; or HF__OTHER */
     hf__heat_cell *cells; /* one per column, oldest first */
+    hf__heat_cell sum;    /* over all columns */
+    bool registered;
+    bool is_other; /* all that have no row of their own */
 } hf__heat_row;
 
 typedef struct hf__heat_map {
     int64_t from_ms, step_ms; /* Unix time of the first column, and its width */
     size_t columns;
-    hf__heat_row *rows; /* by name, without locks that have nothing to show */
+    hf__heat_row *rows; /* the most contended first, without locks that have nothing to show */
     size_t count;
 } hf__heat_map;
 

@@ -15,7 +15,7 @@ from awaiting import eventually
 from ledgers import chain
 from serve import Serve
 
-LISTS = ["locks", "waits", "events", "registry", "ingest", "tables"]
+LISTS = ["contention", "locks", "waits", "events", "registry", "ingest", "tables"]
 
 
 @pytest.fixture
@@ -81,6 +81,20 @@ def test_the_registry_names_locks_and_says_how_they_stand(serve, command, tmp_pa
 def hold_many(recorded, count):
     store = recorded.open()
     return store, [store.acquire(f"job-{index:02d}") for index in range(count)]
+
+
+def test_contention_is_told_by_label_where_no_registry_names_it(serve, command):
+    holder = command.hold("hot")
+    waiter = command.start("run", "-w", "600s", "hot", "--", "true")
+    server = serve()
+    row = eventually(lambda: next((row for row in server.api("contention")["data"] if row["waiters"]), None))
+    assert row["lock"] == "hot" and not row["registered"] and row["step_ms"] == 60000
+    assert row["columns"][-1]["waiters"] == 1 and row["samples"] >= row["held"] >= 1
+    day, = server.api("contention", span="24h", q="HOT")["data"]
+    assert day["lock"] == "hot" and day["step_ms"] == 600000
+    assert ">hot</a>" in server.get("/").text.split('id="contention"')[1]
+    holder.end()
+    assert waiter.wait() == 0
 
 
 def test_pages_cover_every_lock_once(serve, recorded):

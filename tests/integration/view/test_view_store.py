@@ -187,10 +187,10 @@ def test_contention_is_noted_by_the_minute(recorded, viewer_of):
     with recorded.peer() as holder, recorded.peer() as waiter, viewer_of(recorded.url) as viewer:
         holder.acquire("hot")
         waiter.begin("acquire", "hot", wait_ms=-1)
-        seen = viewer.until(lambda s: s.hour.get("_other", [[0, 0, 0, 0]])[-1][2] == 1)
-        samples, held, waiters, longest = seen.hour["_other"][-1]
+        seen = viewer.until(lambda s: s.hour.get("hot", [[0, 0, 0, 0]])[-1][2] == 1)
+        samples, held, waiters, longest = seen.hour["hot"][-1]
         assert samples >= held >= 1 and waiters == 1 and longest >= 0
-        assert len(seen.hour["_other"]) == 60 and len(seen.day["_other"]) == 144
+        assert len(seen.hour["hot"]) == 60 and len(seen.day["hot"]) == 144
 
 
 def test_contention_of_the_last_day_is_found_in_the_store(recorded_db):
@@ -218,13 +218,13 @@ def test_contention_is_written_down_and_the_next_collector_goes_on_with_it(recor
 def test_contention_is_not_written_by_who_was_not_told_to(recorded_db):
     with sessions(recorded_db, 1) as (holder,), Viewer(recorded_db.url()) as viewer:
         run(holder, "select pg_advisory_lock(6)")
-        viewer.until(lambda s: s.lock(6) and total(s)[1] > 0)
+        viewer.until(lambda s: s.lock(6) and total(s, "key 6")[1] > 0)
     assert recorded_db.sql("select count(*) from holdfast.contention") == [(0,)]
 
 
-def total(seen):
+def total(seen, lock="hot"):
     """[samples, held, waiters, longest wait] of the last twenty minutes: a test may cross a column's end."""
-    cells = seen.day.get("_other", [[0, 0, 0, 0]])[-2:]
+    cells = seen.day.get(lock, [[0, 0, 0, 0]])[-2:]
     return [sum(cell[i] for cell in cells) for i in (0, 1)] + [max(cell[i] for cell in cells) for i in (2, 3)]
 
 

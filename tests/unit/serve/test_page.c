@@ -398,7 +398,7 @@ static void test_a_root_is_at_the_left_however_long_its_chain_is(void **state)
     assert_true(place_of("lock:b:0").x > place_of("party:100").x);
 }
 
-/* A chain of six must be seen whole where most people look: 1440 px less the margins of the page. */
+/* It must be seen whole where most people look: 1440 px less the margins of the page. */
 static void test_a_chain_of_six_fits_on_a_screen_and_begins_at_its_corner(void **state)
 {
     (void)state;
@@ -650,7 +650,8 @@ static void test_being_ahead_of_the_source_is_no_lag(void **state)
 static void test_contention_says_in_words_what_it_paints(void **state)
 {
     hf__heat_cell cells[3] = {{0}, {10, 5, 0, 0}, {10, 10, 12, 4000}};
-    hf__heat_row row = {"transfer", cells};
+    hf__heat_row row = {
+        .lock = "transfer", .cells = cells, .sum = {20, 15, 12, 4000}, .registered = true};
 
     (void)state;
     finish(made);

@@ -291,6 +291,63 @@ static void closed_columns_go_to_the_store_and_are_found_again(void **state)
     hf_store_close(store);
 }
 
+/* A refresh in which so many locks are held, by their keys, and the last ones waited for. */
+static void note_keys(hf__history *history, int64_t at_ms, size_t held, size_t waited)
+{
+    static hf__lock_meter meters[] = {{.lock = "one"}, {.lock = HF__OTHER}};
+    hf__seen_lock *locks = calloc(held, sizeof *locks);
+    assert_non_null(locks);
+    for (size_t i = 0; i < held; i++) /* those with waiters come first in a snapshot */
+        locks[i] = (hf__seen_lock){.key = (int64_t)(held - i),
+                                   .label = "",
+                                   .holders = 1,
+                                   .waiters = i < waited,
+                                   .longest_wait_ms = i < waited ? 7 : -1};
+    const hf__snapshot seen = {
+        .taken_ms = at_ms, .meters = meters, .meter_count = 2, .locks = locks, .lock_count = held};
+    assert_true(hf__history_note(history, &seen));
+    free(locks);
+}
+
+static const hf__heat_cell *newest(const hf__view_draft *draft, const char *lock)
+{
+    const hf__heat_map *hour = &draft->seen.hour;
+    for (size_t i = 0; i < hour->count; i++)
+        if (strcmp(hour->rows[i].lock, lock) == 0)
+            return &hour->rows[i].cells[hour->columns - 1];
+    return NULL;
+}
+
+static void locks_without_a_name_have_rows_and_contended_ones_are_not_crowded_out(void **state)
+{
+    hf__history history;
+    (void)state;
+    assert_true(hf__history_init(&history, 2));
+    note_keys(&history, NOON, HF__HEAT_LABELS + 50, 0);
+    hf__view_draft *draft = show(&history);
+    assert_int_equal(draft->seen.hour.count, HF__HEAT_LABELS + 1);
+    assert_non_null(newest(draft, "key 250"));
+    assert_null(newest(draft, "key 50"));
+    assert_int_equal(newest(draft, HF__OTHER)->held, 1);
+    drop(draft);
+    note_keys(&history, NOON + 1000, 40, 10); /* 31 to 40 are waited for */
+    draft = show(&history);
+    assert_int_equal(newest(draft, "key 40")->waiters, 1);
+    assert_int_equal(newest(draft, "key 31")->longest_wait_ms, 7);
+    assert_null(newest(draft, "key 30"));
+    assert_int_equal(draft->seen.hour.count, HF__HEAT_LABELS + 1);
+    drop(draft);
+    note_keys(&history, NOON + 2 * HF__DAY_COLUMNS * HF__DAY_STEP_MS, 0, 0);
+    draft = show(&history);
+    assert_int_equal(draft->seen.hour.count, 0);
+    drop(draft);
+    note_keys(&history, NOON + 2 * HF__DAY_COLUMNS * HF__DAY_STEP_MS + 1, 1, 0);
+    draft = show(&history);
+    assert_int_equal(newest(draft, "key 1")->held, 1); /* its place was free again */
+    drop(draft);
+    hf__history_free(&history);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static void arena_gives_zeroed_aligned_memory_of_any_size(void **state)
@@ -350,6 +407,7 @@ int main(void)
         cmocka_unit_test(minutes_and_ten_minutes_keep_the_worst),
         cmocka_unit_test(what_is_older_than_the_map_is_gone),
         FOLDER_TEST(closed_columns_go_to_the_store_and_are_found_again),
+        cmocka_unit_test(locks_without_a_name_have_rows_and_contended_ones_are_not_crowded_out),
         cmocka_unit_test(arena_gives_zeroed_aligned_memory_of_any_size),
         cmocka_unit_test(arena_that_is_asked_for_too_much_breaks_and_stays_so),
         cmocka_unit_test(repeated_snapshots_hold_only_what_they_repeat),

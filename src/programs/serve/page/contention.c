@@ -1,6 +1,5 @@
 /* Contention over time: one row per lock, the most contended first. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/time.h"
@@ -9,52 +8,31 @@
 
 enum { HEAT_ROWS = 40 };
 
-struct summary {
-    size_t row;
-    uint32_t waiters;
-    int64_t longest_wait_ms;
-    uint64_t samples, held;
-};
-
-static struct summary summarise(const hf__heat_map *map, size_t row)
+static unsigned held_percent(const hf__heat_cell *sum)
 {
-    struct summary sum = {.row = row};
+    return sum->samples > 0 ? (sum->held * 100 + sum->samples / 2) / sum->samples : 0;
+}
 
-    for (size_t i = 0; i < map->columns; i++) {
-        const hf__heat_cell *cell = &map->rows[row].cells[i];
-        if (cell->waiters > sum.waiters)
-            sum.waiters = cell->waiters;
-        if (cell->longest_wait_ms > sum.longest_wait_ms)
-            sum.longest_wait_ms = cell->longest_wait_ms;
-        sum.samples += cell->samples;
-        sum.held += cell->held;
+/* Leads to the locks that the row is made of, as far as somebody uses them now. */
+static void put_lock(const hf__page *page, const hf__heat_row *row)
+{
+    hf__page_request to = *page->request;
+
+    if (row->is_other) {
+        hf__buf_puts(page->out, "all others");
+        return;
     }
-    return sum;
+    to.q = row->lock;
+    to.state = to.page = to.lock = "";
+    hf__buf_puts(page->out, "<a ");
+    hf__page_href(page->out, &to, "#locks");
+    hf__html(page->out, ">%.120s</a>", row->lock);
 }
 
-static int by_contention(const void *left, const void *right)
+static void put_row(const hf__page *page, const hf__heat_map *map, const hf__heat_row *row)
 {
-    const struct summary *a = left;
-    const struct summary *b = right;
-
-    if (a->waiters != b->waiters)
-        return a->waiters < b->waiters ? 1 : -1;
-    if (a->longest_wait_ms != b->longest_wait_ms)
-        return a->longest_wait_ms < b->longest_wait_ms ? 1 : -1;
-    if (a->held != b->held)
-        return a->held < b->held ? 1 : -1;
-    return (a->row > b->row) - (a->row < b->row);
-}
-
-static unsigned held_percent(const struct summary *sum)
-{
-    return sum->samples > 0 ? (unsigned)((sum->held * 100 + sum->samples / 2) / sum->samples) : 0;
-}
-
-static void put_row(hf__buf *out, const hf__heat_map *map, const struct summary *sum)
-{
-    const hf__heat_row *row = &map->rows[sum->row];
-    bool other = strcmp(row->lock, HF__OTHER) == 0;
+    const hf__heat_cell *sum = &row->sum;
+    hf__buf *out = page->out;
     char wait[40] = "no wait";
     char label[160];
 
@@ -62,8 +40,9 @@ static void put_row(hf__buf *out, const hf__heat_map *map, const struct summary 
         hf__show_duration(wait, sizeof wait, sum->longest_wait_ms);
     snprintf(label, sizeof label, "held %u %% of the time, at most %u waiting, longest wait: %s",
              held_percent(sum), sum->waiters, wait);
-    hf__html(out, "\n<tr><th scope=\"row\">%.120s</th><td class=\"strip\">",
-             other ? "all others" : row->lock);
+    hf__buf_puts(out, "\n<tr><th scope=\"row\">");
+    put_lock(page, row);
+    hf__buf_puts(out, "</th><td class=\"strip\">");
     hf__svg_heat(out, row, map->columns, label);
     hf__html(out, "</td><td class=\"num\" data-label=\"Held\">%u %%</td>", held_percent(sum));
     hf__html(out, "<td class=\"num%s\" data-label=\"Most waiting\">%u</td>",
@@ -99,8 +78,10 @@ static void put_legend(hf__buf *out)
     hf__buf_puts(out, "</ul>");
 }
 
-static void put_heat_table(hf__buf *out, const hf__heat_map *map, const struct summary *sums)
+static void put_map(const hf__page *page, const hf__heat_map *map)
 {
+    hf__buf *out = page->out;
+
     hf__buf_puts(out,
                  "<table class=\"heats\"><caption class=\"unseen\">Contention of each lock over "
                  "time, the most waited for first</caption><thead><tr><th scope=\"col\">Lock</th>"
@@ -110,27 +91,12 @@ static void put_heat_table(hf__buf *out, const hf__heat_map *map, const struct s
                       "<th scope=\"col\" class=\"num\">Most waiting</th>"
                       "<th scope=\"col\" class=\"num\">Longest wait</th></tr></thead><tbody>");
     for (size_t i = 0; i < map->count && i < HEAT_ROWS; i++)
-        put_row(out, map, &sums[i]);
+        put_row(page, map, &map->rows[i]);
     hf__buf_puts(out, "</tbody></table>");
     put_legend(out);
     if (map->count > HEAT_ROWS)
         hf__html(out, "<p class=\"note\">%zu quieter ones are not shown.</p>",
                  map->count - HEAT_ROWS);
-}
-
-static void put_map(const hf__page *page, const hf__heat_map *map)
-{
-    struct summary *sums = malloc(map->count * sizeof *sums);
-
-    if (sums == NULL) {
-        page->out->broken = true;
-        return;
-    }
-    for (size_t i = 0; i < map->count; i++)
-        sums[i] = summarise(map, i);
-    qsort(sums, map->count, sizeof *sums, by_contention);
-    put_heat_table(page->out, map, sums);
-    free(sums);
 }
 
 static void put_span(const hf__page *page, const char *span, const char *text, bool current)

@@ -255,7 +255,8 @@ void hf__render_page(const hf__snapshot *snapshot, const hf__page_request *reque
     put_sections(&page);
     hf__buf_puts(
         out, "</main>\n<footer><p>The same as data: <a href=\"/api/v1/locks\">locks</a> "
-             "<a href=\"/api/v1/waits\">waits</a> <a href=\"/api/v1/events\">events</a> "
+             "<a href=\"/api/v1/waits\">waits</a> "
+             "<a href=\"/api/v1/contention\">contention</a> <a href=\"/api/v1/events\">events</a> "
              "<a href=\"/api/v1/ingest\">ingest</a> <a href=\"/api/v1/tables\">tables</a> "
              "<a href=\"/api/v1/registry\">registry</a> · "
              "<a href=\"/api/v1/openapi.json\">OpenAPI</a> · <a href=\"/metrics\">metrics</a> · "

@@ -12,7 +12,7 @@
  * steps instead: each node has a row of its own, a step to the right of what it waits for.
  */
 enum {
-    DEPTH_BESIDE = 4, /* deeper ones go in steps */
+    DEPTH_IN_COLUMNS = 4, /* deeper ones go in steps */
     STEP = 26,
     STEP_ROW = 44,
     PARTY_WIDTH = 214,
@@ -36,7 +36,7 @@ static int height_of(const hf__graph_node *node)
 
 static bool is_in_steps(const hf__graph *graph)
 {
-    return graph->depth > DEPTH_BESIDE;
+    return graph->depth > DEPTH_IN_COLUMNS;
 }
 
 /* Parties are at even depths, locks at odd ones. */
@@ -128,7 +128,7 @@ static void put_step(hf__buf *out, const hf__graph *graph, const hf__graph_link 
  * Goes from the left side of the waiter to the right side of what it waits for, or around all if
  * that is not further left.
  */
-static void put_beside(hf__buf *out, const hf__graph *graph, const hf__graph_link *link)
+static void put_curve(hf__buf *out, const hf__graph *graph, const hf__graph_link *link)
 {
     const hf__graph_node *from = &graph->nodes[link->from];
     const hf__graph_node *to = &graph->nodes[link->to];
@@ -159,7 +159,7 @@ static void put_link(hf__buf *out, const hf__snapshot *seen, const hf__graph *gr
     if (is_in_steps(graph))
         put_step(out, graph, link);
     else
-        put_beside(out, graph, link);
+        put_curve(out, graph, link);
 }
 
 /* Its end may be cut. */
