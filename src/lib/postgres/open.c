@@ -94,14 +94,18 @@ static bool push_number(struct parameter_list *list, const PQconninfoOption *giv
 
 /*
  * "APP on HOST (pid N)", for pg_stat_activity. Without records, lists and messages name the holder
- * by this.
+ * by this. Where it is too long, the application is cut first: host and pid tell processes apart.
  */
 static void application_name(char out[64], const pg_backend *backend)
 {
+    enum { ROOM = 63, APPLICATION_LEAST = 16 };
     char tail[24];
     int tail_size = snprintf(tail, sizeof tail, " (pid %d)", (int)backend->pid);
-    int room = 63 - tail_size;
-    int head = snprintf(out, (size_t)room + 1, "%s on %s", backend->application, backend->host);
+    int room = ROOM - tail_size;
+    int left = room - (int)strlen(" on ") - (int)strlen(backend->host);
+    int head = snprintf(out, (size_t)room + 1, "%.*s on %s",
+                        left > APPLICATION_LEAST ? left : APPLICATION_LEAST, backend->application,
+                        backend->host);
     if (head > room)
         head = room;
     (void)snprintf(out + head, 64 - (size_t)head, "%s", tail);

@@ -174,6 +174,13 @@ static const struct option run_options[] = {
         .offset = offsetof(struct run_values, on_yield),
     },
     {
+        .name = "title",
+        .value = "TEXT",
+        .help = "what others are shown as the holder (default: the command's name)",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct run_values, title),
+    },
+    {
         .name = "ready-file",
         .value = "FILE",
         .help = "keep this file while the lock is held, for probes of readiness",
@@ -214,6 +221,8 @@ static const char *contradiction(const struct run_values *values)
         return "--on-yield is empty";
     if (values->on_yield != NULL && is_wrong_signal(values->on_yield))
         return "--on-yield sends TERM, INT, HUP, QUIT, USR1 or USR2, or runs a command";
+    if (values->title != NULL && values->title[0] == '\0')
+        return "--title is empty";
     if (values->ready_file != NULL && values->ready_file[0] == '\0')
         return "--ready-file is empty";
     if (values->reacquire && values->every.given)

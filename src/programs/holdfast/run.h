@@ -29,6 +29,7 @@ struct run_values {
     const char *on_loss;
     bool ask;
     const char *on_yield;
+    const char *title;
     const char *ready_file;
     const char *ready_http;
 };
@@ -42,6 +43,7 @@ struct run {
     hf_target target;
     char **command;
     char name[128]; /* the label, safe to print */
+    char title[64]; /* as whom others see it */
     hf_store *store;
     hf_lock *lock;
     struct ready_http *http; /* NULL: nobody asked for it */

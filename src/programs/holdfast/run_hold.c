@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -204,12 +205,48 @@ static int connect_timeout(const struct run_values *values)
     return most < LEAST_MS ? LEAST_MS : (int)most;
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat found;
+
+    return path != NULL && path[0] != '-' && stat(path, &found) == 0 && S_ISREG(found.st_mode);
+}
+
+/*
+ * "backup.sh (holdfast run)". Arguments may be secrets, so that none is shown, except a first one
+ * that is a file: what an interpreter runs.
+ */
+static const char *make_title(struct run *run)
+{
+    static const char by[] = " (holdfast run)";
+    char *const *command = run->command;
+    char job[sizeof run->title - sizeof by + 1];
+    hf__buf text = {0};
+
+    hf__buf_puts(&text, run->values.title != NULL ? run->values.title : base_name(command[0]));
+    if (run->values.title == NULL && is_file(command[1]))
+        hf__buf_printf(&text, " %s", base_name(command[1]));
+    if (text.broken)
+        return "holdfast run";
+    hf__show(job, sizeof job, text.data, text.length);
+    (void)snprintf(run->title, sizeof run->title, "%s%s", job, by);
+    hf__buf_free(&text);
+    return run->title;
+}
+
 static hf_status open_for_run(struct run *run, hf_error *err)
 {
     const struct run_values *values = &run->values;
     hf_store_options options = HF_STORE_OPTIONS_INIT;
 
-    options.application = "holdfast run";
+    options.application = make_title(run);
     options.ping_interval_ms = (int)values->ping.value;
     options.ping_deadline_ms = (int)values->ping_deadline.value;
     options.kill_ms = values->kill_after.value > 0 ? (int)values->kill_after.value : 1;

@@ -166,7 +166,7 @@ def test_local_locks_name_holder_and_waiter(holdfast, tmp_path):
     assert one(rows, state="held")["pid"] == holder.pid
     assert one(rows, state="waiting")["pid"] == waiter.pid
     assert one(rows, state="waiting")["blocked_by"] == [holder.pid]
-    assert one(rows, state="held")["application"] == "holdfast run"
+    assert one(rows, state="held")["application"] == "sh (holdfast run)"
 
 
 def test_killed_holder_is_not_shown(holdfast, recorded):

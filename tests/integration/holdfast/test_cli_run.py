@@ -53,7 +53,7 @@ def test_second_taker_is_refused_and_told_who_holds(run):
     refused = run("run", "-n", "nightly", "--", "true")
     assert refused.code == EXIT_NOT_ACQUIRED
     assert refused.out == ""
-    assert refused.err.startswith("error: not acquired: 'nightly' is held by holdfast run")
+    assert refused.err.startswith("error: not acquired: 'nightly' is held by sh (holdfast run)")
     holder.signal(signal.SIGTERM)
     holder.wait()
     assert run("run", "-n", "nightly", "--", "true").code == 0

@@ -33,7 +33,7 @@ def test_the_job_is_asked_by_a_signal_finishes_and_the_successor_runs(run):
     new = run.start("run", "--ask", "job", "--", "sh", "-c", JOB)
     new.await_line("in ")
     old.await_line("finished")
-    old.await_line("'job' is wanted by holdfast run", "err")
+    old.await_line("'job' is wanted by sh (holdfast run)", "err")
     assert old.wait() == 0
 
 
@@ -67,7 +67,7 @@ def test_yield_ends_when_the_holder_has_let_go_and_the_next_in_line_has_it(run):
     standing = run.start("run", "job", "--", "sh", "-c", JOB)
     standing.await_line("waiting", "err")
     asked = run("yield", "job")
-    assert asked.code == 0 and "held by holdfast run" in asked.err
+    assert asked.code == 0 and "held by sh (holdfast run)" in asked.err
     assert old.wait() == 0
     standing.await_line("in ")
 
@@ -75,7 +75,7 @@ def test_yield_ends_when_the_holder_has_let_go_and_the_next_in_line_has_it(run):
 def test_a_holder_that_does_not_yield_is_named(run):
     started(run, "job")
     refused = run("yield", "-w", "2s", "job")
-    assert refused.code == EXIT_NOT_ACQUIRED and "'job' is held by holdfast run" in refused.err
+    assert refused.code == EXIT_NOT_ACQUIRED and "'job' is held by sh (holdfast run)" in refused.err
 
 
 def test_nobody_has_to_be_asked_for_a_free_lock(run):

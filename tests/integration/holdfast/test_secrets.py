@@ -1,5 +1,6 @@
 """Passwords are shown nowhere that others can look, and files of ours are for nobody else."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -28,6 +29,24 @@ def urls_of(pg):
 
 def assert_hidden(text):
     assert "sesame" not in text, text
+
+
+def test_others_see_the_name_of_a_command_and_not_its_arguments(recorded, holdfast, tmp_path):
+    script = tmp_path / "report.sh"
+    script.write_text("echo held; exec sleep 600\n")
+    command = holdfast.at(recorded.url)
+    holders = [command.hold("plain", script=f"echo held; exec sleep 600 # {SECRET}"),
+               command.start("run", "script", "--", "/bin/sh", script, SECRET),
+               command.start("run", "--title", "orders of May", "titled", "--", "sh", script, SECRET)]
+    for holder in holders[1:]:
+        holder.await_line("held")
+    shown = {row["label"]: row["application"] for row in json.loads(command("locks", "--json").out)["locks"]}
+    assert shown == {"plain": "sh (holdfast run)", "script": "sh report.sh (holdfast run)",
+                     "titled": "orders of May (holdfast run)"}
+    if not recorded.local:
+        for name, in recorded.database.sql("select application_name from pg_stat_activity"):
+            assert_hidden(name)
+    assert command("run", "--title", "", "x", "--", "true").code == cli.EXIT_USAGE
 
 
 def test_passwords_are_taken_out_of_the_arguments(pg, holdfast):

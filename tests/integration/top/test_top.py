@@ -107,7 +107,7 @@ def test_one_frame_shows_a_lock_its_holder_and_its_waiters(holdfast, url, conten
     heading = next(line for line in frame.splitlines() if line.startswith("LABEL"))
     assert heading.split()[:8] == ["LABEL", "HOLDER", "HOST", "PID", "MODE", "HELD", "WAIT", "LONGEST"]
     row = row_with(frame, "nightly").split()
-    assert row[:3] == ["nightly", "holdfast", "run"]
+    assert row[:3] == ["nightly", "sh", "(holdfast"]
     assert str(holder.pid) in row and socket.gethostname() in row
     assert row[row.index("excl") + 2] == "2"
     assert str(other.pid) in row_with(frame, "report:weekly")
@@ -120,10 +120,10 @@ def test_one_frame_of_waits_is_a_tree(holdfast, url, contended):
     frame = eventually(lambda: (text := once(holdfast, url, "--tab", "waits")) and "holds nightly" in text
                        and text.count("waits for nightly") == 2 and text)
     lines = frame.splitlines()
-    at = next(i for i, line in enumerate(lines) if line.startswith(f"holdfast run ({holder.pid})"))
+    at = next(i for i, line in enumerate(lines) if line.startswith(f"sh (holdfast run) ({holder.pid})"))
     assert "holds nightly" in lines[at]
     below = lines[at + 1:at + 3]
-    assert below[0].startswith("├─ holdfast run") and below[1].startswith("└─ holdfast run")
+    assert below[0].startswith("├─ sh (holdfast run)") and below[1].startswith("└─ sh (holdfast run)")
     assert all("waits for nightly" in line for line in below)
     assert {str(waiter.pid) for waiter in waiters} == {re.search(r"\((\d+)\)", line).group(1) for line in below}
     assert len([line for line in lines if "holdfast run" in line]) == 3
@@ -144,7 +144,7 @@ def test_one_frame_as_json_says_the_same(holdfast, url, contended):
     frame = eventually(lambda: frame_with(holdfast, url, 2))
     assert frame["held"] == 1 and frame["waiting"] == 2 and frame["problem"] is None
     lock, = frame["locks"]
-    assert lock["holder"] == "holdfast run" and lock["pid"] == holder.pid
+    assert lock["holder"] == "sh (holdfast run)" and lock["pid"] == holder.pid
     assert lock["mode"] == "exclusive" and lock["pair"] is None
     assert 0 < lock["longest_ms"] == frame["longest_wait_ms"] and lock["held_ms"] > 0
     eventually(lambda: [(row["depth"], row["lock"]) for row in rows_once(holdfast, url, "waits")]
@@ -262,7 +262,7 @@ def test_a_lock_and_its_waiters_appear_by_themselves(screen, url, contended):
     terminal.shows("No advisory lock is held.", "0 held")
     contended(url)
     terminal.shows("1 held · 2 waiting", "nightly", "holdfast run")
-    assert re.search(r"nightly +holdfast run .* 2 +\S+", terminal.text)
+    assert re.search(r"nightly +sh \(holdfast run\) .* 2 +\S+", terminal.text)
 
 
 def test_every_tab_has_its_key(screen, url, contended):
@@ -280,7 +280,7 @@ def test_every_tab_has_its_key(screen, url, contended):
 def test_the_tree_shows_who_waits_for_whom(screen, url, contended):
     holder, *waiters = contended(url)
     terminal = screen(url, "--tab", "waits", wanted="WHO")
-    terminal.shows(f"({holder.pid})", "├─ holdfast run", "└─ holdfast run", *(f"({w.pid})" for w in waiters))
+    terminal.shows(f"({holder.pid})", "├─ sh (holdfast run)", "└─ sh (holdfast run)", *(f"({w.pid})" for w in waiters))
 
 
 def test_the_filter_works_with_every_letter(screen, local, holdfast):
@@ -326,10 +326,10 @@ def test_enter_shows_purpose_owner_runbook_and_history(screen, url, contended, t
     terminal.shows("nightly", "billing")
     terminal.press("Enter")
     text = terminal.shows("one report at a time", "https://example.org/nightly", "Held by: 1", "Waiting: 2", "History",
-                          "acquired by holdfast run")
+                          "acquired by sh (holdfast run)")
     assert f"pid {holder.pid}" in text and all(f"pid {waiter.pid}" in text for waiter in waiters)
     holder.signal(signal.SIGTERM)  # the detail follows what happens
-    terminal.shows("Waiting: 1", "released by holdfast run")
+    terminal.shows("Waiting: 1", "released by sh (holdfast run)")
     terminal.press("Escape")
     terminal.shows("LONGEST")
 
@@ -419,7 +419,7 @@ def test_a_holder_is_ended_only_with_the_typed_label(screen, url, contended):
     terminal.shows("Type the name of the lock")
     terminal.type("nightly")
     terminal.press("Enter")
-    terminal.shows("ended: holdfast run", "which held nightly")
+    terminal.shows("ended: sh (holdfast run)", "which held nightly")
     assert holder.wait(20) in (cli.EXIT_LOST, 128 + signal.SIGTERM)
     eventually(lambda: any("held" in waiter.out for waiter in waiters), 20, "the next has it")
     terminal.press("4")
@@ -438,7 +438,7 @@ def test_lease_of_a_dead_holder_is_ended(screen, holdfast, recorded_db):
     terminal.shows("End the lease of this lock?", "all of the same length", "Type the name of the lock")
     terminal.type("nightly")
     terminal.press("Enter")
-    terminal.shows("ended: holdfast run", "which held nightly")
+    terminal.shows("ended: sh (holdfast run)", "which held nightly")
     assert command("run", "-n", "nightly", "--", "true").code == 0
 
 
