@@ -69,16 +69,17 @@ hf__answer *hf__act_login(hf__exchange *exchange, hf__problem *problem)
 {
     hf__auth *auth = exchange->server->auth;
     hf__buf cookie = {0};
+    size_t number = 0;
 
     if (!hf__is_same_origin(exchange->connection) ||
         !hf__auth_csrf_fits(auth, nobody, hf__asked(exchange, "csrf"))) {
         hf__refuse(problem, 403, "the form is not of this server, or older than it; load it again");
         return NULL;
     }
-    switch (hf__auth_login(auth, hf__asked(exchange, "token"))) {
+    switch (hf__auth_login(auth, hf__asked(exchange, "token"), &number)) {
     case HF__ACCESS_OPEN: return hf__answer_redirect("/");
     case HF__ACCESS_GRANTED:
-        hf__auth_cookie(auth, is_over_tls(exchange), &cookie);
+        hf__auth_cookie(auth, number, is_over_tls(exchange), &cookie);
         return with_cookie("/", &cookie);
     default: return login_page(exchange, 401, true);
     }
@@ -139,8 +140,9 @@ int hf__page_render(const hf__exchange *exchange, const hf__snapshot *snapshot, 
         .span = hf__asked(exchange, "span"),
         .sort = hf__asked(exchange, "sort"),
         .page = hf__asked(exchange, "page"),
-        .may_terminate = signed_in && server->options.allow_terminate,
+        .may_terminate = signed_in && exchange->viewer.is_admin && server->options.allow_terminate,
         .signed_in = signed_in,
+        .viewer = exchange->viewer.name,
         .csrf = csrf,
         .notice = notice_of(hf__asked(exchange, "notice")),
         .notice_is_error = strcmp(hf__asked(exchange, "notice"), mistyped) == 0,
@@ -192,6 +194,9 @@ static bool check_rights(const hf__exchange *exchange, hf__problem *problem)
         return hf__refuse(problem, 403, "this server does not end sessions: --allow-terminate");
     if (exchange->access != HF__ACCESS_GRANTED)
         return hf__refuse(problem, 403, "to end a session takes a token: --token-file");
+    if (!exchange->viewer.is_admin)
+        return hf__refuse(problem, 403, "%s may look, and not end sessions: the role is read",
+                          exchange->viewer.name);
     if (!hf__is_same_origin(exchange->connection))
         return hf__refuse(problem, 403, "the request comes from another site");
     return hf__auth_csrf_fits(server->auth, exchange->identity, hf__asked(exchange, "csrf")) ||
@@ -257,7 +262,7 @@ static hf__answer *report(const hf__exchange *exchange)
     return hf__answer_make(200, "application/json", "no-store", &json.text);
 }
 
-/* "serve, from 127.0.0.1": who did it, for the lock's history. */
+/* "alice by serve, from 127.0.0.1": who did it, for the lock's history. */
 static void name_client(const hf__exchange *exchange, char *out, size_t size)
 {
     const union MHD_ConnectionInfo *info =
@@ -269,12 +274,13 @@ static void name_client(const hf__exchange *exchange, char *out, size_t size)
                           info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
                                                                    : sizeof(struct sockaddr_in),
                           host, sizeof host, NULL, 0, NI_NUMERICHOST);
-    (void)snprintf(out, size, "serve, from %.45s", host);
+    (void)snprintf(out, size, "%s%sserve, from %.45s", exchange->viewer.name,
+                   exchange->viewer.name[0] != '\0' ? " by " : "", host);
 }
 
 static void run(hf_store *store, hf__exchange *exchange)
 {
-    char by[64];
+    char by[128];
     hf__terminate what = {.key = hf__asked_number(exchange, "key"),
                           .space = asked_space(exchange),
                           .party = (int)hf__asked_number(exchange, "party"),

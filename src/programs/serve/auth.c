@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "programs/serve/http.h"
 #include "programs/serve/serve.h"
 
@@ -33,9 +34,12 @@ enum {
 };
 
 struct hf__auth {
-    bool has_token;
+    struct known {
+        hf__viewer viewer;
+        unsigned char digest[DIGEST_SIZE];
+    } * known; /* by their tokens */
+    size_t count;
     unsigned char secret[SECRET_SIZE];
-    unsigned char token_digest[DIGEST_SIZE];
     char cookie_name[32];
     pthread_mutex_t guard;
     char ended[ENDED][SIGNATURE_SIZE];
@@ -67,36 +71,55 @@ static void write_hex(char *out, const unsigned char *bytes, size_t size)
 }
 
 /*
- * Takes equally long for every wrong token, whatever its length. Wrong tokens do not bar anybody:
- * a token is too long to be guessed, and behind a proxy everybody has the same address.
+ * Takes equally long for every token, whatever its length. Wrong tokens do not bar anybody: a token
+ * is too long to be guessed, and behind a proxy everybody has the same address.
  */
-static hf__access try_token(const hf__auth *auth, const char *token)
+static hf__access try_token(const hf__auth *auth, const char *token, size_t *number)
 {
     unsigned char digest[DIGEST_SIZE];
-    bool is_right = digest_of(auth, "token", token, digest) &&
-                    CRYPTO_memcmp(digest, auth->token_digest, DIGEST_SIZE) == 0;
+    hf__access access = HF__ACCESS_WRONG;
 
-    return is_right ? HF__ACCESS_GRANTED : HF__ACCESS_WRONG;
+    if (!digest_of(auth, "token", token, digest))
+        return HF__ACCESS_WRONG;
+    for (size_t i = 0; i < auth->count; i++)
+        if (CRYPTO_memcmp(digest, auth->known[i].digest, DIGEST_SIZE) == 0) {
+            *number = i;
+            access = HF__ACCESS_GRANTED;
+        }
+    return access;
 }
 
-hf_status hf__auth_open(const char *token, unsigned port, hf__auth **out, hf_error *err)
+static bool know(hf__auth *auth, const hf__tokens *tokens)
+{
+    auth->known = calloc(tokens->count + 1, sizeof *auth->known);
+    if (auth->known == NULL)
+        return false;
+    auth->count = tokens->count;
+    for (size_t i = 0; i < tokens->count; i++) {
+        auth->known[i].viewer = tokens->items[i].viewer;
+        if (!digest_of(auth, "token", tokens->items[i].secret, auth->known[i].digest))
+            return false;
+    }
+    return true;
+}
+
+hf_status hf__auth_open(const hf__tokens *tokens, unsigned port, hf__auth **out, hf_error *err)
 {
     hf__auth *auth = calloc(1, sizeof *auth);
 
     if (auth == NULL)
         return hf__no_memory(err);
+    pthread_mutex_init(&auth->guard, NULL);
     if (RAND_bytes(auth->secret, SECRET_SIZE) != 1) {
-        free(auth);
+        hf__auth_close(auth);
         return hf__fail(err, HF_SYSTEM, "the system gives no random numbers");
     }
-    auth->has_token = token != NULL;
-    if (token != NULL && !digest_of(auth, "token", token, auth->token_digest)) {
-        free(auth);
+    if (!know(auth, tokens)) {
+        hf__auth_close(auth);
         return hf__no_memory(err);
     }
     /* Cookies are shared by all ports of a host. */
     (void)snprintf(auth->cookie_name, sizeof auth->cookie_name, "holdfast_%u", port);
-    pthread_mutex_init(&auth->guard, NULL);
     *out = auth;
     return HF_OK;
 }
@@ -106,11 +129,12 @@ void hf__auth_close(hf__auth *auth)
     if (auth == NULL)
         return;
     pthread_mutex_destroy(&auth->guard);
+    free(auth->known);
     OPENSSL_cleanse(auth, sizeof *auth);
     free(auth);
 }
 
-/* ---- sessions: "TIME.NONCE.DIGEST" ---- */
+/* ---- sessions: "TIME.NUMBER-NONCE.DIGEST", the number of whose token it was ---- */
 
 static bool sign(const hf__auth *auth, const char *text, char hex[SIGNATURE_SIZE])
 {
@@ -144,34 +168,38 @@ void hf__auth_logout(hf__auth *auth, const char *identity)
     pthread_mutex_unlock(&auth->guard);
 }
 
-static bool is_session(hf__auth *auth, const char *cookie)
+static bool is_session(hf__auth *auth, const char *cookie, size_t *number)
 {
     char text[HF__IDENTITY_MAX], hex[SIGNATURE_SIZE];
     const char *dot = strrchr(cookie, '.');
-    int64_t since = 0;
+    int64_t since = 0, whose = 0;
 
     if (dot == NULL || strlen(cookie) >= sizeof text || strlen(dot + 1) != sizeof hex - 1)
         return false;
     (void)snprintf(text, sizeof text, "%.*s", (int)(dot - cookie), cookie);
     if (!sign(auth, text, hex) || CRYPTO_memcmp(hex, dot + 1, sizeof hex - 1) != 0)
         return false;
-    text[strcspn(text, ".")] = '\0';
-    if (hf__parse_int64(text, "time", 0, INT64_MAX, &since, NULL) != HF_OK)
+    char *rest = text + strcspn(text, ".");
+    *rest++ = '\0';
+    rest[strcspn(rest, "-")] = '\0';
+    if (hf__parse_int64(text, "time", 0, INT64_MAX, &since, NULL) != HF_OK ||
+        hf__parse_int64(rest, "number", 0, (int64_t)auth->count - 1, &whose, NULL) != HF_OK)
         return false;
+    *number = (size_t)whose;
     return hf__now_ms() - since < SESSION_MS && !has_ended(auth, hex);
 }
 
-void hf__auth_cookie(hf__auth *auth, bool secure, hf__buf *out)
+void hf__auth_cookie(hf__auth *auth, size_t number, bool secure, hf__buf *out)
 {
     unsigned char nonce[NONCE_SIZE];
-    char hex[2 * NONCE_SIZE + 1], text[80], signature[SIGNATURE_SIZE];
+    char hex[2 * NONCE_SIZE + 1], text[100], signature[SIGNATURE_SIZE];
 
     if (RAND_bytes(nonce, NONCE_SIZE) != 1) {
         out->broken = true;
         return;
     }
     write_hex(hex, nonce, NONCE_SIZE);
-    (void)snprintf(text, sizeof text, "%" PRId64 ".%s", hf__now_ms(), hex);
+    (void)snprintf(text, sizeof text, "%" PRId64 ".%zu-%s", hf__now_ms(), number, hex);
     if (!sign(auth, text, signature)) {
         out->broken = true;
         return;
@@ -185,30 +213,34 @@ void hf__auth_no_cookie(const hf__auth *auth, hf__buf *out)
     hf__buf_printf(out, "%s=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict", auth->cookie_name);
 }
 
-hf__access hf__auth_check(hf__auth *auth, struct MHD_Connection *connection,
+hf__access hf__auth_check(hf__auth *auth, struct MHD_Connection *connection, hf__viewer *viewer,
                           char identity[HF__IDENTITY_MAX])
 {
     static const char scheme[] = "Bearer ";
     const char *given = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization");
     const char *cookie =
         MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, auth->cookie_name);
+    size_t number = 0;
 
     identity[0] = '\0';
-    if (!auth->has_token)
+    if (auth->count == 0)
         return HF__ACCESS_OPEN;
     if (given != NULL && strncasecmp(given, scheme, sizeof scheme - 1) == 0) {
-        (void)snprintf(identity, HF__IDENTITY_MAX, "bearer");
-        return try_token(auth, given + sizeof scheme - 1);
+        if (try_token(auth, given + sizeof scheme - 1, &number) != HF__ACCESS_GRANTED)
+            return HF__ACCESS_WRONG;
+        (void)snprintf(identity, HF__IDENTITY_MAX, "bearer %zu", number);
+    } else {
+        if (cookie == NULL || !is_session(auth, cookie, &number))
+            return HF__ACCESS_NONE;
+        (void)snprintf(identity, HF__IDENTITY_MAX, "%s", cookie);
     }
-    if (cookie == NULL || !is_session(auth, cookie))
-        return HF__ACCESS_NONE;
-    (void)snprintf(identity, HF__IDENTITY_MAX, "%s", cookie);
+    *viewer = auth->known[number].viewer;
     return HF__ACCESS_GRANTED;
 }
 
-hf__access hf__auth_login(const hf__auth *auth, const char *token)
+hf__access hf__auth_login(const hf__auth *auth, const char *token, size_t *number)
 {
-    return auth->has_token ? try_token(auth, token) : HF__ACCESS_OPEN;
+    return auth->count > 0 ? try_token(auth, token, number) : HF__ACCESS_OPEN;
 }
 
 /* ---- requests from elsewhere ---- */
@@ -263,7 +295,7 @@ bool hf__is_host_ours(const hf__server *server, const char *host)
     return strlen(server->listen_host) == size && strncasecmp(server->listen_host, host, size) == 0;
 }
 
-/* ---- the file with the token ---- */
+/* ---- the file with the tokens ---- */
 
 static hf_status check_mode(int fd, const char *path, hf_error *err)
 {
@@ -281,45 +313,151 @@ static hf_status check_mode(int fd, const char *path, hf_error *err)
     return status;
 }
 
-/* Takes the first line, without the spaces around it. */
-static hf_status take_token(const char *path, char *text, size_t size, char **token, hf_error *err)
+static hf_status add_token(const char *path, hf__tokens *tokens, const hf__viewer *viewer,
+                           const char *start, size_t size, hf_error *err)
 {
-    char *start = text + strspn(text, " \t");
-    char *end = start + strcspn(start, "\r\n");
+    bool printable = true;
 
-    while (end > start && (end[-1] == ' ' || end[-1] == '\t'))
-        end--;
-    bool printable = memchr(text, '\0', size) == NULL;
-    for (const char *at = start; at < end; at++)
-        printable = printable && *at > 0x20 && *at < 0x7f;
-    if (!printable || end - start < HF__TOKEN_MIN || end - start > HF__TOKEN_MAX) {
+    for (size_t i = 0; i < size; i++)
+        printable = printable && start[i] > 0x20 && start[i] < 0x7f;
+    if (!printable || size < HF__TOKEN_MIN || size > HF__TOKEN_MAX) {
         hf_status status =
             hf__fail(err, HF_CONFIG,
                      printable ? "the token in %s has %zu characters; it takes %d to %d"
                                : "the token in %s is not of printable ASCII without spaces",
-                     path, (size_t)(end - start), HF__TOKEN_MIN, HF__TOKEN_MAX);
+                     path, size, HF__TOKEN_MIN, HF__TOKEN_MAX);
         hf__hint(err, "make one: openssl rand -hex 32 > %s", path);
         return status;
     }
-    *token = strndup(start, (size_t)(end - start));
-    return *token != NULL ? HF_OK : hf__no_memory(err);
+    char *secret = strndup(start, size);
+    if (secret == NULL ||
+        !hf__grow(&tokens->items, &tokens->room, tokens->count + 1, sizeof *tokens->items)) {
+        free(secret);
+        return hf__no_memory(err);
+    }
+    tokens->items[tokens->count++] = (hf__token){*viewer, secret};
+    return HF_OK;
 }
 
-hf_status hf__token_read(const char *path, char **token, hf_error *err)
+enum { WORDS = 3 };
+struct word {
+    const char *text;
+    size_t size;
+};
+
+/* How many words the line has, of which the first three are taken down. */
+static size_t split(const char *line, size_t size, struct word words[WORDS])
 {
+    size_t count = 0;
+
+    for (size_t at = 0; at < size;) {
+        size_t start = at;
+        while (at < size && line[at] != ' ' && line[at] != '\t')
+            at++;
+        if (at > start && count++ < WORDS)
+            words[count - 1] = (struct word){line + start, at - start};
+        at += at == start;
+    }
+    return count;
+}
+
+static bool is_word(const struct word *word, const char *text)
+{
+    return word->size == strlen(text) && memcmp(word->text, text, word->size) == 0;
+}
+
+static bool is_viewer_name(const struct word *word)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "._-@+";
+    char name[HF__VIEWER_MAX + 1];
+
+    if (word->size > HF__VIEWER_MAX)
+        return false;
+    (void)snprintf(name, sizeof name, "%.*s", (int)word->size, word->text);
+    return name[strspn(name, letters)] == '\0';
+}
+
+/* NAME ROLE TOKEN */
+static hf_status add_line(const char *path, size_t number, const char *line, size_t size,
+                          hf__tokens *tokens, hf_error *err)
+{
+    struct word words[WORDS] = {{0}};
+    hf__viewer viewer = {0};
+
+    if (split(line, size, words) != WORDS)
+        return hf__fail(err, HF_CONFIG, "%s:%zu is not NAME ROLE TOKEN", path, number);
+    viewer.is_admin = is_word(&words[1], "admin");
+    if (!viewer.is_admin && !is_word(&words[1], "read"))
+        return hf__fail(err, HF_CONFIG, "%s:%zu: the role is read or admin", path, number);
+    if (!is_viewer_name(&words[0]))
+        return hf__fail(err, HF_CONFIG,
+                        "%s:%zu: a name has at most %d letters, digits and any of ._-@+", path,
+                        number, HF__VIEWER_MAX);
+    (void)snprintf(viewer.name, sizeof viewer.name, "%.*s", (int)words[0].size, words[0].text);
+    for (size_t i = 0; i < tokens->count; i++)
+        if (strcmp(tokens->items[i].viewer.name, viewer.name) == 0 ||
+            is_word(&words[2], tokens->items[i].secret))
+            return hf__fail(err, HF_CONFIG, "%s:%zu has the name or the token of another line",
+                            path, number);
+    return add_token(path, tokens, &viewer, words[2].text, words[2].size, err);
+}
+
+/* The first line alone, or each line that is neither empty nor a comment. */
+static hf_status take_tokens(const char *path, const char *text, size_t size, hf__tokens *tokens,
+                             hf_error *err)
+{
+    const hf__viewer nameless = {.is_admin = true};
+    struct word words[WORDS] = {{0}};
+    hf_status status = HF_OK;
+    size_t number = 1;
+
+    if (memchr(text, '\0', size) != NULL)
+        return hf__fail(err, HF_CONFIG, "the token in %s is not of printable ASCII", path);
+    for (const char *line = text; status == HF_OK && line < text + size; number++) {
+        size_t length = strcspn(line, "\n"), kept = length;
+        while (kept > 0 && strchr(" \t\r", line[kept - 1]) != NULL)
+            kept--;
+        size_t start = strspn(line, " \t");
+        bool is_comment = line[start] == '#' && (start + 1 >= kept || line[start + 1] == ' ');
+        bool is_blank = start >= kept || is_comment;
+        if (tokens->count == 0 && !is_blank && split(line, kept, words) != WORDS)
+            return add_token(path, tokens, &nameless, line + start, kept - start, err);
+        if (!is_blank)
+            status = add_line(path, number, line, kept, tokens, err);
+        line += length + (line[length] == '\n');
+    }
+    if (status == HF_OK && tokens->count == 0)
+        return add_token(path, tokens, &nameless, "", 0, err);
+    return status;
+}
+
+void hf__tokens_free(hf__tokens *tokens)
+{
+    for (size_t i = 0; i < tokens->count; i++) {
+        OPENSSL_cleanse(tokens->items[i].secret, strlen(tokens->items[i].secret));
+        free(tokens->items[i].secret);
+    }
+    free(tokens->items);
+    *tokens = (hf__tokens){0};
+}
+
+hf_status hf__tokens_read(const char *path, hf__tokens *tokens, hf_error *err)
+{
+    enum { MOST = 1 << 16 };
     hf__buf text = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    *token = NULL;
     if (fd < 0)
         return hf__fail_errno(err, HF_CONFIG, errno, "cannot open the token file %s", path);
     hf_status status = check_mode(fd, path, err);
     if (status == HF_OK)
-        status = hf__read_fd(fd, path, 4096, &text, HF_CONFIG, err);
+        status = hf__read_fd(fd, path, MOST, &text, HF_CONFIG, err);
     close(fd);
     if (status == HF_OK)
-        status =
-            take_token(path, text.data != NULL ? text.data : (char[]){""}, text.length, token, err);
+        status = take_tokens(path, text.data != NULL ? text.data : "", text.length, tokens, err);
+    if (text.data != NULL)
+        OPENSSL_cleanse(text.data, text.length);
     hf__buf_free(&text);
     return status;
 }

@@ -50,7 +50,7 @@ static const struct option serve_options[] = {
     {
         .name = "token-file",
         .value = "FILE",
-        .help = "its first line is the token that viewers need",
+        .help = "who may look: one token, or lines of NAME read|admin TOKEN",
         .kind = OPTION_TEXT,
         .offset = offsetof(struct serve_values, token_file),
     },
@@ -83,7 +83,7 @@ struct serve {
     struct invocation in;
     struct store_choice choice;
     hf_registry *registry;
-    char *token;
+    hf__tokens tokens;
     hf__view_options view;
     hf__server *server;
     struct stopping stopping;
@@ -95,7 +95,7 @@ static hf_status read_values(struct serve *serve, hf_error *err)
     hf_status status = HF_OK;
 
     if (values->token_file != NULL)
-        status = hf__token_read(values->token_file, &serve->token, err);
+        status = hf__tokens_read(values->token_file, &serve->tokens, err);
     if (status == HF_OK)
         status = open_registry(&serve->in.common, &serve->registry, err);
     serve->view.store = (hf_store_options)HF_STORE_OPTIONS_INIT;
@@ -115,7 +115,7 @@ static hf_status open_server(struct serve *serve, hf_error *err)
     const struct serve_values *values = &serve->values;
     const hf__server_options options = {
         .listen = values->listen != NULL ? values->listen : "127.0.0.1:7433",
-        .token = serve->token,
+        .tokens = &serve->tokens,
         .allow_terminate = values->allow_terminate,
         .max_lag = {.known = values->max_lag.given, .value = values->max_lag.value},
         .refresh_ms = serve->view.refresh_ms,
@@ -185,7 +185,7 @@ static int serve_main(const struct command *self, int argc, char **argv)
     hf__server_close(serve.server);
     store_choice_free(&serve.choice);
     hf_registry_free(serve.registry);
-    free(serve.token);
+    hf__tokens_free(&serve.tokens);
     stopping_destroy(&serve.stopping);
     return code;
 }

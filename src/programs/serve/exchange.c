@@ -89,8 +89,7 @@ static bool check_headers(hf__exchange *exchange)
     if (info != NULL && info->header_size > HF__HEADERS_MAX + HF__TARGET_MAX)
         return hf__refuse(&exchange->problem, 431, "the headers are longer than %d bytes",
                           HF__HEADERS_MAX);
-    if (server->loopback && server->token == NULL && host != NULL &&
-        !hf__is_host_ours(server, host))
+    if (server->loopback && !server->has_token && host != NULL && !hf__is_host_ours(server, host))
         return hf__refuse(&exchange->problem, 421,
                           "this server has another name than the Host header says");
     return true;
@@ -111,8 +110,8 @@ static void read_wishes(hf__exchange *exchange)
 
 static bool check_access(hf__exchange *exchange)
 {
-    exchange->access =
-        hf__auth_check(exchange->server->auth, exchange->connection, exchange->identity);
+    exchange->access = hf__auth_check(exchange->server->auth, exchange->connection,
+                                      &exchange->viewer, exchange->identity);
     if (exchange->access == HF__ACCESS_OPEN || exchange->access == HF__ACCESS_GRANTED ||
         (exchange->route != NULL && exchange->route->is_open))
         return true;

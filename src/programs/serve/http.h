@@ -160,22 +160,22 @@ typedef enum hf__access {
     HF__ACCESS_GRANTED,
 } hf__access;
 
-/* Keeps only a digest of the token; NULL: everybody may look. */
-HF_MUST_CHECK hf_status hf__auth_open(const char *token, unsigned port, hf__auth **auth,
+/* Keeps only digests of the tokens; none: everybody may look. */
+HF_MUST_CHECK hf_status hf__auth_open(const hf__tokens *tokens, unsigned port, hf__auth **auth,
                                       hf_error *err);
 void hf__auth_close(hf__auth *auth);
-/* identity gets what the CSRF tokens of this viewer are bound to. */
+/* Where access is granted, *viewer is who it is, and identity what its CSRF tokens are bound to. */
 enum { HF__IDENTITY_MAX = 160, HF__CSRF_SIZE = 65 };
-hf__access hf__auth_check(hf__auth *auth, struct MHD_Connection *connection,
+hf__access hf__auth_check(hf__auth *auth, struct MHD_Connection *connection, hf__viewer *viewer,
                           char identity[HF__IDENTITY_MAX]);
-/* Checks the token of a login form. */
-hf__access hf__auth_login(const hf__auth *auth, const char *token);
+/* Checks the token of a login form. number is whose it is. */
+hf__access hf__auth_login(const hf__auth *auth, const char *token, size_t *number);
 void hf__auth_logout(hf__auth *auth, const char *identity); /* its cookie is not valid any more */
 /* Without memory the token is "", which never fits. */
 void hf__auth_csrf(const hf__auth *auth, const char *identity, char csrf[HF__CSRF_SIZE]);
 bool hf__auth_csrf_fits(const hf__auth *auth, const char *identity, const char *csrf);
 /* These write the value of Set-Cookie: a new session, and an empty cookie that ends one. */
-void hf__auth_cookie(hf__auth *auth, bool secure, hf__buf *out);
+void hf__auth_cookie(hf__auth *auth, size_t number, bool secure, hf__buf *out);
 void hf__auth_no_cookie(const hf__auth *auth, hf__buf *out);
 /* Did a page of this server send the request? */
 bool hf__is_same_origin(struct MHD_Connection *connection);
@@ -209,6 +209,7 @@ struct hf__exchange {
     bool suspended; /* its answer comes later */
     bool resumed;   /* it was suspended, and has an answer or a problem now */
     hf__access access;
+    hf__viewer viewer; /* where access is granted */
     char identity[HF__IDENTITY_MAX];
     hf__edition *edition; /* what it is answered from */
     hf__answer *answer;   /* ready */
@@ -216,7 +217,7 @@ struct hf__exchange {
 
 struct hf__server {
     hf__server_options options;
-    char *token;
+    bool has_token;
     char *listen_host; /* as it was given */
     char url[96];
     bool loopback;

@@ -7,12 +7,37 @@
 
 typedef struct hf__server hf__server;
 
+/* Who may look, and may end holders where --allow-terminate lets anybody. */
+enum { HF__TOKEN_MIN = 16, HF__TOKEN_MAX = 512, HF__VIEWER_MAX = 32 };
+typedef struct hf__viewer {
+    char name[HF__VIEWER_MAX + 1]; /* "": the file has one token, and no names */
+    bool is_admin;
+} hf__viewer;
+
+typedef struct hf__token {
+    hf__viewer viewer;
+    char *secret;
+} hf__token;
+
+typedef struct hf__tokens {
+    hf__token *items;
+    size_t count, room;
+} hf__tokens;
+
+/*
+ * Reads lines of NAME ROLE TOKEN, or else one token, which the first line is, without the spaces
+ * around it. A token has at least HF__TOKEN_MIN printable characters, and others must not be able
+ * to read the file. The caller frees the tokens.
+ */
+HF_MUST_CHECK hf_status hf__tokens_read(const char *path, hf__tokens *tokens, hf_error *err);
+void hf__tokens_free(hf__tokens *tokens);
+
 typedef struct hf__server_options {
-    const char *listen;   /* "127.0.0.1:7433", "[::1]:0", "localhost:7433"; port 0 picks one */
-    const char *token;    /* which viewers must present; NULL: none, on loopback only */
-    bool allow_terminate; /* holders may be ended from the page; needs a token */
-    hf__maybe max_lag;    /* /health fails when a network is further behind its source */
-    int64_t refresh_ms;   /* how often the view refreshes; 0: every 2 000 */
+    const char *listen;       /* "127.0.0.1:7433", "[::1]:0", "localhost:7433"; port 0 picks one */
+    const hf__tokens *tokens; /* of which viewers must present one; none: on loopback only */
+    bool allow_terminate;     /* holders may be ended from the page; needs a token */
+    hf__maybe max_lag;        /* /health fails when a network is further behind its source */
+    int64_t refresh_ms;       /* how often the view refreshes; 0: every 2 000 */
 } hf__server_options;
 
 /*
@@ -27,14 +52,6 @@ void hf__server_close(hf__server *server); /* NULL is safe */
 
 /* "http://127.0.0.1:7433/" */
 const char *hf__server_url(const hf__server *server);
-
-/*
- * Reads the first line of the file, without the spaces around it. It must have at least
- * HF__TOKEN_MIN printable characters, and others must not be able to read the file. The caller
- * frees *token.
- */
-enum { HF__TOKEN_MIN = 16, HF__TOKEN_MAX = 512 };
-HF_MUST_CHECK hf_status hf__token_read(const char *path, char **token, hf_error *err);
 
 extern const struct command cmd_serve;
 

@@ -91,7 +91,7 @@ static void on_snapshot(void *arg, hf__snapshot *snapshot)
         return; /* the last edition stays */
     for (size_t i = 0; i < HF__AHEAD; i++) {
         int64_t asked = atomic_load(&server->asked_ms[i]);
-        bool is_for_all = server->token == NULL || strcmp(ahead[i].path, "/") != 0;
+        bool is_for_all = !server->has_token || strcmp(ahead[i].path, "/") != 0;
         if (is_for_all && asked != 0 && hf__now_ms() - asked < KEEP_MAKING_MS)
             make_ahead(server, edition, i);
     }
@@ -262,7 +262,7 @@ static struct MHD_Daemon *start_daemon(hf__server *server)
 static hf_status prepare(hf__server *server, const hf__server_options *options, hf_error *err)
 {
     hf__address address;
-    hf_status status = hf__address_bind(options->listen, options->token != NULL, &address, err);
+    hf_status status = hf__address_bind(options->listen, options->tokens->count > 0, &address, err);
 
     if (status != HF_OK)
         return status;
@@ -271,13 +271,12 @@ static hf_status prepare(hf__server *server, const hf__server_options *options, 
     server->loopback = address.loopback;
     memcpy(server->url, address.url, sizeof server->url);
     server->listen_host = strdup(address.host);
-    if (options->token != NULL)
-        server->token = strdup(options->token);
-    if (server->listen_host == NULL || (options->token != NULL && server->token == NULL))
+    if (server->listen_host == NULL)
         return hf__no_memory(err);
-    server->options.token = server->token;
+    server->has_token = options->tokens->count > 0;
+    server->options.tokens = NULL;
     server->options.listen = NULL;
-    return hf__auth_open(server->token, address.port, &server->auth, err);
+    return hf__auth_open(options->tokens, address.port, &server->auth, err);
 }
 
 static hf_status make_openapi(hf__server *server, hf_error *err)
@@ -364,7 +363,6 @@ void hf__server_close(hf__server *server)
     hf__edition_release(server->edition);
     hf__answer_release(server->openapi);
     hf__auth_close(server->auth);
-    free(server->token);
     free(server->listen_host);
     pthread_mutex_destroy(&server->guard);
     pthread_mutex_destroy(&server->asking);

@@ -185,6 +185,18 @@ def test_a_token_file_that_is_not_fit_is_refused(holdfast, tmp_path, text, mode,
     assert TOKEN not in done.err
 
 
+@pytest.mark.parametrize("text, words", [
+    (f"alice boss {TOKEN}\n", ":1: the role is read or admin"),
+    (f"# who\nalice read {TOKEN}\nbob\n", ":3 is not NAME ROLE TOKEN"),
+    (f"alice read {TOKEN}\nalice admin {TOKEN[::-1]}\n", ":2 has the name or the token of another line"),
+    (f"alice read {TOKEN}\nbob read {TOKEN}\n", ":2 has the name or the token of another line"),
+    (f"al/ice read {TOKEN}\n", ":1: a name has"), ("alice read short\n", "characters"),
+], ids=["role", "words", "name twice", "token twice", "name", "short"])
+def test_lines_of_a_token_file_that_are_not_fit_are_named(holdfast, tmp_path, text, words):
+    done = holdfast("serve", "--listen", "127.0.0.1:0", "--token-file", token_file(tmp_path, text))
+    assert done.code == cli.EXIT_CONFIG and words in done.err and TOKEN not in done.err, done
+
+
 def test_a_token_file_that_is_not_there_is_refused(holdfast, tmp_path):
     for path in [tmp_path / "nothing", tmp_path]:
         done = holdfast("serve", "--token-file", path)
@@ -223,6 +235,28 @@ def test_terminate_with_token_csrf_and_the_typed_label_ends_the_holder(ending, c
     eventually(lambda: server.lock("precious") is None, 10, "the lock is free")
     events = eventually(lambda: server.api("events", event="terminated")["data"])
     assert events[0]["key_text"] == form["key"] and "serve" in events[0]["detail"]
+
+
+def test_who_may_only_read_ends_nobody_and_who_ends_is_on_record_by_name(command, tmp_path):
+    tokens = {"alice": TOKEN, "bob": TOKEN[::-1]}
+    path = token_file(tmp_path, f"# operators\nalice admin {tokens['alice']}\n\n  bob\tread {tokens['bob']}\r\n")
+    holder = command.hold("precious")
+    server = Serve(command, "--token-file", path, "--allow-terminate", token=tokens["bob"])
+    form = held(server)
+    page = f"/?lock=b:{form['key']}"
+    for name, may in (("bob", False), ("alice", True)):
+        headers = {"Cookie": cookie_of(login(server, tokens[name]))}
+        bearer = {"Authorization": f"Bearer {tokens[name]}"}
+        for asked in (headers, bearer):
+            shown = server.get(page, headers=asked)
+            assert f">{name}</span>" in shown.text and ('action="/terminate"' in shown.text) is may
+        done = server.post("/terminate", {**form, "csrf": csrf_of(server.get(page, headers=headers))}, headers=headers)
+        assert done.status == (303 if may else 403), done
+        assert may or (holder.process.poll() is None and "the role is read" in done.text)
+    assert server.get("/", headers={"Authorization": "Bearer alice"}).status == 401
+    assert holder.wait(20) != 0
+    event, = eventually(lambda: server.api("events", event="terminated")["data"])
+    assert event["detail"] == "alice by serve, from 127.0.0.1"
 
 
 def test_terminate_ends_a_lease_by_the_form_of_the_page(ending, command):

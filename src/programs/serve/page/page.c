@@ -38,6 +38,8 @@ static void put_sign_out(const hf__page *page)
 {
     if (!page->request->signed_in)
         return;
+    if (page->request->viewer[0] != '\0')
+        hf__html(page->out, "<span class=\"on\">%s</span>", page->request->viewer);
     hf__html(page->out,
              "<form method=\"post\" action=\"/logout\"><input type=\"hidden\" name=\"csrf\" "
              "value=\"%s\"><button>Sign out</button></form>",
@@ -219,6 +221,7 @@ static hf__page_request without_null(const hf__page_request *request)
     full.sort = text_or_empty(full.sort);
     full.page = text_or_empty(full.page);
     full.csrf = text_or_empty(full.csrf);
+    full.viewer = text_or_empty(full.viewer);
     full.notice = text_or_empty(full.notice);
     return full;
 }

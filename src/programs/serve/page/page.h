@@ -23,6 +23,7 @@ typedef struct hf__page_request {
     const char *page;    /* of the locks, from "1" */
     bool may_terminate;  /* show the forms that end a holder */
     bool signed_in;
+    const char *viewer; /* who is, if the tokens have names */
     const char *csrf;   /* for those forms */
     const char *notice; /* what the last action came to */
     bool notice_is_error;
