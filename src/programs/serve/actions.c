@@ -32,7 +32,7 @@ static hf__answer *login_page(const hf__exchange *exchange, int status, bool wro
     hf__buf text = {0};
 
     hf__auth_csrf(exchange->server->auth, nobody, csrf);
-    hf__render_login(csrf, wrong, &text);
+    hf__render_login(exchange->server->base, csrf, wrong, &text);
     return hf__answer_make(status, HTML, "no-store", &text);
 }
 
@@ -40,7 +40,7 @@ hf__answer *hf__act_login_form(hf__exchange *exchange, hf__problem *problem)
 {
     (void)problem;
     if (exchange->access == HF__ACCESS_OPEN || exchange->access == HF__ACCESS_GRANTED)
-        return hf__answer_redirect("/");
+        return hf__answer_redirect(exchange->server, "/");
     return login_page(exchange, exchange->path[0] == '/' && exchange->path[1] == '\0' ? 401 : 200,
                       false);
 }
@@ -53,9 +53,9 @@ static bool is_over_tls(const hf__exchange *exchange)
     return scheme != NULL && strcasecmp(scheme, "https") == 0;
 }
 
-static hf__answer *with_cookie(const char *location, hf__buf *cookie)
+static hf__answer *with_cookie(const hf__exchange *exchange, const char *location, hf__buf *cookie)
 {
-    hf__answer *answer = cookie->broken ? NULL : hf__answer_redirect(location);
+    hf__answer *answer = cookie->broken ? NULL : hf__answer_redirect(exchange->server, location);
 
     if (answer != NULL && !hf__answer_add(answer, "Set-Cookie", cookie->data)) {
         hf__answer_release(answer);
@@ -77,10 +77,10 @@ hf__answer *hf__act_login(hf__exchange *exchange, hf__problem *problem)
         return NULL;
     }
     switch (hf__auth_login(auth, hf__asked(exchange, "token"), &number)) {
-    case HF__ACCESS_OPEN: return hf__answer_redirect("/");
+    case HF__ACCESS_OPEN: return hf__answer_redirect(exchange->server, "/");
     case HF__ACCESS_GRANTED:
         hf__auth_cookie(auth, number, is_over_tls(exchange), &cookie);
-        return with_cookie("/", &cookie);
+        return with_cookie(exchange, "/", &cookie);
     default: return login_page(exchange, 401, true);
     }
 }
@@ -97,7 +97,7 @@ hf__answer *hf__act_logout(hf__exchange *exchange, hf__problem *problem)
     }
     hf__auth_logout(auth, exchange->identity);
     hf__auth_no_cookie(auth, &cookie);
-    return with_cookie("/login", &cookie);
+    return with_cookie(exchange, "/login", &cookie);
 }
 
 /* ---- the page, the metrics, and the files that the page loads ---- */
@@ -132,6 +132,7 @@ int hf__page_render(const hf__exchange *exchange, const hf__snapshot *snapshot, 
     if (signed_in)
         hf__auth_csrf(server->auth, exchange->identity, csrf);
     const hf__page_request request = {
+        .base = server->base,
         .q = hf__asked(exchange, "q"),
         .state = hf__asked(exchange, "state"),
         .lock = hf__asked(exchange, "lock"),
@@ -252,7 +253,7 @@ static hf__answer *report(const hf__exchange *exchange)
     hf__json json = {0};
 
     if (!exchange->wants_json)
-        return hf__answer_redirect("/?notice=terminated#locks");
+        return hf__answer_redirect(exchange->server, "/?notice=terminated#locks");
     hf__json_begin_object(&json, NULL);
     hf__json_put_boolean(&json, "terminated", true);
     hf__put_key(&json, asked_space(exchange), hf__asked_number(exchange, "key"));
@@ -309,7 +310,7 @@ static hf__answer *ask_again(const hf__exchange *exchange, hf__problem *problem)
     *problem = (hf__problem){0};
     hf__lock_ref(ref, asked_space(exchange), hf__asked_number(exchange, "key"));
     (void)snprintf(location, sizeof location, "/?lock=%s&notice=%s#lock-%s", ref, mistyped, ref);
-    return hf__answer_redirect(location);
+    return hf__answer_redirect(exchange->server, location);
 }
 
 hf__answer *hf__act_terminate(hf__exchange *exchange, hf__problem *problem)

@@ -117,21 +117,25 @@ hf__answer *hf__answer_problem(const hf__exchange *exchange, const hf__problem *
     if (exchange->wants_json)
         write_problem(problem, &text);
     else
-        hf__render_error(problem->status, status_title(problem->status), problem->detail, &text);
+        hf__render_error(exchange->server->base, problem->status, status_title(problem->status),
+                         problem->detail, &text);
     return hf__answer_make(problem->status,
                            exchange->wants_json ? "application/json" : "text/html; charset=utf-8",
                            "no-store", &text);
 }
 
-hf__answer *hf__answer_redirect(const char *location)
+hf__answer *hf__answer_redirect(const hf__server *server, const char *path)
 {
-    hf__buf text = {0};
+    hf__buf text = {0}, location = {0};
     hf__answer *answer = hf__answer_make(303, NULL, "no-store", &text);
 
-    if (answer == NULL || hf__answer_add(answer, "Location", location))
-        return answer;
-    hf__answer_release(answer);
-    return NULL;
+    hf__buf_printf(&location, "%s%s", server->base, path);
+    if (answer != NULL && (location.broken || !hf__answer_add(answer, "Location", location.data))) {
+        hf__answer_release(answer);
+        answer = NULL;
+    }
+    hf__buf_free(&location);
+    return answer;
 }
 
 void hf__answer_tag(hf__answer *answer, const void *bytes, size_t size)

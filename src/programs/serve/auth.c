@@ -41,6 +41,7 @@ struct hf__auth {
     size_t count;
     unsigned char secret[SECRET_SIZE];
     char cookie_name[32];
+    char *cookie_path;
     pthread_mutex_t guard;
     char ended[ENDED][SIGNATURE_SIZE];
     size_t next_ended;
@@ -103,7 +104,8 @@ static bool know(hf__auth *auth, const hf__tokens *tokens)
     return true;
 }
 
-hf_status hf__auth_open(const hf__tokens *tokens, unsigned port, hf__auth **out, hf_error *err)
+hf_status hf__auth_open(const hf__tokens *tokens, unsigned port, const char *base, hf__auth **out,
+                        hf_error *err)
 {
     hf__auth *auth = calloc(1, sizeof *auth);
 
@@ -114,7 +116,8 @@ hf_status hf__auth_open(const hf__tokens *tokens, unsigned port, hf__auth **out,
         hf__auth_close(auth);
         return hf__fail(err, HF_SYSTEM, "the system gives no random numbers");
     }
-    if (!know(auth, tokens)) {
+    auth->cookie_path = strdup(base[0] != '\0' ? base : "/");
+    if (auth->cookie_path == NULL || !know(auth, tokens)) {
         hf__auth_close(auth);
         return hf__no_memory(err);
     }
@@ -130,6 +133,7 @@ void hf__auth_close(hf__auth *auth)
         return;
     pthread_mutex_destroy(&auth->guard);
     free(auth->known);
+    free(auth->cookie_path);
     OPENSSL_cleanse(auth, sizeof *auth);
     free(auth);
 }
@@ -204,13 +208,15 @@ void hf__auth_cookie(hf__auth *auth, size_t number, bool secure, hf__buf *out)
         out->broken = true;
         return;
     }
-    hf__buf_printf(out, "%s=%s.%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s",
-                   auth->cookie_name, text, signature, SESSION_MS / 1000, secure ? "; Secure" : "");
+    hf__buf_printf(out, "%s=%s.%s; Path=%s; Max-Age=%d; HttpOnly; SameSite=Strict%s",
+                   auth->cookie_name, text, signature, auth->cookie_path, SESSION_MS / 1000,
+                   secure ? "; Secure" : "");
 }
 
 void hf__auth_no_cookie(const hf__auth *auth, hf__buf *out)
 {
-    hf__buf_printf(out, "%s=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict", auth->cookie_name);
+    hf__buf_printf(out, "%s=; Path=%s; Max-Age=0; HttpOnly; SameSite=Strict", auth->cookie_name,
+                   auth->cookie_path);
 }
 
 hf__access hf__auth_check(hf__auth *auth, struct MHD_Connection *connection, hf__viewer *viewer,

@@ -17,6 +17,7 @@ struct serve_values {
     struct number refresh;
     struct number max_lag;
     const char *token_file;
+    const char *base_path;
     bool allow_terminate;
     bool show_queries;
 };
@@ -53,6 +54,13 @@ static const struct option serve_options[] = {
         .help = "who may look: one token, or lines of NAME read|admin TOKEN",
         .kind = OPTION_TEXT,
         .offset = offsetof(struct serve_values, token_file),
+    },
+    {
+        .name = "base-path",
+        .value = "PATH",
+        .help = "the path under which a reverse proxy has it, such as /holdfast",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct serve_values, base_path),
     },
     {
         .name = "allow-terminate",
@@ -116,6 +124,7 @@ static hf_status open_server(struct serve *serve, hf_error *err)
     const hf__server_options options = {
         .listen = values->listen != NULL ? values->listen : "127.0.0.1:7433",
         .tokens = &serve->tokens,
+        .base = values->base_path,
         .allow_terminate = values->allow_terminate,
         .max_lag = {.known = values->max_lag.given, .value = values->max_lag.value},
         .refresh_ms = serve->view.refresh_ms,
@@ -179,6 +188,9 @@ static int serve_main(const struct command *self, int argc, char **argv)
         return code;
     if (serve.values.allow_terminate && serve.values.token_file == NULL)
         return report_usage(&serve.in.report, self, "--allow-terminate takes --token-file");
+    if (serve.values.base_path != NULL && !hf__is_base_path(serve.values.base_path))
+        return report_usage(&serve.in.report, self,
+                            "--base-path begins with a slash and does not end with one: /holdfast");
     block_stop_signals();
     allow_many_files();
     code = run(&serve);
@@ -194,7 +206,7 @@ const struct command cmd_serve = {
     .name = "serve",
     .summary = "Show every lock: a page, REST and metrics.",
     .usage = "[--listen HOST:PORT] [--refresh TIME] [--max-lag LEDGERS] [--token-file FILE] "
-             "[--allow-terminate] [--show-queries]",
+             "[--base-path PATH] [--allow-terminate] [--show-queries]",
     .options = serve_options,
     .main = serve_main,
 };

@@ -60,6 +60,19 @@ static const char *path_of(const char *target)
     return slash != NULL ? slash : "/";
 }
 
+/* A proxy may have taken the base away, or not. */
+static void drop_base(hf__exchange *exchange)
+{
+    size_t size = strlen(exchange->server->base);
+
+    if (size == 0 || strncmp(exchange->path, exchange->server->base, size) != 0 ||
+        (exchange->path[size] != '/' && exchange->path[size] != '\0'))
+        return;
+    memmove(exchange->path, exchange->path + size, strlen(exchange->path + size) + 1);
+    if (exchange->path[0] == '\0')
+        memcpy(exchange->path, "/", 2); /* a base has two bytes at least */
+}
+
 static bool parse_target(hf__exchange *exchange)
 {
     const char *path = path_of(exchange->target);
@@ -76,6 +89,7 @@ static bool parse_target(hf__exchange *exchange)
         (exchange->path[0] != '/' && strcmp(exchange->path, "*") != 0))
         return hf__refuse(&exchange->problem, 400,
                           "the path is not percent-encoded UTF-8 without control characters");
+    drop_base(exchange);
     return hf__query_parse(query, strcspn(query, "#"), &exchange->query, &exchange->problem);
 }
 
@@ -100,7 +114,7 @@ static void read_wishes(hf__exchange *exchange)
     const char *accept = hf__header(exchange, "Accept");
 
     exchange->wants_json =
-        strncmp(path_of(exchange->target), "/api/", 5) == 0 ||
+        (exchange->path != NULL && strncmp(exchange->path, "/api/", 5) == 0) ||
         (accept != NULL && strstr(accept, "json") != NULL && strstr(accept, "html") == NULL);
     exchange->takes_gzip = hf__takes_gzip(hf__header(exchange, "Accept-Encoding"));
     exchange->wants_openmetrics = accept != NULL && exchange->path != NULL &&

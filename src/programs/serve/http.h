@@ -48,8 +48,8 @@ hf__answer *hf__answer_make(int status, const char *type, const char *cache_cont
 hf__answer *hf__answer_of(const char *type, const char *cache_control, const void *bytes,
                           size_t size);
 hf__answer *hf__answer_problem(const hf__exchange *exchange, const hf__problem *problem);
-hf__answer *hf__answer_redirect(const char *location);                   /* 303 */
-void hf__answer_tag(hf__answer *answer, const void *bytes, size_t size); /* sets its ETag */
+hf__answer *hf__answer_redirect(const hf__server *server, const char *path); /* 303 */
+void hf__answer_tag(hf__answer *answer, const void *bytes, size_t size);     /* sets its ETag */
 bool hf__answer_add(hf__answer *answer, const char *header, const char *value);
 hf__answer *hf__answer_hold(hf__answer *answer);
 void hf__answer_release(hf__answer *answer); /* NULL is safe */
@@ -161,8 +161,9 @@ typedef enum hf__access {
 } hf__access;
 
 /* Keeps only digests of the tokens; none: everybody may look. */
-HF_MUST_CHECK hf_status hf__auth_open(const hf__tokens *tokens, unsigned port, hf__auth **auth,
-                                      hf_error *err);
+/* Cookies are for the base of the server. */
+HF_MUST_CHECK hf_status hf__auth_open(const hf__tokens *tokens, unsigned port, const char *base,
+                                      hf__auth **auth, hf_error *err);
 void hf__auth_close(hf__auth *auth);
 /* Where access is granted, *viewer is who it is, and identity what its CSRF tokens are bound to. */
 enum { HF__IDENTITY_MAX = 160, HF__CSRF_SIZE = 65 };
@@ -218,8 +219,9 @@ struct hf__exchange {
 struct hf__server {
     hf__server_options options;
     bool has_token;
+    char *base;        /* "/holdfast", or "" */
     char *listen_host; /* as it was given */
-    char url[96];
+    char *url;
     bool loopback;
     hf__view *view;
     struct MHD_Daemon *daemon;
@@ -280,7 +282,7 @@ extern const hf__shape hf__lock_shape[], hf__wait_shape[], hf__contention_shape[
     hf__health_shape[], hf__terminated_shape[];
 
 /* The document that describes all routes. */
-void hf__openapi_write(hf__buf *out);
+void hf__openapi_write(const char *base, hf__buf *out);
 
 /* ---- addresses and connections (listen.c) ---- */
 

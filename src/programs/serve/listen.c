@@ -124,6 +124,16 @@ static hf_status name_it(hf__address *address, hf_error *err)
     return HF_OK;
 }
 
+bool hf__is_base_path(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "._~-/";
+    size_t size = strlen(text);
+
+    return size == 0 || (text[0] == '/' && text[size - 1] != '/' && strspn(text, letters) == size &&
+                         strstr(text, "//") == NULL && strstr(text, "/.") == NULL && size <= 200);
+}
+
 hf_status hf__address_bind(const char *text, bool has_token, hf__address *address, hf_error *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};

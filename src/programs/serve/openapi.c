@@ -278,7 +278,7 @@ static void put_components(hf__json *json)
     hf__json_end_object(json);
 }
 
-void hf__openapi_write(hf__buf *out)
+void hf__openapi_write(const char *base, hf__buf *out)
 {
     hf__json json = {0};
 
@@ -291,6 +291,11 @@ void hf__openapi_write(hf__buf *out)
                         "What `holdfast serve` shows of a store. Numbers of 64 bits come as text "
                         "too, under a name that ends in _text.");
     hf__json_end_object(&json);
+    hf__json_begin_array(&json, "servers");
+    hf__json_begin_object(&json, NULL);
+    hf__json_put_string(&json, "url", base[0] != '\0' ? base : "/");
+    hf__json_end_object(&json);
+    hf__json_end_array(&json);
     hf__json_begin_array(&json, "security");
     hf__json_begin_object(&json, NULL);
     hf__json_begin_array(&json, "token");

@@ -35,6 +35,7 @@ void hf__tokens_free(hf__tokens *tokens);
 typedef struct hf__server_options {
     const char *listen;       /* "127.0.0.1:7433", "[::1]:0", "localhost:7433"; port 0 picks one */
     const hf__tokens *tokens; /* of which viewers must present one; none: on loopback only */
+    const char *base;         /* the path that a proxy has it under: "/holdfast"; "": none */
     bool allow_terminate;     /* holders may be ended from the page; needs a token */
     hf__maybe max_lag;        /* /health fails when a network is further behind its source */
     int64_t refresh_ms;       /* how often the view refreshes; 0: every 2 000 */
@@ -50,8 +51,11 @@ HF_MUST_CHECK hf_status hf__server_open(const hf__server_options *options,
                                         hf_error *err);
 void hf__server_close(hf__server *server); /* NULL is safe */
 
-/* "http://127.0.0.1:7433/" */
+/* "http://127.0.0.1:7433/", with the base */
 const char *hf__server_url(const hf__server *server);
+
+/* Is it "", or like "/holdfast": no slash at its end, and nothing that needs an escape? */
+bool hf__is_base_path(const char *text);
 
 extern const struct command cmd_serve;
 

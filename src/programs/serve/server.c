@@ -3,6 +3,7 @@
  * other.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -269,21 +270,23 @@ static hf_status prepare(hf__server *server, const hf__server_options *options, 
     server->options = *options;
     server->socket = address.socket;
     server->loopback = address.loopback;
-    memcpy(server->url, address.url, sizeof server->url);
     server->listen_host = strdup(address.host);
-    if (server->listen_host == NULL)
+    server->base = strdup(options->base != NULL ? options->base : "");
+    if (server->listen_host == NULL || server->base == NULL ||
+        asprintf(&server->url, "%s%s%s", address.url, server->base + (server->base[0] == '/'),
+                 server->base[0] != '\0' ? "/" : "") < 0)
         return hf__no_memory(err);
     server->has_token = options->tokens->count > 0;
     server->options.tokens = NULL;
-    server->options.listen = NULL;
-    return hf__auth_open(options->tokens, address.port, &server->auth, err);
+    server->options.listen = server->options.base = NULL;
+    return hf__auth_open(options->tokens, address.port, server->base, &server->auth, err);
 }
 
 static hf_status make_openapi(hf__server *server, hf_error *err)
 {
     hf__buf text = {0};
 
-    hf__openapi_write(&text);
+    hf__openapi_write(server->base, &text);
     const char *bytes = text.data;
     size_t size = text.length;
     server->openapi = hf__answer_make(200, "application/json", "private, no-cache", &text);
@@ -364,6 +367,8 @@ void hf__server_close(hf__server *server)
     hf__answer_release(server->openapi);
     hf__auth_close(server->auth);
     free(server->listen_host);
+    free(server->base);
+    free(server->url);
     pthread_mutex_destroy(&server->guard);
     pthread_mutex_destroy(&server->asking);
     free(server);

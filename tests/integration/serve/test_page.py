@@ -1,6 +1,9 @@
 """The page of `holdfast serve`, in a real browser."""
 
+import http.client
+import http.server
 import re
+import threading
 
 import pytest
 
@@ -311,6 +314,74 @@ def test_a_holder_is_ended_only_with_the_label_typed(command, browser, tmp_path)
     browser.until("[...document.querySelectorAll('#events .kind')].some((kind) => kind.textContent === 'terminated')")
     browser.click(selector=".live form button")
     browser.until("document.querySelector('#token')")
+
+
+class ReverseProxy(http.server.BaseHTTPRequestHandler):
+    """Has a server under /holdfast, and nothing else; it takes that away from the path, or not."""
+    protocol_version = "HTTP/1.1"
+
+    @classmethod
+    def start(cls, port, strips):
+        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Proxy", (cls,), {"to": port, "strips": strips}))
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        return proxy
+
+    def forward(self):
+        if self.path.split("?")[0].strip("/").split("/")[0] != "holdfast":
+            self.send_error(404)
+            return
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        to = http.client.HTTPConnection("127.0.0.1", self.to, timeout=20)
+        to.request(self.command, self.path.removeprefix("/holdfast") if self.strips else self.path, body, dict(self.headers))
+        answer = to.getresponse()
+        text = answer.read()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("content-length", "connection", "date"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+        to.close()
+
+    do_GET = do_POST = forward
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("strips", [True, False], ids=["path taken away", "path passed on"])
+def test_it_works_under_a_path_of_a_reverse_proxy(command, browser, tmp_path, strips):
+    token = tmp_path / "token"
+    token.write_text(f"alice admin {TOKEN}\n")
+    token.chmod(0o600)
+    command.hold("precious")
+    server = Serve(command, "--token-file", token, "--allow-terminate", "--base-path", "/holdfast", token=TOKEN)
+    assert server.url.endswith("/holdfast/")
+    proxy = ReverseProxy.start(server.port, strips)
+    browser.open(f"http://127.0.0.1:{proxy.server_port}/holdfast/")
+    browser.fill(selector="#token", text=TOKEN)
+    browser.click(selector=".login button")
+    browser.until("document.querySelector('#locks .opener')")
+    browser.click(selector="#locks .opener")
+    browser.until("document.querySelector('form.end')")
+    browser.await_refreshes(2)
+    browser.fill(selector="#q", text="prec")
+    browser.click(selector=".filter button")
+    browser.until("location.search.includes('q=prec')")
+    browser.fill(selector="form.end input[name=label]", text="precious")
+    browser.click(selector="form.end button")
+    browser.until("document.querySelector('#status') && document.querySelector('#status').textContent.includes('ended')")
+    links = browser.evaluate(script="[...document.querySelectorAll('[href], [src], form[action]')].map((one) =>"
+                                    " one.getAttribute('href') || one.getAttribute('src') || one.getAttribute('action'))")
+    assert [link for link in links if link[0] != "#" and not link.startswith("/holdfast/")] == []
+    assert all("/holdfast/" in url for url in browser.seen()["requests"])
+    page = server.api("events", limit=1)["page"]
+    assert page["next"].startswith("/holdfast/api/v1/events?")
+    assert server.get("/holdfast/api/v1/openapi.json").json["servers"] == [{"url": "/holdfast"}]
+    assert server.get("/holdfast").status == 200 and server.get("/holdfastened").status == 404
+    proxy.shutdown()
+    proxy.server_close()
 
 
 def test_what_is_printed_says_when_it_was(server, browser):

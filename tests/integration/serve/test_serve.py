@@ -530,6 +530,9 @@ def test_wrong_usage_is_one_clear_line(holdfast):
         (["--listen", "0.0.0.0:0"], cli.EXIT_CONFIG, "takes a token"),
         (["--refresh", "1ms"], cli.EXIT_USAGE, "--refresh"),
         (["--allow-terminate"], cli.EXIT_USAGE, "--token-file"),
+        (["--base-path", "holdfast"], cli.EXIT_USAGE, "--base-path"),
+        (["--base-path", "/a/../b"], cli.EXIT_USAGE, "--base-path"),
+        (["--base-path", "/a/"], cli.EXIT_USAGE, "--base-path"),
         (["--url", "postgresql://127.0.0.1:1/nothing"], cli.EXIT_UNREACHABLE, "127.0.0.1"),
     ]:
         done = holdfast("serve", *options)

@@ -4,6 +4,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const marks = document.body.classList;
+  const base = document.body.dataset.base;
   const interval = Math.max(500, Number(document.body.dataset.refresh) || 2000);
   const pause = byId("pause");
   const away = byId("away");
@@ -127,8 +128,9 @@
   };
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("a[href^='/?'], a[href='/'], a[href^='/#']");
-    if (!link || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = event.target.closest("a[href]");
+    const rest = link && link.getAttribute("href").startsWith(base + "/") ? link.getAttribute("href").slice(base.length) : "";
+    if (!/^\/($|[?#])/.test(rest) || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     if (link.id === "refresh") refresh();
     else go(link.getAttribute("href"));
@@ -139,7 +141,7 @@
     if (form.method !== "get") return;
     event.preventDefault();
     const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value)).toString();
-    go("/" + (query && "?" + query) + new URL(form.action).hash);
+    go(base + "/" + (query && "?" + query) + new URL(form.action).hash);
   });
 
   pause.hidden = false;

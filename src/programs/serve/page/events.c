@@ -139,9 +139,10 @@ static void put_table(const hf__page *page)
     }
     hf__buf_puts(out, "</tbody></table>");
     if (left > 0)
-        hf__html(out,
-                 "<p class=\"note\">%zu older ones in <a href=\"/api/v1/events\">the API</a>.</p>",
-                 left);
+        hf__html(
+            out,
+            "<p class=\"note\">%zu older ones in <a href=\"%s/api/v1/events\">the API</a>.</p>",
+            left, page->request->base);
 }
 
 static bool any_wanted(const hf__page *page)

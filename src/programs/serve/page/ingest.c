@@ -92,8 +92,10 @@ static void put_gap_row(hf__buf *out, const hf_range *gap)
     hf__buf_puts(out, "</li>");
 }
 
-static void put_gaps(hf__buf *out, const hf__seen_network *network)
+static void put_gaps(const hf__page *page, const hf__seen_network *network)
 {
+    hf__buf *out = page->out;
+
     if (network->gap_count == 0) {
         hf__buf_puts(out, network->status.gaps.known ? "<p class=\"calm\">No gap.</p>"
                                                      : "<p class=\"note\">Coverage is not "
@@ -110,8 +112,8 @@ static void put_gaps(hf__buf *out, const hf__seen_network *network)
         put_gap_row(out, &network->gaps[i]);
     hf__buf_puts(out, "</ul>");
     if (network->gap_count > GAPS) {
-        hf__html(out, "<p class=\"note\">%zu more in <a href=\"/api/v1/ingest/",
-                 network->gap_count - GAPS);
+        hf__html(out, "<p class=\"note\">%zu more in <a href=\"%s/api/v1/ingest/",
+                 network->gap_count - GAPS, page->request->base);
         hf__html_url(out, network->name);
         hf__buf_puts(out, "/gaps\">the API</a>.</p>");
     }
@@ -139,7 +141,7 @@ static void put_network(const hf__page *page, const hf__seen_network *network)
     hf__buf_puts(out, "</h3>");
     put_bar(out, network);
     put_facts(page, network);
-    put_gaps(out, network);
+    put_gaps(page, network);
     hf__buf_puts(out, "</article>\n");
 }
 

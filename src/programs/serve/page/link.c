@@ -28,7 +28,7 @@ void hf__page_href(hf__buf *out, const hf__page_request *request, const char *fr
     const char *separator = "?";
 
     list_parameters(request, list);
-    hf__buf_puts(out, "href=\"/");
+    hf__html(out, "href=\"%s/", request->base);
     for (size_t i = 0; i < PARAMETERS; i++) {
         if (list[i].value[0] == '\0')
             continue;

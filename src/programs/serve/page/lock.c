@@ -242,12 +242,13 @@ static void put_terminate(const hf__page *page, const hf__seen_lock *lock, int p
     (void)snprintf(who, sizeof who, "%" PRId64, party > 0 ? (int64_t)party : view->token);
     hf__lock_ref(ref, lock->space, lock->key);
     hf__html(out,
-             "<form method=\"post\" action=\"/terminate\" class=\"end\" id=\"end-%s-%s\">"
+             "<form method=\"post\" action=\"%s/terminate\" class=\"end\" id=\"end-%s-%s\">"
              "<input type=\"hidden\" name=\"csrf\" value=\"%s\">"
              "<input type=\"hidden\" name=\"space\" value=\"%s\">"
              "<input type=\"hidden\" name=\"key\" value=\"%ld\">"
              "<input type=\"hidden\" name=\"party\" value=\"%d\">",
-             ref, who, page->request->csrf, lock->space == HF_PAIR ? "p" : "b", lock->key, party);
+             page->request->base, ref, who, page->request->csrf, lock->space == HF_PAIR ? "p" : "b",
+             lock->key, party);
     if (view->token > 0)
         hf__html(out, "<input type=\"hidden\" name=\"token\" value=\"%ld\">", view->token);
     hf__html(out, "<label for=\"label-%s-%s\">To end %s", ref, who,

@@ -118,11 +118,12 @@ static void put_form(const hf__page *page)
     const hf__page_request *request = page->request;
     hf__buf *out = page->out;
 
-    hf__buf_puts(out,
-                 "<form class=\"filter\" role=\"search\" aria-label=\"Locks\" action=\"/#locks\">"
-                 "<span class=\"field\"><label for=\"q\">Find</label><input id=\"q\" name=\"q\" "
-                 "type=\"search\" "
-                 "autocomplete=\"off\" placeholder=\"label, holder, host\" value=\"");
+    hf__html(out,
+             "<form class=\"filter\" role=\"search\" aria-label=\"Locks\" action=\"%s/#locks\">"
+             "<span class=\"field\"><label for=\"q\">Find</label><input id=\"q\" name=\"q\" "
+             "type=\"search\" "
+             "autocomplete=\"off\" placeholder=\"label, holder, host\" value=\"",
+             request->base);
     hf__html_value(out, request->q);
     hf__buf_puts(out, "\"></span><span class=\"field\"><label for=\"state\">State</label><select "
                       "id=\"state\" name=\"state\">");

@@ -6,18 +6,24 @@
 #include "base/time.h"
 #include "programs/serve/page/parts.h"
 
-static const char head[] =
-    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-    "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<meta name=\"referrer\" content=\"same-origin\">\n"
-    "<link rel=\"stylesheet\" href=\"/assets/style.css\">\n"
-    "<link rel=\"icon\" href=\"/assets/favicon.svg\" type=\"image/svg+xml\">\n";
-
-static void put_brand(hf__buf *out)
+static void put_head(hf__buf *out, const char *base)
 {
-    hf__buf_puts(out, "<img src=\"/assets/favicon.svg\" alt=\"\" width=\"22\" height=\"22\">"
-                      "<h1>Holdfast</h1>");
+    hf__html(out,
+             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+             "<meta name=\"color-scheme\" content=\"light dark\">\n"
+             "<meta name=\"referrer\" content=\"same-origin\">\n"
+             "<link rel=\"stylesheet\" href=\"%s/assets/style.css\">\n"
+             "<link rel=\"icon\" href=\"%s/assets/favicon.svg\" type=\"image/svg+xml\">\n",
+             base, base);
+}
+
+static void put_brand(hf__buf *out, const char *base)
+{
+    hf__html(out,
+             "<img src=\"%s/assets/favicon.svg\" alt=\"\" width=\"22\" height=\"22\">"
+             "<h1>Holdfast</h1>",
+             base);
 }
 
 static void put_navigation(hf__buf *out)
@@ -41,9 +47,9 @@ static void put_sign_out(const hf__page *page)
     if (page->request->viewer[0] != '\0')
         hf__html(page->out, "<span class=\"on\">%s</span>", page->request->viewer);
     hf__html(page->out,
-             "<form method=\"post\" action=\"/logout\"><input type=\"hidden\" name=\"csrf\" "
+             "<form method=\"post\" action=\"%s/logout\"><input type=\"hidden\" name=\"csrf\" "
              "value=\"%s\"><button>Sign out</button></form>",
-             page->request->csrf);
+             page->request->base, page->request->csrf);
 }
 
 /* The button needs JavaScript, which shows it; without, there is the link. */
@@ -52,7 +58,7 @@ static void put_header(const hf__page *page)
     hf__buf *out = page->out;
 
     hf__buf_puts(out, "<header class=\"top\">\n<div class=\"brand\">");
-    put_brand(out);
+    put_brand(out, page->request->base);
     hf__html(out, "<span class=\"store\" title=\"the store\">%.200s</span></div>\n",
              page->seen->store);
     put_navigation(out);
@@ -212,6 +218,7 @@ static hf__page_request without_null(const hf__page_request *request)
 {
     hf__page_request full = *request;
 
+    full.base = text_or_empty(full.base);
     full.q = text_or_empty(full.q);
     full.state = text_or_empty(full.state);
     full.lock = text_or_empty(full.lock);
@@ -239,64 +246,80 @@ static void put_sections(const hf__page *page)
     hf__page_registry(page);
 }
 
+static void put_footer(const hf__page *page)
+{
+    static const char *const links[][2] = {
+        {"/api/v1/locks", "locks"},
+        {"/api/v1/waits", "waits"},
+        {"/api/v1/contention", "contention"},
+        {"/api/v1/events", "events"},
+        {"/api/v1/ingest", "ingest"},
+        {"/api/v1/tables", "tables"},
+        {"/api/v1/registry", "registry"},
+        {"/api/v1/openapi.json", "OpenAPI"},
+        {"/metrics", "metrics"},
+        {"/health", "health"},
+    };
+
+    hf__buf_puts(page->out, "</main>\n<footer><p>The same as data:");
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+        hf__html(page->out, " <a href=\"%s%s\">%s</a>", page->request->base, links[i][0],
+                 links[i][1]);
+    hf__buf_puts(page->out, "</p></footer>\n</body>\n</html>\n");
+}
+
 void hf__render_page(const hf__snapshot *snapshot, const hf__page_request *request, hf__buf *out)
 {
     hf__page_request full = without_null(request);
     hf__page page = {.seen = snapshot, .request = &full, .out = out};
 
-    hf__buf_puts(out, head);
-    hf__buf_puts(out, "<script src=\"/assets/app.js\" defer></script>\n<title>");
+    put_head(out, full.base);
+    hf__html(out, "<script src=\"%s/assets/app.js\" defer></script>\n<title>", full.base);
     if (snapshot->waiting > 0)
         hf__html(out, "(%zu waiting) ", snapshot->waiting);
     hf__html(out,
-             "Holdfast: %.80s</title>\n</head>\n<body data-refresh=\"%ld\">\n"
+             "Holdfast: %.80s</title>\n</head>\n<body data-refresh=\"%ld\" data-base=\"%s\">\n"
              "<a class=\"skip\" href=\"#main\">Skip to content</a>\n",
-             snapshot->store, full.refresh_ms);
+             snapshot->store, full.refresh_ms, full.base);
     put_header(&page);
     put_status(&page);
     hf__buf_puts(out, "<main id=\"main\" tabindex=\"-1\">\n");
     put_sections(&page);
-    hf__buf_puts(
-        out, "</main>\n<footer><p>The same as data: <a href=\"/api/v1/locks\">locks</a> "
-             "<a href=\"/api/v1/waits\">waits</a> "
-             "<a href=\"/api/v1/contention\">contention</a> <a href=\"/api/v1/events\">events</a> "
-             "<a href=\"/api/v1/ingest\">ingest</a> <a href=\"/api/v1/tables\">tables</a> "
-             "<a href=\"/api/v1/registry\">registry</a> · "
-             "<a href=\"/api/v1/openapi.json\">OpenAPI</a> · <a href=\"/metrics\">metrics</a> · "
-             "<a href=\"/health\">health</a></p></footer>\n</body>\n</html>\n");
+    put_footer(&page);
 }
 
-void hf__render_login(const char *csrf, bool wrong, hf__buf *out)
+void hf__render_login(const char *base, const char *csrf, bool wrong, hf__buf *out)
 {
-    hf__buf_puts(out, head);
+    put_head(out, base);
     hf__buf_puts(out, "<title>Holdfast: sign in</title>\n</head>\n<body class=\"small\">\n"
                       "<main id=\"main\">\n<div class=\"brand\">");
-    put_brand(out);
+    put_brand(out, base);
     hf__buf_puts(out, "</div>\n<h2>Sign in</h2>\n");
     if (wrong)
         hf__buf_puts(out, "<p class=\"banner bad\" role=\"alert\" id=\"wrong\">That is not the "
                           "token.</p>\n");
     hf__html(out,
-             "<form method=\"post\" action=\"/login\" class=\"login\">"
+             "<form method=\"post\" action=\"%s/login\" class=\"login\">"
              "<input type=\"hidden\" name=\"csrf\" value=\"%s\">"
              "<label for=\"token\">Token</label> <input id=\"token\" name=\"token\" "
              "type=\"password\" autocomplete=\"current-password\" required autofocus%s>"
              "<button>Sign in</button></form>\n",
-             text_or_empty(csrf), wrong ? " aria-describedby=wrong" : "");
+             base, text_or_empty(csrf), wrong ? " aria-describedby=wrong" : "");
     hf__buf_puts(out, "<p class=\"note\">It is in the file that <code>holdfast serve "
                       "--token-file</code> was given.</p>\n</main>\n</body>\n</html>\n");
 }
 
-void hf__render_error(int status, const char *title, const char *text, hf__buf *out)
+void hf__render_error(const char *base, int status, const char *title, const char *text,
+                      hf__buf *out)
 {
-    hf__buf_puts(out, head);
+    put_head(out, base);
     hf__html(out,
              "<title>%s</title>\n</head>\n<body class=\"small\">\n<main id=\"main\">\n"
              "<div class=\"brand\">",
              title);
-    put_brand(out);
+    put_brand(out, base);
     hf__html(out,
              "</div>\n<h2><span class=\"code\">%d</span> %s</h2>\n<p>%s</p>\n"
-             "<p><a href=\"/\">To the page</a></p>\n</main>\n</body>\n</html>\n",
-             status, title, text);
+             "<p><a href=\"%s/\">To the page</a></p>\n</main>\n</body>\n</html>\n",
+             status, title, text, base);
 }

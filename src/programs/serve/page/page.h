@@ -13,6 +13,7 @@
  * nothing.
  */
 typedef struct hf__page_request {
+    const char *base;    /* before every path: "/holdfast", or "" */
     const char *q;       /* part of a label, name, holder, host */
     const char *state;   /* "held", "waiting", "unregistered" */
     const char *lock;    /* "b:KEY" or "p:A:B": the row that is open, with runbook and history */
@@ -32,9 +33,10 @@ typedef struct hf__page_request {
 
 void hf__render_page(const hf__snapshot *snapshot, const hf__page_request *request, hf__buf *out);
 /* The form that asks for the token, and posts token and csrf to /login. wrong: the last one was. */
-void hf__render_login(const char *csrf, bool wrong, hf__buf *out);
+void hf__render_login(const char *base, const char *csrf, bool wrong, hf__buf *out);
 /* A page for people about a failed request: 404 and the like. */
-void hf__render_error(int status, const char *title, const char *text, hf__buf *out);
+void hf__render_error(const char *base, int status, const char *title, const char *text,
+                      hf__buf *out);
 
 /*
  * The name of a lock on the page, which must also be typed to end its holder: the label as hf__show

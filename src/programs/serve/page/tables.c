@@ -77,8 +77,8 @@ void hf__page_tables(const hf__page *page)
         put_shared_table(page, &seen->tables[i]);
     hf__buf_puts(out, "</tbody></table>");
     if (seen->table_count > TABLES)
-        hf__html(out, "<p class=\"note\">%zu more in <a href=\"/api/v1/tables\">the API</a>.</p>",
-                 seen->table_count - TABLES);
+        hf__html(out, "<p class=\"note\">%zu more in <a href=\"%s/api/v1/tables\">the API</a>.</p>",
+                 seen->table_count - TABLES, page->request->base);
     hf__buf_puts(out, "</section>\n");
 }
 

@@ -79,8 +79,8 @@ static void put_graph(const hf__page *page, const hf__graph *picture, const hf__
         hf__html(
             out,
             "<p class=\"note\">%zu of %zu sessions: those behind the worst %d roots. All are in "
-            "<a href=\"/api/v1/waits\">the API</a>.</p>",
-            graph->shown, graph->involved, HF__GRAPH_ROOTS);
+            "<a href=\"%s/api/v1/waits\">the API</a>.</p>",
+            graph->shown, graph->involved, HF__GRAPH_ROOTS, page->request->base);
     hf__buf_puts(out,
                  "<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
                  "aria-label=\"Picture of who waits for whom; the list below says the same\">");
