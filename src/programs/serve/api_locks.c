@@ -275,15 +275,55 @@ static bool wait_fits(const hf__exchange *exchange, const hf__snapshot *snapshot
            hf__text_fits(hf__asked(exchange, "q"), texts, sizeof texts / sizeof texts[0]);
 }
 
+const hf__shape hf__wait_extras[] = {
+    HF__SHAPE_OR_NULL("at", "string", "when this was seen, RFC 3339; null: nobody waited then"),
+    {0},
+};
+
 int hf__api_waits(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                   hf__problem *problem)
+{
+    const hf__snapshot *seen = hf__was_asked(exchange, "at")
+                                   ? hf__waits_at(snapshot, hf__asked_number(exchange, "at"))
+                                   : snapshot;
+    hf__api_list list = hf__api_list_begin(exchange, snapshot);
+
+    (void)problem;
+    for (size_t i = 0; seen != NULL && i < seen->edge_count; i++)
+        if (wait_fits(exchange, seen, &seen->edges[i]) && hf__api_list_takes(&list))
+            put_wait(&list.json, seen, &seen->edges[i]);
+    hf__api_list_end_data(&list);
+    hf__put_when(&list.json, "at", seen != NULL ? seen->taken_ms : 0);
+    return hf__api_list_end(&list, NULL, out);
+}
+
+/* ---- /api/v1/waits/past: when to ask for ---- */
+
+const hf__shape hf__moment_shape[] = {
+    HF__SHAPE("at", "string", "when most waited in this minute, or ten minutes, RFC 3339"),
+    HF__SHAPE("waiting", "integer", "how many"),
+    HF__SHAPE("from", "string", "when the minute, or the ten minutes, began"),
+    HF__SHAPE("step_ms", "integer", "which of them it is"),
+    {0},
+};
+
+int hf__api_past(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
+                 hf__problem *problem)
 {
     hf__api_list list = hf__api_list_begin(exchange, snapshot);
 
     (void)problem;
-    for (size_t i = 0; i < snapshot->edge_count; i++)
-        if (wait_fits(exchange, snapshot, &snapshot->edges[i]) && hf__api_list_takes(&list))
-            put_wait(&list.json, snapshot, &snapshot->edges[i]);
+    for (size_t i = 0; i < snapshot->moment_count; i++) {
+        const hf__moment *moment = &snapshot->moments[i];
+        if (!hf__api_list_takes(&list))
+            continue;
+        hf__json_begin_object(&list.json, NULL);
+        hf__put_when(&list.json, "at", moment->waits->taken_ms);
+        hf__json_put_integer(&list.json, "waiting", (int64_t)moment->waits->waiting);
+        hf__put_when(&list.json, "from", moment->from_ms);
+        hf__json_put_integer(&list.json, "step_ms", moment->step_ms);
+        hf__json_end_object(&list.json);
+    }
     hf__api_list_end_data(&list);
     return hf__api_list_end(&list, NULL, out);
 }

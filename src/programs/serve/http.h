@@ -269,17 +269,17 @@ bool hf__server_ask(hf__exchange *exchange, hf__job_fn *job, hf__problem *proble
 
 /* ---- what the routes call ---- */
 
-hf__render_fn hf__api_locks, hf__api_waits, hf__api_contention, hf__api_events, hf__api_registry,
-    hf__api_ingest, hf__api_gaps, hf__api_tables;
+hf__render_fn hf__api_locks, hf__api_waits, hf__api_past, hf__api_contention, hf__api_events,
+    hf__api_registry, hf__api_ingest, hf__api_gaps, hf__api_tables;
 hf__lookup_fn hf__api_ledgers, hf__api_transactions;
 hf__act_fn hf__act_health, hf__act_ready, hf__act_openapi, hf__act_asset, hf__act_login_form,
     hf__act_login, hf__act_logout, hf__act_terminate;
 hf__render_fn hf__page_render, hf__metrics_render;
 
-extern const hf__shape hf__lock_shape[], hf__wait_shape[], hf__contention_shape[],
-    hf__event_shape[], hf__registry_shape[], hf__registry_extras[], hf__network_shape[],
-    hf__gap_shape[], hf__table_shape[], hf__ledger_shape[], hf__transaction_shape[],
-    hf__health_shape[], hf__terminated_shape[];
+extern const hf__shape hf__lock_shape[], hf__wait_shape[], hf__wait_extras[], hf__moment_shape[],
+    hf__contention_shape[], hf__event_shape[], hf__registry_shape[], hf__registry_extras[],
+    hf__network_shape[], hf__gap_shape[], hf__table_shape[], hf__ledger_shape[],
+    hf__transaction_shape[], hf__health_shape[], hf__terminated_shape[];
 
 /* The document that describes all routes. */
 void hf__openapi_write(const char *base, hf__buf *out);

@@ -26,6 +26,10 @@
     NUMBER("from", 0, INT64_MAX - 1, 0, "first ledger"),                                           \
         NUMBER("to", 0, INT64_MAX - 1, INT64_MAX - 1, "last ledger")
 #define CURSOR NUMBER("cursor", 0, INT64_MAX - 1, 0, "what page.next says")
+#define TIME(name, about)                                                                          \
+    {                                                                                              \
+        name, HF__PARAMETER_TIME, about, NULL, 0, 0, 0, false                                      \
+    }
 #define NETWORK                                                                                    \
     {                                                                                              \
         "network", HF__PARAMETER_TEXT, "the network", NULL, 0, 0, 0, true                          \
@@ -52,10 +56,15 @@ static const hf__parameter lock_parameters[] = {
     {0},
 };
 static const hf__parameter wait_parameters[] = {
-    PART,   NAME,
-    KEY,    NUMBER("party", 0, INT32_MAX, 0, "only where this one waits or is in the way"),
-    PAGING, {0},
+    PART,
+    NAME,
+    KEY,
+    NUMBER("party", 0, INT32_MAX, 0, "only where this one waits or is in the way"),
+    TIME("at", "who waited for whom at this time of the last day; else now"),
+    PAGING,
+    {0},
 };
+static const hf__parameter past_parameters[] = {PAGING, {0}};
 static const hf__parameter contention_parameters[] = {
     PART,
     CHOICE("span", spans, "the last hour by the minute, or the last day by ten minutes"),
@@ -67,7 +76,7 @@ static const hf__parameter event_parameters[] = {
     TEXT("event", "only this kind: acquired, lost, …"),
     NAME,
     KEY,
-    {"since", HF__PARAMETER_TIME, "only from this time on", NULL, 0, 0, 0, false},
+    TIME("since", "only from this time on"),
     PAGING,
     {0},
 };
@@ -102,6 +111,7 @@ static const hf__parameter page_parameters[] = {
     TEXT("lock", "the lock that is open: b:KEY or p:A:B"),
     TEXT("event", "only this kind of events"),
     TEXT("network", "only this network"),
+    TIME("at", "who waited for whom at this time of the last day"),
     CHOICE("span", spans, "of the heat map"),
     CHOICE("sort", orders, "of the locks"),
     NUMBER("page", 1, 1000000, 1, "of the locks"),
@@ -146,7 +156,17 @@ const hf__route hf__routes[] = {
      .render = hf__page_render},
     LIST("locks", "Every key that is held or waited for", lock_parameters, hf__api_locks,
          hf__lock_shape),
-    LIST("waits", "Who waits for whom", wait_parameters, hf__api_waits, hf__wait_shape),
+    {.method = "GET",
+     .path = "/api/v1/waits",
+     .summary = "Who waits for whom, now or at a time of the last day",
+     .parameters = wait_parameters,
+     .type = JSON,
+     .render = hf__api_waits,
+     .shape = hf__wait_shape,
+     .extras = hf__wait_extras,
+     .is_list = true},
+    LIST("waits/past", "Moments of the last day in which somebody waited, the newest first",
+         past_parameters, hf__api_past, hf__moment_shape),
     LIST("contention", "How long locks were held and waited for, the most contended first",
          contention_parameters, hf__api_contention, hf__contention_shape),
     LIST("events", "What happened lately, the newest first", event_parameters, hf__api_events,

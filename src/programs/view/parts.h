@@ -185,6 +185,22 @@ void hf__history_show(const hf__history *history, hf__view_draft *draft);
 /* Writes the closed column, if there is one, to the store, and forgets it. */
 HF_MUST_CHECK hf_status hf__history_write(hf__history *history, hf_store *store, hf_error *err);
 
+/* ---- past.c: who waited for whom before ------------------------------------------------------ */
+
+typedef struct hf__past_column {
+    int64_t number;      /* Unix time / its step */
+    hf__snapshot *waits; /* NULL: nobody waited */
+} hf__past_column;
+
+typedef struct hf__past {
+    hf__past_column hour[HF__HOUR_COLUMNS], day[HF__DAY_COLUMNS]; /* by number, modulo */
+} hf__past;
+
+void hf__past_clear(hf__past *past);
+/* Keeps who waits now, if nobody saw more in this column. False: out of memory. */
+HF_MUST_CHECK bool hf__past_note(hf__past *past, const hf__snapshot *seen, hf__common *common);
+void hf__past_show(const hf__past *past, hf__view_draft *draft);
+
 /* ---- read_networks.c ------------------------------------------------------------------------- */
 
 enum { HF__RATE_SAMPLES = 64, HF__NETWORKS_SKIPPED = 16 };
@@ -270,6 +286,7 @@ typedef struct hf__memory {
     hf__tail tail;
     hf__counters counters;
     hf__history history;
+    hf__past past;
     hf__networks networks;
     hf__view_tables tables;
 } hf__memory;

@@ -49,6 +49,7 @@ void hf__memory_clear(hf__memory *memory)
     hf__tail_reset(&memory->tail);
     hf__counters_free(&memory->counters);
     hf__history_free(&memory->history);
+    hf__past_clear(&memory->past);
     hf__networks_clear(&memory->networks);
     hf__view_tables_clear(&memory->tables);
     hf__common_release(memory->common);
@@ -342,6 +343,8 @@ static hf_status digest(hf__memory *memory, hf__view_reading *reading, hf__view_
     hf__counters_show(&memory->counters, draft);
     bool noted = hf__history_note(&memory->history, &draft->seen);
     hf__history_show(&memory->history, draft);
+    noted = hf__past_note(&memory->past, &draft->seen, memory->common) && noted;
+    hf__past_show(&memory->past, draft);
     worry(memory, draft, "");
     return draft->arena.broken || !noted ? hf__no_memory(err) : HF_OK;
 }

@@ -65,8 +65,11 @@ hf__snapshot *hf__snapshot_hold(hf__snapshot *snapshot)
 
 static void free_draft(hf__view_draft *draft)
 {
-    if (!draft->older)
+    if (!draft->older) {
         hf_lock_list_free(draft->seen.list);
+        for (size_t i = 0; i < draft->seen.moment_count; i++)
+            hf__snapshot_release(draft->seen.moments[i].waits);
+    }
     hf__arena_free(&draft->arena);
     hf__common_release(draft->common);
     free(draft);

@@ -177,6 +177,12 @@ typedef struct hf__attention {
     size_t lock;      /* index into locks, of the one that it is about; SIZE_MAX: none */
 } hf__attention;
 
+/* The moment of a column of time in which most waited. */
+typedef struct hf__moment {
+    int64_t from_ms, step_ms;   /* the column: a minute, or ten if it is older than an hour */
+    struct hf__snapshot *waits; /* taken_ms, locks that were waited for, views, parties, edges */
+} hf__moment;
+
 typedef struct hf__snapshot {
     uint64_t number;   /* of the refresh, from 1 */
     int64_t taken_ms;  /* Unix time of its data */
@@ -200,7 +206,9 @@ typedef struct hf__snapshot {
 
     hf__seen_event *events; /* newest first, at most HF__EVENTS_SHOWN */
     size_t event_count;
-    hf__heat_map hour, day;     /* columns of a minute, of ten minutes */
+    hf__heat_map hour, day; /* columns of a minute, of ten minutes */
+    hf__moment *moments;    /* in which somebody waited, of the last day; the newest first */
+    size_t moment_count;
     hf__seen_network *networks; /* by name */
     size_t network_count;
     hf__seen_table *tables; /* by name; not those that were dropped */
@@ -233,6 +241,9 @@ enum { HF__EVENTS_SHOWN = 1000 };
 /* Any thread may call these. A snapshot is freed when nobody holds it any more. */
 hf__snapshot *hf__snapshot_hold(hf__snapshot *snapshot);
 void hf__snapshot_release(hf__snapshot *snapshot); /* NULL is safe */
+
+/* Who waited for whom in the column of that time; NULL: nobody, or it is not known. */
+const hf__snapshot *hf__waits_at(const hf__snapshot *snapshot, int64_t at_ms);
 
 /*
  * The memory of a snapshot, freed all at once. One thread fills it; initialise it with zeros. After

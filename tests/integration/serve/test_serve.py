@@ -15,7 +15,7 @@ from awaiting import eventually
 from ledgers import chain
 from serve import Serve
 
-LISTS = ["contention", "locks", "waits", "events", "registry", "ingest", "tables"]
+LISTS = ["contention", "waits/past", "locks", "waits", "events", "registry", "ingest", "tables"]
 
 
 @pytest.fixture
@@ -95,6 +95,27 @@ def test_contention_is_told_by_label_where_no_registry_names_it(serve, command):
     assert ">hot</a>" in server.get("/").text.split('id="contention"')[1]
     holder.end()
     assert waiter.wait() == 0
+
+
+def test_who_waited_for_whom_is_found_by_its_time(serve, command):
+    holder = command.hold("hot")
+    waiter = command.start("run", "-w", "600s", "hot", "--", "true")
+    server = serve()
+    before = eventually(lambda: server.api("waits")["data"])
+    holder.end()
+    assert waiter.wait() == 0
+    eventually(lambda: not server.api("waits")["data"])
+    moment = server.api("waits/past")["data"][0]
+    assert moment["waiting"] == 1 and moment["step_ms"] == 60000
+    then = server.api("waits", at=moment["at"])
+    assert then["at"] == moment["at"]
+    assert [(wait["waiter"]["pid"], wait["holder"]["pid"], wait["lock"]["label"]) for wait in then["data"]] == [
+        (waiter.pid, holder.pid, "hot")] == [(before[0]["waiter"]["pid"], before[0]["holder"]["pid"], "hot")]
+    page = server.get(f"/?at={moment['at']}").text
+    assert "Who waited for whom at " in page and f"pid {holder.pid}" in page.split('id="waits"')[1].split("</section>")[0]
+    assert "known to have waited then" in server.get("/?at=2024-06-01T12:00:00Z").text
+    gone = server.api("waits", at="2024-06-01T12:00:00Z")
+    assert gone["data"] == [] and gone["at"] is None
 
 
 def test_pages_cover_every_lock_once(serve, recorded):

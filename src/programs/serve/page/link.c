@@ -3,7 +3,7 @@
 
 #include "programs/serve/page/parts.h"
 
-enum { PARAMETERS = 8 };
+enum { PARAMETERS = 9 };
 
 /* A parameter of the URL. One that is empty is left out. */
 struct parameter {
@@ -20,6 +20,7 @@ static void list_parameters(const hf__page_request *request, struct parameter li
     list[5] = (struct parameter){"span", request->span};
     list[6] = (struct parameter){"network", request->network};
     list[7] = (struct parameter){"event", request->event};
+    list[8] = (struct parameter){"at", request->at};
 }
 
 void hf__page_href(hf__buf *out, const hf__page_request *request, const char *fragment)

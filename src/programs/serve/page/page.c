@@ -224,6 +224,7 @@ static hf__page_request without_null(const hf__page_request *request)
     full.lock = text_or_empty(full.lock);
     full.event = text_or_empty(full.event);
     full.network = text_or_empty(full.network);
+    full.at = text_or_empty(full.at);
     full.span = text_or_empty(full.span);
     full.sort = text_or_empty(full.sort);
     full.page = text_or_empty(full.page);

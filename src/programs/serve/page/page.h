@@ -19,6 +19,8 @@ typedef struct hf__page_request {
     const char *lock;    /* "b:KEY" or "p:A:B": the row that is open, with runbook and history */
     const char *event;   /* only this kind */
     const char *network; /* only this one */
+    const char *at;      /* Unix time in ms, or RFC 3339: who waited for whom then; "": now */
+    int64_t at_ms;       /* the same as a number */
     const char *span;    /* of the heat map: "1h" (default), "24h" */
     const char *sort;    /* of the locks: "wait" (default), "age", "label", "waiters" */
     const char *page;    /* of the locks, from "1" */

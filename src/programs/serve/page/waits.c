@@ -1,4 +1,7 @@
 /* Who waits for whom: a picture, and the same as a list. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "programs/serve/page/graph.h"
 #include "programs/serve/page/parts.h"
 #include "programs/serve/page/svg.h"
@@ -91,21 +94,79 @@ static void put_graph(const hf__page *page, const hf__graph *picture, const hf__
     hf__buf_puts(out, "</ul></details>");
 }
 
-void hf__page_waits(const hf__page *page)
+static void put_now(const hf__page *page)
 {
+    hf__page_request to = *page->request;
+
+    to.at = "";
+    hf__buf_puts(page->out, "<ul class=\"chips\"><li><a ");
+    hf__page_href(page->out, &to, "#waits");
+    hf__buf_puts(page->out, ">Now</a></li></ul>");
+}
+
+/* Each leads to who waited for whom then. */
+static void put_moments(const hf__page *page)
+{
+    const hf__snapshot *seen = page->seen;
+    hf__page_request to = *page->request;
     hf__buf *out = page->out;
+    char at[24];
+
+    if (seen->moment_count == 0)
+        return;
+    hf__buf_puts(out, "<details id=\"past\"><summary>Earlier: ");
+    hf__page_count(out, seen->moment_count, "moment", "moments");
+    hf__buf_puts(out, " of the last day with waits</summary><ul class=\"chips\">");
+    for (size_t i = 0; i < seen->moment_count; i++) {
+        const hf__snapshot *waits = seen->moments[i].waits;
+        (void)snprintf(at, sizeof at, "%" PRId64, waits->taken_ms);
+        to.at = at;
+        hf__buf_puts(out, "<li><a ");
+        hf__page_href(out, &to, "#waits");
+        hf__buf_puts(out, ">");
+        hf__html_time(out, waits->taken_ms, seen->taken_ms);
+        hf__html(out, " <span class=\"count\">%zu</span></a></li>", waits->waiting);
+    }
+    hf__buf_puts(out, "</ul></details>");
+}
+
+static void put_waits(const hf__page *page)
+{
     hf__graph picture = {0}, graph = {0};
 
-    hf__buf_puts(out, "<section id=\"waits\" aria-labelledby=\"waits-h\">\n"
-                      "<h2 id=\"waits-h\">Who waits for whom</h2>\n");
     if (!hf__graph_make(page->seen, true, &picture) || !hf__graph_make(page->seen, false, &graph))
-        out->broken = true;
+        page->out->broken = true;
     else if (graph.count == 0) /* the list stays, so that it is as the reader left it */
-        hf__buf_puts(out, "<p class=\"calm\">Nobody waits.</p>"
-                          "<details id=\"waits-list\" open hidden></details>");
+        hf__buf_puts(page->out, "<p class=\"calm\">Nobody waits.</p>"
+                                "<details id=\"waits-list\" open hidden></details>");
     else
         put_graph(page, &picture, &graph);
     hf__graph_free(&picture);
     hf__graph_free(&graph);
+}
+
+void hf__page_waits(const hf__page *page)
+{
+    bool is_past = page->request->at[0] != '\0';
+    hf__page then = *page;
+    hf__buf *out = page->out;
+
+    if (is_past)
+        then.seen = hf__waits_at(page->seen, page->request->at_ms);
+    hf__buf_puts(out, "<section id=\"waits\" aria-labelledby=\"waits-h\">\n<div class=\"bar\">"
+                      "<h2 id=\"waits-h\">Who ");
+    hf__buf_puts(out, is_past ? "waited for whom at " : "waits for whom");
+    if (is_past)
+        hf__html_time(out, then.seen != NULL ? then.seen->taken_ms : page->request->at_ms,
+                      page->seen->taken_ms);
+    hf__buf_puts(out, "</h2>\n");
+    if (is_past)
+        put_now(page);
+    hf__buf_puts(out, "</div>\n");
+    if (then.seen != NULL)
+        put_waits(&then);
+    else
+        hf__buf_puts(out, "<p class=\"calm\">Nobody is known to have waited then.</p>");
+    put_moments(page);
     hf__buf_puts(out, "</section>\n");
 }
