@@ -18,11 +18,11 @@ const gone = (error) => {
 
 const calls = {
   // A page in a context of its own, so that no cookie and no cache is left of the last one.
-  async open({ url, scheme = "light", width = 1280, height = 900, javascript = true, cookies = [] }) {
+  async open({ url, scheme = "light", width = 1280, height = 900, javascript = true, cookies = [], zone }) {
     if (page) await page.context().close();
     const context = await browser.newContext({
       viewport: { width, height }, colorScheme: scheme, javaScriptEnabled: javascript,
-      reducedMotion: "reduce",
+      reducedMotion: "reduce", timezoneId: zone,
     });
     await context.addCookies(cookies);
     page = await context.newPage();

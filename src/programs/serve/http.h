@@ -20,7 +20,7 @@ enum {
     HF__TARGET_MAX = 4096, /* bytes of a URL */
     HF__HEADERS_MAX = 16384,
     HF__BODY_MAX = 4096,
-    HF__PARAMETERS_MAX = 12, /* of one route */
+    HF__PARAMETERS_MAX = 16, /* of one route */
     HF__SEGMENT_MAX = 64,
     HF__AHEAD = 8, /* how many answers can be made before anybody asks */
 };

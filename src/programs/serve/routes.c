@@ -42,7 +42,8 @@
 static const char *const lock_states[] = {"held", "waiting", "unregistered", NULL};
 static const char *const modes[] = {"exclusive", "shared", NULL};
 static const char *const spans[] = {"1h", "24h", NULL};
-static const char *const orders[] = {"wait", "age", "label", "waiters", NULL};
+static const char *const orders[] = {"wait", "age",    "label",    "waiters", "-wait",
+                                     "-age", "-label", "-waiters", NULL};
 static const char *const spaces[] = {"b", "p", NULL};
 static const char *const notices[] = {"terminated", "mistyped", NULL};
 
@@ -113,8 +114,9 @@ static const hf__parameter page_parameters[] = {
     TEXT("network", "only this network"),
     TIME("at", "who waited for whom at this time of the last day"),
     CHOICE("span", spans, "of the heat map"),
-    CHOICE("sort", orders, "of the locks"),
+    CHOICE("sort", orders, "of the locks; with a minus the other way round"),
     NUMBER("page", 1, 1000000, 1, "of the locks"),
+    NUMBER("events", 1, 1000000, 1, "page of the events"),
     CHOICE("notice", notices, "what the last action came to"),
     {0},
 };

@@ -1,9 +1,11 @@
 """The page of `holdfast serve`, in a real browser."""
 
+import datetime
 import http.client
 import http.server
 import re
 import threading
+import zoneinfo
 
 import pytest
 
@@ -376,12 +378,42 @@ def test_it_works_under_a_path_of_a_reverse_proxy(command, browser, tmp_path, st
                                     " one.getAttribute('href') || one.getAttribute('src') || one.getAttribute('action'))")
     assert [link for link in links if link[0] != "#" and not link.startswith("/holdfast/")] == []
     assert all("/holdfast/" in url for url in browser.seen()["requests"])
-    page = server.api("events", limit=1)["page"]
-    assert page["next"].startswith("/holdfast/api/v1/events?")
+    following = eventually(lambda: server.api("events", limit=1)["page"]["next"], 20, "a second event")
+    assert following.startswith("/holdfast/api/v1/events?")
     assert server.get("/holdfast/api/v1/openapi.json").json["servers"] == [{"url": "/holdfast"}]
     assert server.get("/holdfast").status == 200 and server.get("/holdfastened").status == 404
     proxy.shutdown()
     proxy.server_close()
+
+
+def test_times_are_those_of_the_viewer_and_utc_is_there_on_hover(server, browser, command):
+    command("run", "short-job", "--", "true")
+    event = eventually(lambda: server.api("events", event="exit")["data"])[0]
+    utc = datetime.datetime.fromtimestamp(event["at_ms"] / 1000, datetime.timezone.utc)
+    there = utc.astimezone(zoneinfo.ZoneInfo("Asia/Kathmandu"))
+    browser.open(server.url + "?event=exit", zone="Asia/Kathmandu")
+    browser.await_refreshes(2)
+    browser.until("document.querySelector('#events tbody time')")
+    assert browser.text("#events tbody time") in (f"{there:%H:%M:%S}", f"{there:%Y-%m-%d %H:%M:%S}")
+    assert browser.attributes(selector="#events tbody time", names=["title"]) == [[f"{utc:%Y-%m-%d %H:%M:%S} UTC"]]
+    assert browser.text("#updated .zone") == "GMT+5:45"
+
+
+def test_a_click_on_the_order_turns_it_around(server, browser, command):
+    for label in ("a-lock", "b-lock"):
+        command.hold(label)
+    browser.open(server.url)
+    browser.until("document.querySelectorAll('#locks .opener').length === 2")
+
+    def order(direction):
+        browser.click(selector="#locks thead th:first-child a")
+        browser.until(f"document.querySelector('#locks thead th:first-child').ariaSort === '{direction}'")
+        return browser.texts(selector="#locks .opener")
+
+    assert order("ascending") == ["a-lock", "b-lock"]
+    assert order("descending") == ["b-lock", "a-lock"]
+    assert "sort=-label" in browser.url()
+    assert order("ascending") == ["a-lock", "b-lock"]
 
 
 def test_what_is_printed_says_when_it_was(server, browser):

@@ -675,6 +675,29 @@ static void test_events_are_chosen_by_kind(void **state)
     shows("href=\"/#events\">all");
 }
 
+static void test_events_come_in_pages_that_keep_their_kind(void **state)
+{
+    hf__page_request request = {.event = "lost", .events = "2"};
+    char label[16];
+    static char labels[120][16];
+
+    (void)state;
+    for (int i = 0; i < 120; i++) {
+        (void)snprintf(labels[i], sizeof labels[i], "lock-%d", i);
+        event(i % 2 == 0 ? "lost" : "acquired", i, labels[i], "");
+    }
+    finish(made);
+    show(&request);
+    (void)snprintf(label, sizeof label, ">lock-%d<", 100); /* the 51st that was lost */
+    shows(label);
+    hides(">lock-98<");
+    hides(">lock-101<");
+    shows("51 to 60 of 60 <a href=\"/?event=lost&amp;events=1#events\">Previous</a>");
+    show(&(hf__page_request){.events = "2"});
+    shows("Next</a>");
+    shows("href=\"/?event=lost#events\"");
+}
+
 static void test_a_store_that_is_away_is_said_so(void **state)
 {
     (void)state;
@@ -778,6 +801,7 @@ int main(void)
         PAGE_TEST(test_being_ahead_of_the_source_is_no_lag),
         PAGE_TEST(test_contention_says_in_words_what_it_paints),
         PAGE_TEST(test_events_are_chosen_by_kind),
+        PAGE_TEST(test_events_come_in_pages_that_keep_their_kind),
         PAGE_TEST(test_a_store_that_is_away_is_said_so),
         cmocka_unit_test(test_what_was_typed_comes_back_unchanged),
         cmocka_unit_test(test_printf_for_html_writes_and_escapes),

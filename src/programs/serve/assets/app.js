@@ -64,9 +64,25 @@
     if (isField(old)) old.value = next.value;
   };
 
+  // The server tells times in UTC. Shown is the viewer's zone, and UTC on hover.
+  const two = (number) => String(number).padStart(2, "0");
+  const day = (at) => at.getFullYear() + "-" + two(at.getMonth() + 1) + "-" + two(at.getDate());
+  const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts().pop().value;
+  const localise = (page) => {
+    const today = day(new Date(page.querySelector("#updated time").dateTime));
+    for (const time of page.querySelectorAll("time")) {
+      const at = new Date(time.dateTime);
+      const clock = two(at.getHours()) + ":" + two(at.getMinutes()) + ":" + two(at.getSeconds());
+      time.title = time.dateTime.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC");
+      time.textContent = day(at) === today ? clock : day(at) + " " + clock;
+    }
+    for (const name of page.querySelectorAll(".zone")) name.textContent = zone;
+  };
+
   const show = (text, renew) => {
     const next = new DOMParser().parseFromString(text, "text/html");
     if (!next.getElementById("updated")) return false;
+    localise(next);
     const focused = document.activeElement;
     document.title = next.title;
     for (const id of ["updated", "refresh", "status", "main"]) patch(byId(id), next.getElementById(id), renew);
@@ -128,9 +144,8 @@
   };
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("a[href]");
-    const rest = link && link.getAttribute("href").startsWith(base + "/") ? link.getAttribute("href").slice(base.length) : "";
-    if (!/^\/($|[?#])/.test(rest) || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = event.target.closest("a[href^='" + base + "/']");
+    if (!link || !/^\/($|[?#])/.test(link.getAttribute("href").slice(base.length)) || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     if (link.id === "refresh") refresh();
     else go(link.getAttribute("href"));
@@ -144,6 +159,7 @@
     go(base + "/" + (query && "?" + query) + new URL(form.action).hash);
   });
 
+  localise(document);
   pause.hidden = false;
   pause.addEventListener("click", () => {
     paused = !paused;

@@ -89,6 +89,7 @@ static void put_choice(const hf__page *page, const char *event, const char *text
     bool current = strcmp(page->request->event, event) == 0;
 
     to.event = event;
+    to.events = "";
     hf__html(page->out, "<li><a ");
     hf__page_href(page->out, &to, "#events");
     hf__html(page->out, "%s>%.40s <span class=\"count\">", current ? " aria-current=true" : "",
@@ -114,12 +115,12 @@ static void put_choices(const hf__page *page)
     hf__buf_puts(page->out, "</ul>");
 }
 
-static void put_table(const hf__page *page)
+static void put_table(const hf__page *page, size_t count)
 {
     const hf__snapshot *seen = page->seen;
     hf__buf *out = page->out;
-    size_t shown = 0;
-    size_t left = 0;
+    size_t at = hf__page_index(page->request->events, ROWS, count);
+    size_t passed = 0;
 
     hf__buf_puts(out, "<table class=\"cards events\"><caption class=\"unseen\">Events, newest first"
                       "</caption><thead><tr><th scope=\"col\">Time</th><th scope=\"col\">Event</th>"
@@ -130,27 +131,21 @@ static void put_table(const hf__page *page)
     for (size_t i = 0; i < seen->event_count; i++) {
         if (!is_wanted(page, &seen->events[i]))
             continue;
-        if (shown == ROWS) {
-            left++;
-            continue;
-        }
-        hf__page_event_row(page, &seen->events[i], true);
-        shown++;
+        if (passed >= at * ROWS && passed < (at + 1) * ROWS)
+            hf__page_event_row(page, &seen->events[i], true);
+        passed++;
     }
     hf__buf_puts(out, "</tbody></table>");
-    if (left > 0)
-        hf__html(
-            out,
-            "<p class=\"note\">%zu older ones in <a href=\"%s/api/v1/events\">the API</a>.</p>",
-            left, page->request->base);
+    hf__page_pages(page, "events", ROWS, at, count);
 }
 
-static bool any_wanted(const hf__page *page)
+static size_t count_wanted(const hf__page *page)
 {
+    size_t count = 0;
+
     for (size_t i = 0; i < page->seen->event_count; i++)
-        if (is_wanted(page, &page->seen->events[i]))
-            return true;
-    return false;
+        count += is_wanted(page, &page->seen->events[i]);
+    return count;
 }
 
 void hf__page_events(const hf__page *page)
@@ -162,8 +157,9 @@ void hf__page_events(const hf__page *page)
     if (page->seen->event_count > 0 || page->request->event[0] != '\0')
         put_choices(page);
     hf__buf_puts(out, "</div>\n");
-    if (any_wanted(page))
-        put_table(page);
+    size_t count = count_wanted(page);
+    if (count > 0)
+        put_table(page, count);
     else
         hf__html(out, "<p class=\"calm\">%s</p>",
                  !page->seen->has_records      ? "This store keeps no records."

@@ -1,9 +1,11 @@
 /* Links that keep the filters of the request, and small things that all sections write alike. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "programs/serve/page/parts.h"
 
-enum { PARAMETERS = 9 };
+enum { PARAMETERS = 10 };
 
 /* A parameter of the URL. One that is empty is left out. */
 struct parameter {
@@ -21,6 +23,7 @@ static void list_parameters(const hf__page_request *request, struct parameter li
     list[6] = (struct parameter){"network", request->network};
     list[7] = (struct parameter){"event", request->event};
     list[8] = (struct parameter){"at", request->at};
+    list[9] = (struct parameter){"events", request->events};
 }
 
 void hf__page_href(hf__buf *out, const hf__page_request *request, const char *fragment)
@@ -65,6 +68,51 @@ void hf__page_hidden(hf__buf *out, const hf__page_request *request, const char *
         hf__html_value(out, list[i].value);
         hf__buf_puts(out, "\">");
     }
+}
+
+size_t hf__page_index(const char *asked, size_t rows, size_t count)
+{
+    size_t last = count > 0 ? (count - 1) / rows : 0;
+    unsigned long number = asked[0] >= '0' && asked[0] <= '9' ? strtoul(asked, NULL, 10) : 0;
+    size_t index = number > 0 ? number - 1 : 0;
+
+    return index < last ? index : last;
+}
+
+static void put_page_link(const hf__page *page, const char *what, size_t number, const char *text)
+{
+    hf__page_request to = *page->request;
+    char digits[24], fragment[16];
+
+    (void)snprintf(digits, sizeof digits, "%zu", number);
+    (void)snprintf(fragment, sizeof fragment, "#%s", what);
+    if (strcmp(what, "events") == 0)
+        to.events = digits;
+    else
+        to.page = digits;
+    hf__buf_puts(page->out, " <a ");
+    hf__page_href(page->out, &to, fragment);
+    hf__html(page->out, ">%s</a>", text);
+}
+
+void hf__page_pages(const hf__page *page, const char *what, size_t rows, size_t at, size_t count)
+{
+    hf__buf *out = page->out;
+    size_t end = (at + 1) * rows < count ? (at + 1) * rows : count;
+
+    if (count <= rows)
+        return;
+    hf__html(out, "<nav class=\"pages\" aria-label=\"Pages of %s\">", what);
+    hf__html_number(out, (int64_t)(at * rows + 1));
+    hf__buf_puts(out, " to ");
+    hf__html_number(out, (int64_t)end);
+    hf__buf_puts(out, " of ");
+    hf__html_number(out, (int64_t)count);
+    if (at > 0)
+        put_page_link(page, what, at, "Previous");
+    if (end < count)
+        put_page_link(page, what, at + 2, "Next");
+    hf__buf_puts(out, "</nav>");
 }
 
 void hf__page_lock_href(const hf__page *page, hf_space space, int64_t key)

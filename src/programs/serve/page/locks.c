@@ -42,6 +42,12 @@ static bool has_state(const hf__seen_lock *lock, const char *state)
     return true;
 }
 
+/* As the snapshot is sorted. */
+static int by_wait(const hf__seen_lock *a, const hf__seen_lock *b)
+{
+    return (a->longest_wait_ms < b->longest_wait_ms) - (a->longest_wait_ms > b->longest_wait_ms);
+}
+
 static int by_age(const hf__seen_lock *a, const hf__seen_lock *b)
 {
     return (a->held_ms < b->held_ms) - (a->held_ms > b->held_ms);
@@ -60,20 +66,26 @@ static int by_label(const hf__seen_lock *a, const hf__seen_lock *b)
     return strcmp(hf__lock_title(left, a), hf__lock_title(right, b));
 }
 
-/* There is none for "wait": the snapshot is in that order already. */
 typedef int compare_locks(const hf__seen_lock *a, const hf__seen_lock *b);
+
+static bool is_reversed(const char *sort)
+{
+    return sort[0] == '-';
+}
 
 static compare_locks *order_of(const char *sort)
 {
+    sort += is_reversed(sort);
     return strcmp(sort, "age") == 0       ? by_age
            : strcmp(sort, "label") == 0   ? by_label
            : strcmp(sort, "waiters") == 0 ? by_waiters
-                                          : NULL;
+                                          : by_wait;
 }
 
 struct ordering {
     const hf__seen_lock *locks;
     compare_locks *compare;
+    bool is_reversed;
 };
 
 static int compare_indexes(const void *left, const void *right, void *arg)
@@ -83,14 +95,17 @@ static int compare_indexes(const void *left, const void *right, void *arg)
     size_t b = *(const size_t *)right;
     int order = ordering->compare(&ordering->locks[a], &ordering->locks[b]);
 
-    return order != 0 ? order : (a > b) - (a < b);
+    if (order == 0)
+        return (a > b) - (a < b);
+    return ordering->is_reversed ? -order : order;
 }
 
 /* The locks to show, in order; the caller frees them. NULL, and a broken page, without memory. */
 static size_t *choose(const hf__page *page, size_t *count)
 {
     const hf__snapshot *seen = page->seen;
-    struct ordering ordering = {seen->locks, order_of(page->request->sort)};
+    const char *sort = page->request->sort;
+    struct ordering ordering = {seen->locks, order_of(sort), is_reversed(sort)};
     size_t *chosen = malloc((seen->lock_count + 1) * sizeof *chosen);
 
     *count = 0;
@@ -102,7 +117,7 @@ static size_t *choose(const hf__page *page, size_t *count)
         if (has_state(&seen->locks[i], page->request->state) &&
             matches(page, &seen->locks[i], page->request->q))
             chosen[(*count)++] = i;
-    if (ordering.compare != NULL)
+    if (sort[0] != '\0') /* the snapshot is in the usual order already */
         qsort_r(chosen, *count, sizeof *chosen, compare_indexes, &ordering);
     return chosen;
 }
@@ -144,21 +159,32 @@ static void put_form(const hf__page *page)
     hf__buf_puts(out, "</form>\n");
 }
 
+/* The other way round, where it is the order already; the usual order has no word. */
+static const char *next_order(const char *now, const char *sort, char out[16])
+{
+    bool turns = strcmp(now + is_reversed(now), sort) == 0 && !is_reversed(now);
+
+    (void)snprintf(out, 16, "%s%s", turns ? "-" : "", sort);
+    return strcmp(out, "wait") == 0 ? "" : out;
+}
+
 static void put_head_cell(const hf__page *page, const char *title, const char *sort,
                           const char *style)
 {
-    const char *now = order_of(page->request->sort) != NULL ? page->request->sort : "wait";
+    const char *now = page->request->sort[0] != '\0' ? page->request->sort : "wait";
     hf__page_request to = *page->request;
     hf__buf *out = page->out;
+    char order[16];
 
     hf__html(out, "<th scope=\"col\" class=\"%s\"", style);
     if (sort == NULL) {
         hf__html(out, ">%s</th>", title);
         return;
     }
-    if (strcmp(now, sort) == 0)
-        hf__html(out, " aria-sort=\"%s\"", strcmp(sort, "label") == 0 ? "ascending" : "descending");
-    to.sort = strcmp(sort, "wait") == 0 ? "" : sort;
+    if (strcmp(now + is_reversed(now), sort) == 0)
+        hf__html(out, " aria-sort=\"%s\"",
+                 (strcmp(sort, "label") == 0) != is_reversed(now) ? "ascending" : "descending");
+    to.sort = next_order(now, sort, order);
     to.page = "";
     hf__buf_puts(out, "><a ");
     hf__page_href(out, &to, "#locks");
@@ -282,47 +308,6 @@ static void put_row(const hf__page *page, size_t index)
     }
 }
 
-static void put_page_link(const hf__page *page, size_t number, const char *text)
-{
-    hf__page_request to = *page->request;
-    char digits[24];
-
-    snprintf(digits, sizeof digits, "%zu", number);
-    to.page = digits;
-    hf__buf_puts(page->out, " <a ");
-    hf__page_href(page->out, &to, "#locks");
-    hf__html(page->out, ">%s</a>", text);
-}
-
-static void put_pages(const hf__page *page, size_t at, size_t count)
-{
-    hf__buf *out = page->out;
-
-    if (count <= ROWS)
-        return;
-    hf__buf_puts(out, "<nav class=\"pages\" aria-label=\"Pages of locks\">");
-    hf__html_number(out, (int64_t)(at * ROWS + 1));
-    hf__buf_puts(out, " to ");
-    hf__html_number(out, (int64_t)((at + 1) * ROWS < count ? (at + 1) * ROWS : count));
-    hf__buf_puts(out, " of ");
-    hf__html_number(out, (int64_t)count);
-    if (at > 0)
-        put_page_link(page, at, "Previous");
-    if ((at + 1) * ROWS < count)
-        put_page_link(page, at + 2, "Next");
-    hf__buf_puts(out, "</nav>");
-}
-
-/* The page that was asked for, from 0; the last one if there are fewer. */
-static size_t page_index(const char *text, size_t count)
-{
-    size_t last = count > 0 ? (count - 1) / ROWS : 0;
-    unsigned long asked = text[0] >= '0' && text[0] <= '9' ? strtoul(text, NULL, 10) : 0;
-    size_t index = asked > 0 ? asked - 1 : 0;
-
-    return index < last ? index : last;
-}
-
 /* The lock whose row is open. SIZE_MAX: there is none, or it is free by now. */
 static size_t find_open(const hf__page *page)
 {
@@ -335,7 +320,7 @@ static size_t find_open(const hf__page *page)
 /* An open lock is shown even if it is on another page or filtered out, because links lead to it. */
 static void put_table(const hf__page *page, const size_t *chosen, size_t count, size_t open)
 {
-    size_t at = page_index(page->request->page, count);
+    size_t at = hf__page_index(page->request->page, ROWS, count);
     size_t end = (at + 1) * ROWS < count ? (at + 1) * ROWS : count;
     bool listed = open == SIZE_MAX;
 
@@ -347,7 +332,7 @@ static void put_table(const hf__page *page, const size_t *chosen, size_t count, 
     for (size_t i = at * ROWS; i < end; i++)
         put_row(page, chosen[i]);
     hf__buf_puts(page->out, "</tbody></table>\n");
-    put_pages(page, at, count);
+    hf__page_pages(page, "locks", ROWS, at, count);
 }
 
 /* A lock that is free is named as in its last event. */

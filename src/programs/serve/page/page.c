@@ -6,6 +6,9 @@
 #include "base/time.h"
 #include "programs/serve/page/parts.h"
 
+/* The server tells times in UTC; the page's script shows them, and this, in the viewer's zone. */
+#define ZONE " <abbr class=\"zone\" title=\"Coordinated Universal Time\">UTC</abbr>"
+
 static void put_head(hf__buf *out, const char *base)
 {
     hf__html(out,
@@ -69,7 +72,8 @@ static void put_header(const hf__page *page)
         page->seen->problem[0] != '\0' ? " class=stale" : "", page->seen->number,
         page->seen->took_ms);
     hf__html_time(out, page->seen->taken_ms, page->seen->taken_ms);
-    hf__buf_puts(out, " <abbr title=\"Coordinated Universal Time\">UTC</abbr></span>"
+    hf__buf_puts(out,
+                 ZONE "</span>"
                       "<button id=\"pause\" type=\"button\" aria-pressed=\"false\" hidden>Pause"
                       "</button><a id=\"refresh\" ");
     hf__page_href(out, page->request, "");
@@ -88,9 +92,9 @@ static void put_status(const hf__page *page)
     if (seen->problem[0] != '\0') {
         hf__html(out, "<p class=\"banner bad\"><b>The store is away</b> since ");
         hf__html_time(out, seen->problem_since_ms, seen->taken_ms);
-        hf__html(out, " UTC: %.600s. What you see is from ", seen->problem);
+        hf__html(out, ZONE ": %.600s. What you see is from ", seen->problem);
         hf__html_time(out, seen->taken_ms, seen->taken_ms);
-        hf__buf_puts(out, " UTC.</p>");
+        hf__buf_puts(out, ZONE ".</p>");
     }
     if (page->request->notice[0] != '\0')
         hf__html(out, "<p class=\"banner %s\">%.600s</p>",
@@ -228,6 +232,7 @@ static hf__page_request without_null(const hf__page_request *request)
     full.span = text_or_empty(full.span);
     full.sort = text_or_empty(full.sort);
     full.page = text_or_empty(full.page);
+    full.events = text_or_empty(full.events);
     full.csrf = text_or_empty(full.csrf);
     full.viewer = text_or_empty(full.viewer);
     full.notice = text_or_empty(full.notice);

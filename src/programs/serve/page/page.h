@@ -22,9 +22,11 @@ typedef struct hf__page_request {
     const char *at;      /* Unix time in ms, or RFC 3339: who waited for whom then; "": now */
     int64_t at_ms;       /* the same as a number */
     const char *span;    /* of the heat map: "1h" (default), "24h" */
-    const char *sort;    /* of the locks: "wait" (default), "age", "label", "waiters" */
-    const char *page;    /* of the locks, from "1" */
-    bool may_terminate;  /* show the forms that end a holder */
+    const char
+        *sort; /* of the locks: "wait" (default), "age", "label", "waiters", or with a minus */
+    const char *page;   /* of the locks, from "1" */
+    const char *events; /* page of the events, from "1" */
+    bool may_terminate; /* show the forms that end a holder */
     bool signed_in;
     const char *viewer; /* who is, if the tokens have names */
     const char *csrf;   /* for those forms */

@@ -36,6 +36,10 @@ void hf__page_event_row(const hf__page *page, const hf__seen_event *event, bool 
 void hf__page_href(hf__buf *out, const hf__page_request *request, const char *fragment);
 /* The filters of the request as hidden fields of a form, except those in the list: " q page ". */
 void hf__page_hidden(hf__buf *out, const hf__page_request *request, const char *except);
+/* The page that was asked for, from 0, of so many rows each; the last one if there are fewer. */
+size_t hf__page_index(const char *asked, size_t rows, size_t count);
+/* Links to the pages before and after; what: "locks" or "events". */
+void hf__page_pages(const hf__page *page, const char *what, size_t rows, size_t at, size_t count);
 /* href that opens the row of a lock. */
 void hf__page_lock_href(const hf__page *page, hf_space space, int64_t key);
 
