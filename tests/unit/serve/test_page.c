@@ -554,6 +554,8 @@ static void test_filters_choose_and_order_the_locks(void **state)
     make_chain();
     lock(13, "calm", &transfer);
     holder(200, "quiet", 5);
+    lock(42, "", NULL);
+    holder(201, "psql", 5);
     finish(made);
     show(&request);
     shows("id=\"lock-b:11\"");
@@ -567,6 +569,10 @@ static void test_filters_choose_and_order_the_locks(void **state)
     show(&request);
     shows("id=\"lock-b:13\"");
     hides("id=\"lock-b:12\"");
+    request.q = "key 42"; /* as contention links to it */
+    show(&request);
+    shows("id=\"lock-b:42\"");
+    hides("id=\"lock-b:13\"");
     request.q = "";
     request.sort = "label";
     show(&request);

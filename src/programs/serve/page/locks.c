@@ -19,9 +19,10 @@ static bool view_matches(const hf_lock_view *view, const char *q)
 
 static bool matches(const hf__page *page, const hf__seen_lock *lock, const char *q)
 {
-    char ref[HF__REF_ROOM];
+    char ref[HF__REF_ROOM], title[HF__TITLE_ROOM];
 
     if (q[0] == '\0' || contains(lock->label, q) || contains(lock->name, q) ||
+        contains(hf__lock_title(title, lock), q) ||
         contains(hf__lock_ref(ref, lock->space, lock->key), q) ||
         (lock->entry != NULL && lock->entry->owner != NULL && contains(lock->entry->owner, q)))
         return true;
