@@ -1,5 +1,6 @@
 #include "programs/top/frame.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
