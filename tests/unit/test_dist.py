@@ -7,7 +7,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a git repository makes tarballs")
+TOP = subprocess.run(["git", "-C", ROOT, "rev-parse", "--show-toplevel"], capture_output=True, text=True).stdout.strip()
+
+pytestmark = pytest.mark.skipif(TOP != str(ROOT.resolve()), reason="only a git repository makes tarballs")
 
 
 def dist(folder):

@@ -11,6 +11,8 @@ import ledgers
 from stores import new_kind
 from terminal import Terminal
 
+pytestmark = pytest.mark.xdist_group("completion")  # what one starts, the others use
+
 START = {
     "bash": "bash --norc --noprofile -i",
     "zsh": "zsh -f -i",
