@@ -1,5 +1,6 @@
-/* /api/v1/locks: every key that is held or waited for, and by whom. Also /waits and /events. */
+/* /api/v1/locks: every key that is held or waited for. Also waits, contention, events, history. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -467,4 +468,57 @@ int hf__api_events(const hf__exchange *exchange, const hf__snapshot *snapshot, h
             put_event(&list.json, &snapshot->events[i]);
     hf__api_list_end_data(&list);
     return hf__api_list_end(&list, NULL, out);
+}
+
+/* ---- /api/v1/history: the same of all that is recorded, from the store ---- */
+
+enum { FAR_S = INT32_MAX }; /* the end of times, for who does not say until when */
+
+struct history {
+    hf__api_list list;
+    char next[24];
+};
+
+/* One more than the page has is asked for: then there is a next one. */
+static void put_past(void *arg, const hf__seen_event *event)
+{
+    struct history *history = arg;
+
+    if (history->list.shown == history->list.limit) {
+        history->list.total++;
+        return;
+    }
+    history->list.shown++;
+    (void)snprintf(history->next, sizeof history->next, "%" PRId64, event->id);
+    put_event(&history->list.json, event);
+}
+
+int hf__api_history(hf_store *store, const hf__exchange *exchange, const hf__snapshot *snapshot,
+                    hf__buf *out, hf__problem *problem)
+{
+    struct history history = {.list = hf__api_list_begin(exchange, snapshot)};
+    const hf__past_events which = {
+        .before =
+            hf__was_asked(exchange, "cursor") ? hf__asked_number(exchange, "cursor") : INT64_MAX,
+        .from_ms = hf__asked_number(exchange, "since"),
+        .to_ms = hf__was_asked(exchange, "until") ? hf__asked_number(exchange, "until")
+                                                  : INT64_C(1000) * FAR_S,
+        .event = hf__asked(exchange, "event"),
+        .key = hf__asked(exchange, "key"),
+        .limit = history.list.limit + 1,
+    };
+    hf_error err;
+
+    hf_status status = hf__past_events_read(store, &which, put_past, &history, &err);
+    if (status != HF_OK) {
+        hf__buf_free(&history.list.json.text);
+        hf__refuse(problem, status == HF_UNREACHABLE || status == HF_EXHAUSTED ? 503 : 500, "%s",
+                   err.message);
+        return problem->status;
+    }
+    if (history.list.total == 0)
+        history.next[0] = '\0';
+    history.list.total = 0;
+    hf__api_list_end_data(&history.list);
+    return hf__api_list_end(&history.list, history.next, out);
 }

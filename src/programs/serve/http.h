@@ -271,7 +271,7 @@ bool hf__server_ask(hf__exchange *exchange, hf__job_fn *job, hf__problem *proble
 
 hf__render_fn hf__api_locks, hf__api_waits, hf__api_past, hf__api_contention, hf__api_events,
     hf__api_registry, hf__api_ingest, hf__api_gaps, hf__api_tables;
-hf__lookup_fn hf__api_ledgers, hf__api_transactions;
+hf__lookup_fn hf__api_history, hf__api_ledgers, hf__api_transactions;
 hf__act_fn hf__act_health, hf__act_ready, hf__act_openapi, hf__act_asset, hf__act_login_form,
     hf__act_login, hf__act_logout, hf__act_terminate;
 hf__render_fn hf__page_render, hf__metrics_render;

@@ -81,6 +81,15 @@ static const hf__parameter event_parameters[] = {
     PAGING,
     {0},
 };
+static const hf__parameter history_parameters[] = {
+    TEXT("event", "only this kind: acquired, lost, …"),
+    KEY,
+    TIME("since", "only from this time on"),
+    TIME("until", "only before this time"),
+    CURSOR,
+    LIMIT(HF__LIMIT_MAX),
+    {0},
+};
 static const hf__parameter registry_parameters[] = {PART, NAME, PAGING, {0}};
 static const hf__parameter ingest_parameters[] = {
     TEXT("network", "only this one"),
@@ -173,6 +182,8 @@ const hf__route hf__routes[] = {
          contention_parameters, hf__api_contention, hf__contention_shape),
     LIST("events", "What happened lately, the newest first", event_parameters, hf__api_events,
          hf__event_shape),
+    LOOKUP("history", "Every recorded event, the newest first", history_parameters, hf__api_history,
+           hf__event_shape),
     {.method = "GET",
      .path = "/api/v1/registry",
      .summary = "Locks of the registry, how they stand, and what is wrong with it",

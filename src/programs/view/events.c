@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "lib/locks/locks.h"
+#include "lib/transactions/transactions.h"
 #include "programs/view/parts.h"
+#include "programs/view/sql.h"
+#include "programs/view/view.h"
 
 enum { MISSING_MS = 10 * 60 * 1000, MINUTE_MS = 60 * 1000 };
 
@@ -303,6 +306,54 @@ void hf__tail_show(const hf__tail *tail, hf__view_draft *draft)
     }
     if (seen->events && seen->event_count > 1)
         qsort(seen->events, seen->event_count, sizeof *seen->events, by_time);
+}
+
+/* ---- events before those that are kept ------------------------------------------------------- */
+
+enum { PAST_MS = 5000 }; /* the collector waits for it */
+
+struct past {
+    const hf__past_events *which;
+    hf_rows *rows;
+};
+
+static hf_status read_past(hf_tx *tx, void *arg, hf_error *err)
+{
+    struct past *past = arg;
+    const hf__past_events *which = past->which;
+    char before[24], from[24], to[24], limit[24];
+    const hf_value values[] = {hf__number_value(before, which->before),
+                               hf__number_value(from, which->from_ms),
+                               hf__number_value(to, which->to_ms),
+                               HF_TEXT(which->event),
+                               HF_TEXT(which->key),
+                               hf__number_value(limit, which->limit)};
+    hf_rows_free(past->rows); /* of an attempt before */
+    past->rows = NULL;
+    return hf__tx_query_sql(tx, &hf__sql_view_past_events, NULL, 6, values, &past->rows, err);
+}
+
+hf_status hf__past_events_read(hf_store *store, const hf__past_events *which, hf__put_event_fn *put,
+                               void *arg, hf_error *err)
+{
+    struct past past = {.which = which};
+    hf_tx_options options = hf__gather_options();
+    hf__kept_event *event = NULL;
+    options.deadline_ms = PAST_MS;
+    options.max_attempts = 1;
+    if (!hf__store_reads_records(store) ||
+        (hf_store_is_local(store) && !hf__has_file(store, "holdfast")))
+        return HF_OK;
+    hf_status status = hf__transact_at(store, HF__PLACE_OWN, &options, read_past, &past, err);
+    for (size_t i = 0; status == HF_OK && i < hf_rows_count(past.rows); i++) {
+        status = read_event(store, past.rows, i, &event, err);
+        if (status == HF_OK) {
+            put(arg, &event->event);
+            free_event(event);
+        }
+    }
+    hf_rows_free(past.rows);
+    return status;
 }
 
 /*

@@ -51,6 +51,19 @@ typedef void hf__view_done(void *arg, hf_status status, const hf_error *err);
 HF_MUST_CHECK hf_status hf__view_ask(hf__view *view, hf__view_job *job, hf__view_done *done,
                                      void *arg, hf_error *err);
 
+/* Events of the store's history, the newest first. */
+typedef struct hf__past_events {
+    int64_t before;          /* only those with a smaller id */
+    int64_t from_ms, to_ms;  /* Unix time; to is not among them */
+    const char *event, *key; /* "": any */
+    int64_t limit;
+} hf__past_events;
+
+/* For use in a job: calls put for each. A store without records has none. */
+typedef void hf__put_event_fn(void *arg, const hf__seen_event *event);
+HF_MUST_CHECK hf_status hf__past_events_read(hf_store *store, const hf__past_events *which,
+                                             hf__put_event_fn *put, void *arg, hf_error *err);
+
 typedef struct hf__terminate {
     int64_t key;
     hf_space space;

@@ -96,6 +96,30 @@ LEFT JOIN (SELECT * FROM events WHERE id > CAST($1 AS INTEGER) ORDER BY id LIMIT
 LEFT JOIN labels l ON l.key = e.key AND l.space = e.space
 ORDER BY e.id
 
+-- name: past_events postgres
+-- Below id $1, from $2 to before $3 (ms), of the kind $4 and the key $5 ('': any), at most $6, the newest
+-- first; columns as in events.
+SELECT 0, e.id, (extract(epoch FROM e.at) * 1000)::bigint, e.event, e.key, e.space, e.shared, e.token,
+       e.wait_ms, e.hold_ms, e.application, e.host, e.pid, e.detail, l.label
+FROM holdfast.events e
+LEFT JOIN holdfast.labels l ON l.key = e.key AND l.space = e.space
+WHERE e.id < $1::bigint AND e.at >= pg_catalog.to_timestamp($2::bigint / 1000.0)
+  AND e.at < pg_catalog.to_timestamp($3::bigint / 1000.0) AND ($4::text = '' OR e.event = $4::text)
+  AND e.key = coalesce(nullif($5::text, '')::bigint, e.key)
+ORDER BY e.id DESC
+LIMIT $6::int
+
+-- name: past_events sqlite
+-- As on PostgreSQL.
+SELECT 0, e.id, e.at_ms, e.event, e.key, e.space, e.shared, e.token,
+       e.wait_ms, e.hold_ms, e.application, e.host, e.pid, e.detail, CAST(l.label AS TEXT)
+FROM events e
+LEFT JOIN labels l ON l.key = e.key AND l.space = e.space
+WHERE e.id < CAST($1 AS INTEGER) AND e.at_ms >= CAST($2 AS INTEGER) AND e.at_ms < CAST($3 AS INTEGER)
+  AND ($4 = '' OR e.event = $4) AND ($5 = '' OR e.key = CAST($5 AS INTEGER))
+ORDER BY e.id DESC
+LIMIT CAST($6 AS INTEGER)
+
 -- name: tables postgres
 -- Live shared tables. In every row, also where there is none, when an append was last written down.
 SELECT a.newest, r.cluster, r.database, r.table_name, r.advisory_id,

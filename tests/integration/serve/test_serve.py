@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 import cli
+import hf
 import hf_registry
 from awaiting import eventually
 from ledgers import chain
@@ -116,6 +117,27 @@ def test_who_waited_for_whom_is_found_by_its_time(serve, command):
     assert "known to have waited then" in server.get("/?at=2024-06-01T12:00:00Z").text
     gone = server.api("waits", at="2024-06-01T12:00:00Z")
     assert gone["data"] == [] and gone["at"] is None
+
+
+def test_all_events_are_read_by_a_cursor_and_chosen_by_kind_key_and_time(serve, command, recorded):
+    for label in ("a", "b", "a"):
+        assert command("run", label, "--", "true").code == 0
+    server = serve()
+    eventually(lambda: len(server.api("events", event="exit")["data"]) == 3)
+    kept = server.api("events")["data"]
+    url, seen = "/api/v1/history?limit=2", []
+    while url:
+        answer = server.get(url).json
+        seen += answer["data"]
+        url = answer["page"]["next"]
+    assert [event["id"] for event in seen] == sorted((event["id"] for event in kept), reverse=True)
+    assert {str(event) for event in seen} == {str(event) for event in kept}
+    key = str(hf.derive("a"))
+    assert [event["label"] for event in server.api("history", key=key, event="exit")["data"]] == ["a", "a"]
+    first, last = seen[-1], seen[0]
+    assert server.api("history", until=first["at_ms"])["data"] == []
+    assert last in server.api("history", since=last["at_ms"])["data"]
+    assert first not in server.api("history", since=first["at_ms"] + 1)["data"]
 
 
 def test_pages_cover_every_lock_once(serve, recorded):
@@ -422,6 +444,7 @@ def test_every_json_answer_is_as_documented(world, holdfast, tmp_path):
     paths = document(server)["paths"]
     answers = [f"/api/v1/{name}" for name in LISTS] + ["/health", "/ready"]
     given = {"/api/v1/ingest/{network}/gaps": "/api/v1/ingest/testnet/gaps",
+             "/api/v1/history": "/api/v1/history?limit=3",
              "/api/v1/ledgers": "/api/v1/ledgers?network=testnet",
              "/api/v1/transactions": "/api/v1/transactions?network=testnet"}
     for path, url in [*zip(answers, answers), *given.items()]:

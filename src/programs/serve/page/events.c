@@ -137,6 +137,11 @@ static void put_table(const hf__page *page, size_t count)
     }
     hf__buf_puts(out, "</tbody></table>");
     hf__page_pages(page, "events", ROWS, at, count);
+    if (seen->event_count == HF__EVENTS_SHOWN)
+        hf__html(
+            out,
+            "<p class=\"note\">Older ones are in <a href=\"%s/api/v1/history\">the API</a>.</p>",
+            page->request->base);
 }
 
 static size_t count_wanted(const hf__page *page)

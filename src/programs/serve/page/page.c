@@ -259,6 +259,7 @@ static void put_footer(const hf__page *page)
         {"/api/v1/waits", "waits"},
         {"/api/v1/contention", "contention"},
         {"/api/v1/events", "events"},
+        {"/api/v1/history", "history"},
         {"/api/v1/ingest", "ingest"},
         {"/api/v1/tables", "tables"},
         {"/api/v1/registry", "registry"},
