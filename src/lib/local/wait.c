@@ -139,11 +139,6 @@ static hf_status look_around(hf__local_wait *wait, size_t position, bool at_head
     return HF_OK;
 }
 
-static void sleep_until(hf__local_wait *wait, int64_t deadline)
-{
-    (void)hf__cond_wait(&wait->changed, &wait->mutex, deadline);
-}
-
 static bool is_record_old(const hf__local_wait *wait)
 {
     return wait->id != 0 &&
@@ -270,7 +265,8 @@ static hf_status await(hf__local_wait *wait, hf_error *err)
                 return HF_NOT_ACQUIRED;
         }
         if (now < look_at) {
-            sleep_until(wait, min_of(deadline, min_of(look_at, glance.next_at)));
+            (void)hf__cond_wait(&wait->changed, &wait->mutex,
+                                min_of(deadline, min_of(look_at, glance.next_at)));
             continue;
         }
 
@@ -444,7 +440,7 @@ static hf_status pause_wait(hf__local_wait *wait, const hf__request *request, in
 
     pthread_mutex_lock(&wait->mutex);
     if (!wait->interrupted)
-        sleep_until(wait, next_look(request));
+        (void)hf__cond_wait(&wait->changed, &wait->mutex, next_look(request));
     bool interrupted = wait->interrupted;
     bool over = hf__left_ms(request->deadline) == 0 || (!interrupted && gives_up(wait));
     pthread_mutex_unlock(&wait->mutex);
@@ -494,11 +490,10 @@ static void enter_gate(hf__local_wait *wait)
  */
 static hf_status wait_for_lease(hf__local_wait *wait, hf__request *request, hf_error *err)
 {
-    int64_t look_at = hf__deadline(RECORD_AFTER_MS);
-    int64_t stood_since = 0;
+    int64_t look_at = hf__deadline(RECORD_AFTER_MS), stood_since = 0;
     bool again = true, asked = false;
-
     hf_status status = hf__local_session_new(wait->local, false, &wait->session, err);
+
     while (status == HF_OK && again) {
         hf__local_gates gates = {
             .pass = request->asks ||
@@ -515,11 +510,30 @@ static hf_status wait_for_lease(hf__local_wait *wait, hf__request *request, hf_e
             status = pause_wait(wait, request, &look_at, err);
         }
     }
-    if (status == HF_OK)
+    if (status == HF_OK) {
+        wait->id = 0; /* as below */
         hf__local_session_grant(wait->session, request);
-    else if (wait->session != NULL)
+    } else if (wait->session != NULL) {
         hf__local_session_free(wait->session);
+    }
     return status;
+}
+
+/* Waits until nobody has the keys, neither as locks of the kernel nor as leases. */
+static hf_status hold_all(hf__local_wait *wait, hf__request *request, bool *again, hf_error *err)
+{
+    for (;;) {
+        hf_status status = wait_for_helper(wait, err);
+        *again = status == HF_OK && !is_current(wait);
+        if (status != HF_OK || *again)
+            return status;
+        status = hf__local_session_record(wait->session, request, err);
+        if (status != HF_NOT_ACQUIRED)
+            return status;
+        status = await_end_of_lease(wait, request, err);
+        if (status != HF_OK)
+            return status;
+    }
 }
 
 /* *again: lock files were replaced meanwhile, so the locks that it got are worth nothing. */
@@ -533,18 +547,8 @@ static hf_status wait_once(hf__local_wait *wait, hf__request *request, bool *aga
     if (status != HF_OK)
         return status;
     status = open_files(wait, err);
-    for (bool leased = true; leased && status == HF_OK && !*again;) {
-        leased = false;
-        status = wait_for_helper(wait, err);
-        if (status == HF_OK && !is_current(wait))
-            *again = true;
-        if (status != HF_OK || *again)
-            break;
-        status = hf__local_session_record(wait->session, request, err);
-        leased = status == HF_NOT_ACQUIRED;
-        if (leased)
-            status = await_end_of_lease(wait, request, err);
-    }
+    if (status == HF_OK)
+        status = hold_all(wait, request, again, err);
     if (status == HF_LOST) {
         wait->id = 0; /* as below */
         *again = true;
@@ -572,15 +576,13 @@ hf_status hf__local_wait_claims(hf__backend *backend, hf__request *request, hf_e
     };
     hf_status status = HF_OK;
     int cancel_state = 0;
-    bool again = true;
+    bool again = request->lifetime != HF_LEASE;
 
     /* A cancelled caller would leave the helper behind. hf_store_interrupt ends waits. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     hf__local_enlist(&wait);
-    if (request->lifetime == HF_LEASE) {
+    if (!again)
         status = wait_for_lease(&wait, request, err);
-        again = false;
-    }
     for (int attempt = 0; again && attempt < PATIENCE; attempt++)
         status = wait_once(&wait, request, &again, err);
     if (again)

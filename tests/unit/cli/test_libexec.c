@@ -49,6 +49,8 @@ static int set_up(void **state)
     return unsetenv("HOLDFAST_LIBEXEC");
 }
 
+static char *const hello[] = {(char[]){"hello"}, NULL};
+
 static int tear_down(void **state)
 {
     (void)state;
@@ -59,7 +61,7 @@ static void assert_answer(const char *name, const char *wanted)
 {
     hf__buf answer = {0};
 
-    assert_true(ask_program(name, "hello", &answer));
+    assert_true(ask_program(name, hello, &answer));
     assert_string_equal(answer.data, wanted);
     hf__buf_free(&answer);
 }
@@ -87,7 +89,7 @@ static void test_a_stated_folder_is_the_only_one(void **state)
     write_script(stated, "holdfast-other", "echo stated", 0755);
     setenv("HOLDFAST_LIBEXEC", stated, 1);
     assert_answer("other", "stated\n");
-    assert_false(ask_program("probe", "hello", &answer));
+    assert_false(ask_program("probe", hello, &answer));
     char **names = find_programs();
     assert_string_equal(names[0], "other");
     assert_null(names[1]);
@@ -153,7 +155,7 @@ static void test_a_program_that_fails_has_no_answer(void **state)
 
     (void)state;
     write_script(moved, "holdfast-probe", "echo half; exit 64", 0755);
-    assert_false(ask_program("probe", "hello", &answer));
+    assert_false(ask_program("probe", hello, &answer));
     hf__buf_free(&answer);
     remove_file(moved, "holdfast-probe");
 }
