@@ -416,11 +416,11 @@ typedef struct hf_lock_spec {
  * a lock. A thread that is cancelled finishes the call; use spec->cancel to end a wait.
  *
  * Who has waited for more than a moment is granted the lock in the order of arrival, over all
- * processes. A wait goes on while the store is out of reach, as in a restart or a failover, and
- * ends with HF_UNREACHABLE when its time is over, or at once when the store refuses the user or the
- * database. A server that does not answer holds up a call with a wait by wait_ms and a moment, or
- * by a second at least; one without (wait_ms 0) by ping_deadline_ms. To name the holder it may take
- * a second more.
+ * processes; a lease goes to whoever tries first. A wait goes on while the store is out of reach,
+ * as in a restart or a failover, and ends with HF_UNREACHABLE when its time is over, or at once
+ * when the store refuses the user or the database. A server that does not answer holds up a call
+ * with a wait by wait_ms and a moment, or by a second at least; one without (wait_ms 0) by
+ * ping_deadline_ms. To name the holder it may take a second more.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_acquire(hf_store *store, const hf_lock_spec *spec,
                                                hf_lock **lock, hf_error *err);

@@ -104,7 +104,8 @@ HF_API HF_MUST_CHECK hf_status hf_transact(hf_store *store, const hf_tx_options 
  * The same on the session that holds the lock, which must be HF_PRIVATE, or under a lease, which
  * nobody takes while the transaction is open; options have no labels.
  * What it writes is written under the lock or not at all. Until fn has returned, its thread can
- * neither use nor release the lock: HF_ORDER. HF_LOST: the session has ended, and
+ * neither use nor release the lock: HF_ORDER. A lease it may release, and others get it once the
+ * transaction has ended. HF_LOST: the session has ended, and
  * nothing was committed.
  */
 HF_API HF_MUST_CHECK hf_status hf_lock_transact(hf_lock *lock, const hf_tx_options *options,

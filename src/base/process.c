@@ -65,3 +65,16 @@ void hf__read_boot_id(char *out, size_t out_size)
         out[0] = '\0';
     out[strcspn(out, "\n")] = '\0';
 }
+
+int64_t hf__own_boot_offset_ms(void)
+{
+    char text[256] = "";
+    long long seconds = 0, nanoseconds = 0;
+
+    if (!read_small("/proc/self/timens_offsets", text, sizeof text))
+        return 0;
+    const char *line = strstr(text, "boottime");
+    if (line == NULL || sscanf(line, "boottime %lld %lld", &seconds, &nanoseconds) != 2)
+        return 0;
+    return seconds * 1000 + nanoseconds / 1000000;
+}

@@ -22,4 +22,7 @@ int64_t hf__own_pid_space(void);
 /* Writes the kernel's boot id, which changes with every boot, or "" when there is none. */
 void hf__read_boot_id(char *out, size_t out_size);
 
+/* How far CLOCK_BOOTTIME is ahead of the host's: not 0 only in a time namespace of its own. */
+int64_t hf__own_boot_offset_ms(void);
+
 #endif

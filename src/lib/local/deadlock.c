@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/vec.h"
 
@@ -41,7 +40,7 @@ static hf_status read_graph(hf__local_wait *wait, struct graph *graph, hf_error 
     bool more = true;
 
     hf_status status = hf__local_query(wait->local, &hf__sql_local_waits_for, &rows, err, "ii",
-                                       wait->id, hf__boot_ms());
+                                       wait->id, hf__local_clock_ms(wait->local));
     while (status == HF_OK && more) {
         status = hf__local_fetch(wait->local, rows, &more, err);
         if (status == HF_OK && more)

@@ -27,6 +27,11 @@ static hf__local *local_of(hf__backend *backend)
     return (hf__local *)backend;
 }
 
+int64_t hf__local_clock_ms(const hf__local *local)
+{
+    return hf__boot_ms() - local->boot_offset_ms;
+}
+
 /* ---- in the way of others -------------------------------------------------------------------- */
 
 /* Between enter and leave. *until_ms: 0 if nobody has a lease that conflicts with the claim. */
@@ -39,7 +44,7 @@ static hf_status find_lease(hf__local *local, const hf__claim *claim, int64_t *u
     *until_ms = 0;
     hf_status status =
         hf__local_query(local, &hf__sql_local_find_lease, &rows, err, "iiii", (int64_t)claim->space,
-                        claim->key, (int64_t)(claim->mode == HF_SHARED), hf__boot_ms());
+                        claim->key, (int64_t)(claim->mode == HF_SHARED), hf__local_clock_ms(local));
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, &more, err);
     if (status == HF_OK && more)
@@ -59,7 +64,7 @@ hf_status hf__local_refuse_leased(hf__local *local, hf__request *request, hf_err
         if (status != HF_OK || until_ms == 0)
             continue;
         request->blocked = i;
-        request->free_at = hf__now_ms() + (until_ms - hf__boot_ms());
+        request->free_at = hf__now_ms() + (until_ms - hf__local_clock_ms(local));
         status = HF_NOT_ACQUIRED;
     }
     return status;
@@ -96,13 +101,14 @@ static int margin_of(const hf__local *local, int lease_ms)
 static void put_off_loss(hf__local_session *session, int64_t until_ms)
 {
     const hf__local *local = local_of(session->head.backend);
-    atomic_store(&session->head.lost_at, until_ms - margin_of(local, session->lease_ms));
+    atomic_store(&session->head.lost_at,
+                 until_ms + local->boot_offset_ms - margin_of(local, session->lease_ms));
 }
 
 hf_status hf__local_lease(hf__local *local, hf__local_session *session, int lease_ms,
                           int64_t *until_ms, hf_error *err)
 {
-    *until_ms = hf__boot_ms() + lease_ms;
+    *until_ms = hf__local_clock_ms(local) + lease_ms;
     return hf__local_run(local, &hf__sql_local_add_lease, err, "iiii", session->id,
                          local->lease_store, (int64_t)lease_ms, *until_ms);
 }
@@ -210,7 +216,7 @@ static hf_status get_lease(hf__local *local, const hf__local_session *session, i
     bool more = false;
 
     hf_status status = hf__local_query(local, &hf__sql_local_get_lease, &rows, err, "ii",
-                                       session->id, hf__boot_ms());
+                                       session->id, hf__local_clock_ms(local));
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, &more, err);
     *until_ms = status == HF_OK && more ? sqlite3_column_int64(rows, 0) : 0;
@@ -259,7 +265,7 @@ static hf_status sort_out(hf__local *local, hf_error *err)
 /* Between enter and leave, so that nothing is leased or released meanwhile. */
 static hf_status renew_entered(hf__local *local, hf_error *err)
 {
-    int64_t now = hf__boot_ms();
+    int64_t now = hf__local_clock_ms(local);
     int64_t count = 0;
 
     hf_status status =
@@ -436,7 +442,7 @@ static hf_status check_entered(hf__local *local, const hf__claim *lease, hf_erro
 
     hf_status status =
         hf__local_query(local, &hf__sql_local_check_lease, &rows, err, "iiii",
-                        (int64_t)lease->space, lease->key, lease->term, hf__boot_ms());
+                        (int64_t)lease->space, lease->key, lease->term, hf__local_clock_ms(local));
     if (status == HF_OK)
         status = hf__local_fetch(local, rows, &more, err);
     if (rows != NULL)

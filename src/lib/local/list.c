@@ -49,7 +49,7 @@ static hf_status find_rival(hf__local *local, const hf__claim *claim, hf_mode mo
 
     hf_status status = hf__local_query(
         local, &hf__sql_local_find_rivals, &rows, err, "iiiii", (int64_t)claim->space, claim->key,
-        (int64_t)(mode == HF_SHARED), hf__boot_ms(), (int64_t)is_locked);
+        (int64_t)(mode == HF_SHARED), hf__local_clock_ms(local), (int64_t)is_locked);
     while (status == HF_OK && more && !holder->found) {
         status = hf__local_fetch(local, rows, &more, err);
         if (status != HF_OK || !more)
@@ -91,6 +91,22 @@ bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim)
         sqlite3_reset(rows);
     hf__local_db_leave(local);
     return status == HF_OK && alive > 0 && stopped == alive;
+}
+
+bool hf__local_is_asked_for(hf__local *local, const hf__request *request)
+{
+    hf__holder holder = {0};
+    bool held = false;
+    hf_error ignored;
+
+    if (!hf__stands_aside(request) ||
+        hf__local_is_held(local, request->ask, &held, &ignored) != HF_OK || !held ||
+        hf__local_db_enter(local, &ignored) != HF_OK)
+        return held;
+    (void)!find_rival(local, request->ask, HF_SHARED, true, &holder, &ignored);
+    hf__local_db_leave(local);
+    return !holder.found || strcmp(holder.host, local->host) != 0 ||
+           !hf__process_is_stopped(holder.pid);
 }
 
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
@@ -188,9 +204,9 @@ static char *copy_text(sqlite3_stmt *rows, int column)
 }
 
 /* What is left of a lease; 0: it is over, or none. */
-static int64_t left_of(sqlite3_stmt *rows)
+static int64_t left_of(const hf__local *local, sqlite3_stmt *rows)
 {
-    int64_t left_ms = sqlite3_column_int64(rows, 14) - hf__boot_ms();
+    int64_t left_ms = sqlite3_column_int64(rows, 14) - hf__local_clock_ms(local);
     return sqlite3_column_type(rows, 14) != SQLITE_NULL && left_ms > 0 ? left_ms : 0;
 }
 
@@ -217,7 +233,7 @@ static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err
         .slot = (unsigned)sqlite3_column_int(rows, 4),
         .token = sqlite3_column_int64(rows, 6),
         .age_ms = age_of(sqlite3_column_int64(rows, 7)),
-        .left_ms = row->is_holder ? left_of(rows) : 0,
+        .left_ms = row->is_holder ? left_of(table->local, rows) : 0,
         .pid = sqlite3_column_int(rows, 8),
         .label = row->label,
         .application = row->application,
@@ -243,7 +259,7 @@ static hf_status is_true(hf__local *local, sqlite3_stmt *rows, bool *is, hf_erro
         .key = sqlite3_column_int64(rows, 1),
     };
 
-    *is = left_of(rows) > 0;
+    *is = left_of(local, rows) > 0;
     if (*is)
         return HF_OK;
     *is = hf__local_is_alive(local, &process) && sqlite3_column_int(rows, 5) != HF_LEASE;

@@ -155,6 +155,7 @@ static void identify(hf__local *local)
         .pid_space = hf__own_pid_space(),
         .host = local->host,
     };
+    local->boot_offset_ms = hf__own_boot_offset_ms();
 }
 
 /* Keeps the absolute path, because the process may change its working directory. */

@@ -357,6 +357,9 @@ hf_status hf__local_claim_schedule(hf__backend *backend, const char *label, int6
 
 /* ---- leases.c -------------------------------------------------------------------------------- */
 
+/* The clock of leases: since the boot, and the same in every time namespace. */
+int64_t hf__local_clock_ms(const hf__local *local);
+
 /*
  * Is a claim leased by somebody, in a mode that conflicts? HF_NOT_ACQUIRED, with request->blocked
  * and free_at. The caller has the bytes of the claims. Between enter and leave; look_for enters by
@@ -439,6 +442,12 @@ HF_MUST_CHECK hf_status hf__local_bury(hf__local *local, int *dead, hf_error *er
  */
 bool hf__local_is_head_stopped(hf__local *local, const hf__claim *claim);
 
+/*
+ * Has somebody asked for the key of a lease, who is to get it first? Not if that one was stopped
+ * since. Enters by itself.
+ */
+bool hf__local_is_asked_for(hf__local *local, const hf__request *request);
+
 /* Operations: see hf__backend_ops. They enter by themselves. */
 hf_status hf__local_find_holder(hf__backend *backend, const hf__claim *claim, hf__holder *holder,
                                 hf_error *err);
@@ -490,6 +499,7 @@ struct hf__local {
     char *application;
     char host[256];
     hf__local_process self;
+    int64_t boot_offset_ms; /* of CLOCK_BOOTTIME in our time namespace */
     bool keeps_records;
     int check_ms;    /* so often the watcher looks for removed lock files */
     int64_t busy_ms; /* the longest wait for another process that writes a record */

@@ -49,6 +49,10 @@ DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat = ?3
 -- name: drop_session prepared
 DELETE FROM holders WHERE seat = ?1
 
+-- name: end_rival_leases prepared
+-- Before drop_rivals: they are over, and end for all their keys. Who held one hears of it when it renews.
+DELETE FROM leases WHERE seat IN (SELECT seat FROM holders WHERE space = ?1 AND key = ?2 AND seat <> ?3)
+
 -- name: drop_rivals prepared
 -- The session holds the key exclusively, so other recorded holders are gone.
 DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat <> ?3

@@ -187,6 +187,9 @@ static hf_status put_holder(hf__local *local, int64_t session_id, const hf__clai
     hf_status status = HF_OK;
 
     if (claim->mode == HF_EXCLUSIVE)
+        status = hf__local_run(local, &hf__sql_local_end_rival_leases, err, "iii", space,
+                               claim->key, session_id);
+    if (status == HF_OK && claim->mode == HF_EXCLUSIVE)
         status = hf__local_run(local, &hf__sql_local_drop_rivals, err, "iii", space, claim->key,
                                session_id);
     if (status == HF_OK)

@@ -441,14 +441,6 @@ static bool goes_on(hf__local *local, const hf__request *request, int64_t until,
     return true;
 }
 
-/* Has somebody asked for the key, who gets it before all others? */
-static hf_status is_asked_for(hf__local *local, const hf__request *request, bool *asked,
-                              hf_error *err)
-{
-    *asked = false;
-    return hf__stands_aside(request) ? hf__local_is_held(local, request->ask, asked, err) : HF_OK;
-}
-
 /* Where a lock is free, the waiter in its gate is given a moment to lock it. */
 hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_error *err)
 {
@@ -458,13 +450,12 @@ hf_status hf__local_try_claims(hf__backend *backend, hf__request *request, hf_er
     hf_status status = HF_OK;
 
     if (request->lifetime == HF_LEASE) {
-        bool asked = false;
         status = hf__local_start_renewing(local, err);
-        if (status == HF_OK)
-            status = is_asked_for(local, request, &asked, err);
+        if (status != HF_OK)
+            return status;
         request->blocked = 0;
-        if (status != HF_OK || asked)
-            return status != HF_OK ? status : HF_NOT_ACQUIRED;
+        if (hf__local_is_asked_for(local, request))
+            return HF_NOT_ACQUIRED;
     }
     status = try_once(local, request, &gates, err);
     while (status == HF_NOT_ACQUIRED && goes_on(local, request, until, &gates))

@@ -329,14 +329,15 @@ static void attempt_close(hf__attempt *head, const hf__attempt_plan *plan)
 {
     local_attempt *attempt = (local_attempt *)head;
 
-    (void)plan;
     if (attempt == NULL)
         return;
     while (attempt->first != NULL)
         drop_first(attempt);
     hf__local_connection_put(attempt->connection);
-    if (attempt->kept != NULL)
+    if (attempt->kept != NULL) { /* a child of fork() may have the files open, too */
+        hf__local_session_unlock(attempt->kept, plan->leases, plan->lease_count);
         hf__local_session_free(attempt->kept);
+    }
     free(attempt);
 }
 

@@ -219,9 +219,11 @@ static hf_status sweep_rows(hf__local *local, int64_t now_ms, hf_error *err)
     if (status == HF_OK)
         status = hf__local_run(local, &hf__sql_local_drop_old_labels, err, "i", now_ms);
     if (status == HF_OK)
-        status = hf__local_run(local, &hf__sql_local_drop_ended_holders, err, "i", hf__boot_ms());
+        status = hf__local_run(local, &hf__sql_local_drop_ended_holders, err, "i",
+                               hf__local_clock_ms(local));
     if (status == HF_OK)
-        status = hf__local_run(local, &hf__sql_local_drop_ended_leases, err, "i", hf__boot_ms());
+        status = hf__local_run(local, &hf__sql_local_drop_ended_leases, err, "i",
+                               hf__local_clock_ms(local));
     if (status == HF_OK)
         status = hf__local_bury(local, &dead, err);
     if (status == HF_OK)

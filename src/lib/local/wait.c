@@ -499,10 +499,9 @@ static hf_status wait_for_lease(hf__local_wait *wait, hf__request *request, hf_e
             .pass = request->asks ||
                     (stood_since != 0 && hf__now_ms() - stood_since >= HF__LOCAL_STALL_MS)};
         enter_gate(wait);
-        again = asked = false;
-        if (hf__stands_aside(request))
-            status = hf__local_is_held(wait->local, request->ask, &asked, err);
-        if (status == HF_OK && !asked)
+        again = false;
+        asked = hf__local_is_asked_for(wait->local, request);
+        if (!asked)
             status = hf__local_session_try(wait->session, request, &gates, &again, err);
         if (status == HF_NOT_ACQUIRED || asked) {
             again = true;

@@ -1,8 +1,11 @@
 """Leases on the local store: rows that end, with the same promises as on a server."""
 
 import contextlib
+import os
 import pathlib
+import signal
 import sqlite3
+import subprocess
 import threading
 import time
 
@@ -245,6 +248,31 @@ def test_lease_that_nobody_holds_is_not_renewed(leased, store, other):
     assert kept.state is State.HELD
 
 
+def test_lease_is_judged_by_one_clock_in_every_time_namespace(leased, store, holdfast):
+    ahead = ["unshare", "--time", "--boottime", "100000", "--fork"]
+    tried = subprocess.run([*ahead, "true"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"needs a time namespace, and we may not make one here: {tried.stderr.strip()}")
+    with store.acquire("job", **LEASE) as lock:
+        for how in ((), ("--lease", "30s")):
+            done = subprocess.run([*ahead, hf.built("src/holdfast"), "run", "-n", "--url", leased.url, *how, "job", "--", "true"],
+                                  capture_output=True, text=True)
+            assert done.returncode == 75, done.stderr
+        assert lock.state is State.HELD
+
+
+def test_asker_that_is_stopped_keeps_nobody_from_a_lease(leased, store, other):
+    lock = store.acquire("job", **LEASE)
+    with leased.peer() as peer:
+        asking = peer.begin("acquire", "job", hf.FOREVER, flags=hf.ASK, **LEASE)
+        eventually(lambda: any(view.waiting for view in store.locks()))
+        peer.stop()
+        lock.end()
+        other.acquire("job", wait_ms=20000, **LEASE).end()
+        peer.cont()
+        peer.release(asking.result())
+
+
 # --- what is written under a lease ----------------------------------------------------------------------
 
 
@@ -293,6 +321,26 @@ def test_stopped_in_its_transaction_it_keeps_the_lease_until_that_ends(leased, o
         write(lock, 2)
         lock.end()
     assert work_of(leased) == [(1,), (2,)]
+
+
+def test_child_of_a_transaction_under_a_lease_keeps_nothing(leased, store, other, table):
+    lock = store.acquire("job", **LEASE)
+    children = []
+
+    def inside(tx):
+        tx.query("insert into work values (1)")
+        children.append(os.fork())
+        if children[0] == 0:
+            signal.pause()
+            os._exit(0)
+
+    hf_tx.OnLock(lock, inside).result()
+    try:
+        lock.end()
+        other.acquire("job", **LEASE).end()
+    finally:
+        os.kill(children[0], signal.SIGKILL)
+        os.waitpid(children[0], 0)
 
 
 def test_reading_under_a_lease_needs_it_and_locks_nothing(leased, store, other, table):
