@@ -68,13 +68,15 @@ void hf__read_boot_id(char *out, size_t out_size)
 
 int64_t hf__own_boot_offset_ms(void)
 {
+    static const char name[] = "boottime";
     char text[256] = "";
-    long long seconds = 0, nanoseconds = 0;
+    char *end = NULL;
 
     if (!read_small("/proc/self/timens_offsets", text, sizeof text))
         return 0;
-    const char *line = strstr(text, "boottime");
-    if (line == NULL || sscanf(line, "boottime %lld %lld", &seconds, &nanoseconds) != 2)
+    const char *line = strstr(text, name);
+    if (line == NULL)
         return 0;
-    return seconds * 1000 + nanoseconds / 1000000;
+    int64_t seconds = strtoll(line + strlen(name), &end, 10);
+    return seconds * 1000 + strtoll(end, NULL, 10) / 1000000; /* and nanoseconds */
 }
