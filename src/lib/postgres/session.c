@@ -90,19 +90,40 @@ hf_status hf__pg_session_connect(pg_backend *backend, pg_purpose purpose,
     return HF_OK;
 }
 
+static const char no_answer[] = "no_answer"; /* why a session was lost: nothing came in time */
+
+/* *ended: the connection was there, and then no more; nobody was waited for. */
+static hf_status connect_and_check(pg_backend *backend, pg_purpose purpose,
+                                   const pg_patience *patience, pg_session **session, bool *ended,
+                                   hf_error *err)
+{
+    hf_status status = hf__pg_session_connect(backend, purpose, patience, session, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__pg_check_server(*session, err);
+    hf__pg_prefer_host(backend, (*session)->conn, status == HF_OK);
+    if (status != HF_OK) {
+        *ended = atomic_load(&(*session)->base.lost) && (*session)->base.reason != no_answer;
+        hf__pg_session_free(*session);
+        *session = NULL;
+    }
+    return status;
+}
+
+/*
+ * A pooler may hand out a connection whose server is just about to end it, as after a failover: the
+ * next one is another.
+ */
 hf_status hf__pg_session_open_for(pg_backend *backend, pg_purpose purpose,
                                   const pg_patience *patience, pg_session **out, hf_error *err)
 {
     pg_session *session = NULL;
-    hf_status status = hf__pg_session_connect(backend, purpose, patience, &session, err);
+    bool ended = false;
+    hf_status status = connect_and_check(backend, purpose, patience, &session, &ended, err);
+    if (status == HF_UNREACHABLE && ended)
+        status = connect_and_check(backend, purpose, patience, &session, &ended, err);
     if (status != HF_OK)
         return status;
-    status = hf__pg_check_server(session, err);
-    hf__pg_prefer_host(backend, session->conn, status == HF_OK);
-    if (status != HF_OK) {
-        hf__pg_session_free(session);
-        return status;
-    }
     session->patience = NULL;
     keep_address(session);
     atomic_store(&session->used_ms, hf__now_ms());
@@ -273,7 +294,7 @@ static void hear_goodbye(pg_session *session)
 /* A server that ends a session says why; a connection that breaks does not. */
 static const char *loss_reason(const pg_session *session, const char *what)
 {
-    return what ? "no_answer" : session->goodbye[0] ? "server" : "connection";
+    return what ? no_answer : session->goodbye[0] ? "server" : "connection";
 }
 
 void hf__pg_session_fail(pg_session *session, const char *what)

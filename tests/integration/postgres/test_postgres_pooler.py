@@ -1,6 +1,8 @@
 """Through PgBouncer: what a pooled server connection cannot keep is refused, and nothing leaks."""
 
 import contextlib
+import os
+import signal
 
 import psycopg2
 import pytest
@@ -120,3 +122,19 @@ def test_schema_can_be_used_through_a_session_pooler(db15, session_pooler):
         store.init()
         first = store.acquire("a").token
         assert store.acquire("b").token > first
+
+
+def test_store_opens_though_the_pooler_hands_out_a_connection_that_is_being_ended(db15, lone_pooler):
+    """As after a failover: the server has been told to end it, and the pooler does not know yet."""
+    with contextlib.closing(psycopg2.connect(lone_pooler.url(db15.name))) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+        cursor.execute("select pg_backend_pid()")
+        backend, = cursor.fetchone()
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        db15.sql("select pg_terminate_backend(%s)", backend)
+        opening = Background(hf.Store, lone_pooler.url(db15.name))
+        stays(lambda: opening.running, 0.3)
+    finally:
+        os.kill(backend, signal.SIGCONT)
+    opening.result().close()
