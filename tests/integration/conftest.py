@@ -22,7 +22,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 OTHERS = servers.OTHERS
 SERVERS = OTHERS or ["pg15", "pg18"]
 
-FOREIGN_SETTINGS = ("PG", "HOLDFAST_", "DATABASE_URL", "XDG_STATE_HOME", "NOTIFY_SOCKET")
+FOREIGN_SETTINGS = ("PG", "HOLDFAST_", "DATABASE_URL", "XDG_STATE_HOME", "NOTIFY_SOCKET", "MAKE", "MFLAGS")
 
 
 @pytest.fixture(scope="session", autouse=True)

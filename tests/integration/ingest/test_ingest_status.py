@@ -49,7 +49,7 @@ def test_it_tells_where_a_network_stands(world):
     one.pop("transactions_estimate")
     assert one == {
         "network": "testnet", "schema": "ingest_testnet", "exists": True,
-        "lock": "wallet-backend-ingest-testnet", "key": LOCK_KEY, "ingester": None,
+        "lock": "wallet-backend-ingest-testnet", "key": LOCK_KEY, "key_text": str(LOCK_KEY), "ingester": None,
         "latest": 300, "closed_at": "2023-11-14T22:38:20.000Z",
         "source_tip": 300, "lag_ledgers": 0, "live_ledgers": 290, "backfill_ledgers": None, "oldest": 201, "wanted_from": 11, "floor": 201,
         "ranges": 1, "covered": 100, "gaps": 0, "missing": 0, "quarantined": 0, "disagrees": False}

@@ -486,7 +486,7 @@ def test_the_command_registers_and_prints_the_id(table, store):
     assert (first.code, first.err) == (0, "")
     assert int(first.out) == find(store, EVENTS)
     again = json.loads(table("register", "--json", "app.events").out)
-    assert again == {"table": "app.events", "id": int(first.out), "created": False}
+    assert again == {"table": "app.events", "id": int(first.out), "id_text": first.out.strip(), "created": False}
 
 
 def test_the_command_shows_and_lists(table, store):
