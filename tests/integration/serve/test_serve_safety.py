@@ -261,7 +261,7 @@ def test_who_may_only_read_ends_nobody_and_who_ends_is_on_record_by_name(command
 
 def test_terminate_ends_a_lease_by_the_form_of_the_page(ending, command):
     if command.url.startswith("local:"):
-        pytest.skip("a lease is a session lock there")
+        pytest.skip("nobody but its time ends the lease of another process there")
     holder = command.hold("precious", "--lease", "1h")
     holder.kill9()
     server = ending()
