@@ -76,7 +76,7 @@ format:
 
 bench: all
 	@scripts/deps test bench
-	bench/run $(BENCH)
+	HOLDFAST_BUILD=$(abspath $(BUILD)) bench/measure $(BENCH)
 
 # The guides as a static site; a link that leads nowhere fails.
 site:

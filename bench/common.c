@@ -109,6 +109,14 @@ void bench_expect(PGconn *conn, const char *name, int count, const char *const *
     PQclear(result);
 }
 
+void bench_run(PGconn *conn, const char *sql)
+{
+    PGresult *result = PQexec(conn, sql);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
+        bench_die(sql, PQerrorMessage(conn));
+    PQclear(result);
+}
+
 int64_t bench_ask(PGconn *conn, const char *sql, const char *value)
 {
     PGresult *result = PQexecParams(conn, sql, value ? 1 : 0, NULL, &value, NULL, NULL, 0);

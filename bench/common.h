@@ -12,7 +12,7 @@
 int64_t bench_now_ns(void);
 void bench_sleep_ms(int ms);
 
-/* On standard output, flushed: bench/run reads one round a line, "LIBRARY CONTROL". */
+/* On standard output, flushed: bench/world.py reads one round a line, "LIBRARY CONTROL". */
 void bench_print(double library, double control);
 
 _Noreturn void bench_die(const char *what, const char *why);
@@ -32,6 +32,7 @@ void bench_prepare(PGconn *conn, const char *name, const char *sql);
  */
 void bench_expect(PGconn *conn, const char *name, int count, const char *const *values,
                   const char *wanted);
+void bench_run(PGconn *conn, const char *sql);
 int64_t bench_ask(PGconn *conn, const char *sql, const char *value); /* $1, or NULL; 0 for no row */
 
 #endif

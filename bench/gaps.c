@@ -19,14 +19,6 @@ static void check(hf_status status, const hf_error *err)
         bench_die("gaps", err->message);
 }
 
-static void run_sql(PGconn *conn, const char *sql)
-{
-    PGresult *result = PQexec(conn, sql);
-    if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
-        bench_die("gaps", PQerrorMessage(conn));
-    PQclear(result);
-}
-
 static hf_network *open_network(hf_store *store, PGconn *conn, const char *name, int64_t ledgers)
 {
     hf_network_options options = HF_NETWORK_OPTIONS_INIT;
@@ -36,7 +28,7 @@ static hf_network *open_network(hf_store *store, PGconn *conn, const char *name,
     options.name = name;
     check(hf_network_open(store, &options, &network, &err), &err);
     (void)snprintf(sql, sizeof sql, "DROP SCHEMA IF EXISTS \"%s\" CASCADE", network->schema);
-    run_sql(conn, sql);
+    bench_run(conn, sql);
     check(hf__tables_install(network, &err), &err);
     check(hf__partitions_ensure(network, 0, ledgers, HF__PARTITION_LEDGERS, &err), &err);
     return network;
@@ -49,24 +41,25 @@ static void fill(PGconn *conn, long ledgers, long rows, long gaps)
 {
     char sql[1024];
     long each = ledgers / (gaps + 1);
-    run_sql(conn, "DROP INDEX ingest_gaps.transactions_hash");
+    bench_run(conn, "DROP INDEX ingest_gaps.transactions_hash");
     (void)snprintf(sql, sizeof sql,
                    "INSERT INTO ingest_gaps.transactions (to_id, ledger_number, application_order, "
                    "hash, closed_at) SELECT (l << 32) | (t << 12), l, t, 'h', now() FROM "
                    "generate_series(1::bigint, %ld) l, generate_series(1, %ld) t "
                    "WHERE l %% %ld NOT IN (0, 1, 2) OR l < 3 OR l > %ld",
                    ledgers, rows, each, each * gaps + 2);
-    run_sql(conn, sql);
+    bench_run(conn, sql);
     (void)snprintf(sql, sizeof sql,
                    "INSERT INTO ingest_gaps.ingest_coverage SELECT i * %ld + 3 - 2 * (i = 0)::int, "
                    "CASE WHEN i = %ld THEN %ld ELSE (i + 1) * %ld - 1 END "
                    "FROM generate_series(0, %ld) i",
                    each, gaps, ledgers, each, gaps);
-    run_sql(conn, sql);
-    run_sql(conn, "INSERT INTO ingest_gaps.ingest_store SELECT 'latestLedgerCursor', max(hi) FROM "
-                  "ingest_gaps.ingest_coverage");
-    run_sql(conn, "VACUUM ANALYZE ingest_gaps.transactions");
-    run_sql(conn, "VACUUM ANALYZE ingest_gaps.ingest_coverage");
+    bench_run(conn, sql);
+    bench_run(conn,
+              "INSERT INTO ingest_gaps.ingest_store SELECT 'latestLedgerCursor', max(hi) FROM "
+              "ingest_gaps.ingest_coverage");
+    bench_run(conn, "VACUUM ANALYZE ingest_gaps.transactions");
+    bench_run(conn, "VACUUM ANALYZE ingest_gaps.ingest_coverage");
 }
 
 static const char by_window_function[] =
@@ -105,7 +98,7 @@ static void measure_answer(hf_store *store, PGconn *conn, char **argv)
         free(gaps);
     }
     hf_network_free(network);
-    run_sql(conn, "DROP SCHEMA ingest_gaps CASCADE");
+    bench_run(conn, "DROP SCHEMA ingest_gaps CASCADE");
 }
 
 /* ---- commits --------------------------------------------------------------------------------- */
@@ -155,9 +148,9 @@ static struct live start_live(hf_store *store, PGconn *conn, const char *name, l
                    "INSERT INTO %singest_coverage SELECT 10 * i, 10 * i + 5 * (i < %ld)::int "
                    "FROM generate_series(1, %ld) i",
                    live.network->prefix, ranges, ranges);
-    run_sql(conn, sql);
+    bench_run(conn, sql);
     (void)snprintf(sql, sizeof sql, "VACUUM ANALYZE %singest_coverage", live.network->prefix);
-    run_sql(conn, sql);
+    bench_run(conn, sql);
     check(hf_cursor_set(live.network, live.network->latest, live.latest, &err), &err);
     return live;
 }
@@ -187,7 +180,7 @@ int main(int argc, char **argv)
                   "gaps URL answer ROUNDS LEDGERS ROWS GAPS | commit ROUNDS COMMITS RANGES");
     hf_store *store = bench_store(argv[1], HF_RECORDS_OFF);
     PGconn *conn = bench_connect(argv[1]);
-    run_sql(conn, "SET client_min_messages = warning");
+    bench_run(conn, "SET client_min_messages = warning");
     if (answer)
         measure_answer(store, conn, argv);
     else

@@ -1,9 +1,9 @@
 /*
- * The controls of bench/ingest: bare libpq, and the rows that the ingester has written before.
+ * The controls of bench/cases/ingest.py: bare libpq, and the rows that the ingester wrote before.
  *
- *   bench_ingest copy URL SCHEMA    empties the tables and copies all rows back; prints "ROWS
- * SECONDS" bench_ingest tip URL SCHEMA     the same by one transaction per ledger; prints "LEDGERS
- * SECONDS" bench_ingest prepared URL SCHEMA    likewise, with statements that were prepared
+ *   bench_ingest copy URL SCHEMA      empties the tables, copies all rows back; "ROWS SECONDS"
+ *   bench_ingest tip URL SCHEMA       the same by one transaction per ledger; "LEDGERS SECONDS"
+ *   bench_ingest prepared URL SCHEMA  likewise, with statements that were prepared
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,14 +19,6 @@ static const char ledger_columns[] =
     "ledgers (sequence, hash, previous_hash, closed_at, transaction_count)";
 static const char transaction_columns[] =
     "transactions (to_id, ledger_number, application_order, hash, status, fee, closed_at, body)";
-
-static void run(PGconn *conn, const char *sql)
-{
-    PGresult *result = PQexec(conn, sql);
-    if (PQresultStatus(result) != PGRES_COMMAND_OK)
-        bench_die(sql, PQerrorMessage(conn));
-    PQclear(result);
-}
 
 static PGresult *ask(PGconn *conn, const char *sql)
 {
@@ -86,13 +78,13 @@ static void bench_copy(PGconn *conn)
     hf__buf ledgers = {0}, transactions = {0};
     int64_t rows = copy_out(conn, "ledgers", &ledgers);
     rows += copy_out(conn, "transactions", &transactions);
-    run(conn, "TRUNCATE ledgers, transactions");
-    run(conn, "CHECKPOINT");
+    bench_run(conn, "TRUNCATE ledgers, transactions");
+    bench_run(conn, "CHECKPOINT");
     int64_t began = bench_now_ns();
-    run(conn, "BEGIN");
+    bench_run(conn, "BEGIN");
     copy_in(conn, "ledgers", &ledgers);
     copy_in(conn, "transactions", &transactions);
-    run(conn, "COMMIT");
+    bench_run(conn, "COMMIT");
     bench_print((double)rows, (double)(bench_now_ns() - began) / 1e9);
     hf__buf_free(&ledgers);
     hf__buf_free(&transactions);
@@ -212,13 +204,13 @@ static void bench_tip(PGconn *conn, bool prepared)
     int64_t before = strtoll(PQgetvalue(replay.ledgers, 0, 0), NULL, 10) - 1;
     (void)snprintf(from, sizeof from, "%" PRId64, before);
     replay.from = from;
-    run(conn, "TRUNCATE ledgers, transactions, ingest_coverage");
+    bench_run(conn, "TRUNCATE ledgers, transactions, ingest_coverage");
     (void)snprintf(sql, sizeof sql,
                    "INSERT INTO ingest_coverage VALUES (%s, %s); "
                    "UPDATE ingest_store SET value = '%s' WHERE key = 'latestLedgerCursor'",
                    from, from, from);
-    run(conn, sql);
-    run(conn, "CHECKPOINT");
+    bench_run(conn, sql);
+    bench_run(conn, "CHECKPOINT");
     make_statements(&replay.statements, replay.rows);
     int64_t began = bench_now_ns();
     for (int i = 0; i < count; i++)
@@ -236,7 +228,7 @@ int main(int argc, char **argv)
         bench_die("usage", "bench_ingest copy|tip|prepared URL SCHEMA");
     PGconn *conn = bench_connect(argv[2]);
     (void)snprintf(sql, sizeof sql, "SET search_path TO \"%s\"", argv[3]);
-    run(conn, sql);
+    bench_run(conn, sql);
     if (strcmp(argv[1], "copy") == 0)
         bench_copy(conn);
     else if (strcmp(argv[1], "tip") == 0 || strcmp(argv[1], "prepared") == 0)

@@ -1,37 +1,23 @@
-#!/usr/bin/python3
-"""ingest [--rounds N] [NAME...]: catching up, at the tip, beside a backfill, memory. On PostgreSQL 15.
+"""The ingester: catching up, at the tip, beside a backfill, memory. The controls are bare libpq with the same rows."""
 
-The controls are bare libpq with the same rows into the same tables, in turns with the ingester, on a
-throwaway server with durability on. A missed target is shown, never asserted.
-"""
-
-import argparse
 import contextlib
+import functools
 import os
 import pathlib
 import signal
-import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BUILD = pathlib.Path(os.environ.get("HOLDFAST_BUILD", ROOT / "build")).resolve()
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "tests/integration/harness"))
-
-import servers  # noqa: E402
-
-SETTINGS = "fsync = on\nfull_page_writes = on\nshared_buffers = 128MB\nmax_wal_size = 4GB\n"
-MEMORY_LIMIT = 200  # MB
+from figures import faster, figure
+from world import BUILD, HOLDFAST, output
 
 
 class Bench:
-    def __init__(self, server, rounds):
+    def __init__(self, world, server):
+        self.world = world
         self.database = server.create_database()
         self.url = self.database.url(user="postgres")
-        self.rounds = rounds
         self.networks = 0
 
     # --- doing ----------------------------------------------------------------------------------------
@@ -45,7 +31,7 @@ class Bench:
         self.database.sql(f"drop schema if exists ingest_{name} cascade")
 
     def command(self, network, source, *options):
-        return [BUILD / "src/holdfast", "ingest", "--url", self.url, "--network", network, "--source", source,
+        return [HOLDFAST, "ingest", "--url", self.url, "--network", network, "--source", source,
                 *map(str, options)]
 
     def ingest(self, network, source, *options):
@@ -56,13 +42,12 @@ class Bench:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
-            sys.exit(f"error: exit {process.returncode}: {said}")
+            raise OSError(f"holdfast ingest ended with {process.returncode}: {said}")
         return time.monotonic() - began, usage.ru_maxrss / 1024
 
     def control(self, what, network):
         """Of how many, in how many seconds."""
-        words = [BUILD / "bench/bench_ingest", what, self.url, f"ingest_{network}"]
-        count, seconds = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+        count, seconds = output(BUILD / "bench/bench_ingest", what, self.url, f"ingest_{network}").split()
         return float(count), float(seconds)
 
     def write_file(self, network, path):
@@ -79,20 +64,23 @@ class Bench:
 
     # --- measuring --------------------------------------------------------------------------------------
 
+    def repeat(self, once, *arguments):
+        """Columns: of each repetition the rates of the ingester and of its controls."""
+        return list(zip(*(once(*arguments) for _ in self.world.repeated)))
+
+    def sizes(self, *sizes):
+        """(transactions of a ledger, ledgers)"""
+        return [(transactions, self.world.size(count, count // 50)) for transactions, count in sizes]
+
     def catch_up(self):
-        for transactions, count in ((5, 30_000), (50, 8_000), (500, 800)):
+        for transactions, count in self.sizes((5, 20_000), (50, 5_000), (500, 500)):
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder) / "ledgers.ndjson"
                 with self.network() as network:
                     self.ingest(network, f"generate:{count},{transactions}")
                     self.write_file(network, path)
-                for source in (f"generate:{count},{transactions}", path):
-                    figures = [self.catch_up_once(source) for _ in range(self.rounds)]
-                    ours, bare = (statistics.median(column) for column in zip(*figures))
-                    ratio = statistics.median(a / b for a, b in figures)
-                    kind = "file" if source == path else "generate"
-                    yield (f"catch-up, {kind}, {transactions} tx", f"{ours / 1e3:.0f} k rows/s",
-                           f"{bare / 1e3:.0f} k rows/s", f"{ratio:.2f}", "≥ 0.6", ratio >= 0.6)
+                for kind, source in (("generate", f"generate:{count},{transactions}"), ("file", path)):
+                    yield faster(f"{kind}, {transactions} tx", *self.repeat(self.catch_up_once, source), 0.6, rows_a_second)
 
     def catch_up_once(self, source):
         with self.network() as network:
@@ -102,14 +90,10 @@ class Bench:
 
     def backfill(self):
         """As fast as two workers are, against the same COPY."""
-        for transactions, count in ((5, 30_000), (50, 8_000)):
+        for transactions, count in self.sizes((5, 20_000), (50, 5_000)):
             for workers in (1, 2, 4):
-                figures = [self.backfill_once(f"generate:{count},{transactions}", count, workers)
-                           for _ in range(self.rounds)]
-                ours, bare = (statistics.median(column) for column in zip(*figures))
-                ratio = statistics.median(a / b for a, b in figures)
-                yield (f"backfill, {workers} workers, {transactions} tx", f"{ours / 1e3:.0f} k rows/s",
-                       f"{bare / 1e3:.0f} k rows/s", f"{ratio:.2f}", "", None)
+                rates = self.repeat(self.backfill_once, f"generate:{count},{transactions}", count, workers)
+                yield faster(f"{workers} workers, {transactions} tx", *rates, show_as=rows_a_second)
 
     def backfill_once(self, source, count, workers):
         with self.network() as network:
@@ -119,16 +103,11 @@ class Bench:
             return rows / seconds, rows / bare
 
     def tip(self):
-        for transactions, count in ((5, 6000), (50, 3000)):
-            for case, beside in ((f"tip, {transactions} tx", False), (f"tip, {transactions} tx, two workers beside", True)):
-                figures = [self.tip_once(transactions, count, beside) for _ in range(self.rounds)]
-                least = 0.5 if beside else 0.8
-                ours, bare, prepared = (statistics.median(column) for column in zip(*figures))
-                ratio = statistics.median(a / b for a, b, _ in figures)
-                yield (case, f"{ours:.0f} commits/s", f"{bare:.0f} commits/s", f"{ratio:.2f}", f"≥ {least}",
-                       ratio >= least)
-                ratio = statistics.median(a / b for a, _, b in figures)
-                yield case + ", prepared", f"{ours:.0f} commits/s", f"{prepared:.0f} commits/s", f"{ratio:.2f}", "", None
+        for transactions, count in self.sizes((5, 1000), (50, 600)):
+            for beside, least in (("", 0.9), (", two workers beside", 0.8)):
+                ours, bare, prepared = self.repeat(self.tip_once, transactions, count, bool(beside))
+                yield faster(f"{transactions} tx{beside}, against prepared statements", ours, prepared, least)
+                yield faster(f"{transactions} tx{beside}, against statements", ours, bare)
 
     def tip_once(self, transactions, count, beside, first=1_000_001):
         """A transaction of its own for each ledger, as at the tip. The controls are always alone."""
@@ -157,51 +136,34 @@ class Bench:
                 time.sleep(0.01)
             yield
             if process.poll() is not None:
-                sys.exit("error: the backfill ended before the ingester")
+                raise OSError("the backfill ended before the ingester")
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(10)
 
     def memory(self):
-        cases = [
-            ("live, 100 000 ledgers of 1 tx", "generate:100000,1", []),
-            ("live, 20 000 ledgers of 50 tx", "generate:20000,50", []),
-            ("live, 60 ledgers of 20 000 tx", "generate:60,20000", []),
-            ("backfill, 8 workers, 20 000 ledgers of 50 tx", "generate:20000,50", ["--workers", 8]),
-            ("backfill, 8 workers, 60 ledgers of 20 000 tx", "generate:60,20000", ["--workers", 8]),
-        ]
-        for case, source, options in cases:
+        """Many small ledgers, and few of 20 000 transactions."""
+        for case, workers, (transactions, count) in (
+                ("live", 0, (1, 100_000)), ("live", 0, (50, 20_000)), ("live", 0, (20_000, 60)),
+                ("backfill, 8 workers", 8, (50, 20_000)), ("backfill, 8 workers", 8, (20_000, 60))):
+            count = self.world.size(count, count // 20)
+            source, options = f"generate:{count},{transactions}", []
             with self.network() as network:
-                count = int(source.split(":")[1].split(",")[0])
-                if options:
+                if workers:
                     self.ingest(network, source, "--start-ledger", count)
-                    options = ["--backfill", f"1-{count}", *options]
+                    options = ["--backfill", f"1-{count}", "--workers", workers]
                 _, most = self.ingest(network, source, *options)
-            yield f"memory, {case}", f"{most:.0f} MB", "", "", f"< {MEMORY_LIMIT} MB", most < MEMORY_LIMIT
+            yield figure(f"{case}, {count} ledgers of {transactions} tx", [most], "MB", 200)
 
 
-NAMES = ["catch_up", "backfill", "tip", "memory"]
+def rows_a_second(rate):
+    return f"{rate / 1e3:.0f} k rows/s"
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="bench/ingest", description="Measures; prints one table.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(NAMES)}")
-    parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
-    for name in arguments.names:
-        if name not in NAMES:
-            parser.error(f"no benchmark '{name}': one of {', '.join(NAMES)}")
-    for name in [n for n in os.environ if n.startswith(("PG", "HOLDFAST_URL", "DATABASE_URL"))]:
-        del os.environ[name]
-    with servers.Postgres.template(servers.postgres15_home(), "pg15") as template:
-        with servers.Postgres.copy_of(template, "pg15", SETTINGS) as server:
-            bench = Bench(server.start(), arguments.rounds)
-            print(f"{'case':52}{'ingester':>16}{'control':>16}{'ratio':>7}  {'target':10}met")
-            for name in arguments.names or NAMES:
-                for case, ours, control, ratio, target, met in getattr(bench, name)():
-                    word = {True: "yes", False: "NO", None: ""}[met]
-                    print(f"{case:52}{ours:>16}{control:>16}{ratio:>7}  {target:10}{word}", flush=True)
+def on_server(name, world):
+    with world.server() as server:
+        yield from getattr(Bench(world, server), name)()
 
 
-if __name__ == "__main__":
-    main()
+BENCHES = {f"ingest-{name}": functools.partial(on_server, name.replace("-", "_"))
+           for name in ("catch-up", "backfill", "tip", "memory")}

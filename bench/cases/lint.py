@@ -1,24 +1,19 @@
-#!/usr/bin/python3
-"""lint [ROUNDS]: a million lines through `holdfast registry lint`, beside `grep -rc advisory` on the same files.
+"""A million lines through `holdfast registry lint`, beside `grep -rc advisory` on the same files, on one core.
 
-Both run on one core, in turns, with warm caches. Two trees: one lock in a hundred files, as programs are, and
-one in every file, where nothing can be passed over.
+Two trees: one lock in a hundred files, as programs are, and one in every file, where nothing can be passed over.
 """
 
-import os
 import pathlib
-import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BUILD = pathlib.Path(os.environ.get("HOLDFAST_BUILD", ROOT / "build")).resolve()
+from figures import figure, slower
+from world import BUILD
+
 LINT = BUILD / "src/holdfast-registry"
 SUFFIXES = ["py", "ts", "go", "java", "rb", "c"]
-FILES, LINES = 5000, 200
-LIMIT = 5.0
+LINES = 200
 
 FILLER = {
     "py": "    total_{n} = compute(first_{n}, 'second value {n}')  # keep the sum of both\n",
@@ -31,8 +26,8 @@ FILLER = {
 LOCK = "db.query(\"SELECT pg_advisory_xact_lock({n})\")\n"
 
 
-def make_tree(folder, every):
-    for number in range(FILES):
+def make_tree(folder, files, every):
+    for number in range(files):
         suffix = SUFFIXES[number % len(SUFFIXES)]
         lines = [FILLER[suffix].replace("{n}", str(number * LINES + line)) for line in range(LINES)]
         if number % every == 0:
@@ -49,24 +44,14 @@ def seconds(*command):
     return time.monotonic() - started
 
 
-def measure(name, every, rounds):
-    with tempfile.TemporaryDirectory() as folder:
-        make_tree(pathlib.Path(folder), every)
-        ours, control = [], []
-        for _ in range(rounds):
-            ours.append(seconds(LINT, "lint", folder))
-            control.append(seconds("grep", "-rc", "advisory", folder))
-    ours, control = statistics.median(ours), statistics.median(control)
-    print(f"{name:32}  {ours:6.2f} s  {control:6.2f} s  {ours / control:5.2f}  < {LIMIT:.0f} s  "
-          f"{'yes' if ours < LIMIT else 'NO'}")
+def lint(world):
+    for case, every in (("a lock in one file of 100", 100), ("a lock in every file", 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            make_tree(pathlib.Path(folder), world.size(5000, 100), every)
+            ours, control = zip(*((seconds(LINT, "lint", folder), seconds("grep", "-rc", "advisory", folder))
+                                  for _ in world.repeated))
+        yield figure(f"1 M lines, {case}", ours, "s", 5)
+        yield slower(f"1 M lines, {case}, against grep", ours, control)
 
 
-def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    print(f"{'1 M lines':32}  {'lint':>8}  {'grep -rc':>8}  ratio  target met")
-    measure("a lock in one file of 100", 100, rounds)
-    measure("a lock in every file", 1, rounds)
-
-
-if __name__ == "__main__":
-    main()
+BENCHES = {"lint": lint}

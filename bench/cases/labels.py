@@ -1,24 +1,20 @@
-#!/usr/bin/python3
-"""labels [COUNT]: finds the collisions in a list of labels, by each derivation, on one core.
+"""Collisions in a list of labels, by each derivation, on one core, in seconds of the processor.
 
-Beside it stands `sort -u` of the same list, in turns with it: the usual way to look for what is
-there twice, which finds equal labels and no equal keys. Needs no server.
+Beside it stands `sort -u` of the same list, the usual way to look for what is there twice, which finds equal labels
+and no equal keys. Needs no server.
 """
 
 import os
 import pathlib
 import random
-import statistics
 import subprocess
-import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BUILD = pathlib.Path(os.environ.get("HOLDFAST_BUILD", ROOT / "build")).resolve()
+from figures import figure, slower
+from world import BUILD
+
 DERIVATIONS = ["sha256", "fnv1a64", "fnv1a32", "fnv1a32-js", "hashtext", "hashtextextended"]
-ROUNDS = 3
-LIMIT = 5.0  # seconds, for ten million
-SORT = ["sort", "-u", "--parallel=1", "-S", "2G"]
+SORT = ["taskset", "-c", "0", "sort", "-u", "--parallel=1", "-S", "2G"]
 
 
 def write_list(path, count):
@@ -46,29 +42,30 @@ def measure(command):
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, 1):
-        sys.exit(f"error: exit {process.returncode} from {' '.join(map(str, command))}")
+        raise OSError(f"exit {process.returncode} from {' '.join(map(str, command))}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def main():
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def labels(world):
     with tempfile.TemporaryDirectory() as folder:
-        labels, registry = pathlib.Path(folder) / "labels", pathlib.Path(folder) / "locks.yaml"
-        write_list(labels, count)
+        path, registry = pathlib.Path(folder) / "labels", pathlib.Path(folder) / "locks.yaml"
+        write_list(path, world.size(10_000_000, 20_000))
         write_registry(registry, 200)
-        risk = [BUILD / "src/holdfast-registry", "risk", "--labels", labels]
+        risk = ["taskset", "-c", "0", BUILD / "src/holdfast-registry", "risk", "--labels", path]
         cases = {derivation: [*risk, "--as", derivation] for derivation in DERIVATIONS}
         cases["registry of 200 patterns"] = [*risk, "--registry", registry]
-        size = labels.stat().st_size / 2**20
-        print(f"{count} labels, {size:.0f} MB; median of {ROUNDS} rounds, seconds of the processor")
-        print(f"{'case':26}{'seconds':>8}{'sort -u':>9}{'ratio':>7}{'MB':>6}  beside the list")
-        for case, command in cases.items():
-            rounds = [(*measure(command), measure([*SORT, labels])[0]) for _ in range(ROUNDS)]
-            took, memory, control = (statistics.median(column) for column in zip(*rounds))
-            met = "" if took <= LIMIT * count / 10_000_000 else f"  over {LIMIT:g} s for ten million"
-            print(f"{case:26}{took:8.2f}{control:9.2f}{took / control:7.2f}{memory - size:6.0f}{met}", flush=True)
+        size = path.stat().st_size / 2**20
+        took, control, memory = {case: [] for case in cases}, [], []
+        for _ in world.repeated:
+            control.append(measure([*SORT, path])[0])
+            for case, command in cases.items():
+                seconds, most = measure(command)
+                took[case].append(seconds)
+                memory.append(most - size)
+    for case, seconds in took.items():
+        yield figure(f"10 M labels, {case}", seconds, "s", 5)
+        yield slower(f"10 M labels, {case}, against sort -u", seconds, control)
+    yield figure("10 M labels, memory beside the list", [max(memory)], "MB", 300)
 
 
-if __name__ == "__main__":
-    main()
+BENCHES = {"labels": labels}

@@ -1,32 +1,24 @@
-#!/usr/bin/python3
-"""view [REFRESHES]: what the collector behind `holdfast serve` and `holdfast top` costs.
+"""What the collector behind `holdfast serve` and `holdfast top` costs.
 
 How long a refresh takes with 100 and with 10 000 locks, half of them recorded and half a stranger's, with 40 waiters; the
-collector's share of a core at one refresh in two seconds; its memory over so many refreshes as fast as they go (1 800 are an
-hour's worth).
+collector's share of a core at one refresh in two seconds; its memory over an hour's worth of refreshes.
 """
 
 import contextlib
 import os
 import pathlib
-import statistics
-import sys
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "tests/integration/harness"))
+from figures import figure
+from world import install_schema, medians
 
-import hf  # noqa: E402
-import servers  # noqa: E402
-from awaiting import eventually  # noqa: E402
-from viewing import Viewer  # noqa: E402
+import hf  # of the tests' harness, which world has put on the path
+from awaiting import eventually
+from viewing import Viewer
 
 SETTINGS = "max_locks_per_transaction = 512\n"
 WAITERS = 40
-SAMPLES = 15
-CPU_SECONDS = 60
 
 
 @contextlib.contextmanager
@@ -64,48 +56,38 @@ def resident_kb(pid):
     raise RuntimeError("no VmRSS")
 
 
-def show(case, figure, target=""):
-    print(f"{case:<58} {figure:<26} {target}", flush=True)
-
-
-def refresh_times(database, count):
+def refresh_times(world, database, count):
     with locks(database, count), Viewer(database.url(), refresh=10) as viewer:
-        taken = viewer.ask("spin", SAMPLES)
+        taken = viewer.ask("spin", 3 * world.repetitions)
         seen = viewer.next()
         assert seen.held >= count and seen.waiting >= WAITERS, (seen.held, seen.waiting)
-        show(f"refresh, {count} locks, p50; max", f"{statistics.median(taken)} ms; {max(taken)} ms",
-             "< 100 ms" if count == 10000 else "")
+    (by_repetition,) = medians([(ms / 1000,) for ms in taken], world.repetitions)
+    yield figure(f"refresh, {count} locks", by_repetition, "s", 0.1 if count == 10000 else None)
 
 
-def share_of_core(database):
+def share_of_core(world, database):
     with locks(database, 100), Viewer(database.url(), refresh=2000) as viewer:
         viewer.next()
         before, began = seconds_used(viewer.process.pid), time.monotonic()
-        time.sleep(CPU_SECONDS)
+        time.sleep(world.size(40, 4))
         share = (seconds_used(viewer.process.pid) - before) / (time.monotonic() - began)
-        show("share of a core, 100 locks, a refresh in 2 s", f"{share:.2%}", "< 1 %")
+    yield figure("of a core, 100 locks, a refresh in 2 s", [100 * share], "%", 1)
 
 
-def memory(database, refreshes):
+def memory(world, database):
+    refreshes = world.size(1800, 50)
     with locks(database, 100), Viewer(database.url(), refresh=10) as viewer:
-        viewer.ask("spin", max(refreshes // 10, 1))
+        viewer.ask("spin", refreshes // 10)
         before = resident_kb(viewer.process.pid)
         viewer.ask("spin", refreshes)
         after = resident_kb(viewer.process.pid)
-        show(f"memory after {refreshes // 10} and {refreshes} more refreshes", f"{before} kB; {after} kB", "flat")
+    yield figure(f"memory gained in {refreshes} refreshes", [(after - before) / 1024], "MB", 0.25)
 
 
-def main():
-    refreshes = int(sys.argv[1]) if len(sys.argv) > 1 else 1800
-    template = servers.Postgres.template(servers.postgres15_home(), "pg15")
-    with template, servers.Postgres.copy_of(template, "bench", SETTINGS) as server:
-        server.start()
-        for work in (lambda db: refresh_times(db, 100), lambda db: refresh_times(db, 10000), share_of_core,
-                     lambda db: memory(db, refreshes)):
-            database = server.create_database()
-            with hf.Store(database.url()) as store:
-                store.init()
-            work(database)
+def view(world):
+    with world.server(SETTINGS) as server:
+        for bench, *more in ((refresh_times, 100), (refresh_times, 10000), (share_of_core,), (memory,)):
+            yield from bench(world, install_schema(server.create_database()), *more)
 
 
-main()
+BENCHES = {"view": view}
