@@ -1,11 +1,53 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* In a page that the kernel empties for the child of a fork; NULL: there is no such page. */
+static atomic_int *kept_pid;
+
+static void keep_pid(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, size, MADV_WIPEONFORK) == 0)
+        kept_pid = page;
+    else
+        (void)munmap(page, size);
+}
+
+int hf__own_pid(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, keep_pid);
+    int pid = kept_pid ? atomic_load(kept_pid) : 0;
+    if (pid != 0)
+        return pid;
+    pid = (int)getpid();
+    if (kept_pid)
+        atomic_store(kept_pid, pid);
+    return pid;
+}
+
+int hf__own_tid(void)
+{
+    static _Thread_local int pid, tid;
+    int current = hf__own_pid();
+    if (pid != current) {
+        pid = current;
+        tid = (int)gettid();
+    }
+    return tid;
+}
 
 /* Reads a small file of /proc with one read. False when it is empty or cannot be read. */
 static bool read_small(const char *path, char *out, size_t out_size)

@@ -5,6 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* getpid() and gettid() without asking the kernel each time; right in the child of a fork, too. */
+int hf__own_pid(void);
+int hf__own_tid(void);
+
 /*
  * What /proc says about processes. A pid may be reused; together with the start time it names one
  * process. Any thread may call these.

@@ -4,10 +4,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fibers/fiber.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "lib/backend/attempt.h"
 
@@ -24,7 +24,7 @@ static int64_t *acts_here(void)
 int64_t hf__me(void)
 {
     int64_t acting = *acts_here();
-    return acting ? acting : gettid();
+    return acting ? acting : hf__own_tid();
 }
 
 int64_t hf__me_or(int64_t task)

@@ -7,13 +7,14 @@
 #include "lib/locks/engine.h"
 
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "base/process.h"
 
 /* ---- what other rooms may know of a store ---------------------------------------------------- */
 
 hf_status hf__check_process(const hf_store *store, hf_error *err)
 {
-    if (store->pid == getpid())
+    if (store->pid == hf__own_pid())
         return HF_OK;
     hf_status status = hf__fail(
         err, HF_FORKED, "this store was opened by process %d, before a fork", (int)store->pid);

@@ -71,14 +71,11 @@ static void tell_listeners(pg_session *session, const hf__claim *claims, size_t 
 static hf_status unlock_one(pg_session *session, const hf__claim *claim, PGresult **freed,
                             hf_error *err)
 {
-    char key[24], companion[24];
-    hf__pg_format(key, claim->key);
-    hf__pg_format(companion, hf__pg_companion(claim->wake));
-    const char *params[] = {key, companion};
-    return hf__pg_run(session,
-                      claim->mode == HF_SHARED ? &hf__sql_postgres_release_one_shared
-                                               : &hf__sql_postgres_release_one,
-                      2, params, freed, err);
+    int32_t companion = hf__pg_companion(claim->wake);
+    return hf__pg_run_key(session,
+                          claim->mode == HF_SHARED ? &hf__sql_postgres_release_one_shared
+                                                   : &hf__sql_postgres_release_one,
+                          claim->key, &companion, freed, err);
 }
 
 static hf_status unlock_set(pg_session *session, const hf__claim *claims, size_t count,
@@ -105,8 +102,8 @@ static hf_status unlock(pg_session *session, const hf__claim *claims, size_t cou
                               : unlock_set(session, claims, count, &freed, err);
     if (status != HF_OK)
         return status;
-    bool heard = hf__pg_bool(freed, 0, 1);
-    *missing = single ? !hf__pg_bool(freed, 0, 0) : hf__pg_int(freed, 0, 0);
+    bool heard = single ? !hf__pg_bool(freed, 0, 0) : hf__pg_bool(freed, 0, 1);
+    *missing = single ? PQgetisnull(freed, 0, 0) : hf__pg_int(freed, 0, 0);
     PQclear(freed);
     if (heard && single)
         hf__pg_pass(pg_backend_of(session->base.backend), claims->wake);
@@ -137,13 +134,10 @@ static hf_status try_one(pg_session *session, hf__request *request, hf_error *er
         {&hf__sql_postgres_try_one, &hf__sql_postgres_try_one_shared},
         {&hf__sql_postgres_try_one_token, &hf__sql_postgres_try_one_shared_token}};
     PGresult *taken = NULL;
-    char key[24];
     bool records = keeps_records(session);
 
-    hf__pg_format(key, request->claims->key);
-    const char *params[] = {key};
-    hf_status status =
-        hf__pg_run(session, statements[records][request->claims->mode], 1, params, &taken, err);
+    hf_status status = hf__pg_run_key(session, statements[records][request->claims->mode],
+                                      request->claims->key, NULL, &taken, err);
     if (status != HF_OK)
         return status;
     if (hf__pg_bool(taken, 0, 0)) {

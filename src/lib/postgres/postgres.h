@@ -384,6 +384,9 @@ static inline const char *pg_sql(const hf__sql *statement)
 /* Runs one of our own statements. It is prepared at its third use, where the session allows it. */
 hf_status hf__pg_run(pg_session *session, const hf__sql *statement, int count,
                      const char *const *values, PGresult **result, hf_error *err);
+/* The same with a key for $1 and, unless it is NULL, a companion for $2: binary, unlike others. */
+hf_status hf__pg_run_key(pg_session *session, const hf__sql *statement, int64_t key,
+                         const int32_t *companion, PGresult **result, hf_error *err);
 /* The same with the keys of hf__pg_binary_keys for $1, and shared for $2. */
 hf_status hf__pg_run_keys(pg_session *session, const hf__sql *statement, const hf__buf *keys,
                           bool shared, PGresult **result, hf_error *err);

@@ -264,19 +264,20 @@ SELECT EXISTS (
 -- ---- releasing ----------------------------------------------------------------------------------
 
 -- name: release_one prepared
--- Unlocks, then looks whether anybody listens: a listener holds the companion key ($2) shared. Then
--- the caller runs tell_listeners. Notifying is a statement of its own because it can fail, in a full
--- queue, and an error must not leave open whether the key is free.
-SELECT pg_catalog.pg_advisory_unlock($1::bigint),
-       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
-            THEN NOT pg_catalog.pg_advisory_unlock(1213156420, $2::int)
-            ELSE true END
+-- Unlocks, then looks whether anybody listens: a listener holds the companion key ($2) shared. True:
+-- nobody. False: somebody, and the caller runs tell_listeners. NULL: the key was not held. Notifying
+-- is a statement of its own because it can fail, in a full queue, and an error must not leave open
+-- whether the key is free. The companion goes back with the statement, which is one call less.
+SELECT CASE WHEN pg_catalog.pg_advisory_unlock($1::bigint)
+            THEN pg_catalog.pg_try_advisory_xact_lock(1213156420, $2::int) END
 
 -- name: release_one_shared prepared
-SELECT pg_catalog.pg_advisory_unlock_shared($1::bigint),
-       CASE WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
-            THEN NOT pg_catalog.pg_advisory_unlock(1213156420, $2::int)
-            ELSE true END
+-- Others who share the key may release it in the same moment: each is rid of the companion at once, so
+-- that they do not take each other for listeners.
+SELECT CASE WHEN NOT pg_catalog.pg_advisory_unlock_shared($1::bigint) THEN NULL
+            WHEN pg_catalog.pg_try_advisory_lock(1213156420, $2::int)
+            THEN pg_catalog.pg_advisory_unlock(1213156420, $2::int)
+            ELSE false END
 
 -- name: tx_release_one
 -- release_one behind a COMMIT, where nobody is left to run tell_listeners. $3 channel.

@@ -4,6 +4,7 @@
  */
 #include "lib/postgres/postgres.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,13 +58,15 @@ static int wait_for_socket(pg_session *session, short events, int64_t deadline)
     const pg_patience *patience = session->patience;
     pg_vigil *vigil = patience ? patience->vigil : NULL;
     int64_t until = patience && patience->until < deadline ? patience->until : deadline;
-    struct pollfd pollfds[] = {
-        {.fd = PQsocket(session->conn), .events = events},
-        {.fd = patience && patience->interruptible ? backend->interrupt_fd : -1, .events = POLLIN},
-        {.fd = patience ? hf__cancel_fd(patience->cancel) : -1, .events = POLLIN}};
+    struct pollfd pollfds[3] = {{.fd = PQsocket(session->conn), .events = events}};
+    nfds_t count = 1; /* each that is polled costs the kernel a look */
+    if (patience && patience->interruptible)
+        pollfds[count++] = (struct pollfd){.fd = backend->interrupt_fd, .events = POLLIN};
+    if (patience && patience->cancel)
+        pollfds[count++] = (struct pollfd){.fd = hf__cancel_fd(patience->cancel), .events = POLLIN};
     for (;;) {
         int64_t look = vigil ? hf__pg_vigil_next(session, vigil) : HF__FOREVER;
-        int ready = hf__poll(pollfds, 3, hf__left_ms(look < until ? look : until));
+        int ready = hf__poll(pollfds, count, hf__left_ms(look < until ? look : until));
         if (ready == -1 && errno == EINTR)
             continue;
         if (ready > 0 && pollfds[0].revents) {
@@ -333,6 +336,19 @@ hf_status hf__pg_run_keys(pg_session *session, const hf__sql *statement, const h
     const char *values[] = {keys->data, shared ? "t" : "f"};
     const int lengths[] = {(int)keys->length, 0}, formats[] = {1, 0};
     struct parameters with = {.count = 2, .values = values, .lengths = lengths, .formats = formats};
+    return run(session, text_of(statement), &session->uses[statement->prepared], &with, result,
+               err);
+}
+
+hf_status hf__pg_run_key(pg_session *session, const hf__sql *statement, int64_t key,
+                         const int32_t *companion, PGresult **result, hf_error *err)
+{
+    uint64_t big_key = htobe64((uint64_t)key);
+    uint32_t big_companion = companion ? htobe32((uint32_t)*companion) : 0;
+    const char *values[] = {(const char *)&big_key, (const char *)&big_companion};
+    const int lengths[] = {sizeof big_key, sizeof big_companion}, formats[] = {1, 1};
+    struct parameters with = {
+        .count = companion ? 2 : 1, .values = values, .lengths = lengths, .formats = formats};
     return run(session, text_of(statement), &session->uses[statement->prepared], &with, result,
                err);
 }

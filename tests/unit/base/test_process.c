@@ -1,12 +1,47 @@
-/* What /proc says of processes. */
+/* Who we are, and what /proc says of processes. */
 #include "unit.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/process.h"
+
+static bool knows_itself(void)
+{
+    return hf__own_pid() == (int)getpid() && hf__own_tid() == (int)gettid();
+}
+
+static void *look_at_itself(void *arg)
+{
+    *(bool *)arg = knows_itself();
+    return NULL;
+}
+
+/* Each asks before it forks, so that its child has a copy of what was right here. */
+static bool know_themselves(int generations)
+{
+    bool thread_knows = false;
+    pthread_t thread;
+    int ended = 0;
+    if (!knows_itself() || pthread_create(&thread, NULL, look_at_itself, &thread_knows) != 0 ||
+        pthread_join(thread, NULL) != 0 || !thread_knows)
+        return false;
+    if (generations == 1)
+        return true;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(know_themselves(generations - 1) ? 0 : 1);
+    return child > 0 && waitpid(child, &ended, 0) == child && ended == 0 && knows_itself();
+}
+
+static void test_children_of_children_and_their_threads_know_their_own_ids(void **state)
+{
+    (void)state;
+    assert_true(know_themselves(3));
+}
 
 static void test_the_start_of_a_process_stays_as_it_is(void **state)
 {
@@ -81,6 +116,7 @@ static void test_the_boot_has_an_id_of_one_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_children_of_children_and_their_threads_know_their_own_ids),
         cmocka_unit_test(test_the_start_of_a_process_stays_as_it_is),
         cmocka_unit_test(test_a_process_that_has_gone_has_no_start),
         cmocka_unit_test(test_a_process_is_stopped_until_it_goes_on),
