@@ -53,3 +53,16 @@ def test_a_server_that_stays_away_keeps_nobody_for_long(own_pg, own_db, holdfast
     job = holdfast.at(own_db.url()).hold("job")
     own_pg.stop(signal.SIGINT)
     assert job.wait(20) == EXIT_LOST
+
+
+def test_a_command_clears_old_events_away_when_that_is_due(recorded_db, holdfast):
+    command = holdfast.at(recorded_db.url())
+    recorded_db.sql("insert into holdfast.events (at, event, key, space, shared, token, application, host, pid)"
+                    " values (now() - interval '31 days', 'acquired', 1, 0, false, 1, 'a', 'h', 1)")
+    old = "select count(*) from holdfast.events where at < now() - interval '30 days'"
+    for age, left in (("59 minutes", 1), ("61 minutes", 0)):
+        recorded_db.sql("insert into holdfast.schedules (label, last_start) values ('holdfast: housekeeping', now())"
+                        " on conflict (label) do nothing")
+        recorded_db.sql(f"update holdfast.schedules set last_start = now() - interval '{age}'")
+        assert command("run", "job", "--", "true").code == 0
+        assert recorded_db.value(old) == left
