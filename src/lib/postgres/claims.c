@@ -313,10 +313,13 @@ hf_status hf__pg_try_now(pg_backend *backend, hf__request *request, const pg_pat
     if (status == HF_OK)
         status = hf__pg_session_lock(shared_session, patience, err);
     if (status == HF_OK) {
-        status = hf__pg_confirm_labels(shared_session, request->claims, request->count, err);
-        if (status == HF_OK)
+        bool done = false;
+        status = hf__pg_try_unknown(shared_session, request, &done, err);
+        if (!done)
+            status = hf__pg_confirm_labels(shared_session, request->claims, request->count, err);
+        if (!done && status == HF_OK)
             status = try_on_session(shared_session, request, err);
-        if (status == HF_OK)
+        if (!done && status == HF_OK)
             atomic_fetch_add(&shared_session->base.holds, (unsigned)request->count);
         hf__pg_session_unlock(shared_session);
     }

@@ -128,3 +128,50 @@ bool hf__pg_message_read(pg_message *message, const pg_reader *reader)
         hand_on(message, reader, message->tags[step], answer);
     }
 }
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+struct asked {
+    pg_message *message;
+    int64_t deadline;
+    const pg_reader *reader;
+};
+
+static bool wait_for_answer(void *arg)
+{
+    const struct asked *asked = arg;
+    return hf__pg_await_result(asked->message->session, asked->deadline,
+                               &asked->message->timed_out);
+}
+
+static void pass_on(void *arg, pg_tag tag, PGresult *answer)
+{
+    const struct asked *asked = arg;
+    asked->reader->take(asked->reader->arg, tag, answer);
+}
+
+static hf_status give_up(pg_message *message, hf_error *err)
+{
+    pg_session *session = message->session;
+    bool impatient = session->impatient;
+    session->impatient = false;
+    hf__pg_session_fail(session, message->timed_out ? "no answer within the deadline" : NULL);
+    hf_status status = HF_OK;
+    if (impatient)
+        status =
+            hf__pg_patience_check(pg_backend_of(session->base.backend), session->patience, err);
+    return status == HF_OK ? hf__fail(err, HF_UNREACHABLE, "%s", session->base.why.message)
+                           : status;
+}
+
+hf_status hf__pg_message_ask(pg_message *message, const pg_reader *reader, hf_error *err)
+{
+    const pg_backend *backend = pg_backend_of(message->session->base.backend);
+    struct asked asked = {message, hf__deadline(backend->ping_deadline_ms), reader};
+    const pg_reader within = {wait_for_answer, pass_on, &asked};
+    if (!hf__pg_message_send(message, asked.deadline) || !hf__pg_message_read(message, &within))
+        return give_up(message, err);
+    if (message->status != HF_OK && err)
+        *err = message->failure;
+    return message->status;
+}

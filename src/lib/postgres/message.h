@@ -26,6 +26,8 @@ typedef enum pg_tag {
     PG_COMMITTED,
     PG_RELEASED, /* a session lock, let go of once the commit has succeeded */
     PG_RESET,    /* what the callback left behind in the session is cleared away */
+    PG_PARTING,  /* what a session writes last */
+    PG_DUE,      /* is it time for housekeeping? */
 } pg_tag;
 
 /* One message and what became of it. Made by hf__pg_message_start, freed by hf__pg_message_free. */
@@ -34,6 +36,7 @@ typedef struct pg_message {
     pg_tag *tags;        /* one for each step */
     size_t count, room;
     bool ok; /* all steps went out so far */
+    bool timed_out;
 
     /* the first failure; HF_OK: none */
     hf_status status;
@@ -59,7 +62,8 @@ bool hf__pg_message_send(pg_message *message, int64_t deadline);
 
 /* How answers are waited for, and who gets them. */
 typedef struct pg_reader {
-    bool (*wait)(void *arg); /* until an answer can be taken; false: give the connection up */
+    /* Until an answer can be taken; false: give the connection up. Not for hf__pg_message_ask. */
+    bool (*wait)(void *arg);
     /* Gets the answer of each step that succeeded, to keep or to clear. */
     void (*take)(void *arg, pg_tag tag, PGresult *answer);
     void *arg;
@@ -70,6 +74,12 @@ typedef struct pg_reader {
  * connection broke before the last: which steps took effect is then unknown.
  */
 bool hf__pg_message_read(pg_message *message, const pg_reader *reader);
+
+/*
+ * Sends it and reads all answers, within the deadline of a ping and the session's patience. Who
+ * does not wait that long loses the session: use it where that loses no lock of another.
+ */
+hf_status hf__pg_message_ask(pg_message *message, const pg_reader *reader, hf_error *err);
 
 /*
  * transactions/steps.c: the steps of a transaction. The labels, the beginning and the marker; the

@@ -571,6 +571,9 @@ void hf__pg_labels_free(struct pg_labels *labels);
  * false: it cannot be done so, and nothing was. */
 hf_status hf__pg_try_in_one(pg_backend *backend, hf__request *request, const pg_patience *patience,
                             bool *done, hf_error *err);
+/* The same for a label that this process has not seen, on a session that holds nothing. It has the
+ * caller's patience, and is lost if that is over. Mutex held. */
+hf_status hf__pg_try_unknown(pg_session *session, hf__request *request, bool *done, hf_error *err);
 
 /* wait.c */
 typedef enum pg_hurry {

@@ -379,13 +379,15 @@ WHERE NOT ($13::boolean AND EXISTS (
       AND x.space = e.space AND x.token = e.token AND x.host = $10::text AND x.pid = $11::int))
 
 -- name: housekeep
--- The function looks again whether it is due; but on a new session, as that of each command is, it takes
--- ten milliseconds to plan what it would do.
 SELECT holdfast.housekeep()
-WHERE NOT EXISTS (SELECT FROM holdfast.schedules s
-                  WHERE s.label = 'holdfast: housekeeping'
-                    AND s.last_start > pg_catalog.clock_timestamp() - interval '1 hour'
-                    AND s.last_start < pg_catalog.clock_timestamp() + interval '1 hour')
+
+-- name: housekeeping_is_due
+-- The function looks, too; but on a new session, as that of each command is, it takes ten milliseconds to
+-- plan what it would do.
+SELECT NOT EXISTS (SELECT FROM holdfast.schedules s
+                   WHERE s.label = 'holdfast: housekeeping'
+                     AND s.last_start > pg_catalog.clock_timestamp() - interval '1 hour'
+                     AND s.last_start < pg_catalog.clock_timestamp() + interval '1 hour')
 
 -- name: schedule_left
 SELECT greatest(0, pg_catalog.ceil(extract(epoch FROM last_start - pg_catalog.clock_timestamp()) * 1000

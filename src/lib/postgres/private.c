@@ -1,18 +1,15 @@
 /*
- * A lock on a session of its own in one message: the session is opened, the lock taken, and what
- * has to be known under it is read. Each statement has a snapshot of its own, so that what stands
- * behind the lock sees all that the last holder committed.
+ * A lock in one message, on a session of its own or under a label that is new to the process: the
+ * session is opened, the label looked up, the lock taken, and what has to be known under it read.
+ * Each statement has a snapshot of its own, so that what stands behind the lock sees all that the
+ * last holder committed.
  */
 #include "lib/postgres/message.h"
-
-#include "base/clock.h"
 
 /* One try, and what the server answered: NULL where it was not asked or has not got so far. */
 struct taking {
     pg_session *session;
     hf__request *request;
-    int64_t deadline;
-    bool timed_out;
     PGresult *opened, *generation, *label, *taken;
     size_t answered; /* questions */
     hf_status status;
@@ -76,12 +73,6 @@ static hf_status compose(pg_message *message, pg_backend *backend, const hf__req
 
 /* ---- its answers ----------------------------------------------------------------------------- */
 
-static bool wait_for_answer(void *arg)
-{
-    struct taking *taking = arg;
-    return hf__pg_await_result(taking->session, taking->deadline, &taking->timed_out);
-}
-
 static void take_rows(struct taking *taking, PGresult *answer)
 {
     hf__question *question = taking->request->questions[taking->answered++];
@@ -105,34 +96,21 @@ static void take_answer(void *arg, pg_tag tag, PGresult *answer)
         take_rows(taking, answer);
 }
 
-static hf_status broken(struct taking *taking)
-{
-    hf__pg_session_fail(taking->session,
-                        taking->timed_out ? "no answer within the deadline" : NULL);
-    return hf__fail(taking->err, HF_UNREACHABLE, "%s", taking->session->base.why.message);
-}
-
 /* Sends the message and reads its answers. */
 static hf_status ask_server(struct taking *taking, bool opens)
 {
     pg_backend *backend = pg_backend_of(taking->session->base.backend);
-    const pg_reader reader = {wait_for_answer, take_answer, taking};
+    const pg_reader reader = {.take = take_answer, .arg = taking};
     pg_message message;
     hf_status status = hf__pg_ready(taking->session, taking->err);
     if (status != HF_OK)
         return status;
     hf__pg_message_start(&message, taking->session);
     status = compose(&message, backend, taking->request, opens, taking->err);
-    if (status != HF_OK) {
+    if (status == HF_OK)
+        status = hf__pg_message_ask(&message, &reader, taking->err);
+    else
         (void)PQexitPipelineMode(taking->session->conn);
-    } else if (!hf__pg_message_send(&message, taking->deadline) ||
-               !hf__pg_message_read(&message, &reader)) {
-        status = broken(taking);
-    } else if (message.status != HF_OK) {
-        status = message.status;
-        if (taking->err)
-            *taking->err = message.failure;
-    }
     hf__pg_message_free(&message);
     return status;
 }
@@ -173,12 +151,12 @@ static hf_status read_lock(struct taking *taking)
     return status == HF_OK ? taking->status : status;
 }
 
+/* opens: the session is registered by the same message. */
 static hf_status try_on(pg_session *session, hf__request *request, bool opens, hf_error *err)
 {
     struct taking taking = {
         .session = session,
         .request = request,
-        .deadline = hf__deadline(pg_backend_of(session->base.backend)->ping_deadline_ms),
         .err = err,
     };
     hf_status status = ask_server(&taking, opens);
@@ -202,6 +180,16 @@ static hf_status try_on(pg_session *session, hf__request *request, bool opens, h
 }
 
 /* ---- on which session ------------------------------------------------------------------------ */
+
+hf_status hf__pg_try_unknown(pg_session *session, hf__request *request, bool *done, hf_error *err)
+{
+    const hf__claim *claim = request->claims;
+    pg_backend *backend = pg_backend_of(session->base.backend);
+    *done = request->count == 1 && claim->space == HF_BIGINT && claim->label &&
+            atomic_load(&backend->base.records) && session->token_epoch &&
+            atomic_load(&session->base.holds) == 0 && !hf__pg_label_is_confirmed(backend, claim);
+    return *done ? try_on(session, request, false, err) : HF_OK;
+}
 
 static hf_status try_held(hf__request *request, hf_error *err)
 {

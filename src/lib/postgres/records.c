@@ -5,7 +5,7 @@
  * is back; a crash of the process loses at most the last second of history. Lists ignore records of
  * keys that pg_locks does not show.
  */
-#include "lib/postgres/postgres.h"
+#include "lib/postgres/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +149,54 @@ static hf_status writing_session(pg_backend *backend, bool closing, pg_session *
     return status;
 }
 
+static hf_status write_now(pg_session *session, const char *const *events, const char *const *freed,
+                           hf_error *err)
+{
+    hf_status status = hf__pg_run(session, &hf__sql_postgres_add_events, 13, events, NULL, err);
+    if (freed)
+        (void)!hf__pg_run(session, &hf__sql_postgres_drop_holders, 3, freed, NULL, err);
+    return status;
+}
+
+static void take_due(void *arg, pg_tag tag, PGresult *answer)
+{
+    bool *due = arg;
+    if (tag == PG_DUE)
+        *due = hf__pg_bool(answer, 0, 0);
+    PQclear(answer);
+}
+
+/*
+ * All that the session has to say before it is closed, in one message and one transaction. A
+ * process that lives for seconds would never clean up otherwise.
+ */
+static hf_status write_last(pg_session *session, const char *const *events,
+                            const char *const *freed, hf_error *err)
+{
+    bool due = true;
+    const pg_reader reader = {.take = take_due, .arg = &due};
+    pg_message message;
+    hf_status status = hf__pg_ready(session, err);
+    if (status != HF_OK)
+        return status;
+    hf__pg_message_start(&message, session);
+    hf__pg_step(&message, PG_PARTING, pg_sql(&hf__sql_postgres_add_events), 13, events);
+    if (freed)
+        hf__pg_step(&message, PG_PARTING, pg_sql(&hf__sql_postgres_drop_holders), 3, freed);
+    if (session->token_epoch)
+        hf__pg_step(&message, PG_PARTING, pg_sql(&hf__sql_postgres_close_session), 0, NULL);
+    hf__pg_step(&message, PG_DUE, pg_sql(&hf__sql_postgres_housekeeping_is_due), 0, NULL);
+    status = hf__pg_message_ask(&message, &reader, err);
+    hf__pg_message_free(&message);
+    if (status == HF_OK)
+        session->token_epoch = 0; /* it is closed, as far as records go */
+    else if (!atomic_load(&session->base.lost))
+        status = write_now(session, events, freed, err); /* what failed may be another step */
+    if (status == HF_OK && due)
+        (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_housekeep), 0, NULL, NULL, err);
+    return status;
+}
+
 /* HF_UNREACHABLE or HF_LOST: the server is away, and they are to be written later. */
 static hf_status write_events(pg_backend *backend, bool closing, bool again,
                               const hf__event *events, size_t count)
@@ -185,12 +233,8 @@ static hf_status write_events(pg_backend *backend, bool closing, bool again,
         hf__pg_unpin(session);
         goto out;
     }
-    status = hf__pg_run(session, &hf__sql_postgres_add_events, 13, params, NULL, &ignored);
-    if (arrays.freed.length > 2 && atomic_load(&backend->unwritten->has_holders))
-        (void)!hf__pg_run(session, &hf__sql_postgres_drop_holders, 3, freed, NULL, &ignored);
-    /* A process that lives for seconds would never clean up otherwise. */
-    if (status == HF_OK && closing)
-        (void)!hf__pg_query(session, pg_sql(&hf__sql_postgres_housekeep), 0, NULL, NULL, &ignored);
+    bool drops = arrays.freed.length > 2 && atomic_load(&backend->unwritten->has_holders);
+    status = (closing ? write_last : write_now)(session, params, drops ? freed : NULL, &ignored);
     if (status != HF_OK && atomic_load(&session->base.lost))
         status = HF_LOST;
     hf__pg_session_unlock(session);
