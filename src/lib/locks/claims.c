@@ -196,19 +196,17 @@ static hf_status ask_once(struct acquiring *acquiring, hf__request *request, str
     return status;
 }
 
-/* Keeps its place in the line of the process meanwhile. */
+/* Keeps its place in the line of the process meanwhile. err is not NULL. */
 static hf_status ask_store(struct acquiring *acquiring, hf__request *request,
                            struct waiter *waiters, size_t count, bool patient, hf_error *err)
 {
-    hf_error local_error = {0};
-    hf_error *where = err ? err : &local_error;
     hf_status status;
     do {
-        status = ask_once(acquiring, request, waiters, count, patient, where);
+        status = ask_once(acquiring, request, waiters, count, patient, err);
         if (status == HF_UNREACHABLE || status == HF_CONFIG)
             mark_waiting(acquiring->store, waiters, count, patient);
     } while (patient && (status == HF_UNREACHABLE || status == HF_CONFIG) &&
-             hf__outlast(acquiring, where));
+             hf__outlast(acquiring, err));
     if (status != HF_UNREACHABLE && status != HF_CONFIG)
         hf__is_back(acquiring);
     return status;
@@ -490,25 +488,33 @@ static hf_status acquire_one_by_one(struct acquiring *acquiring, const hf__claim
  * it waits for an earlier one would keep out a thread that has to go on for the earlier one to come
  * free. Leases are taken together all the same, since one term stands for the whole set.
  */
-hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
-                             bool patient, hf_error *err)
+static hf_status acquire_claims(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                                bool patient, hf_error *err)
 {
-    hf_error local_error = {0};
-    hf_error *where = err ? err : &local_error;
     hf_status status;
     if (count == 1 || !patient || acquiring->spec->lifetime == HF_LEASE)
-        return acquire_at_once(acquiring, claims, count, patient, where);
+        return acquire_at_once(acquiring, claims, count, patient, err);
     acquiring->quiet = true;
-    status = acquire_once(acquiring, claims, count, false, where);
+    status = acquire_once(acquiring, claims, count, false, err);
     acquiring->quiet = false;
     bool outlasts =
-        (status == HF_UNREACHABLE || status == HF_CONFIG) && hf__outlast(acquiring, where);
+        (status == HF_UNREACHABLE || status == HF_CONFIG) && hf__outlast(acquiring, err);
     if (status != HF_NOT_ACQUIRED && !outlasts)
         return status;
     if (status == HF_NOT_ACQUIRED)
         hf__tell_waiting(acquiring, &claims[acquiring->blocked]);
     do
-        status = acquire_one_by_one(acquiring, claims, count, where);
+        status = acquire_one_by_one(acquiring, claims, count, err);
     while (status == HF_LOST && !acquiring->on);
     return status;
+}
+
+/* An error is large: it is only made here if the caller has none. */
+hf_status hf__claims_acquire(struct acquiring *acquiring, const hf__claim *claims, size_t count,
+                             bool patient, hf_error *err)
+{
+    if (err)
+        return acquire_claims(acquiring, claims, count, patient, err);
+    hf_error local_error = {0};
+    return acquire_claims(acquiring, claims, count, patient, &local_error);
 }
