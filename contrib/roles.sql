@@ -36,6 +36,8 @@ GRANT SELECT ON holdfast.table_registry, holdfast.locks, holdfast.waits, holdfas
 GRANT USAGE ON SEQUENCE holdfast.token TO holdfast_locker;
 GRANT EXECUTE ON FUNCTION holdfast.lift_token(bigint), holdfast.find_table(text),
     holdfast.take_leases(uuid, boolean, int, bigint, bigint[], smallint[], int[], boolean, bigint, text, text, int, bigint),
+    holdfast.take_traced_leases(text, uuid, boolean, int, bigint, bigint[], smallint[], int[], boolean, bigint, text, text,
+                                int, bigint),
     holdfast.renew_tenure(uuid), holdfast.release_leases(uuid, bigint[], bigint[], smallint[], int[], text[]),
     holdfast.sweep_leases(uuid, bigint, bigint[]), holdfast.end_tenures(uuid[]) TO holdfast_locker;
 

@@ -13,6 +13,7 @@
 #include <holdfast/ledgers.h>
 #include <holdfast/locks.h>
 #include <holdfast/tables.h>
+#include <holdfast/tracing.h>
 #include <holdfast/transactions.h>
 
 #endif

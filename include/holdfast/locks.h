@@ -204,6 +204,7 @@ HF_API HF_MUST_CHECK hf_status hf_registry_fill(const hf_registry_entry *entry,
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
 struct pg_conn; /* libpq's PGconn */
+struct hf_span;
 
 /* All threads of a process may use one store at once; a borrowed store is for one at a time. */
 typedef struct hf_store hf_store;
@@ -217,6 +218,9 @@ typedef enum hf_records {
     HF_RECORDS_OFF,      /* plain locks: no write, no token */
     HF_RECORDS_REQUIRED, /* opening fails with HF_NO_SCHEMA without the schema */
 } hf_records;
+
+/* One span that has ended: see <holdfast/tracing.h>. */
+typedef void hf_span_fn(const struct hf_span *span, void *arg);
 
 typedef struct hf_store_options {
     size_t size;     /* sizeof(hf_store_options): lets the struct grow */
@@ -254,6 +258,12 @@ typedef struct hf_store_options {
      * once when it answers again. Then the wait ends with HF_UNREACHABLE. 0: 60 000; -1: for ever.
      */
     int64_t patience_ms;
+    /*
+     * NULL: spans are not told. With it an acquire that has to wait asks the store who holds the
+     * lock, as on_wait does, so that the span of the wait links to the span of that hold.
+     */
+    hf_span_fn *on_span;
+    void *span_arg;
 } hf_store_options;
 
 #define HF_STORE_OPTIONS_INIT                                                                      \
@@ -396,6 +406,14 @@ typedef struct hf_lock_spec {
      * held. HF_ASK and on_yield go with one target and without slots; HF_ASK needs a wait.
      */
     hf_yield_fn *on_yield;
+    /*
+     * The caller's span, as W3C Trace Context writes it: the parent of the spans of this lock. The
+     * hold gets a span of its own (hf_lock_traceparent), which is recorded with the holder where
+     * there are records. One that is not sampled is passed on, but its spans are not told. What is
+     * not valid is ignored, as the W3C says: it often comes from outside. NULL: none; with on_span
+     * the lock begins a trace of its own.
+     */
+    const char *traceparent;
 } hf_lock_spec;
 
 #define HF_SLOTS_MAX 4095
@@ -489,7 +507,7 @@ HF_API HF_MUST_CHECK hf_status hf_lock_with(hf_store *store, const hf_lock_spec 
 
 /* ---- The schema, schedules and views --------------------------------------------------------- */
 
-#define HF_SCHEMA_VERSION 6 /* on PostgreSQL; a local store has numbers of its own */
+#define HF_SCHEMA_VERSION 7 /* on PostgreSQL; a local store has numbers of its own */
 
 /*
  * Installs or upgrades the schema. Several processes may do so at once. from and to are the
@@ -537,6 +555,7 @@ typedef struct hf_lock_view {
         *known_as;   /* without label and name: the well-known program that locks this key, such
                            * as "Prisma Migrate"; else "". A guess: anybody may use the number */
     int64_t left_ms; /* of a lease: what is left of it if it is not renewed; else 0 */
+    const char *traceparent; /* of a recorded hold that is traced; else "" */
 } hf_lock_view;
 
 typedef struct hf_lock_list hf_lock_list;

@@ -62,6 +62,8 @@ typedef struct hf_tx_options {
     const char *database;  /* local store: the file of the folder, without ".db"; NULL: "data" */
     hf_cancel *cancel;     /* ends the call, or NULL; COMMIT is only waited for no longer */
     int64_t owner;         /* as in hf_lock_spec */
+    /* As in hf_lock_spec. NULL on a lock that is traced: the span of its hold. */
+    const char *traceparent;
 } hf_tx_options;
 
 #define HF_TX_OPTIONS_INIT                                                                         \

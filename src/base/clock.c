@@ -2,12 +2,27 @@
 
 #include <limits.h>
 
-static int64_t read_ms(clockid_t clock)
+static int64_t read_ns(clockid_t clock)
 {
     struct timespec now;
 
     clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t read_ms(clockid_t clock)
+{
+    return read_ns(clock) / 1000000;
+}
+
+int64_t hf__now_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC);
+}
+
+int64_t hf__wall_ns(void)
+{
+    return read_ns(CLOCK_REALTIME);
 }
 
 int64_t hf__now_ms(void)

@@ -9,6 +9,8 @@
 
 int64_t hf__now_ms(void);  /* on the monotonic clock */
 int64_t hf__wall_ms(void); /* Unix time, which may jump */
+int64_t hf__now_ns(void);  /* like hf__now_ms() */
+int64_t hf__wall_ns(void);
 int64_t hf__boot_ms(void); /* like hf__now_ms(), but goes on while the machine is suspended */
 
 /*

@@ -67,6 +67,8 @@ static hf_status new_store(const hf_store_options *options, hf_store **out, hf_e
     store->ping_deadline_ms = options->ping_deadline_ms;
     store->patience_ms = options->patience_ms != 0 ? options->patience_ms : PATIENCE_MS;
     store->registry = options->registry;
+    store->on_span = options->on_span;
+    store->span_arg = options->span_arg;
     (void)snprintf(store->application, sizeof store->application, "%s", options->application);
     if (gethostname(store->host, sizeof store->host - 1) != 0)
         (void)snprintf(store->host, sizeof store->host, "unknown-host");

@@ -30,8 +30,9 @@ typedef struct hf__claim {
     size_t label_size;
     hf_derivation derivation;
     unsigned slot;
-    int64_t term;   /* of a lease that is held */
-    bool has_order; /* the registry gives it an order; claims without one come last */
+    const char *traceparent; /* of the hold, for records; NULL: it is not traced */
+    int64_t term;            /* of a lease that is held */
+    bool has_order;          /* the registry gives it an order; claims without one come last */
     int64_t order;
 } hf__claim;
 
@@ -83,6 +84,7 @@ typedef struct hf__holder {
     bool age_is_bound;
     int64_t term;      /* of a lease, or 0 */
     bool checks_lease; /* no holder: its transaction keeps a lease that is over from being taken */
+    char traceparent[HF_TRACEPARENT_SIZE]; /* of the hold, or "" */
 } hf__holder;
 
 typedef struct hf__key {
@@ -189,6 +191,7 @@ typedef struct hf__record {
     unsigned slot;
     int64_t age_ms;
     int64_t token;
+    char traceparent[HF_TRACEPARENT_SIZE]; /* or "" */
 } hf__record;
 
 /* Where a backend puts the views of a list, one by one; add copies the strings. */

@@ -234,8 +234,10 @@ static hf_status install(hf__local *local, hf_error *err)
         status = execute(local, hf__sql_local_schema_001, err);
     if (version < 1 && status == HF_OK)
         status = run_script(local, &hf__sql_local_install, err);
-    if (status == HF_OK)
+    if (version < 2 && status == HF_OK)
         status = execute(local, hf__sql_local_schema_002, err);
+    if (status == HF_OK)
+        status = execute(local, hf__sql_local_schema_003, err);
     return status == HF_OK ? run_script(local, &hf__sql_local_mark, err) : status;
 }
 

@@ -35,6 +35,9 @@ static void fill_holder(sqlite3_stmt *rows, hf__holder *holder)
     (void)snprintf(holder->application, sizeof holder->application, "%s",
                    sqlite3_column_text(rows, 4));
     holder->age_ms = age_of(sqlite3_column_int64(rows, 5));
+    if (sqlite3_column_type(rows, 7) != SQLITE_NULL)
+        (void)snprintf(holder->traceparent, sizeof holder->traceparent, "%s",
+                       sqlite3_column_text(rows, 7));
 }
 
 /*
@@ -160,6 +163,7 @@ struct row {
     char *label;
     char *application;
     char *host;
+    char *traceparent;
 };
 
 struct table {
@@ -185,6 +189,7 @@ static void table_free(struct table *table)
         free(table->rows[i].label);
         free(table->rows[i].application);
         free(table->rows[i].host);
+        free(table->rows[i].traceparent);
     }
     free(table->rows);
 }
@@ -220,7 +225,9 @@ static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err
     row->host = copy_text(rows, 11);
     row->application = copy_text(rows, 12);
     row->label = copy_text(rows, 13);
-    if (row->host == NULL || row->application == NULL || row->label == NULL)
+    row->traceparent = copy_text(rows, 15);
+    if (row->host == NULL || row->application == NULL || row->label == NULL ||
+        row->traceparent == NULL)
         return hf__no_memory(err);
     row->view = (hf_lock_view){
         .space = sqlite3_column_int(rows, 0) == HF_PAIR ? HF_PAIR : HF_BIGINT,
@@ -238,6 +245,7 @@ static hf_status keep_row(struct table *table, sqlite3_stmt *rows, hf_error *err
         .label = row->label,
         .application = row->application,
         .host = row->host,
+        .traceparent = row->traceparent,
         .blocked_by = "",
         .idle_ms = -1,
         .idle_hidden = true,

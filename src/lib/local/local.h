@@ -269,7 +269,7 @@ HF_MUST_CHECK hf_status hf__local_find_deadlock(hf__local_wait *wait, hf_error *
 
 /* ---- database.c ------------------------------------------------------------------------------ */
 
-enum { HF__LOCAL_SCHEMA = 2 }; /* the number of the newest schema_NNN.sql */
+enum { HF__LOCAL_SCHEMA = 3 }; /* the number of the newest schema_NNN.sql */
 
 typedef struct hf__local_db {
     pthread_mutex_t mutex;

@@ -40,8 +40,8 @@ UPDATE labels SET seen_ms = ?3 WHERE space = ?1 AND key = ?2
 -- name: put_holder prepared
 INSERT OR REPLACE INTO holders
     (space, key, seat, shared, slot, lifetime, token, since_ms,
-     pid, tid, started, pid_space, host, application)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+     pid, tid, started, pid_space, host, application, traceparent)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
 
 -- name: drop_holder prepared
 DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat = ?3
@@ -61,13 +61,13 @@ DELETE FROM holders WHERE space = ?1 AND key = ?2 AND seat <> ?3
 -- Who is in the way of a shared (?3 = 1) or exclusive claim: holders, the latest first, then sets that
 -- have taken the key and wait for another one. Leases that are over by ?4 count only while the kernel
 -- has the key locked (?5 = 1): a transaction under one is open still. Nothing else counts unless it has.
-SELECT pid, started, pid_space, host, application, since_ms, until_ms
+SELECT pid, started, pid_space, host, application, since_ms, until_ms, traceparent
 FROM (
-    SELECT pid, started, pid_space, host, application, since_ms, until_ms, -1 AS standing, token
+    SELECT pid, started, pid_space, host, application, since_ms, until_ms, -1 AS standing, token, traceparent
     FROM holders h LEFT JOIN leases l ON l.seat = h.seat
     WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3) AND (?5 OR until_ms > ?4)
     UNION ALL
-    SELECT pid, started, pid_space, host, application, since_ms, NULL, standing, 0
+    SELECT pid, started, pid_space, host, application, since_ms, NULL, standing, 0, NULL
     FROM waiters WHERE space = ?1 AND key = ?2 AND NOT (shared AND ?3) AND standing = 0 AND ?5
 )
 ORDER BY standing, token DESC
@@ -216,17 +216,17 @@ WHERE at_ms < ?1 - 30 * 86400000
 -- ---- lists --------------------------------------------------------------------------------------
 
 -- name: list_locks prepared
--- Holders, waiters, and the keys that an unfinished set has already; standing is -1 for holders. The last
--- column is of leases alone.
+-- Holders, waiters, and the keys that an unfinished set has already; standing is -1 for holders. until_ms
+-- is of leases alone.
 SELECT a.space, a.key, a.shared, a.standing, a.slot, a.lifetime, a.token, a.since_ms,
-    a.pid, a.started, a.pid_space, a.host, a.application, l.label, a.until_ms
+    a.pid, a.started, a.pid_space, a.host, a.application, l.label, a.until_ms, a.traceparent
 FROM (
     SELECT space, key, shared, -1 AS standing, slot, lifetime, token, since_ms,
-        pid, started, pid_space, host, application, until_ms
+        pid, started, pid_space, host, application, until_ms, traceparent
     FROM holders h LEFT JOIN leases t ON t.seat = h.seat
     UNION ALL
     SELECT space, key, shared, standing, 0, 0, 0, since_ms,
-        pid, started, pid_space, host, application, NULL
+        pid, started, pid_space, host, application, NULL, NULL
     FROM waiters
 ) a
 LEFT JOIN labels l ON l.space = a.space AND l.key = a.key

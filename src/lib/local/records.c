@@ -193,11 +193,11 @@ static hf_status put_holder(hf__local *local, int64_t session_id, const hf__clai
         status = hf__local_run(local, &hf__sql_local_drop_rivals, err, "iii", space, claim->key,
                                session_id);
     if (status == HF_OK)
-        status = hf__local_run(local, &hf__sql_local_put_holder, err, "iiiiiiiiiiiitt", space,
+        status = hf__local_run(local, &hf__sql_local_put_holder, err, "iiiiiiiiiiiittt", space,
                                claim->key, session_id, (int64_t)(claim->mode == HF_SHARED),
                                (int64_t)claim->slot, (int64_t)lifetime, token, now_ms,
                                (int64_t)self->pid, hf__me(), self->started, self->pid_space,
-                               self->host, local->application);
+                               self->host, local->application, claim->traceparent);
     return status;
 }
 

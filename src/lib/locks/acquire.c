@@ -181,6 +181,8 @@ bool hf__outlast(struct acquiring *acquiring, const hf_error *failure)
     if (hf__left_ms(end) == 0)
         return false;
     int64_t until = pause < end ? pause : end;
+    if (acquiring->lock->trace)
+        acquiring->lock->trace->waited = true;
     pthread_mutex_lock(&store->mutex);
     while (!hf__is_stopped(acquiring) && hf__cond_wait(&store->changed, &store->mutex, until))
         ;
@@ -213,7 +215,7 @@ static hf_status acquire_borrowed(struct acquiring *acquiring, const hf__claim *
         status = backend->ops->wait_claims(backend, &request, err);
     }
     if (status == HF_NOT_ACQUIRED)
-        status = hf__not_acquired(acquiring->store, &claims[request.blocked], err);
+        status = hf__refused(acquiring, &claims[request.blocked], err);
     acquiring->lock->snapshot_stale = request.snapshot_stale;
     if (request.snapshot_stale)
         hf__log(backend, HF_LOG_WARNING,
@@ -233,6 +235,40 @@ static hf_status acquire_all(struct acquiring *acquiring, const hf__claim *claim
     if (acquiring->spec->flags & HF_ASK)
         return hf__ask_acquire(acquiring, claims, err);
     return hf__claims_acquire(acquiring, claims, count, patient, err);
+}
+
+/* While the call waits, the store may be out of reach, or another may be faster to refuse it. */
+static hf_status say_cancelled(const hf_lock_spec *spec, hf_status status, hf_error *err)
+{
+    bool is_of_the_wait = status == HF_NOT_ACQUIRED || status == HF_UNREACHABLE;
+    return is_of_the_wait && hf__is_cancelled(spec->cancel) ? hf__interrupted(err) : status;
+}
+
+/* Publishes the lock, or forgets it and says why in the history. */
+static void conclude(struct acquiring *acquiring, hf_status status, hf_lock **out,
+                     const hf_error *err)
+{
+    hf_store *store = acquiring->store;
+    struct hf_lock *lock = acquiring->lock;
+    struct hf__told *wait = hf__wait_span(acquiring, say_cancelled(acquiring->spec, status, NULL));
+    if (status == HF_OK) {
+        if (store->backend->borrowed)
+            remember_order(lock);
+        else
+            publish(acquiring);
+        *out = lock;
+    } else {
+        if (status == HF_NOT_ACQUIRED)
+            hf__note(lock, acquiring->told ? HF__EVENT_TIMEOUT : HF__EVENT_CONFLICT,
+                     hf__now_ms() - acquiring->began, -1);
+        else if (status == HF_DEADLOCK)
+            hf__note_deadlock(lock, hf__now_ms() - acquiring->began, err ? err->message : "");
+        hf__lock_forget(lock);
+    }
+    if (wait && acquiring->extra && acquiring->extra->started)
+        hf__started_span(acquiring->extra->started, wait);
+    else
+        hf__tell_span(store, wait);
 }
 
 static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lock_extra *extra,
@@ -284,6 +320,9 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
     }
     acquiring.lock->untold = extra && extra->started;
     acquiring.lock->labels = labels;
+    acquiring.lock->trace = hf__trace_start(store, spec->traceparent);
+    for (size_t i = 0; acquiring.lock->trace && i < count; i++)
+        claims[i].traceparent = acquiring.lock->trace->own;
     acquiring.lock->name = claims[0];
     acquiring.lock->last = claims[count - 1];
     labels = NULL;
@@ -300,23 +339,10 @@ static hf_status acquire(hf_store *store, const hf_lock_spec *spec, const hf__lo
             (void)!hf__claims_release(acquiring.lock, 0, NULL);
     }
     hf__lookup_finish(&acquiring);
-    if (*stale) {
+    if (*stale)
         hf__lock_forget(acquiring.lock);
-    } else if (status == HF_OK) {
-        if (store->backend->borrowed)
-            remember_order(acquiring.lock);
-        else
-            publish(&acquiring);
-        *out = acquiring.lock;
-    } else {
-        if (status == HF_NOT_ACQUIRED)
-            hf__note(acquiring.lock, acquiring.told ? HF__EVENT_TIMEOUT : HF__EVENT_CONFLICT,
-                     hf__now_ms() - acquiring.began, -1);
-        else if (status == HF_DEADLOCK)
-            hf__note_deadlock(acquiring.lock, hf__now_ms() - acquiring.began,
-                              err ? err->message : "");
-        hf__lock_forget(acquiring.lock);
-    }
+    else
+        conclude(&acquiring, status, out, err);
 out:
     free(claims);
     free(labels);
@@ -339,13 +365,6 @@ static hf_status acquire_current(hf_store *store, const hf_lock_spec *spec,
         status = acquire(store, &again, extra, on, out, &stale, err);
     }
     return status;
-}
-
-/* While the call waits, the store may be out of reach, or another may be faster to refuse it. */
-static hf_status say_cancelled(const hf_lock_spec *spec, hf_status status, hf_error *err)
-{
-    bool is_of_the_wait = status == HF_NOT_ACQUIRED || status == HF_UNREACHABLE;
-    return is_of_the_wait && hf__is_cancelled(spec->cancel) ? hf__interrupted(err) : status;
 }
 
 static hf_status acquire_cancellably(hf_store *store, const hf_lock_spec *spec,

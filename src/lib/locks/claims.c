@@ -268,14 +268,15 @@ static hf_status acquire_at_store(struct acquiring *acquiring, const hf__claim *
 {
     hf_store *store = acquiring->store;
     hf__claim single, ask, *wanted = &single;
+    bool traced = acquiring->lock->trace && acquiring->lock->trace->told;
     hf__request request = {.lifetime = acquiring->spec->lifetime,
                            .lease_ms = acquiring->spec->lease_ms,
                            .private_session = acquiring->spec->flags & HF_PRIVATE,
                            .any_order = acquiring->spec->flags & HF_ANY_ORDER,
                            .began = acquiring->began,
                            .deadline = acquiring->deadline,
-                           .give_up = acquiring->give_up,
-                           .give_up_arg = acquiring->give_up_arg,
+                           .give_up = traced ? hf__trace_look : acquiring->give_up,
+                           .give_up_arg = traced ? acquiring : acquiring->give_up_arg,
                            .cancel = acquiring->spec->cancel,
                            .asks = acquiring->asks,
                            .holds_ask = hf__holds_ask,

@@ -19,6 +19,8 @@ static bool holder_inside(hf_store *store, const hf__claim *claim, hf__holder *h
         if (claim->mode == HF_SHARED && grant->claim.mode == HF_SHARED)
             continue;
         holder->found = true;
+        if (grant->claim.traceparent)
+            memcpy(holder->traceparent, grant->claim.traceparent, HF_TRACEPARENT_SIZE);
         holder->age_ms =
             grant->lock->acquired_wall ? hf__wall_ms() - grant->lock->acquired_wall : 0;
     }
@@ -70,7 +72,7 @@ static void describe_holder(char *out, size_t out_size, const hf__holder *holder
                    holder->checks_lease ? ", by a transaction under a lease that is over" : "");
 }
 
-static void find(hf_store *store, const hf__claim *claim, hf__holder *holder)
+void hf__find_holder(hf_store *store, const hf__claim *claim, hf__holder *holder)
 {
     hf_error ignored;
     if (!holder_inside(store, claim, holder))
@@ -91,40 +93,49 @@ static void add_remedy(const hf__claim *claim, const hf__holder *holder, hf_erro
         hf__hint(err, "key %lld; wait for it, or end the holder", (long long)claim->key);
 }
 
-/* Without err nobody wants to know: leaves who as it is. */
-static hf_status name_holder(hf_store *store, const hf__claim *claim, char who[WHO_SIZE],
+static hf_status name_holder(const hf__claim *claim, const hf__holder *holder, char who[WHO_SIZE],
                              hf_error *err)
 {
-    hf__holder holder;
     char name[200];
-    if (!err)
-        return HF_NOT_ACQUIRED;
-    find(store, claim, &holder);
-    describe_holder(who, WHO_SIZE, &holder);
+    describe_holder(who, WHO_SIZE, holder);
     hf_status status = hf__fail(err, HF_NOT_ACQUIRED, HF__NOT_ACQUIRED_PREFIX "%s is held by %s",
                                 hf__claim_name(name, sizeof name, claim), who);
-    add_remedy(claim, &holder, err);
+    add_remedy(claim, holder, err);
     return status;
 }
 
 hf_status hf__not_acquired(hf_store *store, const hf__claim *claim, hf_error *err)
 {
+    hf__holder holder;
     char who[WHO_SIZE];
-    return name_holder(store, claim, who, err);
+    if (!err) /* nobody wants to know */
+        return HF_NOT_ACQUIRED;
+    hf__find_holder(store, claim, &holder);
+    return name_holder(claim, &holder, who, err);
+}
+
+/* Is the holder wanted for the span of the wait? */
+static bool is_traced(const struct acquiring *acquiring)
+{
+    const struct hf__trace *trace = acquiring->lock->trace;
+    return trace && trace->told;
 }
 
 hf_status hf__refused(struct acquiring *acquiring, const hf__claim *claim, hf_error *err)
 {
-    if (acquiring->quiet)
+    hf__holder holder;
+    if (acquiring->quiet || (!err && !is_traced(acquiring)))
         return HF_NOT_ACQUIRED;
-    return name_holder(acquiring->store, claim, acquiring->who, err);
+    hf__find_holder(acquiring->store, claim, &holder);
+    hf__trace_holder(acquiring->lock->trace, &holder);
+    return name_holder(claim, &holder, acquiring->who, err);
 }
 
 void hf__name_asker(hf_store *store, const hf__claim *claim, const hf__claim *ask, hf_error *err)
 {
     hf__holder holder;
     char name[200], who[WHO_SIZE];
-    find(store, ask, &holder);
+    hf__find_holder(store, ask, &holder);
     holder.age_ms = -1; /* how long it has asked does not matter */
     describe_holder(who, WHO_SIZE, &holder);
     (void)!hf__fail(err, HF_NOT_ACQUIRED, "%s is wanted by %s",
@@ -141,9 +152,16 @@ void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim)
         return;
     acquiring->told = true;
     hf__note(acquiring->lock, HF__EVENT_CONFLICT, hf__now_ms() - acquiring->began, -1);
+    if (acquiring->lock->trace) {
+        acquiring->lock->trace->waited = true;
+        acquiring->lock->trace->awaited = *claim;
+    }
+    if (!acquiring->spec->on_wait && !is_traced(acquiring))
+        return;
+    hf__find_holder(acquiring->store, claim, &holder);
+    hf__trace_holder(acquiring->lock->trace, &holder);
     if (!acquiring->spec->on_wait)
         return;
-    find(acquiring->store, claim, &holder);
     describe_holder(who, WHO_SIZE, &holder);
     (void)!hf__fail(&why, HF_NOT_ACQUIRED, "waiting for %s, held by %s",
                     hf__claim_name(name, sizeof name, claim), who);

@@ -18,6 +18,8 @@
 
 struct key_state;
 struct hf_lock;
+struct hf__trace;
+struct hf__told; /* a span with its own copies of all strings, to be told later: trace.c */
 
 /* A key held at the store, by one lock, or by several of this process: shared or re-entered. */
 struct hold {
@@ -87,6 +89,8 @@ struct hf_store {
     bool dispatch;
     int ping_deadline_ms; /* so long a call without a wait may take where the store is silent */
     int64_t patience_ms;  /* with a server that is away; negative: for ever */
+    hf_span_fn *on_span;  /* or NULL */
+    void *span_arg;
 
     pthread_mutex_t mutex;
     hf__cond changed; /* a key state is no longer busy, or a callback has ended */
@@ -166,10 +170,11 @@ struct hf_lock {
     hf_yield_fn *on_yield; /* until it is released or lost */
     hf__claim ask;         /* with on_yield: what those hold who ask for the lock */
     enum asked asked;
-    uint64_t heard;      /* store->round in which it was last asked for */
-    uint64_t asker_name; /* a hash */
-    hf_error *asker;     /* who asks, once that is to be told */
-    bool untold;         /* hf_lock_start has not told of it: its loss is told later */
+    uint64_t heard;          /* store->round in which it was last asked for */
+    uint64_t asker_name;     /* a hash */
+    hf_error *asker;         /* who asks, once that is to be told */
+    bool untold;             /* hf_lock_start has not told of it: its loss is told later */
+    struct hf__trace *trace; /* NULL: it is not traced */
 };
 
 /* One call of hf_lock_acquire while it runs; used by its thread only. */
@@ -380,6 +385,9 @@ hf_status hf__refused(struct acquiring *acquiring, const hf__claim *claim, hf_er
 /* Fills err: who holds ask, and so wants the claim. */
 void hf__name_asker(hf_store *store, const hf__claim *claim, const hf__claim *ask, hf_error *err);
 
+/* Who is in the way of the claim, inside the process or outside. */
+void hf__find_holder(hf_store *store, const hf__claim *claim, hf__holder *holder);
+
 /* Notes the conflict and calls on_wait; only the first call of an acquire does something. */
 void hf__tell_waiting(struct acquiring *acquiring, const hf__claim *claim);
 
@@ -428,6 +436,48 @@ void hf__started_waits(struct hf__started *started, const hf_error *why);
 /* The store closes. Ends what goes on; later, without the deliverer, tells those who wait. */
 void hf__started_stop(hf_store *store);
 void hf__started_drop(hf_store *store);
+
+/* The span of its wait is to be told, before its end. The mutex is not held. */
+void hf__started_span(struct hf__started *started, struct hf__told *told);
+
+/* trace.c: spans. The mutex is not held, unless it says otherwise. */
+
+/* The spans of one lock, or of one transaction. Times are of hf__now_ns(). */
+struct hf__trace {
+    char own[HF_TRACEPARENT_SIZE]; /* the hold's, or the transaction's */
+    char wait[HF_TRACEPARENT_SIZE];
+    char parent[HF_TRACEPARENT_SIZE]; /* "": none */
+    char link[HF_TRACEPARENT_SIZE];   /* of the wait: the holder's; "": not found */
+    bool told;                        /* somebody wants to be told of the spans */
+    bool waited;
+    unsigned looks;    /* how often the holder was looked for */
+    hf__claim awaited; /* what it holds */
+    int64_t began_ns;
+    int64_t acquired_ns;
+    int64_t lost_ns;    /* 0: it was not */
+    int64_t to_wall_ns; /* what makes Unix time of a time */
+};
+
+/* NULL: nobody traces it, or there is no memory, which is no reason to fail. The caller frees. */
+struct hf__trace *hf__trace_start(const hf_store *store, const char *parent);
+
+/* The holder that is in the way; a second one does not count. trace may be NULL. */
+void hf__trace_holder(struct hf__trace *trace, const hf__holder *holder);
+
+/* As hf__request.give_up: looks for a holder that had not recorded itself when the wait began. */
+bool hf__trace_look(void *acquiring);
+
+/* The span of an acquire that has ended so; NULL: there is none to tell. The lock is not published
+ * yet, and its hold begins here. */
+struct hf__told *hf__wait_span(struct acquiring *acquiring, hf_status status);
+void hf__tell_span(const hf_store *store, struct hf__told *told); /* and frees it; NULL is safe */
+
+/* Tells the span of the hold, which has ended so, at its loss if it was lost. */
+void hf__tell_hold(const struct hf_lock *lock, hf_status status);
+
+/* The same for a transaction, of which claim is the first label, or NULL. */
+void hf__tell_transaction(const hf_store *store, const struct hf__trace *trace,
+                          const hf__claim *claim, hf_status status);
 
 /* scribe.c */
 

@@ -13,7 +13,7 @@ struct collector {
     hf_lock_list *list;
 };
 
-enum { STRINGS = 6 };
+enum { STRINGS = 7 };
 
 static void view_strings(hf_lock_view *view, const char **strings[STRINGS])
 {
@@ -23,6 +23,7 @@ static void view_strings(hf_lock_view *view, const char **strings[STRINGS])
     strings[3] = &view->blocked_by;
     strings[4] = &view->name;
     strings[5] = &view->pattern;
+    strings[6] = &view->traceparent;
 }
 
 static void free_view(hf_lock_view *view)

@@ -90,6 +90,7 @@ void hf__lock_forget(struct hf_lock *lock)
     free(lock->grants);
     free(lock->labels);
     free(lock->asker);
+    free(lock->trace);
     free(lock);
 }
 
@@ -195,6 +196,8 @@ void hf__name_loss(struct hf_lock *lock, const hf_error *why)
     (void)!hf__fail(&lock->why, HF_LOST, "%s was lost: %s",
                     hf__claim_name(name, sizeof name, &lock->name), why->message);
     hf__hint(&lock->why, "%s", why->hint);
+    if (lock->trace)
+        lock->trace->lost_ns = hf__now_ns();
 }
 
 static hf_status release(hf_lock *lock, bool is_free, hf_error *err)
@@ -229,6 +232,7 @@ static hf_status release(hf_lock *lock, bool is_free, hf_error *err)
         hf__claims_leave(lock);
     else
         status = hf__claims_release(lock, 0, err);
+    hf__tell_hold(lock, lost ? HF_LOST : status);
     if (lost) {
         if (err)
             *err = lock->why;

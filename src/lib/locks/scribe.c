@@ -6,6 +6,7 @@
 #include "lib/locks/engine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -22,14 +23,18 @@ static size_t copy_records(struct hf_lock *lock, hf__record *records, int64_t ag
     size_t count = 0;
     for (size_t i = 0; i < lock->count; i++) {
         const struct grant *grant = &lock->grants[i];
-        if (grant->hold && grant->hold->session->lifetime != HF_LEASE) /* it is on record itself */
-            records[count++] = (hf__record){.session_id = grant->hold->session->session_id,
-                                            .key = grant->claim.key,
-                                            .space = grant->claim.space,
-                                            .mode = grant->claim.mode,
-                                            .slot = grant->claim.slot,
-                                            .age_ms = age_ms,
-                                            .token = lock->token};
+        if (!grant->hold || grant->hold->session->lifetime == HF_LEASE) /* it is on record itself */
+            continue;
+        records[count] = (hf__record){.session_id = grant->hold->session->session_id,
+                                      .key = grant->claim.key,
+                                      .space = grant->claim.space,
+                                      .mode = grant->claim.mode,
+                                      .slot = grant->claim.slot,
+                                      .age_ms = age_ms,
+                                      .token = lock->token};
+        if (grant->claim.traceparent)
+            memcpy(records[count].traceparent, grant->claim.traceparent, HF_TRACEPARENT_SIZE);
+        count++;
     }
     lock->recorded = true;
     return count;

@@ -205,6 +205,7 @@ static hf__claim slot_claim(const hf__claim *base, unsigned slot)
     claim.label = base->label;
     claim.label_size = base->label_size;
     claim.derivation = base->derivation;
+    claim.traceparent = base->traceparent;
     claim.slot = slot;
     return claim;
 }

@@ -4,6 +4,7 @@
  */
 #include "lib/locks/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 struct hf__started {
     hf_store *store;
     hf_lock_spec spec; /* its targets and their labels are copies, in memory */
+    char traceparent[HF_TRACEPARENT_SIZE + 1]; /* of a longer one what tells whether it is valid */
     void *memory;
     hf_started_fn *done;
     hf__acquire_fn *acquire;
@@ -23,6 +25,7 @@ struct hf__started {
     hf_status status;
     hf_lock *lock;
     hf_error err;
+    struct hf__told *span; /* of its wait, or NULL */
 
     /* the store's mutex */
     hf_error why_waits;
@@ -84,6 +87,7 @@ void hf__started_tell(hf_store *store)
     if (started->lock)
         hf__loss_may_be_told(store, started->lock);
     pthread_mutex_unlock(&store->mutex);
+    hf__tell_span(store, started->span);
     started->done(started->lock, started->status, &started->err, started->spec.arg);
     free_started(started);
     pthread_mutex_lock(&store->mutex);
@@ -96,6 +100,12 @@ void hf__started_waits(struct hf__started *started, const hf_error *why)
     started->waits = true;
     queue(started);
     pthread_mutex_unlock(&started->store->mutex);
+}
+
+/* Its fiber is the only one that knows of it until it has ended. */
+void hf__started_span(struct hf__started *started, struct hf__told *told)
+{
+    started->span = told;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -182,6 +192,10 @@ hf_status hf__lock_start_with(hf_store *store, const hf_lock_spec *given, hf_sta
     started->done = done;
     started->acquire = acquire;
     started->me = hf__me();
+    if (spec.traceparent) {
+        (void)snprintf(started->traceparent, sizeof started->traceparent, "%s", spec.traceparent);
+        started->spec.traceparent = started->traceparent;
+    }
     if (!copy_targets(started) || (what && !(started->what = malloc(what_size)))) {
         free_started(started);
         return hf__no_memory(err);

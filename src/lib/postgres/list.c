@@ -49,6 +49,9 @@ void hf__pg_read_holder(const PGresult *result, bool recorded, hf__holder *holde
     holder->age_ms = PQgetisnull(result, 0, 3) ? -1 : hf__pg_int(result, 0, 3);
     holder->age_is_bound = !exact;
     holder->pid = recorded ? (int)hf__pg_int(result, 0, 5) : 0;
+    if (recorded)
+        (void)snprintf(holder->traceparent, sizeof holder->traceparent, "%s",
+                       hf__pg_text(result, 0, 7));
     if (holder->pid ||
         !split_application(application, holder->application, sizeof holder->application,
                            holder->host, sizeof holder->host, &holder->pid)) {
@@ -143,6 +146,7 @@ enum column {
     C_SLOT,
     C_DATABASE,
     C_LEFT,
+    C_TRACEPARENT,
 };
 
 /* The numbers of a row, read once for sorting and comparing. */
@@ -313,6 +317,7 @@ static hf_status emit(hf__view_sink *sink, const struct rows *rows, int at, int 
         .idle_ms = idle ? hf__pg_int(result, row, C_IDLE) : -1,
         .idle_hidden = !prepared && hf__pg_bool(result, row, C_IDLE_HIDDEN),
         .left_ms = hf__pg_int(result, row, C_LEFT),
+        .traceparent = sleeps ? "" : hf__pg_text(result, row, C_TRACEPARENT),
     };
     sink->database = hf__pg_text(result, about->at, C_DATABASE);
     hf_status status = sink->add(sink, &view, err);
@@ -382,7 +387,8 @@ hf_status hf__pg_list(hf__backend *base, struct pg_conn *conn, hf__view_sink *si
 {
     pg_backend *backend = pg_backend_of(base);
     PGresult *result = NULL;
-    bool leases_only = hf__pg_is_transaction_pooled(backend) && hf__pg_may_be_leased(backend);
+    bool leases_only = hf__pg_is_transaction_pooled(backend) && hf__pg_may_be_leased(backend) &&
+                       backend->schema == HF_SCHEMA_VERSION;
     const char *sql = atomic_load(&base->readable) || leases_only
                           ? pg_sql(&hf__sql_postgres_list_recorded)
                           : pg_sql(&hf__sql_postgres_list);

@@ -117,6 +117,12 @@ SELECT t.blocked, t.left_ms, t.term
 FROM holdfast.take_leases($1::uuid, $2::boolean, $3::int, $4::bigint, $5::bigint[], $6::smallint[], $7::int[],
                           $8::boolean, $9::bigint, $10::text, $11::text, $12::int, $13::bigint) AS t
 
+-- name: take_traced_leases prepared
+-- The same, and $14 is recorded with them.
+SELECT t.blocked, t.left_ms, t.term
+FROM holdfast.take_traced_leases($14::text, $1::uuid, $2::boolean, $3::int, $4::bigint, $5::bigint[], $6::smallint[],
+                                 $7::int[], $8::boolean, $9::bigint, $10::text, $11::text, $12::int, $13::bigint) AS t
+
 -- name: release_leases prepared
 SELECT r.missing, r.locked
 FROM holdfast.release_leases($1::uuid, $2::bigint[], $3::bigint[], $4::smallint[], $5::int[], $6::text[]) AS r
@@ -140,15 +146,16 @@ SELECT holdfast.check_leases($1::bigint[], $2::smallint[], $3::bigint[], $4::boo
 
 -- name: find_lease
 -- Who holds a lease of key $1 in space $2 that conflicts with $3 (shared?), or has a transaction open under
--- one that is over, as the last column says.
+-- one that is over, as the column before the last says. Version 6 of the schema has no traceparent.
 SELECT l.application, l.host, l.backend,
-       (extract(epoch FROM pg_catalog.clock_timestamp() - l.since) * 1000)::bigint, true, l.pid, true, l.checks, l.term
+       (extract(epoch FROM pg_catalog.clock_timestamp() - l.since) * 1000)::bigint, true, l.pid, true, l.traceparent, l.checks, l.term
 FROM (
-    SELECT h.application, h.host, NULL::int AS backend, h.since, h.pid, false AS checks, h.term
+    SELECT h.application, h.host, NULL::int AS backend, h.since, h.pid,
+           pg_catalog.to_jsonb(h) ->> 'traceparent' AS traceparent, false AS checks, h.term
     FROM holdfast.held_leases h
     WHERE h.key = $1::bigint AND h.space = $2::smallint AND NOT (h.shared AND $3::boolean)
     UNION ALL
-    SELECT c.application, '', c.pid, c.since, NULL, true, NULL
+    SELECT c.application, '', c.pid, c.since, NULL, NULL, true, NULL
     FROM holdfast.lease_checkers($1::bigint, $2::smallint, $3::boolean) c
 ) l
 ORDER BY l.checks, l.since
@@ -335,17 +342,18 @@ FROM (SELECT pg_catalog.set_config('lock_timeout', $5::text, true) OFFSET 0) AS 
 
 -- name: add_holders prepared
 -- Records keys that have been held for a while; replaces the row of an earlier hold.
-INSERT INTO holdfast.holders (backend_pid, key, space, shared, slot, since, token)
+INSERT INTO holdfast.holders (backend_pid, key, space, shared, slot, since, token, traceparent)
 SELECT DISTINCT ON (h.backend_pid, h.key, h.space) h.backend_pid, h.key, h.space, h.shared, h.slot,
        pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => h.age_ms / 1000.0),
-       h.token
+       h.token, h.traceparent
 FROM ROWS FROM (pg_catalog.unnest($1::int[]), pg_catalog.unnest($2::bigint[]), pg_catalog.unnest($3::smallint[]),
                 pg_catalog.unnest($4::boolean[]), pg_catalog.unnest($5::int[]), pg_catalog.unnest($6::bigint[]),
-                pg_catalog.unnest($7::bigint[]))
-     AS h (backend_pid, key, space, shared, slot, age_ms, token)
+                pg_catalog.unnest($7::bigint[]), pg_catalog.unnest($8::text[]))
+     AS h (backend_pid, key, space, shared, slot, age_ms, token, traceparent)
 ORDER BY h.backend_pid, h.key, h.space, h.token DESC
 ON CONFLICT (backend_pid, key, space) DO UPDATE
-SET shared = excluded.shared, slot = excluded.slot, since = excluded.since, token = excluded.token
+SET shared = excluded.shared, slot = excluded.slot, since = excluded.since, token = excluded.token,
+    traceparent = excluded.traceparent
 
 -- name: drop_holders prepared
 -- Deletes the records of released locks of this process ($2 host, $3 pid), on whatever session they
@@ -447,7 +455,7 @@ SELECT coalesce(s.application, a.application_name, ''),
        -- A holder that records has a row soon: none yet means that it got the lock just now.
        CASE WHEN s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
             ELSE (extract(epoch FROM pg_catalog.clock_timestamp() - coalesce(h.since, a.backend_start)) * 1000)::bigint
-       END, l.granted, coalesce(s.pid, 0), s.backend_pid IS NOT NULL
+       END, l.granted, coalesce(s.pid, 0), s.backend_pid IS NOT NULL, h.traceparent
 FROM pg_catalog.pg_locks l
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 LEFT JOIN holdfast.sessions s
@@ -470,7 +478,8 @@ SELECT l.classid::bigint, l.objid::bigint, l.objsubid, l.mode = 'ShareLock', l.g
        CASE WHEN a.state = 'idle' AND a.state_change <= pg_catalog.statement_timestamp()
             THEN (pg_catalog.date_part('epoch', pg_catalog.statement_timestamp() - a.state_change) * 1000)::bigint END,
        a.state IS NULL OR a.state = 'disabled',
-       NULL::text, NULL::text, NULL::int, NULL::bigint, NULL::bigint, NULL::int, pg_catalog.current_database(), NULL::bigint
+       NULL::text, NULL::text, NULL::int, NULL::bigint, NULL::bigint, NULL::int, pg_catalog.current_database(), NULL::bigint,
+       NULL::text
 FROM pg_catalog.pg_locks l
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'advisory'
@@ -478,7 +487,7 @@ WHERE l.locktype = 'advisory'
 
 -- name: list_recorded
 -- The columns from the 12th on are recorded ones: label, host, pid, age in ms, token, slot; then the database, and what
--- is left of a lease in ms, which has no session. Waits
+-- is left of a lease in ms, which has no session, and the traceparent of the hold. Waits
 -- that sleep without a snapshot are not in pg_locks; their rows come from holdfast.waiters. If a
 -- session is idle since before the statement, it was idle when pg_locks was read, so what it holds
 -- are session locks.
@@ -508,7 +517,8 @@ SELECT r.classid, r.objid, r.objsubid, r.shared, r.granted, r.pid,
        CASE WHEN r.granted AND s.backend_pid IS NOT NULL AND h.since IS NULL THEN 0
             WHEN r.granted THEN (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - h.since) * 1000)::bigint
             ELSE (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - r.waiting_since) * 1000)::bigint END,
-       CASE WHEN r.granted THEN h.token END, CASE WHEN r.granted THEN h.slot END, pg_catalog.current_database(), NULL::bigint
+       CASE WHEN r.granted THEN h.token END, CASE WHEN r.granted THEN h.slot END, pg_catalog.current_database(), NULL::bigint,
+       CASE WHEN r.granted THEN h.traceparent END
 FROM rows r
 LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = r.pid
 LEFT JOIN holdfast.sessions s
@@ -531,7 +541,7 @@ SELECT (l.key >> 32) & 4294967295, l.key & 4294967295, l.space + 1, l.shared, tr
        NULL::bigint, NULL::bigint, false, lb.label, l.host, l.pid,
        (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - l.since) * 1000)::bigint, l.term, l.slot,
        pg_catalog.current_database(),
-       pg_catalog.ceil(pg_catalog.date_part('epoch', l.until - pg_catalog.clock_timestamp()) * 1000)::bigint
+       pg_catalog.ceil(pg_catalog.date_part('epoch', l.until - pg_catalog.clock_timestamp()) * 1000)::bigint, l.traceparent
 FROM holdfast.held_leases l
 LEFT JOIN holdfast.labels lb ON lb.key = l.key AND lb.space = l.space
 

@@ -245,14 +245,14 @@ out:
 }
 
 struct held_arrays {
-    hf__buf session, key, space, shared, slot, age, token;
+    hf__buf session, key, space, shared, slot, age, token, traceparent;
 };
 
 static bool write_holders(pg_backend *backend, const struct held_arrays *arrays)
 {
-    const char *params[] = {arrays->session.data, arrays->key.data,  arrays->space.data,
-                            arrays->shared.data,  arrays->slot.data, arrays->age.data,
-                            arrays->token.data};
+    const char *params[] = {arrays->session.data, arrays->key.data,        arrays->space.data,
+                            arrays->shared.data,  arrays->slot.data,       arrays->age.data,
+                            arrays->token.data,   arrays->traceparent.data};
     hf_error ignored;
     pg_session *session = NULL;
     if (writing_session(backend, false, &session, &ignored) != HF_OK)
@@ -260,7 +260,7 @@ static bool write_holders(pg_backend *backend, const struct held_arrays *arrays)
     atomic_store(&backend->unwritten->has_holders, true);
     hf__baton_take(&session->baton);
     hf_status status =
-        hf__pg_run(session, &hf__sql_postgres_add_holders, 7, params, NULL, &ignored);
+        hf__pg_run(session, &hf__sql_postgres_add_holders, 8, params, NULL, &ignored);
     hf__baton_give(&session->baton);
     hf__pg_unpin(session);
     return status == HF_OK;
@@ -279,6 +279,7 @@ bool hf__pg_record(hf__backend *base, const hf__record *records, size_t count)
         hf__pg_array_int(&arrays.slot, records[i].slot);
         hf__pg_array_int(&arrays.age, records[i].age_ms);
         hf__pg_array_int(&arrays.token, records[i].token);
+        add_word(&arrays.traceparent, records[i].traceparent[0] ? records[i].traceparent : "NULL");
     }
     for (size_t i = 0; i < sizeof arrays / sizeof *all; i++) {
         hf__buf_puts(&all[i], "}");

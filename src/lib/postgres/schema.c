@@ -16,7 +16,8 @@ enum { INSTALL_DEADLINE_MS = 60000 };
 
 static const char *const migrations[] = {hf__sql_postgres_schema_001, hf__sql_postgres_schema_002,
                                          hf__sql_postgres_schema_003, hf__sql_postgres_schema_004,
-                                         hf__sql_postgres_schema_005, hf__sql_postgres_schema_006};
+                                         hf__sql_postgres_schema_005, hf__sql_postgres_schema_006,
+                                         hf__sql_postgres_schema_007};
 
 _Static_assert(sizeof migrations / sizeof *migrations == HF_SCHEMA_VERSION,
                "one migration per schema version");

@@ -39,6 +39,7 @@ hf_status hf__tx_lock_around(struct hf_tx *tx, hf_error *err)
     spec.target_count = tx->target_count;
     spec.wait_ms = hf__left_ms(tx->plan.deadline);
     spec.cancel = tx->options.cancel;
+    spec.traceparent = hf_tx_traceparent(tx);
     hf_status status = hf_lock_acquire(tx->store, &spec, &tx->lock, err);
     if (status == HF_OK)
         tx->attempt->locked_ms = hf__now_ms();
@@ -109,6 +110,11 @@ hf__dialect hf__tx_dialect(const hf_tx *tx)
 unsigned hf_tx_attempt(const hf_tx *tx)
 {
     return tx ? tx->attempts : 0;
+}
+
+const char *hf_tx_traceparent(const hf_tx *tx)
+{
+    return tx && tx->trace ? tx->trace->own : "";
 }
 
 /* ---- named statements ------------------------------------------------------------------------ */

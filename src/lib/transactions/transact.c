@@ -54,8 +54,10 @@ static hf_status name_blocked_label(struct hf_tx *tx, hf_error *err)
         hf__claim *claim = &tx->claims[i];
         if (tx->store->backend->ops->find_holder(tx->store->backend, claim, &holder, &ignored) ==
                 HF_OK &&
-            holder.found)
+            holder.found) {
+            hf__trace_holder(tx->trace, &holder);
             return hf__not_acquired(tx->store, claim, err);
+        }
     }
     return tx->plan.count > 0 ? hf__not_acquired(tx->store, tx->claims, err) : HF_NOT_ACQUIRED;
 }
@@ -144,6 +146,7 @@ static void clear(struct hf_tx *tx)
     free(tx->targets);
     free(tx->claims);
     free(tx->labels);
+    free(tx->trace);
 }
 
 /* An exception or a cancel has ended the callback, and the transaction with it. */
@@ -311,6 +314,7 @@ static void report(const struct hf_tx *tx, hf_status outcome)
                          .wait_ms = tx->wait_ms,
                          .hold_ms = tx->hold_ms,
                          .outcome = outcome};
+    hf__tell_transaction(tx->store, tx->trace, tx->plan.count > 0 ? tx->claims : NULL, outcome);
     if (!tx->options.on_stats)
         return;
     if (tx->plan.count == 0)
@@ -341,6 +345,8 @@ static hf_status begin(struct hf_tx *tx, hf_error *err)
     tx->call = (hf__cancellable){.wake = hf__interrupt_cancelled, .arg = tx->store};
     enter(tx);
     hf__cancel_enter(tx->options.cancel, &tx->call);
+    if (tx->options.traceparent || tx->options.label_count > 0)
+        tx->trace = hf__trace_start(tx->store, tx->options.traceparent);
     for (size_t i = 0; status == HF_OK && i < tx->options.label_count; i++)
         if (!hf__tx_add_label(tx, &tx->options.labels[i]))
             status = hf__no_memory(err);
@@ -426,6 +432,8 @@ static hf_status start_on(hf_lock *lock, struct hf_tx *tx, const hf_tx_options *
     }
     if (status != HF_OK)
         return status;
+    if (!tx->options.traceparent && lock->trace)
+        tx->options.traceparent = lock->trace->own; /* for begin(), which copies it */
     struct hf__tx_use use; /* an owner in a transaction on the session would wait for itself */
     hf__tx_use_thread(tx->owner, &use);
     status = is_lease ? hf__lock_use_lease(lock, &tx->lease, &tx->plan.leases,

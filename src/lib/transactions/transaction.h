@@ -32,10 +32,11 @@ struct hf_tx {
     int64_t owner;        /* hf__me() of who runs it */
     struct hf_tx *next;   /* in a bucket of store->transactions */
     hf__cancellable call;
-    struct hf__tx_use use; /* what hf_transact puts back in its thread */
-    bool lent;             /* the callback has asked for the connection */
-    bool released;         /* the commit has released plan.release */
-    bool reached;          /* an attempt was open: the store was there */
+    struct hf__tx_use use;   /* what hf_transact puts back in its thread */
+    bool lent;               /* the callback has asked for the connection */
+    bool released;           /* the commit has released plan.release */
+    bool reached;            /* an attempt was open: the store was there */
+    struct hf__trace *trace; /* NULL: it is not traced */
     unsigned attempts;
     int64_t wait_ms;
     int64_t hold_ms;

@@ -83,7 +83,7 @@ FOREVER = -1
 HANGS_AFTER = 45  # seconds
 LABEL_MAX = 65536
 SLOTS_MAX = 4095
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 class CError(Structure):
@@ -98,13 +98,23 @@ LockedFn = CFUNCTYPE(c_int, c_void_p, c_void_p, POINTER(CError))
 FindingFn = CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_char_p, c_char_p)
 
 
+class CSpan(Structure):
+    _fields_ = [("kind", c_int), ("status", c_int), ("label", c_void_p), ("label_size", c_size_t),
+                ("key", c_int64), ("space", c_int), ("mode", c_int), ("slot", c_uint), ("token", c_int64),
+                ("start_ns", c_int64), ("end_ns", c_int64), ("traceparent", c_char_p),
+                ("parent", c_char_p), ("link", c_char_p)]
+
+
+SpanFn = CFUNCTYPE(None, POINTER(CSpan), c_void_p)
+
+
 class StoreOptions(Structure):
     _fields_ = [("size", c_size_t), ("url", c_char_p), ("application", c_char_p), ("records", c_int),
                 ("ping_interval_ms", c_int), ("ping_deadline_ms", c_int), ("kill_ms", c_int),
                 ("connect_timeout_ms", c_int), ("max_waits", c_int), ("max_keys", c_int),
                 ("session_pool", c_bool), ("dispatch", c_bool), ("log", LogFn), ("log_arg", c_void_p),
                 ("max_transactions", c_int), ("registry", c_void_p), ("machine", c_int),
-                ("environment", c_bool), ("patience_ms", c_int64)]
+                ("environment", c_bool), ("patience_ms", c_int64), ("on_span", SpanFn), ("span_arg", c_void_p)]
 
 
 class Target(Structure):
@@ -116,7 +126,8 @@ class LockSpec(Structure):
     _fields_ = [("size", c_size_t), ("targets", POINTER(Target)), ("target_count", c_size_t),
                 ("mode", c_int), ("lifetime", c_int), ("wait_ms", c_int64), ("flags", c_uint),
                 ("slots", c_uint), ("on_lost", LostFn), ("on_wait", WaitFn), ("arg", c_void_p),
-                ("cancel", c_void_p), ("owner", c_int64), ("lease_ms", c_int), ("on_yield", LostFn)]
+                ("cancel", c_void_p), ("owner", c_int64), ("lease_ms", c_int), ("on_yield", LostFn),
+                ("traceparent", c_char_p)]
 
 
 class LockView(Structure):
@@ -127,7 +138,7 @@ class LockView(Structure):
                 ("token", c_int64), ("slot", c_uint), ("blocked_by", c_char_p),
                 ("name", c_char_p), ("pattern", c_char_p), ("idle_ms", c_int64),
                 ("idle_hidden", c_bool), ("seen_ms", c_int64), ("times", c_int64),
-                ("known_as", c_char_p), ("left_ms", c_int64)]
+                ("known_as", c_char_p), ("left_ms", c_int64), ("traceparent", c_char_p)]
 
 
 PROTOTYPES = {
@@ -160,6 +171,7 @@ PROTOTYPES = {
     "hf_lock_note": (None, [c_void_p, c_char_p, c_char_p]),
     "hf_lock_key": (c_int64, [c_void_p]),
     "hf_lock_slot": (c_uint, [c_void_p]),
+    "hf_lock_traceparent": (c_char_p, [c_void_p]),
     "hf_lock_snapshot_is_stale": (c_bool, [c_void_p]),
     "hf_lock_with": (c_int, [c_void_p, POINTER(LockSpec), LockedFn, c_void_p, POINTER(CError)]),
     "hf_store_init": (c_int, [c_void_p, POINTER(c_int), POINTER(c_int), POINTER(CError)]),
@@ -325,6 +337,10 @@ class Lock:
         return lib().hf_lock_slot(self.pointer)
 
     @property
+    def traceparent(self):
+        return lib().hf_lock_traceparent(self.pointer).decode()
+
+    @property
     def stale(self):
         return lib().hf_lock_snapshot_is_stale(self.pointer)
 
@@ -340,12 +356,18 @@ class View:
     """A copy of one hf_lock_view, with text instead of bytes."""
 
     def __init__(self, raw):
-        for name, kind in LockView._fields_:
+        for name, kind in raw._fields_:
             value = getattr(raw, name)
             setattr(self, name, value.decode() if kind is c_char_p and value is not None else value)
 
     def __repr__(self):
         return f"View({vars(self)})"
+
+
+class Span(View):
+    def __init__(self, raw):
+        super().__init__(raw)
+        self.label = ctypes.string_at(raw.label, raw.label_size).decode() if raw.label else None
 
 
 class Store:
@@ -365,7 +387,11 @@ class Store:
         for name, value in options.items():
             if name not in dict(StoreOptions._fields_):
                 raise TypeError(f"no such option: {name}")
-            setattr(raw, name, value)
+            if name != "on_span":
+                setattr(raw, name, value)
+        self.spans = []  # with on_span=True
+        if "on_span" in options:
+            raw.on_span = self._keep(SpanFn(lambda span, _: self.spans.append(Span(span[0]))))
         raw.log = self._keep(LogFn(lambda _, level, text: self.logged.append((level, text.decode()))))
         pointer, error = c_void_p(), CError()
         if conn is not None:
@@ -413,12 +439,14 @@ class Store:
             self._locks.discard(lock)
 
     def spec(self, what, wait_ms=0, mode=EXCLUSIVE, lifetime=SESSION, flags=0, slots=0, on_lost=None,
-             on_wait=None, derivation=Derivation.SHA256, cancel=None, owner=0, lease_ms=0, on_yield=None):
+             on_wait=None, derivation=Derivation.SHA256, cancel=None, owner=0, lease_ms=0, on_yield=None,
+             traceparent=None):
         things = what if isinstance(what, list) else [what]
         targets = (Target * max(1, len(things)))(*[target(thing, derivation) for thing in things])
         spec = LockSpec(size=ctypes.sizeof(LockSpec), targets=targets, target_count=len(things),
                         mode=mode, lifetime=lifetime, wait_ms=wait_ms, flags=flags, slots=slots, lease_ms=lease_ms,
-                        cancel=cancel and cancel.pointer, owner=owner)
+                        cancel=cancel and cancel.pointer, owner=owner,
+                        traceparent=None if traceparent is None else as_bytes(traceparent))
         if on_lost is not None:
             spec.on_lost = self._keep(LostFn(
                 lambda pointer, why, _: on_lost(Lock(self, pointer), HfError(why[0].code, why[0]))))

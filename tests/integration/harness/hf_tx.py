@@ -43,7 +43,7 @@ class TxOptions(Structure):
                 ("deadline_ms", c_int64), ("max_attempts", c_uint), ("backoff_min_ms", c_int),
                 ("backoff_max_ms", c_int), ("on_stats", StatsFn), ("stats_arg", c_void_p),
                 ("expect_operation", c_bool), ("database", c_char_p), ("cancel", c_void_p),
-                ("owner", c_int64)]
+                ("owner", c_int64), ("traceparent", c_char_p)]
 
 
 PROTOTYPES = {
@@ -59,6 +59,7 @@ PROTOTYPES = {
     "hf_tx_queue": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(Value), POINTER(CError)]),
     "hf_tx_connection": (c_void_p, [c_void_p, POINTER(CError)]),
     "hf_tx_attempt": (c_uint, [c_void_p]),
+    "hf_tx_traceparent": (c_char_p, [c_void_p]),
     "hf_rows_count": (c_size_t, [c_void_p]),
     "hf_rows_columns": (c_size_t, [c_void_p]),
     "hf_rows_column": (c_char_p, [c_void_p, c_size_t]),

@@ -243,7 +243,7 @@ def test_lease_that_nobody_holds_is_not_renewed(leased, store, other):
     kept = store.acquire("kept", **SHORT)
     rows(leased, "insert into leases select 4711, store, 1500, until_ms from leases")
     rows(leased, "insert into holders select space, 42, 4711, shared, slot, lifetime, token, since_ms, pid, 0, started,"
-                 " pid_space, host, application from holders limit 1")
+                 " pid_space, host, application, null from holders limit 1")
     other.acquire(42, wait_ms=20000, **LEASE).end()
     assert kept.state is State.HELD
 
@@ -374,6 +374,7 @@ def test_folder_of_an_older_version_is_upgraded(leased):
     with leased.open() as store:
         store.acquire("job").end()
     rows(leased, "drop table leases")
+    rows(leased, "alter table holders drop column traceparent")
     rows(leased, "pragma user_version = 1")
     with leased.open() as store, store.acquire("job", **LEASE) as lock:
         assert lock.token > 0

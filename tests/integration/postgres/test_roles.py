@@ -31,7 +31,8 @@ TABLES = {
                                 "table_context_refs", "appends", "locks", "waits", "held_leases"], "S"), "contention": "SIU"},
 }
 # And the functions among those that act with the rights of the schema's owner.
-LEASING = {"lift_token", "find_table", "take_leases", "renew_tenure", "release_leases", "sweep_leases", "end_tenures"}
+LEASING = {"lift_token", "find_table", "take_leases", "take_traced_leases", "renew_tenure", "release_leases",
+           "sweep_leases", "end_tenures"}
 FENCING = {"fence", "check_lease", "check_leases"}
 FUNCTIONS = {
     "locker": LEASING,
@@ -195,6 +196,8 @@ def test_locker(users, run, recorded_db):
             assert "job" in json.dumps(listed)
             lock.free()
             waiting.result().free()
+        traced = store.acquire("leased", lifetime=hf.LEASE, traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01")
+        assert traced.traceparent in [view.traceparent for view in store.locks()]
     run("locker", "key", "job")
     run("locker", "doctor", code=0)
     users.refuses("locker", "select holdfast.fence('a', 1)", "insert into holdfast.commits values (gen_random_uuid())",

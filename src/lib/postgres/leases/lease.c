@@ -23,11 +23,13 @@ enum {
     TICK_HIGH_MS = 500,
     ASK_TICK_MS = 50, /* who asks is alone, and the holder about to release */
     TENURE_OVER = -1, /* as take_leases answers */
+    LEASES_SINCE = 6, /* the schema that has leases */
 };
 
+/* Also where a program of another version takes them: its schema excludes us as ours does. */
 bool hf__pg_may_be_leased(const pg_backend *backend)
 {
-    return backend->schema == HF_SCHEMA_VERSION && backend->schema_readable;
+    return backend->schema >= LEASES_SINCE && backend->schema_readable;
 }
 
 bool hf__pg_is_transaction_pooled(const pg_backend *backend)
@@ -300,9 +302,13 @@ static hf_status ask(pg_session *session, const pg_tenure *tenure, int64_t numbe
                                 backend->application,
                                 backend->host,
                                 pid,
-                                stands_aside ? asked : NULL};
+                                stands_aside ? asked : NULL,
+                                request->claims->traceparent};
         *sent = hf__boot_ms();
-        status = hf__pg_run(session, &hf__sql_postgres_take_leases, 13, params, answer, err);
+        bool traced = request->claims->traceparent != NULL;
+        status = hf__pg_run(
+            session, traced ? &hf__sql_postgres_take_traced_leases : &hf__sql_postgres_take_leases,
+            traced ? 14 : 13, params, answer, err);
     }
     hf__pg_arrays_free(&arrays);
     return status;
@@ -564,7 +570,7 @@ hf_status hf__pg_refuse_leased(pg_session *session, hf__request *request, const 
 hf_status hf__pg_find_lease(pg_backend *backend, const hf__claim *claim, hf__holder *holder,
                             hf_error *err)
 {
-    enum { BRIEF_MS = 1000, CHECKS_COLUMN = 7, TERM_COLUMN };
+    enum { BRIEF_MS = 1000, CHECKS_COLUMN = 8, TERM_COLUMN };
     const pg_patience patience = {.until = hf__deadline(BRIEF_MS)};
     PGresult *result = NULL;
     char key[24], space[8];
