@@ -202,6 +202,7 @@ static void add_to_json(hf__json *json, const struct listing *listing, const hf_
     add_token(json, view->token);
     add_number(json, "slot", view->slot);
     add_number(json, "left_ms", view->left_ms);
+    hf__json_put_text(json, "traceparent", view->traceparent);
     add_blockers(json, view->blocked_by);
     hf__json_end_object(json);
 }

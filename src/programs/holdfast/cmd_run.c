@@ -188,6 +188,13 @@ static const struct option run_options[] = {
         .offset = offsetof(struct run_values, ready_file),
     },
     {
+        .name = "spans",
+        .value = "FILE",
+        .help = "append the spans of wait and hold to this file, for OpenTelemetry",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct run_values, spans),
+    },
+    {
         .name = "ready-http",
         .value = "ADDRESS",
         .help = "answer GET on this [ADDR:]PORT with 200 while the lock is held, else 503",
@@ -294,6 +301,7 @@ static int run_main(const struct command *self, int argc, char **argv)
     ready_http_close(run.http);
     hf_lock_free(run.lock);
     hf_store_close(run.store);
+    span_file_close(&run.spans);
     named_lock_free(&run.lock_name);
     hf_registry_free(run.registry);
     terminal_close(&run.terminal);

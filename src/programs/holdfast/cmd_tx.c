@@ -10,6 +10,7 @@
 #include "cli/choice.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/spans.h"
 #include "programs/holdfast/commands.h"
 #include "programs/holdfast/label.h"
 #include "programs/holdfast/print_rows.h"
@@ -29,6 +30,7 @@ struct tx_values {
     struct texts variables;
     struct texts commands;
     struct texts files;
+    const char *spans;
 };
 
 static const struct option tx_options[] = {
@@ -93,6 +95,13 @@ static const struct option tx_options[] = {
         .offset = offsetof(struct tx_values, deadline),
     },
     {
+        .name = "spans",
+        .value = "FILE",
+        .help = "append the spans of the transaction to this file, for OpenTelemetry",
+        .kind = OPTION_TEXT,
+        .offset = offsetof(struct tx_values, spans),
+    },
+    {
         .name = "retry-unique",
         .help = "try again after a unique violation too",
         .offset = offsetof(struct tx_values, retry_unique),
@@ -102,6 +111,7 @@ static const struct option tx_options[] = {
 
 struct tx_run {
     struct tx_values values;
+    struct span_file spans;
     struct invocation in;
     hf_tx_options options;
     hf_registry *registry; /* NULL: none */
@@ -184,6 +194,7 @@ static hf_status read_options(struct tx_run *run, hf_error *err)
     run->options.retry_unique = values->retry_unique;
     run->options.max_attempts = (unsigned)values->attempts.value;
     run->options.deadline_ms = values->deadline.value;
+    run->options.traceparent = getenv("TRACEPARENT");
     run->options.on_stats = note_attempts;
     run->options.stats_arg = run;
     return status == HF_OK ? read_labels(run, err) : status;
@@ -468,13 +479,15 @@ static int transact(struct tx_run *run)
         (void)out_of_memory(&err);
         return report_error(&run->in.report, &err);
     }
-    if (open_store(&run->in, &options, &store, &err) != HF_OK)
+    if (span_file_open(&run->spans, run->values.spans, &run->in.report, &options, &err) != HF_OK ||
+        open_store(&run->in, &options, &store, &err) != HF_OK)
         return report_error(&run->in.report, &err);
     if (hf_transact(store, &run->options, run_statements, run, &err) == HF_OK)
         code = report_committed(run);
     else
         code = report_failure(run, &err);
     hf_store_close(store);
+    span_file_close(&run->spans);
     return code;
 }
 

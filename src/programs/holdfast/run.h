@@ -3,6 +3,7 @@
 #define HF_PROGRAMS_HOLDFAST_RUN_H
 
 #include "cli/options.h"
+#include "cli/spans.h"
 #include "programs/holdfast/label.h"
 #include "programs/holdfast/run_lease.h"
 
@@ -31,6 +32,7 @@ struct run_values {
     const char *on_yield;
     const char *title;
     const char *ready_file;
+    const char *spans;
     const char *ready_http;
 };
 
@@ -47,6 +49,7 @@ struct run {
     hf_store *store;
     hf_lock *lock;
     struct ready_http *http; /* NULL: nobody asked for it */
+    struct span_file spans;
     int64_t acquired_at;
     bool lost;
     hf_error why_lost; /* a loss that is not reported yet, unless its code is HF_OK */

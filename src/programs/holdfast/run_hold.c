@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -75,6 +76,7 @@ static hf_status start_child(struct run *run, char **argv, struct terminal *term
     int64_t number = 0;
     struct lock_facts facts = {.label = run->target.label, .key = key};
 
+    facts.traceparent = hf_lock_traceparent(run->lock);
     snprintf(key, sizeof key, "%" PRId64, hf_lock_key(run->lock));
     if (hf_lock_token(run->lock, &number, NULL) == HF_OK) {
         snprintf(token, sizeof token, "%" PRId64, number);
@@ -257,7 +259,8 @@ static hf_status open_for_run(struct run *run, hf_error *err)
                           : values->patience.value > 0              ? values->patience.value
                           : values->patience.given                  ? 1
                                                                     : 0;
-    return open_store(&run->in, &options, &run->store, err);
+    hf_status status = span_file_open(&run->spans, values->spans, &run->in.report, &options, err);
+    return status == HF_OK ? open_store(&run->in, &options, &run->store, err) : status;
 }
 
 /* As a wait does: a server that refuses the user or the database will not come back otherwise. */
@@ -309,6 +312,7 @@ static hf_status acquire(struct run *run, hf_error *err)
     spec.on_lost = on_lost;
     spec.on_wait = on_wait;
     spec.arg = run;
+    spec.traceparent = getenv("TRACEPARENT");
     if (values->no_wait || values->every.given)
         spec.wait_ms = 0;
     else if (values->wait.given)

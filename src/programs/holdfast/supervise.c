@@ -175,17 +175,19 @@ static void terminal_take_back(struct terminal *terminal, pid_t group)
 
 /* ---- Starting the command -------------------------------------------------------------------- */
 
-enum { FACTS = 5 };
+enum { FACTS = 6 };
 
-static const char *const fact_names[FACTS] = {"HOLDFAST_LABEL", "HOLDFAST_KEY", "HOLDFAST_TOKEN",
-                                              "HOLDFAST_SLOT", "HOLDFAST_COMMAND_PID"};
+/* The last one is not ours alone, and stays as it is if the lock is not traced. */
+static const char *const fact_names[FACTS] = {"HOLDFAST_LABEL",       "HOLDFAST_KEY",
+                                              "HOLDFAST_TOKEN",       "HOLDFAST_SLOT",
+                                              "HOLDFAST_COMMAND_PID", "TRACEPARENT"};
 
 /* One of our variables: what an outer holdfast has set is not about our lock. */
-static bool is_fact(const char *variable)
+static bool is_fact(const char *variable, size_t facts)
 {
     size_t length = strcspn(variable, "=");
 
-    for (size_t i = 0; i < FACTS; i++)
+    for (size_t i = 0; i < facts; i++)
         if (strlen(fact_names[i]) == length && memcmp(fact_names[i], variable, length) == 0)
             return true;
     return false;
@@ -204,8 +206,9 @@ static void free_environment(char **environment, size_t inherited)
  */
 static char **make_environment(const struct lock_facts *facts, size_t *inherited)
 {
-    const char *const values[FACTS] = {facts->label, facts->key, facts->token, facts->slot,
-                                       facts->command_pid};
+    const size_t known = facts->traceparent[0] != '\0' ? FACTS : FACTS - 1;
+    const char *const values[FACTS] = {facts->label, facts->key,         facts->token,
+                                       facts->slot,  facts->command_pid, facts->traceparent};
     size_t count = 0;
 
     while (environ[count] != NULL)
@@ -216,10 +219,10 @@ static char **make_environment(const struct lock_facts *facts, size_t *inherited
 
     size_t used = 0;
     for (size_t i = 0; i < count; i++)
-        if (!is_fact(environ[i]))
+        if (!is_fact(environ[i], known))
             environment[used++] = environ[i];
     *inherited = used;
-    for (size_t i = 0; i < FACTS; i++) {
+    for (size_t i = 0; i < known; i++) {
         if (values[i] == NULL)
             continue;
         if (asprintf(&environment[used], "%s=%s", fact_names[i], values[i]) < 0) {

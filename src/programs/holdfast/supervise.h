@@ -107,6 +107,7 @@ struct lock_facts {
     const char *key;
     const char *token;
     const char *slot;
+    const char *traceparent; /* "": the command inherits what we were given */
     const char *command_pid; /* for a command that runs beside the one under the lock */
 };
 

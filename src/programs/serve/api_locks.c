@@ -23,6 +23,7 @@ static const hf__shape user_shape[] = {
     HF__SHAPE_OR_NULL("idle_ms", "integer",
                       "the session idles outside of a transaction for so long"),
     HF__SHAPE_OR_NULL("left_ms", "integer", "of a lease: how long it lasts if it is not renewed"),
+    HF__SHAPE_OR_NULL("traceparent", "string", "the span of a hold that is traced"),
     {"blocked_by", "array", "parties in the way of a waiter", false, "integer", NULL},
     HF__SHAPE_OR_NULL("query", "string", "what the session runs or ran last, with --show-queries"),
     {0},
@@ -89,6 +90,7 @@ static void put_user(hf__json *json, const hf__snapshot *snapshot, size_t index)
     hf__json_put_boolean(json, "ours", view->ours);
     hf__put_ms(json, "idle_ms", view->idle_ms);
     hf__put_positive(json, "left_ms", view->left_ms);
+    hf__json_put_text(json, "traceparent", view->traceparent);
     put_blockers(json, view->blocked_by);
     hf__json_put_text(json, "query", query_of(snapshot, index));
     hf__json_end_object(json);

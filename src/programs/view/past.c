@@ -49,6 +49,7 @@ static void copy_view(struct copying *copying, size_t at)
     view->application = hf__arena_text(arena, view->application);
     view->host = hf__arena_text(arena, view->host);
     view->blocked_by = hf__arena_text(arena, view->blocked_by);
+    view->traceparent = hf__arena_text(arena, view->traceparent);
     view->name = hf__arena_text(arena, view->name);
     view->pattern = hf__arena_text(arena, view->pattern);
     view->known_as = "";
