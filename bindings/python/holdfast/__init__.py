@@ -41,6 +41,7 @@ from .keys import Label, join, key, split
 from .ledgers import Network
 from .locks import Lock, State
 from .store import Finding, Level, LockView, Records, Store, Table
+from .tracing import Span, SpanKind
 from .transactions import Isolation, Rows, Stats, Tx
 
 __version__ = "0.1.0"
@@ -84,6 +85,8 @@ __all__ = [
     "Records",
     "Rows",
     "SlotsError",
+    "Span",
+    "SpanKind",
     "State",
     "Stats",
     "Status",

@@ -53,6 +53,28 @@ CursorFn = CFUNCTYPE(None, c_void_p, c_char_p, c_int64)
 ContextFn = CFUNCTYPE(None, c_void_p, c_char_p)
 
 
+class Span(Structure):
+    _fields_ = [
+        ("kind", c_int),
+        ("status", c_int),
+        ("label", c_void_p),
+        ("label_size", c_size_t),
+        ("key", c_int64),
+        ("space", c_int),
+        ("mode", c_int),
+        ("slot", c_uint),
+        ("token", c_int64),
+        ("start_ns", c_int64),
+        ("end_ns", c_int64),
+        ("traceparent", c_char_p),
+        ("parent", c_char_p),
+        ("link", c_char_p),
+    ]
+
+
+SpanFn = CFUNCTYPE(None, POINTER(Span), c_void_p)
+
+
 class StoreOptions(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -74,6 +96,8 @@ class StoreOptions(Structure):
         ("machine", c_int),
         ("environment", c_bool),
         ("patience_ms", c_int64),
+        ("on_span", SpanFn),
+        ("span_arg", c_void_p),
     ]
 
 
@@ -108,6 +132,7 @@ class LockSpec(Structure):
         ("owner", c_int64),
         ("lease_ms", c_int),
         ("on_yield", YieldFn),
+        ("traceparent", c_char_p),
     ]
 
 
@@ -138,6 +163,7 @@ class LockView(Structure):
         ("times", c_int64),
         ("known_as", c_char_p),
         ("left_ms", c_int64),
+        ("traceparent", c_char_p),
     ]
 
 
@@ -178,6 +204,7 @@ class TxOptions(Structure):
         ("database", c_char_p),
         ("cancel", c_void_p),
         ("owner", c_int64),
+        ("traceparent", c_char_p),
     ]
 
 
@@ -246,6 +273,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hf_lock_note": (None, [P, c_char_p, c_char_p]),
     "hf_lock_key": (c_int64, [P]),
     "hf_lock_slot": (c_uint, [P]),
+    "hf_lock_traceparent": (c_char_p, [P]),
     "hf_schedule_claim": (c_int, [P, c_char_p, c_int64, POINTER(c_bool), I64, E]),
     "hf_lock_list_read": (c_int, [P, PP, E]),
     "hf_lock_list_read_past": (c_int, [P, c_int64, PP, E]),
@@ -260,6 +288,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hf_tx_query": (c_int, [P, c_char_p, c_size_t, POINTER(Value), c_bool, PP, E]),
     "hf_tx_queue": (c_int, [P, c_char_p, c_size_t, POINTER(Value), E]),
     "hf_tx_attempt": (c_uint, [P]),
+    "hf_tx_traceparent": (c_char_p, [P]),
     "hf_rows_count": (c_size_t, [P]),
     "hf_rows_columns": (c_size_t, [P]),
     "hf_rows_column": (c_char_p, [P, c_size_t]),

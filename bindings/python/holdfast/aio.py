@@ -61,6 +61,7 @@ class Lock:
         self._counted = True
         self.key = lock.key
         self.slot = lock.slot
+        self.traceparent = lock.traceparent
 
     @property
     def token(self) -> int:
@@ -161,6 +162,10 @@ class Tx:
     def attempt(self) -> int:
         return self._plain.attempt
 
+    @property
+    def traceparent(self) -> str:
+        return self._plain.traceparent
+
     async def query(self, sql: str, *parameters: Parameter, binary: bool = False) -> Rows:
         return await run(query_step(self._tx, sql, parameters, binary), self._tx.cancel)
 
@@ -252,7 +257,7 @@ class Store:
         private: bool = False, need_token: bool = False, slots: int = 0,
         lease: Optional[float] = None, ask: bool = False,
         on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
-        on_yield: Optional[Asked] = None,
+        on_yield: Optional[Asked] = None, traceparent: Optional[str] = None,
     ) -> Acquiring:
         """
         `async with store.lock("nightly", wait=0) as lock:`, with the arguments of
@@ -262,7 +267,7 @@ class Store:
             what,
             shared=shared, reentrant=reentrant, any_order=any_order, private=private,
             need_token=need_token, slots=slots, lease=lease, ask=ask,
-            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield,
+            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield, traceparent=traceparent,
         )
         return self._asking(request, wait)
 
@@ -271,14 +276,14 @@ class Store:
         shared: bool = False, reentrant: bool = False, any_order: bool = False,
         private: bool = False, need_token: bool = False, slots: int = 0, ask: bool = False,
         on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
-        on_yield: Optional[Asked] = None,
+        on_yield: Optional[Asked] = None, traceparent: Optional[str] = None,
     ) -> Acquiring:
         """`async with store.table_lock("shop.events"):` around each insert into a shared table."""
         request = Request(
             [], table=table,
             shared=shared, reentrant=reentrant, any_order=any_order, private=private,
             need_token=need_token, slots=slots, ask=ask,
-            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield,
+            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield, traceparent=traceparent,
         )
         return self._asking(request, wait)
     # fmt: on
@@ -337,6 +342,7 @@ class Store:
         retry_unique: bool = False, deadline: Optional[float] = None, max_attempts: int = 0,
         backoff_min: float = 0, backoff_max: float = 0, expect_operation: bool = False,
         database: Optional[str] = None, on_stats: Optional[Callable[[Stats], Any]] = None,
+        traceparent: Optional[str] = None,
     ) -> Result:
         """
         Runs the coroutine fn(tx) as one transaction, as holdfast.Store.transact does. A task that
@@ -346,6 +352,7 @@ class Store:
             isolation=isolation, read_only=read_only, retry_unique=retry_unique, deadline=deadline,
             max_attempts=max_attempts, backoff_min=backoff_min, backoff_max=backoff_max,
             expect_operation=expect_operation, database=database, on_stats=on_stats,
+            traceparent=traceparent,
         )
         return await self._transact(fn, labels, options, None)
     # fmt: on

@@ -123,6 +123,7 @@ class Request:
         on_lost: Optional[Told] = None,
         on_wait: Optional[Told] = None,
         on_yield: Optional[Callable[[Any, str], Any]] = None,
+        traceparent: Optional[str] = None,
     ) -> None:
         for callback in (on_lost, on_wait, on_yield):
             if callback is not None and not callable(callback):
@@ -147,6 +148,7 @@ class Request:
         self.on_lost = on_lost
         self.on_wait = on_wait
         self.on_yield = on_yield
+        self.traceparent = keys.as_text(traceparent, "traceparent")
 
     def acquire(self, store: Store, wait_ms: int, owner: int, cancel: Optional[Cancel]) -> Lock:
         number, spec = 0, self._spec(wait_ms, owner, cancel)
@@ -208,6 +210,7 @@ class Request:
             slots=self.slots,
             cancel=cancel and cancel.pointer,
             owner=owner,
+            traceparent=self.traceparent,
         )
         if self.lease_ms is not None:
             spec.lifetime, spec.lease_ms = _lib.LEASE, self.lease_ms
@@ -267,6 +270,8 @@ class Lock:
         """The key that is locked; of a set, the smallest."""
         self.slot: int = lib().hf_lock_slot(pointer)
         """1 … slots, or 0."""
+        self.traceparent: str = _lib.text(lib().hf_lock_traceparent(pointer))
+        """The span of the hold, for what is done under the lock; "": it is not traced."""
         made = _made.get(number)
         if made:
             made.set_result(weakref.ref(self))

@@ -19,6 +19,7 @@ from ._lib import CError, check, lib
 from ._threads import Callback, Cancel, in_main_thread, interruptible, owner
 from .ledgers import Network
 from .locks import Asked, Lock, Request, Told, c_table_name
+from .tracing import Span, reporter
 from .transactions import Isolation, Stats, Transaction, Tx, TxOptions
 
 Result = TypeVar("Result")
@@ -88,6 +89,7 @@ class LockView:
     seen_ms: int
     times: int
     left_ms: Optional[int]
+    traceparent: str
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,9 @@ class Table:
 
 def _view(raw: Any) -> LockView:
     fields: Dict[str, Any] = {}
-    names = ("label", "name", "pattern", "known_as", "application", "host", "blocked_by")
+    texts = ("label", "name", "pattern", "known_as", "application", "host", "blocked_by")
     same = ("key", "waiting", "ours", "pid", "backend_pid", "age_ms", "age_is_bound", "token")
-    fields.update((name, _lib.text(getattr(raw, name))) for name in names)
+    fields.update((name, _lib.text(getattr(raw, name))) for name in (*texts, "traceparent"))
     fields.update((name, getattr(raw, name)) for name in same)
     return LockView(
         pair=raw.space == keys.PAIR,
@@ -135,6 +137,9 @@ class Store:
     and so is the registry; environment=True does the same for what is not given beside a url. All
     threads may use one store. What the library has to say goes to the logger "holdfast".
 
+    on_span is called with a Span for each wait, hold and transaction that has ended, in the thread
+    that ends it; it must only hand the span on.
+
     A child of fork() cannot use it (ForkedError), and does not keep it open either.
     """
 
@@ -158,6 +163,7 @@ class Store:
         max_transactions: int = 0,
         machine: int = 0,
         patience: Optional[float] = 60,
+        on_span: Optional[Callable[[Span], Any]] = None,
     ) -> None:
         raw = _lib.StoreOptions(size=ctypes.sizeof(_lib.StoreOptions))
         raw.url = keys.as_text(url, "url")
@@ -185,6 +191,11 @@ class Store:
             setattr(raw, name, keys.integer(number, name, 32))
         raw.patience_ms = keys.milliseconds(patience, "patience") or 1
         raw.log = _on_log
+        if on_span is not None and not callable(on_span):
+            raise errors.InvalidError("on_span is a function")
+        tells = reporter(on_span) if on_span else None
+        if tells:
+            raw.on_span = tells
         read, pointer, error = ctypes.c_void_p(), ctypes.c_void_p(), CError()
         if registry is not None:
             path = keys.as_bytes(os.fspath(registry), "registry")
@@ -195,7 +206,7 @@ class Store:
             lib().hf_registry_free(read)
             check(status, error)
 
-        def close(pointer: int) -> None:
+        def close(pointer: int, _kept: Any = tells) -> None:  # it may be called until then
             lib().hf_store_close(pointer)
             lib().hf_registry_free(read)
 
@@ -242,7 +253,7 @@ class Store:
         private: bool = False, need_token: bool = False, slots: int = 0,
         lease: Optional[float] = None, ask: bool = False,
         on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
-        on_yield: Optional[Asked] = None,
+        on_yield: Optional[Asked] = None, traceparent: Optional[str] = None,
     ) -> Lock:
         """
         Acquires a lock: `with store.lock("nightly", wait=0) as lock:`. NotAcquiredError names who
@@ -260,12 +271,15 @@ class Store:
         and who asks for it, in another thread; release the lock there or later, and it goes to the
         one that asked, or go on. Without on_yield asks are not heard. Neither goes with a list or
         with slots, nor ask with wait=0.
+
+        traceparent: the caller's span, the parent of those of this lock; what is not valid is
+        ignored.
         """
         request = Request(
             what,
             shared=shared, reentrant=reentrant, any_order=any_order, private=private,
             need_token=need_token, slots=slots, lease=lease, ask=ask,
-            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield,
+            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield, traceparent=traceparent,
         )
         return self._lock(request, wait)
 
@@ -274,7 +288,7 @@ class Store:
         shared: bool = False, reentrant: bool = False, any_order: bool = False,
         private: bool = False, need_token: bool = False, slots: int = 0, ask: bool = False,
         on_lost: Optional[Told] = None, on_wait: Optional[Told] = None,
-        on_yield: Optional[Asked] = None,
+        on_yield: Optional[Asked] = None, traceparent: Optional[str] = None,
     ) -> Lock:
         """
         Acquires the lock of a shared table, "database.table" or "cluster/database.table", and
@@ -284,7 +298,7 @@ class Store:
             [], table=table,
             shared=shared, reentrant=reentrant, any_order=any_order, private=private,
             need_token=need_token, slots=slots, ask=ask,
-            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield,
+            on_lost=on_lost, on_wait=on_wait, on_yield=on_yield, traceparent=traceparent,
         )
         return self._lock(request, wait)
     # fmt: on
@@ -370,6 +384,7 @@ class Store:
         retry_unique: bool = False, deadline: Optional[float] = None, max_attempts: int = 0,
         backoff_min: float = 0, backoff_max: float = 0, expect_operation: bool = False,
         database: Optional[str] = None, on_stats: Optional[Callable[[Stats], Any]] = None,
+        traceparent: Optional[str] = None,
     ) -> Result:
         """
         Runs fn(tx) as one transaction and returns what it returns. The labels are locked before the
@@ -385,6 +400,7 @@ class Store:
             isolation=isolation, read_only=read_only, retry_unique=retry_unique, deadline=deadline,
             max_attempts=max_attempts, backoff_min=backoff_min, backoff_max=backoff_max,
             expect_operation=expect_operation, database=database, on_stats=on_stats,
+            traceparent=traceparent,
         )
         return Transaction(self, labels, options, owner()).run(fn)
     # fmt: on

@@ -111,6 +111,7 @@ class TxOptions:
         expect_operation: bool = False,
         database: Optional[str] = None,
         on_stats: Optional[Callable[[Stats], Any]] = None,
+        traceparent: Optional[str] = None,
     ) -> None:
         try:
             self.isolation = Isolation(isolation)
@@ -131,6 +132,7 @@ class TxOptions:
         self.expect_operation = bool(expect_operation)
         self.database = keys.as_text(database, "database")
         self.on_stats = on_stats
+        self.traceparent = keys.as_text(traceparent, "traceparent")
         if on_stats is not None and not callable(on_stats):
             raise errors.InvalidError("on_stats is a function")
 
@@ -189,6 +191,7 @@ class Transaction:
             database=self._database,
             cancel=self.cancel.pointer,
             owner=self.owner,
+            traceparent=given.traceparent,
         )
         if self._report:
             raw.on_stats = self._report
@@ -285,6 +288,11 @@ class Tx:
     def attempt(self) -> int:
         """1, 2, …"""
         return self._tx.call(lambda pointer: int(lib().hf_tx_attempt(pointer)))
+
+    @property
+    def traceparent(self) -> str:
+        """The span of the transaction; "": it is not traced."""
+        return self._tx.call(lambda pointer: _lib.text(lib().hf_tx_traceparent(pointer)))
 
     def query(self, sql: str, *parameters: Parameter, binary: bool = False) -> Rows:
         """Runs one statement with parameters $1… and gives its rows."""
