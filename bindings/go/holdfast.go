@@ -67,6 +67,7 @@ type Store struct {
 	losses   *os.File // readable when locks were lost
 	watching chan struct{}
 	logs     *os.File // where the library writes its messages
+	spans    C.uintptr_t
 }
 
 // LogLevel is how much a message of the library matters.
@@ -96,6 +97,7 @@ type storeConfig struct {
 	sessionPool, environment                         bool
 	registry                                         *Registry
 	log                                              func(LogLevel, string)
+	tellSpan                                         func(Span)
 }
 
 // StoreOption is an option of Open.
@@ -220,16 +222,20 @@ func open(url string, config *storeConfig) (*Store, error) {
 			return nil, err
 		}
 	}
+	if config.tellSpan != nil {
+		s.spans = keep(config.tellSpan)
+		C.hfgo_trace(options, s.spans)
+	}
 	var c *C.hf_store
 	if status := C.hf_store_open(options, &c, &e); status != C.HF_OK {
-		s.endLogs()
+		s.endTelling()
 		return nil, newError(status, &e)
 	}
 	s.c = c
 	s.name, s.local = C.GoString(C.hf_store_name(s.c)), bool(C.hf_store_is_local(s.c))
 	if err := s.watch(); err != nil {
 		C.hf_store_close(s.c)
-		s.endLogs()
+		s.endTelling()
 		return nil, err
 	}
 	return s, nil
@@ -276,8 +282,9 @@ func (s *Store) readLogs(options *C.hf_store_options, log func(LogLevel, string)
 	return nil
 }
 
-// endLogs does not wait for the application's function, which may be what closes the store.
-func (s *Store) endLogs() {
+// endTelling does not wait for the application's functions, which may be what closes the store.
+func (s *Store) endTelling() {
+	forget(s.spans)
 	if s.logs != nil {
 		s.logs.Close()
 	}
@@ -317,7 +324,7 @@ func (s *Store) leave() {
 	s.losses.Close()
 	<-s.watching
 	C.hf_store_close(s.c)
-	s.endLogs()
+	s.endTelling()
 }
 
 func (s *Store) freeLocks() {

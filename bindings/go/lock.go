@@ -19,6 +19,8 @@ type lockConfig struct {
 	onWait func(why error)
 	yields bool
 	owner  Owner
+
+	traceParent string
 }
 
 // LockOption is an option of Lock, LockAll and LockTable.
@@ -101,6 +103,8 @@ type Lock struct {
 	token    int64
 	tokenErr error
 
+	traceParent string
+
 	mu   sync.Mutex
 	c    *C.hf_lock // nil once it is released
 	inTx bool       // a transaction runs on its session
@@ -141,7 +145,7 @@ func newLockConfig(options []LockOption) *lockConfig {
 	return config
 }
 
-func (config *lockConfig) write(spec *C.hf_lock_spec) error {
+func (config *lockConfig) write(spec *C.hf_lock_spec, a *arena) error {
 	if config.slots < 0 || config.slots > C.HF_SLOTS_MAX {
 		return refuse(ErrInvalid, "", "%d is not a number of slots", config.slots)
 	}
@@ -150,6 +154,7 @@ func (config *lockConfig) write(spec *C.hf_lock_spec) error {
 	spec.flags = config.flags
 	spec.slots = C.uint(config.slots)
 	spec.owner = config.owner.orNew()
+	spec.traceparent = a.optional(config.traceParent)
 	if config.lease != 0 {
 		spec.lifetime = C.HF_LEASE
 		spec.lease_ms = settingMs(config.lease)
@@ -157,7 +162,7 @@ func (config *lockConfig) write(spec *C.hf_lock_spec) error {
 	if config.shared {
 		spec.mode = C.HF_SHARED
 	}
-	return nil
+	return a.check()
 }
 
 type acquireFn func(*C.hf_lock_spec, *arena, **C.hf_lock, *C.hf_error) (C.hf_status, error)
@@ -171,7 +176,7 @@ func (s *Store) acquire(ctx context.Context, config *lockConfig, call acquireFn)
 	}
 	defer s.leave()
 	spec := (*C.hf_lock_spec)(a.alloc(C.sizeof_hf_lock_spec))
-	if err := config.write(spec); err != nil {
+	if err := config.write(spec, &a); err != nil {
 		return nil, err
 	}
 	cancel, err := cancelBy(ctx)
@@ -216,6 +221,7 @@ func (l *Lock) take(c *C.hf_lock) error {
 		l.tokenErr = newError(status, &e)
 	}
 	l.token = int64(token)
+	l.traceParent = C.GoString(C.hf_lock_traceparent(c))
 	l.mu.Lock()
 	l.c = c
 	l.mu.Unlock()

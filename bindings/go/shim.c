@@ -44,6 +44,17 @@ void hfgo_count(hf_tx_options *options, uintptr_t id)
     options->stats_arg = (void *)id;
 }
 
+static void tell_span(const hf_span *span, void *arg)
+{
+    holdfastSpan((uintptr_t)arg, (hf_span *)span);
+}
+
+void hfgo_trace(hf_store_options *options, uintptr_t id)
+{
+    options->on_span = tell_span;
+    options->span_arg = (void *)id;
+}
+
 static void write_line(void *arg, hf_log_level level, const char *message)
 {
     char line[LINE_MAX_BYTES];

@@ -13,6 +13,7 @@
 /* Go may not hand its own pointers to C for keeps, so callbacks get the number of a Go value. */
 void hfgo_watch(hf_lock_spec *spec, uintptr_t id, bool tell_waits, bool tell_asks);
 void hfgo_count(hf_tx_options *options, uintptr_t id);
+void hfgo_trace(hf_store_options *options, uintptr_t id);
 
 /*
  * Messages of the library come from threads of its own, which never enter Go: each is written to

@@ -40,6 +40,7 @@ type txConfig struct {
 	onStats                func(TxStats)
 	database               string
 	owner                  Owner
+	traceParent            string
 }
 
 // TxOption is an option of Transact.
@@ -95,6 +96,7 @@ func (config *txConfig) write(options *C.hf_tx_options, a *arena) error {
 	options.expect_operation = C.bool(config.expectOperation)
 	options.database = a.optional(config.database)
 	options.owner = config.owner.orNew()
+	options.traceparent = a.optional(config.traceParent)
 	return a.check()
 }
 
@@ -112,9 +114,10 @@ type txRun struct {
 // Tx is one attempt, for fn of Transact alone: when fn has returned, every call on it is ErrInvalid.
 // A context that ends ends its statements.
 type Tx struct {
-	run     *txRun
-	attempt int
-	over    bool // guarded by run.mu
+	run         *txRun
+	attempt     int
+	traceParent string
+	over        bool // guarded by run.mu
 }
 
 // Transact acquires the labels, then runs fn in a transaction whose snapshot is younger than they
@@ -199,7 +202,7 @@ func (run *txRun) attempts(begin beginFn, options *C.hf_tx_options, fn func(*Tx)
 	run.c = c
 	defer run.free() // rolls back when fn panics, or ends its goroutine
 	for {
-		tx := &Tx{run: run, attempt: int(C.hf_tx_attempt(run.c))}
+		tx := &Tx{run: run, attempt: int(C.hf_tx_attempt(run.c)), traceParent: C.GoString(C.hf_tx_traceparent(run.c))}
 		reason := fn(tx)
 		status, result := run.end(tx, reason, &e)
 		switch {

@@ -36,6 +36,7 @@ type LockView struct {
 	KnownAs      string        // the well-known program that locks this key; a guess
 	Lease        bool          // it is a lease, which lasts for Left if it is not renewed
 	Left         time.Duration
+	TraceParent  string // of a recorded hold that is traced
 }
 
 func newLockView(view *C.hf_lock_view) LockView {
@@ -66,6 +67,7 @@ func newLockView(view *C.hf_lock_view) LockView {
 		KnownAs:      goText(view.known_as),
 		Lease:        view.lifetime == C.HF_LEASE,
 		Left:         time.Duration(view.left_ms) * time.Millisecond,
+		TraceParent:  goText(view.traceparent),
 	}
 }
 
