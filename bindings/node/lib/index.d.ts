@@ -67,6 +67,27 @@ export interface StoreOptions {
   /** The pooler in between is in session mode. */
   sessionPool?: boolean;
   log?: (level: "debug" | "info" | "warning", message: string) => void;
+  /** Told of each wait, hold and transaction that has ended and is sampled. */
+  onSpan?: (span: Span) => void;
+}
+
+/** traceparent, parent and link are as W3C Trace Context writes them, or "". */
+export interface Span {
+  kind: "wait" | "hold" | "transaction";
+  status: Code | "HF_OK";
+  label: string | null;
+  key: bigint;
+  shared: boolean;
+  slot: number;
+  token: bigint;
+  /** Unix time. */
+  startNs: bigint;
+  endNs: bigint;
+  /** Its own. */
+  traceparent: string;
+  parent: string;
+  /** Of a wait: the hold that was in its way first. */
+  link: string;
 }
 
 /** "postgresql://…", "local:/path", or what HOLDFAST_URL, HOLDFAST_URL_FILE, DATABASE_URL or libpq's variables say. */
@@ -99,6 +120,8 @@ export interface LockOptions {
    * later, the lock goes to the one that asked, whoever else waits; to go on is to refuse. Without it asks are not heard.
    */
   onYield?: (lock: Lock, who: string) => void;
+  /** The caller's span, the parent of those of the lock. What is not valid is ignored. */
+  traceparent?: string;
 }
 
 /**
@@ -113,6 +136,8 @@ export class Lock extends EventEmitter implements AsyncDisposable {
   readonly token: bigint | null;
   /** 1 to slots, or 0. */
   readonly slot: number;
+  /** The span of the hold, for what is done under the lock; "": it is not traced. */
+  readonly traceparent: string;
   readonly state: "held" | "lost" | "released";
   /** Resolves with the reason when the lock is lost. */
   readonly lost: Promise<HoldfastError>;
@@ -147,6 +172,7 @@ export interface TransactOptions {
   /** COMMIT is never cancelled. */
   signal?: AbortSignal;
   onStats?: (stats: TransactionStats) => void;
+  traceparent?: string;
 }
 
 export interface TransactionStats {
@@ -171,6 +197,8 @@ export interface Result<T> {
 export interface Transaction {
   /** 1, 2, … */
   readonly attempt: number;
+  /** The span of the transaction; "": it is not traced. */
+  readonly traceparent: string;
   /** Parameters are $1 and so on; values come as text. */
   query(sql: string, values?: readonly Value[], options?: { binary?: false }): Promise<Result<string>>;
   query(sql: string, values: readonly Value[], options: { binary: true }): Promise<Result<Buffer>>;
@@ -208,6 +236,8 @@ export interface LockView {
   lease: boolean;
   /** Of a lease: how long it lasts if it is not renewed; else 0. */
   leftMs: number;
+  /** Of a recorded hold that is traced; else "". */
+  traceparent: string;
 }
 
 export interface Finding {

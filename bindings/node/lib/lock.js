@@ -11,7 +11,7 @@ const OPTIONS = {
   wait: take.wait, signal: take.same, shared: take.flag, slots: take.or(take.count(1), 0), owner: take.owner,
   lease: take.or(take.count(1), 0),
   reentrant: take.flag, anyOrder: take.flag, private: take.flag, needToken: take.flag, ask: take.flag,
-  onWait: take.callback, onYield: take.callback,
+  onWait: take.callback, onYield: take.callback, traceparent: take.textOrNull,
 };
 
 /** A lock that is held. Emits "lost", once, with the reason. */
@@ -25,7 +25,7 @@ class Lock extends EventEmitter {
   #lost = new Promise((resolve) => { this.#tell = resolve; });
   #controller = new AbortController();
 
-  constructor(scope, handle, event, key, token, slot) {
+  constructor(scope, handle, event, key, token, slot, traceparent) {
     super();
     this.#scope = scope;
     this.#handle = scope.own(handle, "lockClose");
@@ -34,6 +34,7 @@ class Lock extends EventEmitter {
     this.key = key;
     this.token = token;
     this.slot = slot;
+    this.traceparent = traceparent;
   }
 
   get state() {
@@ -99,7 +100,7 @@ class Lock extends EventEmitter {
   }
 }
 
-/** For lockAcquire and tableLock. */
+/** For lockAcquire and tableLock, whose first text is the name of the table. */
 async function acquire(scope, operation, options, numbers, texts) {
   const given = take.options(options, OPTIONS, "a lock");
   const early = [];
@@ -117,9 +118,10 @@ async function acquire(scope, operation, options, numbers, texts) {
   const flags = Object.keys(FLAGS).reduce((all, name) => all | (given[name] ? FLAGS[name] : 0), 0);
   const spec = [event, given.shared, given.wait, flags, given.slots, given.owner, given.onWait !== undefined,
     given.lease, given.onYield !== undefined];
+  const all = operation === "tableLock" ? [...texts, given.traceparent] : [given.traceparent, ...texts];
   try {
     const [handle, ...facts] = await scope.cancellable(given.signal, (cancel) =>
-      scope.invoke(operation, [scope.handle, cancel], [...spec, ...numbers], texts));
+      scope.invoke(operation, [scope.handle, cancel], [...spec, ...numbers], all));
     lock = new Lock(scope, handle, event, ...facts);
   } catch (failure) {
     forget(event);

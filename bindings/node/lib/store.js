@@ -14,6 +14,7 @@ const OPTIONS = {
   connectTimeout: take.or(take.count(1), 0), maxWaits: take.or(take.count(1), 0), maxKeys: take.or(take.count(1), 0),
   maxTransactions: take.or(take.count(1), 0), machine: take.or(take.count(1), 0), sessionPool: take.flag,
   patience: take.or(take.wait, 0), environment: take.or(take.flag, undefined), log: take.callback,
+  onSpan: take.callback,
 };
 const NUMBERS = [
   "records", "pingInterval", "pingDeadline", "kill", "connectTimeout", "maxWaits", "maxKeys", "sessionPool",
@@ -23,8 +24,13 @@ const LEVELS = ["debug", "info", "warning"];
 const VIEW = [
   "key", "pair", "shared", "waiting", "ours", "sessionKnown", "transaction", "label", "application", "host", "pid",
   "backendPid", "ageMs", "ageIsBound", "token", "slot", "blockedBy", "name", "pattern", "idleMs", "idleHidden", "seenMs",
-  "times", "knownAs", "lease", "leftMs",
+  "times", "knownAs", "lease", "leftMs", "traceparent",
 ];
+const KINDS = ["wait", "hold", "transaction"];
+
+function spanOf([kind, status, label, key, shared, slot, token, startNs, endNs, traceparent, parent, link]) {
+  return { kind: KINDS[kind], status, label, key, shared, slot, token, startNs, endNs, traceparent, parent, link };
+}
 
 /** Where locks and records are. Any number of calls may run at once. */
 class Store {
@@ -138,9 +144,12 @@ class Store {
 async function open(url, options) {
   const given = take.options(options, OPTIONS, "a store");
   const scope = new Scope();
-  const event = receive((kind, [level, message]) => given.log(LEVELS[level], message));
+  const event = receive((kind, cells) => {
+    if (kind === "span") given.onSpan(spanOf(cells));
+    else given.log(LEVELS[cells[0]], cells[1]);
+  });
   const numbers = [event, ...NUMBERS.map((name) => given[name]), given.log !== undefined, given.environment ?? url == null,
-    given.patience];
+    given.patience, given.onSpan !== undefined];
   try {
     const texts = [take.textOrNull(url, "the url"), given.application, given.registry];
     return new Store(scope, event, await scope.invoke("storeOpen", [], numbers, texts));

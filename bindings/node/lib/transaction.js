@@ -9,6 +9,7 @@ const OPTIONS = {
   readOnly: take.flag, retryUnique: take.flag, deadline: take.or(take.wait, 0), maxAttempts: take.or(take.count(1), 0),
   backoffMin: take.or(take.count(0), 0), backoffMax: take.or(take.count(0), 0), expectOperation: take.flag,
   owner: take.owner, onStats: take.callback, database: take.textOrNull, signal: take.same,
+  traceparent: take.textOrNull,
 };
 
 /** A parameter as text or bytes. SQLite has no booleans: there they are 1 and 0. */
@@ -39,10 +40,11 @@ class Transaction {
   #isOpen = true;
   #last = Promise.resolve();
 
-  constructor(scope, handle, attempt) {
+  constructor(scope, handle, attempt, traceparent) {
     this.#scope = scope;
     this.#handle = handle;
     this.attempt = attempt;
+    this.traceparent = traceparent;
   }
 
   #step(operation, numbers, texts) {
@@ -102,9 +104,9 @@ function verdict(isDone, failure) {
     : [[STATUS.indexOf("HF_ROLLED_BACK")], [null, null, null]];
 }
 
-async function drive(scope, handle, work) {
+async function drive(scope, handle, traceparent, work) {
   for (let number = 1, again = true; again;) {
-    const [isDone, result] = await attempt(work, new Transaction(scope, handle, number));
+    const [isDone, result] = await attempt(work, new Transaction(scope, handle, number, traceparent));
     try {
       [again, number] = await scope.invoke("txEnd", [handle], ...verdict(isDone, result));
     } catch (failure) {
@@ -134,10 +136,11 @@ async function transact(scope, operation, handle, labels, work, options) {
   ];
   try {
     return await scope.cancellable(given.signal, async (cancel) => {
-      const [tx] = await scope.invoke(operation, [handle, cancel], numbers, [given.database, ...names]);
+      const [tx, traceparent] =
+        await scope.invoke(operation, [handle, cancel], numbers, [given.database, given.traceparent, ...names]);
       scope.own(tx, "txClose");
       try {
-        return await drive(scope, tx, work);
+        return await drive(scope, tx, traceparent, work);
       } finally {
         await scope.disown(tx);
       }

@@ -34,6 +34,7 @@
     X(lock_note)                                                                                   \
     X(lock_key)                                                                                    \
     X(lock_slot)                                                                                   \
+    X(lock_traceparent)                                                                            \
     X(schedule_claim)                                                                              \
     X(lock_list_read)                                                                              \
     X(lock_list_read_past)                                                                         \
@@ -48,6 +49,7 @@
     X(tx_query)                                                                                    \
     X(tx_queue)                                                                                    \
     X(tx_attempt)                                                                                  \
+    X(tx_traceparent)                                                                              \
     X(rows_count)                                                                                  \
     X(rows_columns)                                                                                \
     X(rows_column)                                                                                 \

@@ -61,7 +61,7 @@ hf_status hfn_read_targets(struct hfn_call *call, size_t numbers, size_t texts, 
     return HF_OK;
 }
 
-void hfn_read_spec(struct hfn_call *call, hf_lock_spec *spec)
+void hfn_read_spec(struct hfn_call *call, size_t traceparent, hf_lock_spec *spec)
 {
     const int64_t *numbers = call->numbers;
     *spec = (hf_lock_spec)HF_LOCK_SPEC_INIT;
@@ -79,13 +79,15 @@ void hfn_read_spec(struct hfn_call *call, hf_lock_spec *spec)
     spec->on_yield = numbers[8] ? tell_asked : NULL;
     spec->arg = call->made;
     spec->cancel = HFN_CONTENT(call, 1);
+    spec->traceparent = hfn_text(call, traceparent);
 }
 
-/* Of what the lock is known by: key, token or null, slot. */
+/* Of what the lock is known by: key, token or null, slot, traceparent. */
 static hf_status put_lock(struct hfn_call *call, hf_lock *lock)
 {
     int64_t token = 0;
     hf_error ignored = {0};
+    const char *traceparent = hf.lock_traceparent(lock);
     call->made->content = lock;
     hfn_put_bigint(&call->message.cells, hf.lock_key(lock));
     if (hf.lock_token(lock, &token, &ignored) == HF_OK)
@@ -93,6 +95,7 @@ static hf_status put_lock(struct hfn_call *call, hf_lock *lock)
     else
         hfn_put_text(&call->message.cells, NULL);
     hfn_put_number(&call->message.cells, hf.lock_slot(lock));
+    hfn_put_copy(&call->message.cells, traceparent, strlen(traceparent));
     return HF_OK;
 }
 
@@ -108,15 +111,16 @@ void hfn_lock_ended(hf_lock *lock, hf_status status, const hf_error *why, void *
     hfn_call_end(call, status);
 }
 
+/* texts: traceparent; then the labels */
 static hf_status lock_acquire(struct hfn_call *call)
 {
     hf_lock_spec spec;
     hf_target *targets = NULL;
     size_t count = 0;
-    hf_status status = hfn_read_targets(call, HFN_SPEC_NUMBERS, 0, &targets, &count);
+    hf_status status = hfn_read_targets(call, HFN_SPEC_NUMBERS, 1, &targets, &count);
     if (status != HF_OK)
         return status;
-    hfn_read_spec(call, &spec);
+    hfn_read_spec(call, 0, &spec);
     spec.targets = targets;
     spec.target_count = count;
     return hf.lock_start(HFN_CONTENT(call, 0), &spec, hfn_lock_ended, &call->err);
@@ -195,7 +199,7 @@ const struct hfn_operation hfn_lock_operations[] = {
      .makes = HFN_LOCK,
      .starts = true,
      .numbers = HFN_SPEC_NUMBERS,
-     .texts = 1},
+     .texts = 2},
     {.name = "lockRelease", .run = lock_release, .kinds = {HFN_LOCK}, .closes = true},
     {.name = "lockNote", .run = lock_note, .kinds = {HFN_LOCK}, .texts = 2},
     {.name = "fillLabel", .run = fill_label, .kinds = {HFN_STORE}, .texts = 1},

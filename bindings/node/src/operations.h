@@ -17,8 +17,8 @@ int64_t hfn_fresh_owner(void);
 hf_status hfn_read_targets(struct hfn_call *call, size_t numbers, size_t texts, hf_target **targets,
                            size_t *count);
 
-/* From the first numbers; its callbacks tell JavaScript. handles[1] cancels. */
-void hfn_read_spec(struct hfn_call *call, hf_lock_spec *spec);
+/* From the first numbers; its callbacks tell JavaScript. handles[1] cancels. traceparent is a text. */
+void hfn_read_spec(struct hfn_call *call, size_t traceparent, hf_lock_spec *spec);
 
 /* Ends the call that hfn_read_spec was for. */
 void hfn_lock_ended(hf_lock *lock, hf_status status, const hf_error *why, void *arg);

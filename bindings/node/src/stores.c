@@ -15,10 +15,31 @@ static void log_line(void *arg, hf_log_level level, const char *message)
     hfn_emit(store->binding, &cells);
 }
 
+static void tell_span(const hf_span *span, void *arg)
+{
+    const struct hfn_handle *store = arg;
+    struct hfn_cells cells = {0};
+    hfn_put_text(&cells, "span");
+    hfn_put_number(&cells, store->event);
+    hfn_put_number(&cells, span->kind);
+    hfn_put_text(&cells, hf.status_name(span->status));
+    hfn_put_copy(&cells, span->label, span->label_size);
+    hfn_put_bigint(&cells, span->key);
+    hfn_put_boolean(&cells, span->mode == HF_SHARED);
+    hfn_put_number(&cells, span->slot);
+    hfn_put_bigint(&cells, span->token);
+    hfn_put_bigint(&cells, span->start_ns);
+    hfn_put_bigint(&cells, span->end_ns);
+    hfn_put_copy(&cells, span->traceparent, strlen(span->traceparent));
+    hfn_put_copy(&cells, span->parent, strlen(span->parent));
+    hfn_put_copy(&cells, span->link, strlen(span->link));
+    hfn_emit(store->binding, &cells);
+}
+
 /*
  * numbers: event, records, ping_interval_ms, ping_deadline_ms, kill_ms, connect_timeout_ms,
  * max_waits, max_keys, session_pool, max_transactions, machine, wants_log,
- * environment, patience_ms; texts: url, application, path of a registry
+ * environment, patience_ms, wants_spans; texts: url, application, path of a registry
  */
 static hf_status store_open(struct hfn_call *call)
 {
@@ -43,6 +64,10 @@ static hf_status store_open(struct hfn_call *call)
     options.machine = (int)numbers[10];
     options.environment = numbers[12] != 0;
     options.patience_ms = numbers[13];
+    if (numbers[14]) {
+        options.on_span = tell_span;
+        options.span_arg = call->made;
+    }
     if (numbers[11]) {
         options.log = log_line;
         options.log_arg = call->made;
@@ -135,6 +160,7 @@ static void put_view(struct hfn_cells *cells, const hf_lock_view *view)
     hfn_put_text(cells, view->known_as);
     hfn_put_boolean(cells, view->lifetime == HF_LEASE);
     hfn_put_number(cells, view->left_ms);
+    hfn_put_text(cells, view->traceparent);
 }
 
 static void free_list(void *list)
@@ -180,7 +206,7 @@ void hfn_free_content(struct hfn_handle *handle)
 }
 
 const struct hfn_operation hfn_store_operations[] = {
-    {.name = "storeOpen", .run = store_open, .makes = HFN_STORE, .numbers = 14, .texts = 3},
+    {.name = "storeOpen", .run = store_open, .makes = HFN_STORE, .numbers = 15, .texts = 3},
     {.name = "storeClose", .run = close_it, .kinds = {HFN_STORE}, .closes = true},
     {.name = "lockClose", .run = close_it, .kinds = {HFN_LOCK}, .closes = true},
     {.name = "txClose", .run = close_it, .kinds = {HFN_TX}, .closes = true},

@@ -38,12 +38,13 @@ static hf_status table_find(struct hfn_call *call)
     return status;
 }
 
+/* texts: name, traceparent */
 static hf_status table_lock(struct hfn_call *call)
 {
     hf_table_name name = {0};
     char *memory;
     hf_lock_spec spec;
-    hfn_read_spec(call, &spec);
+    hfn_read_spec(call, 1, &spec);
     hf_status status = read_name(call, &name, &memory);
     if (status == HF_OK)
         status =
@@ -216,7 +217,7 @@ const struct hfn_operation hfn_table_operations[] = {
      .kinds = {HFN_STORE, HFN_CANCEL},
      .makes = HFN_LOCK,
      .numbers = HFN_SPEC_NUMBERS,
-     .texts = 1},
+     .texts = 2},
     {.name = "tableRef", .run = table_ref, .kinds = {HFN_STORE}, .texts = 2},
     {.name = "tableUnref", .run = table_unref, .kinds = {HFN_STORE}, .numbers = 1, .texts = 2},
     {.name = "tableDrop", .run = table_drop, .kinds = {HFN_STORE}, .numbers = 2, .texts = 1},

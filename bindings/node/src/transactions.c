@@ -22,9 +22,9 @@ static void tell_stats(const hf_tx_stats *stats, void *arg)
 /*
  * numbers: event, isolation, read_only, retry_unique, deadline_ms, max_attempts, backoff_min_ms,
  * backoff_max_ms, expect_operation, owner, wants_stats; then those of the labels
- * texts: database; then the labels
+ * texts: database, traceparent; then the labels
  */
-enum { BEGIN_NUMBERS = 11, BEGIN_TEXTS = 1 };
+enum { BEGIN_NUMBERS = 11, BEGIN_TEXTS = 2 };
 
 static hf_status tx_begin(struct hfn_call *call)
 {
@@ -57,10 +57,13 @@ static hf_status tx_begin(struct hfn_call *call)
         return hfn_fail(&call->err, HF_NO_MEMORY, "out of memory");
     options.database = call->made->also;
     options.cancel = HFN_CONTENT(call, 1);
+    options.traceparent = hfn_text(call, 1);
     status = call->handles[0]->kind == HFN_LOCK
                  ? hf.tx_begin_on(HFN_CONTENT(call, 0), &options, &tx, &call->err)
                  : hf.tx_begin(HFN_CONTENT(call, 0), &options, &tx, &call->err);
     call->made->content = tx;
+    const char *traceparent = hf.tx_traceparent(tx);
+    hfn_put_copy(&call->message.cells, traceparent, strlen(traceparent));
     return status;
 }
 
