@@ -129,7 +129,7 @@ HF_API HF_MUST_CHECK hf_status hf_lock_transact(hf_lock *lock, const hf_tx_optio
  * any result but HF_OK; if that is not HF_ROLLED_BACK, *err is the reason. HF_AGAIN: the next
  * attempt is open, after a pause; do the work anew. Anything else is what hf_transact would return,
  * and tx has ended: further calls on it are HF_INVALID. hf_tx_free rolls back what has not ended;
- * NULL is safe. What the options point to, but for the labels, must last until then.
+ * NULL is safe. What the options point to, but for labels and traceparent, must last until then.
  */
 HF_API HF_MUST_CHECK hf_status hf_tx_begin(hf_store *store, const hf_tx_options *options,
                                            hf_tx **tx, hf_error *err);
