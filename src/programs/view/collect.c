@@ -258,12 +258,15 @@ static void free_view(hf__view *view)
     free(view);
 }
 
-static hf_status begin(hf__view *view, hf_error *err)
+/* Without patience the first refresh is done here; with it, it is due at once. */
+static hf_status begin(hf__view *view, bool patient, hf_error *err)
 {
     hf_status status = hf__memory_open(&view->memory, err);
-    if (status == HF_OK)
+    if (status == HF_OK && !patient)
         status = hf__refresh(&view->memory, 1, &view->latest, err);
-    view->ended_ms = hf__now_ms();
+    else if (status == HF_OK && !(view->latest = hf__blank(&view->memory)))
+        status = hf__no_memory(err);
+    view->ended_ms = hf__now_ms() - (patient ? view->refresh_ms : 0);
     return status == HF_OK ? start_thread(view, err) : status;
 }
 
@@ -272,7 +275,7 @@ hf_status hf__view_open(const hf__view_options *options, hf__view **out, hf_erro
     hf__view *view = new_view(options);
     if (!view)
         return hf__no_memory(err);
-    hf_status status = begin(view, err);
+    hf_status status = begin(view, options->patient, err);
     if (status == HF_OK)
         *out = view;
     else

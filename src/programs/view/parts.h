@@ -295,6 +295,7 @@ hf_tx_options hf__gather_options(void); /* read only, one snapshot, with a deadl
 /* Does this file of a local store exist? SQLite would create it. */
 bool hf__has_file(const hf_store *store, const char *name);
 
+/* Does not open the store yet: the first refresh does. */
 HF_MUST_CHECK hf_status hf__memory_open(hf__memory *memory, hf_error *err);
 /* Writes what is not written yet; latest is the last snapshot. */
 void hf__memory_end(hf__memory *memory, const hf__snapshot *latest);
@@ -302,6 +303,8 @@ void hf__memory_clear(hf__memory *memory);
 /* Reads the store and makes a snapshot with this number. The caller releases it. */
 HF_MUST_CHECK hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapshot,
                                     hf_error *err);
+/* The snapshot before the first refresh: it has no data. NULL: out of memory. */
+hf__snapshot *hf__blank(const hf__memory *memory);
 /* A snapshot with the data of the older one, and the reason why there is no newer data. */
 hf__snapshot *hf__repeat(const hf__memory *memory, hf__snapshot *older, uint64_t number,
                          const hf_error *why); /* NULL: out of memory */

@@ -39,8 +39,6 @@ hf_status hf__memory_open(hf__memory *memory, hf_error *err)
         return hf__no_memory(err);
     if (memory->registry)
         status = hf__check_registry(memory->registry, -1, &memory->common->findings, NULL, err);
-    if (status == HF_OK)
-        status = hf_store_open(&memory->options, &memory->store, err);
     return status;
 }
 
@@ -389,10 +387,15 @@ hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapsh
     hf__view_draft *draft = hf__view_draft_new(memory->common);
     if (!draft)
         return hf__no_memory(err);
-    hf_status status = gather(memory, &reading, err);
-    describe(memory, draft, number);
+    hf_status status = HF_OK;
+    if (!memory->store)
+        status = hf_store_open(&memory->options, &memory->store, err);
     if (status == HF_OK)
+        status = gather(memory, &reading, err);
+    if (status == HF_OK) {
+        describe(memory, draft, number);
         status = digest(memory, &reading, draft, err);
+    }
     draft->seen.took_ms = hf__now_ms() - began;
     if (status == HF_OK) {
         finish(memory, &reading);
@@ -402,6 +405,18 @@ hf_status hf__refresh(hf__memory *memory, uint64_t number, hf__snapshot **snapsh
     }
     clear_reading(&reading);
     return status;
+}
+
+hf__snapshot *hf__blank(const hf__memory *memory)
+{
+    hf__view_draft *draft = hf__view_draft_new(memory->common);
+    if (!draft)
+        return NULL;
+    draft->seen.local = strncmp(memory->options.url, "local:", strlen("local:")) == 0;
+    draft->seen.problem = "the first attempt to read it goes on";
+    draft->seen.problem_since_ms = hf__wall_ms();
+    worry(memory, draft, draft->seen.problem);
+    return &draft->seen;
 }
 
 /* The reason goes into sentences, which have full stops of their own. Returns its length. */

@@ -185,7 +185,7 @@ typedef struct hf__moment {
 
 typedef struct hf__snapshot {
     uint64_t number;   /* of the refresh, from 1 */
-    int64_t taken_ms;  /* Unix time of its data */
+    int64_t taken_ms;  /* Unix time of its data; 0: it has none, since nothing was ever read */
     int64_t took_ms;   /* how long reading it took */
     const char *store; /* hf_store_name */
     bool local;

@@ -16,11 +16,13 @@ typedef struct hf__view_options {
     bool keep_history;      /* write contention to the store, by ten minutes, if it keeps records */
     bool show_queries;      /* show the SQL text of sessions, which may contain secrets */
     int64_t max_lag; /* a network that is more ledgers behind needs attention; 0: none does */
+    bool patient;    /* a store that cannot be opened is tried again, as one that is away is */
 } hf__view_options;
 
 /*
  * Opens the store and starts the collector. The first snapshot is taken in the caller's thread, so
- * that a wrong URL fails here.
+ * that a wrong URL fails here. With patient it returns at once: the collector opens the store, and
+ * until it has read it there are snapshots without data, which say why.
  */
 HF_MUST_CHECK hf_status hf__view_open(const hf__view_options *options, hf__view **view,
                                       hf_error *err);
