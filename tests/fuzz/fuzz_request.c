@@ -42,7 +42,8 @@ static void check_texts(const hf__exchange *exchange)
 
 static void ask(char *target, const char *method, const char *form, size_t form_size)
 {
-    hf__exchange exchange = {0};
+    hf__served only = {0};
+    hf__exchange exchange = {.served = &only, .base = ""};
     hf__buf key = {0};
     char *query = strchr(target, '?');
     char *path = strndup(target, query != NULL ? (size_t)(query - target) : strlen(target));

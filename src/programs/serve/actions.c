@@ -32,7 +32,7 @@ static hf__answer *login_page(const hf__exchange *exchange, int status, bool wro
     hf__buf text = {0};
 
     hf__auth_csrf(exchange->server->auth, nobody, csrf);
-    hf__render_login(exchange->server->base, csrf, wrong, &text);
+    hf__render_login(exchange->base, csrf, wrong, &text);
     return hf__answer_make(status, HTML, "no-store", &text);
 }
 
@@ -40,7 +40,7 @@ hf__answer *hf__act_login_form(hf__exchange *exchange, hf__problem *problem)
 {
     (void)problem;
     if (exchange->access == HF__ACCESS_OPEN || exchange->access == HF__ACCESS_GRANTED)
-        return hf__answer_redirect(exchange->server, "/");
+        return hf__answer_redirect(exchange, "/");
     return login_page(exchange, exchange->path[0] == '/' && exchange->path[1] == '\0' ? 401 : 200,
                       false);
 }
@@ -55,7 +55,7 @@ static bool is_over_tls(const hf__exchange *exchange)
 
 static hf__answer *with_cookie(const hf__exchange *exchange, const char *location, hf__buf *cookie)
 {
-    hf__answer *answer = cookie->broken ? NULL : hf__answer_redirect(exchange->server, location);
+    hf__answer *answer = cookie->broken ? NULL : hf__answer_redirect(exchange, location);
 
     if (answer != NULL && !hf__answer_add(answer, "Set-Cookie", cookie->data)) {
         hf__answer_release(answer);
@@ -77,7 +77,7 @@ hf__answer *hf__act_login(hf__exchange *exchange, hf__problem *problem)
         return NULL;
     }
     switch (hf__auth_login(auth, hf__asked(exchange, "token"), &number)) {
-    case HF__ACCESS_OPEN: return hf__answer_redirect(exchange->server, "/");
+    case HF__ACCESS_OPEN: return hf__answer_redirect(exchange, "/");
     case HF__ACCESS_GRANTED:
         hf__auth_cookie(auth, number, is_over_tls(exchange), &cookie);
         return with_cookie(exchange, "/", &cookie);
@@ -105,8 +105,17 @@ hf__answer *hf__act_logout(hf__exchange *exchange, hf__problem *problem)
 int hf__metrics_render(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                        hf__problem *problem)
 {
+    hf__metric_store stores[HF__STORES_MAX];
+    size_t count;
+    const hf__served *served = hf__exchange_stores(exchange, &count);
+    hf__snapshot *const *snapshots = hf__edition_snapshots(exchange->edition, &count);
+
+    (void)snapshot;
     (void)problem;
-    hf__render_metrics(snapshot, exchange->wants_openmetrics, out);
+    for (size_t i = 0; i < count; i++)
+        stores[i] = (hf__metric_store){
+            .name = exchange->server->store_count > 1 ? served[i].name : "", .seen = snapshots[i]};
+    hf__render_metrics(stores, count, exchange->wants_openmetrics, out);
     return 200;
 }
 
@@ -121,18 +130,40 @@ static const char *notice_of(const char *word)
     return "";
 }
 
+/* How each store stands; what was read of them is known where the page is about all. */
+static size_t list_stores(const hf__exchange *exchange, hf__page_store stores[HF__STORES_MAX])
+{
+    const hf__server *server = exchange->server;
+    size_t count;
+    hf__snapshot *const *snapshots = hf__edition_snapshots(exchange->edition, &count);
+
+    for (size_t i = 0; server->store_count > 1 && i < server->store_count; i++)
+        stores[i] = (hf__page_store){.name = server->stores[i].name,
+                                     .base = server->stores[i].base,
+                                     .is_up = hf__is_up(exchange, &server->stores[i]),
+                                     .seen = exchange->served == NULL ? snapshots[i] : NULL};
+    return server->store_count > 1 ? server->store_count : 0;
+}
+
 int hf__page_render(const hf__exchange *exchange, const hf__snapshot *snapshot, hf__buf *out,
                     hf__problem *problem)
 {
     const hf__server *server = exchange->server;
     bool signed_in = exchange->access == HF__ACCESS_GRANTED;
     char csrf[HF__CSRF_SIZE] = "";
+    hf__page_store stores[HF__STORES_MAX];
+    size_t count = list_stores(exchange, stores);
 
     (void)problem;
     if (signed_in)
         hf__auth_csrf(server->auth, exchange->identity, csrf);
     const hf__page_request request = {
-        .base = server->base,
+        .base = exchange->base,
+        .root = server->base,
+        .store = count > 0 && exchange->served != NULL ? exchange->served->name : "",
+        .stores = stores,
+        .store_count = count,
+        .now_ms = hf__wall_ms(),
         .q = hf__asked(exchange, "q"),
         .state = hf__asked(exchange, "state"),
         .lock = hf__asked(exchange, "lock"),
@@ -152,7 +183,10 @@ int hf__page_render(const hf__exchange *exchange, const hf__snapshot *snapshot, 
         .notice_is_error = strcmp(hf__asked(exchange, "notice"), mistyped) == 0,
         .refresh_ms = hf__server_refresh_ms(server),
     };
-    hf__render_page(snapshot, &request, out);
+    if (exchange->served != NULL)
+        hf__render_page(snapshot, &request, out);
+    else
+        hf__render_overview(&request, out);
     return 200;
 }
 
@@ -235,16 +269,23 @@ static bool holds(const hf__snapshot *snapshot, const hf__seen_lock *lock, int64
     return false;
 }
 
+/* "" where there is but one: it goes without saying then. */
+static const char *store_name(const hf__exchange *exchange)
+{
+    return exchange->server->store_count > 1 ? exchange->served->name : "";
+}
+
 static bool check_target(const hf__exchange *exchange, hf__problem *problem)
 {
     const hf__snapshot *snapshot = hf__edition_snapshot(exchange->edition);
     int64_t key = hf__asked_number(exchange, "key");
     const hf__seen_lock *lock = find_lock(snapshot, asked_space(exchange), key);
-    char title[HF__TITLE_ROOM];
+    char title[HF__TYPED_ROOM];
 
     if (lock == NULL)
         return hf__refuse(problem, 404, "nobody holds this lock, or wants it");
-    if (strcmp(hf__asked(exchange, "label"), hf__lock_title(title, lock)) != 0)
+    if (strcmp(hf__asked(exchange, "label"), hf__lock_typed(title, store_name(exchange), lock)) !=
+        0)
         return hf__refuse(problem, 422, "what was typed is not the lock's label: nothing was done");
     return holds(snapshot, lock, hf__asked_number(exchange, "party"),
                  hf__asked_number(exchange, "token")) ||
@@ -256,7 +297,7 @@ static hf__answer *report(const hf__exchange *exchange)
     hf__json json = {0};
 
     if (!exchange->wants_json)
-        return hf__answer_redirect(exchange->server, "/?notice=terminated#locks");
+        return hf__answer_redirect(exchange, "/?notice=terminated#locks");
     hf__json_begin_object(&json, NULL);
     hf__json_put_boolean(&json, "terminated", true);
     hf__put_key(&json, asked_space(exchange), hf__asked_number(exchange, "key"));
@@ -266,7 +307,7 @@ static hf__answer *report(const hf__exchange *exchange)
     return hf__answer_make(200, "application/json", "no-store", &json.text);
 }
 
-/* "alice by serve, from 127.0.0.1": who did it, for the lock's history. */
+/* "alice by serve, from 127.0.0.1, store eu": who did it, for the lock's history. */
 static void name_client(const hf__exchange *exchange, char *out, size_t size)
 {
     const union MHD_ConnectionInfo *info =
@@ -278,13 +319,15 @@ static void name_client(const hf__exchange *exchange, char *out, size_t size)
                           info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
                                                                    : sizeof(struct sockaddr_in),
                           host, sizeof host, NULL, 0, NI_NUMERICHOST);
-    (void)snprintf(out, size, "%s%sserve, from %.45s", exchange->viewer.name,
-                   exchange->viewer.name[0] != '\0' ? " by " : "", host);
+    const char *store = store_name(exchange);
+    (void)snprintf(out, size, "%s%sserve, from %.45s%s%s", exchange->viewer.name,
+                   exchange->viewer.name[0] != '\0' ? " by " : "", host,
+                   store[0] != '\0' ? ", store " : "", store);
 }
 
 static void run(hf_store *store, hf__exchange *exchange)
 {
-    char by[128];
+    char by[160];
     hf__terminate what = {.key = hf__asked_number(exchange, "key"),
                           .space = asked_space(exchange),
                           .party = (int)hf__asked_number(exchange, "party"),
@@ -313,7 +356,7 @@ static hf__answer *ask_again(const hf__exchange *exchange, hf__problem *problem)
     *problem = (hf__problem){0};
     hf__lock_ref(ref, asked_space(exchange), hf__asked_number(exchange, "key"));
     (void)snprintf(location, sizeof location, "/?lock=%s&notice=%s#lock-%s", ref, mistyped, ref);
-    return hf__answer_redirect(exchange->server, location);
+    return hf__answer_redirect(exchange, location);
 }
 
 hf__answer *hf__act_terminate(hf__exchange *exchange, hf__problem *problem)
@@ -330,57 +373,68 @@ hf__answer *hf__act_terminate(hf__exchange *exchange, hf__problem *problem)
  * need no token and are never cached.
  */
 
-enum { REFRESHES = 5, GRACE_MS = 10000 };
-
 const hf__shape hf__health_shape[] = {
     HF__SHAPE("status", "string", "ok, degraded (it works, but see unread) or failing"),
     {"reasons", "array", "why it fails", false, "string", NULL},
     {"unread", "array", "networks that cannot be read: how far behind they are is not known", false,
      "string", NULL},
-    HF__SHAPE("snapshot", "integer", "its number"),
-    HF__SHAPE_OR_NULL("age_ms", "integer", "since the last refresh that worked"),
+    HF__SHAPE("snapshot", "integer", "its number; of several stores that of the oldest"),
+    HF__SHAPE_OR_NULL("age_ms", "integer",
+                      "since the last refresh that worked; null: of a store none did"),
     {0},
 };
 
-static int64_t age_of(hf__server *server)
+/* What /health says, while the stores are looked at one after the other. */
+struct health {
+    const hf__exchange *exchange;
+    hf__json reasons, unread;
+    size_t down, lags, unread_count;
+    int64_t snapshot, age; /* of the store that was read longest ago; -1: one was never read */
+};
+
+/* Of several stores each sentence begins with the name of one. */
+static void put_sentence(hf__json *json, const hf__served *served, const hf__buf *text,
+                         const char *without_memory)
 {
-    pthread_mutex_lock(&server->guard);
-    int64_t age = hf__now_ms() - server->good_ms;
-    pthread_mutex_unlock(&server->guard);
-    return age;
+    const char *name = served->server->store_count > 1 ? served->name : "";
+    hf__buf whole = {0};
+
+    hf__buf_printf(&whole, "%s%s%s", name, name[0] != '\0' ? ": " : "",
+                   text->data != NULL ? text->data : without_memory);
+    hf__json_put_string(json, NULL, whole.data != NULL ? whole.data : without_memory);
+    hf__buf_free(&whole);
 }
 
 /*
  * What the store's server says about itself, its address and its roles is only for those who may
  * look.
  */
-static size_t put_store(hf__json *json, const hf__exchange *exchange, int64_t age,
-                        int64_t refresh_ms)
+static void put_store(struct health *health, const hf__served *served, const hf__snapshot *snapshot,
+                      int64_t age)
 {
-    const hf__snapshot *snapshot = hf__edition_snapshot(exchange->edition);
+    const hf__exchange *exchange = health->exchange;
     bool may_look = exchange->access == HF__ACCESS_OPEN || exchange->access == HF__ACCESS_GRANTED;
-    bool is_late = age > REFRESHES * refresh_ms + GRACE_MS;
     hf__buf text = {0};
 
-    if (snapshot->problem[0] == '\0' && !is_late)
-        return 0;
+    if (hf__is_up(exchange, served))
+        return;
     if (snapshot->problem[0] == '\0')
         hf__buf_printf(&text, "no refresh for %" PRId64 " s", age / 1000);
     else
         hf__buf_printf(&text, "the store cannot be read%s%s", may_look ? ": " : "",
                        may_look ? snapshot->problem : "");
-    hf__json_put_string(json, NULL, text.data != NULL ? text.data : "the store cannot be read");
+    put_sentence(&health->reasons, served, &text, "the store cannot be read");
     hf__buf_free(&text);
-    return 1;
+    health->down++;
 }
 
 /*
  * To be ahead of what the source said last is no lag. Where nobody has asked a source that told its
  * tip before, or the network cannot be read, the lag is not known, and not to be relied on.
  */
-static size_t put_lag(hf__json *json, const hf__snapshot *snapshot, hf__maybe most)
+static void put_lag(struct health *health, const hf__served *served, const hf__snapshot *snapshot)
 {
-    size_t count = 0;
+    hf__maybe most = served->server->options.max_lag;
 
     for (size_t i = 0; most.known && i < snapshot->network_count; i++) {
         const hf__seen_network *network = &snapshot->networks[i];
@@ -395,52 +449,75 @@ static size_t put_lag(hf__json *json, const hf__snapshot *snapshot, hf__maybe mo
         else
             hf__buf_printf(&text, "%s is %" PRId64 " ledgers behind, more than %" PRId64,
                            network->name, network->lag.value, most.value);
-        hf__json_put_string(json, NULL, text.data != NULL ? text.data : "a network lags");
+        put_sentence(&health->reasons, served, &text, "a network lags");
         hf__buf_free(&text);
-        count++;
+        health->lags++;
     }
-    return count;
 }
 
 /* How far behind these are, nobody knows. */
-static size_t put_unread(hf__json *json, const hf__snapshot *snapshot)
+static void put_unread(struct health *health, const hf__served *served,
+                       const hf__snapshot *snapshot)
 {
-    size_t count = 0;
-
-    hf__json_begin_array(json, NULL);
     for (size_t i = 0; i < snapshot->network_count; i++)
         if (snapshot->networks[i].problem[0] != '\0') {
-            hf__json_put_string(json, NULL, snapshot->networks[i].name);
-            count++;
+            hf__buf name = {0};
+            hf__buf_puts(&name, snapshot->networks[i].name);
+            put_sentence(&health->unread, served, &name, "a network");
+            hf__buf_free(&name);
+            health->unread_count++;
         }
-    hf__json_end_array(json);
-    return count;
 }
 
+static void examine(struct health *health, hf__served *served, const hf__snapshot *snapshot,
+                    bool with_networks)
+{
+    int64_t age = hf__served_age(served);
+    bool is_oldest = health->age >= 0 && (age < 0 || age >= health->age);
+
+    put_store(health, served, snapshot, age);
+    if (with_networks)
+        put_lag(health, served, snapshot);
+    put_unread(health, served, snapshot);
+    if (is_oldest) {
+        health->snapshot = (int64_t)snapshot->number;
+        health->age = age;
+    }
+}
+
+/*
+ * /health fails for each store that is down. /ready is for those who send people here: of several
+ * stores one that can be read is reason enough to do so.
+ */
 static hf__answer *answer(hf__exchange *exchange, bool with_networks)
 {
-    hf__server *server = exchange->server;
-    const hf__snapshot *snapshot = hf__edition_snapshot(exchange->edition);
-    int64_t age = age_of(server);
-    hf__json reasons = {0}, unread = {0}, json = {0};
+    struct health health = {.exchange = exchange};
+    hf__json json = {0};
+    size_t count;
+    hf__served *served = hf__exchange_stores(exchange, &count);
+    hf__snapshot *const *snapshots = hf__edition_snapshots(exchange->edition, &count);
 
-    hf__json_begin_array(&reasons, NULL);
-    size_t count = put_store(&reasons, exchange, age, hf__server_refresh_ms(server));
-    if (with_networks)
-        count += put_lag(&reasons, snapshot, server->options.max_lag);
-    hf__json_end_array(&reasons);
-    bool is_degraded = put_unread(&unread, snapshot) > 0 && with_networks;
+    hf__json_begin_array(&health.reasons, NULL);
+    hf__json_begin_array(&health.unread, NULL);
+    for (size_t i = 0; i < count; i++)
+        examine(&health, &served[i], snapshots[i], with_networks);
+    hf__json_end_array(&health.reasons);
+    hf__json_end_array(&health.unread);
+    bool fails = with_networks ? health.down + health.lags > 0 : health.down == count;
+    bool is_degraded = health.down > 0 || (health.unread_count > 0 && with_networks);
     hf__json_begin_object(&json, NULL);
-    hf__json_put_string(&json, "status", count > 0 ? "failing" : is_degraded ? "degraded" : "ok");
-    hf__json_put_raw(&json, "reasons", reasons.text.data != NULL ? reasons.text.data : "[]");
-    hf__json_put_raw(&json, "unread", unread.text.data != NULL ? unread.text.data : "[]");
-    hf__json_put_integer(&json, "snapshot", (int64_t)snapshot->number);
-    hf__json_put_integer(&json, "age_ms", age);
+    hf__json_put_string(&json, "status", fails ? "failing" : is_degraded ? "degraded" : "ok");
+    hf__json_put_raw(&json, "reasons",
+                     health.reasons.text.data != NULL ? health.reasons.text.data : "[]");
+    hf__json_put_raw(&json, "unread",
+                     health.unread.text.data != NULL ? health.unread.text.data : "[]");
+    hf__json_put_integer(&json, "snapshot", health.snapshot);
+    hf__put_ms(&json, "age_ms", health.age);
     hf__json_end_object(&json);
     hf__buf_puts(&json.text, "\n");
-    hf__buf_free(&reasons.text);
-    hf__buf_free(&unread.text);
-    return hf__answer_make(count == 0 ? 200 : 503, "application/json", "no-store", &json.text);
+    hf__buf_free(&health.reasons.text);
+    hf__buf_free(&health.unread.text);
+    return hf__answer_make(fails ? 503 : 200, "application/json", "no-store", &json.text);
 }
 
 hf__answer *hf__act_health(hf__exchange *exchange, hf__problem *problem)

@@ -117,19 +117,19 @@ hf__answer *hf__answer_problem(const hf__exchange *exchange, const hf__problem *
     if (exchange->wants_json)
         write_problem(problem, &text);
     else
-        hf__render_error(exchange->server->base, problem->status, status_title(problem->status),
+        hf__render_error(exchange->base, problem->status, status_title(problem->status),
                          problem->detail, &text);
     return hf__answer_make(problem->status,
                            exchange->wants_json ? "application/json" : "text/html; charset=utf-8",
                            "no-store", &text);
 }
 
-hf__answer *hf__answer_redirect(const hf__server *server, const char *path)
+hf__answer *hf__answer_redirect(const hf__exchange *exchange, const char *path)
 {
     hf__buf text = {0}, location = {0};
     hf__answer *answer = hf__answer_make(303, NULL, "no-store", &text);
 
-    hf__buf_printf(&location, "%s%s", server->base, path);
+    hf__buf_printf(&location, "%s%s", exchange->base, path);
     if (answer != NULL && (location.broken || !hf__answer_add(answer, "Location", location.data))) {
         hf__answer_release(answer);
         answer = NULL;
@@ -197,7 +197,7 @@ enum MHD_Result hf__answer_send(struct MHD_Connection *connection, hf__answer *a
     return MHD_queue_response(connection, (unsigned)answer->status, answer->response);
 }
 
-/* ---- editions: the answers that were made of one snapshot, until the next one comes ---- */
+/* ---- editions: the answers that were made of snapshots, until the next one comes ---- */
 
 enum { ANSWERS_MAX = 256, BYTES_MAX = 64 << 20 };
 
@@ -210,22 +210,25 @@ struct kept {
 
 struct hf__edition {
     atomic_uint references;
-    hf__snapshot *snapshot;
     pthread_mutex_t guard;
     struct kept kept[ANSWERS_MAX];
     size_t count;
     size_t bytes;
+    size_t snapshot_count;
+    hf__snapshot *snapshots[];
 };
 
-hf__edition *hf__edition_make(hf__snapshot *snapshot)
+hf__edition *hf__edition_make(hf__snapshot *const *snapshots, size_t count)
 {
-    hf__edition *edition = calloc(1, sizeof *edition);
+    hf__edition *edition = calloc(1, sizeof *edition + count * sizeof(hf__snapshot *));
 
     if (edition == NULL)
         return NULL;
     atomic_init(&edition->references, 1);
     pthread_mutex_init(&edition->guard, NULL);
-    edition->snapshot = hf__snapshot_hold(snapshot);
+    edition->snapshot_count = count;
+    for (size_t i = 0; i < count; i++)
+        edition->snapshots[i] = hf__snapshot_hold(snapshots[i]);
     return edition;
 }
 
@@ -243,14 +246,21 @@ void hf__edition_release(hf__edition *edition)
         free(edition->kept[i].key);
         hf__answer_release(edition->kept[i].answer);
     }
-    hf__snapshot_release(edition->snapshot);
+    for (size_t i = 0; i < edition->snapshot_count; i++)
+        hf__snapshot_release(edition->snapshots[i]);
     pthread_mutex_destroy(&edition->guard);
     free(edition);
 }
 
 const hf__snapshot *hf__edition_snapshot(const hf__edition *edition)
 {
-    return edition->snapshot;
+    return edition->snapshots[0];
+}
+
+hf__snapshot *const *hf__edition_snapshots(const hf__edition *edition, size_t *count)
+{
+    *count = edition->snapshot_count;
+    return edition->snapshots;
 }
 
 /* The hash tells most keys apart without a look at them. */

@@ -43,7 +43,7 @@ static void write_next(const hf__exchange *exchange, const char *name, const cha
 {
     const hf__parameter *parameter = exchange->route->parameters;
 
-    hf__buf_printf(url, "%s%s", exchange->server->base, exchange->path);
+    hf__buf_printf(url, "%s%s", exchange->base, exchange->path);
     hf__buf_puts(url, "?");
     for (size_t i = 0; parameter[i].name != NULL; i++) {
         if (exchange->texts[i][0] == '\0' || strcmp(parameter[i].name, name) == 0)

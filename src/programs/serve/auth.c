@@ -303,17 +303,17 @@ bool hf__is_host_ours(const hf__server *server, const char *host)
 
 /* ---- the file with the tokens ---- */
 
-static hf_status check_mode(int fd, const char *path, hf_error *err)
+static hf_status check_mode(int fd, const char *what, const char *path, hf_error *err)
 {
     struct stat found;
 
     if (fstat(fd, &found) != 0)
         return hf__fail_errno(err, HF_CONFIG, errno, "cannot read %s", path);
     if (!S_ISREG(found.st_mode))
-        return hf__fail(err, HF_CONFIG, "the token file %s is no file", path);
+        return hf__fail(err, HF_CONFIG, "the %s %s is no file", what, path);
     if ((found.st_mode & (S_IRWXO | S_IWGRP)) == 0)
         return HF_OK;
-    hf_status status = hf__fail(err, HF_CONFIG, "the token file %s is open to others (mode %03o)",
+    hf_status status = hf__fail(err, HF_CONFIG, "the %s %s is open to others (mode %03o)", what,
                                 path, (unsigned)found.st_mode & 0777U);
     hf__hint(err, "chmod 600 %s", path);
     return status;
@@ -448,18 +448,27 @@ void hf__tokens_free(hf__tokens *tokens)
     *tokens = (hf__tokens){0};
 }
 
-hf_status hf__tokens_read(const char *path, hf__tokens *tokens, hf_error *err)
+hf_status hf__secrets_read(const char *what, const char *path, hf__buf *text, hf_error *err)
 {
     enum { MOST = 1 << 16 };
-    hf__buf text = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
-        return hf__fail_errno(err, HF_CONFIG, errno, "cannot open the token file %s", path);
-    hf_status status = check_mode(fd, path, err);
+        return hf__fail_errno(err, HF_CONFIG, errno, "cannot open the %s %s", what, path);
+    hf_status status = check_mode(fd, what, path, err);
     if (status == HF_OK)
-        status = hf__read_fd(fd, path, MOST, &text, HF_CONFIG, err);
+        status = hf__read_fd(fd, path, MOST, text, HF_CONFIG, err);
     close(fd);
+    if (status == HF_OK && text->length > MOST)
+        status = hf__fail(err, HF_CONFIG, "the %s %s has more than %d bytes", what, path, MOST);
+    return status;
+}
+
+hf_status hf__tokens_read(const char *path, hf__tokens *tokens, hf_error *err)
+{
+    hf__buf text = {0};
+    hf_status status = hf__secrets_read("token file", path, &text, err);
+
     if (status == HF_OK)
         status = take_tokens(path, text.data != NULL ? text.data : "", text.length, tokens, err);
     if (text.data != NULL)

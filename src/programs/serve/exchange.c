@@ -26,6 +26,7 @@ hf__exchange *hf__exchange_make(hf__server *server, const char *target,
     if (exchange == NULL)
         return NULL;
     exchange->server = server;
+    exchange->base = server->base;
     exchange->connection = connection;
     exchange->target = strdup(target);
     if (exchange->target == NULL) {
@@ -60,17 +61,45 @@ static const char *path_of(const char *target)
     return slash != NULL ? slash : "/";
 }
 
+/* Takes the first bytes of the path away, which are two at least. */
+static void drop(hf__exchange *exchange, size_t size)
+{
+    memmove(exchange->path, exchange->path + size, strlen(exchange->path + size) + 1);
+    if (exchange->path[0] == '\0')
+        memcpy(exchange->path, "/", 2);
+}
+
 /* A proxy may have taken the base away, or not. */
 static void drop_base(hf__exchange *exchange)
 {
     size_t size = strlen(exchange->server->base);
 
-    if (size == 0 || strncmp(exchange->path, exchange->server->base, size) != 0 ||
-        (exchange->path[size] != '/' && exchange->path[size] != '\0'))
+    if (size > 0 && strncmp(exchange->path, exchange->server->base, size) == 0 &&
+        (exchange->path[size] == '/' || exchange->path[size] == '\0'))
+        drop(exchange, size);
+}
+
+/* /stores/NAME in front says which store is meant. What follows is as if there were no other. */
+static void choose_store(hf__exchange *exchange)
+{
+    static const char prefix[] = "/stores/";
+    hf__server *server = exchange->server;
+
+    exchange->served = server->store_count == 1 ? server->stores : NULL;
+    if (server->stores[0].name[0] == '\0' ||
+        strncmp(exchange->path, prefix, sizeof prefix - 1) != 0)
         return;
-    memmove(exchange->path, exchange->path + size, strlen(exchange->path + size) + 1);
-    if (exchange->path[0] == '\0')
-        memcpy(exchange->path, "/", 2); /* a base has two bytes at least */
+    const char *name = exchange->path + sizeof prefix - 1;
+    size_t size = strcspn(name, "/");
+    exchange->is_store_unknown = true;
+    for (size_t i = 0; i < server->store_count; i++)
+        if (strlen(server->stores[i].name) == size &&
+            memcmp(server->stores[i].name, name, size) == 0) {
+            exchange->is_store_unknown = false;
+            exchange->served = &server->stores[i];
+            exchange->base = server->stores[i].base;
+        }
+    drop(exchange, sizeof prefix - 1 + size);
 }
 
 static bool parse_target(hf__exchange *exchange)
@@ -90,6 +119,7 @@ static bool parse_target(hf__exchange *exchange)
         return hf__refuse(&exchange->problem, 400,
                           "the path is not percent-encoded UTF-8 without control characters");
     drop_base(exchange);
+    choose_store(exchange);
     return hf__query_parse(query, strcspn(query, "#"), &exchange->query, &exchange->problem);
 }
 
@@ -237,6 +267,8 @@ static void key_of(const hf__exchange *exchange, hf__buf *key)
         hf__buf_puts(key, "|gzip");
     if (exchange->route->render == hf__page_render) /* its forms belong to one session */
         hf__buf_printf(key, "|%s", exchange->identity);
+    if (exchange->route->render == hf__page_render || exchange->route->render == hf__api_stores)
+        hf__buf_printf(key, "|%" PRIx64, exchange->up); /* they say how other stores stand, too */
 }
 
 static hf__answer *wrap(const hf__exchange *exchange, hf__buf *text)
@@ -342,11 +374,19 @@ static bool is_form(const hf__exchange *exchange)
     return given != NULL && strncasecmp(given, type, sizeof type - 1) == 0;
 }
 
-/* NULL without a problem: the answer comes later. */
+/*
+ * NULL without a problem: the answer comes later. Of a store that was never read there are no
+ * lists: an empty one would be a lie.
+ */
 static hf__answer *act(hf__exchange *exchange, hf__problem *problem)
 {
     const hf__route *route = exchange->route;
+    const hf__snapshot *snapshot = hf__edition_snapshot(exchange->edition);
 
+    if (route->scope == HF__SCOPE_STORE && snapshot->taken_ms == 0) {
+        hf__refuse(problem, 503, "the store cannot be read: %.340s", snapshot->problem);
+        return NULL;
+    }
     if (strcmp(route->method, "POST") == 0) {
         if (!is_form(exchange)) {
             hf__refuse(problem, 415, "a form is application/x-www-form-urlencoded");
@@ -394,8 +434,8 @@ hf__answer *hf__exchange_answer(hf__exchange *exchange, const char *method)
         hf__refuse(&exchange->problem, 500, "out of memory");
         return hf__exchange_refuse(exchange);
     }
-    exchange->edition = hf__server_edition(exchange->server);
-    answer = act(exchange, &exchange->problem);
+    if (hf__server_begin_answer(exchange))
+        answer = act(exchange, &exchange->problem);
     if (answer != NULL || exchange->suspended)
         return answer;
     if (exchange->problem.status == 0)

@@ -48,23 +48,25 @@ hf__answer *hf__answer_make(int status, const char *type, const char *cache_cont
 hf__answer *hf__answer_of(const char *type, const char *cache_control, const void *bytes,
                           size_t size);
 hf__answer *hf__answer_problem(const hf__exchange *exchange, const hf__problem *problem);
-hf__answer *hf__answer_redirect(const hf__server *server, const char *path); /* 303 */
-void hf__answer_tag(hf__answer *answer, const void *bytes, size_t size);     /* sets its ETag */
+hf__answer *hf__answer_redirect(const hf__exchange *exchange, const char *path); /* 303 */
+void hf__answer_tag(hf__answer *answer, const void *bytes, size_t size);         /* its ETag */
 bool hf__answer_add(hf__answer *answer, const char *header, const char *value);
 hf__answer *hf__answer_hold(hf__answer *answer);
 void hf__answer_release(hf__answer *answer); /* NULL is safe */
 /* Sends 304 when the client has it already. */
 enum MHD_Result hf__answer_send(struct MHD_Connection *connection, hf__answer *answer);
 
-/* ---- editions: one snapshot and the answers that were made of it (answer.c) ---- */
+/* ---- editions: snapshots and the answers that were made of them (answer.c) ---- */
 
 /* Counted references, with a lock of its own: any thread. */
 typedef struct hf__edition hf__edition;
 
-hf__edition *hf__edition_make(hf__snapshot *snapshot); /* holds the snapshot */
+/* Of one store, or of all in their order. Holds the snapshots; NULL: out of memory. */
+hf__edition *hf__edition_make(hf__snapshot *const *snapshots, size_t count);
 hf__edition *hf__edition_hold(hf__edition *edition);
-void hf__edition_release(hf__edition *edition); /* NULL is safe */
-const hf__snapshot *hf__edition_snapshot(const hf__edition *edition);
+void hf__edition_release(hf__edition *edition);                       /* NULL is safe */
+const hf__snapshot *hf__edition_snapshot(const hf__edition *edition); /* the first one */
+hf__snapshot *const *hf__edition_snapshots(const hf__edition *edition, size_t *count);
 /* The answer that was kept for this key, or NULL. The caller releases it. */
 hf__answer *hf__edition_find(hf__edition *edition, const char *key, size_t size);
 /* Holds the answer too, unless the edition has enough already. */
@@ -113,6 +115,13 @@ typedef int hf__lookup_fn(hf_store *store, const hf__exchange *exchange,
  */
 typedef hf__answer *hf__act_fn(hf__exchange *exchange, hf__problem *problem);
 
+/* Where several stores are served, which addresses a route has. */
+typedef enum hf__route_scope {
+    HF__SCOPE_STORE,  /* below /stores/NAME only */
+    HF__SCOPE_BOTH,   /* there, and without it for all stores */
+    HF__SCOPE_SERVER, /* it is the same for all of them */
+} hf__route_scope;
+
 typedef struct hf__route {
     const char *method; /* "GET" (HEAD too) or "POST"; NULL ends the table */
     const char *path;   /* with at most one {name} */
@@ -127,6 +136,7 @@ typedef struct hf__route {
     const hf__shape *extras; /* members besides data, page and snapshot */
     bool is_list;
     bool is_open; /* needs no token */
+    hf__route_scope scope;
 } hf__route;
 
 extern const hf__route hf__routes[];
@@ -185,14 +195,28 @@ bool hf__is_host_ours(const hf__server *server, const char *host);
 
 /* ---- the exchange (exchange.c) and the server (server.c) ---- */
 
+/* A store that is served: its collector, and what was made of its last snapshot. */
+typedef struct hf__served {
+    hf__server *server;
+    char *name; /* "": the only one, which has none */
+    char *base; /* of its own addresses, "/holdfast/stores/eu"; without a name the server's */
+    hf__view *view;
+    hf__edition *edition;             /* this one and the next are the server's guard's */
+    int64_t good_ms;                  /* when a refresh worked last, monotonic; 0: none did */
+    atomic_llong asked_ms[HF__AHEAD]; /* when somebody last asked for each answer made ahead */
+} hf__served;
+
 /*
  * One request. It belongs to the thread of its connection, or while suspended to the collector's.
  */
 struct hf__exchange {
     hf__server *server;
+    hf__served *served; /* the store that it is about; NULL: all of them */
+    const char *base;   /* before every path: the server's, or that of the store */
+    uint64_t up;        /* which stores stood well when it was answered, a bit each */
     struct MHD_Connection *connection;
     char *target; /* the URL as it came */
-    char *path;   /* decoded */
+    char *path;   /* decoded, without the base */
     hf__query query;
     hf__buf body;
     hf__query form;
@@ -200,8 +224,9 @@ struct hf__exchange {
     char segment[HF__SEGMENT_MAX]; /* what {name} stands for */
     const char *texts[HF__PARAMETERS_MAX];
     int64_t numbers[HF__PARAMETERS_MAX];
-    hf__problem problem; /* of the request; status 0: none */
-    bool wants_json;     /* for errors, and for the result of a form */
+    hf__problem problem;   /* of the request; status 0: none */
+    bool is_store_unknown; /* there is no store of the name in the URL */
+    bool wants_json;       /* for errors, and for the result of a form */
     bool wants_openmetrics;
     bool takes_gzip;
     bool is_head;
@@ -223,17 +248,16 @@ struct hf__server {
     char *listen_host; /* as it was given */
     char *url;
     bool loopback;
-    hf__view *view;
+    hf__served *stores;
+    size_t store_count;
     struct MHD_Daemon *daemon;
     hf__auth *auth;
     struct hf__visits *visits;
     int socket;
-    pthread_mutex_t guard; /* of the next two */
-    hf__edition *edition;
-    int64_t good_ms;        /* when a refresh worked last, monotonic */
-    pthread_mutex_t asking; /* of stopping, after which the view must not be asked */
+    pthread_mutex_t guard;  /* of editions */
+    hf__edition *of_all;    /* of all stores, since somebody asked; NULL: to be made */
+    pthread_mutex_t asking; /* of stopping, after which no view must be asked */
     bool stopping;
-    atomic_llong asked_ms[HF__AHEAD]; /* when somebody last asked for each answer made ahead */
     hf__answer *openapi;
 };
 
@@ -257,8 +281,15 @@ hf__answer *hf__exchange_refuse(hf__exchange *exchange);
 hf__answer *hf__exchange_render(hf__exchange *exchange, hf__problem *problem);
 
 const char *hf__header(const hf__exchange *exchange, const char *name); /* NULL: not given */
-hf__edition *hf__server_edition(hf__server *server);                    /* the caller releases it */
+/* Takes the edition that the exchange is answered from, and how the stores stand. */
+bool hf__server_begin_answer(hf__exchange *exchange); /* false: out of memory */
 int64_t hf__server_refresh_ms(const hf__server *server);
+/* Since the last refresh that worked; -1: none did. */
+int64_t hf__served_age(hf__served *served);
+/* Can the store be read: did the last refresh work, and not too long ago? */
+bool hf__is_up(const hf__exchange *exchange, const hf__served *served);
+/* What the exchange is about: one store, or all of them. */
+hf__served *hf__exchange_stores(const hf__exchange *exchange, size_t *count);
 
 /*
  * Suspends the exchange and runs the job on the collector's thread. The job gives the exchange an
@@ -269,20 +300,20 @@ bool hf__server_ask(hf__exchange *exchange, hf__job_fn *job, hf__problem *proble
 
 /* ---- what the routes call ---- */
 
-hf__render_fn hf__api_locks, hf__api_waits, hf__api_past, hf__api_contention, hf__api_events,
-    hf__api_registry, hf__api_ingest, hf__api_gaps, hf__api_tables;
+hf__render_fn hf__api_stores, hf__api_locks, hf__api_waits, hf__api_past, hf__api_contention,
+    hf__api_events, hf__api_registry, hf__api_ingest, hf__api_gaps, hf__api_tables;
 hf__lookup_fn hf__api_history, hf__api_ledgers, hf__api_transactions;
 hf__act_fn hf__act_health, hf__act_ready, hf__act_openapi, hf__act_asset, hf__act_login_form,
     hf__act_login, hf__act_logout, hf__act_terminate;
 hf__render_fn hf__page_render, hf__metrics_render;
 
-extern const hf__shape hf__lock_shape[], hf__wait_shape[], hf__wait_extras[], hf__moment_shape[],
-    hf__contention_shape[], hf__event_shape[], hf__registry_shape[], hf__registry_extras[],
-    hf__network_shape[], hf__gap_shape[], hf__table_shape[], hf__ledger_shape[],
-    hf__transaction_shape[], hf__health_shape[], hf__terminated_shape[];
+extern const hf__shape hf__stores_shape[], hf__lock_shape[], hf__wait_shape[], hf__wait_extras[],
+    hf__moment_shape[], hf__contention_shape[], hf__event_shape[], hf__registry_shape[],
+    hf__registry_extras[], hf__network_shape[], hf__gap_shape[], hf__table_shape[],
+    hf__ledger_shape[], hf__transaction_shape[], hf__health_shape[], hf__terminated_shape[];
 
 /* The document that describes all routes. */
-void hf__openapi_write(const char *base, hf__buf *out);
+void hf__openapi_write(const char *base, bool has_several, hf__buf *out);
 
 /* ---- addresses and connections (listen.c) ---- */
 

@@ -5,6 +5,7 @@
 #include "programs/serve/metrics.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const outcomes[] = {
@@ -299,20 +300,25 @@ static void write_tables(hf__metrics *metrics, const hf__snapshot *snapshot,
 
 /* ---- the collector ---- */
 
-static void write_collector(hf__metrics *metrics, const hf__snapshot *snapshot, size_t folded)
+static void write_standing(hf__metrics *metrics, const hf__snapshot *snapshot)
 {
     hf__metric_family(metrics, "holdfast_build", HF__METRIC_INFO, "",
                       "The version that serves, and the kind of its store.");
     hf__metric_begin(metrics, "");
     hf__metric_word(metrics, "version", hf_version());
-    hf__metric_word(metrics, "store", snapshot->local ? "local" : "postgresql");
+    hf__metric_word(metrics, metrics->store[0] != '\0' ? "kind" : "store",
+                    snapshot->local ? "local" : "postgresql");
     hf__metric_count(metrics, 1);
 
     hf__metric_family(metrics, "holdfast_up", HF__METRIC_GAUGE, "",
                       "Whether the last refresh could read the store; 0: what follows is older.");
     hf__metric_begin(metrics, "");
     hf__metric_count(metrics, snapshot->problem[0] == '\0');
+}
 
+/* Which this is, how old it is, and what it leaves out. */
+static void write_collector(hf__metrics *metrics, const hf__snapshot *snapshot, size_t folded)
+{
     hf__metric_family(
         metrics, "holdfast_losses_known", HF__METRIC_GAUGE, "",
         "Whether the history has the losses of the last day; 0: none is in it, but the "
@@ -344,9 +350,9 @@ static void write_collector(hf__metrics *metrics, const hf__snapshot *snapshot, 
     hf__metric_count(metrics, folded);
 }
 
-void hf__render_metrics(const hf__snapshot *snapshot, bool openmetrics, hf__buf *out)
+/* Of a store that was never read nothing but that is known. */
+static void write_store(hf__metrics *metrics, const hf__snapshot *snapshot)
 {
-    hf__metrics metrics = {.out = out, .openmetrics = openmetrics};
     struct shown shown = {0};
     hf__metric_labels networks = {0}, tables = {0};
     bool whole = begin_shown(snapshot, &shown);
@@ -357,18 +363,56 @@ void hf__render_metrics(const hf__snapshot *snapshot, bool openmetrics, hf__buf 
     for (size_t i = 0; i < snapshot->table_meter_count; i++)
         hf__metric_labels_add(&tables, "table", snapshot->table_meters[i].table);
     if (whole && !hf__metric_labels_broken(&networks) && !hf__metric_labels_broken(&tables)) {
-        hf__buf_reserve(out, (shown.count + 4) * BYTES_PER_LOCK +
-                                 (8 * snapshot->network_count + snapshot->table_meter_count) *
-                                     BYTES_PER_SERIES);
-        write_collector(&metrics, snapshot, named - shown.count);
-        write_locks(&metrics, &shown);
-        write_networks(&metrics, snapshot, &networks);
-        write_tables(&metrics, snapshot, &tables);
-        hf__metrics_end(&metrics);
+        hf__buf_reserve(metrics->out,
+                        (shown.count + 4) * BYTES_PER_LOCK +
+                            (8 * snapshot->network_count + snapshot->table_meter_count) *
+                                BYTES_PER_SERIES);
+        write_standing(metrics, snapshot);
+        if (snapshot->taken_ms != 0) {
+            write_collector(metrics, snapshot, named - shown.count);
+            write_locks(metrics, &shown);
+            write_networks(metrics, snapshot, &networks);
+            write_tables(metrics, snapshot, &tables);
+        }
     } else {
-        out->broken = true;
+        metrics->out->broken = true;
     }
     hf__metric_labels_free(&shown.labels);
     hf__metric_labels_free(&networks);
     hf__metric_labels_free(&tables);
+}
+
+/* All parts are there before they are joined: a family has the samples of all stores. */
+static void write_stores(hf__metrics *metrics, const hf__metric_store *stores, size_t count)
+{
+    hf__metric_part *parts = calloc(count, sizeof *parts);
+    hf__buf *out = metrics->out;
+
+    out->broken = out->broken || parts == NULL;
+    for (size_t i = 0; parts != NULL && i < count; i++) {
+        metrics->store = stores[i].name;
+        metrics->out = &parts[i].text;
+        metrics->marks = &parts[i].marks;
+        write_store(metrics, stores[i].seen);
+    }
+    metrics->out = out;
+    if (parts != NULL)
+        hf__metrics_join(parts, count, out);
+    for (size_t i = 0; parts != NULL && i < count; i++) {
+        hf__buf_free(&parts[i].text);
+        hf__buf_free(&parts[i].marks);
+    }
+    free(parts);
+}
+
+void hf__render_metrics(const hf__metric_store *stores, size_t count, bool openmetrics,
+                        hf__buf *out)
+{
+    hf__metrics metrics = {.out = out, .openmetrics = openmetrics, .store = stores[0].name};
+
+    if (count == 1)
+        write_store(&metrics, stores[0].seen);
+    else
+        write_stores(&metrics, stores, count);
+    hf__metrics_end(&metrics);
 }

@@ -11,8 +11,15 @@
 #include "base/buf.h"
 #include "programs/view/snapshot.h"
 
-/* All metrics of a snapshot. Without memory out is broken. */
-void hf__render_metrics(const hf__snapshot *snapshot, bool openmetrics, hf__buf *out);
+/* A store, and what is known of it. */
+typedef struct hf__metric_store {
+    const char *name; /* the label `store` of all its samples; "": none of them has it */
+    const hf__snapshot *seen;
+} hf__metric_store;
+
+/* All metrics of these stores. Without memory out is broken. */
+void hf__render_metrics(const hf__metric_store *stores, size_t count, bool openmetrics,
+                        hf__buf *out);
 
 typedef enum hf__metric_type {
     HF__METRIC_GAUGE,
@@ -36,14 +43,22 @@ hf__metric_text hf__metric_label_at(const hf__metric_labels *labels, size_t at);
 bool hf__metric_labels_broken(const hf__metric_labels *labels); /* there was no memory */
 void hf__metric_labels_free(hf__metric_labels *labels);
 
-/* One document. Without memory out is broken. */
+/* One document, or the part of one store in it. Without memory out is broken. */
 typedef struct hf__metrics {
     hf__buf *out;
     bool openmetrics;
+    const char *store; /* what `store` is in every sample; "": they have none */
+    hf__buf *marks;    /* size_t each: where a family begins, and its samples; NULL: not needed */
     hf__metric_text name; /* of the family that is being written */
     const char *suffix;   /* of its plain samples */
     bool has_labels;      /* of the sample that is being written */
 } hf__metrics;
+
+/* Joins parts that have the same families, as a family must not come twice. */
+typedef struct hf__metric_part {
+    hf__buf text, marks;
+} hf__metric_part;
+void hf__metrics_join(const hf__metric_part *parts, size_t count, hf__buf *out);
 
 /* Begins a family. name is without _total and _info; unit is "" or the end of the name. */
 void hf__metric_family(hf__metrics *metrics, const char *name, hf__metric_type type,

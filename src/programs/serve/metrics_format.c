@@ -75,6 +75,12 @@ static void add_comment(hf__metrics *metrics, const char *keyword, const char *s
     hf__buf_puts(metrics->out, "\n");
 }
 
+static void add_mark(const hf__metrics *metrics)
+{
+    if (metrics->marks != NULL)
+        hf__buf_add(metrics->marks, &metrics->out->length, sizeof metrics->out->length);
+}
+
 void hf__metric_family(hf__metrics *metrics, const char *name, hf__metric_type type,
                        const char *unit, const char *help)
 {
@@ -89,11 +95,45 @@ void hf__metric_family(hf__metrics *metrics, const char *name, hf__metric_type t
     metrics->name = (hf__metric_text){name, strlen(name)};
     metrics->suffix = types[type].suffix;
     const char *suffix = metrics->openmetrics ? "" : metrics->suffix;
+    add_mark(metrics);
     add_comment(metrics, "# HELP ", suffix, help);
     add_comment(metrics, "# TYPE ", suffix,
                 metrics->openmetrics ? types[type].openmetrics : types[type].text);
     if (metrics->openmetrics && unit[0] != '\0')
         add_comment(metrics, "# UNIT ", suffix, unit);
+    add_mark(metrics);
+}
+
+/* Where the heading of a family begins in a part, or, one further, where its samples do. */
+static size_t mark_of(const hf__metric_part *part, size_t at)
+{
+    size_t mark = part->text.length;
+    if (at < part->marks.length / sizeof mark)
+        memcpy(&mark, part->marks.data + at * sizeof mark, sizeof mark);
+    return mark;
+}
+
+static void add_piece(hf__buf *out, const hf__metric_part *part, size_t at)
+{
+    size_t begin = mark_of(part, at);
+    hf__buf_add(out, part->text.data + begin, mark_of(part, at + 1) - begin);
+}
+
+/* A part that ends early has no samples of the families that follow. */
+void hf__metrics_join(const hf__metric_part *parts, size_t count, hf__buf *out)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].marks.length > parts[longest].marks.length)
+            longest = i;
+        out->broken = out->broken || parts[i].text.broken || parts[i].marks.broken;
+    }
+    size_t marks = out->broken ? 0 : parts[longest].marks.length / sizeof(size_t);
+    for (size_t at = 0; at < marks; at += 2) {
+        add_piece(out, &parts[longest], at);
+        for (size_t i = 0; i < count; i++)
+            add_piece(out, &parts[i], at + 1);
+    }
 }
 
 /* ---- samples ---- */
@@ -103,6 +143,8 @@ void hf__metric_begin(hf__metrics *metrics, const char *suffix)
     hf__buf_add(metrics->out, metrics->name.text, metrics->name.size);
     hf__buf_puts(metrics->out, suffix[0] != '\0' ? suffix : metrics->suffix);
     metrics->has_labels = false;
+    if (metrics->store[0] != '\0')
+        hf__metric_word(metrics, "store", metrics->store);
 }
 
 void hf__metric_label(hf__metrics *metrics, hf__metric_text label)

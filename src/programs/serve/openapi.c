@@ -119,12 +119,14 @@ static void put_parameter(hf__json *json, const char *name, const char *place, c
     hf__json_end_object(json);
 }
 
-static void put_parameters(hf__json *json, const hf__route *route)
+static void put_parameters(hf__json *json, const hf__route *route, bool of_store)
 {
     const char *brace = strchr(route->path, '{');
     char name[HF__SEGMENT_MAX];
 
     hf__json_begin_array(json, "parameters");
+    if (of_store)
+        put_parameter(json, "store", "path", "a name of /api/v1/stores", NULL);
     if (brace != NULL) {
         (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(brace + 1, "}"), brace + 1);
         put_parameter(json, name, "path", "part of the path", NULL);
@@ -215,13 +217,13 @@ static void put_responses(hf__json *json, const hf__route *route)
     hf__json_end_object(json);
 }
 
-static void put_operation(hf__json *json, const hf__route *route)
+static void put_operation(hf__json *json, const hf__route *route, bool of_store)
 {
     bool is_get = strcmp(route->method, "GET") == 0;
 
     hf__json_begin_object(json, is_get ? "get" : "post");
     hf__json_put_string(json, "summary", route->summary);
-    put_parameters(json, route);
+    put_parameters(json, route, of_store);
     if (!is_get)
         put_form(json, route);
     put_responses(json, route);
@@ -242,17 +244,28 @@ static bool is_first_of_path(const hf__route *route)
     return true;
 }
 
-static void put_paths(hf__json *json)
+static void put_path(hf__json *json, const hf__route *route, bool of_store)
+{
+    char path[96];
+
+    (void)snprintf(path, sizeof path, "%s%s", of_store ? "/stores/{store}" : "", route->path);
+    hf__json_begin_object(json, path);
+    for (const hf__route *same = route; same->method != NULL; same++)
+        if (strcmp(same->path, route->path) == 0)
+            put_operation(json, same, of_store);
+    hf__json_end_object(json);
+}
+
+static void put_paths(hf__json *json, bool has_several)
 {
     hf__json_begin_object(json, "paths");
     for (const hf__route *route = hf__routes; route->method != NULL; route++) {
         if (!is_first_of_path(route))
             continue;
-        hf__json_begin_object(json, route->path);
-        for (const hf__route *same = route; same->method != NULL; same++)
-            if (strcmp(same->path, route->path) == 0)
-                put_operation(json, same);
-        hf__json_end_object(json);
+        if (!has_several || route->scope != HF__SCOPE_STORE)
+            put_path(json, route, false);
+        if (has_several && route->scope != HF__SCOPE_SERVER)
+            put_path(json, route, true);
     }
     hf__json_end_object(json);
 }
@@ -278,7 +291,7 @@ static void put_components(hf__json *json)
     hf__json_end_object(json);
 }
 
-void hf__openapi_write(const char *base, hf__buf *out)
+void hf__openapi_write(const char *base, bool has_several, hf__buf *out)
 {
     hf__json json = {0};
 
@@ -304,7 +317,7 @@ void hf__openapi_write(const char *base, hf__buf *out)
     hf__json_begin_object(&json, NULL);
     hf__json_end_object(&json);
     hf__json_end_array(&json);
-    put_paths(&json);
+    put_paths(&json, has_several);
     put_components(&json);
     hf__json_end_object(&json);
     hf__buf_puts(&json.text, "\n");

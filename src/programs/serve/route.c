@@ -173,12 +173,30 @@ static bool refuse_method(hf__exchange *exchange, const char *method)
     return hf__refuse(&exchange->problem, 404, "there is nothing at this address");
 }
 
+/* Says which stores there are, and how their addresses begin. */
+static bool refuse_store(hf__exchange *exchange, const char *why)
+{
+    const hf__server *server = exchange->server;
+    hf__buf names = {0};
+
+    for (size_t i = 0; i < server->store_count; i++)
+        hf__buf_printf(&names, "%s%s", i > 0 ? ", " : "", server->stores[i].name);
+    hf__refuse(&exchange->problem, 404, "%s: %s/stores/NAME%.80s, where NAME is one of: %.200s",
+               why, server->base, exchange->path, names.data != NULL ? names.data : "");
+    hf__buf_free(&names);
+    return false;
+}
+
 bool hf__route_find(hf__exchange *exchange, const char *method)
 {
     exchange->is_head = strcmp(method, "HEAD") == 0;
+    if (exchange->is_store_unknown) /* no route: which stores there are is for those who may look */
+        return refuse_store(exchange, "there is no such store");
     exchange->route = find_route(exchange, exchange->is_head ? "GET" : method);
     if (exchange->route == NULL)
         return refuse_method(exchange, method);
+    if (exchange->served == NULL && exchange->route->scope == HF__SCOPE_STORE)
+        return refuse_store(exchange, "this is of one store");
     if (strcmp(exchange->route->method, "GET") == 0)
         return check_parameters(exchange, &exchange->query);
     return exchange->query.count == 0 ||
@@ -197,7 +215,8 @@ void hf__route_key(const hf__exchange *exchange, hf__buf *key)
 {
     const hf__parameter *parameter = exchange->route->parameters;
 
-    hf__buf_printf(key, "%s%s", exchange->path, exchange->wants_openmetrics ? "#openmetrics" : "");
+    hf__buf_printf(key, "%s%s%s", exchange->base, exchange->path,
+                   exchange->wants_openmetrics ? "#openmetrics" : "");
     for (size_t i = 0; parameter != NULL && parameter[i].name != NULL; i++)
         if (exchange->texts[i][0] != '\0')
             hf__buf_printf(key, "&%zu=%s\n", i, exchange->texts[i]); /* no value has a newline */

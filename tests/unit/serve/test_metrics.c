@@ -102,7 +102,7 @@ static int forget(void **state)
 static void render(const hf__snapshot *snapshot, bool openmetrics)
 {
     hf__buf out = {0};
-    hf__render_metrics(snapshot, openmetrics, &out);
+    hf__render_metrics(&(hf__metric_store){.name = "", .seen = snapshot}, 1, openmetrics, &out);
     assert_false(out.broken);
     assert_non_null(out.data);
     free(text);
@@ -292,7 +292,7 @@ static void test_a_store_that_is_away_shows(void **state)
 
 static void test_nothing_to_see_is_a_document_too(void **state)
 {
-    hf__snapshot empty = {.store = "", .problem = ""};
+    hf__snapshot empty = {.taken_ms = 1, .store = "", .problem = ""};
     (void)state;
     render(&empty, false);
     assert_true(has_line("holdfast_lock_held{lock=\"_other\",mode=\"exclusive\"} 0"));
@@ -323,11 +323,37 @@ static void test_extremes_are_written_whole(void **state)
 
 enum { MANY = 2500, SHOWN = 2000 };
 
+static void test_several_stores_share_families_and_an_unread_one_has_no_numbers(void **state)
+{
+    hf__snapshot unread = {.store = "", .problem = "refused"};
+    const hf__metric_store stores[] = {
+        {"new", &unread}, {"eu", &made.snapshot}, {"us", &made.snapshot}};
+    (void)state;
+    for (int openmetrics = 0; openmetrics < 2; openmetrics++) {
+        hf__buf out = {0};
+        hf__render_metrics(stores, 3, openmetrics, &out);
+        assert_false(out.broken);
+        free(text);
+        text = out.data;
+        assert_int_equal(count_lines("# TYPE holdfast_up "), 1);
+        assert_int_equal(count_lines("# TYPE holdfast_lock_waiters "), 1);
+        assert_true(has_line("holdfast_up{store=\"new\"} 0"));
+        assert_true(has_line("holdfast_up{store=\"us\"} 1"));
+        assert_int_equal(count_lines("holdfast_lock_waiters{store=\"new\""), 0);
+        assert_int_equal(count_lines("holdfast_lock_waiters{store=\"eu\""),
+                         count_lines("holdfast_lock_waiters{store=\"us\""));
+        assert_true(count_lines("holdfast_lock_waiters{store=\"eu\"") > 0);
+        if (!openmetrics)
+            expect_promtool();
+    }
+}
+
 static void test_a_huge_registry_is_summed_up_beyond_a_cap(void **state)
 {
     static char names[MANY][16];
     hf__lock_meter *meters = calloc(MANY + 1, sizeof *meters);
-    hf__snapshot snapshot = {.store = "", .problem = "", .meters = meters, .meter_count = MANY + 1};
+    hf__snapshot snapshot = {
+        .taken_ms = 1, .store = "", .problem = "", .meters = meters, .meter_count = MANY + 1};
     (void)state;
     assert_non_null(meters);
     for (size_t i = 0; i < MANY; i++) {
@@ -354,7 +380,8 @@ static void test_a_lock_that_is_called_like_the_rest_makes_no_second_series(void
                                {.lock = HF__OTHER, .waiters = 2},
                                {.lock = "z", .waiters = 4},
                                {.lock = HF__OTHER, .waiters = 8}};
-    hf__snapshot snapshot = {.store = "", .problem = "", .meters = meters, .meter_count = 4};
+    hf__snapshot snapshot = {
+        .taken_ms = 1, .store = "", .problem = "", .meters = meters, .meter_count = 4};
     (void)state;
     render(&snapshot, false);
     assert_int_equal(count_lines("holdfast_lock_waiters{"), 3);
@@ -378,6 +405,7 @@ int main(void)
         TEST(test_a_store_that_is_away_shows),
         TEST(test_nothing_to_see_is_a_document_too),
         TEST(test_extremes_are_written_whole),
+        TEST(test_several_stores_share_families_and_an_unread_one_has_no_numbers),
         TEST(test_a_huge_registry_is_summed_up_beyond_a_cap),
         TEST(test_a_lock_that_is_called_like_the_rest_makes_no_second_series),
     };

@@ -715,6 +715,61 @@ static void test_a_store_that_is_away_is_said_so(void **state)
     shows("connection refused");
 }
 
+static size_t offset_of(const char *part)
+{
+    const char *at = strstr(page, part);
+
+    assert_non_null(at);
+    return (size_t)(at - page);
+}
+
+static void test_the_page_of_all_stores_has_the_worst_first_and_says_a_thing_once(void **state)
+{
+    static const hf__findings findings = {0};
+    hf__attention wait[12] = {
+        {HF__URGENCY_WARNING, "wait", "orders keeps 3 waiting.", "#waits", SIZE_MAX}};
+    hf__attention calm[] = {
+        {HF__URGENCY_WARNING, "registry", "locks.yaml:3: no owner", "#registry", SIZE_MAX}};
+    hf__attention gone[] = {
+        {HF__URGENCY_PROBLEM, "store", "The store cannot be read: refused.", "", SIZE_MAX}};
+    for (size_t i = 1; i < 12; i++)
+        wait[i] = wait[0];
+    wait[0] = calm[0];
+    const hf__snapshot of_calm = {.taken_ms = 5000,
+                                  .store = "",
+                                  .problem = "",
+                                  .findings = &findings,
+                                  .attention = calm,
+                                  .attention_count = 1};
+    const hf__snapshot of_wait = {.taken_ms = 5000,
+                                  .store = "",
+                                  .problem = "",
+                                  .findings = &findings,
+                                  .attention = wait,
+                                  .attention_count = 12};
+    const hf__snapshot of_gone = {
+        .store = "", .problem = "refused", .attention = gone, .attention_count = 1};
+    const hf__page_store stores[] = {{"calm", "/stores/calm", true, &of_calm},
+                                     {"wait", "/stores/wait", true, &of_wait},
+                                     {"gone", "/stores/gone", false, &of_gone}};
+    hf__buf out = {0};
+
+    (void)state;
+    hf__render_overview(&(hf__page_request){.stores = stores, .store_count = 3, .now_ms = 6000},
+                        &out);
+    assert_false(out.broken);
+    page = out.data;
+    assert_true(offset_of("id=\"store-gone\"") < offset_of("id=\"store-wait\""));
+    assert_true(offset_of("id=\"store-wait\"") < offset_of("id=\"store-calm\""));
+    assert_true(offset_of("The store cannot be read: refused.") < offset_of("orders keeps 3"));
+    shows("<a href=\"/stores/wait/#waits\">orders keeps 3 waiting.</a>");
+    assert_int_equal(count_of(page, "locks.yaml:3"), 1);
+    shows("And 2 more, on the pages of the stores.");
+    assert_int_equal(count_of(page, ">?</td>"), 7);
+    shows("(1 down) Holdfast: 3 stores");
+    hides("id=\"locks\"");
+}
+
 static void test_what_was_typed_comes_back_unchanged(void **state)
 {
     hf__buf out = {0};
@@ -809,6 +864,7 @@ int main(void)
         PAGE_TEST(test_events_are_chosen_by_kind),
         PAGE_TEST(test_events_come_in_pages_that_keep_their_kind),
         PAGE_TEST(test_a_store_that_is_away_is_said_so),
+        PAGE_TEST(test_the_page_of_all_stores_has_the_worst_first_and_says_a_thing_once),
         cmocka_unit_test(test_what_was_typed_comes_back_unchanged),
         cmocka_unit_test(test_printf_for_html_writes_and_escapes),
         cmocka_unit_test(test_login_and_errors_are_pages_too),

@@ -202,3 +202,12 @@ const char *hf__lock_title(char out[HF__TITLE_ROOM], const hf__seen_lock *lock)
     snprintf(out, HF__TITLE_ROOM, "key %s", hf__lock_key(key, lock->space, lock->key));
     return out;
 }
+
+const char *hf__lock_typed(char out[HF__TYPED_ROOM], const char *store, const hf__seen_lock *lock)
+{
+    char title[HF__TITLE_ROOM];
+
+    snprintf(out, HF__TYPED_ROOM, "%s%s%s", store, store[0] != '\0' ? "/" : "",
+             hf__lock_title(title, lock));
+    return out;
+}

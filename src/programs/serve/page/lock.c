@@ -234,7 +234,7 @@ static void put_terminate(const hf__page *page, const hf__seen_lock *lock, int p
                           const hf_lock_view *view)
 {
     hf__buf *out = page->out;
-    char title[HF__TITLE_ROOM];
+    char title[HF__TYPED_ROOM];
     char ref[HF__REF_ROOM];
     char who[24];
 
@@ -254,8 +254,10 @@ static void put_terminate(const hf__page *page, const hf__seen_lock *lock, int p
     hf__html(out, "<label for=\"label-%s-%s\">To end %s", ref, who,
              party > 0 ? "" : "the lease of ");
     hf__page_who(out, view->application, view->host, view->pid, view->backend_pid);
+    if (page->request->store[0] != '\0')
+        hf__html(out, " in the store <b>%s</b>", page->request->store);
     hf__buf_puts(out, ", type <code>");
-    hf__html_value(out, hf__lock_title(title, lock));
+    hf__html_value(out, hf__lock_typed(title, page->request->store, lock));
     hf__html(out,
              "</code></label> <input id=\"label-%s-%s\" name=\"label\" autocomplete=\"off\" "
              "autocapitalize=\"off\" spellcheck=\"false\" required>"

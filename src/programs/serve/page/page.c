@@ -1,13 +1,11 @@
 /* The page around its sections, the form to sign in, and the pages that say what went wrong. */
 #include "programs/serve/page/page.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/time.h"
 #include "programs/serve/page/parts.h"
-
-/* The server tells times in UTC; the page's script shows them, and this, in the viewer's zone. */
-#define ZONE " <abbr class=\"zone\" title=\"Coordinated Universal Time\">UTC</abbr>"
 
 static void put_head(hf__buf *out, const char *base)
 {
@@ -55,6 +53,17 @@ static void put_sign_out(const hf__page *page)
              page->request->base, page->request->csrf);
 }
 
+/* When what is shown was so; of a store that was never read, since when nothing is known. */
+static int64_t told_at(const hf__snapshot *seen)
+{
+    return seen->taken_ms != 0 ? seen->taken_ms : seen->problem_since_ms;
+}
+
+static bool is_overview(const hf__page_request *request)
+{
+    return request->store_count > 0 && request->store[0] == '\0';
+}
+
 /* The button needs JavaScript, which shows it; without, there is the link. */
 static void put_header(const hf__page *page)
 {
@@ -62,20 +71,26 @@ static void put_header(const hf__page *page)
 
     hf__buf_puts(out, "<header class=\"top\">\n<div class=\"brand\">");
     put_brand(out, page->request->base);
+    if (page->request->store[0] != '\0')
+        hf__html(out, "<b>%s</b>", page->request->store);
     hf__html(out, "<span class=\"store\" title=\"the store\">%.200s</span></div>\n",
              page->seen->store);
-    put_navigation(out);
+    if (!is_overview(page->request))
+        put_navigation(out);
     hf__html(
         out,
         "<div class=\"live\"><span id=\"updated\"%s data-number=\"%lu\" title=\"read in %ld ms\">"
         "<span class=\"beat\" aria-hidden=\"true\"></span>",
         page->seen->problem[0] != '\0' ? " class=stale" : "", page->seen->number,
         page->seen->took_ms);
-    hf__html_time(out, page->seen->taken_ms, page->seen->taken_ms);
-    hf__buf_puts(out,
-                 ZONE "</span>"
-                      "<button id=\"pause\" type=\"button\" aria-pressed=\"false\" hidden>Pause"
-                      "</button><a id=\"refresh\" ");
+    if (page->seen->taken_ms == 0)
+        hf__buf_puts(out, "unread since ");
+    int64_t at_ms = told_at(page->seen);
+    hf__html_time(out, at_ms, at_ms);
+    hf__buf_puts(out, HF__PAGE_ZONE
+                 "</span>"
+                 "<button id=\"pause\" type=\"button\" aria-pressed=\"false\" hidden>Pause"
+                 "</button><a id=\"refresh\" ");
     hf__page_href(out, page->request, "");
     hf__buf_puts(out, ">Refresh</a>");
     put_sign_out(page);
@@ -91,10 +106,15 @@ static void put_status(const hf__page *page)
     hf__buf_puts(out, "<div id=\"status\" role=\"status\">");
     if (seen->problem[0] != '\0') {
         hf__html(out, "<p class=\"banner bad\"><b>The store is away</b> since ");
-        hf__html_time(out, seen->problem_since_ms, seen->taken_ms);
-        hf__html(out, ZONE ": %.600s. What you see is from ", seen->problem);
-        hf__html_time(out, seen->taken_ms, seen->taken_ms);
-        hf__buf_puts(out, ZONE ".</p>");
+        hf__html_time(out, seen->problem_since_ms, told_at(seen));
+        hf__html(out, HF__PAGE_ZONE ": %.600s. ", seen->problem);
+        if (seen->taken_ms != 0) {
+            hf__buf_puts(out, "What you see is from ");
+            hf__html_time(out, seen->taken_ms, seen->taken_ms);
+            hf__buf_puts(out, HF__PAGE_ZONE ".</p>");
+        } else {
+            hf__buf_puts(out, "It was not read since this server started: nothing is known.</p>");
+        }
     }
     if (page->request->notice[0] != '\0')
         hf__html(out, "<p class=\"banner %s\">%.600s</p>",
@@ -169,7 +189,7 @@ static void put_glance(const hf__page *page)
     hf__buf_puts(out, "</ul></section>\n");
 }
 
-static void put_attention_item(const hf__page *page, const hf__attention *item)
+void hf__page_attention_item(const hf__page *page, const hf__attention *item, const char *store)
 {
     static const char *const tones[] = {"note", "warn", "bad"};
     static const char *const words[] = {"Note", "Warning", "Problem"};
@@ -179,13 +199,18 @@ static void put_attention_item(const hf__page *page, const hf__attention *item)
 
     hf__html(out, "<li class=\"%s\"><span class=\"word\">%s</span> <span>", tones[item->urgency],
              words[item->urgency]);
+    if (store[0] != '\0')
+        hf__html(out, "<b>%s</b>: ", store);
     if (lock != NULL) {
         hf__buf_puts(out, "<a ");
         hf__page_lock_href(page, lock->space, lock->key);
+    } else if (store[0] != '\0') {
+        hf__buf_puts(out, "<a ");
+        hf__page_href(out, page->request, item->link);
     } else if (item->link[0] == '#') {
         hf__html(out, "<a href=\"%.1000s\"", item->link);
     }
-    if (lock != NULL || item->link[0] == '#')
+    if (lock != NULL || store[0] != '\0' || item->link[0] == '#')
         hf__html(out, ">%.600s</a>", item->text);
     else
         hf__html(out, "%.600s", item->text);
@@ -206,7 +231,7 @@ static void put_attention(const hf__page *page)
     }
     hf__buf_puts(out, "<ul class=\"attention\">");
     for (size_t i = 0; i < seen->attention_count && i < MOST; i++)
-        put_attention_item(page, &seen->attention[i]);
+        hf__page_attention_item(page, &seen->attention[i], "");
     hf__buf_puts(out, "</ul>");
     if (seen->attention_count > MOST)
         hf__html(out, "<p class=\"note\">And %zu more.</p>", seen->attention_count - MOST);
@@ -223,6 +248,8 @@ static hf__page_request without_null(const hf__page_request *request)
     hf__page_request full = *request;
 
     full.base = text_or_empty(full.base);
+    full.root = text_or_empty(full.root);
+    full.store = text_or_empty(full.store);
     full.q = text_or_empty(full.q);
     full.state = text_or_empty(full.state);
     full.lock = text_or_empty(full.lock);
@@ -254,44 +281,83 @@ static void put_sections(const hf__page *page)
 
 static void put_footer(const hf__page *page)
 {
-    static const char *const links[][2] = {
-        {"/api/v1/locks", "locks"},
-        {"/api/v1/waits", "waits"},
-        {"/api/v1/contention", "contention"},
-        {"/api/v1/events", "events"},
-        {"/api/v1/history", "history"},
-        {"/api/v1/ingest", "ingest"},
-        {"/api/v1/tables", "tables"},
-        {"/api/v1/registry", "registry"},
-        {"/api/v1/openapi.json", "OpenAPI"},
-        {"/metrics", "metrics"},
-        {"/health", "health"},
+    static const struct {
+        const char *path, *text;
+        bool of_store, of_all;
+    } links[] = {
+        {"/api/v1/stores", "stores", false, true},
+        {"/api/v1/locks", "locks", true, false},
+        {"/api/v1/waits", "waits", true, false},
+        {"/api/v1/contention", "contention", true, false},
+        {"/api/v1/events", "events", true, false},
+        {"/api/v1/history", "history", true, false},
+        {"/api/v1/ingest", "ingest", true, false},
+        {"/api/v1/tables", "tables", true, false},
+        {"/api/v1/registry", "registry", true, false},
+        {"/api/v1/openapi.json", "OpenAPI", true, true},
+        {"/metrics", "metrics", true, true},
+        {"/health", "health", true, true},
     };
+    bool is_of_all = is_overview(page->request);
 
     hf__buf_puts(page->out, "</main>\n<footer><p>The same as data:");
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
-        hf__html(page->out, " <a href=\"%s%s\">%s</a>", page->request->base, links[i][0],
-                 links[i][1]);
+        if (is_of_all ? links[i].of_all : links[i].of_store)
+            hf__html(page->out, " <a href=\"%s%s\">%s</a>", page->request->base, links[i].path,
+                     links[i].text);
     hf__buf_puts(page->out, "</p></footer>\n</body>\n</html>\n");
+}
+
+/* Everything up to the sections; mark stands first in the title: "(2 waiting) ". */
+static void put_frame(const hf__page *page, const char *mark)
+{
+    const hf__page_request *request = page->request;
+    hf__buf *out = page->out;
+
+    put_head(out, request->base);
+    hf__html(out,
+             "<script src=\"%s/assets/app.js\" defer></script>\n<title>%s"
+             "Holdfast: %.80s</title>\n</head>\n<body data-refresh=\"%ld\" data-base=\"%s\">\n"
+             "<a class=\"skip\" href=\"#main\">Skip to content</a>\n",
+             request->base, mark, request->store[0] != '\0' ? request->store : page->seen->store,
+             request->refresh_ms, request->base);
+    put_header(page);
+    put_status(page);
+    hf__buf_puts(out, "<main id=\"main\" tabindex=\"-1\">\n");
+    hf__page_switch(page);
 }
 
 void hf__render_page(const hf__snapshot *snapshot, const hf__page_request *request, hf__buf *out)
 {
     hf__page_request full = without_null(request);
     hf__page page = {.seen = snapshot, .request = &full, .out = out};
+    char mark[40] = "";
 
-    put_head(out, full.base);
-    hf__html(out, "<script src=\"%s/assets/app.js\" defer></script>\n<title>", full.base);
     if (snapshot->waiting > 0)
-        hf__html(out, "(%zu waiting) ", snapshot->waiting);
-    hf__html(out,
-             "Holdfast: %.80s</title>\n</head>\n<body data-refresh=\"%ld\" data-base=\"%s\">\n"
-             "<a class=\"skip\" href=\"#main\">Skip to content</a>\n",
-             snapshot->store, full.refresh_ms, full.base);
-    put_header(&page);
-    put_status(&page);
-    hf__buf_puts(out, "<main id=\"main\" tabindex=\"-1\">\n");
-    put_sections(&page);
+        (void)snprintf(mark, sizeof mark, "(%zu waiting) ", snapshot->waiting);
+    put_frame(&page, mark);
+    if (snapshot->taken_ms != 0)
+        put_sections(&page);
+    put_footer(&page);
+}
+
+void hf__render_overview(const hf__page_request *request, hf__buf *out)
+{
+    hf__page_request full = without_null(request);
+    char text[40], mark[40] = "";
+    hf__snapshot all = {.store = text, .problem = "", .taken_ms = full.now_ms};
+    size_t down = 0;
+
+    for (size_t i = 0; i < full.store_count; i++) {
+        all.number += full.stores[i].seen->number;
+        down += !full.stores[i].is_up;
+    }
+    (void)snprintf(text, sizeof text, "%zu stores", full.store_count);
+    if (down > 0)
+        (void)snprintf(mark, sizeof mark, "(%zu down) ", down);
+    hf__page page = {.seen = &all, .request = &full, .out = out};
+    put_frame(&page, mark);
+    hf__page_stores(&page);
     put_footer(&page);
 }
 

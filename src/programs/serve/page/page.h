@@ -8,12 +8,22 @@
 #include "base/buf.h"
 #include "programs/view/snapshot.h"
 
+/* One of several stores that are served. */
+typedef struct hf__page_store {
+    const char *name;
+    const char *base; /* of its own page: "/stores/eu" */
+    bool is_up;
+    const hf__snapshot *seen; /* what was read last; NULL where only the switch needs the store */
+} hf__page_store;
+
 /*
  * What the URL asks of the page. Strings are decoded but not trusted, and "" where it says
  * nothing.
  */
 typedef struct hf__page_request {
-    const char *base;    /* before every path: "/holdfast", or "" */
+    const char *base;    /* before every path: "/holdfast", "/stores/eu", or "" */
+    const char *root;    /* the base of the page of all stores */
+    const char *store;   /* the name of the store; "": there is but one, or it is of all */
     const char *q;       /* part of a label, name, holder, host */
     const char *state;   /* "held", "waiting", "unregistered" */
     const char *lock;    /* "b:KEY" or "p:A:B": the row that is open, with runbook and history */
@@ -33,9 +43,14 @@ typedef struct hf__page_request {
     const char *notice; /* what the last action came to */
     bool notice_is_error;
     int64_t refresh_ms;
+    const hf__page_store *stores; /* where there are several */
+    size_t store_count;
+    int64_t now_ms; /* Unix time, of the page of all stores */
 } hf__page_request;
 
 void hf__render_page(const hf__snapshot *snapshot, const hf__page_request *request, hf__buf *out);
+/* The page of all stores: which of them are in trouble, and what needs attention. */
+void hf__render_overview(const hf__page_request *request, hf__buf *out);
 /* The form that asks for the token, and posts token and csrf to /login. wrong: the last one was. */
 void hf__render_login(const char *base, const char *csrf, bool wrong, hf__buf *out);
 /* A page for people about a failed request: 404 and the like. */
@@ -43,11 +58,17 @@ void hf__render_error(const char *base, int status, const char *title, const cha
                       hf__buf *out);
 
 /*
- * The name of a lock on the page, which must also be typed to end its holder: the label as hf__show
+ * The name of a lock on the page: the label as hf__show
  * writes it, or else the registered name, or else "key N" or "key (A, B)". Returns out.
  */
 enum { HF__TITLE_ROOM = 256 };
 const char *hf__lock_title(char out[HF__TITLE_ROOM], const hf__seen_lock *lock);
+/*
+ * What must be typed to end its holder: its title, below the store where there are several (the
+ * name is not ""), since another one may have a lock of the same label. Returns out.
+ */
+enum { HF__TYPED_ROOM = HF__TITLE_ROOM + 40 };
+const char *hf__lock_typed(char out[HF__TYPED_ROOM], const char *store, const hf__seen_lock *lock);
 /* "b:KEY" or "p:A:B", as in the URL. Returns out. */
 enum { HF__REF_ROOM = 32 };
 const char *hf__lock_ref(char out[HF__REF_ROOM], hf_space space, int64_t key);

@@ -14,6 +14,16 @@ typedef struct hf__page {
     hf__buf *out;
 } hf__page;
 
+/* The server tells times in UTC; the page's script shows them, and this, in the viewer's zone. */
+#define HF__PAGE_ZONE " <abbr class=\"zone\" title=\"Coordinated Universal Time\">UTC</abbr>"
+
+/* Of all stores: how they stand, those in trouble first, and what needs attention in any. */
+void hf__page_stores(const hf__page *page);
+/* Links to all stores; nothing where there is but one. */
+void hf__page_switch(const hf__page *page);
+/* One sentence; store is named in front of it, "": none is. */
+void hf__page_attention_item(const hf__page *page, const hf__attention *item, const char *store);
+
 void hf__page_locks(const hf__page *page);
 void hf__page_waits(const hf__page *page);
 void hf__page_contention(const hf__page *page);
