@@ -66,6 +66,7 @@ typedef struct hf__attempt_plan {
     size_t lease_count;
     bool is_nested;       /* the thread is in a transaction on the same store already */
     bool trusts_callback; /* with the connection: it ends nothing, and leaves nothing behind */
+    bool repeats;         /* the callback's statements come again and again: prepare them */
     hf__attempt_place place;
     const char *database; /* the local store's file, see hf__attempt_place */
 } hf__attempt_plan;

@@ -42,10 +42,18 @@ void hf__pg_step_prepared(pg_message *message, pg_tag tag, const hf__sql *statem
                                             NULL, NULL, 0) == 1);
 }
 
-void hf__pg_step_values(pg_message *message, pg_tag tag, const char *sql, size_t count,
-                        const hf_value *values, bool binary_rows)
+void hf__pg_step_prepare(pg_message *message, const char *name, const char *sql)
+{
+    note(message, PG_PREPARED,
+         message->ok && PQsendPrepare(message->session->conn, name, sql, 0, NULL) == 1);
+}
+
+/* One of sql and name is NULL. */
+static void step_values(pg_message *message, pg_tag tag, const char *sql, const char *name,
+                        size_t count, const hf_value *values, bool binary_rows)
 {
     enum { MOST = 65535 };
+    PGconn *conn = message->session->conn;
     const char **texts = calloc(count + 1, sizeof *texts);
     int *lengths = calloc(count + 1, sizeof *lengths),
         *formats = calloc(count + 1, sizeof *formats);
@@ -55,12 +63,27 @@ void hf__pg_step_values(pg_message *message, pg_tag tag, const char *sql, size_t
         lengths[i] = (int)values[i].size;
         formats[i] = values[i].binary;
     }
-    note(message, tag,
-         ok && PQsendQueryParams(message->session->conn, sql, (int)count, NULL, texts, lengths,
-                                 formats, binary_rows) == 1);
+    if (ok)
+        ok = (name ? PQsendQueryPrepared(conn, name, (int)count, texts, lengths, formats,
+                                         binary_rows)
+                   : PQsendQueryParams(conn, sql, (int)count, NULL, texts, lengths, formats,
+                                       binary_rows)) == 1;
+    note(message, tag, ok);
     free(texts);
     free(lengths);
     free(formats);
+}
+
+void hf__pg_step_values(pg_message *message, pg_tag tag, const char *sql, size_t count,
+                        const hf_value *values, bool binary_rows)
+{
+    step_values(message, tag, sql, NULL, count, values, binary_rows);
+}
+
+void hf__pg_step_named(pg_message *message, pg_tag tag, const char *name, size_t count,
+                       const hf_value *values, bool binary_rows)
+{
+    step_values(message, tag, NULL, name, count, values, binary_rows);
 }
 
 bool hf__pg_message_send(pg_message *message, int64_t deadline)

@@ -20,6 +20,7 @@ typedef enum pg_tag {
     PG_KEPT,       /* from here on the session itself holds the labels of a transaction */
     PG_BEGUN,      /* the transaction that the caller's statements run in */
     PG_MARKED,     /* the row that proves the commit */
+    PG_PREPARED,   /* the next step's statement gets a name on the session */
     PG_QUEUED,     /* a statement of the caller's whose rows nobody wants */
     PG_QUERY,      /* the one whose rows the caller waits for */
     PG_SAME,       /* is it still the transaction that was begun? */
@@ -35,7 +36,9 @@ typedef struct pg_message {
     pg_session *session; /* the sender has its baton */
     pg_tag *tags;        /* one for each step */
     size_t count, room;
-    bool ok; /* all steps went out so far */
+    bool ok;           /* all steps went out so far */
+    unsigned prepares; /* so many steps of PG_PREPARED */
+    bool uses_known;   /* a step needs what is prepared, now or before */
     bool timed_out;
 
     /* the first failure; HF_OK: none */
@@ -53,9 +56,15 @@ void hf__pg_step(pg_message *message, pg_tag tag, const char *sql, int count,
 /* The same for one of our statements that is prepared on the session. */
 void hf__pg_step_prepared(pg_message *message, pg_tag tag, const hf__sql *statement, int count,
                           const char *const *values);
+/* Prepares a statement under a name: PG_PREPARED. */
+void hf__pg_step_prepare(pg_message *message, const char *name, const char *sql);
+
 /* The same for the caller's values, text or binary. */
 void hf__pg_step_values(pg_message *message, pg_tag tag, const char *sql, size_t count,
                         const hf_value *values, bool binary_rows);
+/* The same for what is prepared under this name. */
+void hf__pg_step_named(pg_message *message, pg_tag tag, const char *name, size_t count,
+                       const hf_value *values, bool binary_rows);
 
 /* Sends what is left to send; false: the connection is not fit for use any more. */
 bool hf__pg_message_send(pg_message *message, int64_t deadline);
@@ -87,12 +96,24 @@ hf_status hf__pg_message_ask(pg_message *message, const pg_reader *reader, hf_er
  */
 hf_status hf__pg_step_opening(pg_message *message, const pg_attempt *attempt,
                               const hf__attempt_plan *plan, hf_error *err);
-void hf__pg_step_queue(pg_message *message, pg_attempt *attempt);
+void hf__pg_step_queue(pg_message *message, pg_attempt *attempt, const hf__attempt_plan *plan);
 /* The server itself ends what runs beyond the deadline: what goes with COMMIT is not cancelled. */
-void hf__pg_step_bound(pg_message *message, int64_t deadline);
+void hf__pg_step_bound(pg_message *message, const hf__attempt_plan *plan);
 void hf__pg_step_same(pg_message *message, const pg_attempt *attempt);
 void hf__pg_step_commit(pg_message *message, pg_attempt *attempt, const hf__attempt_plan *plan);
 void hf__pg_step_reset(pg_message *message);
 void hf__pg_drop_queue(pg_attempt *attempt);
+
+/*
+ * transactions/prepared.c: the statements of a caller's transactions, by name. False: the statement
+ * goes by its text. True: name is its name, and a step prepares it if that is new.
+ */
+enum { PG_NAME_SIZE = 24 };
+bool hf__pg_known_name(pg_message *message, const char *sql, char name[PG_NAME_SIZE]);
+/* After the answers: what they have not confirmed is not prepared. */
+void hf__pg_known_settle(pg_message *message);
+/* Did the message fail because of what was prepared? Then nothing is, on this session. */
+bool hf__pg_known_is_at_fault(pg_message *message);
+void hf__pg_known_forget(pg_session *session);
 
 #endif

@@ -87,6 +87,16 @@ enum { PG_CLOSE_MS = 1500 };
 /* But so long for one that says that it is away, as in a restart, if a loss is not written yet. */
 enum { PG_CLOSE_LOSS_MS = 5000 };
 
+/* A statement of a caller's on one session: transactions/prepared.c. */
+typedef struct pg_known {
+    char *sql;
+    size_t size;
+    unsigned uses;
+    unsigned name; /* a number; 0: not prepared */
+} pg_known;
+
+enum { PG_KNOWN = 32 };
+
 /*
  * A connection that we own. baton serialises statements on it; whoever has it may use conn.
  * An idle session is looked after by the watcher, a busy one by the deadline of its statement.
@@ -123,6 +133,10 @@ typedef struct pg_session {
     bool waiting_session; /* one of the bounded pool */
     bool private_session;
     bool tx_session;
+    pg_known known[PG_KNOWN];
+    size_t known_count;
+    unsigned prepared; /* of those, so many names are in use at the server */
+    bool knows_none;   /* preparing failed here once, and is not tried again */
     pg_purpose purpose;
     bool checked_out;
     atomic_bool listens;

@@ -102,6 +102,11 @@ struct pg_conn *hf__tx_connection(hf_tx *tx, hf_error *err)
     return lend_connection(tx, true, err);
 }
 
+void hf__tx_repeats(hf_tx *tx)
+{
+    tx->plan.repeats = true;
+}
+
 hf__dialect hf__tx_dialect(const hf_tx *tx)
 {
     return tx->store->backend->local ? HF__SQLITE : HF__POSTGRES;

@@ -36,6 +36,12 @@ HF_MUST_CHECK hf_status hf__lock_transact_last(hf_lock *const locks[2],
 /* As hf_tx_connection, for callbacks of ours: they end nothing and leave nothing behind. */
 struct pg_conn *hf__tx_connection(hf_tx *tx, hf_error *err);
 
+/*
+ * The statements that follow come again in later transactions on the session, which prepares them
+ * where that is safe. Not for statements of users: a plan that was made once serves them badly.
+ */
+void hf__tx_repeats(hf_tx *tx);
+
 /* ---- statement.c: named statements ----------------------------------------------------------- */
 
 /* The dialect of the store that the transaction runs on. */

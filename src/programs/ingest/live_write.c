@@ -84,6 +84,7 @@ static hf_status write_batch(hf_tx *tx, void *arg, hf_error *err)
     int64_t from = batch_first(batch), to = batch_last(batch);
     bool bulk = batch->count > 1;
 
+    hf__tx_repeats(tx);
     hf_status status = live->is_linked ? HF_OK : hf__live_check_predecessor(live, tx, err);
     if (status == HF_OK)
         status = hf__write_rows(tx, network, batch->ledgers, batch->count, bulk, live->stop, err);

@@ -18,7 +18,7 @@
 enum {
     COPY_BLOCK = 256 * 1024,
     SILENCE_S = 30,             /* of the server in a COPY */
-    ROWS_PER_INSERT = 200,      /* of eight values each: far below the limits of the stores */
+    ROWS_PER_INSERT = 128,      /* of eight values each: far below the limits of the stores */
     LOCAL_ROWS_PER_INSERT = 16, /* SQLite compares each parameter with all before it: O(n^2) */
     TRANSACTION_COLUMNS = 8,
     LEDGER_COLUMNS = 5,
@@ -274,11 +274,12 @@ static void add_integer(struct insert *insert, size_t column, int64_t number)
     add_value(insert, column, text, (size_t)size);
 }
 
-static void write_statement(const hf_network *network, const struct insert *insert, hf__buf *sql)
+static void write_statement(const hf_network *network, const struct insert *insert, size_t rows,
+                            hf__buf *sql)
 {
     size_t number = 1;
     hf__buf_printf(sql, "INSERT INTO %s%s VALUES ", network->prefix, insert->into);
-    for (size_t row = 0; row < insert->rows; row++) {
+    for (size_t row = 0; row < rows; row++) {
         hf__buf_puts(sql, row > 0 ? ",(" : "(");
         for (size_t column = 0; column < insert->columns; column++)
             hf__buf_printf(sql, column > 0 ? ",$%zu" : "$%zu", number++);
@@ -286,23 +287,35 @@ static void write_statement(const hf_network *network, const struct insert *inse
     }
 }
 
+static hf_status queue_rows(hf_tx *tx, const hf_network *network, const struct insert *insert,
+                            size_t first, size_t rows, hf_error *err)
+{
+    hf__buf sql = {0};
+    write_statement(network, insert, rows, &sql);
+    hf_status status = sql.broken ? hf__no_memory(err)
+                                  : hf_tx_queue(tx, sql.data, rows * insert->columns,
+                                                insert->values + first * insert->columns, err);
+    hf__buf_free(&sql);
+    return status;
+}
+
+/* By powers of two, so that ledgers of any size need few different statements: those are prepared.
+ */
 static hf_status flush_insert(hf_tx *tx, const hf_network *network, struct insert *insert,
                               hf_error *err)
 {
-    hf__buf sql = {0};
-    size_t count = insert->rows * insert->columns;
-    if (insert->rows == 0)
-        return HF_OK;
-    write_statement(network, insert, &sql);
-    for (size_t i = 0; i < count && !insert->texts.broken; i++) {
+    hf_status status = insert->texts.broken ? hf__no_memory(err) : HF_OK;
+    for (size_t i = 0; status == HF_OK && i < insert->rows * insert->columns; i++) {
         hf_value *value = &insert->values[i];
         if (value->size > 0)
             *value = HF_TEXT(insert->texts.data + value->size - 1);
     }
-    hf_status status = sql.broken || insert->texts.broken
-                           ? hf__no_memory(err)
-                           : hf_tx_queue(tx, sql.data, count, insert->values, err);
-    hf__buf_free(&sql);
+    size_t done = 0;
+    for (size_t rows = ROWS_PER_INSERT; rows > 0; rows /= 2)
+        if (status == HF_OK && (insert->rows & rows)) {
+            status = queue_rows(tx, network, insert, done, rows, err);
+            done += rows;
+        }
     hf__buf_clear(&insert->texts);
     insert->rows = 0;
     return status;

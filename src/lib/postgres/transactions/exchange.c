@@ -177,7 +177,9 @@ static void take_answer(void *arg, pg_tag tag, PGresult *answer)
         exchange->rows = answer;
         return;
     }
-    if (tag == PG_BEGUN && has_rows)
+    if (tag == PG_PREPARED)
+        exchange->attempt->session->prepared++;
+    else if (tag == PG_BEGUN && has_rows)
         read_beginning(exchange->attempt, answer);
     else if (tag == PG_COMMITTED)
         exchange->rolled_back = strcmp(PQcmdStatus(answer), "COMMIT") != 0;
@@ -221,7 +223,8 @@ static hf_status judge_failure(struct exchange *exchange, hf_error *err)
         *err = *failure;
         return hf__pg_attempt_failed(attempt, message->status, HF__FAULT_RETRY, failure);
     }
-    hf__attempt_fault fault = fault_of(failure->sqlstate, opening);
+    hf__attempt_fault fault =
+        hf__pg_known_is_at_fault(message) ? HF__FAULT_RETRY : fault_of(failure->sqlstate, opening);
     hf_status status = message->status;
     bool late = (opening || exchange->commits) &&
                 hf__left_ms(exchange->plan->deadline) == 0; /* the server's own timeout */
@@ -243,6 +246,8 @@ static void was_reset(pg_attempt *attempt)
     memset(session->uses, 0, sizeof session->uses);
     memset(session->asked, 0, sizeof session->asked);
     session->is_callers = false;
+    hf__pg_known_forget(session);
+    session->prepared = 0;
 }
 
 /* COMMIT was answered, but somebody cancelled its wait for the standby. */
@@ -299,11 +304,10 @@ static hf_status compose(struct exchange *exchange, const pg_statement *statemen
     attempt->base.started = true;
     attempt->session->unreplicated = false;
     if (exchange->commits && attempt->first)
-        hf__pg_step_bound(message, exchange->plan->deadline);
-    hf__pg_step_queue(message, attempt);
+        hf__pg_step_bound(message, exchange->plan);
+    hf__pg_step_queue(message, attempt, exchange->plan);
     if (statement)
-        hf__pg_step_values(message, PG_QUERY, statement->sql, statement->count, statement->values,
-                           statement->binary_rows);
+        hf__pg_step_statement(message, exchange->plan, PG_QUERY, statement);
     if (exchange->commits)
         hf__pg_step_commit(message, attempt, exchange->plan);
     return HF_OK;
@@ -344,6 +348,7 @@ static bool converse(struct exchange *exchange, int64_t deadline)
     exchange->is_over = exchange->is_over || session->impatient;
     session->patience = NULL;
     session->impatient = false;
+    hf__pg_known_settle(&exchange->message);
     hf__pg_vigil_end(&exchange->vigil);
     return is_whole;
 }

@@ -12,6 +12,10 @@ typedef struct pg_statement {
     bool binary_rows;
 } pg_statement;
 
+/* steps.c: one statement, by its name if it is prepared. */
+void hf__pg_step_statement(pg_message *message, const hf__attempt_plan *plan, pg_tag tag,
+                           const pg_statement *statement);
+
 /*
  * Sends what is due in one message: the opening, the queue, the statement if it is not NULL, COMMIT
  * if it commits. The caller clears *rows; rows may be NULL. A failure is kept in the attempt.

@@ -5,7 +5,7 @@
  * which the connection idles with a lock held, not even under a cancel, which is also why a
  * transaction pooler does not give the server away in between.
  */
-#include "lib/postgres/message.h"
+#include "lib/postgres/transactions/exchange.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,27 @@ static void step_known(pg_message *message, pg_tag tag, const hf__sql *statement
         hf__pg_step_prepared(message, tag, statement, count, values);
     else
         hf__pg_step(message, tag, pg_sql(statement), count, values);
+}
+
+void hf__pg_step_statement(pg_message *message, const hf__attempt_plan *plan, pg_tag tag,
+                           const pg_statement *statement)
+{
+    char name[PG_NAME_SIZE];
+    bool is_named = plan->repeats &&
+                    hf__pg_tx_prepares(pg_backend_of(message->session->base.backend)) &&
+                    hf__pg_known_name(message, statement->sql, name);
+    (is_named ? hf__pg_step_named
+              : hf__pg_step_values)(message, tag, is_named ? name : statement->sql,
+                                    statement->count, statement->values, statement->binary_rows);
+}
+
+/* One of our own that each transaction has, with a value or none. */
+static void step_again(pg_message *message, const hf__attempt_plan *plan, pg_tag tag,
+                       const hf__sql *statement, const char *value)
+{
+    hf__pg_step_statement(
+        message, plan, tag,
+        &(pg_statement){pg_sql(statement), value != NULL, &HF_TEXT(value), false});
 }
 
 static const char *isolation_sql(const hf__attempt_plan *plan, bool begin)
@@ -102,10 +123,10 @@ static hf_status step_beginning(pg_message *message, const hf__attempt_plan *pla
     if (plan->count == 0) {
         hf__pg_step(message, PG_BEGUN, isolation_sql(plan, true), 0, NULL);
         step_settings(message);
-        hf__pg_step(message, PG_BEGUN,
-                    pg_sql(plan->read_only ? &hf__sql_postgres_tx_begun_read_only
-                                           : &hf__sql_postgres_tx_begun),
-                    0, NULL);
+        step_again(message, plan, PG_BEGUN,
+                   plan->read_only ? &hf__sql_postgres_tx_begun_read_only
+                                   : &hf__sql_postgres_tx_begun,
+                   NULL);
         return HF_OK;
     }
     if (plan->count == 1 && plan->claims->space == HF_BIGINT) {
@@ -155,14 +176,13 @@ static hf_status step_leases(pg_message *message, const hf__attempt_plan *plan, 
 hf_status hf__pg_step_opening(pg_message *message, const pg_attempt *attempt,
                               const hf__attempt_plan *plan, hf_error *err)
 {
-    const char *params[] = {attempt->marker};
     hf_status status = step_beginning(message, plan, err);
     if (status == HF_OK)
         status = step_leases(message, plan, err);
     if (status != HF_OK)
         return status;
     if (attempt->marked)
-        hf__pg_step(message, PG_MARKED, pg_sql(&hf__sql_postgres_tx_mark), 1, params);
+        step_again(message, plan, PG_MARKED, &hf__sql_postgres_tx_mark, attempt->marker);
     step_timeouts(message);
     return HF_OK;
 }
@@ -179,10 +199,11 @@ void hf__pg_drop_queue(pg_attempt *attempt)
     attempt->last = NULL;
 }
 
-void hf__pg_step_queue(pg_message *message, pg_attempt *attempt)
+void hf__pg_step_queue(pg_message *message, pg_attempt *attempt, const hf__attempt_plan *plan)
 {
     for (pg_queued *queued = attempt->first; queued; queued = queued->next)
-        hf__pg_step_values(message, PG_QUEUED, queued->sql, queued->count, queued->values, false);
+        hf__pg_step_statement(message, plan, PG_QUEUED,
+                              &(pg_statement){queued->sql, queued->count, queued->values, false});
     hf__pg_drop_queue(attempt);
 }
 
@@ -251,15 +272,14 @@ void hf__pg_step_reset(pg_message *message)
         step_prepare(message, hf__pg_tx_prepared(pg_backend_of(session->base.backend), i));
 }
 
-void hf__pg_step_bound(pg_message *message, int64_t deadline)
+void hf__pg_step_bound(pg_message *message, const hf__attempt_plan *plan)
 {
     char ms[16];
-    int left = hf__left_ms(deadline);
+    int left = hf__left_ms(plan->deadline);
     if (left < 0)
         return;
     (void)snprintf(ms, sizeof ms, "%d", left > 0 ? left : 1);
-    const char *params[] = {ms};
-    hf__pg_step(message, PG_QUEUED, pg_sql(&hf__sql_postgres_tx_bound), 1, params);
+    step_again(message, plan, PG_QUEUED, &hf__sql_postgres_tx_bound, ms);
 }
 
 /*
@@ -274,7 +294,7 @@ static void step_before_commit(pg_message *message, const pg_attempt *attempt,
     if (attempt->lent)
         hf__pg_step_same(message, attempt);
     if (!plan->read_only && hf__left_ms(plan->deadline) >= 0) {
-        hf__pg_step_bound(message, plan->deadline);
+        hf__pg_step_bound(message, plan);
         hf__pg_step(message, PG_QUEUED, "SET CONSTRAINTS ALL IMMEDIATE", 0, NULL);
         hf__pg_step(message, PG_QUEUED, "SET LOCAL statement_timeout TO 0", 0, NULL);
     }
