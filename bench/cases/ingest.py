@@ -103,7 +103,7 @@ class Bench:
             return rows / seconds, rows / bare
 
     def tip(self):
-        for transactions, count in self.sizes((5, 4000), (50, 2000)):
+        for transactions, count in self.sizes((5, 6000), (50, 3000)):
             for beside, least in (("", 0.9), (", two workers beside", 0.8)):
                 ours, bare, prepared = self.repeat(self.tip_once, transactions, count, bool(beside))
                 yield faster(f"{transactions} tx{beside}, against prepared statements", ours, prepared, least)

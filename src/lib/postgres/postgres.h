@@ -732,6 +732,11 @@ typedef enum pg_command {
     PG_COMMAND_COPIES,   /* COPY */
 } pg_command;
 pg_command hf__pg_command(const char *sql);
+/*
+ * Where the text has this part, in any case, or NULL. The part has one of "_&m", for which it
+ * looks: strcasestr takes long for the parameters of many rows.
+ */
+const char *hf__pg_mention(const char *sql, const char *part);
 
 /* transactions/: transaction.c, outcome.c */
 extern const hf__attempt_ops hf__pg_attempt_ops;

@@ -267,22 +267,39 @@ static void add_slice(struct insert *insert, size_t column, hf__slice slice)
     add_value(insert, column, slice.text, slice.size);
 }
 
+/* Up to the end of the text. A ledger of 50 transactions has 600 numbers, too many for printf. */
+static char *put_digits(char *end, uint64_t number)
+{
+    do
+        *--end = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    return end;
+}
+
 static void add_integer(struct insert *insert, size_t column, int64_t number)
 {
-    char text[24];
-    int size = snprintf(text, sizeof text, "%" PRId64, number);
-    add_value(insert, column, text, (size_t)size);
+    char text[24], *end = text + sizeof text;
+    char *at = put_digits(end, number < 0 ? -(uint64_t)number : (uint64_t)number);
+    if (number < 0)
+        *--at = '-';
+    add_value(insert, column, at, (size_t)(end - at));
 }
 
 static void write_statement(const hf_network *network, const struct insert *insert, size_t rows,
                             hf__buf *sql)
 {
+    char text[24], *end = text + sizeof text;
     size_t number = 1;
     hf__buf_printf(sql, "INSERT INTO %s%s VALUES ", network->prefix, insert->into);
     for (size_t row = 0; row < rows; row++) {
         hf__buf_puts(sql, row > 0 ? ",(" : "(");
-        for (size_t column = 0; column < insert->columns; column++)
-            hf__buf_printf(sql, column > 0 ? ",$%zu" : "$%zu", number++);
+        for (size_t column = 0; column < insert->columns; column++) {
+            char *at = put_digits(end, number++);
+            *--at = '$';
+            if (column > 0)
+                *--at = ',';
+            hf__buf_add(sql, at, (size_t)(end - at));
+        }
         hf__buf_puts(sql, ")");
     }
 }
@@ -343,9 +360,8 @@ static hf_status insert_ledger(hf_tx *tx, const hf_network *network, struct inse
 
 static hf_status insert_transaction(hf_tx *tx, const hf_network *network, struct insert *insert,
                                     const hf__ledger *ledger, const hf__transaction *transaction,
-                                    hf_error *err)
+                                    hf__slice time, hf_error *err)
 {
-    char time[HF__TIME_SIZE];
     add_integer(insert, 0, hf__toid(ledger->sequence, transaction->order));
     add_integer(insert, 1, ledger->sequence);
     add_integer(insert, 2, transaction->order);
@@ -355,8 +371,7 @@ static hf_status insert_transaction(hf_tx *tx, const hf_network *network, struct
         add_integer(insert, 5, transaction->fee);
     else
         add_value(insert, 5, NULL, 0);
-    hf__show_time(time, ledger->closed_at_us, 6);
-    add_value(insert, 6, time, strlen(time));
+    add_slice(insert, 6, time);
     add_slice(insert, 7, transaction->body);
     return end_row(tx, network, insert, err);
 }
@@ -377,10 +392,14 @@ static hf_status write_by_insert(hf_tx *tx, const hf_network *network, hf__ledge
     insert->into = "transactions (to_id, ledger_number, application_order, hash, status, fee, "
                    "closed_at, body)";
     insert->columns = TRANSACTION_COLUMNS;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        char text[HF__TIME_SIZE];
+        hf__show_time(text, ledgers[i]->closed_at_us, 6);
+        hf__slice time = {text, strlen(text)};
         for (size_t t = 0; status == HF_OK && t < ledgers[i]->transaction_count; t++)
             status = insert_transaction(tx, network, insert, ledgers[i],
-                                        &ledgers[i]->transactions[t], err);
+                                        &ledgers[i]->transactions[t], time, err);
+    }
     if (status == HF_OK)
         status = flush_insert(tx, network, insert, err);
     hf__buf_free(&insert->texts);

@@ -30,6 +30,20 @@ static void a_return_to_a_savepoint_is_no_end(void **state)
                                   "rollback/**/transaction--\nto a", NULL});
 }
 
+static void a_part_is_found_anywhere_and_in_any_case(void **state)
+{
+    (void)state;
+    const char *sql = "_x, TeMp, a_B, u&\"";
+    assert_ptr_equal(hf__pg_mention(sql, "_x"), sql);
+    assert_ptr_equal(hf__pg_mention(sql, "temp"), sql + 4);
+    assert_ptr_equal(hf__pg_mention(sql, "a_b"), sql + 10);
+    assert_ptr_equal(hf__pg_mention(sql, "u&\""), sql + 15);
+    assert_null(hf__pg_mention(sql, "aa_b"));
+    assert_null(hf__pg_mention(sql, "u&\"_"));
+    assert_null(hf__pg_mention("mp", "temp"));
+    assert_null(hf__pg_mention("", "temp"));
+}
+
 static void copy_is_told_apart(void **state)
 {
     (void)state;
@@ -97,6 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transaction_control_is_known_by_its_first_word),
         cmocka_unit_test(a_return_to_a_savepoint_is_no_end),
+        cmocka_unit_test(a_part_is_found_anywhere_and_in_any_case),
         cmocka_unit_test(copy_is_told_apart),
         cmocka_unit_test(what_may_stay_in_the_session_alters_it),
         cmocka_unit_test(the_rest_is_plain),

@@ -87,10 +87,20 @@ static bool ends_transaction(const char *sql)
            (take_word(&at, "prepare") && take_word(&at, "transaction"));
 }
 
+const char *hf__pg_mention(const char *sql, const char *part)
+{
+    size_t before = strcspn(part, "_&m"), size = strlen(part);
+    const char rare[] = {part[before], (char)toupper((unsigned char)part[before]), '\0'};
+    for (const char *at = strpbrk(sql, rare); at; at = strpbrk(at + 1, rare))
+        if ((size_t)(at - sql) >= before && strncasecmp(at - before, part, size) == 0)
+            return at - before;
+    return NULL;
+}
+
 static bool has_word(const char *sql, const char *word)
 {
     size_t size = strlen(word);
-    for (const char *at = sql; (at = strcasestr(at, word)); at += size)
+    for (const char *at = sql; (at = hf__pg_mention(at, word)); at += size)
         if ((at == sql || !is_word_char(at[-1])) && !is_word_char(at[size]))
             return true;
     return false;
@@ -98,7 +108,7 @@ static bool has_word(const char *sql, const char *word)
 
 static bool takes_session_lock(const char *sql)
 {
-    return strcasestr(sql, "advisory_lock") || strcasestr(sql, "advisory_unlock");
+    return hf__pg_mention(sql, "advisory_lock") || hf__pg_mention(sql, "advisory_unlock");
 }
 
 static bool alters_session(const char *sql)
@@ -110,9 +120,9 @@ static bool alters_session(const char *sql)
     const char *at = sql;
     if (take_word(&at, "set"))
         return !starts_with_one_of(at, local);
-    return starts_with_one_of(sql, words) || strcasestr(sql, "set_config") ||
-           strcasestr(sql, "pg_settings") || strcasestr(sql, "u&\"") || takes_session_lock(sql) ||
-           has_word(sql, "temp") || has_word(sql, "temporary");
+    return starts_with_one_of(sql, words) || hf__pg_mention(sql, "set_config") ||
+           hf__pg_mention(sql, "pg_settings") || hf__pg_mention(sql, "u&\"") ||
+           takes_session_lock(sql) || has_word(sql, "temp") || has_word(sql, "temporary");
 }
 
 pg_command hf__pg_command(const char *sql)

@@ -108,7 +108,7 @@ static hf_status admit(pg_attempt *attempt, const char *sql, pg_command command,
         return refuse(attempt, "a value is larger than 1 GiB, the most that PostgreSQL stores",
                       "split it, or keep it elsewhere", err);
     attempt->altered = attempt->altered || command == PG_COMMAND_ALTERS;
-    attempt->mutes = attempt->mutes || strcasestr(sql, "client_min_messages");
+    attempt->mutes = attempt->mutes || hf__pg_mention(sql, "client_min_messages");
     return HF_OK;
 }
 
